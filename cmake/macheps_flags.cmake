@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+# What every target obeys. The bits contract forbids contraction and fast-math, so those flags travel with the headers.
+add_library(macheps_flags INTERFACE)
+target_compile_features(macheps_flags INTERFACE cxx_std_20)
+target_compile_options(macheps_flags INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>
+    $<$<COMPILE_LANGUAGE:CUDA>:--fmad=false -Xcompiler=-ffp-contract=off>)
+
+# What this tree's own targets add; consumers of the headers never see it.
+add_library(macheps_own_flags INTERFACE)
+target_link_libraries(macheps_own_flags INTERFACE macheps_flags)
+target_compile_options(macheps_own_flags INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra>
+    $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${MACHEPS_WERROR}>>:-Werror>)
+if(MACHEPS_SANITIZE)
+    target_compile_options(macheps_own_flags INTERFACE
+        $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${MACHEPS_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer>)
+    target_link_options(macheps_own_flags INTERFACE -fsanitize=${MACHEPS_SANITIZE})
+endif()
