@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Encode and decode: the same text on CPU and GPU, integers only.
+#pragma once
+#include "core/format.hpp"
+#include "core/rounding.hpp"
+
+namespace macheps {
+
+/// A finite or infinite number taken apart: (-1)^negative * significand * 2^exponent.
+struct Unpacked {
+    enum class Kind : std::uint8_t { finite, infinite, nan } kind;
+    bool negative;
+    std::uint64_t significand;  ///< 0 for zero; not normalised
+    int exponent;
+};
+
+MACHEPS_HD constexpr Unpacked unpack(float x) {
+    const auto u = bit_cast<std::uint32_t>(x);
+    const std::uint32_t field = (u >> 23) & 0xff, fraction = u & 0x7fffffu;
+    const bool negative = (u >> 31) != 0;
+    if (field == 0xff) return {fraction != 0 ? Unpacked::Kind::nan : Unpacked::Kind::infinite, negative, 0, 0};
+    return {Unpacked::Kind::finite, negative, fraction | (field != 0 ? 0x800000u : 0u),
+            static_cast<int>(max_of(field, 1u)) - 150};
+}
+
+MACHEPS_HD constexpr Unpacked unpack(double x) {
+    const auto u = bit_cast<std::uint64_t>(x);
+    const std::uint64_t field = (u >> 52) & 0x7ff, fraction = u & 0xfffffffffffffull;
+    const bool negative = (u >> 63) != 0;
+    if (field == 0x7ff) return {fraction != 0 ? Unpacked::Kind::nan : Unpacked::Kind::infinite, negative, 0, 0};
+    return {Unpacked::Kind::finite, negative, fraction | (field != 0 ? std::uint64_t{1} << 52 : 0),
+            static_cast<int>(max_of(field, std::uint64_t{1})) - 1075};
+}
+
+namespace detail {
+
+MACHEPS_HD constexpr int bit_length(std::uint64_t x) { return 64 - countl_zero(x); }
+
+/// e8m0fnu: the sign is ignored and zero gives the least scale, as in CUDA and PyTorch. Nearest ties go up, and so does
+/// everything strictly between the two least scales (PyTorch and ml_dtypes do this; a subnormal has no hidden bit).
+MACHEPS_HD constexpr std::uint64_t encode_power_of_two(Format f, Unpacked x, Round mode, Overflow overflow,
+                                                       RandomBits random) {
+    const std::uint64_t limit = overflow == Overflow::saturate ? f.max_finite_code() : f.nan_code();
+    if (x.kind == Unpacked::Kind::nan) return f.nan_code();
+    if (x.kind == Unpacked::Kind::infinite) return limit;
+    if (x.significand == 0) return 0;
+    const int length = bit_length(x.significand), exponent = length - 1 + x.exponent;
+    if (exponent < f.emin()) return 0;
+    if (exponent > 127) return rounds_inward(mode, false) ? f.max_finite_code() : limit;
+    const std::uint64_t floor_code = static_cast<std::uint64_t>(exponent + f.exponent_bias);
+    const std::uint64_t fraction = x.significand ^ (std::uint64_t{1} << (length - 1));
+    std::uint64_t code = floor_code;
+    if (fraction != 0) {
+        switch (mode) {
+            case Round::nearest_even:
+            case Round::nearest_away: {
+                const bool least = exponent == f.emin();
+                code += least || (fraction >> (length - 2)) != 0 ? 1 : 0;
+                break;
+            }
+            case Round::up: code += 1; break;
+            case Round::to_odd: code |= 1; break;
+            case Round::stochastic: code += round_shift(fraction, length - 1, mode, false, random); break;
+            default: break;
+        }
+    }
+    if (code <= f.max_finite_code()) return code;
+    return rounds_inward(mode, false) ? f.max_finite_code() : limit;
+}
+
+/// MXINT8: always saturates, symmetrically (code 0x80 is never produced, as in microxcaling).
+MACHEPS_HD constexpr std::uint64_t encode_fixed_point(Format f, Unpacked x, Round mode, RandomBits random) {
+    const std::uint64_t top = f.max_finite_code();
+    std::uint64_t magnitude = top;
+    if (x.kind == Unpacked::Kind::finite) {
+        const int drop = -x.exponent - (f.precision - 1);
+        // Anything with a bit at 2^1 or above saturates; this also keeps the left shift in range.
+        const bool large = x.significand != 0 && bit_length(x.significand) + x.exponent > 1;
+        if (!large) magnitude = min_of(round_shift(x.significand, drop, mode, x.negative, random), top);
+    }
+    const bool negative = x.negative && x.kind != Unpacked::Kind::nan;
+    return (negative ? ~magnitude + 1 : magnitude) & ((std::uint64_t{1} << f.bits) - 1);
+}
+
+MACHEPS_HD constexpr std::uint64_t encode_unpacked(Format f, Unpacked x, Round mode, Overflow overflow,
+                                                   RandomBits random) {
+    if (f.encoding == Encoding::power_of_two) return encode_power_of_two(f, x, mode, overflow, random);
+    if (f.encoding == Encoding::fixed_point) return encode_fixed_point(f, x, mode, random);
+
+    const std::uint64_t sign = x.negative ? f.sign_bit() : 0;
+    if (x.kind == Unpacked::Kind::nan) {
+        return (f.specials == Specials::inf_and_nan || f.specials == Specials::nan_only ? sign : 0) | f.nan_code();
+    }
+    std::uint64_t code = f.max_finite_code() + 1;  // what an infinity stands at: beyond the largest finite value
+    bool inward = false;
+    if (x.kind == Unpacked::Kind::finite) {
+        // The exponent of the target's quantum, then how many source bits lie below it.
+        const int top = x.significand != 0 ? bit_length(x.significand) - 1 + x.exponent : f.emin();
+        const int quantum = max_of(top, f.emin()) - f.fraction_bits();
+        const std::uint64_t ulps = round_shift(x.significand, quantum - x.exponent, mode, x.negative, random);
+        // The leading one of `ulps` adds the last 1 to the exponent field, and a rounding carry ripples into it for free.
+        code = ulps + (static_cast<std::uint64_t>(max_of(top, f.emin()) - f.emin()) << f.fraction_bits());
+        inward = rounds_inward(mode, x.negative);  // a finite value rounded inward stays finite, an infinity does not
+    }
+    if (code <= f.max_finite_code()) return code == 0 && !f.has_negative_zero() ? 0 : sign | code;
+    if (overflow == Overflow::saturate || inward || !f.can_overflow()) return sign | f.max_finite_code();
+    return sign | f.overflow_code();  // fnuz: the sign bit is the NaN, for either sign
+}
+
+}  // namespace detail
+
+/// Rounds `x` to format `f`, once, whatever the source; returns the code, right-aligned but for f.padding. Total: NaN
+/// gives the format's canonical quiet NaN with its sign (the largest finite value where there is no NaN), overflow
+/// follows `overflow`; `random` is read by Round::stochastic only. Source: IEEE 754-2019 4.3, OCP OFP8 1.0, OCP MX 1.0.
+template <class Source>
+MACHEPS_HD constexpr std::uint64_t encode64(Format f, Source x, Round mode, Overflow overflow, RandomBits random = {}) {
+    return detail::encode_unpacked(f, unpack(x), mode, overflow, random) << f.padding;
+}
+
+/// The same for formats whose container has at most 32 bits.
+template <class Source>
+MACHEPS_HD constexpr std::uint32_t encode(Format f, Source x, Round mode, Overflow overflow, RandomBits random = {}) {
+    return static_cast<std::uint32_t>(encode64(f, x, mode, overflow, random));
+}
+
+/// The value of a code. Exact for every format. Bits of the container outside the code are ignored. NaN is quiet, keeps
+/// its sign (fnuz: positive) and loses its payload.
+MACHEPS_HD constexpr double decode64(Format f, std::uint64_t container) {
+    const std::uint64_t code = (container >> f.padding) & (f.sign_bit() | f.magnitude_mask());
+    if (f.encoding == Encoding::fixed_point) {
+        const auto value = static_cast<std::int32_t>(code ^ f.sign_bit()) - static_cast<std::int32_t>(f.sign_bit());
+        return value * Format::power_of_two(1 - f.precision);
+    }
+    if (f.encoding == Encoding::power_of_two) {
+        if (code > f.max_finite_code()) return bit_cast<double>(std::uint64_t{0x7ff8000000000000});
+        return Format::power_of_two(static_cast<int>(code) - f.exponent_bias);
+    }
+    const std::uint64_t magnitude = code & f.magnitude_mask(), sign = (code & f.sign_bit()) != 0 ? std::uint64_t{1} << 63 : 0;
+    if (f.specials == Specials::fnuz && code == f.sign_bit()) return bit_cast<double>(std::uint64_t{0x7ff8000000000000});
+    if (magnitude > f.max_finite_code()) {
+        const bool infinite = f.has_inf() && magnitude == f.inf_code();
+        return bit_cast<double>(sign | (infinite ? std::uint64_t{0x7ff0000000000000} : std::uint64_t{0x7ff8000000000000}));
+    }
+    const std::uint64_t fraction = magnitude & (f.min_normal_code() - 1), field = magnitude >> f.fraction_bits();
+    if (f.bits == 64) return bit_cast<double>(sign | magnitude);
+    if (field == 0 && fraction == 0) return bit_cast<double>(sign);
+    // Normalise a subnormal: its leading one becomes the hidden bit. fp64 has room for every narrower format.
+    const int lead = field != 0 ? f.fraction_bits() : detail::bit_length(fraction) - 1;
+    const std::uint64_t significand = field != 0 ? fraction | f.min_normal_code() : fraction;
+    const int exponent = static_cast<int>(max_of(field, std::uint64_t{1})) - f.exponent_bias - f.fraction_bits() + lead;
+    const std::uint64_t aligned = (significand << (52 - lead)) & 0xfffffffffffffull;
+    return bit_cast<double>(sign | static_cast<std::uint64_t>(exponent + 1023) << 52 | aligned);
+}
+
+/// The value of a code as fp32: exact for every format but fp64, which is rounded to nearest even.
+MACHEPS_HD constexpr float decode(Format f, std::uint64_t container) {
+    const auto bits = encode(fp32, decode64(f, container), Round::nearest_even, Overflow::nonsaturate);
+    return bit_cast<float>(bits);
+}
+
+/// `x` rounded to `f` and back: the value that a cast leaves behind.
+MACHEPS_HD constexpr float quantize(Format f, float x, Round mode, Overflow overflow, RandomBits random = {}) {
+    return decode(f, encode64(f, x, mode, overflow, random));
+}
+
+static_assert(encode(e4m3fn, 464.0f, Round::nearest_even, Overflow::nonsaturate) == 0x7e, "tie: 448 is even");
+static_assert(encode(fp16, 0x1p-25f, Round::nearest_even, Overflow::nonsaturate) == 0);
+static_assert(encode(fp16, 0x1.8p-25f, Round::nearest_even, Overflow::nonsaturate) == 1);
+static_assert(encode(bf16, 0x1.010001p0, Round::nearest_even, Overflow::nonsaturate) == 0x3f81, "one rounding from fp64");
+static_assert(decode(e2m1fn, 0xf) == -6.0f && decode(e5m2, 0x01) == 0x1p-16f);
+
+}  // namespace macheps

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one exception type. Host only.
+#pragma once
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace macheps {
+
+/// Exit codes of the program, and the class of every Error.
+enum class Exit : int { ok = 0, check_failed = 1, usage = 2, bad_input = 3, no_device = 4, cannot_write = 5, resumable = 75, interrupted = 130 };
+
+/// Says what went wrong, where, and how to mend it.
+class Error : public std::exception {
+  public:
+    struct Parts {
+        std::string what;
+        std::string where{};
+        std::string fix{};
+        Exit exit = Exit::bad_input;
+    };
+
+    explicit Error(Parts parts) : parts_(std::move(parts)) {
+        line_ = parts_.where.empty() ? parts_.what : parts_.where + ": " + parts_.what;
+        if (!parts_.fix.empty()) line_ += " (" + parts_.fix + ")";
+    }
+
+    const char* what() const noexcept override { return line_.c_str(); }
+    const Parts& parts() const { return parts_; }
+    Exit exit() const { return parts_.exit; }
+
+  private:
+    Parts parts_;
+    std::string line_;
+};
+
+}  // namespace macheps

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/format_table.hpp"
+
+#include "core/nearest_name.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace macheps {
+
+namespace {
+
+// Names that mean one format to some systems and another to others. They are refused, never guessed.
+struct Ambiguous {
+    std::string_view name, reading, other_reading;
+};
+constexpr Ambiguous ambiguous_names[] = {
+    {"e4m3", "e4m3fn (CUDA, OCP, PyTorch, safetensors: up to 448)", "e4m3ieee (ml_dtypes, LLVM: up to 240)"},
+    {"fp8_e4m3", "e4m3fn (CUDA, OCP, PyTorch, safetensors: up to 448)", "e4m3ieee (ml_dtypes, LLVM: up to 240)"},
+    {"fp8", "e4m3fn (for values)", "e5m2 (for gradients)"},
+    {"fp6", "e2m3fn (up to 7.5)", "e3m2fn (up to 28)"},
+};
+
+const Ambiguous* find_ambiguous(std::string_view lowered_name) {
+    for (const auto& row : ambiguous_names) {
+        if (row.name == lowered_name) return &row;
+    }
+    return nullptr;
+}
+
+}  // namespace
+
+std::vector<std::string_view> split_names(std::string_view cell) {
+    std::vector<std::string_view> names;
+    while (!cell.empty()) {
+        const std::size_t space = cell.find(' ');
+        names.push_back(cell.substr(0, space));
+        cell = space == std::string_view::npos ? std::string_view{} : cell.substr(space + 1);
+    }
+    return names;
+}
+
+const NamedFormat* find_format(std::string_view name) {
+    const std::string wanted = lowered(name);
+    if (wanted.empty() || find_ambiguous(wanted) != nullptr) return nullptr;
+    for (const auto& row : all_formats) {
+        if (row.name == wanted) return &row;
+    }
+    for (const auto& row : all_formats) {
+        for (const auto cell : row.aliases.cells()) {
+            for (const auto alias : split_names(cell)) {
+                if (lowered(alias) == wanted) return &row;
+            }
+        }
+    }
+    return nullptr;
+}
+
+Format format_named(std::string_view name, std::string_view where, Exit exit) {
+    if (const NamedFormat* row = find_format(name)) return row->format;
+    if (const Ambiguous* row = find_ambiguous(lowered(name))) {
+        throw Error({.what = fmt::format("format '{}' is ambiguous", name),
+                     .where = std::string(where),
+                     .fix = fmt::format("write {} or {}", row->reading, row->other_reading),
+                     .exit = exit});
+    }
+    const std::string near = nearest_name(name, format_names());
+    throw Error({.what = fmt::format("unknown format '{}'", name),
+                 .where = std::string(where),
+                 .fix = near.empty() ? fmt::format("one of {}", fmt::join(format_names(), ", "))
+                                     : fmt::format("did you mean {}? `macheps formats` lists them all", near),
+                 .exit = exit});
+}
+
+std::string_view format_name(const Format& format) {
+    for (const auto& row : all_formats) {
+        if (row.format == format) return row.name;
+    }
+    return "custom";
+}
+
+std::vector<std::string_view> format_names() {
+    std::vector<std::string_view> names;
+    for (const auto& row : all_formats) names.push_back(row.name);
+    return names;
+}
+
+}  // namespace macheps

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// The text of the fp32 functions, written once and without branches. No include guard: core/math.hpp includes it for
+// float, emulation/cpu/vec-inl.hpp once per SIMD target for its vectors, so their bits agree by construction.
+// The includer is inside its namespace and has defined MACHEPS_MATH_FN, and MACHEPS_MATH_REAL, MACHEPS_MATH_INT with
+// these operations in scope: + - * / and comparisons, fma, sqrt, abs, select(mask, a, b), bits, from_bits, to_float,
+// integer + - & | << >> (arithmetic). Coefficients are our own minimax fits (docs/math.md).
+namespace math {
+
+/// e^x = (head + tail) * 2^n: head in (0.7, 1.42) is correctly rounded but for the error of tail itself.
+struct ExpParts {
+    MACHEPS_MATH_REAL head, tail;
+    MACHEPS_MATH_INT n;
+};
+
+/// A sum that stands for one number: big + small, where big is the rounded leading part.
+struct SplitSum {
+    MACHEPS_MATH_REAL big, small;
+};
+
+/// 2^n for n in [-126, 127].
+MACHEPS_MATH_FN MACHEPS_MATH_REAL two_to(MACHEPS_MATH_INT n) {
+    using Int = MACHEPS_MATH_INT;
+    return from_bits((n + Int(127)) << 23);
+}
+
+MACHEPS_MATH_FN MACHEPS_MATH_REAL canonical_nan() { return from_bits(MACHEPS_MATH_INT(0x7fc00000)); }
+
+/// `magnitude` (sign clear) with the sign of x.
+MACHEPS_MATH_FN MACHEPS_MATH_REAL with_sign_of(MACHEPS_MATH_REAL magnitude, MACHEPS_MATH_REAL x) {
+    using Int = MACHEPS_MATH_INT;
+    return from_bits(bits(magnitude) | (bits(x) & Int(-0x7fffffff - 1)));
+}
+
+/// x in [low, high]; NaN goes to `low`, so that integers made from the result stay in range.
+MACHEPS_MATH_FN MACHEPS_MATH_REAL clamp(MACHEPS_MATH_REAL x, float low, float high) {
+    using Real = MACHEPS_MATH_REAL;
+    const Real above = select(x > Real(low), x, Real(low));
+    return select(above < Real(high), above, Real(high));
+}
+
+/// e^(x + low) for x in [-104, 89] and |low| below 2^-20.
+MACHEPS_MATH_FN ExpParts exp_parts(MACHEPS_MATH_REAL x, MACHEPS_MATH_REAL low) {
+    using Real = MACHEPS_MATH_REAL;
+    using Int = MACHEPS_MATH_INT;
+    // Adding 1.5 2^23 rounds x / ln 2 to the nearest integer n and leaves it in the low bits.
+    const Real magic(0x1.8p23f), shifted = fma(x, Real(0x1.715476p0f), magic), n = shifted - magic;
+    // ln 2 in two parts; n times the first is exact, and so is its difference from x.
+    const Real coarse = fma(n, Real(-0x1.62e4p-1f), x), fine = n * Real(-0x1.7f7d1cp-20f);
+    const Real r = coarse + fine, lost = (fine - (r - coarse)) + low;
+    Real q(0x1.6be702p-13f);
+    q = fma(q, r, Real(0x1.6d4178p-10f));
+    q = fma(q, r, Real(0x1.113708p-7f));
+    q = fma(q, r, Real(0x1.5554f2p-5f));
+    q = fma(q, r, Real(0x1.55553cp-3f));
+    q = fma(q, r, Real(0.5f));
+    // 1 + r + (lost e^r + r^2 q), with the error of each addition carried along.
+    const Real first = Real(1.0f) + r, rest = (r - (first - Real(1.0f))) + fma(lost, first, q * (r * r));
+    const Real head = first + rest;
+    return {head, rest - (head - first), bits(shifted) - Int(0x4b400000)};
+}
+
+/// e^x. NaN -> canonical NaN; underflow is gradual.
+MACHEPS_MATH_FN MACHEPS_MATH_REAL exp(MACHEPS_MATH_REAL x) {
+    using Real = MACHEPS_MATH_REAL;
+    const ExpParts e = exp_parts(clamp(x, -104.0f, 89.0f), Real(0.0f));
+    // Two factors, because 2^128 and 2^-150 are no floats; the first product is exact, the second rounds a subnormal.
+    const MACHEPS_MATH_INT half = e.n >> 1;
+    const Real y = (e.head * two_to(half)) * two_to(e.n - half);
+    return select(x == x, y, canonical_nan());
+}
+
+/// e^x - 1.
+MACHEPS_MATH_FN MACHEPS_MATH_REAL expm1(MACHEPS_MATH_REAL x) {
+    using Real = MACHEPS_MATH_REAL;
+    using Int = MACHEPS_MATH_INT;
+    const Real one(1.0f);
+    const ExpParts e = exp_parts(clamp(x, -30.0f, 89.0f), Real(0.0f));
+    // 2^128 is no float: there, halve the power and double the result.
+    const auto top = e.n > Int(127);
+    const Real s = two_to(select(top, e.n - Int(1), e.n));
+    // a + a_low = s - 1 and big + small = a + s (head - 1), both exactly (head - 1 is exact).
+    const Real a = s - one, back = a - s, a_low = (s - (a - back)) + (Real(-1.0f) - back);
+    const Real b = s * (e.head - one), big = a + b, small = (b - (big - a)) + a_low;
+    const Real y = (big + fma(s, e.tail, small)) * select(top, Real(2.0f), one);
+    return select(x == x, select(x == Real(0.0f), x, y), canonical_nan());
+}
+
+/// log(2^k (1 + f)) + t as two parts; f in [sqrt(1/2) - 1, sqrt(2) - 1], k in [-150, 128].
+MACHEPS_MATH_FN SplitSum log_sum(MACHEPS_MATH_REAL k, MACHEPS_MATH_REAL f, MACHEPS_MATH_REAL t) {
+    using Real = MACHEPS_MATH_REAL;
+    Real p(-0x1.c3fc3ap-5f);
+    p = fma(p, f, Real(0x1.a9c7c0p-4f));
+    p = fma(p, f, Real(-0x1.befdc2p-4f));
+    p = fma(p, f, Real(0x1.c63724p-4f));
+    p = fma(p, f, Real(-0x1.fca0b8p-4f));
+    p = fma(p, f, Real(0x1.2479d6p-3f));
+    p = fma(p, f, Real(-0x1.5564d0p-3f));
+    p = fma(p, f, Real(0x1.999ab4p-3f));
+    p = fma(p, f, Real(-0x1.ffffd0p-3f));
+    p = fma(p, f, Real(0x1.555554p-2f));
+    // log(1 + f) = f - f^2/2 + f^3 p; the first two terms keep their rounding errors.
+    const Real half_f = Real(0.5f) * f, square = half_f * f, square_low = fma(half_f, f, -square);
+    const Real lead = f - square, lead_low = ((f - lead) - square) - square_low;
+    const Real whole = k * Real(0x1.62e4p-1f), big = whole + lead, big_low = lead - (big - whole);
+    const Real rest = fma(f * f, f * p, lead_low) + fma(k, Real(0x1.7f7d1cp-20f), t);
+    return {big, big_low + rest};
+}
+
+/// Natural logarithm. log(+-0) = -Inf; negative -> canonical NaN.
+MACHEPS_MATH_FN MACHEPS_MATH_REAL log(MACHEPS_MATH_REAL x) {
+    using Real = MACHEPS_MATH_REAL;
+    using Int = MACHEPS_MATH_INT;
+    const Real zero(0.0f);
+    const auto subnormal = x < Real(0x1p-126f);
+    Real y = select(subnormal, x * Real(0x1p25f), x);
+    y = select(y > zero, y, Real(1.0f));
+    // Subtracting the bits of sqrt(1/2) leaves k in the exponent field and m in [sqrt(1/2), sqrt(2)) below it.
+    const Int offset = bits(y) - Int(0x3f3504f3);
+    const Real m = from_bits((offset & Int(0x7fffff)) + Int(0x3f3504f3));
+    const Real k = to_float(offset >> 23) - select(subnormal, Real(25.0f), zero);
+    const SplitSum sum = log_sum(k, m - Real(1.0f), zero);
+    const Real infinity = from_bits(Int(0x7f800000));
+    const Real positive = select(x < infinity, sum.big + sum.small, infinity);
+    return select(x > zero, positive, select(x == zero, -infinity, canonical_nan()));
+}
+
+/// log(1 + x). log1p(-1) = -Inf; below -1 -> canonical NaN.
+MACHEPS_MATH_FN MACHEPS_MATH_REAL log1p(MACHEPS_MATH_REAL x) {
+    using Real = MACHEPS_MATH_REAL;
+    using Int = MACHEPS_MATH_INT;
+    const Real one(1.0f), zero(0.0f), infinity = from_bits(Int(0x7f800000));
+    const Real y = select(x > Real(-1.0f), select(x < infinity, x, one), zero);
+    // u + u_low = 1 + y exactly.
+    const Real u = one + y, back = u - one, u_low = (one - (u - back)) + (y - back);
+    const Int offset = bits(u) - Int(0x3f3504f3), field = offset >> 23;
+    const Real m = from_bits((offset & Int(0x7fffff)) + Int(0x3f3504f3));
+    const auto near = field == Int(0);  // then x is itself the argument of the series
+    const SplitSum sum = log_sum(to_float(field), select(near, y, m - one), select(near, zero, u_low / u));
+    const Real value = select(y == zero, y, sum.big + sum.small);
+    const Real above = select(x < infinity, value, infinity);
+    return select(x > Real(-1.0f), above, select(x == Real(-1.0f), -infinity, canonical_nan()));
+}
+
+/// Hyperbolic tangent.
+MACHEPS_MATH_FN MACHEPS_MATH_REAL tanh(MACHEPS_MATH_REAL x) {
+    using Real = MACHEPS_MATH_REAL;
+    const Real one(1.0f), size = clamp(abs(x), 0.0f, 10.0f);
+    // Small: x + x^3 p(x^2).
+    const Real z = size * size;
+    Real p(0x1.19a980p-9f);
+    p = fma(p, z, Real(-0x1.0c9462p-7f));
+    p = fma(p, z, Real(0x1.63b9d4p-6f));
+    p = fma(p, z, Real(-0x1.b9f39ep-5f));
+    p = fma(p, z, Real(0x1.111082p-3f));
+    p = fma(p, z, Real(-0x1.555554p-2f));
+    const Real near = fma(size * z, p, size);
+    // Large: 1 - 2 / (e^2x + 1); the quotient is corrected by its residual.
+    const ExpParts e = exp_parts(size + size, Real(0.0f));
+    const Real s = two_to(e.n), power = e.head * s, sum = power + one, sum_low = (one - (sum - power)) + e.tail * s;
+    const Real quotient = Real(2.0f) / sum;
+    const Real residual = fma(-quotient, sum, Real(2.0f)) - quotient * sum_low;
+    const Real far = one - quotient, far_low = ((one - far) - quotient) - quotient * (Real(0.5f) * residual);
+    const Real y = select(size < Real(0.55f), near, far + far_low);
+    return select(x == x, with_sign_of(y, x), canonical_nan());
+}
+
+/// The error function.
+MACHEPS_MATH_FN MACHEPS_MATH_REAL erf(MACHEPS_MATH_REAL x) {
+    using Real = MACHEPS_MATH_REAL;
+    const Real one(1.0f), size = clamp(abs(x), 0.0f, 4.0f);
+    // Small: x + x q(x^2).
+    const Real z = size * size;
+    Real q(0x1.49c996p-14f);
+    q = fma(q, z, Real(-0x1.a4c674p-11f));
+    q = fma(q, z, Real(0x1.5430eap-8f));
+    q = fma(q, z, Real(-0x1.b7ff8ap-6f));
+    q = fma(q, z, Real(0x1.ce2d5cp-4f));
+    q = fma(q, z, Real(-0x1.812740p-2f));
+    q = fma(q, z, Real(0x1.06eba8p-3f));
+    const Real near = fma(size, q, size);
+    // Large: 1 - e^-l(x), l a polynomial whose last step keeps its rounding error.
+    Real l(-0x1.a6a988p-13f);
+    l = fma(l, size, Real(0x1.95ff34p-9f));
+    l = fma(l, size, Real(-0x1.6faa34p-6f));
+    l = fma(l, size, Real(0x1.ab7e2cp-4f));
+    l = fma(l, size, Real(0x1.45fc80p-1f));
+    l = fma(l, size, Real(0x1.20c220p0f));
+    const Real product = l * size, product_low = fma(l, size, -product);
+    const Real last = Real(0x1.0b605ap-13f), total = product + last,
+               total_low = (last - (total - product)) + product_low;
+    const ExpParts e = exp_parts(-total, -total_low);
+    const Real s = two_to(e.n), complement = e.head * s;
+    const Real far = one - complement, far_low = ((one - far) - complement) - e.tail * s;
+    const Real y = select(size < Real(0.875f), near, far + far_low);
+    return select(x == x, with_sign_of(y, x), canonical_nan());
+}
+
+/// 1 / sqrt(x), correctly rounded. rsqrt(+-0) = +-Inf (IEEE 754-2019 9.2, rSqrt); negative -> canonical NaN.
+MACHEPS_MATH_FN MACHEPS_MATH_REAL rsqrt(MACHEPS_MATH_REAL x) {
+    using Real = MACHEPS_MATH_REAL;
+    using Int = MACHEPS_MATH_INT;
+    const Real zero(0.0f), infinity = from_bits(Int(0x7f800000));
+    const auto regular = x > zero;
+    const Real a = select(regular, select(x < infinity, x, Real(1.0f)), Real(1.0f));
+    // One Newton step in which a y^2 - 1 is computed to twice the precision.
+    const Real y = Real(1.0f) / sqrt(a), h = a * y, h_low = fma(a, y, -h);
+    const Real residual = fma(-h, y, Real(1.0f)) - h_low * y;
+    const Real root = fma(Real(0.5f) * y, residual, y);
+    const Real positive = select(x < infinity, root, zero);
+    return select(regular, positive, select(x == zero, with_sign_of(infinity, x), canonical_nan()));
+}
+
+}  // namespace math

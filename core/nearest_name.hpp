@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// "Did you mean ...?" for every place where a person types a name. Host only.
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace macheps {
+
+inline char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+inline std::string lowered(std::string_view text) {
+    std::string result(text);
+    std::transform(result.begin(), result.end(), result.begin(), lower);
+    return result;
+}
+
+/// Insertions, deletions and replacements that lead from `a` to `b`; case does not count (Levenshtein).
+inline std::size_t edit_distance(std::string_view a, std::string_view b) {
+    std::vector<std::size_t> row(b.size() + 1);
+    std::iota(row.begin(), row.end(), std::size_t{0});
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        std::size_t diagonal = row[0];
+        row[0] = i + 1;
+        for (std::size_t j = 0; j < b.size(); ++j) {
+            const std::size_t replaced = diagonal + (lower(a[i]) == lower(b[j]) ? 0 : 1);
+            diagonal = row[j + 1];
+            row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
+        }
+    }
+    return row[b.size()];
+}
+
+/// The candidate that is fewest edits away from `name`, the earlier one on a tie; empty when none is near: a name whose
+/// letters are more than half wrong is no misspelling.
+template <class Candidates>
+std::string nearest_name(std::string_view name, const Candidates& candidates) {
+    std::string best;
+    std::size_t least = std::max<std::size_t>(name.size() / 2, 1) + 1;
+    for (const auto& candidate : candidates) {
+        const std::size_t distance = edit_distance(name, candidate);
+        if (distance >= least) continue;
+        least = distance;
+        best = candidate;
+    }
+    return best;
+}
+
+}  // namespace macheps

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one door through which emulated bits are lost.
+#pragma once
+#include "core/hd.hpp"
+
+namespace macheps {
+
+/// IEEE 754-2019 4.3, with stochastic rounding and round-to-odd (Boldo and Melquiond) beside it.
+enum class Round : std::uint8_t { nearest_even, nearest_away, toward_zero, up, down, stochastic, to_odd };
+/// What a magnitude beyond the largest finite value becomes: that value, or Inf / NaN (OCP OFP8 1.0).
+enum class Overflow : std::uint8_t { nonsaturate, saturate };
+
+/// True when `mode` moves a magnitude of this sign towards zero, so that a finite value never overflows.
+MACHEPS_HD constexpr bool rounds_inward(Round mode, bool negative) {
+    return mode == Round::toward_zero || mode == Round::to_odd || (mode == Round::up && negative) ||
+           (mode == Round::down && !negative);
+}
+
+/// `random`, right-aligned in `bits` bits: what stochastic rounding adds to the first `bits` discarded bits.
+struct RandomBits {
+    std::uint32_t value = 0;
+    int bits = 32;
+};
+
+/// `significand` / 2^drop, rounded to an integer. Zero stays zero for any drop; else a negative drop shifts left (exactly;
+/// the caller keeps room). Stochastic: away from zero iff floor(2^bits * discarded fraction) + random.value carries out.
+MACHEPS_HD constexpr std::uint64_t round_shift(std::uint64_t significand, int drop, Round mode, bool negative,
+                                               RandomBits random = {}) {
+    if (significand == 0) return 0;  // an unnormalised zero may carry any exponent
+    if (drop <= 0) return significand << -drop;
+    const std::uint64_t kept = drop < 64 ? significand >> drop : 0;
+    const std::uint64_t discarded = drop < 64 ? significand & ((std::uint64_t{1} << drop) - 1) : significand;
+    if (discarded == 0) return kept;
+    bool away = false;
+    switch (mode) {
+        case Round::nearest_even:
+        case Round::nearest_away: {
+            const std::uint64_t half = drop <= 64 ? std::uint64_t{1} << (drop - 1) : 0;  // 0: out of reach
+            const bool tie_away = mode == Round::nearest_away || (kept & 1) != 0;
+            away = half != 0 && (discarded > half || (discarded == half && tie_away));
+            break;
+        }
+        case Round::toward_zero: break;
+        case Round::up: away = !negative; break;
+        case Round::down: away = negative; break;
+        case Round::to_odd: return kept | 1;
+        case Round::stochastic: {
+            const int excess = drop - random.bits;  // discarded bits that are too low to be seen
+            const std::uint64_t seen = excess <= 0 ? discarded << -excess : excess < 64 ? discarded >> excess : 0;
+            away = ((seen + random.value) >> random.bits) != 0;
+            break;
+        }
+    }
+    return kept + (away ? 1 : 0);
+}
+
+}  // namespace macheps

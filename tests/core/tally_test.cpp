@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/tally.hpp"
+#include "core/format_table.hpp"
+#include "core/rng.hpp"
+#include "tests/test.hpp"
+
+#include <cmath>
+#include <limits>
+
+using namespace macheps;
+
+namespace {
+
+Tally tally_of(Format f, std::initializer_list<float> values, float scale = 1, Overflow overflow = Overflow::saturate) {
+    Tally tally;
+    for (const float x : values) tally.add(f, x, x * scale, quantize(f, x * scale, Round::nearest_even, overflow));
+    return tally;
+}
+
+}  // namespace
+
+TEST_CASE("each count has its case", "[core][tally]") {
+    struct Case {
+        float x, scale;
+        std::uint64_t nan_in, inf_in, zero_in, underflow, to_subnormal, overflow, saturated;
+        const char* why;
+    };
+    const float infinity = std::numeric_limits<float>::infinity();
+    const auto c = GENERATE_COPY(values<Case>({
+        {1, 1, 0, 0, 0, 0, 0, 0, 0, "nothing to report"},
+        {0, 1, 0, 0, 1, 0, 0, 0, 0, "zero"},
+        {-0.0f, 1, 0, 0, 1, 0, 0, 0, 0, "-0 is zero"},
+        {std::numeric_limits<float>::quiet_NaN(), 1, 1, 0, 0, 0, 0, 0, 0, "NaN"},
+        {-infinity, 1, 0, 1, 0, 0, 0, 0, 0, "an infinity is no overflow: the other counts run over finite x"},
+        {0x1p-11f, 1, 0, 0, 0, 1, 0, 0, 0, "to zero"},
+        {-0x1p-11f, 1, 0, 0, 0, 1, 0, 0, 0, "to -0"},
+        {0x1p-11f, 4, 0, 0, 0, 0, 1, 0, 0, "scaling saves it, as a subnormal"},
+        {0x1.cp-7f, 1, 0, 0, 0, 0, 1, 0, 0, "the greatest subnormal"},
+        {0x1.ep-7f, 1, 0, 0, 0, 0, 0, 0, 0, "rounds into the normals"},
+        {448, 1, 0, 0, 0, 0, 0, 0, 1, "the top code is occupied, nothing overflows"},
+        {460, 1, 0, 0, 0, 0, 0, 1, 1, "beyond the largest value, though RNE would bring it back"},
+        {-1e9f, 1, 0, 0, 0, 0, 0, 1, 1, "far beyond"},
+        {1e30f, 1e30f, 0, 0, 0, 0, 0, 1, 1, "the scaled value is infinite"},
+    }));
+    CAPTURE(c.why);
+    const Tally t = tally_of(e4m3fn, {c.x}, c.scale);
+    CHECK(t.count == 1);
+    CHECK(t.nan_in == c.nan_in);
+    CHECK(t.inf_in == c.inf_in);
+    CHECK(t.zero_in == c.zero_in);
+    CHECK(t.underflow == c.underflow);
+    CHECK(t.to_subnormal == c.to_subnormal);
+    CHECK(t.overflow == c.overflow);
+    CHECK(t.saturated == c.saturated);
+    const bool finite = std::isfinite(c.x);
+    CHECK(t.amax == (finite ? std::fabs(c.x) : 0.0f));
+    CHECK(t.amin_nz == (finite ? std::fabs(c.x) : 0.0f));
+}
+
+TEST_CASE("what overflows to NaN or infinity is counted, and occupies no top code", "[core][tally]") {
+    const Tally t = tally_of(e4m3fn, {1000, -1000, 464, 448}, 1, Overflow::nonsaturate);
+    CHECK(t.overflow == 3);
+    CHECK(t.saturated == 2);  // 464 rounds to 448
+}
+
+TEST_CASE("formats without subnormals have none", "[core][tally]") {
+    CHECK(tally_of(mxint8, {0.5f, 0x1p-6f}).to_subnormal == 0);
+    CHECK(tally_of(e8m0fnu, {0x1p-127f, 1.0f}).to_subnormal == 0);
+    CHECK(tally_of(mxint8, {-5.0f}).saturated == 1);
+}
+
+TEST_CASE("tallies of parts add up to the tally of the whole, however it is cut", "[core][tally]") {
+    for (const auto& named : all_formats) {
+        if (named.format == fp64) continue;
+        CAPTURE(named.name);
+        Tally whole, parts[3];
+        for (std::uint64_t i = 0; i < 3000; ++i) {
+            const float x = bit_cast<float>(random_bits({.seed = 9}, i));
+            const float q = quantize(named.format, x, Round::nearest_even, Overflow::saturate);
+            whole.add(named.format, x, x, q);
+            parts[i % 3].add(named.format, x, x, q);
+        }
+        Tally forward, backward;
+        for (int i = 0; i < 3; ++i) forward += parts[i];
+        for (int i = 2; i >= 0; --i) backward += parts[i];
+        CHECK(forward == whole);
+        CHECK(backward == whole);
+        CHECK(whole.count == 3000);
+    }
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// The GPT-2 style model once more, in fp64 and in the plainest words: what the trained model is tested against.
+// It shares no code with macheps, and includes none of it.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace macheps::oracle {
+
+struct GptShape {
+    int layers = 2, width = 8, heads = 2, context = 5, vocabulary = 11;
+    bool tied = true;        ///< lm_head uses embed.token.weight, and there is no lm_head.weight
+    bool gelu_tanh = false;  ///< the tanh approximation of GELU instead of erf
+};
+
+/// Parameters by name, row-major. T = context, C = width, V = vocabulary; a linear is torch's [out, in].
+///   embed.token.weight [V,C], embed.position.weight [T,C]
+///   block.<i>.norm1.{weight,bias} [C], block.<i>.attn.qkv.weight [3C,C] .bias [3C] (rows: q, then k, then v; in each
+///   of the three, head h is the rows h C/H .. (h+1) C/H), block.<i>.attn.proj.weight [C,C] .bias [C],
+///   block.<i>.norm2.{weight,bias} [C], block.<i>.mlp.up.weight [4C,C] .bias [4C], block.<i>.mlp.down.weight [C,4C]
+///   .bias [C] final_norm.{weight,bias} [C], lm_head.weight [V,C] unless tied
+using Parameters = std::map<std::string, std::vector<double>>;
+
+/// Number of entries of every parameter.
+std::map<std::string, std::size_t> parameter_sizes(const GptShape& shape);
+
+/// Uniform in (-spread, spread), norm weights around 1; the same values on every machine.
+Parameters random_parameters(const GptShape& shape, std::uint64_t seed, double spread = 0.5);
+
+/// Logits [B,T,V]. Pre-LayerNorm (biased variance, eps 1e-5), causal softmax attention scaled by 1/sqrt(C/H),
+/// residuals. Shapes: tokens [B,T] with T = context. Errors: throws std::invalid_argument for wrong sizes, names and
+/// tokens.
+std::vector<double> logits(const GptShape& shape, const Parameters& parameters, std::span<const int> tokens, int batch);
+
+/// Cross-entropy of every token, in nats, [B,T].
+std::vector<double> token_losses(const GptShape& shape, const Parameters& parameters, std::span<const int> tokens,
+                                 std::span<const int> targets, int batch);
+
+/// Mean of token_losses.
+double loss(const GptShape& shape, const Parameters& parameters, std::span<const int> tokens,
+            std::span<const int> targets, int batch);
+
+/// d loss / d entry for all parameters, by a scalar reverse-mode tape (tape.hpp). Memory: about 10 bytes for every
+/// multiply-add of one sample's forward pass.
+Parameters gradient(const GptShape& shape, const Parameters& parameters, std::span<const int> tokens,
+                    std::span<const int> targets, int batch);
+
+/// d loss / d parameters[name][index] by central differences and Richardson extrapolation (Ridders' tableau): the steps
+/// 1/8, 1/16, ... 1/512 are tried, and the entry of the tableau with the least estimated error is returned. That
+/// estimate goes to *error: the distance to the two entries it was made from, plus what rounding of the loss (taken as
+/// 64 units of roundoff of 1 + loss) contributes at that step. `parameters` is changed and restored.
+double finite_difference(const GptShape& shape, Parameters& parameters, std::span<const int> tokens,
+                         std::span<const int> targets, int batch, const std::string& name, std::size_t index,
+                         double* error = nullptr);
+
+}  // namespace macheps::oracle
