@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tensor operations of a transformer, declared once. Every operation has one scalar definition (its formula below,
+// its text in emulation/definitions.hpp); each engine returns exactly the bits of that definition.
+//
+// Values are fp32 containers; a cast rounds them onto a narrower format's grid. Memory belongs to the backend and need
+// not be the host's: only upload and download touch host memory. All tensors are row-major and contiguous unless a
+// leading dimension is named. Numeric trouble (NaN, Inf) is data, never an error. Shapes that disagree throw Error.
+// Written "sum" below: the lane rule of emulation/reduce.hpp. Products and sums are rounded separately (no fma) except
+// where "fma" is written. Backward operations overwrite their outputs.
+#pragma once
+#include "core/rng.hpp"
+#include "core/rounding.hpp"
+#include "core/tally.hpp"
+#include "core/tensor.hpp"
+#include "emulation/machine.hpp"
+
+#include <array>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace macheps {
+
+/// out = decode(encode(fl32(x * encode_scale))): the result stays in the units of the code (multiplied by encode_scale).
+struct Cast {
+    Format format = fp32;
+    Round round = Round::nearest_even;
+    Overflow overflow = Overflow::nonsaturate;
+    float encode_scale = 1;
+    RngKey key{};          ///< read by Round::stochastic; element i takes random_bits(key, i) >> (32 - random_bits)
+    int random_bits = 32;
+
+    /// True when the cast changes no value (NaN payloads aside), so that it may be left out.
+    constexpr bool is_identity() const { return format == fp32 && encode_scale == 1; }
+};
+
+/// One operand of a matmul, possibly a batch of strided matrices.
+struct MatmulOperand {
+    const float* data = nullptr;
+    std::int64_t ld = 0;        ///< elements from one stored row to the next
+    bool transposed = false;    ///< stored as its transpose
+    std::int64_t stride_outer = 0, stride_inner = 0;  ///< elements between the matrices of a batch
+};
+
+/// out[i,j] = cast(fl32(acc[i,j] * out_scale) + bias[j]), acc summed as `machine` sums it.
+/// Shapes: a [m,k], b [k,n], out [m,n], each batch_outer x batch_inner times; bias [n] or null (then nothing is added).
+/// Units: a and b arrive multiplied by their encode_scale; out_scale is the product of their decode scales (1: no multiply).
+/// With bias_after_cast: cast(cast(fl32(acc * out_scale)) + bias). Element i of out_cast's random stream counts
+/// row-major over [batch_outer, batch_inner, m, n]. out must not overlap an operand. k == 0 gives acc = +0.
+struct Matmul {
+    std::int64_t m = 0, n = 0, k = 0;
+    std::int64_t batch_outer = 1, batch_inner = 1;
+    MatmulOperand a{}, b{};
+    float* out = nullptr;
+    std::int64_t ld_out = 0, stride_out_outer = 0, stride_out_inner = 0;
+    const Machine* machine = &fp32_chain;
+    float out_scale = 1;
+    const float* bias = nullptr;
+    bool bias_after_cast = false;
+    Cast out_cast{};
+};
+
+enum class Gelu : std::uint8_t { erf, tanh };
+
+/// Sums over the elements of x and y = what a cast made of x, in fp64 by the lane rule. Non-finite pairs are left out.
+struct ErrorSums {
+    double error2 = 0;  ///< (y - x)^2
+    double x2 = 0, y2 = 0, xy = 0;
+    std::uint64_t count = 0;
+};
+
+/// Counts of floor(log2 |x|) for exponents -149 .. 127, with zeros and non-finite values apart.
+struct ExponentHistogram {
+    static constexpr int lowest = -149, highest = 127;
+    std::array<std::uint64_t, highest - lowest + 1> bins{};
+    std::uint64_t zeros = 0, infinities = 0, nans = 0;
+};
+
+/// What an optimiser step did to one tensor. `wanted` is the exact fp32 update u, `moved` = new value - old value.
+struct UpdateStats {
+    std::uint64_t count = 0;
+    std::uint64_t nonzero = 0;  ///< u != 0
+    std::uint64_t lost = 0;     ///< u != 0 and the stored value did not change
+    double wanted2 = 0;         ///< sum of u^2, fp64, lane rule
+    double moved2 = 0;          ///< sum of moved^2
+    double moved_wanted = 0;    ///< sum of moved * u
+};
+
+/// AdamW, arithmetic in fp32, constants computed in fp64 and rounded once (torch's fused kernel), each operation rounded:
+///   m' = beta1*m + one_minus_beta1*g;  v' = beta2*v + one_minus_beta2*(g*g)
+///   denominator = sqrt(v') / sqrt_bias2 + eps
+///   u = -(decay*p + (step_size*m') / denominator)          (decay = lr*weight_decay; the term is left out when decay == 0)
+///   p' = value_cast(p + u), m and v stored as moment casts of m', v'.
+/// With `arithmetic` narrower than fp32, torch's single-tensor order, each primitive rounded to that format (RNE):
+///   p *= 1 - decay;  m = m + one_minus_beta1*(g - m);  v = beta2*v;  v = v + one_minus_beta2*g*g;
+///   t = sqrt(v);  t = t / sqrt_bias2;  t = t + eps;  p = p - step_size*(m/t)
+/// where each line computes in fp32 left to right and then rounds once. u = p' before the last rounding, minus old p.
+struct AdamW {
+    float beta1 = 0.9f, one_minus_beta1 = 0.1f, beta2 = 0.95f, one_minus_beta2 = 0.05f;
+    float eps = 1e-8f;
+    float step_size = 0;   ///< lr / (1 - beta1^t)
+    float sqrt_bias2 = 1;  ///< sqrt(1 - beta2^t)
+    float decay = 0;
+    Format arithmetic = fp32;
+    Cast value_cast{}, moment1_cast{}, moment2_cast{};
+};
+
+/// SGD with momentum: b = momentum*b + g (left out when momentum == 0); u = -(lr*b); p' = value_cast(p + u).
+struct Sgd {
+    float lr = 0, momentum = 0;
+    Cast value_cast{};
+};
+
+class Backend {
+  public:
+    virtual ~Backend() = default;
+    virtual std::string name() const = 0;
+
+    // --- memory
+    virtual Tensor empty(Shape shape) = 0;
+    virtual TokenTensor empty_tokens(Shape shape) = 0;
+    virtual void upload(std::span<const float> host, View out) = 0;
+    virtual void upload(std::span<const std::int32_t> host, TensorView<std::int32_t> out) = 0;
+    virtual void download(ConstView in, std::span<float> host) = 0;
+    virtual void fill(View out, float value) = 0;
+    virtual void copy(ConstView in, View out) = 0;
+
+    // --- casts and what they did
+    /// Elementwise; in == out is allowed. Fills *tally when it is not null.
+    virtual void cast(ConstView in, View out, const Cast& cast, Tally* tally = nullptr) = 0;
+    /// max |x| over all elements; NaN wins (then the result is the canonical NaN); 0 when empty.
+    virtual float amax(ConstView x) = 0;
+    virtual bool any_nonfinite(ConstView x) = 0;
+    /// y * decode_scale is compared with x (decode_scale == 1: no multiply).
+    virtual ErrorSums compare(ConstView x, ConstView y, float decode_scale = 1) = 0;
+    virtual ExponentHistogram exponents(ConstView x) = 0;
+
+    // --- matmul
+    virtual void matmul(const Matmul& args, Tally* tally = nullptr) = 0;
+
+    // --- elementwise
+    virtual void add(ConstView a, ConstView b, View out) = 0;        ///< a + b; out may be a or b
+    virtual void scale(ConstView in, float factor, View out) = 0;    ///< in * factor; in == out allowed
+    virtual void gelu(Gelu kind, ConstView x, View out) = 0;
+    virtual void gelu_backward(Gelu kind, ConstView x, ConstView dout, View dx) = 0;
+
+    // --- rows and columns
+    /// out[r,:] = tokens[wte] + wpe[r mod T,:]. tokens [B,T], wte [V,C], wpe [>=T,C], out [B,T,C].
+    virtual void embedding(TokenView tokens, ConstView wte, ConstView wpe, View out) = 0;
+    /// dwte [V,C] and dwpe [>=T,C] start at +0; rows of dout are added in row order.
+    virtual void embedding_backward(TokenView tokens, ConstView dout, View dwte, View dwpe) = 0;
+    /// mean = sum(x)/C; d = x - mean; rstd = 1/sqrt(sum(d*d)/C + eps); out = (d*rstd)*gamma + beta. mean, rstd: [rows].
+    virtual void layernorm(ConstView x, ConstView gamma, ConstView beta, float eps, View out, View mean, View rstd) = 0;
+    /// xhat = (x-mean)*rstd; g = dout*gamma; dx = rstd*((g - sum(g)/C) - xhat*(sum(g*xhat)/C));
+    /// dgamma = column sum of dout*xhat, dbeta = column sum of dout, both in row order from +0.
+    virtual void layernorm_backward(ConstView x, ConstView gamma, ConstView mean, ConstView rstd, ConstView dout, View dx,
+                                    View dgamma, View dbeta) = 0;
+    /// Rows of T scores each; row r of a [..., T, T] tensor sees columns 0 .. r mod T. top = max (NaN wins),
+    /// e = exp(s - top), out = e / sum(e); the masked rest is +0.
+    virtual void softmax_causal(ConstView scores, View out) = 0;
+    /// dscores = p*(dp - sum(p*dp)) over the visible columns, +0 beyond.
+    virtual void softmax_causal_backward(ConstView probabilities, ConstView dprobabilities, View dscores) = 0;
+    /// out = x - (top + log(sum(exp(x - top)))) per row, top = max of the row (NaN wins).
+    virtual void log_softmax(ConstView x, View out) = 0;
+    /// Mean over rows of -logp[r, target[r]]: the rows' values summed by the lane rule, divided by the number of rows.
+    virtual float nll(ConstView logp, TokenView targets) = 0;
+    /// dx = (exp(logp) - [column == target]) * factor.
+    virtual void nll_backward(ConstView logp, TokenView targets, float factor, View dx) = 0;
+    /// out[c] = x[0,c] + x[1,c] + ... from +0, in row order.
+    virtual void column_sum(ConstView x, View out) = 0;
+    /// x [B,T,parts*H*D], out [B,H,T,D]: part `part` of every row, heads apart.
+    virtual void split_heads(ConstView x, int parts, int part, View out) = 0;
+    /// The inverse: writes part `part` of out [B,T,parts*H*D] from x [B,H,T,D].
+    virtual void merge_heads(ConstView x, int parts, int part, View out) = 0;
+
+    // --- optimiser
+    /// sum(x*x) over all elements, fp32, lane rule.
+    virtual float sum_of_squares(ConstView x) = 0;
+    virtual void adamw(View p, ConstView g, View m, View v, const AdamW& args, UpdateStats* stats = nullptr) = 0;
+    virtual void sgd(View p, ConstView g, View momentum, const Sgd& args, UpdateStats* stats = nullptr) = 0;
+};
+
+}  // namespace macheps

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CPU engine of Backend::cast, for arrays: definition::cast_element element by element, with Tally::add. Every
+// instruction set and every number of threads returns those bits.
+#pragma once
+#include "core/thread_pool.hpp"
+#include "emulation/backend.hpp"
+#include "emulation/cpu/simd.hpp"
+
+namespace macheps {
+
+/// What the vector kernels need to know of a Cast, worked out once. Words ending in `_bits` are fp32 bit patterns of
+/// magnitudes.
+struct CastPlan {
+    enum class Path : std::uint8_t {
+        scalar,  ///< the definition itself
+        wide,    ///< fp32's exponent range (fp32, tf32, bf16): fp32's low bits round away, subnormals included
+        narrow,  ///< a smaller range: rounded by adding and subtracting a power of two
+    };
+
+    CastPlan() = default;
+    explicit CastPlan(const Cast& cast);
+
+    Cast cast{};
+    Path path = Path::scalar;
+    bool signless = false;  ///< fnuz: zero and NaN lose their sign
+    bool nan_keeps_sign = false;
+    bool infinity_is_max = false;  ///< what the cast makes of an infinity is the largest finite value
+    bool nan_is_max = false;
+    bool carries_to_inf = false;     ///< wide: a carry out of the largest finite value makes the right infinity
+    int drop = 0;                    ///< bits of fp32's significand that the format lacks
+    std::int32_t emin_bits = 0;      ///< 2^emin
+    std::int32_t max_bits = 0;       ///< the largest finite value
+    std::int32_t clamp_bits = 0;     ///< narrow: the power of two above it; beyond, all magnitudes round alike
+    std::int32_t overflow_bits = 0;  ///< what an overflow becomes when the rounding direction does not limit it
+    std::int32_t nan_bits = 0;       ///< what NaN becomes
+};
+
+/// A cast of one kind, ready to run on stretches of elements in one thread: for fusing into other loops.
+class Caster {
+  public:
+    Caster(Simd simd, const Cast& cast);
+
+    /// out[i] = cast of in[i]; in == out is allowed. Elements are numbered from `first_element` for the random stream.
+    /// Adds to *tally when it is not null.
+    void operator()(const float* in, float* out, std::int64_t n, Tally* tally, std::uint64_t first_element) const {
+        run(in, out, n, tally, first_element, false);
+    }
+    /// With `stream`, the stores bypass the caches; `out` must then be aligned to 64 bytes.
+    void run(const float* in, float* out, std::int64_t n, Tally* tally, std::uint64_t first_element, bool stream) const;
+
+    using Kernel = void (*)(const CastPlan& plan, const float* in, float* out, std::int64_t n, Tally* tally,
+                            std::uint64_t first_element, bool stream);
+
+  private:
+    CastPlan plan_;
+    Kernel plain_ = nullptr, tallied_ = nullptr;
+};
+
+/// The serial kernel for one stretch; a loop over many stretches keeps a Caster instead.
+void cast_range(Simd simd, const float* in, float* out, std::int64_t n, const Cast& cast, Tally* tally,
+                std::uint64_t first_element);
+
+/// out[i] = cast of in[i], over all threads of the pool; in == out is allowed. Adds to *tally when it is not null.
+void cast_array(Simd simd, ThreadPool& pool, const float* in, float* out, std::int64_t n, const Cast& cast,
+                Tally* tally, std::int64_t first_element = 0);
+
+}  // namespace macheps

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tensor operations with loops and threads.
+#pragma once
+#include "core/thread_pool.hpp"
+#include "emulation/backend.hpp"
+#include "emulation/cpu/simd.hpp"
+
+#include <functional>
+#include <memory>
+
+namespace macheps {
+
+/// Every (simd, threads) returns the same bits. One operation at a time; the operations themselves use the threads.
+/// Freed tensors are kept for the next one of their size, so that a training step does not allocate; tensors may
+/// outlive the backend.
+class CpuBackend final : public Backend {
+  public:
+    /// threads: 0 = every core this process may use. Throws Error (usage) below 0 or when this CPU lacks `simd`.
+    explicit CpuBackend(int threads = 0, Simd simd = chosen_simd());
+    ~CpuBackend() override;
+
+    std::string name() const override;  ///< such as "cpu.avx512.2"
+    Simd simd() const { return simd_; }
+    int threads() const { return pool_.threads(); }
+
+    Tensor empty(Shape shape) override;
+    TokenTensor empty_tokens(Shape shape) override;
+    void upload(std::span<const float> host, View out) override;
+    void upload(std::span<const std::int32_t> host, TensorView<std::int32_t> out) override;
+    void download(ConstView in, std::span<float> host) override;
+    void fill(View out, float value) override;
+    void copy(ConstView in, View out) override;
+
+    void cast(ConstView in, View out, const Cast& cast, Tally* tally = nullptr) override;
+    float amax(ConstView x) override;
+    bool any_nonfinite(ConstView x) override;
+    ErrorSums compare(ConstView x, ConstView y, float decode_scale = 1) override;
+    ExponentHistogram exponents(ConstView x) override;
+
+    void matmul(const Matmul& args, Tally* tally = nullptr) override;
+
+    void add(ConstView a, ConstView b, View out) override;
+    void scale(ConstView in, float factor, View out) override;
+    void gelu(Gelu kind, ConstView x, View out) override;
+    void gelu_backward(Gelu kind, ConstView x, ConstView dout, View dx) override;
+
+    void embedding(TokenView tokens, ConstView wte, ConstView wpe, View out) override;
+    void embedding_backward(TokenView tokens, ConstView dout, View dwte, View dwpe) override;
+    void layernorm(ConstView x, ConstView gamma, ConstView beta, float eps, View out, View mean, View rstd) override;
+    void layernorm_backward(ConstView x, ConstView gamma, ConstView mean, ConstView rstd, ConstView dout, View dx,
+                            View dgamma, View dbeta) override;
+    void softmax_causal(ConstView scores, View out) override;
+    void softmax_causal_backward(ConstView probabilities, ConstView dprobabilities, View dscores) override;
+    void log_softmax(ConstView x, View out) override;
+    float nll(ConstView logp, TokenView targets) override;
+    void nll_backward(ConstView logp, TokenView targets, float factor, View dx) override;
+    void column_sum(ConstView x, View out) override;
+    void split_heads(ConstView x, int parts, int part, View out) override;
+    void merge_heads(ConstView x, int parts, int part, View out) override;
+
+    float sum_of_squares(ConstView x) override;
+    void adamw(View p, ConstView g, View m, View v, const AdamW& args, UpdateStats* stats = nullptr) override;
+    void sgd(View p, ConstView g, View momentum, const Sgd& args, UpdateStats* stats = nullptr) override;
+
+  private:
+    class Memory;
+
+    /// Calls work(first, last) on ranges that cover [0, count), in the caller when the whole costs less than waking a
+    /// thread. `cost`: that of an item, in additions of vector elements; ranges begin at multiples of `grain`.
+    void share(std::int64_t count, std::int64_t cost, const std::function<void(std::int64_t, std::int64_t)>& work,
+               std::int64_t grain = 1);
+    /// The statistics of an optimiser step over n elements, chunk by chunk.
+    template <class Chunk>
+    void update(std::int64_t n, UpdateStats* stats, const Chunk& chunk_kernel);
+
+    Simd simd_;
+    ThreadPool pool_;
+    std::shared_ptr<Memory> memory_;
+};
+
+}  // namespace macheps

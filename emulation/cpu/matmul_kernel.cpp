@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packed panels of B (32 columns on AVX-512, 16 on AVX2) stay in the second-level cache and a packed strip of A rows in
+// the first, while a tile of accumulators stays in registers. The order of an element's terms is k ascending, whatever
+// the blocks are: a later block of k starts from the stored accumulator.
+#include "emulation/cpu/simd_targets.hpp"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "emulation/cpu/matmul_kernel.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "emulation/cpu/lanes-inl.hpp"
+#include "emulation/cpu/matmul_kernel.hpp"
+#include "emulation/matmul.hpp"
+
+#include <array>
+#include <cstdlib>
+#include <memory>
+#include <utility>
+
+HWY_BEFORE_NAMESPACE();
+namespace macheps::HWY_NAMESPACE {
+#if MACHEPS_SIMD_TARGET
+namespace {
+
+constexpr std::int64_t lanes_of_vector = f32_lanes;
+constexpr std::int64_t panel_columns = 2 * lanes_of_vector;
+/// 24 accumulators of 32 registers, or 12 of 16: each loaded B vector meets every row, each A scalar two vectors.
+constexpr std::int64_t strip_rows = HWY_TARGET == HWY_AVX3 ? 12 : 6;
+constexpr std::int64_t k_block = 384;       ///< a strip of A: 18 KiB or less of the first-level cache
+constexpr std::int64_t column_block = 384;  ///< a block of B: 576 KiB of the second-level cache
+
+/// Scratch memory of one thread, kept from call to call.
+struct Scratch {
+    struct Free {
+        void operator()(float* p) const { std::free(p); }
+    };
+    static float* allocate(std::int64_t count) {
+        void* p = std::aligned_alloc(64, static_cast<std::size_t>(count) * sizeof(float));
+        if (p == nullptr) throw std::bad_alloc();
+        return static_cast<float*>(p);
+    }
+    // Rows of a packed strip are written as whole vectors, so the last one spills over the end.
+    std::unique_ptr<float, Free> a{allocate(strip_rows * k_block + panel_columns)};
+    std::unique_ptr<float, Free> b{allocate(column_block * k_block + panel_columns)};
+};
+
+// --- packing
+
+/// The vector whose 128-bit block l holds four elements from row 4 l of `row`.
+HWY_INLINE F32 load_blocks(const float* const* row, std::int64_t at) {
+#if HWY_TARGET == HWY_AVX3
+    const hn::Half<DF32> half;
+    const hn::Half<decltype(half)> quarter;
+    return hn::Combine(DF32(), hn::Combine(half, hn::LoadU(quarter, row[12] + at), hn::LoadU(quarter, row[8] + at)),
+                       hn::Combine(half, hn::LoadU(quarter, row[4] + at), hn::LoadU(quarter, row[0] + at)));
+#else
+    const hn::Half<DF32> half;
+    return hn::Combine(DF32(), hn::LoadU(half, row[4] + at), hn::LoadU(half, row[0] + at));
+#endif
+}
+
+/// out[p * step + r] = in[r * ld + p] for r < rows <= lanes, p < k. Writes a whole vector per p, in ascending p: what
+/// lies beyond `rows` there is a copy of the last row, and is overwritten or never used.
+void pack_transposed(const float* in, std::int64_t ld, std::int64_t rows, std::int64_t k, float* out,
+                     std::int64_t step) {
+    const float* row[lanes_of_vector];
+    for (std::int64_t r = 0; r < lanes_of_vector; ++r) row[r] = in + min_of(r, rows - 1) * ld;
+    std::int64_t p = 0;
+    for (; p + 4 <= k; p += 4, out += 4 * step) {
+        // A 4 x 4 transposition in every 128-bit block.
+        const auto v0 = load_blocks(row, p).v, v1 = load_blocks(row + 1, p).v;
+        const auto v2 = load_blocks(row + 2, p).v, v3 = load_blocks(row + 3, p).v;
+        const DF32 d;
+        const auto even01 = hn::InterleaveLower(d, v0, v2), even23 = hn::InterleaveUpper(d, v0, v2);
+        const auto odd01 = hn::InterleaveLower(d, v1, v3), odd23 = hn::InterleaveUpper(d, v1, v3);
+        hn::StoreU(hn::InterleaveLower(d, even01, odd01), d, out);
+        hn::StoreU(hn::InterleaveUpper(d, even01, odd01), d, out + step);
+        hn::StoreU(hn::InterleaveLower(d, even23, odd23), d, out + 2 * step);
+        hn::StoreU(hn::InterleaveUpper(d, even23, odd23), d, out + 3 * step);
+    }
+    for (; p < k; ++p, out += step) {
+        for (std::int64_t r = 0; r < lanes_of_vector; ++r) out[r] = row[r][p];
+    }
+}
+
+/// out[p * step + r] = in[p * ld + r] for r < rows <= lanes, p < k; writes as pack_transposed does.
+void pack_straight(const float* in, std::int64_t ld, std::int64_t rows, std::int64_t k, float* out, std::int64_t step) {
+    const auto count = static_cast<std::size_t>(rows);
+    for (std::int64_t p = 0; p < k; ++p, in += ld, out += step) store(load_n(in, count), out);
+}
+
+// --- the tile
+
+template <bool whole>
+HWY_INLINE F32 load_part(const float* p, std::size_t n) {
+    return whole ? load(p) : F32(hn::MaskedLoad(hn::FirstN(DF32(), n), DF32(), p));
+}
+template <bool whole>
+HWY_INLINE void store_part(F32 x, float* p, std::size_t n) {
+    whole ? store(x, p) : hn::BlendedStore(x.v, hn::FirstN(DF32(), n), DF32(), p);
+}
+
+/// What becomes of an accumulator after its last term, short of the cast.
+struct Finish {
+    float scale = 1;
+    const float* bias = nullptr;  ///< of the tile's first column
+};
+
+/// A tile of `rows` x `vectors`, its operands and its place.
+struct Tile {
+    const float* a;
+    std::int64_t a_row, a_step;  ///< from row to row, from term to term
+    const float* b;
+    std::int64_t b_step;
+    std::int64_t k;
+    float* out;
+    std::int64_t ld_out;
+    std::size_t last_count;  ///< columns of the last vector
+    bool resume;             ///< start from what `out` holds, not from +0
+};
+
+/// Accumulator i is that of row i / vectors, vector i % vectors. The packs unroll before the compiler decides what
+/// lives in registers; loops over `acc` would leave it in memory.
+template <int vectors, bool whole, int... i>
+HWY_INLINE void run_tile(const Tile& t, const Finish* finish, std::integer_sequence<int, i...>) {
+    constexpr std::int64_t lanes = lanes_of_vector;
+    const std::size_t n = t.last_count;
+    constexpr auto is_whole = [](int v) { return whole || v % vectors != vectors - 1; };
+    const auto place = [&t](int v) { return t.out + v / vectors * t.ld_out + v % vectors * lanes; };
+    F32 acc[] = {(static_cast<void>(i), F32())...};
+    if (t.resume) ((acc[i] = load_part<is_whole(i)>(place(i), n)), ...);
+    const float *a = t.a, *b = t.b;
+    const std::int64_t a_row = t.a_row, a_step = t.a_step, b_step = t.b_step;
+    for (std::int64_t p = t.k; p > 0; --p, a += a_step, b += b_step) {
+        const F32 b0 = load(b), b1 = vectors == 2 ? load(b + lanes) : b0;
+        ((acc[i] = fma(F32(a[i / vectors * a_row]), i % vectors == 0 ? b0 : b1, acc[i])), ...);
+    }
+    if (finish != nullptr) {
+        const F32 scale(finish->scale);
+        ((acc[i] = acc[i] * scale), ...);  // exact when it is 1
+        if (const float* bias = finish->bias) {
+            const F32 b0 = load_part<is_whole(0)>(bias, n);
+            const F32 b1 = vectors == 2 ? load_part<whole>(bias + lanes, n) : b0;
+            ((acc[i] = acc[i] + (i % vectors == 0 ? b0 : b1)), ...);
+        }
+        ((acc[i] = canonical(acc[i])), ...);
+    }
+    (store_part<is_whole(i)>(acc[i], place(i), n), ...);
+}
+
+template <int rows, int vectors>
+void multiply_tile(const Tile& t, const Finish* finish) {
+    const auto indices = std::make_integer_sequence<int, rows * vectors>();
+    if (t.last_count == f32_lanes) return run_tile<vectors, true>(t, finish, indices);
+    run_tile<vectors, false>(t, finish, indices);
+}
+
+using TileKernel = void (*)(const Tile&, const Finish*);
+template <int vectors, int... rows>
+constexpr std::array<TileKernel, sizeof...(rows)> tile_kernels(std::integer_sequence<int, rows...>) {
+    return {multiply_tile<rows + 1, vectors>...};
+}
+constexpr auto tile_table = std::array{tile_kernels<1>(std::make_integer_sequence<int, strip_rows>()),
+                                       tile_kernels<2>(std::make_integer_sequence<int, strip_rows>())};
+
+// --- blocks
+
+/// Casts (and with bias_after_cast also adds the bias to) finished rows that are still in the cache.
+void cast_rows(const Matmul& args, const Caster& caster, const MatmulBlock& block, std::int64_t row, std::int64_t rows,
+               std::int64_t column, std::int64_t columns, Tally* tally) {
+    const bool after = args.bias != nullptr && args.bias_after_cast;
+    const bool identity = args.out_cast.is_identity();
+    if (identity && tally == nullptr && !after) return;
+    // Whole rows side by side are one range.
+    const bool whole = columns == args.n && args.ld_out == args.n && !after;
+    const std::int64_t ranges = whole ? 1 : rows, length = whole ? rows * columns : columns;
+    for (std::int64_t i = 0; i < ranges; ++i) {
+        float* out = block.out + (row + i) * args.ld_out + column;
+        const auto element = block.first_element + static_cast<std::uint64_t>((row + i) * args.n + column);
+        if (after) {
+            if (!identity) caster(out, out, length, nullptr, element);
+            for (std::int64_t j = 0; j < length; j += lanes_of_vector) {
+                const auto count = static_cast<std::size_t>(min_of(lanes_of_vector, length - j));
+                const F32 x = load_n(out + j, count) + load_n(args.bias + column + j, count);
+                store_n(canonical(x), out + j, count);
+            }
+        }
+        if (!identity || tally != nullptr) caster(out, out, length, tally, element);
+    }
+}
+
+/// `count` in the fewest parts of at most `limit`, equal but for rounding up to `grain`.
+std::int64_t part_of(std::int64_t count, std::int64_t limit, std::int64_t grain) {
+    const std::int64_t parts = max_of((count + limit - 1) / limit, std::int64_t{1});
+    return max_of(((count + parts - 1) / parts + grain - 1) / grain * grain, grain);
+}
+
+void multiply_block(const Matmul& args, const Caster& caster, const MatmulBlock& block, Tally* tally) {
+    thread_local Scratch scratch;
+    const bool at = args.a.transposed, bt = args.b.transposed;
+    const std::int64_t a_row = at ? 1 : args.a.ld, a_step = at ? args.a.ld : 1;
+    const std::int64_t column_part = part_of(block.last_column - block.first_column, column_block, panel_columns);
+    const std::int64_t k_part = part_of(args.k, k_block, 4);
+    const std::int64_t row_part = part_of(block.last_row - block.first_row, strip_rows, 1);
+
+    for (std::int64_t column = block.first_column; column < block.last_column; column += column_part) {
+        const std::int64_t columns = min_of(column_part, block.last_column - column);
+        for (std::int64_t first_k = 0;; first_k += k_part) {
+            const std::int64_t k = min_of(k_part, args.k - first_k);
+            const bool last = first_k + k == args.k;
+
+            for (std::int64_t j = 0; j < columns; j += lanes_of_vector) {
+                const std::int64_t width = min_of(lanes_of_vector, columns - j);
+                float* to = scratch.b.get() + j / panel_columns * panel_columns * k + j % panel_columns;
+                const float* from =
+                    block.b + (bt ? (column + j) * args.b.ld + first_k : first_k * args.b.ld + column + j);
+                (bt ? pack_transposed : pack_straight)(from, args.b.ld, width, k, to, panel_columns);
+            }
+            for (std::int64_t row = block.first_row; row < block.last_row; row += row_part) {
+                const std::int64_t rows = min_of(row_part, block.last_row - row);
+                Tile tile{.a = block.a + row * a_row + first_k * a_step,
+                          .a_row = a_row,
+                          .a_step = a_step,
+                          .b = scratch.b.get(),
+                          .b_step = panel_columns,
+                          .k = k,
+                          .out = nullptr,
+                          .ld_out = args.ld_out,
+                          .last_count = 0,
+                          .resume = first_k != 0};
+                if (columns > 2 * panel_columns) {
+                    (at ? pack_straight : pack_transposed)(tile.a, args.a.ld, rows, k, scratch.a.get(), rows);
+                    tile.a = scratch.a.get();
+                    tile.a_row = 1;
+                    tile.a_step = rows;
+                }
+                for (std::int64_t j = 0; j < columns; j += panel_columns) {
+                    const std::int64_t width = min_of(panel_columns, columns - j);
+                    const int vectors = width > lanes_of_vector ? 2 : 1;
+                    tile.last_count = static_cast<std::size_t>(width - (vectors - 1) * lanes_of_vector);
+                    tile.out = block.out + row * args.ld_out + column + j;
+                    tile.b = scratch.b.get() + j * k;
+                    const bool bias = args.bias != nullptr && !args.bias_after_cast;
+                    const Finish finish{args.out_scale, bias ? args.bias + column + j : nullptr};
+                    tile_table[vectors - 1][rows - 1](tile, last ? &finish : nullptr);
+                }
+                if (last) cast_rows(args, caster, block, row, rows, column, columns, tally);
+            }
+            if (last) break;
+        }
+    }
+}
+
+}  // namespace
+
+MatmulBlockKernel matmul_block() { return multiply_block; }
+
+#endif
+}  // namespace macheps::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace macheps {
+namespace {
+
+void define_block(const Matmul& args, const Caster&, const MatmulBlock& block, Tally* tally) {
+    for (std::int64_t i = block.first_row; i < block.last_row; ++i) {
+        for (std::int64_t j = block.first_column; j < block.last_column; ++j) {
+            const float acc = definition::matmul_accumulator(args, block.a, block.b, i, j);
+            const std::uint64_t element = block.first_element + static_cast<std::uint64_t>(i * args.n + j);
+            const auto [before, after] = definition::matmul_output(args, acc, j, element);
+            if (tally != nullptr) {
+                const float scale = args.out_cast.encode_scale;
+                tally->add(args.out_cast.format, before, scale == 1 ? before : before * scale, after);
+            }
+            block.out[i * args.ld_out + j] = after;
+        }
+    }
+}
+
+}  // namespace
+
+MatmulBlockKernel matmul_block_kernel(Simd level) {
+    switch (level) {
+        case Simd::avx2:
+            return N_AVX2::matmul_block();
+        case Simd::avx512:
+            return N_AVX3::matmul_block();
+        default:
+            return define_block;
+    }
+}
+
+}  // namespace macheps
+#endif

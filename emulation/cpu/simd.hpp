@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which instruction set the CPU engine runs on.
+#pragma once
+#include <string_view>
+#include <vector>
+
+namespace macheps {
+
+enum class Simd { scalar, avx2, avx512 };
+
+std::string_view simd_name(Simd level);
+/// What this CPU can run, scalar first.
+std::vector<Simd> available_simd();
+/// The best one, or what the environment variable MACHEPS_SIMD=scalar|avx2|avx512 forces; throws Error (usage) when the
+/// variable names none of these or one that this CPU lacks.
+Simd chosen_simd();
+
+}  // namespace macheps

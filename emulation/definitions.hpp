@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every operation of emulation/backend.hpp means, on one element, one row or one column. The scalar engine runs
+// this text, and the vector and CUDA engines return its bits. Written for host and device; pointers are to contiguous
+// rows. Each operation is rounded separately; fma appears only inside core/math.hpp.
+// Two kinds live elsewhere: matmul with its Machine (emulation/matmul), and a cast's tally, beside the codec.
+#pragma once
+#include "core/math.hpp"
+#include "emulation/backend.hpp"
+#include "emulation/reduce.hpp"
+
+namespace macheps::definition {
+
+// --- NaN and casts
+
+/// A NaN that arithmetic made or passed on has other bits on x86 and on NVIDIA: every output becomes the one quiet NaN.
+MACHEPS_HD inline float canonical(float x) { return x == x ? x : bit_cast<float>(0x7fc00000u); }
+MACHEPS_HD inline double canonical(double x) {
+    return x == x ? x : bit_cast<double>(std::uint64_t{0x7ff8000000000000});
+}
+
+/// Element `i` of a cast: the value on the format's grid, in the units of the code.
+MACHEPS_HD inline float cast_element(const Cast& cast, float x, std::uint64_t i) {
+    const float z = cast.encode_scale == 1 ? x : canonical(x * cast.encode_scale);
+    RandomBits random{0, cast.random_bits};
+    if (cast.round == Round::stochastic && cast.random_bits > 0) {
+        random.value = random_bits(cast.key, i) >> (32 - cast.random_bits);
+    }
+    return quantize(cast.format, z, cast.round, cast.overflow, random);
+}
+
+/// f == fp32. (Device code may not refer to a namespace-scope constexpr; a copy of it is a constant.)
+MACHEPS_HD inline bool is_fp32(const Format& f) {
+    constexpr Format single = fp32;
+    return f == single;
+}
+
+/// The same after arithmetic: a NaN arrives canonical, and a cast that changes nothing is left out.
+MACHEPS_HD inline float store_as(const Cast& cast, float x, std::uint64_t i) {
+    const bool is_identity = is_fp32(cast.format) && cast.encode_scale == 1;
+    return is_identity ? canonical(x) : cast_element(cast, canonical(x), i);
+}
+
+/// The larger; NaN wins. The sign of a zero is that of `a`; no caller's result depends on it.
+MACHEPS_HD inline float max_or_nan(float a, float b) { return b > a || b != b ? b : a; }
+
+/// max_or_nan over a row; -Inf when it is empty.
+MACHEPS_HD inline float row_max(const float* x, std::int64_t n) {
+    float top = bit_cast<float>(0xff800000u);
+    for (std::int64_t i = 0; i < n; ++i) top = max_or_nan(top, x[i]);
+    return top;
+}
+
+// --- elementwise
+
+MACHEPS_HD inline float add(float a, float b) { return canonical(a + b); }
+MACHEPS_HD inline float scale(float x, float factor) { return canonical(x * factor); }
+
+inline constexpr float sqrt_half = 0x1.6a09e6p-1f;         ///< sqrt(1/2)
+inline constexpr float inverse_sqrt_2pi = 0x1.988454p-2f;  ///< 1 / sqrt(2 pi)
+inline constexpr float gelu_k0 = 0x1.988454p-1f;           ///< sqrt(2 / pi)
+inline constexpr float gelu_k1 = 0x1.6e4e26p-5f;           ///< 0.044715
+inline constexpr float gelu_3k1 = 0x1.12ba9ep-3f;          ///< 0.134145
+
+/// erf:  y = (0.5 x) (1 + erf(x sqrt_half))
+/// tanh: y = (0.5 x) (1 + tanh(k0 (x + k1 ((x x) x))))
+MACHEPS_HD inline float gelu(Gelu kind, float x) {
+    const float inner =
+        kind == Gelu::erf ? math::erf(x * sqrt_half) : math::tanh(gelu_k0 * (x + gelu_k1 * ((x * x) * x)));
+    return canonical((0.5f * x) * (1.0f + inner));
+}
+
+/// erf:  dx = dy (0.5 (1 + erf(x sqrt_half)) + x (inverse_sqrt_2pi exp(-0.5 (x x))))
+/// tanh: t = tanh as above;  dx = dy (0.5 (1 + t) + (0.5 x) ((1 - t t) (k0 (1 + 3k1 (x x)))))
+/// Where x x overflows (|x| above 1.8e19) the tanh form is 0 Inf = NaN, as in other implementations of this formula.
+MACHEPS_HD inline float gelu_backward(Gelu kind, float x, float dy) {
+    if (kind == Gelu::erf) {
+        const float below = 0.5f * (1.0f + math::erf(x * sqrt_half));
+        const float density = inverse_sqrt_2pi * math::exp(-0.5f * (x * x));
+        return canonical(dy * (below + x * density));
+    }
+    const float t = math::tanh(gelu_k0 * (x + gelu_k1 * ((x * x) * x)));
+    const float slope = (1.0f - t * t) * (gelu_k0 * (1.0f + gelu_3k1 * (x * x)));
+    return canonical(dy * (0.5f * (1.0f + t) + (0.5f * x) * slope));
+}
+
+// --- rows
+
+MACHEPS_HD inline void layernorm_row(const float* x, const float* gamma, const float* beta, std::int64_t n, float eps,
+                                     float* out, float* mean_out, float* rstd_out) {
+    const float count = static_cast<float>(n);
+    const float mean = lane_sum<float>(n, [=](std::int64_t i) { return x[i]; }) / count;
+    const float variance = lane_sum<float>(n, [=](std::int64_t i) { return (x[i] - mean) * (x[i] - mean); }) / count;
+    const float rstd = 1.0f / sqrt(variance + eps);
+    for (std::int64_t i = 0; i < n; ++i) out[i] = canonical(((x[i] - mean) * rstd) * gamma[i] + beta[i]);
+    *mean_out = canonical(mean);
+    *rstd_out = canonical(rstd);
+}
+
+MACHEPS_HD inline void layernorm_backward_row(const float* x, const float* gamma, float mean, float rstd,
+                                              const float* dout, std::int64_t n, float* dx) {
+    const float count = static_cast<float>(n);
+    const float g_mean = lane_sum<float>(n, [=](std::int64_t i) { return dout[i] * gamma[i]; }) / count;
+    const float gx_mean =
+        lane_sum<float>(n, [=](std::int64_t i) { return (dout[i] * gamma[i]) * ((x[i] - mean) * rstd); }) / count;
+    for (std::int64_t i = 0; i < n; ++i) {
+        const float xhat = (x[i] - mean) * rstd, g = dout[i] * gamma[i];
+        dx[i] = canonical(rstd * ((g - g_mean) - xhat * gx_mean));
+    }
+}
+
+/// Column `c` of dgamma and dbeta, over rows of n elements in row order.
+MACHEPS_HD inline void layernorm_backward_column(const float* x, const float* mean, const float* rstd,
+                                                 const float* dout, std::int64_t rows, std::int64_t n, std::int64_t c,
+                                                 float* dgamma, float* dbeta) {
+    float gamma_sum = 0, beta_sum = 0;
+    for (std::int64_t r = 0; r < rows; ++r) {
+        const float d = dout[r * n + c];
+        gamma_sum += d * ((x[r * n + c] - mean[r]) * rstd[r]);
+        beta_sum += d;
+    }
+    dgamma[c] = canonical(gamma_sum);
+    dbeta[c] = canonical(beta_sum);
+}
+
+/// One row of n scores of which the first `visible` count.
+MACHEPS_HD inline void softmax_row(const float* scores, std::int64_t visible, std::int64_t n, float* out) {
+    const float top = row_max(scores, visible);
+    const float sum = lane_sum<float>(visible, [=](std::int64_t i) { return out[i] = math::exp(scores[i] - top); });
+    for (std::int64_t i = 0; i < n; ++i) out[i] = i < visible ? canonical(out[i] / sum) : 0.0f;
+}
+
+MACHEPS_HD inline void softmax_backward_row(const float* p, const float* dp, std::int64_t visible, std::int64_t n,
+                                            float* dscores) {
+    const float sum = lane_sum<float>(visible, [=](std::int64_t i) { return p[i] * dp[i]; });
+    for (std::int64_t i = 0; i < n; ++i) dscores[i] = i < visible ? canonical(p[i] * (dp[i] - sum)) : 0.0f;
+}
+
+MACHEPS_HD inline void log_softmax_row(const float* x, std::int64_t n, float* out) {
+    const float top = row_max(x, n);
+    const float sum = lane_sum<float>(n, [=](std::int64_t i) { return math::exp(x[i] - top); });
+    const float total = top + math::log(sum);
+    for (std::int64_t i = 0; i < n; ++i) out[i] = canonical(x[i] - total);
+}
+
+MACHEPS_HD inline float nll(const float* logp, const std::int32_t* targets, std::int64_t rows, std::int64_t n) {
+    const float sum = lane_sum<float>(rows, [=](std::int64_t r) { return -logp[r * n + targets[r]]; });
+    return canonical(sum / static_cast<float>(rows));
+}
+
+MACHEPS_HD inline float nll_backward(float logp, bool is_target, float factor) {
+    return canonical((math::exp(logp) - (is_target ? 1.0f : 0.0f)) * factor);
+}
+
+// --- columns and scatters
+
+MACHEPS_HD inline float column_sum(const float* x, std::int64_t rows, std::int64_t n, std::int64_t c) {
+    float sum = 0;
+    for (std::int64_t r = 0; r < rows; ++r) sum += x[r * n + c];
+    return canonical(sum);
+}
+
+/// Where element d of head h at time t of batch entry b lies in [B,T,parts*H*D].
+MACHEPS_HD constexpr std::int64_t joined_index(std::int64_t b, std::int64_t t, int part, std::int64_t h, std::int64_t d,
+                                               std::int64_t times, int parts, std::int64_t heads, std::int64_t width) {
+    return (((b * times + t) * parts + part) * heads + h) * width + d;
+}
+
+// --- whole tensors
+
+MACHEPS_HD inline float sum_of_squares(const float* x, std::int64_t n) {
+    return canonical(lane_sum<float>(n, [=](std::int64_t i) { return x[i] * x[i]; }));
+}
+
+// --- optimiser
+
+/// What an update did, summed by the lane rule in fp64.
+struct UpdateSums {
+    double wanted2 = 0, moved2 = 0, moved_wanted = 0;
+
+    MACHEPS_HD UpdateSums& operator+=(const UpdateSums& other) {
+        wanted2 += other.wanted2;
+        moved2 += other.moved2;
+        moved_wanted += other.moved_wanted;
+        return *this;
+    }
+};
+
+/// One parameter after its step: the stored values, and the update u that was wanted.
+struct Updated {
+    float p = 0, m = 0, v = 0;
+    float wanted = 0;
+};
+
+/// Counts one element; its terms of the sums are the result. `moved` is exact wherever fp64 holds the difference.
+MACHEPS_HD inline UpdateSums observe(UpdateStats& stats, float before, float after, float wanted) {
+    ++stats.count;
+    stats.nonzero += wanted != 0;
+    stats.lost += wanted != 0 && after == before;
+    const double moved = double{after} - double{before}, u = double{wanted};
+    return {u * u, moved * moved, moved * u};
+}
+
+MACHEPS_HD inline void set_sums(UpdateStats& stats, const UpdateSums& sums) {
+    stats.wanted2 = canonical(sums.wanted2);
+    stats.moved2 = canonical(sums.moved2);
+    stats.moved_wanted = canonical(sums.moved_wanted);
+}
+
+MACHEPS_HD inline Updated adamw_fp32(float p, float g, float m, float v, const AdamW& a, std::uint64_t i) {
+    const float m_new = a.beta1 * m + a.one_minus_beta1 * g;
+    const float v_new = a.beta2 * v + a.one_minus_beta2 * (g * g);
+    const float denominator = sqrt(v_new) / a.sqrt_bias2 + a.eps;
+    const float step = (a.step_size * m_new) / denominator;
+    const float u = canonical(-(a.decay == 0 ? step : a.decay * p + step));
+    return {store_as(a.value_cast, p + u, i), store_as(a.moment1_cast, m_new, i), store_as(a.moment2_cast, v_new, i),
+            u};
+}
+
+/// Every primitive rounded to a.arithmetic (RNE), in the order of torch's single-tensor Adam; `p *= 1 - decay` is left
+/// out when decay == 0, as there.
+MACHEPS_HD inline Updated adamw_narrow(float p, float g, float m, float v, const AdamW& a, std::uint64_t i) {
+    const auto rounded = [&](float x) {
+        return quantize(a.arithmetic, canonical(x), Round::nearest_even, Overflow::nonsaturate);
+    };
+    const float decayed = a.decay == 0 ? p : rounded(p * (1.0f - a.decay));
+    const float m_new = rounded(m + a.one_minus_beta1 * (g - m));
+    const float v_kept = rounded(a.beta2 * v);
+    const float v_new = rounded(v_kept + (a.one_minus_beta2 * g) * g);
+    const float root = rounded(sqrt(v_new));
+    const float corrected = rounded(root / a.sqrt_bias2);
+    const float denominator = rounded(corrected + a.eps);
+    const float p_new = decayed - a.step_size * (m_new / denominator);
+    return {store_as(a.value_cast, rounded(p_new), i), store_as(a.moment1_cast, m_new, i),
+            store_as(a.moment2_cast, v_new, i), canonical(p_new - p)};
+}
+
+MACHEPS_HD inline Updated adamw(float p, float g, float m, float v, const AdamW& a, std::uint64_t i) {
+    return is_fp32(a.arithmetic) ? adamw_fp32(p, g, m, v, a, i) : adamw_narrow(p, g, m, v, a, i);
+}
+
+/// m is the momentum buffer; it is left as it was when momentum == 0.
+MACHEPS_HD inline Updated sgd(float p, float g, float m, const Sgd& s, std::uint64_t i) {
+    const float b = s.momentum == 0 ? g : canonical(s.momentum * m + g);
+    const float u = canonical(-(s.lr * b));
+    return {store_as(s.value_cast, p + u, i), s.momentum == 0 ? m : b, 0.0f, u};
+}
+
+}  // namespace macheps::definition

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory, movement of data, and what a backend refuses.
+#include "core/error.hpp"
+#include "emulation/definitions.hpp"
+#include "tests/emulation/backends.hpp"
+
+#include <functional>
+#include <set>
+
+using namespace macheps;
+using namespace macheps::test;
+
+TEST_CASE("a backend says what it runs on", "[emulation][backend]") {
+    CHECK(CpuBackend(2, Simd::scalar).name() == "cpu.scalar.2");
+    CHECK(CpuBackend().threads() == available_threads());
+    CHECK(CpuBackend(1).simd() == chosen_simd());
+    CHECK_THROWS_AS(CpuBackend(-1), Error);
+}
+
+TEST_CASE("tensors are aligned, reused when freed, and may outlive their backend", "[emulation][backend]") {
+    auto backend = std::make_unique<CpuBackend>(1);
+    std::set<const void*> seen;
+    for (const std::int64_t n : {0, 1, 63, 64, 1000, 100000}) {
+        const Tensor tensor = backend->empty({n});
+        CHECK(reinterpret_cast<std::uintptr_t>(tensor.data()) % 64 == 0);
+        CHECK(tensor.count() == n);
+        const Tensor other = backend->empty({n});
+        CHECK(other.data() != tensor.data());
+        if (n > 0) CHECK((other.data() >= tensor.data() + n || tensor.data() >= other.data() + n));
+    }
+    const void* first = backend->empty({5000}).data();
+    CHECK(backend->empty({50, 100}).data() == first);
+    Tensor survivor = backend->empty({3});
+    backend->fill(survivor, 2.5f);
+    backend.reset();
+    CHECK(survivor.data()[2] == 2.5f);
+}
+
+TEST_CASE("values go up, across and down unchanged, NaN payloads included", "[emulation][backend]") {
+    for (const auto& engine : backends({1, 3})) {
+        Backend& b = *engine;
+        for (const std::int64_t n : {0, 1, 17, 200000}) {
+            const auto x = operands(Operands::all_bits, n, 1);
+            Tensor from = uploaded(b, x, {n}), to = b.empty({n});
+            b.copy(from, to);
+            CHECK(differences(downloaded(b, to), x) == "");
+            b.fill(to, -0.0f);
+            CHECK(differences(downloaded(b, to), std::vector<float>(static_cast<std::size_t>(n), -0.0f)) == "");
+        }
+    }
+}
+
+TEST_CASE("split_heads and merge_heads are inverse, and put every element where its index says",
+          "[emulation][backend]") {
+    const std::int64_t batch = 2, times = 5, heads = 3, width = 4;
+    const int parts = 3;
+    for (const auto& engine : backends({1, 2})) {
+        Backend& b = *engine;
+        const auto x = operands(Operands::all_bits, batch * times * parts * heads * width, 1);
+        Tensor joined = uploaded(b, x, {batch, times, parts * heads * width}), back = b.empty(joined.shape());
+        for (int part = 0; part < parts; ++part) {
+            Tensor split = b.empty({batch, heads, times, width});
+            b.split_heads(joined, parts, part, split);
+            const auto values = downloaded(b, split);
+            std::vector<float> expected;
+            for (std::int64_t i = 0; i < batch; ++i) {
+                for (std::int64_t h = 0; h < heads; ++h) {
+                    for (std::int64_t t = 0; t < times; ++t) {
+                        for (std::int64_t d = 0; d < width; ++d) {
+                            const std::int64_t row = i * times + t, column = part * heads * width + h * width + d;
+                            expected.push_back(x[static_cast<std::size_t>(row * parts * heads * width + column)]);
+                        }
+                    }
+                }
+            }
+            CHECK(differences(values, expected) == "");
+            b.merge_heads(split, parts, part, back);
+        }
+        CHECK(differences(downloaded(b, back), x) == "");
+    }
+}
+
+TEST_CASE("outputs may be inputs where the element stays in place", "[emulation][backend]") {
+    const std::int64_t n = 65;
+    for (const auto& engine : backends({1})) {
+        Backend& b = *engine;
+        const auto x = operands(Operands::hostile, n * n, 1), y = operands(Operands::hostile, n * n, 2);
+        const Shape shape{n, n};
+        const auto in_place = [&](const char* name, const std::function<void(View, View)>& operation) {
+            Tensor first = uploaded(b, x, shape), out = b.empty(shape);
+            operation(first, out);
+            operation(first, first);
+            CAPTURE(name, b.name());
+            CHECK(differences(downloaded(b, first), downloaded(b, out)) == "");
+        };
+        const Tensor other = uploaded(b, y, shape);
+        in_place("add", [&](View in, View out) { b.add(in, other, out); });
+        in_place("add, second", [&](View in, View out) { b.add(other, in, out); });
+        in_place("scale", [&](View in, View out) { b.scale(in, 3, out); });
+        in_place("gelu", [&](View in, View out) { b.gelu(Gelu::erf, in, out); });
+        in_place("gelu_backward", [&](View in, View out) { b.gelu_backward(Gelu::tanh, other, in, out); });
+        in_place("softmax_causal", [&](View in, View out) { b.softmax_causal(in, out); });
+        in_place("softmax_causal_backward", [&](View in, View out) { b.softmax_causal_backward(other, in, out); });
+        in_place("log_softmax", [&](View in, View out) { b.log_softmax(in, out); });
+        in_place("cast", [&](View in, View out) { b.cast(in, out, {.format = bf16}); });
+        const TokenTensor targets = uploaded_tokens(b, tokens(n, static_cast<std::int32_t>(n), 3), {n});
+        in_place("nll_backward", [&](View in, View out) { b.nll_backward(in, targets, 2, out); });
+    }
+}
+
+TEST_CASE("the casts of a backend are those of the definition", "[emulation][backend]") {
+    const std::int64_t n = 5000;
+    const auto x = operands(Operands::all_bits, n, 1);
+    const Cast casts[] = {{.format = bf16},
+                          {.format = e4m3fn, .overflow = Overflow::saturate, .encode_scale = 0.75f},
+                          {.format = fp16, .round = Round::stochastic, .key = {.seed = 9, .step = 1, .site = 2}},
+                          {.format = e5m2, .round = Round::stochastic, .key = {.seed = 9}, .random_bits = 5}};
+    for (const Cast& cast : casts) {
+        std::vector<float> expected;
+        for (std::size_t i = 0; i < x.size(); ++i) expected.push_back(definition::cast_element(cast, x[i], i));
+        for (const auto& engine : backends()) {
+            CAPTURE(engine->name(), cast.format.bits);
+            Tensor out = engine->empty({n});
+            Tally tally{.count = 77};
+            engine->cast(uploaded(*engine, x, {n}), out, cast, &tally);
+            CHECK(differences(downloaded(*engine, out), expected) == "");
+            CHECK(tally.count == static_cast<std::uint64_t>(n));
+        }
+    }
+}
+
+TEST_CASE("shapes that disagree, tokens out of range and broken matmuls are refused by name", "[emulation][backend]") {
+    CpuBackend b(1);
+    const Tensor six = b.empty({2, 3}), four = b.empty({2, 2}), three = b.empty({3}), two = b.empty({2}),
+                 tall = b.empty({3, 2});
+    const Tensor split = b.empty({1, 2, 3, 4}), joined = b.empty({1, 3, 24});
+    const TokenTensor good = uploaded_tokens(b, {0, 1}, {1, 2}), negative = uploaded_tokens(b, {0, -1}, {1, 2}),
+                      beyond = uploaded_tokens(b, {2, 0}, {1, 2});
+    std::vector<float> host(5);
+    UpdateStats stats;
+    Matmul matmul{.m = 2,
+                  .n = 2,
+                  .k = 2,
+                  .a = {.data = four.data(), .ld = 2},
+                  .b = {.data = four.data(), .ld = 2},
+                  .out = six.data(),
+                  .ld_out = 2};
+    const auto broken = [&](auto change) {
+        Matmul copy = matmul;
+        change(copy);
+        return copy;
+    };
+    b.fill(four, 0);
+    CHECK_NOTHROW(b.matmul(matmul));
+    struct Case {
+        const char* operation;
+        std::function<void()> call;
+    };
+    const Case cases[] = {
+        {"upload", [&] { b.upload(host, six); }},
+        {"download", [&] { b.download(six, host); }},
+        {"copy", [&] { b.copy(six, four); }},
+        {"cast", [&] { b.cast(six, four, {}); }},
+        {"compare", [&] { b.compare(six, four); }},
+        {"add", [&] { b.add(six, four, six); }},
+        {"add", [&] { b.add(six, six, four); }},
+        {"scale", [&] { b.scale(six, 1, four); }},
+        {"gelu", [&] { b.gelu(Gelu::erf, six, four); }},
+        {"gelu_backward", [&] { b.gelu_backward(Gelu::erf, six, four, six); }},
+        {"embedding", [&] { b.embedding(good, six, four, six); }},
+        {"embedding", [&] { b.embedding(beyond, four, four, four); }},
+        {"embedding", [&] { b.embedding(negative, four, four, four); }},
+        {"embedding_backward", [&] { b.embedding_backward(beyond, four, four, four); }},
+        {"embedding_backward", [&] { b.embedding_backward(good, four, four, two); }},
+        {"layernorm", [&] { b.layernorm(six, two, three, 1, six, two, two); }},
+        {"layernorm", [&] { b.layernorm(six, three, three, 1, six, three, two); }},
+        {"layernorm_backward", [&] { b.layernorm_backward(six, three, two, two, six, six, two, three); }},
+        {"softmax_causal", [&] { b.softmax_causal(six, six); }},
+        {"softmax_causal", [&] { b.softmax_causal(four, six); }},
+        {"softmax_causal_backward", [&] { b.softmax_causal_backward(six, six, six); }},
+        {"log_softmax", [&] { b.log_softmax(six, four); }},
+        {"nll", [&] { b.nll(tall, good); }},
+        {"nll", [&] { b.nll(four, beyond); }},
+        {"nll_backward", [&] { b.nll_backward(four, negative, 1, four); }},
+        {"column_sum", [&] { b.column_sum(six, two); }},
+        {"split_heads", [&] { b.split_heads(joined, 3, 3, split); }},
+        {"split_heads", [&] { b.split_heads(joined, 2, 0, split); }},
+        {"merge_heads", [&] { b.merge_heads(joined, 3, 0, split); }},
+        {"adamw", [&] { b.adamw(six, six, four, six, {}); }},
+        {"sgd", [&] { b.sgd(six, six, four, {.momentum = 0.5f}); }},
+        {"matmul", [&] { b.matmul(broken([](Matmul& m) { m.a.ld = 1; })); }},
+        {"matmul", [&] { b.matmul(broken([](Matmul& m) { m.b.data = nullptr; })); }},
+        {"matmul", [&] { b.matmul(broken([](Matmul& m) { m.k = -1; })); }},
+        {"matmul", [&] { b.matmul(broken([](Matmul& m) { m.ld_out = 1; })); }},
+        {"matmul", [&] { b.matmul(broken([](Matmul& m) { m.machine = nullptr; })); }},
+    };
+    for (const Case& c : cases) {
+        CAPTURE(c.operation);
+        try {
+            c.call();
+            FAIL_CHECK("accepted");
+        } catch (const Error& error) {
+            CHECK(error.parts().where == c.operation);
+            CHECK_FALSE(error.parts().fix.empty());
+        }
+    }
+}
+
+TEST_CASE("the error names the shapes", "[emulation][backend]") {
+    CpuBackend b(1);
+    try {
+        b.add(b.empty({2, 3}), b.empty({4}), b.empty({2, 3}));
+        FAIL("accepted");
+    } catch (const Error& error) {
+        CHECK(std::string(error.what()) == "add: shapes disagree: [2,3] [4] [2,3] (the same number of elements)");
+    }
+}

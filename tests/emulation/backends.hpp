@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every engine of this machine, operands that are hard on them, and comparison by bits.
+#pragma once
+#include "core/rng.hpp"
+#include "emulation/cpu/cpu_backend.hpp"
+#include "tests/test.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace macheps::test {
+
+/// Every available (Simd, threads); the first is the scalar definition in one thread, the reference for the others.
+inline std::vector<std::unique_ptr<Backend>> backends(const std::vector<int>& threads = {1, 2, 3}) {
+    std::vector<std::unique_ptr<Backend>> all;
+    for (const Simd simd : available_simd()) {
+        for (const int count : threads) all.push_back(std::make_unique<CpuBackend>(count, simd));
+    }
+    return all;
+}
+
+inline Tensor uploaded(Backend& backend, const std::vector<float>& values, Shape shape) {
+    Tensor tensor = backend.empty(shape);
+    backend.upload(values, tensor);
+    return tensor;
+}
+inline TokenTensor uploaded_tokens(Backend& backend, const std::vector<std::int32_t>& values, Shape shape) {
+    TokenTensor tensor = backend.empty_tokens(shape);
+    backend.upload(values, tensor);
+    return tensor;
+}
+inline std::vector<float> downloaded(Backend& backend, ConstView view) {
+    std::vector<float> values(static_cast<std::size_t>(view.count()));
+    backend.download(view, values);
+    return values;
+}
+
+/// The first ten places where the bits differ, as codes and values, and the number of the rest; "" when none does.
+inline std::string differences(const std::vector<float>& actual, const std::vector<float>& expected) {
+    if (actual.size() != expected.size()) return fmt::format("{} values, expected {}", actual.size(), expected.size());
+    std::string text;
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < actual.size(); ++i) {
+        const auto a = bit_cast<std::uint32_t>(actual[i]), b = bit_cast<std::uint32_t>(expected[i]);
+        if (a == b || ++count > 10) continue;
+        text += fmt::format("[{}] {:08x} ({}) expected {:08x} ({})\n", i, a, actual[i], b, expected[i]);
+    }
+    return count > 10 ? text + fmt::format("and {} more\n", count - 10) : text;
+}
+
+enum class Operands {
+    plain,     ///< both signs, magnitudes 2^-8 to 2
+    wild,      ///< every exponent, zeros of both signs, subnormals; finite
+    hostile,   ///< wild with NaN and infinities strewn in
+    all_bits,  ///< any 32 bits
+};
+
+/// Element i depends on (kind, seed, i) alone.
+inline std::vector<float> operands(Operands kind, std::int64_t count, std::uint32_t seed) {
+    std::vector<float> values(static_cast<std::size_t>(count));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        const PhiloxBlock random =
+            random_block({.seed = 0x6d616368, .step = seed, .site = static_cast<std::uint32_t>(kind)}, i);
+        const std::uint32_t word = random.word[0], choice = random.word[1];
+        std::uint32_t code = word;
+        if (kind == Operands::plain) code = (word & 0x807fffffu) | (127 - choice % 9) << 23;
+        if (kind == Operands::wild || kind == Operands::hostile) {
+            if ((word & 0x7f800000u) == 0x7f800000u) code = word & 0xbfffffffu;
+            if (choice % 16 == 0) code = word & 0x80000000u;
+            if (choice % 16 == 1) code = word & 0x807fffffu;
+            if (choice % 16 >= 8) code = (word & 0x807fffffu) | (127 - choice / 16 % 9) << 23;
+        }
+        // Rarely enough that most rows of a short tensor stay finite.
+        if (kind == Operands::hostile && random.word[2] % 128 == 0) {
+            constexpr std::uint32_t specials[] = {0x7f800000u, 0xff800000u, 0x7fc00000u,
+                                                  0xffc00001u, 0x7f800001u, 0xffbfffffu};
+            code = specials[random.word[3] % 6];
+        }
+        values[i] = bit_cast<float>(code);
+    }
+    return values;
+}
+
+inline std::vector<std::int32_t> tokens(std::int64_t count, std::int32_t limit, std::uint32_t seed) {
+    std::vector<std::int32_t> values(static_cast<std::size_t>(count));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        values[i] =
+            static_cast<std::int32_t>(random_bits({.seed = 1, .step = seed}, i) % static_cast<std::uint32_t>(limit));
+    }
+    return values;
+}
+
+}  // namespace macheps::test

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Running error analysis: an fp64 value beside a bound on how far an fp32 computation of it may have strayed. Written
+// down in the order of an operation's formula, it gives that operation's tolerance, whatever its length and operands.
+// Model: fl(x) = x (1 + d) + t, |d| <= u = 2^-24, |t| <= 2^-150 (Higham, Accuracy and Stability, 2.2 and 3.3); our own
+// functions are taken to be within 2 ulp. The fp64 arithmetic's own error is below 2^-28 of that and is covered by the
+// factor of u in `rounded`.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace macheps::test {
+
+struct Bounded {
+    double value = 0, error = 0;
+
+    Bounded() = default;
+    Bounded(double exact) : value(exact) {}
+    Bounded(double v, double e) : value(v), error(e) {}
+};
+
+inline Bounded rounded(double value, double error, double ulps = 0.5) {
+    constexpr double u = 0x1.00001p-24, least = 0x1p-149;
+    return {value, error + 2 * ulps * (u * (std::fabs(value) + error) + least)};
+}
+
+inline Bounded operator-(Bounded a) { return {-a.value, a.error}; }
+inline Bounded operator+(Bounded a, Bounded b) { return rounded(a.value + b.value, a.error + b.error); }
+inline Bounded operator-(Bounded a, Bounded b) { return a + -b; }
+inline Bounded operator*(Bounded a, Bounded b) {
+    return rounded(a.value * b.value, std::fabs(a.value) * b.error + std::fabs(b.value) * a.error + a.error * b.error);
+}
+inline Bounded operator/(Bounded a, Bounded b) {
+    const double quotient = a.value / b.value, least_divisor = std::fabs(b.value) - b.error;
+    return rounded(quotient, least_divisor > 0 ? (a.error + std::fabs(quotient) * b.error) / least_divisor : INFINITY);
+}
+inline Bounded sqrt(Bounded a) {
+    const double root = std::sqrt(a.value);
+    return rounded(root, a.value > a.error ? root - std::sqrt(a.value - a.error) : std::sqrt(a.value + a.error) + root);
+}
+inline Bounded exp(Bounded a) { return rounded(std::exp(a.value), std::exp(a.value) * std::expm1(a.error), 2); }
+inline Bounded log(Bounded a) {
+    return rounded(std::log(a.value), a.value > a.error ? -std::log1p(-a.error / a.value) : INFINITY, 2);
+}
+/// Slopes that fall with |x| are taken at the end of the interval nearer to zero.
+inline Bounded erf(Bounded a) {
+    const double nearest = std::fmax(std::fabs(a.value) - a.error, 0);
+    return rounded(std::erf(a.value), 1.1284 * std::exp(-nearest * nearest) * a.error, 2);
+}
+inline Bounded tanh(Bounded a) {
+    const double nearest = std::fmax(std::fabs(a.value) - a.error, 0), sech = 1 / std::cosh(nearest);
+    return rounded(std::tanh(a.value), sech * sech * a.error, 2);
+}
+
+/// A sum in which every term passes through at most `depth` additions.
+inline Bounded sum(const std::vector<Bounded>& terms, std::size_t depth) {
+    double value = 0, error = 0, magnitude = 0;
+    for (const Bounded& term : terms) {
+        value += term.value;
+        error += term.error;
+        magnitude += std::fabs(term.value) + term.error;
+    }
+    const double growth = static_cast<double>(depth) * 0x1.0001p-24;
+    return {value, error + growth / (1 - growth) * magnitude};
+}
+
+/// By the lane rule: a lane adds up to 32 terms of a chunk and folds five times; a longer sum does so again.
+inline Bounded lane_sum(const std::vector<Bounded>& terms) {
+    std::size_t depth = 0;
+    for (std::size_t n = terms.size();; n = (n + 1023) / 1024) {
+        depth += (std::min<std::size_t>(n, 1024) + 31) / 32 + 5;
+        if (n <= 1024) break;
+    }
+    return sum(terms, depth);
+}
+
+}  // namespace macheps::test

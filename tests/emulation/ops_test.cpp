@@ -1,0 +1,494 @@
+// SPDX-License-Identifier: Apache-2.0
+// The row, column and elementwise operations: one set of bits on every engine, and the right values.
+#include "emulation/definitions.hpp"
+#include "tests/emulation/backends.hpp"
+#include "tests/emulation/bounded.hpp"
+
+#include <functional>
+
+using namespace macheps;
+using namespace macheps::test;
+
+namespace {
+
+/// An operation as a function of row-shaped inputs: everything it writes, one tensor after another.
+struct Operation {
+    const char* name;
+    bool square;  ///< wants T rows of T
+    std::function<std::vector<float>(Backend&, std::int64_t rows, std::int64_t n, Operands, std::uint32_t seed)> run;
+};
+
+std::vector<float> joined(Backend& backend, std::initializer_list<ConstView> outputs) {
+    std::vector<float> all;
+    for (const ConstView& view : outputs) {
+        const auto values = downloaded(backend, view);
+        all.insert(all.end(), values.begin(), values.end());
+    }
+    return all;
+}
+
+const std::vector<Operation>& operations() {
+    using std::int64_t;
+    const auto input = [](Backend& b, Shape shape, Operands kind, std::uint32_t seed) {
+        return uploaded(b, operands(kind, shape.count(), seed), shape);
+    };
+    static const std::vector<Operation> all{
+        {"add", false,
+         [=](Backend& b, int64_t rows, int64_t n, Operands kind, std::uint32_t seed) {
+             Tensor out = b.empty({rows, n});
+             b.add(input(b, {rows, n}, kind, seed), input(b, {rows, n}, kind, seed + 1), out);
+             return joined(b, {out});
+         }},
+        {"scale", false,
+         [=](Backend& b, int64_t rows, int64_t n, Operands kind, std::uint32_t seed) {
+             Tensor out = b.empty({rows, n});
+             b.scale(input(b, {rows, n}, kind, seed), 0.3f, out);
+             return joined(b, {out});
+         }},
+        {"gelu", false,
+         [=](Backend& b, int64_t rows, int64_t n, Operands kind, std::uint32_t seed) {
+             Tensor erf_out = b.empty({rows, n}), tanh_out = b.empty({rows, n}), x = input(b, {rows, n}, kind, seed);
+             b.gelu(Gelu::erf, x, erf_out);
+             b.gelu(Gelu::tanh, x, tanh_out);
+             return joined(b, {erf_out, tanh_out});
+         }},
+        {"gelu_backward", false,
+         [=](Backend& b, int64_t rows, int64_t n, Operands kind, std::uint32_t seed) {
+             Tensor erf_out = b.empty({rows, n}), tanh_out = b.empty({rows, n}), x = input(b, {rows, n}, kind, seed);
+             Tensor d = input(b, {rows, n}, kind, seed + 1);
+             b.gelu_backward(Gelu::erf, x, d, erf_out);
+             b.gelu_backward(Gelu::tanh, x, d, tanh_out);
+             return joined(b, {erf_out, tanh_out});
+         }},
+        {"layernorm", false,
+         [=](Backend& b, int64_t rows, int64_t n, Operands kind, std::uint32_t seed) {
+             Tensor out = b.empty({rows, n}), mean = b.empty({rows}), rstd = b.empty({rows});
+             b.layernorm(input(b, {rows, n}, kind, seed), input(b, {n}, kind, seed + 1), input(b, {n}, kind, seed + 2),
+                         1e-5f, out, mean, rstd);
+             return joined(b, {out, mean, rstd});
+         }},
+        {"layernorm_backward", false,
+         [=](Backend& b, int64_t rows, int64_t n, Operands kind, std::uint32_t seed) {
+             Tensor dx = b.empty({rows, n}), dgamma = b.empty({n}), dbeta = b.empty({n});
+             b.layernorm_backward(input(b, {rows, n}, kind, seed), input(b, {n}, kind, seed + 1),
+                                  input(b, {rows}, kind, seed + 2), input(b, {rows}, kind, seed + 3),
+                                  input(b, {rows, n}, kind, seed + 4), dx, dgamma, dbeta);
+             return joined(b, {dx, dgamma, dbeta});
+         }},
+        {"softmax_causal", true,
+         [=](Backend& b, int64_t rows, int64_t n, Operands kind, std::uint32_t seed) {
+             Tensor out = b.empty({rows, n});
+             b.softmax_causal(input(b, {rows, n}, kind, seed), out);
+             return joined(b, {out});
+         }},
+        {"softmax_causal_backward", true,
+         [=](Backend& b, int64_t rows, int64_t n, Operands kind, std::uint32_t seed) {
+             Tensor out = b.empty({rows, n});
+             b.softmax_causal_backward(input(b, {rows, n}, kind, seed), input(b, {rows, n}, kind, seed + 1), out);
+             return joined(b, {out});
+         }},
+        {"log_softmax", false,
+         [=](Backend& b, int64_t rows, int64_t n, Operands kind, std::uint32_t seed) {
+             Tensor out = b.empty({rows, n});
+             b.log_softmax(input(b, {rows, n}, kind, seed), out);
+             return joined(b, {out});
+         }},
+        {"nll", false,
+         [=](Backend& b, int64_t rows, int64_t n, Operands kind, std::uint32_t seed) {
+             const TokenTensor targets = uploaded_tokens(b, tokens(rows, static_cast<std::int32_t>(n), seed), {rows});
+             return std::vector<float>{b.nll(input(b, {rows, n}, kind, seed), targets)};
+         }},
+        {"nll_backward", false,
+         [=](Backend& b, int64_t rows, int64_t n, Operands kind, std::uint32_t seed) {
+             const TokenTensor targets = uploaded_tokens(b, tokens(rows, static_cast<std::int32_t>(n), seed), {rows});
+             Tensor dx = b.empty({rows, n});
+             b.nll_backward(input(b, {rows, n}, kind, seed), targets, 0.1f, dx);
+             return joined(b, {dx});
+         }},
+        {"column_sum", false,
+         [=](Backend& b, int64_t rows, int64_t n, Operands kind, std::uint32_t seed) {
+             Tensor out = b.empty({n});
+             b.column_sum(input(b, {rows, n}, kind, seed), out);
+             return joined(b, {out});
+         }},
+        {"embedding", false,
+         [=](Backend& b, int64_t rows, int64_t n, Operands kind, std::uint32_t seed) {
+             const TokenTensor which = uploaded_tokens(b, tokens(2 * rows, 7, seed), {2, rows});
+             Tensor out = b.empty({2, rows, n});
+             b.embedding(which, input(b, {7, n}, kind, seed), input(b, {rows + 1, n}, kind, seed + 1), out);
+             return joined(b, {out});
+         }},
+        {"embedding_backward", false,
+         [=](Backend& b, int64_t rows, int64_t n, Operands kind, std::uint32_t seed) {
+             const TokenTensor which = uploaded_tokens(b, tokens(2 * rows, 7, seed), {2, rows});
+             Tensor dwte = b.empty({7, n}), dwpe = b.empty({rows + 1, n});
+             b.embedding_backward(which, input(b, {2, rows, n}, kind, seed), dwte, dwpe);
+             return joined(b, {dwte, dwpe});
+         }},
+        {"sum_of_squares", false,
+         [=](Backend& b, int64_t rows, int64_t n, Operands kind, std::uint32_t seed) {
+             return std::vector<float>{b.sum_of_squares(input(b, {rows, n}, kind, seed))};
+         }},
+        {"amax", false,
+         [=](Backend& b, int64_t rows, int64_t n, Operands kind, std::uint32_t seed) {
+             const Tensor x = input(b, {rows, n}, kind, seed);
+             return std::vector<float>{b.amax(x), b.any_nonfinite(x) ? 1.0f : 0.0f};
+         }},
+    };
+    return all;
+}
+
+/// Around the vector lengths, the 32 lanes and the chunks of 1024.
+constexpr std::int64_t lengths[] = {1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 1023, 1024, 1025, 2049};
+
+std::string kind_name(Operands kind) {
+    constexpr const char* names[] = {"plain", "wild", "hostile", "all_bits"};
+    return names[static_cast<int>(kind)];
+}
+
+}  // namespace
+
+TEST_CASE("every engine returns the bits of the scalar definition", "[emulation][ops]") {
+    const auto engines = backends({1, 3});
+    for (const Operation& operation : operations()) {
+        for (const std::int64_t n : lengths) {
+            for (const std::int64_t count : {1, 3, 17}) {
+                const bool large_square = operation.square && n > 200;
+                if (large_square && count > 1) continue;
+                const std::int64_t rows = operation.square ? count * n : count;
+                for (const Operands kind : {Operands::plain, Operands::wild, Operands::hostile, Operands::all_bits}) {
+                    if (large_square && kind != Operands::hostile) continue;
+                    const auto seed = static_cast<std::uint32_t>(n * 8 + rows);
+                    const auto expected = operation.run(*engines[0], rows, n, kind, seed);
+                    for (std::size_t e = 1; e < engines.size(); ++e) {
+                        const auto found = differences(operation.run(*engines[e], rows, n, kind, seed), expected);
+                        if (found.empty()) continue;
+                        FAIL_CHECK(operation.name << " [" << rows << "," << n << "] " << kind_name(kind) << " on "
+                                                  << engines[e]->name() << ":\n"
+                                                  << found);
+                    }
+                }
+            }
+        }
+    }
+    SUCCEED();
+}
+
+TEST_CASE("many rows give the same bits in any number of threads", "[emulation][ops]") {
+    const auto engines = backends({1, 2, 3, 5});
+    for (const Operation& operation : operations()) {
+        const std::int64_t n = operation.square ? 97 : 301, rows = operation.square ? 97 * 8 : 1000;
+        const auto expected = operation.run(*engines[0], rows, n, Operands::wild, 1);
+        for (const auto& engine : engines) {
+            const auto found = differences(operation.run(*engine, rows, n, Operands::wild, 1), expected);
+            if (!found.empty()) FAIL_CHECK(operation.name << " on " << engine->name() << ":\n" << found);
+        }
+    }
+    SUCCEED();
+}
+
+TEST_CASE("every NaN that an operation returns is the canonical one", "[emulation][ops]") {
+    const auto engines = backends({1});
+    for (const Operation& operation : operations()) {
+        if (std::string(operation.name) == "nll") continue;  // one value: covered by the comparison of engines
+        for (const auto& engine : engines) {
+            bool any = false, canonical = true;
+            for (const float x : operation.run(*engine, 65, 65, Operands::all_bits, 3)) {
+                if (x == x) continue;
+                any = true;
+                canonical = canonical && bit_cast<std::uint32_t>(x) == 0x7fc00000u;
+            }
+            CAPTURE(operation.name, engine->name());
+            CHECK((any && canonical));
+        }
+    }
+}
+
+// --- values
+
+namespace {
+
+/// Checks `actual` against its analysis; the first value outside is printed, the rest are counted.
+void check_within(const std::vector<float>& actual, const std::vector<Bounded>& expected, const std::string& what) {
+    REQUIRE(actual.size() == expected.size());
+    std::size_t outside = 0, loose = 0;
+    std::string first;
+    for (std::size_t i = 0; i < actual.size(); ++i) {
+        const auto& [value, error] = expected[i];
+        if (!(error <= 0.01 * std::fabs(value) + 1e-4)) ++loose;
+        if (std::fabs(double{actual[i]} - value) <= error) continue;
+        if (++outside == 1) first = fmt::format("[{}] {} is not {} +- {}", i, actual[i], value, error);
+    }
+    CAPTURE(what, first);
+    CHECK(outside == 0);
+    CHECK(loose == 0);  // a bound that admits anything would check nothing
+}
+
+const double pi = std::acos(-1.0);
+
+}  // namespace
+
+TEST_CASE("add and scale are the correctly rounded sum and product", "[emulation][ops]") {
+    // Rounding an fp64 sum or product of floats to fp32 is innocuous: 53 >= 2 * 24 + 2 (Figueroa 1995).
+    CpuBackend b(1);
+    const std::int64_t n = 10000;
+    const auto x = operands(Operands::wild, n, 1), y = operands(Operands::wild, n, 2);
+    Tensor sum = b.empty({n}), product = b.empty({n});
+    b.add(uploaded(b, x, {n}), uploaded(b, y, {n}), sum);
+    b.scale(uploaded(b, x, {n}), 0x1.99999ap-4f, product);
+    std::vector<float> sums, products;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        sums.push_back(static_cast<float>(double{x[i]} + double{y[i]}));
+        products.push_back(static_cast<float>(double{x[i]} * 0x1.99999ap-4));
+    }
+    CHECK(differences(downloaded(b, sum), sums) == "");
+    CHECK(differences(downloaded(b, product), products) == "");
+}
+
+TEST_CASE("the constants of gelu are the nearest floats", "[emulation][ops]") {
+    CHECK(definition::sqrt_half == static_cast<float>(std::sqrt(0.5)));
+    CHECK(definition::inverse_sqrt_2pi == static_cast<float>(1 / std::sqrt(2 * pi)));
+    CHECK(definition::gelu_k0 == static_cast<float>(std::sqrt(2 / pi)));
+    CHECK(definition::gelu_k1 == 0.044715f);
+    CHECK(definition::gelu_3k1 == static_cast<float>(3 * 0.044715));
+}
+
+TEST_CASE("gelu and its derivative are within their running error bounds", "[emulation][ops]") {
+    CpuBackend b(1);
+    std::vector<float> x;
+    for (int i = -4000; i <= 4000; ++i) x.push_back(static_cast<float>(i) / 400.0f);
+    for (const float special : {0x1p-149f, -0x1p-130f, 0x1p-30f, -0x1p-13f, 11.0f, -11.0f}) x.push_back(special);
+    const auto n = static_cast<std::int64_t>(x.size());
+    const auto d = operands(Operands::plain, n, 5);
+    std::vector<Bounded> erf_y, tanh_y, erf_dx, tanh_dx;
+    const auto rounded_constant = [](double c) { return rounded(c, 0); };
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        const Bounded v = double{x[i]}, half = 0.5, one = 1.0, dy = double{d[i]};
+        const Bounded phi = half * (one + erf(v * rounded_constant(std::sqrt(0.5))));
+        erf_y.push_back(v * phi);
+        erf_dx.push_back(dy * (phi + v * (rounded_constant(1 / std::sqrt(2 * pi)) * exp(Bounded(-0.5) * (v * v)))));
+        const Bounded k0 = rounded_constant(std::sqrt(2 / pi)), k1 = rounded_constant(0.044715);
+        const Bounded t = tanh(k0 * (v + k1 * ((v * v) * v)));
+        tanh_y.push_back((half * v) * (one + t));
+        tanh_dx.push_back(dy *
+                          (half * (one + t) +
+                           (half * v) * ((one - t * t) * (k0 * (one + rounded_constant(3 * 0.044715) * (v * v))))));
+    }
+    Tensor in = uploaded(b, x, {n}), dout = uploaded(b, d, {n}), out = b.empty({n});
+    b.gelu(Gelu::erf, in, out);
+    check_within(downloaded(b, out), erf_y, "gelu erf");
+    b.gelu(Gelu::tanh, in, out);
+    check_within(downloaded(b, out), tanh_y, "gelu tanh");
+    b.gelu_backward(Gelu::erf, in, dout, out);
+    check_within(downloaded(b, out), erf_dx, "gelu_backward erf");
+    b.gelu_backward(Gelu::tanh, in, dout, out);
+    check_within(downloaded(b, out), tanh_dx, "gelu_backward tanh");
+}
+
+TEST_CASE("layernorm and its backward are within their running error bounds", "[emulation][ops]") {
+    CpuBackend b(2);
+    for (const std::int64_t n : lengths) {
+        const std::int64_t rows = 5;
+        const std::size_t m = static_cast<std::size_t>(n);
+        const auto x = operands(Operands::plain, rows * n, 1), gamma = operands(Operands::plain, n, 2),
+                   beta = operands(Operands::plain, n, 3), dout = operands(Operands::plain, rows * n, 4);
+        Tensor in = uploaded(b, x, {rows, n}), g = uploaded(b, gamma, {n}), out = b.empty({rows, n}),
+               mean = b.empty({rows}), rstd = b.empty({rows}), dx = b.empty({rows, n}), dgamma = b.empty({n}),
+               dbeta = b.empty({n});
+        const float eps = 0.125f;  // large enough that a row of one element is not all cancellation
+        b.layernorm(in, g, uploaded(b, beta, {n}), eps, out, mean, rstd);
+        b.layernorm_backward(in, g, mean, rstd, uploaded(b, dout, {rows, n}), dx, dgamma, dbeta);
+        const auto means = downloaded(b, mean), rstds = downloaded(b, rstd);
+
+        std::vector<Bounded> mean_want, rstd_want, out_want, dx_want, dgamma_want(m), dbeta_want(m);
+        std::vector<std::vector<Bounded>> gamma_terms(m), beta_terms(m);
+        for (std::int64_t r = 0; r < rows; ++r) {
+            std::vector<Bounded> row(x.begin() + r * n, x.begin() + (r + 1) * n), squares, gs, gxs, xhats;
+            const Bounded mu = lane_sum(row) / Bounded(double(n));
+            for (const Bounded& v : row) squares.push_back((v - mu) * (v - mu));
+            const Bounded inverse = Bounded(1) / sqrt(lane_sum(squares) / Bounded(double(n)) + Bounded(double{eps}));
+            mean_want.push_back(mu);
+            rstd_want.push_back(inverse);
+            for (std::size_t i = 0; i < m; ++i) {
+                out_want.push_back(((row[i] - mu) * inverse) * Bounded(double{gamma[i]}) + Bounded(double{beta[i]}));
+                // The backward takes the computed mean and rstd as given.
+                const auto at = static_cast<std::size_t>(r);
+                const Bounded xhat = (row[i] - Bounded(double{means[at]})) * Bounded(double{rstds[at]});
+                const Bounded d = double{dout[at * m + i]};
+                xhats.push_back(xhat);
+                gs.push_back(d * Bounded(double{gamma[i]}));
+                gxs.push_back(gs[i] * xhat);
+                gamma_terms[i].push_back(d * xhat);
+                beta_terms[i].push_back(d);
+            }
+            const Bounded g_mean = lane_sum(gs) / Bounded(double(n)), gx_mean = lane_sum(gxs) / Bounded(double(n));
+            for (std::size_t i = 0; i < m; ++i) {
+                dx_want.push_back(Bounded(double{rstds[static_cast<std::size_t>(r)]}) *
+                                  ((gs[i] - g_mean) - xhats[i] * gx_mean));
+            }
+        }
+        for (std::size_t i = 0; i < m; ++i) {
+            dgamma_want[i] = sum(gamma_terms[i], static_cast<std::size_t>(rows));
+            dbeta_want[i] = sum(beta_terms[i], static_cast<std::size_t>(rows));
+        }
+        const std::string where = fmt::format(" of {} columns", n);
+        check_within(means, mean_want, "mean" + where);
+        check_within(rstds, rstd_want, "rstd" + where);
+        check_within(downloaded(b, out), out_want, "out" + where);
+        check_within(downloaded(b, dx), dx_want, "dx" + where);
+        check_within(downloaded(b, dgamma), dgamma_want, "dgamma" + where);
+        check_within(downloaded(b, dbeta), dbeta_want, "dbeta" + where);
+    }
+}
+
+TEST_CASE("causal softmax and its backward are within their running error bounds", "[emulation][ops]") {
+    CpuBackend b(2);
+    for (const std::int64_t n : {1, 2, 17, 32, 33, 100, 1025}) {
+        const auto s = operands(Operands::plain, n * n, 1), d = operands(Operands::plain, n * n, 2);
+        Tensor p = b.empty({n, n}), ds = b.empty({n, n});
+        b.softmax_causal(uploaded(b, s, {n, n}), p);
+        const auto probabilities = downloaded(b, p);
+        b.softmax_causal_backward(p, uploaded(b, d, {n, n}), ds);
+        std::vector<Bounded> p_want, ds_want;
+        std::size_t masked_nonzero = 0, row_sums_off = 0;
+        const auto gradients = downloaded(b, ds);
+        for (std::int64_t r = 0; r < n; ++r) {
+            const auto row = static_cast<std::size_t>(r * n), visible = static_cast<std::size_t>(r + 1);
+            double top = s[row];
+            for (std::size_t i = 0; i < visible; ++i) top = std::max(top, double{s[row + i]});
+            std::vector<Bounded> es, products;
+            for (std::size_t i = 0; i < visible; ++i) {
+                es.push_back(exp(Bounded(double{s[row + i]}) - Bounded(top)));
+                products.push_back(Bounded(double{probabilities[row + i]}) * Bounded(double{d[row + i]}));
+            }
+            const Bounded total = lane_sum(es), inner = lane_sum(products);
+            double row_sum = 0, row_error = 0;
+            for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) {
+                const bool seen = i < visible;
+                p_want.push_back(seen ? es[i] / total : Bounded());
+                ds_want.push_back(seen ? Bounded(double{probabilities[row + i]}) * (Bounded(double{d[row + i]}) - inner)
+                                       : Bounded());
+                row_sum += probabilities[row + i];
+                row_error += p_want.back().error;
+                if (seen) continue;
+                masked_nonzero += bit_cast<std::uint32_t>(probabilities[row + i]) != 0;
+                masked_nonzero += bit_cast<std::uint32_t>(gradients[row + i]) != 0;
+            }
+            row_sums_off += !(std::fabs(row_sum - 1) <= row_error);
+        }
+        CAPTURE(n);
+        CHECK(masked_nonzero == 0);  // exactly +0
+        CHECK(row_sums_off == 0);
+        check_within(probabilities, p_want, fmt::format("softmax of {}", n));
+        check_within(gradients, ds_want, fmt::format("softmax_backward of {}", n));
+    }
+}
+
+TEST_CASE("log_softmax, nll and nll_backward are within their running error bounds", "[emulation][ops]") {
+    CpuBackend b(2);
+    for (const std::int64_t n : lengths) {
+        const std::int64_t rows = 7;
+        const auto x = operands(Operands::plain, rows * n, 1);
+        const auto target = tokens(rows, static_cast<std::int32_t>(n), 9);
+        Tensor out = b.empty({rows, n}), dx = b.empty({rows, n});
+        const TokenTensor targets = uploaded_tokens(b, target, {rows});
+        b.log_softmax(uploaded(b, x, {rows, n}), out);
+        const float factor = 0.3f;
+        b.nll_backward(out, targets, factor, dx);
+        const auto logp = downloaded(b, out);
+        std::vector<Bounded> want, dx_want, losses;
+        for (std::size_t r = 0; r < static_cast<std::size_t>(rows); ++r) {
+            const std::size_t row = r * static_cast<std::size_t>(n);
+            double top = x[row];
+            for (std::int64_t i = 0; i < n; ++i) top = std::max(top, double{x[row + static_cast<std::size_t>(i)]});
+            std::vector<Bounded> es;
+            for (std::int64_t i = 0; i < n; ++i)
+                es.push_back(exp(Bounded(double{x[row + static_cast<std::size_t>(i)]}) - Bounded(top)));
+            const Bounded total = Bounded(top) + log(lane_sum(es));
+            for (std::int64_t i = 0; i < n; ++i) {
+                const std::size_t at = row + static_cast<std::size_t>(i);
+                want.push_back(Bounded(double{x[at]}) - total);
+                const double hit = i == target[r] ? 1 : 0;
+                dx_want.push_back((exp(Bounded(double{logp[at]})) - Bounded(hit)) * Bounded(double{factor}));
+            }
+            losses.push_back(Bounded(-double{logp[row + static_cast<std::size_t>(target[r])]}));
+        }
+        check_within(logp, want, fmt::format("log_softmax of {}", n));
+        check_within({b.nll(out, targets)}, {lane_sum(losses) / Bounded(double(rows))}, fmt::format("nll of {}", n));
+        check_within(downloaded(b, dx), dx_want, fmt::format("nll_backward of {}", n));
+    }
+}
+
+TEST_CASE("column sums, sums of squares and embedding gradients are within their running error bounds",
+          "[emulation][ops]") {
+    CpuBackend b(2);
+    const std::int64_t batch = 4, times = 9, n = 70, rows = batch * times, vocabulary = 5;
+    const auto x = operands(Operands::plain, rows * n, 1);
+    const auto which = tokens(rows, static_cast<std::int32_t>(vocabulary), 2);  // 36 draws of 5 tokens: all repeat
+    Tensor in = uploaded(b, x, {batch, times, n}), columns = b.empty({n}), dwte = b.empty({vocabulary, n}),
+           dwpe = b.empty({times + 2, n});
+    b.column_sum(in, columns);
+    b.embedding_backward(uploaded_tokens(b, which, {batch, times}), in, dwte, dwpe);
+    std::vector<std::vector<Bounded>> column_terms(70), wte_terms(5 * 70), wpe_terms(11 * 70);
+    std::vector<Bounded> squares;
+    for (std::size_t r = 0; r < 36; ++r) {
+        for (std::size_t c = 0; c < 70; ++c) {
+            const Bounded v = double{x[r * 70 + c]};
+            column_terms[c].push_back(v);
+            wte_terms[static_cast<std::size_t>(which[r]) * 70 + c].push_back(v);
+            wpe_terms[r % 9 * 70 + c].push_back(v);
+            squares.push_back(v * v);
+        }
+    }
+    const auto summed = [](const std::vector<std::vector<Bounded>>& all) {
+        std::vector<Bounded> sums;
+        for (const auto& terms : all) sums.push_back(sum(terms, terms.size()));
+        return sums;
+    };
+    check_within(downloaded(b, columns), summed(column_terms), "column_sum");
+    check_within(downloaded(b, dwte), summed(wte_terms), "dwte");
+    check_within(downloaded(b, dwpe), summed(wpe_terms), "dwpe");
+    check_within({b.sum_of_squares(in)}, {lane_sum(squares)}, "sum_of_squares");
+}
+
+TEST_CASE("reductions follow their orders", "[emulation][ops]") {
+    for (const auto& engine : backends({1, 3})) {
+        Backend& b = *engine;
+        CAPTURE(b.name());
+        // 2^24 absorbs a 1 that meets it alone; ones that have met each other survive.
+        std::vector<float> x(64, 1.0f);
+        x[0] = 0x1p12f;  // squared: 2^24 in lane 0, which also takes element 32
+        // Lane 0: 2^24 + 1 = 2^24. The fold adds lanes of 2: 16, then 8 more pairs ... 2^24 + 2 * 31.
+        CHECK(b.sum_of_squares(uploaded(b, x, {64})) == 0x1p24f + 62);
+        Tensor out = b.empty({1});
+        std::vector<float> column(64, 1.0f);
+        column[0] = 0x1p24f;
+        b.column_sum(uploaded(b, column, {64, 1}), out);
+        CHECK(downloaded(b, out)[0] == 0x1p24f);  // in row order every 1 is absorbed
+        // 2048 elements: two chunks. Element 1024 starts a fresh chunk, where ones gather before they meet 2^24.
+        std::vector<float> y(2048, 0.0f);
+        y[0] = 0x1p12f;
+        y[1024] = y[1056] = 1.0f;
+        CHECK(b.sum_of_squares(uploaded(b, y, {2048})) == 0x1p24f + 2);
+        y[1056] = 0.0f;
+        y[32] = 1.0f;
+        CHECK(b.sum_of_squares(uploaded(b, y, {2048})) == 0x1p24f);
+    }
+}
+
+TEST_CASE("softmax and log_softmax of special rows", "[emulation][ops]") {
+    const float inf = bit_cast<float>(0x7f800000u), nan = bit_cast<float>(0x7fc00000u);
+    for (const auto& engine : backends({1})) {
+        Backend& b = *engine;
+        CAPTURE(b.name());
+        Tensor out = b.empty({3, 3});
+        b.softmax_causal(uploaded(b, {7, nan, inf, -inf, 1, nan, 0x1.fffffep127f, -0x1.fffffep127f, -inf}, {3, 3}),
+                         out);
+        // A NaN beyond the visible part is not seen.
+        CHECK(differences(downloaded(b, out), {1, 0, 0, 0, 1, 0, 1, 0, 0}) == "");
+        b.softmax_causal(uploaded(b, {-inf, 0, 0, inf, 0, 0, 1, nan, 1}, {3, 3}), out);
+        CHECK(differences(downloaded(b, out), {nan, 0, 0, nan, nan, 0, nan, nan, nan}) == "");
+        b.log_softmax(uploaded(b, {5, -inf, -inf, inf, 0, 0, 0, nan, 0}, {3, 3}), out);
+        CHECK(differences(downloaded(b, out), {0, -inf, -inf, nan, nan, nan, nan, nan, nan}) == "");
+    }
+}
