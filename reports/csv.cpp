@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/csv.hpp"
+
+#include "core/error.hpp"
+
+#include <fmt/format.h>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+
+namespace macheps::csv {
+
+namespace {
+
+template <class Number>
+void append_number(std::string& line, Number value) {
+    char text[40];
+    const auto end = std::to_chars(text, text + sizeof text, value).ptr;
+    line.append(text, end);
+}
+
+template <class Number>
+void append_float(std::string& line, Number value) {
+    // to_chars prints the sign of a NaN, which differs between processors.
+    if (value != value) {
+        line += "nan";
+    } else {
+        append_number(line, value);
+    }
+}
+
+template <class Number>
+bool parse_number(std::string_view text, Number& value) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return error == std::errc{} && end == text.data() + text.size() && !text.empty();
+}
+
+template <class Number>
+bool parse_float(std::string_view text, Number& value) {
+    using Limits = std::numeric_limits<Number>;
+    if (text == "nan") return value = Limits::quiet_NaN(), true;
+    if (text == "inf") return value = Limits::infinity(), true;
+    if (text == "-inf") return value = -Limits::infinity(), true;
+    // from_chars has other spellings of these ("infinity", "nan(1)"); no writer of ours makes them.
+    if (text.find_first_not_of("0123456789+-.eE") != std::string_view::npos) return false;
+    return parse_number(text, value);
+}
+
+[[noreturn]] void throw_cannot_write(const std::filesystem::path& path, int error, std::string_view doing) {
+    throw Error({.what = fmt::format("cannot {}: {}", doing, std::strerror(error)),
+                 .where = path.string(),
+                 .fix = error == ENOSPC ? "free some space; the rows that are there are whole"
+                                        : "check that the folder exists and may be written",
+                 .exit = Exit::cannot_write});
+}
+
+std::string read_text(const std::filesystem::path& path) {
+    std::string text;
+    std::ifstream in(path, std::ios::binary);
+    const bool is_open = in && !std::filesystem::is_directory(path);
+    for (std::string block(1 << 16, '\0');
+         is_open && (in.read(block.data(), std::streamsize(block.size())), in.gcount() > 0);) {
+        text.append(block, 0, std::size_t(in.gcount()));
+    }
+    if (!is_open || in.bad()) {
+        throw Error({.what = "cannot read this file",
+                     .where = path.string(),
+                     .fix = std::filesystem::exists(path) ? "check its permissions" : "there is no such file"});
+    }
+    return text;
+}
+
+/// Writes all of `text`, or returns errno with the bytes written in `done`.
+int write_all(int descriptor, std::string_view text, std::size_t& done) {
+    done = 0;
+    while (done < text.size()) {
+        const ssize_t n = ::write(descriptor, text.data() + done, text.size() - done);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return errno;
+        if (n == 0) return ENOSPC;
+        done += std::size_t(n);
+    }
+    return 0;
+}
+
+}  // namespace
+
+void append_cell(std::string& line, std::string_view value) {
+    if (value.find_first_of(",\"\r\n") == std::string_view::npos) {
+        line += value;
+        return;
+    }
+    line += '"';
+    for (const char c : value) line.append(c == '"' ? 2 : 1, c);
+    line += '"';
+}
+
+void append_cell(std::string& line, bool value) { line += value ? '1' : '0'; }
+void append_cell(std::string& line, std::int64_t value) { append_number(line, value); }
+void append_cell(std::string& line, std::uint64_t value) { append_number(line, value); }
+void append_cell(std::string& line, float value) { append_float(line, value); }
+void append_cell(std::string& line, double value) { append_float(line, value); }
+
+void append_cell(std::string& line, ExponentBin value) {
+    switch (value.kind) {
+        case ExponentBin::Kind::number:
+            return append_number(line, value.exponent);
+        case ExponentBin::Kind::zero:
+            line += "zero";
+            return;
+        case ExponentBin::Kind::inf:
+            line += "inf";
+            return;
+        case ExponentBin::Kind::nan:
+            line += "nan";
+            return;
+    }
+}
+
+bool parse_cell(std::string_view text, std::string& value) { return value = text, true; }
+bool parse_cell(std::string_view text, bool& value) {
+    value = text == "1";
+    return text == "0" || text == "1";
+}
+bool parse_cell(std::string_view text, std::int64_t& value) { return parse_number(text, value); }
+bool parse_cell(std::string_view text, std::uint64_t& value) { return parse_number(text, value); }
+bool parse_cell(std::string_view text, float& value) { return parse_float(text, value); }
+bool parse_cell(std::string_view text, double& value) { return parse_float(text, value); }
+
+bool parse_cell(std::string_view text, ExponentBin& value) {
+    value = {};
+    if (text == "zero") return value.kind = ExponentBin::Kind::zero, true;
+    if (text == "inf") return value.kind = ExponentBin::Kind::inf, true;
+    if (text == "nan") return value.kind = ExponentBin::Kind::nan, true;
+    return parse_number(text, value.exponent);
+}
+
+std::size_t whole_rows(std::string_view text) {
+    std::size_t end = 0;
+    bool quoted = false;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        if (text[i] == '"') quoted = !quoted;  // a doubled quote toggles twice
+        if (text[i] == '\n' && !quoted) end = i + 1;
+    }
+    return end;
+}
+
+LineFile::LineFile(std::filesystem::path path, std::string_view header) : path_(std::move(path)) {
+    descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (descriptor_ < 0) throw_cannot_write(path_, errno, "open for writing");
+    try {
+        struct stat status {};
+        if (::fstat(descriptor_, &status) != 0) throw_cannot_write(path_, errno, "inspect");
+        const bool is_file = S_ISREG(status.st_mode);
+        const std::string there = is_file && status.st_size > 0 ? read_text(path_) : std::string{};
+        const std::size_t whole = whole_rows(there);
+        if (whole < there.size() && ::ftruncate(descriptor_, off_t(whole)) != 0) {
+            throw_cannot_write(path_, errno, "cut off an unterminated last row");
+        }
+        if (whole == 0) {
+            buffer_.append(header).append("\n");
+            flush();
+        } else if (std::string_view(there).substr(0, there.find('\n')) != header) {
+            throw Error({.what = "this file has other columns than this version writes",
+                         .where = path_.string(),
+                         .fix = "continue it with the version that began it, or name a new folder"});
+        }
+    } catch (...) {
+        ::close(descriptor_);
+        throw;
+    }
+}
+
+LineFile::LineFile(LineFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      buffer_(std::move(other.buffer_)),
+      descriptor_(std::exchange(other.descriptor_, -1)) {
+    other.buffer_.clear();
+}
+
+LineFile::~LineFile() {
+    if (descriptor_ < 0) return;
+    try {
+        flush();
+    } catch (...) {  // a destructor has nobody to tell; writers end with flush()
+    }
+    ::close(descriptor_);
+}
+
+void LineFile::flush() {
+    if (buffer_.empty()) return;
+    std::size_t done = 0;
+    const int error = write_all(descriptor_, buffer_, done);
+    if (error == 0) {
+        buffer_.clear();
+        return;
+    }
+    // Part of a row may stand at the end of the file: cut it off, keep its text for a later flush.
+    const std::size_t kept = whole_rows(std::string_view(buffer_).substr(0, done));
+    struct stat status {};
+    const bool cut = done == kept || (::fstat(descriptor_, &status) == 0 &&
+                                      ::ftruncate(descriptor_, status.st_size - off_t(done - kept)) == 0);
+    buffer_.erase(0, cut ? kept : done);
+    throw_cannot_write(path_, error, "write");
+}
+
+Cells read_cells(const std::filesystem::path& path) {
+    const std::string text = read_text(path);
+    const std::size_t end = whole_rows(text);
+    Cells cells;
+    if (end < text.size()) {
+        cells.notes.push_back(
+            fmt::format("{}: the last row has no line end and was left out (a run that was cut off?)", path.string()));
+    }
+    std::vector<std::string> row;
+    std::string cell;
+    std::size_t line = 1, row_line = 1;
+    bool quoted = false, closed = false;
+    const auto bad = [&](std::string what) {
+        return Error({.what = std::move(what),
+                      .where = fmt::format("{}:{}", path.string(), row_line),
+                      .fix = "the file was damaged or edited; restore it or delete that row"});
+    };
+    for (std::size_t i = 0; i < end; ++i) {
+        const char c = text[i];
+        if (c == '\n') ++line;
+        if (quoted) {
+            if (c != '"') {
+                cell += c;
+            } else if (i + 1 < end && text[i + 1] == '"') {
+                cell += text[++i];
+            } else {
+                quoted = false, closed = true;
+            }
+        } else if (c == '"' && cell.empty() && !closed) {
+            quoted = true;
+        } else if (c == ',') {
+            row.push_back(std::exchange(cell, {})), closed = false;
+        } else if (c == '\n' || (c == '\r' && text[i + 1] == '\n')) {
+            if (c == '\r') continue;
+            row.push_back(std::exchange(cell, {})), closed = false;
+            if (cells.header.empty()) {
+                cells.header = std::move(row);
+            } else if (row.size() != cells.header.size()) {
+                throw bad(fmt::format("{} cells where the header has {}", row.size(), cells.header.size()));
+            } else {
+                cells.rows.push_back(std::move(row));
+                cells.lines.push_back(row_line);
+            }
+            row.clear();
+            row_line = line;
+        } else if (closed || c == '"') {
+            throw bad("a quote in the wrong place");
+        } else {
+            cell += c;
+        }
+    }
+    if (cells.header.empty()) {
+        throw Error({.what = "the file is empty: not even a header", .where = path.string(), .fix = "run it again"});
+    }
+    return cells;
+}
+
+std::size_t find_column(const Cells& cells, const std::filesystem::path& path, std::string_view name) {
+    const auto found = std::find(cells.header.begin(), cells.header.end(), name);
+    if (found == cells.header.end()) {
+        throw Error({.what = fmt::format("the header has no column '{}'", name),
+                     .where = path.string(),
+                     .fix = "is this a file of macheps, of this schema?"});
+    }
+    return std::size_t(found - cells.header.begin());
+}
+
+void throw_bad_cell(const std::filesystem::path& path, std::size_t line, std::string_view column,
+                    const std::string& text) {
+    throw Error({.what = fmt::format("'{}' is no value for column '{}'", text, column),
+                 .where = fmt::format("{}:{}", path.string(), line),
+                 .fix = "the file was damaged or edited; restore it or delete that row"});
+}
+
+void replace_file(const std::filesystem::path& path, std::string_view text) {
+    const std::filesystem::path beside = path.string() + ".new";
+    const int descriptor = ::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (descriptor < 0) throw_cannot_write(path, errno, "open for writing");
+    std::size_t done = 0;
+    int error = write_all(descriptor, text, done);
+    if (::close(descriptor) != 0 && error == 0) error = errno;
+    if (error == 0 && std::rename(beside.c_str(), path.c_str()) != 0) error = errno;
+    if (error != 0) {
+        ::unlink(beside.c_str());
+        throw_cannot_write(path, error, "write");
+    }
+}
+
+}  // namespace macheps::csv

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows to files and back. A file holds whole rows only, also after a kill or a full disk; RFC 4180 quoting, LF line
+// ends.
+#pragma once
+#include "reports/event.hpp"
+
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace macheps {
+
+namespace csv {
+
+void append_cell(std::string& line, std::string_view value);
+void append_cell(std::string& line, bool value);
+void append_cell(std::string& line, std::int64_t value);
+void append_cell(std::string& line, std::uint64_t value);
+void append_cell(std::string& line, float value);
+void append_cell(std::string& line, double value);
+void append_cell(std::string& line, ExponentBin value);
+template <class Value>
+void append_cell(std::string& line, const std::optional<Value>& value) {
+    if (value) append_cell(line, *value);
+}
+
+/// Each returns false when `text` is no such value.
+[[nodiscard]] bool parse_cell(std::string_view text, std::string& value);
+[[nodiscard]] bool parse_cell(std::string_view text, bool& value);
+[[nodiscard]] bool parse_cell(std::string_view text, std::int64_t& value);
+[[nodiscard]] bool parse_cell(std::string_view text, std::uint64_t& value);
+[[nodiscard]] bool parse_cell(std::string_view text, float& value);
+[[nodiscard]] bool parse_cell(std::string_view text, double& value);
+[[nodiscard]] bool parse_cell(std::string_view text, ExponentBin& value);
+template <class Value>
+[[nodiscard]] bool parse_cell(std::string_view text, std::optional<Value>& value) {
+    if (text.empty()) {
+        value.reset();
+        return true;
+    }
+    return parse_cell(text, value.emplace());
+}
+
+/// The header of `Row` without its line end.
+template <class Row>
+std::string header() {
+    std::string line;
+    std::apply([&](const auto&... c) { ((line.append(line.empty() ? "" : ",").append(c.name)), ...); }, Row::columns);
+    return line;
+}
+
+/// `row` as one line with its line end.
+template <class Row>
+void append_line(std::string& text, const Row& row) {
+    bool first = true;
+    const auto cell = [&](const auto& c) {
+        if (!first) text += ',';
+        first = false;
+        append_cell(text, row.*c.field);
+    };
+    std::apply([&](const auto&... c) { (cell(c), ...); }, Row::columns);
+    text += '\n';
+}
+
+/// Bytes of `text` up to and with the last line end that closes a row (one inside quotes does not).
+std::size_t whole_rows(std::string_view text);
+
+/// An append-only file of whole lines.
+class LineFile {
+  public:
+    /// Opens or makes `path`. A file that is there must begin with `header`, and loses an unterminated last row.
+    LineFile(std::filesystem::path path, std::string_view header);
+    ~LineFile();
+    LineFile(LineFile&&) noexcept;
+    LineFile& operator=(LineFile&&) = delete;
+
+    /// The caller appends whole lines to this and then calls written().
+    std::string& buffer() { return buffer_; }
+    void written() {
+        if (buffer_.size() >= flush_bytes) flush();
+    }
+    void flush();
+    const std::filesystem::path& path() const { return path_; }
+
+  private:
+    static constexpr std::size_t flush_bytes = 1 << 16;
+    std::filesystem::path path_;
+    std::string buffer_;
+    int descriptor_ = -1;
+};
+
+/// A parsed file: cells, unquoted, and where each row stood.
+struct Cells {
+    std::vector<std::string> header;
+    std::vector<std::vector<std::string>> rows;
+    std::vector<std::size_t> lines;  ///< 1-based first line of each row
+    std::vector<std::string> notes;  ///< in words: an unterminated last row that was left out
+};
+
+/// Errors: a file that cannot be read, text after a closing quote, a row with more or fewer cells than the header.
+Cells read_cells(const std::filesystem::path& path);
+
+/// Index of column `name`; throws Error with the file and the name when the header has none.
+std::size_t find_column(const Cells& cells, const std::filesystem::path& path, std::string_view name);
+
+[[noreturn]] void throw_bad_cell(const std::filesystem::path& path, std::size_t line, std::string_view column,
+                                 const std::string& text);
+/// Replaces `path` in one step (write beside it, then rename).
+void replace_file(const std::filesystem::path& path, std::string_view text);
+
+}  // namespace csv
+
+/// Appends rows to a file; the header comes from Row::columns. Rows wait in memory until flush(), 64 KiB or the end,
+/// and go to the file as whole lines in one write(2), so that a killed process leaves whole rows (a reader leaves out a
+/// last row without its line end). Opening a file that exists continues it.
+/// Errors: throws Error, Exit::cannot_write, when the file cannot be made or written, after cutting it back to whole
+/// rows; Exit::bad_input when the file has another header. The destructor writes what it can and does not throw: end
+/// with flush().
+template <class Row>
+class CsvWriter {
+  public:
+    explicit CsvWriter(std::filesystem::path path) : file_(std::move(path), csv::header<Row>()) {}
+
+    void append(const Row& row) {
+        csv::append_line(file_.buffer(), row);
+        file_.written();
+    }
+    void flush() { file_.flush(); }
+    const std::filesystem::path& path() const { return file_.path(); }
+
+  private:
+    csv::LineFile file_;
+};
+
+/// Reads a file of rows by header name; columns that `Row` does not know are ignored.
+/// Errors: throws Error, Exit::bad_input, naming file, line and column.
+template <class Row>
+class CsvReader {
+  public:
+    explicit CsvReader(const std::filesystem::path& path) {
+        csv::Cells cells = csv::read_cells(path);
+        notes_ = std::move(cells.notes);
+        rows_.resize(cells.rows.size());
+        const auto read_column = [&](const auto& c) {
+            const std::size_t at = csv::find_column(cells, path, c.name);
+            for (std::size_t i = 0; i < rows_.size(); ++i) {
+                if (!csv::parse_cell(cells.rows[i][at], rows_[i].*c.field)) {
+                    csv::throw_bad_cell(path, cells.lines[i], c.name, cells.rows[i][at]);
+                }
+            }
+        };
+        std::apply([&](const auto&... c) { (read_column(c), ...); }, Row::columns);
+    }
+
+    const std::vector<Row>& rows() const& { return rows_; }
+    std::vector<Row> rows() && { return std::move(rows_); }
+    /// What was odd but readable, in words.
+    const std::vector<std::string>& notes() const { return notes_; }
+
+  private:
+    std::vector<Row> rows_;
+    std::vector<std::string> notes_;
+};
+
+/// Keeps the rows of `path` for which `keep` is true, in one step; for a run that resumes from a checkpoint and must
+/// forget the rows after it. A file that is not there stays so.
+template <class Row, class Predicate>
+void keep_rows(const std::filesystem::path& path, Predicate keep) {
+    if (!std::filesystem::exists(path)) return;
+    std::string text = csv::header<Row>() + '\n';
+    for (const Row& row : CsvReader<Row>(path).rows()) {
+        if (keep(row)) csv::append_line(text, row);
+    }
+    csv::replace_file(path, text);
+}
+
+}  // namespace macheps

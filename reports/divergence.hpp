@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Joins runs to their fp32 baseline: how far a policy's loss is from it, since when, and where it may have begun.
+//
+// Runs are pairs: the same seed gives every policy the same first weights and the same batches. Seeds are the samples;
+// steps of one run are autocorrelated and never counted as such. Arithmetic: + - * / sqrt alone, in the order of the
+// rows, so that every figure but `slowdown` is the same on every machine.
+#pragma once
+#include "reports/run_log.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace macheps {
+
+/// The rules of the verdicts. A page states them beside its figures.
+struct DivergenceRules {
+    static constexpr std::int64_t longest_window = 50;    ///< W = min(50, steps / 4), at least 1
+    static constexpr double equivalence_margin = 0.0025;  ///< delta, of the baseline's loss
+    static constexpr double divergence_threshold = 1e-3;  ///< of the baseline's loss at that step, without a null
+    static constexpr int consecutive_steps = 10;
+    static constexpr double ema_decay = 0.9;
+    static constexpr double failure_rise = 1.0;            ///< nats above the least ema so far ...
+    static constexpr int failure_steps = 50;               ///< ... for so many steps in a row
+    static constexpr std::int64_t failure_min_steps = 40;  ///< a shorter run may end above its first loss unpunished
+    static constexpr double notable_underflow = 0.01;      ///< of a site's elements
+    static constexpr double notable_overflow = 0.001;      ///< of a scaled site's elements
+};
+
+/// Quantile of Student's t with `df` degrees of freedom, for p = 0.95 or 0.975: a table to df 30 (errors below 1e-6),
+/// then the Cornish-Fisher series to order df^-3 (errors below 2e-6). Source: Abramowitz and Stegun 26.7.5.
+double t_quantile_95(std::int64_t df);
+double t_quantile_975(std::int64_t df);
+
+/// Mean of paired samples and its two-sided t intervals. With fewer than two samples there are no intervals.
+struct PairedMean {
+    double mean = 0;
+    std::optional<double> half_width_95{}, half_width_90{};
+};
+PairedMean paired_mean(std::span<const double> gaps);
+
+/// Watches one pair of runs, step by step. The ema (decay 0.9) of loss - baseline starts at its first value; a step
+/// that the loss scaler skipped because its loss was not finite is left out.
+class DivergenceWatch {
+  public:
+    void add(std::int64_t step, double loss, double baseline_loss, bool skipped);
+    /// The first of 10 consecutive steps whose |ema| exceeds 1e-3 of the baseline's loss; or the first step, not
+    /// skipped, whose loss is not finite while the baseline's is.
+    std::optional<std::int64_t> step() const { return found_; }
+
+  private:
+    std::optional<double> ema_{};
+    std::optional<std::int64_t> found_{}, first_{};
+    int in_a_row_ = 0;
+};
+
+/// Watches one run: true once its loss was not finite in a step that was not skipped, or its ema stayed more than 1 nat
+/// above the least so far for 50 steps. The third sign of failure, an end above the beginning, needs the whole run: see
+/// summarise.
+class FailureWatch {
+  public:
+    void add(double loss, bool skipped);
+    bool failed() const { return failed_; }
+
+  private:
+    std::optional<double> ema_{}, least_{};
+    int in_a_row_ = 0;
+    bool failed_ = false;
+};
+
+/// What was measured of one policy beyond its row.
+struct PolicySummary {
+    SummaryRow row{};
+    std::vector<double> seed_gaps{};       ///< one per paired seed, in the order of the runs
+    std::int64_t window = 0;               ///< W, the least over the seeds
+    std::optional<double> relative_gap{};  ///< gap_mean / the baseline's loss
+    double lost_updates_per_step = 0;      ///< mean over the steps that were not skipped
+    std::optional<double> update_eff{};    ///< mean over the steps that have one
+    std::string first_site_why{};          ///< "underflow 3.1 % at step 20"
+    std::optional<std::int64_t> first_site_step{};
+};
+
+struct Summary {
+    std::vector<PolicySummary> policies{};  ///< the baseline first
+    std::vector<std::string> notes{};
+};
+
+/// One row per policy of the log.
+///
+/// loss: mean over seeds of the mean loss of the last W steps. gap_mean: mean over seeds of the mean of loss - baseline
+/// loss over the last W steps that both runs have; gap_ci_*: its 95 % t interval, with two seeds or more. verdict, the
+/// first that holds: `baseline`; `diverged`, a seed's run failed (see FailureWatch; or it ended above its first loss
+/// after 40 steps or more); `no_baseline`; `one_seed`; `equivalent`, the 90 % interval lies within 0.25 % of the
+/// baseline's loss (two one-sided tests at 5 %); `worse`, the 95 % interval is above zero; `undecided`. diverged_step:
+/// the earliest over seeds of DivergenceWatch. first_site: the first row of sites.csv, by step and then in the order of
+/// the file, over all seeds, with more than 1 % underflow, a NaN or infinity, an overflow without a scale, or more than
+/// 0.1 % and more than one overflow with one (scaling by the current amax may push the largest element itself over by
+/// an ulp). skipped_rate: of all steps. underflow_rate: all underflows over all elements of the rows in sites.csv.
+/// slowdown: seconds per step over the baseline's. memory_ratio: all bytes_* over the baseline's.
+Summary summarise(const Log& log);
+
+/// Reads one run directory and summarises it.
+Summary summarise(const std::filesystem::path& folder);
+
+}  // namespace macheps

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Row types: the schema that the trainer writes and the report reads. A row's fields stand in the order of its columns.
+//
+// A cell that was not measured is std::nullopt and prints empty; NaN is a measurement and prints `nan`. Values that the
+// training computed in fp32 are float, so that they print short; statistics are double. bool prints 0 or 1.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+
+namespace macheps {
+
+/// Written to manifest.json as "schema". Raised when a column changes its meaning, not when one is added at the end.
+inline constexpr int schema_version = 1;
+
+/// One column of `Row`: its name in the header and its field.
+template <class Row, class Value>
+struct Column {
+    std::string_view name;
+    Value Row::*field;
+};
+
+template <class Row, class Value>
+constexpr Column<Row, Value> column(std::string_view name, Value Row::*field) {
+    return {name, field};
+}
+
+/// A histogram bin: an integer floor(log2|x|), or one of the words zero, inf, nan.
+struct ExponentBin {
+    enum class Kind : std::uint8_t { number, zero, inf, nan };
+    Kind kind = Kind::number;
+    std::int32_t exponent = 0;  ///< read for Kind::number only
+
+    bool operator==(const ExponentBin&) const = default;
+};
+
+/// A run: one policy, one seed. A failed run still has a row.
+struct RunRow {
+    std::string run{}, policy{};
+    std::int64_t seed = 0;
+    std::string status = "ok";  ///< ok, diverged, interrupted, `failed: why` (an Error)
+    std::int64_t steps = 0, tokens = 0;
+    std::optional<float> final_loss{}, best_loss{};
+    std::int64_t skipped_steps = 0;
+    std::optional<std::int64_t> diverged_step{};
+    double seconds = 0, tokens_per_second = 0;
+    std::int64_t bytes_params = 0, bytes_grads = 0, bytes_master = 0, bytes_optimizer = 0, bytes_activations = 0;
+
+    bool operator==(const RunRow&) const = default;
+    static constexpr std::string_view file = "runs.csv";
+    static constexpr auto columns = std::tuple(
+        column("run", &RunRow::run), column("policy", &RunRow::policy), column("seed", &RunRow::seed),
+        column("status", &RunRow::status), column("steps", &RunRow::steps), column("tokens", &RunRow::tokens),
+        column("final_loss", &RunRow::final_loss), column("best_loss", &RunRow::best_loss),
+        column("skipped_steps", &RunRow::skipped_steps), column("diverged_step", &RunRow::diverged_step),
+        column("seconds", &RunRow::seconds), column("tokens_per_second", &RunRow::tokens_per_second),
+        column("bytes_params", &RunRow::bytes_params), column("bytes_grads", &RunRow::bytes_grads),
+        column("bytes_master", &RunRow::bytes_master), column("bytes_optimizer", &RunRow::bytes_optimizer),
+        column("bytes_activations", &RunRow::bytes_activations));
+};
+
+/// An optimiser step. `loss_scale` is the one used in this step; `gap` = loss - baseline_loss, absent without a
+/// baseline.
+struct StepRow {
+    std::string run{}, policy{};
+    std::int64_t seed = 0, step = 0, tokens = 0;
+    float loss = 0;
+    std::optional<float> baseline_loss{}, gap{};
+    float grad_norm = 0, update_norm = 0, lr = 0, loss_scale = 1;
+    std::int64_t growth_tracker = 0;
+    bool skipped = false;
+    std::string overflow_site{};  ///< the first site whose gradients were not finite; empty when none
+    std::uint64_t underflow = 0, overflow = 0, saturated = 0, lost_updates = 0;
+    std::optional<double> update_eff{};  ///< <moved, wanted> / <wanted, wanted>; absent in a skipped step
+
+    bool operator==(const StepRow&) const = default;
+    static constexpr std::string_view file = "steps.csv";
+    static constexpr auto columns =
+        std::tuple(column("run", &StepRow::run), column("policy", &StepRow::policy), column("seed", &StepRow::seed),
+                   column("step", &StepRow::step), column("tokens", &StepRow::tokens), column("loss", &StepRow::loss),
+                   column("baseline_loss", &StepRow::baseline_loss), column("gap", &StepRow::gap),
+                   column("grad_norm", &StepRow::grad_norm), column("update_norm", &StepRow::update_norm),
+                   column("lr", &StepRow::lr), column("loss_scale", &StepRow::loss_scale),
+                   column("growth_tracker", &StepRow::growth_tracker), column("skipped", &StepRow::skipped),
+                   column("overflow_site", &StepRow::overflow_site), column("underflow", &StepRow::underflow),
+                   column("overflow", &StepRow::overflow), column("saturated", &StepRow::saturated),
+                   column("lost_updates", &StepRow::lost_updates), column("update_eff", &StepRow::update_eff));
+};
+
+/// A held-out evaluation. The same batches for every policy and seed.
+struct EvalRow {
+    std::string run{}, policy{};
+    std::int64_t seed = 0, step = 0;
+    double eval_loss = 0;                    ///< under the policy
+    std::optional<double> eval_loss_fp32{};  ///< master weights, evaluated in fp32
+    double perplexity = 0;                   ///< of eval_loss
+    std::optional<double> entropy_floor{};   ///< known for the synthetic language only
+
+    bool operator==(const EvalRow&) const = default;
+    static constexpr std::string_view file = "evals.csv";
+    static constexpr auto columns =
+        std::tuple(column("run", &EvalRow::run), column("policy", &EvalRow::policy), column("seed", &EvalRow::seed),
+                   column("step", &EvalRow::step), column("eval_loss", &EvalRow::eval_loss),
+                   column("eval_loss_fp32", &EvalRow::eval_loss_fp32), column("perplexity", &EvalRow::perplexity),
+                   column("entropy_floor", &EvalRow::entropy_floor));
+};
+
+/// A site at a sampled step: the counts of core/tally.hpp over the step's casts there, and the fidelity of the cast.
+struct SiteRow {
+    std::string run{}, policy{};
+    std::int64_t seed = 0, step = 0;
+    std::string site{}, format{};
+    float scale_inv_min = 1, scale_inv_max = 1;
+    std::uint64_t count = 0, zero_in = 0, underflow = 0, to_subnormal = 0, overflow = 0, saturated = 0, nan_in = 0,
+                  inf_in = 0;
+    float amax = 0, amin_nz = 0;
+    std::optional<double> mse{}, sqnr_db{}, cosine{}, proj{};
+
+    bool operator==(const SiteRow&) const = default;
+    static constexpr std::string_view file = "sites.csv";
+    static constexpr auto columns = std::tuple(
+        column("run", &SiteRow::run), column("policy", &SiteRow::policy), column("seed", &SiteRow::seed),
+        column("step", &SiteRow::step), column("site", &SiteRow::site), column("format", &SiteRow::format),
+        column("scale_inv_min", &SiteRow::scale_inv_min), column("scale_inv_max", &SiteRow::scale_inv_max),
+        column("count", &SiteRow::count), column("zero_in", &SiteRow::zero_in),
+        column("underflow", &SiteRow::underflow), column("to_subnormal", &SiteRow::to_subnormal),
+        column("overflow", &SiteRow::overflow), column("saturated", &SiteRow::saturated),
+        column("nan_in", &SiteRow::nan_in), column("inf_in", &SiteRow::inf_in), column("amax", &SiteRow::amax),
+        column("amin_nz", &SiteRow::amin_nz), column("mse", &SiteRow::mse), column("sqnr_db", &SiteRow::sqnr_db),
+        column("cosine", &SiteRow::cosine), column("proj", &SiteRow::proj));
+};
+
+/// A bin of a site's exponent histogram, over x before scaling. Bins that counted nothing have no row.
+struct ExponentRow {
+    std::string run{};
+    std::int64_t step = 0;
+    std::string site{};
+    ExponentBin exponent{};
+    std::uint64_t count = 0;
+
+    bool operator==(const ExponentRow&) const = default;
+    static constexpr std::string_view file = "exponents.csv";
+    static constexpr auto columns = std::tuple(
+        column("run", &ExponentRow::run), column("step", &ExponentRow::step), column("site", &ExponentRow::site),
+        column("exponent", &ExponentRow::exponent), column("count", &ExponentRow::count));
+};
+
+/// A policy against the policy named fp32; divergence.hpp makes these. `slowdown` is a ratio of times, and the only
+/// column that differs between machines.
+struct SummaryRow {
+    std::string policy{};
+    std::int64_t seeds = 0;
+    double loss = 0;
+    std::optional<double> gap_mean{}, gap_ci_low{}, gap_ci_high{};
+    std::string verdict{};
+    std::optional<std::int64_t> diverged_step{};
+    std::string first_site{};
+    double skipped_rate = 0;
+    std::optional<double> underflow_rate{}, slowdown{}, memory_ratio{};
+
+    bool operator==(const SummaryRow&) const = default;
+    static constexpr std::string_view file = "summary.csv";
+    static constexpr auto columns = std::tuple(
+        column("policy", &SummaryRow::policy), column("seeds", &SummaryRow::seeds), column("loss", &SummaryRow::loss),
+        column("gap_mean", &SummaryRow::gap_mean), column("gap_ci_low", &SummaryRow::gap_ci_low),
+        column("gap_ci_high", &SummaryRow::gap_ci_high), column("verdict", &SummaryRow::verdict),
+        column("diverged_step", &SummaryRow::diverged_step), column("first_site", &SummaryRow::first_site),
+        column("skipped_rate", &SummaryRow::skipped_rate), column("underflow_rate", &SummaryRow::underflow_rate),
+        column("slowdown", &SummaryRow::slowdown), column("memory_ratio", &SummaryRow::memory_ratio));
+};
+
+}  // namespace macheps

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/html.hpp"
+
+#include "reports/csv.hpp"
+#include "reports/page_assets.hpp"
+#include "reports/page_data.hpp"
+#include "reports/summary_table.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+
+namespace macheps {
+
+namespace {
+
+/// Replaces each @@name@@ of `text`. What is put in is not searched again.
+std::string filled(std::string_view text, const std::map<std::string_view, std::string_view>& parts) {
+    std::string out;
+    while (true) {
+        const std::size_t open = text.find("@@");
+        out += text.substr(0, open);
+        if (open == std::string_view::npos) return out;
+        const std::size_t close = text.find("@@", open + 2);
+        out += parts.at(text.substr(open + 2, close - open - 2));
+        text.remove_prefix(close + 2);
+    }
+}
+
+std::string summary_html(const Summary& summary) {
+    std::string out =
+        "<div class=\"table\"><table><thead><tr><th>policy</th><th class=\"n\">seeds</th><th class=\"n\">loss</th>"
+        "<th class=\"n\">gap to fp32</th><th>verdict</th><th class=\"n\">diverges at step</th>"
+        "<th class=\"n\">skipped</th><th class=\"n\">underflow</th><th class=\"n\">lost updates</th>"
+        "<th class=\"n\">slowdown</th><th class=\"n\">memory</th></tr></thead><tbody>\n";
+    for (std::size_t i = 0; i < summary.policies.size(); ++i) {
+        const PolicySummary& policy = summary.policies[i];
+        const SummaryCells cells = summary_cells(policy);
+        const auto number = [&](const std::string& text) {
+            out += fmt::format("<td class=\"n\">{}</td>", text == "-" ? "–" : escape_html(text));
+        };
+        out += fmt::format("<tr data-policy=\"{}\"><th scope=\"row\"><span class=\"swatch\"></span>{}</th>", i,
+                           escape_html(cells.policy));
+        number(cells.seeds), number(cells.loss), number(cells.gap);
+        out += fmt::format("<td class=\"verdict {0}\">{0}</td>", escape_html(cells.verdict));
+        number(policy.row.diverged_step ? fmt::format("{}", *policy.row.diverged_step) : "-");
+        number(cells.skipped), number(cells.underflow), number(cells.lost_updates);
+        number(cells.slowdown), number(cells.memory);
+        out += "</tr>\n";
+    }
+    return out + "</tbody></table></div>\n";
+}
+
+/// Where each policy's trouble may have begun; nothing when no site was notable.
+std::string first_sites_html(const Summary& summary) {
+    std::string rows;
+    for (const PolicySummary& policy : summary.policies) {
+        if (policy.row.first_site.empty()) continue;
+        rows += fmt::format("<tr><th scope=\"row\">{}</th><td><code>{}</code></td><td>{}</td></tr>\n",
+                            escape_html(policy.row.policy), escape_html(policy.row.first_site),
+                            escape_html(policy.first_site_why));
+    }
+    if (rows.empty()) return {};
+    return "<div class=\"table\"><table class=\"narrow\"><thead><tr><th>policy</th><th>first notable "
+           "site</th><th>why</th></tr>"
+           "</thead><tbody>\n" +
+           rows + "</tbody></table></div>\n";
+}
+
+/// The rules behind the table, with the window that these runs gave.
+std::string reading_html(const Summary& summary) {
+    std::int64_t window = DivergenceRules::longest_window;
+    for (const PolicySummary& policy : summary.policies) window = std::min(window, policy.window);
+    using Rules = DivergenceRules;
+    return fmt::format(
+        "<details><summary>How the figures are made</summary><dl>"
+        "<dt>loss, gap</dt><dd>Means over the last {} steps (a quarter of the run, {} at most), in nats per token, "
+        "then over "
+        "seeds. The gap is the difference to the fp32 run of the same seed, which had the same first weights and "
+        "batches; "
+        "± is the 95 % Student t interval over seeds.</dd>"
+        "<dt>verdict</dt><dd><b>equivalent</b>: the 90 % interval of the gap lies within {:g} % of the fp32 loss (two "
+        "one-sided tests); <b>worse</b>: the 95 % interval is above zero; <b>undecided</b>: neither, run more seeds; "
+        "<b>one_seed</b>: no interval from one seed, and the sign of its gap means nothing; <b>diverged</b>: in some "
+        "seed "
+        "the loss was not finite in a step that was not skipped, or stayed {:g} nat above its least for {} steps, or "
+        "ended "
+        "above its beginning.</dd>"
+        "<dt>diverges at step</dt><dd>The first of {} steps in a row whose smoothed gap (moving average, decay {:g}) "
+        "exceeds {:g} % of the fp32 loss; the earliest seed. A small gap on purpose: it says when the curves part, not "
+        "that "
+        "the run failed.</dd>"
+        "<dt>skipped</dt><dd>Steps dropped by the loss scaler because a gradient was not finite.</dd>"
+        "<dt>underflow</dt><dd>Nonzero values that became zero, of all values cast at sampled sites and steps.</dd>"
+        "<dt>first notable site</dt><dd>The first sampled site with more than {:g} % underflow, a NaN or infinity, or "
+        "an "
+        "overflow (with a scale: more than {:g} %).</dd>"
+        "<dt>lost updates</dt><dd>Weights whose update was not zero and changed nothing, per step.</dd>"
+        "<dt>slowdown</dt><dd>Time per step over that of fp32, on this computer: emulation costs time, so this says "
+        "nothing "
+        "about hardware.</dd>"
+        "<dt>memory</dt><dd>Bytes of parameters, gradients, master copies, optimiser state and activations in the "
+        "formats "
+        "of the policy, over those of fp32.</dd></dl></details>\n",
+        window, Rules::longest_window, 100 * Rules::equivalence_margin, Rules::failure_rise, Rules::failure_steps,
+        Rules::consecutive_steps, Rules::ema_decay, 100 * Rules::divergence_threshold, 100 * Rules::notable_underflow,
+        100 * Rules::notable_overflow);
+}
+
+std::string notes_html(const Summary& summary) {
+    if (summary.notes.empty()) return {};
+    std::string out = "<div class=\"note\"><ul>";
+    for (const std::string& note : summary.notes) out += "<li>" + escape_html(note) + "</li>";
+    return out + "</ul></div>\n";
+}
+
+}  // namespace
+
+std::string escape_html(std::string_view text) {
+    std::string out;
+    for (const char c : text) {
+        switch (c) {
+            case '&':
+                out += "&amp;";
+                break;
+            case '<':
+                out += "&lt;";
+                break;
+            case '>':
+                out += "&gt;";
+                break;
+            case '"':
+                out += "&quot;";
+                break;
+            case '\'':
+                out += "&#39;";
+                break;
+            default:
+                out += c;
+        }
+    }
+    return out;
+}
+
+std::string page_html(const Log& log, const Summary& summary) {
+    std::string folders, settings;
+    for (const RunFolder& folder : log.folders) {
+        const std::filesystem::path plain = folder.path.filename().empty() ? folder.path.parent_path() : folder.path;
+        folders += (folders.empty() ? "" : " + ") + plain.filename().string();
+        if (log.folders.size() > 1) settings += "<h3>" + escape_html(folder.path.string()) + "</h3>\n";
+        settings += settings_html(folder);
+    }
+    const std::string title = escape_html("macheps: " + folders);
+    const std::size_t bucket = points_bucket(log), policies = summary.policies.size();
+    const std::string each =
+        bucket == 1 ? "" : fmt::format("; one point per {} steps, their mean or last value", bucket);
+    const std::string lead =
+        fmt::format("{} run{} of {} polic{}, each against the fp32 run of its seed.", log.runs.size(),
+                    log.runs.size() == 1 ? "" : "s", policies, policies == 1 ? "y" : "ies");
+    const std::string table = summary_html(summary) + first_sites_html(summary);
+    const std::string reading = reading_html(summary), notes = notes_html(summary);
+    const std::string data = page_data(log, summary);
+    const std::string footer =
+        "Made by <code>macheps report</code> from the CSV files beside it. Charts: Chart.js (MIT licence).";
+    return filled(page_assets::html, {{"title", title},
+                                      {"lead", lead},
+                                      {"css", page_assets::css},
+                                      {"summary", table},
+                                      {"reading", reading},
+                                      {"notes", notes},
+                                      {"bucket", each},
+                                      {"settings", settings},
+                                      {"footer", footer},
+                                      {"chart", page_assets::chart},
+                                      {"data", data},
+                                      {"js", page_assets::js}});
+}
+
+void write_page(std::span<const std::filesystem::path> folders, const std::filesystem::path& page) {
+    const Log log = read_runs(folders);
+    csv::replace_file(page, page_html(log, summarise(log)));
+}
+
+}  // namespace macheps

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// One self-contained HTML page from run directories: no network, works from file://, light and dark.
+#pragma once
+#include "reports/divergence.hpp"
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace macheps {
+
+/// The page's text. Names from the logs are escaped; everything the page needs stands in it.
+std::string page_html(const Log& log, const Summary& summary);
+
+/// Reads the run directories, joins them and writes the page in one step.
+/// Errors: those of read_runs; Exit::cannot_write.
+void write_page(std::span<const std::filesystem::path> folders, const std::filesystem::path& page);
+
+/// `text` with & < > " ' as character references.
+std::string escape_html(std::string_view text);
+
+/// A manifest's settings as HTML: command, versions, device, seeds, then model, data and training options in words,
+/// then the policies' TOML. Whatever is absent is left out; keys that this version does not know are shown under their
+/// names.
+std::string settings_html(const RunFolder& folder);
+
+}  // namespace macheps

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page's parts as text, compiled in by embed.cmake.
+#pragma once
+#include <string_view>
+
+namespace macheps::page_assets {
+
+extern const std::string_view html, css, js;
+/// Chart.js; empty when it was not found at configure time, and then the page says so in place of its charts.
+extern const std::string_view chart;
+
+}  // namespace macheps::page_assets

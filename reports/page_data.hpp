@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the page's charts draw, as compact JSON.
+#pragma once
+#include "reports/divergence.hpp"
+
+#include <cstddef>
+#include <string>
+
+namespace macheps {
+
+/// How much of a log a page keeps. Curves: at most `points` per run, each the mean of equally many steps. Heat map: at
+/// most `heat_columns` per run, each the joined counts of equally many sampled steps, and at most `heat_cells` in all.
+/// Exponents: at most `histogram_steps` sampled steps per run, first and last among them, and at most `histogram_bins`
+/// in all. Where a limit over all runs is exceeded, one seed per policy stays, then fewer columns or steps.
+struct PageLimits {
+    std::size_t points = 600, heat_columns = 60, heat_cells = 60000, histogram_steps = 8, histogram_bins = 120000;
+};
+
+/// JSON that is safe between <script> tags: no '<' stands in it. NaN and infinities are null.
+std::string page_data(const Log& log, const Summary& summary, const PageLimits& limits = {});
+
+/// Steps per point of the curves.
+std::size_t points_bucket(const Log& log, const PageLimits& limits = {});
+
+}  // namespace macheps

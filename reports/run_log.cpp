@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/run_log.hpp"
+
+#include "core/error.hpp"
+#include "reports/csv.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <map>
+
+namespace macheps {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+template <class Row>
+std::vector<Row> read_rows(const fs::path& folder, bool needed, std::vector<std::string>& notes) {
+    const fs::path path = folder / Row::file;
+    if (!fs::exists(path)) {
+        if (!needed) return {};
+        throw Error({.what = fmt::format("no {} in this folder", Row::file),
+                     .where = folder.string(),
+                     .fix = "name a folder that `macheps train` wrote"});
+    }
+    CsvReader<Row> reader(path);
+    notes.insert(notes.end(), reader.notes().begin(), reader.notes().end());
+    return std::move(reader).rows();
+}
+
+std::string read_manifest(const fs::path& folder, std::vector<std::string>& notes) {
+    const fs::path path = folder / "manifest.json";
+    std::ifstream in(path, std::ios::binary);
+    if (!in) {
+        notes.push_back(fmt::format("{}: no manifest.json, so the settings are unknown", folder.string()));
+        return {};
+    }
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    const auto manifest = nlohmann::json::parse(text, nullptr, false);
+    if (!manifest.is_object()) {
+        throw Error({.what = "not a JSON object", .where = path.string(), .fix = "restore it, or delete it"});
+    }
+    const auto schema = manifest.find("schema");
+    if (schema != manifest.end() && schema->is_number_integer() && schema->get<int>() > schema_version) {
+        throw Error(
+            {.what = fmt::format("schema {} is newer than this program's {}", schema->get<int>(), schema_version),
+             .where = path.string(),
+             .fix = "use a newer macheps"});
+    }
+    return text;
+}
+
+/// Gives each row to its run in `runs`.
+template <class Row>
+void share_out(std::vector<Row> rows, std::vector<Row> RunLog::*list, std::span<RunLog> runs,
+               const std::map<std::string, std::size_t>& index) {
+    for (Row& row : rows) {
+        if (const auto found = index.find(row.run); found != index.end()) {
+            (runs[found->second].*list).push_back(std::move(row));
+        }
+    }
+}
+
+std::vector<RunLog> read_folder(const fs::path& path, std::size_t folder, std::vector<std::string>& notes) {
+    std::vector<RunLog> runs;
+    std::map<std::string, std::size_t> index;
+    for (RunRow& row : read_rows<RunRow>(path, true, notes)) {
+        // A run that was resumed may have two rows: the later one counts.
+        const auto [at, is_new] = index.emplace(row.run, runs.size());
+        if (is_new) runs.emplace_back();
+        runs[at->second].row = std::move(row);
+    }
+    std::vector<StepRow> steps = read_rows<StepRow>(path, true, notes);
+    for (const StepRow& step : steps) {
+        const auto [at, is_new] = index.emplace(step.run, runs.size());
+        if (is_new) {
+            runs.push_back(
+                {.row = {.run = step.run, .policy = step.policy, .seed = step.seed, .status = "unfinished"}});
+        }
+        RunRow& row = runs[at->second].row;
+        if (row.status == "unfinished") row.steps = step.step, row.tokens = step.tokens;
+    }
+    share_out(std::move(steps), &RunLog::steps, runs, index);
+    share_out(read_rows<EvalRow>(path, false, notes), &RunLog::evals, runs, index);
+    share_out(read_rows<SiteRow>(path, false, notes), &RunLog::sites, runs, index);
+    share_out(read_rows<ExponentRow>(path, false, notes), &RunLog::exponents, runs, index);
+    for (RunLog& run : runs) {
+        run.folder = folder;
+        run.policy = run.row.policy;
+        if (run.row.status == "unfinished") {
+            notes.push_back(fmt::format("{}: run {} is not finished: {} steps so far", path.string(), run.row.run,
+                                        run.steps.size()));
+        }
+    }
+    return runs;
+}
+
+/// Same losses, step by step, as bits would have it (a NaN equals a NaN).
+bool same_losses(const RunLog& a, const RunLog& b) {
+    return std::equal(a.steps.begin(), a.steps.end(), b.steps.begin(), b.steps.end(),
+                      [](const StepRow& x, const StepRow& y) {
+                          return x.step == y.step && (x.loss == y.loss || (x.loss != x.loss && y.loss != y.loss));
+                      });
+}
+
+}  // namespace
+
+std::vector<std::string> Log::policies() const {
+    std::vector<std::string> names;
+    for (const RunLog& run : runs) {
+        if (std::find(names.begin(), names.end(), run.policy) == names.end()) names.push_back(run.policy);
+    }
+    std::stable_partition(names.begin(), names.end(), [](const std::string& name) { return name == baseline_policy; });
+    return names;
+}
+
+Log read_runs(std::span<const fs::path> folders) {
+    Log log;
+    for (const fs::path& path : folders) {
+        if (!fs::is_directory(path)) {
+            throw Error({.what = fs::exists(path) ? "not a folder" : "no such folder",
+                         .where = path.string(),
+                         .fix = "name a folder that `macheps train` wrote"});
+        }
+        const std::size_t folder = log.folders.size();
+        log.folders.push_back({.path = path, .manifest = read_manifest(path, log.notes)});
+        std::vector<RunLog> runs = read_folder(path, folder, log.notes);
+        std::vector<std::string> renamed;
+        const std::size_t before = log.runs.size();
+        std::size_t repeats = 0;
+        const auto twin = [&](const RunLog& run) -> const RunLog* {
+            for (std::size_t i = 0; i < before; ++i) {
+                const RunLog& other = log.runs[i];
+                if (other.row.policy == run.row.policy && other.row.seed == run.row.seed) return &other;
+            }
+            return nullptr;
+        };
+        for (const RunLog& run : runs) {
+            const RunLog* other = twin(run);
+            if (other && !same_losses(*other, run)) renamed.push_back(run.row.policy);
+        }
+        for (RunLog& run : runs) {
+            const bool is_renamed = std::find(renamed.begin(), renamed.end(), run.row.policy) != renamed.end();
+            if (!is_renamed && twin(run)) {
+                ++repeats;
+                continue;
+            }
+            if (is_renamed) {
+                const fs::path plain = path.filename().empty() ? path.parent_path() : path;
+                run.policy = fmt::format("{}@{}", run.row.policy, plain.filename().string());
+            }
+            log.runs.push_back(std::move(run));
+        }
+        if (repeats) {
+            log.notes.push_back(fmt::format("{}: {} run{} an earlier folder's, loss for loss, and stand{} here once",
+                                            path.string(), repeats, repeats == 1 ? " repeats" : "s repeat",
+                                            repeats == 1 ? "s" : ""));
+        }
+    }
+    for (RunLog& run : log.runs) {
+        for (std::size_t i = 0; i < log.runs.size(); ++i) {
+            const RunLog& other = log.runs[i];
+            if (other.row.policy != baseline_policy || other.row.seed != run.row.seed) continue;
+            if (!run.baseline || (other.folder == run.folder && log.runs[*run.baseline].folder != run.folder)) {
+                run.baseline = i;
+            }
+        }
+    }
+    return log;
+}
+
+}  // namespace macheps

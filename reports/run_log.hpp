@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Run directories read back into memory: what the summary and the page are made of.
+#pragma once
+#include "reports/event.hpp"
+
+#include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace macheps {
+
+/// One run with all its rows, each list in the order of its file.
+struct RunLog {
+    RunRow row{};
+    std::string policy{};    ///< as shown: row.policy, or `policy@folder` where two folders disagree
+    std::size_t folder = 0;  ///< index into Log::folders
+    std::vector<StepRow> steps{};
+    std::vector<EvalRow> evals{};
+    std::vector<SiteRow> sites{};
+    std::vector<ExponentRow> exponents{};
+    std::optional<std::size_t> baseline{};  ///< index of the fp32 run of the same seed; its own for an fp32 run
+};
+
+struct RunFolder {
+    std::filesystem::path path{};
+    std::string manifest{};  ///< JSON text; empty when there is no manifest.json
+};
+
+struct Log {
+    std::vector<RunFolder> folders{};
+    std::vector<RunLog> runs{};
+    std::vector<std::string> notes{};  ///< in words: what was odd but readable
+
+    /// Policies as shown, the baseline first, then in the order of their first run.
+    std::vector<std::string> policies() const;
+};
+
+/// The policy that every other one is compared with.
+inline constexpr std::string_view baseline_policy = "fp32";
+
+/// Reads run directories and joins them. runs.csv and steps.csv must be there; evals.csv, sites.csv, exponents.csv and
+/// manifest.json may be absent. A run with steps and no row in runs.csv is unfinished and is kept. The same policy and
+/// seed in two directories is one run when its losses agree; otherwise the later policy is shown as `policy@folder`. A
+/// run's baseline is the fp32 run of its seed in its own directory, else in the first that has one. Errors: throws
+/// Error, Exit::bad_input, for a missing directory or file and for damaged rows.
+Log read_runs(std::span<const std::filesystem::path> folders);
+
+}  // namespace macheps

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// A manifest in words. It is read leniently: last year's, or a newer one, still shows what it holds.
+#include "reports/html.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+namespace macheps {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Keys whose words would not explain them.
+constexpr std::pair<std::string_view, std::string_view> words[] = {
+    {"lr", "learning rate"},
+    {"min_lr", "learning rate at the end"},
+    {"beta1", "Adam beta 1"},
+    {"beta2", "Adam beta 2"},
+    {"eps", "Adam epsilon"},
+    {"clip", "gradient norm clipped to (0: not)"},
+    {"warmup", "warm-up steps"},
+    {"batch", "batch (samples)"},
+    {"micro_batches", "micro-batches per step"},
+    {"context", "context (tokens)"},
+    {"vocabulary", "vocabulary (tokens)"},
+    {"width", "width (channels)"},
+    {"tied", "head shares the embedding"},
+    {"token_weight", "weight of each token's loss in the backward pass, undone in fp32"},
+    {"probe_every", "sites sampled every (steps; 0: never)"},
+    {"histogram_every", "exponents kept every (steps; 0: never)"},
+    {"eval_every", "evaluated every (steps; 0: never)"},
+    {"eval_batches", "batches per evaluation"},
+    {"git", "git revision"},
+    {"created_by", "made by"},
+    {"schema", "schema of the CSV files"},
+};
+
+std::string label_of(std::string_view key) {
+    const auto found =
+        std::find_if(std::begin(words), std::end(words), [&](const auto& row) { return row.first == key; });
+    std::string label{found == std::end(words) ? key : found->second};
+    if (found == std::end(words)) std::replace(label.begin(), label.end(), '_', ' ');
+    return label;
+}
+
+std::string text_of(const Json& value) {
+    if (value.is_string()) return value.get<std::string>();
+    if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
+    if (value.is_null()) return "not given";
+    if (value.is_number_float()) return fmt::format("{:.9g}", value.get<double>());
+    if (value.is_array() && std::none_of(value.begin(), value.end(), [](const Json& v) { return v.is_structured(); })) {
+        std::string text;
+        for (const Json& item : value) text += (text.empty() ? "" : ", ") + text_of(item);
+        return text;
+    }
+    return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+void append_row(std::string& rows, const std::string& label, const Json& value) {
+    if (value.is_object()) {
+        for (const auto& [key, inner] : value.items()) append_row(rows, label + ": " + label_of(key), inner);
+        return;
+    }
+    if (value.is_string() && value.get_ref<const std::string&>().empty()) return;
+    rows +=
+        fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n", escape_html(label), escape_html(text_of(value)));
+}
+
+std::string table_of(std::string_view title, const std::string& rows) {
+    if (rows.empty()) return {};
+    return fmt::format("<div><h3>{}</h3><table><tbody>\n{}</tbody></table></div>\n", escape_html(title), rows);
+}
+
+/// A shell would read it as it was given.
+std::string command_line(const Json& command) {
+    if (!command.is_array()) return text_of(command);
+    std::string line;
+    for (const Json& item : command) {
+        std::string word = text_of(item);
+        const auto is_plain = [](char c) {
+            return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                   std::string_view("-_./,=:+@%").find(c) != std::string_view::npos;
+        };
+        if (word.empty() || !std::all_of(word.begin(), word.end(), is_plain)) {
+            std::string quoted = "'";
+            for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+            word = quoted + "'";
+        }
+        line += (line.empty() ? "" : " ") + word;
+    }
+    return line;
+}
+
+/// The resolved table of a policy: whatever its rows are, one line each.
+std::string resolved_html(const Json& resolved) {
+    constexpr std::size_t most_rows = 2000;
+    if (!resolved.is_array() || resolved.empty()) return {};
+    std::string out =
+        fmt::format("<details><summary>what it means for this model ({} rows)</summary><div class=\"resolved\"><table>",
+                    resolved.size());
+    if (resolved.front().is_array() && resolved.front().size() == 3) {
+        out += "<thead><tr><th>site</th><th>cast</th><th>machine</th></tr></thead>";
+    } else if (resolved.front().is_object()) {
+        out += "<thead><tr>";
+        for (const auto& [key, value] : resolved.front().items()) out += "<th>" + escape_html(label_of(key)) + "</th>";
+        out += "</tr></thead>";
+    }
+    out += "<tbody>\n";
+    for (std::size_t i = 0; i < std::min(resolved.size(), most_rows); ++i) {
+        out += "<tr>";
+        if (resolved[i].is_structured()) {
+            for (const Json& cell : resolved[i]) out += "<td>" + escape_html(text_of(cell)) + "</td>";
+        } else {
+            out += "<td>" + escape_html(text_of(resolved[i])) + "</td>";
+        }
+        out += "</tr>\n";
+    }
+    return out + "</tbody></table></div></details>\n";
+}
+
+std::string policies_html(const Json& policies) {
+    if (!policies.is_object()) return {};
+    std::string out;
+    for (const auto& [name, policy] : policies.items()) {
+        out += fmt::format("<details><summary>policy <b>{}</b></summary>\n", escape_html(name));
+        const auto text_at = [&policy = policy](const char* key) {
+            return policy.is_object() && policy.contains(key) ? text_of(policy[key]) : std::string{};
+        };
+        if (const std::string text = text_at("description"); !text.empty()) out += "<p>" + escape_html(text) + "</p>\n";
+        if (const std::string text = text_at("left_out"); !text.empty()) {
+            out += "<p>Left as they were, because a size is no multiple of what the policy asks for: " +
+                   escape_html(text) + "</p>\n";
+        }
+        if (policy.is_object() && policy.contains("toml")) {
+            out += "<pre><code>" + escape_html(text_of(policy["toml"])) + "</code></pre>\n";
+        } else if (policy.is_string()) {
+            out += "<pre><code>" + escape_html(text_of(policy)) + "</code></pre>\n";
+        }
+        if (policy.is_object() && policy.contains("resolved")) out += resolved_html(policy["resolved"]);
+        out += "</details>\n";
+    }
+    return out;
+}
+
+}  // namespace
+
+std::string settings_html(const RunFolder& folder) {
+    const Json manifest = Json::parse(folder.manifest, nullptr, false);
+    if (!manifest.is_object())
+        return "<p>No manifest.json stands beside these files, so the settings are unknown.</p>\n";
+    std::string out, run, groups, policies;
+    for (const auto& [key, value] : manifest.items()) {
+        if (key == "command") {
+            out = "<p>Command</p>\n<pre><code>" + escape_html(command_line(value)) + "</code></pre>\n";
+        } else if (key == "policies") {
+            policies = policies_html(value);
+        } else if (value.is_object()) {
+            std::string rows;
+            for (const auto& [inner_key, inner] : value.items()) append_row(rows, label_of(inner_key), inner);
+            groups += table_of(label_of(key), rows);
+        } else {
+            append_row(run, label_of(key), value);
+        }
+    }
+    return out + "<div class=\"settings\">\n" + table_of("run", run) + groups + "</div>\n" + policies;
+}
+
+}  // namespace macheps

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/summary_table.hpp"
+
+#include "reports/csv.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <string_view>
+
+namespace macheps {
+
+namespace {
+
+struct Heading {
+    std::string_view text;
+    std::string SummaryCells::*cell;
+    bool right;
+};
+
+constexpr std::array<Heading, 10> headings{{{"policy", &SummaryCells::policy, false},
+                                            {"seeds", &SummaryCells::seeds, true},
+                                            {"loss", &SummaryCells::loss, true},
+                                            {"gap to fp32", &SummaryCells::gap, true},
+                                            {"verdict", &SummaryCells::verdict, false},
+                                            {"skipped", &SummaryCells::skipped, true},
+                                            {"underflow", &SummaryCells::underflow, true},
+                                            {"lost updates", &SummaryCells::lost_updates, true},
+                                            {"slowdown", &SummaryCells::slowdown, true},
+                                            {"memory", &SummaryCells::memory, true}}};
+
+/// Width on a terminal: code points, which is enough for the letters that we print and for most names.
+std::size_t width_of(std::string_view text) {
+    return std::size_t(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+/// Names come from files: control characters must not reach a terminal.
+std::string printable(std::string_view text) {
+    std::string out;
+    for (const char c : text) out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
+    return out;
+}
+
+std::string percent(double rate) {
+    const double p = 100 * rate;
+    if (p == 0) return "0 %";
+    if (p < 0.001) return "<0.001 %";
+    return fmt::format("{:.{}f} %", p, p < 1 ? 3 : p < 10 ? 2 : 1);
+}
+
+std::string_view colour_of(std::string_view verdict) {
+    if (verdict == "equivalent") return "\x1b[32m";
+    if (verdict == "worse") return "\x1b[33m";
+    if (verdict == "diverged") return "\x1b[31m";
+    return "\x1b[2m";
+}
+
+template <class Value>
+nlohmann::ordered_json json_of(const Value& value) {
+    if constexpr (std::is_floating_point_v<Value>) {
+        if (!std::isfinite(value)) return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+    }
+    return value;
+}
+template <class Value>
+nlohmann::ordered_json json_of(const std::optional<Value>& value) {
+    return value ? json_of(*value) : nlohmann::ordered_json(nullptr);
+}
+
+}  // namespace
+
+Colour colour_for(int descriptor) {
+    const char* no_color = std::getenv("NO_COLOR");
+    return isatty(descriptor) && (!no_color || !*no_color) ? Colour::always : Colour::never;
+}
+
+SummaryCells summary_cells(const PolicySummary& policy) {
+    const SummaryRow& row = policy.row;
+    SummaryCells cells{.policy = printable(row.policy),
+                       .seeds = fmt::format("{}", row.seeds),
+                       .loss = fmt::format("{:.4f}", row.loss),
+                       .gap = "-",
+                       .verdict = row.verdict,
+                       .skipped = percent(row.skipped_rate),
+                       .underflow = row.underflow_rate ? percent(*row.underflow_rate) : "-",
+                       .lost_updates = policy.lost_updates_per_step == 0
+                                           ? "0"
+                                           : fmt::format("{:.{}f}/step", policy.lost_updates_per_step,
+                                                         policy.lost_updates_per_step < 10 ? 1 : 0),
+                       .slowdown = row.slowdown ? fmt::format("{:.2f}x", *row.slowdown) : "-",
+                       .memory = row.memory_ratio ? fmt::format("{:.2f}x", *row.memory_ratio) : "-"};
+    if (row.gap_mean && !std::isfinite(*row.gap_mean)) {
+        cells.gap = "not finite";
+    } else if (row.gap_mean) {
+        // A difference that four decimals would show as zero is told by its size.
+        const bool is_tiny = *row.gap_mean != 0 && std::abs(*row.gap_mean) < 0.00005;
+        cells.gap = row.gap_ci_high ? fmt::format("{:+.4f} ± {:.4f}", *row.gap_mean, *row.gap_ci_high - *row.gap_mean)
+                    : is_tiny       ? fmt::format("{:+.0e}", *row.gap_mean)
+                                    : fmt::format("{:+.4f}", *row.gap_mean);
+    }
+    return cells;
+}
+
+std::string summary_table(const Summary& summary, Colour colour) {
+    std::vector<SummaryCells> lines;
+    std::int64_t window = 0;
+    for (const PolicySummary& policy : summary.policies) {
+        lines.push_back(summary_cells(policy));
+        window = window == 0 ? policy.window : std::min(window, policy.window);
+    }
+    std::string out;
+    const auto put = [&](const auto& text_of, std::string_view verdict) {
+        std::string line;
+        for (const Heading& heading : headings) {
+            std::size_t width = heading.text.size();
+            for (const SummaryCells& cells : lines) width = std::max(width, width_of(cells.*heading.cell));
+            const std::string text{text_of(heading)};
+            const std::string pad(width - width_of(text), ' ');
+            const bool is_coloured = colour == Colour::always && heading.text == "verdict" && !verdict.empty();
+            line += heading.right ? pad : "";
+            line += is_coloured ? fmt::format("{}{}\x1b[0m", colour_of(verdict), text) : text;
+            line += heading.right ? "" : pad;
+            line += "  ";
+        }
+        line.erase(line.find_last_not_of(' ') + 1);
+        out += line + '\n';
+    };
+    put([](const Heading& heading) { return heading.text; }, "");
+    for (const SummaryCells& cells : lines) {
+        put([&](const Heading& heading) { return cells.*heading.cell; }, cells.verdict);
+    }
+    const bool has_intervals =
+        std::any_of(summary.policies.begin(), summary.policies.end(),
+                    [](const PolicySummary& policy) { return policy.row.gap_ci_low.has_value(); });
+    out += fmt::format("loss and gap in nats: means of the last {} step{}, seeds paired{}.\n", window,
+                       window == 1 ? "" : "s", has_intervals ? ", ± is the 95 % t interval" : "");
+    return out;
+}
+
+std::string summary_csv(const Summary& summary) {
+    std::string text = csv::header<SummaryRow>() + '\n';
+    for (const PolicySummary& policy : summary.policies) csv::append_line(text, policy.row);
+    return text;
+}
+
+void write_summary(const Summary& summary, const std::filesystem::path& path) {
+    csv::replace_file(path, summary_csv(summary));
+}
+
+std::string summary_json(const Summary& summary) {
+    nlohmann::ordered_json policies = nlohmann::ordered_json::array();
+    for (const PolicySummary& policy : summary.policies) {
+        nlohmann::ordered_json object;
+        const auto put = [&](const auto& c) { object[std::string(c.name)] = json_of(policy.row.*c.field); };
+        std::apply([&](const auto&... c) { (put(c), ...); }, SummaryRow::columns);
+        policies.push_back(std::move(object));
+    }
+    const nlohmann::ordered_json all{{"schema", schema_version}, {"policies", policies}, {"notes", summary.notes}};
+    return all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
+}
+
+}  // namespace macheps

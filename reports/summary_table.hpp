@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// A summary as people and programs read it: an aligned table, CSV, JSON.
+#pragma once
+#include "reports/divergence.hpp"
+
+#include <string>
+
+namespace macheps {
+
+enum class Colour { never, always };
+
+/// Colour for file descriptor `descriptor`: never unless it is a terminal and NO_COLOR is unset or empty.
+Colour colour_for(int descriptor);
+
+/// One aligned line per policy under a header: policy, seeds, loss, gap, verdict, skipped, underflow, lost updates,
+/// slowdown, memory. Below it, where the numbers came from in one sentence. Ends with a line end.
+std::string summary_table(const Summary& summary, Colour colour = Colour::never);
+
+/// The text of summary.csv.
+std::string summary_csv(const Summary& summary);
+
+/// Writes summary.csv in one step. Errors: Exit::cannot_write.
+void write_summary(const Summary& summary, const std::filesystem::path& path);
+
+/// {"schema": 1, "policies": [one object per row, keys as the columns, null where not measured, NaN and infinities as
+/// strings], "notes": [...]}, indented, with a line end.
+std::string summary_json(const Summary& summary);
+
+/// How one policy's cells read in the table and on the page.
+struct SummaryCells {
+    std::string policy{}, seeds{}, loss{}, gap{}, verdict{}, skipped{}, underflow{}, lost_updates{}, slowdown{},
+        memory{};
+};
+SummaryCells summary_cells(const PolicySummary& policy);
+
+}  // namespace macheps

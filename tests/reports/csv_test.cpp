@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/csv.hpp"
+
+#include "core/error.hpp"
+#include "tests/reports/sample_run.hpp"
+#include "tests/test.hpp"
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <string>
+
+using namespace macheps;
+using macheps::test::TemporaryFolder;
+
+namespace {
+
+constexpr float infinite = std::numeric_limits<float>::infinity(),
+                not_a_number = std::numeric_limits<float>::quiet_NaN();
+
+std::string text_of(const std::filesystem::path& path) {
+    std::ifstream in(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+}
+
+void write_text(const std::filesystem::path& path, std::string_view text) {
+    std::ofstream(path, std::ios::binary) << text;
+}
+
+template <class Row>
+std::string text_of_rows(const std::vector<Row>& rows) {
+    std::string text;
+    for (const Row& row : rows) csv::append_line(text, row);
+    return text;
+}
+
+const char* awkward[] = {"plain", "with,comma", "with \"quotes\"",    "two\nlines", "cr\r",
+                         "\"",    "",           "ends with \xc3\xa9", " spaces "};
+std::string text(int i) { return awkward[i % std::size(awkward)]; }
+float number(int i) {
+    constexpr float numbers[] = {0.0f,     -0.0f,     0.1f,           1e-45f,   3.4028235e38f,
+                                 infinite, -infinite, 0x1.fffffep-2f, 65504.0f, 1e21f};
+    return numbers[i % std::size(numbers)];
+}
+double wide(int i) {
+    constexpr double numbers[] = {0.1, -1.0 / 3, 5e-324, 1.7976931348623157e308, -0.0, 2.2, double(infinite), 1e22};
+    return numbers[i % std::size(numbers)];
+}
+std::uint64_t whole(int i) {
+    constexpr std::uint64_t numbers[] = {0, 1, 18446744073709551615u, 1u << 31};
+    return numbers[i % std::size(numbers)];
+}
+std::int64_t integer(int i) {
+    constexpr std::int64_t numbers[] = {0, -1, std::numeric_limits<std::int64_t>::min(), 1 << 20};
+    return numbers[i % std::size(numbers)];
+}
+
+void set(std::string& field, int i) { field = text(i); }
+void set(bool& field, int i) { field = i % 2 != 0; }
+void set(std::int64_t& field, int i) { field = integer(i); }
+void set(std::uint64_t& field, int i) { field = whole(i); }
+void set(float& field, int i) { field = number(i); }
+void set(double& field, int i) { field = wide(i); }
+void set(ExponentBin& field, int i) {
+    field.kind = ExponentBin::Kind(i % 4);
+    field.exponent = field.kind == ExponentBin::Kind::number ? -149 + i : 0;
+}
+template <class Value>
+void set(std::optional<Value>& field, int i) {
+    if (i % 3 == 0) {
+        field.reset();
+    } else {
+        set(field.emplace(), i);
+    }
+}
+
+/// Rows whose every field takes awkward values, another one in each row.
+template <class Row>
+std::vector<Row> awkward_rows() {
+    std::vector<Row> rows(12);
+    for (int variant = 0; variant < int(rows.size()); ++variant) {
+        int i = variant;
+        std::apply([&](const auto&... c) { ((set(rows[std::size_t(variant)].*c.field, i++)), ...); }, Row::columns);
+    }
+    return rows;
+}
+
+template <class Row>
+void check_round_trip() {
+    CAPTURE(Row::file);
+    const TemporaryFolder folder;
+    const auto path = folder / std::string(Row::file);
+    const std::vector<Row> rows = awkward_rows<Row>();
+    CsvWriter<Row> writer(path);
+    for (const Row& row : rows) writer.append(row);
+    writer.flush();
+    const std::vector<Row> back = CsvReader<Row>(path).rows();
+    CHECK(back == rows);
+    // -0 and 0 compare equal, so the text is compared too.
+    CHECK(text_of_rows(back) == text_of_rows(rows));
+}
+
+}  // namespace
+
+TEST_CASE("every row type survives writing and reading, with awkward values in every field", "[reports][csv]") {
+    check_round_trip<RunRow>();
+    check_round_trip<StepRow>();
+    check_round_trip<EvalRow>();
+    check_round_trip<SiteRow>();
+    check_round_trip<ExponentRow>();
+    check_round_trip<SummaryRow>();
+}
+
+TEST_CASE("NaN is written as nan, whatever its sign, and read as NaN", "[reports][csv]") {
+    std::string line;
+    csv::append_cell(line, -not_a_number);
+    csv::append_cell(line, double{not_a_number});
+    CHECK(line == "nannan");
+    float value = 0;
+    CHECK(csv::parse_cell("nan", value));
+    CHECK(value != value);
+}
+
+TEST_CASE("headers hold the promised columns in the promised order", "[reports][csv]") {
+    CHECK(csv::header<RunRow>() ==
+          "run,policy,seed,status,steps,tokens,final_loss,best_loss,skipped_steps,diverged_step,seconds,tokens_per_"
+          "second,"
+          "bytes_params,bytes_grads,bytes_master,bytes_optimizer,bytes_activations");
+    CHECK(
+        csv::header<StepRow>() ==
+        "run,policy,seed,step,tokens,loss,baseline_loss,gap,grad_norm,update_norm,lr,loss_scale,growth_tracker,skipped,"
+        "overflow_site,underflow,overflow,saturated,lost_updates,update_eff");
+    CHECK(csv::header<EvalRow>() == "run,policy,seed,step,eval_loss,eval_loss_fp32,perplexity,entropy_floor");
+    CHECK(csv::header<SiteRow>() ==
+          "run,policy,seed,step,site,format,scale_inv_min,scale_inv_max,count,zero_in,underflow,to_subnormal,overflow,"
+          "saturated,nan_in,inf_in,amax,amin_nz,mse,sqnr_db,cosine,proj");
+    CHECK(csv::header<ExponentRow>() == "run,step,site,exponent,count");
+    CHECK(csv::header<SummaryRow>() ==
+          "policy,seeds,loss,gap_mean,gap_ci_low,gap_ci_high,verdict,diverged_step,first_site,skipped_rate,underflow_"
+          "rate,"
+          "slowdown,memory_ratio");
+}
+
+TEST_CASE("a file's text is what the columns and the shortest digits say", "[reports][csv]") {
+    const TemporaryFolder folder;
+    const auto path = folder / "steps.csv";
+    CsvWriter<StepRow> writer(path);
+    StepRow row{.run = "a,b.0", .policy = "say \"hi\"", .seed = 7, .step = 1, .tokens = 512};
+    row.loss = 0.1f, row.gap = -0.0f, row.grad_norm = infinite, row.update_norm = not_a_number, row.lr = 1e-3f,
+    row.loss_scale = 65536;
+    row.skipped = true, row.underflow = 3, row.update_eff = 1.0 / 3;
+    writer.append(row);
+    writer.flush();
+    CHECK(text_of(path) == csv::header<StepRow>() +
+                               "\n\"a,b.0\",\"say \"\"hi\"\"\",7,1,512,0.1,,-0,inf,nan,0.001,65536,0,1,,3,0,0,0,"
+                               "0.3333333333333333\n");
+    const auto bins = folder / "exponents.csv";
+    CsvWriter<ExponentRow> exponents(bins);
+    exponents.append({.run = "r", .step = 1, .site = "s", .exponent = {.exponent = -24}, .count = 5});
+    exponents.append({.run = "r", .step = 1, .site = "s", .exponent = {.kind = ExponentBin::Kind::zero}, .count = 6});
+    exponents.append({.run = "r", .step = 1, .site = "s", .exponent = {.kind = ExponentBin::Kind::inf}, .count = 7});
+    exponents.append({.run = "r", .step = 1, .site = "s", .exponent = {.kind = ExponentBin::Kind::nan}, .count = 8});
+    exponents.flush();
+    CHECK(text_of(bins) == "run,step,site,exponent,count\nr,1,s,-24,5\nr,1,s,zero,6\nr,1,s,inf,7\nr,1,s,nan,8\n");
+}
+
+TEST_CASE("a file cut anywhere reads as the whole rows before the cut, and can be continued", "[reports][csv]") {
+    const TemporaryFolder folder;
+    const auto path = folder / "exponents.csv";
+    const std::vector<ExponentRow> rows{
+        {.run = "a", .step = 1, .site = "two\nlines, \"quoted\"", .exponent = {}, .count = 5},
+        {.run = "b", .step = 22, .site = "s", .exponent = {.exponent = -9}, .count = 66},
+        {.run = "c", .step = 3, .site = "x,y", .exponent = {}, .count = 7}};
+    const std::string header = csv::header<ExponentRow>() + '\n', all = header + text_of_rows(rows);
+    for (std::size_t cut = 0; cut <= all.size(); ++cut) {
+        CAPTURE(cut);
+        write_text(path, std::string_view(all).substr(0, cut));
+        std::size_t whole = 0;
+        while (whole < rows.size() &&
+               header.size() + text_of_rows(std::vector(rows.begin(), rows.begin() + long(whole) + 1)).size() <= cut) {
+            ++whole;
+        }
+        const std::vector<ExponentRow> expected(rows.begin(), rows.begin() + long(whole));
+        if (cut < header.size()) {
+            CHECK_THROWS_AS(CsvReader<ExponentRow>(path), Error);
+        } else {
+            const CsvReader<ExponentRow> reader(path);
+            CHECK(reader.rows() == expected);
+            const bool is_clean = cut == header.size() + text_of_rows(expected).size();
+            CHECK(reader.notes().size() == (is_clean ? 0 : 1));
+        }
+        CsvWriter<ExponentRow> writer(path);
+        writer.append(rows[1]);
+        writer.flush();
+        CHECK(text_of(path) == header + text_of_rows(expected) + text_of_rows(std::vector{rows[1]}));
+    }
+}
+
+TEST_CASE("a process that is killed while it writes leaves whole rows", "[reports][csv]") {
+    const TemporaryFolder folder;
+    const auto path = folder / "exponents.csv";
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+        CsvWriter<ExponentRow> writer(path);
+        for (std::int64_t step = 0;; ++step) {
+            writer.append({.run = "run", .step = step, .site = "block.0.mlp.up:forward.a", .exponent = {}, .count = 1});
+            if (step % 7 == 0) writer.flush();
+        }
+    }
+    for (int wait = 0; wait < 2000 && (!std::filesystem::exists(path) || std::filesystem::file_size(path) < 200000);
+         ++wait) {
+        ::usleep(2000);
+    }
+    ::kill(child, SIGKILL);
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    REQUIRE(WIFSIGNALED(status));
+    const std::vector<ExponentRow> rows = CsvReader<ExponentRow>(path).rows();
+    REQUIRE(rows.size() > 1000);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        if (rows[i].step != std::int64_t(i)) FAIL("row " << i << " is step " << rows[i].step);
+    }
+}
+
+TEST_CASE("a full disk is an error with its own exit code, and leaves whole rows", "[reports][csv]") {
+    if (std::filesystem::exists("/dev/full")) {
+        try {
+            CsvWriter<ExponentRow> writer("/dev/full");
+            FAIL("no error");
+        } catch (const Error& error) {
+            CHECK(error.exit() == Exit::cannot_write);
+            CHECK(std::string(error.what()).find("/dev/full: cannot write") == 0);
+        }
+    }
+    // A limit on the size of files makes write(2) end short and then fail, as a full disk does. It holds in the child
+    // alone.
+    const TemporaryFolder folder;
+    const auto path = folder / "exponents.csv";
+    const ExponentRow row{.run = "run", .step = 12345, .site = "some.site:forward.a", .exponent = {}, .count = 1};
+    const std::string line = text_of_rows(std::vector{row}), header = csv::header<ExponentRow>() + '\n';
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+        ::signal(SIGXFSZ, SIG_IGN);
+        const rlim_t limit = header.size() + 10 * line.size() + line.size() / 2;
+        const rlimit files{limit, limit};
+        ::setrlimit(RLIMIT_FSIZE, &files);
+        int code = 0;
+        try {
+            CsvWriter<ExponentRow> writer(path);
+            for (int i = 0; i < 25; ++i) writer.append(row);
+            writer.flush();
+        } catch (const Error& error) {
+            code = int(error.exit());
+        }
+        ::_exit(code);
+    }
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    REQUIRE(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 5);
+    CHECK(text_of(path) == header + [&] {
+        std::string ten;
+        for (int i = 0; i < 10; ++i) ten += line;
+        return ten;
+    }());
+}
+
+TEST_CASE("a folder that is not there is an error when the writer opens", "[reports][csv]") {
+    const TemporaryFolder folder;
+    try {
+        CsvWriter<RunRow> writer(folder / "missing/runs.csv");
+        FAIL("no error");
+    } catch (const Error& error) {
+        CHECK(error.exit() == Exit::cannot_write);
+    }
+}
+
+TEST_CASE("a writer refuses to continue a file with other columns", "[reports][csv]") {
+    const TemporaryFolder folder;
+    const auto path = folder / "exponents.csv";
+    write_text(path, "run,step\nr,1\n");
+    try {
+        CsvWriter<ExponentRow> writer(path);
+        FAIL("no error");
+    } catch (const Error& error) {
+        CHECK(error.exit() == Exit::bad_input);
+    }
+    CHECK(text_of(path) == "run,step\nr,1\n");
+}
+
+TEST_CASE("damaged files are refused with file, line and column", "[reports][csv]") {
+    struct Case {
+        std::string text, says, why;
+    };
+    const std::string header = "run,step,site,exponent,count\n";
+    const Case cases[] = {
+        {"", "not even a header", "an empty file"},
+        {"run,step,site,count\n", "no column 'exponent'", "a column is missing"},
+        {header + "r,1,s,0,1\nr,x,s,0,1\n", ":3: 'x' is no value for column 'step'", "a word where a number should be"},
+        {header + "r,1,s,0,-1\n", ":2: '-1' is no value for column 'count'", "a negative count"},
+        {header + "r,1,s,0,\n", ":2: '' is no value for column 'count'", "an empty cell that may not be empty"},
+        {header + "r,1,s,1.5,1\n", ":2: '1.5' is no value for column 'exponent'", "a fraction for an integer"},
+        {header + "r,1,s,none,1\n", ":2: 'none' is no value for column 'exponent'", "a word that is none of the three"},
+        {header + "r,99999999999999999999,s,0,1\n", ":2: '99999999999999999999'", "beyond 64 bits"},
+        {header + "r,1,s,0\n", ":2: 4 cells where the header has 5", "a short row"},
+        {header + "r,1,s,0,1,9\n", ":2: 6 cells where the header has 5", "a long row"},
+        {header + "r,1,\"s\"x,0,1\n", ":2: a quote in the wrong place", "text after a closing quote"},
+        {header + "\"a\nb\",1,s,0,1\nr,?,s,0,1\n", ":4: '?'", "lines inside quotes count too"},
+    };
+    const TemporaryFolder folder;
+    const auto path = folder / "exponents.csv";
+    for (const Case& c : cases) {
+        CAPTURE(c.why);
+        write_text(path, c.text);
+        try {
+            CsvReader<ExponentRow> reader(path);
+            FAIL("no error");
+        } catch (const Error& error) {
+            CAPTURE(error.what());
+            CHECK(error.exit() == Exit::bad_input);
+            CHECK(std::string(error.what()).find(c.says) != std::string::npos);
+            CHECK(std::string(error.what()).find(path.string()) == 0);
+            CHECK(std::string(error.what()).find('\n') == std::string::npos);
+        }
+    }
+    CHECK_THROWS_AS(CsvReader<ExponentRow>(folder / "missing.csv"), Error);
+    CHECK_THROWS_AS(CsvReader<ExponentRow>(folder.path()), Error);
+}
+
+TEST_CASE("spellings of floats that no writer makes are refused", "[reports][csv]") {
+    for (const char* text : {"NaN", "infinity", "nan(1)", "0x1p3", " 1", "1 ", "+1", "1e999", "--1", ""}) {
+        CAPTURE(text);
+        double value = 0;
+        CHECK_FALSE(csv::parse_cell(text, value));
+    }
+}
+
+TEST_CASE("a reader goes by names: other orders, further columns and CRLF are fine", "[reports][csv]") {
+    const TemporaryFolder folder;
+    const auto path = folder / "exponents.csv";
+    write_text(path, "count,new_column,run,exponent,step,site\r\n5,\"a,b\",r,zero,1,s\r\n");
+    const CsvReader<ExponentRow> reader(path);
+    REQUIRE(reader.rows().size() == 1);
+    CHECK(reader.rows()[0] ==
+          ExponentRow{.run = "r", .step = 1, .site = "s", .exponent = {.kind = ExponentBin::Kind::zero}, .count = 5});
+    CHECK(reader.notes().empty());
+}
+
+TEST_CASE("keep_rows forgets the rows after a checkpoint and touches nothing when there is no file", "[reports][csv]") {
+    const TemporaryFolder folder;
+    const auto path = folder / "exponents.csv";
+    keep_rows<ExponentRow>(path, [](const ExponentRow&) { return true; });
+    CHECK_FALSE(std::filesystem::exists(path));
+    {
+        CsvWriter<ExponentRow> writer(path);
+        for (std::int64_t step = 1; step <= 5; ++step)
+            writer.append({.run = "r", .step = step, .site = "s", .count = 1});
+    }
+    keep_rows<ExponentRow>(path, [](const ExponentRow& row) { return row.step <= 2; });
+    CHECK(text_of(path) == "run,step,site,exponent,count\nr,1,s,0,1\nr,2,s,0,1\n");
+}

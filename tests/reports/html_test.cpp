@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/html.hpp"
+
+#include "core/error.hpp"
+#include "reports/page_assets.hpp"
+#include "reports/page_data.hpp"
+#include "tests/reports/sample_run.hpp"
+#include "tests/test.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+using namespace macheps;
+using macheps::test::TemporaryFolder;
+
+namespace {
+
+Log sample(const TemporaryFolder& folder, const test::SampleOptions& options = {}) {
+    test::write_sample_run(folder / "run", options);
+    const std::vector<std::filesystem::path> folders{folder / "run"};
+    return read_runs(folders);
+}
+
+/// The page without the text of Chart.js, whose licence comment names its home.
+std::string without_chart(std::string page) {
+    const std::size_t at = page.find(page_assets::chart);
+    return page_assets::chart.empty() || at == std::string::npos ? page : page.erase(at, page_assets::chart.size());
+}
+
+std::string between(const std::string& text, const std::string& open, const std::string& close) {
+    const std::size_t from = text.find(open), to = text.find(close, from + open.size());
+    if (from == std::string::npos || to == std::string::npos) FAIL("no " << open);
+    return text.substr(from + open.size(), to - from - open.size());
+}
+
+std::size_t count_of(const std::string& text, const std::string& part) {
+    std::size_t n = 0;
+    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;
+    return n;
+}
+
+}  // namespace
+
+TEST_CASE("a page stands alone: no address, no link, no import", "[reports][html]") {
+    const TemporaryFolder folder;
+    const Log log = sample(folder, {.steps = 60, .layers = 1});
+    const std::string page = without_chart(page_html(log, summarise(log)));
+    for (const char* forbidden : {"http://", "https://", "src=", "href=", "@import", "url(", "fetch(", "@@"}) {
+        CAPTURE(forbidden);
+        CHECK(page.find(forbidden) == std::string::npos);
+    }
+    CHECK(page.find("prefers-color-scheme: dark") != std::string::npos);
+}
+
+TEST_CASE("names from the log are text, wherever they stand", "[reports][html]") {
+    const TemporaryFolder folder;
+    const Log log = sample(folder, {.steps = 60, .layers = 1});
+    const std::string page = without_chart(page_html(log, summarise(log)));
+    // The sample has a policy called `fp8-e5m2 <b>&"</script>` and a manifest that holds `</script><b>&`.
+    CHECK(page.find("fp8-e5m2 <b>") == std::string::npos);
+    CHECK(page.find("fp8-e5m2 &lt;b&gt;&amp;&quot;&lt;/script&gt;") != std::string::npos);
+    CHECK(page.find("fp8-e5m2 \\u003cb>&\\\"\\u003c/script>") != std::string::npos);
+    CHECK(page.find("&lt;/script&gt;&lt;b&gt;&amp;") != std::string::npos);
+    CHECK(count_of(page, "</script>") == 3);
+    CHECK(page.find("'fp32,amp bf16'") == std::string::npos);
+    CHECK(page.find("&#39;fp32,amp bf16&#39; --steps 300") != std::string::npos);
+}
+
+TEST_CASE("the data in the page is JSON and holds what the rows hold", "[reports][html]") {
+    const TemporaryFolder folder;
+    const Log log = sample(folder, {.steps = 60, .seeds = 2, .layers = 1});
+    const std::string page = page_html(log, summarise(log));
+    const auto data = nlohmann::json::parse(between(page, "id=\"data\">", "</script>"));
+    CHECK(data["policies"].size() == 8);
+    REQUIRE(data["runs"].size() == 16);
+    CHECK(data["policies"][0]["baseline"] == true);
+    const auto& fp16 = data["runs"][2];
+    CHECK(fp16["run"] == "amp-fp16.0");
+    CHECK(fp16["step"].size() == 60);
+    CHECK(fp16["loss"][59].get<double>() == Approx(log.runs[2].steps[59].loss).epsilon(1e-5));
+    CHECK(fp16["gap"][9].get<double>() == Approx(log.runs[2].steps[9].loss - log.runs[0].steps[9].loss).epsilon(1e-4));
+    CHECK(fp16["skipped"].size() == 4);
+    CHECK(fp16["skipped"][0] == nlohmann::json{1, 1048576});
+    CHECK(fp16["scale"].size() == 5);
+    CHECK_FALSE(data["runs"][0].contains("gap"));
+    // Sampled at steps 1, 10, 20, ... 60; parts per million, row by row.
+    const auto& heat = data["runs"][4]["heat"];
+    REQUIRE(heat["step"] == nlohmann::json{1, 10, 20, 30, 40, 50, 60});
+    const SiteRow& first = log.runs[4].sites.front();
+    CHECK(heat["site"][0] == first.site);
+    CHECK(heat["underflow"][0] == std::uint64_t(1e6 * double(first.underflow) / double(first.count) + 0.5));
+    const auto& histogram = data["runs"][4]["exps"][0];
+    std::uint64_t total = histogram["zero"].get<std::uint64_t>();
+    for (const auto& n : histogram["counts"]) total += n.get<std::uint64_t>();
+    std::uint64_t expected = 0;
+    for (const ExponentRow& row : log.runs[4].exponents) {
+        if (row.site == histogram["site"] && row.step == histogram["step"]) expected += row.count;
+    }
+    CHECK(total == expected);
+    CHECK(data["formats"]["e4m3fn"] == nlohmann::json{{"least", -9}, {"normal", -6}, {"largest", 448.0}});
+    CHECK(data["formats"]["fp16"] == nlohmann::json{{"least", -24}, {"normal", -14}, {"largest", 65504.0}});
+}
+
+TEST_CASE("NaN and infinite losses are null in the data", "[reports][html]") {
+    const TemporaryFolder folder;
+    const Log log =
+        sample(folder, {.policies = {{.name = "fp32"}, {.name = "low", .breaks = 3}}, .steps = 5, .layers = 1});
+    const auto data = nlohmann::json::parse(page_data(log, summarise(log)));
+    CHECK(data["runs"][1]["loss"][1].is_number());
+    CHECK(data["runs"][1]["loss"][2].is_null());
+    CHECK(data["runs"][1]["loss_ema"][2].is_null());
+}
+
+TEST_CASE("long runs and many sites are thinned to the page's limits", "[reports][html]") {
+    const TemporaryFolder folder;
+    const Log log = sample(folder, {.steps = 300, .seeds = 2, .layers = 3, .sample_every = 5});
+    const Summary summary = summarise(log);
+    const std::string page = page_html(log, summary);
+    CHECK(page.size() < 3'000'000);
+    const PageLimits small{
+        .points = 100, .heat_columns = 10, .heat_cells = 3000, .histogram_steps = 4, .histogram_bins = 12000};
+    const std::string text = page_data(log, summary, small);
+    const auto data = nlohmann::json::parse(text);
+    CHECK(points_bucket(log, small) == 3);
+    const auto& fp32 = data["runs"][0];
+    CHECK(fp32["step"].size() == 100);
+    CHECK(fp32["step"][99] == 300);
+    const auto& steps = log.runs[0].steps;
+    CHECK(fp32["loss"][1].get<double>() ==
+          Approx((double{steps[3].loss} + steps[4].loss + steps[5].loss) / 3).epsilon(1e-5));
+    // 8 policies, 45 sites: 2 seeds x 10 columns are 7200 cells, so one seed stays, with 8 columns of joined steps.
+    CHECK(fp32["heat"]["step"].size() == 8);
+    CHECK_FALSE(data["runs"][8].contains("heat"));
+    std::uint64_t underflow = 0, count = 0;
+    const auto& heat = data["runs"][4]["heat"];
+    const std::int64_t second = heat["step"][1].get<std::int64_t>();
+    for (const SiteRow& row : log.runs[4].sites) {
+        if (row.site == heat["site"][0] && row.step < second) underflow += row.underflow, count += row.count;
+    }
+    CHECK(heat["underflow"][0] == std::uint64_t(1e6 * double(underflow) / double(count) + 0.5));
+    CHECK(data["runs"][4]["exps"].size() < 45 * 4);
+    CHECK_FALSE(data["runs"][12].contains("exps"));
+}
+
+TEST_CASE("a log with next to nothing in it still makes a page", "[reports][html]") {
+    const TemporaryFolder folder;
+    CsvWriter<RunRow>{folder / "runs.csv"}.flush();
+    CsvWriter<StepRow>{folder / "steps.csv"}.flush();
+    const std::vector<std::filesystem::path> folders{folder.path()};
+    write_page(folders, folder / "report.html");
+    CHECK(std::filesystem::file_size(folder / "report.html") > 10000);
+    CHECK_FALSE(std::filesystem::exists(folder / "report.html.new"));
+}
+
+TEST_CASE("a page that cannot be written is an error with its own exit code", "[reports][html]") {
+    const TemporaryFolder folder;
+    sample(folder, {.steps = 5, .layers = 1});
+    const std::vector<std::filesystem::path> folders{folder / "run"};
+    try {
+        write_page(folders, folder / "missing/report.html");
+        FAIL("no error");
+    } catch (const Error& error) {
+        CHECK(error.exit() == Exit::cannot_write);
+    }
+}
+
+TEST_CASE("settings read well with whatever a manifest holds", "[reports][html]") {
+    const auto html = [](const char* manifest) { return settings_html({.manifest = manifest}); };
+    CHECK(html("").find("unknown") != std::string::npos);
+    CHECK(html("{}").find("<table>") == std::string::npos);
+    const std::string all = html(R"({"command": ["macheps", "train", "it's"], "device": "cpu <1>", "seeds": [0, 1],
+        "train": {"lr": 0.001, "token_weight": 4096, "nested": {"deep": true}, "unheard_of": null, "file": ""},
+        "policies": {"p": {"toml": "x = 1", "left_out": ["lm_head"], "resolved": [["a:forward.out", "bf16", "exact"]]}}})");
+    for (const char* part :
+         {"macheps train &#39;it&#39;\\&#39;&#39;s&#39;", "cpu &lt;1&gt;", "0, 1", "learning rate</th><td>0.001",
+          "weight of each token&#39;s loss", "nested: deep</th><td>yes", "unheard of</th><td>not given", "x = 1",
+          "a:forward.out", "no multiple of what the policy asks for: lm_head"}) {
+        CAPTURE(part);
+        CHECK(all.find(part) != std::string::npos);
+    }
+    CHECK(all.find(">file<") == std::string::npos);
+}
+
+TEST_CASE("every element of a page is closed in its order", "[reports][html]") {
+    if (std::system("python3 -c pass >/dev/null 2>&1") != 0) SKIP_TEST("no python3");
+    const TemporaryFolder folder;
+    sample(folder, {.steps = 20, .layers = 1});
+    const std::vector<std::filesystem::path> folders{folder / "run"};
+    write_page(folders, folder / "report.html");
+    std::ofstream(folder / "check.py") << R"(
+import sys
+from html.parser import HTMLParser
+void = {"meta", "br", "input", "link", "img"}
+class Checker(HTMLParser):
+    def __init__(self):
+        super().__init__(); self.open = []; self.ids = []
+    def handle_starttag(self, tag, attrs):
+        if tag not in void: self.open.append(tag)
+        self.ids += [v for k, v in attrs if k == "id"]
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag: sys.exit(f"</{tag}> at {self.getpos()}")
+checker = Checker()
+checker.feed(open(sys.argv[1], encoding="utf-8").read())
+if checker.open: sys.exit(f"not closed: {checker.open}")
+if len(set(checker.ids)) != len(checker.ids): sys.exit("an id twice")
+)";
+    const std::string command = "python3 " + (folder / "check.py").string() + " " + (folder / "report.html").string();
+    CHECK(std::system(command.c_str()) == 0);
+}
