@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// `macheps policy list|show|explain`: which policies there are, their text, and what each rounds where.
+#include "experiments/policy/policy.hpp"
+#include "experiments/cmd/command.hpp"
+#include "experiments/model/config.hpp"
+#include "reports/csv.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace macheps {
+
+namespace {
+
+constexpr const char* help =
+    "Precision policies: which there are, their text, and what each rounds where.\n\n"
+    "Examples:\n"
+    "  macheps policy list                                  the presets, one line each\n"
+    "  macheps policy show amp-bf16 > mine.toml             a preset's TOML, to copy and edit\n"
+    "  macheps policy explain fp8-tensorwise                every site: format, scaling, machine, and the rule that "
+    "says so\n"
+    "  macheps policy explain ./mine.toml --sites 'block.0.mlp.*:forward.*'";
+
+constexpr const char* list_help =
+    "Lists the presets.\n\nExamples:\n  macheps policy list\n  macheps policy list --json";
+constexpr const char* show_help =
+    "Prints a policy's TOML.\n\nExamples:\n  macheps policy show amp-fp16\n  macheps policy show pure-bf16 > mine.toml";
+constexpr const char* explain_help =
+    "Prints a policy as the model sees it: one row per slot of every site and parameter.\n\n"
+    "Examples:\n"
+    "  macheps policy explain amp-bf16\n"
+    "  macheps policy explain fp8-tensorwise --size small --fold      equal blocks as one\n"
+    "  macheps policy explain ./mine.toml --sites 'block.0.attn.*'    some sites\n"
+    "  macheps policy explain tf32 --csv > tf32.csv";
+
+struct Arguments {
+    std::string name, size = "tiny", sites;
+    bool json = false, csv = false, fold = false, untied = false;
+};
+
+void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+nlohmann::ordered_json scaler_json(const LossScalerConfig& c) {
+    nlohmann::ordered_json json{{"kind", to_string(c.kind)}};
+    if (c.kind != LossScalerConfig::Kind::none) json["init_scale"] = c.init_scale;
+    if (c.kind == LossScalerConfig::Kind::torch) {
+        json["growth_factor"] = c.growth_factor;
+        json["backoff_factor"] = c.backoff_factor;
+        json["growth_interval"] = c.growth_interval;
+    }
+    return json;
+}
+
+std::string scaler_line(const LossScalerConfig& c) {
+    switch (c.kind) {
+        case LossScalerConfig::Kind::none:
+            return "none";
+        case LossScalerConfig::Kind::static_:
+            return fmt::format("static {}", c.init_scale);
+        case LossScalerConfig::Kind::torch:
+            break;
+    }
+    return fmt::format("torch, from {}; x{} after {} clean steps, x{} and a skipped step on Inf or NaN", c.init_scale,
+                       c.growth_factor, c.growth_interval, c.backoff_factor);
+}
+
+Exit list(const Arguments& a) {
+    std::vector<Policy> policies;
+    std::size_t width = 0;
+    for (const std::string_view name : preset_names()) {
+        policies.push_back(load_policy(name));
+        width = std::max(width, name.size());
+    }
+    if (a.json) {
+        nlohmann::ordered_json json = nlohmann::ordered_json::array();
+        for (const Policy& p : policies) {
+            json.push_back({{"name", p.name},
+                            {"description", p.description},
+                            {"extends", p.chain},
+                            {"loss_scaler", scaler_json(p.loss_scaler)}});
+        }
+        print(json.dump(2) + "\n");
+        return Exit::ok;
+    }
+    for (const Policy& p : policies) print(fmt::format("{:<{}}  {}\n", p.name, width, p.description));
+    return Exit::ok;
+}
+
+using Row = ResolvedPolicy::Row;
+
+std::string block_prefix(std::int64_t block) { return fmt::format("block.{}.", block); }
+
+/// The rows of block 0 named `block.*`, those of the other blocks left out, when every block says the same.
+std::vector<Row> fold(const std::vector<Row>& rows, std::int64_t blocks) {
+    const auto of_block = [&](std::int64_t block) {
+        const std::string prefix = block_prefix(block);
+        std::vector<Row> found;
+        for (Row row : rows) {
+            if (!row.site.starts_with(prefix)) continue;
+            row.site.replace(0, prefix.size(), "block.*.");
+            found.push_back(row);
+        }
+        return found;
+    };
+    const auto same = [](const Row& x, const Row& y) {
+        return x.site == y.site && x.slot == y.slot && x.cast == y.cast && x.machine == y.machine && x.rule == y.rule;
+    };
+    const std::vector<Row> first = of_block(0);
+    for (std::int64_t block = 1; block < blocks; ++block) {
+        const std::vector<Row> other = of_block(block);
+        if (!std::equal(first.begin(), first.end(), other.begin(), other.end(), same)) return rows;
+    }
+    std::vector<Row> folded;
+    for (Row row : rows) {
+        if (row.site.starts_with(block_prefix(0))) row.site.replace(0, block_prefix(0).size(), "block.*.");
+        if (row.site.starts_with("block.") && !row.site.starts_with("block.*.")) continue;
+        folded.push_back(std::move(row));
+    }
+    return folded;
+}
+
+std::string as_text(const std::vector<Row>& rows) {
+    const Row titles{"SITE", "SLOT", "CAST", "MACHINE", "RULE"};
+    std::size_t site = 4, slot = 4, cast = 4, machine = 7;
+    for (const Row& row : rows) {
+        site = std::max(site, row.site.size());
+        slot = std::max(slot, row.slot.size());
+        cast = std::max(cast, row.cast.size());
+        machine = std::max(machine, row.machine.size());
+    }
+    std::string text;
+    const auto line = [&](const Row& row) {
+        text += fmt::format("{:<{}}  {:<{}}  {:<{}}  {:<{}}  {}\n", row.site, site, row.slot, slot, row.cast, cast,
+                            row.machine.empty() ? "-" : row.machine, machine, row.rule);
+    };
+    line(titles);
+    for (const Row& row : rows) line(row);
+    return text;
+}
+
+Exit explain(const Arguments& a) {
+    ModelConfig model = named_size(a.size).model;
+    model.tied = !a.untied;
+    const Policy policy = load_policy(a.name);
+    const ResolvedPolicy resolved = resolve(policy, model_sites(model));
+    std::vector<Row> rows = resolved.table();
+    for (Row& row : rows) {
+        if (row.slot == "master" && !resolved.has_master(row.site)) row.cast = "-";
+    }
+    if (!a.sites.empty()) {
+        std::erase_if(rows, [&](const Row& row) {
+            return !glob_match(a.sites, row.site) && !glob_match(a.sites, row.site + ":" + row.slot);
+        });
+        if (rows.empty()) {
+            throw Error({.what = fmt::format("'{}' matches no site, parameter or slot", a.sites),
+                         .where = "--sites",
+                         .fix = "names look like block.0.mlp.up:forward.a and block.0.mlp.up.weight:value",
+                         .exit = Exit::usage});
+        }
+    }
+    if (a.fold) rows = fold(rows, model.layers);
+
+    if (a.json) {
+        nlohmann::ordered_json json{
+            {"policy", resolved.name},
+            {"description", resolved.description},
+            {"extends", policy.chain},
+            {"size", a.size},
+            {"loss_scaler", scaler_json(resolved.loss_scaler)},
+            {"optimizer", {{"arithmetic", to_string(CastRule{.format = resolved.optimizer_arithmetic})}}},
+            {"left_out", resolved.left_out},
+            {"rows", nlohmann::ordered_json::array()}};
+        for (const Row& row : rows) {
+            json["rows"].push_back({{"site", row.site},
+                                    {"slot", row.slot},
+                                    {"cast", row.cast},
+                                    {"machine", row.machine},
+                                    {"rule", row.rule}});
+        }
+        print(json.dump(2) + "\n");
+        return Exit::ok;
+    }
+    if (a.csv) {
+        std::string text = "site,slot,cast,machine,rule\n";
+        for (const Row& row : rows) {
+            for (const std::string* cell : {&row.site, &row.slot, &row.cast, &row.machine, &row.rule}) {
+                csv::append_cell(text, *cell);
+                text += cell == &row.rule ? '\n' : ',';
+            }
+        }
+        print(text);
+        for (const std::string& site : resolved.left_out) fmt::print(stderr, "left out by multiple_of: {}\n", site);
+        return Exit::ok;
+    }
+    print(fmt::format("{}: {}\n", resolved.name, resolved.description));
+    if (!policy.chain.empty()) print(fmt::format("extends      {}\n", fmt::join(policy.chain, ", ")));
+    print(fmt::format("model        {}: {} blocks of width {}\n", a.size, model.layers, model.width));
+    print(fmt::format("loss scaler  {}\n", scaler_line(resolved.loss_scaler)));
+    print(fmt::format("optimizer    arithmetic {}\n", to_string(CastRule{.format = resolved.optimizer_arithmetic})));
+    if (!resolved.left_out.empty()) {
+        print(fmt::format("left out     {} (sides are no multiples of what the rule asks)\n",
+                          fmt::join(resolved.left_out, ", ")));
+    }
+    print("\n" + as_text(rows));
+    return Exit::ok;
+}
+
+}  // namespace
+
+void add_policy(CLI::App& app, Verb& chosen) {
+    CLI::App* verb = app.add_subcommand("policy", help);
+    verb->require_subcommand(1);
+    const auto a = std::make_shared<Arguments>();
+    constexpr const char* name_help = "A preset's name, or the path of a .toml file";
+
+    CLI::App* list_verb = verb->add_subcommand("list", list_help);
+    list_verb->add_flag("--json", a->json, "As JSON");
+    list_verb->callback([a, &chosen] { chosen = [a] { return list(*a); }; });
+
+    CLI::App* show_verb = verb->add_subcommand("show", show_help);
+    show_verb->add_option("NAME", a->name, name_help)->required();
+    show_verb->callback([a, &chosen] {
+        chosen = [a] {
+            print(load_policy(a->name).text);
+            return Exit::ok;
+        };
+    });
+
+    CLI::App* explain_verb = verb->add_subcommand("explain", explain_help);
+    explain_verb->add_option("NAME", a->name, name_help)->required();
+    explain_verb->add_option("--size", a->size, "tiny, small or base")->capture_default_str();
+    explain_verb->add_flag("--untied", a->untied, "For a model whose lm_head has weights of its own");
+    explain_verb->add_option("--sites", a->sites, "Only rows whose site, or site:slot, matches this pattern");
+    explain_verb->add_flag("--fold", a->fold, "One `block.*` for all blocks, where they agree");
+    CLI::Option* json = explain_verb->add_flag("--json", a->json, "As JSON");
+    explain_verb->add_flag("--csv", a->csv, "As CSV")->excludes(json);
+    explain_verb->callback([a, &chosen] { chosen = [a] { return explain(*a); }; });
+}
+
+}  // namespace macheps

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// `macheps show`: one number in every format.
+#include "core/codec.hpp"
+#include "core/format_table.hpp"
+#include "core/nearest_name.hpp"
+#include "core/print.hpp"
+#include "core/ulp.hpp"
+#include "experiments/cmd/command.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace macheps {
+
+namespace {
+
+constexpr const char* help =
+    "Shows one number in every format: value, code, error, and the values beside it.\n\n"
+    "Examples:\n"
+    "  macheps show 0.1                                       every format, rounded to nearest even\n"
+    "  macheps show 1000 --format e4m3fn,e5m2                 overflow: NaN here, a finite number there\n"
+    "  macheps show 1000 --format e4m3fn --saturate           overflow held at the largest finite value\n"
+    "  macheps show 0x1.8p-9 --round toward_zero              a hexadecimal float, another rounding mode\n"
+    "  macheps show 0x3dcd --bits bf16                        a code of bf16, and its value everywhere else\n"
+    "  macheps show -0 nan -inf --json                        several numbers, for a program to read\n\n"
+    "A decimal is first rounded to fp64, correctly; every format then rounds that fp64 once.\n"
+    "Errors are against that fp64 value; an ulp is Goldberg's, taken there. `below` and `above` are the values beside "
+    "the\n"
+    "format's own.";
+
+struct RoundName {
+    std::string_view name, acronym;
+    Round mode;
+};
+constexpr std::array<RoundName, 7> rounds{{{"nearest_even", "rne", Round::nearest_even},
+                                           {"nearest_away", "rna", Round::nearest_away},
+                                           {"toward_zero", "rz", Round::toward_zero},
+                                           {"up", "ru", Round::up},
+                                           {"down", "rd", Round::down},
+                                           {"stochastic", "sr", Round::stochastic},
+                                           {"to_odd", "ro", Round::to_odd}}};
+
+struct Arguments {
+    std::vector<std::string> values, formats;
+    std::string bits, round = "nearest_even";
+    std::uint32_t random = 0;
+    bool saturate = false, json = false;
+};
+
+Round round_named(const std::string& name) {
+    std::vector<std::string_view> names;
+    for (const auto& row : rounds) {
+        if (lowered(name) == row.name || lowered(name) == row.acronym) return row.mode;
+        names.push_back(row.name);
+    }
+    const std::string near = nearest_name(name, names);
+    throw Error(
+        {.what = fmt::format("unknown rounding mode '{}'", name),
+         .where = "--round",
+         .fix = near.empty() ? fmt::format("one of {}", fmt::join(names, ", ")) : fmt::format("did you mean {}?", near),
+         .exit = Exit::usage});
+}
+
+double read_value(const std::string& text, const std::optional<Format>& bits) {
+    if (bits) {
+        if (const auto code = parse_code(*bits, text)) return decode64(*bits, *code);
+        throw Error({.what = fmt::format("'{}' is no code of {}", text, format_name(*bits)),
+                     .where = "--bits",
+                     .fix = fmt::format("write 0x and at most {} hexadecimal digits: {} bits",
+                                        (bits->container_bits() + 3) / 4, bits->container_bits()),
+                     .exit = Exit::usage});
+    }
+    if (const auto value = parse_number(text)) return *value;
+    throw Error({.what = text.starts_with("--") ? fmt::format("unknown option '{}'", text)
+                                                : fmt::format("'{}' is no number", text),
+                 .where = "show",
+                 .fix = text.starts_with("--")
+                            ? "macheps show --help lists the options"
+                            : "write a decimal (0.1, -1e-3), a hexadecimal float (0x1.8p-3), inf or nan; "
+                              "for a bit pattern add --bits FORMAT",
+                 .exit = Exit::usage});
+}
+
+/// One number in one format.
+struct Shown {
+    std::string_view format;
+    Format f;
+    std::uint64_t code;
+    double value, error, relative_error, ulps;
+    std::optional<std::uint64_t> below, above;  ///< none at the ends, and beside a NaN
+};
+
+Shown show_in(std::string_view name, Format f, double x, Round mode, Overflow overflow, RandomBits random) {
+    Shown s{.format = name,
+            .f = f,
+            .code = encode64(f, x, mode, overflow, random),
+            .value = 0,
+            .error = 0,
+            .relative_error = 0,
+            .ulps = 0,
+            .below = {},
+            .above = {}};
+    s.value = decode64(f, s.code);
+    const bool same = s.value == x || (std::isnan(x) && std::isnan(s.value));
+    if (!same) {  // infinity - infinity is no error
+        s.error = s.value - x;
+        s.relative_error = s.error / std::fabs(x);  // infinite for a format that has no zero
+        s.ulps = ulp_error(f, s.value, x);
+    }
+    if (!is_nan(f, s.code)) {
+        const std::int64_t here = ordinal(f, s.code);
+        if (here > least_ordinal(f)) s.below = from_ordinal(f, here - 1);
+        if (here < greatest_ordinal(f)) s.above = from_ordinal(f, here + 1);
+    }
+    return s;
+}
+
+/// Nine digits tell the values of every format but fp64 apart.
+std::string neighbour(const Shown& s, const std::optional<std::uint64_t>& code) {
+    if (!code) return "-";
+    const double value = decode64(s.f, *code);
+    return s.f == fp64 ? decimal(value) : fmt::format("{:.9g}", value);
+}
+
+std::string error_text(double error) {
+    return error == 0 ? "0" : std::isnan(error) ? "nan" : fmt::format("{:.2e}", error);
+}
+
+std::string ulp_text(double ulps) {
+    if (ulps == 0) return "0";
+    return std::isnan(ulps) ? "nan" : ulps < 1000 ? fmt::format("{:.3g}", ulps) : fmt::format("{:.1e}", ulps);
+}
+
+std::string table(const std::vector<Shown>& rows) {
+    std::vector<std::array<std::string, 8>> cells{
+        {"format", "value", "code", "error", "relative", "ulps", "below", "above"}};
+    for (const auto& s : rows) {
+        cells.push_back({std::string(s.format), decimal(s.value), hex_code(s.f, s.code), error_text(s.error),
+                         error_text(s.relative_error), ulp_text(s.ulps), neighbour(s, s.below), neighbour(s, s.above)});
+    }
+    std::array<std::size_t, 8> widths{};
+    for (const auto& row : cells) {
+        for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+    }
+    std::string text;
+    for (const auto& row : cells) {
+        std::string line;
+        for (std::size_t i = 0; i < row.size(); ++i) line += fmt::format("{:<{}}  ", row[i], widths[i]);
+        text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+    }
+    return text;
+}
+
+/// JSON has no infinities and no NaN: those are strings.
+nlohmann::ordered_json json_number(double x) {
+    if (std::isfinite(x)) return x;
+    return decimal(x);
+}
+
+nlohmann::ordered_json json_of(const Shown& s) {
+    const auto beside = [&s](const std::optional<std::uint64_t>& code) -> nlohmann::ordered_json {
+        if (!code) return nullptr;
+        return {{"value", json_number(decode64(s.f, *code))}, {"code", hex_code(s.f, *code)}};
+    };
+    return {{"format", s.format},
+            {"value", json_number(s.value)},
+            {"hex", hex_float(s.value)},
+            {"code", hex_code(s.f, s.code)},
+            {"error", json_number(s.error)},
+            {"relative_error", json_number(s.relative_error)},
+            {"ulp_error", json_number(s.ulps)},
+            {"below", beside(s.below)},
+            {"above", beside(s.above)}};
+}
+
+Exit run(const Arguments& a) {
+    if (a.values.empty()) {
+        throw Error({.what = "no number given", .where = "show", .fix = "macheps show 0.1", .exit = Exit::usage});
+    }
+    const Round mode = round_named(a.round);
+    const Overflow overflow = a.saturate ? Overflow::saturate : Overflow::nonsaturate;
+    std::optional<Format> bits;
+    if (!a.bits.empty()) bits = format_named(a.bits, "--bits", Exit::usage);
+    std::vector<NamedFormat> formats;
+    for (const auto& name : a.formats) {
+        const Format wanted = format_named(name, "--format", Exit::usage);
+        for (const auto& row : all_formats) {
+            if (row.format == wanted) formats.push_back(row);
+        }
+    }
+    if (formats.empty()) formats.assign(all_formats.begin(), all_formats.end());
+
+    std::string text;
+    nlohmann::ordered_json json = nlohmann::ordered_json::array();
+    for (const auto& value : a.values) {
+        const double x = read_value(value, bits);
+        std::vector<Shown> rows;
+        for (const auto& row : formats)
+            rows.push_back(show_in(row.name, row.format, x, mode, overflow, {a.random, 32}));
+        if (a.json) {
+            nlohmann::ordered_json shown = nlohmann::ordered_json::array();
+            for (const auto& row : rows) shown.push_back(json_of(row));
+            json.push_back(
+                {{"input", value},
+                 {"value", json_number(x)},
+                 {"hex", hex_float(x)},
+                 {"round",
+                  std::find_if(rounds.begin(), rounds.end(), [&](const auto& r) { return r.mode == mode; })->name},
+                 {"overflow", a.saturate ? "saturate" : "nonsaturate"},
+                 {"formats", shown}});
+        } else {
+            const std::string origin =
+                bits ? fmt::format("{} in {} = {}", value, format_name(*bits), decimal(x)) : value;
+            text += fmt::format("{}{} = {}, {}{}\n\n{}", text.empty() ? "" : "\n", origin, hex_float(x), a.round,
+                                a.saturate ? ", saturating" : "", table(rows));
+        }
+    }
+    if (a.json) text = json.dump(2) + "\n";
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    return Exit::ok;
+}
+
+}  // namespace
+
+void add_show(CLI::App& app, Verb& chosen) {
+    CLI::App* verb = app.add_subcommand("show", help);
+    const auto a = std::make_shared<Arguments>();
+    verb->add_option("VALUE", a->values, "Numbers: decimals, hexadecimal floats, inf, nan; with --bits, bit patterns");
+    verb->add_option("-f,--format", a->formats, "Formats to show (macheps formats); all when left out")
+        ->delimiter(',')
+        ->allow_extra_args(false);
+    verb->add_option("-b,--bits", a->bits, "Read VALUE as a code of this format");
+    verb->add_option(
+            "-r,--round", a->round,
+            "nearest_even, nearest_away, toward_zero, up, down, to_odd, stochastic; or rne, rna, rz, ru, rd, ro, sr")
+        ->capture_default_str();
+    verb->add_option("--random", a->random, "The 32 random bits that stochastic rounding adds")->capture_default_str();
+    verb->add_flag("-s,--saturate", a->saturate, "Hold an overflow at the largest finite value");
+    verb->add_flag("--json", a->json, "JSON on stdout: an array with one object per VALUE");
+    verb->allow_extras();  // -inf and -nan look like options; whatever is no number is refused in run()
+    verb->callback([a, verb, &chosen] {
+        for (const auto& extra : verb->remaining()) {
+            if (extra != "--") a->values.push_back(extra);
+        }
+        chosen = [a] { return run(*a); };
+    });
+}
+
+}  // namespace macheps

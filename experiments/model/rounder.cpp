@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/model/rounder.hpp"
+
+#include <cmath>
+#include <utility>
+
+namespace macheps {
+
+Slot::Slot(const ResolvedPolicy& policy, std::string slot_name)
+    : name(std::move(slot_name)), rule(policy.cast(name)), id(site_id(name)) {
+    for (const std::string_view ending : {":forward.out", ":grad.in", ":weight_grad.out", ":grad", ":value"}) {
+        watched = watched || name.ends_with(ending);
+    }
+}
+
+float encode_scale(const CastRule& rule, float amax) {
+    const double largest = decode64(rule.format, rule.format.max_finite_code() << rule.format.padding);
+    if (rule.scale_rule == ScaleRule::te_current) {
+        if (!(amax > 0) || !std::isfinite(amax)) return 1.0f;
+        return static_cast<float>(largest) / amax;
+    }
+    // torchao: fp64 quotient, then one rounding. A NaN amax gives a NaN scale and so NaN codes.
+    const double floor = 1e-12, size = double{amax};
+    return static_cast<float>(largest / (size < floor ? floor : size));
+}
+
+Cast Rounder::cast_for(const Slot& slot) const {
+    return {.format = slot.rule.format,
+            .round = slot.rule.round,
+            .overflow = slot.rule.overflow,
+            .key = {seed_, step_, slot.id ^ (micro_batch_ * 0x9e3779b9u)},
+            .random_bits = slot.rule.random_bits};
+}
+
+bool Rounder::is_noop(const Slot& slot, Format held) const {
+    if (slot.rule.is_identity()) return true;
+    // A saturating cast still moves an infinity, though it lies on the grid.
+    return slot.rule.granularity == Granularity::none && slot.rule.format == held &&
+           slot.rule.overflow == Overflow::nonsaturate;
+}
+
+void Rounder::watch(const Slot& slot, ConstView values) {
+    if (!slot.watched || !sampling()) return;
+    Tally tally;
+    const Cast nothing{};
+    backend_->cast(values, sized(*backend_, scratch_, values.shape), nothing, &tally);
+    observer_->on_cast(slot, nothing, tally, values, values);
+}
+
+Value Rounder::apply(const Slot& slot, Value in, Tensor& buffer) {
+    if (is_noop(slot, in.held)) {
+        watch(slot, in.view);
+        return in;
+    }
+    Cast cast = cast_for(slot);
+    float decode_scale = 1;
+    if (slot.rule.granularity == Granularity::tensor) {
+        cast.encode_scale = encode_scale(slot.rule, backend_->amax(in.view));
+        decode_scale = 1.0f / cast.encode_scale;
+    }
+    const View out = sized(*backend_, buffer, in.view.shape);
+    Tally tally;
+    backend_->cast(in.view, out, cast, counting() ? &tally : nullptr);
+    if (counting()) {
+        observer_->on_cast(slot, cast, tally, sampling() ? in.view : ConstView{}, sampling() ? ConstView(out) : ConstView{});
+    }
+    return {out, slot.rule.granularity == Granularity::none ? slot.rule.format : fp32, decode_scale};
+}
+
+Format Rounder::apply_in_place(const Slot& slot, View values, Format held) {
+    if (is_noop(slot, held)) {
+        watch(slot, values);
+        return held;
+    }
+    const Cast cast = cast_for(slot);
+    Tally tally;
+    if (!sampling()) {
+        backend_->cast(values, values, cast, counting() ? &tally : nullptr);
+        if (counting()) observer_->on_cast(slot, cast, tally, {}, {});
+        return slot.rule.format;
+    }
+    const View before = sized(*backend_, scratch_, values.shape);
+    backend_->copy(values, before);
+    backend_->cast(before, values, cast, &tally);
+    observer_->on_cast(slot, cast, tally, before, values);
+    return slot.rule.format;
+}
+
+Format Rounder::matmul(const Slot& out_slot, Matmul args, Shape out_shape) {
+    const View out{args.out, out_shape};
+    if (out_slot.rule.is_identity()) {
+        backend_->matmul(args);
+        watch(out_slot, out);
+        return fp32;
+    }
+    if (sampling() && !args.bias_after_cast) {
+        backend_->matmul(args);
+        return apply_in_place(out_slot, out, fp32);
+    }
+    args.out_cast = cast_for(out_slot);
+    Tally tally;
+    backend_->matmul(args, counting() ? &tally : nullptr);
+    if (counting()) observer_->on_cast(out_slot, args.out_cast, tally, {}, {});
+    return out_slot.rule.format;
+}
+
+View sized(Backend& backend, Tensor& tensor, Shape shape) {
+    if (tensor.empty() || !(tensor.shape() == shape)) tensor = backend.empty(shape);
+    return tensor.view();
+}
+
+}  // namespace macheps

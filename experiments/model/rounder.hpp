@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rounder: where a model's values meet the policy's casts.
+#pragma once
+#include "emulation/backend.hpp"
+#include "experiments/policy/policy.hpp"
+
+#include <string>
+
+namespace macheps {
+
+/// One named place where values are rounded, with its rule looked up once.
+struct Slot {
+    std::string name;  ///< `block.3.mlp.up:forward.a`
+    CastRule rule;
+    std::uint32_t id = 0;
+    bool watched = false;  ///< sampled even when nothing is rounded, so that fp32 has histograms too
+
+    Slot() = default;
+    Slot(const ResolvedPolicy& policy, std::string slot_name);
+};
+
+/// A tensor together with the grid that its values are known to lie on, and the factor that its units miss.
+struct Value {
+    ConstView view{};
+    Format held = fp32;
+    float decode_scale = 1;  ///< the values meant are view * decode_scale
+};
+
+/// Is told of every cast that ran.
+class Observer {
+  public:
+    virtual ~Observer() = default;
+    /// True in a step whose casts are measured in full: then on_cast gets the values before and after.
+    virtual bool sampling() const = 0;
+    /// `x` and `y` are empty unless sampling; y == x where nothing was rounded.
+    virtual void on_cast(const Slot& slot, const Cast& cast, const Tally& tally, ConstView x, ConstView y) = 0;
+};
+
+/// encode_scale of a tensor whose largest magnitude is `amax`.
+float encode_scale(const CastRule& rule, float amax);
+
+class Rounder {
+  public:
+    Rounder(Backend& backend, std::uint64_t seed) : backend_(&backend), seed_(seed) {}
+
+    /// Names the stochastic stream; micro-batches draw from streams of their own.
+    void begin(std::uint32_t step, std::uint32_t micro_batch) { step_ = step, micro_batch_ = micro_batch; }
+    void observe(Observer* observer) { observer_ = observer; }
+    Observer* observer() const { return observer_; }
+    bool counting() const { return observer_ != nullptr; }
+    bool sampling() const { return observer_ != nullptr && observer_->sampling(); }
+
+    /// The cast of an unscaled rule, ready for a backend call that rounds as it goes.
+    Cast cast_for(const Slot& slot) const;
+
+    /// `in` rounded as the slot says: into `buffer` (made on first use), or `in` itself when no value would change.
+    Value apply(const Slot& slot, Value in, Tensor& buffer);
+    /// The same in place. Rules with a scale are refused when the policy is bound to a model.
+    Format apply_in_place(const Slot& slot, View values, Format held);
+
+    /// Runs `args` with the slot's rounding of its output, counted and sampled. `args.out` is contiguous.
+    /// Returns the grid that the output lies on.
+    Format matmul(const Slot& out_slot, Matmul args, Shape out_shape);
+
+  private:
+    bool is_noop(const Slot& slot, Format held) const;
+    void watch(const Slot& slot, ConstView values);
+
+    Backend* backend_;
+    std::uint64_t seed_;
+    std::uint32_t step_ = 0, micro_batch_ = 0;
+    Observer* observer_ = nullptr;
+    Tensor scratch_;
+};
+
+/// `tensor` if it has this shape, else a new one in its place.
+View sized(Backend& backend, Tensor& tensor, Shape shape);
+
+}  // namespace macheps

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// A GPT-2 style transformer under a policy, with hand-written backward passes.
+#pragma once
+#include "experiments/model/config.hpp"
+#include "experiments/model/layers.hpp"
+
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace macheps {
+
+
+class Transformer {
+  public:
+    /// Parameters are made, not initialised; see initialise().
+    Transformer(Backend& backend, const ModelConfig& config, std::int64_t batch, const ResolvedPolicy& policy,
+                std::uint64_t seed);
+    ~Transformer();
+    Transformer(const Transformer&) = delete;
+    Transformer& operator=(const Transformer&) = delete;
+
+    /// N(0, 0.02) weights, residual projections over sqrt(2 layers), zero biases, unit norms; a function of the seed and a
+    /// parameter's name alone, so that every policy starts from the same numbers. Values are then rounded as `value` says.
+    void initialise(std::uint64_t seed);
+
+    /// Mean cross-entropy of the batch. Shapes: tokens, targets [batch, context].
+    float forward(TokenView tokens, TokenView targets);
+    /// Gradients of the last forward: the loss is multiplied by `factor` (loss scale, token weight, 1 / micro-batches).
+    /// Adds to the gradients of earlier micro-batches.
+    void backward(float factor);
+    /// Forgets the gradients; call before the first micro-batch of a step.
+    void clear_gradients();
+    /// The parameters changed: casts of them are stale.
+    void parameters_changed();
+
+    Rounder& rounder() { return rounder_; }
+    /// In the order of the sites.
+    std::vector<std::unique_ptr<ParameterState>>& parameters() { return parameters_; }
+    const ModelConfig& config() const { return config_; }
+
+  private:
+    struct Block;
+    ParameterState& make_parameter(const std::string& name, Shape shape);
+
+    Backend& backend_;
+    ModelConfig config_;
+    std::int64_t batch_;
+    const ResolvedPolicy& policy_;
+    Rounder rounder_;
+    std::vector<std::unique_ptr<ParameterState>> parameters_;
+    ParameterState *token_ = nullptr, *position_ = nullptr;
+    std::vector<std::unique_ptr<Block>> blocks_;
+    std::unique_ptr<LayerNorm> final_norm_;
+    std::unique_ptr<Linear> lm_head_;
+    Slot embed_out_, embed_grad_in_, loss_out_, loss_mean_, loss_grad_out_;
+    TokenView tokens_{}, targets_{};
+    Value logp_;
+    Tensor x0_, logp_tensor_, dlogits_, dfinal_, dstream_, dembed_, dtoken_, dposition_;
+};
+
+}  // namespace macheps

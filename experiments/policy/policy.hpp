@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Policy: an ordered list of rules, site pattern -> cast or matmul; later rules win. Resolved once against a model's sites.
+#pragma once
+#include "core/format.hpp"
+#include "core/rounding.hpp"
+#include "emulation/machine.hpp"
+#include "experiments/policy/sites.hpp"
+#include "experiments/train/loss_scaler.hpp"
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace macheps {
+
+enum class Granularity { none, tensor };
+/// Formulas: `ao_fp8` s = fp32(fp64(max) / max(fp64(amax), 1e-12)); `te_current` s = fl32(max / amax), 1 for amax 0, Inf, NaN.
+enum class ScaleRule { ao_fp8, te_current };
+
+/// What happens to the values at one slot.
+struct CastRule {
+    Format format = fp32;
+    Round round = Round::nearest_even;
+    Overflow overflow = Overflow::nonsaturate;
+    Granularity granularity = Granularity::none;
+    ScaleRule scale_rule = ScaleRule::ao_fp8;
+    int random_bits = 32;
+
+    bool operator==(const CastRule&) const = default;
+    bool is_identity() const { return format == fp32 && granularity == Granularity::none; }
+};
+
+/// "e4m3fn/tensor", "bf16:stochastic", "fp16:saturate", "tf32:nearest_away"; the spelling that parse_cast reads.
+std::string to_string(const CastRule& rule);
+
+/// How a linear's or product's matmul sums and ends. The casts are those of its slots.
+struct MatmulChoice {
+    const Machine* machine = &fp32_chain;
+    bool bias_after = false;  ///< the bias is added after the output's rounding, and the sum is rounded again
+    bool operator==(const MatmulChoice&) const = default;
+};
+
+/// One policy, parsed and with its `extends` chain joined, not yet resolved.
+struct Policy {
+    struct Rule;                    // defined in rule.hpp
+    std::string name, description;
+    std::string text;               ///< the TOML it was read from
+    std::vector<std::string> chain; ///< names of `extends`, nearest first
+    std::vector<std::shared_ptr<const Rule>> rules;
+    LossScalerConfig loss_scaler;
+    Format optimizer_arithmetic = fp32;
+};
+
+/// A policy against one model: a plain table that the model reads.
+class ResolvedPolicy {
+  public:
+    /// The rule of `site:slot` or `parameter:slot`; fp32 (identity) when nothing was said. Throws Error for a name that the
+    /// model does not have: a slip in the program, not in the policy.
+    const CastRule& cast(std::string_view site_and_slot) const;
+    /// `matmul` is forward, input_grad, weight_grad, grad_a or grad_b.
+    const MatmulChoice& matmul(std::string_view site, std::string_view matmul) const;
+    /// True when a rule gave this parameter a master copy.
+    bool has_master(std::string_view parameter) const;
+
+    std::string name, description;
+    LossScalerConfig loss_scaler;
+    Format optimizer_arithmetic = fp32;
+    /// Linears that `multiple_of` left as they were.
+    std::vector<std::string> left_out;
+
+    struct Row {                   ///< of `policy explain`
+        std::string site, slot, cast, machine, rule;
+    };
+    std::vector<Row> table() const;
+
+    std::map<std::string, CastRule, std::less<>> casts;
+    std::map<std::string, MatmulChoice, std::less<>> matmuls;
+    std::map<std::string, std::string, std::less<>> origin;  ///< slot -> "preset amp-bf16, rule 3"
+    /// Every site or parameter with a slot of it, in the order of the model.
+    std::vector<std::pair<std::string, std::string>> order;
+};
+
+/// Names of the presets compiled in, in the order of a report: fp32 first.
+std::vector<std::string_view> preset_names();
+/// The TOML of a preset; throws Error with the nearest name when there is none.
+std::string_view preset_text(std::string_view name);
+
+/// A preset's name, or the path of a .toml file (anything with a dot or a slash).
+Policy load_policy(std::string_view name_or_path);
+/// `origin` is the file or preset named in errors: file, line, column and remedy.
+Policy parse_policy(std::string_view toml, const std::string& origin);
+ResolvedPolicy resolve(const Policy& policy, const SiteList& model);
+
+}  // namespace macheps

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+# Compiles the presets in. This list is the order of `policy list` and of a report: the baseline first.
+set(presets fp32 tf32 amp-fp16 amp-bf16 fp16-noscale pure-bf16 pure-bf16-sr pure-fp16 fp8-tensorwise)
+
+set(preset_rows "")
+foreach(preset IN LISTS presets)
+    set(preset_file ${CMAKE_CURRENT_LIST_DIR}/presets/${preset}.toml)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${preset_file})
+    file(READ ${preset_file} preset_text)
+    string(APPEND preset_rows "    {\"${preset}\", R\"toml(${preset_text})toml\"},\n")
+endforeach()
+configure_file(${CMAKE_CURRENT_LIST_DIR}/presets.cpp.in ${CMAKE_CURRENT_BINARY_DIR}/policy/presets.cpp @ONLY)
+target_sources(macheps_experiments PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/policy/presets.cpp)

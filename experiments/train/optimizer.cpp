@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/train/optimizer.hpp"
+
+#include "core/math64.hpp"
+
+namespace macheps {
+
+double learning_rate(const TrainOptions& o, std::int64_t step) {
+    if (step < o.warmup) return o.lr * static_cast<double>(step + 1) / static_cast<double>(o.warmup);
+    if (o.steps <= o.warmup + 1) return o.lr;
+    const double progress = static_cast<double>(step - o.warmup) / static_cast<double>(o.steps - 1 - o.warmup);
+    return o.min_lr + 0.5 * (o.lr - o.min_lr) * (1.0 + math::cos(3.141592653589793 * min_of(progress, 1.0)));
+}
+
+Optimizer::Optimizer(Backend& backend, const ResolvedPolicy& policy, const TrainOptions& options, Transformer& model,
+                     std::uint64_t seed)
+    : backend_(backend), policy_(policy), options_(options), model_(model), seed_(seed) {
+    for (const auto& parameter : model.parameters()) {
+        State state{.parameter = parameter.get(),
+                    .master = {},
+                    .moment1 = backend.empty(parameter->shape),
+                    .moment2 = {},
+                    .master_slot = Slot(policy, parameter->name + ":master"),
+                    .moment1_slot = Slot(policy, parameter->name + ":moment1"),
+                    .moment2_slot = Slot(policy, parameter->name + ":moment2"),
+                    .decays = parameter->shape.rank() > 1};
+        backend.fill(state.moment1, 0.0f);
+        if (options.optimizer == OptimizerKind::adamw) {
+            state.moment2 = backend.empty(parameter->shape);
+            backend.fill(state.moment2, 0.0f);
+        }
+        if (policy.has_master(parameter->name)) {
+            state.master = backend.empty(parameter->shape);
+            backend.cast(parameter->value, state.master, keyed(state.master_slot, 0));
+        }
+        states_.push_back(std::move(state));
+    }
+}
+
+ConstView Optimizer::best_value(std::size_t parameter) const {
+    const State& state = states_[parameter];
+    return state.master.empty() ? state.parameter->value.view() : state.master.view();
+}
+
+Cast Optimizer::keyed(const Slot& slot, std::int64_t step_index) const {
+    return {.format = slot.rule.format,
+            .round = slot.rule.round,
+            .overflow = slot.rule.overflow,
+            .key = {seed_, static_cast<std::uint32_t>(step_index), slot.id},
+            .random_bits = slot.rule.random_bits};
+}
+
+/// Gradients keep their own format while they are scaled: each multiplication is rounded as `grad` says.
+void Optimizer::round_gradient(State& state) {
+    const Slot& slot = state.parameter->grad_slot;
+    if (!slot.rule.is_identity()) backend_.cast(state.parameter->grad, state.parameter->grad, keyed(slot, 0));
+}
+
+/// Multiplies by `inverse` (left out when it is 1) and returns the global norm: fp32, tensor by tensor in site order.
+float Optimizer::unscale_and_measure(float inverse) {
+    float sum = 0;
+    for (State& state : states_) {
+        const View g = state.parameter->grad;
+        if (inverse != 1.0f) {
+            backend_.scale(g, inverse, g);
+            round_gradient(state);
+        }
+        sum += backend_.sum_of_squares(g);
+    }
+    return macheps::sqrt(sum);
+}
+
+/// torch's clip_grad_norm_: coefficient min(1, max_norm / (norm + 1e-6)), a NaN norm included, always multiplied.
+void Optimizer::clip(float norm) {
+    if (options_.clip <= 0) return;
+    const float ratio = static_cast<float>(options_.clip) / (norm + 1e-6f);
+    const float coefficient = ratio > 1.0f ? 1.0f : ratio;
+    if (coefficient == 1.0f) return;  // x * 1 is x, on every grid
+    for (State& state : states_) {
+        const View g = state.parameter->grad;
+        backend_.scale(g, coefficient, g);
+        round_gradient(state);
+    }
+}
+
+AdamW Optimizer::adamw_constants(std::int64_t step_index) const {
+    const double lr = learning_rate(options_, step_index);
+    return {.beta1 = static_cast<float>(options_.beta1),
+            .one_minus_beta1 = static_cast<float>(1.0 - options_.beta1),
+            .beta2 = static_cast<float>(options_.beta2),
+            .one_minus_beta2 = static_cast<float>(1.0 - options_.beta2),
+            .eps = static_cast<float>(options_.eps),
+            .step_size = static_cast<float>(lr / (1.0 - beta1_power_)),
+            .sqrt_bias2 = static_cast<float>(macheps::sqrt(1.0 - beta2_power_)),
+            .decay = static_cast<float>(lr * options_.weight_decay),
+            .arithmetic = policy_.optimizer_arithmetic};
+}
+
+void Optimizer::update(State& state, std::int64_t step_index, UpdateStats& total) {
+    ParameterState& parameter = *state.parameter;
+    const bool has_master = !state.master.empty();
+    const View target = has_master ? state.master.view() : parameter.value.view();
+    const Cast value_cast = keyed(has_master ? state.master_slot : parameter.value_slot, step_index);
+    UpdateStats stats;
+    if (options_.optimizer == OptimizerKind::adamw) {
+        AdamW args = adamw_constants(step_index);
+        if (!state.decays) args.decay = 0;
+        args.value_cast = value_cast;
+        args.moment1_cast = keyed(state.moment1_slot, step_index);
+        args.moment2_cast = keyed(state.moment2_slot, step_index);
+        backend_.adamw(target, parameter.grad, state.moment1, state.moment2, args, &stats);
+    } else {
+        const Sgd args{.lr = static_cast<float>(learning_rate(options_, step_index)),
+                       .momentum = static_cast<float>(options_.momentum),
+                       .value_cast = value_cast};
+        backend_.sgd(target, parameter.grad, state.moment1, args, &stats);
+    }
+    if (has_master) backend_.cast(state.master, parameter.value, keyed(parameter.value_slot, step_index));
+    total.count += stats.count;
+    total.nonzero += stats.nonzero;
+    total.lost += stats.lost;
+    total.wanted2 += stats.wanted2;
+    total.moved2 += stats.moved2;
+    total.moved_wanted += stats.moved_wanted;
+}
+
+StepOutcome Optimizer::step(std::int64_t step_index, LossScaler& scaler) {
+    StepOutcome outcome;
+    bool found_inf = false;
+    for (const State& state : states_) found_inf = found_inf || backend_.any_nonfinite(state.parameter->grad);
+    // The token weight is a power of two, so that undoing it costs no rounding of its own.
+    const float inverse = scaler.inverse() * static_cast<float>(1.0 / options_.token_weight);
+    outcome.grad_norm = unscale_and_measure(inverse);
+    outcome.skipped = found_inf && scaler.skips();
+    if (!outcome.skipped) {
+        clip(outcome.grad_norm);
+        beta1_power_ *= options_.beta1;
+        beta2_power_ *= options_.beta2;
+        for (State& state : states_) update(state, step_index, outcome.updates);
+        model_.parameters_changed();
+    }
+    scaler.update(found_inf);
+    return outcome;
+}
+
+}  // namespace macheps

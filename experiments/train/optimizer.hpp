@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Unscale, clip, step: what happens between a backward pass and the next forward.
+#pragma once
+#include "experiments/model/transformer.hpp"
+#include "experiments/train/loss_scaler.hpp"
+#include "experiments/train/options.hpp"
+
+#include <vector>
+
+namespace macheps {
+
+struct StepOutcome {
+    bool skipped = false;
+    float grad_norm = 0;     ///< after unscaling, before clipping
+    UpdateStats updates{};   ///< over all tensors; zero when skipped
+};
+
+class Optimizer {
+  public:
+    Optimizer(Backend& backend, const ResolvedPolicy& policy, const TrainOptions& options, Transformer& model,
+              std::uint64_t seed);
+
+    /// One optimiser step from accumulated gradients: found_inf, unscale, clip, update (or skip), scaler.update().
+    StepOutcome step(std::int64_t step_index, LossScaler& scaler);
+
+    /// The weights in their best precision: the master copy where there is one.
+    ConstView best_value(std::size_t parameter) const;
+
+  private:
+    struct State {
+        ParameterState* parameter;
+        Tensor master, moment1, moment2;
+        Slot master_slot, moment1_slot, moment2_slot;
+        bool decays;
+    };
+    float unscale_and_measure(float inverse);
+    void clip(float norm);
+    void round_gradient(State& state);
+    AdamW adamw_constants(std::int64_t step_index) const;
+    Cast keyed(const Slot& slot, std::int64_t step_index) const;
+    void update(State& state, std::int64_t step_index, UpdateStats& total);
+
+    Backend& backend_;
+    const ResolvedPolicy& policy_;
+    TrainOptions options_;
+    Transformer& model_;
+    std::uint64_t seed_;
+    double beta1_power_ = 1, beta2_power_ = 1;
+    std::vector<State> states_;
+};
+
+}  // namespace macheps

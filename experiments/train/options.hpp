@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a training run is told, apart from the policy.
+#pragma once
+#include <cstdint>
+
+namespace macheps {
+
+enum class OptimizerKind : std::uint8_t { adamw, sgd };
+
+struct TrainOptions {
+    std::int64_t steps = 300;
+    std::int64_t batch = 16;
+    std::int64_t micro_batches = 1;  ///< gradient accumulation: each of `batch` samples
+    OptimizerKind optimizer = OptimizerKind::adamw;
+    double lr = 1e-3, min_lr = 1e-4;
+    std::int64_t warmup = 20;
+    double beta1 = 0.9, beta2 = 0.95, eps = 1e-8, weight_decay = 0;  ///< decay of matrices only
+    double momentum = 0.9;                                           ///< sgd
+    double clip = 1.0;                                               ///< largest gradient norm; 0: no clipping
+    /// Every token's loss is weighted by this in the backward pass, and the gradients are divided by it in fp32 before
+    /// clipping: what the mean over a batch 1 / token_weight times as large does to the size of gradients.
+    double token_weight = 1;
+    std::int64_t eval_every = 50, eval_batches = 8;
+    std::int64_t probe_every = 25;      ///< steps between sampled steps; 0: no casts are counted at all
+    std::int64_t histogram_every = 150; ///< of the sampled steps, those whose exponents are kept
+};
+
+/// Linear warm-up, then half a cosine down to min_lr at the last step. fp64, no libm.
+double learning_rate(const TrainOptions& options, std::int64_t step);
+
+}  // namespace macheps

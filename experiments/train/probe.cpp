@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/train/probe.hpp"
+
+#include "core/format_table.hpp"
+#include "core/math64.hpp"
+
+#include <limits>
+
+namespace macheps {
+
+void Probe::begin(bool sampling, bool histograms) {
+    sampling_ = sampling;
+    histograms_ = histograms;
+    total_ = {};
+    overflow_site_.clear();
+    entries_.clear();
+    index_.clear();
+}
+
+void Probe::on_cast(const Slot& slot, const Cast& cast, const Tally& tally, ConstView x, ConstView y) {
+    total_ += tally;
+    const bool made_infinity = cast.overflow == Overflow::nonsaturate && tally.overflow > 0;
+    if (overflow_site_.empty() && (tally.nan_in + tally.inf_in > 0 || made_infinity)) overflow_site_ = slot.name;
+    if (!sampling_) return;
+
+    const float decode_scale = cast.encode_scale == 1 ? 1.0f : 1.0f / cast.encode_scale;
+    const auto [place, is_new] = index_.try_emplace(slot.name, entries_.size());
+    if (is_new) {
+        entries_.push_back({.site = slot.name, .format = cast.format, .decode_scale_min = decode_scale, .decode_scale_max = decode_scale});
+    }
+    Entry& entry = entries_[place->second];
+    entry.tally += tally;
+    entry.decode_scale_min = min_of(entry.decode_scale_min, decode_scale);
+    entry.decode_scale_max = max_of(entry.decode_scale_max, decode_scale);
+    if (x.data == nullptr) return;
+    const ErrorSums sums = backend_.compare(x, y, decode_scale);
+    entry.sums.error2 += sums.error2;
+    entry.sums.x2 += sums.x2;
+    entry.sums.y2 += sums.y2;
+    entry.sums.xy += sums.xy;
+    entry.sums.count += sums.count;
+    if (histograms_) {
+        const ExponentHistogram histogram = backend_.exponents(x);
+        for (std::size_t i = 0; i < histogram.bins.size(); ++i) entry.histogram.bins[i] += histogram.bins[i];
+        entry.histogram.zeros += histogram.zeros;
+        entry.histogram.infinities += histogram.infinities;
+        entry.histogram.nans += histogram.nans;
+    }
+}
+
+std::vector<SiteRow> Probe::site_rows(const std::string& run, const std::string& policy, std::int64_t seed,
+                                      std::int64_t step) const {
+    std::vector<SiteRow> rows;
+    for (const Entry& entry : entries_) {
+        const Tally& t = entry.tally;
+        const ErrorSums& s = entry.sums;
+        const double decibels = 8.685889638065035;  // 20 / ln 10
+        rows.push_back({.run = run,
+                        .policy = policy,
+                        .seed = seed,
+                        .step = step,
+                        .site = entry.site,
+                        .format = std::string(format_name(entry.format)),
+                        .scale_inv_min = entry.decode_scale_min,
+                        .scale_inv_max = entry.decode_scale_max,
+                        .count = t.count,
+                        .zero_in = t.zero_in,
+                        .underflow = t.underflow,
+                        .to_subnormal = t.to_subnormal,
+                        .overflow = t.overflow,
+                        .saturated = t.saturated,
+                        .nan_in = t.nan_in,
+                        .inf_in = t.inf_in,
+                        .amax = t.amax,
+                        .amin_nz = t.amin_nz});
+        if (s.count == 0) continue;
+        SiteRow& row = rows.back();
+        row.mse = s.error2 / static_cast<double>(s.count);
+        if (s.x2 == 0) continue;
+        row.sqnr_db = s.error2 == 0 ? std::numeric_limits<double>::infinity()
+                                    : 0.5 * decibels * math::log(s.x2 / s.error2);
+        row.proj = s.xy / s.x2;
+        if (s.y2 > 0) row.cosine = s.xy / sqrt(s.x2 * s.y2);
+    }
+    return rows;
+}
+
+std::vector<ExponentRow> Probe::exponent_rows(const std::string& run, std::int64_t step) const {
+    std::vector<ExponentRow> rows;
+    if (!histograms_) return rows;
+    for (const Entry& entry : entries_) {
+        const auto add = [&](ExponentBin bin, std::uint64_t count) {
+            if (count > 0) rows.push_back({.run = run, .step = step, .site = entry.site, .exponent = bin, .count = count});
+        };
+        add({.kind = ExponentBin::Kind::zero}, entry.histogram.zeros);
+        for (std::size_t i = 0; i < entry.histogram.bins.size(); ++i) {
+            add({.exponent = ExponentHistogram::lowest + static_cast<int>(i)}, entry.histogram.bins[i]);
+        }
+        add({.kind = ExponentBin::Kind::inf}, entry.histogram.infinities);
+        add({.kind = ExponentBin::Kind::nan}, entry.histogram.nans);
+    }
+    return rows;
+}
+
+}  // namespace macheps

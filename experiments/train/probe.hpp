@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Probe: what the casts of one optimiser step did, site by site.
+#pragma once
+#include "experiments/model/rounder.hpp"
+#include "reports/event.hpp"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace macheps {
+
+class Probe final : public Observer {
+  public:
+    explicit Probe(Backend& backend) : backend_(backend) {}
+
+    /// Forgets the last step.
+    void begin(bool sampling, bool histograms);
+    bool sampling() const override { return sampling_; }
+    void on_cast(const Slot& slot, const Cast& cast, const Tally& tally, ConstView x, ConstView y) override;
+
+    /// Totals over every cast of the step.
+    const Tally& total() const { return total_; }
+    /// The first slot, in the order of execution, whose cast met or made a non-finite value; empty when none did.
+    const std::string& overflow_site() const { return overflow_site_; }
+
+    /// Rows of a sampled step, in the order of first execution. `site` is the slot's full name.
+    std::vector<SiteRow> site_rows(const std::string& run, const std::string& policy, std::int64_t seed, std::int64_t step) const;
+    std::vector<ExponentRow> exponent_rows(const std::string& run, std::int64_t step) const;
+
+  private:
+    struct Entry {
+        std::string site;
+        Format format;
+        Tally tally{};
+        ErrorSums sums{};
+        ExponentHistogram histogram{};
+        float decode_scale_min = 1, decode_scale_max = 1;
+    };
+    Backend& backend_;
+    bool sampling_ = false, histograms_ = false;
+    Tally total_;
+    std::string overflow_site_;
+    std::vector<Entry> entries_;
+    std::map<std::string, std::size_t, std::less<>> index_;
+};
+
+}  // namespace macheps

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/train/trainer.hpp"
+
+#include "core/math64.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+namespace macheps {
+
+namespace {
+
+/// Loss and its fp32 evaluation, mean over the held-out batches.
+class Evaluator {
+  public:
+    Evaluator(Backend& backend, const RunRequest& request, Transformer& model, Optimizer& optimizer)
+        : backend_(backend), request_(request), model_(model), optimizer_(optimizer),
+          fp32_model_(backend, request.model, request.options.batch, request.fp32, static_cast<std::uint64_t>(request.seed)) {
+        const Shape shape{request.options.batch, request.model.context};
+        for (std::int64_t i = 0; i < request.options.eval_batches; ++i) {
+            const Batch batch = request.data.batch(Split::held_out, 0, static_cast<std::uint32_t>(i), shape[0], shape[1]);
+            tokens_.push_back(backend.empty_tokens(shape));
+            targets_.push_back(backend.empty_tokens(shape));
+            backend.upload(batch.tokens, tokens_.back());
+            backend.upload(batch.targets, targets_.back());
+            entropy_floor_ += batch.entropy_floor / static_cast<double>(request.options.eval_batches);
+        }
+    }
+
+    EvalRow evaluate(std::int64_t step) {
+        for (std::size_t i = 0; i < model_.parameters().size(); ++i) {
+            backend_.copy(optimizer_.best_value(i), fp32_model_.parameters()[i]->value);
+        }
+        fp32_model_.parameters_changed();
+        Observer* observer = model_.rounder().observer();
+        model_.rounder().observe(nullptr);
+        const double loss = mean_loss(model_), loss_fp32 = mean_loss(fp32_model_);
+        model_.rounder().observe(observer);
+        EvalRow row{.run = run_name(request_.policy.name, request_.seed),
+                    .policy = request_.policy.name,
+                    .seed = request_.seed,
+                    .step = step,
+                    .eval_loss = loss,
+                    .eval_loss_fp32 = loss_fp32,
+                    .perplexity = math::exp(loss)};
+        if (!std::isnan(entropy_floor_)) row.entropy_floor = entropy_floor_;
+        return row;
+    }
+
+  private:
+    double mean_loss(Transformer& model) const {
+        double sum = 0;
+        for (std::size_t i = 0; i < tokens_.size(); ++i) sum += model.forward(tokens_[i], targets_[i]);
+        return sum / static_cast<double>(tokens_.size());
+    }
+
+    Backend& backend_;
+    const RunRequest& request_;
+    Transformer& model_;
+    Optimizer& optimizer_;
+    Transformer fp32_model_;
+    std::vector<TokenTensor> tokens_, targets_;
+    double entropy_floor_ = 0;
+};
+
+class Run {
+  public:
+    Run(Backend& backend, const RunRequest& request, RunFiles& files)
+        : backend_(backend), request_(request), options_(request.options), files_(files),
+          name_(run_name(request.policy.name, request.seed)),
+          model_(backend, request.model, options_.batch, request.policy, static_cast<std::uint64_t>(request.seed)),
+          scaler_(make_loss_scaler(request.policy.loss_scaler)), probe_(backend),
+          tokens_(backend.empty_tokens({options_.batch, request.model.context})),
+          targets_(backend.empty_tokens({options_.batch, request.model.context})) {
+        model_.initialise(static_cast<std::uint64_t>(request.seed));
+        optimizer_.emplace(backend, request.policy, options_, model_, static_cast<std::uint64_t>(request.seed));
+        evaluator_.emplace(backend, request, model_, *optimizer_);
+        if (options_.probe_every > 0) model_.rounder().observe(&probe_);
+    }
+
+    RunResult train() {
+        for (std::int64_t step = 0; step < options_.steps; ++step) {
+            if (request_.stop != nullptr && request_.stop->load(std::memory_order_relaxed)) {
+                result_.status = "interrupted";
+                break;
+            }
+            if (options_.eval_every > 0 && step % options_.eval_every == 0) evaluate(step);
+            if (!one_step(step)) {
+                result_.status = "diverged";
+                diverged_step_ = step;
+                break;
+            }
+        }
+        if (result_.status.empty()) {
+            result_.status = "ok";
+            evaluate(options_.steps);
+        }
+        files_.runs.append(run_row());
+        files_.flush();
+        return std::move(result_);
+    }
+
+  private:
+    void evaluate(std::int64_t step) { files_.evals.append(evaluator_->evaluate(step)); }
+
+    /// Forward and backward over the micro-batches; returns their mean loss.
+    float accumulate_gradients(std::int64_t step) {
+        model_.clear_gradients();
+        const auto parts = static_cast<float>(options_.micro_batches);
+        // torch's order: the loss is divided by the number of micro-batches, then scaled.
+        const float factor = scaler_->scale() * static_cast<float>(options_.token_weight) / parts;
+        float loss = 0;
+        for (std::int64_t part = 0; part < options_.micro_batches; ++part) {
+            const auto draw = static_cast<std::uint32_t>(step * options_.micro_batches + part);
+            const Batch batch = request_.data.batch(Split::train, static_cast<std::uint64_t>(request_.seed), draw,
+                                                    options_.batch, request_.model.context);
+            backend_.upload(batch.tokens, tokens_);
+            backend_.upload(batch.targets, targets_);
+            model_.rounder().begin(static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(part));
+            loss += model_.forward(tokens_, targets_) / parts;
+            model_.backward(factor);
+        }
+        return loss;
+    }
+
+    /// False when the run cannot go on: the loss is no number and nothing will mend it.
+    bool one_step(std::int64_t step) {
+        const auto start = std::chrono::steady_clock::now();
+        const bool sampling = options_.probe_every > 0 && step % options_.probe_every == 0;
+        probe_.begin(sampling, sampling && options_.histogram_every > 0 && step % options_.histogram_every == 0);
+        const float loss_scale = scaler_->scale();
+        const float loss = accumulate_gradients(step);
+        const StepOutcome outcome = optimizer_->step(step, *scaler_);
+        seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+
+        result_.losses.push_back(loss);
+        skipped_ += outcome.skipped ? 1 : 0;
+        if (std::isfinite(loss)) best_loss_ = best_loss_ ? min_of(*best_loss_, loss) : loss;
+        files_.steps.append(step_row(step, loss, loss_scale, outcome));
+        if (sampling) {
+            for (const SiteRow& row : probe_.site_rows(name_, request_.policy.name, request_.seed, step)) files_.sites.append(row);
+            for (const ExponentRow& row : probe_.exponent_rows(name_, step)) files_.exponents.append(row);
+        }
+        files_.flush();
+        if (request_.on_step) request_.on_step(step, loss);
+        return std::isfinite(loss) || outcome.skipped;
+    }
+
+    StepRow step_row(std::int64_t step, float loss, float loss_scale, const StepOutcome& outcome) const {
+        const std::vector<float>* baseline = request_.baseline;
+        const bool has_baseline = baseline != nullptr && step < static_cast<std::int64_t>(baseline->size());
+        std::optional<float> reference;
+        if (request_.is_baseline) reference = loss;
+        if (has_baseline) reference = (*baseline)[static_cast<std::size_t>(step)];
+        const UpdateStats& u = outcome.updates;
+        return {.run = name_,
+                .policy = request_.policy.name,
+                .seed = request_.seed,
+                .step = step,
+                .tokens = (step + 1) * options_.micro_batches * options_.batch * request_.model.context,
+                .loss = loss,
+                .baseline_loss = reference,
+                .gap = reference ? std::optional(loss - *reference) : std::nullopt,
+                .grad_norm = outcome.grad_norm,
+                .update_norm = static_cast<float>(sqrt(u.moved2)),
+                .lr = static_cast<float>(learning_rate(options_, step)),
+                .loss_scale = loss_scale,
+                .growth_tracker = scaler_->growth_tracker(),
+                .skipped = outcome.skipped,
+                .overflow_site = probe_.overflow_site(),
+                .underflow = probe_.total().underflow,
+                .overflow = probe_.total().overflow,
+                .saturated = probe_.total().saturated,
+                .lost_updates = u.lost,
+                .update_eff = u.wanted2 > 0 ? std::optional(u.moved_wanted / u.wanted2) : std::nullopt};
+    }
+
+    RunRow run_row() const {
+        const auto steps = static_cast<std::int64_t>(result_.losses.size());
+        const std::int64_t tokens = steps * options_.micro_batches * options_.batch * request_.model.context;
+        const MemoryEstimate bytes = estimate_memory(request_.model, options_, request_.policy);
+        RunRow row{.run = name_,
+                   .policy = request_.policy.name,
+                   .seed = request_.seed,
+                   .status = result_.status,
+                   .steps = steps,
+                   .tokens = tokens,
+                   .skipped_steps = skipped_};
+        if (steps > 0) row.final_loss = result_.losses.back();
+        row.best_loss = best_loss_;
+        row.diverged_step = diverged_step_;
+        row.seconds = seconds_;
+        row.tokens_per_second = seconds_ > 0 ? static_cast<double>(tokens) / seconds_ : 0;
+        row.bytes_params = bytes.parameters;
+        row.bytes_grads = bytes.gradients;
+        row.bytes_master = bytes.master;
+        row.bytes_optimizer = bytes.optimizer;
+        row.bytes_activations = bytes.activations;
+        return row;
+    }
+
+    Backend& backend_;
+    const RunRequest& request_;
+    const TrainOptions& options_;
+    RunFiles& files_;
+    std::string name_;
+    Transformer model_;
+    std::unique_ptr<LossScaler> scaler_;
+    Probe probe_;
+    std::optional<Optimizer> optimizer_;
+    std::optional<Evaluator> evaluator_;
+    TokenTensor tokens_, targets_;
+    RunResult result_;
+    std::int64_t skipped_ = 0;
+    std::optional<std::int64_t> diverged_step_;
+    std::optional<float> best_loss_;
+    double seconds_ = 0;
+};
+
+}  // namespace
+
+RunFiles::RunFiles(const std::filesystem::path& directory)
+    : runs(directory / "runs.csv"), steps(directory / "steps.csv"), evals(directory / "evals.csv"),
+      sites(directory / "sites.csv"), exponents(directory / "exponents.csv") {}
+
+void RunFiles::flush() {
+    steps.flush();
+    evals.flush();
+    sites.flush();
+    exponents.flush();
+    runs.flush();
+}
+
+RunResult train(Backend& backend, const RunRequest& request, RunFiles& files) { return Run(backend, request, files).train(); }
+
+std::string run_name(const std::string& policy, std::int64_t seed) { return fmt::format("{}/{}", policy, seed); }
+
+MemoryEstimate estimate_memory(const ModelConfig& model, const TrainOptions& options, const ResolvedPolicy& policy) {
+    const auto bytes = [&](const std::string& slot, std::int64_t count) {
+        return count * policy.cast(slot).format.container_bits() / 8;
+    };
+    MemoryEstimate estimate;
+    for (const Parameter& parameter : model_sites(model).parameters) {
+        estimate.parameters += bytes(parameter.name + ":value", parameter.count);
+        estimate.gradients += bytes(parameter.name + ":grad", parameter.count);
+        estimate.optimizer += bytes(parameter.name + ":moment1", parameter.count);
+        if (options.optimizer == OptimizerKind::adamw) estimate.optimizer += bytes(parameter.name + ":moment2", parameter.count);
+        if (policy.has_master(parameter.name)) estimate.master += bytes(parameter.name + ":master", parameter.count);
+    }
+    // What autograd saves for the backward pass: each operation's output that a later gradient reads.
+    const std::int64_t rows = options.batch * model.context, wide = rows * model.width;
+    estimate.activations = bytes("embed:forward.out", wide);
+    for (std::int64_t i = 0; i < model.layers; ++i) {
+        const std::string block = fmt::format("block.{}.", i);
+        estimate.activations += bytes(block + "norm1:forward.out", wide) + bytes(block + "attn.qkv:forward.out", 3 * wide) +
+                                bytes(block + "attn.softmax:forward.out", rows * model.heads * model.context) +
+                                bytes(block + "attn.mix:forward.out", wide) + bytes(block + "residual1:forward.out", wide) +
+                                bytes(block + "norm2:forward.out", wide) + bytes(block + "mlp.up:forward.out", 4 * wide) +
+                                bytes(block + "mlp.act:forward.out", 4 * wide) + bytes(block + "residual2:forward.out", wide);
+    }
+    estimate.activations += bytes("final_norm:forward.out", wide) + bytes("lm_head:forward.out", rows * model.vocabulary) +
+                            bytes("loss:forward.out", rows * model.vocabulary);
+    return estimate;
+}
+
+}  // namespace macheps

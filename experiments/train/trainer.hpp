@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trainer: one model under one policy and seed, from step 0 to the last, as rows.
+#pragma once
+#include "experiments/train/data.hpp"
+#include "experiments/train/optimizer.hpp"
+#include "experiments/train/probe.hpp"
+#include "reports/csv.hpp"
+#include "reports/event.hpp"
+
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace macheps {
+
+/// The files of a run directory, open for appending.
+struct RunFiles {
+    explicit RunFiles(const std::filesystem::path& directory);
+    void flush();
+
+    CsvWriter<RunRow> runs;
+    CsvWriter<StepRow> steps;
+    CsvWriter<EvalRow> evals;
+    CsvWriter<SiteRow> sites;
+    CsvWriter<ExponentRow> exponents;
+};
+
+struct RunRequest {
+    const ResolvedPolicy& policy;
+    const ResolvedPolicy& fp32;            ///< for evaluating in fp32
+    const ModelConfig& model;
+    const TrainOptions& options;
+    const Data& data;
+    std::int64_t seed = 0;
+    bool is_baseline = false;                      ///< this is the fp32 run: its gap is zero
+    const std::vector<float>* baseline = nullptr;  ///< losses of the fp32 run of this seed, by step
+    const std::atomic<bool>* stop = nullptr;       ///< set by Ctrl-C
+    std::function<void(std::int64_t step, float loss)> on_step{};
+};
+
+struct RunResult {
+    std::vector<float> losses;  ///< by step
+    std::string status;         ///< ok, diverged, interrupted
+};
+
+/// Trains, writes the rows of steps, evals, sites and exponents as they come and one row of runs at the end.
+RunResult train(Backend& backend, const RunRequest& request, RunFiles& files);
+
+/// `fp32/0`: the name of a run.
+std::string run_name(const std::string& policy, std::int64_t seed);
+
+/// Bytes of the tensors that a framework would hold, by the formats of the policy; the emulation itself holds fp32.
+struct MemoryEstimate {
+    std::int64_t parameters = 0, gradients = 0, master = 0, optimizer = 0, activations = 0;
+};
+MemoryEstimate estimate_memory(const ModelConfig& model, const TrainOptions& options, const ResolvedPolicy& policy);
+
+}  // namespace macheps

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/policy/sites.hpp"
+#include "tests/test.hpp"
+
+#include <string>
+
+using namespace macheps;
+
+TEST_CASE("a glob matches whole names: * any characters, ? one, braces alternatives", "[experiments][policy]") {
+    struct Case {
+        const char *pattern, *name;
+        bool matches;
+        const char* why;
+    };
+    const Case cases[] = {
+        {"embed", "embed", true, "a name matches itself"},
+        {"embed", "embedding", false, "the whole name must match"},
+        {"embed", "xembed", false, "from the start"},
+        {"", "", true, "nothing matches nothing"},
+        {"", "a", false, "and nothing else"},
+        {"*", "", true, "a star may be empty"},
+        {"*", "block.0.mlp.up", true, "a star crosses dots"},
+        {"block.*.mlp.up", "block.12.mlp.up", true, "a star takes several characters"},
+        {"block.*.up", "block.0.mlp.up", true, "and dots"},
+        {"block*up", "block.0.mlp.up", true, "also as its first character"},
+        {"block.*.mlp.up", "block.0.mlp.upper", false, "what follows a star must end the name"},
+        {"block.?.mlp.up", "block.7.mlp.up", true, "a question mark is one character"},
+        {"block.?.mlp.up", "block.12.mlp.up", false, "not two"},
+        {"a?", "a", false, "nor none"},
+        {"a.b", "axb", false, "a dot is a dot"},
+        {"block.*.{attn.qkv,mlp.up}", "block.0.attn.qkv", true, "first alternative"},
+        {"block.*.{attn.qkv,mlp.up}", "block.0.mlp.up", true, "second alternative"},
+        {"block.*.{attn.qkv,mlp.up}", "block.0.mlp.down", false, "no alternative"},
+        {"{a,b{c,d}}x", "bdx", true, "alternatives nest"},
+        {"{a,b{c,d}}x", "bx", false, "the nested one is not optional"},
+        {"{,grad.}in", "in", true, "an alternative may be empty"},
+        {"{*.,}a", "x.y.a", true, "a star inside an alternative"},
+        {"{a,ab}c", "abc", true, "the shorter alternative is no trap"},
+        {"{a", "{a", true, "a brace that does not close is a character"},
+        {"a}", "a}", true, "and one that does not open"},
+        {"*:forward.out", "block.0.mlp.up:forward.out", true, "slots are names too"},
+        {"*:*.{a,b}", "lm_head:input_grad.b", true, "a pattern for all operands"},
+        {"*:*.{a,b}", "lm_head:forward.bias", false, "bias begins with b but is longer"},
+    };
+    for (const Case& c : cases) {
+        CAPTURE(c.pattern, c.name, c.why);
+        CHECK(glob_match(c.pattern, c.name) == c.matches);
+    }
+}
+
+TEST_CASE("no glob takes exponential time", "[experiments][policy]") {
+    std::string pattern, braces;
+    for (int i = 0; i < 40; ++i) pattern += "*a", braces += "{a,aa,aaa}";
+    CHECK_FALSE(glob_match(pattern + "b", std::string(200, 'a')));
+    CHECK_FALSE(glob_match(braces + "b", std::string(100, 'a')));
+    CHECK(glob_match(braces, std::string(100, 'a')));
+}
+
+TEST_CASE("unbalanced braces are seen", "[experiments][policy]") {
+    CHECK(braces_match("a{b,{c}}"));
+    CHECK_FALSE(braces_match("a{b"));
+    CHECK_FALSE(braces_match("a}b"));
+    CHECK_FALSE(braces_match("}{"));
+}
+
+TEST_CASE("every kind of site has its slots and matmuls", "[experiments][policy]") {
+    CHECK(slots_of({.name = "x", .kind = SiteKind::linear}).size() == 13);
+    CHECK(slots_of({.name = "x", .kind = SiteKind::product}).size() == 10);
+    CHECK(slots_of({.name = "x", .kind = SiteKind::product, .scaled = true}).size() == 12);
+    CHECK(slots_of({.name = "x", .kind = SiteKind::elementwise}).size() == 3);
+    CHECK(slots_of({.name = "x", .kind = SiteKind::loss}).size() == 3);
+    CHECK(parameter_slots().size() == 6);
+    CHECK(matmuls_of({.name = "x", .kind = SiteKind::linear}) ==
+          std::vector<std::string_view>{"forward", "input_grad", "weight_grad"});
+    CHECK(matmuls_of({.name = "x", .kind = SiteKind::product}) ==
+          std::vector<std::string_view>{"forward", "grad_a", "grad_b"});
+    CHECK(matmuls_of({.name = "x", .kind = SiteKind::loss}).empty());
+}

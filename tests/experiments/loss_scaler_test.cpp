@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+// Traces and edge cases of torch.amp.GradScaler (pytorch torch/amp/grad_scaler.py, AmpKernels.cu).
+#include "experiments/train/loss_scaler.hpp"
+#include "core/error.hpp"
+#include "experiments/train/grad_scaler.hpp"
+#include "tests/test.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+using namespace macheps;
+
+namespace {
+
+using Kind = LossScalerConfig::Kind;
+constexpr float inf = std::numeric_limits<float>::infinity();
+
+LossScalerConfig torch(float init_scale, int growth_interval) {
+    return {.kind = Kind::torch, .init_scale = init_scale, .growth_interval = growth_interval};
+}
+
+/// One step of one optimiser whose gradient is `value`.
+bool one_step(GradScaler& scaler, float value, int optimizer = 0) {
+    std::vector<float> g{value};
+    const GradScaler::Gradient gradient{g};
+    return scaler.step(optimizer, {&gradient, 1}, [] {});
+}
+
+GradScaler used(const LossScalerConfig& config, GradScaler::Device device = GradScaler::Device::cuda,
+                bool allow_fp16 = false) {
+    GradScaler scaler(config, true, device, allow_fp16);
+    scaler.scale(1.0f);
+    return scaler;
+}
+
+std::string message_of(const std::function<void()>& call) {
+    try {
+        call();
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return "nothing was thrown";
+}
+
+bool contains(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("the scale follows torch's traces", "[experiments][scaler]") {
+    struct Trace {
+        const char* name;
+        float init;
+        int interval;
+        std::vector<int> overflows;                 // steps, from 1
+        std::vector<int> used_exponents, trackers;  // at each step, after each step
+        int end_exponent;
+    };
+    const Trace traces[] = {
+        {"A",
+         0x1p16f,
+         3,
+         {3, 4, 9},
+         {16, 16, 16, 15, 14, 14, 14, 15, 15, 14, 14, 14, 15, 15, 15, 16},
+         {1, 2, 0, 0, 1, 2, 0, 1, 0, 1, 2, 0, 1, 2, 0, 1},
+         16},
+        {"B",
+         0x1p16f,
+         3,
+         {3, 5, 7},
+         {16, 16, 16, 15, 15, 14, 14, 13, 13, 13, 14, 14},
+         {1, 2, 0, 1, 0, 1, 0, 1, 2, 0, 1, 2},
+         14},
+        {"E1: no floor", 4.0f, 2000, {1, 2, 3, 4, 5, 6}, {2, 1, 0, -1, -2, -3}, {0, 0, 0, 0, 0, 0}, -4},
+        {"E2: no cap", 0x1p23f, 1, {}, {23, 24, 25, 26}, {0, 0, 0, 0}, 27},
+        {"E3: growth to Inf is refused", 0x1p127f, 1, {}, {127, 127, 127}, {0, 0, 0}, 127},
+        {"E4: growth on the first step", 4.0f, 1, {}, {2, 3}, {0, 0}, 4},
+    };
+    for (const Trace& trace : traces) {
+        const LossScalerConfig config = torch(trace.init, trace.interval);
+        const auto view = make_loss_scaler(config);
+        GradScaler whole(config);
+        for (std::size_t step = 1; step <= trace.used_exponents.size(); ++step) {
+            CAPTURE(trace.name, step);
+            const float expected = std::ldexp(1.0f, trace.used_exponents[step - 1]);
+            CHECK(view->scale() == expected);
+            CHECK(whole.scale(1.0f) == expected);
+            const bool overflow =
+                std::count(trace.overflows.begin(), trace.overflows.end(), static_cast<int>(step)) > 0;
+            CHECK(one_step(whole, overflow ? inf : 1.0f) == !overflow);
+            whole.update();
+            view->update(overflow);
+            CHECK(view->growth_tracker() == trace.trackers[step - 1]);
+            CHECK(whole.growth_tracker() == trace.trackers[step - 1]);
+        }
+        CHECK(view->scale() == std::ldexp(1.0f, trace.end_exponent));
+    }
+}
+
+TEST_CASE("clean steps grow the exponent by floor((tracker + k) / interval)", "[experiments][scaler]") {
+    for (const int interval : {1, 2, 7, 50}) {
+        for (int tracker = 0; tracker < interval; ++tracker) {
+            const LossScalerConfig config = torch(1.0f, interval);
+            float scale = 1.0f;
+            int state = tracker;
+            for (int k = 1; k <= 100; ++k) {
+                update_scale(config, scale, state, false);
+                CAPTURE(interval, tracker, k);
+                REQUIRE(scale == std::ldexp(1.0f, (tracker + k) / interval));
+            }
+        }
+    }
+}
+
+TEST_CASE("the scale is a float, its products doubles", "[experiments][scaler]") {
+    // 0.7 and 1.3 as doubles: fl32(double(3) * 0.7), not fl32(3 * fl32(0.7)).
+    LossScalerConfig config{
+        .kind = Kind::torch, .init_scale = 3.0f, .growth_factor = 1.3, .backoff_factor = 0.7, .growth_interval = 1};
+    const auto scaler = make_loss_scaler(config);
+    float expected = 3.0f;
+    bool differs = false;
+    for (int i = 0; i < 60; ++i) {
+        const bool overflow = i % 3 == 0;
+        const float narrow = expected * static_cast<float>(overflow ? 0.7 : 1.3);
+        expected = static_cast<float>(static_cast<double>(expected) * (overflow ? 0.7 : 1.3));
+        differs = differs || narrow != expected;
+        scaler->update(overflow);
+        REQUIRE(scaler->scale() == expected);
+    }
+    CHECK(differs);
+    CHECK(inverse_scale(3.0f) == 0x1.555556p-2f);
+}
+
+TEST_CASE("unscaling multiplies by a rounded reciprocal, the fused kernel divides", "[experiments][scaler]") {
+    CHECK(5.0f * inverse_scale(3.0f) == 0x1.aaaaacp0f);  // 0x3FD55556
+    CHECK(fused_unscale(5.0f, 3.0f) == 0x1.aaaaaap0f);   // 0x3FD55555
+    int different = 0;
+    constexpr int count = 1 << 20;
+    for (int i = 0; i < count; ++i) {
+        const float g = 1.0f + static_cast<float>(i * 8) * 0x1p-23f;
+        different += g * inverse_scale(3.0f) != fused_unscale(g, 3.0f) ? 1 : 0;
+        REQUIRE(g * inverse_scale(1024.0f) == fused_unscale(g, 1024.0f));
+    }
+    CHECK(different > count / 4);
+    CHECK(different < count / 2);
+}
+
+TEST_CASE("edge 1: fp16 gradients are refused, but not by FSDP's scaler", "[experiments][scaler]") {
+    std::vector<float> g{4.0f};
+    const GradScaler::Gradient gradient{g, fp16};
+    GradScaler plain = used(torch(2.0f, 10));
+    CHECK(contains(message_of([&] { plain.unscale(0, {&gradient, 1}); }), "fp16 gradients cannot be unscaled"));
+    GradScaler sharded = used(torch(2.0f, 10), GradScaler::Device::cuda, true);
+    sharded.unscale(0, {&gradient, 1});
+    CHECK(g[0] == 2.0f);
+}
+
+TEST_CASE("edge 2: bf16 gradients are refused on CUDA and rounded back on a CPU", "[experiments][scaler]") {
+    std::vector<float> g{0x1.82p0f};
+    const GradScaler::Gradient gradient{g, bf16};
+    GradScaler cuda = used(torch(3.0f, 10));
+    CHECK(contains(message_of([&] { cuda.unscale(0, {&gradient, 1}); }), "not implemented for bf16"));
+    GradScaler cpu = used(torch(3.0f, 10), GradScaler::Device::cpu);
+    cpu.unscale(0, {&gradient, 1});
+    CHECK(g[0] == 0x1.02p-1f);  // 0x1.82p0 / 3 = 0x1.0155...p-1, between 0x1.00 and 0x1.02, nearer the latter
+}
+
+TEST_CASE("edge 3: growth that would not be finite is refused and the tracker still resets", "[experiments][scaler]") {
+    const auto scaler = make_loss_scaler(torch(0x1p127f, 2));
+    scaler->update(false);
+    CHECK(scaler->growth_tracker() == 1);
+    scaler->update(false);
+    CHECK(scaler->scale() == 0x1p127f);
+    CHECK(scaler->growth_tracker() == 0);
+}
+
+TEST_CASE("edge 4: repeated overflow takes the scale through the subnormals to zero", "[experiments][scaler]") {
+    const auto scaler = make_loss_scaler(torch(1.0f, 2000));
+    for (int i = 0; i < 149; ++i) scaler->update(true);
+    CHECK(scaler->scale() == 0x1p-149f);
+    scaler->update(true);
+    CHECK(scaler->scale() == 0.0f);
+    CHECK(scaler->inverse() == inf);
+}
+
+TEST_CASE("edge 5: a tracker loaded at or beyond the interval grows only after an overflow", "[experiments][scaler]") {
+    GradScaler scaler(torch(1.0f, 3));
+    scaler.load(GradScaler::State{64.0f, 2.0, 0.5, 3, 3});
+    for (int i = 0; i < 20; ++i) {
+        scaler.scale(1.0f);
+        one_step(scaler, 1.0f);
+        scaler.update();
+        REQUIRE(scaler.get_scale() == 64.0f);
+    }
+    CHECK(scaler.growth_tracker() == 23);
+    const float gradients[] = {inf, 1.0f, 1.0f, 1.0f}, after[] = {32.0f, 32.0f, 32.0f, 64.0f};
+    for (int i = 0; i < 4; ++i) {
+        scaler.scale(1.0f);
+        one_step(scaler, gradients[i]);
+        scaler.update();
+        CHECK(scaler.get_scale() == after[i]);
+    }
+}
+
+TEST_CASE("edge 6: calls out of order are refused", "[experiments][scaler]") {
+    std::vector<float> g{1.0f};
+    const GradScaler::Gradient one{g};
+    const std::span<const GradScaler::Gradient> gradients{&one, 1};
+    const auto nothing = [] {};
+    GradScaler fresh(torch(2.0f, 10));
+    CHECK(contains(message_of([&] { fresh.unscale(0, gradients); }), "before any loss was scaled"));
+    CHECK(contains(message_of([&] { fresh.update(); }), "before any loss was scaled"));
+
+    GradScaler scaler = used(torch(2.0f, 10));
+    CHECK(contains(message_of([&] { scaler.update(); }), "no gradient was checked before update"));
+    CHECK(contains(message_of([&] { scaler.step(0, {}, nothing); }), "no gradient was checked for this optimiser"));
+    scaler = used(torch(2.0f, 10));
+    scaler.unscale(0, gradients);
+    CHECK(contains(message_of([&] { scaler.unscale(0, gradients); }), "unscale was already called"));
+    CHECK(scaler.step(0, gradients, nothing));
+    CHECK(contains(message_of([&] { scaler.unscale(0, gradients); }), "unscale is called after step"));
+    CHECK(contains(message_of([&] { scaler.step(0, gradients, nothing); }), "step was already called"));
+    CHECK(
+        contains(message_of([&] { scaler.step_fused(0, gradients, [](float, bool) {}); }), "step was already called"));
+    CHECK(contains(message_of([&] { scaler.step_with_closure(); }), "closure"));
+    CHECK(contains(message_of([&] { scaler.load({}); }), "the saved state is empty"));
+    scaler.update();
+    CHECK(scaler.step(0, gradients, nothing));  // update reset the stages
+    CHECK(g[0] == 0.25f);                       // unscaled once per step, not twice
+}
+
+TEST_CASE("edge 7: of two optimisers only the one with the overflow skips; the scale backs off once",
+          "[experiments][scaler]") {
+    GradScaler scaler = used(torch(1024.0f, 2000));
+    CHECK_FALSE(one_step(scaler, inf, 0));
+    CHECK(one_step(scaler, 1.0f, 1));
+    scaler.update();
+    CHECK(scaler.get_scale() == 512.0f);
+    CHECK_FALSE(one_step(scaler, std::numeric_limits<float>::quiet_NaN(), 0));
+    CHECK_FALSE(one_step(scaler, -inf, 1));
+    scaler.update();
+    CHECK(scaler.get_scale() == 256.0f);
+}
+
+TEST_CASE("edge 8: a fused optimiser always runs, and unscales by itself", "[experiments][scaler]") {
+    std::vector<float> g{6.0f};
+    const GradScaler::Gradient one{g};
+    GradScaler scaler = used(torch(3.0f, 2000));
+    float divide_by = 0;
+    bool found = true;
+    const auto kernel = [&](float scale, bool found_inf) { divide_by = scale, found = found_inf; };
+    scaler.step_fused(0, {&one, 1}, kernel);
+    CHECK(divide_by == 3.0f);
+    CHECK_FALSE(found);
+    CHECK(g[0] == 6.0f);
+    scaler.update();
+
+    scaler.unscale(0, {&one, 1});
+    scaler.step_fused(0, {&one, 1}, kernel);
+    CHECK(divide_by == 1.0f);
+    CHECK(g[0] == 2.0f);
+    scaler.update();
+
+    g[0] = inf;
+    scaler.step_fused(0, {&one, 1}, kernel);
+    CHECK(found);
+    scaler.update();
+    CHECK(scaler.get_scale() == 1.5f);
+}
+
+TEST_CASE("a given scale is set, and leaves the tracker alone", "[experiments][scaler]") {
+    GradScaler scaler = used(torch(8.0f, 2000));
+    one_step(scaler, 1.0f);
+    scaler.update();
+    one_step(scaler, inf);
+    scaler.update(5.0f);
+    CHECK(scaler.get_scale() == 5.0f);
+    CHECK(scaler.growth_tracker() == 1);
+    CHECK(one_step(scaler, 1.0f));  // and the stages are reset
+}
+
+TEST_CASE("a disabled scaler lets everything through", "[experiments][scaler]") {
+    GradScaler scaler({.kind = Kind::torch, .growth_factor = 0.5, .backoff_factor = 2.0}, false);
+    std::vector<float> g{inf};
+    const GradScaler::Gradient one{g, fp16};
+    CHECK(scaler.scale(3.0f) == 3.0f);
+    scaler.unscale(0, {&one, 1});
+    bool ran = false;
+    CHECK(scaler.step(0, {&one, 1}, [&] { ran = true; }));
+    CHECK(ran);
+    scaler.update();
+    scaler.update(7.0f);
+    scaler.step_with_closure();
+    scaler.load({});
+    CHECK(scaler.get_scale() == 1.0f);
+    CHECK_FALSE(scaler.state().has_value());
+}
+
+TEST_CASE("a state saved and loaded goes on as before", "[experiments][scaler]") {
+    GradScaler first(torch(64.0f, 3));
+    for (const float g : {1.0f, 1.0f, inf, 1.0f}) {
+        first.scale(1.0f);
+        one_step(first, g);
+        first.update();
+    }
+    GradScaler second(torch(1.0f, 2000));
+    second.load(first.state());
+    for (int i = 0; i < 10; ++i) {
+        CHECK(first.scale(1.0f) == second.scale(1.0f));
+        one_step(first, i == 4 ? inf : 1.0f);
+        one_step(second, i == 4 ? inf : 1.0f);
+        first.update();
+        second.update();
+        CHECK(first.growth_tracker() == second.growth_tracker());
+    }
+}
+
+TEST_CASE("an fp16 loss overflows by its scale only when it has a dimension", "[experiments][scaler]") {
+    GradScaler scaler(torch(65536.0f, 2000));
+    CHECK(scaler.scale(2.0f, fp16, 0) == 131072.0f);
+    CHECK(scaler.scale(2.0f, fp16, 1) == inf);
+    CHECK(scaler.scale(2.0f, fp32, 1) == 131072.0f);
+    CHECK_THROWS_AS(GradScaler({.kind = Kind::torch, .growth_factor = 1.0}), Error);
+    CHECK_THROWS_AS(GradScaler({.kind = Kind::torch, .backoff_factor = 1.0}), Error);
+}
+
+TEST_CASE("constant scalers never move", "[experiments][scaler]") {
+    struct Case {
+        LossScalerConfig config;
+        float scale, inverse;
+        bool skips;
+    };
+    const Case cases[] = {
+        {{.kind = Kind::none, .init_scale = 1024.0f}, 1.0f, 1.0f, false},
+        {{.kind = Kind::static_, .init_scale = 1024.0f}, 1024.0f, 0x1p-10f, true},
+    };
+    for (const Case& c : cases) {
+        const auto scaler = make_loss_scaler(c.config);
+        for (const bool found : {false, true, true, false}) {
+            scaler->update(found);
+            CHECK(scaler->scale() == c.scale);
+            CHECK(scaler->inverse() == c.inverse);
+            CHECK(scaler->growth_tracker() == 0);
+        }
+        CHECK(scaler->skips() == c.skips);
+    }
+    CHECK(to_string(Kind::none) == "none");
+    CHECK(to_string(Kind::static_) == "static");
+    CHECK(to_string(Kind::torch) == "torch");
+    CHECK(make_loss_scaler(torch(1, 1))->skips());
+}
