@@ -3,7 +3,8 @@
 // float, emulation/cpu/vec-inl.hpp once per SIMD target for its vectors, so their bits agree by construction.
 // The includer is inside its namespace and has defined MACHEPS_MATH_FN, and MACHEPS_MATH_REAL, MACHEPS_MATH_INT with
 // these operations in scope: + - * / and comparisons, fma, sqrt, abs, select(mask, a, b), bits, from_bits, to_float,
-// integer + - & | << >> (arithmetic). Coefficients are our own minimax fits (docs/math.md).
+// integer + - & | << >> (arithmetic). Coefficients are our own minimax fits; the errors were measured on all 2^32
+// inputs (docs/math.md).
 namespace math {
 
 /// e^x = (head + tail) * 2^n: head in (0.7, 1.42) is correctly rounded but for the error of tail itself.
@@ -59,7 +60,7 @@ MACHEPS_MATH_FN ExpParts exp_parts(MACHEPS_MATH_REAL x, MACHEPS_MATH_REAL low) {
     return {head, rest - (head - first), bits(shifted) - Int(0x4b400000)};
 }
 
-/// e^x. NaN -> canonical NaN; underflow is gradual.
+/// e^x. NaN -> canonical NaN; underflow is gradual. Error at most 0.626 ulp, 0.765 where the result is subnormal.
 MACHEPS_MATH_FN MACHEPS_MATH_REAL exp(MACHEPS_MATH_REAL x) {
     using Real = MACHEPS_MATH_REAL;
     const ExpParts e = exp_parts(clamp(x, -104.0f, 89.0f), Real(0.0f));
@@ -69,7 +70,7 @@ MACHEPS_MATH_FN MACHEPS_MATH_REAL exp(MACHEPS_MATH_REAL x) {
     return select(x == x, y, canonical_nan());
 }
 
-/// e^x - 1.
+/// e^x - 1. Error at most 0.951 ulp.
 MACHEPS_MATH_FN MACHEPS_MATH_REAL expm1(MACHEPS_MATH_REAL x) {
     using Real = MACHEPS_MATH_REAL;
     using Int = MACHEPS_MATH_INT;
@@ -106,7 +107,7 @@ MACHEPS_MATH_FN SplitSum log_sum(MACHEPS_MATH_REAL k, MACHEPS_MATH_REAL f, MACHE
     return {big, big_low + rest};
 }
 
-/// Natural logarithm. log(+-0) = -Inf; negative -> canonical NaN.
+/// Natural logarithm. log(+-0) = -Inf; negative -> canonical NaN. Error at most 0.612 ulp.
 MACHEPS_MATH_FN MACHEPS_MATH_REAL log(MACHEPS_MATH_REAL x) {
     using Real = MACHEPS_MATH_REAL;
     using Int = MACHEPS_MATH_INT;
@@ -124,7 +125,7 @@ MACHEPS_MATH_FN MACHEPS_MATH_REAL log(MACHEPS_MATH_REAL x) {
     return select(x > zero, positive, select(x == zero, -infinity, canonical_nan()));
 }
 
-/// log(1 + x). log1p(-1) = -Inf; below -1 -> canonical NaN.
+/// log(1 + x). log1p(-1) = -Inf; below -1 -> canonical NaN. Error at most 0.619 ulp.
 MACHEPS_MATH_FN MACHEPS_MATH_REAL log1p(MACHEPS_MATH_REAL x) {
     using Real = MACHEPS_MATH_REAL;
     using Int = MACHEPS_MATH_INT;
@@ -141,7 +142,7 @@ MACHEPS_MATH_FN MACHEPS_MATH_REAL log1p(MACHEPS_MATH_REAL x) {
     return select(x > Real(-1.0f), above, select(x == Real(-1.0f), -infinity, canonical_nan()));
 }
 
-/// Hyperbolic tangent.
+/// Hyperbolic tangent. Error at most 0.712 ulp.
 MACHEPS_MATH_FN MACHEPS_MATH_REAL tanh(MACHEPS_MATH_REAL x) {
     using Real = MACHEPS_MATH_REAL;
     const Real one(1.0f), size = clamp(abs(x), 0.0f, 10.0f);
@@ -164,7 +165,7 @@ MACHEPS_MATH_FN MACHEPS_MATH_REAL tanh(MACHEPS_MATH_REAL x) {
     return select(x == x, with_sign_of(y, x), canonical_nan());
 }
 
-/// The error function.
+/// The error function. Error at most 0.823 ulp.
 MACHEPS_MATH_FN MACHEPS_MATH_REAL erf(MACHEPS_MATH_REAL x) {
     using Real = MACHEPS_MATH_REAL;
     const Real one(1.0f), size = clamp(abs(x), 0.0f, 4.0f);
@@ -202,10 +203,11 @@ MACHEPS_MATH_FN MACHEPS_MATH_REAL rsqrt(MACHEPS_MATH_REAL x) {
     const Real zero(0.0f), infinity = from_bits(Int(0x7f800000));
     const auto regular = x > zero;
     const Real a = select(regular, select(x < infinity, x, Real(1.0f)), Real(1.0f));
-    // One Newton step in which a y^2 - 1 is computed to twice the precision.
+    // y (1 - e)^-1/2 = y (1 + e/2 + 3/8 e^2 + ...) with the residual e = 1 - a y^2 to twice the precision. The square
+    // matters just below powers of four, where the result is just above a tie.
     const Real y = Real(1.0f) / sqrt(a), h = a * y, h_low = fma(a, y, -h);
     const Real residual = fma(-h, y, Real(1.0f)) - h_low * y;
-    const Real root = fma(Real(0.5f) * y, residual, y);
+    const Real root = fma(y, fma(Real(0.375f) * residual, residual, Real(0.5f) * residual), y);
     const Real positive = select(x < infinity, root, zero);
     return select(regular, positive, select(x == zero, with_sign_of(infinity, x), canonical_nan()));
 }

@@ -10,6 +10,7 @@ namespace macheps::definition {
 /// The accumulator of out[i,j]. `a` and `b` point to the first element of their matrices.
 MACHEPS_HD inline float matmul_accumulator(const Matmul& args, const float* a, const float* b, std::int64_t i,
                                            std::int64_t j) {
+    if (args.k == 0) return 0;
     const bool at = args.a.transposed, bt = args.b.transposed;
     return fp32_chain_dot(a + i * (at ? 1 : args.a.ld), at ? args.a.ld : 1, b + j * (bt ? args.b.ld : 1),
                           bt ? 1 : args.b.ld, args.k);

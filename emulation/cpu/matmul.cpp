@@ -27,10 +27,13 @@ Grid cut(const Matmul& args, std::int64_t matrices, int threads) {
     } else if (matrices >= wanted) {
         grid.matrices_per_task = (matrices + wanted - 1) / wanted;
     } else {
-        // Columns first: every rectangle packs its own operands, and packing the columns of B is the larger part.
-        const std::int64_t each = (wanted + matrices - 1) / matrices;
+        // Every rectangle packs its own operands, and packing the columns of B is the larger part: columns are parted
+        // first, and rows finely only where threads would be idle.
+        const std::int64_t each = (wanted + matrices - 1) / matrices, busy = (threads + matrices - 1) / matrices;
         grid.column_parts = std::clamp<std::int64_t>(args.n / 256, 1, each);
-        grid.row_parts = std::clamp<std::int64_t>(args.m / 96, 1, (each + grid.column_parts - 1) / grid.column_parts);
+        const auto rest = [&](std::int64_t parts) { return (parts + grid.column_parts - 1) / grid.column_parts; };
+        grid.row_parts = std::clamp<std::int64_t>(args.m / 256, 1, rest(each));
+        grid.row_parts = std::max(grid.row_parts, std::clamp<std::int64_t>(args.m / 48, 1, rest(std::min(busy, each))));
     }
     return grid;
 }

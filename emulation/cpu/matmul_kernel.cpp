@@ -26,8 +26,8 @@ constexpr std::int64_t lanes_of_vector = f32_lanes;
 constexpr std::int64_t panel_columns = 2 * lanes_of_vector;
 /// 24 accumulators of 32 registers, or 12 of 16: each loaded B vector meets every row, each A scalar two vectors.
 constexpr std::int64_t strip_rows = HWY_TARGET == HWY_AVX3 ? 12 : 6;
-constexpr std::int64_t k_block = 384;       ///< a strip of A: 18 KiB or less of the first-level cache
-constexpr std::int64_t column_block = 384;  ///< a block of B: 576 KiB of the second-level cache
+constexpr std::int64_t k_block = 384;       ///< a strip of A: at most 18 KiB of the first-level cache
+constexpr std::int64_t column_block = 512;  ///< a block of B: at most 768 KiB of the second-level cache
 
 /// Scratch memory of one thread, kept from call to call.
 struct Scratch {
@@ -106,17 +106,17 @@ struct Finish {
     const float* bias = nullptr;  ///< of the tile's first column
 };
 
-/// A tile of `rows` x `vectors`, its operands and its place.
+/// A tile of accumulators, its operands and its place.
 struct Tile {
-    const float* a;
-    std::int64_t a_row, a_step;  ///< from row to row, from term to term
-    const float* b;
-    std::int64_t b_step;
-    std::int64_t k;
-    float* out;
-    std::int64_t ld_out;
-    std::size_t last_count;  ///< columns of the last vector
-    bool resume;             ///< start from what `out` holds, not from +0
+    const float* a = nullptr;
+    std::int64_t a_row = 0, a_step = 0;  ///< from row to row, from term to term
+    const float* b = nullptr;
+    std::int64_t b_step = 0;
+    std::int64_t k = 0;
+    float* out = nullptr;
+    std::int64_t ld_out = 0;
+    std::size_t last_count = 0;  ///< columns of the last vector
+    bool resume = false;         ///< start from what `out` holds, not from +0
 };
 
 /// Accumulator i is that of row i / vectors, vector i % vectors. The packs unroll before the compiler decides what
@@ -195,40 +195,45 @@ std::int64_t part_of(std::int64_t count, std::int64_t limit, std::int64_t grain)
     return max_of(((count + parts - 1) / parts + grain - 1) / grain * grain, grain);
 }
 
+/// Packs `columns` columns of b, `k` terms each from `first_k`, into panels one after the other.
+void pack_panels(const MatmulOperand& operand, const float* b, std::int64_t first_k, std::int64_t k,
+                 std::int64_t column, std::int64_t columns, float* out) {
+    for (std::int64_t j = 0; j < columns; j += lanes_of_vector) {
+        const std::int64_t width = min_of(lanes_of_vector, columns - j);
+        float* to = out + j / panel_columns * panel_columns * k + j % panel_columns;
+        if (operand.transposed) {
+            pack_transposed(b + (column + j) * operand.ld + first_k, operand.ld, width, k, to, panel_columns);
+        } else {
+            pack_straight(b + first_k * operand.ld + column + j, operand.ld, width, k, to, panel_columns);
+        }
+    }
+}
+
 void multiply_block(const Matmul& args, const Caster& caster, const MatmulBlock& block, Tally* tally) {
     thread_local Scratch scratch;
-    const bool at = args.a.transposed, bt = args.b.transposed;
+    const bool at = args.a.transposed;
     const std::int64_t a_row = at ? 1 : args.a.ld, a_step = at ? args.a.ld : 1;
     const std::int64_t column_part = part_of(block.last_column - block.first_column, column_block, panel_columns);
     const std::int64_t k_part = part_of(args.k, k_block, 4);
     const std::int64_t row_part = part_of(block.last_row - block.first_row, strip_rows, 1);
+    const float* bias = args.bias_after_cast ? nullptr : args.bias;
 
     for (std::int64_t column = block.first_column; column < block.last_column; column += column_part) {
         const std::int64_t columns = min_of(column_part, block.last_column - column);
+        // A copy pays when it is read more than a few times. Without one, whole vectors must not reach beyond B.
+        const bool pack_b =
+            args.b.transposed || columns % lanes_of_vector != 0 || block.last_row - block.first_row > 4 * strip_rows;
+        const bool pack_a = columns > 2 * panel_columns;
         for (std::int64_t first_k = 0;; first_k += k_part) {
             const std::int64_t k = min_of(k_part, args.k - first_k);
             const bool last = first_k + k == args.k;
+            Tile tile{.a_row = a_row, .a_step = a_step, .k = k, .ld_out = args.ld_out, .resume = first_k != 0};
+            if (pack_b && k > 0) pack_panels(args.b, block.b, first_k, k, column, columns, scratch.b.get());
 
-            for (std::int64_t j = 0; j < columns; j += lanes_of_vector) {
-                const std::int64_t width = min_of(lanes_of_vector, columns - j);
-                float* to = scratch.b.get() + j / panel_columns * panel_columns * k + j % panel_columns;
-                const float* from =
-                    block.b + (bt ? (column + j) * args.b.ld + first_k : first_k * args.b.ld + column + j);
-                (bt ? pack_transposed : pack_straight)(from, args.b.ld, width, k, to, panel_columns);
-            }
             for (std::int64_t row = block.first_row; row < block.last_row; row += row_part) {
                 const std::int64_t rows = min_of(row_part, block.last_row - row);
-                Tile tile{.a = block.a + row * a_row + first_k * a_step,
-                          .a_row = a_row,
-                          .a_step = a_step,
-                          .b = scratch.b.get(),
-                          .b_step = panel_columns,
-                          .k = k,
-                          .out = nullptr,
-                          .ld_out = args.ld_out,
-                          .last_count = 0,
-                          .resume = first_k != 0};
-                if (columns > 2 * panel_columns) {
+                if (k > 0) tile.a = block.a + row * a_row + first_k * a_step;
+                if (pack_a && k > 0) {
                     (at ? pack_straight : pack_transposed)(tile.a, args.a.ld, rows, k, scratch.a.get(), rows);
                     tile.a = scratch.a.get();
                     tile.a_row = 1;
@@ -239,9 +244,9 @@ void multiply_block(const Matmul& args, const Caster& caster, const MatmulBlock&
                     const int vectors = width > lanes_of_vector ? 2 : 1;
                     tile.last_count = static_cast<std::size_t>(width - (vectors - 1) * lanes_of_vector);
                     tile.out = block.out + row * args.ld_out + column + j;
-                    tile.b = scratch.b.get() + j * k;
-                    const bool bias = args.bias != nullptr && !args.bias_after_cast;
-                    const Finish finish{args.out_scale, bias ? args.bias + column + j : nullptr};
+                    if (k > 0) tile.b = pack_b ? scratch.b.get() + j * k : block.b + first_k * args.b.ld + column + j;
+                    tile.b_step = pack_b ? panel_columns : args.b.ld;
+                    const Finish finish{args.out_scale, bias != nullptr ? bias + column + j : nullptr};
                     tile_table[vectors - 1][rows - 1](tile, last ? &finish : nullptr);
                 }
                 if (last) cast_rows(args, caster, block, row, rows, column, columns, tally);

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // The `macheps` program: parse, run one verb, turn an Error into one line and an exit code.
+#include "core/nearest_name.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/version.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <memory>
 #include <new>
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace {
 
@@ -51,6 +55,13 @@ int main(int argc, char** argv) {
     } catch (const CLI::Success& success) {  // --help, --version
         return app.exit(success);
     } catch (const CLI::ParseError& error) {
+        std::vector<std::string_view> verbs;
+        for (const CLI::App* verb : app.get_subcommands({})) verbs.push_back(verb->get_name());
+        if (argc > 1 && argv[1][0] != '-' && std::find(verbs.begin(), verbs.end(), argv[1]) == verbs.end()) {
+            fmt::print(stderr, "macheps: unknown verb '{}' (did you mean '{}'? macheps --help lists them)\n", argv[1],
+                       nearest_name(argv[1], verbs));
+            return static_cast<int>(Exit::usage);
+        }
         app.exit(error);
         return static_cast<int>(Exit::usage);
     }

@@ -85,7 +85,7 @@ const plot = (id, options, build) => draws.push(() => {
                   tooltip: {filter: item => !item.dataset.silent, itemSort: (a, b) => b.parsed.y - a.parsed.y,
                             callbacks: {title: items => items.length ? "step " + items[0].parsed.x.toLocaleString("en") : "",
                                         ...options.tooltip}}},
-        scales: {x: axis(options.x || "optimiser step", options.xMore), y: axis(options.y, built.yMore || options.yMore)},
+        scales: {x: axis("optimiser step", built.xMore), y: axis(options.y, built.yMore || options.yMore)},
     };
     if (charts[id]) charts[id].destroy();
     charts[id] = new Chart(at(id), {type: options.type || "line", data: built, options: all, plugins: options.inline || []});
@@ -136,10 +136,11 @@ plot("loss", {y: "loss (nats per token)", tooltip: {label: named}}, () => {
                    borderDash: [6, 5], borderWidth: 1.6, order: 9});
     }
     if (!at("loss-zoom").checked) return {datasets: sets};
-    const range = tailRange(sets.filter(set => set.label !== "entropy floor"), .5 * Math.max(0, ...D.runs.flatMap(r => r.step.slice(-1))));
+    const half = .5 * Math.max(0, ...D.runs.flatMap(r => r.step.slice(-1)));
+    const range = tailRange(sets.filter(set => set.label !== "entropy floor"), half);
     if (!range) return {datasets: sets};
     const pad = .08 * (range[1] - range[0]) || 1e-3;
-    return {datasets: sets, yMore: {min: range[0] - pad, max: range[1] + pad, ticks: {color: css("--quiet"), includeBounds: false}}};
+    return {datasets: sets, xMore: {min: half}, yMore: {min: range[0] - pad, max: range[1] + pad, ticks: {color: css("--quiet"), includeBounds: false}}};
 });
 at("loss-raw").onchange = at("loss-zoom").onchange = redraw;
 

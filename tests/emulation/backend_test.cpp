@@ -137,7 +137,6 @@ TEST_CASE("shapes that disagree, tokens out of range and broken matmuls are refu
     const TokenTensor good = uploaded_tokens(b, {0, 1}, {1, 2}), negative = uploaded_tokens(b, {0, -1}, {1, 2}),
                       beyond = uploaded_tokens(b, {2, 0}, {1, 2});
     std::vector<float> host(5);
-    UpdateStats stats;
     Matmul matmul{.m = 2,
                   .n = 2,
                   .k = 2,

@@ -277,9 +277,10 @@ TEST_CASE("scale, bias and cast follow the sum in this order", "[emulation][matm
     };
     const Operands kind = GENERATE(Operands::plain, Operands::hostile);
     const bool counted = GENERATE(false, true);
-    for (const Problem::Sizes s : {Problem::Sizes{13, 47, 20}, Problem::Sizes{12, 32, 0},
-                                   Problem::Sizes{40, 16, 9, 2, 2}, Problem::Sizes{150, 400, 80}}) {
-        const bool threaded = s.m > 100;
+    for (const Problem::Sizes s :
+         {Problem::Sizes{13, 47, 20}, Problem::Sizes{12, 32, 0}, Problem::Sizes{40, 16, 9, 2, 2},
+          Problem::Sizes{200, 20, 1100}, Problem::Sizes{16, 16, 400, 4, 10}}) {
+        const bool threaded = s.k >= 400;  // by rows, and by matrices
         if (threaded && kind == Operands::plain) continue;
         for (const std::int64_t gap : {0, 2}) {
             if (threaded && gap != 0) continue;

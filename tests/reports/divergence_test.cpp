@@ -212,6 +212,8 @@ TEST_CASE("the first notable site is the first by step, then by its place in the
     };
     SiteRow with_nan = site(1, "nan", 0);
     with_nan.nan_in = 1;
+    SiteRow few = site(1, "few", 0, 1, 0.5f);
+    few.count = 64;
     const Case cases[] = {
         {{site(1, "a", 100), site(1, "b", 0)}, "", "1 % exactly is not more than 1 %"},
         {{site(1, "a", 0), site(1, "b", 101), site(1, "c", 5000)}, "b", "the first in the file, not the worst"},
@@ -219,6 +221,7 @@ TEST_CASE("the first notable site is the first by step, then by its place in the
         {{site(1, "a", 0, 1)}, "a", "one overflow without a scale"},
         {{site(1, "a", 0, 10, 0.5f)}, "", "0.1 % with a scale: the largest elements pushed over by rounding"},
         {{site(1, "a", 0, 11, 0.5f)}, "a", "more than 0.1 % with a scale"},
+        {{few}, "", "a single overflow with a scale, however few the elements: the amax itself"},
         {{site(1, "a", 0), with_nan}, "nan", "a NaN"},
     };
     for (const Case& c : cases) {
