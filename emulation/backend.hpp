@@ -90,11 +90,12 @@ struct UpdateStats {
 ///   m' = beta1*m + one_minus_beta1*g;  v' = beta2*v + one_minus_beta2*(g*g)
 ///   denominator = sqrt(v') / sqrt_bias2 + eps
 ///   u = -(decay*p + (step_size*m') / denominator)          (decay = lr*weight_decay; the term is left out when decay == 0)
-///   p' = value_cast(p + u), m and v stored as moment casts of m', v'.
+///   p' = value_cast(p + update_cast(u)), m and v stored as moment casts of m', v'. UpdateStats speak of the unrounded u.
 /// With `arithmetic` narrower than fp32, torch's single-tensor order, each primitive rounded to that format (RNE):
 ///   p *= 1 - decay;  m = m + one_minus_beta1*(g - m);  v = beta2*v;  v = v + one_minus_beta2*g*g;
 ///   t = sqrt(v);  t = t / sqrt_bias2;  t = t + eps;  p = p - step_size*(m/t)
-/// where each line computes in fp32 left to right and then rounds once. u = p' before the last rounding, minus old p.
+/// where each line computes in fp32 left to right and then rounds once. u = p' before the last rounding, minus old p;
+/// update_cast is not read, since every primitive is rounded already.
 struct AdamW {
     float beta1 = 0.9f, one_minus_beta1 = 0.1f, beta2 = 0.95f, one_minus_beta2 = 0.05f;
     float eps = 1e-8f;
@@ -102,13 +103,14 @@ struct AdamW {
     float sqrt_bias2 = 1;  ///< sqrt(1 - beta2^t)
     float decay = 0;
     Format arithmetic = fp32;
-    Cast value_cast{}, moment1_cast{}, moment2_cast{};
+    Cast value_cast{}, update_cast{}, moment1_cast{}, moment2_cast{};
 };
 
-/// SGD with momentum: b = momentum*b + g (left out when momentum == 0); u = -(lr*b); p' = value_cast(p + u).
+/// SGD with momentum: b = momentum*b + g (left out when momentum == 0); u = -(lr*b); p' = value_cast(p +
+/// update_cast(u)).
 struct Sgd {
     float lr = 0, momentum = 0;
-    Cast value_cast{};
+    Cast value_cast{}, update_cast{};
 };
 
 class Backend {

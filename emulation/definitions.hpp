@@ -212,8 +212,8 @@ MACHEPS_HD inline Updated adamw_fp32(float p, float g, float m, float v, const A
     const float denominator = sqrt(v_new) / a.sqrt_bias2 + a.eps;
     const float step = (a.step_size * m_new) / denominator;
     const float u = canonical(-(a.decay == 0 ? step : a.decay * p + step));
-    return {store_as(a.value_cast, p + u, i), store_as(a.moment1_cast, m_new, i), store_as(a.moment2_cast, v_new, i),
-            u};
+    return {store_as(a.value_cast, p + store_as(a.update_cast, u, i), i), store_as(a.moment1_cast, m_new, i),
+            store_as(a.moment2_cast, v_new, i), u};
 }
 
 /// Every primitive rounded to a.arithmetic (RNE), in the order of torch's single-tensor Adam; `p *= 1 - decay` is left
@@ -242,7 +242,7 @@ MACHEPS_HD inline Updated adamw(float p, float g, float m, float v, const AdamW&
 MACHEPS_HD inline Updated sgd(float p, float g, float m, const Sgd& s, std::uint64_t i) {
     const float b = s.momentum == 0 ? g : canonical(s.momentum * m + g);
     const float u = canonical(-(s.lr * b));
-    return {store_as(s.value_cast, p + u, i), s.momentum == 0 ? m : b, 0.0f, u};
+    return {store_as(s.value_cast, p + store_as(s.update_cast, u, i), i), s.momentum == 0 ? m : b, 0.0f, u};
 }
 
 }  // namespace macheps::definition

@@ -68,6 +68,15 @@ HWY_INLINE void for_each_index(std::int64_t n, const Values& f) {
     for (std::int64_t i = 0; i < n; i += vector_step) f(i, static_cast<std::size_t>(min_of(vector_step, n - i)));
 }
 
+/// p = before + the rounded update, where the policy rounds updates.
+void round_update(const Cast& cast, const Caster& caster, float* p, std::int64_t first, std::int64_t n, Scratch& scratch) {
+    if (cast.is_identity()) return;
+    caster(scratch.wanted, scratch.b, n, nullptr, static_cast<std::uint64_t>(first));
+    for_each_vector(n, p, [&](std::int64_t i, std::size_t count) HWY_ATTR {
+        return load_n(scratch.before + i, count) + load_n(scratch.b + i, count);
+    });
+}
+
 /// adamw_fp32 of the definitions, before the stores are rounded. Leaves u in `wanted`.
 void adamw_fp32(const AdamW& a, float* p, const float* g, float* m, float* v, std::int64_t n, Scratch& scratch) {
     const F32 beta1(a.beta1), one_minus_beta1(a.one_minus_beta1), beta2(a.beta2), one_minus_beta2(a.one_minus_beta2);
@@ -136,6 +145,7 @@ UpdateSums adamw(const AdamWStep& step, float* p, const float* g, float* m, floa
     Scratch scratch;
     if (step.args.arithmetic == fp32) {
         adamw_fp32(step.args, p, g, m, v, n, scratch);
+        round_update(step.args.update_cast, step.update, p, first, n, scratch);
     } else {
         adamw_narrow(step, p, g, m, v, n, scratch);
     }
@@ -162,6 +172,7 @@ UpdateSums sgd(const SgdStep& step, float* p, const float* g, float* m, std::int
         store_n(u, scratch.wanted + i, count);
         store_n(canonical(old_p + u), p + i, count);
     });
+    round_update(step.args.update_cast, step.update, p, first, n, scratch);
     finish(step.args.value_cast, step.value, p, first, n);
     return stats == nullptr ? UpdateSums{} : observe(*stats, scratch.before, p, scratch.wanted, n);
 }

@@ -12,19 +12,20 @@ struct AdamWStep {
     AdamWStep(Simd simd, const AdamW& a)
         : args(a),
           value(simd, a.value_cast),
+          update(simd, a.update_cast),
           moment1(simd, a.moment1_cast),
           moment2(simd, a.moment2_cast),
           arithmetic(simd, Cast{.format = a.arithmetic}) {}
 
     AdamW args;
-    Caster value, moment1, moment2, arithmetic;
+    Caster value, update, moment1, moment2, arithmetic;
 };
 
 struct SgdStep {
-    SgdStep(Simd simd, const Sgd& s) : args(s), value(simd, s.value_cast) {}
+    SgdStep(Simd simd, const Sgd& s) : args(s), value(simd, s.value_cast), update(simd, s.update_cast) {}
 
     Sgd args;
-    Caster value;
+    Caster value, update;
 };
 
 /// Elements [first, first + n) of a tensor, n <= 1024 and first a multiple of 1024; pointers are to element `first`.

@@ -21,6 +21,7 @@ Optimizer::Optimizer(Backend& backend, const ResolvedPolicy& policy, const Train
                     .moment1 = backend.empty(parameter->shape),
                     .moment2 = {},
                     .master_slot = Slot(policy, parameter->name + ":master"),
+                    .update_slot = Slot(policy, parameter->name + ":update"),
                     .moment1_slot = Slot(policy, parameter->name + ":moment1"),
                     .moment2_slot = Slot(policy, parameter->name + ":moment2"),
                     .decays = parameter->shape.rank() > 1};
@@ -106,13 +107,15 @@ void Optimizer::update(State& state, std::int64_t step_index, UpdateStats& total
         AdamW args = adamw_constants(step_index);
         if (!state.decays) args.decay = 0;
         args.value_cast = value_cast;
+        args.update_cast = keyed(state.update_slot, step_index);
         args.moment1_cast = keyed(state.moment1_slot, step_index);
         args.moment2_cast = keyed(state.moment2_slot, step_index);
         backend_.adamw(target, parameter.grad, state.moment1, state.moment2, args, &stats);
     } else {
         const Sgd args{.lr = static_cast<float>(learning_rate(options_, step_index)),
                        .momentum = static_cast<float>(options_.momentum),
-                       .value_cast = value_cast};
+                       .value_cast = value_cast,
+                       .update_cast = keyed(state.update_slot, step_index)};
         backend_.sgd(target, parameter.grad, state.moment1, args, &stats);
     }
     if (has_master) backend_.cast(state.master, parameter.value, keyed(parameter.value_slot, step_index));

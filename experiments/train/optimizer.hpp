@@ -30,7 +30,7 @@ class Optimizer {
     struct State {
         ParameterState* parameter;
         Tensor master, moment1, moment2;
-        Slot master_slot, moment1_slot, moment2_slot;
+        Slot master_slot, update_slot, moment1_slot, moment2_slot;
         bool decays;
     };
     float unscale_and_measure(float inverse);

@@ -348,13 +348,11 @@ TEST_CASE("every fp32 number rounds to nearest even as the definition has it", "
             std::vector<float> x(stretch), out(stretch);
             for (std::int64_t i = 0; i < stretch; ++i)
                 x[static_cast<std::size_t>(i)] = from_bits(static_cast<std::uint32_t>(s * stretch + i));
-            Tally wanted;
-            const std::vector<float> expected = defined(x, cast, wanted);
+            std::vector<float> expected(stretch);
+            for (std::size_t i = 0; i < expected.size(); ++i) expected[i] = definition::cast_element(cast, x[i], 0);
             for (const Simd simd : vector_simd()) {
-                Tally tally;
-                cast_range(simd, x.data(), out.data(), stretch, cast, &tally, 0);
-                if (std::memcmp(out.data(), expected.data(), stretch * sizeof(float)) != 0 || !(tally == wanted))
-                    ++wrong;
+                cast_range(simd, x.data(), out.data(), stretch, cast, nullptr, 0);
+                if (std::memcmp(out.data(), expected.data(), stretch * sizeof(float)) != 0) ++wrong;
             }
         });
         CAPTURE(format_name(format));

@@ -279,7 +279,7 @@ TEST_CASE("scale, bias and cast follow the sum in this order", "[emulation][matm
     const bool counted = GENERATE(false, true);
     for (const Problem::Sizes s :
          {Problem::Sizes{13, 47, 20}, Problem::Sizes{12, 32, 0}, Problem::Sizes{40, 16, 9, 2, 2},
-          Problem::Sizes{200, 20, 1100}, Problem::Sizes{16, 16, 400, 4, 10}}) {
+          Problem::Sizes{200, 20, 1100}, Problem::Sizes{16, 16, 400, 4, 10}, Problem::Sizes{5, 700, 3}}) {
         const bool threaded = s.k >= 400;  // by rows, and by matrices
         if (threaded && kind == Operands::plain) continue;
         for (const std::int64_t gap : {0, 2}) {

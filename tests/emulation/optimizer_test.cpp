@@ -67,6 +67,11 @@ std::vector<AdamCase> adam_cases() {
     with("stochastic bf16 parameters", [](AdamW& a) {
         a.value_cast = {.format = bf16, .round = Round::stochastic, .key = {.seed = 7, .step = 3, .site = 11}};
     });
+    with("bf16 updates of fp32 parameters", [](AdamW& a) { a.update_cast.format = bf16; });
+    with("stochastic e5m2 updates of bf16 parameters", [](AdamW& a) {
+        a.update_cast = {.format = e5m2, .round = Round::stochastic, .key = {.seed = 9}};
+        a.value_cast.format = bf16;
+    });
     with("stochastic with 8 random bits", [](AdamW& a) {
         a.value_cast = {.format = e4m3fn,
                         .round = Round::stochastic,
@@ -115,7 +120,8 @@ TEST_CASE("every engine takes the same optimiser step, bit for bit, and reports 
                 });
             }
             for (const float momentum : {0.0f, 0.9f}) {
-                const Sgd args{.lr = 0.1f, .momentum = momentum, .value_cast = {.format = fp16}};
+                const Sgd args{
+                    .lr = 0.1f, .momentum = momentum, .value_cast = {.format = fp16}, .update_cast = {.format = bf16}};
                 compare("sgd", [&](Backend& b, View p, ConstView g, View m, View, UpdateStats* stats) {
                     b.sgd(p, g, m, args, stats);
                 });
@@ -242,6 +248,19 @@ TEST_CASE("an update below half an ulp of a bf16 weight is lost", "[emulation][o
         const double moved = double{downloaded(b, p)[0]} - double{stored};
         CHECK(stats.moved2 == 40 * (moved * moved));
         CHECK(stats.moved_wanted == 40 * (moved * double{update}));
+    }
+}
+
+TEST_CASE("an update is rounded by its own cast before it is added", "[emulation][optimizer]") {
+    for (const auto& engine : backends({1})) {
+        Backend& b = *engine;
+        Tensor p = uploaded(b, {0.0f, 1.0f}, {2});
+        UpdateStats stats;
+        // -(1 + 2^-9) is between two bf16 numbers and nearest to -1.
+        b.sgd(p, uploaded(b, {0x1.008p0f, 0x1.008p0f}, {2}), Tensor{}.view(), {.lr = 1, .update_cast = {.format = bf16}},
+              &stats);
+        CHECK(downloaded(b, p) == std::vector<float>{-1.0f, 0.0f});
+        CHECK(stats.wanted2 == 2 * 0x1.008p0 * 0x1.008p0);
     }
 }
 
