@@ -60,7 +60,8 @@ MACHEPS_HD inline Reduced reduce(float x) {
 
 }  // namespace detail
 
-/// Sine and cosine of every float, through fp64: correctly rounded wherever it was looked (docs/math.md). +-Inf and NaN give the canonical NaN.
+/// Sine and cosine of every float, through fp64. Correctly rounded: all 2^32 inputs were compared (docs/math.md). +-Inf
+/// and NaN give the canonical NaN.
 MACHEPS_HD inline float sin(float x) {
     if ((bits(x) & 0x7f800000) == 0x7f800000) return canonical_nan();
     if (x == 0) return x;  // keeps -0

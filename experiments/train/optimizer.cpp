@@ -5,6 +5,13 @@
 
 namespace macheps {
 
+namespace {
+
+// Told apart from the stream that rounded the gradient when it was accumulated.
+constexpr std::uint32_t unscale_stream = 0x85ebca6bu, clip_stream = 0xc2b2ae35u;
+
+}  // namespace
+
 double learning_rate(const TrainOptions& o, std::int64_t step) {
     if (step < o.warmup) return o.lr * static_cast<double>(step + 1) / static_cast<double>(o.warmup);
     if (o.steps <= o.warmup + 1) return o.lr;
@@ -51,37 +58,35 @@ Cast Optimizer::keyed(const Slot& slot, std::int64_t step_index) const {
             .random_bits = slot.rule.random_bits};
 }
 
-/// Gradients keep their own format while they are scaled: each multiplication is rounded as `grad` says.
-void Optimizer::round_gradient(State& state) {
+/// Gradients keep their own format while they are scaled: each multiplication is rounded as `grad` says, with random
+/// bits of its own.
+void Optimizer::scale_gradient(State& state, float factor, std::int64_t step_index, std::uint32_t stream) {
+    const View g = state.parameter->grad;
+    backend_.scale(g, factor, g);
     const Slot& slot = state.parameter->grad_slot;
-    if (!slot.rule.is_identity()) backend_.cast(state.parameter->grad, state.parameter->grad, keyed(slot, 0));
+    if (slot.rule.is_identity()) return;
+    Cast cast = keyed(slot, step_index);
+    cast.key.site ^= stream;
+    backend_.cast(g, g, cast);
 }
 
 /// Multiplies by `inverse` (left out when it is 1) and returns the global norm: fp32, tensor by tensor in site order.
-float Optimizer::unscale_and_measure(float inverse) {
+float Optimizer::unscale_and_measure(float inverse, std::int64_t step_index) {
     float sum = 0;
     for (State& state : states_) {
-        const View g = state.parameter->grad;
-        if (inverse != 1.0f) {
-            backend_.scale(g, inverse, g);
-            round_gradient(state);
-        }
-        sum += backend_.sum_of_squares(g);
+        if (inverse != 1.0f) scale_gradient(state, inverse, step_index, unscale_stream);
+        sum += backend_.sum_of_squares(state.parameter->grad);
     }
     return macheps::sqrt(sum);
 }
 
 /// torch's clip_grad_norm_: coefficient min(1, max_norm / (norm + 1e-6)), a NaN norm included, always multiplied.
-void Optimizer::clip(float norm) {
+void Optimizer::clip(float norm, std::int64_t step_index) {
     if (options_.clip <= 0) return;
     const float ratio = static_cast<float>(options_.clip) / (norm + 1e-6f);
     const float coefficient = ratio > 1.0f ? 1.0f : ratio;
     if (coefficient == 1.0f) return;  // x * 1 is x, on every grid
-    for (State& state : states_) {
-        const View g = state.parameter->grad;
-        backend_.scale(g, coefficient, g);
-        round_gradient(state);
-    }
+    for (State& state : states_) scale_gradient(state, coefficient, step_index, clip_stream);
 }
 
 AdamW Optimizer::adamw_constants(std::int64_t step_index) const {
@@ -133,10 +138,10 @@ StepOutcome Optimizer::step(std::int64_t step_index, LossScaler& scaler) {
     for (const State& state : states_) found_inf = found_inf || backend_.any_nonfinite(state.parameter->grad);
     // The token weight is a power of two, so that undoing it costs no rounding of its own.
     const float inverse = scaler.inverse() * static_cast<float>(1.0 / options_.token_weight);
-    outcome.grad_norm = unscale_and_measure(inverse);
+    outcome.grad_norm = unscale_and_measure(inverse, step_index);
     outcome.skipped = found_inf && scaler.skips();
     if (!outcome.skipped) {
-        clip(outcome.grad_norm);
+        clip(outcome.grad_norm, step_index);
         beta1_power_ *= options_.beta1;
         beta2_power_ *= options_.beta2;
         for (State& state : states_) update(state, step_index, outcome.updates);
