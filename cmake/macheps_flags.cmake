@@ -12,8 +12,9 @@ target_link_libraries(macheps_own_flags INTERFACE macheps_flags)
 target_compile_options(macheps_own_flags INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra>
     $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${MACHEPS_WERROR}>>:-Werror>)
+# Line tables are enough for a report, and full debug information of the vector kernels takes GCC minutes.
 if(MACHEPS_SANITIZE)
     target_compile_options(macheps_own_flags INTERFACE
-        $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${MACHEPS_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer>)
+        $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${MACHEPS_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1>)
     target_link_options(macheps_own_flags INTERFACE -fsanitize=${MACHEPS_SANITIZE})
 endif()
