@@ -93,14 +93,7 @@ const ElementwiseKernels& elementwise_kernels(Simd level) {
             [](Gelu kind, const float* x, const float* dout, std::int64_t n, float* dx) {
                 for (std::int64_t i = 0; i < n; ++i) dx[i] = definition::gelu_backward(kind, x[i], dout[i]);
             }};
-    switch (level) {
-        case Simd::avx2:
-            return N_AVX2::elementwise_table();
-        case Simd::avx512:
-            return N_AVX3::elementwise_table();
-        default:
-            return scalar;
-    }
+    return choose(level, scalar, N_AVX2::elementwise_table(), N_AVX3::elementwise_table());
 }
 
 }  // namespace macheps

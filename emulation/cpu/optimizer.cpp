@@ -225,14 +225,7 @@ UpdateSums scalar_sgd(const SgdStep& step, float* p, const float* g, float* m, s
 
 const OptimizerKernels& optimizer_kernels(Simd level) {
     static constexpr OptimizerKernels scalar{scalar_adamw, scalar_sgd};
-    switch (level) {
-        case Simd::avx2:
-            return N_AVX2::optimizer_table();
-        case Simd::avx512:
-            return N_AVX3::optimizer_table();
-        default:
-            return scalar;
-    }
+    return choose(level, scalar, N_AVX2::optimizer_table(), N_AVX3::optimizer_table());
 }
 
 }  // namespace macheps

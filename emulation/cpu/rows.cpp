@@ -245,14 +245,7 @@ const RowKernels& row_kernels(Simd level) {
             [](const float* x, std::int64_t rows, std::int64_t n, std::int64_t first, std::int64_t last, float* out) {
                 for (std::int64_t c = first; c < last; ++c) out[c] = definition::column_sum(x, rows, n, c);
             }};
-    switch (level) {
-        case Simd::avx2:
-            return N_AVX2::row_table();
-        case Simd::avx512:
-            return N_AVX3::row_table();
-        default:
-            return scalar;
-    }
+    return choose(level, scalar, N_AVX2::row_table(), N_AVX3::row_table());
 }
 
 }  // namespace macheps

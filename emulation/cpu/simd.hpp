@@ -15,4 +15,10 @@ std::vector<Simd> available_simd();
 /// variable names none of these or one that this CPU lacks.
 Simd chosen_simd();
 
+/// What a kernel file gives out: the one of its three tables that `level` runs on.
+template <class Kernels>
+constexpr const Kernels& choose(Simd level, const Kernels& scalar, const Kernels& avx2, const Kernels& avx512) {
+    return level == Simd::avx512 ? avx512 : level == Simd::avx2 ? avx2 : scalar;
+}
+
 }  // namespace macheps

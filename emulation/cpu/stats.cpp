@@ -139,14 +139,7 @@ float scalar_chunk_squares(const float* x, std::int64_t n) {
 
 const StatsKernels& kernels(Simd simd) {
     static constexpr StatsKernels scalar{scalar_largest_pattern, scalar_chunk_errors, scalar_chunk_squares};
-    switch (simd) {
-        case Simd::avx2:
-            return N_AVX2::stats_table();
-        case Simd::avx512:
-            return N_AVX3::stats_table();
-        default:
-            return scalar;
-    }
+    return choose(simd, scalar, N_AVX2::stats_table(), N_AVX3::stats_table());
 }
 
 constexpr std::int64_t chunks_per_task = 64;
