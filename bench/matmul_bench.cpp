@@ -150,7 +150,7 @@ struct Contest {
 double sample_peak(Simd simd) {
     static Best best;
     double operations = 0;
-    best.sample(CLOCK_THREAD_CPUTIME_ID, 1, [&] { operations = bench::fma_rounds(simd, 20'000); });
+    best.sample(CLOCK_THREAD_CPUTIME_ID, 1, [&] { operations = bench::fma_rounds(simd, 400'000); });
     return operations / best.least();
 }
 
