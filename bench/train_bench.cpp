@@ -16,8 +16,10 @@ using namespace macheps;
 /// A model ready to take steps on one batch, as the trainer takes them, without rows and evaluations.
 struct Steps {
     Steps(const ModelSize& size, const char* policy_name, int threads)
-        : backend(threads), policy(resolve(load_policy(policy_name), model_sites(size.model))),
-          model(backend, size.model, size.batch, policy, 0), scaler(make_loss_scaler(policy.loss_scaler)),
+        : backend(threads),
+          policy(resolve(load_policy(policy_name), model_sites(size.model))),
+          model(backend, size.model, size.batch, policy, 0),
+          scaler(make_loss_scaler(policy.loss_scaler)),
           tokens(backend.empty_tokens({size.batch, size.model.context})),
           targets(backend.empty_tokens({size.batch, size.model.context})) {
         model.initialise(0);
@@ -62,7 +64,8 @@ void register_all() {
     for (const char* size : {"tiny", "small", "base"}) {
         for (const char* policy : {"fp32", "amp-bf16", "fp8-tensorwise"}) {
             for (const int threads : {1, 2}) {
-                benchmark::RegisterBenchmark((std::string("train_step/") + size + "/" + policy).c_str(), train_step, size, policy)
+                benchmark::RegisterBenchmark((std::string("train_step/") + size + "/" + policy).c_str(), train_step,
+                                             size, policy)
                     ->Arg(threads)
                     ->ArgName("threads")
                     ->UseRealTime()

@@ -35,14 +35,19 @@ fs::path scratch() {
 /// Runs `macheps ARGUMENTS` in the scratch folder.
 Outcome run(const std::string& arguments, const std::string& environment = "") {
     const fs::path folder = scratch();
-    const std::string command = "cd '" + folder.string() + "' && " + environment + " '" MACHEPS_PROGRAM "' " + arguments + " >out.txt 2>err.txt </dev/null";
+    const std::string command = "cd '" + folder.string() + "' && " + environment + " '" MACHEPS_PROGRAM "' " +
+                                arguments + " >out.txt 2>err.txt </dev/null";
     const int status = std::system(command.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), contents(folder / "out.txt"), contents(folder / "err.txt")};
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), contents(folder / "out.txt"),
+            contents(folder / "err.txt")};
 }
 
-void write(const std::string& name, const std::string& text) { std::ofstream(scratch() / name, std::ios::binary) << text; }
+void write(const std::string& name, const std::string& text) {
+    std::ofstream(scratch() / name, std::ios::binary) << text;
+}
 
-constexpr const char* quick = "train --steps 2 --layers 1 --width 16 --heads 2 --context 8 --batch 2 --eval-batches 1 --warmup 1 ";
+constexpr const char* quick =
+    "train --steps 2 --layers 1 --width 16 --heads 2 --context 8 --batch 2 --eval-batches 1 --warmup 1 ";
 
 }  // namespace
 
@@ -122,7 +127,8 @@ TEST_CASE("a run writes every promised file, and a report can be made again from
     CAPTURE(outcome.err);
     REQUIRE(outcome.code == 0);
     CHECK(outcome.out.find("amp-bf16") != std::string::npos);
-    for (const char* name : {"manifest.json", "runs.csv", "steps.csv", "evals.csv", "sites.csv", "exponents.csv", "summary.csv", "report.html"}) {
+    for (const char* name : {"manifest.json", "runs.csv", "steps.csv", "evals.csv", "sites.csv", "exponents.csv",
+                             "summary.csv", "report.html"}) {
         CAPTURE(name);
         CHECK(fs::file_size(scratch() / "run" / name) > 0);
     }
@@ -153,7 +159,8 @@ TEST_CASE("a full disk ends with exit 5 and a clear line", "[program]") {
         fs::remove_all(scratch());
         SKIP_TEST("mounting a small tmpfs is not allowed here");
     }
-    const Outcome outcome = run("train --steps 200 --layers 1 --width 16 --heads 2 --context 8 --batch 2 --probe-every 1 --out full/run");
+    const Outcome outcome =
+        run("train --steps 200 --layers 1 --width 16 --heads 2 --context 8 --batch 2 --probe-every 1 --out full/run");
     CAPTURE(outcome.err);
     CHECK(outcome.code == 5);
     CHECK(outcome.err.find("full/run") != std::string::npos);
@@ -170,8 +177,8 @@ TEST_CASE("Ctrl-C and SIGTERM leave whole rows and exit 130", "[program]") {
             if (chdir(folder.c_str()) != 0) _exit(99);
             std::freopen("out.txt", "w", stdout);
             std::freopen("err.txt", "w", stderr);
-            execl(MACHEPS_PROGRAM, "macheps", "train", "--steps", "100000", "--layers", "1", "--width", "16", "--heads", "2",
-                  "--context", "8", "--batch", "2", "--out", "run", static_cast<char*>(nullptr));
+            execl(MACHEPS_PROGRAM, "macheps", "train", "--steps", "100000", "--layers", "1", "--width", "16", "--heads",
+                  "2", "--context", "8", "--batch", "2", "--out", "run", static_cast<char*>(nullptr));
             _exit(98);
         }
         const fs::path steps = folder / "run/steps.csv";

@@ -33,14 +33,15 @@ class FirstLines : public CLI::Formatter {
 
 int main(int argc, char** argv) {
     using namespace macheps;
-    CLI::App app{"Examples:\n"
-                 "  macheps train                        the demo: eight policies, one small transformer, a report\n"
-                 "  macheps show 0.1                     one number in every format\n"
-                 "  macheps formats                      the table of formats\n"
-                 "  macheps policy explain amp-bf16      what a policy rounds, and where\n"
-                 "  macheps report runs/001              tables and one HTML page from a run directory\n\n"
-                 "macheps answers one question: what does a number become, on this hardware, under this policy?\n",
-                 "macheps"};
+    CLI::App app{
+        "Examples:\n"
+        "  macheps train                        the demo: eight policies, one small transformer, a report\n"
+        "  macheps show 0.1                     one number in every format\n"
+        "  macheps formats                      the table of formats\n"
+        "  macheps policy explain amp-bf16      what a policy rounds, and where\n"
+        "  macheps report runs/001              tables and one HTML page from a run directory\n\n"
+        "macheps answers one question: what does a number become, on this hardware, under this policy?\n",
+        "macheps"};
     app.formatter(std::make_shared<FirstLines>());
     app.set_version_flag("--version", fmt::format("macheps {} ({})", version(), git_revision()));
     app.require_subcommand(1);

@@ -24,8 +24,8 @@ void ProgressBar::show(const Progress& p) {
     const double elapsed = std::chrono::duration<double>(now - start_).count();
     if (p.finished) {
         if (terminal_) fmt::print(stderr, "\r\x1b[K");
-        fmt::print(stderr, "[{}/{}] {} seed {}: {} after {} steps, loss {:.4f}, {} elapsed\n", p.index + 1, p.runs, p.policy,
-                   p.seed, p.status, p.step, p.loss, clock_time(elapsed));
+        fmt::print(stderr, "[{}/{}] {} seed {}: {} after {} steps, loss {:.4f}, {} elapsed\n", p.index + 1, p.runs,
+                   p.policy, p.seed, p.status, p.step, p.loss, clock_time(elapsed));
         drawn_ = false;
         return;
     }
@@ -37,7 +37,8 @@ void ProgressBar::show(const Progress& p) {
     const int filled = static_cast<int>(done * width);
     const double left = done > 0 ? elapsed / done - elapsed : 0;
     fmt::print(stderr, "\r\x1b[K[{}{}] {:3.0f} %  {} seed {} step {}/{} loss {:.4f}  {} left", std::string(filled, '#'),
-               std::string(width - filled, '.'), 100 * done, p.policy, p.seed, p.step, p.steps, p.loss, clock_time(left));
+               std::string(width - filled, '.'), 100 * done, p.policy, p.seed, p.step, p.steps, p.loss,
+               clock_time(left));
     std::fflush(stderr);
     drawn_ = true;
 }

@@ -34,8 +34,8 @@ constexpr const char* help =
     "fp32 tf32 amp-bf16 pure-bf16 pure-bf16-sr amp-fp16 fp16-noscale fp8-tensorwise.\n"
     "Writes runs.csv, steps.csv, evals.csv, sites.csv, exponents.csv, summary.csv, manifest.json and report.html.";
 
-const std::vector<std::string> demo_policies{"fp32",     "tf32",         "amp-bf16",      "pure-bf16", "pure-bf16-sr",
-                                             "amp-fp16", "fp16-noscale", "fp8-tensorwise"};
+const std::vector<std::string> demo_policies{"fp32",         "tf32",     "amp-bf16",     "pure-bf16",
+                                             "pure-bf16-sr", "amp-fp16", "fp16-noscale", "fp8-tensorwise"};
 /// Three, so that a gap has an interval.
 const std::vector<std::int64_t> demo_seeds{0, 1, 2};
 /// Stands in for a batch 4096 times as large: at this size gradients do not underflow by themselves.
@@ -51,9 +51,12 @@ double parse_weight(const std::string& text) {
     const char *first = text.data() + (is_power ? 2 : 0), *last = text.data() + text.size();
     double value = 0;
     const auto [end, error] = std::from_chars(first, last, value);
-    if (error != std::errc{} || end != last || (is_power && (value < -1000 || value > 1000 || value != static_cast<int>(value)))) {
-        throw Error({.what = fmt::format("'{}' is no number", text), .where = "--token-weight",
-                     .fix = "give a power of two such as 2^-12 or 0.5", .exit = Exit::usage});
+    if (error != std::errc{} || end != last ||
+        (is_power && (value < -1000 || value > 1000 || value != static_cast<int>(value)))) {
+        throw Error({.what = fmt::format("'{}' is no number", text),
+                     .where = "--token-weight",
+                     .fix = "give a power of two such as 2^-12 or 0.5",
+                     .exit = Exit::usage});
     }
     return is_power ? Format::power_of_two(static_cast<int>(value)) : value;
 }
@@ -101,14 +104,17 @@ Experiment make_experiment(const Arguments& a) {
         experiment.policies.push_back(load_policy(name));
         const auto same = [&](const Policy& p) { return p.name == experiment.policies.back().name; };
         if (std::count_if(experiment.policies.begin(), experiment.policies.end(), same) > 1) {
-            throw Error({.what = fmt::format("two policies are called '{}'", experiment.policies.back().name), .where = "--policy",
-                         .fix = "name each once, and give your own policies names of their own", .exit = Exit::usage});
+            throw Error({.what = fmt::format("two policies are called '{}'", experiment.policies.back().name),
+                         .where = "--policy",
+                         .fix = "name each once, and give your own policies names of their own",
+                         .exit = Exit::usage});
         }
     }
     auto seeds = experiment.seeds;
     std::sort(seeds.begin(), seeds.end());
     if (std::adjacent_find(seeds.begin(), seeds.end()) != seeds.end()) {
-        throw Error({.what = "a seed is named twice", .where = "--seeds", .fix = "name each once", .exit = Exit::usage});
+        throw Error(
+            {.what = "a seed is named twice", .where = "--seeds", .fix = "name each once", .exit = Exit::usage});
     }
     experiment.data_file = a.data;
     experiment.directory = a.out.empty() ? next_run_directory() : std::filesystem::path(a.out);
@@ -160,10 +166,12 @@ void add_train(CLI::App& app, Verb& chosen, std::vector<std::string> command_lin
     CLI::App* verb = app.add_subcommand("train", help);
     const auto a = std::make_shared<Arguments>();
     a->command = std::move(command_line);
-    verb->add_option("-p,--policy", a->policies, "Policies: presets (macheps policy list) or .toml files; the demo's when left out")
+    verb->add_option("-p,--policy", a->policies,
+                     "Policies: presets (macheps policy list) or .toml files; the demo's when left out")
         ->delimiter(',')
         ->allow_extra_args(false);
-    verb->add_option("--seeds", a->seeds, "Seeds; each gives every policy the same weights and batches; 0, in the demo 0,1,2")
+    verb->add_option("--seeds", a->seeds,
+                     "Seeds; each gives every policy the same weights and batches; 0, in the demo 0,1,2")
         ->delimiter(',')
         ->allow_extra_args(false);
     verb->add_option("--data", a->data, "A text file, read as bytes; the synthetic language when left out");
@@ -179,22 +187,32 @@ void add_train(CLI::App& app, Verb& chosen, std::vector<std::string> command_lin
     verb->add_option("--gelu", a->gelu, "erf or tanh")->check(CLI::IsMember({"erf", "tanh"}))->capture_default_str();
     verb->add_option("--steps", a->train.steps, "Optimiser steps")->capture_default_str();
     verb->add_option("--batch", a->batch, "Samples a micro-batch; by --size");
-    verb->add_option("--micro-batches", a->train.micro_batches, "Micro-batches whose gradients are added before a step")->capture_default_str();
-    verb->add_option("--optimizer", a->optimizer, "adamw or sgd")->check(CLI::IsMember({"adamw", "sgd"}))->capture_default_str();
+    verb->add_option("--micro-batches", a->train.micro_batches, "Micro-batches whose gradients are added before a step")
+        ->capture_default_str();
+    verb->add_option("--optimizer", a->optimizer, "adamw or sgd")
+        ->check(CLI::IsMember({"adamw", "sgd"}))
+        ->capture_default_str();
     verb->add_option("--lr", a->train.lr, "Learning rate after warm-up")->capture_default_str();
     verb->add_option("--min-lr", a->min_lr, "Learning rate at the end of the cosine; lr / 10 when left out");
     verb->add_option("--warmup", a->train.warmup, "Steps of linear warm-up")->capture_default_str();
     verb->add_option("--clip", a->train.clip, "Largest gradient norm; 0: no clipping")->capture_default_str();
     verb->add_option("--weight-decay", a->train.weight_decay, "Of matrices only")->capture_default_str();
     verb->add_option("--momentum", a->train.momentum, "For sgd")->capture_default_str();
-    verb->add_option("--token-weight", a->token_weight,
-                     "Weight of every token's loss in the backward pass, undone in fp32 before clipping: a stand-in for a batch "
-                     "1/weight times as large; a power of two; 1, in the demo 2^-12");
-    verb->add_option("--eval-every", a->train.eval_every, "Steps between held-out evaluations; 0: only at the end")->capture_default_str();
+    verb->add_option(
+        "--token-weight", a->token_weight,
+        "Weight of every token's loss in the backward pass, undone in fp32 before clipping: a stand-in for a batch "
+        "1/weight times as large; a power of two; 1, in the demo 2^-12");
+    verb->add_option("--eval-every", a->train.eval_every, "Steps between held-out evaluations; 0: only at the end")
+        ->capture_default_str();
     verb->add_option("--eval-batches", a->train.eval_batches, "Held-out batches an evaluation")->capture_default_str();
-    verb->add_option("--probe-every", a->train.probe_every, "Steps between samples of every site; 0: count nothing")->capture_default_str();
-    verb->add_option("--histogram-every", a->train.histogram_every, "Of the sampled steps, which keep exponent histograms")->capture_default_str();
-    verb->add_option("--threads", a->threads, "Threads; 0: every core this process may use. The results do not depend on it")->capture_default_str();
+    verb->add_option("--probe-every", a->train.probe_every, "Steps between samples of every site; 0: count nothing")
+        ->capture_default_str();
+    verb->add_option("--histogram-every", a->train.histogram_every,
+                     "Of the sampled steps, which keep exponent histograms")
+        ->capture_default_str();
+    verb->add_option("--threads", a->threads,
+                     "Threads; 0: every core this process may use. The results do not depend on it")
+        ->capture_default_str();
     verb->add_flag("--no-report", a->no_report, "Write rows only");
     verb->add_flag("-q,--quiet", a->quiet, "No progress on stderr");
     verb->callback([a, &chosen] { chosen = [a] { return run(*a); }; });

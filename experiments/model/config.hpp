@@ -14,8 +14,8 @@ namespace macheps {
 /// Pre-LayerNorm, GELU, learned positions, causal attention with an explicit softmax (nanoGPT's form).
 struct ModelConfig {
     std::int64_t layers = 2, width = 64, heads = 4, context = 32, vocabulary = 64;
-    bool tied = true;        ///< lm_head shares embed.token.weight
-    Gelu gelu = Gelu::erf;   ///< nn.GELU's default
+    bool tied = true;       ///< lm_head shares embed.token.weight
+    Gelu gelu = Gelu::erf;  ///< nn.GELU's default
 
     std::int64_t head_width() const { return width / heads; }
     bool operator==(const ModelConfig&) const = default;

@@ -17,7 +17,8 @@ float normal_number(std::uint64_t seed, std::uint32_t stream, std::uint64_t inde
     return static_cast<float>(radius * ((index & 1) == 0 ? math::cos(angle) : math::sin(angle)));
 }
 
-std::vector<float> initial_values(std::string_view parameter, const Shape& shape, std::int64_t layers, std::uint64_t seed) {
+std::vector<float> initial_values(std::string_view parameter, const Shape& shape, std::int64_t layers,
+                                  std::uint64_t seed) {
     const bool is_norm = parameter.find("norm") != std::string_view::npos;
     std::vector<float> values(static_cast<std::size_t>(shape.count()));
     if (parameter.ends_with(".bias") || is_norm) {
@@ -25,8 +26,7 @@ std::vector<float> initial_values(std::string_view parameter, const Shape& shape
         return values;
     }
     const bool is_residual = parameter.ends_with("attn.proj.weight") || parameter.ends_with("mlp.down.weight");
-    const float deviation =
-        is_residual ? static_cast<float>(0.02 / sqrt(2.0 * static_cast<double>(layers))) : 0.02f;
+    const float deviation = is_residual ? static_cast<float>(0.02 / sqrt(2.0 * static_cast<double>(layers))) : 0.02f;
     const std::uint32_t stream = site_id(parameter);
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = deviation * normal_number(seed, stream, i);
     return values;

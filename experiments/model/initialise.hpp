@@ -14,6 +14,7 @@ float normal_number(std::uint64_t seed, std::uint32_t stream, std::uint64_t inde
 
 /// GPT-2's initialisation: weights N(0, 0.02), those of attn.proj and mlp.down over sqrt(2 layers) more; biases 0, norm
 /// weights 1.
-std::vector<float> initial_values(std::string_view parameter, const Shape& shape, std::int64_t layers, std::uint64_t seed);
+std::vector<float> initial_values(std::string_view parameter, const Shape& shape, std::int64_t layers,
+                                  std::uint64_t seed);
 
 }  // namespace macheps

@@ -20,8 +20,12 @@ float product_scale(Value a, Value b) { return a.decode_scale * b.decode_scale; 
 }  // namespace
 
 ParameterState::ParameterState(Backend& backend, const ResolvedPolicy& policy, std::string parameter, Shape size)
-    : name(std::move(parameter)), shape(size), value(backend.empty(size)), grad(backend.empty(size)),
-      value_slot(policy, name + ":value"), grad_slot(policy, name + ":grad") {}
+    : name(std::move(parameter)),
+      shape(size),
+      value(backend.empty(size)),
+      grad(backend.empty(size)),
+      value_slot(policy, name + ":value"),
+      grad_slot(policy, name + ":grad") {}
 
 View ParameterState::first_target(Backend& backend, Tensor& scratch) {
     return has_grad ? sized(backend, scratch, shape) : grad.view();
@@ -42,15 +46,27 @@ void ParameterState::accumulate(Backend& backend, Rounder& rounder, View g, Form
 
 Linear::Linear(Backend& backend, const ResolvedPolicy& policy, const std::string& site, ParameterState& weight,
                ParameterState* bias)
-    : backend_(backend), weight_(weight), bias_(bias), in_(weight.shape[1]), out_(weight.shape[0]),
-      forward_in_(policy, site + ":forward.in"), forward_a_(policy, site + ":forward.a"),
-      forward_b_(policy, site + ":forward.b"), forward_bias_(policy, site + ":forward.bias"),
-      forward_out_(policy, site + ":forward.out"), grad_in_(policy, site + ":grad.in"),
-      input_grad_a_(policy, site + ":input_grad.a"), input_grad_b_(policy, site + ":input_grad.b"),
-      input_grad_out_(policy, site + ":input_grad.out"), weight_grad_a_(policy, site + ":weight_grad.a"),
-      weight_grad_b_(policy, site + ":weight_grad.b"), weight_grad_out_(policy, site + ":weight_grad.out"),
-      bias_grad_out_(policy, site + ":bias_grad.out"), forward_(policy.matmul(site, "forward")),
-      input_grad_(policy.matmul(site, "input_grad")), weight_grad_(policy.matmul(site, "weight_grad")) {}
+    : backend_(backend),
+      weight_(weight),
+      bias_(bias),
+      in_(weight.shape[1]),
+      out_(weight.shape[0]),
+      forward_in_(policy, site + ":forward.in"),
+      forward_a_(policy, site + ":forward.a"),
+      forward_b_(policy, site + ":forward.b"),
+      forward_bias_(policy, site + ":forward.bias"),
+      forward_out_(policy, site + ":forward.out"),
+      grad_in_(policy, site + ":grad.in"),
+      input_grad_a_(policy, site + ":input_grad.a"),
+      input_grad_b_(policy, site + ":input_grad.b"),
+      input_grad_out_(policy, site + ":input_grad.out"),
+      weight_grad_a_(policy, site + ":weight_grad.a"),
+      weight_grad_b_(policy, site + ":weight_grad.b"),
+      weight_grad_out_(policy, site + ":weight_grad.out"),
+      bias_grad_out_(policy, site + ":bias_grad.out"),
+      forward_(policy.matmul(site, "forward")),
+      input_grad_(policy.matmul(site, "input_grad")),
+      weight_grad_(policy.matmul(site, "weight_grad")) {}
 
 Value Linear::forward(Rounder& rounder, Value x) {
     const std::int64_t rows = x.view.count() / in_;
@@ -84,9 +100,8 @@ Value Linear::backward(Rounder& rounder, Value incoming, Tensor& dx_tensor) {
     }
 
     const Value dy_a = rounder.apply(input_grad_a_, dy, dy_a_buffer_);
-    const Value w = input_grad_b_.rule == forward_b_.rule
-                        ? w_cast_
-                        : rounder.apply(input_grad_b_, weight_.as_value(), w_b_buffer_);
+    const Value w =
+        input_grad_b_.rule == forward_b_.rule ? w_cast_ : rounder.apply(input_grad_b_, weight_.as_value(), w_b_buffer_);
     const View dx = sized(backend_, dx_tensor, {rows, in_});
     Matmul input_grad{.m = rows, .n = in_, .k = out_};
     input_grad.a = {.data = dy_a.view.data, .ld = out_};
@@ -97,7 +112,8 @@ Value Linear::backward(Rounder& rounder, Value incoming, Tensor& dx_tensor) {
     input_grad.out_scale = product_scale(dy_a, w);
     const Format dx_held = rounder.matmul(input_grad_out_, input_grad, dx.shape);
 
-    const Value dy_b = weight_grad_a_.rule == input_grad_a_.rule ? dy_a : rounder.apply(weight_grad_a_, dy, dy_b_buffer_);
+    const Value dy_b =
+        weight_grad_a_.rule == input_grad_a_.rule ? dy_a : rounder.apply(weight_grad_a_, dy, dy_b_buffer_);
     const Value x = weight_grad_b_.rule == forward_a_.rule ? x_cast_ : rounder.apply(weight_grad_b_, x_, x_b_buffer_);
     const View dw = weight_.first_target(backend_, dw_);
     Matmul weight_grad{.m = out_, .n = in_, .k = rows};
@@ -116,8 +132,12 @@ Value Linear::backward(Rounder& rounder, Value incoming, Tensor& dx_tensor) {
 
 LayerNorm::LayerNorm(Backend& backend, const ResolvedPolicy& policy, const std::string& site, ParameterState& weight,
                      ParameterState& bias)
-    : backend_(backend), weight_(weight), bias_(bias), forward_out_(policy, site + ":forward.out"),
-      grad_in_(policy, site + ":grad.in"), grad_out_(policy, site + ":grad.out") {}
+    : backend_(backend),
+      weight_(weight),
+      bias_(bias),
+      forward_out_(policy, site + ":forward.out"),
+      grad_in_(policy, site + ":grad.in"),
+      grad_out_(policy, site + ":grad.out") {}
 
 Value LayerNorm::forward(Rounder& rounder, Value x) {
     x_ = x;
@@ -141,24 +161,39 @@ Value LayerNorm::backward(Rounder& rounder, Value incoming, Tensor& dx_tensor) {
 // --- Attention
 
 Attention::ProductSlots::ProductSlots(const ResolvedPolicy& policy, const std::string& site)
-    : forward_a(policy, site + ":forward.a"), forward_b(policy, site + ":forward.b"),
-      forward_out(policy, site + ":forward.out"), grad_in(policy, site + ":grad.in"),
-      grad_a_a(policy, site + ":grad_a.a"), grad_a_b(policy, site + ":grad_a.b"), grad_a_out(policy, site + ":grad_a.out"),
-      grad_b_a(policy, site + ":grad_b.a"), grad_b_b(policy, site + ":grad_b.b"), grad_b_out(policy, site + ":grad_b.out"),
-      forward(policy.matmul(site, "forward")), grad_a(policy.matmul(site, "grad_a")), grad_b(policy.matmul(site, "grad_b")) {}
+    : forward_a(policy, site + ":forward.a"),
+      forward_b(policy, site + ":forward.b"),
+      forward_out(policy, site + ":forward.out"),
+      grad_in(policy, site + ":grad.in"),
+      grad_a_a(policy, site + ":grad_a.a"),
+      grad_a_b(policy, site + ":grad_a.b"),
+      grad_a_out(policy, site + ":grad_a.out"),
+      grad_b_a(policy, site + ":grad_b.a"),
+      grad_b_b(policy, site + ":grad_b.b"),
+      grad_b_out(policy, site + ":grad_b.out"),
+      forward(policy.matmul(site, "forward")),
+      grad_a(policy.matmul(site, "grad_a")),
+      grad_b(policy.matmul(site, "grad_b")) {}
 
 Attention::Attention(Backend& backend, const ResolvedPolicy& policy, const std::string& block, std::int64_t batch,
                      std::int64_t context, std::int64_t heads, std::int64_t head_width)
-    : backend_(backend), batch_(batch), context_(context), heads_(heads), head_width_(head_width),
+    : backend_(backend),
+      batch_(batch),
+      context_(context),
+      heads_(heads),
+      head_width_(head_width),
       scale_(static_cast<float>(1.0 / macheps::sqrt(static_cast<double>(head_width)))),
-      scores_(policy, block + "attn.scores"), mix_(policy, block + "attn.mix"),
-      forward_scaled_(policy, block + "attn.scores:forward.scaled"), grad_scaled_(policy, block + "attn.scores:grad.scaled"),
-      softmax_out_(policy, block + "attn.softmax:forward.out"), softmax_grad_in_(policy, block + "attn.softmax:grad.in"),
+      scores_(policy, block + "attn.scores"),
+      mix_(policy, block + "attn.mix"),
+      forward_scaled_(policy, block + "attn.scores:forward.scaled"),
+      grad_scaled_(policy, block + "attn.scores:grad.scaled"),
+      softmax_out_(policy, block + "attn.softmax:forward.out"),
+      softmax_grad_in_(policy, block + "attn.softmax:grad.in"),
       softmax_grad_out_(policy, block + "attn.softmax:grad.out") {}
 
 /// One matrix per head: out = op(a) op(b).
-Format Attention::product(Rounder& rounder, const Slot& out_slot, const MatmulChoice& choice, Value a, bool a_transposed,
-                          Value b, bool b_transposed, View out) {
+Format Attention::product(Rounder& rounder, const Slot& out_slot, const MatmulChoice& choice, Value a,
+                          bool a_transposed, Value b, bool b_transposed, View out) {
     const auto sizes = [](ConstView x) { return std::pair{x.shape[2], x.shape[3]}; };
     const auto [a_rows, a_columns] = sizes(a.view);
     const auto [b_rows, b_columns] = sizes(b.view);
@@ -195,8 +230,8 @@ Value Attention::forward(Rounder& rounder, Value qkv) {
     v_ = part(2, v_tensor_);
 
     const View s = sized(backend_, s_, square);
-    Format held = product(rounder, scores_.forward_out, scores_.forward, rounder.apply(scores_.forward_a, q_, q_cast_), false,
-                          rounder.apply(scores_.forward_b, k_, k_cast_), true, s);
+    Format held = product(rounder, scores_.forward_out, scores_.forward, rounder.apply(scores_.forward_a, q_, q_cast_),
+                          false, rounder.apply(scores_.forward_b, k_, k_cast_), true, s);
     backend_.scale(s, scale_, s);
     rounder.apply_in_place(forward_scaled_, s, fp32);
 
@@ -219,10 +254,10 @@ Value Attention::backward(Rounder& rounder, Value dout, Tensor& dqkv_tensor) {
     const Value d_o = rounder.apply(mix_.grad_in, {split, dout.held}, do_in_);
 
     const View dp = sized(backend_, dp_, square), dv = sized(backend_, dv_, per_head);
-    const Format dp_held = product(rounder, mix_.grad_a_out, mix_.grad_a, rounder.apply(mix_.grad_a_a, d_o, do_cast_), false,
-                                   rounder.apply(mix_.grad_a_b, v_, v_cast2_), true, dp);
-    const Format dv_held = product(rounder, mix_.grad_b_out, mix_.grad_b, rounder.apply(mix_.grad_b_a, p_, p_cast2_), true,
-                                   rounder.apply(mix_.grad_b_b, d_o, do_cast2_), false, dv);
+    const Format dp_held = product(rounder, mix_.grad_a_out, mix_.grad_a, rounder.apply(mix_.grad_a_a, d_o, do_cast_),
+                                   false, rounder.apply(mix_.grad_a_b, v_, v_cast2_), true, dp);
+    const Format dv_held = product(rounder, mix_.grad_b_out, mix_.grad_b, rounder.apply(mix_.grad_b_a, p_, p_cast2_),
+                                   true, rounder.apply(mix_.grad_b_b, d_o, do_cast2_), false, dv);
 
     const Value dp_in = rounder.apply(softmax_grad_in_, {dp, dp_held}, dp_in_);
     const View ds = sized(backend_, ds_, square);
@@ -234,16 +269,19 @@ Value Attention::backward(Rounder& rounder, Value dout, Tensor& dqkv_tensor) {
 
     const View dq = sized(backend_, dq_, per_head), dk = sized(backend_, dk_, per_head);
     const Value scaled{ds, ds_held};
-    const Format dq_held = product(rounder, scores_.grad_a_out, scores_.grad_a, rounder.apply(scores_.grad_a_a, scaled, dsa_),
-                                   false, rounder.apply(scores_.grad_a_b, k_, k_cast2_), false, dq);
-    const Format dk_held = product(rounder, scores_.grad_b_out, scores_.grad_b, rounder.apply(scores_.grad_b_a, scaled, dsb_),
-                                   true, rounder.apply(scores_.grad_b_b, q_, q_cast2_), false, dk);
+    const Format dq_held =
+        product(rounder, scores_.grad_a_out, scores_.grad_a, rounder.apply(scores_.grad_a_a, scaled, dsa_), false,
+                rounder.apply(scores_.grad_a_b, k_, k_cast2_), false, dq);
+    const Format dk_held =
+        product(rounder, scores_.grad_b_out, scores_.grad_b, rounder.apply(scores_.grad_b_a, scaled, dsb_), true,
+                rounder.apply(scores_.grad_b_b, q_, q_cast2_), false, dk);
 
     const View dqkv = sized(backend_, dqkv_tensor, {batch_, context_, 3 * heads_ * head_width_});
     backend_.merge_heads(dq, 3, 0, dqkv);
     backend_.merge_heads(dk, 3, 1, dqkv);
     backend_.merge_heads(dv, 3, 2, dqkv);
-    return {{dqkv.data, {batch_ * context_, 3 * heads_ * head_width_}}, common_grid(common_grid(dq_held, dk_held), dv_held)};
+    return {{dqkv.data, {batch_ * context_, 3 * heads_ * head_width_}},
+            common_grid(common_grid(dq_held, dk_held), dv_held)};
 }
 
 }  // namespace macheps

@@ -17,7 +17,9 @@ struct ParameterState {
     Slot value_slot, grad_slot;
 
     ParameterState(Backend& backend, const ResolvedPolicy& policy, std::string name, Shape shape);
-    Value as_value() const { return {value.view(), value_slot.rule.granularity == Granularity::none ? value_slot.rule.format : fp32}; }
+    Value as_value() const {
+        return {value.view(), value_slot.rule.granularity == Granularity::none ? value_slot.rule.format : fp32};
+    }
     /// Where the first gradient of a step may be written without a copy.
     View first_target(Backend& backend, Tensor& scratch);
     /// Adds `g` (which may be first_target itself), then rounds as `grad` says.
@@ -43,11 +45,13 @@ class Linear {
     ParameterState* bias_;
     std::int64_t in_, out_;
     Slot forward_in_, forward_a_, forward_b_, forward_bias_, forward_out_, grad_in_;
-    Slot input_grad_a_, input_grad_b_, input_grad_out_, weight_grad_a_, weight_grad_b_, weight_grad_out_, bias_grad_out_;
+    Slot input_grad_a_, input_grad_b_, input_grad_out_, weight_grad_a_, weight_grad_b_, weight_grad_out_,
+        bias_grad_out_;
     MatmulChoice forward_, input_grad_, weight_grad_;
     Value x_, x_cast_, w_cast_;
     bool weight_cast_is_fresh_ = false;
-    Tensor x_in_buffer_, x_buffer_, w_buffer_, bias_buffer_, y_, dy_buffer_, dy_a_buffer_, dy_b_buffer_, x_b_buffer_, w_b_buffer_;
+    Tensor x_in_buffer_, x_buffer_, w_buffer_, bias_buffer_, y_, dy_buffer_, dy_a_buffer_, dy_b_buffer_, x_b_buffer_,
+        w_b_buffer_;
     Tensor dw_, dbias_;
 };
 
@@ -78,8 +82,8 @@ class Attention {
     Value backward(Rounder& rounder, Value dout, Tensor& dqkv);
 
   private:
-    Format product(Rounder& rounder, const Slot& out_slot, const MatmulChoice& choice, Value a, bool a_transposed, Value b,
-                   bool b_transposed, View out);
+    Format product(Rounder& rounder, const Slot& out_slot, const MatmulChoice& choice, Value a, bool a_transposed,
+                   Value b, bool b_transposed, View out);
 
     Backend& backend_;
     std::int64_t batch_, context_, heads_, head_width_;
@@ -93,7 +97,8 @@ class Attention {
     Value q_, k_, v_, p_;
     Tensor q_tensor_, k_tensor_, v_tensor_, s_, p_tensor_, o_, merged_;
     Tensor q_cast_, k_cast_, p_cast_, v_cast_;
-    Tensor do_, do_in_, do_cast_, v_cast2_, dp_, dp_in_, p_cast2_, do_cast2_, ds_, ds_in_, dsa_, dsb_, k_cast2_, q_cast2_;
+    Tensor do_, do_in_, do_cast_, v_cast2_, dp_, dp_in_, p_cast2_, do_cast2_, ds_, ds_in_, dsa_, dsb_, k_cast2_,
+        q_cast2_;
     Tensor dq_, dk_, dv_;
 };
 

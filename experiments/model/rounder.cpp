@@ -62,7 +62,8 @@ Value Rounder::apply(const Slot& slot, Value in, Tensor& buffer) {
     Tally tally;
     backend_->cast(in.view, out, cast, counting() ? &tally : nullptr);
     if (counting()) {
-        observer_->on_cast(slot, cast, tally, sampling() ? in.view : ConstView{}, sampling() ? ConstView(out) : ConstView{});
+        observer_->on_cast(slot, cast, tally, sampling() ? in.view : ConstView{},
+                           sampling() ? ConstView(out) : ConstView{});
     }
     return {out, slot.rule.granularity == Granularity::none ? slot.rule.format : fp32, decode_scale};
 }

@@ -29,21 +29,29 @@ struct Transformer::Block {
 
     Block(Backend& b, const ModelConfig& c, std::int64_t batch, const ResolvedPolicy& policy, const std::string& name,
           Parameters p)
-        : backend(b), prefix(name), gelu_kind(c.gelu), norm1(b, policy, name + "norm1", p.norm1_weight, p.norm1_bias),
+        : backend(b),
+          prefix(name),
+          gelu_kind(c.gelu),
+          norm1(b, policy, name + "norm1", p.norm1_weight, p.norm1_bias),
           norm2(b, policy, name + "norm2", p.norm2_weight, p.norm2_bias),
           qkv(b, policy, name + "attn.qkv", p.qkv_weight, &p.qkv_bias),
           proj(b, policy, name + "attn.proj", p.proj_weight, &p.proj_bias),
           up(b, policy, name + "mlp.up", p.up_weight, &p.up_bias),
           down(b, policy, name + "mlp.down", p.down_weight, &p.down_bias),
           attention(b, policy, name, batch, c.context, c.heads, c.head_width()),
-          residual1_out(policy, name + "residual1:forward.out"), residual1_grad_in(policy, name + "residual1:grad.in"),
-          residual1_grad_out(policy, name + "residual1:grad.out"), residual2_out(policy, name + "residual2:forward.out"),
-          residual2_grad_in(policy, name + "residual2:grad.in"), residual2_grad_out(policy, name + "residual2:grad.out"),
-          act_out(policy, name + "mlp.act:forward.out"), act_grad_in(policy, name + "mlp.act:grad.in"),
+          residual1_out(policy, name + "residual1:forward.out"),
+          residual1_grad_in(policy, name + "residual1:grad.in"),
+          residual1_grad_out(policy, name + "residual1:grad.out"),
+          residual2_out(policy, name + "residual2:forward.out"),
+          residual2_grad_in(policy, name + "residual2:grad.in"),
+          residual2_grad_out(policy, name + "residual2:grad.out"),
+          act_out(policy, name + "mlp.act:forward.out"),
+          act_grad_in(policy, name + "mlp.act:grad.in"),
           act_grad_out(policy, name + "mlp.act:grad.out") {}
 
     Value forward(Rounder& rounder, Value x) {
-        const Value attended = proj.forward(rounder, attention.forward(rounder, qkv.forward(rounder, norm1.forward(rounder, x))));
+        const Value attended =
+            proj.forward(rounder, attention.forward(rounder, qkv.forward(rounder, norm1.forward(rounder, x))));
         const View sum1 = sized(backend, x1, x.view.shape);
         backend.add(x.view, attended.view, sum1);
         const Value middle{sum1, rounder.apply_in_place(residual1_out, sum1, fp32)};
@@ -70,7 +78,8 @@ struct Transformer::Block {
 
         outer = rounder.apply(residual1_grad_in, outer, stream_in1);
         const Value dmixed = proj.backward(rounder, outer, dbranch);
-        branch = norm1.backward(rounder, qkv.backward(rounder, attention.backward(rounder, dmixed, dqkv), dqkv_in), dnorm);
+        branch =
+            norm1.backward(rounder, qkv.backward(rounder, attention.backward(rounder, dmixed, dqkv), dqkv_in), dnorm);
         return join(rounder, residual1_grad_out, outer, branch, stream);
     }
 
@@ -88,9 +97,16 @@ struct Transformer::Block {
 
 Transformer::Transformer(Backend& backend, const ModelConfig& config, std::int64_t batch, const ResolvedPolicy& policy,
                          std::uint64_t seed)
-    : backend_(backend), config_(config), batch_(batch), policy_(policy), rounder_(backend, seed),
-      embed_out_(policy, "embed:forward.out"), embed_grad_in_(policy, "embed:grad.in"),
-      loss_out_(policy, "loss:forward.out"), loss_mean_(policy, "loss:forward.mean"), loss_grad_out_(policy, "loss:grad.out") {
+    : backend_(backend),
+      config_(config),
+      batch_(batch),
+      policy_(policy),
+      rounder_(backend, seed),
+      embed_out_(policy, "embed:forward.out"),
+      embed_grad_in_(policy, "embed:grad.in"),
+      loss_out_(policy, "loss:forward.out"),
+      loss_mean_(policy, "loss:forward.mean"),
+      loss_grad_out_(policy, "loss:grad.out") {
     const std::int64_t c = config.width;
     token_ = &make_parameter("embed.token.weight", {config.vocabulary, c});
     position_ = &make_parameter("embed.position.weight", {config.context, c});
@@ -100,10 +116,10 @@ Transformer::Transformer(Backend& backend, const ModelConfig& config, std::int64
             return make_parameter(prefix + name, shape);
         };
         // Braces evaluate left to right: the parameters are made in the order of the sites.
-        const Block::Parameters p{parameter("norm1.weight", {c}),        parameter("norm1.bias", {c}),
+        const Block::Parameters p{parameter("norm1.weight", {c}),           parameter("norm1.bias", {c}),
                                   parameter("attn.qkv.weight", {3 * c, c}), parameter("attn.qkv.bias", {3 * c}),
                                   parameter("attn.proj.weight", {c, c}),    parameter("attn.proj.bias", {c}),
-                                  parameter("norm2.weight", {c}),        parameter("norm2.bias", {c}),
+                                  parameter("norm2.weight", {c}),           parameter("norm2.bias", {c}),
                                   parameter("mlp.up.weight", {4 * c, c}),   parameter("mlp.up.bias", {4 * c}),
                                   parameter("mlp.down.weight", {c, 4 * c}), parameter("mlp.down.bias", {c})};
         blocks_.push_back(std::make_unique<Block>(backend, config, batch, policy, prefix, p));
@@ -154,7 +170,8 @@ void Transformer::backward(float factor) {
     for (auto block = blocks_.rbegin(); block != blocks_.rend(); ++block) d = (*block)->backward(rounder_, d, dstream_);
     d = rounder_.apply(embed_grad_in_, d, dembed_);
     // A tied head has written the token gradient already: this one is made beside it and added.
-    const View dtoken = token_->first_target(backend_, dtoken_), dposition = position_->first_target(backend_, dposition_);
+    const View dtoken = token_->first_target(backend_, dtoken_),
+               dposition = position_->first_target(backend_, dposition_);
     backend_.embedding_backward(tokens_, {d.view.data, {batch_, config_.context, config_.width}}, dtoken, dposition);
     token_->accumulate(backend_, rounder_, dtoken, fp32);
     position_->accumulate(backend_, rounder_, dposition, fp32);

@@ -10,7 +10,6 @@
 
 namespace macheps {
 
-
 class Transformer {
   public:
     /// Parameters are made, not initialised; see initialise().
@@ -20,8 +19,9 @@ class Transformer {
     Transformer(const Transformer&) = delete;
     Transformer& operator=(const Transformer&) = delete;
 
-    /// N(0, 0.02) weights, residual projections over sqrt(2 layers), zero biases, unit norms; a function of the seed and a
-    /// parameter's name alone, so that every policy starts from the same numbers. Values are then rounded as `value` says.
+    /// N(0, 0.02) weights, residual projections over sqrt(2 layers), zero biases, unit norms; a function of the seed
+    /// and a parameter's name alone, so that every policy starts from the same numbers. Values are then rounded as
+    /// `value` says.
     void initialise(std::uint64_t seed);
 
     /// Mean cross-entropy of the batch. Shapes: tokens, targets [batch, context].

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Policy: an ordered list of rules, site pattern -> cast or matmul; later rules win. Resolved once against a model's sites.
+// Policy: an ordered list of rules, site pattern -> cast or matmul; later rules win. Resolved once against a model's
+// sites.
 #pragma once
 #include "core/format.hpp"
 #include "core/rounding.hpp"
@@ -19,7 +20,8 @@
 namespace macheps {
 
 enum class Granularity { none, tensor };
-/// Formulas: `ao_fp8` s = fp32(fp64(max) / max(fp64(amax), 1e-12)); `te_current` s = fl32(max / amax), 1 for amax 0, Inf, NaN.
+/// Formulas: `ao_fp8` s = fp32(fp64(max) / max(fp64(amax), 1e-12)); `te_current` s = fl32(max / amax), 1 for amax 0,
+/// Inf, NaN.
 enum class ScaleRule { ao_fp8, te_current };
 
 /// What happens to the values at one slot.
@@ -47,10 +49,10 @@ struct MatmulChoice {
 
 /// One policy, parsed and with its `extends` chain joined, not yet resolved.
 struct Policy {
-    struct Rule;                    // defined in rule.hpp
+    struct Rule;  // defined in rule.hpp
     std::string name, description;
-    std::string text;               ///< the TOML it was read from
-    std::vector<std::string> chain; ///< names of `extends`, nearest first
+    std::string text;                ///< the TOML it was read from
+    std::vector<std::string> chain;  ///< names of `extends`, nearest first
     std::vector<std::shared_ptr<const Rule>> rules;
     LossScalerConfig loss_scaler;
     Format optimizer_arithmetic = fp32;
@@ -59,8 +61,8 @@ struct Policy {
 /// A policy against one model: a plain table that the model reads.
 class ResolvedPolicy {
   public:
-    /// The rule of `site:slot` or `parameter:slot`; fp32 (identity) when nothing was said. Throws Error for a name that the
-    /// model does not have: a slip in the program, not in the policy.
+    /// The rule of `site:slot` or `parameter:slot`; fp32 (identity) when nothing was said. Throws Error for a name that
+    /// the model does not have: a slip in the program, not in the policy.
     const CastRule& cast(std::string_view site_and_slot) const;
     /// `matmul` is forward, input_grad, weight_grad, grad_a or grad_b.
     const MatmulChoice& matmul(std::string_view site, std::string_view matmul) const;
@@ -73,7 +75,7 @@ class ResolvedPolicy {
     /// Linears that `multiple_of` left as they were.
     std::vector<std::string> left_out;
 
-    struct Row {                   ///< of `policy explain`
+    struct Row {  ///< of `policy explain`
         std::string site, slot, cast, machine, rule;
     };
     std::vector<Row> table() const;

@@ -3,10 +3,12 @@
 //
 // A site has slots, written after a colon: `block.3.mlp.up:forward.a`.
 //   linear        forward.{in,a,b,bias,out}  grad.in  input_grad.{a,b,out}  weight_grad.{a,b,out}  bias_grad.out
-//                 forward.in rounds X on entry (autocast before an fp8 cast), then a = X [M,K], b = W^T. input_grad: a = dY [M,N], b = W [N,K]. weight_grad: a = dY^T, b = X.
+//                 forward.in rounds X on entry (autocast before an fp8 cast), then a = X [M,K], b = W^T. input_grad: a
+//                 = dY [M,N], b = W [N,K]. weight_grad: a = dY^T, b = X.
 //   product       (attn.scores, attn.mix) forward.{a,b,out}  grad.in  grad_a.{a,b,out}  grad_b.{a,b,out}; attn.scores
 //                 has forward.scaled and grad.scaled too, the multiplication by 1/sqrt(D) and its gradient.
-//                 scores: a = Q, b = K^T; grad_a = dS K, grad_b = dS^T Q. mix: a = P, b = V; grad_a = dO V^T, grad_b = P^T dO.
+//                 scores: a = Q, b = K^T; grad_a = dS K, grad_b = dS^T Q. mix: a = P, b = V; grad_a = dO V^T, grad_b =
+//                 P^T dO.
 //   elementwise   forward.out  grad.in  grad.out  (embed, norms, softmax, act, residuals)
 //   loss          forward.out (log-probabilities)  forward.mean  grad.out (gradient of the logits)
 // `grad.in` is the rounding of an incoming gradient to the format of the forward output it belongs to.

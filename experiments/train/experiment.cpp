@@ -19,15 +19,16 @@ namespace macheps {
 
 namespace {
 
-constexpr const char* files_of_a_run[] = {"manifest.json", "runs.csv",    "steps.csv",   "evals.csv", "sites.csv",
-                                          "exponents.csv", "summary.csv", "report.html"};
+constexpr const char* files_of_a_run[] = {"manifest.json", "runs.csv",      "steps.csv",   "evals.csv",
+                                          "sites.csv",     "exponents.csv", "summary.csv", "report.html"};
 
 void check(const TrainOptions& o) {
     const auto refuse = [](const char* option, const std::string& what, const char* fix) {
         throw Error({.what = what, .where = option, .fix = fix, .exit = Exit::usage});
     };
     const auto at_least = [&](const char* option, std::int64_t value, std::int64_t least) {
-        if (value < least) refuse(option, fmt::format("{} is too small", value), least == 0 ? "give 0 or more" : "give 1 or more");
+        if (value < least)
+            refuse(option, fmt::format("{} is too small", value), least == 0 ? "give 0 or more" : "give 1 or more");
     };
     at_least("--steps", o.steps, 1);
     at_least("--batch", o.batch, 1);
@@ -37,8 +38,10 @@ void check(const TrainOptions& o) {
     at_least("--eval-batches", o.eval_batches, 1);
     at_least("--probe-every", o.probe_every, 0);
     at_least("--histogram-every", o.histogram_every, 0);
-    if (!(o.lr > 0) || !std::isfinite(o.lr)) refuse("--lr", fmt::format("{} is no learning rate", o.lr), "give a positive number");
-    if (!(o.min_lr >= 0) || o.min_lr > o.lr) refuse("--min-lr", fmt::format("{} does not lie in 0 .. lr", o.min_lr), "give at most --lr");
+    if (!(o.lr > 0) || !std::isfinite(o.lr))
+        refuse("--lr", fmt::format("{} is no learning rate", o.lr), "give a positive number");
+    if (!(o.min_lr >= 0) || o.min_lr > o.lr)
+        refuse("--min-lr", fmt::format("{} does not lie in 0 .. lr", o.min_lr), "give at most --lr");
     int exponent = 0;
     if (!(o.token_weight > 0) || std::frexp(o.token_weight, &exponent) != 0.5 || std::abs(exponent) > 100) {
         refuse("--token-weight", fmt::format("{} is no power of two", o.token_weight),
@@ -51,12 +54,16 @@ void prepare_directory(const Experiment& experiment) {
     const auto& directory = experiment.directory;
     std::error_code error;
     const auto cannot_write = [&](const std::string& what) {
-        throw Error({.what = what, .where = directory.string(), .fix = "choose another directory with --out", .exit = Exit::cannot_write});
+        throw Error({.what = what,
+                     .where = directory.string(),
+                     .fix = "choose another directory with --out",
+                     .exit = Exit::cannot_write});
     };
     if (std::filesystem::exists(directory, error) && !std::filesystem::is_directory(directory, error)) {
         cannot_write("this is a file, not a directory");
     }
-    if (std::filesystem::exists(directory / "manifest.json", error) || std::filesystem::exists(directory / "runs.csv", error)) {
+    if (std::filesystem::exists(directory / "manifest.json", error) ||
+        std::filesystem::exists(directory / "runs.csv", error)) {
         if (!experiment.force) {
             throw Error({.what = "this run directory exists already",
                          .where = directory.string(),
@@ -93,16 +100,35 @@ nlohmann::ordered_json manifest(const Backend& backend, const Experiment& experi
             {"git", git_revision()},
             {"device", backend.name()},
             {"model",
-             {{"kind", "gpt2"}, {"layers", m.layers}, {"width", m.width}, {"heads", m.heads}, {"context", m.context},
-              {"vocabulary", m.vocabulary}, {"tied", m.tied}, {"gelu", m.gelu == Gelu::erf ? "erf" : "tanh"},
+             {{"kind", "gpt2"},
+              {"layers", m.layers},
+              {"width", m.width},
+              {"heads", m.heads},
+              {"context", m.context},
+              {"vocabulary", m.vocabulary},
+              {"tied", m.tied},
+              {"gelu", m.gelu == Gelu::erf ? "erf" : "tanh"},
               {"parameters", parameter_count(m)}}},
             {"data", {{"what", data.describe()}, {"file", experiment.data_file.string()}}},
             {"train",
-             {{"steps", o.steps}, {"batch", o.batch}, {"micro_batches", o.micro_batches},
-              {"optimizer", o.optimizer == OptimizerKind::adamw ? "adamw" : "sgd"}, {"lr", o.lr}, {"min_lr", o.min_lr},
-              {"warmup", o.warmup}, {"beta1", o.beta1}, {"beta2", o.beta2}, {"eps", o.eps}, {"weight_decay", o.weight_decay},
-              {"momentum", o.momentum}, {"clip", o.clip}, {"token_weight", o.token_weight}, {"eval_every", o.eval_every},
-              {"eval_batches", o.eval_batches}, {"probe_every", o.probe_every}, {"histogram_every", o.histogram_every}}},
+             {{"steps", o.steps},
+              {"batch", o.batch},
+              {"micro_batches", o.micro_batches},
+              {"optimizer", o.optimizer == OptimizerKind::adamw ? "adamw" : "sgd"},
+              {"lr", o.lr},
+              {"min_lr", o.min_lr},
+              {"warmup", o.warmup},
+              {"beta1", o.beta1},
+              {"beta2", o.beta2},
+              {"eps", o.eps},
+              {"weight_decay", o.weight_decay},
+              {"momentum", o.momentum},
+              {"clip", o.clip},
+              {"token_weight", o.token_weight},
+              {"eval_every", o.eval_every},
+              {"eval_batches", o.eval_batches},
+              {"probe_every", o.probe_every},
+              {"histogram_every", o.histogram_every}}},
             {"seeds", experiment.seeds},
             {"policies", policies}};
 }
@@ -122,8 +148,8 @@ void write_manifest(const std::filesystem::path& directory, const nlohmann::orde
 
 }  // namespace
 
-bool run_experiment(Backend& backend, const Experiment& experiment, const std::function<void(const Progress&)>& progress,
-                    const std::atomic<bool>& stop) {
+bool run_experiment(Backend& backend, const Experiment& experiment,
+                    const std::function<void(const Progress&)>& progress, const std::atomic<bool>& stop) {
     macheps::check(experiment.model);
     check(experiment.options);
     const SiteList sites = model_sites(experiment.model);
@@ -136,7 +162,8 @@ bool run_experiment(Backend& backend, const Experiment& experiment, const std::f
     } else {
         data = std::make_unique<TextFile>(experiment.data_file, experiment.model.context);
         if (experiment.model.vocabulary < data->vocabulary()) {
-            throw Error({.what = fmt::format("a text of bytes has {} tokens, the model {}", data->vocabulary(), experiment.model.vocabulary),
+            throw Error({.what = fmt::format("a text of bytes has {} tokens, the model {}", data->vocabulary(),
+                                             experiment.model.vocabulary),
                          .where = "--vocabulary",
                          .fix = "leave it out or give 256",
                          .exit = Exit::usage});

@@ -35,10 +35,10 @@ struct Progress {
     std::string status{};  ///< when finished
 };
 
-/// Checks everything, makes the directory, writes manifest.json, trains, writes rows. Returns false when `stop` ended it
-/// early; what was written is whole. Throws Error before anything is written where the input is bad.
-bool run_experiment(Backend& backend, const Experiment& experiment, const std::function<void(const Progress&)>& progress,
-                    const std::atomic<bool>& stop);
+/// Checks everything, makes the directory, writes manifest.json, trains, writes rows. Returns false when `stop` ended
+/// it early; what was written is whole. Throws Error before anything is written where the input is bad.
+bool run_experiment(Backend& backend, const Experiment& experiment,
+                    const std::function<void(const Progress&)>& progress, const std::atomic<bool>& stop);
 
 /// The first of runs/001, runs/002, ... that does not exist.
 std::filesystem::path next_run_directory();

@@ -18,8 +18,8 @@ struct LossScalerConfig {
 
 std::string_view to_string(LossScalerConfig::Kind kind);
 
-/// One optimiser's view: multiply the loss by scale(), the gradients by inverse(), skip the step on a non-finite gradient,
-/// then update(). `none` and `static` never change; `static` still skips.
+/// One optimiser's view: multiply the loss by scale(), the gradients by inverse(), skip the step on a non-finite
+/// gradient, then update(). `none` and `static` never change; `static` still skips.
 class LossScaler {
   public:
     virtual ~LossScaler() = default;

@@ -11,8 +11,8 @@ namespace macheps {
 
 struct StepOutcome {
     bool skipped = false;
-    float grad_norm = 0;     ///< after unscaling, before clipping
-    UpdateStats updates{};   ///< over all tensors; zero when skipped
+    float grad_norm = 0;    ///< after unscaling, before clipping
+    UpdateStats updates{};  ///< over all tensors; zero when skipped
 };
 
 class Optimizer {

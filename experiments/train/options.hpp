@@ -21,8 +21,8 @@ struct TrainOptions {
     /// clipping: what the mean over a batch 1 / token_weight times as large does to the size of gradients.
     double token_weight = 1;
     std::int64_t eval_every = 50, eval_batches = 8;
-    std::int64_t probe_every = 25;      ///< steps between sampled steps; 0: no casts are counted at all
-    std::int64_t histogram_every = 150; ///< of the sampled steps, those whose exponents are kept
+    std::int64_t probe_every = 25;       ///< steps between sampled steps; 0: no casts are counted at all
+    std::int64_t histogram_every = 150;  ///< of the sampled steps, those whose exponents are kept
 };
 
 /// Linear warm-up, then half a cosine down to min_lr at the last step. fp64, no libm.

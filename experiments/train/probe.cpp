@@ -26,7 +26,10 @@ void Probe::on_cast(const Slot& slot, const Cast& cast, const Tally& tally, Cons
     const float decode_scale = cast.encode_scale == 1 ? 1.0f : 1.0f / cast.encode_scale;
     const auto [place, is_new] = index_.try_emplace(slot.name, entries_.size());
     if (is_new) {
-        entries_.push_back({.site = slot.name, .format = cast.format, .decode_scale_min = decode_scale, .decode_scale_max = decode_scale});
+        entries_.push_back({.site = slot.name,
+                            .format = cast.format,
+                            .decode_scale_min = decode_scale,
+                            .decode_scale_max = decode_scale});
     }
     Entry& entry = entries_[place->second];
     entry.tally += tally;
@@ -77,8 +80,8 @@ std::vector<SiteRow> Probe::site_rows(const std::string& run, const std::string&
         SiteRow& row = rows.back();
         row.mse = s.error2 / static_cast<double>(s.count);
         if (s.x2 == 0) continue;
-        row.sqnr_db = s.error2 == 0 ? std::numeric_limits<double>::infinity()
-                                    : 0.5 * decibels * math::log(s.x2 / s.error2);
+        row.sqnr_db =
+            s.error2 == 0 ? std::numeric_limits<double>::infinity() : 0.5 * decibels * math::log(s.x2 / s.error2);
         row.proj = s.xy / s.x2;
         if (s.y2 > 0) row.cosine = s.xy / sqrt(s.x2 * s.y2);
     }
@@ -90,7 +93,8 @@ std::vector<ExponentRow> Probe::exponent_rows(const std::string& run, std::int64
     if (!histograms_) return rows;
     for (const Entry& entry : entries_) {
         const auto add = [&](ExponentBin bin, std::uint64_t count) {
-            if (count > 0) rows.push_back({.run = run, .step = step, .site = entry.site, .exponent = bin, .count = count});
+            if (count > 0)
+                rows.push_back({.run = run, .step = step, .site = entry.site, .exponent = bin, .count = count});
         };
         add({.kind = ExponentBin::Kind::zero}, entry.histogram.zeros);
         for (std::size_t i = 0; i < entry.histogram.bins.size(); ++i) {

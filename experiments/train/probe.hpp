@@ -25,7 +25,8 @@ class Probe final : public Observer {
     const std::string& overflow_site() const { return overflow_site_; }
 
     /// Rows of a sampled step, in the order of first execution. `site` is the slot's full name.
-    std::vector<SiteRow> site_rows(const std::string& run, const std::string& policy, std::int64_t seed, std::int64_t step) const;
+    std::vector<SiteRow> site_rows(const std::string& run, const std::string& policy, std::int64_t seed,
+                                   std::int64_t step) const;
     std::vector<ExponentRow> exponent_rows(const std::string& run, std::int64_t step) const;
 
   private:

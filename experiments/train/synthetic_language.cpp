@@ -13,10 +13,11 @@ namespace macheps {
 
 namespace {
 
-constexpr std::uint32_t share_unit = 1u << 16;            // shares are multiples of 2^-16
+constexpr std::uint32_t share_unit = 1u << 16;             // shares are multiples of 2^-16
 constexpr std::uint32_t announce_share = share_unit / 16;  // of 2^16
 // Weights of the three parts of the chain, of 2^16: 0.50, 0.35, 0.15 to the nearest unit.
-constexpr std::uint32_t last_share = 32768, second_share = 22938, global_weight = share_unit - last_share - second_share;
+constexpr std::uint32_t last_share = 32768, second_share = 22938,
+                        global_weight = share_unit - last_share - second_share;
 constexpr std::uint64_t language_seed = 0x6d61636865707321;  // the language is fixed: only documents are drawn by seed
 
 /// Shares of 2^16 proportional to 1 / rank; the remainder of the division goes to rank 1.
@@ -55,8 +56,8 @@ SyntheticLanguage::SyntheticLanguage(std::int64_t vocabulary) : vocabulary_(voca
     for (std::int64_t token = 0; token < vocabulary; ++token) {
         std::iota(order.begin(), order.end(), 1);
         for (std::int64_t i = 0; i < successors; ++i) {
-            const std::uint32_t word = random_bits({language_seed, static_cast<std::uint32_t>(token), site_id("language")},
-                                                   static_cast<std::uint64_t>(i));
+            const std::uint32_t word = random_bits(
+                {language_seed, static_cast<std::uint32_t>(token), site_id("language")}, static_cast<std::uint64_t>(i));
             const auto left = static_cast<std::uint64_t>(vocabulary - 1 - i);
             std::swap(order[i], order[i + static_cast<std::int64_t>((word * left) >> 32)]);
             successor_.push_back(order[i]);
@@ -120,8 +121,10 @@ Batch SyntheticLanguage::batch(Split split, std::uint64_t seed, std::uint32_t st
     for (std::int64_t sample = 0; sample < batch; ++sample) {
         std::int64_t copying = 0;  // tokens of the announced span still to come
         for (std::int64_t i = 0; i < length; ++i) {
-            const PhiloxBlock random = random_block(key, static_cast<std::uint64_t>(sample) << 32 | static_cast<std::uint64_t>(i));
-            // The first two tokens stand on an imagined past of token 1; they are no targets that the floor counts twice.
+            const PhiloxBlock random =
+                random_block(key, static_cast<std::uint64_t>(sample) << 32 | static_cast<std::uint64_t>(i));
+            // The first two tokens stand on an imagined past of token 1; they are no targets that the floor counts
+            // twice.
             const std::int32_t last = i > 0 ? document[i - 1] : 1, second = i > 1 ? document[i - 2] : 1;
             double entropy_here = 0;
             if (copying > 0) {

@@ -19,19 +19,24 @@ TextFile::TextFile(const std::filesystem::path& path, std::int64_t context) : pa
         throw Error({.what = "this is a directory", .where = path.string(), .fix = "name a text file"});
     }
     std::ifstream in(path, std::ios::binary);
-    if (!in) throw Error({.what = fmt::format("cannot read it: {}", std::strerror(errno)), .where = path.string(), .fix = "check the path given to --data"});
+    if (!in)
+        throw Error({.what = fmt::format("cannot read it: {}", std::strerror(errno)),
+                     .where = path.string(),
+                     .fix = "check the path given to --data"});
     bytes_.assign(std::istreambuf_iterator<char>(in), {});
     if (in.bad()) throw Error({.what = "reading failed half-way", .where = path.string(), .fix = "check the disk"});
     train_bytes_ = bytes_.size() - bytes_.size() / 10;
     const auto needed = static_cast<std::size_t>(context + 1);
     if (bytes_.size() - train_bytes_ < needed) {
-        throw Error({.what = fmt::format("{} bytes are too few for a context of {}", bytes_.size(), context),
-                     .where = path.string(),
-                     .fix = fmt::format("give at least {} bytes (a tenth is held out), or a smaller --context", 10 * needed)});
+        throw Error(
+            {.what = fmt::format("{} bytes are too few for a context of {}", bytes_.size(), context),
+             .where = path.string(),
+             .fix = fmt::format("give at least {} bytes (a tenth is held out), or a smaller --context", 10 * needed)});
     }
 }
 
-Batch TextFile::batch(Split split, std::uint64_t seed, std::uint32_t step, std::int64_t batch, std::int64_t context) const {
+Batch TextFile::batch(Split split, std::uint64_t seed, std::uint32_t step, std::int64_t batch,
+                      std::int64_t context) const {
     const std::size_t first = split == Split::train ? 0 : train_bytes_;
     const std::size_t size = split == Split::train ? train_bytes_ : bytes_.size() - train_bytes_;
     const std::uint64_t places = size - static_cast<std::size_t>(context);

@@ -18,11 +18,16 @@ namespace {
 class Evaluator {
   public:
     Evaluator(Backend& backend, const RunRequest& request, Transformer& model, Optimizer& optimizer)
-        : backend_(backend), request_(request), model_(model), optimizer_(optimizer),
-          fp32_model_(backend, request.model, request.options.batch, request.fp32, static_cast<std::uint64_t>(request.seed)) {
+        : backend_(backend),
+          request_(request),
+          model_(model),
+          optimizer_(optimizer),
+          fp32_model_(backend, request.model, request.options.batch, request.fp32,
+                      static_cast<std::uint64_t>(request.seed)) {
         const Shape shape{request.options.batch, request.model.context};
         for (std::int64_t i = 0; i < request.options.eval_batches; ++i) {
-            const Batch batch = request.data.batch(Split::held_out, 0, static_cast<std::uint32_t>(i), shape[0], shape[1]);
+            const Batch batch =
+                request.data.batch(Split::held_out, 0, static_cast<std::uint32_t>(i), shape[0], shape[1]);
             tokens_.push_back(backend.empty_tokens(shape));
             targets_.push_back(backend.empty_tokens(shape));
             backend.upload(batch.tokens, tokens_.back());
@@ -70,10 +75,14 @@ class Evaluator {
 class Run {
   public:
     Run(Backend& backend, const RunRequest& request, RunFiles& files)
-        : backend_(backend), request_(request), options_(request.options), files_(files),
+        : backend_(backend),
+          request_(request),
+          options_(request.options),
+          files_(files),
           name_(run_name(request.policy.name, request.seed)),
           model_(backend, request.model, options_.batch, request.policy, static_cast<std::uint64_t>(request.seed)),
-          scaler_(make_loss_scaler(request.policy.loss_scaler)), probe_(backend),
+          scaler_(make_loss_scaler(request.policy.loss_scaler)),
+          probe_(backend),
           tokens_(backend.empty_tokens({options_.batch, request.model.context})),
           targets_(backend.empty_tokens({options_.batch, request.model.context})) {
         model_.initialise(static_cast<std::uint64_t>(request.seed));
@@ -142,7 +151,8 @@ class Run {
         if (std::isfinite(loss)) best_loss_ = best_loss_ ? min_of(*best_loss_, loss) : loss;
         files_.steps.append(step_row(step, loss, loss_scale, outcome));
         if (sampling) {
-            for (const SiteRow& row : probe_.site_rows(name_, request_.policy.name, request_.seed, step)) files_.sites.append(row);
+            for (const SiteRow& row : probe_.site_rows(name_, request_.policy.name, request_.seed, step))
+                files_.sites.append(row);
             for (const ExponentRow& row : probe_.exponent_rows(name_, step)) files_.exponents.append(row);
         }
         files_.flush();
@@ -224,8 +234,11 @@ class Run {
 }  // namespace
 
 RunFiles::RunFiles(const std::filesystem::path& directory)
-    : runs(directory / "runs.csv"), steps(directory / "steps.csv"), evals(directory / "evals.csv"),
-      sites(directory / "sites.csv"), exponents(directory / "exponents.csv") {}
+    : runs(directory / "runs.csv"),
+      steps(directory / "steps.csv"),
+      evals(directory / "evals.csv"),
+      sites(directory / "sites.csv"),
+      exponents(directory / "exponents.csv") {}
 
 void RunFiles::flush() {
     steps.flush();
@@ -235,7 +248,9 @@ void RunFiles::flush() {
     runs.flush();
 }
 
-RunResult train(Backend& backend, const RunRequest& request, RunFiles& files) { return Run(backend, request, files).train(); }
+RunResult train(Backend& backend, const RunRequest& request, RunFiles& files) {
+    return Run(backend, request, files).train();
+}
 
 std::string run_name(const std::string& policy, std::int64_t seed) { return fmt::format("{}/{}", policy, seed); }
 
@@ -248,7 +263,8 @@ MemoryEstimate estimate_memory(const ModelConfig& model, const TrainOptions& opt
         estimate.parameters += bytes(parameter.name + ":value", parameter.count);
         estimate.gradients += bytes(parameter.name + ":grad", parameter.count);
         estimate.optimizer += bytes(parameter.name + ":moment1", parameter.count);
-        if (options.optimizer == OptimizerKind::adamw) estimate.optimizer += bytes(parameter.name + ":moment2", parameter.count);
+        if (options.optimizer == OptimizerKind::adamw)
+            estimate.optimizer += bytes(parameter.name + ":moment2", parameter.count);
         if (policy.has_master(parameter.name)) estimate.master += bytes(parameter.name + ":master", parameter.count);
     }
     // What autograd saves for the backward pass: each operation's output that a later gradient reads.
@@ -256,13 +272,15 @@ MemoryEstimate estimate_memory(const ModelConfig& model, const TrainOptions& opt
     estimate.activations = bytes("embed:forward.out", wide);
     for (std::int64_t i = 0; i < model.layers; ++i) {
         const std::string block = fmt::format("block.{}.", i);
-        estimate.activations += bytes(block + "norm1:forward.out", wide) + bytes(block + "attn.qkv:forward.out", 3 * wide) +
-                                bytes(block + "attn.softmax:forward.out", rows * model.heads * model.context) +
-                                bytes(block + "attn.mix:forward.out", wide) + bytes(block + "residual1:forward.out", wide) +
-                                bytes(block + "norm2:forward.out", wide) + bytes(block + "mlp.up:forward.out", 4 * wide) +
-                                bytes(block + "mlp.act:forward.out", 4 * wide) + bytes(block + "residual2:forward.out", wide);
+        estimate.activations +=
+            bytes(block + "norm1:forward.out", wide) + bytes(block + "attn.qkv:forward.out", 3 * wide) +
+            bytes(block + "attn.softmax:forward.out", rows * model.heads * model.context) +
+            bytes(block + "attn.mix:forward.out", wide) + bytes(block + "residual1:forward.out", wide) +
+            bytes(block + "norm2:forward.out", wide) + bytes(block + "mlp.up:forward.out", 4 * wide) +
+            bytes(block + "mlp.act:forward.out", 4 * wide) + bytes(block + "residual2:forward.out", wide);
     }
-    estimate.activations += bytes("final_norm:forward.out", wide) + bytes("lm_head:forward.out", rows * model.vocabulary) +
+    estimate.activations += bytes("final_norm:forward.out", wide) +
+                            bytes("lm_head:forward.out", rows * model.vocabulary) +
                             bytes("loss:forward.out", rows * model.vocabulary);
     return estimate;
 }

@@ -29,7 +29,7 @@ struct RunFiles {
 
 struct RunRequest {
     const ResolvedPolicy& policy;
-    const ResolvedPolicy& fp32;            ///< for evaluating in fp32
+    const ResolvedPolicy& fp32;  ///< for evaluating in fp32
     const ModelConfig& model;
     const TrainOptions& options;
     const Data& data;

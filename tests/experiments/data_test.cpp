@@ -33,7 +33,8 @@ TEST_CASE("the language's probabilities sum to one and give its entropy", "[expe
 TEST_CASE("documents follow the probabilities that the floor is computed from", "[experiments][data]") {
     const SyntheticLanguage language(16);
     const std::int64_t context = 32, samples = 64;
-    std::map<std::pair<int, int>, std::map<int, int>> counts;  // plain contexts, where no span may be announced or copied
+    std::map<std::pair<int, int>, std::map<int, int>>
+        counts;  // plain contexts, where no span may be announced or copied
     int announced = 0, could_announce = 0;
     for (std::uint32_t step = 0; step < 60; ++step) {
         const Batch batch = language.batch(Split::train, 1, step, samples, context);
@@ -61,7 +62,11 @@ TEST_CASE("documents follow the probabilities that the floor is computed from", 
     CHECK(std::abs(rate - q) < 5 * std::sqrt(q * (1 - q) / could_announce));
     // Chi-squared over the most frequent context: at 15 degrees of freedom, above 50 with probability 1e-5.
     const auto most = std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) {
-        const auto total = [](const auto& c) { int n = 0; for (const auto& [t, k] : c.second) n += k; return n; };
+        const auto total = [](const auto& c) {
+            int n = 0;
+            for (const auto& [t, k] : c.second) n += k;
+            return n;
+        };
         return total(a) < total(b);
     });
     int n = 0;

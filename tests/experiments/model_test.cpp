@@ -24,19 +24,28 @@ std::vector<Case> cases() {
     tanh.gelu = Gelu::tanh;
     odd = {.layers = 3, .width = 15, .heads = 3, .context = 7, .vocabulary = 13, .tied = false};
     one = {.layers = 1, .width = 4, .heads = 1, .context = 1, .vocabulary = 3};
-    return {{small, 3, "tied"}, {untied, 3, "untied"}, {tanh, 2, "tanh GELU"}, {odd, 2, "odd sizes"}, {one, 1, "one token"}};
+    return {{small, 3, "tied"},
+            {untied, 3, "untied"},
+            {tanh, 2, "tanh GELU"},
+            {odd, 2, "odd sizes"},
+            {one, 1, "one token"}};
 }
 
 oracle::GptShape oracle_shape(const ModelConfig& m) {
-    return {.layers = static_cast<int>(m.layers), .width = static_cast<int>(m.width), .heads = static_cast<int>(m.heads),
-            .context = static_cast<int>(m.context), .vocabulary = static_cast<int>(m.vocabulary), .tied = m.tied,
+    return {.layers = static_cast<int>(m.layers),
+            .width = static_cast<int>(m.width),
+            .heads = static_cast<int>(m.heads),
+            .context = static_cast<int>(m.context),
+            .vocabulary = static_cast<int>(m.vocabulary),
+            .tied = m.tied,
             .gelu_tanh = m.gelu == Gelu::tanh};
 }
 
 std::vector<std::int32_t> some_tokens(std::int64_t count, std::int64_t vocabulary, std::uint32_t stream) {
     std::vector<std::int32_t> tokens;
     for (std::int64_t i = 0; i < count; ++i) {
-        tokens.push_back(static_cast<std::int32_t>(random_bits({7, 0, stream}, static_cast<std::uint64_t>(i)) % static_cast<std::uint32_t>(vocabulary)));
+        tokens.push_back(static_cast<std::int32_t>(random_bits({7, 0, stream}, static_cast<std::uint64_t>(i)) %
+                                                   static_cast<std::uint32_t>(vocabulary)));
     }
     return tokens;
 }
@@ -58,7 +67,8 @@ Trained run_model(const ModelConfig& config, std::int64_t batch, int parts, cons
     }
     model.parameters_changed();
     model.clear_gradients();
-    const TokenTensor in = backend.empty_tokens({batch / parts, config.context}), out = backend.empty_tokens({batch / parts, config.context});
+    const TokenTensor in = backend.empty_tokens({batch / parts, config.context}),
+                      out = backend.empty_tokens({batch / parts, config.context});
     Trained result;
     const auto count = static_cast<std::size_t>(in.count());
     for (int part = 0; part < parts; ++part) {
@@ -100,12 +110,14 @@ void check_against_oracle(const Case& c, int parts) {
     const double loss = oracle::loss(shape, parameters, tokens, targets, static_cast<int>(c.batch));
     const oracle::Parameters gradient = oracle::gradient(shape, parameters, tokens, targets, static_cast<int>(c.batch));
 
-    // A product over k terms errs by at most k u of its terms' magnitudes. Every block has products of at most 4C, C, C, T,
-    // D terms forward and twice that many backward, and a gradient meets each block once; the norms, softmax and GELU add a
-    // few u each. In the 2-norm of a tensor that makes (blocks + 1) * 3 * (7 C + T + D + V + 64) u; the head room of four is
-    // for the growth of an error on its way through later blocks, whose factors are near one at these weights.
+    // A product over k terms errs by at most k u of its terms' magnitudes. Every block has products of at most 4C, C,
+    // C, T, D terms forward and twice that many backward, and a gradient meets each block once; the norms, softmax and
+    // GELU add a few u each. In the 2-norm of a tensor that makes (blocks + 1) * 3 * (7 C + T + D + V + 64) u; the head
+    // room of four is for the growth of an error on its way through later blocks, whose factors are near one at these
+    // weights.
     const double u = fp32.unit_roundoff();
-    const auto terms = static_cast<double>(7 * c.model.width + c.model.context + c.model.head_width() + c.model.vocabulary + 64);
+    const auto terms =
+        static_cast<double>(7 * c.model.width + c.model.context + c.model.head_width() + c.model.vocabulary + 64);
     const double tolerance = 4 * static_cast<double>(c.model.layers + 1) * 3 * terms * u;
     CHECK(std::abs(ours.loss - loss) <= tolerance * (1 + loss));
     double whole = 0;
@@ -155,7 +167,8 @@ TEST_CASE("the same seed gives every policy the same initial weights, rounded as
     REQUIRE(reference.size() == pure.size());
     bool all_rounded = true;
     for (std::size_t i = 0; i < pure.size(); ++i) {
-        all_rounded = all_rounded && pure[i] == quantize(bf16, reference[i], Round::nearest_even, Overflow::nonsaturate);
+        all_rounded =
+            all_rounded && pure[i] == quantize(bf16, reference[i], Round::nearest_even, Overflow::nonsaturate);
     }
     CHECK(all_rounded);
     double sum2 = 0;
@@ -168,12 +181,14 @@ TEST_CASE("the same seed gives every policy the same initial weights, rounded as
 TEST_CASE("every preset's first loss lies within its format's rounding of fp32's", "[experiments][model]") {
     const ModelConfig config = named_size("tiny").model;
     CpuBackend backend(2);
-    const auto tokens = some_tokens(4 * config.context, config.vocabulary, 1), targets = some_tokens(4 * config.context, config.vocabulary, 2);
+    const auto tokens = some_tokens(4 * config.context, config.vocabulary, 1),
+               targets = some_tokens(4 * config.context, config.vocabulary, 2);
     const auto first_loss = [&](std::string_view name) {
         const ResolvedPolicy policy = resolve(load_policy(name), model_sites(config));
         Transformer model(backend, config, 4, policy, 0);
         model.initialise(0);
-        const TokenTensor in = backend.empty_tokens({4, config.context}), out = backend.empty_tokens({4, config.context});
+        const TokenTensor in = backend.empty_tokens({4, config.context}),
+                          out = backend.empty_tokens({4, config.context});
         backend.upload(tokens, in);
         backend.upload(targets, out);
         return model.forward(in, out);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training has laws: same bytes on every path, zero gap of the baseline, skipped steps that change nothing.
+#include "experiments/train/trainer.hpp"
 #include "core/error.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/train/experiment.hpp"
-#include "experiments/train/trainer.hpp"
 #include "reports/csv.hpp"
 #include "tests/test.hpp"
 
@@ -28,7 +28,8 @@ std::string contents(const std::filesystem::path& path) {
     return text.str();
 }
 
-Experiment small_experiment(const std::filesystem::path& directory, const std::vector<std::string>& policies, std::int64_t steps) {
+Experiment small_experiment(const std::filesystem::path& directory, const std::vector<std::string>& policies,
+                            std::int64_t steps) {
     Experiment experiment;
     for (const std::string& name : policies) experiment.policies.push_back(load_policy(name));
     experiment.model = {.layers = 2, .width = 32, .heads = 2, .context = 24, .vocabulary = 40};
@@ -81,7 +82,8 @@ TEST_CASE("rows are the same bytes for any number of threads and any SIMD path",
 TEST_CASE("a policy whose every site is fp32 has a gap of exactly zero", "[experiments][trainer]") {
     const auto directory = fresh_directory("zero_gap");
     Experiment experiment = small_experiment(directory, {"fp32"}, 6);
-    experiment.policies.push_back(parse_policy("name = \"spelled-out\"\n[[rule]]\nsites = \"*:forward.out\"\ncast = \"fp32\"\n", "test"));
+    experiment.policies.push_back(
+        parse_policy("name = \"spelled-out\"\n[[rule]]\nsites = \"*:forward.out\"\ncast = \"fp32\"\n", "test"));
     run(experiment, 2, chosen_simd());
     int rows = 0;
     for (const StepRow& row : rows_of<StepRow>(directory)) {
@@ -93,7 +95,8 @@ TEST_CASE("a policy whose every site is fp32 has a gap of exactly zero", "[exper
     CHECK(rows == 12);
 }
 
-TEST_CASE("under amp-fp16 an overflow skips the step, halves the scale and changes no weight", "[experiments][trainer]") {
+TEST_CASE("under amp-fp16 an overflow skips the step, halves the scale and changes no weight",
+          "[experiments][trainer]") {
     const auto directory = fresh_directory("overflow");
     Experiment experiment = small_experiment(directory, {"fp32"}, 12);
     Policy policy = load_policy("amp-fp16");
@@ -186,7 +189,8 @@ TEST_CASE("the learning rate warms up and ends at its minimum", "[experiments][t
     CHECK(learning_rate(options, 9) == Approx(1e-3));
     CHECK(learning_rate(options, 10) == Approx(1e-3));
     CHECK(learning_rate(options, 99) == Approx(1e-4));
-    for (std::int64_t step = 11; step < 100; ++step) CHECK(learning_rate(options, step) < learning_rate(options, step - 1));
+    for (std::int64_t step = 11; step < 100; ++step)
+        CHECK(learning_rate(options, step) < learning_rate(options, step - 1));
 }
 
 TEST_CASE("an existing run directory is refused unless forced", "[experiments][trainer]") {
