@@ -166,16 +166,4 @@ class CsvReader {
     std::vector<std::string> notes_;
 };
 
-/// Keeps the rows of `path` for which `keep` is true, in one step; for a run that resumes from a checkpoint and must
-/// forget the rows after it. A file that is not there stays so.
-template <class Row, class Predicate>
-void keep_rows(const std::filesystem::path& path, Predicate keep) {
-    if (!std::filesystem::exists(path)) return;
-    std::string text = csv::header<Row>() + '\n';
-    for (const Row& row : CsvReader<Row>(path).rows()) {
-        if (keep(row)) csv::append_line(text, row);
-    }
-    csv::replace_file(path, text);
-}
-
 }  // namespace macheps

@@ -176,9 +176,8 @@ std::string page_html(const Log& log, const Summary& summary) {
                                       {"js", page_assets::js}});
 }
 
-void write_page(std::span<const std::filesystem::path> folders, const std::filesystem::path& page) {
-    const Log log = read_runs(folders);
-    csv::replace_file(page, page_html(log, summarise(log)));
+void write_page(const Log& log, const Summary& summary, const std::filesystem::path& page) {
+    csv::replace_file(page, page_html(log, summary));
 }
 
 }  // namespace macheps

@@ -13,9 +13,8 @@ namespace macheps {
 /// The page's text. Names from the logs are escaped; everything the page needs stands in it.
 std::string page_html(const Log& log, const Summary& summary);
 
-/// Reads the run directories, joins them and writes the page in one step.
-/// Errors: those of read_runs; Exit::cannot_write.
-void write_page(std::span<const std::filesystem::path> folders, const std::filesystem::path& page);
+/// Writes the page in one step. Errors: Exit::cannot_write.
+void write_page(const Log& log, const Summary& summary, const std::filesystem::path& page);
 
 /// `text` with & < > " ' as character references.
 std::string escape_html(std::string_view text);

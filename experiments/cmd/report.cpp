@@ -39,7 +39,7 @@ Exit report(const ReportOptions& options) {
     const std::filesystem::path page = options.out.empty() ? options.folders.front() / "report.html" : options.out;
     const std::filesystem::path rows = page.parent_path() / SummaryRow::file;
     write_summary(summary, rows);
-    csv::replace_file(page, page_html(log, summary));
+    write_page(log, summary, page);
     const std::string text = options.json  ? summary_json(summary)
                              : options.csv ? summary_csv(summary)
                                            : summary_table(summary, colour_for(STDOUT_FILENO));

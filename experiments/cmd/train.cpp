@@ -132,7 +132,7 @@ Exit finish(const Experiment& experiment, bool finished, bool no_report) {
     const Summary summary = summarise(log);
     write_summary(summary, directory / "summary.csv");
     fmt::print("{}", summary_table(summary, colour_for(STDOUT_FILENO)));
-    write_page(folders, directory / "report.html");
+    write_page(log, summary, directory / "report.html");
     fmt::print(stderr, "Rows and page: {}\n", (directory / "report.html").string());
     return finished ? Exit::ok : Exit::interrupted;
 }

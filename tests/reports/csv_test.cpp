@@ -352,17 +352,3 @@ TEST_CASE("a reader goes by names: other orders, further columns and CRLF are fi
           ExponentRow{.run = "r", .step = 1, .site = "s", .exponent = {.kind = ExponentBin::Kind::zero}, .count = 5});
     CHECK(reader.notes().empty());
 }
-
-TEST_CASE("keep_rows forgets the rows after a checkpoint and touches nothing when there is no file", "[reports][csv]") {
-    const TemporaryFolder folder;
-    const auto path = folder / "exponents.csv";
-    keep_rows<ExponentRow>(path, [](const ExponentRow&) { return true; });
-    CHECK_FALSE(std::filesystem::exists(path));
-    {
-        CsvWriter<ExponentRow> writer(path);
-        for (std::int64_t step = 1; step <= 5; ++step)
-            writer.append({.run = "r", .step = step, .site = "s", .count = 1});
-    }
-    keep_rows<ExponentRow>(path, [](const ExponentRow& row) { return row.step <= 2; });
-    CHECK(text_of(path) == "run,step,site,exponent,count\nr,1,s,0,1\nr,2,s,0,1\n");
-}

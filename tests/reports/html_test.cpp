@@ -152,7 +152,7 @@ TEST_CASE("a log with next to nothing in it still makes a page", "[reports][html
     CsvWriter<RunRow>{folder / "runs.csv"}.flush();
     CsvWriter<StepRow>{folder / "steps.csv"}.flush();
     const std::vector<std::filesystem::path> folders{folder.path()};
-    write_page(folders, folder / "report.html");
+    write_page(read_runs(folders), summarise(read_runs(folders)), folder / "report.html");
     CHECK(std::filesystem::file_size(folder / "report.html") > 10000);
     CHECK_FALSE(std::filesystem::exists(folder / "report.html.new"));
 }
@@ -162,7 +162,7 @@ TEST_CASE("a page that cannot be written is an error with its own exit code", "[
     sample(folder, {.steps = 5, .layers = 1});
     const std::vector<std::filesystem::path> folders{folder / "run"};
     try {
-        write_page(folders, folder / "missing/report.html");
+        write_page(read_runs(folders), summarise(read_runs(folders)), folder / "missing/report.html");
         FAIL("no error");
     } catch (const Error& error) {
         CHECK(error.exit() == Exit::cannot_write);
@@ -191,7 +191,7 @@ TEST_CASE("every element of a page is closed in its order", "[reports][html]") {
     const TemporaryFolder folder;
     sample(folder, {.steps = 20, .layers = 1});
     const std::vector<std::filesystem::path> folders{folder / "run"};
-    write_page(folders, folder / "report.html");
+    write_page(read_runs(folders), summarise(read_runs(folders)), folder / "report.html");
     std::ofstream(folder / "check.py") << R"(
 import sys
 from html.parser import HTMLParser
