@@ -8,7 +8,15 @@
 namespace macheps {
 
 /// Exit codes of the program, and the class of every Error.
-enum class Exit : int { ok = 0, check_failed = 1, usage = 2, bad_input = 3, no_device = 4, cannot_write = 5, resumable = 75, interrupted = 130 };
+enum class Exit : int {
+    ok = 0,
+    check_failed = 1,
+    usage = 2,
+    bad_input = 3,
+    no_device = 4,
+    cannot_write = 5,
+    stopped = 75,  ///< by a signal, with everything saved: the same work can be resumed
+};
 
 /// Says what went wrong, where, and how to mend it.
 class Error : public std::exception {

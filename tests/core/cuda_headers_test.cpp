@@ -3,6 +3,7 @@
 #include "core/format_table.hpp"
 #include "core/profile.hpp"
 #include "core/rng.hpp"
+#include "core/thread_pool.hpp"
 #include "tests/test.hpp"
 
 #include <cuda_bf16.h>
@@ -12,7 +13,10 @@
 #include <cuda_fp8.h>
 #include <fmt/format.h>
 
+#include <atomic>
+#include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -124,4 +128,128 @@ TEST_CASE("fp16 and bf16 casts are those of NVIDIA's headers, in every mode", "[
     }
     INFO(m.report);
     CHECK(m.count == 0);
+}
+
+namespace {
+
+constexpr Profile profile_of(std::string_view name) {
+    for (const auto& row : all_profiles) {
+        if (row.name == name) return row.profile;
+    }
+    return {};
+}
+constexpr Profile sat = profile_of("cuda_sat"), nosat = profile_of("cuda_nosat");
+static_assert(sat != Profile{} && nosat != Profile{});
+
+struct Block {
+    std::uint64_t count = 0;
+    std::uint32_t first = 0;  ///< the first input that differs
+};
+
+template <class Ours, class Theirs>
+inline Block differences_in(std::uint32_t begin, std::uint32_t size, Ours ours, Theirs theirs) {
+    Block block;
+    for (std::uint32_t i = 0; i < size; ++i) {
+        const float x = bit_cast<float>(begin + i);
+        if (ours(x) != theirs(x) && block.count++ == 0) block.first = begin + i;
+    }
+    return block;
+}
+
+template <class Ours, class Theirs>
+Block differences(std::uint32_t begin, std::uint32_t size, Ours ours, Theirs theirs) {
+    return differences_in(begin, size, ours, theirs);
+}
+
+#if defined(__x86_64__)
+/// The same text with newer instructions for shifts and leading zeros.
+template <class Ours, class Theirs>
+__attribute__((target("bmi,bmi2,lzcnt"), flatten)) Block differences_with_bmi(std::uint32_t begin, std::uint32_t size,
+                                                                              Ours ours, Theirs theirs) {
+    return differences_in(begin, size, ours, theirs);
+}
+#endif
+
+/// All 2^32 inputs, on every core.
+template <class Ours, class Theirs>
+void compare_all(const char* what, Ours ours, Theirs theirs) {
+    auto run = differences<Ours, Theirs>;
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("bmi2") && __builtin_cpu_supports("avx2")) run = differences_with_bmi<Ours, Theirs>;
+#endif
+    const auto begin = std::chrono::steady_clock::now();
+    static ThreadPool pool(available_threads());
+    std::atomic<std::uint64_t> asked{0}, wrong{0};
+    std::atomic<std::uint32_t> example{0};
+    constexpr std::uint32_t block = 1u << 22;
+    pool.run((std::int64_t{1} << 32) / block, [&](std::int64_t i) {
+        const Block found = run(static_cast<std::uint32_t>(i) * block, block, ours, theirs);
+        asked += block;
+        wrong += found.count;
+        if (found.count != 0) example = found.first;
+    });
+    const float x = bit_cast<float>(example.load());
+    std::printf("%-12s %llu inputs, %llu mismatches, %.0f s\n", what, static_cast<unsigned long long>(asked.load()),
+                static_cast<unsigned long long>(wrong.load()),
+                std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    std::fflush(stdout);
+    INFO(fmt::format("{} {:08x}: {:x}, NVIDIA {:x}", what, example.load(), ours(x), theirs(x)));
+    CHECK(wrong == 0);
+    CHECK(asked == std::uint64_t{1} << 32);
+}
+
+template <class Raw>
+std::uint32_t raw16(Raw x) {
+    return bit_cast<std::uint16_t>(x);
+}
+
+}  // namespace
+
+TEST_CASE("every fp32 number gets the code that NVIDIA's headers give it", "[core][profile][cuda][slow]") {
+    constexpr auto rz = Round::toward_zero;
+    const auto fp8 = [](auto saturation, auto kind) {
+        return [=](float x) -> std::uint32_t { return __nv_cvt_float_to_fp8(x, saturation, kind); };
+    };
+    compare_all(
+        "e4m3fn sat", [](float x) { return encode(sat, e4m3fn, x, rne); }, fp8(__NV_SATFINITE, __NV_E4M3));
+    compare_all(
+        "e4m3fn nosat", [](float x) { return encode(nosat, e4m3fn, x, rne); }, fp8(__NV_NOSAT, __NV_E4M3));
+    compare_all(
+        "e5m2 sat", [](float x) { return encode(sat, e5m2, x, rne); }, fp8(__NV_SATFINITE, __NV_E5M2));
+    compare_all(
+        "e5m2 nosat", [](float x) { return encode(nosat, e5m2, x, rne); }, fp8(__NV_NOSAT, __NV_E5M2));
+    const auto fp6 = [](auto kind) {
+        return [=](float x) -> std::uint32_t { return __nv_cvt_float_to_fp6(x, kind, cudaRoundNearest); };
+    };
+    compare_all(
+        "e2m3fn", [](float x) { return encode(sat, e2m3fn, x, rne); }, fp6(__NV_E2M3));
+    compare_all(
+        "e3m2fn", [](float x) { return encode(sat, e3m2fn, x, rne); }, fp6(__NV_E3M2));
+    compare_all(
+        "e2m1fn", [](float x) { return encode(sat, e2m1fn, x, rne); },
+        [](float x) -> std::uint32_t { return __nv_cvt_float_to_fp4(x, __NV_E2M1, cudaRoundNearest); });
+    const auto e8m0 = [](auto saturation, auto mode) {
+        return [=](float x) -> std::uint32_t { return __nv_cvt_float_to_e8m0(x, saturation, mode); };
+    };
+    compare_all(
+        "e8m0 rz sat", [](float x) { return encode(sat, e8m0fnu, x, rz); }, e8m0(__NV_SATFINITE, cudaRoundZero));
+    compare_all(
+        "e8m0 rz", [](float x) { return encode(nosat, e8m0fnu, x, rz); }, e8m0(__NV_NOSAT, cudaRoundZero));
+    compare_all(
+        "e8m0 ru sat", [](float x) { return encode(sat, e8m0fnu, x, Round::up); },
+        e8m0(__NV_SATFINITE, cudaRoundPosInf));
+    compare_all(
+        "e8m0 ru", [](float x) { return encode(nosat, e8m0fnu, x, Round::up); }, e8m0(__NV_NOSAT, cudaRoundPosInf));
+    compare_all(
+        "fp16 rne", [](float x) { return encode(nosat, fp16, x, rne); },
+        [](float x) { return raw16(__float2half_rn(x)); });
+    compare_all(
+        "fp16 rz", [](float x) { return encode(nosat, fp16, x, rz); },
+        [](float x) { return raw16(__float2half_rz(x)); });
+    compare_all(
+        "bf16 rne", [](float x) { return encode(nosat, bf16, x, rne); },
+        [](float x) { return raw16(__float2bfloat16_rn(x)); });
+    compare_all(
+        "bf16 rz", [](float x) { return encode(nosat, bf16, x, rz); },
+        [](float x) { return raw16(__float2bfloat16_rz(x)); });
 }

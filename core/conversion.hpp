@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// From format to format, to and from integers, to integral values, and the IEEE remainder: with flags, one rounding,
+// integers only (IEEE 754-2019 5.3.1, 5.4.1, 5.8, 5.9).
+#pragma once
+#include "core/arithmetic.hpp"
+
+namespace macheps {
+
+/// A code of `from` rounded to `to`. As encode, with flags and with a canonical NaN; a signaling NaN raises `invalid`,
+/// and so does every NaN where `to` has none.
+MACHEPS_HD constexpr Rounded convert(Format from, Format to, std::uint64_t a, Round mode,
+                                     Overflow overflow = Overflow::nonsaturate, RandomBits random = {},
+                                     Tininess tininess = Tininess::after_rounding) {
+    const Unpacked x = unpack(decode64(from, a));
+    if (x.kind == Unpacked::Kind::nan) {
+        return detail::invalid_result(to, !to.has_nan() || detail::is_signaling_nan(from, a));
+    }
+    if (x.kind == Unpacked::Kind::infinite) return detail::infinite_result(to, x.negative, overflow);
+    if (x.significand == 0) return detail::zero_result(to, x.negative);
+    return detail::round_exact(to, detail::exact(x), mode, overflow, random, tininess);
+}
+
+/// (-1)^negative * magnitude rounded to `to`.
+MACHEPS_HD constexpr Rounded from_integer(Format to, std::uint64_t magnitude, bool negative, Round mode,
+                                          Overflow overflow = Overflow::nonsaturate, RandomBits random = {}) {
+    if (magnitude == 0) return detail::zero_result(to, false);
+    return detail::round_exact(to, {negative, magnitude, 0}, mode, overflow, random, Tininess::after_rounding);
+}
+
+/// The integer nearest to a code, in the direction of `mode`, as a two's complement number of `width` bits (8 to 64).
+/// What is out of range gives the end of the range, NaN gives 0, and both raise `invalid` alone. `inexact` is raised
+/// where `exact` asks for it (convertToIntegerExact...).
+MACHEPS_HD constexpr Rounded to_integer(Format f, std::uint64_t a, int width, bool is_signed, Round mode, bool exact,
+                                        RandomBits random = {}) {
+    const Unpacked x = unpack(decode64(f, a));
+    const std::uint64_t ones = width < 64 ? (std::uint64_t{1} << width) - 1 : ~std::uint64_t{0};
+    if (x.kind == Unpacked::Kind::nan) return {0, {.invalid = true}};
+    const std::uint64_t most = is_signed ? (x.negative ? ones / 2 + 1 : ones / 2) : (x.negative ? 0 : ones);
+    bool fits = x.kind == Unpacked::Kind::finite &&
+                (x.significand == 0 || detail::bit_length(x.significand) + x.exponent <= 64);
+    const std::uint64_t magnitude = fits ? round_shift(x.significand, -x.exponent, mode, x.negative, random) : 0;
+    fits = fits && magnitude <= most;
+    const std::uint64_t result = fits ? magnitude : most;
+    const bool whole = x.exponent >= 0 || x.significand == 0 ||
+                       (x.exponent > -64 && (x.significand & ((std::uint64_t{1} << -x.exponent) - 1)) == 0);
+    return {(x.negative ? ~result + 1 : result) & ones, {.invalid = !fits, .inexact = fits && exact && !whole}};
+}
+
+/// A code rounded to an integral value of the same format; a zero keeps the sign. `inexact` as in to_integer. Where the
+/// largest finite value has a fraction (e3m4, e2m3fn, mxint8), rounding up overflows as any operation does.
+MACHEPS_HD constexpr Rounded round_to_integral(Format f, std::uint64_t a, Round mode, bool exact,
+                                               Overflow overflow = Overflow::nonsaturate, RandomBits random = {}) {
+    const Unpacked x = unpack(decode64(f, a));
+    if (x.kind == Unpacked::Kind::nan) return detail::invalid_result(f, detail::is_signaling_nan(f, a));
+    if (x.kind == Unpacked::Kind::infinite) return detail::infinite_result(f, x.negative, overflow);
+    if (x.exponent >= 0 && x.significand != 0) {
+        return detail::round_exact(f, detail::exact(x), mode, overflow, {}, Tininess::after_rounding);
+    }
+    const std::uint64_t magnitude = round_shift(x.significand, -x.exponent, mode, x.negative, random);
+    const bool whole =
+        x.significand == 0 || (x.exponent > -64 && (x.significand & ((std::uint64_t{1} << -x.exponent) - 1)) == 0);
+    if (magnitude == 0) {
+        Rounded zero = detail::zero_result(f, x.negative);
+        zero.flags = {.inexact = exact && !whole};
+        return zero;
+    }
+    Rounded result = detail::round_exact(f, {x.negative, magnitude, 0}, mode, overflow, {}, Tininess::after_rounding);
+    result.flags.inexact |= exact && !whole;
+    return result;
+}
+
+/// a - n b with n the integer nearest to a / b, ties to even: exact. A zero has the sign of a. a infinite or b zero is
+/// invalid. Takes as many steps as the exponents lie apart.
+MACHEPS_HD constexpr Rounded remainder(Format f, std::uint64_t a, std::uint64_t b) {
+    using Kind = Unpacked::Kind;
+    const Unpacked x = unpack(decode64(f, a)), y = unpack(decode64(f, b));
+    if (x.kind == Kind::nan || y.kind == Kind::nan) {
+        return detail::invalid_result(f, detail::is_signaling_nan(f, a) || detail::is_signaling_nan(f, b));
+    }
+    if (x.kind == Kind::infinite || (y.kind == Kind::finite && y.significand == 0)) return detail::invalid_result(f);
+    if (x.significand == 0) return detail::zero_result(f, x.negative);
+    const auto round = [f](detail::Exact value) {
+        return detail::round_exact(f, value, Round::nearest_even, Overflow::nonsaturate, {}, Tininess::after_rounding);
+    };
+    const detail::Exact p = detail::exact(x), q = detail::exact(y);
+    // Leading ones are aligned, so two places below means |a| < |b| / 2.
+    if (y.kind == Kind::infinite || p.exponent < q.exponent - 1) return round(p);
+    const int below = p.exponent < q.exponent ? 1 : 0, exponent = q.exponent - below;
+    const detail::uint128 divisor = q.significand << below;
+    detail::uint128 rest = p.significand;
+    bool odd = false;
+    for (int steps = p.exponent - exponent; steps >= 0; --steps) {
+        odd = rest >= divisor;
+        if (odd) rest -= divisor;
+        if (steps > 0) rest <<= 1;
+    }
+    bool negative = x.negative;
+    if (rest + rest > divisor || (rest + rest == divisor && odd)) {
+        rest = divisor - rest;
+        negative = !negative;
+    }
+    return rest == 0 ? detail::zero_result(f, x.negative) : round({negative, rest, exponent});
+}
+
+}  // namespace macheps

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// `macheps testfloat`: checks the lines of Berkeley TestFloat's testfloat_gen against core/arithmetic.hpp, or writes
+// such lines.
+#include "experiments/cmd/command.hpp"
+#include "experiments/cmd/testfloat_function.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <iostream>
+#include <map>
+#include <memory>
+
+namespace macheps {
+
+namespace {
+
+constexpr const char* help =
+    "Speaks Berkeley TestFloat's text format: checks its lines on stdin, or writes such lines.\n\n"
+    "Examples:\n"
+    "  testfloat_gen f16_mulAdd | macheps testfloat f16_mulAdd       checked: result and flags\n"
+    "  testfloat_gen -rmin f64_div | macheps testfloat -rmin f64_div\n"
+    "  macheps testfloat bf16_add --generate | my_adder_test         cases for an implementation of your own\n\n"
+    "FUNCTION: FORMAT_add, _sub, _mul, _div, _sqrt, _mulAdd, _rem, _roundToInt, _eq, _le, _lt, _eq_signaling,\n"
+    "_le_quiet, _lt_quiet, TYPE_to_TYPE. FORMAT is f16, f32, f64 or a name of `macheps formats`, TYPE also i32, i64,\n"
+    "ui32, ui64. A line holds operands, result and flags in hexadecimal; flags add up: 1 inexact, 2 underflow,\n"
+    "4 overflow, 8 divide by zero, 16 invalid. Any NaN agrees with any NaN; so do integers that are both invalid.\n"
+    "Exit code 1 when a result or a flag differs.";
+
+const std::map<std::string, Round> modes{{"near_even", Round::nearest_even},
+                                         {"near_maxMag", Round::nearest_away},
+                                         {"minMag", Round::toward_zero},
+                                         {"min", Round::down},
+                                         {"max", Round::up},
+                                         {"odd", Round::to_odd}};
+
+struct Arguments {
+    std::string function, round = "near_even", tininess = "after";
+    bool exact = false, notexact = false, generate = false;
+    std::uint64_t count = 10000, errors = 20, seed = 1;
+    int level = 1;
+};
+
+Exit check(const TestFloatFunction& function, const TestFloatOptions& options, const Arguments& a) {
+    std::ios::sync_with_stdio(false);
+    std::uint64_t number = 0, compared = 0, mismatches = 0;
+    for (std::string line; std::getline(std::cin, line);) {
+        ++number;
+        if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+        const auto expected = parse_testfloat_line(function, line);
+        if (!expected) {
+            throw Error({.what = fmt::format("not a case of {}: '{}'", function.name, line.substr(0, 80)),
+                         .where = fmt::format("stdin:{}", number),
+                         .fix = fmt::format("expected like {}",
+                                            testfloat_line(function, {}, evaluate(function, options, {})))});
+        }
+        ++compared;
+        const Rounded ours = evaluate(function, options, expected->operands);
+        if (agrees(function, *expected, ours)) continue;
+        if (++mismatches <= a.errors) {
+            const Rounded theirs{expected->result, expected->flags};
+            fmt::print("stdin:{}: {}, ours {}\n", number, testfloat_line(function, expected->operands, theirs),
+                       testfloat_line(function, expected->operands, ours));
+        }
+    }
+    if (std::cin.bad()) throw Error({.what = "cannot read", .where = "stdin"});
+    if (compared == 0) {
+        throw Error({.what = "no cases", .where = "stdin", .fix = "pipe testfloat_gen's output, or use --generate"});
+    }
+    fmt::print("{} {}: {} cases, {} mismatches\n", function.name, a.round, compared, mismatches);
+    return mismatches == 0 ? Exit::ok : Exit::check_failed;
+}
+
+Exit generate(const TestFloatFunction& function, const TestFloatOptions& options, const Arguments& a) {
+    for (std::uint64_t i = 0; i < a.count; ++i) {
+        const auto operands = testfloat_operands(function, a.level, a.seed, i);
+        fmt::print("{}\n", testfloat_line(function, operands, evaluate(function, options, operands)));
+    }
+    return Exit::ok;
+}
+
+}  // namespace
+
+void add_testfloat(CLI::App& app, Verb& chosen) {
+    CLI::App* verb = app.add_subcommand("testfloat", help);
+    const auto a = std::make_shared<Arguments>();
+    verb->add_option("function", a->function, "As in testfloat_gen")->required();
+    verb->add_option("-r,--round", a->round, "Direction of rounding; -rminMag is the same as --round minMag")
+        ->check(CLI::IsMember({"near_even", "near_maxMag", "minMag", "min", "max", "odd"}))
+        ->capture_default_str();
+    verb->add_option("--tininess", a->tininess, "When underflow is detected: before or after rounding")
+        ->check(CLI::IsMember({"before", "after"}))
+        ->capture_default_str();
+    auto* exact = verb->add_flag("--exact", a->exact, "Rounding to integers raises inexact");
+    verb->add_flag("--notexact", a->notexact, "It does not (the default)")->excludes(exact);
+    verb->add_flag("--generate", a->generate, "Write cases instead of checking them");
+    verb->add_option("--count", a->count, "Cases to write")->capture_default_str();
+    verb->add_option("--level", a->level, "1: more special operands, 2: more random ones")
+        ->check(CLI::Range(1, 2))
+        ->capture_default_str();
+    verb->add_option("--seed", a->seed, "Of the operands that are written")->capture_default_str();
+    verb->add_option("--errors", a->errors, "Mismatches to print")->capture_default_str();
+    verb->callback([a, &chosen] {
+        chosen = [a] {
+            const TestFloatFunction function = parse_testfloat_function(a->function);
+            const TestFloatOptions options{
+                modes.at(a->round), a->tininess == "before" ? Tininess::before_rounding : Tininess::after_rounding,
+                a->exact};
+            return a->generate ? generate(function, options, *a) : check(function, options, *a);
+        };
+    });
+}
+
+}  // namespace macheps
