@@ -3,17 +3,20 @@
 // written, so GB/s counts 8 bytes per element for casts and memcpy alike. Before a row is timed, its result is compared
 // with the definition; a row that differs is an error, not a time.
 #include "core/format_table.hpp"
-#include "emulation/cpu/cast.hpp"
+#include "emulation/cpu/codes.hpp"
 #include "emulation/cpu/stats.hpp"
 #include "emulation/definitions.hpp"
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <new>
 #include <string>
+#include <utility>
+#include <vector>
 
 using namespace macheps;
 
@@ -68,7 +71,8 @@ void copy_memory(benchmark::State& state, std::int64_t n) {
     count(state, n);
 }
 
-void cast_numbers(benchmark::State& state, std::int64_t n, Simd simd, int threads, Cast cast, bool tallied) {
+void cast_numbers(benchmark::State& state, std::int64_t n, Simd simd, int threads, Cast cast, bool tallied,
+                  bool in_place) {
     Arrays& a = arrays(n);
     ThreadPool pool(threads);
     Tally tally, wanted;
@@ -81,8 +85,60 @@ void cast_numbers(benchmark::State& state, std::int64_t n, Simd simd, int thread
             return state.SkipWithError("wrong result");
     }
     if (checked == n && !(tally == wanted)) return state.SkipWithError("wrong tally");
+    // In place, the first turn leaves numbers that the others keep; the work is the same.
+    const float* in = in_place ? a.out.get() : a.in.get();
     for (auto _ : state) {
-        cast_array(simd, pool, a.in.get(), a.out.get(), n, cast, tallied ? &tally : nullptr);
+        cast_array(simd, pool, in, a.out.get(), n, cast, tallied ? &tally : nullptr);
+        benchmark::ClobberMemory();
+    }
+    count(state, n);
+}
+
+template <class Code>
+std::vector<Code>& codes_of(std::int64_t n) {
+    static std::vector<Code> small(in_cache), large;
+    if (n != in_cache && large.empty()) large.resize(in_memory);
+    return n == in_cache ? small : large;
+}
+
+/// The codes of the operands; true when they are those of the definition.
+template <class Code>
+bool encode_and_check(std::int64_t n, Simd simd, ThreadPool& pool, Cast cast) {
+    Arrays& a = arrays(n);
+    std::vector<Code>& codes = codes_of<Code>(n);
+    encode_array(simd, pool, a.in.get(), codes.data(), n, cast);
+    for (std::int64_t i = 0; i < std::min(n, in_cache); ++i) {
+        if (codes[static_cast<std::size_t>(i)] != encode(cast.format, a.in[i], cast.round, cast.overflow)) return false;
+    }
+    return true;
+}
+
+template <class Code>
+void encode_numbers(benchmark::State& state, std::int64_t n, Simd simd, Cast cast) {
+    ThreadPool one(1);
+    if (!encode_and_check<Code>(n, simd, one, cast)) return state.SkipWithError("wrong code");
+    for (auto _ : state) {
+        encode_array(simd, one, arrays(n).in.get(), codes_of<Code>(n).data(), n, cast);
+        benchmark::ClobberMemory();
+    }
+    count(state, n);
+}
+
+/// Codes of the operands, subnormal ones among them.
+template <class Code>
+void decode_numbers(benchmark::State& state, std::int64_t n, Simd simd, Cast cast) {
+    ThreadPool one(1);
+    Arrays& a = arrays(n);
+    const std::vector<Code>& codes = codes_of<Code>(n);
+    if (!encode_and_check<Code>(n, simd, one, cast)) return state.SkipWithError("wrong code");
+    decode_array(simd, one, cast.format, codes.data(), a.out.get(), n);
+    for (std::int64_t i = 0; i < std::min(n, in_cache); ++i) {
+        const float expected = decode(cast.format, codes[static_cast<std::size_t>(i)]);
+        if (bit_cast<std::uint32_t>(expected) != bit_cast<std::uint32_t>(a.out[i]))
+            return state.SkipWithError("wrong result");
+    }
+    for (auto _ : state) {
+        decode_array(simd, one, cast.format, codes.data(), a.out.get(), n);
         benchmark::ClobberMemory();
     }
     count(state, n);
@@ -114,27 +170,51 @@ void add_rows(std::int64_t n) {
     const std::string size = n == in_cache ? "64K" : "64M";
     benchmark::RegisterBenchmark(fmt::format("memcpy/{}", size).c_str(), copy_memory, n);
     struct Row {
-        Format format;
-        Round round;
-        Overflow overflow = Overflow::nonsaturate;
-        const char* note = "";
+        Cast cast;
+        std::string note = "";
+        bool tallied = false, in_place = false;
     };
+    std::vector<Row> rows;
+    for (const auto& [name, format, summary, source, aliases] : all_formats) {
+        if (format.bits > 32) continue;
+        rows.push_back({.cast = {.format = format}});
+        if (n == in_cache) rows.push_back({.cast = {.format = format, .encode_scale = 0.75f}, .note = ".scaled"});
+    }
+    for (const Format& format : {bf16, fp16, e4m3fn, e5m2, e4m3fnuz, e2m1fn}) {
+        rows.push_back({.cast = {.format = format}, .note = ".in_place", .in_place = true});
+        rows.push_back({.cast = {.format = format}, .note = ".tally", .tallied = true});
+    }
+    for (const Format& format : {bf16, fp16, e4m3fn, e4m3fnuz}) {
+        const Cast cast{.format = format, .overflow = Overflow::saturate};
+        rows.push_back({.cast = cast, .note = ".saturate"});
+    }
+    for (const Format& format : {bf16, e4m3fn}) {
+        for (const auto& [round, note] : {std::pair{Round::toward_zero, ".toward_zero"},
+                                          {Round::up, ".up"},
+                                          {Round::nearest_away, ".nearest_away"},
+                                          {Round::to_odd, ".to_odd"},
+                                          {Round::stochastic, ".stochastic"}}) {
+            rows.push_back({.cast = {.format = format, .round = round}, .note = note});
+        }
+        const Cast drawn{.format = format, .round = Round::stochastic};
+        rows.push_back({.cast = drawn, .note = ".stochastic.tally", .tallied = true});
+    }
     for (const Simd simd : available_simd()) {
         if (simd == Simd::scalar && n != in_cache) continue;
-        for (const Row& row :
-             {Row{.format = bf16, .round = Round::nearest_even}, Row{.format = fp16, .round = Round::nearest_even},
-              Row{.format = tf32, .round = Round::nearest_even}, Row{.format = e4m3fn, .round = Round::nearest_even},
-              Row{.format = e4m3fn, .round = Round::nearest_even, .overflow = Overflow::saturate, .note = ".saturate"},
-              Row{.format = e5m2, .round = Round::nearest_even}, Row{.format = e4m3fnuz, .round = Round::nearest_even},
-              Row{.format = e2m1fn, .round = Round::nearest_even},
-              Row{.format = e4m3fn, .round = Round::toward_zero, .note = ".toward_zero"},
-              Row{.format = bf16, .round = Round::stochastic, .note = ".stochastic"},
-              Row{.format = e4m3fn, .round = Round::stochastic, .note = ".stochastic"}}) {
-            const Cast cast{.format = row.format, .round = row.round, .overflow = row.overflow};
-            for (const bool tallied : {false, true}) {
-                const std::string name = fmt::format("cast/{}{}{}/{}/{}", format_name(row.format), row.note,
-                                                     tallied ? ".tally" : "", simd_name(simd), size);
-                benchmark::RegisterBenchmark(name.c_str(), cast_numbers, n, simd, 1, cast, tallied);
+        for (const Row& row : rows) {
+            const std::string name =
+                fmt::format("cast/{}{}/{}/{}", format_name(row.cast.format), row.note, simd_name(simd), size);
+            benchmark::RegisterBenchmark(name.c_str(), cast_numbers, n, simd, 1, row.cast, row.tallied, row.in_place);
+        }
+        for (const Format& format : {e4m3fn, e5m2, e4m3fnuz, e2m1fn, bf16, fp16}) {
+            const auto register_codes = [&](const char* what, auto encode, auto decode) {
+                const bool encodes = what[0] == 'e';
+                const std::string name = fmt::format("{}/{}/{}/{}", what, format_name(format), simd_name(simd), size);
+                benchmark::RegisterBenchmark(name.c_str(), encodes ? encode : decode, n, simd, Cast{.format = format});
+            };
+            for (const char* what : {"encode", "decode"}) {
+                format.bits > 8 ? register_codes(what, encode_numbers<std::uint16_t>, decode_numbers<std::uint16_t>)
+                                : register_codes(what, encode_numbers<std::uint8_t>, decode_numbers<std::uint8_t>);
             }
         }
         benchmark::RegisterBenchmark(fmt::format("amax/{}/{}", simd_name(simd), size).c_str(), find_amax, n, simd);
@@ -145,7 +225,7 @@ void add_rows(std::int64_t n) {
         const int threads = available_threads();
         const Simd best = available_simd().back();
         benchmark::RegisterBenchmark(fmt::format("cast/e4m3fn/{}.{}threads/{}", simd_name(best), threads, size).c_str(),
-                                     cast_numbers, n, best, threads, Cast{.format = e4m3fn}, false)
+                                     cast_numbers, n, best, threads, Cast{.format = e4m3fn}, false, false)
             ->UseRealTime();
     }
 }

@@ -12,9 +12,10 @@ namespace macheps {
 /// magnitudes.
 struct CastPlan {
     enum class Path : std::uint8_t {
-        scalar,  ///< the definition itself
-        wide,    ///< fp32's exponent range (fp32, tf32, bf16): fp32's low bits round away, subnormals included
-        narrow,  ///< a smaller range: rounded by adding and subtracting a power of two
+        scalar,        ///< the definition itself
+        wide,          ///< fp32's exponent range (fp32, tf32, bf16): fp32's low bits round away, subnormals included
+        narrow,        ///< a smaller range: rounded by adding and subtracting a power of two
+        power_of_two,  ///< e8m0fnu: the exponent alone; its tally is the definition's
     };
 
     CastPlan() = default;
@@ -22,7 +23,7 @@ struct CastPlan {
 
     Cast cast{};
     Path path = Path::scalar;
-    bool signless = false;  ///< fnuz: zero and NaN lose their sign
+    bool signless = false;  ///< fnuz, fixed point: zero and NaN lose their sign
     bool nan_keeps_sign = false;
     bool infinity_is_max = false;  ///< what the cast makes of an infinity is the largest finite value
     bool nan_is_max = false;
@@ -35,6 +36,13 @@ struct CastPlan {
     std::int32_t nan_bits = 0;       ///< what NaN becomes
 };
 
+/// How a kernel's operands and results go through the caches; no bit depends on it.
+enum class Traffic : std::uint8_t {
+    cached,
+    prefetched,  ///< too much for the caches: what comes next is asked for early
+    streamed,    ///< and the stores bypass them; the results must be aligned to 64 bytes
+};
+
 /// A cast of one kind, ready to run on stretches of elements in one thread: for fusing into other loops.
 class Caster {
   public:
@@ -43,13 +51,13 @@ class Caster {
     /// out[i] = cast of in[i]; in == out is allowed. Elements are numbered from `first_element` for the random stream.
     /// Adds to *tally when it is not null.
     void operator()(const float* in, float* out, std::int64_t n, Tally* tally, std::uint64_t first_element) const {
-        run(in, out, n, tally, first_element, false);
+        run(in, out, n, tally, first_element, Traffic::cached);
     }
-    /// With `stream`, the stores bypass the caches; `out` must then be aligned to 64 bytes.
-    void run(const float* in, float* out, std::int64_t n, Tally* tally, std::uint64_t first_element, bool stream) const;
+    void run(const float* in, float* out, std::int64_t n, Tally* tally, std::uint64_t first_element,
+             Traffic traffic) const;
 
     using Kernel = void (*)(const CastPlan& plan, const float* in, float* out, std::int64_t n, Tally* tally,
-                            std::uint64_t first_element, bool stream);
+                            std::uint64_t first_element, Traffic traffic);
 
   private:
     CastPlan plan_;

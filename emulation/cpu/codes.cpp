@@ -2,11 +2,13 @@
 #include "emulation/cpu/codes.hpp"
 
 #include "core/error.hpp"
+#include "emulation/cpu/codes_kernel.hpp"
 
 #include <algorithm>
 #include <array>
 #include <mutex>
 #include <string>
+#include <type_traits>
 
 namespace macheps {
 namespace {
@@ -27,7 +29,8 @@ void require_room(Format f) {
 struct GridCodec {
     explicit GridCodec(const CastPlan& plan)
         : f(plan.cast.format),
-          ready(plan.path != CastPlan::Path::scalar && f.exponent_bias >= 0),
+          ready((plan.path == CastPlan::Path::wide || plan.path == CastPlan::Path::narrow) &&
+                f.encoding == Encoding::binary && f.exponent_bias >= 0),
           drop(plan.drop),
           max_code(static_cast<std::uint32_t>(f.max_finite_code())),
           nan(static_cast<std::uint32_t>(f.nan_code())),
@@ -76,7 +79,30 @@ void encode_array(Simd simd, ThreadPool& pool, const float* in, Code* codes, std
     const Format f = cast.format;
     require_room<Code>(f);
     const Caster caster(simd, cast);
-    const GridCodec codec{CastPlan(cast)};
+    const CastPlan plan(cast);
+    const GridCodec codec{plan};
+    const CastPlan grid({.format = f});
+    const CodeKernels* kernels = code_kernels(simd);
+    const bool bytes = kernels != nullptr && grid.path == CastPlan::Path::narrow && f.encoding == Encoding::binary &&
+                       f.container_bits() <= 8;
+    if constexpr (std::is_same_v<Code, std::uint8_t>) {
+        if (bytes && tally == nullptr && plan.path == grid.path && cast.round == Round::nearest_even) {
+            return pool.run((n + block - 1) / block, [&](std::int64_t b) {
+                kernels->encode_bytes(plan, in + b * block, codes + b * block, std::min(block, n - b * block));
+            });
+        }
+    }
+    const bool words = kernels != nullptr && (f == fp16 || f == bf16);
+    const auto by_vectors = [&]([[maybe_unused]] const float* value, [[maybe_unused]] Code* out,
+                                [[maybe_unused]] std::int64_t count) {
+        if constexpr (std::is_same_v<Code, std::uint8_t>) {
+            if (bytes) return kernels->encode_bytes(grid, value, out, count), true;
+        }
+        if constexpr (std::is_same_v<Code, std::uint16_t>) {
+            if (words) return kernels->encode_words(f == fp16, value, out, count), true;
+        }
+        return false;
+    };
     std::mutex adding;
     pool.run((n + block - 1) / block, [&](std::int64_t b) {
         std::array<float, stretch> value;
@@ -86,6 +112,7 @@ void encode_array(Simd simd, ThreadPool& pool, const float* in, Code* codes, std
             caster(in + i, value.data(), count, tally != nullptr ? &part : nullptr,
                    static_cast<std::uint64_t>(first_element + i));
             Code* out = codes + i;
+            if (by_vectors(value.data(), out, count)) continue;
             if (codec.ready) {
                 for (std::int64_t j = 0; j < count; ++j) {
                     out[j] = static_cast<Code>(codec.encode(value[static_cast<std::size_t>(j)]) << f.padding);
@@ -105,12 +132,38 @@ void encode_array(Simd simd, ThreadPool& pool, const float* in, Code* codes, std
 }
 
 template <class Code>
-void decode_array(ThreadPool& pool, Format f, const Code* codes, float* out, std::int64_t n) {
+void decode_array(Simd simd, ThreadPool& pool, Format f, const Code* codes, float* out, std::int64_t n) {
     require_room<Code>(f);
     const GridCodec codec{CastPlan({.format = f})};
+    const CodeKernels* kernels = code_kernels(simd);
     std::array<float, 256> table{};
     const bool by_table = f.container_bits() <= 8 && n >= 256;
     for (std::size_t code = 0; by_table && code < table.size(); ++code) table[code] = decode(f, code);
+    if constexpr (std::is_same_v<Code, std::uint8_t>) {
+        if (kernels != nullptr && by_table) {
+            // Numbers of at most 8 bits are the high halves of theirs in fp32, unless their range is stranger than that
+            // of any named format.
+            std::array<std::uint16_t, 256> high{};
+            bool fits = true;
+            for (std::size_t code = 0; code < high.size(); ++code) {
+                const auto value = bit_cast<std::uint32_t>(table[code]);
+                high[code] = static_cast<std::uint16_t>(value >> 16);
+                fits = fits && (value & 0xffff) == 0;
+            }
+            if (fits)
+                return pool.run((n + block - 1) / block, [&](std::int64_t b) {
+                    kernels->decode_bytes(high.data(), f.bits, codes + b * block, out + b * block,
+                                          std::min(block, n - b * block));
+                });
+        }
+    }
+    if constexpr (std::is_same_v<Code, std::uint16_t>) {
+        if (kernels != nullptr && (f == fp16 || f == bf16)) {
+            return pool.run((n + block - 1) / block, [&](std::int64_t b) {
+                kernels->decode_words(f == fp16, codes + b * block, out + b * block, std::min(block, n - b * block));
+            });
+        }
+    }
     pool.run((n + block - 1) / block, [&](std::int64_t b) {
         const std::int64_t first = b * block, end = std::min(n, first + block);
         if (by_table) {
@@ -130,8 +183,8 @@ template void encode_array(Simd, ThreadPool&, const float*, std::uint16_t*, std:
                            std::int64_t);
 template void encode_array(Simd, ThreadPool&, const float*, std::uint32_t*, std::int64_t, const Cast&, Tally*,
                            std::int64_t);
-template void decode_array(ThreadPool&, Format, const std::uint8_t*, float*, std::int64_t);
-template void decode_array(ThreadPool&, Format, const std::uint16_t*, float*, std::int64_t);
-template void decode_array(ThreadPool&, Format, const std::uint32_t*, float*, std::int64_t);
+template void decode_array(Simd, ThreadPool&, Format, const std::uint8_t*, float*, std::int64_t);
+template void decode_array(Simd, ThreadPool&, Format, const std::uint16_t*, float*, std::int64_t);
+template void decode_array(Simd, ThreadPool&, Format, const std::uint32_t*, float*, std::int64_t);
 
 }  // namespace macheps

@@ -14,6 +14,6 @@ void encode_array(Simd simd, ThreadPool& pool, const float* in, Code* codes, std
 
 /// out[i] = decode(format, codes[i]), exactly. Bits outside the code are ignored.
 template <class Code>
-void decode_array(ThreadPool& pool, Format format, const Code* codes, float* out, std::int64_t n);
+void decode_array(Simd simd, ThreadPool& pool, Format format, const Code* codes, float* out, std::int64_t n);
 
 }  // namespace macheps

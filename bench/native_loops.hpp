@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// The yardstick of emulated arithmetic: the processor's own fp32 instruction in the same loop.
+#pragma once
+#include "core/arithmetic.hpp"
+#include "emulation/cpu/simd.hpp"
+
+namespace macheps::bench {
+
+/// out[i] = a[i] + b[i], a[i] b[i], or fma(a[i], b[i], c[i]); n is a multiple of 16. Other operations do nothing.
+void native_loop(Simd simd, Operation operation, const float* a, const float* b, const float* c, float* out,
+                 std::int64_t n);
+
+}  // namespace macheps::bench
