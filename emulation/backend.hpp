@@ -21,13 +21,14 @@
 
 namespace macheps {
 
-/// out = decode(encode(fl32(x * encode_scale))): the result stays in the units of the code (multiplied by encode_scale).
+/// out = decode(encode(fl32(x * encode_scale))): the result stays in the units of the code (multiplied by
+/// encode_scale).
 struct Cast {
     Format format = fp32;
     Round round = Round::nearest_even;
     Overflow overflow = Overflow::nonsaturate;
     float encode_scale = 1;
-    RngKey key{};          ///< read by Round::stochastic; element i takes random_bits(key, i) >> (32 - random_bits)
+    RngKey key{};  ///< read by Round::stochastic; element i takes random_bits(key, i) >> (32 - random_bits)
     int random_bits = 32;
 
     /// True when the cast changes no value (NaN payloads aside), so that it may be left out.
@@ -37,16 +38,24 @@ struct Cast {
 /// One operand of a matmul, possibly a batch of strided matrices.
 struct MatmulOperand {
     const float* data = nullptr;
-    std::int64_t ld = 0;        ///< elements from one stored row to the next
-    bool transposed = false;    ///< stored as its transpose
+    std::int64_t ld = 0;                              ///< elements from one stored row to the next
+    bool transposed = false;                          ///< stored as its transpose
     std::int64_t stride_outer = 0, stride_inner = 0;  ///< elements between the matrices of a batch
+};
+
+/// What the caller knows of a matmul under a causal mask, so that an engine may leave out work; the bits stay the same.
+enum class Triangle : std::uint8_t {
+    none,
+    a_lower,    ///< a[i,p] is +0 for p > i: a promise
+    a_upper,    ///< a[i,p] is +0 for p < i: a promise
+    out_lower,  ///< out[i,j] for j > i will not be read, and holds anything
 };
 
 /// out[i,j] = cast(fl32(acc[i,j] * out_scale) + bias[j]), acc summed as `machine` sums it.
 /// Shapes: a [m,k], b [k,n], out [m,n], each batch_outer x batch_inner times; bias [n] or null (then nothing is added).
-/// Units: a and b arrive multiplied by their encode_scale; out_scale is the product of their decode scales (1: no multiply).
-/// With bias_after_cast: cast(cast(fl32(acc * out_scale)) + bias). Element i of out_cast's random stream counts
-/// row-major over [batch_outer, batch_inner, m, n]. out must not overlap an operand. k == 0 gives acc = +0.
+/// Units: a and b arrive multiplied by their encode_scale; out_scale is the product of their decode scales (1: no
+/// multiply). With bias_after_cast: cast(cast(fl32(acc * out_scale)) + bias). Element i of out_cast's random stream
+/// counts row-major over [batch_outer, batch_inner, m, n]. out must not overlap an operand. k == 0 gives acc = +0.
 struct Matmul {
     std::int64_t m = 0, n = 0, k = 0;
     std::int64_t batch_outer = 1, batch_inner = 1;
@@ -58,9 +67,13 @@ struct Matmul {
     const float* bias = nullptr;
     bool bias_after_cast = false;
     Cast out_cast{};
+    Triangle triangle = Triangle::none;
 };
 
 enum class Gelu : std::uint8_t { erf, tanh };
+
+/// Direction of a rotary embedding: by the angles of the positions, or back again (its gradient).
+enum class Turn : std::uint8_t { forward, backward };
 
 /// Sums over the elements of x and y = what a cast made of x, in fp64 by the lane rule. Non-finite pairs are left out.
 struct ErrorSums {
@@ -86,11 +99,13 @@ struct UpdateStats {
     double moved_wanted = 0;    ///< sum of moved * u
 };
 
-/// AdamW, arithmetic in fp32, constants computed in fp64 and rounded once (torch's fused kernel), each operation rounded:
+/// AdamW, arithmetic in fp32, constants computed in fp64 and rounded once (torch's fused kernel), each operation
+/// rounded:
 ///   m' = beta1*m + one_minus_beta1*g;  v' = beta2*v + one_minus_beta2*(g*g)
 ///   denominator = sqrt(v') / sqrt_bias2 + eps
-///   u = -(decay*p + (step_size*m') / denominator)          (decay = lr*weight_decay; the term is left out when decay == 0)
-///   p' = value_cast(p + update_cast(u)), m and v stored as moment casts of m', v'. UpdateStats speak of the unrounded u.
+///   u = -(decay*p + (step_size*m') / denominator)          (decay = lr*weight_decay; the term is left out when decay
+///   == 0) p' = value_cast(p + update_cast(u)), m and v stored as moment casts of m', v'. UpdateStats speak of the
+///   unrounded u.
 /// With `arithmetic` narrower than fp32, torch's single-tensor order, each primitive rounded to that format (RNE):
 ///   p *= 1 - decay;  m = m + one_minus_beta1*(g - m);  v = beta2*v;  v = v + one_minus_beta2*g*g;
 ///   t = sqrt(v);  t = t / sqrt_bias2;  t = t + eps;  p = p - step_size*(m/t)
@@ -141,22 +156,34 @@ class Backend {
     virtual void matmul(const Matmul& args, Tally* tally = nullptr) = 0;
 
     // --- elementwise
-    virtual void add(ConstView a, ConstView b, View out) = 0;        ///< a + b; out may be a or b
-    virtual void scale(ConstView in, float factor, View out) = 0;    ///< in * factor; in == out allowed
+    virtual void add(ConstView a, ConstView b, View out) = 0;       ///< a + b; out may be a or b
+    virtual void multiply(ConstView a, ConstView b, View out) = 0;  ///< a * b; out may be a or b
+    virtual void scale(ConstView in, float factor, View out) = 0;   ///< in * factor; in == out allowed
     virtual void gelu(Gelu kind, ConstView x, View out) = 0;
     virtual void gelu_backward(Gelu kind, ConstView x, ConstView dout, View dx) = 0;
+    /// x / (1 + exp(-x)).
+    virtual void silu(ConstView x, View out) = 0;
+    /// s = 1 / (1 + exp(-x)); dx = (dout*s) * (1 + x*(1 - s)).
+    virtual void silu_backward(ConstView x, ConstView dout, View dx) = 0;
 
     // --- rows and columns
-    /// out[r,:] = tokens[wte] + wpe[r mod T,:]. tokens [B,T], wte [V,C], wpe [>=T,C], out [B,T,C].
+    /// out[r,:] = wte[tokens[r],:] + wpe[r mod T,:], without the second term when wpe is empty (View{}).
+    /// tokens [B,T], wte [V,C], wpe [>=T,C], out [B,T,C].
     virtual void embedding(TokenView tokens, ConstView wte, ConstView wpe, View out) = 0;
-    /// dwte [V,C] and dwpe [>=T,C] start at +0; rows of dout are added in row order.
+    /// dwte [V,C] and dwpe [>=T,C] (which may be empty) start at +0; rows of dout are added in row order.
     virtual void embedding_backward(TokenView tokens, ConstView dout, View dwte, View dwpe) = 0;
     /// mean = sum(x)/C; d = x - mean; rstd = 1/sqrt(sum(d*d)/C + eps); out = (d*rstd)*gamma + beta. mean, rstd: [rows].
     virtual void layernorm(ConstView x, ConstView gamma, ConstView beta, float eps, View out, View mean, View rstd) = 0;
     /// xhat = (x-mean)*rstd; g = dout*gamma; dx = rstd*((g - sum(g)/C) - xhat*(sum(g*xhat)/C));
     /// dgamma = column sum of dout*xhat, dbeta = column sum of dout, both in row order from +0.
-    virtual void layernorm_backward(ConstView x, ConstView gamma, ConstView mean, ConstView rstd, ConstView dout, View dx,
-                                    View dgamma, View dbeta) = 0;
+    virtual void layernorm_backward(ConstView x, ConstView gamma, ConstView mean, ConstView rstd, ConstView dout,
+                                    View dx, View dgamma, View dbeta) = 0;
+    /// rstd = 1/sqrt(sum(x*x)/C + eps); out = x*rstd. rstd: [rows]. out may be x.
+    virtual void rms_normalise(ConstView x, float eps, View out, View rstd) = 0;
+    /// xhat = x*rstd; dx = rstd*(dout - xhat*(sum(dout*xhat)/C)). dx may be x or dout.
+    virtual void rms_normalise_backward(ConstView x, ConstView rstd, ConstView dout, View dx) = 0;
+    /// out[r,c] = x[r,c] * factors[c]. factors [C]; out may be x.
+    virtual void multiply_columns(ConstView x, ConstView factors, View out) = 0;
     /// Rows of T scores each; row r of a [..., T, T] tensor sees columns 0 .. r mod T. top = max (NaN wins),
     /// e = exp(s - top), out = e / sum(e); the masked rest is +0.
     virtual void softmax_causal(ConstView scores, View out) = 0;
@@ -170,10 +197,17 @@ class Backend {
     virtual void nll_backward(ConstView logp, TokenView targets, float factor, View dx) = 0;
     /// out[c] = x[0,c] + x[1,c] + ... from +0, in row order.
     virtual void column_sum(ConstView x, View out) = 0;
-    /// x [B,T,parts*H*D], out [B,H,T,D]: part `part` of every row, heads apart.
-    virtual void split_heads(ConstView x, int parts, int part, View out) = 0;
-    /// The inverse: writes part `part` of out [B,T,parts*H*D] from x [B,H,T,D].
-    virtual void merge_heads(ConstView x, int parts, int part, View out) = 0;
+    /// out[b,h,t,d] = x[b,t,first + h*D + d]: heads that lie side by side, taken apart. x [B,T,W], out [B,H,T,D].
+    virtual void split_heads(ConstView x, std::int64_t first, View out) = 0;
+    /// The inverse: out[b,t,first + h*D + d] = x[b,h,t,d]; the other columns of out [B,T,W] stay as they are.
+    virtual void merge_heads(ConstView x, std::int64_t first, View out) = 0;
+    /// out[b,k,t,d] = x[b,k*G,t,d] + ... + x[b,k*G + G-1,t,d] from +0, in that order. x [B,K*G,T,D], out [B,K,T,D].
+    virtual void sum_head_groups(ConstView x, View out) = 0;
+    /// The two terms of a rotary embedding, whose sum is the rotated x, in the form that turns element i of a head with
+    /// element i + D/2: with c = cos[t, d mod D/2], s = sin[t, d mod D/2] (and -s instead of s for Turn::backward)
+    ///   direct = x[d]*c;  rotated = (-x[d + D/2])*s in the first half of a head, x[d - D/2]*s in the second.
+    /// x [B,T,W] begins with the heads; direct and rotated [B,T,N] with N <= W a multiple of D; cos, sin [>=T,D/2].
+    virtual void rotate(ConstView x, ConstView cos, ConstView sin, Turn turn, View direct, View rotated) = 0;
 
     // --- optimiser
     /// sum(x*x) over all elements, fp32, lane rule.

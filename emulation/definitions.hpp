@@ -53,6 +53,7 @@ MACHEPS_HD inline float row_max(const float* x, std::int64_t n) {
 // --- elementwise
 
 MACHEPS_HD inline float add(float a, float b) { return canonical(a + b); }
+MACHEPS_HD inline float multiply(float a, float b) { return canonical(a * b); }
 MACHEPS_HD inline float scale(float x, float factor) { return canonical(x * factor); }
 
 inline constexpr float sqrt_half = 0x1.6a09e6p-1f;         ///< sqrt(1/2)
@@ -81,6 +82,13 @@ MACHEPS_HD inline float gelu_backward(Gelu kind, float x, float dy) {
     const float t = math::tanh(gelu_k0 * (x + gelu_k1 * ((x * x) * x)));
     const float slope = (1.0f - t * t) * (gelu_k0 * (1.0f + gelu_3k1 * (x * x)));
     return canonical(dy * (0.5f * (1.0f + t) + (0.5f * x) * slope));
+}
+
+MACHEPS_HD inline float silu(float x) { return canonical(x / (1.0f + math::exp(-x))); }
+
+MACHEPS_HD inline float silu_backward(float x, float dy) {
+    const float s = 1.0f / (1.0f + math::exp(-x));
+    return canonical((dy * s) * (1.0f + x * (1.0f - s)));
 }
 
 // --- rows
@@ -122,6 +130,20 @@ MACHEPS_HD inline void layernorm_backward_column(const float* x, const float* me
     dbeta[c] = canonical(beta_sum);
 }
 
+MACHEPS_HD inline void rms_normalise_row(const float* x, std::int64_t n, float eps, float* out, float* rstd_out) {
+    const float mean_square = lane_sum<float>(n, [=](std::int64_t i) { return x[i] * x[i]; }) / static_cast<float>(n);
+    const float rstd = 1.0f / sqrt(mean_square + eps);
+    for (std::int64_t i = 0; i < n; ++i) out[i] = canonical(x[i] * rstd);
+    *rstd_out = canonical(rstd);
+}
+
+MACHEPS_HD inline void rms_normalise_backward_row(const float* x, float rstd, const float* dout, std::int64_t n,
+                                                  float* dx) {
+    const float dx_mean =
+        lane_sum<float>(n, [=](std::int64_t i) { return dout[i] * (x[i] * rstd); }) / static_cast<float>(n);
+    for (std::int64_t i = 0; i < n; ++i) dx[i] = canonical(rstd * (dout[i] - (x[i] * rstd) * dx_mean));
+}
+
 /// One row of n scores of which the first `visible` count.
 MACHEPS_HD inline void softmax_row(const float* scores, std::int64_t visible, std::int64_t n, float* out) {
     const float top = row_max(scores, visible);
@@ -159,10 +181,26 @@ MACHEPS_HD inline float column_sum(const float* x, std::int64_t rows, std::int64
     return canonical(sum);
 }
 
-/// Where element d of head h at time t of batch entry b lies in [B,T,parts*H*D].
-MACHEPS_HD constexpr std::int64_t joined_index(std::int64_t b, std::int64_t t, int part, std::int64_t h, std::int64_t d,
-                                               std::int64_t times, int parts, std::int64_t heads, std::int64_t width) {
-    return (((b * times + t) * parts + part) * heads + h) * width + d;
+/// Where element d of head h at time t of batch entry b lies in rows of `columns` in which the heads begin at `first`.
+MACHEPS_HD constexpr std::int64_t joined_index(std::int64_t b, std::int64_t t, std::int64_t h, std::int64_t d,
+                                               std::int64_t times, std::int64_t columns, std::int64_t first,
+                                               std::int64_t width) {
+    return (b * times + t) * columns + first + h * width + d;
+}
+
+/// One row of heads, each of `width` elements, by cosines and sines of half that length.
+MACHEPS_HD inline void rotate_row(const float* x, const float* cos, const float* sin, Turn turn, std::int64_t heads,
+                                  std::int64_t width, float* direct, float* rotated) {
+    const std::int64_t half = width / 2;
+    for (std::int64_t h = 0; h < heads; ++h, x += width, direct += width, rotated += width) {
+        for (std::int64_t i = 0; i < half; ++i) {
+            const float c = cos[i], s = turn == Turn::forward ? sin[i] : -sin[i];
+            direct[i] = canonical(x[i] * c);
+            direct[half + i] = canonical(x[half + i] * c);
+            rotated[i] = canonical(-x[half + i] * s);
+            rotated[half + i] = canonical(x[i] * s);
+        }
+    }
 }
 
 // --- whole tensors

@@ -4,8 +4,11 @@
 #include "core/error.hpp"
 #include "emulation/cpu/cast.hpp"
 #include "emulation/cpu/elementwise.hpp"
+#include "emulation/cpu/gated.hpp"
 #include "emulation/cpu/matmul.hpp"
 #include "emulation/cpu/optimizer.hpp"
+#include "emulation/cpu/rms_norm.hpp"
+#include "emulation/cpu/rotary.hpp"
 #include "emulation/cpu/rows.hpp"
 #include "emulation/cpu/stats.hpp"
 #include "emulation/definitions.hpp"
@@ -216,6 +219,15 @@ void CpuBackend::add(ConstView a, ConstView b, View out) {
         [&](auto first, auto last) { kernel(a.data + first, b.data + first, last - first, out.data + first); }, chunk);
 }
 
+void CpuBackend::multiply(ConstView a, ConstView b, View out) {
+    require(a.count() == b.count() && a.count() == out.count(), "multiply", "the same number of elements", a.shape,
+            b.shape, out.shape);
+    const auto kernel = gated_kernels(simd_).multiply;
+    share(
+        a.count(), 1,
+        [&](auto first, auto last) { kernel(a.data + first, b.data + first, last - first, out.data + first); }, chunk);
+}
+
 void CpuBackend::scale(ConstView in, float factor, View out) {
     require(in.count() == out.count(), "scale", "the same number of elements", in.shape, out.shape);
     const auto kernel = elementwise_kernels(simd_).scale;
@@ -242,41 +254,70 @@ void CpuBackend::gelu_backward(Gelu kind, ConstView x, ConstView dout, View dx) 
         chunk);
 }
 
+void CpuBackend::silu(ConstView x, View out) {
+    require(x.count() == out.count(), "silu", "the same number of elements", x.shape, out.shape);
+    const auto kernel = gated_kernels(simd_).silu;
+    share(
+        x.count(), 12, [&](auto first, auto last) { kernel(x.data + first, last - first, out.data + first); }, chunk);
+}
+
+void CpuBackend::silu_backward(ConstView x, ConstView dout, View dx) {
+    require(x.count() == dout.count() && x.count() == dx.count(), "silu_backward", "the same number of elements",
+            x.shape, dout.shape, dx.shape);
+    const auto kernel = gated_kernels(simd_).silu_backward;
+    share(
+        x.count(), 14,
+        [&](auto first, auto last) { kernel(x.data + first, dout.data + first, last - first, dx.data + first); },
+        chunk);
+}
+
 // --- rows and columns
 
 void CpuBackend::embedding(TokenView tokens, ConstView wte, ConstView wpe, View out) {
     const std::int64_t times = tokens.columns(), n = wte.columns();
-    require(wpe.columns() == n && wpe.rows() >= times && out.columns() == n && out.count() == tokens.count() * n,
-            "embedding", "tokens [B,T], wte [V,C], wpe [>=T,C], out [B,T,C]", tokens.shape, wte.shape, wpe.shape,
-            out.shape);
+    const bool placed = wpe.data != nullptr;
+    require((!placed || (wpe.columns() == n && wpe.rows() >= times)) && out.columns() == n &&
+                out.count() == tokens.count() * n,
+            "embedding", "tokens [B,T], wte [V,C], wpe [>=T,C] or none, out [B,T,C]", tokens.shape, wte.shape,
+            wpe.shape, out.shape);
     require_tokens(tokens, wte.rows(), "embedding");
-    const auto kernel = elementwise_kernels(simd_).add;
+    const auto& kernels = elementwise_kernels(simd_);
     share(tokens.count(), n, [&](auto first, auto last) {
         for (auto r = first; r < last; ++r) {
-            kernel(wte.data + tokens.data[r] * n, wpe.data + r % times * n, n, out.data + r * n);
+            const float* row = wte.data + tokens.data[r] * n;
+            if (placed) {
+                kernels.add(row, wpe.data + r % times * n, n, out.data + r * n);
+            } else {
+                kernels.scale(row, 1.0f, n, out.data + r * n);
+            }
         }
     });
 }
 
 void CpuBackend::embedding_backward(TokenView tokens, ConstView dout, View dwte, View dwpe) {
     const std::int64_t rows = tokens.count(), times = tokens.columns(), n = dwte.columns();
-    require(dwpe.columns() == n && dwpe.rows() >= times && dout.columns() == n && dout.count() == rows * n,
-            "embedding_backward", "tokens [B,T], dout [B,T,C], dwte [V,C], dwpe [>=T,C]", tokens.shape, dout.shape,
-            dwte.shape, dwpe.shape);
+    const bool placed = dwpe.data != nullptr;
+    require(
+        (!placed || (dwpe.columns() == n && dwpe.rows() >= times)) && dout.columns() == n && dout.count() == rows * n,
+        "embedding_backward", "tokens [B,T], dout [B,T,C], dwte [V,C], dwpe [>=T,C] or none", tokens.shape, dout.shape,
+        dwte.shape, dwpe.shape);
     require_tokens(tokens, dwte.rows(), "embedding_backward");
     const auto add_to = elementwise_kernels(simd_).add;
     share(
-        n, 2 * rows + dwte.rows() + dwpe.rows(),
+        n, 2 * rows + dwte.rows() + (placed ? dwpe.rows() : 0),
         [&](auto first, auto last) {
             for (const View& table : {dwte, dwpe}) {
+                if (table.data == nullptr) continue;
                 for (std::int64_t r = 0; r < table.rows(); ++r)
                     std::fill(table.data + r * n + first, table.data + r * n + last, 0.0f);
             }
             for (std::int64_t r = 0; r < rows; ++r) {
                 const float* d = dout.data + r * n + first;
-                for (float* sum : {dwte.data + tokens.data[r] * n + first, dwpe.data + r % times * n + first}) {
-                    add_to(sum, d, last - first, sum);
-                }
+                float* sum = dwte.data + tokens.data[r] * n + first;
+                add_to(sum, d, last - first, sum);
+                if (!placed) continue;
+                sum = dwpe.data + r % times * n + first;
+                add_to(sum, d, last - first, sum);
             }
         },
         column_grain);
@@ -314,6 +355,36 @@ void CpuBackend::layernorm_backward(ConstView x, ConstView gamma, ConstView mean
     share(rows, 8 * n, [&](auto first, auto last) {
         kernel(x.data + first * n, gamma.data, mean.data + first, rstd.data + first, dout.data + first * n,
                last - first, n, dx.data + first * n);
+    });
+}
+
+void CpuBackend::rms_normalise(ConstView x, float eps, View out, View rstd) {
+    const std::int64_t n = x.columns(), rows = x.rows();
+    require(out.count() == x.count() && rstd.count() == rows, "rms_normalise", "x [rows,C], out [rows,C], rstd [rows]",
+            x.shape, out.shape, rstd.shape);
+    const auto kernel = rms_norm_kernels(simd_).normalise;
+    share(rows, 3 * n, [&](auto first, auto last) {
+        kernel(x.data + first * n, last - first, n, eps, out.data + first * n, rstd.data + first);
+    });
+}
+
+void CpuBackend::rms_normalise_backward(ConstView x, ConstView rstd, ConstView dout, View dx) {
+    const std::int64_t n = x.columns(), rows = x.rows();
+    require(rstd.count() == rows && dout.count() == x.count() && dx.count() == x.count(), "rms_normalise_backward",
+            "x, dout, dx [rows,C], rstd [rows]", x.shape, rstd.shape, dout.shape, dx.shape);
+    const auto kernel = rms_norm_kernels(simd_).normalise_backward;
+    share(rows, 6 * n, [&](auto first, auto last) {
+        kernel(x.data + first * n, rstd.data + first, dout.data + first * n, last - first, n, dx.data + first * n);
+    });
+}
+
+void CpuBackend::multiply_columns(ConstView x, ConstView factors, View out) {
+    const std::int64_t n = x.columns();
+    require(factors.count() == n && out.count() == x.count(), "multiply_columns",
+            "x [rows,C], factors [C], out the same as x", x.shape, factors.shape, out.shape);
+    const auto kernel = rms_norm_kernels(simd_).multiply_columns;
+    share(x.rows(), n, [&](auto first, auto last) {
+        kernel(x.data + first * n, factors.data, last - first, n, out.data + first * n);
     });
 }
 
@@ -373,47 +444,83 @@ void CpuBackend::column_sum(ConstView x, View out) {
 
 namespace {
 
-/// Sizes of one part of a joined [B,T,parts*H*D] tensor and its split [B,H,T,D] form; throws Error when they disagree.
+/// Sizes of heads that lie from column `first` on in a joined [B,T,W] tensor, and of their split [B,H,T,D] form; throws
+/// Error when they disagree.
 struct Heads {
-    std::int64_t batch, heads, times, width;
+    std::int64_t batch, heads, times, width, columns;
 
-    Heads(const Shape& joined, int parts, int part, const Shape& split, std::string_view operation) {
+    Heads(const Shape& joined, std::int64_t first, const Shape& split, std::string_view operation) {
         const bool ranks = joined.rank() == 3 && split.rank() == 4;
-        require(ranks && part >= 0 && part < parts && joined[0] == split[0] && joined[1] == split[2] &&
-                    joined[2] == parts * split[1] * split[3],
-                operation, fmt::format("[B,T,{}*H*D] and [B,H,T,D], part 0 .. {}", parts, parts - 1), joined, split);
+        require(ranks && joined[0] == split[0] && joined[1] == split[2] && first >= 0 &&
+                    first + split[1] * split[3] <= joined[2],
+                operation, fmt::format("[B,T,W] and [B,H,T,D], with {} + H*D at most W", first), joined, split);
         batch = split[0];
         heads = split[1];
         times = split[2];
         width = split[3];
+        columns = joined[2];
     }
 };
 
 }  // namespace
 
-void CpuBackend::split_heads(ConstView x, int parts, int part, View out) {
-    const Heads s(x.shape, parts, part, out.shape, "split_heads");
+void CpuBackend::split_heads(ConstView x, std::int64_t first_column, View out) {
+    const Heads s(x.shape, first_column, out.shape, "split_heads");
     share(s.batch * s.heads, s.times * s.width, [&](auto first, auto last) {
         for (auto i = first; i < last; ++i) {
             for (std::int64_t t = 0; t < s.times; ++t) {
-                const float* from = x.data + definition::joined_index(i / s.heads, t, part, i % s.heads, 0, s.times,
-                                                                      parts, s.heads, s.width);
+                const float* from = x.data + definition::joined_index(i / s.heads, t, i % s.heads, 0, s.times,
+                                                                      s.columns, first_column, s.width);
                 std::copy(from, from + s.width, out.data + (i * s.times + t) * s.width);
             }
         }
     });
 }
 
-void CpuBackend::merge_heads(ConstView x, int parts, int part, View out) {
-    const Heads s(out.shape, parts, part, x.shape, "merge_heads");
+void CpuBackend::merge_heads(ConstView x, std::int64_t first_column, View out) {
+    const Heads s(out.shape, first_column, x.shape, "merge_heads");
     share(s.batch * s.times, s.heads * s.width, [&](auto first, auto last) {
         for (auto i = first; i < last; ++i) {
             for (std::int64_t h = 0; h < s.heads; ++h) {
                 const float* from = x.data + (((i / s.times) * s.heads + h) * s.times + i % s.times) * s.width;
                 std::copy(from, from + s.width,
-                          out.data + definition::joined_index(i / s.times, i % s.times, part, h, 0, s.times, parts,
-                                                              s.heads, s.width));
+                          out.data + definition::joined_index(i / s.times, i % s.times, h, 0, s.times, s.columns,
+                                                              first_column, s.width));
             }
+        }
+    });
+}
+
+void CpuBackend::sum_head_groups(ConstView x, View out) {
+    const bool ranks = x.shape.rank() == 4 && out.shape.rank() == 4;
+    require(ranks && x.shape[0] == out.shape[0] && out.shape[1] > 0 && x.shape[1] % out.shape[1] == 0 &&
+                x.shape[2] == out.shape[2] && x.shape[3] == out.shape[3],
+            "sum_head_groups", "x [B,K*G,T,D], out [B,K,T,D]", x.shape, out.shape);
+    const std::int64_t group = x.shape[1] / out.shape[1], n = out.shape[2] * out.shape[3];
+    const auto add_to = elementwise_kernels(simd_).add;
+    share(out.shape[0] * out.shape[1], group * n, [&](auto first, auto last) {
+        for (auto i = first; i < last; ++i) {
+            float* sum = out.data + i * n;
+            std::fill(sum, sum + n, 0.0f);
+            for (std::int64_t g = 0; g < group; ++g) add_to(sum, x.data + (i * group + g) * n, n, sum);
+        }
+    });
+}
+
+void CpuBackend::rotate(ConstView x, ConstView cos, ConstView sin, Turn turn, View direct, View rotated) {
+    const std::int64_t columns = x.columns(), n = direct.columns(), width = 2 * cos.columns();
+    const bool ranks = x.shape.rank() == 3 && direct.shape.rank() == 3;
+    require(ranks && x.shape[0] == direct.shape[0] && x.shape[1] == direct.shape[1] && n <= columns && width > 0 &&
+                n % width == 0 && direct.shape == rotated.shape && cos.shape == sin.shape && cos.rows() >= x.shape[1],
+            "rotate", "x [B,T,W], cos and sin [>=T,D/2], direct and rotated [B,T,N], N <= W a multiple of D", x.shape,
+            cos.shape, sin.shape, direct.shape, rotated.shape);
+    const std::int64_t times = x.shape[1], half = width / 2;
+    const auto kernel = rotate_kernel(simd_);
+    share(x.rows(), 2 * n, [&](auto first, auto last) {
+        for (auto r = first; r < last; ++r) {
+            const std::int64_t t = r % times;
+            kernel(x.data + r * columns, cos.data + t * half, sin.data + t * half, turn, n / width, width,
+                   direct.data + r * n, rotated.data + r * n);
         }
     });
 }

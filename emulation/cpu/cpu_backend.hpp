@@ -40,23 +40,31 @@ class CpuBackend final : public Backend {
     void matmul(const Matmul& args, Tally* tally = nullptr) override;
 
     void add(ConstView a, ConstView b, View out) override;
+    void multiply(ConstView a, ConstView b, View out) override;
     void scale(ConstView in, float factor, View out) override;
     void gelu(Gelu kind, ConstView x, View out) override;
     void gelu_backward(Gelu kind, ConstView x, ConstView dout, View dx) override;
+    void silu(ConstView x, View out) override;
+    void silu_backward(ConstView x, ConstView dout, View dx) override;
 
     void embedding(TokenView tokens, ConstView wte, ConstView wpe, View out) override;
     void embedding_backward(TokenView tokens, ConstView dout, View dwte, View dwpe) override;
     void layernorm(ConstView x, ConstView gamma, ConstView beta, float eps, View out, View mean, View rstd) override;
     void layernorm_backward(ConstView x, ConstView gamma, ConstView mean, ConstView rstd, ConstView dout, View dx,
                             View dgamma, View dbeta) override;
+    void rms_normalise(ConstView x, float eps, View out, View rstd) override;
+    void rms_normalise_backward(ConstView x, ConstView rstd, ConstView dout, View dx) override;
+    void multiply_columns(ConstView x, ConstView factors, View out) override;
     void softmax_causal(ConstView scores, View out) override;
     void softmax_causal_backward(ConstView probabilities, ConstView dprobabilities, View dscores) override;
     void log_softmax(ConstView x, View out) override;
     float nll(ConstView logp, TokenView targets) override;
     void nll_backward(ConstView logp, TokenView targets, float factor, View dx) override;
     void column_sum(ConstView x, View out) override;
-    void split_heads(ConstView x, int parts, int part, View out) override;
-    void merge_heads(ConstView x, int parts, int part, View out) override;
+    void split_heads(ConstView x, std::int64_t first, View out) override;
+    void merge_heads(ConstView x, std::int64_t first, View out) override;
+    void sum_head_groups(ConstView x, View out) override;
+    void rotate(ConstView x, ConstView cos, ConstView sin, Turn turn, View direct, View rotated) override;
 
     float sum_of_squares(ConstView x) override;
     void adamw(View p, ConstView g, View m, View v, const AdamW& args, UpdateStats* stats = nullptr) override;

@@ -29,6 +29,14 @@ constexpr std::int64_t strip_rows = HWY_TARGET == HWY_AVX3 ? 12 : 6;
 constexpr std::int64_t k_block = 384;       ///< a strip of A: at most 18 KiB of the first-level cache
 constexpr std::int64_t column_block = 512;  ///< a block of B: at most 768 KiB of the second-level cache
 
+/// Strips of a transposed A that are packed together, so that whole cache lines of its rows are read: 4% of a product
+/// with 128 columns, and 3% lost beside a block of B that fills the second-level cache.
+constexpr std::int64_t strips_packed = 4, columns_beside_strips = 256;
+
+/// Elements from a packed strip of `rows` x `k` to the next: its rows are written as whole vectors, and the last one
+/// spills over the end.
+constexpr std::int64_t strip_stride(std::int64_t rows, std::int64_t k) { return rows * k + panel_columns; }
+
 /// Scratch memory of one thread, kept from call to call.
 struct Scratch {
     struct Free {
@@ -39,8 +47,7 @@ struct Scratch {
         if (p == nullptr) throw std::bad_alloc();
         return static_cast<float*>(p);
     }
-    // Rows of a packed strip are written as whole vectors, so the last one spills over the end.
-    std::unique_ptr<float, Free> a{allocate(strip_rows * k_block + panel_columns)};
+    std::unique_ptr<float, Free> a{allocate(strips_packed * strip_stride(strip_rows, k_block))};
     std::unique_ptr<float, Free> b{allocate(column_block * k_block + panel_columns)};
 };
 
@@ -83,10 +90,34 @@ void pack_transposed(const float* in, std::int64_t ld, std::int64_t rows, std::i
     }
 }
 
-/// out[p * step + r] = in[p * ld + r] for r < rows <= lanes, p < k; writes as pack_transposed does.
-void pack_straight(const float* in, std::int64_t ld, std::int64_t rows, std::int64_t k, float* out, std::int64_t step) {
-    const auto count = static_cast<std::size_t>(rows);
-    for (std::int64_t p = 0; p < k; ++p, in += ld, out += step) store(load_n(in, count), out);
+/// Columns [0, columns) of k rows of `in`, into panels of panel_columns one after the other. A row is read from end to
+/// end, as it lies in memory. Columns beyond the last one are +0.
+void pack_straight(const float* in, std::int64_t ld, std::int64_t columns, std::int64_t k, float* out) {
+    const std::int64_t whole = columns / panel_columns * panel_columns, panel = panel_columns * k;
+    for (std::int64_t p = 0; p < k; ++p, in += ld) {
+        float* to = out + p * panel_columns;
+        for (std::int64_t j = 0; j < whole; j += panel_columns, to += panel) {
+            const F32 first = load(in + j), second = load(in + j + lanes_of_vector);
+            store(first, to);
+            store(second, to + lanes_of_vector);
+        }
+        for (std::int64_t j = whole; j < columns; j += lanes_of_vector, to += lanes_of_vector) {
+            store(load_n(in + j, static_cast<std::size_t>(min_of(lanes_of_vector, columns - j))), to);
+        }
+    }
+}
+
+/// Strips of `rows` columns of k rows of `in`: out[s * stride + p * rows + r] = in[p * ld + s * rows + r]. The strips
+/// have `count` columns together. Writes whole vectors, in ascending p: what lies beyond a strip's row is overwritten
+/// or never used.
+void pack_strips(const float* in, std::int64_t ld, std::int64_t count, std::int64_t rows, std::int64_t k, float* out) {
+    const std::int64_t stride = strip_stride(rows, k);
+    for (std::int64_t p = 0; p < k; ++p, in += ld) {
+        float* to = out + p * rows;
+        for (std::int64_t i = 0; i < count; i += rows, to += stride) {
+            store(load_n(in + i, static_cast<std::size_t>(count - i)), to);
+        }
+    }
 }
 
 // --- the tile
@@ -113,6 +144,7 @@ struct Tile {
     const float* b = nullptr;
     std::int64_t b_step = 0;
     std::int64_t k = 0;
+    std::int64_t k_rest = 0;  ///< terms after those that are +0 times a finite number
     float* out = nullptr;
     std::int64_t ld_out = 0;
     std::size_t last_count = 0;  ///< columns of the last vector
@@ -134,6 +166,16 @@ HWY_INLINE void run_tile(const Tile& t, const Finish* finish, std::integer_seque
     for (std::int64_t p = t.k; p > 0; --p, a += a_step, b += b_step) {
         const F32 b0 = load(b), b1 = vectors == 2 ? load(b + lanes) : b0;
         ((acc[i] = fma(F32(a[i / vectors * a_row]), i % vectors == 0 ? b0 : b1, acc[i])), ...);
+    }
+    if (t.k_rest > 0) {
+        // Adding +-0 changes no sum but -0, which an underflow can leave.
+        const I32 negative_zero(-0x7fffffff - 1);
+        M32 changes = bits(acc[0]) == negative_zero;
+        ((changes = changes | (bits(acc[i]) == negative_zero)), ...);
+        for (std::int64_t p = any(changes) ? t.k_rest : 0; p > 0; --p, a += a_step, b += b_step) {
+            const F32 b0 = load(b), b1 = vectors == 2 ? load(b + lanes) : b0;
+            ((acc[i] = fma(F32(a[i / vectors * a_row]), i % vectors == 0 ? b0 : b1, acc[i])), ...);
+        }
     }
     if (finish != nullptr) {
         const F32 scale(finish->scale);
@@ -198,14 +240,41 @@ std::int64_t part_of(std::int64_t count, std::int64_t limit, std::int64_t grain)
 /// Packs `columns` columns of b, `k` terms each from `first_k`, into panels one after the other.
 void pack_panels(const MatmulOperand& operand, const float* b, std::int64_t first_k, std::int64_t k,
                  std::int64_t column, std::int64_t columns, float* out) {
+    if (!operand.transposed) return pack_straight(b + first_k * operand.ld + column, operand.ld, columns, k, out);
     for (std::int64_t j = 0; j < columns; j += lanes_of_vector) {
         const std::int64_t width = min_of(lanes_of_vector, columns - j);
         float* to = out + j / panel_columns * panel_columns * k + j % panel_columns;
-        if (operand.transposed) {
-            pack_transposed(b + (column + j) * operand.ld + first_k, operand.ld, width, k, to, panel_columns);
-        } else {
-            pack_straight(b + first_k * operand.ld + column + j, operand.ld, width, k, to, panel_columns);
+        pack_transposed(b + (column + j) * operand.ld + first_k, operand.ld, width, k, to, panel_columns);
+    }
+}
+
+/// True when no element of b [k, columns] is NaN or infinite.
+bool all_finite(const MatmulOperand& operand, const float* b, std::int64_t k, std::int64_t first, std::int64_t last) {
+    const std::int64_t rows = operand.transposed ? last - first : k, columns = operand.transposed ? k : last - first;
+    const float* x = b + (operand.transposed ? first * operand.ld : first);
+    const F32 infinity = from_bits(I32(0x7f800000));
+    M32 finite = infinity == infinity;
+    for (std::int64_t r = 0; r < rows; ++r, x += operand.ld) {
+        for (std::int64_t j = 0; j < columns; j += lanes_of_vector) {
+            const auto count = static_cast<std::size_t>(min_of(lanes_of_vector, columns - j));
+            finite = finite & (abs(load_n(x + j, count)) < infinity);
         }
+    }
+    return !any(!finite);
+}
+
+/// Leaves the terms out of `tile`, whose first is term `first_k`, that are known to change no bit: +0 times finite.
+void leave_out_zeros(Triangle triangle, std::int64_t first_k, std::int64_t row, std::int64_t rows, Tile& tile) {
+    if (triangle == Triangle::a_lower) {
+        const std::int64_t needed = min_of(max_of(row + rows - first_k, std::int64_t{0}), tile.k);
+        tile.k_rest = tile.k - needed;
+        tile.k = needed;
+    } else if (triangle == Triangle::a_upper) {
+        // Before its first other term a sum is +0, and stays it.
+        const std::int64_t zeros = min_of(max_of(row - first_k, std::int64_t{0}), tile.k);
+        tile.a += zeros * tile.a_step;
+        tile.b += zeros * tile.b_step;
+        tile.k -= zeros;
     }
 }
 
@@ -217,29 +286,43 @@ void multiply_block(const Matmul& args, const Caster& caster, const MatmulBlock&
     const std::int64_t k_part = part_of(args.k, k_block, 4);
     const std::int64_t row_part = part_of(block.last_row - block.first_row, strip_rows, 1);
     const float* bias = args.bias_after_cast ? nullptr : args.bias;
+    const bool only_lower = args.triangle == Triangle::out_lower && tally == nullptr;
+    const bool zeros_in_a = (args.triangle == Triangle::a_lower || args.triangle == Triangle::a_upper) &&
+                            all_finite(args.b, block.b, args.k, block.first_column, block.last_column);
 
     for (std::int64_t column = block.first_column; column < block.last_column; column += column_part) {
         const std::int64_t columns = min_of(column_part, block.last_column - column);
         // A copy pays when it is read more than a few times. Without one, whole vectors must not reach beyond B.
         const bool pack_b =
             args.b.transposed || columns % lanes_of_vector != 0 || block.last_row - block.first_row > 4 * strip_rows;
-        const bool pack_a = columns > 2 * panel_columns;
+        const std::int64_t strips = columns <= columns_beside_strips ? strips_packed : 1;
+        const bool pack_a = columns > (at ? 2 : 4) * panel_columns;
         for (std::int64_t first_k = 0;; first_k += k_part) {
             const std::int64_t k = min_of(k_part, args.k - first_k);
             const bool last = first_k + k == args.k;
-            Tile tile{.a_row = a_row, .a_step = a_step, .k = k, .ld_out = args.ld_out, .resume = first_k != 0};
+            Tile tile{.k = k, .ld_out = args.ld_out, .resume = first_k != 0};
             if (pack_b && k > 0) pack_panels(args.b, block.b, first_k, k, column, columns, scratch.b.get());
 
             for (std::int64_t row = block.first_row; row < block.last_row; row += row_part) {
                 const std::int64_t rows = min_of(row_part, block.last_row - row);
+                const std::int64_t wanted =
+                    only_lower ? min_of(columns, max_of(row + rows - column, std::int64_t{0})) : columns;
+                tile.a_row = a_row;
+                tile.a_step = a_step;
                 if (k > 0) tile.a = block.a + row * a_row + first_k * a_step;
                 if (pack_a && k > 0) {
-                    (at ? pack_straight : pack_transposed)(tile.a, args.a.ld, rows, k, scratch.a.get(), rows);
-                    tile.a = scratch.a.get();
+                    const std::int64_t strip = at ? (row - block.first_row) / row_part % strips : 0;
+                    if (!at) {
+                        pack_transposed(tile.a, args.a.ld, rows, k, scratch.a.get(), row_part);
+                    } else if (strip == 0) {
+                        const std::int64_t count = min_of(strips * row_part, block.last_row - row);
+                        pack_strips(tile.a, args.a.ld, count, row_part, k, scratch.a.get());
+                    }
+                    tile.a = scratch.a.get() + strip * strip_stride(row_part, k);
                     tile.a_row = 1;
-                    tile.a_step = rows;
+                    tile.a_step = row_part;
                 }
-                for (std::int64_t j = 0; j < columns; j += panel_columns) {
+                for (std::int64_t j = 0; j < wanted; j += panel_columns) {
                     const std::int64_t width = min_of(panel_columns, columns - j);
                     const int vectors = width > lanes_of_vector ? 2 : 1;
                     tile.last_count = static_cast<std::size_t>(width - (vectors - 1) * lanes_of_vector);
@@ -247,9 +330,11 @@ void multiply_block(const Matmul& args, const Caster& caster, const MatmulBlock&
                     if (k > 0) tile.b = pack_b ? scratch.b.get() + j * k : block.b + first_k * args.b.ld + column + j;
                     tile.b_step = pack_b ? panel_columns : args.b.ld;
                     const Finish finish{args.out_scale, bias != nullptr ? bias + column + j : nullptr};
-                    tile_table[vectors - 1][rows - 1](tile, last ? &finish : nullptr);
+                    Tile part = tile;
+                    if (zeros_in_a) leave_out_zeros(args.triangle, first_k, row, rows, part);
+                    tile_table[vectors - 1][rows - 1](part, last ? &finish : nullptr);
                 }
-                if (last) cast_rows(args, caster, block, row, rows, column, columns, tally);
+                if (last) cast_rows(args, caster, block, row, rows, column, wanted, tally);
             }
             if (last) break;
         }

@@ -6,7 +6,28 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 namespace macheps {
+
+std::string_view to_string(ModelKind kind) { return model_names()[static_cast<std::size_t>(kind)]; }
+
+ModelKind parse_model_kind(std::string_view name) {
+    const std::vector<std::string_view> names(model_names().begin(), model_names().end());
+    for (const ModelKind kind : {ModelKind::gpt2, ModelKind::llama}) {
+        if (name == to_string(kind)) return kind;
+    }
+    const std::string near = nearest_name(name, names);
+    throw Error({.what = fmt::format("unknown model '{}'", name),
+                 .where = "--model",
+                 .fix = (near.empty() ? "" : fmt::format("did you mean '{}'? ", near)) + "models are gpt2, llama",
+                 .exit = Exit::usage});
+}
+
+std::int64_t ModelConfig::hidden_width() const {
+    if (hidden != 0) return hidden;
+    return kind == ModelKind::llama ? (8 * width + 95) / 96 * 32 : 4 * width;
+}
 
 const std::vector<ModelSize>& model_sizes() {
     static const std::vector<ModelSize> sizes{
@@ -16,11 +37,14 @@ const std::vector<ModelSize>& model_sizes() {
     return sizes;
 }
 
-const ModelSize& named_size(std::string_view name) {
+ModelSize named_size(std::string_view name, ModelKind kind) {
     std::vector<std::string_view> names;
-    for (const ModelSize& size : model_sizes()) {
-        if (size.name == name) return size;
+    for (ModelSize size : model_sizes()) {
         names.push_back(size.name);
+        if (size.name != name) continue;
+        size.model.kind = kind;
+        size.model.tied = kind == ModelKind::gpt2;
+        return size;
     }
     throw Error({.what = fmt::format("unknown size '{}'", name),
                  .where = "--size",
@@ -42,51 +66,82 @@ void check(const ModelConfig& c) {
     at_least("--heads", c.heads, 1);
     at_least("--context", c.context, 1);
     at_least("--vocabulary", c.vocabulary, 2);
+    at_least("--kv-heads", c.key_heads(), 1);
+    at_least("--hidden", c.hidden_width(), 1);
+    const auto refuse = [](const char* option, const std::string& what, const char* fix) {
+        throw Error({.what = what, .where = option, .fix = fix, .exit = Exit::usage});
+    };
     if (c.width % c.heads != 0) {
-        throw Error({.what = fmt::format("{} heads do not divide a width of {}", c.heads, c.width),
-                     .where = "--heads",
-                     .fix = "choose a width that is a multiple of the number of heads",
-                     .exit = Exit::usage});
+        refuse("--heads", fmt::format("{} heads do not divide a width of {}", c.heads, c.width),
+               "choose a width that is a multiple of the number of heads");
+    }
+    if (c.kind != ModelKind::llama) {
+        if (c.key_heads() != c.heads) {
+            refuse("--kv-heads", "a gpt2 model has one key head for every query head",
+                   "leave it out, or give --model llama");
+        }
+        return;
+    }
+    if (c.heads % c.key_heads() != 0) {
+        refuse("--kv-heads", fmt::format("{} key heads do not divide {} heads", c.key_heads(), c.heads),
+               "choose a divisor of the number of heads");
+    }
+    if (c.head_width() % 2 != 0) {
+        refuse("--heads", fmt::format("rotary positions turn pairs, and a head has {} channels", c.head_width()),
+               "choose a width and a number of heads that make an even quotient");
+    }
+    if (!(c.rope_theta > 1) || !std::isfinite(c.rope_theta)) {
+        refuse("--rope-theta", fmt::format("{} is no base of rotary positions", c.rope_theta), "give more than 1");
     }
 }
 
 SiteList model_sites(const ModelConfig& c) {
+    const bool llama = c.kind == ModelKind::llama;
     SiteList list;
-    const auto elementwise = [&](const std::string& name) {
-        list.sites.push_back({.name = name, .kind = SiteKind::elementwise});
+    list.model = to_string(c.kind);
+    const auto site = [&](const std::string& name, SiteKind kind = SiteKind::elementwise) -> Site& {
+        list.sites.push_back({.name = name, .kind = kind});
+        return list.sites.back();
     };
-    const auto linear = [&](const std::string& name, std::int64_t in, std::int64_t out, bool bias) {
+    const auto linear = [&](const std::string& name, std::int64_t in, std::int64_t out) {
         list.sites.push_back({.name = name, .kind = SiteKind::linear, .in = in, .out = out});
         list.parameters.push_back({name + ".weight", in * out});
-        if (bias) list.parameters.push_back({name + ".bias", out});
+        if (!llama) list.parameters.push_back({name + ".bias", out});
     };
     const auto norm = [&](const std::string& name) {
-        elementwise(name);
+        site(name, llama ? SiteKind::rms_norm : SiteKind::elementwise);
         list.parameters.push_back({name + ".weight", c.width});
-        list.parameters.push_back({name + ".bias", c.width});
+        if (!llama) list.parameters.push_back({name + ".bias", c.width});
     };
-    elementwise("embed");
+    const auto product = [&](const std::string& name) -> Site& {
+        Site& added = site(name, SiteKind::product);
+        added.grouped = c.key_heads() != c.heads;
+        return added;
+    };
+    site("embed");
     list.parameters.push_back({"embed.token.weight", c.vocabulary * c.width});
-    list.parameters.push_back({"embed.position.weight", c.context * c.width});
+    if (!llama) list.parameters.push_back({"embed.position.weight", c.context * c.width});
     for (std::int64_t i = 0; i < c.layers; ++i) {
         const std::string block = fmt::format("block.{}.", i);
         norm(block + "norm1");
-        linear(block + "attn.qkv", c.width, 3 * c.width, true);
-        list.sites.push_back({.name = block + "attn.scores", .kind = SiteKind::product, .scaled = true});
-        elementwise(block + "attn.softmax");
-        list.sites.push_back({.name = block + "attn.mix", .kind = SiteKind::product});
-        linear(block + "attn.proj", c.width, c.width, true);
-        elementwise(block + "residual1");
+        linear(block + "attn.qkv", c.width, c.qkv_width());
+        if (llama) site(block + "attn.rope", SiteKind::rope);
+        product(block + "attn.scores").scaled = true;
+        site(block + "attn.softmax");
+        product(block + "attn.mix");
+        linear(block + "attn.proj", c.width, c.width);
+        site(block + "residual1");
         norm(block + "norm2");
-        linear(block + "mlp.up", c.width, 4 * c.width, true);
-        elementwise(block + "mlp.act");
-        linear(block + "mlp.down", 4 * c.width, c.width, true);
-        elementwise(block + "residual2");
+        if (llama) linear(block + "mlp.gate", c.width, c.hidden_width());
+        linear(block + "mlp.up", c.width, c.hidden_width());
+        site(block + "mlp.act", llama ? SiteKind::gated : SiteKind::elementwise);
+        linear(block + "mlp.down", c.hidden_width(), c.width);
+        site(block + "residual2");
     }
     norm("final_norm");
     list.sites.push_back({.name = "lm_head", .kind = SiteKind::linear, .in = c.width, .out = c.vocabulary});
     if (!c.tied) list.parameters.push_back({"lm_head.weight", c.vocabulary * c.width});
-    list.sites.push_back({.name = "loss", .kind = SiteKind::loss});
+    site("loss", SiteKind::loss);
     return list;
 }
 

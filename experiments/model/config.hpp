@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shape of a GPT-2 style model, and its sites.
+// The shape of a model, and its sites.
 #pragma once
 #include "emulation/backend.hpp"
 #include "experiments/policy/sites.hpp"
@@ -11,13 +11,33 @@
 
 namespace macheps {
 
-/// Pre-LayerNorm, GELU, learned positions, causal attention with an explicit softmax (nanoGPT's form).
+/// gpt2:  pre-LayerNorm, GELU, learned positions, biases (nanoGPT's form).
+/// llama: pre-RMSNorm, SwiGLU, rotary positions, grouped queries, no biases (the form of Hugging Face transformers,
+/// with q,
+///        k and v as one linear).
+/// Both: causal attention with an explicit softmax.
+enum class ModelKind : std::uint8_t { gpt2, llama };
+
+std::string_view to_string(ModelKind kind);
+/// Throws Error (usage) with the nearest name when there is no such kind.
+ModelKind parse_model_kind(std::string_view name);
+
 struct ModelConfig {
+    ModelKind kind = ModelKind::gpt2;
     std::int64_t layers = 2, width = 64, heads = 4, context = 32, vocabulary = 64;
+    std::int64_t kv_heads =
+        0;  ///< llama: heads of keys and values, each for heads / kv_heads queries; 0: as many as heads
+    std::int64_t hidden =
+        0;                  ///< width inside the feed-forward; 0: 4 width, or 8/3 width up to a multiple of 32 in llama
     bool tied = true;       ///< lm_head shares embed.token.weight
-    Gelu gelu = Gelu::erf;  ///< nn.GELU's default
+    Gelu gelu = Gelu::erf;  ///< gpt2: nn.GELU's default
+    double rope_theta = 10000;  ///< llama: pair i of a head turns by position / theta^(2i / head_width)
 
     std::int64_t head_width() const { return width / heads; }
+    std::int64_t key_heads() const { return kv_heads == 0 ? heads : kv_heads; }
+    /// Columns of attn.qkv: queries, keys, values.
+    std::int64_t qkv_width() const { return (heads + 2 * key_heads()) * head_width(); }
+    std::int64_t hidden_width() const;
     bool operator==(const ModelConfig&) const = default;
 };
 
@@ -28,10 +48,11 @@ struct ModelSize {
     std::int64_t batch;
 };
 
-/// tiny, small, base.
+/// tiny, small, base, as GPT-2 style models.
 const std::vector<ModelSize>& model_sizes();
-/// Throws Error with the nearest name when there is no such size.
-const ModelSize& named_size(std::string_view name);
+/// The same numbers for either kind; a llama's lm_head is untied. Throws Error with the nearest name when there is no
+/// such size.
+ModelSize named_size(std::string_view name, ModelKind kind = ModelKind::gpt2);
 
 /// Throws Error (usage) for sizes of zero, a width that heads do not divide, and the like.
 void check(const ModelConfig& config);

@@ -4,6 +4,7 @@
 #include "experiments/model/rounder.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace macheps {
@@ -55,51 +56,35 @@ class Linear {
     Tensor dw_, dbias_;
 };
 
-/// Layer normalisation over the last axis, eps 1e-5.
-class LayerNorm {
+/// Normalisation over the last axis, eps 1e-5: layer normalisation where there is a bias, and without one that of the
+/// root mean square, rounded before the multiplication by the weight and after it.
+class Norm {
   public:
-    LayerNorm(Backend& backend, const ResolvedPolicy& policy, const std::string& site, ParameterState& weight,
-              ParameterState& bias);
+    Norm(Backend& backend, const ResolvedPolicy& policy, const std::string& site, ParameterState& weight,
+         ParameterState* bias);
     Value forward(Rounder& rounder, Value x);
     Value backward(Rounder& rounder, Value dy, Tensor& dx);
 
   private:
+    /// Slots that root-mean-square normalisation has beside those of every norm.
+    struct RmsSlots {
+        RmsSlots(const ResolvedPolicy& policy, const std::string& site);
+        Slot forward_normed, weight_grad_terms, weight_grad_out, grad_normed;
+    };
+
     Backend& backend_;
-    ParameterState &weight_, &bias_;
+    ParameterState& weight_;
+    ParameterState* bias_;
     Slot forward_out_, grad_in_, grad_out_;
+    std::optional<RmsSlots> rms_;
     Value x_;
-    Tensor y_, mean_, rstd_, dy_buffer_, dweight_, dbias_;
+    Tensor y_, mean_, rstd_, normed_, dy_buffer_, terms_, dnormed_, dweight_, dbias_;
 };
 
-/// Causal multi-head attention between its two linears: scores, softmax, mix.
-class Attention {
-  public:
-    Attention(Backend& backend, const ResolvedPolicy& policy, const std::string& block, std::int64_t batch,
-              std::int64_t context, std::int64_t heads, std::int64_t head_width);
-    /// qkv [B*T, 3C] -> [B*T, C].
-    Value forward(Rounder& rounder, Value qkv);
-    /// dout [B*T, C] -> dqkv [B*T, 3C].
-    Value backward(Rounder& rounder, Value dout, Tensor& dqkv);
+/// The common grid of values that were written side by side: fp32 unless they agree.
+inline Format common_grid(Format a, Format b) { return a == b ? a : fp32; }
 
-  private:
-    Format product(Rounder& rounder, const Slot& out_slot, const MatmulChoice& choice, Value a, bool a_transposed,
-                   Value b, bool b_transposed, View out);
-
-    Backend& backend_;
-    std::int64_t batch_, context_, heads_, head_width_;
-    float scale_;
-    struct ProductSlots {
-        ProductSlots(const ResolvedPolicy& policy, const std::string& site);
-        Slot forward_a, forward_b, forward_out, grad_in, grad_a_a, grad_a_b, grad_a_out, grad_b_a, grad_b_b, grad_b_out;
-        MatmulChoice forward, grad_a, grad_b;
-    } scores_, mix_;
-    Slot forward_scaled_, grad_scaled_, softmax_out_, softmax_grad_in_, softmax_grad_out_;
-    Value q_, k_, v_, p_;
-    Tensor q_tensor_, k_tensor_, v_tensor_, s_, p_tensor_, o_, merged_;
-    Tensor q_cast_, k_cast_, p_cast_, v_cast_;
-    Tensor do_, do_in_, do_cast_, v_cast2_, dp_, dp_in_, p_cast2_, do_cast2_, ds_, ds_in_, dsa_, dsb_, k_cast2_,
-        q_cast2_;
-    Tensor dq_, dk_, dv_;
-};
+/// Factor that undoes both operands' scales.
+inline float product_scale(Value a, Value b) { return a.decode_scale * b.decode_scale; }
 
 }  // namespace macheps

@@ -13,6 +13,12 @@ Slot::Slot(const ResolvedPolicy& policy, std::string slot_name)
     }
 }
 
+bool keeps_zero(const Slot& slot) {
+    const CastRule& rule = slot.rule;
+    return rule.granularity == Granularity::none &&
+           bit_cast<std::uint32_t>(quantize(rule.format, 0.0f, rule.round, rule.overflow)) == 0;
+}
+
 float encode_scale(const CastRule& rule, float amax) {
     const double largest = decode64(rule.format, rule.format.max_finite_code() << rule.format.padding);
     if (rule.scale_rule == ScaleRule::te_current) {
@@ -47,7 +53,30 @@ void Rounder::watch(const Slot& slot, ConstView values) {
     observer_->on_cast(slot, nothing, tally, values, values);
 }
 
+void Rounder::capture(const Slot& slot, const Value& value) {
+    if (capturing()) observer_->on_value(slot, value.view, value.decode_scale);
+}
+
 Value Rounder::apply(const Slot& slot, Value in, Tensor& buffer) {
+    const Value out = round(slot, in, buffer);
+    capture(slot, out);
+    return out;
+}
+
+Format Rounder::apply_in_place(const Slot& slot, View values, Format held) {
+    held = round_in_place(slot, values, held);
+    capture(slot, {values, held});
+    return held;
+}
+
+Format Rounder::matmul(const Slot& out_slot, Matmul args, Shape out_shape) {
+    const View out{args.out, out_shape};
+    const Format held = round_matmul(out_slot, args, out);
+    capture(out_slot, {out, held});
+    return held;
+}
+
+Value Rounder::round(const Slot& slot, Value in, Tensor& buffer) {
     if (is_noop(slot, in.held)) {
         watch(slot, in.view);
         return in;
@@ -68,7 +97,7 @@ Value Rounder::apply(const Slot& slot, Value in, Tensor& buffer) {
     return {out, slot.rule.granularity == Granularity::none ? slot.rule.format : fp32, decode_scale};
 }
 
-Format Rounder::apply_in_place(const Slot& slot, View values, Format held) {
+Format Rounder::round_in_place(const Slot& slot, View values, Format held) {
     if (is_noop(slot, held)) {
         watch(slot, values);
         return held;
@@ -87,8 +116,7 @@ Format Rounder::apply_in_place(const Slot& slot, View values, Format held) {
     return slot.rule.format;
 }
 
-Format Rounder::matmul(const Slot& out_slot, Matmul args, Shape out_shape) {
-    const View out{args.out, out_shape};
+Format Rounder::round_matmul(const Slot& out_slot, Matmul args, View out) {
     if (out_slot.rule.is_identity()) {
         backend_->matmul(args);
         watch(out_slot, out);
@@ -96,7 +124,7 @@ Format Rounder::matmul(const Slot& out_slot, Matmul args, Shape out_shape) {
     }
     if (sampling() && !args.bias_after_cast) {
         backend_->matmul(args);
-        return apply_in_place(out_slot, out, fp32);
+        return round_in_place(out_slot, out, fp32);
     }
     args.out_cast = cast_for(out_slot);
     Tally tally;

@@ -34,7 +34,14 @@ class Observer {
     virtual bool sampling() const = 0;
     /// `x` and `y` are empty unless sampling; y == x where nothing was rounded.
     virtual void on_cast(const Slot& slot, const Cast& cast, const Tally& tally, ConstView x, ConstView y) = 0;
+    /// True while the values of every slot are wanted, rounded or not: then on_value gets them as they leave it, in the
+    /// order of execution. The values that are meant are `values` times `decode_scale`.
+    virtual bool capturing() const { return false; }
+    virtual void on_value(const Slot& /*slot*/, ConstView /*values*/, float /*decode_scale*/) {}
 };
+
+/// True when the slot makes +0 of +0, whatever stands beside it.
+bool keeps_zero(const Slot& slot);
 
 /// encode_scale of a tensor whose largest magnitude is `amax`.
 float encode_scale(const CastRule& rule, float amax);
@@ -49,13 +56,29 @@ class Rounder {
     Observer* observer() const { return observer_; }
     bool counting() const { return observer_ != nullptr; }
     bool sampling() const { return observer_ != nullptr && observer_->sampling(); }
+    bool capturing() const { return observer_ != nullptr && observer_->capturing(); }
+
+    /// True when apply() hands `held` values on unread.
+    bool passes(const Slot& slot, Format held) const { return is_noop(slot, held) && !watching(); }
+    /// True when no element of what reaches this slot bears on another one or on a count.
+    bool unseen(const Slot& slot) const {
+        return slot.rule.granularity == Granularity::none && !watching() && (!counting() || slot.rule.is_identity());
+    }
+    /// True when the values of every matmul, cast or not, are read in full.
+    bool watching() const { return sampling() || capturing(); }
 
     /// The cast of an unscaled rule, ready for a backend call that rounds as it goes.
     Cast cast_for(const Slot& slot) const;
 
     /// `in` rounded as the slot says: into `buffer` (made on first use), or `in` itself when no value would change.
     Value apply(const Slot& slot, Value in, Tensor& buffer);
-    /// The same in place. Rules with a scale are refused when the policy is bound to a model.
+    /// `value`, which an equal rule made earlier and which stands for what this slot would make: nothing is rounded or
+    /// counted.
+    Value reuse(const Slot& slot, const Value& value) {
+        capture(slot, value);
+        return value;
+    }
+    /// The same as apply(), in place. Rules with a scale are refused when the policy is bound to a model.
     Format apply_in_place(const Slot& slot, View values, Format held);
 
     /// Runs `args` with the slot's rounding of its output, counted and sampled. `args.out` is contiguous.
@@ -65,6 +88,10 @@ class Rounder {
   private:
     bool is_noop(const Slot& slot, Format held) const;
     void watch(const Slot& slot, ConstView values);
+    void capture(const Slot& slot, const Value& value);
+    Value round(const Slot& slot, Value in, Tensor& buffer);
+    Format round_in_place(const Slot& slot, View values, Format held);
+    Format round_matmul(const Slot& out_slot, Matmul args, View out);
 
     Backend* backend_;
     std::uint64_t seed_;

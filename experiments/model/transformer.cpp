@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/model/transformer.hpp"
 
+#include "experiments/model/attention.hpp"
+#include "experiments/model/feed_forward.hpp"
 #include "experiments/model/initialise.hpp"
 
 #include <fmt/format.h>
@@ -9,71 +11,49 @@
 
 namespace macheps {
 
-/// x + proj(mix(norm1(x))), then + down(act(up(norm2(x)))).
+/// x + proj(mix(norm1(x))), then + feed_forward(norm2(x)).
 struct Transformer::Block {
     Backend& backend;
-    std::string prefix;
-    Gelu gelu_kind;
-    LayerNorm norm1, norm2;
-    Linear qkv, proj, up, down;
+    Norm norm1, norm2;
+    Linear qkv, proj;
     Attention attention;
+    FeedForward feed_forward;
     Slot residual1_out, residual1_grad_in, residual1_grad_out, residual2_out, residual2_grad_in, residual2_grad_out;
-    Slot act_out, act_grad_in, act_grad_out;
-    Tensor x1, x2, act, dact_in, dact, dup, dqkv, dqkv_in, dbranch, dnorm, stream_in1, stream_in2;
-    Value up_out;
+    Tensor x1, x2, dqkv, dqkv_in, dbranch, dnorm, stream_in1, stream_in2;
 
     struct Parameters {
-        ParameterState &norm1_weight, &norm1_bias, &qkv_weight, &qkv_bias, &proj_weight, &proj_bias;
-        ParameterState &norm2_weight, &norm2_bias, &up_weight, &up_bias, &down_weight, &down_bias;
+        ParameterState &norm1_weight, *norm1_bias, &qkv_weight, *qkv_bias, &proj_weight, *proj_bias;
+        ParameterState &norm2_weight, *norm2_bias;
+        FeedForward::Parameters feed_forward;
     };
 
-    Block(Backend& b, const ModelConfig& c, std::int64_t batch, const ResolvedPolicy& policy, const std::string& name,
-          Parameters p)
+    Block(Backend& b, Rounder& rounder, const ModelConfig& c, std::int64_t batch, const ResolvedPolicy& policy,
+          const std::string& name, const Parameters& p)
         : backend(b),
-          prefix(name),
-          gelu_kind(c.gelu),
           norm1(b, policy, name + "norm1", p.norm1_weight, p.norm1_bias),
           norm2(b, policy, name + "norm2", p.norm2_weight, p.norm2_bias),
-          qkv(b, policy, name + "attn.qkv", p.qkv_weight, &p.qkv_bias),
-          proj(b, policy, name + "attn.proj", p.proj_weight, &p.proj_bias),
-          up(b, policy, name + "mlp.up", p.up_weight, &p.up_bias),
-          down(b, policy, name + "mlp.down", p.down_weight, &p.down_bias),
-          attention(b, policy, name, batch, c.context, c.heads, c.head_width()),
+          qkv(b, policy, name + "attn.qkv", p.qkv_weight, p.qkv_bias),
+          proj(b, policy, name + "attn.proj", p.proj_weight, p.proj_bias),
+          attention(b, rounder, policy, name, c, batch),
+          feed_forward(b, policy, name, c.gelu, p.feed_forward),
           residual1_out(policy, name + "residual1:forward.out"),
           residual1_grad_in(policy, name + "residual1:grad.in"),
           residual1_grad_out(policy, name + "residual1:grad.out"),
           residual2_out(policy, name + "residual2:forward.out"),
           residual2_grad_in(policy, name + "residual2:grad.in"),
-          residual2_grad_out(policy, name + "residual2:grad.out"),
-          act_out(policy, name + "mlp.act:forward.out"),
-          act_grad_in(policy, name + "mlp.act:grad.in"),
-          act_grad_out(policy, name + "mlp.act:grad.out") {}
+          residual2_grad_out(policy, name + "residual2:grad.out") {}
 
     Value forward(Rounder& rounder, Value x) {
         const Value attended =
             proj.forward(rounder, attention.forward(rounder, qkv.forward(rounder, norm1.forward(rounder, x))));
-        const View sum1 = sized(backend, x1, x.view.shape);
-        backend.add(x.view, attended.view, sum1);
-        const Value middle{sum1, rounder.apply_in_place(residual1_out, sum1, fp32)};
-
-        up_out = up.forward(rounder, norm2.forward(rounder, middle));
-        const View activated = sized(backend, act, up_out.view.shape);
-        backend.gelu(gelu_kind, up_out.view, activated);
-        const Format act_held = rounder.apply_in_place(act_out, activated, fp32);
-        const Value mlp = down.forward(rounder, {activated, act_held});
-        const View sum2 = sized(backend, x2, x.view.shape);
-        backend.add(middle.view, mlp.view, sum2);
-        return {sum2, rounder.apply_in_place(residual2_out, sum2, fp32)};
+        const Value middle = join(rounder, residual1_out, x, attended, x1);
+        return join(rounder, residual2_out, middle, feed_forward.forward(rounder, norm2.forward(rounder, middle)), x2);
     }
 
     /// `d` is the gradient of the block's output, in `stream`; returns the gradient of its input, in `stream` too.
     Value backward(Rounder& rounder, Value d, Tensor& stream) {
         Value outer = rounder.apply(residual2_grad_in, d, stream_in2);
-        const Value dactivated = rounder.apply(act_grad_in, down.backward(rounder, outer, dact), dact_in);
-        const View du = sized(backend, dup, up_out.view.shape);
-        backend.gelu_backward(gelu_kind, up_out.view, dactivated.view, du);
-        const Format du_held = rounder.apply_in_place(act_grad_out, du, fp32);
-        Value branch = norm2.backward(rounder, up.backward(rounder, {du, du_held}, dbranch), dnorm);
+        Value branch = norm2.backward(rounder, feed_forward.backward(rounder, outer, dbranch), dnorm);
         outer = join(rounder, residual2_grad_out, outer, branch, stream);
 
         outer = rounder.apply(residual1_grad_in, outer, stream_in1);
@@ -83,7 +63,7 @@ struct Transformer::Block {
         return join(rounder, residual1_grad_out, outer, branch, stream);
     }
 
-    /// The gradients that meet where a branch leaves the stream.
+    /// Where a branch meets the stream: forward its output, backward the gradient from where it left.
     Value join(Rounder& rounder, const Slot& slot, Value a, Value b, Tensor& stream) {
         const View sum = sized(backend, stream, a.view.shape);
         backend.add(a.view, b.view, sum);
@@ -91,7 +71,9 @@ struct Transformer::Block {
     }
 
     void invalidate() {
-        for (Linear* linear : {&qkv, &proj, &up, &down}) linear->invalidate();
+        qkv.invalidate();
+        proj.invalidate();
+        feed_forward.invalidate();
     }
 };
 
@@ -107,26 +89,31 @@ Transformer::Transformer(Backend& backend, const ModelConfig& config, std::int64
       loss_out_(policy, "loss:forward.out"),
       loss_mean_(policy, "loss:forward.mean"),
       loss_grad_out_(policy, "loss:grad.out") {
-    const std::int64_t c = config.width;
+    const bool llama = config.kind == ModelKind::llama;
+    const std::int64_t c = config.width, qkv = config.qkv_width(), hidden = config.hidden_width();
     token_ = &make_parameter("embed.token.weight", {config.vocabulary, c});
-    position_ = &make_parameter("embed.position.weight", {config.context, c});
+    if (!llama) position_ = &make_parameter("embed.position.weight", {config.context, c});
     for (std::int64_t i = 0; i < config.layers; ++i) {
         const std::string prefix = fmt::format("block.{}.", i);
-        const auto parameter = [&](const char* name, Shape shape) -> ParameterState& {
-            return make_parameter(prefix + name, shape);
+        const auto weight = [&](const char* name, Shape shape) -> ParameterState& {
+            return make_parameter(prefix + name + ".weight", shape);
         };
+        const auto bias = [&](const char* name, std::int64_t size) { return make_bias(prefix + name + ".bias", size); };
         // Braces evaluate left to right: the parameters are made in the order of the sites.
-        const Block::Parameters p{parameter("norm1.weight", {c}),           parameter("norm1.bias", {c}),
-                                  parameter("attn.qkv.weight", {3 * c, c}), parameter("attn.qkv.bias", {3 * c}),
-                                  parameter("attn.proj.weight", {c, c}),    parameter("attn.proj.bias", {c}),
-                                  parameter("norm2.weight", {c}),           parameter("norm2.bias", {c}),
-                                  parameter("mlp.up.weight", {4 * c, c}),   parameter("mlp.up.bias", {4 * c}),
-                                  parameter("mlp.down.weight", {c, 4 * c}), parameter("mlp.down.bias", {c})};
-        blocks_.push_back(std::make_unique<Block>(backend, config, batch, policy, prefix, p));
+        const Block::Parameters p{weight("norm1", {c}),
+                                  bias("norm1", c),
+                                  weight("attn.qkv", {qkv, c}),
+                                  bias("attn.qkv", qkv),
+                                  weight("attn.proj", {c, c}),
+                                  bias("attn.proj", c),
+                                  weight("norm2", {c}),
+                                  bias("norm2", c),
+                                  {llama ? &weight("mlp.gate", {hidden, c}) : nullptr, weight("mlp.up", {hidden, c}),
+                                   bias("mlp.up", hidden), weight("mlp.down", {c, hidden}), bias("mlp.down", c)}};
+        blocks_.push_back(std::make_unique<Block>(backend, rounder_, config, batch, policy, prefix, p));
     }
     ParameterState& norm_weight = make_parameter("final_norm.weight", {c});
-    ParameterState& norm_bias = make_parameter("final_norm.bias", {c});
-    final_norm_ = std::make_unique<LayerNorm>(backend, policy, "final_norm", norm_weight, norm_bias);
+    final_norm_ = std::make_unique<Norm>(backend, policy, "final_norm", norm_weight, make_bias("final_norm.bias", c));
     ParameterState& head = config.tied ? *token_ : make_parameter("lm_head.weight", {config.vocabulary, c});
     lm_head_ = std::make_unique<Linear>(backend, policy, "lm_head", head, nullptr);
 }
@@ -136,6 +123,10 @@ Transformer::~Transformer() = default;
 ParameterState& Transformer::make_parameter(const std::string& name, Shape shape) {
     parameters_.push_back(std::make_unique<ParameterState>(backend_, policy_, name, shape));
     return *parameters_.back();
+}
+
+ParameterState* Transformer::make_bias(const std::string& name, std::int64_t size) {
+    return config_.kind == ModelKind::llama ? nullptr : &make_parameter(name, {size});
 }
 
 void Transformer::initialise(std::uint64_t seed) {
@@ -151,7 +142,7 @@ float Transformer::forward(TokenView tokens, TokenView targets) {
     tokens_ = tokens;
     targets_ = targets;
     const View x0 = sized(backend_, x0_, {batch_, config_.context, config_.width});
-    backend_.embedding(tokens, token_->value, position_->value, x0);
+    backend_.embedding(tokens, token_->value, position_ != nullptr ? ConstView(position_->value) : ConstView{}, x0);
     Value x{x0, rounder_.apply_in_place(embed_out_, x0, fp32)};
     for (const auto& block : blocks_) x = block->forward(rounder_, x);
     const Value logits = lm_head_->forward(rounder_, final_norm_->forward(rounder_, x));
@@ -170,11 +161,11 @@ void Transformer::backward(float factor) {
     for (auto block = blocks_.rbegin(); block != blocks_.rend(); ++block) d = (*block)->backward(rounder_, d, dstream_);
     d = rounder_.apply(embed_grad_in_, d, dembed_);
     // A tied head has written the token gradient already: this one is made beside it and added.
-    const View dtoken = token_->first_target(backend_, dtoken_),
-               dposition = position_->first_target(backend_, dposition_);
+    const View dtoken = token_->first_target(backend_, dtoken_);
+    const View dposition = position_ != nullptr ? position_->first_target(backend_, dposition_) : View{};
     backend_.embedding_backward(tokens_, {d.view.data, {batch_, config_.context, config_.width}}, dtoken, dposition);
     token_->accumulate(backend_, rounder_, dtoken, fp32);
-    position_->accumulate(backend_, rounder_, dposition, fp32);
+    if (position_ != nullptr) position_->accumulate(backend_, rounder_, dposition, fp32);
 }
 
 void Transformer::clear_gradients() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A GPT-2 style transformer under a policy, with hand-written backward passes.
+// A transformer under a policy, with hand-written backward passes.
 #pragma once
 #include "experiments/model/config.hpp"
 #include "experiments/model/layers.hpp"
@@ -42,6 +42,8 @@ class Transformer {
   private:
     struct Block;
     ParameterState& make_parameter(const std::string& name, Shape shape);
+    /// A bias, which a llama has not.
+    ParameterState* make_bias(const std::string& name, std::int64_t size);
 
     Backend& backend_;
     ModelConfig config_;
@@ -49,9 +51,9 @@ class Transformer {
     const ResolvedPolicy& policy_;
     Rounder rounder_;
     std::vector<std::unique_ptr<ParameterState>> parameters_;
-    ParameterState *token_ = nullptr, *position_ = nullptr;
+    ParameterState *token_ = nullptr, *position_ = nullptr;  ///< no positions in a llama
     std::vector<std::unique_ptr<Block>> blocks_;
-    std::unique_ptr<LayerNorm> final_norm_;
+    std::unique_ptr<Norm> final_norm_;
     std::unique_ptr<Linear> lm_head_;
     Slot embed_out_, embed_grad_in_, loss_out_, loss_mean_, loss_grad_out_;
     TokenView tokens_{}, targets_{};

@@ -40,11 +40,14 @@ constexpr std::string_view kind_of(const toml::node& node) {
 
 SourcePlace place_of(const toml::source_region& source) { return {source.begin.line, source.begin.column}; }
 
-/// Reads one file. `source` is what errors name: a path, or a preset's name.
+using Sources = std::span<const PolicySource>;
+
+/// Reads one file. `source` is what errors name: a path, or a preset's name. What it extends is looked for among
+/// `recorded` first.
 class Reader {
   public:
-    Reader(std::string_view text, std::string source, bool from_preset)
-        : text_(text), source_(std::move(source)), from_preset_(from_preset) {}
+    Reader(std::string_view text, std::string source, bool from_preset, Sources recorded)
+        : text_(text), source_(std::move(source)), from_preset_(from_preset), recorded_(recorded) {}
 
     Policy read(std::vector<std::string>& open) {
         toml::table document;
@@ -60,6 +63,7 @@ class Reader {
         Policy policy;
         if (const toml::node* base = document.get("extends")) policy = base_policy(*base, open);
         policy.text = text_;
+        policy.sources.insert(policy.sources.begin(), {source_, !from_preset_, policy.text});
         policy.name = std::filesystem::path(source_).stem().string();
         if (const toml::node* node = document.get("name")) policy.name = name_at(*node);
         policy.description.clear();
@@ -147,12 +151,14 @@ class Reader {
     Policy::Rule read_rule(const toml::table& table, int number) const;
     void read_patterns(const toml::node& node, std::string_view key, Policy::Rule& rule) const;
     void read_group(std::string_view group, const toml::node& node, Policy::Rule& rule) const;
+    std::string read_model(const toml::node& node) const;
     CastRule read_cast(const toml::node& node, const std::string& slot) const;
     LossScalerConfig read_scaler(const toml::node& node) const;
 
     std::string_view text_;
     std::string source_;
     bool from_preset_;
+    Sources recorded_;
 };
 
 bool names_a_file(std::string_view name) { return name.find_first_of("./\\") != std::string_view::npos; }
@@ -175,15 +181,21 @@ std::string read_file(const std::filesystem::path& path, const std::string& wher
 }
 
 /// The policy of a preset or file; `open` holds the sources being read, outermost first.
-Policy load(const std::string& source, bool is_file, const std::string& where, std::vector<std::string>& open) {
+Policy load(const std::string& source, bool is_file, const std::string& where, std::vector<std::string>& open,
+            Sources recorded) {
     if (std::find(open.begin(), open.end(), source) != open.end()) {
         throw Error({.what = fmt::format("'extends' runs in a circle: {} -> {}", fmt::join(open, " -> "), source),
                      .where = where,
                      .fix = "remove one 'extends'"});
     }
     open.push_back(source);
-    const std::string text = is_file ? read_file(source, where) : std::string(preset_text(source));
-    Policy policy = Reader(text, source, !is_file).read(open);
+    const auto known = std::find_if(recorded.begin(), recorded.end(), [&](const PolicySource& one) {
+        return one.name == source && one.is_file == is_file;
+    });
+    const std::string text = known != recorded.end() ? known->text
+                             : is_file               ? read_file(source, where)
+                                                     : std::string(preset_text(source));
+    Policy policy = Reader(text, source, !is_file, recorded).read(open);
     open.pop_back();
     return policy;
 }
@@ -197,13 +209,15 @@ Policy Reader::base_policy(const toml::node& node, std::vector<std::string>& ope
         source = (here / name).lexically_normal().string();
     } else {
         const Names presets = preset_names();
-        if (std::find(presets.begin(), presets.end(), name) == presets.end()) {
+        const auto is_recorded = [&](const PolicySource& one) { return one.name == name && !one.is_file; };
+        if (std::find(presets.begin(), presets.end(), name) == presets.end() &&
+            std::none_of(recorded_.begin(), recorded_.end(), is_recorded)) {
             throw Error({.what = fmt::format("unknown preset '{}'", name),
                          .where = at,
                          .fix = suggestion(name, presets) + "; a file's name has a dot or a slash"});
         }
     }
-    Policy base = load(source, names_a_file(name), at, open);
+    Policy base = load(source, names_a_file(name), at, open, recorded_);
     base.chain.insert(base.chain.begin(), base.name);
     return base;
 }
@@ -232,11 +246,12 @@ Policy::Rule Reader::read_rule(const toml::table& table, int number) const {
     }
     rule.about_parameters = params != nullptr;
     if (rule.about_parameters) {
-        only(table, {"params", "value", "master", "grad", "moment1", "moment2", "update", "cast"}, "a rule for params");
+        only(table, {"params", "model", "value", "master", "grad", "moment1", "moment2", "update", "cast"},
+             "a rule for params");
     } else {
         only(table,
              {"sites", "forward", "grad", "input_grad", "weight_grad", "bias_grad", "grad_a", "grad_b", "cast",
-              "multiple_of"},
+              "multiple_of", "model"},
              "a rule for sites");
     }
     read_patterns(rule.about_parameters ? *params : *sites, rule.about_parameters ? "params" : "sites", rule);
@@ -245,7 +260,9 @@ Policy::Rule Reader::read_rule(const toml::table& table, int number) const {
     for (auto&& [key, node] : table) {
         const std::string name{key.str()};
         if (name == "sites" || name == "params") continue;
-        if (name == "multiple_of") {
+        if (name == "model") {
+            rule.model = read_model(node);
+        } else if (name == "multiple_of") {
             rule.multiple_of = static_cast<int>(integer_at(node, name, 1));
         } else if (name == "cast") {
             has_cast = true;
@@ -296,13 +313,27 @@ void Reader::read_patterns(const toml::node& node, std::string_view key, Policy:
     }
 }
 
+std::string Reader::read_model(const toml::node& node) const {
+    const std::string name = text_at(node, "model");
+    const Names known(model_names().begin(), model_names().end());
+    if (std::find(known.begin(), known.end(), name) != known.end()) return name;
+    throw Error({.what = fmt::format("unknown model '{}'", name),
+                 .where = where(node, "model"),
+                 .fix = suggestion(name, known)});
+}
+
 void Reader::read_group(std::string_view group, const toml::node& node, Policy::Rule& rule) const {
     const toml::table& table = table_at(node, group);
     Names known;
     if (group == "forward") {
-        known = {"in", "a", "b", "bias", "out", "scaled", "mean", "machine", "bias_after"};
+        known = {"in",     "a",        "b",   "bias", "out",    "scaled",  "mean",      "machine",
+                 "normed", "inv_freq", "cos", "sin",  "direct", "rotated", "activated", "bias_after"};
     } else if (group == "grad") {
-        known = {"in", "out", "scaled"};
+        known = {"in", "out", "scaled", "normed", "direct", "rotated", "activated", "up"};
+    } else if (group == "grad_b") {
+        known = {"a", "b", "out", "sum", "machine"};
+    } else if (group == "weight_grad") {
+        known = {"a", "b", "out", "terms", "machine"};
     } else if (group == "bias_grad") {
         known = {"out"};
     } else {
@@ -415,7 +446,12 @@ std::string Policy::Rule::where(SourcePlace place) const {
 
 Policy parse_policy(std::string_view toml, const std::string& origin) {
     std::vector<std::string> open{origin};
-    return Reader(toml, origin, false).read(open);
+    return Reader(toml, origin, false, {}).read(open);
+}
+
+Policy parse_policy(std::span<const PolicySource> sources) {
+    std::vector<std::string> open;
+    return load(sources.front().name, sources.front().is_file, "", open, sources);
 }
 
 Policy load_policy(std::string_view name_or_path) {
@@ -423,7 +459,7 @@ Policy load_policy(std::string_view name_or_path) {
     const bool is_file = names_a_file(name_or_path);
     const std::string source =
         is_file ? std::filesystem::path(name_or_path).lexically_normal().string() : std::string(name_or_path);
-    return load(source, is_file, "", open);
+    return load(source, is_file, "", open, {});
 }
 
 }  // namespace macheps

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -47,12 +48,22 @@ struct MatmulChoice {
     bool operator==(const MatmulChoice&) const = default;
 };
 
+/// A preset or a file of a policy, as it was read.
+struct PolicySource {
+    std::string name;  ///< the preset's name or the file's path
+    bool is_file = false;
+    std::string text;
+
+    bool operator==(const PolicySource&) const = default;
+};
+
 /// One policy, parsed and with its `extends` chain joined, not yet resolved.
 struct Policy {
     struct Rule;  // defined in rule.hpp
     std::string name, description;
-    std::string text;                ///< the TOML it was read from
-    std::vector<std::string> chain;  ///< names of `extends`, nearest first
+    std::string text;                   ///< the TOML it was read from
+    std::vector<std::string> chain;     ///< names of `extends`, nearest first
+    std::vector<PolicySource> sources;  ///< its own text, then that of each `extends`
     std::vector<std::shared_ptr<const Rule>> rules;
     LossScalerConfig loss_scaler;
     Format optimizer_arithmetic = fp32;
@@ -96,6 +107,9 @@ std::string_view preset_text(std::string_view name);
 Policy load_policy(std::string_view name_or_path);
 /// `origin` is the file or preset named in errors: file, line, column and remedy.
 Policy parse_policy(std::string_view toml, const std::string& origin);
+/// The policy that `sources` were recorded from (Policy::sources): what it extends is taken from there, whatever the
+/// presets and files of that name say today.
+Policy parse_policy(std::span<const PolicySource> sources);
 ResolvedPolicy resolve(const Policy& policy, const SiteList& model);
 
 }  // namespace macheps

@@ -39,7 +39,8 @@ std::string key_of(std::string_view target, std::string_view slot) { return fmt:
 
 class Resolver {
   public:
-    explicit Resolver(const SiteList& model) : sites_(targets_of(model, false)), parameters_(targets_of(model, true)) {}
+    explicit Resolver(const SiteList& model)
+        : model_(model.model), sites_(targets_of(model, false)), parameters_(targets_of(model, true)) {}
 
     ResolvedPolicy run(const Policy& policy) {
         result_.name = policy.name;
@@ -52,7 +53,9 @@ class Resolver {
                 for (const std::string_view matmul : target.matmuls) result_.matmuls[key_of(target.name, matmul)];
             }
         }
-        for (const auto& rule : policy.rules) apply(*rule);
+        for (const auto& rule : policy.rules) {
+            if (rule->model.empty() || rule->model == model_) apply(*rule);
+        }
         return std::move(result_);
     }
 
@@ -168,6 +171,7 @@ class Resolver {
                                           : fmt::format("they have {}", fmt::join(known, ", "))});
     }
 
+    std::string model_;
     std::vector<Target> sites_, parameters_;
     ResolvedPolicy result_;
 };

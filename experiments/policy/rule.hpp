@@ -39,6 +39,7 @@ struct Policy::Rule {
     bool from_preset = false;
     int number = 0;  ///< counts from 1 in its file
     SourcePlace at;
+    std::string model;  ///< the rule is for this kind of model only; empty: for all
     bool about_parameters = false;
     std::vector<Pattern> patterns;
     std::vector<SlotCast> casts;

@@ -19,9 +19,18 @@ constexpr std::array product_slots{"forward.a"sv, "forward.b"sv,  "forward.out"s
 constexpr std::array scaled_product_slots{"forward.a"sv,  "forward.b"sv,   "forward.out"sv, "forward.scaled"sv,
                                           "grad.in"sv,    "grad.scaled"sv, "grad_a.a"sv,    "grad_a.b"sv,
                                           "grad_a.out"sv, "grad_b.a"sv,    "grad_b.b"sv,    "grad_b.out"sv};
+constexpr std::array rms_norm_slots{"forward.normed"sv,  "forward.out"sv, "grad.in"sv, "weight_grad.terms"sv,
+                                    "weight_grad.out"sv, "grad.normed"sv, "grad.out"sv};
+constexpr std::array rope_slots{"forward.inv_freq"sv, "forward.cos"sv, "forward.sin"sv, "forward.direct"sv,
+                                "forward.rotated"sv,  "forward.out"sv, "grad.in"sv,     "grad.direct"sv,
+                                "grad.rotated"sv,     "grad.out"sv};
+constexpr std::array gated_slots{"forward.activated"sv, "forward.out"sv, "grad.in"sv,
+                                 "grad.activated"sv,    "grad.up"sv,     "grad.out"sv};
 constexpr std::array elementwise_slots{"forward.out"sv, "grad.in"sv, "grad.out"sv};
 constexpr std::array loss_slots{"forward.out"sv, "forward.mean"sv, "grad.out"sv};
 constexpr std::array all_parameter_slots{"value"sv, "master"sv, "grad"sv, "moment1"sv, "moment2"sv, "update"sv};
+
+constexpr std::array all_model_names{"gpt2"sv, "llama"sv};
 
 /// Where the brace at `open` closes, or npos.
 std::size_t closing_brace(std::string_view pattern, std::size_t open) {
@@ -72,8 +81,17 @@ std::vector<std::string_view> slots_of(const Site& site) {
     switch (site.kind) {
         case SiteKind::linear:
             return list(linear_slots);
-        case SiteKind::product:
-            return site.scaled ? list(scaled_product_slots) : list(product_slots);
+        case SiteKind::product: {
+            auto slots = site.scaled ? list(scaled_product_slots) : list(product_slots);
+            if (site.grouped) slots.push_back("grad_b.sum");
+            return slots;
+        }
+        case SiteKind::rms_norm:
+            return list(rms_norm_slots);
+        case SiteKind::rope:
+            return list(rope_slots);
+        case SiteKind::gated:
+            return list(gated_slots);
         case SiteKind::loss:
             return list(loss_slots);
         case SiteKind::elementwise:
@@ -82,6 +100,7 @@ std::vector<std::string_view> slots_of(const Site& site) {
     return list(elementwise_slots);
 }
 
+std::span<const std::string_view> model_names() { return all_model_names; }
 std::span<const std::string_view> parameter_slots() { return all_parameter_slots; }
 
 std::vector<std::string_view> matmuls_of(const Site& site) {

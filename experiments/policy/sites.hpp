@@ -8,8 +8,16 @@
 //   product       (attn.scores, attn.mix) forward.{a,b,out}  grad.in  grad_a.{a,b,out}  grad_b.{a,b,out}; attn.scores
 //                 has forward.scaled and grad.scaled too, the multiplication by 1/sqrt(D) and its gradient.
 //                 scores: a = Q, b = K^T; grad_a = dS K, grad_b = dS^T Q. mix: a = P, b = V; grad_a = dO V^T, grad_b =
-//                 P^T dO.
-//   elementwise   forward.out  grad.in  grad.out  (embed, norms, softmax, act, residuals)
+//                 P^T dO. Where several query heads share a key head both have grad_b.sum too: grad_b.out is the
+//                 gradient of one query head's share, grad_b.sum that of their sum.
+//   elementwise   forward.out  grad.in  grad.out  (embed, layer norms, softmax, gelu, residuals)
+//   rms_norm      forward.normed (x / rms(x), before the weight)  forward.out  grad.in  weight_grad.terms (dY times the
+//                 normed x) weight_grad.out (their column sums)  grad.normed (dY times the weight)  grad.out
+//   rope          (attn.rope: queries and keys together) forward.{inv_freq,cos,sin} (the tables, made once)
+//                 forward.direct (x cos)  forward.rotated (rotate_half(x) sin)  forward.out (their sum)  grad.in
+//                 grad.{direct,rotated,out}
+//   gated         (mlp.act with a gate) forward.activated (silu(gate))  forward.out (times up)  grad.in
+//                 grad.activated (dY times up)  grad.up (dY times silu(gate))  grad.out (of the gate)
 //   loss          forward.out (log-probabilities)  forward.mean  grad.out (gradient of the logits)
 // `grad.in` is the rounding of an incoming gradient to the format of the forward output it belongs to.
 // Parameters have the slots value, master, grad, moment1, moment2, update: `block.3.mlp.up.weight:value`.
@@ -22,13 +30,14 @@
 
 namespace macheps {
 
-enum class SiteKind { linear, product, elementwise, loss };
+enum class SiteKind { linear, product, elementwise, loss, rms_norm, rope, gated };
 
 struct Site {
     std::string name;  ///< `block.3.mlp.up`
     SiteKind kind = SiteKind::elementwise;
     std::int64_t in = 0, out = 0;  ///< a linear's features
     bool scaled = false;           ///< attn.scores: has the `scaled` slots
+    bool grouped = false;          ///< a product whose b serves several heads of a: has the slot grad_b.sum
 };
 
 struct Parameter {
@@ -38,10 +47,13 @@ struct Parameter {
 
 /// What a policy is resolved against.
 struct SiteList {
+    std::string model;  ///< its kind, which rules may ask for: `gpt2`, `llama`
     std::vector<Site> sites;
     std::vector<Parameter> parameters;
 };
 
+/// The kinds of model there are: gpt2, llama.
+std::span<const std::string_view> model_names();
 /// The slots of a kind of site, in the order of the list above.
 std::vector<std::string_view> slots_of(const Site& site);
 std::span<const std::string_view> parameter_slots();

@@ -60,7 +60,7 @@ TEST_CASE("split_heads and merge_heads are inverse, and put every element where 
         Tensor joined = uploaded(b, x, {batch, times, parts * heads * width}), back = b.empty(joined.shape());
         for (int part = 0; part < parts; ++part) {
             Tensor split = b.empty({batch, heads, times, width});
-            b.split_heads(joined, parts, part, split);
+            b.split_heads(joined, part * heads * width, split);
             const auto values = downloaded(b, split);
             std::vector<float> expected;
             for (std::int64_t i = 0; i < batch; ++i) {
@@ -74,7 +74,7 @@ TEST_CASE("split_heads and merge_heads are inverse, and put every element where 
                 }
             }
             CHECK(differences(values, expected) == "");
-            b.merge_heads(split, parts, part, back);
+            b.merge_heads(split, part * heads * width, back);
         }
         CHECK(differences(downloaded(b, back), x) == "");
     }
@@ -99,6 +99,17 @@ TEST_CASE("outputs may be inputs where the element stays in place", "[emulation]
         in_place("scale", [&](View in, View out) { b.scale(in, 3, out); });
         in_place("gelu", [&](View in, View out) { b.gelu(Gelu::erf, in, out); });
         in_place("gelu_backward", [&](View in, View out) { b.gelu_backward(Gelu::tanh, other, in, out); });
+        in_place("multiply", [&](View in, View out) { b.multiply(in, other, out); });
+        in_place("silu", [&](View in, View out) { b.silu(in, out); });
+        in_place("silu_backward", [&](View in, View out) { b.silu_backward(other, in, out); });
+        in_place("multiply_columns", [&](View in, View out) { b.multiply_columns(in, {other.data(), {n}}, out); });
+        const Tensor rstd = b.empty({n});
+        in_place("rms_normalise", [&](View in, View out) { b.rms_normalise(in, 1, out, rstd); });
+        const View given{other.data(), {n}};
+        in_place("rms_normalise_backward, dx is x",
+                 [&](View in, View out) { b.rms_normalise_backward(in, given, other, out); });
+        in_place("rms_normalise_backward, dx is dout",
+                 [&](View in, View out) { b.rms_normalise_backward(other, given, in, out); });
         in_place("softmax_causal", [&](View in, View out) { b.softmax_causal(in, out); });
         in_place("softmax_causal_backward", [&](View in, View out) { b.softmax_causal_backward(other, in, out); });
         in_place("log_softmax", [&](View in, View out) { b.log_softmax(in, out); });
@@ -166,6 +177,24 @@ TEST_CASE("shapes that disagree, tokens out of range and broken matmuls are refu
         {"scale", [&] { b.scale(six, 1, four); }},
         {"gelu", [&] { b.gelu(Gelu::erf, six, four); }},
         {"gelu_backward", [&] { b.gelu_backward(Gelu::erf, six, four, six); }},
+        {"multiply", [&] { b.multiply(six, four, six); }},
+        {"silu", [&] { b.silu(six, four); }},
+        {"silu_backward", [&] { b.silu_backward(six, four, six); }},
+        {"rms_normalise", [&] { b.rms_normalise(six, 1, six, three); }},
+        {"rms_normalise_backward", [&] { b.rms_normalise_backward(six, three, six, six); }},
+        {"multiply_columns", [&] { b.multiply_columns(six, two, six); }},
+        {"sum_head_groups",
+         [&] {
+             b.sum_head_groups(split, b.empty({1, 3, 3, 4}));
+         }},
+        {"rotate",
+         [&] {
+             b.rotate(joined, b.empty({3, 5}), b.empty({3, 5}), Turn::forward, joined, joined);
+         }},
+        {"rotate",
+         [&] {
+             b.rotate(joined, b.empty({2, 4}), b.empty({2, 4}), Turn::forward, joined, joined);
+         }},
         {"embedding", [&] { b.embedding(good, six, four, six); }},
         {"embedding", [&] { b.embedding(beyond, four, four, four); }},
         {"embedding", [&] { b.embedding(negative, four, four, four); }},
@@ -182,9 +211,9 @@ TEST_CASE("shapes that disagree, tokens out of range and broken matmuls are refu
         {"nll", [&] { b.nll(four, beyond); }},
         {"nll_backward", [&] { b.nll_backward(four, negative, 1, four); }},
         {"column_sum", [&] { b.column_sum(six, two); }},
-        {"split_heads", [&] { b.split_heads(joined, 3, 3, split); }},
-        {"split_heads", [&] { b.split_heads(joined, 2, 0, split); }},
-        {"merge_heads", [&] { b.merge_heads(joined, 3, 0, split); }},
+        {"split_heads", [&] { b.split_heads(joined, 17, split); }},
+        {"split_heads", [&] { b.split_heads(joined, -1, split); }},
+        {"merge_heads", [&] { b.merge_heads(joined, 0, split); }},
         {"adamw", [&] { b.adamw(six, six, four, six, {}); }},
         {"sgd", [&] { b.sgd(six, six, four, {.momentum = 0.5f}); }},
         {"matmul", [&] { b.matmul(broken([](Matmul& m) { m.a.ld = 1; })); }},

@@ -108,6 +108,70 @@ TEST_CASE("layernorm_backward is the slope of layernorm in x, gamma and beta", "
           "dbeta");
 }
 
+TEST_CASE("silu_backward is the slope of silu", "[emulation][gradient]") {
+    CpuBackend b(1);
+    std::vector<float> x;
+    for (int i = -80; i <= 80; ++i) x.push_back(static_cast<float>(i) / 8);
+    const auto n = static_cast<std::int64_t>(x.size());
+    const auto d = values(n, 2);
+    Tensor dx = b.empty({n});
+    b.silu_backward(uploaded(b, x, {n}), uploaded(b, d, {n}), dx);
+    const auto slope = slopes(wide(x), [&](const Vector& v) {
+        Vector y;
+        for (const double e : v) y.push_back(e / (1 + std::exp(-e)));
+        return dot(y, d);
+    });
+    check(downloaded(b, dx), slope, "silu");
+}
+
+TEST_CASE("rms_normalise_backward is the slope of rms_normalise", "[emulation][gradient]") {
+    CpuBackend b(2);
+    const std::int64_t rows = 3, n = 37;
+    const float eps = 1e-5f;
+    const auto x = values(rows * n, 1), d = values(rows * n, 4);
+    Tensor in = uploaded(b, x, {rows, n}), out = b.empty({rows, n}), rstd = b.empty({rows}), dx = b.empty({rows, n});
+    b.rms_normalise(in, eps, out, rstd);
+    b.rms_normalise_backward(in, rstd, uploaded(b, d, {rows, n}), dx);
+    const auto slope = slopes(wide(x), [&](const Vector& v) {
+        Vector y;
+        for (std::int64_t r = 0; r < rows; ++r) {
+            const double* row = v.data() + r * n;
+            double square = 0;
+            for (std::int64_t i = 0; i < n; ++i) square += row[i] * row[i] / double(n);
+            for (std::int64_t i = 0; i < n; ++i) y.push_back(row[i] / std::sqrt(square + double{eps}));
+        }
+        return dot(y, d);
+    });
+    check(downloaded(b, dx), slope, "dx");
+}
+
+TEST_CASE("a turn backward is the slope of a turn forward", "[emulation][gradient]") {
+    CpuBackend b(1);
+    const std::int64_t times = 3, half = 5, n = 4 * half;
+    const auto x = values(times * n, 1), d = values(times * n, 2), angles = values(times * half, 3);
+    std::vector<float> cosines, sines;
+    for (const float angle : angles) {
+        cosines.push_back(static_cast<float>(std::cos(double{angle})));
+        sines.push_back(static_cast<float>(std::sin(double{angle})));
+    }
+    Tensor direct = b.empty({1, times, n}), rotated = b.empty({1, times, n});
+    b.rotate(uploaded(b, d, {1, times, n}), uploaded(b, cosines, {times, half}), uploaded(b, sines, {times, half}),
+             Turn::backward, direct, rotated);
+    b.add(direct, rotated, direct);
+    const auto slope = slopes(wide(x), [&](const Vector& v) {
+        Vector y;
+        for (std::int64_t i = 0; i < times * n; ++i) {
+            const std::int64_t c = i % (2 * half), at = i / n * half + c % half;
+            const double partner =
+                c < half ? -v[static_cast<std::size_t>(i + half)] : v[static_cast<std::size_t>(i - half)];
+            y.push_back(v[static_cast<std::size_t>(i)] * cosines[static_cast<std::size_t>(at)] +
+                        partner * sines[static_cast<std::size_t>(at)]);
+        }
+        return dot(y, d);
+    });
+    check(downloaded(b, direct), slope, "rotation");
+}
+
 TEST_CASE("softmax_causal_backward is the slope of softmax_causal", "[emulation][gradient]") {
     CpuBackend b(1);
     const std::int64_t n = 19, rows = 2 * n;

@@ -60,6 +60,63 @@ const std::vector<Operation>& operations() {
              b.gelu_backward(Gelu::tanh, x, d, tanh_out);
              return joined(b, {erf_out, tanh_out});
          }},
+        {"multiply", false,
+         [=](Backend& b, int64_t rows, int64_t n, Operands kind, std::uint32_t seed) {
+             Tensor out = b.empty({rows, n});
+             b.multiply(input(b, {rows, n}, kind, seed), input(b, {rows, n}, kind, seed + 1), out);
+             return joined(b, {out});
+         }},
+        {"silu", false,
+         [=](Backend& b, int64_t rows, int64_t n, Operands kind, std::uint32_t seed) {
+             Tensor out = b.empty({rows, n});
+             b.silu(input(b, {rows, n}, kind, seed), out);
+             return joined(b, {out});
+         }},
+        {"silu_backward", false,
+         [=](Backend& b, int64_t rows, int64_t n, Operands kind, std::uint32_t seed) {
+             Tensor dx = b.empty({rows, n});
+             b.silu_backward(input(b, {rows, n}, kind, seed), input(b, {rows, n}, kind, seed + 1), dx);
+             return joined(b, {dx});
+         }},
+        {"rms_normalise", false,
+         [=](Backend& b, int64_t rows, int64_t n, Operands kind, std::uint32_t seed) {
+             Tensor out = b.empty({rows, n}), rstd = b.empty({rows});
+             b.rms_normalise(input(b, {rows, n}, kind, seed), 1e-5f, out, rstd);
+             return joined(b, {out, rstd});
+         }},
+        {"rms_normalise_backward", false,
+         [=](Backend& b, int64_t rows, int64_t n, Operands kind, std::uint32_t seed) {
+             Tensor dx = b.empty({rows, n});
+             b.rms_normalise_backward(input(b, {rows, n}, kind, seed), input(b, {rows}, kind, seed + 1),
+                                      input(b, {rows, n}, kind, seed + 2), dx);
+             return joined(b, {dx});
+         }},
+        {"multiply_columns", false,
+         [=](Backend& b, int64_t rows, int64_t n, Operands kind, std::uint32_t seed) {
+             Tensor out = b.empty({rows, n});
+             b.multiply_columns(input(b, {rows, n}, kind, seed), input(b, {n}, kind, seed + 1), out);
+             return joined(b, {out});
+         }},
+        {"rotate", false,
+         [=](Backend& b, int64_t rows, int64_t n, Operands kind, std::uint32_t seed) {
+             // Rows of two heads and of three columns that are no heads.
+             const int64_t half = (n + 3) / 4;
+             const Tensor x = input(b, {1, rows, 4 * half + 3}, kind, seed),
+                          cos = input(b, {rows + 1, half}, kind, seed + 1),
+                          sin = input(b, {rows + 1, half}, kind, seed + 2);
+             Tensor direct = b.empty({1, rows, 4 * half}), rotated = b.empty({1, rows, 4 * half}),
+                    back = b.empty({1, rows, 4 * half});
+             b.rotate(x, cos, sin, Turn::backward, direct, back);
+             b.rotate(x, cos, sin, Turn::forward, direct, rotated);
+             return joined(b, {direct, rotated, back});
+         }},
+        {"sum_head_groups", false,
+         [=](Backend& b, int64_t rows, int64_t n, Operands kind, std::uint32_t seed) {
+             const int64_t width = (n + 5) / 6;
+             Tensor out = b.empty({1, 2, rows, width});
+             b.sum_head_groups(input(b, {1, 6, rows, width}, kind, seed), out);
+             return joined(b, {out});
+         }},
         {"layernorm", false,
          [=](Backend& b, int64_t rows, int64_t n, Operands kind, std::uint32_t seed) {
              Tensor out = b.empty({rows, n}), mean = b.empty({rows}), rstd = b.empty({rows});
@@ -124,6 +181,14 @@ const std::vector<Operation>& operations() {
              Tensor dwte = b.empty({7, n}), dwpe = b.empty({rows + 1, n});
              b.embedding_backward(which, input(b, {2, rows, n}, kind, seed), dwte, dwpe);
              return joined(b, {dwte, dwpe});
+         }},
+        {"embedding without positions", false,
+         [=](Backend& b, int64_t rows, int64_t n, Operands kind, std::uint32_t seed) {
+             const TokenTensor which = uploaded_tokens(b, tokens(2 * rows, 7, seed), {2, rows});
+             Tensor out = b.empty({2, rows, n}), dwte = b.empty({7, n});
+             b.embedding(which, input(b, {7, n}, kind, seed), {}, out);
+             b.embedding_backward(which, input(b, {2, rows, n}, kind, seed + 1), dwte, {});
+             return joined(b, {out, dwte});
          }},
         {"sum_of_squares", false,
          [=](Backend& b, int64_t rows, int64_t n, Operands kind, std::uint32_t seed) {
@@ -338,6 +403,148 @@ TEST_CASE("layernorm and its backward are within their running error bounds", "[
         check_within(downloaded(b, dx), dx_want, "dx" + where);
         check_within(downloaded(b, dgamma), dgamma_want, "dgamma" + where);
         check_within(downloaded(b, dbeta), dbeta_want, "dbeta" + where);
+    }
+}
+
+TEST_CASE("silu and its derivative are within their running error bounds", "[emulation][ops]") {
+    CpuBackend b(1);
+    std::vector<float> x;
+    for (int i = -4000; i <= 4000; ++i) x.push_back(static_cast<float>(i) / 100.0f);
+    for (const float special : {0x1p-149f, -0x1p-130f, 0x1p-30f, -0x1p-13f, 85.0f, -85.0f}) x.push_back(special);
+    const auto n = static_cast<std::int64_t>(x.size());
+    const auto d = operands(Operands::plain, n, 5);
+    std::vector<Bounded> y_want, dx_want;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        const Bounded v = double{x[i]}, one = 1.0, s = one / (one + exp(-v));
+        y_want.push_back(v / (one + exp(-v)));
+        dx_want.push_back((Bounded(double{d[i]}) * s) * (one + v * (one - s)));
+    }
+    Tensor in = uploaded(b, x, {n}), out = b.empty({n});
+    b.silu(in, out);
+    check_within(downloaded(b, out), y_want, "silu");
+    b.silu_backward(in, uploaded(b, d, {n}), out);
+    check_within(downloaded(b, out), dx_want, "silu_backward");
+}
+
+TEST_CASE("silu of special values", "[emulation][ops]") {
+    const float inf = bit_cast<float>(0x7f800000u), nan = bit_cast<float>(0x7fc00000u), big = 0x1.fffffep127f;
+    for (const auto& engine : backends({1})) {
+        Tensor out = engine->empty({6});
+        engine->silu(uploaded(*engine, {inf, big, -big, -inf, nan, -0.0f}, {6}), out);
+        // Below -88.7 the exponential is Inf: x / Inf = -0, and -Inf / Inf has no value.
+        CHECK(differences(downloaded(*engine, out), {inf, big, -0.0f, nan, nan, -0.0f}) == "");
+    }
+}
+
+TEST_CASE("multiply and multiply_columns are the correctly rounded product", "[emulation][ops]") {
+    CpuBackend b(2);
+    const std::int64_t rows = 11, n = 300;
+    const auto x = operands(Operands::wild, rows * n, 1), y = operands(Operands::wild, rows * n, 2),
+               factors = operands(Operands::wild, n, 3);
+    Tensor product = b.empty({rows, n}), weighted = b.empty({rows, n}), in = uploaded(b, x, {rows, n});
+    b.multiply(in, uploaded(b, y, {rows, n}), product);
+    b.multiply_columns(in, uploaded(b, factors, {n}), weighted);
+    std::vector<float> products, weighted_products;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        products.push_back(static_cast<float>(double{x[i]} * double{y[i]}));
+        weighted_products.push_back(static_cast<float>(double{x[i]} * double{factors[i % 300]}));
+    }
+    CHECK(differences(downloaded(b, product), products) == "");
+    CHECK(differences(downloaded(b, weighted), weighted_products) == "");
+}
+
+TEST_CASE("rms_normalise and its backward are within their running error bounds", "[emulation][ops]") {
+    CpuBackend b(2);
+    for (const std::int64_t n : lengths) {
+        const std::int64_t rows = 5;
+        const std::size_t m = static_cast<std::size_t>(n);
+        const auto x = operands(Operands::plain, rows * n, 1), dout = operands(Operands::plain, rows * n, 4);
+        Tensor in = uploaded(b, x, {rows, n}), out = b.empty({rows, n}), rstd = b.empty({rows}),
+               dx = b.empty({rows, n});
+        const float eps = 0.125f;  // large enough that a row of one element is not all cancellation
+        b.rms_normalise(in, eps, out, rstd);
+        b.rms_normalise_backward(in, rstd, uploaded(b, dout, {rows, n}), dx);
+        const auto rstds = downloaded(b, rstd);
+        std::vector<Bounded> rstd_want, out_want, dx_want;
+        for (std::size_t r = 0; r < static_cast<std::size_t>(rows); ++r) {
+            std::vector<Bounded> squares, terms, xhats;
+            const Bounded given = double{rstds[r]};  // the backward takes the computed rstd as given
+            for (std::size_t i = 0; i < m; ++i) {
+                const Bounded v = double{x[r * m + i]};
+                squares.push_back(v * v);
+                xhats.push_back(v * given);
+                terms.push_back(Bounded(double{dout[r * m + i]}) * xhats[i]);
+            }
+            const Bounded inverse = Bounded(1) / sqrt(lane_sum(squares) / Bounded(double(n)) + Bounded(double{eps}));
+            const Bounded mean = lane_sum(terms) / Bounded(double(n));
+            rstd_want.push_back(inverse);
+            for (std::size_t i = 0; i < m; ++i) {
+                out_want.push_back(Bounded(double{x[r * m + i]}) * inverse);
+                dx_want.push_back(given * (Bounded(double{dout[r * m + i]}) - xhats[i] * mean));
+            }
+        }
+        const std::string where = fmt::format(" of {} columns", n);
+        check_within(rstds, rstd_want, "rstd" + where);
+        check_within(downloaded(b, out), out_want, "out" + where);
+        check_within(downloaded(b, dx), dx_want, "dx" + where);
+    }
+}
+
+TEST_CASE("the terms of rotate add up to a rotation of pairs, and back", "[emulation][ops]") {
+    CpuBackend b(2);
+    for (const std::int64_t half : {1, 2, 7, 8, 16, 17, 33}) {
+        const std::int64_t batch = 2, times = 3, heads = 2, width = 2 * half, extra = 5,
+                           columns = heads * width + extra;
+        const auto x = operands(Operands::plain, batch * times * columns, 1),
+                   angles = operands(Operands::plain, times * half, 2);
+        std::vector<float> cosines, sines;
+        for (const float angle : angles) {
+            cosines.push_back(static_cast<float>(std::cos(double{angle})));
+            sines.push_back(static_cast<float>(std::sin(double{angle})));
+        }
+        Tensor in = uploaded(b, x, {batch, times, columns}), cos = uploaded(b, cosines, {times, half}),
+               sin = uploaded(b, sines, {times, half});
+        for (const Turn turn : {Turn::forward, Turn::backward}) {
+            Tensor direct = b.empty({batch, times, heads * width}), rotated = b.empty(direct.shape());
+            b.rotate(in, cos, sin, turn, direct, rotated);
+            const auto one = downloaded(b, direct), other = downloaded(b, rotated);
+            std::vector<float> want_one, want_other;
+            std::vector<double> sums;
+            for (std::int64_t r = 0; r < batch * times; ++r) {
+                for (std::int64_t c = 0; c < heads * width; ++c) {
+                    const std::int64_t i = c % width % half, at = r % times * half + i;
+                    const bool first = c % width < half;
+                    const double own = x[static_cast<std::size_t>(r * columns + c)],
+                                 partner = x[static_cast<std::size_t>(r * columns + (first ? c + half : c - half))];
+                    const double sign = first == (turn == Turn::forward) ? -1 : 1;
+                    const auto angle = static_cast<std::size_t>(at);
+                    want_one.push_back(static_cast<float>(own * cosines[angle]));
+                    want_other.push_back(static_cast<float>(sign * partner * sines[angle]));
+                    // (a, b) -> (a cos - b sin, b cos + a sin): a turn of the plane by the angle, or by its negative.
+                    sums.push_back(own * std::cos(double{angles[angle]}) +
+                                   sign * partner * std::sin(double{angles[angle]}));
+                }
+            }
+            CAPTURE(half);
+            CHECK(differences(one, want_one) == "");  // an fp64 product of floats is exact
+            CHECK(differences(other, want_other) == "");
+            double worst = 0;
+            for (std::size_t i = 0; i < sums.size(); ++i)
+                worst = std::max(worst, std::fabs(double{one[i]} + double{other[i]} - sums[i]));
+            CHECK(worst <=
+                  4 * 0x1p-24 * 2 * 2);  // two products of at most 2, each with a table's and a product's rounding
+        }
+    }
+}
+
+TEST_CASE("sum_head_groups adds neighbouring heads in their order", "[emulation][ops]") {
+    for (const auto& engine : backends({1, 3})) {
+        Backend& b = *engine;
+        CAPTURE(b.name());
+        Tensor out = b.empty({1, 2, 1, 2});
+        // Heads 0 to 2 make the first sum, 3 to 5 the second. In order, 2^24 absorbs one 1 after the other.
+        b.sum_head_groups(uploaded(b, {0x1p24f, 1, 1, 2, 1, 3, 1, -0.0f, 1, -0.0f, 0x1p24f, -0.0f}, {1, 6, 1, 2}), out);
+        CHECK(differences(downloaded(b, out), {0x1p24f, 6, 0x1p24f + 2, 0}) == "");
     }
 }
 

@@ -3,7 +3,10 @@
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/model/transformer.hpp"
 #include "tests/oracle/reference_gpt.hpp"
+#include "tests/oracle/reference_llama.hpp"
 #include "tests/test.hpp"
+
+#include "core/error.hpp"
 
 #include <cmath>
 
@@ -24,14 +27,54 @@ std::vector<Case> cases() {
     tanh.gelu = Gelu::tanh;
     odd = {.layers = 3, .width = 15, .heads = 3, .context = 7, .vocabulary = 13, .tied = false};
     one = {.layers = 1, .width = 4, .heads = 1, .context = 1, .vocabulary = 3};
+    const ModelConfig llama{.kind = ModelKind::llama,
+                            .layers = 2,
+                            .width = 16,
+                            .heads = 4,
+                            .context = 5,
+                            .vocabulary = 11,
+                            .hidden = 20,
+                            .tied = false};
+    ModelConfig tied = llama, pairs = llama, shared = llama, odd_llama = llama, one_llama = llama;
+    tied.tied = true;
+    pairs.kv_heads = 2;
+    shared.kv_heads = 1;
+    shared.rope_theta = 100;
+    odd_llama = {.kind = ModelKind::llama,
+                 .layers = 3,
+                 .width = 30,
+                 .heads = 3,
+                 .context = 7,
+                 .vocabulary = 13,
+                 .kv_heads = 1,
+                 .hidden = 17};
+    one_llama = {.kind = ModelKind::llama, .layers = 1, .width = 2, .heads = 1, .context = 1, .vocabulary = 3};
     return {{small, 3, "tied"},
             {untied, 3, "untied"},
             {tanh, 2, "tanh GELU"},
             {odd, 2, "odd sizes"},
-            {one, 1, "one token"}};
+            {one, 1, "one token"},
+            {llama, 3, "llama, untied"},
+            {tied, 3, "llama, tied"},
+            {pairs, 2, "llama, two query heads to a key head"},
+            {shared, 2, "llama, one key head, faster rotary positions"},
+            {odd_llama, 2, "llama, odd sizes"},
+            {one_llama, 1, "llama, one token, usual hidden width"}};
 }
 
-oracle::GptShape oracle_shape(const ModelConfig& m) {
+oracle::LlamaShape llama_shape(const ModelConfig& m) {
+    return {.layers = static_cast<int>(m.layers),
+            .width = static_cast<int>(m.width),
+            .heads = static_cast<int>(m.heads),
+            .kv_heads = static_cast<int>(m.kv_heads == 0 ? m.heads : m.kv_heads),
+            .hidden = static_cast<int>(m.hidden == 0 ? 32 : m.hidden),
+            .context = static_cast<int>(m.context),
+            .vocabulary = static_cast<int>(m.vocabulary),
+            .rope_theta = m.rope_theta,
+            .tied = m.tied};
+}
+
+oracle::GptShape gpt_shape(const ModelConfig& m) {
     return {.layers = static_cast<int>(m.layers),
             .width = static_cast<int>(m.width),
             .heads = static_cast<int>(m.heads),
@@ -57,9 +100,10 @@ struct Trained {
 };
 
 Trained run_model(const ModelConfig& config, std::int64_t batch, int parts, const oracle::Parameters& parameters,
-                  const std::vector<std::int32_t>& tokens, const std::vector<std::int32_t>& targets) {
+                  const std::vector<std::int32_t>& tokens, const std::vector<std::int32_t>& targets,
+                  const Policy& chosen = load_policy("fp32")) {
     CpuBackend backend(2);
-    const ResolvedPolicy policy = resolve(load_policy("fp32"), model_sites(config));
+    const ResolvedPolicy policy = resolve(chosen, model_sites(config));
     Transformer model(backend, config, batch / parts, policy, 0);
     for (const auto& p : model.parameters()) {
         const auto& values = parameters.at(p->name);
@@ -86,7 +130,8 @@ Trained run_model(const ModelConfig& config, std::int64_t batch, int parts, cons
 }
 
 /// fp32-representable parameters, so that both models start from the same numbers.
-oracle::Parameters rounded_parameters(const oracle::GptShape& shape) {
+template <class OracleShape>
+oracle::Parameters rounded_parameters(const OracleShape& shape) {
     oracle::Parameters parameters = oracle::random_parameters(shape, 5, 0.5);
     for (auto& [name, values] : parameters) {
         for (double& value : values) value = static_cast<float>(value);
@@ -100,9 +145,9 @@ double norm(const std::vector<double>& x) {
     return std::sqrt(sum);
 }
 
-void check_against_oracle(const Case& c, int parts) {
+template <class OracleShape>
+void check_against(const OracleShape& shape, const Case& c, int parts) {
     CAPTURE(c.why, parts);
-    const oracle::GptShape shape = oracle_shape(c.model);
     const oracle::Parameters parameters = rounded_parameters(shape);
     const auto tokens = some_tokens(c.batch * c.model.context, c.model.vocabulary, 1);
     const auto targets = some_tokens(c.batch * c.model.context, c.model.vocabulary, 2);
@@ -110,14 +155,14 @@ void check_against_oracle(const Case& c, int parts) {
     const double loss = oracle::loss(shape, parameters, tokens, targets, static_cast<int>(c.batch));
     const oracle::Parameters gradient = oracle::gradient(shape, parameters, tokens, targets, static_cast<int>(c.batch));
 
-    // A product over k terms errs by at most k u of its terms' magnitudes. Every block has products of at most 4C, C,
-    // C, T, D terms forward and twice that many backward, and a gradient meets each block once; the norms, softmax and
-    // GELU add a few u each. In the 2-norm of a tensor that makes (blocks + 1) * 3 * (7 C + T + D + V + 64) u; the head
-    // room of four is for the growth of an error on its way through later blocks, whose factors are near one at these
-    // weights.
+    // A product over k terms errs by at most k u of its terms' magnitudes. Every block has products of at most F (the
+    // hidden width), C, C, T, D terms forward and twice that many backward, and a gradient meets each block once; the
+    // norms, softmax, GELU or SiLU, and rotary positions (an fp32 angle of at most T radians errs by T u) add a few u
+    // each. In the 2-norm of a tensor that makes (blocks + 1) * 3 * (F + 3 C + T + D + V + 64) u; the head room of four
+    // is for the growth of an error on its way through later blocks, whose factors are near one at these weights.
     const double u = fp32.unit_roundoff();
-    const auto terms =
-        static_cast<double>(7 * c.model.width + c.model.context + c.model.head_width() + c.model.vocabulary + 64);
+    const auto terms = static_cast<double>(c.model.hidden_width() + 3 * c.model.width + c.model.context +
+                                           c.model.head_width() + c.model.vocabulary + 64);
     const double tolerance = 4 * static_cast<double>(c.model.layers + 1) * 3 * terms * u;
     CHECK(std::abs(ours.loss - loss) <= tolerance * (1 + loss));
     double whole = 0;
@@ -135,6 +180,11 @@ void check_against_oracle(const Case& c, int parts) {
     }
 }
 
+void check_against_oracle(const Case& c, int parts) {
+    if (c.model.kind == ModelKind::llama) return check_against(llama_shape(c.model), c, parts);
+    check_against(gpt_shape(c.model), c, parts);
+}
+
 }  // namespace
 
 TEST_CASE("loss and gradients equal the fp64 model's to fp32 rounding", "[experiments][model]") {
@@ -145,6 +195,146 @@ TEST_CASE("gradients of micro-batches add up to those of the whole batch", "[exp
     const Case whole{{.layers = 2, .width = 8, .heads = 2, .context = 5, .vocabulary = 11}, 4, "two and four parts"};
     check_against_oracle(whole, 2);
     check_against_oracle(whole, 4);
+    const ModelConfig llama{.kind = ModelKind::llama,
+                            .layers = 2,
+                            .width = 16,
+                            .heads = 4,
+                            .context = 5,
+                            .vocabulary = 11,
+                            .kv_heads = 2,
+                            .hidden = 24};
+    check_against_oracle({llama, 4, "llama in two and four parts"}, 2);
+    check_against_oracle({llama, 4, "llama in two and four parts"}, 4);
+}
+
+TEST_CASE("a llama has the sizes that its docstrings promise", "[experiments][model]") {
+    struct Row {
+        const char* size;
+        std::int64_t hidden, parameters;
+    };
+    // Per block 2 C + C (C + 2 K D) + C C + 3 F C; around them V C twice (the head is untied) and one norm.
+    for (const Row& row : {Row{"tiny", 192, 2 * (2 * 64 + 4 * 64 * 64 + 3 * 192 * 64) + 2 * 64 * 64 + 64},
+                           Row{"small", 352, 4 * (2 * 128 + 4 * 128 * 128 + 3 * 352 * 128) + 2 * 256 * 128 + 128},
+                           Row{"base", 1024, 6 * (2 * 384 + 4 * 384 * 384 + 3 * 1024 * 384) + 2 * 256 * 384 + 384}}) {
+        CAPTURE(row.size);
+        const ModelConfig model = named_size(row.size, ModelKind::llama).model;
+        CHECK(model.hidden_width() == row.hidden);
+        CHECK(parameter_count(model) == row.parameters);
+        CHECK_FALSE(model.tied);
+        CHECK_NOTHROW(check(model));
+    }
+    ModelConfig grouped = named_size("tiny", ModelKind::llama).model;
+    grouped.kv_heads = 2;
+    CHECK(grouped.qkv_width() == 64 + 2 * 32);
+}
+
+TEST_CASE("models that cannot be are refused by option", "[experiments][model]") {
+    struct Bad {
+        ModelConfig model;
+        const char* option;
+    };
+    const ModelKind llama = ModelKind::llama;
+    const Bad cases[] = {{{.width = 10, .heads = 3}, "--heads"},
+                         {{.heads = 4, .kv_heads = 2}, "--kv-heads"},
+                         {{.kind = llama, .heads = 4, .kv_heads = 3}, "--kv-heads"},
+                         {{.kind = llama, .heads = 4, .kv_heads = -1}, "--kv-heads"},
+                         {{.kind = llama, .width = 12, .heads = 4}, "--heads"},
+                         {{.kind = llama, .hidden = -3}, "--hidden"},
+                         {{.kind = llama, .rope_theta = 1}, "--rope-theta"}};
+    for (const Bad& bad : cases) {
+        CAPTURE(bad.option);
+        try {
+            check(bad.model);
+            FAIL_CHECK("accepted");
+        } catch (const Error& error) {
+            CHECK(error.parts().where == bad.option);
+            CHECK(error.exit() == Exit::usage);
+        }
+    }
+    CHECK(parse_model_kind("llama") == llama);
+    CHECK_THROWS_WITH(parse_model_kind("lama"), Catch::Contains("did you mean 'llama'?"));
+}
+
+TEST_CASE("a policy that spells out fp32 leaves the bits of the default", "[experiments][model]") {
+    const Policy spelled = parse_policy(
+        "name = \"spelled\"\n[[rule]]\nsites = \"*:*\"\ncast = \"fp32\"\n[[rule]]\nparams = \"*\"\nvalue = \"fp32\"\n"
+        "grad = \"fp32\"\n",
+        "spelled.toml");
+    for (const Case& c : cases()) {
+        CAPTURE(c.why);
+        const auto tokens = some_tokens(c.batch * c.model.context, c.model.vocabulary, 1),
+                   targets = some_tokens(c.batch * c.model.context, c.model.vocabulary, 2);
+        const auto parameters = c.model.kind == ModelKind::llama ? rounded_parameters(llama_shape(c.model))
+                                                                 : rounded_parameters(gpt_shape(c.model));
+        const Trained one = run_model(c.model, c.batch, 1, parameters, tokens, targets),
+                      other = run_model(c.model, c.batch, 1, parameters, tokens, targets, spelled);
+        CHECK(one.loss == other.loss);
+        CHECK(one.gradient == other.gradient);
+    }
+}
+
+TEST_CASE("key heads that repeat give grouped queries' loss bit for bit", "[experiments][model]") {
+    // Two query heads on a key head against four of each, whose keys and values are copies.
+    const ModelConfig grouped{.kind = ModelKind::llama,
+                              .layers = 1,
+                              .width = 16,
+                              .heads = 4,
+                              .context = 6,
+                              .vocabulary = 11,
+                              .kv_heads = 2,
+                              .hidden = 24};
+    ModelConfig repeated = grouped;
+    repeated.kv_heads = 4;
+    const auto parameters = rounded_parameters(llama_shape(grouped));
+    auto copies = parameters;
+    const auto& from = parameters.at("block.0.attn.qkv.weight");
+    auto& to = copies["block.0.attn.qkv.weight"];
+    to.assign(from.begin(), from.begin() + 16 * 16);
+    for (const int part : {16, 16 + 8}) {
+        for (int head = 0; head < 4; ++head) {
+            const auto rows = from.begin() + (part + head / 2 * 4) * 16;
+            to.insert(to.end(), rows, rows + 4 * 16);
+        }
+    }
+    const auto tokens = some_tokens(2 * 6, 11, 1), targets = some_tokens(2 * 6, 11, 2);
+    const Trained few = run_model(grouped, 2, 1, parameters, tokens, targets),
+                  many = run_model(repeated, 2, 1, copies, tokens, targets);
+    CHECK(few.loss == many.loss);
+    CHECK(few.gradient.at("block.0.mlp.gate.weight") == many.gradient.at("block.0.mlp.gate.weight"));
+}
+
+TEST_CASE("any number of threads and any instruction set trains the same llama", "[experiments][model]") {
+    ModelConfig config = named_size("tiny", ModelKind::llama).model;
+    config.kv_heads = 2;
+    const auto tokens = some_tokens(4 * config.context, config.vocabulary, 1),
+               targets = some_tokens(4 * config.context, config.vocabulary, 2);
+    const auto gradients = [&](Backend& backend, const char* name) {
+        const ResolvedPolicy policy = resolve(load_policy(name), model_sites(config));
+        Transformer model(backend, config, 4, policy, 0);
+        model.initialise(0);
+        model.clear_gradients();
+        const TokenTensor in = backend.empty_tokens({4, config.context}),
+                          out = backend.empty_tokens({4, config.context});
+        backend.upload(tokens, in);
+        backend.upload(targets, out);
+        std::vector<float> all{model.forward(in, out)};
+        model.backward(1);
+        for (const auto& p : model.parameters()) {
+            std::vector<float> host(static_cast<std::size_t>(p->grad.count()));
+            backend.download(p->grad, host);
+            all.insert(all.end(), host.begin(), host.end());
+        }
+        return all;
+    };
+    for (const char* name : {"fp32", "amp-fp16", "pure-bf16"}) {
+        CpuBackend reference(1, Simd::scalar);
+        const auto expected = gradients(reference, name);
+        for (const Simd simd : available_simd()) {
+            CpuBackend backend(3, simd);
+            CAPTURE(name, backend.name());
+            CHECK(gradients(backend, name) == expected);
+        }
+    }
 }
 
 TEST_CASE("the same seed gives every policy the same initial weights, rounded as it says", "[experiments][model]") {
@@ -179,7 +369,8 @@ TEST_CASE("the same seed gives every policy the same initial weights, rounded as
 }
 
 TEST_CASE("every preset's first loss lies within its format's rounding of fp32's", "[experiments][model]") {
-    const ModelConfig config = named_size("tiny").model;
+    ModelConfig config = named_size("tiny", GENERATE(ModelKind::gpt2, ModelKind::llama)).model;
+    if (config.kind == ModelKind::llama) config.kv_heads = 2;
     CpuBackend backend(2);
     const auto tokens = some_tokens(4 * config.context, config.vocabulary, 1),
                targets = some_tokens(4 * config.context, config.vocabulary, 2);

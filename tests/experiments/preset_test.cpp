@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each preset must round where, written by hand from the framework's rules: a GPT-2 block in nanoGPT's form
-// (nn.GELU, explicit softmax, cross entropy on the logits).
+// (nn.GELU, explicit softmax, cross entropy on the logits), and a Llama block in the form of Hugging Face transformers
+// (eager attention, logits.float()).
+#include "core/error.hpp"
 #include "experiments/model/config.hpp"
 #include "experiments/policy/policy.hpp"
 #include "tests/test.hpp"
@@ -19,10 +21,11 @@ struct OpRow {
     char fp32, tf32, amp, pure;
 };
 
-#define LINEARS "{block.?.{attn.qkv,attn.proj,mlp.up,mlp.down},lm_head}"
+#define LINEARS "{block.?.{attn.qkv,attn.proj,mlp.gate,mlp.up,mlp.down},lm_head}"
+#define NORMS "{block.?.norm?,final_norm}"
 #define PRODUCTS "block.?.attn.{scores,mix}"
 
-const OpRow op_rows[] = {
+const std::vector<OpRow> gpt2_rows{
     // forward
     {"token and position embeddings, their sum", "embed:forward.out", 'F', 'F', 'F', 'L'},
     {"layer norms", "{block.?.norm?,final_norm}:forward.out", 'F', 'F', 'F', 'L'},
@@ -52,16 +55,67 @@ const OpRow op_rows[] = {
     {"no master copy, no rounding of the update itself", "*:{master,update}", 'F', 'F', 'F', 'F'},
 };
 
+const std::vector<OpRow> llama_rows{
+    // forward
+    {"token embeddings", "embed:forward.out", 'F', 'F', 'F', 'L'},
+    {"RMSNorm: x rsqrt(mean x^2 + eps), computed in fp32, then x weight", NORMS ":forward.{normed,out}", 'F', 'F', 'F',
+     'L'},
+    {"linears: operands", LINEARS ":forward.{a,b}", 'F', 'T', 'L', 'L'},
+    {"linears: input on entry, output", LINEARS ":forward.{in,bias,out}", 'F', 'F', 'L', 'L'},
+    {"cos, sin: stored; the module's cast has rounded inv_freq", "block.?.attn.rope:forward.{inv_freq,cos,sin}", 'F',
+     'F', 'F', 'L'},
+    {"q cos, rot(q) sin, their sum", "block.?.attn.rope:forward.{direct,rotated,out}", 'F', 'F', 'F', 'L'},
+    {"q k^T and p v: operands", PRODUCTS ":forward.{a,b}", 'F', 'T', 'L', 'L'},
+    {"q k^T and p v: outputs; the scaled scores", PRODUCTS ":forward.{out,scaled}", 'F', 'F', 'L', 'L'},
+    {"softmax in fp32, cast to the format of q", "block.?.attn.softmax:forward.out", 'F', 'F', 'F', 'L'},
+    {"SiLU, then times up", "block.?.mlp.act:forward.{activated,out}", 'F', 'F', 'L', 'L'},
+    {"residual additions", "block.?.residual?:forward.out", 'F', 'F', 'F', 'L'},
+    {"cross entropy of logits.float()", "loss:forward.{out,mean}", 'F', 'F', 'F', 'F'},
+    // backward
+    {"gradient of the logits", "loss:grad.out", 'F', 'F', 'L', 'L'},
+    {"dX and dW: operands", LINEARS ":{input_grad,weight_grad}.{a,b}", 'F', 'T', 'L', 'L'},
+    {"dX, dW: outputs", LINEARS ":{input_grad,weight_grad,bias_grad}.out", 'F', 'F', 'L', 'L'},
+    {"attention's backward products: operands", PRODUCTS ":grad_?.{a,b}", 'F', 'T', 'L', 'L'},
+    {"attention's backward products: outputs", PRODUCTS ":grad_?.out", 'F', 'F', 'L', 'L'},
+    {"dK of heads that share a key head: rotated keys are fp32 under autocast", "block.?.attn.scores:grad_b.sum", 'F',
+     'F', 'F', 'L'},
+    {"dV of heads that share a key head: values are low", "block.?.attn.mix:grad_b.sum", 'F', 'F', 'L', 'L'},
+    {"gradient of the scores' scaling", "block.?.attn.scores:grad.scaled", 'F', 'F', 'L', 'L'},
+    {"SiLU', gate up'", "block.?.mlp.act:grad.{in,activated,up,out}", 'F', 'F', 'L', 'L'},
+    {"softmax' reads the probabilities' gradient", "block.?.attn.softmax:grad.in", 'F', 'F', 'F', 'L'},
+    {"softmax' gives the scores' format", "block.?.attn.softmax:grad.out", 'F', 'F', 'L', 'L'},
+    {"RoPE' reads gradients of rotated queries and keys", "block.?.attn.rope:grad.in", 'F', 'F', 'F', 'L'},
+    {"RoPE': each product's gradient goes back to the linear's format, then their sum",
+     "block.?.attn.rope:grad.{direct,rotated,out}", 'F', 'F', 'L', 'L'},
+    {"RMSNorm' inner", NORMS ":grad.{in,normed,out}", 'F', 'F', 'F', 'L'},
+    {"RMSNorm' dweight: products, their sum", NORMS ":weight_grad.{terms,out}", 'F', 'F', 'F', 'L'},
+    {"a branch's output gradient, from the residual stream", "{" LINEARS "," PRODUCTS "}:grad.in", 'F', 'F', 'L', 'L'},
+    {"residual stream and embedding, backward", "{block.?.residual?,embed}:grad.{in,out}", 'F', 'F', 'F', 'L'},
+    // parameters
+    {"stored weights, .grad, moments", "*:{value,grad,moment1,moment2}", 'F', 'F', 'F', 'L'},
+    {"no master copy, no rounding of the update itself", "*:{master,update}", 'F', 'F', 'F', 'F'},
+};
+
 std::string expected_cast(char column, const char* low) {
     return column == 'F' ? "fp32" : column == 'T' ? "tf32:nearest_away" : low;
 }
 
-SiteList tiny_sites() { return model_sites(named_size("tiny").model); }
-ResolvedPolicy resolved(const char* name) { return resolve(load_policy(name), tiny_sites()); }
+/// Two query heads to a key head in the llama, so that the sums over them are sites.
+SiteList tiny_sites(ModelKind kind) {
+    ModelConfig model = named_size("tiny", kind).model;
+    if (kind == ModelKind::llama) model.kv_heads = 2;
+    return model_sites(model);
+}
+ResolvedPolicy resolved(const char* name, ModelKind kind = ModelKind::gpt2) {
+    return resolve(load_policy(name), tiny_sites(kind));
+}
 
-const OpRow& row_of(const std::string& slot) {
+const std::vector<OpRow>& rows_of(ModelKind kind) { return kind == ModelKind::llama ? llama_rows : gpt2_rows; }
+constexpr ModelKind both_kinds[] = {ModelKind::gpt2, ModelKind::llama};
+
+const OpRow& row_of(const std::string& slot, ModelKind kind) {
     std::vector<const OpRow*> rows;
-    for (const OpRow& row : op_rows) {
+    for (const OpRow& row : rows_of(kind)) {
         if (glob_match(row.slots, slot)) rows.push_back(&row);
     }
     CAPTURE(slot);
@@ -83,33 +137,84 @@ TEST_CASE("every slot under every framework preset has the format of the framewo
         {"amp-bf16", "bf16", &OpRow::amp},   {"pure-bf16", "bf16", &OpRow::pure},
         {"pure-fp16", "fp16", &OpRow::pure},
     };
-    for (const Case& c : cases) {
-        const ResolvedPolicy policy = resolved(c.preset);
-        for (const auto& [slot, cast] : policy.casts) {
-            const OpRow& row = row_of(slot);
-            CAPTURE(c.preset, slot, row.what);
-            CHECK(to_string(cast) == expected_cast(row.*c.column, c.low));
+    for (const ModelKind kind : both_kinds) {
+        for (const Case& c : cases) {
+            const ResolvedPolicy policy = resolved(c.preset, kind);
+            for (const auto& [slot, cast] : policy.casts) {
+                const OpRow& row = row_of(slot, kind);
+                CAPTURE(c.preset, slot, row.what);
+                CHECK(to_string(cast) == expected_cast(row.*c.column, c.low));
+            }
+            for (const auto& [name, choice] : policy.matmuls) {
+                CAPTURE(c.preset, name);
+                CHECK(choice == MatmulChoice{});
+            }
+            CHECK(policy.left_out.empty());
+            CHECK_FALSE(policy.has_master("embed.token.weight"));
         }
-        for (const auto& [name, choice] : policy.matmuls) {
-            CAPTURE(c.preset, name);
-            CHECK(choice == MatmulChoice{});
-        }
-        CHECK(policy.left_out.empty());
-        CHECK_FALSE(policy.has_master("embed.token.weight"));
     }
 }
 
 TEST_CASE("every row of the table is a slot of the model", "[experiments][preset]") {
-    const ResolvedPolicy policy = resolved("fp32");
-    for (const OpRow& row : op_rows) {
-        CAPTURE(row.what);
-        CHECK(std::any_of(policy.casts.begin(), policy.casts.end(),
-                          [&](const auto& each) { return glob_match(row.slots, each.first); }));
+    for (const ModelKind kind : both_kinds) {
+        const ResolvedPolicy policy = resolved("fp32", kind);
+        for (const OpRow& row : rows_of(kind)) {
+            CAPTURE(row.what);
+            CHECK(std::any_of(policy.casts.begin(), policy.casts.end(),
+                              [&](const auto& each) { return glob_match(row.slots, each.first); }));
+        }
     }
 }
 
+TEST_CASE("a rule for one kind of model leaves the other alone", "[experiments][preset]") {
+    const Policy policy = parse_policy(
+        "[[rule]]\nmodel = \"llama\"\nsites = \"block.*.mlp.gate\"\nforward = { out = \"bf16\" }\n"
+        "[[rule]]\nmodel = \"gpt2\"\nparams = \"embed.position.weight\"\nvalue = \"fp16\"\n",
+        "mine.toml");
+    const ResolvedPolicy llama = resolve(policy, tiny_sites(ModelKind::llama)),
+                         gpt2 = resolve(policy, tiny_sites(ModelKind::gpt2));
+    CHECK(llama.cast("block.1.mlp.gate:forward.out").format == bf16);
+    CHECK(gpt2.cast("embed.position.weight:value").format == fp16);
+    CHECK(llama.origin.size() == 2);  // one in each of two blocks
+    CHECK(gpt2.origin.size() == 1);
+    CHECK_THROWS_WITH(
+        parse_policy("[[rule]]\nmodel = \"lama\"\nsites = \"lm_head\"\nforward = { out = \"bf16\" }\n", "x"),
+        Catch::Contains("did you mean 'llama'?"));
+}
+
+TEST_CASE("the slots of a llama can be named in a rule's tables too", "[experiments][preset]") {
+    const Policy policy = parse_policy(R"(
+[[rule]]
+sites   = "block.*.attn.rope"
+forward = { inv_freq = "bf16", cos = "bf16", sin = "bf16", direct = "bf16", rotated = "bf16", out = "bf16" }
+grad    = { in = "bf16", direct = "bf16", rotated = "bf16", out = "bf16" }
+[[rule]]
+sites       = ["block.*.norm?", "final_norm"]
+forward     = { normed = "bf16" }
+grad        = { normed = "bf16" }
+weight_grad = { terms = "bf16", out = "bf16" }
+[[rule]]
+sites   = "block.*.mlp.act"
+forward = { activated = "bf16" }
+grad    = { activated = "bf16", up = "bf16" }
+[[rule]]
+sites  = "block.*.attn.{scores,mix}"
+grad_b = { sum = "bf16" }
+)",
+                                       "mine.toml");
+    const ResolvedPolicy llama = resolve(policy, tiny_sites(ModelKind::llama));
+    for (const char* slot :
+         {"block.0.attn.rope:forward.inv_freq", "block.1.attn.rope:grad.rotated", "final_norm:weight_grad.terms",
+          "block.0.mlp.act:grad.up", "block.1.attn.mix:grad_b.sum"}) {
+        CAPTURE(slot);
+        CHECK(llama.cast(slot).format == bf16);
+    }
+    CHECK_THROWS_AS(resolve(policy, tiny_sites(ModelKind::gpt2)), Error);
+}
+
 TEST_CASE("pure-bf16-sr is pure-bf16 with stochastic weights", "[experiments][preset]") {
-    const ResolvedPolicy plain = resolved("pure-bf16"), stochastic = resolved("pure-bf16-sr");
+    const ModelKind kind = GENERATE(ModelKind::gpt2, ModelKind::llama);
+    const ResolvedPolicy plain = resolved("pure-bf16", kind), stochastic = resolved("pure-bf16-sr", kind);
     for (const auto& [slot, cast] : stochastic.casts) {
         CAPTURE(slot);
         CHECK(to_string(cast) == (slot.ends_with(":value") ? "bf16:stochastic" : to_string(plain.cast(slot))));
@@ -117,8 +222,9 @@ TEST_CASE("pure-bf16-sr is pure-bf16 with stochastic weights", "[experiments][pr
 }
 
 TEST_CASE("fp8-tensorwise is amp-bf16 but for the hidden linears' operands", "[experiments][preset]") {
-    const ResolvedPolicy fp8 = resolved("fp8-tensorwise"), amp = resolved("amp-bf16");
-    const std::string hidden = "block.?.{attn.qkv,attn.proj,mlp.up,mlp.down}:";
+    const ModelKind kind = GENERATE(ModelKind::gpt2, ModelKind::llama);
+    const ResolvedPolicy fp8 = resolved("fp8-tensorwise", kind), amp = resolved("amp-bf16", kind);
+    const std::string hidden = "block.?.{attn.qkv,attn.proj,mlp.gate,mlp.up,mlp.down}:";
     for (const auto& [slot, cast] : fp8.casts) {
         std::string expected = to_string(amp.cast(slot));
         // Activations and weights e4m3fn, output gradients e5m2: dY is operand a of both backward matmuls.
@@ -170,14 +276,18 @@ TEST_CASE("presets name their scaler and their optimiser's arithmetic", "[experi
     CHECK(preset_names() == order);
 }
 
-TEST_CASE("a preset fits every size of model", "[experiments][preset]") {
-    for (const ModelSize& size : model_sizes()) {
-        ModelConfig untied = size.model;
-        untied.tied = false;
-        for (const std::string_view name : preset_names()) {
-            CAPTURE(std::string(name), std::string(size.name));
-            CHECK(resolve(load_policy(name), model_sites(size.model)).left_out.empty());
-            CHECK_NOTHROW(resolve(load_policy(name), model_sites(untied)));
+TEST_CASE("a preset fits every kind and size of model", "[experiments][preset]") {
+    for (const ModelKind kind : both_kinds) {
+        for (const ModelSize& size : model_sizes()) {
+            const ModelConfig usual = named_size(size.name, kind).model;
+            ModelConfig other = usual;
+            other.tied = !usual.tied;
+            if (kind == ModelKind::llama) other.kv_heads = 1;
+            for (const std::string_view name : preset_names()) {
+                CAPTURE(std::string(name), std::string(size.name));
+                CHECK(resolve(load_policy(name), model_sites(usual)).left_out.empty());
+                CHECK_NOTHROW(resolve(load_policy(name), model_sites(other)));
+            }
         }
     }
 }

@@ -2,6 +2,8 @@
 // The GPT-2 style model once more, in fp64 and in the plainest words: what the trained model is tested against.
 // It shares no code with macheps, and includes none of it.
 #pragma once
+#include "tests/oracle/reference_model.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -17,15 +19,13 @@ struct GptShape {
     bool gelu_tanh = false;  ///< the tanh approximation of GELU instead of erf
 };
 
-/// Parameters by name, row-major. T = context, C = width, V = vocabulary; a linear is torch's [out, in].
+/// Parameters are row-major. T = context, C = width, V = vocabulary; a linear is torch's [out, in].
 ///   embed.token.weight [V,C], embed.position.weight [T,C]
 ///   block.<i>.norm1.{weight,bias} [C], block.<i>.attn.qkv.weight [3C,C] .bias [3C] (rows: q, then k, then v; in each
 ///   of the three, head h is the rows h C/H .. (h+1) C/H), block.<i>.attn.proj.weight [C,C] .bias [C],
 ///   block.<i>.norm2.{weight,bias} [C], block.<i>.mlp.up.weight [4C,C] .bias [4C], block.<i>.mlp.down.weight [C,4C]
 ///   .bias [C] final_norm.{weight,bias} [C], lm_head.weight [V,C] unless tied
-using Parameters = std::map<std::string, std::vector<double>>;
-
-/// Number of entries of every parameter.
+/// parameter_sizes: the number of entries of every one.
 std::map<std::string, std::size_t> parameter_sizes(const GptShape& shape);
 
 /// Uniform in (-spread, spread), norm weights around 1; the same values on every machine.

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/model/feed_forward.hpp"
+
+namespace macheps {
+
+FeedForward::Gate::Gate(Backend& backend, const ResolvedPolicy& policy, const std::string& block,
+                        ParameterState& weight)
+    : linear(backend, policy, block + "mlp.gate", weight, nullptr),
+      forward_activated(policy, block + "mlp.act:forward.activated"),
+      grad_activated(policy, block + "mlp.act:grad.activated"),
+      grad_up(policy, block + "mlp.act:grad.up") {}
+
+FeedForward::FeedForward(Backend& backend, const ResolvedPolicy& policy, const std::string& block, Gelu gelu,
+                         const Parameters& p)
+    : backend_(backend),
+      gelu_(gelu),
+      up_(backend, policy, block + "mlp.up", p.up_weight, p.up_bias),
+      down_(backend, policy, block + "mlp.down", p.down_weight, p.down_bias),
+      forward_out_(policy, block + "mlp.act:forward.out"),
+      grad_in_(policy, block + "mlp.act:grad.in"),
+      grad_out_(policy, block + "mlp.act:grad.out") {
+    if (p.gate_weight != nullptr) gate_.emplace(backend, policy, block, *p.gate_weight);
+}
+
+Value FeedForward::forward(Rounder& rounder, Value x) {
+    if (gate_) gate_->out = gate_->linear.forward(rounder, x);
+    up_out_ = up_.forward(rounder, x);
+    const View act = sized(backend_, act_, up_out_.view.shape);
+    if (gate_) {
+        const View activated = sized(backend_, gate_->activated, up_out_.view.shape);
+        backend_.silu(gate_->out.view, activated);
+        rounder.apply_in_place(gate_->forward_activated, activated, fp32);
+        backend_.multiply(activated, up_out_.view, act);
+    } else {
+        backend_.gelu(gelu_, up_out_.view, act);
+    }
+    return down_.forward(rounder, {act, rounder.apply_in_place(forward_out_, act, fp32)});
+}
+
+Value FeedForward::backward(Rounder& rounder, Value dy, Tensor& dx) {
+    const Value dact = rounder.apply(grad_in_, down_.backward(rounder, dy, dact_), dact_in_);
+    if (gate_) return backward_gated(rounder, dact, dx);
+    const View du = sized(backend_, du_, up_out_.view.shape);
+    backend_.gelu_backward(gelu_, up_out_.view, dact.view, du);
+    return up_.backward(rounder, {du, rounder.apply_in_place(grad_out_, du, fp32)}, dx);
+}
+
+Value FeedForward::backward_gated(Rounder& rounder, Value dact, Tensor& dx_tensor) {
+    const Shape& shape = up_out_.view.shape;
+    const View dup = sized(backend_, gate_->dup, shape), dactivated = sized(backend_, gate_->dactivated, shape);
+    backend_.multiply(dact.view, gate_->activated, dup);
+    const Format dup_held = rounder.apply_in_place(gate_->grad_up, dup, fp32);
+    backend_.multiply(dact.view, up_out_.view, dactivated);
+    rounder.apply_in_place(gate_->grad_activated, dactivated, fp32);
+    const View dgate = sized(backend_, du_, shape);
+    backend_.silu_backward(gate_->out.view, dactivated, dgate);
+    const Format dgate_held = rounder.apply_in_place(grad_out_, dgate, fp32);
+
+    const Value through_up = up_.backward(rounder, {dup, dup_held}, dx_tensor);
+    const Value through_gate = gate_->linear.backward(rounder, {dgate, dgate_held}, gate_->dx);
+    // Both read x. Their sum is rounded as the gradient that arrives at x's norm.
+    backend_.add(through_up.view, through_gate.view, dx_tensor);
+    return {dx_tensor, fp32};
+}
+
+void FeedForward::invalidate() {
+    if (gate_) gate_->linear.invalidate();
+    up_.invalidate();
+    down_.invalidate();
+}
+
+}  // namespace macheps

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The feed-forward half of a block.
+#pragma once
+#include "experiments/model/layers.hpp"
+
+#include <optional>
+#include <string>
+
+namespace macheps {
+
+/// down(gelu(up(x))), or down(silu(gate(x)) * up(x)) where there is a gate.
+class FeedForward {
+  public:
+    struct Parameters {
+        ParameterState *gate_weight, &up_weight, *up_bias, &down_weight, *down_bias;  ///< gate and biases may be null
+    };
+
+    FeedForward(Backend& backend, const ResolvedPolicy& policy, const std::string& block, Gelu gelu,
+                const Parameters& parameters);
+    Value forward(Rounder& rounder, Value x);
+    /// Returns dX: that of `up`, plus that of the gate where there is one.
+    Value backward(Rounder& rounder, Value dy, Tensor& dx);
+    void invalidate();
+
+  private:
+    struct Gate {
+        Gate(Backend& backend, const ResolvedPolicy& policy, const std::string& block, ParameterState& weight);
+        Linear linear;
+        Slot forward_activated, grad_activated, grad_up;
+        Value out;
+        Tensor activated, dactivated, dup, dx;
+    };
+    Value backward_gated(Rounder& rounder, Value dactivated, Tensor& dx);
+
+    Backend& backend_;
+    Gelu gelu_;
+    std::optional<Gate> gate_;
+    Linear up_, down_;
+    Slot forward_out_, grad_in_, grad_out_;
+    Value up_out_;
+    Tensor act_, dact_, dact_in_, du_;
+};
+
+}  // namespace macheps

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Llama style model once more, in fp64 and in the plainest words, like the GPT-2 style one in reference_gpt.hpp.
+// It shares no code with macheps, and includes none of it.
+#pragma once
+#include "tests/oracle/reference_model.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace macheps::oracle {
+
+struct LlamaShape {
+    int layers = 2, width = 8, heads = 2, kv_heads = 2, hidden = 12, context = 5, vocabulary = 11;
+    double rope_theta = 10000;
+    bool tied = false;  ///< lm_head uses embed.token.weight, and there is no lm_head.weight
+};
+
+/// Parameters are row-major. T = context, C = width, V = vocabulary, F = hidden, D = C / heads, K = kv_heads; a linear
+/// is torch's [out, in], and has no bias.
+///   embed.token.weight [V,C], block.<i>.norm1.weight [C], block.<i>.attn.qkv.weight [C + 2KD,C] (rows: q, head after
+///   head, then k, then v), block.<i>.attn.proj.weight [C,C], block.<i>.norm2.weight [C], block.<i>.mlp.gate.weight
+///   [F,C], block.<i>.mlp.up.weight [F,C], block.<i>.mlp.down.weight [C,F], final_norm.weight [C], lm_head.weight [V,C]
+///   unless tied. Query head h reads the keys and values of head h K / heads.
+/// parameter_sizes: the number of entries of every one.
+std::map<std::string, std::size_t> parameter_sizes(const LlamaShape& shape);
+
+/// Uniform in (-spread, spread), norm weights around 1; the same values on every machine.
+Parameters random_parameters(const LlamaShape& shape, std::uint64_t seed, double spread = 0.5);
+
+/// Logits [B,T,V]. Pre-RMSNorm (eps 1e-5), rotary positions on queries and keys, causal softmax attention scaled by
+/// 1/sqrt(D), down(silu(gate) up), residuals. Shapes: tokens [B,T] with T = context. Errors: throws
+/// std::invalid_argument for wrong sizes, names and tokens.
+std::vector<double> logits(const LlamaShape& shape, const Parameters& parameters, std::span<const int> tokens,
+                           int batch);
+
+/// Cross-entropy of every token, in nats, [B,T].
+std::vector<double> token_losses(const LlamaShape& shape, const Parameters& parameters, std::span<const int> tokens,
+                                 std::span<const int> targets, int batch);
+
+/// Mean of token_losses.
+double loss(const LlamaShape& shape, const Parameters& parameters, std::span<const int> tokens,
+            std::span<const int> targets, int batch);
+
+/// d loss / d entry for all parameters, by a scalar reverse-mode tape (tape.hpp).
+Parameters gradient(const LlamaShape& shape, const Parameters& parameters, std::span<const int> tokens,
+                    std::span<const int> targets, int batch);
+
+/// As for the GPT-2 style model (reference_gpt.hpp).
+double finite_difference(const LlamaShape& shape, Parameters& parameters, std::span<const int> tokens,
+                         std::span<const int> targets, int batch, const std::string& name, std::size_t index,
+                         double* error = nullptr);
+
+}  // namespace macheps::oracle
