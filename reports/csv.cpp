@@ -61,22 +61,6 @@ bool parse_float(std::string_view text, Number& value) {
                  .exit = Exit::cannot_write});
 }
 
-std::string read_text(const std::filesystem::path& path) {
-    std::string text;
-    std::ifstream in(path, std::ios::binary);
-    const bool is_open = in && !std::filesystem::is_directory(path);
-    for (std::string block(1 << 16, '\0');
-         is_open && (in.read(block.data(), std::streamsize(block.size())), in.gcount() > 0);) {
-        text.append(block, 0, std::size_t(in.gcount()));
-    }
-    if (!is_open || in.bad()) {
-        throw Error({.what = "cannot read this file",
-                     .where = path.string(),
-                     .fix = std::filesystem::exists(path) ? "check its permissions" : "there is no such file"});
-    }
-    return text;
-}
-
 /// Writes all of `text`, or returns errno with the bytes written in `done`.
 int write_all(int descriptor, std::string_view text, std::size_t& done) {
     done = 0;
@@ -90,7 +74,60 @@ int write_all(int descriptor, std::string_view text, std::size_t& done) {
     return 0;
 }
 
+/// 0, or errno. What cannot be synced (a pipe, a terminal) needs none.
+int sync_descriptor(int descriptor) {
+    while (::fsync(descriptor) != 0) {
+        if (errno == EINVAL || errno == ENOTSUP) return 0;
+        if (errno != EINTR) return errno;
+    }
+    return 0;
+}
+
+/// A new name is on the disk once its folder is.
+int sync_folder_of(const std::filesystem::path& path) {
+    const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+    const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (descriptor < 0) return 0;  // a folder that may be written but not read: nothing more can be done
+    const int error = sync_descriptor(descriptor);
+    ::close(descriptor);
+    return error;
+}
+
 }  // namespace
+
+namespace {
+
+/// Hands the first `most` bytes to `take`, block by block.
+void read_blocks(const std::filesystem::path& path, std::uint64_t most,
+                 const std::function<void(std::string_view)>& take) {
+    std::ifstream in(path, std::ios::binary);
+    const bool is_open = in && !std::filesystem::is_directory(path);
+    for (std::string block(1 << 16, '\0'); is_open && most > 0;) {
+        in.read(block.data(), std::streamsize(std::min<std::uint64_t>(block.size(), most)));
+        if (in.gcount() == 0) break;
+        take(std::string_view(block).substr(0, std::size_t(in.gcount())));
+        most -= std::uint64_t(in.gcount());
+    }
+    if (!is_open || in.bad()) {
+        throw Error({.what = "cannot read this file",
+                     .where = path.string(),
+                     .fix = std::filesystem::exists(path) ? "check its permissions" : "there is no such file"});
+    }
+}
+
+}  // namespace
+
+std::string read_text(const std::filesystem::path& path) {
+    std::string text;
+    read_blocks(path, std::numeric_limits<std::uint64_t>::max(), [&](std::string_view block) { text += block; });
+    return text;
+}
+
+FileMark mark_of(const std::filesystem::path& path, std::uint64_t most) {
+    Checksum sum;
+    read_blocks(path, most, [&](std::string_view block) { sum.update(block); });
+    return {sum.bytes(), sum.value()};
+}
 
 void append_cell(std::string& line, std::string_view value) {
     if (value.find_first_of(",\"\r\n") == std::string_view::npos) {
@@ -161,6 +198,7 @@ LineFile::LineFile(std::filesystem::path path, std::string_view header) : path_(
         const bool is_file = S_ISREG(status.st_mode);
         const std::string there = is_file && status.st_size > 0 ? read_text(path_) : std::string{};
         const std::size_t whole = whole_rows(there);
+        sum_.update(std::string_view(there).substr(0, whole));
         if (whole < there.size() && ::ftruncate(descriptor_, off_t(whole)) != 0) {
             throw_cannot_write(path_, errno, "cut off an unterminated last row");
         }
@@ -181,6 +219,7 @@ LineFile::LineFile(std::filesystem::path path, std::string_view header) : path_(
 LineFile::LineFile(LineFile&& other) noexcept
     : path_(std::move(other.path_)),
       buffer_(std::move(other.buffer_)),
+      sum_(other.sum_),
       descriptor_(std::exchange(other.descriptor_, -1)) {
     other.buffer_.clear();
 }
@@ -199,6 +238,7 @@ void LineFile::flush() {
     std::size_t done = 0;
     const int error = write_all(descriptor_, buffer_, done);
     if (error == 0) {
+        sum_.update(buffer_);
         buffer_.clear();
         return;
     }
@@ -207,8 +247,14 @@ void LineFile::flush() {
     struct stat status {};
     const bool cut = done == kept || (::fstat(descriptor_, &status) == 0 &&
                                       ::ftruncate(descriptor_, status.st_size - off_t(done - kept)) == 0);
+    sum_.update(std::string_view(buffer_).substr(0, cut ? kept : done));
     buffer_.erase(0, cut ? kept : done);
     throw_cannot_write(path_, error, "write");
+}
+
+void LineFile::sync() {
+    flush();
+    if (const int error = sync_descriptor(descriptor_)) throw_cannot_write(path_, error, "write onto the disk");
 }
 
 Cells read_cells(const std::filesystem::path& path) {
@@ -291,12 +337,38 @@ void replace_file(const std::filesystem::path& path, std::string_view text) {
     if (descriptor < 0) throw_cannot_write(path, errno, "open for writing");
     std::size_t done = 0;
     int error = write_all(descriptor, text, done);
+    if (error == 0) error = sync_descriptor(descriptor);
     if (::close(descriptor) != 0 && error == 0) error = errno;
     if (error == 0 && std::rename(beside.c_str(), path.c_str()) != 0) error = errno;
     if (error != 0) {
         ::unlink(beside.c_str());
         throw_cannot_write(path, error, "write");
     }
+    error = sync_folder_of(path);
+    if (error != 0) throw_cannot_write(path, error, "write onto the disk");
+}
+
+void sync_file(const std::filesystem::path& path) {
+    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    const int error = descriptor < 0 ? errno : sync_descriptor(descriptor);
+    if (descriptor >= 0) ::close(descriptor);
+    if (error != 0) throw_cannot_write(path, error, "write onto the disk");
+}
+
+void cut_back(const std::filesystem::path& path, std::uint64_t bytes) {
+    const int descriptor = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+    if (descriptor < 0) {
+        if (errno == ENOENT) return;
+        throw_cannot_write(path, errno, "open for writing");
+    }
+    struct stat status {};
+    int error = ::fstat(descriptor, &status) == 0 ? 0 : errno;
+    if (error == 0 && std::uint64_t(status.st_size) > bytes) {
+        if (::ftruncate(descriptor, off_t(bytes)) != 0) error = errno;
+        if (error == 0) error = sync_descriptor(descriptor);
+    }
+    ::close(descriptor);
+    if (error != 0) throw_cannot_write(path, error, "cut back");
 }
 
 }  // namespace macheps::csv

@@ -2,11 +2,13 @@
 // Rows to files and back. A file holds whole rows only, also after a kill or a full disk; RFC 4180 quoting, LF line
 // ends.
 #pragma once
+#include "reports/checksum.hpp"
 #include "reports/event.hpp"
 
 #include <cstddef>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -69,6 +71,12 @@ void append_line(std::string& text, const Row& row) {
 /// Bytes of `text` up to and with the last line end that closes a row (one inside quotes does not).
 std::size_t whole_rows(std::string_view text);
 
+/// How far a file has come: its length, and the checksum of all of it.
+struct FileMark {
+    std::uint64_t bytes = 0, checksum = 0;
+    bool operator==(const FileMark&) const = default;
+};
+
 /// An append-only file of whole lines.
 class LineFile {
   public:
@@ -84,12 +92,17 @@ class LineFile {
         if (buffer_.size() >= flush_bytes) flush();
     }
     void flush();
+    /// flush(), and then onto the disk itself.
+    void sync();
+    /// Of what was flushed.
+    FileMark mark() const { return {sum_.bytes(), sum_.value()}; }
     const std::filesystem::path& path() const { return path_; }
 
   private:
     static constexpr std::size_t flush_bytes = 1 << 16;
     std::filesystem::path path_;
     std::string buffer_;
+    Checksum sum_;
     int descriptor_ = -1;
 };
 
@@ -109,8 +122,18 @@ std::size_t find_column(const Cells& cells, const std::filesystem::path& path, s
 
 [[noreturn]] void throw_bad_cell(const std::filesystem::path& path, std::size_t line, std::string_view column,
                                  const std::string& text);
-/// Replaces `path` in one step (write beside it, then rename).
+
+/// All bytes of a file. Throws Error, Exit::bad_input.
+std::string read_text(const std::filesystem::path& path);
+/// Replaces `path` in one step: writes beside it under the ending `.new`, onto the disk, then renames. A crash leaves
+/// the old file or the new one.
 void replace_file(const std::filesystem::path& path, std::string_view text);
+/// Of the first `most` bytes of a file, or of all. Throws Error, Exit::bad_input.
+FileMark mark_of(const std::filesystem::path& path, std::uint64_t most = std::numeric_limits<std::uint64_t>::max());
+/// Puts what was written to `path`, by whomever, onto the disk.
+void sync_file(const std::filesystem::path& path);
+/// Shortens `path` to `bytes`, on the disk too; a shorter or missing file stays as it is.
+void cut_back(const std::filesystem::path& path, std::uint64_t bytes);
 
 }  // namespace csv
 
@@ -130,6 +153,8 @@ class CsvWriter {
         file_.written();
     }
     void flush() { file_.flush(); }
+    void sync() { file_.sync(); }
+    csv::FileMark mark() const { return file_.mark(); }
     const std::filesystem::path& path() const { return file_.path(); }
 
   private:

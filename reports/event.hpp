@@ -40,7 +40,7 @@ struct ExponentBin {
 struct RunRow {
     std::string run{}, policy{};
     std::int64_t seed = 0;
-    std::string status = "ok";  ///< ok, diverged, interrupted, `failed: why` (an Error)
+    std::string status = "ok";  ///< ok, diverged, `failed: why` (an Error)
     std::int64_t steps = 0, tokens = 0;
     std::optional<float> final_loss{}, best_loss{};
     std::int64_t skipped_steps = 0;

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the model reads. A batch depends on (seed, step) alone.
 #pragma once
+#include "experiments/train/mapped_file.hpp"
+
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace macheps {
@@ -69,20 +75,82 @@ class SyntheticLanguage final : public Data {
     mutable std::vector<double> entropy_cache_;            // [vocabulary, vocabulary]; -1 where not yet known
 };
 
-/// A text file, read as bytes: vocabulary 256. The last tenth is held out.
-class TextFile final : public Data {
+/// How a file holds its tokens.
+enum class DataFormat : std::uint8_t {
+    automatic,  ///< llmc where its magic number stands; else nanogpt where the name ends in .bin; else text
+    text,       ///< bytes: vocabulary 256
+    llmc,       ///< a header of 256 int32, then uint16 (GPT-2) or uint32 (Llama 3)
+    nanogpt,    ///< uint16 and nothing else, as numpy's tofile writes them; meta.pkl is not read
+};
+std::string_view to_string(DataFormat format);  ///< auto, text, llmc, nanogpt
+/// Throws Error (usage) for another word.
+DataFormat parse_data_format(std::string_view name);
+
+/// Tokens that lie in a file, little-endian. Sources: karpathy/llm.c dev/data/data_common.py (write_datafile);
+/// karpathy/nanoGPT data/shakespeare_char/prepare.py.
+class TokenStream {
   public:
-    /// Throws Error for a file that is missing, unreadable, or too short for `context` in either split.
-    TextFile(const std::filesystem::path& path, std::int64_t context);
-    Batch batch(Split split, std::uint64_t seed, std::uint32_t step, std::int64_t batch,
-                std::int64_t context) const override;
-    std::int64_t vocabulary() const override { return 256; }
-    std::string describe() const override;
+    /// Maps the file: opening reads its pages once, to find the largest token. Throws Error, with the byte where that
+    /// helps, for a file that is missing, empty, cut short, or says one thing and holds another.
+    static TokenStream open(const std::filesystem::path& path, DataFormat format);
+    /// Borrows `bytes`; `name` stands in errors, and its ending takes part in DataFormat::automatic.
+    static TokenStream parse(std::span<const std::byte> bytes, const std::string& name, DataFormat format);
+
+    std::size_t size() const { return size_; }
+    DataFormat format() const { return format_; }
+    int token_bytes() const { return token_bytes_; }
+    /// 256 for a text, else the largest token plus one.
+    std::int64_t vocabulary() const { return vocabulary_; }
+    const std::string& name() const { return name_; }
+
+    /// Appends `count` tokens from `first` on, which exist. Throws Error where the file has changed meanwhile and holds
+    /// a token beyond `vocabulary`.
+    void append(std::size_t first, std::size_t count, std::vector<std::int32_t>& out, std::int64_t vocabulary) const;
+    /// Throws Error, naming the first token that is at least `vocabulary` and its byte, where there is one.
+    void check(std::int64_t vocabulary) const;
+    std::string describe() const;  ///< `train.bin (1000 uint16 tokens of llmc`, for a sentence to go on
 
   private:
-    std::filesystem::path path_;
-    std::vector<unsigned char> bytes_;
-    std::size_t train_bytes_ = 0;
+    std::int64_t token(std::size_t i) const;
+    [[noreturn]] void refuse_token(std::size_t i, std::int64_t vocabulary) const;
+
+    MappedFile file_;
+    std::string name_;
+    DataFormat format_ = DataFormat::text;
+    int token_bytes_ = 1;
+    std::size_t header_bytes_ = 0, size_ = 0;
+    const std::byte* tokens_ = nullptr;
+    std::int64_t vocabulary_ = 256;
 };
+
+/// What --data, --val-data and --data-format name.
+struct DataFiles {
+    std::filesystem::path train{};     ///< empty: the synthetic language
+    std::filesystem::path held_out{};  ///< empty: the last tenth of `train`
+    DataFormat format = DataFormat::automatic;
+};
+
+/// Samples from everywhere in a file: a text or tokens.
+class TokenFile final : public Data {
+  public:
+    /// Throws Error for files that TokenStream refuses, or that are too short for `context` in either split.
+    TokenFile(const DataFiles& files, std::int64_t context);
+    Batch batch(Split split, std::uint64_t seed, std::uint32_t step, std::int64_t batch,
+                std::int64_t context) const override;
+    std::int64_t vocabulary() const override;
+    std::string describe() const override;
+    void check(std::int64_t vocabulary) const;  ///< of both splits, as TokenStream::check
+
+  private:
+    TokenStream train_;
+    std::optional<TokenStream> held_out_;  // none: the last tenth of train_
+    std::size_t train_size_ = 0;
+};
+
+/// The vocabulary that the files need: 256 for a text, else the largest token plus one.
+std::int64_t vocabulary_of(const DataFiles& files);
+
+/// The synthetic language, or the files. Throws Error where a token lies beyond `vocabulary`.
+std::unique_ptr<Data> open_data(const DataFiles& files, std::int64_t vocabulary, std::int64_t context);
 
 }  // namespace macheps

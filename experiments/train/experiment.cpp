@@ -2,25 +2,20 @@
 #include "experiments/train/experiment.hpp"
 
 #include "core/error.hpp"
+#include "experiments/train/manifest.hpp"
+#include "experiments/train/run_directory.hpp"
 #include "experiments/train/trainer.hpp"
 #include "experiments/version.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <fstream>
-#include <map>
+#include <iterator>
 
 namespace macheps {
 
 namespace {
-
-constexpr const char* files_of_a_run[] = {"manifest.json", "runs.csv",      "steps.csv",   "evals.csv",
-                                          "sites.csv",     "exponents.csv", "summary.csv", "report.html"};
 
 void check(const TrainOptions& o) {
     const auto refuse = [](const char* option, const std::string& what, const char* fix) {
@@ -38,6 +33,12 @@ void check(const TrainOptions& o) {
     at_least("--eval-batches", o.eval_batches, 1);
     at_least("--probe-every", o.probe_every, 0);
     at_least("--histogram-every", o.histogram_every, 0);
+    const auto no_less_than_0 = [&](const char* option, double value) {
+        if (!(value >= 0) || !std::isfinite(value)) refuse(option, fmt::format("it is {}", value), "give 0 or more");
+    };
+    no_less_than_0("--clip", o.clip);
+    no_less_than_0("--weight-decay", o.weight_decay);
+    no_less_than_0("--momentum", o.momentum);
     if (!(o.lr > 0) || !std::isfinite(o.lr))
         refuse("--lr", fmt::format("{} is no learning rate", o.lr), "give a positive number");
     if (!(o.min_lr >= 0) || o.min_lr > o.lr)
@@ -49,165 +50,195 @@ void check(const TrainOptions& o) {
     }
 }
 
-/// Makes the directory, or clears what an earlier run left in it when forced.
-void prepare_directory(const Experiment& experiment) {
-    const auto& directory = experiment.directory;
-    std::error_code error;
-    const auto cannot_write = [&](const std::string& what) {
-        throw Error({.what = what,
-                     .where = directory.string(),
-                     .fix = "choose another directory with --out",
-                     .exit = Exit::cannot_write});
+std::unique_ptr<Data> open_data(const Experiment& e) {
+    return macheps::open_data({.train = e.data_file, .held_out = e.held_out_file, .format = e.data_format},
+                              e.model.vocabulary, e.model.context);
+}
+
+Error no_directory(const std::filesystem::path& directory, const std::string& what) {
+    return Error({.what = what,
+                  .where = directory.string(),
+                  .fix = "choose another directory with --out",
+                  .exit = Exit::cannot_write});
+}
+
+void check(const DumpRequest& dump, std::int64_t steps) {
+    if (dump.file.empty()) return;
+    const auto refuse = [](std::string what, std::string fix) {
+        throw Error({.what = std::move(what), .where = "--dump-step", .fix = std::move(fix), .exit = Exit::usage});
     };
-    if (std::filesystem::exists(directory, error) && !std::filesystem::is_directory(directory, error)) {
-        cannot_write("this is a file, not a directory");
+    if (dump.step < 0 || dump.step >= steps) {
+        refuse(fmt::format("there is no step {} in {}", dump.step, steps),
+               fmt::format("give 0 to {}: the first step is 0", steps - 1));
     }
-    if (std::filesystem::exists(directory / "manifest.json", error) ||
-        std::filesystem::exists(directory / "runs.csv", error)) {
-        if (!experiment.force) {
-            throw Error({.what = "this run directory exists already",
-                         .where = directory.string(),
-                         .fix = "give another --out, or --force to replace it",
-                         .exit = Exit::usage});
-        }
-        for (const char* name : files_of_a_run) std::filesystem::remove(directory / name, error);
-        if (error) cannot_write(fmt::format("cannot remove the earlier run: {}", error.message()));
+    std::error_code error;
+    const std::filesystem::path folder = dump.file.parent_path();
+    if (!folder.empty() && !std::filesystem::is_directory(folder, error)) {
+        refuse(fmt::format("there is no folder {}", folder.string()), "make it first");
     }
-    std::filesystem::create_directories(directory, error);
-    if (error) cannot_write(fmt::format("cannot make the directory: {}", error.message()));
 }
 
-nlohmann::ordered_json manifest(const Backend& backend, const Experiment& experiment, const Data& data,
-                                const std::vector<ResolvedPolicy>& resolved) {
-    const ModelConfig& m = experiment.model;
-    const TrainOptions& o = experiment.options;
-    nlohmann::ordered_json policies;
-    for (std::size_t i = 0; i < resolved.size(); ++i) {
-        nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-        for (const ResolvedPolicy::Row& row : resolved[i].table()) {
-            if (row.cast != "fp32" || (row.machine != "" && row.machine != "fp32.chain")) {
-                rows.push_back({row.site + ":" + row.slot, row.cast, row.machine});
-            }
-        }
-        policies[resolved[i].name] = {{"description", resolved[i].description},
-                                      {"toml", experiment.policies[i].text},
-                                      {"left_out", resolved[i].left_out},
-                                      {"resolved", rows}};
+/// One line of the plan: a policy under a seed.
+struct PlannedPolicy {
+    const ResolvedPolicy* policy;
+    std::int64_t seed;
+};
+
+/// Seed by seed, fp32 first.
+std::vector<PlannedPolicy> order_of_runs(const Experiment& experiment, const std::vector<ResolvedPolicy>& resolved) {
+    std::vector<PlannedPolicy> order;
+    for (const std::int64_t seed : experiment.seeds) {
+        const std::size_t first = order.size();
+        for (const ResolvedPolicy& policy : resolved) order.push_back({&policy, seed});
+        std::stable_partition(order.begin() + static_cast<std::ptrdiff_t>(first), order.end(),
+                              [](const PlannedPolicy& run) { return run.policy->name == "fp32"; });
     }
-    return {{"schema", schema_version},
-            {"command", experiment.command},
-            {"created_by", std::string("macheps ") + version()},
-            {"git", git_revision()},
-            {"device", backend.name()},
-            {"model",
-             {{"kind", "gpt2"},
-              {"layers", m.layers},
-              {"width", m.width},
-              {"heads", m.heads},
-              {"context", m.context},
-              {"vocabulary", m.vocabulary},
-              {"tied", m.tied},
-              {"gelu", m.gelu == Gelu::erf ? "erf" : "tanh"},
-              {"parameters", parameter_count(m)}}},
-            {"data", {{"what", data.describe()}, {"file", experiment.data_file.string()}}},
-            {"train",
-             {{"steps", o.steps},
-              {"batch", o.batch},
-              {"micro_batches", o.micro_batches},
-              {"optimizer", o.optimizer == OptimizerKind::adamw ? "adamw" : "sgd"},
-              {"lr", o.lr},
-              {"min_lr", o.min_lr},
-              {"warmup", o.warmup},
-              {"beta1", o.beta1},
-              {"beta2", o.beta2},
-              {"eps", o.eps},
-              {"weight_decay", o.weight_decay},
-              {"momentum", o.momentum},
-              {"clip", o.clip},
-              {"token_weight", o.token_weight},
-              {"eval_every", o.eval_every},
-              {"eval_batches", o.eval_batches},
-              {"probe_every", o.probe_every},
-              {"histogram_every", o.histogram_every}}},
-            {"seeds", experiment.seeds},
-            {"policies", policies}};
+    return order;
 }
 
-void write_manifest(const std::filesystem::path& directory, const nlohmann::ordered_json& json) {
-    const auto path = directory / "manifest.json";
-    std::ofstream out(path, std::ios::binary);
-    out << json.dump(2) << '\n';
-    out.close();
-    if (!out) {
-        throw Error({.what = fmt::format("cannot write: {}", std::strerror(errno)),
-                     .where = path.string(),
-                     .fix = "check the permissions and the free space",
-                     .exit = Exit::cannot_write});
-    }
+std::vector<StepRow> rows_of(const std::vector<StepRow>& rows, const std::string& run) {
+    std::vector<StepRow> out;
+    std::copy_if(rows.begin(), rows.end(), std::back_inserter(out), [&](const StepRow& row) { return row.run == run; });
+    return out;
+}
+
+std::vector<float> losses_of(const std::vector<StepRow>& rows, const std::string& run) {
+    std::vector<float> losses;
+    for (const StepRow& row : rows_of(rows, run)) losses.push_back(row.loss);
+    return losses;
 }
 
 }  // namespace
 
-bool run_experiment(Backend& backend, const Experiment& experiment,
-                    const std::function<void(const Progress&)>& progress, const std::atomic<bool>& stop) {
+void check(const Experiment& experiment) {
     macheps::check(experiment.model);
     check(experiment.options);
+    check(experiment.dump, experiment.options.steps);
+    if (experiment.save_every < 0) {
+        throw Error({.what = fmt::format("{} is too small", experiment.save_every),
+                     .where = "--save-every",
+                     .fix = "give 0 or more",
+                     .exit = Exit::usage});
+    }
+}
+
+void check_directory(const Experiment& experiment) {
+    const auto& directory = experiment.directory;
+    std::error_code error;
+    if (std::filesystem::exists(directory, error) && !std::filesystem::is_directory(directory, error)) {
+        throw no_directory(directory, "this is a file, not a directory");
+    }
+    if (!experiment.force && holds_a_run(directory)) {
+        throw Error({.what = "this run directory exists already",
+                     .where = directory.string(),
+                     .fix = "give another --out, --resume to go on with it, or --force to replace it",
+                     .exit = Exit::usage});
+    }
+}
+
+bool run_experiment(Backend& backend, const Experiment& experiment,
+                    const std::function<void(const Progress&)>& progress, const std::atomic<bool>& stop) {
+    check(experiment);
     const SiteList sites = model_sites(experiment.model);
     std::vector<ResolvedPolicy> resolved;
     for (const Policy& policy : experiment.policies) resolved.push_back(resolve(policy, sites));
     const ResolvedPolicy fp32_policy = resolve(load_policy("fp32"), sites);
-    std::unique_ptr<Data> data;
-    if (experiment.data_file.empty()) {
-        data = std::make_unique<SyntheticLanguage>(experiment.model.vocabulary);
+    const std::unique_ptr<Data> data = open_data(experiment);
+    const std::string manifest = manifest_text(experiment, resolved, data->describe(), backend.name());
+    const std::uint64_t recipe = recipe_checksum(manifest);
+    const std::filesystem::path& directory = experiment.directory;
+    const std::filesystem::path manifest_path = directory / "manifest.json";
+
+    if (!experiment.resume) {
+        if (!experiment.repeats.empty()) {
+            check_same_recipe(experiment.repeats, csv::read_text(experiment.repeats), manifest);
+        }
+        check_directory(experiment);
+        check_complete(experiment, manifest);
+        std::error_code error;
+        std::filesystem::create_directories(directory, error);
+        if (error) throw no_directory(directory, fmt::format("cannot make the directory: {}", error.message()));
+    }
+    const DirectoryLock lock(directory);
+    const std::vector<PlannedPolicy> order = order_of_runs(experiment, resolved);
+    CheckpointFolder checkpoints(directory);
+    ResumePoint point;
+    Progress now{.runs = order.size(), .steps = experiment.options.steps};
+    if (experiment.resume) {
+        check_same_recipe(manifest_path, csv::read_text(manifest_path), manifest);
+        std::vector<PlannedRun> plan;
+        for (const PlannedPolicy& run : order) {
+            plan.push_back({run_name(run.policy->name, run.seed), [&, policy = run.policy](const Checkpoint& c) {
+                                check_state(c, sites, experiment.options, *policy);
+                            }});
+        }
+        point = find_resume_point(directory, plan, recipe, checkpoints, [&](const std::string& note) {
+            if (progress) progress({.note = note});
+        });
     } else {
-        data = std::make_unique<TextFile>(experiment.data_file, experiment.model.context);
-        if (experiment.model.vocabulary < data->vocabulary()) {
-            throw Error({.what = fmt::format("a text of bytes has {} tokens, the model {}", data->vocabulary(),
-                                             experiment.model.vocabulary),
-                         .where = "--vocabulary",
-                         .fix = "leave it out or give 256",
-                         .exit = Exit::usage});
-        }
+        check_directory(experiment);  // again: another process may have been here before the lock was ours
+        if (experiment.force) clear_run(directory);
+        csv::replace_file(manifest_path, manifest);
     }
-    prepare_directory(experiment);
-    write_manifest(experiment.directory, manifest(backend, experiment, *data, resolved));
 
-    std::vector<const ResolvedPolicy*> order;
-    for (const ResolvedPolicy& policy : resolved) order.push_back(&policy);
-    std::stable_partition(order.begin(), order.end(), [](const ResolvedPolicy* p) { return p->name == "fp32"; });
-
-    RunFiles files(experiment.directory);
-    Progress now{.runs = order.size() * experiment.seeds.size(), .steps = experiment.options.steps};
-    for (const std::int64_t seed : experiment.seeds) {
-        std::vector<float> baseline;
-        for (const ResolvedPolicy* policy : order) {
-            const bool is_baseline = policy->name == "fp32";
-            now.policy = policy->name;
-            now.seed = seed;
-            now.finished = false;
-            RunRequest request{.policy = *policy,
-                               .fp32 = fp32_policy,
-                               .model = experiment.model,
-                               .options = experiment.options,
-                               .data = *data,
-                               .seed = seed,
-                               .stop = &stop};
-            request.is_baseline = is_baseline;
-            if (!is_baseline && !baseline.empty()) request.baseline = &baseline;
-            request.on_step = [&](std::int64_t step, float loss) {
-                now.step = step + 1;
-                now.loss = loss;
-                if (progress) progress(now);
-            };
-            const RunResult result = train(backend, request, files);
-            if (is_baseline) baseline = result.losses;
-            now.finished = true;
-            now.status = result.status;
+    RunFiles files(directory);
+    std::vector<float> baseline;
+    for (now.index = 0; now.index < order.size(); ++now.index) {
+        const ResolvedPolicy& policy = *order[now.index].policy;
+        now.policy = policy.name;
+        now.seed = order[now.index].seed;
+        now.finished = false;
+        const std::string name = run_name(policy.name, now.seed);
+        const bool is_baseline = policy.name == "fp32";
+        if (is_baseline) baseline.clear();
+        if (now.index < point.completed) {
+            if (is_baseline) baseline = losses_of(point.steps, name);
+            continue;
+        }
+        if (stop) return false;
+        RunRequest request{.policy = policy,
+                           .fp32 = fp32_policy,
+                           .model = experiment.model,
+                           .options = experiment.options,
+                           .data = *data,
+                           .seed = now.seed,
+                           .stop = &stop};
+        request.is_baseline = is_baseline;
+        if (!is_baseline && !baseline.empty()) request.baseline = &baseline;
+        request.on_step = [&](std::int64_t step, float loss) {
+            now.step = step + 1;
+            now.loss = loss;
             if (progress) progress(now);
-            ++now.index;
-            if (result.status == "interrupted") return false;
+        };
+        if (now.index == point.completed && point.checkpoint) {
+            request.start = &*point.checkpoint;
+            request.steps_done = rows_of(point.steps, name);
         }
+        request.save_every = experiment.save_every;
+        request.save = [&](Checkpoint checkpoint) {
+            checkpoint.recipe = recipe;
+            checkpoints.save(now.index, std::move(checkpoint));
+        };
+        DumpRequest dump = experiment.dump;
+        const bool dumps = !dump.file.empty() && dump.policy == policy.name && dump.seed == now.seed;
+        dump.metadata = {{"manifest", manifest}, {"created_by", "macheps " + version()}, {"git", git_revision()}};
+        if (dumps) request.dump = &dump;
+        const RunResult result = train(backend, request, files);
+        if (dumps && progress) {
+            progress({.note = result.dumped
+                                  ? fmt::format("Step {} of {}: {}", dump.step, name, dump.file.string())
+                                  : fmt::format("Step {} of {} did not run here: nothing dumped", dump.step, name)});
+        }
+        checkpoints.wait();  // a run is not called stopped before it can be resumed
+        now.status = result.status;
+        now.finished = true;
+        if (progress) progress(now);
+        if (result.status == "stopped") return false;
+        if (is_baseline) baseline = result.losses;
+        checkpoints.clear();
+        point.checkpoint.reset();
     }
+    checkpoints.clear();
     return true;
 }
 

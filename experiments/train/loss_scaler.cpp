@@ -30,6 +30,13 @@ class TorchScaler final : public LossScaler {
     int growth_tracker() const override { return growth_tracker_; }
     bool skips() const override { return true; }
     void update(bool found_inf) override { update_scale(config_, scale_, growth_tracker_, found_inf); }
+    std::vector<double> state() const override { return {double{scale_}, static_cast<double>(growth_tracker_)}; }
+    bool load(std::span<const double> state) override {
+        if (state.size() != 2) return false;
+        scale_ = static_cast<float>(state[0]);
+        growth_tracker_ = static_cast<int>(state[1]);
+        return true;
+    }
 
   private:
     LossScalerConfig config_;

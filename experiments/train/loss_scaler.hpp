@@ -3,7 +3,9 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
+#include <vector>
 
 namespace macheps {
 
@@ -30,6 +32,11 @@ class LossScaler {
     /// True when a non-finite gradient means that the step is skipped (false for `none`).
     virtual bool skips() const = 0;
     virtual void update(bool found_inf) = 0;
+    /// Everything that update() has changed: what a checkpoint keeps. Numbers that fp64 holds exactly; empty for `none`
+    /// and `static`.
+    virtual std::vector<double> state() const { return {}; }
+    /// Takes back what state() gave. False, and nothing changed, where that is of another kind of scaler.
+    [[nodiscard]] virtual bool load(std::span<const double> state) { return state.empty(); }
 };
 
 std::unique_ptr<LossScaler> make_loss_scaler(const LossScalerConfig& config);

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/train/optimizer.hpp"
 
+#include "core/error.hpp"
 #include "core/math64.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
 
 namespace macheps {
 
@@ -48,6 +53,64 @@ Optimizer::Optimizer(Backend& backend, const ResolvedPolicy& policy, const Train
 ConstView Optimizer::best_value(std::size_t parameter) const {
     const State& state = states_[parameter];
     return state.master.empty() ? state.parameter->value.view() : state.master.view();
+}
+
+/// Calls tensor(name, view) for every tensor of the state, in the order of the sites.
+template <class Visitor>
+void Optimizer::visit_state(Visitor&& tensor) const {
+    for (const State& state : states_) {
+        const std::string& name = state.parameter->name;
+        tensor(name + ":value", state.parameter->value.view());
+        if (!state.master.empty()) tensor(name + ":master", state.master.view());
+        tensor(name + ":moment1", state.moment1.view());
+        if (!state.moment2.empty()) tensor(name + ":moment2", state.moment2.view());
+    }
+}
+
+void Optimizer::save(Checkpoint& checkpoint) const {
+    checkpoint.optimizer = {beta1_power_, beta2_power_};
+    checkpoint.state.clear();
+    visit_state([&](const std::string& name, View view) {
+        Checkpoint::State tensor{.name = name, .shape = {}, .values = {}};
+        for (int i = 0; i < view.shape.rank(); ++i) tensor.shape.push_back(view.shape[i]);
+        tensor.values.resize(static_cast<std::size_t>(view.count()));
+        backend_.download(view, tensor.values);
+        checkpoint.state.push_back(std::move(tensor));
+    });
+}
+
+void Optimizer::load(const Checkpoint& checkpoint) {
+    beta1_power_ = checkpoint.optimizer[0];
+    beta2_power_ = checkpoint.optimizer[1];
+    auto next = checkpoint.state.begin();
+    visit_state([&](const std::string&, View view) { backend_.upload((next++)->values, view); });
+    model_.parameters_changed();
+}
+
+void check_state(const Checkpoint& checkpoint, const SiteList& model, const TrainOptions& options,
+                 const ResolvedPolicy& policy) {
+    std::vector<std::pair<std::string, std::int64_t>> wanted;
+    for (const Parameter& parameter : model.parameters) {
+        const auto add = [&](const char* slot) { wanted.emplace_back(parameter.name + slot, parameter.count); };
+        add(":value");
+        if (policy.has_master(parameter.name)) add(":master");
+        add(":moment1");
+        if (options.optimizer == OptimizerKind::adamw) add(":moment2");
+    }
+    const auto refuse = [&](const std::string& what) { throw Error({.what = what, .where = checkpoint.run}); };
+    if (!make_loss_scaler(policy.loss_scaler)->load(checkpoint.loss_scaler)) {
+        refuse("this checkpoint is of another loss scaler");
+    }
+    if (checkpoint.state.size() != wanted.size() || checkpoint.optimizer.size() != 2) {
+        refuse(fmt::format("this checkpoint holds {} tensors, the run has {}", checkpoint.state.size(), wanted.size()));
+    }
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+        const Checkpoint::State& tensor = checkpoint.state[i];
+        if (tensor.name != wanted[i].first || static_cast<std::int64_t>(tensor.values.size()) != wanted[i].second) {
+            refuse(fmt::format("this checkpoint holds {} values of {} where the run has {} of {}", tensor.values.size(),
+                               tensor.name, wanted[i].second, wanted[i].first));
+        }
+    }
 }
 
 Cast Optimizer::keyed(const Slot& slot, std::int64_t step_index) const {

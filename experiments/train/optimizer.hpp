@@ -2,6 +2,7 @@
 // Unscale, clip, step: what happens between a backward pass and the next forward.
 #pragma once
 #include "experiments/model/transformer.hpp"
+#include "experiments/train/checkpoint.hpp"
 #include "experiments/train/loss_scaler.hpp"
 #include "experiments/train/options.hpp"
 
@@ -26,7 +27,14 @@ class Optimizer {
     /// The weights in their best precision: the master copy where there is one.
     ConstView best_value(std::size_t parameter) const;
 
+    /// Fills `state` and `optimizer`: the parameters' values, their masters and moments, the powers of the betas.
+    void save(Checkpoint& checkpoint) const;
+    /// Takes back what save() gave. The checkpoint must fit: see check_state().
+    void load(const Checkpoint& checkpoint);
+
   private:
+    template <class Visitor>
+    void visit_state(Visitor&& tensor) const;
     struct State {
         ParameterState* parameter;
         Tensor master, moment1, moment2;
@@ -48,5 +56,10 @@ class Optimizer {
     double beta1_power_ = 1, beta2_power_ = 1;
     std::vector<State> states_;
 };
+
+/// Throws Error unless `checkpoint` holds the tensors that an optimiser of this kind has for these parameters, and the
+/// state of the policy's loss scaler.
+void check_state(const Checkpoint& checkpoint, const SiteList& model, const TrainOptions& options,
+                 const ResolvedPolicy& policy);
 
 }  // namespace macheps

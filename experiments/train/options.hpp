@@ -23,6 +23,8 @@ struct TrainOptions {
     std::int64_t eval_every = 50, eval_batches = 8;
     std::int64_t probe_every = 25;       ///< steps between sampled steps; 0: no casts are counted at all
     std::int64_t histogram_every = 150;  ///< of the sampled steps, those whose exponents are kept
+
+    bool operator==(const TrainOptions&) const = default;
 };
 
 /// Linear warm-up, then half a cosine down to min_lr at the last step. fp64, no libm.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/train/trainer.hpp"
 
+#include "core/error.hpp"
 #include "core/math64.hpp"
 
 #include <fmt/format.h>
@@ -92,10 +93,15 @@ class Run {
     }
 
     RunResult train() {
-        for (std::int64_t step = 0; step < options_.steps; ++step) {
-            if (request_.stop != nullptr && request_.stop->load(std::memory_order_relaxed)) {
-                result_.status = "interrupted";
-                break;
+        if (request_.start != nullptr) resume(*request_.start);
+        const std::int64_t first = request_.start != nullptr ? request_.start->step : 0;
+        for (std::int64_t step = first; step < options_.steps; ++step) {
+            const bool is_stopped = request_.stop != nullptr && request_.stop->load(std::memory_order_relaxed);
+            const bool is_due = request_.save_every > 0 && step % request_.save_every == 0;
+            if (step > first && (is_stopped || is_due)) save(step);
+            if (is_stopped) {
+                result_.status = "stopped";
+                return std::move(result_);
             }
             if (options_.eval_every > 0 && step % options_.eval_every == 0) evaluate(step);
             if (!one_step(step)) {
@@ -108,13 +114,106 @@ class Run {
             result_.status = "ok";
             evaluate(options_.steps);
         }
+        files_.sync_rows();  // a row of runs says that all the others are there
         files_.runs.append(run_row());
-        files_.flush();
+        files_.runs.sync();
         return std::move(result_);
     }
 
   private:
-    void evaluate(std::int64_t step) { files_.evals.append(evaluator_->evaluate(step)); }
+    void evaluate(std::int64_t step) {
+        casts_are_made();
+        files_.evals.append(evaluator_->evaluate(step));
+    }
+
+    void begin(Checkpoint::Place place) {
+        place_ = place;
+        model_.rounder().begin(static_cast<std::uint32_t>(place.step), static_cast<std::uint32_t>(place.micro_batch));
+    }
+
+    /// Before a forward pass: linears keep their casts of weights that have not changed since.
+    void casts_are_made() {
+        if (!casts_made_) casts_made_ = place_;
+    }
+
+    void save(std::int64_t step) {
+        if (!request_.save) return;
+        files_.flush();
+        Checkpoint checkpoint{.run = name_,
+                              .step = step,
+                              .seconds = seconds_,
+                              .optimizer = {},
+                              .loss_scaler = scaler_->state(),
+                              .casts_made = casts_made_,
+                              .files = files_.marks(),
+                              .state = {}};
+        optimizer_->save(checkpoint);
+        request_.save(std::move(checkpoint));
+    }
+
+    void resume(const Checkpoint& checkpoint) {
+        for (const StepRow& row : request_.steps_done) {
+            result_.losses.push_back(row.loss);
+            count(row.loss, row.skipped);
+        }
+        seconds_ = checkpoint.seconds;
+        if (!scaler_->load(checkpoint.loss_scaler)) {
+            throw Error({.what = "the checkpoint is of another loss scaler", .where = name_});
+        }
+        optimizer_->load(checkpoint);
+        // What a model makes once (casts of weights, tables) is made here, where no observer counts it a second time.
+        if (checkpoint.casts_made) begin(*checkpoint.casts_made);
+        Observer* observer = model_.rounder().observer();
+        model_.rounder().observe(nullptr);
+        upload_batch(0);
+        model_.forward(tokens_, targets_);
+        model_.rounder().observe(observer);
+        if (!checkpoint.casts_made) model_.parameters_changed();
+        casts_made_ = checkpoint.casts_made;
+        begin({checkpoint.step - 1, options_.micro_batches - 1});
+    }
+
+    void upload_batch(std::int64_t draw) {
+        const Batch batch =
+            request_.data.batch(Split::train, static_cast<std::uint64_t>(request_.seed),
+                                static_cast<std::uint32_t>(draw), options_.batch, request_.model.context);
+        backend_.upload(batch.tokens, tokens_);
+        backend_.upload(batch.targets, targets_);
+        if (dump_) dump_->add_batch(batch);
+    }
+
+    /// The state before the step; the slots' values follow by themselves.
+    void begin_dump(std::int64_t step) {
+        if (request_.dump == nullptr || request_.dump->step != step) return;
+        dump_.emplace(backend_, model_.rounder().observer());
+        model_.rounder().observe(&*dump_);
+        dump_->add_state(*optimizer_, "");
+    }
+
+    void end_dump(std::int64_t step, float loss, float loss_scale, const StepOutcome& outcome) {
+        if (!dump_) return;
+        model_.rounder().observe(dump_->next());
+        dump_->add_gradients(model_, ".applied");
+        dump_->add_state(*optimizer_, ".after");
+        dump_->add_scalar("loss", loss);
+        dump_->add_scalar("loss_scale", loss_scale);
+        dump_->add_scalar("grad_norm", outcome.grad_norm);
+        dump_->add_scalar("lr", learning_rate(options_, step));
+        dump_->add_scalar("skipped", static_cast<std::uint8_t>(outcome.skipped));
+        auto metadata = request_.dump->metadata;
+        metadata["run"] = name_;
+        metadata["policy"] = request_.policy.name;
+        metadata["seed"] = std::to_string(request_.seed);
+        metadata["step"] = std::to_string(step);
+        dump_->write(request_.dump->file, options_.batch, request_.model.context, metadata);
+        dump_.reset();
+        result_.dumped = true;
+    }
+
+    void count(float loss, bool skipped) {
+        skipped_ += skipped ? 1 : 0;
+        if (std::isfinite(loss)) best_loss_ = best_loss_ ? min_of(*best_loss_, loss) : loss;
+    }
 
     /// Forward and backward over the micro-batches; returns their mean loss.
     float accumulate_gradients(std::int64_t step) {
@@ -124,12 +223,9 @@ class Run {
         const float factor = scaler_->scale() * static_cast<float>(options_.token_weight) / parts;
         float loss = 0;
         for (std::int64_t part = 0; part < options_.micro_batches; ++part) {
-            const auto draw = static_cast<std::uint32_t>(step * options_.micro_batches + part);
-            const Batch batch = request_.data.batch(Split::train, static_cast<std::uint64_t>(request_.seed), draw,
-                                                    options_.batch, request_.model.context);
-            backend_.upload(batch.tokens, tokens_);
-            backend_.upload(batch.targets, targets_);
-            model_.rounder().begin(static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(part));
+            upload_batch(step * options_.micro_batches + part);
+            begin({step, part});
+            casts_are_made();
             loss += model_.forward(tokens_, targets_) / parts;
             model_.backward(factor);
         }
@@ -142,13 +238,16 @@ class Run {
         const bool sampling = options_.probe_every > 0 && step % options_.probe_every == 0;
         probe_.begin(sampling, sampling && options_.histogram_every > 0 && step % options_.histogram_every == 0);
         const float loss_scale = scaler_->scale();
+        begin_dump(step);
         const float loss = accumulate_gradients(step);
+        if (dump_) dump_->add_gradients(model_, "");
         const StepOutcome outcome = optimizer_->step(step, *scaler_);
+        end_dump(step, loss, loss_scale, outcome);
+        if (!outcome.skipped) casts_made_.reset();
         seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 
         result_.losses.push_back(loss);
-        skipped_ += outcome.skipped ? 1 : 0;
-        if (std::isfinite(loss)) best_loss_ = best_loss_ ? min_of(*best_loss_, loss) : loss;
+        count(loss, outcome.skipped);
         files_.steps.append(step_row(step, loss, loss_scale, outcome));
         if (sampling) {
             for (const SiteRow& row : probe_.site_rows(name_, request_.policy.name, request_.seed, step))
@@ -221,6 +320,7 @@ class Run {
     Transformer model_;
     std::unique_ptr<LossScaler> scaler_;
     Probe probe_;
+    std::optional<StepDump> dump_;  // while the step that was asked for runs
     std::optional<Optimizer> optimizer_;
     std::optional<Evaluator> evaluator_;
     TokenTensor tokens_, targets_;
@@ -228,6 +328,8 @@ class Run {
     std::int64_t skipped_ = 0;
     std::optional<std::int64_t> diverged_step_;
     std::optional<float> best_loss_;
+    Checkpoint::Place place_;                      // of the rounder
+    std::optional<Checkpoint::Place> casts_made_;  // empty: the weights changed, and no forward pass has run since
     double seconds_ = 0;
 };
 
@@ -246,6 +348,17 @@ void RunFiles::flush() {
     sites.flush();
     exponents.flush();
     runs.flush();
+}
+
+std::array<csv::FileMark, 4> RunFiles::marks() const {
+    return {steps.mark(), evals.mark(), sites.mark(), exponents.mark()};
+}
+
+void RunFiles::sync_rows() {
+    steps.sync();
+    evals.sync();
+    sites.sync();
+    exponents.sync();
 }
 
 RunResult train(Backend& backend, const RunRequest& request, RunFiles& files) {
@@ -269,16 +382,23 @@ MemoryEstimate estimate_memory(const ModelConfig& model, const TrainOptions& opt
     }
     // What autograd saves for the backward pass: each operation's output that a later gradient reads.
     const std::int64_t rows = options.batch * model.context, wide = rows * model.width;
+    const std::int64_t hidden = rows * model.hidden_width();
     estimate.activations = bytes("embed:forward.out", wide);
     for (std::int64_t i = 0; i < model.layers; ++i) {
         const std::string block = fmt::format("block.{}.", i);
         estimate.activations +=
-            bytes(block + "norm1:forward.out", wide) + bytes(block + "attn.qkv:forward.out", 3 * wide) +
+            bytes(block + "norm1:forward.out", wide) + bytes(block + "attn.qkv:forward.out", rows * model.qkv_width()) +
             bytes(block + "attn.softmax:forward.out", rows * model.heads * model.context) +
             bytes(block + "attn.mix:forward.out", wide) + bytes(block + "residual1:forward.out", wide) +
-            bytes(block + "norm2:forward.out", wide) + bytes(block + "mlp.up:forward.out", 4 * wide) +
-            bytes(block + "mlp.act:forward.out", 4 * wide) + bytes(block + "residual2:forward.out", wide);
+            bytes(block + "norm2:forward.out", wide) + bytes(block + "mlp.up:forward.out", hidden) +
+            bytes(block + "mlp.act:forward.out", hidden) + bytes(block + "residual2:forward.out", wide);
+        if (model.kind != ModelKind::llama) continue;
+        estimate.activations +=
+            bytes(block + "norm1:forward.normed", wide) + bytes(block + "norm2:forward.normed", wide) +
+            bytes(block + "attn.rope:forward.out", rows * (model.heads + model.key_heads()) * model.head_width()) +
+            bytes(block + "mlp.gate:forward.out", hidden) + bytes(block + "mlp.act:forward.activated", hidden);
     }
+    if (model.kind == ModelKind::llama) estimate.activations += bytes("final_norm:forward.normed", wide);
     estimate.activations += bytes("final_norm:forward.out", wide) +
                             bytes("lm_head:forward.out", rows * model.vocabulary) +
                             bytes("loss:forward.out", rows * model.vocabulary);

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trainer: one model under one policy and seed, from step 0 to the last, as rows.
 #pragma once
+#include "experiments/train/checkpoint.hpp"
 #include "experiments/train/data.hpp"
+#include "experiments/train/dump.hpp"
 #include "experiments/train/optimizer.hpp"
 #include "experiments/train/probe.hpp"
 #include "reports/csv.hpp"
 #include "reports/event.hpp"
 
+#include <array>
 #include <atomic>
 #include <filesystem>
 #include <functional>
@@ -19,6 +22,10 @@ namespace macheps {
 struct RunFiles {
     explicit RunFiles(const std::filesystem::path& directory);
     void flush();
+    /// Lengths of the `row_files`, once they are flushed.
+    std::array<csv::FileMark, 4> marks() const;
+    /// Puts the `row_files` onto the disk.
+    void sync_rows();
 
     CsvWriter<RunRow> runs;
     CsvWriter<StepRow> steps;
@@ -37,15 +44,22 @@ struct RunRequest {
     bool is_baseline = false;                      ///< this is the fp32 run: its gap is zero
     const std::vector<float>* baseline = nullptr;  ///< losses of the fp32 run of this seed, by step
     const std::atomic<bool>* stop = nullptr;       ///< set by Ctrl-C
+    const Checkpoint* start = nullptr;             ///< go on from here; null: from the beginning
+    std::vector<StepRow> steps_done{};             ///< the rows of the steps before `start`
+    const DumpRequest* dump = nullptr;             ///< a step to write whole; null: none
+    std::int64_t save_every = 0;                   ///< steps between calls of `save`; 0: only when stopped
+    std::function<void(Checkpoint)> save{};        ///< gets the state; `recipe` is for the caller to fill in
     std::function<void(std::int64_t step, float loss)> on_step{};
 };
 
 struct RunResult {
     std::vector<float> losses;  ///< by step
-    std::string status;         ///< ok, diverged, interrupted
+    std::string status;         ///< ok, diverged, stopped
+    bool dumped = false;        ///< the step that `dump` asked for was written
 };
 
-/// Trains, writes the rows of steps, evals, sites and exponents as they come and one row of runs at the end.
+/// Trains, writes the rows of steps, evals, sites and exponents as they come and one row of runs at the end. A run that
+/// is stopped saves its state and writes no row of runs: it is not over.
 RunResult train(Backend& backend, const RunRequest& request, RunFiles& files);
 
 /// `fp32/0`: the name of a run.

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// StepDump: every number of one optimiser step, by name, as a safetensors file.
+//
+//   tokens, targets                        I32 [micro-batches, batch, context]
+//   block.0.mlp.up:forward.a               F32: what left each slot, of the last micro-batch; scaled slots as they are
+//   block.0.mlp.up:forward.a.decode_scale  ... with the factor that undoes the scale, where it is not 1
+//   block.0.mlp.up.weight:value            before the step; so too :master, :moment1, :moment2
+//   block.0.mlp.up.weight:grad             as the backward passes left it: times loss_scale and token weight
+//   block.0.mlp.up.weight:grad.applied     unscaled and clipped: what the optimiser read
+//   block.0.mlp.up.weight:value.after      after the step; so too the others
+//   loss, loss_scale, grad_norm            F32 scalars; lr, beta1_power, beta2_power (before the step): F64;
+//                                          skipped: U8
+//
+// Metadata: manifest (the text of manifest.json), run, policy, seed, step, created_by, git.
+#pragma once
+#include "experiments/train/data.hpp"
+#include "experiments/train/optimizer.hpp"
+#include "experiments/train/safetensors.hpp"
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace macheps {
+
+/// Which step of which run, and where to.
+struct DumpRequest {
+    std::filesystem::path file{};  ///< empty: none
+    std::int64_t step = 0;         ///< counted from 0, as in steps.csv
+    std::string policy{};
+    std::int64_t seed = 0;
+    std::map<std::string, std::string> metadata{};
+};
+
+/// Collects one step. Everything is kept in memory until write(): some ten times the activations that training keeps.
+class StepDump final : public Observer {
+  public:
+    /// Passes what it is told of on to `next`, which may be null.
+    StepDump(Backend& backend, Observer* next) : backend_(backend), next_(next) {}
+
+    Observer* next() const { return next_; }
+    bool sampling() const override { return next_ != nullptr && next_->sampling(); }
+    void on_cast(const Slot& slot, const Cast& cast, const Tally& tally, ConstView x, ConstView y) override;
+    bool capturing() const override { return true; }
+    /// A slot that is met again (another micro-batch, a second gradient of a tied weight) forgets the first time.
+    void on_value(const Slot& slot, ConstView values, float decode_scale) override;
+
+    /// One call for each micro-batch, in order.
+    void add_batch(const Batch& batch);
+    /// Parameters and what the optimiser keeps of them; `ending` follows each name.
+    void add_state(const Optimizer& optimizer, const std::string& ending);
+    void add_gradients(Transformer& model, const std::string& ending);
+    template <class T>
+    void add_scalar(const std::string& name, T value) {
+        writer_.add(name, {}, std::span<const T>(&value, 1));
+    }
+
+    /// Throws Error where that fails.
+    void write(const std::filesystem::path& path, std::int64_t batch, std::int64_t context,
+               const std::map<std::string, std::string>& metadata);
+
+  private:
+    struct Captured {
+        std::string name;
+        std::vector<std::int64_t> shape;
+        std::vector<float> values;
+    };
+    Captured& entry(const std::string& name);
+    void add(const std::string& name, ConstView values);
+
+    Backend& backend_;
+    Observer* next_;
+    std::vector<Captured> captured_;
+    std::map<std::string, std::size_t> index_;
+    std::vector<std::int32_t> tokens_, targets_;
+    SafetensorsWriter writer_;
+};
+
+}  // namespace macheps

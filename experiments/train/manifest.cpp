@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/train/manifest.hpp"
+
+#include "core/error.hpp"
+#include "experiments/version.hpp"
+#include "reports/checksum.hpp"
+#include "reports/csv.hpp"
+#include "reports/event.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace macheps {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr const char* recipe_parts[] = {"schema", "model", "data", "train", "seeds", "policies"};
+/// Where the data lies is not what it is.
+constexpr const char* places[] = {"file", "found_at"};
+
+/// The options by name: written and read by one list, so that neither forgets one.
+template <class Options, class Visitor>
+void visit(Options& o, Visitor&& field) {
+    field("steps", o.steps);
+    field("batch", o.batch);
+    field("micro_batches", o.micro_batches);
+    field("optimizer", o.optimizer);
+    field("lr", o.lr);
+    field("min_lr", o.min_lr);
+    field("warmup", o.warmup);
+    field("beta1", o.beta1);
+    field("beta2", o.beta2);
+    field("eps", o.eps);
+    field("weight_decay", o.weight_decay);
+    field("momentum", o.momentum);
+    field("clip", o.clip);
+    field("token_weight", o.token_weight);
+    field("eval_every", o.eval_every);
+    field("eval_batches", o.eval_batches);
+    field("probe_every", o.probe_every);
+    field("histogram_every", o.histogram_every);
+}
+
+template <class Model, class Visitor>
+void visit_model(Model& m, Visitor&& field) {
+    field("kind", m.kind);
+    field("layers", m.layers);
+    field("width", m.width);
+    field("heads", m.heads);
+    field("context", m.context);
+    field("kv_heads", m.kv_heads);
+    field("hidden", m.hidden);
+    field("vocabulary", m.vocabulary);
+    field("tied", m.tied);
+    field("gelu", m.gelu);
+    field("rope_theta", m.rope_theta);
+}
+
+Json to_json(std::int64_t value) { return value; }
+Json to_json(double value) { return value; }
+Json to_json(bool value) { return value; }
+Json to_json(OptimizerKind kind) { return kind == OptimizerKind::adamw ? "adamw" : "sgd"; }
+Json to_json(ModelKind kind) { return std::string(to_string(kind)); }
+Json to_json(Gelu kind) { return kind == Gelu::erf ? "erf" : "tanh"; }
+
+template <class Enum>
+void read_name(const Json& json, Enum& value, std::initializer_list<Enum> all) {
+    for (const Enum one : all) {
+        if (to_json(one) == json) {
+            value = one;
+            return;
+        }
+    }
+    throw Error({.what = fmt::format("{} is not known here", json.dump())});
+}
+void from_json(const Json& json, OptimizerKind& kind) {
+    read_name(json, kind, {OptimizerKind::adamw, OptimizerKind::sgd});
+}
+void from_json(const Json& json, ModelKind& kind) { read_name(json, kind, {ModelKind::gpt2, ModelKind::llama}); }
+void from_json(const Json& json, Gelu& kind) { read_name(json, kind, {Gelu::erf, Gelu::tanh}); }
+template <class Number>
+void from_json(const Json& json, Number& value) {
+    json.get_to(value);
+}
+
+Json policy_json(const Policy& policy, const ResolvedPolicy& resolved) {
+    Json rows = Json::array();
+    for (const ResolvedPolicy::Row& row : resolved.table()) {
+        if (row.cast != "fp32" || (row.machine != "" && row.machine != "fp32.chain")) {
+            rows.push_back({row.site + ":" + row.slot, row.cast, row.machine});
+        }
+    }
+    Json extends = Json::array();
+    for (std::size_t i = 1; i < policy.sources.size(); ++i) {
+        const PolicySource& base = policy.sources[i];
+        extends.push_back({{"source", base.name}, {"is_file", base.is_file}, {"toml", base.text}});
+    }
+    return {{"description", resolved.description},
+            {"source", policy.sources.empty() ? policy.name : policy.sources.front().name},
+            {"is_file", policy.sources.empty() || policy.sources.front().is_file},
+            {"toml", policy.text},
+            {"extends", extends},
+            {"left_out", resolved.left_out},
+            {"resolved", rows}};
+}
+
+std::vector<PolicySource> sources_of(const Json& policy) {
+    const auto read = [](const Json& json) {
+        return PolicySource{json.at("source").get<std::string>(), json.at("is_file").get<bool>(),
+                            json.at("toml").get<std::string>()};
+    };
+    std::vector<PolicySource> sources{read(policy)};
+    for (const Json& base : policy.at("extends")) sources.push_back(read(base));
+    return sources;
+}
+
+/// A data file, and what was in it.
+Json file_json(const fs::path& file) {
+    Json json{{"file", file.string()}};
+    if (file.empty()) return json;
+    const csv::FileMark mark = csv::mark_of(file);
+    json["found_at"] = fs::absolute(file).lexically_normal().string();
+    json["bytes"] = mark.bytes;
+    json["xxh64"] = to_hex(mark.checksum);
+    return json;
+}
+
+/// The file by the name it was given, or where it was found then.
+fs::path find_data(const Json& data) {
+    const fs::path given = data.at("file").get<std::string>();
+    if (given.empty() || fs::exists(given)) return given;
+    const fs::path found_at = data.at("found_at").get<std::string>();
+    return fs::exists(found_at) ? found_at : given;
+}
+
+Json recipe_of(const Json& manifest) {
+    Json recipe;
+    for (const char* part : recipe_parts) recipe[part] = manifest.contains(part) ? manifest.at(part) : Json();
+    if (recipe["data"].is_object()) {
+        for (const char* place : places) {
+            recipe["data"].erase(place);
+            if (recipe["data"].contains("held_out")) recipe["data"]["held_out"].erase(place);
+        }
+    }
+    return recipe;
+}
+
+Error bad_manifest(const fs::path& path, std::string what) {
+    return Error({.what = std::move(what),
+                  .where = path.string(),
+                  .fix = "it was damaged, or written by another version; train anew into another directory"});
+}
+
+Experiment experiment_of(const Json& json) {
+    Experiment experiment;
+    const Json &model = json.at("model"), &train = json.at("train");
+    visit_model(experiment.model, [&](const char* name, auto& value) { from_json(model.at(name), value); });
+    visit(experiment.options, [&](const char* name, auto& value) { from_json(train.at(name), value); });
+    json.at("seeds").get_to(experiment.seeds);
+    json.at("command").get_to(experiment.command);
+    json.at("save_every").get_to(experiment.save_every);
+    const Json& data = json.at("data");
+    experiment.data_file = find_data(data);
+    if (data.contains("held_out")) experiment.held_out_file = find_data(data.at("held_out"));
+    experiment.data_format = parse_data_format(data.at("format").get<std::string>());
+    for (const auto& [name, policy] : json.at("policies").items()) {
+        experiment.policies.push_back(parse_policy(sources_of(policy)));
+    }
+    if (experiment.policies.empty() || experiment.seeds.empty()) throw Error({.what = "no policy or no seed"});
+    return experiment;
+}
+
+}  // namespace
+
+std::string manifest_text(const Experiment& experiment, const std::vector<ResolvedPolicy>& resolved,
+                          const std::string& description, const std::string& device) {
+    Json policies, model, train;
+    for (std::size_t i = 0; i < resolved.size(); ++i) {
+        policies[resolved[i].name] = policy_json(experiment.policies[i], resolved[i]);
+    }
+    visit_model(experiment.model, [&](const char* name, const auto& value) { model[name] = to_json(value); });
+    model["parameters"] = parameter_count(experiment.model);
+    visit(experiment.options, [&](const char* name, const auto& value) { train[name] = to_json(value); });
+    Json data{{"what", description}, {"format", to_string(experiment.data_format)}};
+    data.update(file_json(experiment.data_file));
+    if (!experiment.held_out_file.empty()) data["held_out"] = file_json(experiment.held_out_file);
+    const Json manifest{{"schema", schema_version},
+                        {"command", experiment.command},
+                        {"created_by", std::string("macheps ") + version()},
+                        {"git", git_revision()},
+                        {"device", device},
+                        {"model", model},
+                        {"data", data},
+                        {"train", train},
+                        {"save_every", experiment.save_every},
+                        {"seeds", experiment.seeds},
+                        {"policies", policies}};
+    return manifest.dump(2) + '\n';
+}
+
+std::uint64_t recipe_checksum(const std::string& text) { return checksum_of(recipe_of(Json::parse(text)).dump()); }
+
+Manifest read_manifest(const fs::path& path) {
+    Manifest manifest{.text = csv::read_text(path), .experiment = {}, .created_by = {}};
+    const Json json = Json::parse(manifest.text, nullptr, false);
+    if (!json.is_object()) throw bad_manifest(path, "not a JSON object");
+    const auto schema = json.find("schema");
+    if (schema == json.end() || !schema->is_number_integer()) throw bad_manifest(path, "it names no schema");
+    if (schema->get<int>() > schema_version) {
+        throw Error(
+            {.what = fmt::format("schema {} is newer than this program's {}", schema->get<int>(), schema_version),
+             .where = path.string(),
+             .fix = "use a newer macheps"});
+    }
+    try {
+        manifest.experiment = experiment_of(json);
+        manifest.created_by =
+            fmt::format("{} ({})", json.at("created_by").get<std::string>(), json.at("git").get<std::string>());
+    } catch (const nlohmann::json::exception& error) {
+        throw bad_manifest(path, fmt::format("it cannot be repeated: {}", error.what()));
+    } catch (const Error& error) {
+        throw bad_manifest(path, fmt::format("it cannot be repeated: {}", error.what()));
+    }
+    return manifest;
+}
+
+void check_same_recipe(const fs::path& path, const std::string& recorded, const std::string& now) {
+    const Json then_recipe = recipe_of(Json::parse(recorded)), now_recipe = recipe_of(Json::parse(now));
+    const Json &then_data = then_recipe["data"], &now_data = now_recipe["data"];
+    if (then_data != now_data) {
+        throw Error({.what = fmt::format("the data is not what this was begun with: {} then, {} now", then_data.dump(),
+                                         now_data.dump()),
+                     .where = Json::parse(now)["data"]["file"].get<std::string>(),
+                     .fix = fmt::format("put the file that {} speaks of back, or train anew", path.string())});
+    }
+    for (const char* part : recipe_parts) {
+        if (then_recipe[part] == now_recipe[part]) continue;
+        throw Error({.what = fmt::format("this version of macheps makes something else of its \"{}\"", part),
+                     .where = path.string(),
+                     .fix = "use the version named there as created_by, or train anew"});
+    }
+}
+
+void check_complete(const Experiment& experiment, const std::string& text) {
+    const Experiment back = experiment_of(Json::parse(text));
+    bool same = back.model == experiment.model && back.options == experiment.options &&
+                back.seeds == experiment.seeds && back.policies.size() == experiment.policies.size();
+    for (std::size_t i = 0; same && i < back.policies.size(); ++i) {
+        same = back.policies[i].sources == experiment.policies[i].sources;
+    }
+    if (!same) {
+        throw Error({.what = "the manifest does not hold everything (this is a defect: please report it)",
+                     .where = "manifest.json",
+                     .fix = "leave out the newest option",
+                     .exit = Exit::check_failed});
+    }
+}
+
+}  // namespace macheps

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an experiment would do, before it is done: runs, time, memory, disk, and what would stop it. Writes nothing.
+#pragma once
+#include "core/error.hpp"
+#include "experiments/train/experiment.hpp"
+#include "experiments/train/trainer.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace macheps {
+
+struct Plan {
+    struct PolicyPlan {
+        std::string policy;
+        MemoryEstimate memory;  ///< what a framework would hold, in the policy's formats
+        std::int64_t timed_steps = 0;
+        /// Mean of the timed steps; of one step whose casts are sampled; of one held-out evaluation. The second is
+        /// absent where nothing is sampled.
+        double step_seconds = 0;
+        std::optional<double> sampled_step_seconds{};
+        double evaluation_seconds = 0;
+        double seconds = 0;          ///< of all its runs
+        std::int64_t row_bytes = 0;  ///< of all its runs
+    };
+    struct Problem {
+        std::string text;
+        Exit exit;  ///< what the experiment would end with
+    };
+
+    std::filesystem::path directory;
+    std::string data, device;
+    std::size_t runs = 0;
+    std::vector<std::int64_t> seeds;
+    std::int64_t steps = 0, tokens = 0;  ///< of one run
+    std::int64_t parameters = 0;
+    std::vector<PolicyPlan> policies;
+    double seconds = 0;                        ///< of everything
+    std::int64_t peak_bytes = 0;               ///< the largest resident size of this process while it measured
+    std::int64_t disk_bytes = 0;               ///< rows, checkpoints, manifest and page
+    std::optional<std::int64_t> free_bytes{};  ///< where `directory` is or would be
+    std::vector<Problem> problems;
+};
+
+/// Trains each policy for a few steps from the experiment's first weights: one to warm up, then at least three and at
+/// least 0.2 s of plain ones (32 at most), one sampled step, and one held-out batch under the policy and in fp32.
+/// Errors: throws Error for what no directory would mend: policies, sizes, options, data.
+Plan make_plan(Backend& backend, const Experiment& experiment);
+
+}  // namespace macheps

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/train/run_directory.hpp"
+
+#include "core/error.hpp"
+
+#include <fmt/format.h>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace macheps {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// In the order in which they are removed: runs.csv last, so that holds_a_run() stays true until all are gone.
+constexpr const char* files_of_a_run[] = {"manifest.json",     "summary.csv",     "report.html",    "steps.csv",
+                                          "evals.csv",         "sites.csv",       "exponents.csv",  "runs.csv",
+                                          "manifest.json.new", "summary.csv.new", "report.html.new"};
+constexpr const char* marks_of_a_run[] = {"manifest.json", "runs.csv",  "steps.csv",
+                                          "evals.csv",     "sites.csv", "exponents.csv"};
+
+bool stands_at(int descriptor, const fs::path& path) {
+    struct stat held {
+    }, there{};
+    return ::fstat(descriptor, &held) == 0 && ::stat(path.c_str(), &there) == 0 && held.st_dev == there.st_dev &&
+           held.st_ino == there.st_ino;
+}
+
+/// Rows of runs.csv; none where the file is missing or its header was not finished.
+std::vector<RunRow> completed_runs(const fs::path& directory) {
+    const fs::path path = directory / RunRow::file;
+    if (!fs::exists(path) || csv::whole_rows(csv::read_text(path)) == 0) return {};
+    return CsvReader<RunRow>(path).rows();
+}
+
+/// Bytes of the header and of the rows of `runs` at the head of a file whose first column is the run.
+std::uint64_t bytes_of_runs(const fs::path& path, std::span<const PlannedRun> runs) {
+    if (!fs::exists(path)) return 0;
+    const std::string text = csv::read_text(path);
+    std::string_view rest = std::string_view(text).substr(0, csv::whole_rows(text));
+    const auto skip_line = [&] { rest.remove_prefix(std::min(rest.size(), rest.find('\n') + 1)); };
+    skip_line();
+    for (const PlannedRun& run : runs) {
+        std::string cell;
+        csv::append_cell(cell, std::string_view(run.name));
+        cell += ',';
+        while (rest.starts_with(cell)) skip_line();
+    }
+    return csv::whole_rows(text) - rest.size();
+}
+
+Error torn(const fs::path& path, std::string what) {
+    return Error({.what = std::move(what),
+                  .where = path.string(),
+                  .fix =
+                      "the directory was damaged or edited and cannot be resumed; train anew, with --force to replace "
+                      "it"});
+}
+
+Checkpoint read_good(const fs::path& path, const PlannedRun& run, std::uint64_t recipe, const fs::path& directory) {
+    Checkpoint checkpoint = parse_checkpoint(csv::read_text(path), path.string());
+    const auto refuse = [&](std::string what) { throw Error({.what = std::move(what), .where = path.string()}); };
+    if (checkpoint.run != run.name) refuse(fmt::format("this is a checkpoint of run {}", checkpoint.run));
+    if (checkpoint.recipe != recipe) refuse("this checkpoint belongs to another manifest");
+    run.check(checkpoint);
+    for (std::size_t i = 0; i < row_files.size(); ++i) {
+        const csv::FileMark& mark = checkpoint.files[i];
+        const fs::path rows = directory / row_files[i];
+        if (!fs::exists(rows) || !(csv::mark_of(rows, mark.bytes) == mark)) {
+            refuse(
+                fmt::format("{} no longer has the rows that stood there when this checkpoint was made", row_files[i]));
+        }
+    }
+    return checkpoint;
+}
+
+}  // namespace
+
+DirectoryLock::DirectoryLock(const fs::path& directory) : path_(directory / ".lock") {
+    const auto fail = [&](const char* what, Exit exit, const char* fix) {
+        const int error = errno;
+        if (descriptor_ >= 0) ::close(descriptor_);
+        throw Error({.what = exit == Exit::usage ? what : fmt::format("{}: {}", what, std::strerror(error)),
+                     .where = directory.string(),
+                     .fix = fix,
+                     .exit = exit});
+    };
+    for (;;) {
+        descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+        if (descriptor_ < 0)
+            fail("cannot make the lock file", Exit::cannot_write, "choose another directory with --out");
+        while (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+            if (errno == EWOULDBLOCK) {
+                fail("another macheps is at work in this directory", Exit::usage,
+                     "wait for it, or give another directory with --out");
+            }
+            if (errno != EINTR) return;  // no locks here (some network file systems)
+        }
+        // The holder before us removed the file between our open and our lock: what we hold has no name.
+        if (stands_at(descriptor_, path_)) return;
+        ::close(descriptor_);
+    }
+}
+
+DirectoryLock::~DirectoryLock() {
+    ::unlink(path_.c_str());
+    ::close(descriptor_);
+}
+
+bool holds_a_run(const fs::path& directory) {
+    std::error_code error;
+    return std::any_of(std::begin(marks_of_a_run), std::end(marks_of_a_run),
+                       [&](const char* name) { return fs::exists(directory / name, error); });
+}
+
+void clear_run(const fs::path& directory) {
+    for (const char* name : files_of_a_run) {
+        std::error_code error;
+        fs::remove(directory / name, error);
+        if (!error) continue;
+        throw Error({.what = fmt::format("cannot remove the earlier run: {}", error.message()),
+                     .where = (directory / name).string(),
+                     .fix = "choose another directory with --out",
+                     .exit = Exit::cannot_write});
+    }
+    CheckpointFolder(directory).clear();
+}
+
+ResumePoint find_resume_point(const fs::path& directory, std::span<const PlannedRun> plan, std::uint64_t recipe,
+                              CheckpointFolder& checkpoints, const std::function<void(const std::string&)>& note) {
+    ResumePoint point;
+    const std::vector<RunRow> completed = completed_runs(directory);
+    point.completed = completed.size();
+    for (std::size_t i = 0; i < completed.size(); ++i) {
+        if (i >= plan.size() || completed[i].run != plan[i].name) {
+            throw torn(directory / RunRow::file, fmt::format("run {} is not the one that comes at its place in the "
+                                                             "manifest",
+                                                             completed[i].run));
+        }
+    }
+
+    if (point.completed < plan.size()) {
+        for (const fs::path& path : checkpoints.files(point.completed)) {
+            try {
+                point.checkpoint = read_good(path, plan[point.completed], recipe, directory);
+                checkpoints.is_good(path);
+                break;
+            } catch (const Error& error) {
+                note(fmt::format("refused a checkpoint: {}", error.what()));
+            }
+        }
+    }
+    for (std::size_t i = 0; i < row_files.size(); ++i) {
+        const fs::path path = directory / row_files[i];
+        csv::cut_back(path, point.checkpoint ? point.checkpoint->files[i].bytes
+                                             : bytes_of_runs(path, plan.first(point.completed)));
+    }
+
+    const fs::path steps = directory / StepRow::file;
+    if (fs::exists(steps) && fs::file_size(steps) > 0) point.steps = CsvReader<StepRow>(steps).rows();
+    for (const RunRow& run : completed) {
+        const auto rows = std::count_if(point.steps.begin(), point.steps.end(),
+                                        [&](const StepRow& row) { return row.run == run.run; });
+        if (rows != run.steps) {
+            throw torn(steps, fmt::format("it has {} rows of run {}, which took {} steps", rows, run.run, run.steps));
+        }
+    }
+    return point;
+}
+
+}  // namespace macheps

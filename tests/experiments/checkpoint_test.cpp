@@ -1,0 +1,531 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ended and resumed equals never ended, byte for byte, whatever the end left behind.
+#include "experiments/train/checkpoint.hpp"
+
+#include "core/error.hpp"
+#include "emulation/cpu/cpu_backend.hpp"
+#include "experiments/train/experiment.hpp"
+#include "experiments/train/manifest.hpp"
+#include "experiments/train/run_directory.hpp"
+#include "experiments/train/safetensors.hpp"
+#include "experiments/train/trainer.hpp"
+#include "tests/scratch.hpp"
+#include "tests/test.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <map>
+#include <random>
+
+using namespace macheps;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Weights are cast with random bits, gradients overflow and steps are skipped: all the state that a run can have.
+constexpr const char* restless = R"(
+name    = "restless"
+extends = "amp-fp16"
+[[rule]]
+sites   = "block.*.{attn.qkv,mlp.up}"
+forward = { b = "fp16:stochastic" }
+[loss_scaler]
+kind            = "torch"
+init_scale      = 1048576.0
+growth_interval = 2
+)";
+
+fs::path folder(const std::string& name) {
+    return test::memory_folder() / fmt::format("macheps_checkpoint_{}_{}", getpid(), name);
+}
+
+fs::path fresh_folder(const std::string& name) {
+    fs::remove_all(folder(name));
+    return folder(name);
+}
+
+void write(const fs::path& path, std::string_view text) { std::ofstream(path, std::ios::binary) << text; }
+
+Experiment tiny_experiment(const fs::path& directory) {
+    Experiment e;
+    e.policies = {load_policy("fp32"), parse_policy(restless, "restless.toml"), load_policy("pure-bf16-sr")};
+    e.seeds = {0, 7};
+    e.model = {.layers = 1, .width = 8, .heads = 2, .context = 6, .vocabulary = 24};
+    e.options.steps = 8;
+    e.options.batch = 2;
+    e.options.micro_batches = 2;
+    e.options.warmup = 2;
+    e.options.eval_every = 2;
+    e.options.eval_batches = 1;
+    e.options.probe_every = 1;
+    e.options.histogram_every = 4;
+    e.save_every = 3;
+    e.directory = directory;
+    return e;
+}
+
+const std::atomic<bool> never{false};
+struct PulledPlug {};
+
+/// Runs to the end, or until `plug(progress)` says that there is none.
+bool run(Experiment experiment, const std::function<bool(const Progress&)>& plug = {},
+         std::vector<std::string>* notes = nullptr, int threads = 1, Simd simd = chosen_simd()) {
+    CpuBackend backend(threads, simd);
+    try {
+        return run_experiment(
+            backend, experiment,
+            [&](const Progress& p) {
+                if (!p.note.empty() && notes != nullptr) notes->push_back(p.note);
+                if (p.note.empty() && plug && plug(p)) throw PulledPlug{};
+            },
+            never);
+    } catch (const PulledPlug&) {
+        return false;
+    }
+}
+
+/// As the program does it: the experiment comes from the manifest.
+Experiment resumed(const fs::path& directory) {
+    Experiment experiment = read_manifest(directory / "manifest.json").experiment;
+    experiment.directory = directory;
+    experiment.resume = true;
+    return experiment;
+}
+
+/// Every file of rows; without the columns that hold times.
+std::map<std::string, std::string> rows(const fs::path& directory) {
+    std::map<std::string, std::string> files;
+    for (const char* name : {"steps.csv", "evals.csv", "sites.csv", "exponents.csv", "manifest.json"}) {
+        files[name] = csv::read_text(directory / name);
+    }
+    for (RunRow row : CsvReader<RunRow>(directory / RunRow::file).rows()) {
+        row.seconds = row.tokens_per_second = 0;
+        csv::append_line(files["runs.csv"], row);
+    }
+    return files;
+}
+
+void check_same_rows(const fs::path& directory, const std::map<std::string, std::string>& wanted) {
+    for (const auto& [name, text] : rows(directory)) {
+        CAPTURE(name, text.size(), wanted.at(name).size());
+        CHECK((text == wanted.at(name)));
+    }
+    CHECK_FALSE(fs::exists(directory / "checkpoints"));
+    CHECK_FALSE(fs::exists(directory / ".lock"));
+}
+
+/// A run that was never ended.
+const std::map<std::string, std::string>& reference() {
+    static const auto files = [] {
+        const fs::path directory = fresh_folder("reference");
+        REQUIRE(run(tiny_experiment(directory)));
+        auto all = rows(directory);
+        fs::remove_all(directory);
+        return all;
+    }();
+    return files;
+}
+
+/// A directory whose third run lost its process in step 7; checkpoints of steps 3 and 6 are there.
+fs::path ended_directory(const std::string& name) {
+    const fs::path directory = fresh_folder(name);
+    run(tiny_experiment(directory), [](const Progress& p) { return p.index == 2 && p.step == 8; });
+    return directory;
+}
+
+std::vector<fs::path> checkpoints_of(const fs::path& directory) { return CheckpointFolder(directory).files(2); }
+
+/// The same checkpoint after an edit of its text, with the right checksum.
+std::string edited(std::string bytes, const std::string& from, const std::string& to) {
+    const auto at = bytes.find(from);
+    REQUIRE(at != std::string::npos);
+    REQUIRE(from.size() == to.size());
+    bytes.replace(at, from.size(), to);
+    bytes.resize(bytes.size() - 8);
+    const std::uint64_t sum = checksum_of(bytes);
+    return bytes.append(reinterpret_cast<const char*>(&sum), 8);
+}
+
+}  // namespace
+
+TEST_CASE("the checksum is XXH64, however the bytes are cut", "[reports][checksum]") {
+    // Values of `xxhsum -H1`.
+    CHECK(checksum_of("") == 0xef46db3751d8e999u);
+    CHECK(checksum_of("a") == 0xd24ec4f1a98c6e5bu);
+    CHECK(checksum_of("The quick brown fox jumps over the lazy dog") == 0x0b242d361fda71bcu);
+    std::string text;
+    for (int i = 0; i < 300; ++i) text += static_cast<char>(i * 7);
+    for (std::size_t piece = 1; piece < 70; ++piece) {
+        Checksum sum;
+        for (std::size_t i = 0; i < text.size(); i += piece) sum.update(std::string_view(text).substr(i, piece));
+        CHECK(sum.value() == checksum_of(text));
+        CHECK(sum.bytes() == text.size());
+    }
+}
+
+TEST_CASE("the tiny run skips steps and takes others under every kind of state", "[experiments][checkpoint]") {
+    // What the tests below rest on.
+    const fs::path directory = fresh_folder("restless");
+    run(tiny_experiment(directory));
+    std::map<std::string, int> skipped, taken;
+    bool skipped_at_a_checkpoint = false;
+    for (const StepRow& row : CsvReader<StepRow>(directory / "steps.csv").rows()) {
+        ++(row.skipped ? skipped : taken)[row.policy];
+        skipped_at_a_checkpoint = skipped_at_a_checkpoint || (row.skipped && row.step % 3 == 2);
+    }
+    CHECK(skipped["restless"] >= 3);
+    CHECK(taken["restless"] >= 3);
+    CHECK(skipped_at_a_checkpoint);
+    fs::remove_all(directory);
+}
+
+TEST_CASE("a run that lost its process after any step and is resumed writes the same bytes",
+          "[experiments][checkpoint]") {
+    for (std::size_t index = 0; index < 6; ++index) {
+        for (std::int64_t step = 1 + static_cast<std::int64_t>(index) % 3; step <= 8; step += 3) {
+            CAPTURE(index, step);
+            const fs::path directory = fresh_folder("killed");
+            run(tiny_experiment(directory), [&](const Progress& p) { return p.index == index && p.step == step; });
+            // Again, one step on.
+            run(resumed(directory), [&](const Progress& p) { return p.index == index && p.step == step + 1; });
+            REQUIRE(run(resumed(directory)));
+            check_same_rows(directory, reference());
+        }
+    }
+    fs::remove_all(folder("killed"));
+}
+
+TEST_CASE("a run that is stopped after every step and resumed each time writes the same bytes",
+          "[experiments][checkpoint]") {
+    const fs::path directory = fresh_folder("stopped");
+    Experiment experiment = tiny_experiment(directory);
+    experiment.seeds = {7};
+    experiment.save_every = 0;
+    const fs::path whole = fresh_folder("whole");
+    Experiment reference_run = experiment;
+    reference_run.directory = whole;
+    REQUIRE(run(reference_run));
+    int stops = 0;
+    for (bool finished = false; !finished; ++stops) {
+        CpuBackend backend(1);
+        std::atomic<bool> stop{false};
+        finished = run_experiment(
+            backend, experiment, [&](const Progress& p) { stop = stop || !p.finished; }, stop);
+        if (!finished) experiment = resumed(directory);
+        REQUIRE(stops < 100);
+        // A stopped run has no row of its own: it is not over.
+        for (const RunRow& row : CsvReader<RunRow>(directory / RunRow::file).rows()) CHECK(row.status == "ok");
+    }
+    CHECK(stops >= 3 * 8);
+    check_same_rows(directory, rows(whole));
+    fs::remove_all(directory);
+    fs::remove_all(whole);
+}
+
+TEST_CASE("a run resumed with other threads and another SIMD path writes the same bytes", "[experiments][checkpoint]") {
+    const auto paths = available_simd();
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+        const fs::path directory = fresh_folder("paths");
+        Experiment experiment = tiny_experiment(directory);
+        run(
+            experiment, [](const Progress& p) { return p.index == 1 && p.step == 7; }, nullptr, 1, paths[i]);
+        REQUIRE(run(resumed(directory), {}, nullptr, 3, paths[(i + 1) % paths.size()]));
+        auto wanted = reference();
+        wanted["manifest.json"] = csv::read_text(directory / "manifest.json");  // names the device it began on
+        check_same_rows(directory, wanted);
+        fs::remove_all(directory);
+    }
+}
+
+TEST_CASE("a checkpoint with any byte flipped or cut off anywhere is refused", "[experiments][checkpoint]") {
+    const fs::path directory = ended_directory("flipped");
+    const std::string good = csv::read_text(checkpoints_of(directory).front());
+    const Checkpoint checkpoint = parse_checkpoint(good, "good");
+    CHECK(checkpoint.run == "pure-bf16-sr/0");
+    CHECK(checkpoint.step == 6);
+    CHECK(to_bytes(checkpoint) == good);
+    std::mt19937 random(1);
+    std::size_t accepted = 0;
+    const auto is_refused = [&](std::string_view bytes) {
+        try {
+            parse_checkpoint(bytes, "bad");
+            return false;
+        } catch (const Error&) {
+            return true;
+        }
+    };
+    std::string bad = good;
+    for (std::size_t i = 0; i < bad.size(); ++i) {
+        bad[i] = static_cast<char>(bad[i] ^ (1 << random() % 8));
+        accepted += is_refused(bad) ? 0 : 1;
+        bad[i] = good[i];
+    }
+    for (std::size_t size = 0; size < good.size(); ++size) {
+        accepted += is_refused(std::string_view(good).substr(0, size)) ? 0 : 1;
+    }
+    accepted += is_refused(good + '\0') ? 0 : 1;
+    CHECK(accepted == 0);
+    CHECK(good.size() > 5000);
+    // Whole by its checksum, and still not one of ours.
+    CHECK(is_refused(edited(good, "\"macheps.checkpoint\":\"1\"", "\"macheps.checkpoint\":\"2\"")));
+    CHECK(is_refused(edited(good, "\"seconds\"", "\"secondz\"")));
+    fs::remove_all(directory);
+}
+
+TEST_CASE("a refused checkpoint is named, and the one before it or the run's beginning takes its place",
+          "[experiments][checkpoint]") {
+    const fs::path other = fresh_folder("other_model");
+    Experiment wider = tiny_experiment(other);
+    wider.model.width = 12;
+    run(wider, [](const Progress& p) { return p.index == 2 && p.step == 8; });
+    const std::string foreign = csv::read_text(checkpoints_of(other).front());
+    const auto damage = [](std::string bytes) { return bytes[bytes.size() / 2] ^= 4, bytes; };
+    const auto newer = [](const std::string& bytes) {
+        return edited(bytes, "\"macheps.checkpoint\":\"1\"", "\"macheps.checkpoint\":\"9\"");
+    };
+    const auto renamed = [](const std::string& bytes) {
+        return edited(bytes, "\"pure-bf16-sr/0\"", "\"pure-bf16-sr/1\"");
+    };
+    struct Case {
+        const char* says;
+        std::function<std::string(const std::string&)> spoil;
+        bool both;
+    };
+    for (const Case& c : {Case{"damaged", damage, false}, Case{"damaged", damage, true},
+                          Case{"version 9", newer, false}, Case{"run pure-bf16-sr/1", renamed, false},
+                          Case{"another manifest", [&](const std::string&) { return foreign; }, false},
+                          Case{"cut short", [](const std::string&) { return std::string{}; }, true}}) {
+        CAPTURE(c.says, c.both);
+        const fs::path directory = ended_directory("refused");
+        const auto files = checkpoints_of(directory);
+        REQUIRE(files.size() == 2);
+        write(files[0], c.spoil(csv::read_text(files[0])));
+        if (c.both) write(files[1], c.spoil(csv::read_text(files[1])));
+        std::vector<std::string> notes;
+        std::optional<std::int64_t> first_step;
+        REQUIRE(run(
+            resumed(directory),
+            [&](const Progress& p) {
+                if (!first_step) first_step = p.step;
+                return false;
+            },
+            &notes));
+        REQUIRE(notes.size() == (c.both ? 2u : 1u));
+        CAPTURE(notes[0]);
+        CHECK(notes[0].find(c.says) != std::string::npos);
+        CHECK(notes[0].find(files[0].filename().string()) != std::string::npos);
+        CHECK(first_step == (c.both ? 1 : 4));
+        check_same_rows(directory, reference());
+        fs::remove_all(directory);
+    }
+    fs::remove_all(other);
+}
+
+TEST_CASE("a checkpoint whose tensors or scaler are another policy's does not fit", "[experiments][checkpoint]") {
+    const fs::path directory = ended_directory("shapes");
+    Checkpoint checkpoint = parse_checkpoint(csv::read_text(checkpoints_of(directory).front()), "");
+    const Experiment e = tiny_experiment(directory);
+    const SiteList sites = model_sites(e.model);
+    const ResolvedPolicy own = resolve(load_policy("pure-bf16-sr"), sites);
+    CHECK_NOTHROW(check_state(checkpoint, sites, e.options, own));
+    CHECK_THROWS_AS(check_state(checkpoint, sites, e.options, resolve(load_policy("amp-fp16"), sites)), Error);
+    TrainOptions sgd = e.options;
+    sgd.optimizer = OptimizerKind::sgd;
+    CHECK_THROWS_AS(check_state(checkpoint, sites, sgd, own), Error);
+    ModelConfig wide = e.model;
+    wide.width = 16;
+    CHECK_THROWS_AS(
+        check_state(checkpoint, model_sites(wide), e.options, resolve(load_policy("pure-bf16-sr"), model_sites(wide))),
+        Error);
+    std::swap(checkpoint.state[0], checkpoint.state[1]);
+    CHECK_THROWS_AS(check_state(checkpoint, sites, e.options, own), Error);
+    fs::remove_all(directory);
+}
+
+TEST_CASE("whatever length an end leaves the files at, resuming writes the same bytes", "[experiments][checkpoint]") {
+    const fs::path ended = ended_directory("lengths");
+    const Checkpoint newest = parse_checkpoint(csv::read_text(checkpoints_of(ended).front()), "");
+    const char* names[] = {"steps.csv", "evals.csv", "sites.csv", "exponents.csv"};
+    std::mt19937 random(2);
+    for (int trial = 0; trial < 12; ++trial) {
+        CAPTURE(trial);
+        const fs::path directory = fresh_folder("cut");
+        fs::copy(ended, directory, fs::copy_options::recursive);
+        // From the length at the checkpoint (a resume that was ended while it cut) to all of it (rows half written).
+        for (std::size_t i = 0; i < 4; ++i) {
+            const auto least = newest.files[i].bytes, most = fs::file_size(directory / names[i]);
+            if (random() % 4 != 0) fs::resize_file(directory / names[i], least + random() % (most - least + 1));
+        }
+        const auto append = [&](const char* name, const char* text) {
+            std::ofstream(directory / name, std::ios::app) << text;
+        };
+        if (trial % 3 == 0) append("runs.csv", "pure-bf16-sr/0,pure-bf16-sr,0,o");
+        if (trial % 2 == 0) write(directory / "checkpoints/run-0002-step-000000009.safetensors.new", "half");
+        if (trial == 7) write(directory / "manifest.json.new", "{");
+        if (trial == 8) append(".lock", "");
+        if (trial == 9) fs::resize_file(directory / "sites.csv", newest.files[2].bytes - 1);  // rows were lost
+        if (trial == 10) fs::remove_all(directory / "checkpoints");
+        if (trial == 11) fs::resize_file(directory / "exponents.csv", newest.files[3].bytes - 1);
+        std::vector<std::string> notes;
+        REQUIRE(run(resumed(directory), {}, &notes));
+        CHECK(notes.size() == (trial == 9 || trial == 11 ? 1u : 0u));  // the older checkpoint still stands on its rows
+        check_same_rows(directory, reference());
+        fs::remove_all(directory);
+    }
+    fs::remove_all(ended);
+}
+
+TEST_CASE("a directory with a manifest and little else begins from its beginning", "[experiments][checkpoint]") {
+    for (const char* header : {"", "run,pol", "whole"}) {
+        CAPTURE(header);
+        const fs::path directory = fresh_folder("manifest_only");
+        run(tiny_experiment(directory), [](const Progress&) { return true; });
+        for (const char* name : {"runs.csv", "steps.csv", "evals.csv", "sites.csv", "exponents.csv"}) {
+            if (std::string(header) == "whole") continue;
+            fs::remove(directory / name);
+            if (*header != '\0') write(directory / name, header);
+        }
+        REQUIRE(run(resumed(directory)));
+        check_same_rows(directory, reference());
+        REQUIRE(run(resumed(directory)));  // nothing is left to do
+        check_same_rows(directory, reference());
+        fs::remove_all(directory);
+    }
+}
+
+TEST_CASE("a directory whose rows of completed runs are gone is refused", "[experiments][checkpoint]") {
+    const fs::path directory = ended_directory("torn");
+    const std::string steps = csv::read_text(directory / "steps.csv");
+    fs::resize_file(directory / "steps.csv", steps.find('\n', steps.size() / 4) + 1);
+    CHECK_THROWS_AS(run(resumed(directory)), Error);
+    fs::remove_all(directory);
+}
+
+TEST_CASE("one process at a time works in a directory", "[experiments][checkpoint]") {
+    const fs::path directory = ended_directory("locked");
+    {
+        const DirectoryLock lock(directory);
+        try {
+            run(resumed(directory));
+            FAIL("a second process was let in");
+        } catch (const Error& error) {
+            CHECK(error.exit() == Exit::usage);
+            CHECK(error.parts().what.find("another macheps") != std::string::npos);
+        }
+        Experiment forced = tiny_experiment(directory);
+        forced.force = true;
+        CHECK_THROWS_AS(run(forced), Error);
+    }
+    REQUIRE(run(resumed(directory)));
+    check_same_rows(directory, reference());
+    fs::remove_all(directory);
+}
+
+TEST_CASE("force replaces a run with its checkpoints", "[experiments][checkpoint]") {
+    const fs::path directory = ended_directory("forced");
+    Experiment experiment = tiny_experiment(directory);
+    try {
+        run(experiment);
+        FAIL("an existing run was not noticed");
+    } catch (const Error& error) {
+        CHECK(error.parts().fix.find("--resume") != std::string::npos);
+    }
+    experiment.force = true;
+    run(experiment, [](const Progress& p) { return p.step == 1; });
+    CHECK(checkpoints_of(directory).empty());
+    REQUIRE(run(resumed(directory)));
+    check_same_rows(directory, reference());
+    fs::remove_all(directory);
+}
+
+TEST_CASE("a manifest repeats a run exactly, and says so when it cannot", "[experiments][checkpoint]") {
+    const fs::path first = fresh_folder("first"), second = fresh_folder("second"), text = folder("corpus.txt"),
+                   base = folder("base.toml"), own = folder("own.toml");
+    write(text, std::string(4000, 'x') + "some text that is not all the same" + std::string(400, 'y'));
+    write(base, "name = \"base\"\n[[rule]]\nsites = \"*:forward.out\"\ncast = \"bf16\"\n");
+    write(own, fmt::format("name = \"own\"\nextends = \"./{}\"\n[[rule]]\nsites = \"*:grad.in\"\ncast = \"fp16\"\n",
+                           base.filename().string()));
+    Experiment e = tiny_experiment(first);
+    e.policies = {load_policy("fp32"), load_policy(own.string())};
+    e.seeds = {3};
+    // Every number other than its default.
+    e.model = {
+        .layers = 1, .width = 12, .heads = 3, .context = 5, .vocabulary = 256, .tied = false, .gelu = Gelu::tanh};
+    e.options.optimizer = OptimizerKind::sgd;
+    e.options.lr = 0.1;
+    e.options.min_lr = 0.003;
+    e.options.beta1 = 0.8;
+    e.options.beta2 = 0.7;
+    e.options.eps = 1e-7;
+    e.options.weight_decay = 0.01;
+    e.options.momentum = 0.85;
+    e.options.clip = 0.3;
+    e.options.token_weight = 0x1p-4;
+    e.data_file = text;
+    e.command = {"macheps", "train"};
+    REQUIRE(run(e));
+
+    // The base that `own` extends says something else by now; the manifest holds what it said.
+    write(base, "name = \"base\"\n[[rule]]\nsites = \"*:forward.out\"\ncast = \"e5m2\"\n");
+    const auto repeated = [&] {
+        Experiment again = read_manifest(first / "manifest.json").experiment;
+        again.repeats = first / "manifest.json";
+        again.directory = second;
+        return again;
+    };
+    REQUIRE(run(repeated()));
+    check_same_rows(second, rows(first));
+
+    const std::string data = csv::read_text(text);
+    write(text, data + "z");
+    try {
+        Experiment again = repeated();
+        again.force = true;
+        run(again);
+        FAIL("other data were taken");
+    } catch (const Error& error) {
+        CHECK(std::string(error.what()).find("data") != std::string::npos);
+        CHECK(std::string(error.what()).find(text.string()) != std::string::npos);
+    }
+    check_same_rows(second, rows(first));  // untouched
+
+    write(text, data);
+    std::string manifest = csv::read_text(first / "manifest.json");
+    const auto spoiled = [&](const std::string& from, const std::string& to) {
+        std::string other = manifest;
+        REQUIRE(other.find(from) != std::string::npos);
+        other.replace(other.find(from), from.size(), to);
+        write(first / "manifest.json", other);
+        Experiment again = repeated();
+        again.force = true;
+        run(again);
+    };
+    CHECK_THROWS_AS(spoiled("\"schema\": 1", "\"schema\": 9"), Error);
+    CHECK_THROWS_AS(spoiled("\"clip\"", "\"klip\""), Error);
+    CHECK_THROWS_AS(spoiled("\"steps\": 8", "\"steps\": \"8\""), Error);
+    CHECK_THROWS_AS(spoiled("\"fp16\"", "\"bf16\""), Error);  // the table that the policy resolved to
+    CHECK_THROWS_AS(spoiled("{", "["), Error);
+    for (const fs::path& path : {first, second, text, base, own}) fs::remove_all(path);
+}
+
+TEST_CASE("a loss scaler goes on where its saved state ends", "[experiments][checkpoint]") {
+    using Kind = LossScalerConfig::Kind;
+    for (const Kind kind : {Kind::none, Kind::static_, Kind::torch}) {
+        const LossScalerConfig config{.kind = kind, .init_scale = 1024, .growth_interval = 3};
+        std::mt19937 random(3);
+        const auto one = make_loss_scaler(config);
+        for (int step = 0; step < 60; ++step) {
+            const auto other = make_loss_scaler(config);
+            REQUIRE(other->load(one->state()));
+            CHECK(other->scale() == one->scale());
+            CHECK(other->growth_tracker() == one->growth_tracker());
+            const bool found_inf = random() % 4 == 0;
+            other->update(found_inf);
+            one->update(found_inf);
+            CHECK(other->state() == one->state());
+        }
+        CHECK_FALSE(one->load(std::vector<double>(7)));
+    }
+}

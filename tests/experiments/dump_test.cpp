@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// A dumped step holds every slot, agrees with the rows, and leaves the run as it was.
+#include "experiments/train/dump.hpp"
+#include "core/codec.hpp"
+#include "core/error.hpp"
+#include "emulation/cpu/cpu_backend.hpp"
+#include "experiments/train/experiment.hpp"
+#include "reports/csv.hpp"
+#include "reports/event.hpp"
+#include "tests/test.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+using namespace macheps;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path scratch() {
+    const fs::path path = fs::temp_directory_path() / ("macheps_dump_" + std::to_string(getpid()));
+    fs::create_directories(path);
+    return path;
+}
+
+/// Runs fp32 and `policy` for 4 steps; dumps `policy` at `step`, unless that is negative.
+Experiment experiment(const std::string& policy, std::int64_t step) {
+    Experiment e;
+    e.policies.push_back(load_policy("fp32"));
+    if (policy != "fp32") e.policies.push_back(load_policy(policy));
+    e.model = {.layers = 2, .width = 32, .heads = 2, .context = 16, .vocabulary = 40};
+    e.options.steps = 4;
+    e.options.batch = 3;
+    e.options.micro_batches = 2;
+    e.options.warmup = 2;
+    e.options.eval_every = 2;
+    e.options.eval_batches = 1;
+    e.options.probe_every = 2;
+    e.seeds = {5};
+    e.directory = scratch() / "run";
+    e.force = true;
+    if (step >= 0) e.dump = {.file = scratch() / "step.safetensors", .step = step, .policy = policy, .seed = 5};
+    return e;
+}
+
+const std::atomic<bool> never{false};
+
+Safetensors dump_of(const Experiment& e) {
+    CpuBackend backend(1);
+    REQUIRE(run_experiment(backend, e, {}, never));
+    return Safetensors::read(e.dump.file);
+}
+
+std::string contents(const fs::path& path) {
+    std::ifstream in(path, std::ios::binary);
+    std::stringstream text;
+    text << in.rdbuf();
+    return text.str();
+}
+
+}  // namespace
+
+TEST_CASE("a dumped step has every slot of every site and every tensor of every parameter", "[experiments][dump]") {
+    for (const char* policy : {"fp32", "amp-bf16", "fp8-tensorwise", "pure-bf16-sr"}) {
+        for (const ModelKind kind : {ModelKind::gpt2, ModelKind::llama}) {
+            CAPTURE(policy, to_string(kind));
+            Experiment e = experiment(policy, 2);
+            e.model.kind = kind;
+            if (kind == ModelKind::llama) e.model.kv_heads = 1;
+            const Safetensors dump = dump_of(e);
+            const SiteList sites = model_sites(e.model);
+            std::vector<std::string> missing;
+            for (const Site& site : sites.sites) {
+                for (const std::string_view slot : slots_of(site)) {
+                    const std::string name = site.name + ":" + std::string(slot);
+                    const bool made_once =
+                        site.name.ends_with("attn.rope") &&
+                        (slot == "forward.cos" || slot == "forward.sin" || slot == "forward.inv_freq");
+                    // The mean loss is one number, tokens have no gradient; a gpt2 model has no lm_head bias, a llama
+                    // no bias at all.
+                    const bool absent = slot == "forward.mean" || made_once ||
+                                        (site.name == "embed" && slot == "grad.out") ||
+                                        ((kind == ModelKind::llama || site.name == "lm_head") &&
+                                         (slot == "forward.bias" || slot == "bias_grad.out"));
+                    if (!absent && !dump.contains(name)) missing.push_back(name);
+                }
+            }
+            for (const Parameter& parameter : sites.parameters) {
+                for (const char* slot : {":value", ":value.after", ":moment1", ":moment1.after", ":moment2",
+                                         ":moment2.after", ":grad", ":grad.applied"}) {
+                    const StoredTensor* tensor = dump.find(parameter.name + slot);
+                    if (tensor == nullptr || tensor->count() != parameter.count)
+                        missing.push_back(parameter.name + slot);
+                }
+            }
+            CAPTURE(missing);
+            CHECK(missing.empty());
+            for (const StoredTensor& tensor : dump.tensors()) {
+                if (tensor.name.find(':') != std::string::npos) REQUIRE(tensor.dtype == Dtype::f32);
+            }
+        }
+    }
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("a dumped step agrees with the rows and with the batches", "[experiments][dump]") {
+    const Experiment e = experiment("amp-bf16", 2);
+    const Safetensors dump = dump_of(e);
+    CHECK(dump.metadata_at("run") == "amp-bf16/5");
+    CHECK(dump.metadata_at("step") == "2");
+    CHECK(dump.metadata_at("manifest") == contents(e.directory / "manifest.json"));
+    for (const StepRow& row : CsvReader<StepRow>(e.directory / StepRow::file).rows()) {
+        if (row.run != "amp-bf16/5" || row.step != 2) continue;
+        CHECK(dump.values<float>("loss") == std::vector<float>{row.loss});
+        CHECK(dump.values<float>("grad_norm") == std::vector<float>{row.grad_norm});
+        CHECK(static_cast<float>(dump.values<double>("lr")[0]) == row.lr);
+        CHECK(dump.values<std::uint8_t>("skipped")[0] == 0);
+    }
+    const auto data = open_data({}, e.model.vocabulary, e.model.context);
+    const Batch first = data->batch(Split::train, 5, 4, 3, 16), second = data->batch(Split::train, 5, 5, 3, 16);
+    CHECK(dump.at("tokens").shape == std::vector<std::int64_t>{2, 3, 16});
+    const auto joined = [](std::vector<std::int32_t> a, const std::vector<std::int32_t>& b) {
+        a.insert(a.end(), b.begin(), b.end());
+        return a;
+    };
+    CHECK(dump.values<std::int32_t>("tokens") == joined(first.tokens, second.tokens));
+    CHECK(dump.values<std::int32_t>("targets") == joined(first.targets, second.targets));
+    // The slots hold the last micro-batch: its tokens' embeddings.
+    const auto token = dump.values<float>("embed.token.weight:value"),
+               at = dump.values<float>("embed.position.weight:value"),
+               embedded = dump.values<float>("embed:forward.out");
+    bool same = true;
+    for (std::size_t i = 0; i < embedded.size(); ++i) {
+        const std::size_t row = i / 32, column = i % 32;
+        same = same && embedded[i] == token[static_cast<std::size_t>(second.tokens[row]) * 32 + column] +
+                                          at[row % 16 * 32 + column];
+    }
+    CHECK(same);
+    // What a bf16 slot lets through lies on its grid; the weights beside it do not all.
+    const auto on_grid = [&](const char* name) {
+        const auto values = dump.values<float>(name);
+        return std::all_of(values.begin(), values.end(),
+                           [](float x) { return quantize(bf16, x, Round::nearest_even, Overflow::nonsaturate) == x; });
+    };
+    CHECK(on_grid("block.1.mlp.up:forward.a"));
+    CHECK(on_grid("block.1.mlp.up:forward.b"));
+    CHECK(on_grid("block.1.mlp.up:weight_grad.b"));
+    CHECK_FALSE(on_grid("block.1.mlp.up.weight:value"));
+    CHECK_FALSE(on_grid("block.1.residual2:forward.out"));
+
+    // What one step leaves is what the next begins with.
+    const auto after = dump.values<float>("block.1.mlp.up.weight:value.after"),
+               moment = dump.values<float>("block.1.mlp.up.weight:moment2.after"),
+               before = dump.values<float>("block.1.mlp.up.weight:value");
+    const Safetensors next = dump_of(experiment("amp-bf16", 3));
+    CHECK(next.values<float>("block.1.mlp.up.weight:value") == after);
+    CHECK(next.values<float>("block.1.mlp.up.weight:moment2") == moment);
+    CHECK(before != after);
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("a scaled slot is dumped as it is, with the factor that undoes the scale", "[experiments][dump]") {
+    const Safetensors dump = dump_of(experiment("fp8-tensorwise", 1));
+    const std::string name = "block.0.mlp.up:forward.a";
+    const auto values = dump.values<float>(name);
+    const float scale = dump.values<float>(name + ".decode_scale").at(0);
+    const auto meant = dump.values<float>("block.0.mlp.up:forward.in");
+    const auto largest = [](const std::vector<float>& x) {
+        float most = 0;
+        for (const float v : x) most = std::max(most, std::abs(v));
+        return most;
+    };
+    CHECK(largest(values) == 448.0f);  // e4m3fn's largest: tensor-wise scaling maps amax there
+    // 448 * (amax / 448): the encode scale and its reciprocal are rounded once each.
+    CHECK(std::abs(largest(values) * scale - largest(meant)) <= 3 * 0x1p-24f * largest(meant));
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("dumping a step changes no row", "[experiments][dump]") {
+    for (const char* policy : {"pure-bf16-sr", "fp8-tensorwise"}) {
+        for (const std::int64_t probe_every : {0, 2}) {
+            CAPTURE(policy, probe_every);
+            std::string rows[2];
+            for (const std::int64_t step : {-1, 2}) {
+                Experiment e = experiment(policy, step);
+                e.options.probe_every = probe_every;
+                CpuBackend backend(1);
+                REQUIRE(run_experiment(backend, e, {}, never));
+                for (const char* file : {"steps.csv", "evals.csv", "sites.csv", "exponents.csv"}) {
+                    rows[step < 0 ? 0 : 1] += contents(e.directory / file);
+                }
+            }
+            CHECK(rows[0] == rows[1]);
+            CHECK(rows[0].size() > 1000);
+        }
+    }
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("a step that cannot be dumped is refused before training", "[experiments][dump]") {
+    CpuBackend backend(1);
+    for (const std::int64_t step : {4, 1000}) {
+        CHECK_THROWS_AS(run_experiment(backend, experiment("fp32", step), {}, never), Error);
+    }
+    Experiment e = experiment("fp32", 0);
+    e.dump.file = "/nowhere/at/all.safetensors";
+    CHECK_THROWS_AS(run_experiment(backend, e, {}, never), Error);
+    CHECK_FALSE(fs::exists(e.directory));
+    fs::remove_all(scratch());
+}

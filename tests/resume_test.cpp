@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program is killed, stopped and resumed; what it leaves is what a run without an end leaves, byte for byte.
+#include "tests/scratch.hpp"
+#include "tests/test.hpp"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <map>
+#include <random>
+#include <sstream>
+#include <vector>
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+std::string contents(const fs::path& path) {
+    std::ifstream in(path, std::ios::binary);
+    std::stringstream text;
+    text << in.rdbuf();
+    return text.str();
+}
+
+Arguments words(const std::string& text) {
+    std::istringstream in(text);
+    Arguments out;
+    for (std::string word; in >> word;) out.push_back(word);
+    return out;
+}
+
+/// A folder that is there while the object is; programs run in it.
+class Folder {
+  public:
+    explicit Folder(const fs::path& parent = macheps::test::memory_folder()) {
+        static int count = 0;
+        path_ = parent / ("macheps_resume_" + std::to_string(getpid()) + "_" + std::to_string(count++));
+        fs::remove_all(path_);
+        fs::create_directories(path_);
+    }
+    ~Folder() { fs::remove_all(path_); }
+    Folder(const Folder&) = delete;
+    Folder& operator=(const Folder&) = delete;
+
+    fs::path operator/(const std::string& name) const { return path_ / name; }
+    std::string err() const { return contents(path_ / "err.txt"); }
+    std::string out() const { return contents(path_ / "out.txt"); }
+
+    /// Starts `macheps ARGUMENTS` here.
+    pid_t start(const std::string& arguments, const char* simd = nullptr) const {
+        Arguments all = words("macheps " + arguments);
+        std::vector<char*> argv;
+        for (std::string& word : all) argv.push_back(word.data());
+        argv.push_back(nullptr);
+        const pid_t child = fork();
+        REQUIRE(child >= 0);
+        if (child == 0) {
+            if (chdir(path_.c_str()) != 0) _exit(99);
+            redirect("out.txt", STDOUT_FILENO);
+            redirect("err.txt", STDERR_FILENO);
+            if (simd != nullptr) setenv("MACHEPS_SIMD", simd, 1);
+            execv(MACHEPS_PROGRAM, argv.data());
+            _exit(98);
+        }
+        return child;
+    }
+
+    /// Its exit code; 128 and the signal's number where one ended it.
+    static int wait(pid_t child) {
+        int status = 0;
+        REQUIRE(waitpid(child, &status, 0) == child);
+        return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    }
+
+    int run(const std::string& arguments, const char* simd = nullptr) const { return wait(start(arguments, simd)); }
+
+  private:
+    /// For a child: what this process has yet to print stays its own.
+    static void redirect(const char* file, int descriptor) {
+        const int opened = open(file, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+        if (opened < 0 || dup2(opened, descriptor) < 0) _exit(99);
+    }
+
+    fs::path path_;
+};
+
+/// Waits until `path` has `bytes` bytes.
+void wait_for(const fs::path& path, std::uintmax_t bytes) {
+    std::error_code missing;
+    for (int i = 0; i < 3000; ++i) {
+        const auto size = fs::file_size(path, missing);
+        if (!missing && size >= bytes) return;
+        usleep(10000);
+    }
+    FAIL("the program wrote nothing");
+}
+
+/// A table without the columns that hold times.
+std::string without_times(const std::string& text) {
+    std::istringstream lines(text);
+    std::string out;
+    std::vector<bool> is_time;
+    for (std::string line; std::getline(lines, line);) {
+        std::istringstream cells(line);
+        std::size_t i = 0;
+        for (std::string cell; std::getline(cells, cell, ','); ++i) {
+            if (is_time.size() == i) {
+                is_time.push_back(cell == "seconds" || cell == "tokens_per_second" || cell == "slowdown");
+            }
+            if (!is_time[i]) out += cell + ",";
+        }
+        out += '\n';
+    }
+    return out;
+}
+
+std::map<std::string, std::string> files_of(const fs::path& directory) {
+    std::map<std::string, std::string> files;
+    for (const char* name : {"steps.csv", "evals.csv", "sites.csv", "exponents.csv", "manifest.json"}) {
+        files[name] = contents(directory / name);
+    }
+    for (const char* name : {"runs.csv", "summary.csv"}) files[name] = without_times(contents(directory / name));
+    return files;
+}
+
+void check_same_files(const fs::path& directory, const std::map<std::string, std::string>& wanted) {
+    for (const auto& [name, text] : files_of(directory)) {
+        CAPTURE(name, text.size(), wanted.at(name).size());
+        CHECK((text == wanted.at(name)));
+        CHECK_FALSE(text.empty());
+    }
+    CHECK(fs::file_size(directory / "report.html") > 1000);
+    std::vector<std::string> others;
+    for (const auto& entry : fs::directory_iterator(directory)) {
+        const std::string name = entry.path().filename().string();
+        if (wanted.count(name) == 0 && name != "report.html") others.push_back(name);
+    }
+    CAPTURE(others.empty() ? "" : others.front());
+    CHECK(others.empty());
+}
+
+constexpr const char* model =
+    "--layers 1 --width 8 --heads 2 --context 6 --vocabulary 24 --batch 2 --eval-batches 1 "
+    "--warmup 2 --threads 1 ";
+const std::string tiny = std::string("train ") + model +
+                         "--steps 40 --eval-every 7 --probe-every 8 --histogram-every 16 --save-every 4 --seeds 0,5 "
+                         "--policy amp-fp16,pure-bf16-sr --out run";
+
+/// Kills `trials` runs at a moment each, resumes them, kills some of the resumed ones, and compares what they leave.
+void kill_and_resume(int trials, unsigned seed, const std::vector<fs::path>& places) {
+    const Folder whole;
+    const auto begin = std::chrono::steady_clock::now();
+    REQUIRE(whole.run(tiny) == 0);
+    const auto length = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    const auto wanted = files_of(whole / "run");
+    std::mt19937 random(seed);
+    int kills = 0, before_manifest = 0, with_checkpoint = 0, in_a_report = 0;
+    for (int trial = 0; trial < trials; ++trial) {
+        const Folder folder(places[static_cast<std::size_t>(trial) % places.size()]);
+        std::string arguments = tiny;
+        for (int attempt = 0;; ++attempt) {
+            REQUIRE(attempt < 50);
+            const pid_t child = folder.start(arguments);
+            // The first process is always meant to be killed, a resumed one every other time.
+            const bool is_killed = attempt == 0 || (attempt < 5 && random() % 2 == 0);
+            if (is_killed) {
+                usleep(static_cast<unsigned>(1.1e6 * length * static_cast<double>(random() % 10000) / 10000));
+                kill(child, SIGKILL);
+            }
+            const int code = Folder::wait(child);
+            CAPTURE(trial, attempt, arguments, code, folder.err());
+            const bool has_manifest = fs::exists(folder / "run/manifest.json");
+            if (code == 128 + SIGKILL) {
+                ++kills;
+                before_manifest += has_manifest ? 0 : 1;
+                with_checkpoint += fs::exists(folder / "run/checkpoints") ? 1 : 0;
+                in_a_report += has_manifest && !fs::exists(folder / "run/checkpoints") &&
+                               contents(folder / "run/runs.csv").find("pure-bf16-sr/5,") != std::string::npos;
+                arguments = "train --resume run --threads 1";
+                continue;
+            }
+            if (code == 3 && !has_manifest) {  // ended before it began: it begins again
+                CHECK(folder.err().find("nothing to resume") != std::string::npos);
+                arguments = tiny;
+                continue;
+            }
+            REQUIRE(code == 0);
+            break;
+        }
+        check_same_files(folder / "run", wanted);
+    }
+    std::cout << trials << " runs, " << kills << " kills: " << before_manifest << " before the manifest, "
+              << with_checkpoint << " with a checkpoint, " << in_a_report << " after the last run" << std::endl;
+    CHECK(kills >= trials / 2);
+    CHECK(with_checkpoint > 0);
+}
+
+}  // namespace
+
+TEST_CASE("a run killed at random moments and resumed writes the same bytes", "[resume]") {
+    kill_and_resume(15, 1, {macheps::test::memory_folder()});
+}
+
+TEST_CASE("a run killed at 200 random moments and resumed writes the same bytes", "[resume][slow]") {
+    // On a disk, where syncing takes time, and in memory, where the steps do.
+    kill_and_resume(200, 2, {fs::temp_directory_path(), macheps::test::memory_folder()});
+}
+
+TEST_CASE("Ctrl-C and SIGTERM finish the step, save, say how to go on, and exit 75", "[resume]") {
+    const std::string endless = std::string("train ") + model + "--save-every 0 --out run --steps ";
+    for (const int signal : {SIGINT, SIGTERM}) {
+        const Folder folder;
+        const pid_t child = folder.start(endless + "100000");
+        wait_for(folder / "run/steps.csv", 4096);
+        REQUIRE(kill(child, signal) == 0);
+        CHECK(Folder::wait(child) == 75);
+        CAPTURE(signal, folder.err());
+        CHECK(folder.err().find("macheps train --resume run") != std::string::npos);
+        CHECK(contents(folder / "run/steps.csv").back() == '\n');
+        std::size_t checkpoints = 0;
+        for (const auto& entry : fs::directory_iterator(folder / "run/checkpoints")) {
+            checkpoints += entry.path().extension() == ".safetensors" ? 1 : 0;
+        }
+        CHECK(checkpoints == 1);
+        CHECK_FALSE(fs::exists(folder / "run/.lock"));
+        const std::string before = contents(folder / "run/steps.csv");
+        CHECK(folder.run("report run") == 0);
+
+        // It goes on from there, and is stopped again.
+        const pid_t again = folder.start("train --resume run");
+        wait_for(folder / "run/steps.csv", before.size() + 2000);
+        REQUIRE(kill(again, signal) == 0);
+        CHECK(Folder::wait(again) == 75);
+        const std::string after = contents(folder / "run/steps.csv");
+        CHECK(after.compare(0, before.size(), before) == 0);
+        // Every step stands there once, in order.
+        std::istringstream lines(after);
+        std::string line;
+        std::getline(lines, line);
+        for (int step = 0; std::getline(lines, line); ++step) {
+            CHECK(line.rfind("fp32/0,fp32,0," + std::to_string(step) + ",", 0) == 0);
+        }
+    }
+}
+
+TEST_CASE("a second Ctrl-C ends at once, and what was saved before is still there", "[resume]") {
+    const Folder folder;
+    int code = 0;
+    // A step of many seconds. Before it begins the first signal alone ends the program, so wait longer each time.
+    for (unsigned delay = 100000; code != 128 + SIGINT && delay < 10000000; delay *= 2) {
+        const pid_t child = folder.start(
+            "train --size small --micro-batches 1000 --eval-every 0 --steps 2 --out run --force --threads 1");
+        wait_for(folder / "run/exponents.csv", 1);
+        usleep(delay);
+        kill(child, SIGINT);
+        usleep(delay);
+        kill(child, SIGINT);
+        code = Folder::wait(child);
+    }
+    CHECK(code == 128 + SIGINT);
+    CHECK(fs::exists(folder / "run/manifest.json"));
+}
+
+TEST_CASE("a run resumed under another MACHEPS_SIMD and number of threads writes the same bytes", "[resume]") {
+    const Folder whole, folder;
+    REQUIRE(whole.run(tiny) == 0);
+    const pid_t child = folder.start(tiny, "scalar");
+    wait_for(folder / "run/runs.csv", 300);  // the first run is over
+    kill(child, SIGKILL);
+    Folder::wait(child);
+    REQUIRE(folder.run("train --resume run --threads 3") == 0);
+    auto wanted = files_of(whole / "run");
+    wanted["manifest.json"] = contents(folder / "run/manifest.json");  // names the path it began on
+    check_same_files(folder / "run", wanted);
+}
+
+TEST_CASE("a manifest repeats a run, and takes no other settings", "[resume]") {
+    const Folder folder;
+    REQUIRE(folder.run(tiny) == 0);
+    REQUIRE(folder.run("train --from run/manifest.json --out again --threads 1 -q") == 0);
+    check_same_files(folder / "again", files_of(folder / "run"));
+    struct Case {
+        const char *arguments, *says;
+        int code;
+    };
+    for (const Case& c :
+         std::initializer_list<Case>{{"train --from run/manifest.json --out other --steps 3", "--steps", 2},
+                                     {"train --from run/manifest.json --out other --policy tf32", "--policy", 2},
+                                     {"train --from run/manifest.json --out run", "--resume", 2},
+                                     {"train --from nowhere.json --out other", "nowhere.json", 3},
+                                     {"train --from run/steps.csv --out other", "not a JSON object", 3},
+                                     {"train --resume run --seeds 3", "--seeds", 2},
+                                     {"train --resume run --out other", "--out", 2},
+                                     {"train --resume run --from run/manifest.json", "--from", 2},
+                                     {"train --resume nowhere", "nothing to resume", 3},
+                                     {"train --resume . ", "nothing to resume", 3},
+                                     {"train --save-every -1 --out other", "--save-every", 2}}) {
+        CAPTURE(c.arguments);
+        CHECK(folder.run(c.arguments) == c.code);
+        CAPTURE(folder.err());
+        CHECK(folder.err().find(c.says) != std::string::npos);
+        CHECK_FALSE(fs::exists(folder / "other"));
+    }
+}
+
+TEST_CASE("two programs do not work in one directory", "[resume]") {
+    const Folder folder;
+    const pid_t child = folder.start(std::string("train ") + model + "--steps 100000 --out run");
+    wait_for(folder / "run/steps.csv", 4096);
+    for (const char* arguments : {"train --resume run", "train --force --out run"}) {
+        CAPTURE(arguments);
+        CHECK(folder.run(arguments) == 2);
+        CHECK(folder.err().find("another macheps") != std::string::npos);
+    }
+    kill(child, SIGTERM);
+    CHECK(Folder::wait(child) == 75);
+}
