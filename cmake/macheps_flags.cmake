@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-# What every target obeys. The bits contract forbids contraction and fast-math, so those flags travel with the headers.
+# What every target obeys. The bits contract forbids contraction and fast-math, so those flags travel with the headers,
+# into the installed package too (macheps::flags). CMake 3.25 does not know nvcc's name for C++20: the flag is written out
+# for targets that ask for no CUDA standard themselves.
 add_library(macheps_flags INTERFACE)
+add_library(macheps::flags ALIAS macheps_flags)
 target_compile_features(macheps_flags INTERFACE cxx_std_20)
 target_compile_options(macheps_flags INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>
-    $<$<COMPILE_LANGUAGE:CUDA>:--fmad=false -Xcompiler=-ffp-contract=off>)
+    $<$<COMPILE_LANGUAGE:CUDA>:--fmad=false -Xcompiler=-ffp-contract=off>
+    $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<NOT:$<BOOL:$<TARGET_PROPERTY:CUDA_STANDARD>>>>:-std=c++20>)
 
 # What this tree's own targets add; consumers of the headers never see it.
 add_library(macheps_own_flags INTERFACE)

@@ -1,55 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program from outside: what good and bad input gets. Streams, exit codes, and nothing half-written.
-#include "tests/test.hpp"
+#include "tests/program/program.hpp"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <csignal>
-#include <fstream>
-#include <sstream>
-
-namespace fs = std::filesystem;
-
-namespace {
-
-struct Outcome {
-    int code = -1;
-    std::string out, err;
-};
-
-std::string contents(const fs::path& path) {
-    std::ifstream in(path, std::ios::binary);
-    std::stringstream text;
-    text << in.rdbuf();
-    return text.str();
-}
-
-/// A scratch folder of this process, emptied by each test that asks for it.
-fs::path scratch() {
-    const fs::path path = fs::temp_directory_path() / ("macheps_program_" + std::to_string(getpid()));
-    fs::create_directories(path);
-    return path;
-}
-
-/// Runs `macheps ARGUMENTS` in the scratch folder.
-Outcome run(const std::string& arguments, const std::string& environment = "") {
-    const fs::path folder = scratch();
-    const std::string command = "cd '" + folder.string() + "' && " + environment + " '" MACHEPS_PROGRAM "' " +
-                                arguments + " >out.txt 2>err.txt </dev/null";
-    const int status = std::system(command.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), contents(folder / "out.txt"),
-            contents(folder / "err.txt")};
-}
-
-void write(const std::string& name, const std::string& text) {
-    std::ofstream(scratch() / name, std::ios::binary) << text;
-}
-
-constexpr const char* quick =
-    "train --steps 2 --layers 1 --width 16 --heads 2 --context 8 --batch 2 --eval-batches 1 --warmup 1 ";
-
-}  // namespace
+using namespace macheps::test;
 
 TEST_CASE("bad input gets one line that says what, where and how to mend it", "[program]") {
     fs::remove_all(scratch());
@@ -165,49 +118,5 @@ TEST_CASE("a full disk ends with exit 5 and a clear line", "[program]") {
     CHECK(outcome.code == 5);
     CHECK(outcome.err.find("full/run") != std::string::npos);
     REQUIRE(std::system(("umount '" + (scratch() / "full").string() + "'").c_str()) == 0);
-    fs::remove_all(scratch());
-}
-
-TEST_CASE("Ctrl-C and SIGTERM leave whole rows and exit 130", "[program]") {
-    for (const int signal : {SIGINT, SIGTERM}) {
-        fs::remove_all(scratch());
-        const fs::path folder = scratch();
-        const pid_t child = fork();
-        if (child == 0) {
-            if (chdir(folder.c_str()) != 0) _exit(99);
-            std::freopen("out.txt", "w", stdout);
-            std::freopen("err.txt", "w", stderr);
-            execl(MACHEPS_PROGRAM, "macheps", "train", "--steps", "100000", "--layers", "1", "--width", "16", "--heads",
-                  "2", "--context", "8", "--batch", "2", "--out", "run", static_cast<char*>(nullptr));
-            _exit(98);
-        }
-        const fs::path steps = folder / "run/steps.csv";
-        for (int i = 0; i < 1000 && (!fs::exists(steps) || fs::file_size(steps) < 4096); ++i) usleep(20000);
-        REQUIRE(kill(child, signal) == 0);
-        int status = 0;
-        REQUIRE(waitpid(child, &status, 0) == child);
-        CAPTURE(signal, contents(folder / "err.txt"));
-        REQUIRE(WIFEXITED(status));
-        CHECK(WEXITSTATUS(status) == 130);
-        const std::string rows = contents(steps);
-        CHECK(rows.back() == '\n');
-        CHECK(contents(folder / "run/runs.csv").find("interrupted") != std::string::npos);
-        CHECK(run("report run").code == 0);
-    }
-    fs::remove_all(scratch());
-}
-
-TEST_CASE("help begins with what the verb is for and examples", "[program]") {
-    for (const char* verb : {"", "train ", "show ", "formats ", "policy ", "report "}) {
-        CAPTURE(verb);
-        const Outcome outcome = run(std::string(verb) + "--help");
-        CHECK(outcome.code == 0);
-        const auto examples = outcome.out.find("Examples:"), options = outcome.out.find("Options:");
-        CHECK(examples != std::string::npos);
-        CHECK(examples < options);
-    }
-    const Outcome version = run("--version");
-    CHECK(version.code == 0);
-    CHECK(version.out.starts_with("macheps "));
     fs::remove_all(scratch());
 }

@@ -16,9 +16,15 @@ using Verb = std::function<Exit()>;
 
 void add_show(CLI::App& app, Verb& chosen);
 void add_formats(CLI::App& app, Verb& chosen);
+void add_convert(CLI::App& app, Verb& chosen);
 /// `command_line` is recorded in the manifest.
 void add_train(CLI::App& app, Verb& chosen, std::vector<std::string> command_line);
 void add_policy(CLI::App& app, Verb& chosen);
 void add_report(CLI::App& app, Verb& chosen);
+void add_testfloat(CLI::App& app, Verb& chosen);
+void add_version(CLI::App& app, Verb& chosen);
+/// `completion` and `man` describe the whole of `app`, which must outlive the verb.
+void add_completion(CLI::App& app, Verb& chosen);
+void add_man(CLI::App& app, Verb& chosen);
 
 }  // namespace macheps

@@ -30,7 +30,11 @@ constexpr const char* help =
     "  macheps formats --json               everything, for a program\n\n"
     "Every option that takes a format takes these names and every alias. A plain e4m3 is refused: it means e4m3fn to "
     "CUDA,\n"
-    "OCP and PyTorch, and e4m3ieee to ml_dtypes and LLVM.";
+    "OCP and PyTorch, and e4m3ieee to ml_dtypes and LLVM.\n\n"
+    "JSON: [{\"format\", \"bits\", \"exponent_bits\", \"fraction_bits\", \"exponent_bias\", \"container_bits\", "
+    "\"max\",\n"
+    "\"max_code\", \"min_normal\", \"min_positive\", \"unit_roundoff\", \"has_inf\", \"has_nan\", \"negative_zero\",\n"
+    "\"max_digits10\", \"summary\", \"source\", \"aliases\": {system: [name, ...]}}, ...].";
 
 /// A column's name, in CSV and JSON, and its cell in a row. Empty cells say that a format has no such thing.
 struct Column {

@@ -5,15 +5,14 @@
 #include "experiments/version.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <memory>
 #include <new>
 #include <sstream>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace {
@@ -29,6 +28,57 @@ class FirstLines : public CLI::Formatter {
     }
 };
 
+/// The innermost verb that was recognised.
+const CLI::App* innermost(const CLI::App& app) {
+    const CLI::App* verb = &app;
+    while (!verb->get_subcommands().empty()) verb = verb->get_subcommands().back();
+    return verb;
+}
+
+/// `macheps policy explain`
+std::string called(const CLI::App* verb) {
+    return verb->get_parent() == nullptr ? verb->get_name() : called(verb->get_parent()) + " " + verb->get_name();
+}
+
+/// `policy explain: `, nothing for the program itself.
+std::string where(const CLI::App* verb) {
+    return verb->get_parent() == nullptr ? "" : where(verb->get_parent()) + verb->get_name() + ": ";
+}
+
+/// What was wrong with the command line, in one line: what, where, and the nearest name.
+std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
+    using macheps::nearest_name;
+    const CLI::App* verb = innermost(app);
+    std::vector<std::string> names;
+    for (const CLI::App* below : verb->get_subcommands([](const CLI::App*) { return true; }))
+        names.push_back(below->get_name());
+    const bool has_verbs = !names.empty();
+    const auto suggestion = [&](const std::string& word) {
+        const std::string near = nearest_name(word, names);
+        return (near.empty() ? "" : fmt::format("did you mean '{}'? ", near)) +
+               fmt::format("{} --help lists them", called(verb));
+    };
+    for (const std::string& word : verb->remaining()) {
+        if (word.starts_with("-") && word.size() > 1) {
+            names.clear();
+            for (const CLI::Option* option : verb->get_options()) {
+                for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+            }
+            const std::string name = word.substr(0, word.find('='));
+            return fmt::format("{}unknown option '{}' ({})", where(verb), name, suggestion(name));
+        }
+        if (has_verbs) return fmt::format("{}unknown verb '{}' ({})", where(verb), word, suggestion(word));
+        return fmt::format("{}one argument too many: '{}' ({} --help shows the arguments)", where(verb), word,
+                           called(verb));
+    }
+    std::string what = error.what();
+    if (what == "A subcommand is required") {
+        what = fmt::format("a subcommand is required: one of {}", fmt::join(names, ", "));
+    }
+    while (!what.empty() && (what.back() == '\n' || what.back() == '.')) what.pop_back();
+    return fmt::format("{}{} ({} --help says how)", where(verb), what, called(verb));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -39,8 +89,14 @@ int main(int argc, char** argv) {
         "  macheps show 0.1                     one number in every format\n"
         "  macheps formats                      the table of formats\n"
         "  macheps policy explain amp-bf16      what a policy rounds, and where\n"
+        "  macheps policy diff tf32 amp-bf16    what two policies do differently\n"
         "  macheps report runs/001              tables and one HTML page from a run directory\n\n"
-        "macheps answers one question: what does a number become, on this hardware, under this policy?\n",
+        "macheps answers one question: what does a number become, on this hardware, under this policy?\n"
+        "Data goes to stdout, progress to stderr. --json prints one JSON document: numbers in the shortest decimals "
+        "that\n"
+        "read back the same, NaN and infinities as strings.\n"
+        "Exit codes: 0 ok, 1 a check failed, 2 usage, 3 bad input, 4 no such device, 5 cannot write, 75 stopped and\n"
+        "resumable.\n",
         "macheps"};
     app.formatter(std::make_shared<FirstLines>());
     app.set_version_flag("--version", fmt::format("macheps {} ({})", version(), git_revision()));
@@ -49,21 +105,19 @@ int main(int argc, char** argv) {
     add_train(app, chosen, {argv, argv + argc});
     add_show(app, chosen);
     add_formats(app, chosen);
+    add_convert(app, chosen);
     add_policy(app, chosen);
     add_report(app, chosen);
+    add_testfloat(app, chosen);
+    add_version(app, chosen);
+    add_completion(app, chosen);
+    add_man(app, chosen);
     try {
         app.parse(argc, argv);
     } catch (const CLI::Success& success) {  // --help, --version
         return app.exit(success);
     } catch (const CLI::ParseError& error) {
-        std::vector<std::string_view> verbs;
-        for (const CLI::App* verb : app.get_subcommands({})) verbs.push_back(verb->get_name());
-        if (argc > 1 && argv[1][0] != '-' && std::find(verbs.begin(), verbs.end(), argv[1]) == verbs.end()) {
-            fmt::print(stderr, "macheps: unknown verb '{}' (did you mean '{}'? macheps --help lists them)\n", argv[1],
-                       nearest_name(argv[1], verbs));
-            return static_cast<int>(Exit::usage);
-        }
-        app.exit(error);
+        fmt::print(stderr, "macheps: {}\n", usage_error(app, error));
         return static_cast<int>(Exit::usage);
     }
     try {

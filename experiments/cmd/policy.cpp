@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps policy list|show|explain`: which policies there are, their text, and what each rounds where.
+// `macheps policy list|show|explain|diff`: which policies there are, their text, what each rounds where, and what two
+// do differently.
 #include "experiments/policy/policy.hpp"
 #include "experiments/cmd/command.hpp"
-#include "experiments/model/config.hpp"
+#include "experiments/cmd/json.hpp"
+#include "experiments/cmd/model_choice.hpp"
+#include "experiments/cmd/policy_diff.hpp"
+#include "experiments/cmd/verb_tree.hpp"
 #include "reports/csv.hpp"
 
 #include <fmt/format.h>
@@ -26,33 +30,57 @@ constexpr const char* help =
     "  macheps policy show amp-bf16 > mine.toml             a preset's TOML, to copy and edit\n"
     "  macheps policy explain fp8-tensorwise                every site: format, scaling, machine, and the rule that "
     "says so\n"
-    "  macheps policy explain ./mine.toml --sites 'block.0.mlp.*:forward.*'";
+    "  macheps policy explain ./mine.toml --sites 'block.0.mlp.*:forward.*'\n"
+    "  macheps policy diff amp-bf16 ./mine.toml             what the two do differently";
 
 constexpr const char* list_help =
-    "Lists the presets.\n\nExamples:\n  macheps policy list\n  macheps policy list --json";
+    "Lists the presets.\n\n"
+    "Examples:\n"
+    "  macheps policy list\n"
+    "  macheps policy list --json     [{\"name\", \"description\", \"extends\", \"loss_scaler\"}, ...]";
 constexpr const char* show_help =
-    "Prints a policy's TOML.\n\nExamples:\n  macheps policy show amp-fp16\n  macheps policy show pure-bf16 > mine.toml";
+    "Prints a policy's TOML.\n\n"
+    "Examples:\n"
+    "  macheps policy show amp-fp16\n"
+    "  macheps policy show pure-bf16 > mine.toml\n"
+    "  macheps policy show amp-fp16 --json     {\"name\", \"description\", \"extends\", \"loss_scaler\", \"toml\"}";
 constexpr const char* explain_help =
     "Prints a policy as the model sees it: one row per slot of every site and parameter.\n\n"
     "Examples:\n"
     "  macheps policy explain amp-bf16\n"
     "  macheps policy explain fp8-tensorwise --size small --fold      equal blocks as one\n"
     "  macheps policy explain ./mine.toml --sites 'block.0.attn.*'    some sites\n"
-    "  macheps policy explain tf32 --csv > tf32.csv";
+    "  macheps policy explain tf32 --csv > tf32.csv\n\n"
+    "JSON: {\"policy\", \"description\", \"extends\", \"model\", \"size\", \"loss_scaler\", \"optimizer\", "
+    "\"left_out\",\n"
+    "\"rows\": [{\"site\", \"slot\", \"cast\", \"machine\", \"rule\"}, ...]}.";
+constexpr const char* diff_help =
+    "Prints what two policies do differently to one model.\n\n"
+    "Examples:\n"
+    "  macheps policy diff tf32 amp-bf16\n"
+    "  macheps policy diff amp-bf16 ./mine.toml --sites '*mlp*'    some sites\n"
+    "  macheps policy diff amp-fp16 fp16-noscale --json\n\n"
+    "What counts is what the rules resolve to: each slot's cast, each matmul's machine, master copies, loss scaler,\n"
+    "optimiser. Equal blocks stand as block.*, slots that change alike share a line.\n"
+    "Exit codes: 0, the two are the same; 1, they differ.\n\n"
+    "JSON: {\"a\", \"b\", \"model\", \"size\", \"same\", \"differences\": [{\"what\", \"site\", \"slot\", \"a\", "
+    "\"b\"}, ...]};\n"
+    "`what` is cast, machine, loss_scaler, optimizer or left_out, and `-` stands for none.";
 
 struct Arguments {
-    std::string name, size = "tiny", sites;
-    bool json = false, csv = false, fold = false, untied = false;
+    std::string name, other, sites;
+    ModelChoice model;
+    bool json = false, csv = false, fold = false;
 };
 
 void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 nlohmann::ordered_json scaler_json(const LossScalerConfig& c) {
     nlohmann::ordered_json json{{"kind", to_string(c.kind)}};
-    if (c.kind != LossScalerConfig::Kind::none) json["init_scale"] = c.init_scale;
+    if (c.kind != LossScalerConfig::Kind::none) json["init_scale"] = json_number(c.init_scale);
     if (c.kind == LossScalerConfig::Kind::torch) {
-        json["growth_factor"] = c.growth_factor;
-        json["backoff_factor"] = c.backoff_factor;
+        json["growth_factor"] = json_number(c.growth_factor);
+        json["backoff_factor"] = json_number(c.backoff_factor);
         json["growth_interval"] = c.growth_interval;
     }
     return json;
@@ -86,7 +114,7 @@ Exit list(const Arguments& a) {
                             {"extends", p.chain},
                             {"loss_scaler", scaler_json(p.loss_scaler)}});
         }
-        print(json.dump(2) + "\n");
+        print_json(json);
         return Exit::ok;
     }
     for (const Policy& p : policies) print(fmt::format("{:<{}}  {}\n", p.name, width, p.description));
@@ -145,9 +173,78 @@ std::string as_text(const std::vector<Row>& rows) {
     return text;
 }
 
+Exit show(const Arguments& a) {
+    const Policy policy = load_policy(a.name);
+    if (a.json) {
+        print_json({{"name", policy.name},
+                    {"description", policy.description},
+                    {"extends", policy.chain},
+                    {"loss_scaler", scaler_json(policy.loss_scaler)},
+                    {"toml", policy.text}});
+    } else {
+        print(policy.text);
+    }
+    return Exit::ok;
+}
+
+std::string csv_line(std::initializer_list<const std::string*> cells) {
+    std::string text;
+    for (const std::string* cell : cells) {
+        if (!text.empty()) text += ',';
+        csv::append_cell(text, *cell);
+    }
+    return text + '\n';
+}
+
+[[noreturn]] void no_such_site(const std::string& pattern) {
+    throw Error({.what = fmt::format("'{}' matches no site, parameter or slot", pattern),
+                 .where = "--sites",
+                 .fix = "names look like block.0.mlp.up:forward.a and block.0.mlp.up.weight:value",
+                 .exit = Exit::usage});
+}
+
+bool matches(const std::string& pattern, const std::string& site, const std::string& slot) {
+    return glob_match(pattern, site) || glob_match(pattern, site + ":" + slot);
+}
+
+/// Of both policies, only what `pattern` names is compared.
+void keep_sites(ResolvedPolicy& policy, const std::string& pattern) {
+    std::erase_if(policy.order, [&](const auto& each) { return !matches(pattern, each.first, each.second); });
+    std::erase_if(policy.left_out, [&](const std::string& site) { return !glob_match(pattern, site); });
+    if (policy.order.empty()) no_such_site(pattern);
+}
+
+Exit diff(const Arguments& a) {
+    const SiteList sites = model_sites(a.model.config());
+    ResolvedPolicy first = resolve(load_policy(a.name), sites), second = resolve(load_policy(a.other), sites);
+    if (!a.sites.empty()) keep_sites(first, a.sites), keep_sites(second, a.sites);
+    const std::vector<Difference> list = differences(first, second);
+    // Two files may give themselves the same name.
+    const bool same_names = first.name == second.name;
+    const std::string &name_a = same_names ? a.name : first.name, &name_b = same_names ? a.other : second.name;
+    if (a.json) {
+        nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+        for (const Difference& d : list)
+            rows.push_back({{"what", d.what}, {"site", d.site}, {"slot", d.slot}, {"a", d.a}, {"b", d.b}});
+        print_json({{"a", name_a},
+                    {"b", name_b},
+                    {"model", a.model.kind},
+                    {"size", a.model.size},
+                    {"same", list.empty()},
+                    {"differences", rows}});
+    } else if (a.csv) {
+        print("what,site,slot,a,b\n");
+        for (const Difference& d : list) print(csv_line({&d.what, &d.site, &d.slot, &d.a, &d.b}));
+    } else if (list.empty()) {
+        print(fmt::format("{} and {} do the same to {}\n", name_a, name_b, a.model.describe()));
+    } else {
+        print(difference_table(list, name_a, name_b));
+    }
+    return list.empty() ? Exit::ok : Exit::check_failed;
+}
+
 Exit explain(const Arguments& a) {
-    ModelConfig model = named_size(a.size).model;
-    model.tied = !a.untied;
+    const ModelConfig model = a.model.config();
     const Policy policy = load_policy(a.name);
     const ResolvedPolicy resolved = resolve(policy, model_sites(model));
     std::vector<Row> rows = resolved.table();
@@ -155,15 +252,8 @@ Exit explain(const Arguments& a) {
         if (row.slot == "master" && !resolved.has_master(row.site)) row.cast = "-";
     }
     if (!a.sites.empty()) {
-        std::erase_if(rows, [&](const Row& row) {
-            return !glob_match(a.sites, row.site) && !glob_match(a.sites, row.site + ":" + row.slot);
-        });
-        if (rows.empty()) {
-            throw Error({.what = fmt::format("'{}' matches no site, parameter or slot", a.sites),
-                         .where = "--sites",
-                         .fix = "names look like block.0.mlp.up:forward.a and block.0.mlp.up.weight:value",
-                         .exit = Exit::usage});
-        }
+        std::erase_if(rows, [&](const Row& row) { return !matches(a.sites, row.site, row.slot); });
+        if (rows.empty()) no_such_site(a.sites);
     }
     if (a.fold) rows = fold(rows, model.layers);
 
@@ -172,7 +262,8 @@ Exit explain(const Arguments& a) {
             {"policy", resolved.name},
             {"description", resolved.description},
             {"extends", policy.chain},
-            {"size", a.size},
+            {"model", a.model.kind},
+            {"size", a.model.size},
             {"loss_scaler", scaler_json(resolved.loss_scaler)},
             {"optimizer", {{"arithmetic", to_string(CastRule{.format = resolved.optimizer_arithmetic})}}},
             {"left_out", resolved.left_out},
@@ -184,24 +275,18 @@ Exit explain(const Arguments& a) {
                                     {"machine", row.machine},
                                     {"rule", row.rule}});
         }
-        print(json.dump(2) + "\n");
+        print_json(json);
         return Exit::ok;
     }
     if (a.csv) {
-        std::string text = "site,slot,cast,machine,rule\n";
-        for (const Row& row : rows) {
-            for (const std::string* cell : {&row.site, &row.slot, &row.cast, &row.machine, &row.rule}) {
-                csv::append_cell(text, *cell);
-                text += cell == &row.rule ? '\n' : ',';
-            }
-        }
-        print(text);
+        print("site,slot,cast,machine,rule\n");
+        for (const Row& row : rows) print(csv_line({&row.site, &row.slot, &row.cast, &row.machine, &row.rule}));
         for (const std::string& site : resolved.left_out) fmt::print(stderr, "left out by multiple_of: {}\n", site);
         return Exit::ok;
     }
     print(fmt::format("{}: {}\n", resolved.name, resolved.description));
     if (!policy.chain.empty()) print(fmt::format("extends      {}\n", fmt::join(policy.chain, ", ")));
-    print(fmt::format("model        {}: {} blocks of width {}\n", a.size, model.layers, model.width));
+    print(fmt::format("model        {}\n", a.model.describe()));
     print(fmt::format("loss scaler  {}\n", scaler_line(resolved.loss_scaler)));
     print(fmt::format("optimizer    arithmetic {}\n", to_string(CastRule{.format = resolved.optimizer_arithmetic})));
     if (!resolved.left_out.empty()) {
@@ -225,23 +310,27 @@ void add_policy(CLI::App& app, Verb& chosen) {
     list_verb->callback([a, &chosen] { chosen = [a] { return list(*a); }; });
 
     CLI::App* show_verb = verb->add_subcommand("show", show_help);
-    show_verb->add_option("NAME", a->name, name_help)->required();
-    show_verb->callback([a, &chosen] {
-        chosen = [a] {
-            print(load_policy(a->name).text);
-            return Exit::ok;
-        };
-    });
+    show_verb->add_option("NAME", a->name, name_help)->required()->type_name(value_kind::policy);
+    show_verb->add_flag("--json", a->json, "As JSON, with what was read from it");
+    show_verb->callback([a, &chosen] { chosen = [a] { return show(*a); }; });
 
     CLI::App* explain_verb = verb->add_subcommand("explain", explain_help);
-    explain_verb->add_option("NAME", a->name, name_help)->required();
-    explain_verb->add_option("--size", a->size, "tiny, small or base")->capture_default_str();
-    explain_verb->add_flag("--untied", a->untied, "For a model whose lm_head has weights of its own");
-    explain_verb->add_option("--sites", a->sites, "Only rows whose site, or site:slot, matches this pattern");
+    explain_verb->add_option("NAME", a->name, name_help)->required()->type_name(value_kind::policy);
     explain_verb->add_flag("--fold", a->fold, "One `block.*` for all blocks, where they agree");
-    CLI::Option* json = explain_verb->add_flag("--json", a->json, "As JSON");
-    explain_verb->add_flag("--csv", a->csv, "As CSV")->excludes(json);
     explain_verb->callback([a, &chosen] { chosen = [a] { return explain(*a); }; });
+
+    CLI::App* diff_verb = verb->add_subcommand("diff", diff_help);
+    diff_verb->add_option("A", a->name, name_help)->required()->type_name(value_kind::policy);
+    diff_verb->add_option("B", a->other, "The other one")->required()->type_name(value_kind::policy);
+    diff_verb->callback([a, &chosen] { chosen = [a] { return diff(*a); }; });
+
+    for (CLI::App* each : {explain_verb, diff_verb}) {
+        a->model.add_options(*each);
+        each->add_option("--sites", a->sites,
+                         "Only rows whose site, or site:slot, matches this pattern; all when left out");
+        CLI::Option* json = each->add_flag("--json", a->json, "As JSON");
+        each->add_flag("--csv", a->csv, "As CSV")->excludes(json);
+    }
 }
 
 }  // namespace macheps

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // macheps report: run directories to a table on stdout, summary.csv and one self-contained HTML page.
 #include "experiments/cmd/command.hpp"
+#include "experiments/cmd/picture.hpp"
+#include "experiments/cmd/verb_tree.hpp"
 #include "reports/csv.hpp"
 #include "reports/html.hpp"
 #include "reports/summary_table.hpp"
@@ -23,14 +25,20 @@ constexpr const char* help =
     "Examples:\n"
     "  macheps report runs/001                         table on stdout; summary.csv and report.html into runs/001\n"
     "  macheps report runs/001 runs/002 -o both.html   several directories, joined\n"
-    "  macheps report runs/001 --json                  the summary as JSON\n\n"
-    "Compares every policy with the fp32 run of its seed. The page needs no network.\n"
+    "  macheps report runs/001 --json                  the summary as JSON\n"
+    "  macheps report runs/001 --png page.png          the page as a picture (needs Chromium or Chrome)\n"
+    "  macheps report runs/001 --charts figures        a picture of each chart: figures/loss.png, ...\n\n"
+    "Compares every policy with the fp32 run of its seed. The page needs no network. Policies of one name whose "
+    "losses\n"
+    "differ between directories stand as policy@directory.\n"
+    "Without a browser on PATH (or in MACHEPS_BROWSER), each chart of the page has a button that saves it as PNG.\n"
+    "JSON: {\"schema\", \"policies\": [one object per row of summary.csv], \"notes\": [...]}; null: not measured.\n"
     "Exit codes: 3, a folder or file is missing or damaged; 5, the results could not be written.";
 
 struct ReportOptions {
     std::vector<std::filesystem::path> folders;
-    std::filesystem::path out;
-    bool json = false, csv = false;
+    std::filesystem::path out, png, charts;
+    bool json = false, csv = false, dark = false;
 };
 
 Exit report(const ReportOptions& options) {
@@ -48,6 +56,16 @@ Exit report(const ReportOptions& options) {
     }
     for (const std::string& note : summary.notes) fmt::print(stderr, "note: {}\n", note);
     fmt::print(stderr, "wrote {} and {}\n", rows.string(), page.string());
+    if (options.png.empty() && options.charts.empty()) return Exit::ok;
+    const Browser browser;
+    if (!options.png.empty()) {
+        browser.picture_of_page(page, options.png, options.dark);
+        fmt::print(stderr, "wrote {}\n", options.png.string());
+    }
+    if (!options.charts.empty()) {
+        for (const auto& file : browser.pictures_of_charts(page, options.charts, options.dark))
+            fmt::print(stderr, "wrote {}\n", file.string());
+    }
     return Exit::ok;
 }
 
@@ -56,9 +74,17 @@ Exit report(const ReportOptions& options) {
 void add_report(CLI::App& app, Verb& chosen) {
     auto options = std::make_shared<ReportOptions>();
     CLI::App* verb = app.add_subcommand("report", help);
-    verb->add_option("DIR", options->folders, "Run directories that `macheps train` wrote")->required();
+    verb->add_option("DIR", options->folders, "Run directories that `macheps train` wrote")
+        ->required()
+        ->type_name(value_kind::folder);
     verb->add_option("-o,--out", options->out,
-                     "The page; summary.csv goes beside it; report.html in the first DIR when left out");
+                     "The page; summary.csv goes beside it; report.html in the first DIR when left out")
+        ->type_name(value_kind::file);
+    verb->add_option("--png", options->png, "Draw the page into this PNG file too; no picture when left out")
+        ->type_name(value_kind::file);
+    verb->add_option("--charts", options->charts, "Draw each chart into a PNG file in this folder; none when left out")
+        ->type_name(value_kind::folder);
+    verb->add_flag("--dark", options->dark, "Draw pictures in the dark theme");
     CLI::Option* json = verb->add_flag("--json", options->json, "Print the summary as JSON");
     verb->add_flag("--csv", options->csv, "Print the summary as CSV")->excludes(json);
     verb->callback([options, &chosen] { chosen = [options] { return report(*options); }; });

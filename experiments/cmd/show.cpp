@@ -6,6 +6,8 @@
 #include "core/print.hpp"
 #include "core/ulp.hpp"
 #include "experiments/cmd/command.hpp"
+#include "experiments/cmd/json.hpp"
+#include "experiments/cmd/verb_tree.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -36,7 +38,10 @@ constexpr const char* help =
     "A decimal is first rounded to fp64, correctly; every format then rounds that fp64 once.\n"
     "Errors are against that fp64 value; an ulp is Goldberg's, taken there. `below` and `above` are the values beside "
     "the\n"
-    "format's own.";
+    "format's own.\n\n"
+    "JSON: [{\"input\", \"value\", \"hex\", \"round\", \"overflow\", \"formats\": [{\"format\", \"value\", \"hex\", "
+    "\"code\",\n"
+    "\"error\", \"relative_error\", \"ulp_error\", \"below\": {\"value\", \"code\"}, \"above\"}, ...]}, ...].";
 
 struct RoundName {
     std::string_view name, acronym;
@@ -71,6 +76,12 @@ Round round_named(const std::string& name) {
          .exit = Exit::usage});
 }
 
+std::string option_suggestion(const std::string& option) {
+    const std::vector<std::string> names{"--format", "--bits", "--round", "--random", "--saturate", "--json", "--help"};
+    const std::string near = nearest_name(option.substr(0, option.find('=')), names);
+    return (near.empty() ? "" : fmt::format("did you mean '{}'? ", near)) + "macheps show --help lists them";
+}
+
 double read_value(const std::string& text, const std::optional<Format>& bits) {
     if (bits) {
         if (const auto code = parse_code(*bits, text)) return decode64(*bits, *code);
@@ -85,7 +96,7 @@ double read_value(const std::string& text, const std::optional<Format>& bits) {
                                                 : fmt::format("'{}' is no number", text),
                  .where = "show",
                  .fix = text.starts_with("--")
-                            ? "macheps show --help lists the options"
+                            ? option_suggestion(text)
                             : "write a decimal (0.1, -1e-3), a hexadecimal float (0x1.8p-3), inf or nan; "
                               "for a bit pattern add --bits FORMAT",
                  .exit = Exit::usage});
@@ -161,12 +172,6 @@ std::string table(const std::vector<Shown>& rows) {
     return text;
 }
 
-/// JSON has no infinities and no NaN: those are strings.
-nlohmann::ordered_json json_number(double x) {
-    if (std::isfinite(x)) return x;
-    return decimal(x);
-}
-
 nlohmann::ordered_json json_of(const Shown& s) {
     const auto beside = [&s](const std::optional<std::uint64_t>& code) -> nlohmann::ordered_json {
         if (!code) return nullptr;
@@ -225,7 +230,10 @@ Exit run(const Arguments& a) {
                                 a.saturate ? ", saturating" : "", table(rows));
         }
     }
-    if (a.json) text = json.dump(2) + "\n";
+    if (a.json) {
+        print_json(json);
+        return Exit::ok;
+    }
     std::fwrite(text.data(), 1, text.size(), stdout);
     return Exit::ok;
 }
@@ -237,12 +245,15 @@ void add_show(CLI::App& app, Verb& chosen) {
     const auto a = std::make_shared<Arguments>();
     verb->add_option("VALUE", a->values, "Numbers: decimals, hexadecimal floats, inf, nan; with --bits, bit patterns");
     verb->add_option("-f,--format", a->formats, "Formats to show (macheps formats); all when left out")
+        ->type_name(value_kind::format)
         ->delimiter(',')
         ->allow_extra_args(false);
-    verb->add_option("-b,--bits", a->bits, "Read VALUE as a code of this format");
+    verb->add_option("-b,--bits", a->bits, "Read VALUE as a code of this format; as a number when left out")
+        ->type_name(value_kind::format);
     verb->add_option(
             "-r,--round", a->round,
             "nearest_even, nearest_away, toward_zero, up, down, to_odd, stochastic; or rne, rna, rz, ru, rd, ro, sr")
+        ->type_name("ROUND:{nearest_even,nearest_away,toward_zero,up,down,to_odd,stochastic}")
         ->capture_default_str();
     verb->add_option("--random", a->random, "The 32 random bits that stochastic rounding adds")->capture_default_str();
     verb->add_flag("-s,--saturate", a->saturate, "Hold an overflow at the largest finite value");

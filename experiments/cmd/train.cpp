@@ -3,14 +3,20 @@
 #include "core/nearest_name.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/cmd/command.hpp"
+#include "experiments/cmd/json.hpp"
 #include "experiments/cmd/progress.hpp"
+#include "experiments/cmd/train_plan.hpp"
+#include "experiments/cmd/verb_tree.hpp"
 #include "experiments/train/experiment.hpp"
+#include "experiments/train/manifest.hpp"
+#include "experiments/version.hpp"
 
 #include "reports/divergence.hpp"
 #include "reports/html.hpp"
 #include "reports/summary_table.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,10 +35,21 @@ constexpr const char* help =
     "  macheps train                                          the demo: eight policies, a minute or two\n"
     "  macheps train --policy amp-fp16,fp16-noscale           two policies (fp32 is added: it is the baseline)\n"
     "  macheps train --policy ./mine.toml --seeds 0,1,2,3,4   your own policy, with an interval for the gap\n"
-    "  macheps train --data corpus.txt --size small           a text of your own, as bytes\n\n"
+    "  macheps train --data corpus.txt --size small           a text of your own, as bytes\n"
+    "  macheps train --model llama --kv-heads 2               the demo with a llama, two query heads to a key head\n"
+    "  macheps train --size base --dry-run                    the plan: runs, time, memory, disk; writes nothing\n"
+    "  macheps train --resume runs/001                        go on with what Ctrl-C, or a crash, ended\n"
+    "  macheps train --from runs/001/manifest.json            the same run once more, to the bit\n\n"
     "Without --policy it is the demo, over seeds 0,1,2 and with --token-weight 2^-12. Its policies:\n"
     "fp32 tf32 amp-bf16 pure-bf16 pure-bf16-sr amp-fp16 fp16-noscale fp8-tensorwise.\n"
-    "Writes runs.csv, steps.csv, evals.csv, sites.csv, exponents.csv, summary.csv, manifest.json and report.html.";
+    "Writes runs.csv, steps.csv, evals.csv, sites.csv, exponents.csv, summary.csv, manifest.json and report.html.\n\n"
+    "JSON: {\"finished\", \"directory\", \"files\": {\"page\", \"summary\"}, \"summary\": as of `macheps report "
+    "--json`}; with\n"
+    "--dry-run: {\"directory\", \"data\", \"device\", \"runs\", \"seeds\", \"steps\", \"tokens\", \"parameters\", "
+    "\"seconds\",\n"
+    "\"peak_bytes\", \"disk_bytes\", \"free_bytes\", \"policies\": [{\"policy\", \"timed_steps\", \"step_seconds\",\n"
+    "\"sampled_step_seconds\", \"evaluation_seconds\", \"seconds\", \"row_bytes\", \"framework_bytes\"}], "
+    "\"problems\"}.";
 
 const std::vector<std::string> demo_policies{"fp32",         "tf32",     "amp-bf16",     "pure-bf16",
                                              "pure-bf16-sr", "amp-fp16", "fp16-noscale", "fp8-tensorwise"};
@@ -43,7 +60,12 @@ constexpr double demo_token_weight = 0x1p-12;
 
 std::atomic<bool> stop_requested{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
-extern "C" void request_stop(int) { stop_requested.store(true); }
+/// The first one asks for an end after this step; the second one ends.
+extern "C" void request_stop(int) {
+    stop_requested.store(true);
+    std::signal(SIGINT, SIG_DFL);
+    std::signal(SIGTERM, SIG_DFL);
+}
 
 /// A number, or a power written 2^-12.
 double parse_weight(const std::string& text) {
@@ -63,29 +85,82 @@ double parse_weight(const std::string& text) {
 
 struct Arguments {
     std::vector<std::string> policies;
-    std::string size = "tiny", gelu = "erf", optimizer = "adamw", data, out, token_weight;
-    std::optional<std::int64_t> layers, width, heads, context, vocabulary, batch;
-    bool untied = false, force = false, quiet = false, no_report = false;
+    std::string kind = "gpt2", size = "tiny", gelu = "erf", optimizer = "adamw", data, val_data, data_format = "auto",
+                out, token_weight;
+    std::optional<std::int64_t> layers, width, heads, kv_heads, hidden, context, vocabulary, batch;
+    bool untied = false, tied = false, force = false, quiet = false, no_report = false, dry_run = false, json = false;
     std::vector<std::int64_t> seeds;
     TrainOptions train;
-    std::optional<double> min_lr;
+    std::optional<double> min_lr, rope_theta;
+    std::optional<std::pair<std::int64_t, std::string>> dump;
     int threads = 0;
+    std::string resume, from;
+    std::optional<std::int64_t> save_every;
+    std::vector<std::string> given;  ///< the options that stand on the command line
     std::vector<std::string> command;
 };
 
-Experiment make_experiment(const Arguments& a) {
-    const ModelSize& size = named_size(a.size);
+/// Steps between checkpoints: a tiny run is over before, and a large one loses a few minutes.
+constexpr std::int64_t default_save_every = 500;
+
+/// A manifest says what is computed; beside it only what changes no row may be given.
+void refuse_other_options(const Arguments& a, const char* with, std::initializer_list<std::string_view> allowed) {
+    for (const std::string& name : a.given) {
+        if (name == with || std::find(allowed.begin(), allowed.end(), name) != allowed.end()) continue;
+        throw Error({.what = fmt::format("{} cannot be given with {}: the manifest settles it", name, with),
+                     .where = with,
+                     .fix = fmt::format("leave it out; allowed are {}", fmt::join(allowed, ", ")),
+                     .exit = Exit::usage});
+    }
+}
+
+Experiment resumed_experiment(const Arguments& a) {
+    refuse_other_options(a, "--resume", {"--threads", "--save-every", "--quiet", "--no-report", "--json", "--dry-run"});
+    const std::filesystem::path manifest = std::filesystem::path(a.resume) / "manifest.json";
+    if (!std::filesystem::exists(manifest)) {
+        throw Error({.what = "there is nothing to resume: no manifest.json",
+                     .where = a.resume,
+                     .fix = "name a directory of `macheps train`; one that was ended before it began is begun again"});
+    }
+    const Manifest read = read_manifest(manifest);
+    if (read.created_by != fmt::format("macheps {} ({})", version(), git_revision())) {
+        fmt::print(stderr, "macheps: begun by {}; the bytes are promised for one version throughout\n",
+                   read.created_by);
+    }
+    Experiment experiment = read.experiment;
+    experiment.directory = a.resume;
+    experiment.resume = true;
+    return experiment;
+}
+
+Experiment repeated_experiment(const Arguments& a) {
+    refuse_other_options(
+        a, "--from",
+        {"--out", "--force", "--threads", "--save-every", "--quiet", "--no-report", "--json", "--dry-run"});
+    Experiment experiment = read_manifest(a.from).experiment;
+    experiment.repeats = a.from;
+    experiment.directory = a.out.empty() ? next_run_directory() : std::filesystem::path(a.out);
+    experiment.force = a.force;
+    return experiment;
+}
+
+Experiment new_experiment(const Arguments& a) {
+    const ModelSize size = named_size(a.size, parse_model_kind(a.kind));
     Experiment experiment;
     experiment.model = size.model;
     experiment.options = a.train;
     ModelConfig& model = experiment.model;
-    if (!a.data.empty()) model.vocabulary = 256;
+    const DataFiles files{.train = a.data, .held_out = a.val_data, .format = parse_data_format(a.data_format)};
+    if (!a.data.empty() && !a.vocabulary) model.vocabulary = vocabulary_of(files);
     model.layers = a.layers.value_or(model.layers);
     model.width = a.width.value_or(model.width);
     model.heads = a.heads.value_or(model.heads);
     model.context = a.context.value_or(model.context);
     model.vocabulary = a.vocabulary.value_or(model.vocabulary);
-    model.tied = !a.untied;
+    model.kv_heads = a.kv_heads.value_or(model.kv_heads);
+    model.hidden = a.hidden.value_or(model.hidden);
+    model.rope_theta = a.rope_theta.value_or(model.rope_theta);
+    if (a.tied || a.untied) model.tied = a.tied;
     model.gelu = a.gelu == "tanh" ? Gelu::tanh : Gelu::erf;
     experiment.options.batch = a.batch.value_or(size.batch);
     experiment.options.optimizer = a.optimizer == "sgd" ? OptimizerKind::sgd : OptimizerKind::adamw;
@@ -116,36 +191,80 @@ Experiment make_experiment(const Arguments& a) {
         throw Error(
             {.what = "a seed is named twice", .where = "--seeds", .fix = "name each once", .exit = Exit::usage});
     }
-    experiment.data_file = a.data;
+    experiment.data_file = files.train;
+    experiment.held_out_file = files.held_out;
+    experiment.data_format = files.format;
+    if (a.dump) {
+        // fp32 may have been added in front as the baseline: the dump is of the first policy that was asked for.
+        const std::size_t added = is_demo || experiment.policies.size() == a.policies.size() ? 0 : 1;
+        experiment.dump = {.file = a.dump->second,
+                           .step = a.dump->first,
+                           .policy = experiment.policies[added].name,
+                           .seed = experiment.seeds.front()};
+    }
     experiment.directory = a.out.empty() ? next_run_directory() : std::filesystem::path(a.out);
     experiment.force = a.force;
     experiment.command = a.command;
+    experiment.save_every = default_save_every;
+    return experiment;
+}
+
+Experiment make_experiment(const Arguments& a) {
+    Experiment experiment = !a.resume.empty() ? resumed_experiment(a)
+                            : !a.from.empty() ? repeated_experiment(a)
+                                              : new_experiment(a);
+    if (a.save_every) experiment.save_every = *a.save_every;
     return experiment;
 }
 
 /// Summary on stdout, summary.csv and report.html beside the rows.
-Exit finish(const Experiment& experiment, bool finished, bool no_report) {
+Exit finish(const Experiment& experiment, bool finished, const Arguments& arguments) {
     const std::filesystem::path& directory = experiment.directory;
     const std::filesystem::path folders[] = {directory};
     const Log log = read_runs(folders);
-    if (log.runs.empty() || no_report) return finished ? Exit::ok : Exit::interrupted;
-    const Summary summary = summarise(log);
-    write_summary(summary, directory / "summary.csv");
-    fmt::print("{}", summary_table(summary, colour_for(STDOUT_FILENO)));
-    write_page(log, summary, directory / "report.html");
-    fmt::print(stderr, "Rows and page: {}\n", (directory / "report.html").string());
-    return finished ? Exit::ok : Exit::interrupted;
+    const bool reports = !log.runs.empty() && !arguments.no_report;
+    const std::filesystem::path rows = directory / "summary.csv", page = directory / "report.html";
+    nlohmann::ordered_json json{{"finished", finished},
+                                {"directory", directory.string()},
+                                {"files", nlohmann::ordered_json::object()},
+                                {"summary", nullptr}};
+    if (reports) {
+        const Summary summary = summarise(log);
+        write_summary(summary, rows);
+        if (!arguments.json) fmt::print("{}", summary_table(summary, colour_for(STDOUT_FILENO)));
+        write_page(log, summary, page);
+        fmt::print(stderr, "Rows and page: {}\n", page.string());
+        json["files"] = {{"summary", rows.string()}, {"page", page.string()}};
+        json["summary"] = nlohmann::ordered_json::parse(summary_json(summary));
+    }
+    if (arguments.json) print_json(json);
+    return finished ? Exit::ok : Exit::stopped;
+}
+
+/// As a shell reads it back.
+std::string shell_word(const std::string& text) {
+    constexpr std::string_view plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./,:=@%+";
+    if (!text.empty() && text.find_first_not_of(plain) == std::string::npos) return text;
+    std::string word = "'";
+    for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return word + "'";
 }
 
 Exit run(const Arguments& arguments) {
     const Experiment experiment = make_experiment(arguments);
     CpuBackend backend(arguments.threads);
+    if (arguments.dry_run) return print_plan(make_plan(backend, experiment), arguments.json);
     stop_requested = false;
     std::signal(SIGINT, request_stop);
     std::signal(SIGTERM, request_stop);
     ProgressBar bar;
     const auto progress = [&](const Progress& p) {
-        if (!arguments.quiet) bar.show(p);
+        if (!p.note.empty()) {
+            bar.end();
+            fmt::print(stderr, "macheps: {}\n", p.note);
+        } else if (!arguments.quiet) {
+            bar.show(p);
+        }
     };
     bool finished = false;
     try {
@@ -157,7 +276,11 @@ Exit run(const Arguments& arguments) {
     bar.end();
     std::signal(SIGINT, SIG_DFL);
     std::signal(SIGTERM, SIG_DFL);
-    return finish(experiment, finished, arguments.no_report);
+    const Exit code = finish(experiment, finished, arguments);
+    if (code == Exit::stopped) {
+        fmt::print(stderr, "Stopped. To go on: macheps train --resume {}\n", shell_word(experiment.directory.string()));
+    }
+    return code;
 }
 
 }  // namespace
@@ -168,22 +291,48 @@ void add_train(CLI::App& app, Verb& chosen, std::vector<std::string> command_lin
     a->command = std::move(command_line);
     verb->add_option("-p,--policy", a->policies,
                      "Policies: presets (macheps policy list) or .toml files; the demo's when left out")
+        ->type_name(value_kind::policy)
         ->delimiter(',')
         ->allow_extra_args(false);
     verb->add_option("--seeds", a->seeds,
                      "Seeds; each gives every policy the same weights and batches; 0, in the demo 0,1,2")
         ->delimiter(',')
         ->allow_extra_args(false);
-    verb->add_option("--data", a->data, "A text file, read as bytes; the synthetic language when left out");
-    verb->add_option("-o,--out", a->out, "Run directory; runs/001, runs/002, ... when left out");
+    verb->add_option("--data", a->data, "A text, read as bytes, or tokens; the synthetic language when left out")
+        ->type_name(value_kind::file);
+    verb->add_option("--val-data", a->val_data, "Held-out text or tokens; the last tenth of --data when left out")
+        ->type_name(value_kind::file)
+        ->needs("--data");
+    verb->add_option(
+            "--data-format", a->data_format,
+            "auto, text, llmc or nanogpt; auto: llm.c's magic number, else a .bin is nanoGPT's uint16, else text")
+        ->check(CLI::IsMember({"auto", "text", "llmc", "nanogpt"}))
+        ->capture_default_str();
+    verb->add_option("-o,--out", a->out, "Run directory; runs/001, runs/002, ... when left out")
+        ->type_name(value_kind::folder);
     verb->add_flag("--force", a->force, "Replace an existing run directory");
-    verb->add_option("--size", a->size, "tiny, small or base")->capture_default_str();
+    verb->add_option("--model", a->kind,
+                     "gpt2 (LayerNorm, GELU, learned positions) or llama (RMSNorm, SwiGLU, rotary positions)")
+        ->type_name("KIND:{gpt2,llama}")
+        ->capture_default_str();
+    verb->add_option("--size", a->size, "tiny, small or base")
+        ->type_name("SIZE:{tiny,small,base}")
+        ->capture_default_str();
     verb->add_option("--layers", a->layers, "Blocks; by --size");
     verb->add_option("--width", a->width, "Channels; by --size");
     verb->add_option("--heads", a->heads, "Attention heads; by --size");
+    verb->add_option("--kv-heads", a->kv_heads,
+                     "Heads of keys and values in a llama, a divisor of --heads; --heads when left out");
+    verb->add_option("--hidden", a->hidden,
+                     "Channels inside the feed-forward; when left out 4 width, in a llama 8/3 width rounded up to 32s");
+    verb->add_option("--rope-theta", a->rope_theta, "Base of a llama's rotary positions; 10000 when left out");
     verb->add_option("--context", a->context, "Tokens a sample; by --size");
-    verb->add_option("--vocabulary", a->vocabulary, "Tokens there are; by --size, 256 with --data");
-    verb->add_flag("--untied", a->untied, "Give lm_head weights of its own");
+    verb->add_option("--vocabulary", a->vocabulary,
+                     "Tokens there are; by --size, 256 for a text, the largest token plus one for tokens");
+    CLI::Option* untied =
+        verb->add_flag("--untied", a->untied, "Give lm_head weights of its own, as a llama does by itself");
+    verb->add_flag("--tied", a->tied, "Let lm_head share the token embedding, as a gpt2 does by itself")
+        ->excludes(untied);
     verb->add_option("--gelu", a->gelu, "erf or tanh")->check(CLI::IsMember({"erf", "tanh"}))->capture_default_str();
     verb->add_option("--steps", a->train.steps, "Optimiser steps")->capture_default_str();
     verb->add_option("--batch", a->batch, "Samples a micro-batch; by --size");
@@ -213,9 +362,28 @@ void add_train(CLI::App& app, Verb& chosen, std::vector<std::string> command_lin
     verb->add_option("--threads", a->threads,
                      "Threads; 0: every core this process may use. The results do not depend on it")
         ->capture_default_str();
+    verb->add_option_function<std::pair<std::int64_t, std::string>>(
+            "--dump-step", [a](const std::pair<std::int64_t, std::string>& value) { a->dump = value; },
+            "Write step N (the first is 0) of the first policy and seed into FILE.safetensors: weights, gradients, "
+            "moments, and the values at every site (of the last micro-batch)")
+        ->type_name("N FILE");
+    verb->add_option("--save-every", a->save_every,
+                     fmt::format("Steps between checkpoints; 0: only when stopped; {}", default_save_every));
+    verb->add_option("--resume", a->resume, "Go on with the run directory that a signal, a crash or a kill left")
+        ->type_name(value_kind::folder);
+    verb->add_option("--from", a->from, "Repeat the run of a manifest.json to the bit, in a directory of its own")
+        ->type_name(value_kind::file);
+    verb->add_flag("--dry-run", a->dry_run,
+                   "Print the plan: runs, time (measured by a few steps), memory, disk, problems. Writes nothing");
+    verb->add_flag("--json", a->json, "Print the summary, or the plan, as JSON");
     verb->add_flag("--no-report", a->no_report, "Write rows only");
     verb->add_flag("-q,--quiet", a->quiet, "No progress on stderr");
-    verb->callback([a, &chosen] { chosen = [a] { return run(*a); }; });
+    verb->callback([a, verb, &chosen] {
+        for (const CLI::Option* option : verb->get_options()) {
+            if (option->count() > 0) a->given.push_back(option->get_name());
+        }
+        chosen = [a] { return run(*a); };
+    });
 }
 
 }  // namespace macheps

@@ -8,7 +8,7 @@ const isDark = () => darkQuery.matches;
 
 // Okabe and Ito's colours, told apart by colour-blind readers; the baseline is ink. Dashes tell a second round apart.
 const palette = {
-    light: ["#0072b2", "#d55e00", "#009e73", "#b8529a", "#c98a00", "#3a9bdc", "#7a5c3e"],
+    light: ["#0072b2", "#d55e00", "#009e73", "#b8529a", "#b87d00", "#2a8fd3", "#7a5c3e"],
     dark: ["#56b4e9", "#ff8a4c", "#2fc99c", "#e79ac8", "#f0c94a", "#9ecbff", "#c9a27e"],
 };
 const dashes = [[], [7, 4], [2, 3], [9, 3, 2, 3]];
@@ -389,7 +389,7 @@ draws.push(() => {
                                                   label: item => `${counts[item.dataIndex].toLocaleString("en")} elements, ${item.parsed.y.toPrecision(3)} %`}}},
                   scales: {x: {title: {display: true, text: "exponent, floor(log2|x|), before scaling", color: text}, ticks: {color: text, maxRotation: 0, autoSkipPadding: 6}, grid: {display: false}},
                            y: {type: log ? "logarithmic" : "linear", title: {display: true, text: "share of elements (%)", color: text},
-                               ticks: {color: text, callback: v => log ? (/^[1]/.test(v.toExponential()) ? String(v) : "") : v}, grid: {color: line},
+                               ticks: {color: text, callback: v => log ? (/^1e/.test(v.toExponential()) ? String(v) : "") : v}, grid: {color: line},
                                ...(log ? {min: Math.max(1e-5, 50 / total)} : {beginAtZero: true})}}},
     });
     const outside = w ? counts.reduce((sum, c, n) => n && from + n - 1 <= to && from + n <= w.low - 1 ? sum + c : sum, 0) : 0;
@@ -402,7 +402,43 @@ at("exp-policy").onchange = () => { fillSites(); redraw(); };
 at("exp-site").onchange = () => { fillSteps(); redraw(); };
 for (const id of ["exp-step", "exp-log"]) at(id).onchange = redraw;
 
+// ---- pictures ------------------------------------------------------------------------------------------------------
+// A canvas has no ground of its own: a picture gets the figure's.
+const picture = canvas => {
+    const copy = document.createElement("canvas"), g = copy.getContext("2d");
+    copy.width = canvas.width; copy.height = canvas.height;
+    g.fillStyle = css("--panel"); g.fillRect(0, 0, copy.width, copy.height);
+    g.drawImage(canvas, 0, 0);
+    return copy.toDataURL("image/png");
+};
+document.querySelectorAll("figure").forEach(figure => {
+    const canvas = figure.querySelector("canvas"), button = document.createElement("button");
+    button.type = "button"; button.className = "save"; button.textContent = "save as PNG";
+    button.dataset.chart = canvas.id;
+    button.setAttribute("aria-label", `Save the chart "${figure.querySelector("figcaption b").textContent}" as PNG`);
+    button.onclick = () => {
+        const link = document.createElement("a");
+        link.href = picture(canvas); link.download = `macheps-${canvas.id}.png`;
+        link.click();
+    };
+    figure.querySelector("figcaption").append(" ", button);
+});
+// For `macheps report --png`: #picture is the page without its controls, #chart=NAME one chart that fills the window.
+const wanted = location.hash.slice(1), root = document.documentElement;
+if (wanted === "picture") root.classList.add("picture");
+if (wanted.startsWith("chart=")) {
+    root.classList.add("picture", "one-chart");
+    const figure = at(wanted.slice(6))?.closest("figure");
+    if (figure) figure.classList.add("chosen");
+}
+
 redraw();
+if (wanted) {
+    const isDrawn = canvas => canvas.parentElement.style.display !== "none";
+    root.dataset.height = root.scrollHeight;
+    root.dataset.charts = [...document.querySelectorAll("figure canvas")].filter(isDrawn)
+        .map(canvas => `${canvas.id}:${canvas.id === "heat" ? Math.max(560, canvas.offsetHeight + 220) : 560}`).join(" ");
+}
 darkQuery.addEventListener("change", redraw);
 let resizing = 0;
 window.addEventListener("resize", () => { clearTimeout(resizing); resizing = setTimeout(drawHeat, 100); });

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+# The rooms, in the order of their building, and what each needs. Checks MACHEPS_COMPONENTS and puts it into that order.
+# Also part of the installed package, where find_package reads it.
+set(macheps_all_components core emulation reports experiments)
+set(macheps_core_needs)
+set(macheps_emulation_needs core)
+set(macheps_reports_needs core)
+set(macheps_experiments_needs core emulation reports)
+
+# macheps_close(list out): the components of `list` with all that they need, in order. What is unknown stays, at the end.
+function(macheps_close wanted out)
+    set(closed ${wanted})
+    foreach(component IN LISTS wanted)
+        list(APPEND closed ${macheps_${component}_needs})
+    endforeach()
+    set(ordered)
+    foreach(component IN LISTS macheps_all_components closed)
+        if(component IN_LIST closed AND NOT component IN_LIST ordered)
+            list(APPEND ordered ${component})
+        endif()
+    endforeach()
+    set(${out} ${ordered} PARENT_SCOPE)
+endfunction()
+
+if(DEFINED MACHEPS_COMPONENTS)
+    macheps_close("${MACHEPS_COMPONENTS}" closed)
+    foreach(component IN LISTS closed)
+        if(NOT component IN_LIST macheps_all_components)
+            message(FATAL_ERROR "MACHEPS_COMPONENTS: no component '${component}'; there are ${macheps_all_components}")
+        endif()
+    endforeach()
+    set(MACHEPS_COMPONENTS ${closed})
+    if(MACHEPS_TESTS OR MACHEPS_BENCH)
+        set(MACHEPS_COMPONENTS ${macheps_all_components})
+    endif()
+endif()

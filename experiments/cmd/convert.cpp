@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// `macheps convert`: raw arrays of numbers to codes, and back, through standard input and output.
+#include "core/codec.hpp"
+#include "core/format_table.hpp"
+#include "core/profile.hpp"
+#include "core/rng.hpp"
+#include "experiments/cmd/command.hpp"
+#include "experiments/cmd/verb_tree.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <bit>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace macheps {
+
+static_assert(std::endian::native == std::endian::little, "raw arrays are little-endian");
+
+namespace {
+
+constexpr const char* help =
+    "Converts raw arrays of numbers to codes of a format, or codes to numbers: stdin to stdout, any length.\n\n"
+    "Examples:\n"
+    "  macheps convert --to e4m3fn < x.f32 > codes.u8                 fp32 numbers to codes, nearest even\n"
+    "  macheps convert --from e4m3fn --to fp32 < codes.u8 > x.f32     codes to numbers, exactly\n"
+    "  macheps convert --from fp64 --to bf16 --round rz < x.f64       fp64 numbers, rounded once, toward zero\n"
+    "  macheps convert --from fp16 --to e5m2 --profile mldtypes       as that library makes them (NaN, infinities)\n\n"
+    "Every value is little-endian, one after another, without a header: numpy's tofile and fromfile. A value takes "
+    "its\n"
+    "format's container: 1 byte for 8 bits and fewer (right-aligned), 2 for fp16 and bf16, 4 for fp32 and tf32, 8 for "
+    "fp64.\n"
+    "Any format converts to any other, with one rounding. With --round stochastic, element i takes the 32 bits of "
+    "place "
+    "i in\nthe stream of --seed.";
+
+struct Arguments {
+    std::string from = "fp32", to, profile;
+    Round round = Round::nearest_even;
+    bool saturate = false;
+    std::uint64_t seed = 0;
+};
+
+std::size_t container_bytes(Format f) { return static_cast<std::size_t>(f.container_bits() + 7) / 8; }
+
+/// Everything that one element needs.
+struct Conversion {
+    Format from, to;
+    bool has_profile;
+    Profile profile;
+    Round round;
+    Overflow overflow;
+    RngKey key;
+
+    std::uint64_t operator()(std::uint64_t container, std::uint64_t element) const {
+        const RandomBits random{.value = round == Round::stochastic ? random_bits(key, element) : 0};
+        // fp32 and fp64 carry their NaN's payload, which some profiles keep.
+        if (from == fp32) return encoded(bit_cast<float>(static_cast<std::uint32_t>(container)), random);
+        if (from == fp64) return encoded(bit_cast<double>(container), random);
+        // Formats within fp32 leave through it, as libraries do: every such value is exact there.
+        return encoded(decode(from, container), random);
+    }
+
+  private:
+    template <class Source>
+    std::uint64_t encoded(Source x, RandomBits random) const {
+        if (has_profile) return encode64(profile, to, x, round, random);
+        return encode64(to, x, round, overflow, random);
+    }
+};
+
+Exit run(const Arguments& a) {
+    const Conversion convert{
+        .from = format_named(a.from, "--from", Exit::usage),
+        .to = format_named(a.to, "--to", Exit::usage),
+        .has_profile = !a.profile.empty(),
+        .profile = a.profile.empty() ? Profile{} : profile_named(a.profile, "--profile", Exit::usage),
+        .round = a.round,
+        .overflow = a.saturate ? Overflow::saturate : Overflow::nonsaturate,
+        .key = {a.seed, 0, site_id("convert")}};
+    if (isatty(STDOUT_FILENO) != 0) {
+        throw Error({.what = "raw bytes are no text for a terminal",
+                     .where = "standard output",
+                     .fix = "send them to a file or a program: > codes.bin (macheps show prints single numbers)",
+                     .exit = Exit::usage});
+    }
+    const std::size_t in_bytes = container_bytes(convert.from), out_bytes = container_bytes(convert.to);
+    constexpr std::size_t piece = 1 << 16;  // elements
+    std::vector<std::byte> in(piece * in_bytes), out(piece * out_bytes);
+    std::uint64_t element = 0;
+    for (;;) {
+        const std::size_t got = std::fread(in.data(), 1, in.size(), stdin);
+        if (std::ferror(stdin) != 0) {
+            throw Error({.what = fmt::format("cannot read: {}", std::strerror(errno)), .where = "standard input"});
+        }
+        if (got % in_bytes != 0) {
+            throw Error({.what = fmt::format("{} bytes are no whole number of {} values of {} bytes",
+                                             element * in_bytes + got, a.from, in_bytes),
+                         .where = "standard input",
+                         .fix = "name what the bytes are with --from"});
+        }
+        const std::size_t count = got / in_bytes;
+        for (std::size_t i = 0; i < count; ++i) {
+            std::uint64_t container = 0;
+            std::memcpy(&container, in.data() + i * in_bytes, in_bytes);
+            const std::uint64_t code = convert(container, element + i);
+            std::memcpy(out.data() + i * out_bytes, &code, out_bytes);
+        }
+        element += count;
+        if (std::fwrite(out.data(), out_bytes, count, stdout) != count) {
+            throw Error({.what = fmt::format("cannot write: {}", std::strerror(errno)),
+                         .where = "standard output",
+                         .fix = "check the free space",
+                         .exit = Exit::cannot_write});
+        }
+        if (got < in.size()) return Exit::ok;
+    }
+}
+
+}  // namespace
+
+void add_convert(CLI::App& app, Verb& chosen) {
+    CLI::App* verb = app.add_subcommand("convert", help);
+    const auto a = std::make_shared<Arguments>();
+    verb->add_option("--from", a->from, "What stdin holds (macheps formats)")
+        ->type_name(value_kind::format)
+        ->capture_default_str();
+    verb->add_option("--to", a->to, "What stdout gets")->type_name(value_kind::format)->required();
+    const std::map<std::string, Round> rounds{{"nearest_even", Round::nearest_even},
+                                              {"rne", Round::nearest_even},
+                                              {"nearest_away", Round::nearest_away},
+                                              {"rna", Round::nearest_away},
+                                              {"toward_zero", Round::toward_zero},
+                                              {"rz", Round::toward_zero},
+                                              {"up", Round::up},
+                                              {"ru", Round::up},
+                                              {"down", Round::down},
+                                              {"rd", Round::down},
+                                              {"to_odd", Round::to_odd},
+                                              {"ro", Round::to_odd},
+                                              {"stochastic", Round::stochastic},
+                                              {"sr", Round::stochastic}};
+    verb->add_option("-r,--round", a->round,
+                     "nearest_even, nearest_away, toward_zero, up, down, to_odd, stochastic; or rne, rna, rz, ru, rd, "
+                     "ro, sr; nearest_even when left out")
+        ->type_name("ROUND:{nearest_even,nearest_away,toward_zero,up,down,to_odd,stochastic}")
+        ->transform(CLI::CheckedTransformer(rounds, CLI::ignore_case).description(""));
+    verb->add_flag("-s,--saturate", a->saturate, "Hold an overflow at the largest finite value");
+    verb->add_option(
+            "--profile", a->profile,
+            "NaN, infinities and overflow as an implementation has them: ieee, cuda_sat, cuda_nosat, ptx, mldtypes, "
+            "mldtypes_sat, torch_legacy, torch_sat, onnx_saturate, onnx_nosat; by IEEE "
+            "754 and OCP when left out")
+        ->excludes("--saturate");
+    verb->add_option("--seed", a->seed, "Of the random bits for --round stochastic")->capture_default_str();
+    verb->callback([a, &chosen] { chosen = [a] { return run(*a); }; });
+}
+
+}  // namespace macheps

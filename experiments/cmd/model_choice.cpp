@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/cmd/model_choice.hpp"
+
+#include <fmt/format.h>
+
+namespace macheps {
+
+void ModelChoice::add_options(CLI::App& verb) {
+    verb.add_option("--model", kind, "The kind of model")->type_name("KIND:{gpt2,llama}")->capture_default_str();
+    verb.add_option("--size", size, "Its size")->type_name("SIZE:{tiny,small,base}")->capture_default_str();
+    verb.add_option("--layers", layers, "Blocks; by --size when left out");
+    verb.add_flag("--untied", untied, "For a model whose lm_head has weights of its own; a llama's always has");
+}
+
+ModelConfig ModelChoice::config() const {
+    ModelConfig model = named_size(size, parse_model_kind(kind)).model;
+    model.layers = layers.value_or(model.layers);
+    if (untied) model.tied = false;
+    check(model);
+    return model;
+}
+
+std::string ModelChoice::describe() const {
+    const ModelConfig model = config();
+    return fmt::format("{} {}: {} block{} of width {}", kind, size, model.layers, model.layers == 1 ? "" : "s",
+                       model.width);
+}
+
+}  // namespace macheps

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The model that a policy is read against: options that several verbs share.
+#pragma once
+#include "experiments/model/config.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace macheps {
+
+struct ModelChoice {
+    std::string kind = "gpt2", size = "tiny";
+    std::optional<std::int64_t> layers;
+    bool untied = false;
+
+    void add_options(CLI::App& verb);
+    /// Throws Error (usage) with the nearest name for an unknown kind or size.
+    ModelConfig config() const;
+    /// "gpt2 tiny: 2 blocks of width 64"
+    std::string describe() const;
+};
+
+}  // namespace macheps

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/cmd/picture.hpp"
+
+#include "core/error.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <sstream>
+#include <string_view>
+
+extern char** environ;
+
+namespace macheps {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* without =
+    "install Chromium or Chrome, or name one in MACHEPS_BROWSER; or press `save as PNG` beside a chart of the page; "
+    "the "
+    "CSV files are there for plots of your own";
+
+/// A folder of its own for the browser's profile and its pictures, removed at the end.
+class ScratchFolder {
+  public:
+    ScratchFolder() {
+        std::string name = (fs::temp_directory_path() / "macheps-picture-XXXXXX").string();
+        if (mkdtemp(name.data()) == nullptr) {
+            throw Error({.what = "cannot make a folder for the browser",
+                         .where = name,
+                         .fix = "check the free space and TMPDIR",
+                         .exit = Exit::cannot_write});
+        }
+        path_ = name;
+    }
+    ~ScratchFolder() {
+        std::error_code ignored;
+        fs::remove_all(path_, ignored);
+    }
+    ScratchFolder(const ScratchFolder&) = delete;
+    ScratchFolder& operator=(const ScratchFolder&) = delete;
+    const fs::path& path() const { return path_; }
+
+  private:
+    fs::path path_;
+};
+
+bool is_program(const fs::path& path) {
+    std::error_code error;
+    return fs::is_regular_file(path, error) && access(path.c_str(), X_OK) == 0;
+}
+
+std::string address_of(const fs::path& page) {
+    std::string text = "file://";
+    for (const char c : fs::absolute(page).string()) {
+        const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                              std::string_view("/-_.~").find(c) != std::string_view::npos;
+        text += is_plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    }
+    return text;
+}
+
+/// What stands between the quotes of `name="..."`, in the page's <html> tag.
+std::string attribute(const std::string& dom, const std::string& name) {
+    const std::size_t at = dom.find(name + "=\"");
+    if (at == std::string::npos) return {};
+    const std::size_t from = at + name.size() + 2;
+    return dom.substr(from, dom.find('"', from) - from);
+}
+
+Error no_picture(const std::string& what, const fs::path& where) {
+    return Error({.what = what, .where = where.string(), .fix = without, .exit = Exit::cannot_write});
+}
+
+}  // namespace
+
+Browser::Browser() {
+    if (const char* named = std::getenv("MACHEPS_BROWSER"); named != nullptr && *named != '\0') {
+        if (!is_program(named)) throw no_picture("MACHEPS_BROWSER names no program", named);
+        program_ = named;
+        return;
+    }
+    const char* path = std::getenv("PATH");
+    std::stringstream folders(path != nullptr ? path : "");
+    std::vector<fs::path> list;
+    for (std::string folder; std::getline(folders, folder, ':');) list.emplace_back(folder.empty() ? "." : folder);
+    for (const char* name : {"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"}) {
+        for (const fs::path& folder : list) {
+            if (!is_program(folder / name)) continue;
+            program_ = folder / name;
+            return;
+        }
+    }
+    throw no_picture("no Chromium or Chrome was found on PATH to draw pictures with", "--png");
+}
+
+std::string Browser::run(const std::vector<std::string>& options, bool dark) const {
+    constexpr auto longest = std::chrono::seconds(120);
+    const ScratchFolder profile;
+    std::vector<std::string> words{program_.string(),
+                                   "--headless",
+                                   "--disable-gpu",
+                                   "--hide-scrollbars",
+                                   "--no-first-run",
+                                   "--disable-background-networking",
+                                   "--disable-extensions",
+                                   "--disable-dev-shm-usage",
+                                   "--virtual-time-budget=5000",
+                                   "--user-data-dir=" + profile.path().string(),
+                                   fmt::format("--blink-settings=preferredColorScheme={}", dark ? 0 : 1)};
+    // Chromium refuses its sandbox to root; the page is our own and asks for nothing.
+    if (geteuid() == 0) words.emplace_back("--no-sandbox");
+    words.insert(words.end(), options.begin(), options.end());
+    std::vector<char*> arguments;
+    for (std::string& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) throw no_picture("cannot start the browser", program_);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    pid_t child = 0;
+    const int failed = posix_spawn(&child, program_.c_str(), &actions, nullptr, arguments.data(), environ);
+    posix_spawn_file_actions_destroy(&actions);
+    close(ends[1]);
+    if (failed != 0) {
+        close(ends[0]);
+        throw no_picture("cannot start the browser", program_);
+    }
+    std::string text;
+    char buffer[65536];
+    const auto end = std::chrono::steady_clock::now() + longest;
+    bool is_late = false;
+    while (!is_late) {
+        pollfd wait{.fd = ends[0], .events = POLLIN, .revents = 0};
+        const int ready = poll(&wait, 1, 200);
+        is_late = std::chrono::steady_clock::now() > end;
+        if (ready <= 0) continue;
+        const ssize_t n = read(ends[0], buffer, sizeof buffer);
+        if (n <= 0) break;
+        text.append(buffer, static_cast<std::size_t>(n));
+    }
+    close(ends[0]);
+    if (is_late) kill(child, SIGKILL);
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (is_late || !WIFEXITED(status) || WEXITSTATUS(status) != 0) throw no_picture("the browser failed", program_);
+    return text;
+}
+
+std::string Browser::dom(const std::string& address, bool dark) const {
+    return run({"--window-size=1280,900", "--dump-dom", address}, dark);
+}
+
+void Browser::screenshot(const std::string& address, Extent extent, const fs::path& png, bool dark) const {
+    const ScratchFolder folder;
+    const fs::path shot = folder.path() / "picture.png";
+    run({fmt::format("--window-size={},{}", extent.width, extent.height), "--force-device-scale-factor=2",
+         "--screenshot=" + shot.string(), address},
+        dark);
+    std::error_code error;
+    if (!fs::exists(shot, error) || fs::file_size(shot, error) == 0) throw no_picture("the browser drew nothing", png);
+    // Another file system may lie between: copied beside, then renamed.
+    const fs::path beside = png.string() + ".new";
+    fs::copy_file(shot, beside, fs::copy_options::overwrite_existing, error);
+    if (!error) fs::rename(beside, png, error);
+    if (error) {
+        throw Error({.what = fmt::format("cannot write: {}", error.message()),
+                     .where = png.string(),
+                     .fix = "check the folder, the permissions and the free space",
+                     .exit = Exit::cannot_write});
+    }
+}
+
+void Browser::picture_of_page(const fs::path& page, const fs::path& png, bool dark) const {
+    const std::string address = address_of(page) + "#picture", text = dom(address, dark);
+    const int height = std::atoi(attribute(text, "data-height").c_str());
+    if (height <= 0) throw no_picture("the browser could not show the page", page);
+    screenshot(address, {1280, std::min(height, 16000)}, png, dark);
+}
+
+std::vector<fs::path> Browser::pictures_of_charts(const fs::path& page, const fs::path& folder, bool dark) const {
+    std::error_code error;
+    fs::create_directories(folder, error);
+    if (error) {
+        throw Error({.what = fmt::format("cannot make the folder: {}", error.message()),
+                     .where = folder.string(),
+                     .fix = "name another one",
+                     .exit = Exit::cannot_write});
+    }
+    std::stringstream charts(attribute(dom(address_of(page) + "#picture", dark), "data-charts"));
+    std::vector<fs::path> files;
+    for (std::string chart; charts >> chart;) {
+        const std::size_t colon = chart.find(':');
+        const std::string name = chart.substr(0, colon);
+        files.push_back(folder / (name + ".png"));
+        screenshot(address_of(page) + "#chart=" + name, {1000, std::atoi(chart.c_str() + colon + 1)}, files.back(),
+                   dark);
+    }
+    if (files.empty()) throw no_picture("the browser found no chart on the page", page);
+    return files;
+}
+
+}  // namespace macheps

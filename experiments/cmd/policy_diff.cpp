@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/cmd/policy_diff.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace macheps {
+
+namespace {
+
+constexpr std::string_view block_word = "block.";
+
+/// `block.3.mlp.up` as (3, `mlp.up`); the block is empty for what stands outside of blocks.
+std::pair<std::string, std::string> split_block(const std::string& site) {
+    if (!site.starts_with(block_word)) return {"", site};
+    const std::size_t dot = site.find('.', block_word.size());
+    return {site.substr(block_word.size(), dot - block_word.size()), site.substr(dot + 1)};
+}
+
+struct Cells {
+    std::string cast, machine;
+};
+
+/// By `site:slot`; a master copy that there is not is `-`.
+std::map<std::string, Cells> cells_of(const ResolvedPolicy& policy) {
+    std::map<std::string, Cells> cells;
+    for (const ResolvedPolicy::Row& row : policy.table()) {
+        const bool is_absent = row.slot == "master" && !policy.has_master(row.site);
+        cells[row.site + ":" + row.slot] = {is_absent ? "-" : row.cast, row.machine.empty() ? "-" : row.machine};
+    }
+    return cells;
+}
+
+/// Sites that a rule left out because of their sides: said of both, or it is a difference.
+void compare_left_out(const ResolvedPolicy& a, const ResolvedPolicy& b, std::vector<Difference>& list) {
+    const std::set<std::string> in_a(a.left_out.begin(), a.left_out.end()), in_b(b.left_out.begin(), b.left_out.end());
+    std::set<std::string> all = in_a;
+    all.insert(in_b.begin(), in_b.end());
+    for (const std::string& site : all) {
+        if (in_a.contains(site) != in_b.contains(site))
+            list.push_back(
+                {"left_out", site, "", in_a.contains(site) ? "yes" : "no", in_b.contains(site) ? "yes" : "no"});
+    }
+}
+
+/// Joins the blocks that differ in the same way.
+std::vector<Difference> folded(const std::vector<Difference>& list,
+                               const std::map<std::string, std::size_t>& blocks_of) {
+    struct Group {
+        Difference first;
+        std::vector<std::string> blocks;
+    };
+    std::vector<Group> groups;
+    for (const Difference& each : list) {
+        const std::pair<std::string, std::string> place = split_block(each.site);
+        const auto same = std::find_if(groups.begin(), groups.end(), [&](const Group& group) {
+            Difference moved = group.first;
+            moved.site = each.site;
+            return !place.first.empty() && moved == each && split_block(group.first.site).second == place.second;
+        });
+        if (same == groups.end()) {
+            groups.push_back({each, {place.first}});
+        } else {
+            same->blocks.push_back(place.first);
+        }
+    }
+    std::vector<Difference> result;
+    for (Group& group : groups) {
+        const auto [block, rest] = split_block(group.first.site);
+        if (!block.empty()) {
+            const std::size_t all = blocks_of.at(rest);
+            const bool is_everywhere = group.blocks.size() == all && all > 1;
+            const std::string which = is_everywhere              ? "*"
+                                      : group.blocks.size() == 1 ? block
+                                                                 : fmt::format("{{{}}}", fmt::join(group.blocks, ","));
+            group.first.site = fmt::format("{}{}.{}", block_word, which, rest);
+        }
+        result.push_back(std::move(group.first));
+    }
+    return result;
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> settings_of(const LossScalerConfig& c) {
+    std::vector<std::pair<std::string, std::string>> settings{{"kind", std::string(to_string(c.kind))}};
+    if (c.kind != LossScalerConfig::Kind::none) settings.emplace_back("init_scale", fmt::to_string(c.init_scale));
+    if (c.kind == LossScalerConfig::Kind::torch) {
+        settings.emplace_back("growth_factor", fmt::to_string(c.growth_factor));
+        settings.emplace_back("backoff_factor", fmt::to_string(c.backoff_factor));
+        settings.emplace_back("growth_interval", fmt::to_string(c.growth_interval));
+    }
+    return settings;
+}
+
+std::vector<Difference> differences(const ResolvedPolicy& a, const ResolvedPolicy& b) {
+    std::vector<Difference> settings, sites;
+    const auto of_a = settings_of(a.loss_scaler), of_b = settings_of(b.loss_scaler);
+    const auto value = [](const auto& list, const std::string& name) -> std::string {
+        for (const auto& [key, text] : list) {
+            if (key == name) return text;
+        }
+        return "-";
+    };
+    for (const auto& [name, text] : of_a.size() >= of_b.size() ? of_a : of_b) {
+        if (value(of_a, name) != value(of_b, name))
+            settings.push_back({"loss_scaler", "", name, value(of_a, name), value(of_b, name)});
+    }
+    const auto arithmetic = [](const ResolvedPolicy& p) {
+        return to_string(CastRule{.format = p.optimizer_arithmetic});
+    };
+    if (arithmetic(a) != arithmetic(b))
+        settings.push_back({"optimizer", "", "arithmetic", arithmetic(a), arithmetic(b)});
+    compare_left_out(a, b, sites);
+
+    const auto cells_a = cells_of(a), cells_b = cells_of(b);
+    std::map<std::string, std::set<std::string>> blocks;
+    for (const auto& [site, slot] : a.order) {
+        const auto [block, rest] = split_block(site);
+        blocks[rest].insert(block);
+        const Cells &x = cells_a.at(site + ":" + slot), &y = cells_b.at(site + ":" + slot);
+        if (x.cast != y.cast) sites.push_back({"cast", site, slot, x.cast, y.cast});
+        if (x.machine != y.machine) sites.push_back({"machine", site, slot, x.machine, y.machine});
+    }
+    std::map<std::string, std::size_t> blocks_of;
+    for (const auto& [rest, names] : blocks) blocks_of[rest] = names.size();
+    for (Difference& each : folded(sites, blocks_of)) settings.push_back(std::move(each));
+    return settings;
+}
+
+std::string difference_table(const std::vector<Difference>& list, const std::string& name_a,
+                             const std::string& name_b) {
+    // Slots of one site that change in the same way share a line.
+    struct Line {
+        Difference first;
+        std::string slots;
+    };
+    std::vector<Line> lines;
+    for (const Difference& each : list) {
+        const auto same = std::find_if(lines.begin(), lines.end(), [&](const Line& line) {
+            return !each.site.empty() && line.first.what == each.what && line.first.site == each.site &&
+                   line.first.a == each.a && line.first.b == each.b;
+        });
+        if (same == lines.end()) {
+            lines.push_back({each, each.slot});
+        } else {
+            same->slots += " " + each.slot;
+        }
+    }
+    const auto place = [](const Difference& d) { return d.site.empty() ? d.what : d.site; };
+    std::size_t place_width = 4, a_width = name_a.size(), b_width = name_b.size();
+    for (const Line& line : lines) {
+        place_width = std::max(place_width, place(line.first).size());
+        a_width = std::max(a_width, line.first.a.size());
+        b_width = std::max(b_width, line.first.b.size());
+    }
+    std::string text =
+        fmt::format("{:<{}}  {:<{}}  {:<{}}  SLOTS\n", "SITE", place_width, name_a, a_width, name_b, b_width);
+    for (const Line& line : lines) {
+        const bool has_word = line.first.what == "machine" || line.first.what == "left_out";
+        text += fmt::format("{:<{}}  {:<{}}  {:<{}}  {}{}\n", place(line.first), place_width, line.first.a, a_width,
+                            line.first.b, b_width, has_word ? "(" + line.first.what + ") " : "", line.slots);
+    }
+    return text;
+}
+
+}  // namespace macheps

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/cmd/train_plan.hpp"
+
+#include "experiments/cmd/json.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace macheps {
+
+namespace {
+
+std::string bytes_text(std::int64_t bytes) {
+    const char* const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    auto value = static_cast<double>(bytes);
+    std::size_t unit = 0;
+    while (value >= 1024 && unit + 1 < std::size(units)) value /= 1024, ++unit;
+    return fmt::format("{:.{}f} {}", value, unit == 0 || value >= 100 ? 0 : 1, units[unit]);
+}
+
+std::string seconds_text(double seconds) {
+    if (seconds < 60) return fmt::format("{:.{}f} s", seconds, seconds < 10 ? 1 : 0);
+    const auto minutes = static_cast<std::int64_t>(seconds / 60 + 0.5);
+    return minutes < 60 ? fmt::format("{} min", minutes) : fmt::format("{} h {:02} min", minutes / 60, minutes % 60);
+}
+
+std::int64_t total(const MemoryEstimate& m) {
+    return m.parameters + m.gradients + m.master + m.optimizer + m.activations;
+}
+
+std::string as_text(const Plan& plan) {
+    std::string text = fmt::format("runs        {} = {} polic{} x {} seed{} ({})\n", plan.runs, plan.policies.size(),
+                                   plan.policies.size() == 1 ? "y" : "ies", plan.seeds.size(),
+                                   plan.seeds.size() == 1 ? "" : "s", fmt::join(plan.seeds, ", "));
+    text += fmt::format("each        {} steps, {} tokens\n", plan.steps, plan.tokens);
+    text += fmt::format("model       {} parameters\n", plan.parameters);
+    text += fmt::format("data        {}\n", plan.data);
+    text += fmt::format("device      {}\n", plan.device);
+    text += fmt::format("directory   {}\n", plan.directory.string());
+    text += fmt::format("disk        about {}{}\n", bytes_text(plan.disk_bytes),
+                        plan.free_bytes ? fmt::format(" of {} free", bytes_text(*plan.free_bytes)) : "");
+    text += fmt::format("memory      {} at most in this process while it measured\n", bytes_text(plan.peak_bytes));
+    text += fmt::format("time        about {}\n\n", seconds_text(plan.seconds));
+    std::size_t width = 6;
+    for (const auto& policy : plan.policies) width = std::max(width, policy.policy.size());
+    text += fmt::format("{:<{}}  {:>10}  {:>10}  {:>10}  {:>10}  {:>14}\n", "policy", width, "a step", "sampled",
+                        "an eval", "all runs", "in a framework");
+    const auto ms = [](double seconds) { return fmt::format("{:.1f} ms", 1e3 * seconds); };
+    for (const auto& policy : plan.policies) {
+        text +=
+            fmt::format("{:<{}}  {:>10}  {:>10}  {:>10}  {:>10}  {:>14}\n", policy.policy, width,
+                        ms(policy.step_seconds), policy.sampled_step_seconds ? ms(*policy.sampled_step_seconds) : "-",
+                        ms(policy.evaluation_seconds), seconds_text(policy.seconds), bytes_text(total(policy.memory)));
+    }
+    text +=
+        "\nTimes were measured here and now: the mean of 3 to 32 steps after one to warm up, one sampled step, one "
+        "held-out "
+        "batch.\n`in a framework`: parameters, gradients, master copies, optimiser state and activations in the "
+        "policy's "
+        "formats.\n";
+    return text;
+}
+
+nlohmann::ordered_json as_json(const Plan& plan) {
+    nlohmann::ordered_json policies = nlohmann::ordered_json::array(), problems = nlohmann::ordered_json::array();
+    for (const auto& p : plan.policies) {
+        policies.push_back({{"policy", p.policy},
+                            {"timed_steps", p.timed_steps},
+                            {"step_seconds", json_number(p.step_seconds)},
+                            {"sampled_step_seconds",
+                             p.sampled_step_seconds ? json_number(*p.sampled_step_seconds) : nlohmann::ordered_json()},
+                            {"evaluation_seconds", json_number(p.evaluation_seconds)},
+                            {"seconds", json_number(p.seconds)},
+                            {"row_bytes", p.row_bytes},
+                            {"framework_bytes",
+                             {{"parameters", p.memory.parameters},
+                              {"gradients", p.memory.gradients},
+                              {"master", p.memory.master},
+                              {"optimizer", p.memory.optimizer},
+                              {"activations", p.memory.activations}}}});
+    }
+    for (const auto& problem : plan.problems)
+        problems.push_back({{"text", problem.text}, {"exit", static_cast<int>(problem.exit)}});
+    return {{"directory", plan.directory.string()},
+            {"data", plan.data},
+            {"device", plan.device},
+            {"runs", plan.runs},
+            {"seeds", plan.seeds},
+            {"steps", plan.steps},
+            {"tokens", plan.tokens},
+            {"parameters", plan.parameters},
+            {"seconds", json_number(plan.seconds)},
+            {"peak_bytes", plan.peak_bytes},
+            {"disk_bytes", plan.disk_bytes},
+            {"free_bytes", plan.free_bytes ? nlohmann::ordered_json(*plan.free_bytes) : nlohmann::ordered_json()},
+            {"policies", policies},
+            {"problems", problems}};
+}
+
+}  // namespace
+
+Exit print_plan(const Plan& plan, bool as_json_document) {
+    if (as_json_document) {
+        print_json(as_json(plan));
+    } else {
+        fmt::print("{}", as_text(plan));
+    }
+    for (const auto& problem : plan.problems) fmt::print(stderr, "macheps: {}\n", problem.text);
+    return plan.problems.empty() ? Exit::ok : plan.problems.front().exit;
+}
+
+}  // namespace macheps

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// `macheps train --dry-run`: the plan, for people and for programs.
+#pragma once
+#include "experiments/train/plan.hpp"
+
+namespace macheps {
+
+/// Prints the plan on stdout. Returns what the experiment would end with at once, if anything: Exit::ok, or that of the
+/// first problem.
+Exit print_plan(const Plan& plan, bool as_json);
+
+}  // namespace macheps

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The verbs and options of the program as plain data: what shell completion and the man page are made of.
+#pragma once
+#include <CLI/CLI.hpp>
+
+#include <string>
+#include <vector>
+
+namespace macheps {
+
+/// What stands for a value in an option's type name, and so in --help: completion reads it.
+namespace value_kind {
+inline constexpr const char* policy = "POLICY";  ///< a preset's name or a .toml file
+inline constexpr const char* format = "FORMAT";  ///< a name of core/format_table.hpp
+inline constexpr const char* file = "FILE";
+inline constexpr const char* folder = "DIR";
+}  // namespace value_kind
+
+struct OptionEntry {
+    std::vector<std::string> names;    ///< `-p`, `--policy`, in this order; a positional's one name, `NAME`
+    std::string kind;                  ///< value_kind, INT, TEXT, ...; empty for a flag
+    std::vector<std::string> choices;  ///< where only these are taken
+    std::string description, default_text;
+    bool is_positional = false, is_required = false;
+    bool takes_many = false;  ///< a positional that may be repeated
+    bool has_list = false;    ///< values joined by commas
+
+    bool is_flag() const { return kind.empty() && !is_positional; }
+};
+
+struct VerbEntry {
+    std::vector<std::string> path;  ///< `policy`, `diff`; empty for the program itself
+    std::string summary;            ///< the first line of the description
+    std::string description;        ///< what follows it
+    std::vector<OptionEntry> options;
+    std::vector<VerbEntry> verbs;
+
+    std::string name() const;  ///< `policy diff`
+};
+
+/// The whole program, from its parser.
+VerbEntry verb_tree(const CLI::App& app);
+
+/// `root` and every verb below it, each before its own verbs.
+std::vector<const VerbEntry*> all_verbs(const VerbEntry& root);
+
+}  // namespace macheps

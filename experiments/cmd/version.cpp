@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// `macheps version`: what this build is and which path it takes here.
+#include "experiments/version.hpp"
+#include "emulation/cpu/cpu_backend.hpp"
+#include "experiments/cmd/command.hpp"
+#include "reports/event.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <memory>
+
+namespace macheps {
+
+namespace {
+
+constexpr const char* help =
+    "Prints the version, the source revision, the compiler, and the device that runs here.\n\n"
+    "Examples:\n"
+    "  macheps version\n"
+    "  macheps version --json     {\"version\", \"git\", \"compiler\", \"schema\", \"device\"}";
+
+#ifdef __clang__
+constexpr const char* compiler = "clang " __clang_version__;
+#else
+constexpr const char* compiler = "gcc " __VERSION__;
+#endif
+
+}  // namespace
+
+void add_version(CLI::App& app, Verb& chosen) {
+    CLI::App* verb = app.add_subcommand("version", help);
+    const auto json = std::make_shared<bool>(false);
+    verb->add_flag("--json", *json, "As one JSON object");
+    verb->callback([json, &chosen] {
+        chosen = [json] {
+            const std::string device = CpuBackend(0).name();
+            if (*json) {
+                const nlohmann::ordered_json object{{"version", version()},
+                                                    {"git", git_revision()},
+                                                    {"compiler", compiler},
+                                                    {"schema", schema_version},
+                                                    {"device", device}};
+                fmt::print("{}\n", object.dump(2));
+            } else {
+                fmt::print("macheps {} ({})\ncompiler  {}\ndevice    {}\n", version(), git_revision(), compiler,
+                           device);
+            }
+            return Exit::ok;
+        };
+    });
+}
+
+}  // namespace macheps

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a consumer asks of macheps, without a test framework.
+#pragma once
+#include <cstdio>
+
+inline int failures = 0;
+
+#define CONSUMER_CHECK(claim)                                     \
+    do {                                                          \
+        const bool holds = (claim);                               \
+        std::printf("%s: %s\n", holds ? "ok" : "FAILED", #claim); \
+        failures += holds ? 0 : 1;                                \
+    } while (false)

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+# cmake -DBUILD=... -DSOURCE=... -DPREFIX=... -DVERSION=... -DCONFIG=...
+# -P install.cmake: installs, moves the tree, and looks through it.
+set(staged ${PREFIX}.staged)
+file(REMOVE_RECURSE ${PREFIX} ${staged})
+execute_process(COMMAND ${CMAKE_COMMAND} --install ${BUILD} --prefix ${staged} OUTPUT_QUIET RESULT_VARIABLE failed)
+if(failed)
+    message(FATAL_ERROR "cmake --install ended with ${failed}; was everything built?")
+endif()
+# The program alone brings no headers along.
+execute_process(COMMAND ${CMAKE_COMMAND} --install ${BUILD} --prefix ${staged}.runtime --component runtime OUTPUT_QUIET)
+if(NOT EXISTS ${staged}.runtime/bin/macheps OR EXISTS ${staged}.runtime/include OR EXISTS ${staged}.runtime/lib)
+    message(FATAL_ERROR "--component runtime: not the program alone")
+endif()
+file(REMOVE_RECURSE ${staged}.runtime)
+file(RENAME ${staged} ${PREFIX})  # what follows uses a tree that was moved after its installation
+
+# Nothing may speak of the trees it was made from; but with debug information or asserts, binaries do.
+set(search -rlF)
+if(NOT CONFIG STREQUAL "Release")
+    set(search -rIlF)
+endif()
+foreach(path ${SOURCE} ${BUILD} ${staged})
+    execute_process(COMMAND grep ${search} -e ${path} ${PREFIX} OUTPUT_VARIABLE found)
+    if(found)
+        message(FATAL_ERROR "these installed files name ${path}:\n${found}")
+    endif()
+endforeach()
+
+# Every header that an installed header includes is installed too.
+set(include ${PREFIX}/include/macheps)
+file(GLOB_RECURSE headers ${include}/*.hpp ${include}/*.inl)
+list(LENGTH headers count)
+foreach(header IN LISTS headers)
+    file(STRINGS ${header} lines REGEX "^ *#include \"")
+    foreach(line IN LISTS lines)
+        string(REGEX REPLACE "^ *#include \"([^\"]*)\".*" "\\1" name "${line}")
+        if(NOT EXISTS ${include}/${name})
+            string(APPEND missing "${header} includes ${name}\n")
+        endif()
+    endforeach()
+endforeach()
+# All of core is for everyone.
+file(GLOB headers RELATIVE ${SOURCE} ${SOURCE}/core/*.hpp ${SOURCE}/core/*.inl)
+foreach(header IN LISTS headers)
+    if(NOT EXISTS ${include}/${header})
+        string(APPEND missing "${header}, of all that core has\n")
+    endif()
+endforeach()
+if(missing)
+    message(FATAL_ERROR "headers that are not installed:\n${missing}")
+endif()
+
+foreach(file bin/macheps share/man/man1/macheps.1 share/bash-completion/completions/macheps
+        share/zsh/site-functions/_macheps share/fish/vendor_completions.d/macheps.fish share/doc/macheps/LICENSE
+        share/doc/macheps/CITATION.cff)
+    if(NOT EXISTS ${PREFIX}/${file})
+        message(FATAL_ERROR "${file} was not installed")
+    endif()
+endforeach()
+file(STRINGS ${PREFIX}/share/doc/macheps/CITATION.cff version REGEX "^version: ${VERSION}$")
+if(NOT version)
+    message(FATAL_ERROR "CITATION.cff is not of version ${VERSION}")
+endif()
+message(STATUS "${count} headers installed, and nothing that they include is missing")

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// experiments from outside: the presets are in the library, no file of the source tree is read.
+#include "check.hpp"
+
+#include "experiments/policy/policy.hpp"
+#include "experiments/version.hpp"
+
+int main() {
+    using namespace macheps;
+    CONSUMER_CHECK(!version().empty());
+    CONSUMER_CHECK(preset_names().front() == "fp32");
+    CONSUMER_CHECK(preset_text("amp-bf16").find("bf16") != std::string_view::npos);
+    return failures == 0 ? 0 : 1;
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checkpoints. A checksum turns nearly every input away, so the target mends it first (unless the first byte is odd):
+// what lies behind it must be total too. What is accepted is written and read again unchanged.
+#include "core/error.hpp"
+#include "experiments/train/checkpoint.hpp"
+#include "reports/checksum.hpp"
+#include "tests/fuzz/fuzz.hpp"
+
+using namespace macheps;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    if (size == 0) return 0;
+    std::string bytes(fuzz::text(data + 1, size - 1));
+    if (data[0] % 2 == 0 && bytes.size() >= 8) {
+        const std::uint64_t sum = checksum_of(std::string_view(bytes).substr(0, bytes.size() - 8));
+        std::memcpy(bytes.data() + bytes.size() - 8, &sum, 8);
+    }
+    try {
+        const Checkpoint checkpoint = parse_checkpoint(bytes, "fuzz.safetensors");
+        const std::string written = to_bytes(checkpoint);
+        fuzz::require(to_bytes(parse_checkpoint(written, "written.safetensors")) == written, "a checkpoint survives");
+    } catch (const Error& error) {
+        fuzz::require(error.exit() == Exit::bad_input,
+                      std::string("a damaged file is a bad input file: ") + error.what());
+    }
+    return 0;
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// The report page in a browser: clicks, themes, widths, contrast; no error and no request. Skipped without a browser.
+#include "reports/html.hpp"
+#include "tests/reports/sample_run.hpp"
+#include "tests/test.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+using namespace macheps;
+using macheps::test::TemporaryFolder;
+
+namespace {
+
+/// Empty when there is none.
+std::string browser() {
+    if (const char* named = std::getenv("MACHEPS_BROWSER")) return named;
+    for (const std::string name : {"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"}) {
+        if (std::system(("command -v " + name + " >/dev/null 2>&1").c_str()) == 0) return name;
+    }
+    return {};
+}
+
+std::string contents(const std::filesystem::path& path) {
+    std::ifstream in(path, std::ios::binary);
+    std::stringstream text;
+    text << in.rdbuf();
+    return text.str();
+}
+
+/// `page` with `head` before everything and `tail` after everything.
+std::string with_scripts(std::string page, const std::string& head, const std::string& tail) {
+    page.insert(page.find("<title>"), head);
+    page.insert(page.rfind("</body>"), tail);
+    return page;
+}
+
+const std::string listen = R"js(<script>
+window.faults = [];
+addEventListener("error", e => faults.push(e.message));
+addEventListener("unhandledrejection", e => faults.push(String(e.reason)));
+addEventListener("securitypolicyviolation", e => faults.push("blocked " + e.blockedURI));
+for (const kind of ["error", "warn"]) console[kind] = (...words) => faults.push(words.join(" "));
+</script>
+)js";
+
+/// Does what a reader does, and writes what it saw into the page as JSON.
+const std::string act = R"js(<script>
+addEventListener("load", () => {
+const outcome = {};
+const ids = ["loss", "gap", "scale", "lost", "eff"];
+const labels = () => Object.fromEntries(ids.map(id => [id, Chart.getChart(id).data.datasets.filter(d => !d.silent).map(d => d.label)]));
+const names = [...document.querySelectorAll("#chips button")].map(b => b.textContent);
+const all = labels();
+outcome.names = names; outcome.labels = all; outcome.clicks = [];
+const chip = i => document.querySelectorAll("#chips button")[i];
+for (let i = 0; i < names.length; ++i) {
+    chip(i).click();
+    const now = labels(), left = ids.filter(id => now[id].some(l => l === names[i] || l.startsWith(names[i] + ",")));
+    const others = ids.every(id => all[id].filter(l => !(l === names[i] || l.startsWith(names[i] + ","))).every(l => now[id].includes(l)));
+    const row = document.querySelector(`#summary tr[data-policy="${i}"]`).classList.contains("off");
+    const pressed = chip(i).getAttribute("aria-pressed");
+    chip(i).click();
+    outcome.clicks.push({left, others, row, pressed, back: JSON.stringify(labels()) === JSON.stringify(all)});
+}
+const saved = [];
+HTMLAnchorElement.prototype.click = function () { saved.push([this.download, this.href.slice(0, 22), this.href.length]); };
+document.querySelectorAll(".save").forEach(b => b.click());
+outcome.saved = saved;
+const numbers = text => (text.startsWith("#") ? [1, 3, 5].map(k => parseInt(text.slice(k, k + 2), 16)) : text.match(/[\d.]+/g).map(Number));
+const luminance = rgb => rgb.slice(0, 3).map(v => v / 255).map(v => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
+    .reduce((sum, v, k) => sum + v * [.2126, .7152, .0722][k], 0);
+const contrast = (a, b) => { const x = luminance(numbers(a)), y = luminance(numbers(b)); return (Math.max(x, y) + .05) / (Math.min(x, y) + .05); };
+const ground = e => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor; if (numbers(c).length === 3 || numbers(c)[3] === 1) return c; } return "#ffffff"; };
+document.querySelectorAll("details").forEach(d => { d.open = true; });
+let least = [99, ""];
+const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    const e = node.parentElement;
+    if (!node.data.trim() || ["SCRIPT", "STYLE", "NOSCRIPT"].includes(e.tagName) || !e.getClientRects().length) continue;
+    const ratio = contrast(getComputedStyle(e).color, ground(e));
+    if (ratio < least[0]) least = [ratio, node.data.trim().slice(0, 40)];
+}
+outcome.text = least;
+const panel = getComputedStyle(document.documentElement).getPropertyValue("--panel").trim();
+outcome.curves = Chart.getChart("loss").data.datasets.map(d => [contrast(d.borderColor, panel), d.label]).sort((a, b) => a[0] - b[0])[0];
+outcome.ticks = contrast(Chart.getChart("loss").options.scales.x.ticks.color, panel);
+outcome.width = innerWidth; outcome.content = document.documentElement.scrollWidth;
+outcome.body = [document.body.clientWidth, document.body.scrollWidth];
+const scrolls = e => { for (; e; e = e.parentElement) if (/auto|scroll|hidden/.test(getComputedStyle(e).overflowX)) return true; return false; };
+outcome.widest = [...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > document.body.getBoundingClientRect().right + 1 && !scrolls(e))
+    .map(e => `${e.tagName}.${e.className} ${e.id} ${e.textContent.slice(0, 30)}`).slice(0, 8);
+outcome.dark = matchMedia("(prefers-color-scheme: dark)").matches;
+outcome.requests = performance.getEntriesByType("resource").map(r => r.name);
+outcome.faults = window.faults;
+const out = document.createElement("pre");
+out.id = "outcome"; out.textContent = encodeURIComponent(JSON.stringify(outcome));
+document.body.append(out);
+});
+</script>
+)js";
+
+std::string percent_decoded(const std::string& text) {
+    std::string out;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        if (text[i] != '%') {
+            out += text[i];
+            continue;
+        }
+        out += static_cast<char>(std::stoi(text.substr(i + 1, 2), nullptr, 16));
+        i += 2;
+    }
+    return out;
+}
+
+struct Seen {
+    nlohmann::json outcome;
+    std::string console;
+};
+
+/// Opens `page` in a window of `width`; nothing when the browser cannot start here (a container without its needs).
+Seen open_page(const std::filesystem::path& page, const TemporaryFolder& folder, int width, bool dark) {
+    const std::string root = geteuid() == 0 ? " --no-sandbox" : "";
+    const std::string command =
+        browser() + " --headless --disable-gpu --no-first-run --disable-background-networking --disable-dev-shm-usage" +
+        root + " --virtual-time-budget=10000 --enable-logging=stderr --user-data-dir='" +
+        (folder / "profile").string() + "' --window-size=" + std::to_string(width) +
+        ",900 --blink-settings=preferredColorScheme=" + (dark ? "0" : "1") + " --dump-dom 'file://" + page.string() +
+        "' >'" + (folder / "dom").string() + "' 2>'" + (folder / "log").string() + "' </dev/null";
+    if (std::system(command.c_str()) != 0) return {};
+    const std::string dom = contents(folder / "dom"), open = "<pre id=\"outcome\">";
+    const std::size_t from = dom.find(open);
+    if (from == std::string::npos) return {};
+    const std::size_t begin = from + open.size();
+    return {nlohmann::json::parse(percent_decoded(dom.substr(begin, dom.find('<', begin) - begin))),
+            contents(folder / "log")};
+}
+
+}  // namespace
+
+TEST_CASE("the page in a browser: clicks, themes, widths, contrast", "[page]") {
+    if (browser().empty()) SKIP_TEST("no Chromium or Chrome on PATH, nor in MACHEPS_BROWSER");
+    const TemporaryFolder folder;
+    std::vector<test::SamplePolicy> policies = test::sample_policies();
+    const std::string long_name =
+        "a-policy-whose-name-says-everything-about-every-site-and-then-some-more_" + std::string(60, 'x');
+    policies.push_back({.name = long_name, .format = "bf16", .bias = 1e-3, .loss_scale = 1024});
+    test::write_sample_run(folder / "run", {.policies = policies, .steps = 60, .seeds = 2, .layers = 1});
+    const std::vector<std::filesystem::path> folders{folder / "run"};
+    const Log log = read_runs(folders);
+    const std::filesystem::path page = folder / "page.html";
+    const std::string html = page_html(log, summarise(log));
+    std::ofstream(page, std::ios::binary) << with_scripts(html, listen, act);
+    // A browser's window has a least width, so a phone's is given to the body.
+    const std::filesystem::path narrow = folder / "narrow.html";
+    std::ofstream(narrow, std::ios::binary)
+        << with_scripts(html, listen + "<style>body { width: 400px; margin: 0 !important; }</style>", act);
+
+    struct Case {
+        int width;
+        bool dark;
+    };
+    for (const Case& c : {Case{1300, false}, Case{1300, true}, Case{500, false}}) {
+        const Seen seen = open_page(c.width < 1000 ? narrow : page, folder, c.width, c.dark);
+        if (seen.outcome.is_null() && c.width == 1300 && !c.dark) SKIP_TEST("the browser does not start here");
+        REQUIRE(seen.outcome.is_object());
+        const nlohmann::json& o = seen.outcome;
+        CAPTURE(c.width, c.dark, o["faults"].dump(), o["text"].dump(), o["curves"].dump());
+        CHECK(o["faults"].empty());
+        CHECK(seen.console.find("CONSOLE") == std::string::npos);
+        CHECK(o["requests"].empty());
+        CHECK(o["dark"] == c.dark);
+        REQUIRE(o["names"].size() == policies.size());
+        CHECK(o["names"].back() == long_name);
+        // Every policy has a curve to hide: its loss, its lost updates, its update efficiency.
+        for (const char* chart : {"loss", "lost", "eff"}) CHECK(o["labels"][chart].size() >= policies.size());
+        for (std::size_t i = 0; i < policies.size(); ++i) {
+            const nlohmann::json& click = o["clicks"][i];
+            CAPTURE(policies[i].name, click.dump());
+            CHECK(click["left"].empty());
+            CHECK(click["others"] == true);
+            CHECK(click["row"] == true);
+            CHECK(click["pressed"] == "false");
+            CHECK(click["back"] == true);
+        }
+        // WCAG 2.2: 4.5 for text (1.4.3), 3 for what a graphic needs to be understood (1.4.11).
+        CHECK(o["text"][0] >= 4.5);
+        CHECK(o["ticks"] >= 4.5);
+        CHECK(o["curves"][0] >= 3.0);
+        CHECK(o["content"] <= o["width"]);
+        CAPTURE(o["widest"].dump());
+        CHECK(o["body"][1] <= o["body"][0]);
+        if (c.width < 1000) CHECK(o["body"][0] == 400);
+        CHECK(o["width"] == c.width);
+        REQUIRE(o["saved"].size() == 7);
+        for (const nlohmann::json& each : o["saved"]) {
+            CAPTURE(each.dump());
+            CHECK(each[1] == "data:image/png;base64,");
+            if (each[0] != "macheps-exp.png") CHECK(each[2] > 1000);
+        }
+    }
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// `macheps convert`: raw bytes in, raw bytes out.
+#include "tests/program/program.hpp"
+#include "tests/test.hpp"
+
+#include <cstring>
+#include <limits>
+#include <vector>
+
+using namespace macheps::test;
+
+namespace {
+
+template <class T>
+std::string raw(const std::vector<T>& values) {
+    std::string bytes(values.size() * sizeof(T), '\0');
+    if (!bytes.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
+    return bytes;
+}
+
+/// As run(), with `input` on stdin.
+Outcome convert(const std::string& arguments, const std::string& input) {
+    write("in.bin", input);
+    const std::string command =
+        "cd '" + scratch().string() + "' && '" MACHEPS_PROGRAM "' convert " + arguments + " <in.bin >out.txt 2>err.txt";
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), contents(scratch() / "out.txt"),
+            contents(scratch() / "err.txt")};
+}
+
+}  // namespace
+
+TEST_CASE("convert turns raw numbers into codes and back", "[program]") {
+    const std::vector<float> x{0.0f, 1.0f, 464.0f, 0x1.ep-7f, -0x1p-10f, std::numeric_limits<float>::infinity()};
+    const std::vector<std::uint8_t> codes{0x00, 0x38, 0x7e, 0x08, 0x80, 0x7f};
+    const Outcome encoded = convert("--to e4m3fn", raw(x));
+    CHECK(encoded.code == 0);
+    CHECK(encoded.out == raw(codes));
+    CHECK(convert("--from e4m3fn --to fp32", raw(std::vector<std::uint8_t>{0x38, 0x7e, 0x80})).out ==
+          raw(std::vector<float>{1.0f, 448.0f, -0.0f}));
+    struct Case {
+        const char* arguments;
+        std::string in, out;
+        const char* why;
+    };
+    const double above_tie = 1 + 0x1p-8 + 0x1p-40;  // rounds up once, but ties to even through fp32
+    for (const Case& c : std::initializer_list<Case>{
+             {"--to e4m3fn --saturate", raw<float>({1000.0f}), "\x7e", "saturating"},
+             {"--to e4m3fn --round rz", raw<float>({463.0f}), "\x7e", "an acronym of a rounding mode"},
+             {"--to e4m3fn --profile cuda_sat", raw<float>({1000.0f}), "\x7e", "an implementation's conventions"},
+             {"--to bf16", raw<float>({1.0f, -2.0f}), raw<std::uint16_t>({0x3f80, 0xc000}), "two bytes a code"},
+             {"--from fp64 --to bf16", raw<double>({above_tie}), raw<std::uint16_t>({0x3f81}), "fp64 is rounded once"},
+             {"--from fp64 --to bf16 --profile torch_sat", raw<double>({above_tie}), raw<std::uint16_t>({0x3f80}),
+              "and twice where the library does"},
+             {"--from e2m1fn --to fp64", std::string("\x07\x0f", 2), raw<double>({6.0, -6.0}), "four bits in a byte"},
+             {"--from e3m2fn --to e2m1fn", std::string("\x1f", 1), "\x07", "from one narrow format to another"},
+             {"--to e5m2", "", "", "nothing gives nothing"}}) {
+        CAPTURE(c.arguments, c.why);
+        const Outcome outcome = convert(c.arguments, c.in);
+        CAPTURE(outcome.err);
+        CHECK(outcome.code == 0);
+        CHECK(outcome.out == c.out);
+    }
+    // Longer than a piece: every element is converted, and stochastic rounding is a function of the seed.
+    const std::string many = raw(std::vector<float>(200000, 1.03125f));
+    const Outcome first = convert("--to e4m3fn --round sr --seed 7", many);
+    CHECK(first.out.size() == 200000);
+    CHECK(first.out == convert("--to e4m3fn --round sr --seed 7", many).out);
+    CHECK(first.out != convert("--to e4m3fn --round sr --seed 8", many).out);
+    std::filesystem::remove_all(scratch());
+}
+
+TEST_CASE("convert refuses what it cannot read", "[program]") {
+    struct Case {
+        const char *arguments, *in, *says;
+        int code;
+    };
+    for (const Case& c : {Case{"--to e4m3fn", "12345", "5 bytes", 3}, Case{"--to bf61", "", "bf16", 2},
+                          Case{"--from e4m3 --to fp32", "", "e4m3fn", 2}, Case{"", "", "--to", 2},
+                          Case{"--to bf16 --round sideways", "", "sideways", 2},
+                          Case{"--to bf16 --profile mldtype", "", "mldtypes", 2}}) {
+        CAPTURE(c.arguments);
+        const Outcome outcome = convert(c.arguments, c.in);
+        CAPTURE(outcome.err);
+        CHECK(outcome.code == c.code);
+        CHECK(outcome.err.find(c.says) != std::string::npos);
+    }
+    std::filesystem::remove_all(scratch());
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the program says of itself: help, manual, completion, and the names it suggests.
+#include "tests/program/program.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <string>
+#include <vector>
+
+using namespace macheps::test;
+
+namespace {
+
+const std::vector<std::string> verbs{"",
+                                     "train ",
+                                     "show ",
+                                     "formats ",
+                                     "policy ",
+                                     "policy list ",
+                                     "policy show ",
+                                     "policy explain ",
+                                     "policy diff ",
+                                     "report ",
+                                     "version ",
+                                     "completion ",
+                                     "man "};
+
+bool has_program(const std::string& name) {
+    return std::system(("command -v " + name + " >/dev/null 2>&1").c_str()) == 0;
+}
+
+/// Runs a script that is not ours to quote: from a file.
+Outcome shell(const std::string& program, const std::string& script) {
+    write("script", script);
+    const fs::path folder = scratch();
+    const std::string command = "cd '" + folder.string() + "' && " + program + " script >out.txt 2>err.txt </dev/null";
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128, contents(folder / "out.txt"), contents(folder / "err.txt")};
+}
+
+bool has_line(const std::string& text, const std::string& line) {
+    return ("\n" + text).find("\n" + line + "\n") != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("help begins with what the verb is for and examples", "[program]") {
+    for (const std::string& verb : verbs) {
+        CAPTURE(verb);
+        const Outcome outcome = run(verb + "--help");
+        CHECK(outcome.code == 0);
+        CHECK(outcome.err.empty());
+        const auto examples = outcome.out.find("Examples:"), options = outcome.out.find("Options:");
+        REQUIRE(examples != std::string::npos);
+        CHECK(examples < options);
+        CHECK(std::count(outcome.out.begin(), outcome.out.begin() + std::ptrdiff_t(examples), '\n') <= 2);
+        CHECK(outcome.out.find('\x1b') == std::string::npos);
+    }
+    const Outcome version = run("--version");
+    CHECK(version.code == 0);
+    CHECK(version.out.starts_with("macheps "));
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("every option with a value shows its default, or says what happens without it", "[program]") {
+    for (const std::string& verb : verbs) {
+        std::istringstream help(run(verb + "--help").out);
+        std::vector<std::string> entries;
+        bool in_options = false;
+        for (std::string line; std::getline(help, line);) {
+            if (line == "Options:") in_options = true;
+            if (!in_options) continue;
+            if (line.starts_with("  -")) entries.emplace_back();
+            if (!entries.empty()) entries.back() += line + " ";
+        }
+        for (const std::string& entry : entries) {
+            // A type name in capitals follows the names of an option with a value.
+            const std::size_t at = entry.find_first_not_of(' ', entry.find(' ', 2));
+            const bool has_value = at < 30 && std::isupper(static_cast<unsigned char>(entry[at])) != 0 &&
+                                   std::isupper(static_cast<unsigned char>(entry[at + 1])) != 0;
+            if (!has_value) continue;
+            CAPTURE(verb, entry);
+            bool says = entry.find('=') != std::string::npos;
+            for (const char* words :
+                 {"when left out", "by --size", "in the demo", "none", "0: ", "Repeat", "Go on", "Write step"})
+                says |= entry.find(words) != std::string::npos;
+            CHECK(says);
+        }
+    }
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("a misspelt verb or option gets the nearest name in one line", "[program]") {
+    struct Case {
+        const char *arguments, *says;
+    };
+    for (const Case& c : std::initializer_list<Case>{{"trian", "did you mean 'train'"},
+                                                     {"train --polcy tf32", "did you mean '--policy'"},
+                                                     {"train --stepz=3", "did you mean '--steps'"},
+                                                     {"policy exlain tf32", "did you mean 'explain'"},
+                                                     {"policy diff tf32 fp32 --sizes tiny", "did you mean '--size'"},
+                                                     {"policy list more", "one argument too many: 'more'"},
+                                                     {"policy diff tf32", "B is required"},
+                                                     {"show 1 --satruate", "did you mean '--saturate'"},
+                                                     {"report --jsn", "did you mean '--json'"},
+                                                     {"completion tcsh", "bash,zsh,fish"}}) {
+        CAPTURE(c.arguments);
+        const Outcome outcome = run(c.arguments);
+        CAPTURE(outcome.err);
+        CHECK(outcome.code == 2);
+        CHECK(outcome.out.empty());
+        CHECK(outcome.err.find(c.says) != std::string::npos);
+        CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
+    }
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("bash completes verbs, options, choices, policies and formats", "[program]") {
+    const Outcome script = run("completion bash");
+    REQUIRE(script.code == 0);
+    struct Case {
+        const char *words, *offered, *not_offered;
+    };
+    for (const Case& c : std::initializer_list<Case>{{"macheps ''", "train", "amp-bf16"},
+                                                     {"macheps po", "policy", "train"},
+                                                     {"macheps policy ''", "diff", "train"},
+                                                     {"macheps policy diff tf32 amp", "amp-bf16", "fp32"},
+                                                     {"macheps train --po", "--policy", "--seeds"},
+                                                     {"macheps train --policy ''", "fp32", "--policy"},
+                                                     {"macheps train --policy tf32,amp-b", "tf32,amp-bf16", "amp-bf16"},
+                                                     {"macheps train --policy = amp-b", "amp-bf16", "fp32"},
+                                                     {"macheps train --gelu ''", "tanh", "sgd"},
+                                                     {"macheps train --size t", "tiny", "small"},
+                                                     {"macheps train --data my", "my.txt", "train"},
+                                                     {"macheps train --policy mi", "mine.toml", "my.txt"},
+                                                     {"macheps show --format e4", "e4m3fn", "bf16"},
+                                                     {"macheps report fold", "folder", "my.txt"}}) {
+        write("my.txt", "");
+        write("mine.toml", "");
+        fs::create_directories(scratch() / "folder");
+        CAPTURE(c.words);
+        const Outcome outcome =
+            shell("bash", script.out + "\ncomplete -p macheps >/dev/null || exit 9\nCOMP_WORDS=(" + c.words +
+                              ")\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n_macheps\n"
+                              "printf '%s\\n' \"${COMPREPLY[@]}\"\n");
+        CAPTURE(outcome.out, outcome.err);
+        CHECK(outcome.code == 0);
+        CHECK(outcome.err.empty());
+        CHECK(has_line(outcome.out, c.offered));
+        CHECK_FALSE(has_line(outcome.out, c.not_offered));
+    }
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("fish completes verbs, options, choices and policies", "[program]") {
+    if (!has_program("fish")) SKIP_TEST("no fish");
+    const Outcome script = run("completion fish");
+    struct Case {
+        const char *words, *offered, *not_offered;
+    };
+    for (const Case& c : std::initializer_list<Case>{{"macheps ", "train", "diff"},
+                                                     {"macheps policy ", "diff", "train"},
+                                                     {"macheps policy show amp-b", "amp-bf16", "tf32"},
+                                                     {"macheps train --gelu ", "tanh", "sgd"},
+                                                     {"macheps train --policy tf32,amp-b", "tf32,amp-bf16", "amp-bf16"},
+                                                     {"macheps train --st", "--steps", "--seeds"}}) {
+        CAPTURE(c.words);
+        const Outcome outcome = shell("fish --no-config", script.out + "\ncomplete -C '" + c.words + "'\n");
+        CAPTURE(outcome.out, outcome.err);
+        CHECK(outcome.code == 0);
+        const std::string lines = "\n" + outcome.out;
+        const auto offers = [&](const std::string& word) {
+            return lines.find("\n" + word + "\t") != std::string::npos ||
+                   lines.find("\n" + word + "\n") != std::string::npos;
+        };
+        CHECK(offers(c.offered));
+        CHECK_FALSE(offers(c.not_offered));
+    }
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("zsh takes its completion script", "[program]") {
+    if (!has_program("zsh")) SKIP_TEST("no zsh");
+    const Outcome outcome =
+        shell("zsh -f", "autoload -Uz compinit\ncompinit -u -d ./dump\n" + run("completion zsh").out +
+                            "\nprint -r -- $_comps[macheps] $+functions[_macheps_policy_diff]\n");
+    CAPTURE(outcome.err);
+    CHECK(outcome.code == 0);
+    CHECK(outcome.err.empty());
+    CHECK(outcome.out == "_macheps 1\n");
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("the manual page has every part and roff has nothing to say against it", "[program]") {
+    const Outcome page = run("man");
+    REQUIRE(page.code == 0);
+    for (const char* part :
+         {".SH NAME", ".SH SYNOPSIS", ".SH OPTIONS", ".SH EXIT STATUS", ".SH ENVIRONMENT", ".SH FILES", ".SH EXAMPLES",
+          "MACHEPS_SIMD", "NO_COLOR", "\\fB75\\fR", "\\fB\\-\\-histogram\\-every\\fR"}) {
+        CAPTURE(part);
+        CHECK(page.out.find(part) != std::string::npos);
+    }
+    if (!has_program("groff")) SKIP_TEST("no groff");
+    write("macheps.1", page.out);
+    const std::string command = "cd '" + scratch().string() + "' && groff -man -ww -Tutf8 macheps.1 >out.txt 2>err.txt";
+    CHECK(std::system(command.c_str()) == 0);
+    CHECK(contents(scratch() / "err.txt").empty());
+    CHECK(contents(scratch() / "out.txt").size() > 10000);
+    fs::remove_all(scratch());
+}
