@@ -82,11 +82,14 @@ struct Problem {
     Problem(const Problem&) = delete;
     Problem& operator=(const Problem&) = delete;
 
+    // Without a term (k = 0) there is no element to point to.
     const float* row_of_a(std::int64_t q, std::int64_t i) const {
+        if (a.empty()) return nullptr;
         return a.data() + q / args.batch_inner * args.a.stride_outer + q % args.batch_inner * args.a.stride_inner +
                (args.a.transposed ? i : i * args.a.ld);
     }
     const float* column_of_b(std::int64_t q, std::int64_t j) const {
+        if (b.empty()) return nullptr;
         return b.data() + q / args.batch_inner * args.b.stride_outer + q % args.batch_inner * args.b.stride_inner +
                (args.b.transposed ? j * args.b.ld : j);
     }

@@ -124,7 +124,7 @@ TEST_CASE("--dry-run tells the plan and writes nothing", "[program]") {
     const json& bytes = plan["policies"][1]["framework_bytes"];
     std::string cells;
     for (const char* key : {"parameters", "gradients", "master", "optimizer", "activations"})
-        cells += "," + std::to_string(bytes[key].get<std::int64_t>());
+        cells.append(",").append(std::to_string(bytes[key].get<std::int64_t>()));
     CHECK(rows.find(cells) != std::string::npos);
     std::uintmax_t written = 0;
     for (const auto& file : fs::directory_iterator(scratch() / "plan")) {
