@@ -137,8 +137,9 @@ struct Contest {
         }
         for (std::int64_t sample = 0; sample < 1000; ++sample) {
             const std::int64_t q = sample % work.batch, i = sample * 31 % work.m, j = sample * 17 % work.n;
-            const float want = definition::matmul_accumulator(args, a.data() + q * args.a.stride_inner,
-                                                              b.data() + q * args.b.stride_inner, i, j);
+            const float want = definition::matmul_element(args, a.data() + q * args.a.stride_inner,
+                                                          b.data() + q * args.b.stride_inner, i, j, 0)
+                                   .after;
             const float got = ours[static_cast<std::size_t>((q * work.m + i) * work.n + j)];
             if (bit_cast<std::uint32_t>(want) != bit_cast<std::uint32_t>(got)) return "not the bits of the definition";
         }

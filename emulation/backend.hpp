@@ -12,7 +12,7 @@
 #include "core/rounding.hpp"
 #include "core/tally.hpp"
 #include "core/tensor.hpp"
-#include "emulation/machine.hpp"
+#include "emulation/matmul_rule.hpp"
 
 #include <array>
 #include <span>
@@ -41,6 +41,10 @@ struct MatmulOperand {
     std::int64_t ld = 0;                              ///< elements from one stored row to the next
     bool transposed = false;                          ///< stored as its transpose
     std::int64_t stride_outer = 0, stride_inner = 0;  ///< elements between the matrices of a batch
+    /// The grid that the values lie on, which a machine may need to know: it reads a subnormal with the least exponent
+    /// of its format. Bits below that grid are cut off.
+    Format format = fp32;
+    OperandScales scales{};  ///< the same for every matrix of a batch
 };
 
 /// What the caller knows of a matmul under a causal mask, so that an engine may leave out work; the bits stay the same.
@@ -51,7 +55,7 @@ enum class Triangle : std::uint8_t {
     out_lower,  ///< out[i,j] for j > i will not be read, and holds anything
 };
 
-/// out[i,j] = cast(fl32(acc[i,j] * out_scale) + bias[j]), acc summed as `machine` sums it.
+/// out[i,j] = cast(fl32(acc[i,j] * out_scale) + bias[j]), acc summed as `rule` says (emulation/matmul.hpp).
 /// Shapes: a [m,k], b [k,n], out [m,n], each batch_outer x batch_inner times; bias [n] or null (then nothing is added).
 /// Units: a and b arrive multiplied by their encode_scale; out_scale is the product of their decode scales (1: no
 /// multiply). With bias_after_cast: cast(cast(fl32(acc * out_scale)) + bias). Element i of out_cast's random stream
@@ -62,7 +66,7 @@ struct Matmul {
     MatmulOperand a{}, b{};
     float* out = nullptr;
     std::int64_t ld_out = 0, stride_out_outer = 0, stride_out_inner = 0;
-    const Machine* machine = &fp32_chain;
+    MatmulRule rule{};
     float out_scale = 1;
     const float* bias = nullptr;
     bool bias_after_cast = false;

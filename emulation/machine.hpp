@@ -1,29 +1,109 @@
 // SPDX-License-Identifier: Apache-2.0
-// Machine: one row of data per way to sum products.
+// Machine: one row of data per way to sum products. The rows are in emulation/machine_table.hpp, what a row means is
+// emulation/matrix_step.hpp.
 #pragma once
-#include <span>
+#include "core/format.hpp"
+
+#include <initializer_list>
 #include <string_view>
 
 namespace macheps {
 
-struct Machine {
-    std::string_view name;
-    std::string_view summary;
-    std::string_view source;
+/// Formats that an operand may have.
+class FormatSet {
+  public:
+    constexpr FormatSet(std::initializer_list<Format> formats) {
+        for (const Format& format : formats) bits_ |= bit(format);
+    }
+    constexpr bool contains(const Format& format) const { return (bits_ & bit(format)) != 0; }
+    constexpr bool operator==(const FormatSet&) const = default;
+
+    static constexpr Format known[] = {fp64, fp32,   tf32,   fp16,   bf16,     e4m3fn,
+                                       e5m2, e2m3fn, e3m2fn, e2m1fn, e4m3fnuz, e5m2fnuz};
+
+  private:
+    static constexpr std::uint32_t bit(const Format& format) {
+        for (std::uint32_t i = 0; i < std::size(known); ++i) {
+            if (known[i] == format) return 1u << i;
+        }
+        return 0;
+    }
+    std::uint32_t bits_ = 0;
 };
 
-/// acc = +0, then acc = fma(a, b, acc) with k ascending, in fp32: what a CUDA-core kernel does.
-inline constexpr Machine fp32_chain{
-    .name = "fp32.chain", .summary = "one fp32 fma per term, k ascending", .source = "IEEE 754-2019 fusedMultiplyAdd"};
+/// How the products of one fused step and the addend become the next addend.
+enum class SumModel : std::uint8_t {
+    fma_chain,         ///< one fma per product, rounded to the addend's format
+    pairwise,          ///< products rounded, then added by halves; the addend takes no part
+    kahan,             ///< products rounded, compensated summation
+    exact,             ///< all products of a matmul in one exact sum, rounded once
+    truncated,         ///< products and addend cut at a common unit, summed exactly (NVIDIA; T-FDPA and ST-FDPA)
+    scaled_groups,     ///< exact dot products of 16, scaled, then cut and summed (NVFP4, MXFP4; GST-FDPA)
+    through_fp16,      ///< fp8 mma.sync where it is emulated: two fp16 steps, then one IEEE addition
+    exact_step,        ///< products and addend in one exact sum, rounded once (CDNA1)
+    flushed_pairs,     ///< fp32 pairwise with subnormals flushed (CDNA2)
+    floored,           ///< products cut, then floored beside the addend (CDNA3; TR-FDPA)
+    floored_even_odd,  ///< the same with even and odd products apart (CDNA3 fp8; GTR-FDPA)
+};
 
-inline constexpr const Machine* all_machines[] = {&fp32_chain};
+/// How the exact sum of a step is rounded.
+enum class Delivery : std::uint8_t {
+    fp32_toward_zero,   ///< overflow gives Inf all the same
+    e8m13_toward_zero,  ///< an fp32 with 10 low zero bits; overflow as above
+    fp32_nearest_even,
+    fp16_nearest_even,
+    bf16_nearest_even,
+    fp64_nearest_even,
+};
 
-/// The machine of that name, or nullptr.
-constexpr const Machine* find_machine(std::string_view name) {
-    for (const Machine* machine : all_machines) {
-        if (machine->name == name) return machine;
-    }
-    return nullptr;
-}
+/// The numbers of one fused step: everything that emulation/matrix_step.hpp reads. Plain data for host and device.
+struct SumRule {
+    SumModel model = SumModel::fma_chain;
+    int terms = 1;          ///< products per step (L)
+    int fraction_bits = 0;  ///< bits kept below the largest exponent (F)
+    Delivery delivery = Delivery::fp32_nearest_even;
+    Format addend = fp32;  ///< format of C
+    /// What a zero addend (and a sum of only zeros) counts as in the largest exponent.
+    int zero_exponent = 0;
+
+    // Where published sources disagree; the defaults are what is taken here, and a GPU's trace can settle each one.
+    bool zero_factor_counts = false;   ///< a product with a zero factor takes part with exponents emin
+    bool underflow_keeps_sign = true;  ///< a negative sum that underflows gives -0, not +0
+    bool zeros_keep_sign = false;      ///< only -0 everywhere gives -0, not +0
+    bool normalises_addend = false;    ///< a subnormal fp16 addend counts with its normalised exponent
+};
+
+/// What stands behind a row.
+enum class Evidence : std::uint8_t {
+    definition,  ///< nothing to check: the row is made of IEEE operations
+    hardware,    ///< reproduced on published captures of silicon
+    published,   ///< a model that its authors tested on silicon
+    inferred,    ///< the model of a sibling type, applied to a type that nobody published
+};
+
+struct Machine {
+    std::string_view name{};         ///< `sm90.wgmma.fp8`
+    std::string_view arch{};         ///< `sm_90`, `CDNA3`; several that share the row, separated by spaces
+    std::string_view instruction{};  ///< `mma`, `wgmma`, `tcgen05.f16`, `mfma`; empty for orders of summation
+    FormatSet operands{};            ///< of a and b, in any mix
+    Format addend = fp32;            ///< of C
+    Format result = fp32;            ///< of D
+    int k = 1;                       ///< products per instruction
+    int small_k = 0;                 ///< of the instruction's smaller shape, 0: there is none
+    Format scale{};                  ///< of the block scales, where there are any
+    int scale_block = 0;             ///< products that share a scale, 0: no scales
+    SumRule sum{};
+    bool canonical_nan = false;  ///< NaN results are 0x7fffffff (0x7fff in fp16); else their bits are open
+    Evidence evidence = Evidence::definition;
+    std::string_view measured{};  ///< GPUs whose captures are reproduced
+    std::string_view source{};
+    std::string_view summary{};
+
+    constexpr bool has_scales() const { return scale_block != 0; }
+};
+
+std::string_view to_string(Evidence evidence);
 
 }  // namespace macheps
+
+#include "emulation/machine_table.hpp"

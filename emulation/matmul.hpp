@@ -4,16 +4,158 @@
 #pragma once
 #include "emulation/definitions.hpp"
 #include "emulation/dot.hpp"
+#include "emulation/matrix_step.hpp"
 
 namespace macheps::definition {
 
-/// The accumulator of out[i,j]. `a` and `b` point to the first element of their matrices.
-MACHEPS_HD inline float matmul_accumulator(const Matmul& args, const float* a, const float* b, std::int64_t i,
+/// A row of a and a column of b.
+struct DotOperands {
+    const float *a = nullptr, *b = nullptr;
+    std::int64_t a_step = 0, b_step = 0;  ///< elements from term to term
+    std::int64_t i = 0, j = 0;            ///< for the scales
+};
+
+MACHEPS_HD inline DotOperands dot_operands(const Matmul& args, const float* a, const float* b, std::int64_t i,
                                            std::int64_t j) {
-    if (args.k == 0) return 0;
     const bool at = args.a.transposed, bt = args.b.transposed;
-    return fp32_chain_dot(a + i * (at ? 1 : args.a.ld), at ? args.a.ld : 1, b + j * (bt ? args.b.ld : 1),
-                          bt ? 1 : args.b.ld, args.k);
+    return {a + i * (at ? 1 : args.a.ld), b + j * (bt ? args.b.ld : 1), at ? args.a.ld : 1, bt ? 1 : args.b.ld, i, j};
+}
+
+/// True when the instructions take the scales in.
+MACHEPS_HD inline bool scales_in_machine(const Matmul& args) { return args.rule.machine->has_scales(); }
+/// True when the promotion takes the scales in.
+MACHEPS_HD inline bool scales_in_promotion(const Matmul& args) {
+    return args.rule.promotion == Promotion::fma_joint || args.rule.promotion == Promotion::fma_left;
+}
+
+/// A decode scale as a factor of the machine's scale format.
+MACHEPS_HD inline Factor scale_factor(const Machine& machine, float scale) {
+    if (machine.scale.encoding != Encoding::power_of_two) {
+        Factor f = factor_of_value(machine.scale, scale);
+        f.negative = false;
+        return f;
+    }
+    const Unpacked u = unpack(scale);
+    if (u.kind != Unpacked::Kind::finite) return {.kind = Unpacked::Kind::nan};
+    return {.significand = 1, .exponent = detail::bit_length(u.significand) - 1 + u.exponent};
+}
+
+/// Instructions over terms [first, last), from `acc`; k is padded with +0 to a multiple of the instruction's.
+MACHEPS_HD inline float instruction_chain(const Matmul& args, const DotOperands& x, std::int64_t first,
+                                          std::int64_t last) {
+    constexpr int most = 64;
+    const Machine& machine = *args.rule.machine;
+    const Factor zero_a = factor_of_value(args.a.format, 0.0f), zero_b = factor_of_value(args.b.format, 0.0f);
+    std::uint64_t c = 0;
+    for (std::int64_t p = first; p < last; p += machine.k) {
+        Factor a[most], b[most], alpha[most / 16], beta[most / 16];
+        for (int t = 0; t < machine.k; ++t) {
+            const bool inside = p + t < last;
+            a[t] = inside ? factor_of_value(args.a.format, x.a[(p + t) * x.a_step]) : zero_a;
+            b[t] = inside ? factor_of_value(args.b.format, x.b[(p + t) * x.b_step]) : zero_b;
+        }
+        StepScales scales{alpha, beta, machine.has_scales() ? machine.k / machine.scale_block : 0};
+        for (int s = 0; s < scales.count; ++s) {
+            // A block that lies beyond the last term has no scale of its own; its products are zeros.
+            const std::int64_t at = min_of(p + s * machine.scale_block, last - 1);
+            alpha[s] = scale_factor(machine, args.a.scales.at(x.i, at));
+            beta[s] = scale_factor(machine, args.b.scales.at(x.j, at));
+        }
+        c = matrix_instruction(machine.sum, machine.k, a, b, c, scales);
+    }
+    return decode(machine.result, c);
+}
+
+/// Machine fp32.pairwise: rounded products; n terms are those up to the largest power of two below n, plus the rest.
+MACHEPS_HD inline float pairwise_dot(const DotOperands& x, std::int64_t first, std::int64_t last) {
+    float sum[64];
+    int depth = 0;
+    for (std::int64_t count = 1, p = first; p < last; ++p, ++count) {
+        sum[depth++] = x.a[p * x.a_step] * x.b[p * x.b_step];
+        for (std::int64_t c = count; (c & 1) == 0; c >>= 1, --depth) sum[depth - 2] = sum[depth - 2] + sum[depth - 1];
+    }
+    if (depth == 0) return 0;
+    for (; depth > 1; --depth) sum[depth - 2] = sum[depth - 2] + sum[depth - 1];
+    return sum[0];
+}
+
+/// Machine fp32.kahan: rounded products; y = p - e, t = s + y, e = (t - s) - y, s = t.
+MACHEPS_HD inline float kahan_dot(const DotOperands& x, std::int64_t first, std::int64_t last) {
+    float sum = 0, error = 0;
+    for (std::int64_t p = first; p < last; ++p) {
+        const float y = x.a[p * x.a_step] * x.b[p * x.b_step] - error, t = sum + y;
+        error = (t - sum) - y;
+        sum = t;
+    }
+    return sum;
+}
+
+/// Machine exact: one rounding of the exact sum.
+MACHEPS_HD inline float exact_dot(const DotOperands& x, std::int64_t first, std::int64_t last) {
+    ExactSum sum;
+    detail::Special special;
+    for (std::int64_t p = first; p < last; ++p) {
+        const Factor a = factor_of_value(Format{.bits = 32, .precision = 24, .exponent_bias = 127}, x.a[p * x.a_step]);
+        const Factor b = factor_of_value(Format{.bits = 32, .precision = 24, .exponent_bias = 127}, x.b[p * x.b_step]);
+        special.see_product(a, b);
+        sum.add(a.negative != b.negative, a.significand * b.significand, a.exponent + b.exponent - 46);
+    }
+    const std::uint64_t bits =
+        special.any() ? special.result(Delivery::fp32_nearest_even)
+                      : detail::encode_unpacked(detail::delivered_format(Delivery::fp32_nearest_even), sum.value(),
+                                                Round::nearest_even, Overflow::nonsaturate, {});
+    return bit_cast<float>(static_cast<std::uint32_t>(bits));
+}
+
+/// Terms [first, last) on the machine, from +0.
+MACHEPS_HD inline float machine_dot(const Matmul& args, const DotOperands& x, std::int64_t first, std::int64_t last) {
+    const SumRule& sum = args.rule.machine->sum;
+    switch (sum.model) {
+        case SumModel::pairwise:
+            return pairwise_dot(x, first, last);
+        case SumModel::kahan:
+            return kahan_dot(x, first, last);
+        case SumModel::exact:
+            return exact_dot(x, first, last);
+        case SumModel::fma_chain:
+            if (sum.delivery == Delivery::fp32_nearest_even) {
+                return fp32_chain_dot(x.a + first * x.a_step, x.a_step, x.b + first * x.b_step, x.b_step, last - first);
+            }
+            break;
+        default:
+            break;
+    }
+    return instruction_chain(args, x, first, last);
+}
+
+/// `partial`, of the terms from `p` on, joins `main`.
+MACHEPS_HD inline float promote(const Matmul& args, const DotOperands& x, std::int64_t p, float partial, float main) {
+    const float sa = args.a.scales.at(x.i, p), sb = args.b.scales.at(x.j, p);
+    switch (args.rule.promotion) {
+        case Promotion::fma_joint:
+            return fma(partial, sa * sb, main);
+        case Promotion::fma_left:
+            return fma(partial * sa, sb, main);
+        default:
+            return main + partial;
+    }
+}
+
+/// The sum of one slice of k.
+MACHEPS_HD inline float slice_sum(const Matmul& args, const DotOperands& x, std::int64_t first, std::int64_t last) {
+    if (args.rule.promotion == Promotion::none) return machine_dot(args, x, first, last);
+    float main = 0;
+    for (std::int64_t p = first; p < last; p += args.rule.promotion_interval) {
+        const std::int64_t end = min_of(p + args.rule.promotion_interval, last);
+        main = promote(args, x, p, machine_dot(args, x, p, end), main);
+    }
+    return main;
+}
+
+/// Terms per slice of k.
+MACHEPS_HD inline std::int64_t slice_length(const MatmulRule& rule, std::int64_t k) {
+    const std::int64_t granules = (k + rule.slice_granule - 1) / rule.slice_granule;
+    return max_of((granules + rule.slices - 1) / rule.slices, std::int64_t{1}) * rule.slice_granule;
 }
 
 /// The way from an accumulator to the output: what enters the last cast, and what it gives.
@@ -21,15 +163,82 @@ struct MatmulOutput {
     float before, after;
 };
 
-/// `element` indexes the random stream and counts row-major over [batch_outer, batch_inner, m, n].
-MACHEPS_HD inline MatmulOutput matmul_output(const Matmul& args, float acc, std::int64_t j, std::uint64_t element) {
-    float x = args.out_scale == 1 ? acc : acc * args.out_scale;
+/// The scales of a and b that neither machine nor promotion took in, then out_scale.
+MACHEPS_HD inline float apply_scales(const Matmul& args, std::int64_t i, std::int64_t j, float acc) {
+    if ((args.a.scales.data != nullptr || args.b.scales.data != nullptr) && !scales_in_machine(args) &&
+        !scales_in_promotion(args)) {
+        const float sa = args.a.scales.at(i, 0), sb = args.b.scales.at(j, 0);
+        switch (args.rule.scale_order) {
+            case ScaleOrder::a_first:
+                acc = sb * (sa * acc);
+                break;
+            case ScaleOrder::b_first:
+                acc = sa * (sb * acc);
+                break;
+            default:
+                acc = acc * (sa * sb);
+                break;
+        }
+    }
+    return args.out_scale == 1 ? acc : acc * args.out_scale;
+}
+
+/// `x` is the scaled sum; `element` indexes the random stream and counts row-major over [batch_outer, batch_inner, m,
+/// n].
+MACHEPS_HD inline MatmulOutput finish_output(const Matmul& args, float x, std::int64_t j, std::uint64_t element) {
     if (args.bias != nullptr) {
         if (args.bias_after_cast) x = store_as(args.out_cast, x, element);
         x += args.bias[j];
     }
     x = canonical(x);
     return {x, store_as(args.out_cast, x, element)};
+}
+
+MACHEPS_HD inline MatmulOutput matmul_output(const Matmul& args, float acc, std::int64_t i, std::int64_t j,
+                                             std::uint64_t element) {
+    return finish_output(args, apply_scales(args, i, j, acc), j, element);
+}
+
+/// Subnormal numbers as fp32 atomics leave them.
+MACHEPS_HD inline float flushed_sum(float x, float y) {
+    return detail::flushed(detail::flushed(x) + detail::flushed(y));
+}
+
+/// `sum` = the slices before slice s joined, `partial` = slice s; gives the same with slice s (SliceJoin).
+/// For SliceJoin::serial both are outputs: already scaled and rounded.
+MACHEPS_HD inline float join_slice(const Matmul& args, std::int64_t s, float sum, float partial, std::int64_t i,
+                                   std::int64_t j, std::uint64_t element) {
+    switch (args.rule.join) {
+        case SliceJoin::rounded_workspace:
+            return sum + store_as(args.out_cast, partial, element);
+        case SliceJoin::stream_k:
+            if (s == 0) return partial;
+            return s + 1 == args.rule.slices ? partial + sum : flushed_sum(sum, partial);
+        case SliceJoin::serial: {
+            // x = 1 * D, then fma(scale, partial, x): one factor, so the scales are multiplied first.
+            const bool scaled = args.a.scales.data != nullptr || args.b.scales.data != nullptr;
+            const float scales = scaled ? args.a.scales.at(i, 0) * args.b.scales.at(j, 0) : 1.0f;
+            const float factor = args.out_scale * scales;
+            return store_as(args.out_cast, s == 0 ? factor * partial : fma(factor, partial, sum), element);
+        }
+        default:
+            return sum + partial;
+    }
+}
+
+/// out[i,j] of one matrix. `a` and `b` point to the first element of their matrices.
+MACHEPS_HD inline MatmulOutput matmul_element(const Matmul& args, const float* a, const float* b, std::int64_t i,
+                                              std::int64_t j, std::uint64_t element) {
+    const DotOperands x = dot_operands(args, a, b, i, j);
+    if (args.rule.slices <= 1) return matmul_output(args, slice_sum(args, x, 0, args.k), i, j, element);
+    const std::int64_t length = slice_length(args.rule, args.k);
+    float sum = 0;
+    for (std::int64_t s = 0; s < args.rule.slices; ++s) {
+        const std::int64_t first = min_of(s * length, args.k), last = min_of(first + length, args.k);
+        sum = join_slice(args, s, sum, slice_sum(args, x, first, last), i, j, element);
+    }
+    if (args.rule.join == SliceJoin::serial) return finish_output(args, sum, j, element);
+    return matmul_output(args, sum, i, j, element);
 }
 
 }  // namespace macheps::definition

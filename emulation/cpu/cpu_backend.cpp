@@ -196,8 +196,8 @@ void CpuBackend::matmul(const Matmul& args, Tally* tally) {
                      .where = "matmul",
                      .fix = "sizes of 0 or more"});
     }
-    if (args.machine == nullptr || find_machine(args.machine->name) == nullptr) {
-        throw Error({.what = fmt::format("no machine '{}'", args.machine == nullptr ? "" : args.machine->name),
+    if (args.rule.machine == nullptr || find_machine(args.rule.machine->name) == nullptr) {
+        throw Error({.what = fmt::format("no machine '{}'", args.rule.machine == nullptr ? "" : args.rule.machine->name),
                      .where = "matmul",
                      .fix = "one of all_machines"});
     }

@@ -7,7 +7,7 @@
 
 namespace macheps {
 
-/// struct Matmul says what it computes; definition::matmul_accumulator and matmul_output say it element by element.
+/// struct Matmul says what it computes; definition::matmul_element says it element by element.
 /// The bits depend on neither `simd` nor the pool. Every element is one chain of fma over k: blocks of k reload it.
 /// Shapes: as in Matmul; the arguments must be consistent (Backend checks them). Numeric trouble is data.
 /// Adds to *tally, when it is not null, what the last cast did (the identity counts too).

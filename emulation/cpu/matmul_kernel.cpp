@@ -356,9 +356,8 @@ namespace {
 void define_block(const Matmul& args, const Caster&, const MatmulBlock& block, Tally* tally) {
     for (std::int64_t i = block.first_row; i < block.last_row; ++i) {
         for (std::int64_t j = block.first_column; j < block.last_column; ++j) {
-            const float acc = definition::matmul_accumulator(args, block.a, block.b, i, j);
             const std::uint64_t element = block.first_element + static_cast<std::uint64_t>(i * args.n + j);
-            const auto [before, after] = definition::matmul_output(args, acc, j, element);
+            const auto [before, after] = definition::matmul_element(args, block.a, block.b, i, j, element);
             if (tally != nullptr) {
                 const float scale = args.out_cast.encode_scale;
                 tally->add(args.out_cast.format, before, scale == 1 ? before : before * scale, after);

@@ -82,7 +82,7 @@ Format Attention::product(Rounder& rounder, const Product& how, Value a, bool a_
     args.ld_out = ld(out.shape);
     args.stride_out_inner = inner(out.shape);
     args.stride_out_outer = outer(out.shape);
-    args.machine = how.choice.machine;
+    args.rule = how.choice.rule;
     args.out_scale = product_scale(a, b) * how.factor;
     args.triangle = how.triangle;
     return rounder.matmul(how.out_slot, args, out.shape);

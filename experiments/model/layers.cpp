@@ -78,7 +78,7 @@ Value Linear::forward(Rounder& rounder, Value x) {
     args.b = {.data = w_cast_.view.data, .ld = in_, .transposed = true};
     args.out = y.data;
     args.ld_out = out_;
-    args.machine = forward_.machine;
+    args.rule = forward_.rule;
     args.out_scale = product_scale(x_cast_, w_cast_);
     args.bias_after_cast = forward_.bias_after && bias_ != nullptr;
     if (bias_ != nullptr) args.bias = rounder.apply(forward_bias_, bias_->as_value(), bias_buffer_).view.data;
@@ -105,7 +105,7 @@ Value Linear::backward(Rounder& rounder, Value incoming, Tensor& dx_tensor) {
     input_grad.b = {.data = w.view.data, .ld = in_};
     input_grad.out = dx.data;
     input_grad.ld_out = in_;
-    input_grad.machine = input_grad_.machine;
+    input_grad.rule = input_grad_.rule;
     input_grad.out_scale = product_scale(dy_a, w);
     const Format dx_held = rounder.matmul(input_grad_out_, input_grad, dx.shape);
 
@@ -119,7 +119,7 @@ Value Linear::backward(Rounder& rounder, Value incoming, Tensor& dx_tensor) {
     weight_grad.b = {.data = x.view.data, .ld = in_};
     weight_grad.out = dw.data;
     weight_grad.ld_out = in_;
-    weight_grad.machine = weight_grad_.machine;
+    weight_grad.rule = weight_grad_.rule;
     weight_grad.out_scale = product_scale(dy_b, x);
     const Format dw_held = rounder.matmul(weight_grad_out_, weight_grad, dw.shape);
     weight_.accumulate(backend_, rounder, dw, dw_held);

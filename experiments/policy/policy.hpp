@@ -4,7 +4,7 @@
 #pragma once
 #include "core/format.hpp"
 #include "core/rounding.hpp"
-#include "emulation/machine.hpp"
+#include "emulation/matmul_rule.hpp"
 #include "experiments/policy/sites.hpp"
 #include "experiments/train/loss_scaler.hpp"
 
@@ -43,7 +43,7 @@ std::string to_string(const CastRule& rule);
 
 /// How a linear's or product's matmul sums and ends. The casts are those of its slots.
 struct MatmulChoice {
-    const Machine* machine = &fp32_chain;
+    MatmulRule rule{};
     bool bias_after = false;  ///< the bias is added after the output's rounding, and the sum is rounded again
     bool operator==(const MatmulChoice&) const = default;
 };

@@ -107,7 +107,7 @@ class Resolver {
                 if (!may_touch(rule, *target)) continue;
                 const std::string key = key_of(target->name, each.matmul);
                 MatmulChoice& choice = result_.matmuls[key];
-                if (each.machine != nullptr) choice.machine = each.machine;
+                if (each.machine != nullptr) choice.rule.machine = each.machine;
                 if (each.bias_after) choice.bias_after = *each.bias_after;
                 result_.origin[key] = rule.origin();
             }
@@ -209,7 +209,7 @@ std::vector<ResolvedPolicy::Row> ResolvedPolicy::table() const {
         if (slot.ends_with(".out")) {
             const auto choice = matmuls.find(key_of(site, slot.substr(0, slot.size() - 4)));
             if (choice != matmuls.end()) {
-                row.machine = choice->second.machine->name;
+                row.machine = choice->second.rule.machine->name;
                 if (choice->second.bias_after) row.machine += ", bias after";
             }
         }

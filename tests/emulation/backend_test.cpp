@@ -220,7 +220,7 @@ TEST_CASE("shapes that disagree, tokens out of range and broken matmuls are refu
         {"matmul", [&] { b.matmul(broken([](Matmul& m) { m.b.data = nullptr; })); }},
         {"matmul", [&] { b.matmul(broken([](Matmul& m) { m.k = -1; })); }},
         {"matmul", [&] { b.matmul(broken([](Matmul& m) { m.ld_out = 1; })); }},
-        {"matmul", [&] { b.matmul(broken([](Matmul& m) { m.machine = nullptr; })); }},
+        {"matmul", [&] { b.matmul(broken([](Matmul& m) { m.rule.machine = nullptr; })); }},
     };
     for (const Case& c : cases) {
         CAPTURE(c.operation);

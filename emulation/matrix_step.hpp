@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a matrix unit computes: one function per SumModel, integers wherever the unit is not made of IEEE operations.
+// Host and device. The vector engine returns these bits.
+// Models: Xie et al. (MMA-Sim, arXiv 2511.10909), Khattak and Mikaitis (arXiv 2512.07004).
+#pragma once
+#include "core/arithmetic.hpp"
+#include "emulation/exact_sum.hpp"
+#include "emulation/machine.hpp"
+
+namespace macheps {
+
+/// An operand or a scale, taken apart: (-1)^negative * significand * 2^(exponent - fraction_bits). A subnormal keeps
+/// the least exponent of its format: it is not normalised.
+struct Factor {
+    Unpacked::Kind kind = Unpacked::Kind::finite;
+    bool negative = false;
+    std::uint64_t significand = 0;
+    int exponent = 0;
+    int fraction_bits = 0;
+
+    MACHEPS_HD constexpr bool is_zero() const { return kind == Unpacked::Kind::finite && significand == 0; }
+    MACHEPS_HD constexpr bool is_nan() const { return kind == Unpacked::Kind::nan; }
+    MACHEPS_HD constexpr bool is_infinite() const { return kind == Unpacked::Kind::infinite; }
+
+    MACHEPS_HD constexpr double value() const {
+        if (is_nan()) return bit_cast<double>(std::uint64_t{0x7ff8000000000000});
+        const double size = is_infinite()
+                                ? bit_cast<double>(std::uint64_t{0x7ff0000000000000})
+                                : static_cast<double>(significand) * Format::power_of_two(exponent - fraction_bits);
+        return negative ? -size : size;
+    }
+};
+
+/// The factor that `x` is on the grid of `format` (every format but fp64 and e8m0fnu); bits of x below the grid are
+/// cut.
+MACHEPS_HD constexpr Factor factor_of_value(const Format& format, float x) {
+    const std::uint32_t bits = bit_cast<std::uint32_t>(x), field = bits >> 23 & 0xff;
+    const std::uint32_t fraction = (bits & 0x7fffffu) >> format.padding << format.padding;
+    Factor f{.negative = bits >> 31 != 0, .fraction_bits = format.fraction_bits()};
+    if (field == 0xff) {
+        f.kind = fraction != 0 ? Unpacked::Kind::nan : Unpacked::Kind::infinite;
+        return f;
+    }
+    const int exponent = static_cast<int>(max_of(field, 1u)) - 127;
+    f.exponent = max_of(exponent, format.emin());
+    const int drop = 24 - format.precision + f.exponent - exponent;
+    f.significand = drop < 32 ? (fraction | (field != 0 ? 0x800000u : 0u)) >> drop : 0;
+    return f;
+}
+
+/// The factor that `code` stands for in `format`, formats for scales included.
+MACHEPS_HD constexpr Factor factor_of_code(const Format& format, std::uint64_t code) {
+    if (format.encoding == Encoding::power_of_two) {
+        Factor f{.significand = 1, .exponent = static_cast<int>(code) - format.exponent_bias};
+        if (code > format.max_finite_code()) f.kind = Unpacked::Kind::nan;
+        return f;
+    }
+    if (format.bits == 64) {
+        const Unpacked u = unpack(bit_cast<double>(code));
+        return {u.kind, u.negative, u.significand, u.exponent + 52, 52};
+    }
+    // fp32 decodes to itself, NaN payloads aside.
+    return factor_of_value(format, decode(format, code));
+}
+
+/// Block scales of one instruction: scale i of a and of b belong to products i * k / count up to (i + 1) * k / count.
+struct StepScales {
+    const Factor *a = nullptr, *b = nullptr;
+    int count = 0;
+};
+
+namespace detail {
+
+MACHEPS_HD constexpr std::uint64_t nan_bits(Delivery delivery) {
+    switch (delivery) {
+        case Delivery::fp16_nearest_even:
+            return 0x7fff;
+        case Delivery::bf16_nearest_even:
+            return 0x7fff;
+        case Delivery::fp64_nearest_even:
+            return 0x7fffffffffffffff;
+        default:
+            return 0x7fffffff;
+    }
+}
+
+MACHEPS_HD constexpr Format delivered_format(Delivery delivery) {
+    switch (delivery) {
+        case Delivery::fp16_nearest_even:
+            return {.bits = 16, .precision = 11, .exponent_bias = 15};
+        case Delivery::bf16_nearest_even:
+            return {.bits = 16, .precision = 8, .exponent_bias = 127};
+        case Delivery::fp64_nearest_even:
+            return {.bits = 64, .precision = 53, .exponent_bias = 1023};
+        case Delivery::e8m13_toward_zero:
+            return {.bits = 22, .precision = 14, .exponent_bias = 127, .padding = 10};
+        default:
+            return {.bits = 32, .precision = 24, .exponent_bias = 127};
+    }
+}
+
+MACHEPS_HD constexpr std::uint64_t infinity_bits(Delivery delivery, bool negative) {
+    const Format f = delivered_format(delivery);
+    return (f.inf_code() | (negative ? f.sign_bit() : 0)) << f.padding;
+}
+
+/// What the sums of a step amount to before any number is looked at.
+struct Special {
+    bool nan = false, positive = false, negative = false;
+
+    MACHEPS_HD constexpr void add_infinity(bool is_negative) { (is_negative ? negative : positive) = true; }
+    MACHEPS_HD constexpr void see_product(const Factor& a, const Factor& b) {
+        if (a.is_nan() || b.is_nan()) nan = true;
+        if (a.is_infinite() || b.is_infinite()) {
+            if (a.is_zero() || b.is_zero()) nan = true;
+            add_infinity(a.negative != b.negative);
+        }
+    }
+    MACHEPS_HD constexpr void see_addend(const Factor& c) {
+        if (c.is_nan()) nan = true;
+        if (c.is_infinite()) add_infinity(c.negative);
+    }
+    MACHEPS_HD constexpr bool any() const { return nan || positive || negative; }
+    MACHEPS_HD constexpr std::uint64_t result(Delivery delivery) const {
+        return nan || (positive && negative) ? nan_bits(delivery) : infinity_bits(delivery, negative);
+    }
+};
+
+/// The exact sum * 2^unit, rounded once.
+MACHEPS_HD constexpr std::uint64_t deliver(const SumRule& rule, std::int64_t sum, int unit,
+                                           bool zero_is_negative = false) {
+    const Format f = delivered_format(rule.delivery);
+    const bool nearest = rule.delivery != Delivery::fp32_toward_zero && rule.delivery != Delivery::e8m13_toward_zero;
+    if (sum == 0) return zero_is_negative ? f.sign_bit() << f.padding : 0;
+    const bool negative = sum < 0;
+    const std::uint64_t magnitude = negative ? ~static_cast<std::uint64_t>(sum) + 1 : static_cast<std::uint64_t>(sum);
+    const int top = max_of(bit_length(magnitude) - 1 + unit, f.emin());
+    const std::uint64_t ulps = round_shift(magnitude, top - f.fraction_bits() - unit,
+                                           nearest ? Round::nearest_even : Round::toward_zero, negative);
+    std::uint64_t code = ulps + (static_cast<std::uint64_t>(top - f.emin()) << f.fraction_bits());
+    if (code == 0 && !rule.underflow_keeps_sign) return 0;
+    code = min_of(code, f.inf_code());
+    return (code | (negative ? f.sign_bit() : 0)) << f.padding;
+}
+
+/// significand * 2^(exponent - fraction_bits), cut toward zero at 2^unit.
+MACHEPS_HD constexpr std::int64_t cut(bool negative, std::uint64_t significand, int exponent, int fraction_bits,
+                                      int unit) {
+    const int shift = exponent - fraction_bits - unit;
+    const std::uint64_t magnitude = shift >= 0 ? significand << shift : shift > -64 ? significand >> -shift : 0;
+    return negative ? -static_cast<std::int64_t>(magnitude) : static_cast<std::int64_t>(magnitude);
+}
+
+/// x * 2^shift, rounded down.
+MACHEPS_HD constexpr std::int64_t floor_shift(std::int64_t x, int shift) {
+    if (shift >= 0) return static_cast<std::int64_t>(static_cast<std::uint64_t>(x) << shift);
+    return x >> min_of(-shift, 63);
+}
+
+MACHEPS_HD constexpr int addend_exponent(const SumRule& rule, const Factor& c) {
+    if (c.is_zero()) return rule.zero_exponent;
+    const int lead = bit_length(c.significand) - 1 - c.fraction_bits;  // below 0 where c is subnormal
+    return rule.normalises_addend && rule.addend.bits == 16 ? c.exponent + lead : c.exponent;
+}
+
+constexpr int no_exponent = -100000;
+
+/// T-FDPA, and ST-FDPA with `scale_exponent` = the sum of the scales' exponents.
+MACHEPS_HD constexpr std::uint64_t truncated_step(const SumRule& rule, const Factor* a, const Factor* b, int n,
+                                                  int step, const Factor& c, int scale_exponent) {
+    Special special;
+    special.see_addend(c);
+    int largest = addend_exponent(rule, c);
+    bool all_negative = c.negative;
+    for (int i = 0; i < n; ++i) {
+        const Factor &x = a[i * step], &y = b[i * step];
+        special.see_product(x, y);
+        const bool zero = x.is_zero() || y.is_zero();
+        all_negative = all_negative && x.negative != y.negative;
+        if (!zero || rule.zero_factor_counts) largest = max_of(largest, x.exponent + y.exponent + scale_exponent);
+    }
+    if (special.any()) return special.result(rule.delivery);
+    const int unit = largest - rule.fraction_bits;
+    std::int64_t sum = cut(c.negative, c.significand, c.exponent, c.fraction_bits, unit);
+    bool all_zero = c.is_zero();
+    for (int i = 0; i < n; ++i) {
+        const Factor &x = a[i * step], &y = b[i * step];
+        all_zero = all_zero && (x.is_zero() || y.is_zero());
+        sum += cut(x.negative != y.negative, x.significand * y.significand, x.exponent + y.exponent + scale_exponent,
+                   x.fraction_bits + y.fraction_bits, unit);
+    }
+    return deliver(rule, sum, unit, rule.zeros_keep_sign && all_zero && all_negative);
+}
+
+/// GST-FDPA: n products of fp4 in groups of 16.
+MACHEPS_HD constexpr std::uint64_t scaled_groups_step(const SumRule& rule, const Factor* a, const Factor* b, int n,
+                                                      const Factor& c, const StepScales& scales) {
+    Special special;
+    special.see_addend(c);
+    for (int i = 0; i < scales.count; ++i) special.nan = special.nan || scales.a[i].is_nan() || scales.b[i].is_nan();
+    if (special.any()) return special.result(rule.delivery);
+
+    constexpr int group = 16, most = 4;
+    std::int64_t dot[most] = {};  // in units of 2^-2
+    bool present[most] = {};
+    int largest = addend_exponent(rule, c);
+    const int groups = n / group;
+    for (int g = 0; g < groups; ++g) {
+        const Factor &alpha = scales.a[g * scales.count / groups], &beta = scales.b[g * scales.count / groups];
+        for (int i = g * group; i < (g + 1) * group; ++i) {
+            if (a[i].is_zero() || b[i].is_zero()) continue;
+            present[g] = !alpha.is_zero() && !beta.is_zero();
+            dot[g] += cut(a[i].negative != b[i].negative, a[i].significand * b[i].significand,
+                          a[i].exponent + b[i].exponent, a[i].fraction_bits + b[i].fraction_bits, -2);
+        }
+        largest = max_of(largest, present[g] ? alpha.exponent + beta.exponent : rule.zero_exponent);
+    }
+    const int unit = largest - rule.fraction_bits;
+    std::int64_t sum = cut(c.negative, c.significand, c.exponent, c.fraction_bits, unit);
+    for (int g = 0; g < groups; ++g) {
+        if (!present[g]) continue;
+        const Factor &alpha = scales.a[g * scales.count / groups], &beta = scales.b[g * scales.count / groups];
+        const auto size = static_cast<std::uint64_t>(dot[g] < 0 ? -dot[g] : dot[g]);
+        sum += cut(dot[g] < 0, size * alpha.significand * beta.significand, alpha.exponent + beta.exponent,
+                   2 + alpha.fraction_bits + beta.fraction_bits, unit);
+    }
+    return deliver(rule, sum, unit);
+}
+
+/// CDNA1: one rounding of the exact sum.
+MACHEPS_HD constexpr std::uint64_t exact_step(const SumRule& rule, const Factor* a, const Factor* b, int n,
+                                              const Factor& c) {
+    Special special;
+    special.see_addend(c);
+    ExactSum sum;
+    for (int i = 0; i < n; ++i) {
+        special.see_product(a[i], b[i]);
+        sum.add(a[i].negative != b[i].negative, a[i].significand * b[i].significand,
+                a[i].exponent + b[i].exponent - a[i].fraction_bits - b[i].fraction_bits);
+    }
+    if (special.any()) return special.result(rule.delivery);
+    sum.add(c.negative, c.significand, c.exponent - c.fraction_bits);
+    const Unpacked value = sum.value();
+    return encode_unpacked(delivered_format(rule.delivery), value, Round::nearest_even, Overflow::nonsaturate, {});
+}
+
+/// Subnormal fp32 numbers become a zero of their sign.
+MACHEPS_HD constexpr float flushed(float x) {
+    const auto bits = bit_cast<std::uint32_t>(x);
+    return (bits & 0x7f800000u) == 0 ? bit_cast<float>(bits & 0x80000000u) : x;
+}
+
+/// CDNA2: products and sums in fp32, each flushed; subnormal operands and addends read as +0.
+MACHEPS_HD inline std::uint64_t flushed_pairs_step(const SumRule& rule, const Factor* a, const Factor* b, int n,
+                                                   const Factor& c) {
+    const auto read = [](const Factor& f) {
+        const bool normal = f.kind != Unpacked::Kind::finite || f.significand >> f.fraction_bits != 0;
+        return normal ? static_cast<float>(f.value()) : 0.0f;
+    };
+    float pair[2] = {};
+    for (int i = 0; i + 1 < n; i += 2) {
+        const float p = flushed(read(a[i]) * read(b[i])), q = flushed(read(a[i + 1]) * read(b[i + 1]));
+        pair[i / 2] = flushed(p + q);
+    }
+    const float products = n == 4 ? flushed(pair[0] + pair[1]) : pair[0];
+    const float d = flushed(read(c) + products);
+    return d == d ? bit_cast<std::uint32_t>(d) : nan_bits(rule.delivery);
+}
+
+/// Products cut at 2^(exponent - 24), exponent the largest of them.
+struct CutProducts {
+    std::int64_t sum = 0;
+    int exponent = no_exponent;
+};
+
+MACHEPS_HD constexpr CutProducts cut_products(const SumRule& rule, const Factor* a, const Factor* b, int n, int step) {
+    CutProducts cuts;
+    for (int i = 0; i < n; i += step) {
+        if (!a[i].is_zero() && !b[i].is_zero()) cuts.exponent = max_of(cuts.exponent, a[i].exponent + b[i].exponent);
+    }
+    for (int i = 0; i < n && cuts.exponent != no_exponent; i += step) {
+        cuts.sum +=
+            cut(a[i].negative != b[i].negative, a[i].significand * b[i].significand, a[i].exponent + b[i].exponent,
+                a[i].fraction_bits + b[i].fraction_bits, cuts.exponent - rule.fraction_bits);
+    }
+    return cuts;
+}
+
+/// CDNA3: TR-FDPA, and GTR-FDPA with `even_odd`.
+MACHEPS_HD constexpr std::uint64_t floored_step(const SumRule& rule, const Factor* a, const Factor* b, int n,
+                                                const Factor& c, bool even_odd) {
+    Special special;
+    special.see_addend(c);
+    for (int i = 0; i < n; ++i) {
+        special.see_product(a[i], b[i]);
+        const std::uint64_t m = a[i].significand * b[i].significand;
+        if (m == 0 || a[i].kind != Unpacked::Kind::finite || b[i].kind != Unpacked::Kind::finite) continue;
+        // A single product beyond fp32's range is an infinity.
+        const int top = bit_length(m) - 1 + a[i].exponent + b[i].exponent - a[i].fraction_bits - b[i].fraction_bits;
+        if (top >= 128) special.add_infinity(a[i].negative != b[i].negative);
+    }
+    if (special.any()) return special.result(rule.delivery);
+
+    const int f = rule.fraction_bits;
+    CutProducts products = cut_products(rule, a, b, n, even_odd ? 2 : 1);
+    if (even_odd) {
+        const CutProducts odd = cut_products(rule, a + 1, b + 1, n - 1, 2);
+        const int exponent = max_of(products.exponent, odd.exponent);
+        products.sum =
+            floor_shift(products.sum, products.exponent - exponent) + floor_shift(odd.sum, odd.exponent - exponent);
+        products.exponent = exponent;
+    }
+    const int c_exponent = c.is_zero() ? -126 : c.exponent;
+    const int largest = max_of(products.exponent, c_exponent), unit = largest - f - 8;
+    std::int64_t sum = products.exponent == no_exponent ? 0 : floor_shift(products.sum, products.exponent - f - unit);
+    if (!even_odd || c_exponent >= largest - f - 1) {
+        const auto significand = static_cast<std::int64_t>(c.significand);
+        sum += floor_shift(c.negative ? -significand : significand, c.exponent - c.fraction_bits - (largest - f)) * 256;
+    }
+    if (sum == 0) return 0;
+    const auto magnitude = static_cast<std::uint64_t>(sum < 0 ? -sum : sum);
+    const int kept =
+        max_of(bit_length(magnitude) - 1 + unit, -126) - 31;  // the sum keeps 31 fraction bits, rounded down
+    if (kept > unit) return deliver(rule, floor_shift(sum, unit - kept), kept);
+    return deliver(rule, sum, unit);
+}
+
+/// The widening of an fp8 factor to fp16, where it may become normal.
+MACHEPS_HD constexpr Factor as_fp16(const Factor& f) {
+    constexpr Format half{.bits = 16, .precision = 11, .exponent_bias = 15};
+    Factor wide = f.kind == Unpacked::Kind::finite ? factor_of_value(half, static_cast<float>(f.value())) : f;
+    wide.negative = f.negative;
+    return wide;
+}
+
+/// x y + c with one rounding to the binary format `f`; x and y are numbers of fp32. Their product is exact in fp64, and
+/// a sum rounded to odd there rounds once more without harm (Boldo and Melquiond).
+MACHEPS_HD constexpr std::uint64_t round_fma(const Format& f, double x, double y, std::uint64_t c) {
+    const auto sum = op(Operation::add, fp64, bit_cast<std::uint64_t>(x * y), bit_cast<std::uint64_t>(decode64(f, c)),
+                        0, Round::to_odd, Overflow::nonsaturate);
+    return encode64(f, bit_cast<double>(sum.bits), Round::nearest_even, Overflow::nonsaturate);
+}
+
+/// One IEEE addition of two results in the delivered format.
+MACHEPS_HD inline std::uint64_t add_results(Delivery delivery, std::uint64_t x, std::uint64_t y) {
+    const Format f = delivered_format(delivery);
+    const auto sum = op(Operation::add, f, x, y, 0, Round::nearest_even, Overflow::nonsaturate).bits;
+    const bool is_nan = (sum & f.magnitude_mask()) > f.inf_code();
+    return is_nan ? nan_bits(delivery) : sum;
+}
+
+}  // namespace detail
+
+/// One fused step of n products, `step` factors apart: the bits of D. `c` holds bits of rule.addend.
+MACHEPS_HD inline std::uint64_t matrix_step(const SumRule& rule, const Factor* a, const Factor* b, int n,
+                                            std::uint64_t c, const StepScales& scales = {}) {
+    const Factor addend = factor_of_code(rule.addend, c);
+    switch (rule.model) {
+        case SumModel::truncated: {
+            int exponent = 0;
+            if (scales.count > 0) {
+                if (scales.a[0].is_nan() || scales.b[0].is_nan()) return detail::nan_bits(rule.delivery);
+                exponent = scales.a[0].exponent + scales.b[0].exponent;
+            }
+            return detail::truncated_step(rule, a, b, n, 1, addend, exponent);
+        }
+        case SumModel::scaled_groups:
+            return detail::scaled_groups_step(rule, a, b, n, addend, scales);
+        case SumModel::exact_step:
+            return detail::exact_step(rule, a, b, n, addend);
+        case SumModel::flushed_pairs:
+            return detail::flushed_pairs_step(rule, a, b, n, addend);
+        case SumModel::floored:
+            return detail::floored_step(rule, a, b, n, addend, false);
+        case SumModel::floored_even_odd:
+            return detail::floored_step(rule, a, b, n, addend, true);
+        case SumModel::fma_chain: {
+            const Format f = detail::delivered_format(rule.delivery);
+            for (int i = 0; i < n; ++i) {
+                const double x = a[i].value(), y = b[i].value();
+                if (rule.delivery == Delivery::fp64_nearest_even) {
+                    const double d = fma(x, y, bit_cast<double>(c));
+                    c = d == d ? bit_cast<std::uint64_t>(d) : detail::nan_bits(rule.delivery);
+                } else {
+                    c = detail::round_fma(f, x, y, c);
+                }
+            }
+            return (c & f.magnitude_mask()) > f.inf_code() ? detail::nan_bits(rule.delivery) : c;
+        }
+        default:
+            return c;  // models of whole matmuls
+    }
+}
+
+/// One instruction of k products (machine.k or machine.small_k), a chain of fused steps: the bits of D. `c` holds bits
+/// of machine.addend.
+MACHEPS_HD inline std::uint64_t matrix_instruction(const SumRule& rule, int k, const Factor* a, const Factor* b,
+                                                   std::uint64_t c, const StepScales& scales = {}) {
+    constexpr int most = 64;
+    if (rule.model == SumModel::through_fp16) {
+        // Products k mod 4 = 0, 1 first, then 2, 3; the addend joins at the end.
+        SumRule half = rule;
+        half.model = SumModel::truncated;
+        Factor x[most], y[most];
+        std::uint64_t sum = 0;
+        for (int part = 0; part < 2; ++part) {
+            int n = 0;
+            for (int i = 2 * part; i < k; i += i % 2 == 0 ? 1 : 3) {
+                x[n] = detail::as_fp16(a[i]);
+                y[n++] = detail::as_fp16(b[i]);
+            }
+            sum = matrix_step(half, x, y, n, sum);
+        }
+        return detail::add_results(rule.delivery, c, sum);
+    }
+    const int terms = rule.model == SumModel::fma_chain ? k : min_of(rule.terms, k);
+    for (int i = 0; i < k; i += terms) c = matrix_step(rule, a + i, b + i, terms, c, scales);
+    return c;
+}
+
+}  // namespace macheps
