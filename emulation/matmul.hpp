@@ -28,10 +28,10 @@ MACHEPS_HD inline bool scales_in_promotion(const Matmul& args) {
     return args.rule.promotion == Promotion::fma_joint || args.rule.promotion == Promotion::fma_left;
 }
 
-/// A decode scale as a factor of the machine's scale format.
-MACHEPS_HD inline Factor scale_factor(const Machine& machine, float scale) {
-    if (machine.scale.encoding != Encoding::power_of_two) {
-        Factor f = factor_of_value(machine.scale, scale);
+/// A decode scale as a factor of the machine's scale format. Its sign is ignored.
+MACHEPS_HD inline Factor scale_factor(const Format& format, float scale) {
+    if (format.encoding != Encoding::power_of_two) {
+        Factor f = factor_of_value(format, scale);
         f.negative = false;
         return f;
     }
@@ -40,13 +40,13 @@ MACHEPS_HD inline Factor scale_factor(const Machine& machine, float scale) {
     return {.significand = 1, .exponent = detail::bit_length(u.significand) - 1 + u.exponent};
 }
 
-/// Instructions over terms [first, last), from `acc`; k is padded with +0 to a multiple of the instruction's.
+/// Instructions over terms [first, last), from addend `start`; k is padded with +0 to a multiple of the instruction's.
 MACHEPS_HD inline float instruction_chain(const Matmul& args, const DotOperands& x, std::int64_t first,
-                                          std::int64_t last) {
+                                          std::int64_t last, float start = 0) {
     constexpr int most = 64;
     const Machine& machine = *args.rule.machine;
     const Factor zero_a = factor_of_value(args.a.format, 0.0f), zero_b = factor_of_value(args.b.format, 0.0f);
-    std::uint64_t c = 0;
+    std::uint64_t c = encode64(machine.addend, start, Round::nearest_even, Overflow::nonsaturate);
     for (std::int64_t p = first; p < last; p += machine.k) {
         Factor a[most], b[most], alpha[most / 16], beta[most / 16];
         for (int t = 0; t < machine.k; ++t) {
@@ -58,8 +58,8 @@ MACHEPS_HD inline float instruction_chain(const Matmul& args, const DotOperands&
         for (int s = 0; s < scales.count; ++s) {
             // A block that lies beyond the last term has no scale of its own; its products are zeros.
             const std::int64_t at = min_of(p + s * machine.scale_block, last - 1);
-            alpha[s] = scale_factor(machine, args.a.scales.at(x.i, at));
-            beta[s] = scale_factor(machine, args.b.scales.at(x.j, at));
+            alpha[s] = scale_factor(machine.scale, args.a.scales.at(x.i, at));
+            beta[s] = scale_factor(machine.scale, args.b.scales.at(x.j, at));
         }
         c = matrix_instruction(machine.sum, machine.k, a, b, c, scales);
     }

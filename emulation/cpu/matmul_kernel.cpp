@@ -8,7 +8,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "emulation/cpu/lanes-inl.hpp"
+#include "emulation/cpu/matmul_parts-inl.hpp"
 #include "emulation/cpu/matmul_kernel.hpp"
 #include "emulation/matmul.hpp"
 
@@ -22,7 +22,6 @@ namespace macheps::HWY_NAMESPACE {
 #if MACHEPS_SIMD_TARGET
 namespace {
 
-constexpr std::int64_t lanes_of_vector = f32_lanes;
 constexpr std::int64_t panel_columns = 2 * lanes_of_vector;
 /// 24 accumulators of 32 registers, or 12 of 16: each loaded B vector meets every row, each A scalar two vectors.
 constexpr std::int64_t strip_rows = HWY_TARGET == HWY_AVX3 ? 12 : 6;
@@ -52,43 +51,6 @@ struct Scratch {
 };
 
 // --- packing
-
-/// The vector whose 128-bit block l holds four elements from row 4 l of `row`.
-HWY_INLINE F32 load_blocks(const float* const* row, std::int64_t at) {
-#if HWY_TARGET == HWY_AVX3
-    const hn::Half<DF32> half;
-    const hn::Half<decltype(half)> quarter;
-    return hn::Combine(DF32(), hn::Combine(half, hn::LoadU(quarter, row[12] + at), hn::LoadU(quarter, row[8] + at)),
-                       hn::Combine(half, hn::LoadU(quarter, row[4] + at), hn::LoadU(quarter, row[0] + at)));
-#else
-    const hn::Half<DF32> half;
-    return hn::Combine(DF32(), hn::LoadU(half, row[4] + at), hn::LoadU(half, row[0] + at));
-#endif
-}
-
-/// out[p * step + r] = in[r * ld + p] for r < rows <= lanes, p < k. Writes a whole vector per p, in ascending p: what
-/// lies beyond `rows` there is a copy of the last row, and is overwritten or never used.
-void pack_transposed(const float* in, std::int64_t ld, std::int64_t rows, std::int64_t k, float* out,
-                     std::int64_t step) {
-    const float* row[lanes_of_vector];
-    for (std::int64_t r = 0; r < lanes_of_vector; ++r) row[r] = in + min_of(r, rows - 1) * ld;
-    std::int64_t p = 0;
-    for (; p + 4 <= k; p += 4, out += 4 * step) {
-        // A 4 x 4 transposition in every 128-bit block.
-        const auto v0 = load_blocks(row, p).v, v1 = load_blocks(row + 1, p).v;
-        const auto v2 = load_blocks(row + 2, p).v, v3 = load_blocks(row + 3, p).v;
-        const DF32 d;
-        const auto even01 = hn::InterleaveLower(d, v0, v2), even23 = hn::InterleaveUpper(d, v0, v2);
-        const auto odd01 = hn::InterleaveLower(d, v1, v3), odd23 = hn::InterleaveUpper(d, v1, v3);
-        hn::StoreU(hn::InterleaveLower(d, even01, odd01), d, out);
-        hn::StoreU(hn::InterleaveUpper(d, even01, odd01), d, out + step);
-        hn::StoreU(hn::InterleaveLower(d, even23, odd23), d, out + 2 * step);
-        hn::StoreU(hn::InterleaveUpper(d, even23, odd23), d, out + 3 * step);
-    }
-    for (; p < k; ++p, out += step) {
-        for (std::int64_t r = 0; r < lanes_of_vector; ++r) out[r] = row[r][p];
-    }
-}
 
 /// Columns [0, columns) of k rows of `in`, into panels of panel_columns one after the other. A row is read from end to
 /// end, as it lies in memory. Columns beyond the last one are +0.
@@ -206,30 +168,6 @@ constexpr auto tile_table = std::array{tile_kernels<1>(std::make_integer_sequenc
                                        tile_kernels<2>(std::make_integer_sequence<int, strip_rows>())};
 
 // --- blocks
-
-/// Casts (and with bias_after_cast also adds the bias to) finished rows that are still in the cache.
-void cast_rows(const Matmul& args, const Caster& caster, const MatmulBlock& block, std::int64_t row, std::int64_t rows,
-               std::int64_t column, std::int64_t columns, Tally* tally) {
-    const bool after = args.bias != nullptr && args.bias_after_cast;
-    const bool identity = args.out_cast.is_identity();
-    if (identity && tally == nullptr && !after) return;
-    // Whole rows side by side are one range.
-    const bool whole = columns == args.n && args.ld_out == args.n && !after;
-    const std::int64_t ranges = whole ? 1 : rows, length = whole ? rows * columns : columns;
-    for (std::int64_t i = 0; i < ranges; ++i) {
-        float* out = block.out + (row + i) * args.ld_out + column;
-        const auto element = block.first_element + static_cast<std::uint64_t>((row + i) * args.n + column);
-        if (after) {
-            if (!identity) caster(out, out, length, nullptr, element);
-            for (std::int64_t j = 0; j < length; j += lanes_of_vector) {
-                const auto count = static_cast<std::size_t>(min_of(lanes_of_vector, length - j));
-                const F32 x = load_n(out + j, count) + load_n(args.bias + column + j, count);
-                store_n(canonical(x), out + j, count);
-            }
-        }
-        if (!identity || tally != nullptr) caster(out, out, length, tally, element);
-    }
-}
 
 /// `count` in the fewest parts of at most `limit`, equal but for rounding up to `grain`.
 std::int64_t part_of(std::int64_t count, std::int64_t limit, std::int64_t grain) {

@@ -1,0 +1,517 @@
+// SPDX-License-Identifier: Apache-2.0
+// A tile of outputs (64 rows, a panel of columns) walks over k step by step: one step of the panel's columns of b stays
+// in the first-level cache while every row meets it.
+#include "emulation/cpu/simd_targets.hpp"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "emulation/cpu/machine_kernel.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "emulation/cpu/machine_kernel.hpp"
+#include "emulation/cpu/machine_step-inl.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <memory>
+#include <new>
+
+HWY_BEFORE_NAMESPACE();
+namespace macheps::HWY_NAMESPACE {
+#if MACHEPS_SIMD_TARGET
+namespace {
+
+constexpr std::int64_t tile_rows = 64;
+constexpr std::int64_t tile_size = tile_rows * machine_columns;
+constexpr std::int64_t b_block_bytes = 8 << 20, a_block_bytes = 4 << 20;
+
+/// Memory that grows, kept from call to call by its thread.
+template <class T>
+class Buffer {
+  public:
+    T* sized(std::int64_t count) {
+        // A vector beyond the end: packing writes whole vectors.
+        const std::size_t bytes = (static_cast<std::size_t>(count) * sizeof(T) + 255) / 64 * 64;
+        if (bytes > bytes_) {
+            memory_.reset(static_cast<T*>(std::aligned_alloc(64, bytes)));
+            if (memory_ == nullptr) throw std::bad_alloc();
+            bytes_ = bytes;
+        }
+        return memory_.get();
+    }
+
+  private:
+    struct Free {
+        void operator()(T* p) const { std::free(p); }
+    };
+    std::unique_ptr<T, Free> memory_;
+    std::size_t bytes_ = 0;
+};
+
+template <class E>
+struct Scratch {
+    Buffer<float> raw, a, b, a_scale, b_scale;
+    Buffer<E> a_exponent, b_exponent;
+    Buffer<std::int32_t> a_scale_exponent, b_scale_exponent;
+    Buffer<std::uint8_t> a_special, b_special;
+    alignas(64) float main[tile_size], partial[tile_size], before[tile_size];
+};
+
+/// A rectangle of outputs over terms [first, last) of k.
+struct Range {
+    std::int64_t row = 0, rows = 0, column = 0, columns = 0, first = 0, last = 0;
+};
+
+/// One matmul, or one slice of it, for one thread.
+template <class E>
+class Worker {
+  public:
+    Worker(const Matmul& args, const float* a, const float* b, const MachinePlan& plan)
+        : args_(args), a_(a), b_(b), plan_(plan) {
+        thread_local std::unique_ptr<Scratch<E>> scratch;
+        if (scratch == nullptr) scratch = std::make_unique<Scratch<E>>();
+        scratch_ = scratch.get();
+    }
+
+    /// Calls start(tile range, tile) and end(tile range, tile) for each tile of `range`; tiles are
+    /// [rows, machine_columns], and start gives the addends. Tiles that `wanted` refuses are left out.
+    template <class Wanted, class Start, class End>
+    void run(const Range& range, const Wanted& wanted, const Start& start, const End& end) {
+        const std::int64_t k = range.last - range.first, step = plan_.instruction_k;
+        padded_ = (k + step - 1) / step * step;
+        instructions_ = padded_ / step;
+        const std::int64_t term_bytes = max_of(padded_, std::int64_t{1}) * static_cast<std::int64_t>(4 + sizeof(E));
+        const std::int64_t column_block = block_of(b_block_bytes / term_bytes, machine_columns);
+        const std::int64_t row_block = block_of(a_block_bytes / term_bytes, tile_rows);
+        for (std::int64_t column = range.column; column < range.column + range.columns; column += column_block) {
+            Range columns = range;
+            columns.column = column;
+            columns.columns = min_of(column_block, range.column + range.columns - column);
+            pack_b(columns);
+            for (std::int64_t row = range.row; row < range.row + range.rows; row += row_block) {
+                Range block = columns;
+                block.row = row;
+                block.rows = min_of(row_block, range.row + range.rows - row);
+                pack_a(block);
+                for (std::int64_t r = 0; r < block.rows; r += tile_rows) {
+                    for (std::int64_t j = 0; j < block.columns; j += machine_columns) {
+                        const Range tile{block.row + r,    min_of(tile_rows, block.rows - r),
+                                         block.column + j, min_of(machine_columns, block.columns - j),
+                                         range.first,      range.last};
+                        if (!wanted(tile)) continue;
+                        start(tile, scratch_->main);
+                        compute(tile, r, j / machine_columns);
+                        end(tile, scratch_->main);
+                    }
+                }
+            }
+        }
+    }
+
+  private:
+    static std::int64_t block_of(std::int64_t fits, std::int64_t unit) {
+        return max_of(fits / unit, std::int64_t{1}) * unit;
+    }
+
+    void pack_a(const Range& block) {
+        Scratch<E>& s = *scratch_;
+        const std::int64_t k = block.last - block.first;
+        float* raw = s.raw.sized(max_of(block.rows, machine_columns) * (max_of(k, padded_) + lanes_of_vector));
+        pack_rows<E>(plan_, args_.a, a_, block.row, block.rows, block.first, block.last, padded_, raw,
+                     s.a.sized(block.rows * padded_ + lanes_of_vector),
+                     s.a_exponent.sized(block.rows * padded_ + lanes_of_vector), s.a_special.sized(block.rows));
+        const std::int64_t count = plan_.scale_count * instructions_;
+        if (count == 0) return;
+        float* value = s.a_scale.sized(block.rows * count);
+        std::int32_t* exponent = s.a_scale_exponent.sized(block.rows * count);
+        for (std::int64_t r = 0; r < block.rows; ++r) {
+            for (std::int64_t i = 0; i < count; ++i, ++value, ++exponent) {
+                *value = args_.a.scales.at(block.row + r, scaled_term(block, i));
+                *exponent = scale_exponent(plan_.scale, *value);
+            }
+        }
+    }
+
+    void pack_b(const Range& block) {
+        Scratch<E>& s = *scratch_;
+        const std::int64_t k = block.last - block.first;
+        const std::int64_t panels = (block.columns + machine_columns - 1) / machine_columns,
+                           panel = padded_ * machine_columns;
+        float* raw = s.raw.sized(machine_columns * (max_of(k, padded_) + lanes_of_vector));
+        float* value = s.b.sized(panels * panel);
+        E* exponent = s.b_exponent.sized(panels * panel);
+        std::uint8_t* special = s.b_special.sized(panels * machine_columns);
+        for (std::int64_t p = 0; p < panels; ++p) {
+            const std::int64_t column = block.column + p * machine_columns;
+            pack_columns<E>(plan_, args_.b, b_, column, min_of(machine_columns, block.column + block.columns - column),
+                            block.first, block.last, padded_, raw, value + p * panel, exponent + p * panel,
+                            special + p * machine_columns);
+        }
+        const std::int64_t count = plan_.scale_count * instructions_;
+        if (count == 0) return;
+        float* scale = s.b_scale.sized(panels * count * machine_columns);
+        std::int32_t* scale_e = s.b_scale_exponent.sized(panels * count * machine_columns);
+        for (std::int64_t p = 0; p < panels; ++p) {
+            for (std::int64_t i = 0; i < count; ++i) {
+                for (std::int64_t j = 0; j < machine_columns; ++j, ++scale, ++scale_e) {
+                    const std::int64_t column =
+                        min_of(block.column + p * machine_columns + j, block.column + block.columns - 1);
+                    *scale = args_.b.scales.at(column, scaled_term(block, i));
+                    *scale_e = scale_exponent(plan_.scale, *scale);
+                }
+            }
+        }
+    }
+
+    /// A term of the block that scale i of the range belongs to.
+    std::int64_t scaled_term(const Range& block, std::int64_t i) const {
+        return min_of(block.first + i * (plan_.instruction_k / plan_.scale_count), block.last - 1);
+    }
+
+    /// The tile that begins at row `r` of the packed rows and is panel `panel` of the packed columns.
+    void compute(const Range& tile, std::int64_t r, std::int64_t panel) {
+        Scratch<E>& s = *scratch_;
+        const std::uint8_t* row_special = s.a_special.sized(0) + r;
+        const std::uint8_t* column_special = s.b_special.sized(0) + panel * machine_columns;
+        const bool columns_special =
+            std::any_of(column_special, column_special + tile.columns, [](std::uint8_t f) { return f != 0; });
+        const bool any_special =
+            columns_special || std::any_of(row_special, row_special + tile.rows, [](std::uint8_t f) { return f != 0; });
+        if (any_special) std::copy_n(s.main, tile_size, s.before);
+
+        // Known zeros of a: before the first other product a sum stays +0; after the last one, one more step turns a -0
+        // into +0, and further ones change nothing.
+        std::int64_t begin = 0, end = padded_;
+        const std::int64_t unit = plan_.join == PartialJoin::none ? plan_.instruction_k : plan_.interval;
+        if (!columns_special && args_.triangle == Triangle::a_lower) {
+            const std::int64_t needed = max_of(tile.row + tile.rows - tile.first, std::int64_t{0});
+            end = min_of(padded_, (needed + unit - 1) / unit * unit + unit);
+        } else if (!columns_special && args_.triangle == Triangle::a_upper) {
+            begin = min_of(padded_, max_of(tile.row - tile.first, std::int64_t{0}) / unit * unit);
+        }
+        if (plan_.join == PartialJoin::none) {
+            chain(tile, r, panel, begin, end, s.main);
+        } else {
+            for (std::int64_t t = begin; t < end; t += plan_.interval) {
+                std::fill_n(s.partial, tile_size, 0.0f);
+                chain(tile, r, panel, t, min_of(t + plan_.interval, end), s.partial);
+                join(tile, tile.first + t);
+            }
+        }
+        if (any_special) settle_specials(tile, row_special, column_special);
+    }
+
+    /// Steps over packed terms [begin, end) for every row; c [rows, machine_columns] in place.
+    void chain(const Range& tile, std::int64_t r, std::int64_t panel, std::int64_t begin, std::int64_t end, float* c) {
+        const CutMode mode;
+        if (plan_.rule.model == SumModel::scaled_groups) {
+            chain_of<SumModel::scaled_groups, 1>(tile, r, panel, begin, end, c);
+        } else if (plan_.terms > 16 && plan_.rule.fraction_bits > 20) {
+            chain_of<SumModel::truncated, 2>(tile, r, panel, begin, end, c);
+        } else {
+            chain_of<SumModel::truncated, 1>(tile, r, panel, begin, end, c);
+        }
+    }
+
+    template <SumModel model, int halves>
+    HWY_NOINLINE void chain_of(const Range& tile, std::int64_t r, std::int64_t panel, std::int64_t begin,
+                               std::int64_t end, float* c) {
+        Scratch<E>& s = *scratch_;
+        const std::int64_t scales = plan_.scale_count;
+        const float *a = s.a.sized(0) + r * padded_, *b = s.b.sized(0) + panel * padded_ * machine_columns;
+        const E *ea = s.a_exponent.sized(0) + r * padded_,
+                *eb = s.b_exponent.sized(0) + panel * padded_ * machine_columns;
+        for (std::int64_t t = begin; t < end; t += plan_.terms) {
+            StepOperands<E> x{.b = b + t * machine_columns, .b_exponent = eb + t * machine_columns};
+            const std::int64_t instruction = scales == 0 ? 0 : t / plan_.instruction_k;
+            const std::int64_t b_scale = (panel * instructions_ + instruction) * scales * machine_columns;
+            x.b_scale = s.b_scale.sized(0) + b_scale;
+            x.b_scale_exponent = s.b_scale_exponent.sized(0) + b_scale;
+            for (std::int64_t i = 0; i < tile.rows; ++i) {
+                x.a = a + i * padded_ + t;
+                x.a_exponent = ea + i * padded_ + t;
+                const std::int64_t a_scale = ((r + i) * instructions_ + instruction) * scales;
+                x.a_scale = s.a_scale.sized(0) + a_scale;
+                x.a_scale_exponent = s.a_scale_exponent.sized(0) + a_scale;
+                if constexpr (model == SumModel::scaled_groups) {
+                    scaled_groups_row(plan_, x, c + i * machine_columns);
+                } else {
+                    truncated_row<E, halves>(plan_, x, c + i * machine_columns);
+                }
+            }
+        }
+    }
+
+    /// main joins partial, of the terms from p on.
+    void join(const Range& tile, std::int64_t p) {
+        float* main = scratch_->main;
+        const float* partial = scratch_->partial;
+        alignas(64) float sb[machine_columns];
+        const bool scaled = plan_.join == PartialJoin::fma_joint || plan_.join == PartialJoin::fma_left;
+        for (std::int64_t j = 0; scaled && j < machine_columns; ++j) {
+            sb[j] = args_.b.scales.at(tile.column + min_of(j, tile.columns - 1), p);
+        }
+        for (std::int64_t i = 0; i < tile.rows; ++i) {
+            const F32 sa(scaled ? args_.a.scales.at(tile.row + i, p) : 1.0f);
+            for (std::int64_t j = 0; j < machine_columns; j += lanes_of_vector) {
+                const F32 x = load(partial + i * machine_columns + j), y = load(main + i * machine_columns + j);
+                F32 sum;
+                switch (plan_.join) {
+                    case PartialJoin::fma_joint:
+                        sum = fma(x, sa * load(sb + j), y);
+                        break;
+                    case PartialJoin::fma_left:
+                        sum = fma(x * sa, load(sb + j), y);
+                        break;
+                    // The sum of two fp16 numbers rounds to fp32 first without harm: 24 >= 2 * 11 + 2 bits.
+                    case PartialJoin::add_fp16:
+                        sum = through_half(y + x);
+                        break;
+                    default:
+                        sum = y + x;
+                        break;
+                }
+                store(sum, main + i * machine_columns + j);
+            }
+        }
+    }
+
+    /// Outputs with NaN or Inf among their operands, which were packed as zeros.
+    void settle_specials(const Range& tile, const std::uint8_t* rows, const std::uint8_t* columns) {
+        Scratch<E>& s = *scratch_;
+        for (std::int64_t i = 0; i < tile.rows; ++i) {
+            for (std::int64_t j = 0; j < tile.columns; ++j) {
+                if ((rows[i] | columns[j]) == 0) continue;
+                const std::int64_t at = i * machine_columns + j;
+                s.main[at] = special_output(tile, tile.row + i, tile.column + j, rows[i] | columns[j], s.before[at]);
+            }
+        }
+    }
+
+    float special_output(const Range& tile, std::int64_t i, std::int64_t j, int flags, float start) const {
+        constexpr float infinity = std::numeric_limits<float>::infinity();
+        const float nan = std::numeric_limits<float>::quiet_NaN();
+        if ((flags & has_nan) != 0 || start != start) return nan;
+        const definition::DotOperands x = definition::dot_operands(args_, a_, b_, i, j);
+        bool positive = start == infinity, negative = start == -infinity;
+        for (std::int64_t p = tile.first; p < tile.last && !(positive && negative); ++p) {
+            const float u = x.a[p * x.a_step], v = x.b[p * x.b_step];
+            if (!(std::fabs(u) == infinity) && !(std::fabs(v) == infinity)) continue;
+            const Factor f = factor_of_value(args_.a.format, u), g = factor_of_value(args_.b.format, v);
+            if (f.is_zero() || g.is_zero()) return nan;
+            (f.negative != g.negative ? negative : positive) = true;
+        }
+        if (positive && negative) return nan;
+        // Where finite products can overflow, or scales take part, more than the operands decides.
+        const bool plain = has_narrow_exponents(args_.a.format) && has_narrow_exponents(args_.b.format) &&
+                           plan_.rule.delivery != Delivery::fp16_nearest_even && plan_.scale_count == 0 &&
+                           (plan_.join == PartialJoin::none || plan_.join == PartialJoin::add);
+        if (plain) return positive ? infinity : -infinity;
+        if (args_.rule.promotion != Promotion::none) return definition::slice_sum(args_, x, tile.first, tile.last);
+        return definition::instruction_chain(args_, x, tile.first, tile.last, start);
+    }
+
+    const Matmul& args_;
+    const float *a_, *b_;
+    MachinePlan plan_;
+    Scratch<E>* scratch_;
+    std::int64_t padded_ = 0, instructions_ = 0;
+};
+
+/// Calls f with a Worker whose exponents are as wide as the operands need.
+template <class Function>
+void with_worker(const Matmul& args, const float* a, const float* b, const Function& f) {
+    MachinePlan plan = machine_plan(args);
+    const auto fit = [](const MatmulOperand& operand, const float* x, std::int64_t rows, std::int64_t columns,
+                        const Format& format, int& base) {
+        if (has_narrow_exponents(format)) return true;
+        if (operand.transposed) std::swap(rows, columns);
+        const ExponentRange range = exponent_range(x, operand.ld, rows, columns, format);
+        if (range.most - range.least > 63) return false;
+        base = max_of(range.least, format.emin());
+        if (range.most < range.least) base = format.emin();
+        return true;
+    };
+    const bool narrow = fit(args.a, a, args.m, args.k, plan.a_format, plan.a_base) &&
+                        fit(args.b, b, args.k, args.n, plan.b_format, plan.b_base);
+    if (narrow) {
+        f(Worker<std::int8_t>(args, a, b, plan));
+    } else {
+        plan.a_base = plan.a_format.emin();
+        plan.b_base = plan.b_format.emin();
+        f(Worker<std::int16_t>(args, a, b, plan));
+    }
+}
+
+// --- whole matmuls
+
+/// tile, or what the earlier slices left in the output joined with it, becomes finished rows of the output.
+void finish_tile(const Matmul& args, const Caster& caster, const MatmulBlock& block, const Range& tile, float* sums,
+                 std::int64_t slice, Tally* tally) {
+    float* out = block.out + tile.row * args.ld_out + tile.column;
+    if (args.rule.slices > 1) {
+        for (std::int64_t i = 0; i < tile.rows; ++i) {
+            for (std::int64_t j = 0; j < tile.columns; ++j) {
+                const std::int64_t row = tile.row + i, column = tile.column + j;
+                const std::uint64_t element = block.first_element + static_cast<std::uint64_t>(row * args.n + column);
+                float& sum = out[i * args.ld_out + j];
+                sum = definition::join_slice(args, slice, slice == 0 ? 0.0f : sum, sums[i * machine_columns + j], row,
+                                             column, element);
+                sums[i * machine_columns + j] = sum;
+            }
+        }
+        if (slice + 1 < args.rule.slices) return;
+    }
+    const bool serial = args.rule.slices > 1 && args.rule.join == SliceJoin::serial;
+    const bool scaled = (args.a.scales.data != nullptr || args.b.scales.data != nullptr) && !serial &&
+                        !definition::scales_in_machine(args) && !definition::scales_in_promotion(args);
+    alignas(64) float sb[machine_columns];
+    for (std::int64_t j = 0; scaled && j < machine_columns; ++j) {
+        sb[j] = args.b.scales.at(tile.column + min_of(j, tile.columns - 1), 0);
+    }
+    // A serial sum is an output already: the cast below changes nothing more.
+    const F32 factor(serial ? 1.0f : args.out_scale);
+    const bool add_bias = args.bias != nullptr && !args.bias_after_cast;
+    for (std::int64_t i = 0; i < tile.rows; ++i) {
+        const F32 sa(scaled ? args.a.scales.at(tile.row + i, 0) : 1.0f);
+        for (std::int64_t j = 0; j < tile.columns; j += lanes_of_vector) {
+            const auto count = static_cast<std::size_t>(min_of(lanes_of_vector, tile.columns - j));
+            F32 x = load(sums + i * machine_columns + j);
+            if (scaled) {
+                const F32 b = load(sb + j);
+                switch (args.rule.scale_order) {
+                    case ScaleOrder::a_first:
+                        x = b * (sa * x);
+                        break;
+                    case ScaleOrder::b_first:
+                        x = sa * (b * x);
+                        break;
+                    default:
+                        x = x * (sa * b);
+                        break;
+                }
+            }
+            x = x * factor;  // exact when it is 1
+            if (add_bias) x = x + load_n(args.bias + tile.column + j, count);
+            store_n(canonical(x), out + i * args.ld_out + j, count);
+        }
+    }
+    cast_rows(args, caster, block, tile.row, tile.rows, tile.column, tile.columns, tally);
+}
+
+void machine_block(const Matmul& args, const Caster& caster, const MatmulBlock& block, Tally* tally) {
+    const bool only_lower = args.triangle == Triangle::out_lower && tally == nullptr;
+    const auto wanted = [&](const Range& tile) { return !only_lower || tile.column < tile.row + tile.rows; };
+    const auto start = [](const Range&, float* sums) { std::fill_n(sums, tile_size, 0.0f); };
+    with_worker(args, block.a, block.b, [&](auto&& worker) {
+        const std::int64_t slices = max_of(args.rule.slices, 1);
+        const std::int64_t length = slices == 1 ? args.k : definition::slice_length(args.rule, args.k);
+        for (std::int64_t slice = 0; slice < slices; ++slice) {
+            const std::int64_t first = min_of(slice * length, args.k), last = min_of(first + length, args.k);
+            worker.run({block.first_row, block.last_row - block.first_row, block.first_column,
+                        block.last_column - block.first_column, first, last},
+                       wanted, start, [&](const Range& tile, float* sums) {
+                           finish_tile(args, caster, block, tile, sums, slice, tally);
+                       });
+        }
+    });
+}
+
+void chain_block(const Matmul& args, float* c) {
+    with_worker(args, args.a.data, args.b.data, [&](auto&& worker) {
+        const auto each = [&](const Range& tile, const auto& f) {
+            for (std::int64_t i = 0; i < tile.rows; ++i) {
+                for (std::int64_t j = 0; j < tile.columns; ++j) {
+                    f(c[(tile.row + i) * args.n + tile.column + j], i * machine_columns + j);
+                }
+            }
+        };
+        worker.run(
+            {0, args.m, 0, args.n, 0, args.k}, [](const Range&) { return true; },
+            [&](const Range& tile, float* sums) {
+                std::fill_n(sums, tile_size, 0.0f);
+                each(tile, [&](float x, std::int64_t at) { sums[at] = x; });
+            },
+            [&](const Range& tile, float* sums) {
+                each(tile, [&](float& x, std::int64_t at) { x = definition::canonical(sums[at]); });
+            });
+    });
+}
+
+}  // namespace
+
+MatmulBlockKernel machine_block_of() { return machine_block; }
+void (*machine_chain_of())(const Matmul&, float*) { return chain_block; }
+
+#endif
+}  // namespace macheps::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace macheps {
+namespace {
+
+void define_chain(const Matmul& args, float* c) {
+    for (std::int64_t i = 0; i < args.m; ++i) {
+        for (std::int64_t j = 0; j < args.n; ++j) {
+            const auto x = definition::dot_operands(args, args.a.data, args.b.data, i, j);
+            float& sum = c[i * args.n + j];
+            sum = definition::canonical(definition::instruction_chain(args, x, 0, args.k, sum));
+        }
+    }
+}
+
+/// The vector code for `level`, or the definition where there is none for the machine.
+template <class Function>
+Function kernel_for(Simd level, const Machine& machine, Function scalar, Function avx2, Function avx512) {
+    if (!has_machine_kernel(level, machine)) return scalar;
+    return level == Simd::avx512 ? avx512 : avx2;
+}
+
+}  // namespace
+
+bool is_plain_fp32_chain(const Matmul& args) {
+    return args.rule == MatmulRule{} && args.a.scales.data == nullptr && args.b.scales.data == nullptr;
+}
+
+bool has_machine_kernel(Simd level, const Machine& machine) {
+    if (level == Simd::scalar) return false;
+    const SumRule& sum = machine.sum;
+    if (sum.zero_factor_counts || !sum.underflow_keeps_sign || sum.zeros_keep_sign || sum.normalises_addend)
+        return false;
+    return sum.model == SumModel::truncated || sum.model == SumModel::through_fp16 ||
+           sum.model == SumModel::scaled_groups;
+}
+
+MatmulBlockKernel machine_block_kernel(Simd level) {
+    static constexpr auto run = [](Simd simd, const Matmul& args, const Caster& caster, const MatmulBlock& block,
+                                   Tally* tally) {
+        // A machine whose instructions end in a join of their own has no room for a second one.
+        const bool nested =
+            args.rule.machine->sum.model == SumModel::through_fp16 && args.rule.promotion != Promotion::none;
+        const MatmulBlockKernel scalar = matmul_block_kernel(Simd::scalar);
+        const auto kernel = nested ? scalar
+                                   : kernel_for(simd, *args.rule.machine, scalar, N_AVX2::machine_block_of(),
+                                                N_AVX3::machine_block_of());
+        kernel(args, caster, block, tally);
+    };
+    switch (level) {
+        case Simd::avx2:
+            return
+                [](const Matmul& m, const Caster& c, const MatmulBlock& b, Tally* t) { run(Simd::avx2, m, c, b, t); };
+        case Simd::avx512:
+            return
+                [](const Matmul& m, const Caster& c, const MatmulBlock& b, Tally* t) { run(Simd::avx512, m, c, b, t); };
+        default:
+            return matmul_block_kernel(Simd::scalar);
+    }
+}
+
+void machine_chain(Simd level, const Matmul& args, float* c) {
+    kernel_for(level, *args.rule.machine, define_chain, N_AVX2::machine_chain_of(), N_AVX3::machine_chain_of())(args,
+                                                                                                                c);
+}
+
+}  // namespace macheps
+#endif
