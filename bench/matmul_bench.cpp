@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // Backend::matmul on the machine fp32.chain beside OpenBLAS's sgemm. Unit of work: one matmul (a batch counts as one).
 // One thread is measured in its own processor time, so that other programs disturb little; several in wall time.
+#include "bench/best.hpp"
 #include "bench/fma_peak.hpp"
 #include "emulation/cpu/matmul.hpp"
 #include "emulation/matmul.hpp"
 
 #include <benchmark/benchmark.h>
 #include <cblas.h>
-#include <time.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <limits>
 #include <string>
 #include <vector>
 
 using namespace macheps;
+using bench::Best;
 
 namespace {
 
@@ -55,29 +55,6 @@ constexpr Work works[] = {
     {.name = "base.up.weight_grad", .m = 1536, .n = 384, .k = 1024, .a_transposed = true},
     {.name = "base.scores", .m = 256, .n = 256, .k = 64, .b_transposed = true, .batch = 24},
     {.name = "base.mix", .m = 256, .n = 64, .k = 256, .batch = 24},
-};
-
-double seconds(clockid_t clock) {
-    timespec t{};
-    clock_gettime(clock, &t);
-    return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
-
-/// The least time of one call, over the samples so far.
-class Best {
-  public:
-    template <class F>
-    double sample(clockid_t clock, std::int64_t calls, const F& f) {
-        const double start = seconds(clock);
-        for (std::int64_t i = 0; i < calls; ++i) f();
-        const double each = (seconds(clock) - start) / static_cast<double>(calls);
-        least_ = std::min(least_, each);
-        return each;
-    }
-    double least() const { return least_; }
-
-  private:
-    double least_ = std::numeric_limits<double>::infinity();
 };
 
 std::vector<float> random_values(std::int64_t count, std::uint32_t site) {

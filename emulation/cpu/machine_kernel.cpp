@@ -56,6 +56,7 @@ struct Scratch {
     Buffer<std::int32_t> a_scale_exponent, b_scale_exponent;
     Buffer<std::uint8_t> a_special, b_special;
     alignas(64) float main[tile_size], partial[tile_size], before[tile_size];
+    alignas(64) E largest[tile_size];
 };
 
 /// A rectangle of outputs over terms [first, last) of k.
@@ -118,13 +119,17 @@ class Worker {
         Scratch<E>& s = *scratch_;
         const std::int64_t k = block.last - block.first;
         float* raw = s.raw.sized(max_of(block.rows, machine_columns) * (max_of(k, padded_) + lanes_of_vector));
-        pack_rows<E>(plan_, args_.a, a_, block.row, block.rows, block.first, block.last, padded_, raw,
-                     s.a.sized(block.rows * padded_ + lanes_of_vector),
-                     s.a_exponent.sized(block.rows * padded_ + lanes_of_vector), s.a_special.sized(block.rows));
+        float* packed = s.a.sized(block.rows * padded_ + lanes_of_vector);
+        E* packed_e = s.a_exponent.sized(block.rows * padded_ + lanes_of_vector);
+        std::uint8_t* special = s.a_special.sized(block.rows);
+        packed_.a = packed, packed_.a_exponent = packed_e, packed_.a_special = special;
+        pack_rows<E>(plan_, args_.a, a_, block.row, block.rows, block.first, block.last, padded_, raw, packed, packed_e,
+                     special);
         const std::int64_t count = plan_.scale_count * instructions_;
         if (count == 0) return;
         float* value = s.a_scale.sized(block.rows * count);
         std::int32_t* exponent = s.a_scale_exponent.sized(block.rows * count);
+        packed_.a_scale = value, packed_.a_scale_exponent = exponent;
         for (std::int64_t r = 0; r < block.rows; ++r) {
             for (std::int64_t i = 0; i < count; ++i, ++value, ++exponent) {
                 *value = args_.a.scales.at(block.row + r, scaled_term(block, i));
@@ -142,6 +147,7 @@ class Worker {
         float* value = s.b.sized(panels * panel);
         E* exponent = s.b_exponent.sized(panels * panel);
         std::uint8_t* special = s.b_special.sized(panels * machine_columns);
+        packed_.b = value, packed_.b_exponent = exponent, packed_.b_special = special;
         for (std::int64_t p = 0; p < panels; ++p) {
             const std::int64_t column = block.column + p * machine_columns;
             pack_columns<E>(plan_, args_.b, b_, column, min_of(machine_columns, block.column + block.columns - column),
@@ -152,6 +158,7 @@ class Worker {
         if (count == 0) return;
         float* scale = s.b_scale.sized(panels * count * machine_columns);
         std::int32_t* scale_e = s.b_scale_exponent.sized(panels * count * machine_columns);
+        packed_.b_scale = scale, packed_.b_scale_exponent = scale_e;
         for (std::int64_t p = 0; p < panels; ++p) {
             for (std::int64_t i = 0; i < count; ++i) {
                 for (std::int64_t j = 0; j < machine_columns; ++j, ++scale, ++scale_e) {
@@ -172,8 +179,8 @@ class Worker {
     /// The tile that begins at row `r` of the packed rows and is panel `panel` of the packed columns.
     void compute(const Range& tile, std::int64_t r, std::int64_t panel) {
         Scratch<E>& s = *scratch_;
-        const std::uint8_t* row_special = s.a_special.sized(0) + r;
-        const std::uint8_t* column_special = s.b_special.sized(0) + panel * machine_columns;
+        const std::uint8_t* row_special = packed_.a_special + r;
+        const std::uint8_t* column_special = packed_.b_special + panel * machine_columns;
         const bool columns_special =
             std::any_of(column_special, column_special + tile.columns, [](std::uint8_t f) { return f != 0; });
         const bool any_special =
@@ -204,41 +211,86 @@ class Worker {
 
     /// Steps over packed terms [begin, end) for every row; c [rows, machine_columns] in place.
     void chain(const Range& tile, std::int64_t r, std::int64_t panel, std::int64_t begin, std::int64_t end, float* c) {
+        using enum Delivery;
         const CutMode mode;
-        if (plan_.rule.model == SumModel::scaled_groups) {
-            chain_of<SumModel::scaled_groups, 1>(tile, r, panel, begin, end, c);
-        } else if (plan_.terms > 16 && plan_.rule.fraction_bits > 20) {
-            chain_of<SumModel::truncated, 2>(tile, r, panel, begin, end, c);
-        } else {
-            chain_of<SumModel::truncated, 1>(tile, r, panel, begin, end, c);
+        const auto steps = [&](auto row) { walk(tile, r, panel, begin, end, c, row); };
+        if (plan_.rule.model == SumModel::scaled_groups) return steps(ScaledGroups());
+        const Delivery delivery = plan_.rule.delivery;
+        const bool wide = plan_.rule.fraction_bits > 20;
+        const auto with_terms = [&](auto terms) {
+            constexpr int n = decltype(terms)::value;
+            if (delivery == fp32_toward_zero) return steps(Truncated<n, 1, false, fp32_toward_zero>());
+            if constexpr (sizeof(E) == 1) {
+                if (delivery == fp16_nearest_even) return steps(Truncated<n, 1, false, fp16_nearest_even>());
+                if constexpr (n >= 16) return steps(Truncated<n, 1, false, e8m13_toward_zero>());
+            }
+        };
+        if constexpr (sizeof(E) == 1) {
+            if (plan_.scale_count != 0) return steps(Truncated<32, 2, true, fp32_toward_zero>());
+            if (plan_.terms == 32 && wide && delivery == fp16_nearest_even) {
+                return steps(Truncated<32, 2, false, fp16_nearest_even>());
+            }
+            if (plan_.terms == 32 && wide) return steps(Truncated<32, 2, false, fp32_toward_zero>());
+            if (plan_.terms == 32) return with_terms(std::integral_constant<int, 32>());
+        }
+        switch (plan_.terms) {
+            case 4:
+                return with_terms(std::integral_constant<int, 4>());
+            case 8:
+                return with_terms(std::integral_constant<int, 8>());
+            default:
+                return with_terms(std::integral_constant<int, 16>());
         }
     }
 
-    template <SumModel model, int halves>
-    HWY_NOINLINE void chain_of(const Range& tile, std::int64_t r, std::int64_t panel, std::int64_t begin,
-                               std::int64_t end, float* c) {
-        Scratch<E>& s = *scratch_;
-        const std::int64_t scales = plan_.scale_count;
-        const float *a = s.a.sized(0) + r * padded_, *b = s.b.sized(0) + panel * padded_ * machine_columns;
-        const E *ea = s.a_exponent.sized(0) + r * padded_,
-                *eb = s.b_exponent.sized(0) + panel * padded_ * machine_columns;
-        for (std::int64_t t = begin; t < end; t += plan_.terms) {
-            StepOperands<E> x{.b = b + t * machine_columns, .b_exponent = eb + t * machine_columns};
-            const std::int64_t instruction = scales == 0 ? 0 : t / plan_.instruction_k;
-            const std::int64_t b_scale = (panel * instructions_ + instruction) * scales * machine_columns;
-            x.b_scale = s.b_scale.sized(0) + b_scale;
-            x.b_scale_exponent = s.b_scale_exponent.sized(0) + b_scale;
-            for (std::int64_t i = 0; i < tile.rows; ++i) {
-                x.a = a + i * padded_ + t;
-                x.a_exponent = ea + i * padded_ + t;
-                const std::int64_t a_scale = ((r + i) * instructions_ + instruction) * scales;
-                x.a_scale = s.a_scale.sized(0) + a_scale;
-                x.a_scale_exponent = s.a_scale_exponent.sized(0) + a_scale;
-                if constexpr (model == SumModel::scaled_groups) {
-                    scaled_groups_row(plan_, x, c + i * machine_columns);
-                } else {
-                    truncated_row<E, halves>(plan_, x, c + i * machine_columns);
-                }
+    struct ScaledGroups {
+        static constexpr int terms = 64;
+        static constexpr bool needs_exponents = false;
+        HWY_INLINE void operator()(const MachinePlan& plan, const StepOperands<E>& x, const E* largest,
+                                   float* c) const {
+            static_cast<void>(largest);
+            scaled_groups_row(plan, x, c);
+        }
+    };
+    template <int n, int halves, bool scaled, Delivery delivery>
+    struct Truncated {
+        static constexpr int terms = n;
+        static constexpr bool needs_exponents = true;
+        HWY_INLINE void operator()(const MachinePlan& plan, const StepOperands<E>& x, const E* largest,
+                                   float* c) const {
+            truncated_row<E, n, halves, scaled, delivery>(plan, x, largest, c);
+        }
+    };
+
+    template <class Row>
+    HWY_NOINLINE void walk(const Range& tile, std::int64_t r, std::int64_t panel, std::int64_t begin, std::int64_t end,
+                           float* c, Row row) {
+        const MachinePlan plan = plan_;
+        const std::int64_t scales = plan.scale_count, rows = tile.rows, padded = padded_;
+        const std::int64_t b_at = panel * padded * machine_columns;
+        E* const largest = scratch_->largest;
+        for (std::int64_t t = begin; t < end; t += Row::terms) {
+            StepOperands<E> x{.a = packed_.a + r * padded + t,
+                              .a_exponent = packed_.a_exponent + r * padded + t,
+                              .b = packed_.b + b_at + t * machine_columns,
+                              .b_exponent = packed_.b_exponent + b_at + t * machine_columns};
+            if (scales != 0) {
+                const std::int64_t instruction = t / plan.instruction_k;
+                const std::int64_t b_scale = (panel * instructions_ + instruction) * scales * machine_columns;
+                x.b_scale = packed_.b_scale + b_scale;
+                x.b_scale_exponent = packed_.b_scale_exponent + b_scale;
+                x.a_scale = packed_.a_scale + (r * instructions_ + instruction) * scales;
+                x.a_scale_exponent = packed_.a_scale_exponent + (r * instructions_ + instruction) * scales;
+            }
+            if constexpr (Row::needs_exponents) {
+                largest_exponents<Row::terms>(x.a_exponent, padded, rows, x.b_exponent, largest);
+            }
+            for (std::int64_t i = 0; i < rows; ++i) {
+                row(plan, x, largest + i * machine_columns, c + i * machine_columns);
+                x.a += padded;
+                x.a_exponent += padded;
+                x.a_scale += instructions_ * scales;
+                x.a_scale_exponent += instructions_ * scales;
             }
         }
     }
@@ -312,12 +364,26 @@ class Worker {
         return definition::instruction_chain(args_, x, tile.first, tile.last, start);
     }
 
+    /// Where the packed operands of the present blocks lie.
+    struct Packed {
+        const float *a = nullptr, *b = nullptr, *a_scale = nullptr, *b_scale = nullptr;
+        const E *a_exponent = nullptr, *b_exponent = nullptr;
+        const std::int32_t *a_scale_exponent = nullptr, *b_scale_exponent = nullptr;
+        const std::uint8_t *a_special = nullptr, *b_special = nullptr;
+    };
+
     const Matmul& args_;
     const float *a_, *b_;
     MachinePlan plan_;
+    Packed packed_;
     Scratch<E>* scratch_;
     std::int64_t padded_ = 0, instructions_ = 0;
 };
+
+/// The stored exponents of a matrix begin here: not above -1, so that a sum of only zeros stays below every addend.
+int clamp_base(const ExponentRange& range, const Format& format) {
+    return range.most < range.least ? format.emin() : min_of(max_of(range.least, format.emin()), -1);
+}
 
 /// Calls f with a Worker whose exponents are as wide as the operands need.
 template <class Function>
@@ -328,10 +394,8 @@ void with_worker(const Matmul& args, const float* a, const float* b, const Funct
         if (has_narrow_exponents(format)) return true;
         if (operand.transposed) std::swap(rows, columns);
         const ExponentRange range = exponent_range(x, operand.ld, rows, columns, format);
-        if (range.most - range.least > 63) return false;
-        base = max_of(range.least, format.emin());
-        if (range.most < range.least) base = format.emin();
-        return true;
+        base = clamp_base(range, format);
+        return range.most - base <= 63 || range.most < range.least;
     };
     const bool narrow = fit(args.a, a, args.m, args.k, plan.a_format, plan.a_base) &&
                         fit(args.b, b, args.k, args.n, plan.b_format, plan.b_base);

@@ -99,33 +99,52 @@ inline constexpr int least_exponent = -100, most_exponent = 120;
 /// Sums of scales' exponents beyond these hold a zero or a NaN (see scale_exponent).
 inline constexpr int zero_threshold = -5000, nan_threshold = 5000;
 
-/// Largest stored exponent of products [0, terms) in every column, as 32 bits; negative where all products are zero.
-template <class E>
-HWY_INLINE void largest_exponents(const E* a, const E* b, int terms, I32 (&out)[4]) {
+/// Largest stored exponent of products [0, terms) in every column, for `rows` rows of a that lie `stride` apart. Where
+/// all products are zero it is so low that no addend's is lower. A pass of its own: within one row it would be a chain
+/// of maxima that the term loop waits for.
+template <int terms, class E>
+HWY_INLINE void largest_exponents(const E* a, std::int64_t stride, std::int64_t rows, const E* b, E* out) {
     const hn::ScalableTag<E> d;
     constexpr std::int64_t lanes = machine_columns / static_cast<std::int64_t>(sizeof(E));
-    alignas(64) E largest[machine_columns];
-    if constexpr (sizeof(E) == 1) {
-        auto top = hn::Add(hn::LoadU(d, b), hn::Set(d, a[0]));
-        for (int t = 1; t < terms; ++t) {
-            top = hn::Max(top, hn::Add(hn::LoadU(d, b + t * machine_columns), hn::Set(d, a[t])));
+    const auto finish = [&](auto top) HWY_ATTR {
+        if (sizeof(E) == 1) return hn::IfThenElse(hn::MaskFromVec(hn::BroadcastSignBit(top)), hn::Set(d, E{-128}), top);
+        return top;
+    };
+    for (std::int64_t j = 0; j < machine_columns; j += lanes) {
+        const E* x = a;
+        std::int64_t r = 0;
+        for (; r + 4 <= rows; r += 4, x += 4 * stride) {
+            const E *x1 = x + stride, *x2 = x + 2 * stride, *x3 = x + 3 * stride;
+            auto e = hn::LoadU(d, b + j);
+            auto t0 = hn::Add(e, hn::Set(d, x[0])), t1 = hn::Add(e, hn::Set(d, x1[0]));
+            auto t2 = hn::Add(e, hn::Set(d, x2[0])), t3 = hn::Add(e, hn::Set(d, x3[0]));
+            for (int t = 1; t < terms; ++t) {
+                e = hn::LoadU(d, b + t * machine_columns + j);
+                t0 = hn::Max(t0, hn::Add(e, hn::Set(d, x[t])));
+                t1 = hn::Max(t1, hn::Add(e, hn::Set(d, x1[t])));
+                t2 = hn::Max(t2, hn::Add(e, hn::Set(d, x2[t])));
+                t3 = hn::Max(t3, hn::Add(e, hn::Set(d, x3[t])));
+            }
+            E* to = out + r * machine_columns + j;
+            hn::Store(finish(t0), d, to);
+            hn::Store(finish(t1), d, to + machine_columns);
+            hn::Store(finish(t2), d, to + 2 * machine_columns);
+            hn::Store(finish(t3), d, to + 3 * machine_columns);
         }
-        hn::StoreU(top, d, largest);
-    } else {
-        auto low = hn::Add(hn::LoadU(d, b), hn::Set(d, a[0]));
-        auto high = hn::Add(hn::LoadU(d, b + lanes), hn::Set(d, a[0]));
-        for (int t = 1; t < terms; ++t) {
-            const auto e = hn::Set(d, a[t]);
-            low = hn::Max(low, hn::Add(hn::LoadU(d, b + t * machine_columns), e));
-            high = hn::Max(high, hn::Add(hn::LoadU(d, b + t * machine_columns + lanes), e));
+        for (; r < rows; ++r, x += stride) {
+            auto top = hn::Add(hn::LoadU(d, b + j), hn::Set(d, x[0]));
+            for (int t = 1; t < terms; ++t) {
+                top = hn::Max(top, hn::Add(hn::LoadU(d, b + t * machine_columns + j), hn::Set(d, x[t])));
+            }
+            hn::Store(finish(top), d, out + r * machine_columns + j);
         }
-        hn::StoreU(low, d, largest);
-        hn::StoreU(high, d, largest + lanes);
     }
+}
+
+template <class E>
+HWY_INLINE I32 widened(const E* exponents) {
     const hn::Rebind<E, DI32> part;
-    for (int v = 0; v < 4; ++v) {
-        out[v] = I32(hn::PromoteTo(DI32(), hn::LoadU(part, largest + v * lanes_of_vector)));
-    }
+    return I32(hn::PromoteTo(DI32(), hn::LoadU(part, exponents)));
 }
 
 HWY_INLINE std::uint64_t mask_bits(M32 m) {
@@ -163,65 +182,62 @@ HWY_NOINLINE void redo_lanes(const MachinePlan& plan, const StepOperands<E>& x, 
     }
 }
 
-/// Exponent of the addend as the unit reads it.
-HWY_INLINE I32 addend_exponent(const MachinePlan& plan, F32 c) {
-    const I32 field = shift_right_logical(bits(c), 23) & I32(255);
-    const I32 exponent(hn::Max((field - I32(127)).v, I32(plan.rule.addend.emin()).v));
-    return select(c == F32(0.0f), I32(plan.rule.zero_exponent), exponent);
+/// Exponent field of an fp32 number.
+HWY_INLINE I32 exponent_field(F32 x) { return shift_right_logical(bits(x) << 1, 24); }
+
+/// 2^exponent, for exponents that a normal fp32 number has.
+HWY_INLINE F32 power_of_two(I32 exponent) { return from_bits((exponent + I32(127)) << 23); }
+
+/// 2^exponent or, below that, the least normal number.
+HWY_INLINE F32 power_of_two_or_least(I32 exponent) {
+    return from_bits(I32(hn::Max((exponent + I32(127)).v, I32(1).v)) << 23);
 }
 
-HWY_INLINE F32 power_of_two(I32 exponent) {
-    const I32 field(hn::Min(hn::Max((exponent + I32(127)).v, I32(1).v), I32(254).v));
-    return from_bits(field << 23);
-}
-
-/// S * unit in the delivered format, for sums whose unit is in the fast range. `inverse` = unit.
-HWY_INLINE F32 deliver_sum(const MachinePlan& plan, I32 sum, F32 unit) {
+/// S * unit in the delivered format, for sums whose unit is in the fast range.
+template <Delivery delivery>
+HWY_INLINE F32 deliver_sum(I32 sum, F32 unit) {
     F32 r = cut_to_float(sum);
-    switch (plan.rule.delivery) {
-        case Delivery::e8m13_toward_zero:
-            r = from_bits(bits(r) & I32(~0x3ff));
-            return r * unit;
-        case Delivery::fp16_nearest_even: {
-            // Rounding to odd first makes the second rounding harmless.
-            const M32 inexact = !(cut_to_int(r) == sum);
-            r = select(inexact, from_bits(bits(r) | I32(1)), r);
-            return through_half(r * unit);
-        }
-        default:
-            return r * unit;
+    if constexpr (delivery == Delivery::e8m13_toward_zero) r = from_bits(bits(r) & I32(~0x3ff));
+    if constexpr (delivery == Delivery::fp16_nearest_even) {
+        // Rounding to odd first makes the second rounding harmless.
+        r = select(cut_to_int(r) == sum, r, from_bits(bits(r) | I32(1)));
+        return through_half(r * unit);
     }
+    return r * unit;
 }
 
-/// T-FDPA and ST-FDPA on machine_columns columns: c becomes D. `halves` == 2: sums of more than 16 products of F = 25,
-/// in two accumulators.
-template <class E, int halves>
-HWY_INLINE void truncated_row(const MachinePlan& plan, const StepOperands<E>& x, float* c) {
-    I32 largest[4];
-    largest_exponents(x.a_exponent, x.b_exponent, plan.terms, largest);
-    const int fraction = plan.rule.fraction_bits;
-    const I32 base(plan.a_base + plan.b_base);
-    const bool scaled = plan.scale_count != 0;
+/// The sign bit is set where x + y = sum wrapped around: its sign is that of neither.
+HWY_INLINE I32 wrap_sign(I32 x, I32 y, I32 sum) { return (x ^ sum) & (y ^ sum); }
 
+/// T-FDPA and, with `scaled`, ST-FDPA on machine_columns columns: c becomes D. `halves` == 2: sums of more than 16
+/// products of F = 25, in two accumulators.
+template <class E, int terms, int halves, bool scaled, Delivery delivery>
+HWY_INLINE void truncated_row(const MachinePlan& plan, const StepOperands<E>& x, const E* largest, float* c) {
+    constexpr std::int64_t lanes = lanes_of_vector;
+    const int fraction = plan.rule.fraction_bits;
+    const I32 base(plan.a_base + plan.b_base + 127), shift_field(fraction + 254);
+
+    // Exponents are biased by 127 here.
     F32 scale[4], product_scale[4];
     I32 exponent[4];
-    M32 zero[4];
     for (int v = 0; v < 4; ++v) {
-        zero[v] = largest[v] < I32(0);
-        I32 e = largest[v] + base, block(0);
-        if (scaled) {
-            block = I32(x.a_scale_exponent[0]) + load(x.b_scale_exponent + v * lanes_of_vector);
-            e = e + block;
+        I32 e = widened(largest + v * lanes) + base, block(0);
+        if constexpr (scaled) {
+            block = I32(x.a_scale_exponent[0]) + load(x.b_scale_exponent + v * lanes);
+            e = select(widened(largest + v * lanes) < I32(0), e, e + block);
+            e = select(block > I32(nan_threshold), block, e);
         }
-        e = select(zero[v], I32(-100000), e);
-        if (scaled) e = select(block > I32(nan_threshold), block, e);
-        const I32 ec = addend_exponent(plan, load(c + v * lanes_of_vector));
+        // A zero or subnormal addend counts as -127 instead of what the unit reads: that matters out of the fast range
+        // only, but with fp16 addends.
+        I32 ec = exponent_field(load(c + v * lanes));
+        if constexpr (delivery == Delivery::fp16_nearest_even) {
+            ec = select(ec == I32(0), I32(plan.rule.zero_exponent + 127), I32(hn::Max(ec.v, I32(127 - 14).v)));
+        }
         exponent[v] = I32(hn::Max(e.v, ec.v));
-        scale[v] = power_of_two(I32(fraction) - exponent[v]);
-        product_scale[v] = scaled ? power_of_two(I32(fraction) - exponent[v] + block) : scale[v];
+        scale[v] = from_bits((shift_field - exponent[v]) << 23);
+        product_scale[v] = scaled ? power_of_two_or_least(I32(fraction + 127) - exponent[v] + block) : scale[v];
     }
 
-    constexpr std::int64_t lanes = lanes_of_vector;
     I32 s0, s1, s2, s3, h0, h1, h2, h3;
     const auto add_terms = [&](int first, int last, I32& t0, I32& t1, I32& t2, I32& t3) HWY_ATTR {
         const F32 p0 = product_scale[0], p1 = product_scale[1], p2 = product_scale[2], p3 = product_scale[3];
@@ -236,29 +252,27 @@ HWY_INLINE void truncated_row(const MachinePlan& plan, const StepOperands<E>& x,
         }
         t0 = u0, t1 = u1, t2 = u2, t3 = u3;
     };
-    add_terms(0, plan.terms / halves, s0, s1, s2, s3);
-    if constexpr (halves == 2) add_terms(plan.terms / 2, plan.terms, h0, h1, h2, h3);
+    add_terms(0, terms / halves, s0, s1, s2, s3);
+    if constexpr (halves == 2) add_terms(terms / 2, terms, h0, h1, h2, h3);
 
     const I32 sums[4] = {s0, s1, s2, s3}, others[4] = {h0, h1, h2, h3};
     for (int v = 0; v < 4; ++v) {
         const F32 addend = load(c + v * lanes);
         const I32 cut = cut_to_int(addend * scale[v]);
-        I32 sum = sums[v];
-        // Two's complement wraps: a sum whose sign is that of neither operand has.
-        I32 wrapped(0);
+        I32 sum = sums[v], wrapped;
         if constexpr (halves == 2) {
             sum = sums[v] + others[v];
-            wrapped = (sums[v] ^ sum) & (others[v] ^ sum);
+            wrapped = wrap_sign(sums[v], others[v], sum);
         }
         const I32 total = sum + cut;
-        wrapped = wrapped | ((sum ^ total) & (cut ^ total));
-        const F32 unit = power_of_two(exponent[v] - I32(fraction));
-        F32 d = deliver_sum(plan, total, unit);
+        wrapped = wrapped | wrap_sign(sum, cut, total);
+        F32 d = deliver_sum<delivery>(total, from_bits(I32(254 << 23) - bits(scale[v])));
         const M32 beyond =
-            (exponent[v] < I32(least_exponent)) | (exponent[v] > I32(most_exponent)) | (wrapped < I32(0));
-        if (any(beyond)) {
-            const M32 kept = (zero[v] | not_finite(addend)) & !(exponent[v] > I32(nan_threshold));
-            d = select(kept, deliver_addend(plan, addend), d);
+            (exponent[v] < I32(least_exponent + 127)) | (exponent[v] > I32(most_exponent + 127)) | (wrapped < I32(0));
+        if (HWY_UNLIKELY(any(beyond))) {
+            const M32 no_product = widened(largest + v * lanes) < I32(0);
+            const M32 kept = (no_product | not_finite(addend)) & !(exponent[v] > I32(nan_threshold));
+            d = select(kept & beyond, deliver_addend(plan, addend), d);
             const std::uint64_t slow = mask_bits(beyond & !kept);
             if (slow != 0) {
                 alignas(64) float lane[machine_columns];
@@ -278,20 +292,22 @@ HWY_INLINE void scaled_groups_row(const MachinePlan& plan, const StepOperands<E>
     const int groups = plan.terms / group;
     constexpr std::int64_t lanes = lanes_of_vector;
     constexpr int least = -90, most = 85;  // 2^(35 - exponent) and its inverse are normal numbers of fp32
-    I32 present[most_groups][4];
+    alignas(64) E present[most_groups][machine_columns];
     for (int g = 0; g < groups; ++g) {
-        largest_exponents(x.a_exponent + g * group, x.b_exponent + g * group * machine_columns, group, present[g]);
+        largest_exponents<group>(x.a_exponent + g * group, 0, 1, x.b_exponent + g * group * machine_columns,
+                                 present[g]);
     }
     for (int v = 0; v < 4; ++v) {
         const F32 addend = load(c + v * lanes);
-        I32 exponent = addend_exponent(plan, addend);
+        I32 exponent = exponent_field(addend) - I32(127);
+        exponent = select(addend == F32(0.0f), I32(plan.rule.zero_exponent), exponent);
         M32 any_product = first_n(0);
         F32 dot[most_groups];
         for (int g = 0; g < groups; ++g) {
             const int s = g * plan.scale_count / groups;
             const I32 block = I32(x.a_scale_exponent[s]) + load(x.b_scale_exponent + s * machine_columns + v * lanes);
             // A zero scale has an exponent far below all others.
-            const M32 here = !(present[g][v] < I32(0)) & !(block < I32(zero_threshold));
+            const M32 here = !(widened(present[g] + v * lanes) < I32(0)) & !(block < I32(zero_threshold));
             any_product = any_product | here;
             const M32 counts = here | (block > I32(nan_threshold));
             exponent = I32(hn::Max(exponent.v, select(counts, block, I32(plan.rule.zero_exponent)).v));
