@@ -12,6 +12,7 @@
 #include "emulation/cpu/rows.hpp"
 #include "emulation/cpu/stats.hpp"
 #include "emulation/definitions.hpp"
+#include "emulation/matmul_rules.hpp"
 
 #include <fmt/format.h>
 
@@ -196,16 +197,15 @@ void CpuBackend::matmul(const Matmul& args, Tally* tally) {
                      .where = "matmul",
                      .fix = "sizes of 0 or more"});
     }
-    if (args.rule.machine == nullptr || find_machine(args.rule.machine->name) == nullptr) {
-        throw Error({.what = fmt::format("no machine '{}'", args.rule.machine == nullptr ? "" : args.rule.machine->name),
-                     .where = "matmul",
-                     .fix = "one of all_machines"});
-    }
+    require_possible(args);
     require_operand(args.a, "a", args.m, args.k);
     require_operand(args.b, "b", args.k, args.n);
     require_operand({.data = args.out, .ld = args.ld_out}, "out", args.m, args.n);
     if (tally != nullptr) *tally = {};
-    macheps::matmul(simd_, pool_, args, tally);
+    Matmul decoded = args;
+    decoded.a.format = decoded_format(*args.rule.machine, args.a.format);
+    decoded.b.format = decoded_format(*args.rule.machine, args.b.format);
+    macheps::matmul(simd_, pool_, decoded, tally);
 }
 
 // --- elementwise

@@ -8,14 +8,17 @@
 #include <hwy/highway.h>
 
 #include "emulation/cpu/machine_kernel.hpp"
+#include "emulation/cpu/machine_pairs-inl.hpp"
 #include "emulation/cpu/machine_step-inl.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdlib>
 #include <limits>
 #include <memory>
 #include <new>
+#include <type_traits>
 
 HWY_BEFORE_NAMESPACE();
 namespace macheps::HWY_NAMESPACE {
@@ -40,6 +43,10 @@ class Buffer {
         }
         return memory_.get();
     }
+    template <class U>
+    U* sized_as(std::int64_t count) {
+        return reinterpret_cast<U*>(sized(count * static_cast<std::int64_t>(sizeof(U) / sizeof(T))));
+    }
 
   private:
     struct Free {
@@ -55,6 +62,7 @@ struct Scratch {
     Buffer<E> a_exponent, b_exponent;
     Buffer<std::int32_t> a_scale_exponent, b_scale_exponent;
     Buffer<std::uint8_t> a_special, b_special;
+    Buffer<std::byte> a_pairs, b_pairs;
     alignas(64) float main[tile_size], partial[tile_size], before[tile_size];
     alignas(64) E largest[tile_size];
 };
@@ -82,7 +90,8 @@ class Worker {
         const std::int64_t k = range.last - range.first, step = plan_.instruction_k;
         padded_ = (k + step - 1) / step * step;
         instructions_ = padded_ / step;
-        const std::int64_t term_bytes = max_of(padded_, std::int64_t{1}) * static_cast<std::int64_t>(4 + sizeof(E));
+        const std::int64_t term_bytes =
+            max_of(padded_, std::int64_t{1}) * static_cast<std::int64_t>((uses_pairs() ? 6 : 4) + sizeof(E));
         const std::int64_t column_block = block_of(b_block_bytes / term_bytes, machine_columns);
         const std::int64_t row_block = block_of(a_block_bytes / term_bytes, tile_rows);
         for (std::int64_t column = range.column; column < range.column + range.columns; column += column_block) {
@@ -125,6 +134,15 @@ class Worker {
         packed_.a = packed, packed_.a_exponent = packed_e, packed_.a_special = special;
         pack_rows<E>(plan_, args_.a, a_, block.row, block.rows, block.first, block.last, padded_, raw, packed, packed_e,
                      special);
+#if HWY_TARGET == HWY_AVX3
+        if constexpr (sizeof(E) == 1) {
+            if (uses_pairs()) {
+                auto* pairs = s.a_pairs.template sized_as<PairFactor>(block.rows * padded_ / 2);
+                packed_.a_pairs = pairs;
+                pack_pair_factors(packed, packed_e, plan_.a_base, block.rows * padded_ / 2, pairs);
+            }
+        }
+#endif
         const std::int64_t count = plan_.scale_count * instructions_;
         if (count == 0) return;
         float* value = s.a_scale.sized(block.rows * count);
@@ -144,15 +162,26 @@ class Worker {
         const std::int64_t panels = (block.columns + machine_columns - 1) / machine_columns,
                            panel = padded_ * machine_columns;
         float* raw = s.raw.sized(machine_columns * (max_of(k, padded_) + lanes_of_vector));
-        float* value = s.b.sized(panels * panel);
+        // In pairs, values are only on the way.
+        float* value = s.b.sized(uses_pairs() ? panel : panels * panel);
+        const std::int64_t value_step = uses_pairs() ? 0 : panel;
         E* exponent = s.b_exponent.sized(panels * panel);
         std::uint8_t* special = s.b_special.sized(panels * machine_columns);
         packed_.b = value, packed_.b_exponent = exponent, packed_.b_special = special;
         for (std::int64_t p = 0; p < panels; ++p) {
             const std::int64_t column = block.column + p * machine_columns;
             pack_columns<E>(plan_, args_.b, b_, column, min_of(machine_columns, block.column + block.columns - column),
-                            block.first, block.last, padded_, raw, value + p * panel, exponent + p * panel,
+                            block.first, block.last, padded_, raw, value + p * value_step, exponent + p * panel,
                             special + p * machine_columns);
+#if HWY_TARGET == HWY_AVX3
+            if constexpr (sizeof(E) == 1) {
+                if (uses_pairs()) {
+                    auto* pairs = s.b_pairs.template sized_as<PairBlock>(panels * padded_ / 2);
+                    packed_.b_pairs = pairs;
+                    pack_pair_blocks(value, exponent + p * panel, plan_.b_base, padded_ / 2, pairs + p * padded_ / 2);
+                }
+            }
+#endif
         }
         const std::int64_t count = plan_.scale_count * instructions_;
         if (count == 0) return;
@@ -213,6 +242,25 @@ class Worker {
     void chain(const Range& tile, std::int64_t r, std::int64_t panel, std::int64_t begin, std::int64_t end, float* c) {
         using enum Delivery;
         const CutMode mode;
+#if HWY_TARGET == HWY_AVX3
+        if constexpr (sizeof(E) == 1) {
+            if (uses_pairs()) {
+                const auto pairs = [&](auto terms, auto vnni) {
+                    constexpr int n = decltype(terms)::value;
+                    constexpr bool v = decltype(vnni)::value;
+                    plan_.rule.delivery == fp16_nearest_even
+                        ? walk_pairs<n, v, fp16_nearest_even>(tile, r, panel, begin, end, c)
+                        : walk_pairs<n, v, e8m13_toward_zero>(tile, r, panel, begin, end, c);
+                };
+                static const bool has_vnni = __builtin_cpu_supports("avx512vnni") != 0;
+                const auto with_terms = [&](auto terms) {
+                    has_vnni ? pairs(terms, std::true_type()) : pairs(terms, std::false_type());
+                };
+                return plan_.terms == 32 ? with_terms(std::integral_constant<int, 32>())
+                                         : with_terms(std::integral_constant<int, 16>());
+            }
+        }
+#endif
         const auto steps = [&](auto row) { walk(tile, r, panel, begin, end, c, row); };
         if (plan_.rule.model == SumModel::scaled_groups) return steps(ScaledGroups());
         const Delivery delivery = plan_.rule.delivery;
@@ -242,6 +290,40 @@ class Worker {
                 return with_terms(std::integral_constant<int, 16>());
         }
     }
+
+    /// True where the kernel on 16-bit integers serves.
+    bool uses_pairs() const {
+        return HWY_TARGET == HWY_AVX3 && sizeof(E) == 1 && plan_.rule.model == SumModel::truncated &&
+               plan_.rule.fraction_bits == 13;
+    }
+
+#if HWY_TARGET == HWY_AVX3
+    template <int terms, bool vnni, Delivery delivery>
+    HWY_NOINLINE void walk_pairs(const Range& tile, std::int64_t r, std::int64_t panel, std::int64_t begin,
+                                 std::int64_t end, float* c) {
+        const MachinePlan plan = plan_;
+        const std::int64_t rows = tile.rows, padded = padded_;
+        E* const largest = scratch_->largest;
+        for (std::int64_t t = begin; t < end; t += terms) {
+            const PairBlock* b = packed_.b_pairs + (panel * padded + t) / 2;
+            largest_exponents<terms>(packed_.a_exponent + r * padded + t, padded, rows,
+                                     packed_.b_exponent + (panel * padded + t) * machine_columns, largest);
+            const PairFactor* a = packed_.a_pairs + (r * padded + t) / 2;
+            const float* value = packed_.a + r * padded + t;
+            std::int64_t i = 0;
+            for (; i + 2 <= rows; i += 2, a += padded, value += 2 * padded) {
+                const PairFactor* const two[2] = {a, a + padded / 2};
+                const float* const values[2] = {value, value + padded};
+                pair_rows<terms, 2, vnni, delivery>(plan, two, values, b, largest + i * machine_columns,
+                                                    c + i * machine_columns);
+            }
+            if (i < rows) {
+                pair_rows<terms, 1, vnni, delivery>(plan, &a, &value, b, largest + i * machine_columns,
+                                                    c + i * machine_columns);
+            }
+        }
+    }
+#endif
 
     struct ScaledGroups {
         static constexpr int terms = 64;
@@ -370,6 +452,10 @@ class Worker {
         const E *a_exponent = nullptr, *b_exponent = nullptr;
         const std::int32_t *a_scale_exponent = nullptr, *b_scale_exponent = nullptr;
         const std::uint8_t *a_special = nullptr, *b_special = nullptr;
+#if HWY_TARGET == HWY_AVX3
+        const PairFactor* a_pairs = nullptr;
+        const PairBlock* b_pairs = nullptr;
+#endif
     };
 
     const Matmul& args_;
