@@ -7,6 +7,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "emulation/cpu/machine_amd-inl.hpp"
 #include "emulation/cpu/machine_kernel.hpp"
 #include "emulation/cpu/machine_pairs-inl.hpp"
 #include "emulation/cpu/machine_step-inl.hpp"
@@ -64,7 +65,7 @@ struct Scratch {
     Buffer<std::uint8_t> a_special, b_special;
     Buffer<std::byte> a_pairs, b_pairs;
     alignas(64) float main[tile_size], partial[tile_size], before[tile_size];
-    alignas(64) E largest[tile_size];
+    alignas(64) E largest[2 * tile_size];
 };
 
 /// A rectangle of outputs over terms [first, last) of k.
@@ -241,6 +242,19 @@ class Worker {
     /// Steps over packed terms [begin, end) for every row; c [rows, machine_columns] in place.
     void chain(const Range& tile, std::int64_t r, std::int64_t panel, std::int64_t begin, std::int64_t end, float* c) {
         using enum Delivery;
+        const auto amd = [&](auto row) { walk(tile, r, panel, begin, end, c, row); };
+        switch (plan_.rule.model) {
+            case SumModel::floored:
+                return plan_.terms == 4 ? amd(Floored<4, 1>()) : amd(Floored<8, 1>());
+            case SumModel::floored_even_odd:
+                return amd(Floored<16, 2>());
+            case SumModel::exact_step:
+                return plan_.terms == 4 ? amd(ExactStep<4>()) : amd(ExactStep<2>());
+            case SumModel::flushed_pairs:
+                return plan_.terms == 4 ? amd(FlushedPairs<4>()) : amd(FlushedPairs<2>());
+            default:
+                break;
+        }
         const CutMode mode;
 #if HWY_TARGET == HWY_AVX3
         if constexpr (sizeof(E) == 1) {
@@ -327,23 +341,46 @@ class Worker {
 
     struct ScaledGroups {
         static constexpr int terms = 64;
-        static constexpr bool needs_exponents = false;
+        static constexpr int groups = 0;
         HWY_INLINE void operator()(const MachinePlan& plan, const StepOperands<E>& x, const E* largest,
                                    float* c) const {
-            static_cast<void>(largest);
             scaled_groups_row(plan, x, c);
         }
     };
     template <int n, int halves, bool scaled, Delivery delivery>
     struct Truncated {
         static constexpr int terms = n;
-        static constexpr bool needs_exponents = true;
+        static constexpr int groups = 1;
         HWY_INLINE void operator()(const MachinePlan& plan, const StepOperands<E>& x, const E* largest,
                                    float* c) const {
             truncated_row<E, n, halves, scaled, delivery>(plan, x, largest, c);
         }
     };
 
+    template <int n, int parts>
+    struct Floored {
+        static constexpr int terms = n, groups = parts;
+        HWY_INLINE void operator()(const MachinePlan& plan, const StepOperands<E>& x, const E* largest,
+                                   float* c) const {
+            floored_row<E, n, parts>(plan, x, largest, tile_size, c);
+        }
+    };
+    template <int n>
+    struct ExactStep {
+        static constexpr int terms = n, groups = 0;
+        HWY_INLINE void operator()(const MachinePlan& plan, const StepOperands<E>& x, const E*, float* c) const {
+            exact_row<E, n>(plan, x, c);
+        }
+    };
+    template <int n>
+    struct FlushedPairs {
+        static constexpr int terms = n, groups = 0;
+        HWY_INLINE void operator()(const MachinePlan&, const StepOperands<E>& x, const E*, float* c) const {
+            flushed_pairs_row<n>(x.a, x.b, c);
+        }
+    };
+
+    /// Every row of the tile through every step. Row::groups: parts of a step whose largest exponents are asked for.
     template <class Row>
     HWY_NOINLINE void walk(const Range& tile, std::int64_t r, std::int64_t panel, std::int64_t begin, std::int64_t end,
                            float* c, Row row) {
@@ -364,8 +401,12 @@ class Worker {
                 x.a_scale = packed_.a_scale + (r * instructions_ + instruction) * scales;
                 x.a_scale_exponent = packed_.a_scale_exponent + (r * instructions_ + instruction) * scales;
             }
-            if constexpr (Row::needs_exponents) {
-                largest_exponents<Row::terms>(x.a_exponent, padded, rows, x.b_exponent, largest);
+            if constexpr (Row::groups > 0) {
+                constexpr int each = Row::terms / Row::groups;
+                for (int g = 0; g < Row::groups; ++g) {
+                    largest_exponents<each>(x.a_exponent + g * each, padded, rows,
+                                            x.b_exponent + g * each * machine_columns, largest + g * tile_size);
+                }
             }
             for (std::int64_t i = 0; i < rows; ++i) {
                 row(plan, x, largest + i * machine_columns, c + i * machine_columns);
@@ -434,12 +475,15 @@ class Worker {
             if (!(std::fabs(u) == infinity) && !(std::fabs(v) == infinity)) continue;
             const Factor f = factor_of_value(args_.a.format, u), g = factor_of_value(args_.b.format, v);
             if (f.is_zero() || g.is_zero()) return nan;
+            // A subnormal may read as zero there.
+            if (plan_.rule.model == SumModel::flushed_pairs) break;
             (f.negative != g.negative ? negative : positive) = true;
         }
         if (positive && negative) return nan;
         // Where finite products can overflow, or scales take part, more than the operands decides.
         const bool plain = has_narrow_exponents(args_.a.format) && has_narrow_exponents(args_.b.format) &&
                            plan_.rule.delivery != Delivery::fp16_nearest_even && plan_.scale_count == 0 &&
+                           plan_.rule.model != SumModel::flushed_pairs &&
                            (plan_.join == PartialJoin::none || plan_.join == PartialJoin::add);
         if (plain) return positive ? infinity : -infinity;
         if (args_.rule.promotion != Promotion::none) return definition::slice_sum(args_, x, tile.first, tile.last);
@@ -630,8 +674,18 @@ bool has_machine_kernel(Simd level, const Machine& machine) {
     const SumRule& sum = machine.sum;
     if (sum.zero_factor_counts || !sum.underflow_keeps_sign || sum.zeros_keep_sign || sum.normalises_addend)
         return false;
-    return sum.model == SumModel::truncated || sum.model == SumModel::through_fp16 ||
-           sum.model == SumModel::scaled_groups;
+    switch (sum.model) {
+        case SumModel::truncated:
+        case SumModel::through_fp16:
+        case SumModel::scaled_groups:
+        case SumModel::exact_step:
+        case SumModel::flushed_pairs:
+        case SumModel::floored:
+        case SumModel::floored_even_odd:
+            return true;
+        default:
+            return false;
+    }
 }
 
 MatmulBlockKernel machine_block_kernel(Simd level) {

@@ -24,8 +24,10 @@ inline constexpr std::int32_t zero_exponent = sizeof(E) == 1 ? -64 : -1024;
 
 /// What a value becomes when it is packed.
 struct GridCut {
-    GridCut(const Format& format, int base) : emin(format.emin()), drop(24 - format.precision), offset(base) {}
+    GridCut(const Format& format, int base, bool flush = false)
+        : emin(format.emin()), drop(24 - format.precision), offset(base), flushes(flush) {}
     int emin, drop, offset;
+    bool flushes;
 
     struct Packed {
         F32 value;
@@ -40,7 +42,8 @@ struct GridCut {
         const I32 count(hn::Min((clamped - exponent + I32(drop)).v, I32(31).v));
         const F32 cut = from_bits(bits(x) & I32(hn::Shl(I32(-1).v, count.v)));
         const M32 special = field == I32(255);
-        const M32 zero = (cut == F32(0.0f)) | (count > I32(23)) | special;
+        M32 zero = (cut == F32(0.0f)) | (count > I32(23)) | special;
+        if (flushes) zero = zero | (field < I32(emin + 127));
         return {select(zero, F32(0.0f), cut), clamped - I32(offset), zero, special};
     }
 };
@@ -84,7 +87,7 @@ inline void pack_columns(const MachinePlan& plan, const MatmulOperand& operand, 
         in = raw;
         ld = machine_columns;
     }
-    const GridCut cut(plan.b_format, plan.b_base);
+    const GridCut cut(plan.b_format, plan.b_base, plan.flushes);
     bool any_special = false;
     for (std::int64_t t = 0; t < padded; ++t) {
         const std::int64_t p = plan.source(t);
@@ -122,7 +125,7 @@ inline void pack_rows(const MachinePlan& plan, const MatmulOperand& operand, con
         in = raw;
         ld = stride;
     }
-    const GridCut cut(plan.a_format, plan.a_base);
+    const GridCut cut(plan.a_format, plan.a_base, plan.flushes);
     alignas(64) float ordered[64];
     for (std::int64_t r = 0; r < rows; ++r, in += ld) {
         M32 special = first_n(0);

@@ -25,7 +25,10 @@ struct MachinePlan {
     Format a_format{}, b_format{};  ///< in which the operands are decoded
     int terms = 0;                  ///< products per step
     int instruction_k = 0;
-    bool permuted = false;  ///< fp8 through fp16: products k mod 4 = 0, 1 in the first half of an instruction
+    /// fp8 through fp16: products k mod 4 = 0, 1 in the first half of an instruction. CDNA3 fp8: even products in the
+    /// first half of a step.
+    bool permuted = false;
+    bool flushes = false;  ///< subnormal operands read as zeros
     int a_base = 0, b_base = 0;
     PartialJoin join = PartialJoin::none;
     std::int64_t interval = 0;  ///< terms per partial sum
@@ -35,6 +38,10 @@ struct MachinePlan {
     /// The term that stands at place t of the packed operands.
     std::int64_t source(std::int64_t t) const {
         if (!permuted) return t;
+        if (rule.model == SumModel::floored_even_odd) {
+            const std::int64_t half = terms / 2, place = t % terms;
+            return t - place + place % half * 2 + place / half;
+        }
         const std::int64_t half = instruction_k / 2, base = t / instruction_k * instruction_k, place = t - base;
         const std::int64_t i = place % half;
         return base + i / 2 * 4 + i % 2 + (place >= half ? 2 : 0);
@@ -80,6 +87,8 @@ inline MachinePlan machine_plan(const Matmul& args) {
         plan.join = machine.result == fp16 ? PartialJoin::add_fp16 : PartialJoin::add;
     }
     if (machine.sum.model == SumModel::scaled_groups) plan.terms = machine.k;
+    if (machine.sum.model == SumModel::floored_even_odd) plan.permuted = true;
+    plan.flushes = machine.sum.model == SumModel::flushed_pairs;
     plan.a_base = plan.a_format.emin();
     plan.b_base = plan.b_format.emin();
     return plan;
