@@ -42,7 +42,7 @@ struct MatmulOperand {
     bool transposed = false;                          ///< stored as its transpose
     std::int64_t stride_outer = 0, stride_inner = 0;  ///< elements between the matrices of a batch
     /// The grid that the values lie on, which a machine may need to know: it reads a subnormal with the least exponent
-    /// of its format. Bits below that grid are cut off.
+    /// of its format. Bits below that grid are cut off; what a magnitude beyond the format's largest gives is unspecified.
     Format format = fp32;
     OperandScales scales{};  ///< the same for every matrix of a batch
 };

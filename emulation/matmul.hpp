@@ -17,6 +17,7 @@ struct DotOperands {
 
 MACHEPS_HD inline DotOperands dot_operands(const Matmul& args, const float* a, const float* b, std::int64_t i,
                                            std::int64_t j) {
+    if (args.k == 0) return {.i = i, .j = j};
     const bool at = args.a.transposed, bt = args.b.transposed;
     return {a + i * (at ? 1 : args.a.ld), b + j * (bt ? args.b.ld : 1), at ? args.a.ld : 1, bt ? 1 : args.b.ld, i, j};
 }

@@ -146,6 +146,7 @@ MACHEPS_HD constexpr std::uint64_t deliver(const SumRule& rule, std::int64_t sum
 /// significand * 2^(exponent - fraction_bits), cut toward zero at 2^unit.
 MACHEPS_HD constexpr std::int64_t cut(bool negative, std::uint64_t significand, int exponent, int fraction_bits,
                                       int unit) {
+    if (significand == 0) return 0;  // a product with a zero may have any exponent
     const int shift = exponent - fraction_bits - unit;
     const std::uint64_t magnitude = shift >= 0 ? significand << shift : shift > -64 ? significand >> -shift : 0;
     return negative ? -static_cast<std::int64_t>(magnitude) : static_cast<std::int64_t>(magnitude);

@@ -99,7 +99,9 @@ HWY_INLINE void floored_row(const MachinePlan& plan, const StepOperands<E>& x, c
         // In the fast range scaling moves no rounding.
         F32 d = whole.narrowed() * power_of_two(largest_exponent - I32(fraction + 8));
 
-        const M32 beyond = (largest_exponent < I32(least)) | (largest_exponent > I32(most));
+        M32 beyond = (largest_exponent < I32(least)) | (largest_exponent > I32(most));
+        // Products far below the addend are cut at a unit of their own.
+        for (int g = 0; g < groups; ++g) beyond = beyond | (!none[g] & (exponent[g] < I32(least - 20)));
         if (HWY_UNLIKELY(any(beyond))) {
             // A product beyond fp32's range is an infinity of its own.
             const M32 kept =

@@ -99,12 +99,12 @@ class Worker {
             Range columns = range;
             columns.column = column;
             columns.columns = min_of(column_block, range.column + range.columns - column);
-            pack_b(columns);
+            if (k > 0) pack_b(columns);
             for (std::int64_t row = range.row; row < range.row + range.rows; row += row_block) {
                 Range block = columns;
                 block.row = row;
                 block.rows = min_of(row_block, range.row + range.rows - row);
-                pack_a(block);
+                if (k > 0) pack_a(block);
                 for (std::int64_t r = 0; r < block.rows; r += tile_rows) {
                     for (std::int64_t j = 0; j < block.columns; j += machine_columns) {
                         const Range tile{block.row + r,    min_of(tile_rows, block.rows - r),
@@ -112,7 +112,7 @@ class Worker {
                                          range.first,      range.last};
                         if (!wanted(tile)) continue;
                         start(tile, scratch_->main);
-                        compute(tile, r, j / machine_columns);
+                        if (k > 0) compute(tile, r, j / machine_columns);
                         end(tile, scratch_->main);
                     }
                 }
@@ -151,7 +151,7 @@ class Worker {
         packed_.a_scale = value, packed_.a_scale_exponent = exponent;
         for (std::int64_t r = 0; r < block.rows; ++r) {
             for (std::int64_t i = 0; i < count; ++i, ++value, ++exponent) {
-                *value = args_.a.scales.at(block.row + r, scaled_term(block, i));
+                *value = scale_value(plan_.scale, args_.a.scales.at(block.row + r, scaled_term(block, i)));
                 *exponent = scale_exponent(plan_.scale, *value);
             }
         }
@@ -194,7 +194,7 @@ class Worker {
                 for (std::int64_t j = 0; j < machine_columns; ++j, ++scale, ++scale_e) {
                     const std::int64_t column =
                         min_of(block.column + p * machine_columns + j, block.column + block.columns - 1);
-                    *scale = args_.b.scales.at(column, scaled_term(block, i));
+                    *scale = scale_value(plan_.scale, args_.b.scales.at(column, scaled_term(block, i)));
                     *scale_e = scale_exponent(plan_.scale, *scale);
                 }
             }
@@ -670,7 +670,7 @@ bool is_plain_fp32_chain(const Matmul& args) {
 }
 
 bool has_machine_kernel(Simd level, const Machine& machine) {
-    if (level == Simd::scalar) return false;
+    if (level == Simd::scalar || machine.addend != machine.result) return false;
     const SumRule& sum = machine.sum;
     if (sum.zero_factor_counts || !sum.underflow_keeps_sign || sum.zeros_keep_sign || sum.normalises_addend)
         return false;

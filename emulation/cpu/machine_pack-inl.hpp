@@ -24,9 +24,14 @@ inline constexpr std::int32_t zero_exponent = sizeof(E) == 1 ? -64 : -1024;
 
 /// What a value becomes when it is packed.
 struct GridCut {
-    GridCut(const Format& format, int base, bool flush = false)
-        : emin(format.emin()), drop(24 - format.precision), offset(base), flushes(flush) {}
-    int emin, drop, offset;
+    /// Values of `format`, whose exponents are read as those of `read_as`.
+    GridCut(const Format& format, const Format& read_as, int base, bool flush = false)
+        : emin(format.emin()),
+          drop(24 - format.precision),
+          least_exponent(read_as.emin()),
+          offset(base),
+          flushes(flush) {}
+    int emin, drop, least_exponent, offset;
     bool flushes;
 
     struct Packed {
@@ -44,7 +49,8 @@ struct GridCut {
         const M32 special = field == I32(255);
         M32 zero = (cut == F32(0.0f)) | (count > I32(23)) | special;
         if (flushes) zero = zero | (field < I32(emin + 127));
-        return {select(zero, F32(0.0f), cut), clamped - I32(offset), zero, special};
+        const I32 read(hn::Max(exponent.v, I32(least_exponent).v));
+        return {select(zero, F32(0.0f), cut), read - I32(offset), zero, special};
     }
 };
 
@@ -58,7 +64,7 @@ HWY_INLINE void store_exponents(I32 exponent, M32 zero, E* out) {
 /// Least and largest exponent of the nonzero finite values of a matrix [rows, columns].
 inline ExponentRange exponent_range(const float* x, std::int64_t ld, std::int64_t rows, std::int64_t columns,
                                     const Format& format) {
-    const GridCut cut(format, 0);
+    const GridCut cut(format, format, 0);
     I32 least(1000), most(-1000);
     for (std::int64_t r = 0; r < rows; ++r, x += ld) {
         for (std::int64_t j = 0; j < columns; j += lanes_of_vector) {
@@ -87,7 +93,7 @@ inline void pack_columns(const MachinePlan& plan, const MatmulOperand& operand, 
         in = raw;
         ld = machine_columns;
     }
-    const GridCut cut(plan.b_format, plan.b_base, plan.flushes);
+    const GridCut cut(operand.format, plan.b_format, plan.b_base, plan.flushes);
     bool any_special = false;
     for (std::int64_t t = 0; t < padded; ++t) {
         const std::int64_t p = plan.source(t);
@@ -125,7 +131,7 @@ inline void pack_rows(const MachinePlan& plan, const MatmulOperand& operand, con
         in = raw;
         ld = stride;
     }
-    const GridCut cut(plan.a_format, plan.a_base, plan.flushes);
+    const GridCut cut(operand.format, plan.a_format, plan.a_base, plan.flushes);
     alignas(64) float ordered[64];
     for (std::int64_t r = 0; r < rows; ++r, in += ld) {
         M32 special = first_n(0);

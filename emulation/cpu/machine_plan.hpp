@@ -54,6 +54,11 @@ inline int scale_exponent(const Format& format, float scale) {
     return f.is_nan() ? 100000 : f.is_zero() ? -20000 : f.exponent;
 }
 
+/// A block scale as the unit reads it: the number of its format, without its sign. NaN stays.
+inline float scale_value(const Format& format, float scale) {
+    return static_cast<float>(definition::scale_factor(format, scale).value());
+}
+
 /// The plan for `args`, with the bases of formats whose exponents fit 8 bits.
 inline MachinePlan machine_plan(const Matmul& args) {
     const Machine& machine = *args.rule.machine;

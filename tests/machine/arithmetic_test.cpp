@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// The oracle's own arithmetic against the processor's, where the processor has the operation.
+#include "tests/machine/distributions.hpp"
+#include "tests/machine/ieee.hpp"
+#include "tests/test.hpp"
+
+#include <cmath>
+#include <cstring>
+
+using namespace macheps::machine_oracle;
+
+namespace {
+
+template <typename Float>
+Float float_of(std::uint64_t code) {
+    Float x;
+    std::memcpy(&x, &code, sizeof x);
+    return x;
+}
+
+template <typename Float>
+std::uint64_t code_of(Float x) {
+    std::uint64_t code = 0;
+    std::memcpy(&code, &x, sizeof x);
+    return code;
+}
+
+template <typename Float>
+void compare_chain(const char* arch, const char* instr, const char* qual) {
+    const Instruction in = find_instruction(arch, instr, qual);
+    std::mt19937_64 random(5);
+    for (int i = 0; i < static_cast<int>(Class::count); ++i)
+        for (int n = 0; n < 200; ++n) {
+            const Case c = generate(in, static_cast<Class>(i), random);
+            Float d = float_of<Float>(c.c);
+            for (std::size_t k = 0; k < c.a.size(); ++k)
+                d = std::fma(float_of<Float>(c.a[k]), float_of<Float>(c.b[k]), d);
+            CAPTURE(name_of(static_cast<Class>(i)), n);
+            REQUIRE(same_result(in, evaluate(in, c.a, c.b, c.c), code_of(d)));
+        }
+}
+
+}  // namespace
+
+TEST_CASE("chains of fused multiply-adds are std::fma on every class of operands", "[machine][oracle]") {
+    compare_chain<float>("CDNA1", "mfma", "f32_16x16x4f32");
+    compare_chain<double>("sm_90", "mma", "m16n8k16.f64.f64.f64.f64");
+    compare_chain<double>("CDNA2", "mfma", "f64_16x16x4f64");
+}
+
+TEST_CASE("rounding and decoding agree with the processor's float and double", "[machine][oracle]") {
+    const Type &f32 = find_type("f32"), &f64 = find_type("f64");
+    std::mt19937_64 random(6);
+    for (int i = 0; i < 20000; ++i) {
+        // Half of them around the range of floats, subnormals and overflow included.
+        const std::uint64_t wide = random(), field = 850 + wide % 350;
+        const std::uint64_t code = i % 2 ? wide : (wide & ~(0x7ffull << 52)) | field << 52;
+        const double x = float_of<double>(code);
+        const Number number = decode(f64, code);
+        if (number.kind != Kind::finite) continue;
+        CAPTURE(code);
+        REQUIRE(ieee_code(real(number), f32, Rounding::nearest_even, 24, 0) == code_of(static_cast<float>(x)));
+        REQUIRE(ieee_code(real(number), f64, Rounding::toward_zero, 53, 0) == code);
+        const float nearest = static_cast<float>(x);
+        const bool beyond = std::fabs(static_cast<double>(nearest)) > std::fabs(x);
+        const float cut = beyond && std::isfinite(nearest) ? std::nextafter(nearest, 0.0f) : nearest;
+        // Here towards zero still overflows to infinity, from 2^128 on; just below it, the greatest float is right.
+        const bool at_the_top = beyond && std::isinf(nearest) && std::fabs(x) < 0x1p128;
+        if (!at_the_top) REQUIRE(ieee_code(real(number), f32, Rounding::toward_zero, 24, 0) == code_of(cut));
+    }
+}
+
+TEST_CASE("CDNA2 is plain fp32 arithmetic while nothing is subnormal", "[machine][oracle]") {
+    const Instruction in = find_instruction("CDNA2", "mfma", "f32_16x16x16bf16_1k");
+    std::mt19937_64 random(8);
+    int compared = 0;
+    for (int n = 0; n < 4000; ++n) {
+        const Case c = generate(in, n % 2 ? Class::normal : Class::close_exponents, random);
+        bool is_normal = true;
+        const auto seen = [&](float x) {
+            is_normal = is_normal && (x == 0 || std::isnormal(x));
+            return x;
+        };
+        const auto p = [&](std::size_t k) {
+            return seen(seen(float_of<float>(c.a[k] << 16)) * seen(float_of<float>(c.b[k] << 16)));
+        };
+        float d = seen(float_of<float>(c.c));
+        for (std::size_t k = 0; k < 16; k += 4) d = seen(d + seen(seen(p(k) + p(k + 1)) + seen(p(k + 2) + p(k + 3))));
+        if (!is_normal) continue;
+        ++compared;
+        CAPTURE(n);
+        REQUIRE(evaluate(in, c.a, c.b, c.c) == code_of(d));
+    }
+    CHECK(compared > 2000);
+}
