@@ -132,6 +132,9 @@ struct Sgd {
     Cast value_cast{}, update_cast{};
 };
 
+struct ScaledCast;    // emulation/scaling.hpp
+struct ScaledResult;  // emulation/scaling.hpp
+
 class Backend {
   public:
     virtual ~Backend() = default;
@@ -149,6 +152,13 @@ class Backend {
     // --- casts and what they did
     /// Elementwise; in == out is allowed. Fills *tally when it is not null.
     virtual void cast(ConstView in, View out, const Cast& cast, Tally* tally = nullptr) = 0;
+    /// The same with a scale for each group of elements (emulation/scaling.hpp), on in and out [.., columns]. The scales
+    /// that undo them go to `scales` [scale_grid]; in == out is not allowed.
+    virtual ScaledResult scaled_cast(ConstView in, View out, View scales, const ScaledCast& how,
+                                     Tally* tally = nullptr) = 0;
+    /// out = fl32(fl32(in * its group's scale) * factor): the values that codes of scaled_cast stand for. The contraction
+    /// runs along the last axis, or the first one.
+    virtual void decode_groups(ConstView in, const OperandScales& scales, bool k_is_last, float factor, View out) = 0;
     /// max |x| over all elements; NaN wins (then the result is the canonical NaN); 0 when empty.
     virtual float amax(ConstView x) = 0;
     virtual bool any_nonfinite(ConstView x) = 0;

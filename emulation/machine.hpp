@@ -99,7 +99,7 @@ struct Machine {
     std::string_view source{};
     std::string_view summary{};
 
-    constexpr bool has_scales() const { return scale_block != 0; }
+    MACHEPS_HD constexpr bool has_scales() const { return scale_block != 0; }
 };
 
 std::string_view to_string(Evidence evidence);

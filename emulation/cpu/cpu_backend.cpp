@@ -10,6 +10,7 @@
 #include "emulation/cpu/rms_norm.hpp"
 #include "emulation/cpu/rotary.hpp"
 #include "emulation/cpu/rows.hpp"
+#include "emulation/cpu/scaling.hpp"
 #include "emulation/cpu/stats.hpp"
 #include "emulation/definitions.hpp"
 #include "emulation/matmul_rules.hpp"
@@ -160,6 +161,33 @@ void CpuBackend::cast(ConstView in, View out, const Cast& cast, Tally* tally) {
     require(in.count() == out.count(), "cast", "the same number of elements", in.shape, out.shape);
     if (tally != nullptr) *tally = {};
     cast_array(simd_, pool_, in.data, out.data, in.count(), cast, tally);
+}
+
+ScaledResult CpuBackend::scaled_cast(ConstView in, View out, View scales, const ScaledCast& how, Tally* tally) {
+    require(in.count() == out.count(), "scaled_cast", "the same number of elements", in.shape, out.shape);
+    const std::int64_t columns = in.columns(), rows = columns == 0 ? 0 : in.count() / columns;
+    const ScaleGrid grid = scale_grid(how.granularity, how.k_is_last, rows, columns);
+    if (scales.count() != grid.rows * grid.columns || !fits(how.rule, how.granularity)) {
+        throw Error({.what = fmt::format("{} scales for {} x {} groups, or a rule that makes scales of another kind",
+                                         scales.count(), grid.rows, grid.columns),
+                     .where = "scaled_cast",
+                     .fix = "scales as scale_grid() counts them, and a rule that fits the granularity"});
+    }
+    if (tally != nullptr) *tally = {};
+    return macheps::scaled_cast(simd_, pool_, in.data, out.data, scales.data, rows, columns, how, tally);
+}
+
+void CpuBackend::decode_groups(ConstView in, const OperandScales& scales, bool k_is_last, float factor, View out) {
+    require(in.count() == out.count(), "decode_groups", "the same number of elements", in.shape, out.shape);
+    const std::int64_t n = in.columns();
+    share(n == 0 ? 0 : in.count() / n, n, [&](auto first, auto last) {
+        for (std::int64_t r = first; r < last; ++r) {
+            for (std::int64_t c = 0; c < n; ++c) {
+                const float scale = scales.at(k_is_last ? r : c, k_is_last ? c : r);
+                out.data[r * n + c] = definition::canonical(in.data[r * n + c] * scale * factor);
+            }
+        }
+    });
 }
 
 float CpuBackend::amax(ConstView x) { return amax_array(simd_, pool_, x.data, x.count()); }

@@ -32,6 +32,9 @@ class CpuBackend final : public Backend {
     void copy(ConstView in, View out) override;
 
     void cast(ConstView in, View out, const Cast& cast, Tally* tally = nullptr) override;
+    ScaledResult scaled_cast(ConstView in, View out, View scales, const ScaledCast& how,
+                             Tally* tally = nullptr) override;
+    void decode_groups(ConstView in, const OperandScales& scales, bool k_is_last, float factor, View out) override;
     float amax(ConstView x) override;
     bool any_nonfinite(ConstView x) override;
     ErrorSums compare(ConstView x, ConstView y, float decode_scale = 1) override;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the sweep computes: tasks that map each of 2^32 inputs to 64 bits, the same text on host and device, and the
-// hash of a block of inputs. Includes every host/device header of core, so that compiling it compiles them for a GPU.
+// hash of a block of inputs. Includes every host/device header of core and emulation, so that compiling it compiles them for a GPU.
 #pragma once
 #include "core/codec.hpp"
 #include "core/format.hpp"
@@ -15,7 +15,9 @@
 #include "core/tensor.hpp"
 #include "core/ulp.hpp"
 #include "emulation/definitions.hpp"
+#include "emulation/matmul.hpp"
 #include "emulation/reduce.hpp"
+#include "emulation/scaling.hpp"
 
 #include <string>
 #include <utility>

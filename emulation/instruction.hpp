@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// One instruction of a matrix unit by its name, and one element of its result. Host only.
+#pragma once
+#include "emulation/machine.hpp"
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace macheps {
+
+struct Instruction {
+    std::string name{};  ///< `sm_90 wgmma m64n8k32.f32.e4m3.e4m3`
+    const Machine* machine = nullptr;
+    Format a = fp32, b = fp32;
+    int k = 0;  ///< products
+
+    /// Scales of a, and as many of b; block i covers products i * k / scale_count() up to (i + 1) * k / scale_count().
+    int scale_count() const { return machine->has_scales() ? k / machine->scale_block : 0; }
+};
+
+/// The instruction of that name. `arch`: `sm_70` ... `sm_120`, `CDNA1` ... `CDNA3`. `instr`: Machine::instruction.
+/// `qual`: mma shape.d.a.b.c; wgmma and tcgen05 shape.d.a.b (c has d's type); block-scaled forms
+/// shape.blockN.d.a.b[.c].scale; mfma the tail of AMD's mnemonic (`f32_32x32x8f16`).
+/// Errors: throws Error with the nearest name where there is none such, `where` in front.
+Instruction find_instruction(std::string_view arch, std::string_view instr, std::string_view qual,
+                             std::string_view where = {});
+
+/// Codes of one row of a, one column of b (k each), an addend, and the block scales (scale_count() each).
+struct InstructionOperands {
+    std::vector<std::uint64_t> a{}, b{};
+    std::uint64_t c = 0;
+    std::vector<std::uint64_t> a_scale{}, b_scale{};
+};
+
+/// The bits of d, in the machine's result format, by emulation/matrix_step.hpp. The sign of a scale is ignored.
+/// Errors: throws Error when the counts disagree with the instruction.
+std::uint64_t evaluate_instruction(const Instruction& instruction, const InstructionOperands& operands);
+
+}  // namespace macheps

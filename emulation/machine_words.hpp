@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// A machine in words: for people who read the table. Host only.
+#pragma once
+#include "emulation/machine.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace macheps {
+
+/// `truncated`, `fma_chain`: the enumerator's name.
+std::string_view to_string(SumModel model);
+/// `fp32 toward zero`
+std::string_view to_string(Delivery delivery);
+
+/// What one step computes: a sentence or two, and a formula of one or more lines.
+struct ModelWords {
+    std::string_view words, formula;
+};
+ModelWords describe(SumModel model);
+
+/// A point where published sources differ.
+struct DisputedPoint {
+    std::string_view field;  ///< of SumRule
+    std::string question{};
+    std::string taken{};   ///< what this row does
+    std::string others{};  ///< what other sources say
+};
+/// The disputed points that can change a result of this machine.
+std::vector<DisputedPoint> disputed_points(const Machine& machine);
+
+/// What stands behind the row, such as `reproduced on published captures of silicon (H100, H200)`.
+std::string evidence_words(const Machine& machine);
+
+/// The steps that an instruction is made of, such as `1 step of 32`, `2 chained steps of 8`.
+std::string step_words(const Machine& machine);
+
+}  // namespace macheps

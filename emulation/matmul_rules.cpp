@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "emulation/matmul_rules.hpp"
+
+#include "core/error.hpp"
+#include "core/format_table.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace macheps {
+
+namespace {
+
+constexpr const Machine* hopper_fp8 = find_machine("sm90.wgmma.fp8");
+constexpr const Machine* blackwell_fp8 = find_machine("sm100.tcgen05.fp8");
+static_assert(hopper_fp8->k == 32 && blackwell_fp8->k == 32);
+
+constexpr MatmulRule hopper(Promotion promotion, ScaleOrder order = ScaleOrder::joint) {
+    return {.machine = hopper_fp8,
+            .promotion = promotion,
+            .promotion_interval = promotion == Promotion::none ? 0 : 128,
+            .scale_order = order};
+}
+constexpr MatmulRule sliced(SliceJoin join) { return {.machine = nullptr, .join = join, .slices = 0}; }
+
+constexpr auto P = Evidence::published, I = Evidence::inferred;
+
+constexpr NamedMatmulRule rules[] = {
+    {"cutlass.fp8.default", hopper(Promotion::add), P,
+     "NVIDIA/cutlass include/cutlass/gemm/collective/fp8_accumulation.hpp",
+     "every 4 wgmma (128 k) the partial sum is added to an fp32 accumulator; alpha = fl(sA sB) at the end"},
+    {"cutlass.fp8.fast", hopper(Promotion::none), P,
+     "NVIDIA/cutlass include/cutlass/gemm/collective/sm90_mma_tma_gmma_ss_warpspecialized_fp8.hpp",
+     "FP8FastAccum: one chain of wgmma over all of k; alpha = fl(sA sB) at the end"},
+    {"cutlass.fp8.blockwise", hopper(Promotion::fma_left), P,
+     "NVIDIA/cutlass include/cutlass/gemm/collective/fp8_accumulation.hpp",
+     "every 128 k main = fma(fl(partial sA), sB, main), with the scales of that block"},
+    {"deepgemm.sm90.1d2d", hopper(Promotion::fma_joint), P,
+     "deepseek-ai/DeepGEMM deep_gemm/include/deep_gemm/impls/sm90_fp8_gemm_1d2d.cuh",
+     "a scaled by 1x128, b by 128x128: every 128 k final = fma(fl(sA sB), partial, final); output bf16"},
+    {"deepgemm.sm90.1d1d", hopper(Promotion::fma_joint), P,
+     "deepseek-ai/DeepGEMM deep_gemm/include/deep_gemm/impls/sm90_fp8_gemm_1d1d.cuh",
+     "both operands scaled by 1x128: the same sum; output fp32"},
+    {"torch.rowwise.sm90", hopper(Promotion::add, ScaleOrder::a_first), P,
+     "pytorch aten/src/ATen/native/cuda/RowwiseScaledMM.cu",
+     "_scaled_mm with row scales, use_fast_accum=False: promoted every 128 k; fl(sB fl(sA acc)), + bias, one rounding"},
+    {"torch.rowwise.sm90.fast", hopper(Promotion::none, ScaleOrder::a_first), P,
+     "pytorch aten/src/ATen/native/cuda/RowwiseScaledMM.cu",
+     "_scaled_mm with row scales, use_fast_accum=True: one chain; fl(sB fl(sA acc)), + bias, one rounding"},
+    {"vllm.cutlass", hopper(Promotion::none, ScaleOrder::b_first), P,
+     "vllm csrc/quantization/cutlass_w8a8/c3x/scaled_mm_sm90_fp8_dispatch.cuh",
+     "cutlass_scaled_mm: FP8FastAccum, then fl(sA fl(sB acc)), + bias, one rounding"},
+    {"cublaslt.fp8.fast", hopper(Promotion::none), P,
+     "cuBLASLt CUBLASLT_MATMUL_DESC_FAST_ACCUM = 1; TransformerEngine common/gemm/cublaslt_gemm.cu",
+     "one chain of wgmma; the scales as one factor, whose association cuBLASLt does not document"},
+    {"cublaslt.fp8.split", hopper(Promotion::add), I,
+     "cuBLASLt CUBLASLT_MATMUL_DESC_FAST_ACCUM = 0; pytorch issue 147971",
+     "promoted every 128 k, as users observed: NVIDIA documents neither the interval nor the association of the "
+     "scales"},
+    {"cublaslt.fp8.sm100",
+     {.machine = blackwell_fp8},
+     I,
+     "cuBLASLt CUBLASLT_MATMUL_DESC_FAST_ACCUM; MMA-Sim",
+     "one chain of tcgen05: with 25 fraction bits there is nothing to promote, and FAST_ACCUM should change nothing; "
+     "NVIDIA documents neither that nor the association of the scales"},
+    {"triton.fp8", hopper(Promotion::none), P, "triton pull requests 2300 and 3479",
+     "tl.dot with max_num_imprecise_acc = 2^30, the default on capability 90; promote = N stands for another one",
+     true},
+    {"cutlass2.splitk.serial", sliced(SliceJoin::serial), P,
+     "NVIDIA/cutlass include/cutlass/gemm/kernel/gemm.h, include/cutlass/epilogue/thread/linear_combination.h",
+     "slice by slice through D: D = round(alpha acc + D) in the output's format"},
+    {"cutlass2.splitk.parallel", sliced(SliceJoin::workspace), P,
+     "NVIDIA/cutlass include/cutlass/reduction/kernel/reduce_split_k.h",
+     "a workspace of fp32 partial sums, added in ascending order; the epilogue once"},
+    {"cutlass3.streamk", sliced(SliceJoin::stream_k), P,
+     "NVIDIA/cutlass include/cutlass/gemm/kernel/sm90_tile_scheduler_stream_k.hpp",
+     "deterministic stream-K: middle slices by fp32 atomics, the last adds the workspace to its own sum; equal slices"},
+    {"cublaslt.splitk.inplace", sliced(SliceJoin::serial), I,
+     "cuBLASLt CUBLASLT_REDUCTION_SCHEME_INPLACE; facebookexperimental/triton pull requests 2752 to 2769",
+     "sequentially into the output in its format; slice boundaries as others reconstructed them"},
+    {"cublaslt.splitk.compute", sliced(SliceJoin::workspace), I,
+     "cuBLASLt CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE; facebookexperimental/triton pull requests 2752 to 2769",
+     "fp32 workspace, slices in ascending order; slice boundaries as others reconstructed them"},
+    {"cublaslt.splitk.output", sliced(SliceJoin::rounded_workspace), I,
+     "cuBLASLt CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE; facebookexperimental/triton pull requests 2752 to 2769",
+     "partial sums rounded to the output's format; slice boundaries as others reconstructed them"},
+};
+
+using Kind = ScaleLayout::Kind;
+
+bool takes_scales_in(Promotion p) { return p == Promotion::fma_joint || p == Promotion::fma_left; }
+
+[[noreturn]] void impossible(std::string what, std::string_view where, std::string fix) {
+    throw Error({.what = std::move(what), .where = std::string(where), .fix = std::move(fix)});
+}
+
+void require_machine(const Machine& machine, std::string_view where) {
+    if (machine.result == fp64) {
+        impossible(fmt::format("{} sums in fp64, and a tensor holds fp32", machine.name), where,
+                   "take fp32.chain, exact or a machine with fp32 results");
+    }
+    if (machine.addend != machine.result) {
+        impossible(fmt::format("{} reads C as {} and writes D as {}: it cannot take in its own sums", machine.name,
+                               format_name(machine.addend), format_name(machine.result)),
+                   where, "take the form whose C and D are alike");
+    }
+}
+
+void require_operand(const Machine& machine, const Format& grid, const char* operand, std::string_view where) {
+    if (reads(machine, grid)) return;
+    impossible(fmt::format("{} cannot read operand {}, which is {}", machine.name, operand, format_name(grid)), where,
+               fmt::format("round the operand to one of {}, or take another machine", operand_names(machine)));
+}
+
+void require_promotion(const MatmulRule& rule, std::string_view where) {
+    if (rule.promotion == Promotion::none) return;
+    const Machine& machine = *rule.machine;
+    if (is_order_of_summation(machine) || machine.has_scales()) {
+        impossible(fmt::format("{} has nothing to promote: its sums are {}", machine.name,
+                               machine.has_scales() ? "scaled as they are made" : "a definition, not instructions"),
+                   where, "leave out the promotion, or take a machine such as sm90.wgmma.fp8");
+    }
+    if (rule.promotion_interval <= 0 || rule.promotion_interval % machine.k != 0) {
+        impossible(fmt::format("a promotion every {} k on {}, whose instruction has {} products",
+                               rule.promotion_interval, machine.name, machine.k),
+                   where, fmt::format("give a multiple of {}, such as 128", machine.k));
+    }
+}
+
+void require_slices(const MatmulRule& rule, const MatmulUse& use, std::string_view where) {
+    if (rule.slices < 1) {
+        impossible("the number of k slices is not given", where, "give split_k = 2 or more (1: no slices)");
+    }
+    if (rule.slices == 1) return;
+    const int k = rule.machine->k;
+    if (rule.slice_granule <= 0 || rule.slice_granule % k != 0) {
+        impossible(fmt::format("slices at multiples of {} k on {}, whose instruction has {} products",
+                               rule.slice_granule, rule.machine->name, k),
+                   where, fmt::format("give a slice_granule that is a multiple of {}, such as 64 or 128", k));
+    }
+    if (rounds_slices(rule) && use.out_cast.round == Round::stochastic) {
+        impossible(fmt::format("the join {} rounds every slice, and a stochastic rounding has one draw per output",
+                               to_string(rule.join)),
+                   where, "round to nearest even, or join in a workspace");
+    }
+    if (rule.join == SliceJoin::serial && rule.scale_order != ScaleOrder::joint &&
+        (use.a_scales.kind == Kind::outer || use.b_scales.kind == Kind::outer)) {
+        impossible(fmt::format("the join serial multiplies by one factor, and the scales are applied {}",
+                               to_string(rule.scale_order)),
+                   where, "give scale_order = \"joint\"");
+    }
+}
+
+void require_block_scales(const MatmulRule& rule, const ScaleLayout& scales, const char* operand,
+                          std::string_view where) {
+    if (scales.kind != Kind::blocks) return;
+    const Machine& machine = *rule.machine;
+    if (machine.has_scales()) {
+        if (!(scales.format == machine.scale)) {
+            impossible(fmt::format("operand {} has scales of {}, and {} takes those of {}", operand,
+                                   format_name(scales.format), machine.name, format_name(machine.scale)),
+                       where, "scale as the machine does: mx32 for e8m0fnu, nvfp4 for e4m3fn");
+        }
+        if (scales.k_block % machine.scale_block == 0) return;
+        impossible(fmt::format("operand {} has a scale for every {} k, and {} one for every {}", operand,
+                               scales.k_block, machine.name, machine.scale_block),
+                   where, fmt::format("scale blocks of {}", machine.scale_block));
+    }
+    if (!takes_scales_in(rule.promotion)) {
+        impossible(
+            fmt::format("nothing takes in the scales of operand {}, which change along k: {} has none{}", operand,
+                        machine.name, rule.promotion == Promotion::add ? ", and the promotion only adds" : ""),
+            where,
+            "take a block-scaled machine (sm100.tcgen05.mxfp8), or a rule that scales partial sums "
+            "(deepgemm.sm90.1d2d, cutlass.fp8.blockwise)");
+    }
+    if (scales.k_block % rule.promotion_interval != 0) {
+        impossible(
+            fmt::format("a promotion every {} k lies across scales for {} k", rule.promotion_interval, scales.k_block),
+            where, fmt::format("promote every {}", scales.k_block));
+    }
+    if (rule.slices > 1 && rule.slice_granule % scales.k_block != 0) {
+        impossible(
+            fmt::format("slices at multiples of {} k lie across scales for {} k", rule.slice_granule, scales.k_block),
+            where, fmt::format("give slice_granule = {}", scales.k_block));
+    }
+}
+
+ScaleLayout layout_of(const OperandScales& scales, const Format& block_format) {
+    if (scales.data == nullptr) return {};
+    if (scales.k_stride == 0) return {.kind = Kind::outer};
+    return {.kind = Kind::blocks, .k_block = scales.k_block, .format = block_format};
+}
+
+/// Whether a library promotes on this machine: those that keep 13 fraction bits.
+bool is_promoted_somewhere(const Machine& machine) { return machine.sum.fraction_bits == 13; }
+
+}  // namespace
+
+std::span<const NamedMatmulRule> all_matmul_rules() { return rules; }
+
+const NamedMatmulRule* find_matmul_rule(std::string_view name) {
+    const auto found = std::find_if(std::begin(rules), std::end(rules), [&](const auto& r) { return r.name == name; });
+    return found == std::end(rules) ? nullptr : found;
+}
+
+std::string to_string(const MatmulRule& rule) {
+    std::string text{rule.machine == nullptr ? std::string_view("any machine") : rule.machine->name};
+    if (rule.promotion != Promotion::none) {
+        text += fmt::format(", promote {} {}", to_string(rule.promotion), rule.promotion_interval);
+    }
+    if (rule.slices != 1) {
+        text += rule.slices == 0 ? fmt::format(", split_k {}", to_string(rule.join))
+                                 : fmt::format(", split_k {} {}", rule.slices, to_string(rule.join));
+        if (rule.slice_granule != MatmulRule{}.slice_granule) text += fmt::format(" of {}", rule.slice_granule);
+    }
+    if (rule.scale_order != ScaleOrder::joint) text += fmt::format(", scale_order {}", to_string(rule.scale_order));
+    return text;
+}
+
+std::string operand_names(const Machine& machine) {
+    std::vector<std::string_view> names;
+    for (const Format& format : FormatSet::known) {
+        if (machine.operands.contains(format)) names.push_back(format_name(format));
+    }
+    return fmt::format("{}", fmt::join(names, ", "));
+}
+
+void require_possible(const MatmulRule& rule, const MatmulUse& use, std::string_view where) {
+    if (rule.machine == nullptr || find_machine(rule.machine->name) == nullptr) {
+        impossible(fmt::format("no machine '{}'", rule.machine == nullptr ? "" : rule.machine->name), where,
+                   "one of all_machines");
+    }
+    require_machine(*rule.machine, where);
+    require_operand(*rule.machine, use.a, "a", where);
+    require_operand(*rule.machine, use.b, "b", where);
+    require_promotion(rule, where);
+    require_slices(rule, use, where);
+    require_block_scales(rule, use.a_scales, "a", where);
+    require_block_scales(rule, use.b_scales, "b", where);
+}
+
+void require_possible(const Matmul& args) {
+    // The usual rule needs no description of its use.
+    const bool is_plain = args.rule.machine == &fp32_chain && args.rule.promotion == Promotion::none &&
+                          args.rule.slices == 1 && args.a.scales.k_stride == 0 && args.b.scales.k_stride == 0;
+    if (is_plain) return;
+    const Format scale = args.rule.machine == nullptr ? fp32 : args.rule.machine->scale;
+    require_possible(args.rule,
+                     {.a = args.a.format,
+                      .b = args.b.format,
+                      .a_scales = layout_of(args.a.scales, scale),
+                      .b_scales = layout_of(args.b.scales, scale),
+                      .has_bias = args.bias != nullptr,
+                      .out_cast = args.out_cast},
+                     "matmul");
+}
+
+std::string check_matmul_rule(const MatmulRule& rule, const MatmulUse& use, std::string_view where,
+                              const NamedMatmulRule* named) {
+    require_possible(rule, use, where);
+    const Machine& machine = *rule.machine;
+    if (is_order_of_summation(machine) && rule.slices == 1) return {};  // a definition: there is no hardware to match
+    std::vector<std::string> open;
+    if (machine.evidence == Evidence::inferred) {
+        open.push_back(fmt::format("{} follows its siblings: nobody has published its behaviour", machine.name));
+    }
+    if (named != nullptr && named->evidence == Evidence::inferred) {
+        open.push_back(fmt::format("{}: {}", named->name, named->summary));
+    }
+    const bool by_row = use.a_scales.kind == Kind::outer || use.b_scales.kind == Kind::outer;
+    const bool by_block = use.a_scales.kind == Kind::blocks || use.b_scales.kind == Kind::blocks;
+    const bool by_tensor = use.a_scales.kind == Kind::tensor || use.b_scales.kind == Kind::tensor;
+    if (rule.promotion != Promotion::none && !is_promoted_somewhere(machine)) {
+        open.push_back(fmt::format("no library is known to promote on {}, which keeps {} fraction bits", machine.name,
+                                   machine.sum.fraction_bits));
+    } else if (rule.promotion != Promotion::none && &machine != hopper_fp8) {
+        open.push_back(fmt::format("promotion is documented for {}, not for {}", hopper_fp8->name, machine.name));
+    } else if (rule.promotion != Promotion::none && rule.promotion_interval != 128 &&
+               !(named != nullptr && named->takes_interval)) {
+        open.push_back(fmt::format("libraries promote every 128 k, not every {}", rule.promotion_interval));
+    }
+    if (takes_scales_in(rule.promotion) && !by_block) {
+        open.push_back(fmt::format("no library promotes by {} without scales of blocks", to_string(rule.promotion)));
+    }
+    if (by_row && rule.scale_order == ScaleOrder::joint && !machine.has_scales() && !takes_scales_in(rule.promotion)) {
+        open.push_back(
+            "no library is known to multiply the scales of row and column first: torch and vLLM apply one "
+            "after the other");
+    }
+    if (by_tensor && named != nullptr && named->name.starts_with("cublaslt.fp8.") && named->evidence != I) {
+        open.push_back("cuBLASLt does not document in which order the scales of a and b are multiplied");
+    }
+    if (rule.slices > 1 && (by_row || by_block)) {
+        open.push_back("no source describes k slices of row-scaled or block-scaled operands");
+    }
+    if (rule.slices > 1 && rule.join == SliceJoin::serial && use.has_bias) {
+        open.push_back("the serial join passes the bias through an addition of its own after the last slice");
+    }
+    if (rule.slices > 1 && is_order_of_summation(machine) && &machine != &fp32_chain) {
+        open.push_back(fmt::format("k slices of {} are no library's kernel", machine.name));
+    }
+    return fmt::format("{}", fmt::join(open, "; "));
+}
+
+}  // namespace macheps

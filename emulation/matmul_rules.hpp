@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Named MatmulRules: what a library's kernel does between its instructions and its output; and what is impossible or
+// unverified about a rule.
+#pragma once
+#include "emulation/backend.hpp"
+
+#include <array>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace macheps {
+
+struct NamedMatmulRule {
+    std::string_view name;  ///< `deepgemm.sm90.1d2d`
+    /// `machine` is null where the kernel serves many: the matmul names its own. `slices` is 0 where the launch
+    /// decides.
+    MatmulRule rule{};
+    /// `published`: the library's source or manual says so. `inferred`: observed or reconstructed by others,
+    /// unverified.
+    Evidence evidence = Evidence::published;
+    std::string_view source{}, summary{};
+    bool takes_interval = false;  ///< the caller may choose how often it promotes
+};
+
+std::span<const NamedMatmulRule> all_matmul_rules();
+/// The rule of that name, or nullptr.
+const NamedMatmulRule* find_matmul_rule(std::string_view name);
+
+// The options by name, in the order of their enumerators.
+inline constexpr std::array<std::string_view, 4> promotion_names{"none", "add", "fma_joint", "fma_left"};
+inline constexpr std::array<std::string_view, 4> slice_join_names{"workspace", "rounded_workspace", "serial",
+                                                                  "stream_k"};
+inline constexpr std::array<std::string_view, 3> scale_order_names{"joint", "a_first", "b_first"};
+
+constexpr std::string_view to_string(Promotion p) { return promotion_names[static_cast<std::size_t>(p)]; }
+constexpr std::string_view to_string(SliceJoin j) { return slice_join_names[static_cast<std::size_t>(j)]; }
+constexpr std::string_view to_string(ScaleOrder o) { return scale_order_names[static_cast<std::size_t>(o)]; }
+
+/// "sm90.wgmma.fp8", "sm90.wgmma.fp8, promote add 128, split_k 4 serial, scale_order a_first".
+std::string to_string(const MatmulRule& rule);
+
+/// True for the orders of summation (`fp32.chain`, `exact`), which no instruction computes.
+constexpr bool is_order_of_summation(const Machine& machine) { return machine.instruction.empty(); }
+/// True when the machine takes operands whose values lie on `grid`. tf32 and fp32 machines read fp32 words, whatever
+/// values they hold; so do the orders of summation.
+constexpr bool reads(const Machine& machine, const Format& grid) {
+    return machine.operands.contains(grid) || machine.operands.contains(tf32) || machine.operands.contains(fp32);
+}
+/// The format in which the machine decodes values of `grid`: a tf32 machine cuts the low 13 bits of fp32 words.
+constexpr Format decoded_format(const Machine& machine, const Format& grid) {
+    if (machine.operands.contains(grid)) return grid;
+    return machine.operands.contains(tf32) && !machine.operands.contains(fp32) ? tf32 : fp32;
+}
+/// True when the join rounds partial sums to the output's format: then the cast belongs to the matmul itself.
+constexpr bool rounds_slices(const MatmulRule& rule) {
+    return rule.slices > 1 && (rule.join == SliceJoin::serial || rule.join == SliceJoin::rounded_workspace);
+}
+/// "e4m3fn, e5m2"
+std::string operand_names(const Machine& machine);
+
+/// How the scales of an operand lie.
+struct ScaleLayout {
+    enum class Kind : std::uint8_t {
+        none,
+        tensor,  ///< one factor, in Matmul::out_scale
+        outer,   ///< one per row of a or column of b
+        blocks,  ///< they change along k
+    };
+    Kind kind = Kind::none;
+    std::int64_t k_block = 0;  ///< of blocks: terms that share a scale
+    Format format = fp32;      ///< of blocks
+
+    constexpr bool operator==(const ScaleLayout&) const = default;
+};
+
+/// What a rule is asked to serve.
+struct MatmulUse {
+    Format a = fp32, b = fp32;  ///< grids of the operands
+    ScaleLayout a_scales{}, b_scales{};
+    bool has_bias = false;
+    Cast out_cast{};
+};
+
+/// Throws Error where the rule means nothing for this use: no machine, operands that it cannot read, an accumulator
+/// that is not what the next instruction takes in, intervals that no instruction ends at, block scales that nothing
+/// takes in, roundings whose random bits would be drawn twice.
+void require_possible(const MatmulRule& rule, const MatmulUse& use, std::string_view where);
+/// The same for a matmul that is about to run.
+void require_possible(const Matmul& args);
+
+/// require_possible, then why the bits are unverified; empty where the machine and every option have a source.
+/// `named`: the rule has this name, and its source vouches for its options.
+std::string check_matmul_rule(const MatmulRule& rule, const MatmulUse& use, std::string_view where,
+                              const NamedMatmulRule* named = nullptr);
+
+}  // namespace macheps

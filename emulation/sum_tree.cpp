@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "emulation/sum_tree.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace macheps {
+
+std::vector<int> SumTree::sizes() const {
+    std::vector<int> size(static_cast<std::size_t>(terms), 1);
+    for (const auto& children : sums) {
+        int total = 0;
+        for (const int child : children) total += size[static_cast<std::size_t>(child)];
+        size.push_back(total);
+    }
+    return size;
+}
+
+std::map<int, int> SumTree::ways() const {
+    std::map<int, int> count;
+    for (const auto& children : sums) ++count[static_cast<int>(children.size())];
+    return count;
+}
+
+int SumTree::depth() const {
+    std::vector<int> depth(static_cast<std::size_t>(terms), 0);
+    for (const auto& children : sums) {
+        int most = 0;
+        for (const int child : children) most = std::max(most, depth[static_cast<std::size_t>(child)]);
+        depth.push_back(most + 1);
+    }
+    return depth.empty() ? 0 : depth.back();
+}
+
+bool SumTree::is_chain() const {
+    return std::all_of(sums.begin(), sums.end(), [this](const auto& children) {
+        return std::count_if(children.begin(), children.end(), [this](int child) { return child >= terms; }) <= 1;
+    });
+}
+
+bool SumTree::is_balanced() const {
+    const std::vector<int> size = sizes();
+    return std::all_of(sums.begin(), sums.end(), [&](const auto& children) {
+        return children.size() == 2 &&
+               size[static_cast<std::size_t>(children[0])] == size[static_cast<std::size_t>(children[1])];
+    });
+}
+
+namespace {
+
+/// `0-31`, `s3`, in the order of the children; runs of neighbouring terms as one word.
+std::vector<std::string> child_words(const SumTree& tree, const std::vector<int>& children) {
+    std::vector<std::string> words;
+    for (std::size_t i = 0; i < children.size();) {
+        if (children[i] >= tree.terms) {
+            words.push_back(fmt::format("s{}", children[i++] - tree.terms + 1));
+            continue;
+        }
+        std::size_t end = i + 1;
+        while (end < children.size() && children[end] < tree.terms && children[end] == children[end - 1] + 1) ++end;
+        words.push_back(end == i + 1 ? fmt::format("{}", children[i])
+                                     : fmt::format("{}-{}", children[i], children[end - 1]));
+        i = end;
+    }
+    return words;
+}
+
+void append_indented(const SumTree& tree, int node, int level, std::string& text) {
+    text.append(static_cast<std::size_t>(2 * level), ' ');
+    if (node < tree.terms) {
+        text += fmt::format("{}\n", node);
+        return;
+    }
+    const auto& children = tree.sums[static_cast<std::size_t>(node - tree.terms)];
+    text += fmt::format("+ {} ways\n", children.size());
+    std::vector<int> run;
+    const auto flush = [&] {
+        if (run.empty()) return;
+        text.append(static_cast<std::size_t>(2 * level + 2), ' ');
+        text += fmt::format("{}\n", fmt::join(child_words(tree, run), ", "));
+        run.clear();
+    };
+    for (const int child : children) {
+        if (child < tree.terms) {
+            run.push_back(child);
+        } else {
+            flush();
+            append_indented(tree, child, level + 1, text);
+        }
+    }
+    flush();
+}
+
+}  // namespace
+
+std::string tree_steps(const SumTree& tree) {
+    std::string text;
+    for (std::size_t i = 0; i < tree.sums.size(); ++i) {
+        text += fmt::format("s{} = {}\n", i + 1, fmt::join(child_words(tree, tree.sums[i]), " + "));
+    }
+    return text.empty() ? "0\n" : text;
+}
+
+std::string tree_indented(const SumTree& tree) {
+    std::string text;
+    append_indented(tree, tree.terms + static_cast<int>(tree.sums.size()) - 1, 0, text);
+    return text;
+}
+
+std::string tree_brackets(const SumTree& tree) {
+    // Children stand before their sum, and each is used once: its text moves up.
+    std::vector<std::string> text;
+    for (const auto& children : tree.sums) {
+        std::string sum = "(";
+        for (const int child : children) {
+            if (sum.size() > 1) sum += ' ';
+            sum += child < tree.terms ? std::to_string(child)
+                                      : std::move(text[static_cast<std::size_t>(child - tree.terms)]);
+        }
+        text.push_back(sum + ")");
+    }
+    return text.empty() ? "0\n" : text.back() + "\n";
+}
+
+std::string tree_dot(const SumTree& tree, std::string_view title) {
+    std::string text = "digraph sum {\n";
+    text += fmt::format("    label = \"{}\";\n    rankdir = BT;\n    node [shape = circle];\n", title);
+    for (int i = 0; i < tree.terms; ++i) text += fmt::format("    t{} [label = \"{}\", shape = plain];\n", i, i);
+    for (std::size_t s = 0; s < tree.sums.size(); ++s) {
+        text += fmt::format("    s{} [label = \"+\"];\n", s + 1);
+        for (const int child : tree.sums[s]) {
+            text += child < tree.terms ? fmt::format("    t{} -> s{};\n", child, s + 1)
+                                       : fmt::format("    s{} -> s{};\n", child - tree.terms + 1, s + 1);
+        }
+    }
+    return text + "}\n";
+}
+
+std::string tree_summary(const SumTree& tree) {
+    std::vector<std::string> ways;
+    for (const auto& [way, count] : tree.ways()) ways.push_back(fmt::format("{} of {}", count, way));
+    const char* shape = tree.is_chain() ? "a chain" : tree.is_balanced() ? "balanced" : "a tree";
+    return fmt::format("{} terms in {} sum{} ({}), depth {}: {}", tree.terms, tree.sums.size(),
+                       tree.sums.size() == 1 ? "" : "s", fmt::join(ways, ", "), tree.depth(), shape);
+}
+
+}  // namespace macheps

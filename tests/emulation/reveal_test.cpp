@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// That our matmuls add in the order that they claim, told from their results alone.
+#include "emulation/reveal.hpp"
+
+#include "core/error.hpp"
+#include "emulation/cpu/cpu_backend.hpp"
+#include "emulation/matmul_rules.hpp"
+#include "tests/test.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+
+using namespace macheps;
+
+namespace {
+
+/// Adds a sum of `first` (or nothing, below 0) and terms [from, to) to the tree; returns its node.
+int add(SumTree& tree, int first, int from, int to) {
+    std::vector<int> children;
+    if (first >= 0) children.push_back(first);
+    for (int i = from; i < to; ++i) children.push_back(i);
+    if (children.size() == 1) return children.front();
+    tree.sums.push_back(children);
+    return tree.terms + static_cast<int>(tree.sums.size()) - 1;
+}
+
+/// Steps of `width` terms over [from, to), each taking in the sum before it.
+int chain(SumTree& tree, int width, int from, int to) {
+    int node = -1;
+    for (int i = from; i < to; i += width) node = add(tree, node, i, std::min(i + width, to));
+    return node;
+}
+
+/// Pieces of `length` terms, each a chain of its own, joined one after the other. With last_first, the last one takes
+/// in the sum of the others; the order of two children does not show.
+SumTree joined_chains(int terms, int width, int length) {
+    SumTree tree{.terms = terms};
+    int node = -1;
+    for (int i = 0; i < terms; i += length) {
+        const int piece = chain(tree, width, i, std::min(i + length, terms));
+        if (node >= 0) {
+            tree.sums.push_back({node, piece});
+            node = tree.terms + static_cast<int>(tree.sums.size()) - 1;
+        } else {
+            node = piece;
+        }
+    }
+    return tree;
+}
+
+/// Halves at the largest power of two below the number of terms.
+int halves(SumTree& tree, int from, int to) {
+    if (to - from == 1) return from;
+    int half = 1;
+    while (2 * half < to - from) half *= 2;
+    const int left = halves(tree, from, from + half), right = halves(tree, from + half, to);
+    tree.sums.push_back({left, right});
+    return tree.terms + static_cast<int>(tree.sums.size()) - 1;
+}
+
+/// The tree with its sums in the order in which reveal_tree numbers them: brackets name it whatever the numbers are.
+std::string shape(const SumTree& tree) { return tree_brackets(tree); }
+
+SumTree chain_of(int terms, int width) {
+    SumTree tree{.terms = terms};
+    chain(tree, width, 0, terms);
+    return tree;
+}
+
+MatmulRule rule_of(std::string_view machine) {
+    const Machine* found = find_machine(machine);
+    REQUIRE(found != nullptr);
+    return {.machine = found};
+}
+
+SumTree revealed(const MatmulRule& rule, const Format& a, const Format& b, int terms) {
+    CpuBackend backend(1);
+    const PairSizes sizes = matmul_pair_sizes(backend, rule, a, b, terms);
+    SumTree tree = reveal_tree(terms, sizes);
+    verify_tree(tree, sizes, 4096);
+    return tree;
+}
+
+}  // namespace
+
+TEST_CASE("a matmul's tree is that of its machine's steps", "[emulation][reveal]") {
+    struct Case {
+        const char* machine;
+        Format a, b;
+        int terms, width;
+        const char* why;
+    };
+    for (const Case& c : std::initializer_list<Case>{
+             {"fp32.chain", fp32, fp32, 100, 1, "one fma per term"},
+             {"fp32.chain", bf16, bf16, 33, 1, "on other operands"},
+             {"fp16.chain", fp16, fp16, 70, 1, "in fp16"},
+             {"bf16.chain", bf16, bf16, 70, 1, "in bf16"},
+             {"sm70.mma.fp16", fp16, fp16, 64, 4, "Volta: 5 ways"},
+             {"sm75.mma.fp16", fp16, fp16, 64, 8, "Turing: 9 ways"},
+             {"sm80.mma.fp16", fp16, fp16, 128, 8, "Ampere: 9 ways"},
+             {"sm80.mma.fp16.acc16", fp16, fp16, 128, 8, "with an fp16 accumulator"},
+             {"sm80.mma.bf16", bf16, bf16, 64, 8, "in bf16"},
+             {"sm80.mma.tf32", tf32, tf32, 64, 4, "tf32: 5 ways"},
+             {"sm89.mma.fp8", e4m3fn, e4m3fn, 128, 16, "Ada fp8: 17 ways, two steps in an instruction"},
+             {"sm90.mma.fp16", fp16, fp16, 128, 16, "Hopper: 17 ways"},
+             {"sm90.wgmma.fp16", fp16, fp16, 128, 16, "wgmma: 17 ways"},
+             {"sm90.wgmma.tf32", tf32, tf32, 64, 8, "9 ways"},
+             {"sm90.wgmma.fp8", e4m3fn, e4m3fn, 256, 32, "wgmma fp8: 33 ways"},
+             {"sm90.wgmma.fp8", e5m2, e4m3fn, 256, 32, "its other operands"},
+             {"sm90.wgmma.fp8.acc16", e4m3fn, e4m3fn, 256, 32, "fp16 results"},
+             {"sm100.tcgen05.fp8", e4m3fn, e4m3fn, 256, 32, "Blackwell fp8"},
+             {"sm100.tcgen05.mxfp8", e4m3fn, e4m3fn, 128, 32, "block-scaled"},
+             {"sm120.mma.f8f6f4", e5m2, e2m1fn, 128, 32, "fp4 beside fp8"},
+             {"fp32.kahan", fp32, fp32, 64, 1, "a compensation that the masks wipe out does not show"},
+             {"cdna3.mfma.fp16", fp16, fp16, 64, 8, "CDNA3"},
+             {"cdna3.mfma.fp8", e4m3fnuz, e4m3fnuz, 128, 16, "CDNA3 fp8"},
+             {"cdna.mfma.fp32", fp32, fp32, 64, 1, "AMD's fp32"},
+             {"sm90.wgmma.fp8", e4m3fn, e4m3fn, 90, 32, "a last instruction that is not full"}}) {
+        CAPTURE(c.machine, c.why);
+        const SumTree tree = revealed(rule_of(c.machine), c.a, c.b, c.terms);
+        CHECK(shape(tree) == shape(chain_of(c.terms, c.width)));
+        CHECK(tree.is_chain());
+    }
+}
+
+TEST_CASE("pairwise sums are balanced", "[emulation][reveal]") {
+    for (const int terms : {1, 2, 3, 64, 100, 128}) {
+        CAPTURE(terms);
+        const SumTree tree = revealed(rule_of("fp32.pairwise"), fp32, fp32, terms);
+        SumTree expected{.terms = terms};
+        halves(expected, 0, terms);
+        CHECK(shape(tree) == shape(expected));
+        CHECK((tree.is_balanced() || terms == 3 || terms == 100));
+    }
+    // MI200: products in pairs, pairs of pairs, then C.
+    const SumTree tree = revealed(rule_of("cdna2.mfma.fp16"), fp16, fp16, 12);
+    CHECK(shape(tree) == "((((0 1) (2 3)) ((4 5) (6 7))) ((8 9) (10 11)))\n");
+}
+
+TEST_CASE("emulated fp8 shows its two fp16 steps and the addition behind them", "[emulation][reveal]") {
+    const SumTree tree = revealed(rule_of("sm90.mma.fp8"), e4m3fn, e4m3fn, 64);
+    SumTree expected{.terms = 64};
+    int node = -1;
+    for (int from = 0; from < 64; from += 32) {
+        std::vector<int> first, second;
+        for (int i = from; i < from + 32; ++i) (i % 4 < 2 ? first : second).push_back(i);
+        expected.sums.push_back(first);
+        second.insert(second.begin(), 64 + static_cast<int>(expected.sums.size()) - 1);
+        expected.sums.push_back(second);
+        const int both = 64 + static_cast<int>(expected.sums.size()) - 1;
+        if (node >= 0) expected.sums.push_back({node, both});
+        node = both;
+    }
+    CHECK(shape(tree) == shape(expected));
+    CHECK(tree.ways() == std::map<int, int>{{2, 1}, {16, 2}, {17, 2}});
+}
+
+TEST_CASE("promotion and k slices show as joins of chains", "[emulation][reveal]") {
+    MatmulRule promoted = rule_of("sm90.wgmma.fp8");
+    promoted.promotion = Promotion::add;
+    promoted.promotion_interval = 128;
+    CHECK(shape(revealed(promoted, e4m3fn, e4m3fn, 512)) == shape(joined_chains(512, 32, 128)));
+    for (const Promotion promotion : {Promotion::fma_joint, Promotion::fma_left}) {
+        promoted.promotion = promotion;
+        CHECK(shape(revealed(promoted, e4m3fn, e4m3fn, 256)) == shape(joined_chains(256, 32, 128)));
+    }
+    for (const SliceJoin join :
+         {SliceJoin::workspace, SliceJoin::rounded_workspace, SliceJoin::serial, SliceJoin::stream_k}) {
+        MatmulRule sliced = rule_of("sm80.mma.fp16");
+        sliced.slices = 3;
+        sliced.join = join;
+        CHECK(shape(revealed(sliced, fp16, fp16, 384)) == shape(joined_chains(384, 8, 128)));
+    }
+}
+
+TEST_CASE("trees of any shape are found, and sums without one are refused", "[emulation][reveal]") {
+    std::mt19937 random(3);
+    for (int round = 0; round < 200; ++round) {
+        const int terms = 1 + static_cast<int>(random() % 40);
+        // A tree at random: some of the nodes that have no parent yet are joined, until one is left.
+        SumTree tree{.terms = terms};
+        std::vector<int> loose(static_cast<std::size_t>(terms));
+        std::iota(loose.begin(), loose.end(), 0);
+        while (loose.size() > 1) {
+            std::shuffle(loose.begin(), loose.end(), random);
+            const auto count = std::min<std::size_t>(2 + random() % 4, loose.size());
+            tree.sums.emplace_back(loose.end() - static_cast<std::ptrdiff_t>(count), loose.end());
+            loose.resize(loose.size() - count);
+            loose.push_back(terms + static_cast<int>(tree.sums.size()) - 1);
+        }
+        const auto meets = [&tree](int i, int j) {
+            std::vector<std::vector<int>> below;
+            for (int t = 0; t < tree.terms; ++t) below.push_back({t});
+            for (const auto& children : tree.sums) {
+                std::vector<int> all;
+                for (const int child : children)
+                    all.insert(all.end(), below[static_cast<std::size_t>(child)].begin(),
+                               below[static_cast<std::size_t>(child)].end());
+                if (std::count(all.begin(), all.end(), i) != 0 && std::count(all.begin(), all.end(), j) != 0)
+                    return static_cast<int>(all.size());
+                below.push_back(all);
+            }
+            return 0;
+        };
+        const PairSizes sizes = [&meets](std::span<const TermPair> pairs) {
+            std::vector<int> list;
+            for (const auto& [i, j] : pairs) list.push_back(meets(i, j));
+            return list;
+        };
+        const SumTree found = reveal_tree(terms, sizes);
+        CAPTURE(tree_steps(tree), tree_steps(found));
+        CHECK_NOTHROW(verify_tree(found, sizes));
+        CHECK(found.ways() == tree.ways());
+        CHECK(found.probes <= std::int64_t{terms} * (terms - 1) / 2);
+        // The check sees a wrong tree: another one over the same terms.
+        if (terms > 3 && shape(found) != shape(chain_of(terms, 1))) {
+            CHECK_THROWS_AS(verify_tree(chain_of(terms, 1), sizes), Error);
+        }
+    }
+    // Units that stand beside both masks in one exact sum survive them.
+    CHECK_THROWS_AS(revealed(rule_of("exact"), fp32, fp32, 16), Error);
+    CHECK_THROWS_AS(revealed(rule_of("cdna1.mfma.fp16"), fp16, fp16, 16), Error);
+}
+
+TEST_CASE("a chain takes as many pairs as it has terms", "[emulation][reveal]") {
+    CHECK(revealed(rule_of("fp32.chain"), fp32, fp32, 200).probes == 199);
+}
+
+TEST_CASE("masks and units lie in their formats, and ranges that are too small are named", "[emulation][reveal]") {
+    const RevealOperands half = reveal_operands(fp16, fp16, 512, {});
+    CHECK(half.mask_a == 0x1p15f);
+    CHECK(half.mask_b == 1);  // one matmul with ones serves every pair
+    CHECK(half.unit_b == 1);
+    const RevealOperands fp8 = reveal_operands(e4m3fn, e4m3fn, 512, {});
+    CHECK(fp8.mask_a * fp8.mask_b == 0x1p16f);
+    CHECK(fp8.unit() == 0x1p-18);
+    CHECK_THROWS_AS(reveal_operands(e4m3fn, e4m3fn, 1024, {}), Error);
+    CHECK_THROWS_AS(reveal_operands(e2m1fn, e2m1fn, 4, {}), Error);
+    CHECK_THROWS_AS(reveal_operands(bf16, bf16, 512, reveal_limits(rule_of("bf16.chain"))), Error);
+    // No subnormal where they are flushed.
+    const RevealOperands flushed = reveal_operands(fp16, fp16, 512, reveal_limits(rule_of("cdna2.mfma.fp16")));
+    CHECK(std::min(flushed.unit_a, flushed.unit_b) >= 0x1p-14f);
+}
+
+TEST_CASE("a tree prints as steps, indented, in brackets and for Graphviz", "[emulation][reveal]") {
+    const SumTree tree{.terms = 7, .sums = {{0, 1, 2}, {3, 5}, {7, 8, 4, 6}}};
+    CHECK(tree_steps(tree) == "s1 = 0-2\ns2 = 3 + 5\ns3 = s1 + s2 + 4 + 6\n");
+    CHECK(tree_brackets(tree) == "((0 1 2) (3 5) 4 6)\n");
+    CHECK(tree_indented(tree) == "+ 4 ways\n  + 3 ways\n    0-2\n  + 2 ways\n    3, 5\n  4, 6\n");
+    const std::string dot = tree_dot(tree, "x");
+    CHECK(dot.starts_with("digraph sum {"));
+    CHECK(dot.find("s1 -> s3;") != std::string::npos);
+    CHECK(dot.find("t4 -> s3;") != std::string::npos);
+    CHECK(tree_summary(tree) == "7 terms in 3 sums (1 of 2, 1 of 3, 1 of 4), depth 2: a tree");
+    CHECK(tree_summary({.terms = 2, .sums = {{0, 1}}}) == "2 terms in 1 sum (1 of 2), depth 1: a chain");
+}

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/thread_pool.hpp"
+#include "emulation/cpu/scaling.hpp"
+#include "tests/test.hpp"
+
+#include <boost/multiprecision/cpp_int.hpp>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+using namespace macheps;
+using namespace macheps::scale_function;
+
+namespace {
+
+using Rational = boost::multiprecision::cpp_rational;
+
+float from(std::uint32_t bits) { return bit_cast<float>(bits); }
+std::uint32_t bits_of(float x) { return bit_cast<std::uint32_t>(x); }
+constexpr float infinity = std::numeric_limits<float>::infinity();
+const float not_a_number = std::numeric_limits<float>::quiet_NaN();
+
+/// The least e with 2^e >= x, or the greatest with 2^e <= x; x > 0.
+int log2_of(const Rational& x, bool up) {
+    Rational power = 1;
+    int e = 0;
+    while (power > x) power /= 2, --e;
+    while (power * 2 <= x) power *= 2, ++e;
+    return up && power < x ? e + 1 : e;
+}
+
+int clamp_byte(int e) { return e < -127 ? 0 : e > 127 ? 254 : e + 127; }
+
+struct Element {
+    const char* name;
+    float max;
+    int fraction_bits;
+};
+constexpr Element elements[] = {
+    {"e4m3fn", 448, 3}, {"e5m2", 57344, 2}, {"e3m2fn", 28, 2}, {"e2m3fn", 7.5f, 3}, {"e2m1fn", 6, 1}};
+
+}  // namespace
+
+TEST_CASE("bytes of block scales at the corners where the rules part", "[emulation][scale]") {
+    struct Row {
+        std::uint32_t amax;
+        float max;
+        int fraction_bits;
+        std::uint32_t floor, ceil, even, rceil, te;
+    };
+    // OCP MX 1.0 section 6.3; torchao mx_tensor.py; Transformer Engine ptx_arch_spec.cuh.
+    constexpr Row rows[] = {
+        {0x00000000, 448, 3, 0, 0, 0, 0, 0},           {0x3f800000, 448, 3, 119, 119, 119, 119, 119},
+        {0x3fe00000, 448, 3, 119, 120, 119, 119, 119}, {0x3fe00001, 448, 3, 119, 120, 119, 120, 120},
+        {0x3ff80000, 448, 3, 119, 120, 120, 120, 120}, {0x40ffffff, 448, 3, 121, 122, 122, 122, 122},
+        {0x43e08000, 448, 3, 127, 128, 127, 128, 128}, {0x3fc00000, 6, 1, 125, 126, 125, 125, 125},
+        {0x3fc00001, 6, 1, 125, 126, 125, 126, 126},   {0x3fe00000, 6, 1, 125, 126, 126, 126, 126},
+        {0x7f7fffff, 448, 3, 246, 247, 255, 247, 247}, {0x7f800000, 448, 3, 255, 255, 255, 255, 254},
+        {0x7fc00000, 448, 3, 255, 255, 255, 255, 255},
+    };
+    for (const Row& r : rows) {
+        INFO(std::hex << r.amax << " for " << r.max);
+        const float a = from(r.amax);
+        CHECK(ao_floor(a, r.max) == r.floor);
+        CHECK(ao_ceil(a, r.max) == r.ceil);
+        CHECK(ao_even(a, r.max, r.fraction_bits) == r.even);
+        CHECK(ao_rceil(a, r.max) == r.rceil);
+        CHECK(te_mxfp8(a, r.max) == r.te);
+    }
+}
+
+TEST_CASE("block scales are the powers of two that exact arithmetic gives", "[emulation][scale]") {
+    std::mt19937 random(2);
+    for (const Element& e : elements) {
+        int different = 0;
+        for (int i = 0; i < 3000; ++i) {
+            // Normal numbers whose quotient is one too.
+            const float a = from((20u + random() % 200u) << 23 | (random() % 3 == 0 ? 0u : random() & 0x7fffffu));
+            const int largest = log2_of(Rational(e.max), false);
+            different +=
+                ao_floor(a, e.max) != static_cast<std::uint32_t>(clamp_byte(log2_of(Rational(a), false) - largest));
+            different +=
+                ao_ceil(a, e.max) != static_cast<std::uint32_t>(clamp_byte(log2_of(Rational(a), true) - largest));
+            const auto up = static_cast<std::uint32_t>(clamp_byte(log2_of(Rational(a) / Rational(e.max), true)));
+            different += ao_rceil(a, e.max) != up;
+            different += te_mxfp8(a, e.max) != up;
+        }
+        INFO(e.name);
+        CHECK(different == 0);
+        for (int k = -60; k <= 60; ++k) {
+            // No bump at the boundary itself: an exact quotient stays where it is.
+            CHECK(ao_rceil(std::ldexp(e.max, k), e.max) == static_cast<std::uint32_t>(127 + k));
+        }
+    }
+}
+
+TEST_CASE("rounding up never clips an element and rounding down does", "[emulation][scale]") {
+    for (const Element& e : elements) {
+        const float least = std::nextafter(e.max, infinity);
+        CHECK(least * e8m0_encode(ao_floor(least, e.max)) > e.max);
+        CHECK(least * e8m0_encode(ao_rceil(least, e.max)) <= e.max);
+    }
+    CHECK(bits_of(e8m0_encode(254)) == 0x00400000);
+    CHECK(bits_of(e8m0_decode(0)) == 0x00400000);
+    CHECK(e8m0_encode(255) != e8m0_encode(255));
+}
+
+TEST_CASE("fp32 scales at zero, overflow and non-finite maxima", "[emulation][scale]") {
+    struct Row {
+        const char* name;
+        float got, want;
+    };
+    const float tiny = 0x1p-149f;
+    const Row rows[] = {
+        {"te_current of 0", te_current(0, 448), 1},
+        {"te_current of Inf", te_current(infinity, 448), 1},
+        {"te_current of NaN", te_current(not_a_number, 448), 1},
+        {"te_current overflow", te_current(tiny, 448), largest_fp32},
+        {"te_current overflow of a block of bf16", te_current(tiny, 448, 0, false, 0x1.fep127f), 0x1.fep127f},
+        {"te_current with a power of two", te_current(3, 448, 0, true), 128},
+        {"te_current overflow, then the power", te_current(tiny, 448, 0, true), 0x1p127f},
+        {"te_current with eps", te_current(0, 448, 2), 224},
+        {"te_delayed keeps at 0", te_delayed(0, 448, 0, 7), 7},
+        {"te_delayed keeps at Inf", te_delayed(infinity, 448, 0, 7), 7},
+        {"te_delayed keeps at NaN", te_delayed(not_a_number, 448, 0, 7), 7},
+        {"te_delayed with a margin", te_delayed(7, 448, 1, 1), 32},
+        {"te_delayed unfused", te_delayed_unfused(7, 448, 1, 1), 32},
+        {"te_delayed overflow", te_delayed(tiny, 448, 0, 1), largest_fp32},
+        {"ao_fp8 of 0", ao_fp8(0, 448), static_cast<float>(448 / 1e-12)},
+        {"ao_fp8 of Inf", ao_fp8(infinity, 448), 0},
+        {"ao_fp8 with a power of two", ao_fp8(3, 448, true), 128},
+        {"deepgemm of 0", deepgemm(0, 448), 1e-4f / 448},
+        {"deepgemm with a power of two", deepgemm(3, 448, 1e-4f, true), 0x1p-7f},
+        {"deepgemm at a power of two", deepgemm(3.5f, 448, 1e-4f, true), 0x1p-7f},
+    };
+    for (const Row& r : rows) {
+        INFO(r.name);
+        CHECK(bits_of(r.got) == bits_of(r.want));
+    }
+    CHECK(ao_fp8(not_a_number, 448) != ao_fp8(not_a_number, 448));
+    CHECK(deepgemm(infinity, 448) == infinity);
+    // The two orders of a margin part where an intermediate overflows.
+    CHECK(te_delayed(0x1p-126f, 0x1p3f, -126, 1) == largest_fp32);
+}
+
+TEST_CASE("NVFP4 scales of the two implementations", "[emulation][scale]") {
+    // A tie of the block's scale: 10.5 exactly, which one reaches and the other falls below.
+    const float amax = from(0x3ea14000), top = from(0x41570000);
+    const auto code = [](float x) { return encode(e4m3fn, x, Round::nearest_even, Overflow::saturate); };
+    CHECK(code(te_nvfp4_block(amax, te_nvfp4_tensor(top)).block) == 0x53);
+    CHECK(code(ao_nvfp4_block(amax, ao_nvfp4_tensor(top)).block) == 0x52);
+    CHECK(bits_of(te_nvfp4_block(6, te_nvfp4_tensor(6)).encode) == 0x3f800000);
+    CHECK(bits_of(ao_nvfp4_block(6, ao_nvfp4_tensor(6)).encode) == 0x3f7fffff);
+    // An empty block in a tensor that is not empty.
+    CHECK(te_nvfp4_block(0, te_nvfp4_tensor(1)).block == 0);
+    CHECK(bits_of(te_nvfp4_block(0, te_nvfp4_tensor(1)).encode) == 0x7f7fffff);
+    CHECK(code(ao_nvfp4_block(0, ao_nvfp4_tensor(1)).block) == 0x08);
+    CHECK(te_nvfp4_tensor(0) == 1);
+    CHECK(te_nvfp4_tensor(infinity) == 1);
+    // Blocks below 2^-10 / 448 of the tensor's largest element are lost.
+    const float edge = 0x1p-10f / 448;
+    CHECK(te_nvfp4_block(edge, te_nvfp4_tensor(1)).block == 0);
+    CHECK(te_nvfp4_block(edge * 1.01f, te_nvfp4_tensor(1)).block == 0x1p-9f);
+}
+
+namespace {
+
+struct Kind {
+    Format format;
+    Granularity granularity;
+    ScaleRule rule;
+};
+constexpr Kind kinds[] = {
+    {e4m3fn, Granularity::tensor, ScaleRule::ao_fp8},          {e4m3fn, Granularity::row, ScaleRule::ao_fp8_power},
+    {e5m2, Granularity::column, ScaleRule::te_current},        {e4m3fn, Granularity::block_1x128, ScaleRule::deepgemm},
+    {e4m3fn, Granularity::block_128x128, ScaleRule::te_block}, {e4m3fn, Granularity::mx_32, ScaleRule::te_mxfp8},
+    {e2m1fn, Granularity::mx_32, ScaleRule::ao_even},          {e2m1fn, Granularity::nvfp4_16, ScaleRule::te_nvfp4},
+    {e2m1fn, Granularity::nvfp4_16x16, ScaleRule::ao_nvfp4},
+};
+
+}  // namespace
+
+TEST_CASE("scaled_cast does to every element what its group's definition says", "[emulation][scale]") {
+    std::mt19937 random(4);
+    std::normal_distribution<float> normal;
+    struct Size {
+        std::int64_t rows, columns;
+    };
+    for (const Kind& kind : kinds) {
+        for (const Size size : {Size{1, 1}, {33, 130}, {160, 47}, {257, 256}}) {
+            for (const bool k_is_last : {true, false}) {
+                std::vector<float> x;
+                for (std::int64_t i = 0; i < size.rows * size.columns; ++i) {
+                    x.push_back(normal(random) * std::ldexp(1.0f, static_cast<int>(random() % 20) - 10));
+                }
+                if (x.size() > 100) x[7] = not_a_number, x[40] = infinity, x[41] = -0.0f;
+                const ScaledCast how{.cast = {.format = kind.format, .overflow = Overflow::saturate},
+                                     .granularity = kind.granularity,
+                                     .rule = kind.rule,
+                                     .k_is_last = k_is_last};
+                const ScaleGrid grid = scale_grid(kind.granularity, k_is_last, size.rows, size.columns);
+                std::vector<float> out(x.size()), scales(static_cast<std::size_t>(grid.rows * grid.columns));
+                ThreadPool one(1), two(2);
+                Tally tally;
+                const ScaledResult r = scaled_cast(Simd::scalar, one, x.data(), out.data(), scales.data(), size.rows,
+                                                   size.columns, how, &tally);
+                CHECK(tally.count == x.size());
+
+                // Every element by itself: its group is the set of elements with the same scale's place.
+                const ScaleBlock block = scale_block(kind.granularity);
+                const auto place = [&](std::int64_t i) {
+                    const std::int64_t row = i / size.columns, column = i % size.columns;
+                    const std::int64_t outer = k_is_last ? row : column, k = k_is_last ? column : row;
+                    return std::pair(block.outer == 0 ? 0 : outer / block.outer, block.k == 0 ? 0 : k / block.k);
+                };
+                std::map<std::pair<std::int64_t, std::int64_t>, float> amax;
+                float all = 0;
+                for (std::int64_t i = 0; i < size.rows * size.columns; ++i) {
+                    float& a = amax[place(i)];
+                    a = definition::join_amax(kind.rule, a, x[static_cast<std::size_t>(i)]);
+                }
+                for (const auto& [at, a] : amax) all = definition::join_amax(kind.rule, all, a);
+                const float tensor = kind.rule == ScaleRule::te_nvfp4   ? te_nvfp4_tensor(all)
+                                     : kind.rule == ScaleRule::ao_nvfp4 ? ao_nvfp4_tensor(all)
+                                                                        : 1.0f;
+                int different = 0;
+                for (std::int64_t i = 0; i < size.rows * size.columns; ++i) {
+                    const auto scale = definition::group_scale(kind.format, kind.rule, amax[place(i)], tensor);
+                    const float z = definition::canonical(x[static_cast<std::size_t>(i)] * scale.encode);
+                    const float want = quantize(kind.format, z, Round::nearest_even, Overflow::saturate);
+                    different += bits_of(want) != bits_of(out[static_cast<std::size_t>(i)]);
+                    const std::int64_t row = i / size.columns, column = i % size.columns;
+                    const float decode = r.scales.at(k_is_last ? row : column, k_is_last ? column : row);
+                    different += bits_of(decode) != bits_of(scale.decode) && decode == decode;
+                }
+                INFO("granularity " << static_cast<int>(kind.granularity) << ", " << size.rows << " x "
+                                    << size.columns);
+                CHECK(different == 0);
+
+                for (const Simd level : available_simd()) {
+                    std::vector<float> again(x.size()), scales2(scales.size());
+                    Tally tally2;
+                    scaled_cast(level, two, x.data(), again.data(), scales2.data(), size.rows, size.columns, how,
+                                &tally2);
+                    CHECK(std::memcmp(again.data(), out.data(), out.size() * sizeof(float)) == 0);
+                    CHECK(std::memcmp(scales2.data(), scales.data(), scales.size() * sizeof(float)) == 0);
+                    CHECK(tally2 == tally);
+                }
+            }
+        }
+    }
+}
