@@ -124,6 +124,29 @@ std::string resolved_html(const Json& resolved) {
     return out + "</tbody></table></div></details>\n";
 }
 
+/// The matrix units of each policy's matmuls, and what is not known of them.
+std::string machines_html(const Json& machines) {
+    if (!machines.is_object()) return {};
+    std::string rows, doubts;
+    for (const auto& [policy, value] : machines.items()) {
+        if (!value.is_object()) continue;
+        std::string text;
+        if (value.contains("matmuls") && value["matmuls"].is_object()) {
+            for (const auto& [machine, count] : value["matmuls"].items()) {
+                text += fmt::format("{}{} on {}", text.empty() ? "" : "; ", text_of(count), machine);
+            }
+        }
+        append_row(rows, policy, text);
+        if (!value.contains("unverified") || !value["unverified"].is_array()) continue;
+        for (const Json& reason : value["unverified"]) {
+            doubts += fmt::format("<li><b>{}</b>: {}</li>", escape_html(policy), escape_html(text_of(reason)));
+        }
+    }
+    std::string out = table_of("matmuls of each policy", rows);
+    if (!doubts.empty()) out += "<div><h3>unverified</h3><ul>" + doubts + "</ul></div>\n";
+    return out;
+}
+
 std::string policies_html(const Json& policies) {
     if (!policies.is_object()) return {};
     std::string out;
@@ -160,6 +183,8 @@ std::string settings_html(const RunFolder& folder) {
             out = "<p>Command</p>\n<pre><code>" + escape_html(command_line(value)) + "</code></pre>\n";
         } else if (key == "policies") {
             policies = policies_html(value);
+        } else if (key == "machines") {
+            groups += machines_html(value);
         } else if (value.is_object()) {
             std::string rows;
             for (const auto& [inner_key, inner] : value.items()) append_row(rows, label_of(inner_key), inner);

@@ -73,11 +73,14 @@ Format Attention::product(Rounder& rounder, const Product& how, Value a, bool a_
                 .k = a_transposed ? rows(a_shape) : columns(a_shape),
                 .batch_outer = batch_,
                 .batch_inner = out.shape.rank() == 3 ? heads_ : out.shape[1]};
-    const auto operand = [&](Value x, bool transposed) {
-        return MatmulOperand{x.view.data, ld(x.view.shape), transposed, outer(x.view.shape), inner(x.view.shape)};
+    const auto batched = [&](const Value& x, const Slot& slot, bool transposed) {
+        MatmulOperand matrices = operand(x, slot, ld(x.view.shape), transposed);
+        matrices.stride_outer = outer(x.view.shape);
+        matrices.stride_inner = inner(x.view.shape);
+        return matrices;
     };
-    args.a = operand(a, a_transposed);
-    args.b = operand(b, b_transposed);
+    args.a = batched(a, how.a_slot, a_transposed);
+    args.b = batched(b, how.b_slot, b_transposed);
     args.out = out.data;
     args.ld_out = ld(out.shape);
     args.stride_out_inner = inner(out.shape);
@@ -155,12 +158,12 @@ Value Attention::forward(Rounder& rounder, Value qkv) {
     const bool masked_unseen = whole && rounder.unseen(scores_.forward_out) && rounder.unseen(forward_scaled_);
     const Triangle visible = masked_unseen ? Triangle::out_lower : Triangle::none;
     if (rounder.passes(scores_.forward_out, fp32) && product_scale(q, k) == 1) {
-        product(rounder, {scores_.forward_out, scores_.forward, visible, scale_}, regrouped(q, key_heads_), false, k,
-                true, regrouped(s, key_heads_));
+        product(rounder, {scores_.forward_a, scores_.forward_b, scores_.forward_out, scores_.forward, visible, scale_},
+                regrouped(q, key_heads_), false, k, true, regrouped(s, key_heads_));
         rounder.apply_in_place(forward_scaled_, s, fp32);
     } else {
-        product(rounder, {scores_.forward_out, scores_.forward, visible}, regrouped(q, key_heads_), false, k, true,
-                regrouped(s, key_heads_));
+        product(rounder, {scores_.forward_a, scores_.forward_b, scores_.forward_out, scores_.forward, visible},
+                regrouped(q, key_heads_), false, k, true, regrouped(s, key_heads_));
         scale_scores(rounder, forward_scaled_, s, s);
     }
 
@@ -172,9 +175,10 @@ Value Attention::forward(Rounder& rounder, Value qkv) {
     const bool apart = !whole || rounder.watching();
     const View o = apart ? sized(backend_, o_, per_head) : merged;
     const Value v = rounder.apply(mix_.forward_b, v_, v_cast_), p_a = rounder.apply(mix_.forward_a, p_, p_cast_);
-    const Format held =
-        product(rounder, {mix_.forward_out, mix_.forward, promise(Triangle::a_lower, {&softmax_out_, &mix_.forward_a})},
-                regrouped(p_a, key_heads_), false, v, false, regrouped(o, key_heads_));
+    const Format held = product(rounder,
+                                {mix_.forward_a, mix_.forward_b, mix_.forward_out, mix_.forward,
+                                 promise(Triangle::a_lower, {&softmax_out_, &mix_.forward_a})},
+                                regrouped(p_a, key_heads_), false, v, false, regrouped(o, key_heads_));
     if (apart) backend_.merge_heads(o, 0, merged);
     return {{merged.data, {batch_ * context_, q_width}}, held};
 }
@@ -202,13 +206,15 @@ Value Attention::backward(Rounder& rounder, Value dout, Tensor& dqkv_tensor) {
     const bool masked_unseen = whole && rounder.unseen(mix_.grad_a_out) && rounder.unseen(softmax_grad_in_);
     // As in the forward pass, the second operand is cast first.
     const Value v = rounder.apply(mix_.grad_a_b, v_, v_cast2_), do_a = rounder.apply(mix_.grad_a_a, d_o, do_cast_);
-    const Format dp_held =
-        product(rounder, {mix_.grad_a_out, mix_.grad_a, masked_unseen ? Triangle::out_lower : Triangle::none},
-                regrouped(do_a, key_heads_), false, v, true, regrouped(dp, key_heads_));
+    const Format dp_held = product(rounder,
+                                   {mix_.grad_a_a, mix_.grad_a_b, mix_.grad_a_out, mix_.grad_a,
+                                    masked_unseen ? Triangle::out_lower : Triangle::none},
+                                   regrouped(do_a, key_heads_), false, v, true, regrouped(dp, key_heads_));
     const Value do_b = rounder.apply(mix_.grad_b_b, d_o, do_cast2_), p = rounder.apply(mix_.grad_b_a, p_, p_cast2_);
-    const Format dv_held =
-        product(rounder, {mix_.grad_b_out, mix_.grad_b, promise(Triangle::a_upper, {&softmax_out_, &mix_.grad_b_a})}, p,
-                true, do_b, false, dv_heads);
+    const Format dv_held = product(rounder,
+                                   {mix_.grad_b_a, mix_.grad_b_b, mix_.grad_b_out, mix_.grad_b,
+                                    promise(Triangle::a_upper, {&softmax_out_, &mix_.grad_b_a})},
+                                   p, true, do_b, false, dv_heads);
     const Value dv = group_sum(rounder, mix_.grad_b_sum, {dv_heads, dv_held}, dv_sum_);
 
     const Value dp_in = rounder.apply(softmax_grad_in_, {dp, dp_held}, dp_in_);
@@ -224,13 +230,15 @@ Value Attention::backward(Rounder& rounder, Value dout, Tensor& dqkv_tensor) {
         return promise(which, {&softmax_grad_out_, &scores_.grad_in, &grad_scaled_, &operand});
     };
     const Value k = rounder.apply(scores_.grad_a_b, k_, k_cast2_), ds_a = rounder.apply(scores_.grad_a_a, scaled, dsa_);
-    const Format dq_held =
-        product(rounder, {scores_.grad_a_out, scores_.grad_a, triangle(Triangle::a_lower, scores_.grad_a_a)},
-                regrouped(ds_a, key_heads_), false, k, false, regrouped(dq, key_heads_));
+    const Format dq_held = product(rounder,
+                                   {scores_.grad_a_a, scores_.grad_a_b, scores_.grad_a_out, scores_.grad_a,
+                                    triangle(Triangle::a_lower, scores_.grad_a_a)},
+                                   regrouped(ds_a, key_heads_), false, k, false, regrouped(dq, key_heads_));
     const Value q = rounder.apply(scores_.grad_b_b, q_, q_cast2_), ds_b = rounder.apply(scores_.grad_b_a, scaled, dsb_);
-    const Format dk_held =
-        product(rounder, {scores_.grad_b_out, scores_.grad_b, triangle(Triangle::a_upper, scores_.grad_b_a)}, ds_b,
-                true, q, false, dk_heads);
+    const Format dk_held = product(rounder,
+                                   {scores_.grad_b_a, scores_.grad_b_b, scores_.grad_b_out, scores_.grad_b,
+                                    triangle(Triangle::a_upper, scores_.grad_b_a)},
+                                   ds_b, true, q, false, dk_heads);
     const Value dk = group_sum(rounder, scores_.grad_b_sum, {dk_heads, dk_held}, dk_sum_);
 
     Format held = common_grid(dq_held, dk.held);

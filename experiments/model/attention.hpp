@@ -33,7 +33,7 @@ class Attention {
     };
 
     struct Product {
-        const Slot& out_slot;
+        const Slot &a_slot, &b_slot, &out_slot;  ///< rounded a and b; rounds the result
         const MatmulChoice& choice;
         Triangle triangle = Triangle::none;
         float factor = 1;  ///< of every element, instead of a pass of its own

@@ -11,6 +11,11 @@ namespace {
 
 constexpr float norm_eps = 1e-5f;
 
+/// True when what `other` made of a tensor is what `slot` would make, although its matmul sums along the other axis.
+bool serves_both_ways(const Slot& slot, const Slot& other) {
+    return slot.rule == other.rule && is_axis_free(slot.rule.granularity);
+}
+
 }  // namespace
 
 ParameterState::ParameterState(Backend& backend, const ResolvedPolicy& policy, std::string parameter, Shape size)
@@ -74,8 +79,8 @@ Value Linear::forward(Rounder& rounder, Value x) {
     }
     const View y = sized(backend_, y_, {rows, out_});
     Matmul args{.m = rows, .n = out_, .k = in_};
-    args.a = {.data = x_cast_.view.data, .ld = in_};
-    args.b = {.data = w_cast_.view.data, .ld = in_, .transposed = true};
+    args.a = operand(x_cast_, forward_a_, in_);
+    args.b = operand(w_cast_, forward_b_, in_, true);
     args.out = y.data;
     args.ld_out = out_;
     args.rule = forward_.rule;
@@ -96,27 +101,29 @@ Value Linear::backward(Rounder& rounder, Value incoming, Tensor& dx_tensor) {
     }
 
     const Value dy_a = rounder.apply(input_grad_a_, dy, dy_a_buffer_);
-    const Value w = input_grad_b_.rule == forward_b_.rule
+    const Value w = serves_both_ways(input_grad_b_, forward_b_)
                         ? rounder.reuse(input_grad_b_, w_cast_)
-                        : rounder.apply(input_grad_b_, weight_.as_value(), w_b_buffer_);
+                        : rounder.apply(input_grad_b_, weight_.as_value(), w_b_buffer_, Contraction::first);
     const View dx = sized(backend_, dx_tensor, {rows, in_});
     Matmul input_grad{.m = rows, .n = in_, .k = out_};
-    input_grad.a = {.data = dy_a.view.data, .ld = out_};
-    input_grad.b = {.data = w.view.data, .ld = in_};
+    input_grad.a = operand(dy_a, input_grad_a_, out_);
+    input_grad.b = operand(w, input_grad_b_, in_);
     input_grad.out = dx.data;
     input_grad.ld_out = in_;
     input_grad.rule = input_grad_.rule;
     input_grad.out_scale = product_scale(dy_a, w);
     const Format dx_held = rounder.matmul(input_grad_out_, input_grad, dx.shape);
 
-    const Value dy_b = weight_grad_a_.rule == input_grad_a_.rule ? rounder.reuse(weight_grad_a_, dy_a)
-                                                                 : rounder.apply(weight_grad_a_, dy, dy_b_buffer_);
-    const Value x = weight_grad_b_.rule == forward_a_.rule ? rounder.reuse(weight_grad_b_, x_cast_)
-                                                           : rounder.apply(weight_grad_b_, x_, x_b_buffer_);
+    const Value dy_b = serves_both_ways(weight_grad_a_, input_grad_a_)
+                           ? rounder.reuse(weight_grad_a_, dy_a)
+                           : rounder.apply(weight_grad_a_, dy, dy_b_buffer_, Contraction::first);
+    const Value x = serves_both_ways(weight_grad_b_, forward_a_)
+                        ? rounder.reuse(weight_grad_b_, x_cast_)
+                        : rounder.apply(weight_grad_b_, x_, x_b_buffer_, Contraction::first);
     const View dw = weight_.first_target(backend_, dw_);
     Matmul weight_grad{.m = out_, .n = in_, .k = rows};
-    weight_grad.a = {.data = dy_b.view.data, .ld = out_, .transposed = true};
-    weight_grad.b = {.data = x.view.data, .ld = in_};
+    weight_grad.a = operand(dy_b, weight_grad_a_, out_, true);
+    weight_grad.b = operand(x, weight_grad_b_, in_);
     weight_grad.out = dw.data;
     weight_grad.ld_out = in_;
     weight_grad.rule = weight_grad_.rule;

@@ -84,6 +84,17 @@ class Norm {
 /// The common grid of values that were written side by side: fp32 unless they agree.
 inline Format common_grid(Format a, Format b) { return a == b ? a : fp32; }
 
+/// `x` as the operand of a matmul, rows of `ld` elements. `slot` rounded it.
+inline MatmulOperand operand(const Value& x, const Slot& slot, std::int64_t ld, bool transposed = false) {
+    // Scaled values lie on no grid of their own units; their codes lie on the format's.
+    const bool is_scaled = slot.rule.granularity != Granularity::none;
+    return {.data = x.view.data,
+            .ld = ld,
+            .transposed = transposed,
+            .format = is_scaled ? slot.rule.format : x.held,
+            .scales = x.scales};
+}
+
 /// Factor that undoes both operands' scales.
 inline float product_scale(Value a, Value b) { return a.decode_scale * b.decode_scale; }
 

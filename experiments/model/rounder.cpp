@@ -19,15 +19,8 @@ bool keeps_zero(const Slot& slot) {
            bit_cast<std::uint32_t>(quantize(rule.format, 0.0f, rule.round, rule.overflow)) == 0;
 }
 
-float encode_scale(const CastRule& rule, float amax) {
-    const double largest = decode64(rule.format, rule.format.max_finite_code() << rule.format.padding);
-    if (rule.scale_rule == ScaleRule::te_current) {
-        if (!(amax > 0) || !std::isfinite(amax)) return 1.0f;
-        return static_cast<float>(largest) / amax;
-    }
-    // torchao: fp64 quotient, then one rounding. A NaN amax gives a NaN scale and so NaN codes.
-    const double floor = 1e-12, size = double{amax};
-    return static_cast<float>(largest / (size < floor ? floor : size));
+definition::GroupScale tensor_scale(const CastRule& rule, float amax) {
+    return definition::group_scale(rule.format, rule.scale_rule, amax, 1);
 }
 
 Cast Rounder::cast_for(const Slot& slot) const {
@@ -50,15 +43,20 @@ void Rounder::watch(const Slot& slot, ConstView values) {
     Tally tally;
     const Cast nothing{};
     backend_->cast(values, sized(*backend_, scratch_, values.shape), nothing, &tally);
-    observer_->on_cast(slot, nothing, tally, values, values);
+    observer_->on_cast(slot, nothing, tally, {}, values, values);
 }
 
 void Rounder::capture(const Slot& slot, const Value& value) {
-    if (capturing()) observer_->on_value(slot, value.view, value.decode_scale);
+    if (!capturing()) return;
+    if (value.scales.data == nullptr) return observer_->on_value(slot, value.view, value.decode_scale);
+    const View whole = sized(*backend_, scratch_, value.view.shape);
+    backend_->decode_groups(value.view, value.scales, value.contraction == Contraction::last, value.decode_scale,
+                            whole);
+    observer_->on_value(slot, whole, 1);
 }
 
-Value Rounder::apply(const Slot& slot, Value in, Tensor& buffer) {
-    const Value out = round(slot, in, buffer);
+Value Rounder::apply(const Slot& slot, Value in, Tensor& buffer, Contraction contraction) {
+    const Value out = round(slot, in, buffer, contraction);
     capture(slot, out);
     return out;
 }
@@ -76,25 +74,52 @@ Format Rounder::matmul(const Slot& out_slot, Matmul args, Shape out_shape) {
     return held;
 }
 
-Value Rounder::round(const Slot& slot, Value in, Tensor& buffer) {
+Value Rounder::round(const Slot& slot, Value in, Tensor& buffer, Contraction contraction) {
     if (is_noop(slot, in.held)) {
         watch(slot, in.view);
         return in;
     }
+    if (!is_axis_free(slot.rule.granularity)) return round_groups(slot, in, buffer, contraction);
     Cast cast = cast_for(slot);
     float decode_scale = 1;
     if (slot.rule.granularity == Granularity::tensor) {
-        cast.encode_scale = encode_scale(slot.rule, backend_->amax(in.view));
-        decode_scale = 1.0f / cast.encode_scale;
+        const auto scale = tensor_scale(slot.rule, backend_->amax(in.view));
+        cast.encode_scale = scale.encode;
+        decode_scale = scale.decode;
     }
     const View out = sized(*backend_, buffer, in.view.shape);
     Tally tally;
     backend_->cast(in.view, out, cast, counting() ? &tally : nullptr);
     if (counting()) {
-        observer_->on_cast(slot, cast, tally, sampling() ? in.view : ConstView{},
-                           sampling() ? ConstView(out) : ConstView{});
+        observer_->on_cast(slot, cast, tally, {decode_scale, decode_scale, decode_scale},
+                           sampling() ? in.view : ConstView{}, sampling() ? ConstView(out) : ConstView{});
     }
     return {out, slot.rule.granularity == Granularity::none ? slot.rule.format : fp32, decode_scale};
+}
+
+/// A scale for each row, column or block.
+Value Rounder::round_groups(const Slot& slot, Value in, Tensor& buffer, Contraction contraction) {
+    const ScaledCast how{.cast = cast_for(slot),
+                         .granularity = slot.rule.granularity,
+                         .rule = slot.rule.scale_rule,
+                         .k_is_last = contraction == Contraction::last};
+    const std::int64_t columns = in.view.columns();
+    const ScaleGrid grid = scale_grid(how.granularity, how.k_is_last, in.view.count() / columns, columns);
+    const View out = sized(*backend_, buffer, in.view.shape);
+    Tally tally;
+    const ScaledResult made = backend_->scaled_cast(
+        in.view, out, sized(*backend_, scales_[&slot], {grid.rows, grid.columns}), how, counting() ? &tally : nullptr);
+    if (counting()) {
+        ConstView x, y;
+        if (sampling()) {
+            const View whole = sized(*backend_, scratch_, in.view.shape);
+            backend_->decode_groups(out, made.scales, how.k_is_last, made.tensor_scale, whole);
+            x = in.view;
+            y = whole;
+        }
+        observer_->on_cast(slot, how.cast, tally, {1, made.decode_min, made.decode_max}, x, y);
+    }
+    return {out, fp32, made.tensor_scale, made.scales, contraction};
 }
 
 Format Rounder::round_in_place(const Slot& slot, View values, Format held) {
@@ -106,13 +131,13 @@ Format Rounder::round_in_place(const Slot& slot, View values, Format held) {
     Tally tally;
     if (!sampling()) {
         backend_->cast(values, values, cast, counting() ? &tally : nullptr);
-        if (counting()) observer_->on_cast(slot, cast, tally, {}, {});
+        if (counting()) observer_->on_cast(slot, cast, tally, {}, {}, {});
         return slot.rule.format;
     }
     const View before = sized(*backend_, scratch_, values.shape);
     backend_->copy(values, before);
     backend_->cast(before, values, cast, &tally);
-    observer_->on_cast(slot, cast, tally, before, values);
+    observer_->on_cast(slot, cast, tally, {}, before, values);
     return slot.rule.format;
 }
 
@@ -122,14 +147,14 @@ Format Rounder::round_matmul(const Slot& out_slot, Matmul args, View out) {
         watch(out_slot, out);
         return fp32;
     }
-    if (sampling() && !args.bias_after_cast) {
+    if (sampling() && !args.bias_after_cast && !rounds_slices(args.rule)) {
         backend_->matmul(args);
         return round_in_place(out_slot, out, fp32);
     }
     args.out_cast = cast_for(out_slot);
     Tally tally;
     backend_->matmul(args, counting() ? &tally : nullptr);
-    if (counting()) observer_->on_cast(out_slot, args.out_cast, tally, {}, {});
+    if (counting()) observer_->on_cast(out_slot, args.out_cast, tally, {}, {}, {});
     return out_slot.rule.format;
 }
 

@@ -4,6 +4,7 @@
 #include "emulation/backend.hpp"
 #include "experiments/policy/policy.hpp"
 
+#include <map>
 #include <string>
 
 namespace macheps {
@@ -19,11 +20,22 @@ struct Slot {
     Slot(const ResolvedPolicy& policy, std::string slot_name);
 };
 
+/// Along which axis of a tensor a matmul sums: what groups of elements with a scale of their own need to know.
+enum class Contraction { last, first };
+
 /// A tensor together with the grid that its values are known to lie on, and the factor that its units miss.
 struct Value {
     ConstView view{};
     Format held = fp32;
-    float decode_scale = 1;  ///< the values meant are view * decode_scale
+    float decode_scale = 1;  ///< the values meant are view * decode_scale, and times `scales` where there are any
+    OperandScales scales{};
+    Contraction contraction = Contraction::last;  ///< of `scales`
+};
+
+/// How the results of a cast relate to what went in.
+struct Decoding {
+    float factor = 1;        ///< y * factor has the units of x
+    float min = 1, max = 1;  ///< least and largest decode scale of the tensor
 };
 
 /// Is told of every cast that ran.
@@ -33,9 +45,10 @@ class Observer {
     /// True in a step whose casts are measured in full: then on_cast gets the values before and after.
     virtual bool sampling() const = 0;
     /// `x` and `y` are empty unless sampling; y == x where nothing was rounded.
-    virtual void on_cast(const Slot& slot, const Cast& cast, const Tally& tally, ConstView x, ConstView y) = 0;
+    virtual void on_cast(const Slot& slot, const Cast& cast, const Tally& tally, const Decoding& decoding, ConstView x,
+                         ConstView y) = 0;
     /// True while the values of every slot are wanted, rounded or not: then on_value gets them as they leave it, in the
-    /// order of execution. The values that are meant are `values` times `decode_scale`.
+    /// order of execution. The values that are meant are `values` times `decode_scale`; scales of groups are applied.
     virtual bool capturing() const { return false; }
     virtual void on_value(const Slot& /*slot*/, ConstView /*values*/, float /*decode_scale*/) {}
 };
@@ -43,8 +56,8 @@ class Observer {
 /// True when the slot makes +0 of +0, whatever stands beside it.
 bool keeps_zero(const Slot& slot);
 
-/// encode_scale of a tensor whose largest magnitude is `amax`.
-float encode_scale(const CastRule& rule, float amax);
+/// Scales of a tensor whose largest magnitude is `amax`.
+definition::GroupScale tensor_scale(const CastRule& rule, float amax);
 
 class Rounder {
   public:
@@ -71,7 +84,7 @@ class Rounder {
     Cast cast_for(const Slot& slot) const;
 
     /// `in` rounded as the slot says: into `buffer` (made on first use), or `in` itself when no value would change.
-    Value apply(const Slot& slot, Value in, Tensor& buffer);
+    Value apply(const Slot& slot, Value in, Tensor& buffer, Contraction contraction = Contraction::last);
     /// `value`, which an equal rule made earlier and which stands for what this slot would make: nothing is rounded or
     /// counted.
     Value reuse(const Slot& slot, const Value& value) {
@@ -89,7 +102,8 @@ class Rounder {
     bool is_noop(const Slot& slot, Format held) const;
     void watch(const Slot& slot, ConstView values);
     void capture(const Slot& slot, const Value& value);
-    Value round(const Slot& slot, Value in, Tensor& buffer);
+    Value round(const Slot& slot, Value in, Tensor& buffer, Contraction contraction);
+    Value round_groups(const Slot& slot, Value in, Tensor& buffer, Contraction contraction);
     Format round_in_place(const Slot& slot, View values, Format held);
     Format round_matmul(const Slot& out_slot, Matmul args, View out);
 
@@ -98,6 +112,7 @@ class Rounder {
     std::uint32_t step_ = 0, micro_batch_ = 0;
     Observer* observer_ = nullptr;
     Tensor scratch_;
+    std::map<const Slot*, Tensor> scales_;  ///< of the groups of each slot's last cast
 };
 
 /// `tensor` if it has this shape, else a new one in its place.

@@ -30,10 +30,29 @@ constexpr std::array<Named<Round>, 7> rounds{{{"nearest_even", Round::nearest_ev
                                               {"to_odd", Round::to_odd}}};
 constexpr std::array<Named<Overflow>, 2> overflows{
     {{"saturate", Overflow::saturate}, {"nonsaturate", Overflow::nonsaturate}}};
-constexpr std::array<Named<Granularity>, 2> granularities{
-    {{"none", Granularity::none}, {"tensor", Granularity::tensor}}};
-constexpr std::array<Named<ScaleRule>, 2> scale_rules{
-    {{"ao_fp8", ScaleRule::ao_fp8}, {"te_current", ScaleRule::te_current}}};
+constexpr std::array<Named<Granularity>, 9> granularities{{{"none", Granularity::none},
+                                                           {"tensor", Granularity::tensor},
+                                                           {"row", Granularity::row},
+                                                           {"column", Granularity::column},
+                                                           {"1x128", Granularity::block_1x128},
+                                                           {"128x128", Granularity::block_128x128},
+                                                           {"mx32", Granularity::mx_32},
+                                                           {"nvfp4", Granularity::nvfp4_16},
+                                                           {"nvfp4_16x16", Granularity::nvfp4_16x16}}};
+constexpr std::array<Named<ScaleRule>, 14> scale_rules{{{"ao_fp8", ScaleRule::ao_fp8},
+                                                        {"ao_fp8_power", ScaleRule::ao_fp8_power},
+                                                        {"te_current", ScaleRule::te_current},
+                                                        {"te_block", ScaleRule::te_block},
+                                                        {"te_block_fp32", ScaleRule::te_block_fp32},
+                                                        {"deepgemm", ScaleRule::deepgemm},
+                                                        {"deepgemm_power", ScaleRule::deepgemm_power},
+                                                        {"te_mxfp8", ScaleRule::te_mxfp8},
+                                                        {"ao_rceil", ScaleRule::ao_rceil},
+                                                        {"ao_floor", ScaleRule::ao_floor},
+                                                        {"ao_ceil", ScaleRule::ao_ceil},
+                                                        {"ao_even", ScaleRule::ao_even},
+                                                        {"te_nvfp4", ScaleRule::te_nvfp4},
+                                                        {"ao_nvfp4", ScaleRule::ao_nvfp4}}};
 
 template <class Table>
 std::vector<std::string_view> names_of(const Table& table) {
@@ -111,6 +130,7 @@ CastRule parse_cast(std::string_view text, const std::string& where) {
     cast.format = parse_value_format(head.substr(0, slash), where);
     if (slash < head.size()) cast.granularity = parse_granularity(head.substr(slash + 1), where);
     cast.overflow = usual_overflow(cast.granularity);
+    cast.scale_rule = usual_rule(cast.granularity);
 
     for (std::string_view rest = text.substr(colon); !rest.empty();) {
         rest.remove_prefix(1);
@@ -140,13 +160,32 @@ CastRule parse_cast(std::string_view text, const std::string& where) {
             unknown("rounding mode", word, names, where);
         }
     }
+    check_scaling(cast, where);
     return cast;
+}
+
+void check_scaling(const CastRule& cast, const std::string& where) {
+    if (cast.granularity == Granularity::none || fits(cast.scale_rule, cast.granularity)) {
+        if (!is_nvfp4(cast.granularity) || cast.format == e2m1fn) return;
+        throw Error({.what = fmt::format("scales of NVFP4 on {}", format_name(cast.format)),
+                     .where = where,
+                     .fix = "its elements are e2m1fn"});
+    }
+    std::vector<std::string_view> names;
+    for (const auto& row : scale_rules) {
+        if (fits(row.value, cast.granularity)) names.push_back(row.name);
+    }
+    throw Error({.what = fmt::format("the rule '{}' makes no scales for '{}'", name_in(scale_rules, cast.scale_rule),
+                                     name_in(granularities, cast.granularity)),
+                 .where = where,
+                 .fix = fmt::format("one of {}", fmt::join(names, ", "))});
 }
 
 std::string to_string(const CastRule& rule) {
     std::string text{format_name(rule.format)};
     if (rule.granularity != Granularity::none) text += fmt::format("/{}", name_in(granularities, rule.granularity));
-    if (rule.scale_rule != ScaleRule::ao_fp8) text += fmt::format(":{}", name_in(scale_rules, rule.scale_rule));
+    if (rule.scale_rule != usual_rule(rule.granularity))
+        text += fmt::format(":{}", name_in(scale_rules, rule.scale_rule));
     if (rule.round != Round::nearest_even) text += fmt::format(":{}", name_in(rounds, rule.round));
     if (rule.overflow != usual_overflow(rule.granularity))
         text += fmt::format(":{}", name_in(overflows, rule.overflow));

@@ -113,8 +113,8 @@ class Reader {
         if (!node.is_number()) wrong_type(node, key, "a number");
         return *node.value<double>();
     }
-    std::int64_t integer_at(const toml::node& node, std::string_view key, std::int64_t least) const {
-        constexpr std::int64_t most = std::numeric_limits<int>::max();
+    std::int64_t integer_at(const toml::node& node, std::string_view key, std::int64_t least,
+                            std::int64_t most = std::numeric_limits<int>::max()) const {
         if (!node.is_integer()) wrong_type(node, key, "an integer");
         const std::int64_t value = node.as_integer()->get();
         if (value < least || value > most) {
@@ -151,6 +151,8 @@ class Reader {
     Policy::Rule read_rule(const toml::table& table, int number) const;
     void read_patterns(const toml::node& node, std::string_view key, Policy::Rule& rule) const;
     void read_group(std::string_view group, const toml::node& node, Policy::Rule& rule) const;
+    void read_matmul(std::string_view key, const toml::node& value, const std::string& slot,
+                     Policy::Rule::MatmulSetting& setting) const;
     std::string read_model(const toml::node& node) const;
     CastRule read_cast(const toml::node& node, const std::string& slot) const;
     LossScalerConfig read_scaler(const toml::node& node) const;
@@ -160,6 +162,10 @@ class Reader {
     bool from_preset_;
     Sources recorded_;
 };
+
+/// What a matmul's table may say beside its casts.
+constexpr std::string_view matmul_keys[] = {"machine", "rule",          "promote", "promotion",
+                                            "split_k", "slice_granule", "join",    "scale_order"};
 
 bool names_a_file(std::string_view name) { return name.find_first_of("./\\") != std::string_view::npos; }
 
@@ -326,39 +332,76 @@ void Reader::read_group(std::string_view group, const toml::node& node, Policy::
     const toml::table& table = table_at(node, group);
     Names known;
     if (group == "forward") {
-        known = {"in",     "a",        "b",   "bias", "out",    "scaled",  "mean",      "machine",
-                 "normed", "inv_freq", "cos", "sin",  "direct", "rotated", "activated", "bias_after"};
+        known = {"in",       "a",   "b",   "bias",   "out",     "scaled",    "mean",      "normed",
+                 "inv_freq", "cos", "sin", "direct", "rotated", "activated", "bias_after"};
     } else if (group == "grad") {
         known = {"in", "out", "scaled", "normed", "direct", "rotated", "activated", "up"};
     } else if (group == "grad_b") {
-        known = {"a", "b", "out", "sum", "machine"};
+        known = {"a", "b", "out", "sum"};
     } else if (group == "weight_grad") {
-        known = {"a", "b", "out", "terms", "machine"};
+        known = {"a", "b", "out", "terms"};
     } else if (group == "bias_grad") {
         known = {"out"};
     } else {
-        known = {"a", "b", "out", "machine"};
+        known = {"a", "b", "out"};
     }
+    const bool is_matmul = group != "grad" && group != "bias_grad";
+    if (is_matmul) known.insert(known.end(), std::begin(matmul_keys), std::end(matmul_keys));
     only(table, known, group);
+    Policy::Rule::MatmulSetting setting;
+    setting.matmul = group;
     for (auto&& [key, value] : table) {
         const std::string slot = fmt::format("{}.{}", group, key.str());
         const SourcePlace at = place_of(value.source());
-        if (key.str() == "machine") {
-            const std::string name = text_at(value, slot);
-            const Machine* machine = find_machine(name);
-            if (machine == nullptr) {
-                Names machines;
-                for (const Machine* each : all_machines) machines.push_back(each->name);
-                throw Error({.what = fmt::format("unknown machine '{}'", name),
-                             .where = where(value, slot),
-                             .fix = suggestion(name, machines)});
-            }
-            rule.matmuls.push_back({std::string(group), machine, {}, at});
+        if (std::find(std::begin(matmul_keys), std::end(matmul_keys), key.str()) != std::end(matmul_keys)) {
+            read_matmul(key.str(), value, slot, setting);
+            if (setting.at.line == 0 || key.str() == "machine" || key.str() == "rule") setting.at = at;
         } else if (key.str() == "bias_after") {
-            rule.matmuls.push_back({std::string(group), nullptr, bool_at(value, slot), at});
+            Policy::Rule::MatmulSetting& ending = rule.matmuls.emplace_back();
+            ending.matmul = group;
+            ending.bias_after = bool_at(value, slot);
+            ending.at = at;
         } else {
             rule.casts.push_back({slot, read_cast(value, slot), at});
         }
+    }
+    if (setting.changes_rule()) rule.matmuls.push_back(std::move(setting));
+}
+
+/// One of `matmul_keys`.
+void Reader::read_matmul(std::string_view key, const toml::node& value, const std::string& slot,
+                         Policy::Rule::MatmulSetting& setting) const {
+    /// The enumerator of that name.
+    const auto one_of = [&](const auto& names, const char* what) {
+        const std::string name = text_at(value, slot);
+        const auto found = std::find(names.begin(), names.end(), name);
+        if (found == names.end()) {
+            throw Error({.what = fmt::format("unknown {} '{}'", what, name),
+                         .where = where(value, slot),
+                         .fix = suggestion(name, Names(names.begin(), names.end()))});
+        }
+        return static_cast<int>(found - names.begin());
+    };
+    if (key == "machine") {
+        Names names;
+        for (const Machine* each : all_machines) names.push_back(each->name);
+        setting.machine = all_machines[static_cast<std::size_t>(one_of(names, "machine"))];
+    } else if (key == "rule") {
+        Names names;
+        for (const NamedMatmulRule& each : all_matmul_rules()) names.push_back(each.name);
+        setting.named = &all_matmul_rules()[static_cast<std::size_t>(one_of(names, "matmul rule"))];
+    } else if (key == "promote") {
+        setting.promote = static_cast<int>(integer_at(value, slot, 0));
+    } else if (key == "promotion") {
+        setting.promotion = static_cast<Promotion>(one_of(promotion_names, "promotion"));
+    } else if (key == "split_k") {
+        setting.split_k = static_cast<int>(integer_at(value, slot, 1, 1024));  // libraries stop at some tens
+    } else if (key == "slice_granule") {
+        setting.slice_granule = static_cast<int>(integer_at(value, slot, 1));
+    } else if (key == "join") {
+        setting.join = static_cast<SliceJoin>(one_of(slice_join_names, "join"));
+    } else {
+        setting.scale_order = static_cast<ScaleOrder>(one_of(scale_order_names, "scale order"));
     }
 }
 
@@ -380,12 +423,14 @@ CastRule Reader::read_cast(const toml::node& node, const std::string& slot) cons
     cast.format = parse_value_format(text("format"), place("format"));
     if (table.contains("scaling")) cast.granularity = parse_granularity(text("scaling"), place("scaling"));
     if (cast.granularity != Granularity::none) cast.overflow = Overflow::saturate;
+    cast.scale_rule = usual_rule(cast.granularity);
     if (table.contains("round")) cast.round = parse_round(text("round"), place("round"));
     if (table.contains("overflow")) cast.overflow = parse_overflow(text("overflow"), place("overflow"));
     if (table.contains("scale_rule")) cast.scale_rule = parse_scale_rule(text("scale_rule"), place("scale_rule"));
     if (const toml::node* bits = table.get("random_bits")) {
         cast.random_bits = check_random_bits(integer_at(*bits, slot + ".random_bits", 1), place("random_bits"));
     }
+    check_scaling(cast, where(node, slot));
     return cast;
 }
 
@@ -442,6 +487,39 @@ std::string Policy::Rule::origin() const {
 
 std::string Policy::Rule::where(SourcePlace place) const {
     return fmt::format("{}{}:{}:{} (rule {})", from_preset ? "preset " : "", source, place.line, place.column, number);
+}
+
+void Policy::Rule::MatmulSetting::apply_to(MatmulChoice& choice) const {
+    MatmulRule& rule = choice.rule;
+    if (bias_after) choice.bias_after = *bias_after;
+    if (!changes_rule()) return;
+    if (named != nullptr) {
+        const Machine* before = rule.machine;
+        rule = named->rule;
+        if (rule.machine == nullptr) rule.machine = before;
+    } else if (machine != nullptr) {
+        rule = {};
+    }
+    // A kernel keeps its name while only what its caller chooses is said: slices, the machine of one that serves many,
+    // the interval of one that takes it.
+    if (named != nullptr || machine != nullptr) choice.named = named;
+    if (choice.named != nullptr) {
+        const bool is_elsewhere = machine != nullptr && choice.named->rule.machine != nullptr;
+        const bool has_own_interval = promote && !choice.named->takes_interval;
+        if (is_elsewhere || has_own_interval || promotion || join || scale_order) choice.named = nullptr;
+    }
+    if (machine != nullptr) rule.machine = machine;
+    if (promotion) rule.promotion = *promotion;
+    if (promote) {
+        rule.promotion_interval = *promote;
+        if (*promote == 0) rule.promotion = Promotion::none;
+        if (*promote != 0 && rule.promotion == Promotion::none) rule.promotion = Promotion::add;
+    }
+    if (rule.promotion == Promotion::none) rule.promotion_interval = 0;
+    if (split_k) rule.slices = *split_k;
+    if (slice_granule) rule.slice_granule = *slice_granule;
+    if (join) rule.join = *join;
+    if (scale_order) rule.scale_order = *scale_order;
 }
 
 Policy parse_policy(std::string_view toml, const std::string& origin) {

@@ -4,7 +4,8 @@
 #pragma once
 #include "core/format.hpp"
 #include "core/rounding.hpp"
-#include "emulation/matmul_rule.hpp"
+#include "emulation/matmul_rules.hpp"
+#include "emulation/scaling.hpp"
 #include "experiments/policy/sites.hpp"
 #include "experiments/train/loss_scaler.hpp"
 
@@ -19,11 +20,6 @@
 #include <vector>
 
 namespace macheps {
-
-enum class Granularity { none, tensor };
-/// Formulas: `ao_fp8` s = fp32(fp64(max) / max(fp64(amax), 1e-12)); `te_current` s = fl32(max / amax), 1 for amax 0,
-/// Inf, NaN.
-enum class ScaleRule { ao_fp8, te_current };
 
 /// What happens to the values at one slot.
 struct CastRule {
@@ -45,8 +41,13 @@ std::string to_string(const CastRule& rule);
 struct MatmulChoice {
     MatmulRule rule{};
     bool bias_after = false;  ///< the bias is added after the output's rounding, and the sum is rounded again
+    const NamedMatmulRule* named = nullptr;  ///< where `rule` came from, unless an option was changed since
+    std::string unverified;  ///< why the bits may not be the hardware's; empty: nothing is known to be open
     bool operator==(const MatmulChoice&) const = default;
 };
+
+/// "fp32.chain", "sm90.wgmma.fp8, cublaslt.fp8.split, bias after, unverified".
+std::string to_string(const MatmulChoice& choice);
 
 /// A preset or a file of a policy, as it was read.
 struct PolicySource {
@@ -90,6 +91,10 @@ class ResolvedPolicy {
         std::string site, slot, cast, machine, rule;
     };
     std::vector<Row> table() const;
+    /// What the matmuls run on, in the order of the model, and how many run on each; "bias after" is left out.
+    std::vector<std::pair<std::string, int>> machines() const;
+    /// Why some of them are unverified, each reason once.
+    std::vector<std::string> unverified() const;
 
     std::map<std::string, CastRule, std::less<>> casts;
     std::map<std::string, MatmulChoice, std::less<>> matmuls;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Policy against a model's sites: globs become a table, once.
+#include "core/format_table.hpp"
 #include "core/nearest_name.hpp"
 #include "experiments/policy/rule.hpp"
 
@@ -37,6 +38,24 @@ bool contains(const std::vector<std::string_view>& list, std::string_view name) 
 
 std::string key_of(std::string_view target, std::string_view slot) { return fmt::format("{}:{}", target, slot); }
 
+/// How the scales of an operand with this cast lie.
+ScaleLayout scale_layout(const CastRule& cast) {
+    const ScaleBlock block = scale_block(cast.granularity);
+    switch (cast.granularity) {
+        case Granularity::none:
+            return {};
+        case Granularity::tensor:
+            return {.kind = ScaleLayout::Kind::tensor};
+        case Granularity::row:
+        case Granularity::column:
+            return {.kind = ScaleLayout::Kind::outer};
+        default:
+            break;
+    }
+    const Format format = cast.granularity == Granularity::mx_32 ? e8m0fnu : is_nvfp4(cast.granularity) ? e4m3fn : fp32;
+    return {.kind = ScaleLayout::Kind::blocks, .k_block = block.k, .format = format};
+}
+
 class Resolver {
   public:
     explicit Resolver(const SiteList& model)
@@ -55,6 +74,9 @@ class Resolver {
         }
         for (const auto& rule : policy.rules) {
             if (rule->model.empty() || rule->model == model_) apply(*rule);
+        }
+        for (const Target& target : sites_) {
+            for (const std::string_view matmul : target.matmuls) check(target, matmul);
         }
         return std::move(result_);
     }
@@ -107,9 +129,9 @@ class Resolver {
                 if (!may_touch(rule, *target)) continue;
                 const std::string key = key_of(target->name, each.matmul);
                 MatmulChoice& choice = result_.matmuls[key];
-                if (each.machine != nullptr) choice.rule.machine = each.machine;
-                if (each.bias_after) choice.bias_after = *each.bias_after;
+                each.apply_to(choice);
                 result_.origin[key] = rule.origin();
+                if (each.changes_rule()) places_[key] = rule.where(each.at);
             }
             if (!any) no_slot(rule, each.at, each.matmul, each.bias_after ? "matmul with a bias" : "matmul", matched);
         }
@@ -134,8 +156,73 @@ class Resolver {
                          .fix = "scale the a and b of a matmul only, which undoes it in its sum"});
         }
         const std::string key = key_of(target.name, slot);
+        if (!is_axis_free(each.cast.granularity) && target.site->kind != SiteKind::linear) {
+            throw Error(
+                {.what = fmt::format("'{}' at '{}': only the operands of linears have scales of their own parts",
+                                     to_string(each.cast), key),
+                 .where = rule.where(each.at),
+                 .fix = "leave it without a scale, or give it one for the tensor"});
+        }
+        const char* wrong = each.cast.granularity == Granularity::row && slot.ends_with(".b")      ? "column"
+                            : each.cast.granularity == Granularity::column && slot.ends_with(".a") ? "row"
+                                                                                                   : nullptr;
+        if (wrong != nullptr) {
+            throw Error(
+                {.what = fmt::format("'{}' at '{}': its scales would change along the sum", to_string(each.cast), key),
+                 .where = rule.where(each.at),
+                 .fix = fmt::format("use /{}: rows of a and columns of b share a scale", wrong)});
+        }
         result_.casts[key] = each.cast;
         result_.origin[key] = rule.origin();
+        places_[key] = rule.where(each.at);
+    }
+
+    /// The machine must read what the slots make, and its rule must mean something.
+    void check(const Target& target, std::string_view matmul) {
+        const std::string key = key_of(target.name, matmul);
+        MatmulChoice& choice = result_.matmuls.at(key);
+        const CastRule &a = result_.casts.at(key + ".a"), &b = result_.casts.at(key + ".b");
+        const CastRule& out = result_.casts.at(key + ".out");
+        for (const auto& [operand, cast] : {std::pair("a", &a), std::pair("b", &b)}) {
+            const Machine& machine = *choice.rule.machine;
+            if (machine.result != fp64 && !reads(machine, cast->format))
+                unreadable(key, operand, *cast, *choice.rule.machine);
+        }
+        const bool has_bias =
+            matmul == "forward" && std::any_of(parameters_.begin(), parameters_.end(),
+                                               [&](const Target& p) { return p.name == target.name + ".bias"; });
+        choice.unverified = check_matmul_rule(choice.rule,
+                                              {.a = a.format,
+                                               .b = b.format,
+                                               .a_scales = scale_layout(a),
+                                               .b_scales = scale_layout(b),
+                                               .has_bias = has_bias,
+                                               .out_cast = {.format = out.format, .round = out.round}},
+                                              place(key), choice.named);
+    }
+
+    /// Where a rule spoke of the matmul or, failing that, of its operands.
+    std::string place(const std::string& key) const {
+        for (const char* slot : {"", ".a", ".b"}) {
+            if (const auto at = places_.find(key + slot); at != places_.end()) {
+                return fmt::format("{}, {}{}", at->second, key, slot);
+            }
+        }
+        return key;
+    }
+
+    [[noreturn]] void unreadable(const std::string& key, const char* operand, const CastRule& cast,
+                                 const Machine& machine) const {
+        const std::string slot = fmt::format("{}.{}", key, operand), formats = operand_names(machine);
+        const std::string_view matmul = std::string_view(key).substr(key.find(':') + 1);
+        const std::string first = formats.substr(0, formats.find(','));
+        throw Error(
+            {.what = cast.is_identity()
+                         ? fmt::format("'{}' has fp32 values, and {} reads {}", slot, machine.name, formats)
+                         : fmt::format("'{}' is rounded to {}, and {} reads {}", slot, format_name(cast.format),
+                                       machine.name, formats),
+             .where = place(key),
+             .fix = fmt::format("round it: {} = {{ {} = \"{}\" }}, or take another machine", matmul, operand, first)});
     }
 
     [[noreturn]] void no_match(const Policy::Rule& rule, const Policy::Rule::Pattern& pattern,
@@ -174,6 +261,7 @@ class Resolver {
     std::string model_;
     std::vector<Target> sites_, parameters_;
     ResolvedPolicy result_;
+    std::map<std::string, std::string> places_;  ///< slot or matmul -> where a rule last set it
 };
 
 [[noreturn]] void no_such_name(std::string_view name) {
@@ -199,6 +287,52 @@ bool ResolvedPolicy::has_master(std::string_view parameter) const {
     return origin.find(key_of(parameter, "master")) != origin.end();
 }
 
+std::string to_string(const MatmulChoice& choice) {
+    std::string text = to_string(choice.rule);
+    if (choice.named != nullptr) {
+        text = fmt::format("{}, {}", choice.rule.machine->name, choice.named->name);
+        if (choice.named->takes_interval && choice.rule.promotion != Promotion::none) {
+            text += fmt::format(" every {}", choice.rule.promotion_interval);
+        }
+        if (choice.rule.slices != 1) text += fmt::format(", split_k {}", choice.rule.slices);
+    }
+    if (choice.bias_after) text += ", bias after";
+    if (!choice.unverified.empty()) text += ", unverified";
+    return text;
+}
+
+std::vector<std::pair<std::string, int>> ResolvedPolicy::machines() const {
+    std::vector<std::pair<std::string, int>> list;
+    for (const auto& [site, slot] : order) {
+        if (!slot.ends_with(".out")) continue;
+        const auto found = matmuls.find(key_of(site, slot.substr(0, slot.size() - 4)));
+        if (found == matmuls.end()) continue;
+        MatmulChoice choice = found->second;
+        choice.bias_after = false;
+        const std::string text = to_string(choice);
+        const auto known = std::find_if(list.begin(), list.end(), [&](const auto& each) { return each.first == text; });
+        if (known == list.end()) {
+            list.emplace_back(text, 1);
+        } else {
+            ++known->second;
+        }
+    }
+    return list;
+}
+
+std::vector<std::string> ResolvedPolicy::unverified() const {
+    std::vector<std::string> reasons;
+    for (const auto& [site, slot] : order) {
+        if (!slot.ends_with(".out")) continue;
+        const auto found = matmuls.find(key_of(site, slot.substr(0, slot.size() - 4)));
+        if (found == matmuls.end() || found->second.unverified.empty()) continue;
+        if (std::find(reasons.begin(), reasons.end(), found->second.unverified) == reasons.end()) {
+            reasons.push_back(found->second.unverified);
+        }
+    }
+    return reasons;
+}
+
 std::vector<ResolvedPolicy::Row> ResolvedPolicy::table() const {
     std::vector<Row> rows;
     for (const auto& [site, slot] : order) {
@@ -209,8 +343,9 @@ std::vector<ResolvedPolicy::Row> ResolvedPolicy::table() const {
         if (slot.ends_with(".out")) {
             const auto choice = matmuls.find(key_of(site, slot.substr(0, slot.size() - 4)));
             if (choice != matmuls.end()) {
-                row.machine = choice->second.rule.machine->name;
-                if (choice->second.bias_after) row.machine += ", bias after";
+                row.machine = to_string(choice->second);
+                const auto from = origin.find(choice->first);
+                if (from != origin.end() && from->second != row.rule) row.rule += "; machine: " + from->second;
             }
         }
         rows.push_back(std::move(row));

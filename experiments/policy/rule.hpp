@@ -28,11 +28,25 @@ struct Policy::Rule {
         CastRule cast;
         SourcePlace at;
     };
+    /// What one table says of its matmul. A machine or a named rule begins anew; options alone change what was there.
     struct MatmulSetting {
         std::string matmul;  ///< `forward`
         const Machine* machine = nullptr;
+        const NamedMatmulRule* named = nullptr;
         std::optional<bool> bias_after;
+        std::optional<Promotion> promotion;
+        std::optional<int> promote;  ///< interval; 0: no promotion
+        std::optional<int> split_k, slice_granule;
+        std::optional<SliceJoin> join;
+        std::optional<ScaleOrder> scale_order;
         SourcePlace at;
+
+        bool changes_rule() const {
+            return machine != nullptr || named != nullptr || promotion || promote || split_k || slice_granule || join ||
+                   scale_order;
+        }
+        /// `choice` with what this setting says.
+        void apply_to(MatmulChoice& choice) const;
     };
 
     std::string source;  ///< preset's name or file's path
@@ -55,10 +69,14 @@ struct Policy::Rule {
 /// "did you mean 'x'? one of x, y, z", or without the question when no name is near.
 std::string suggestion(std::string_view name, const std::vector<std::string_view>& names);
 
-/// Reads "bf16", "e4m3fn/tensor", "bf16:stochastic", "fp16:saturate": a format, then `/tensor`, then words after
-/// colons: a rounding mode, saturate or nonsaturate, a scale rule, random_bits=N. A cast with a scale saturates unless
-/// told not to. Throws Error naming `where`.
+/// Reads "bf16", "e4m3fn/tensor", "bf16:stochastic", "fp16:saturate": a format, then a granularity (`/tensor`, `/row`,
+/// `/column`, `/1x128`, `/128x128`, `/mx32`, `/nvfp4`, `/nvfp4_16x16`), then words after colons: a rounding mode,
+/// saturate or nonsaturate, a scale rule, random_bits=N. A cast with a scale saturates unless told not to. Throws Error
+/// naming `where`.
 CastRule parse_cast(std::string_view text, const std::string& where);
+
+/// Throws Error where the scale rule makes no scales of the granularity's kind, or the format cannot have them.
+void check_scaling(const CastRule& cast, const std::string& where);
 
 /// The parts of a cast by name, for the table form. Each throws Error with the nearest name.
 Format parse_value_format(std::string_view name, const std::string& where);

@@ -7,8 +7,9 @@
 
 namespace macheps {
 
-void StepDump::on_cast(const Slot& slot, const Cast& cast, const Tally& tally, ConstView x, ConstView y) {
-    if (next_ != nullptr) next_->on_cast(slot, cast, tally, x, y);
+void StepDump::on_cast(const Slot& slot, const Cast& cast, const Tally& tally, const Decoding& decoding, ConstView x,
+                       ConstView y) {
+    if (next_ != nullptr) next_->on_cast(slot, cast, tally, decoding, x, y);
 }
 
 void StepDump::on_value(const Slot& slot, ConstView values, float decode_scale) {

@@ -41,7 +41,8 @@ class StepDump final : public Observer {
 
     Observer* next() const { return next_; }
     bool sampling() const override { return next_ != nullptr && next_->sampling(); }
-    void on_cast(const Slot& slot, const Cast& cast, const Tally& tally, ConstView x, ConstView y) override;
+    void on_cast(const Slot& slot, const Cast& cast, const Tally& tally, const Decoding& decoding, ConstView x,
+                 ConstView y) override;
     bool capturing() const override { return true; }
     /// A slot that is met again (another micro-batch, a second gradient of a tied weight) forgets the first time.
     void on_value(const Slot& slot, ConstView values, float decode_scale) override;

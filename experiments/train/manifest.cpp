@@ -107,6 +107,17 @@ Json policy_json(const Policy& policy, const ResolvedPolicy& resolved) {
             {"resolved", rows}};
 }
 
+/// What the matmuls of each policy ran on, and what of it is unverified. No part of the recipe: it follows from it.
+Json machines_json(const std::vector<ResolvedPolicy>& resolved) {
+    Json json = Json::object();
+    for (const ResolvedPolicy& policy : resolved) {
+        Json matmuls = Json::object();
+        for (const auto& [machine, count] : policy.machines()) matmuls[machine] = count;
+        json[policy.name] = {{"matmuls", matmuls}, {"unverified", policy.unverified()}};
+    }
+    return json;
+}
+
 std::vector<PolicySource> sources_of(const Json& policy) {
     const auto read = [](const Json& json) {
         return PolicySource{json.at("source").get<std::string>(), json.at("is_file").get<bool>(),
@@ -197,7 +208,8 @@ std::string manifest_text(const Experiment& experiment, const std::vector<Resolv
                         {"train", train},
                         {"save_every", experiment.save_every},
                         {"seeds", experiment.seeds},
-                        {"policies", policies}};
+                        {"policies", policies},
+                        {"machines", machines_json(resolved)}};
     return manifest.dump(2) + '\n';
 }
 

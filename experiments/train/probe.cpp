@@ -17,26 +17,26 @@ void Probe::begin(bool sampling, bool histograms) {
     index_.clear();
 }
 
-void Probe::on_cast(const Slot& slot, const Cast& cast, const Tally& tally, ConstView x, ConstView y) {
+void Probe::on_cast(const Slot& slot, const Cast& cast, const Tally& tally, const Decoding& decoding, ConstView x,
+                    ConstView y) {
     total_ += tally;
     const bool made_infinity = cast.overflow == Overflow::nonsaturate && tally.overflow > 0;
     if (overflow_site_.empty() && (tally.nan_in + tally.inf_in > 0 || made_infinity)) overflow_site_ = slot.name;
     if (!sampling_) return;
 
-    const float decode_scale = cast.encode_scale == 1 ? 1.0f : 1.0f / cast.encode_scale;
     const auto [place, is_new] = index_.try_emplace(slot.name, entries_.size());
     if (is_new) {
         entries_.push_back({.site = slot.name,
                             .format = cast.format,
-                            .decode_scale_min = decode_scale,
-                            .decode_scale_max = decode_scale});
+                            .decode_scale_min = decoding.min,
+                            .decode_scale_max = decoding.max});
     }
     Entry& entry = entries_[place->second];
     entry.tally += tally;
-    entry.decode_scale_min = min_of(entry.decode_scale_min, decode_scale);
-    entry.decode_scale_max = max_of(entry.decode_scale_max, decode_scale);
+    entry.decode_scale_min = min_of(entry.decode_scale_min, decoding.min);
+    entry.decode_scale_max = max_of(entry.decode_scale_max, decoding.max);
     if (x.data == nullptr) return;
-    const ErrorSums sums = backend_.compare(x, y, decode_scale);
+    const ErrorSums sums = backend_.compare(x, y, decoding.factor);
     entry.sums.error2 += sums.error2;
     entry.sums.x2 += sums.x2;
     entry.sums.y2 += sums.y2;

@@ -17,7 +17,8 @@ class Probe final : public Observer {
     /// Forgets the last step.
     void begin(bool sampling, bool histograms);
     bool sampling() const override { return sampling_; }
-    void on_cast(const Slot& slot, const Cast& cast, const Tally& tally, ConstView x, ConstView y) override;
+    void on_cast(const Slot& slot, const Cast& cast, const Tally& tally, const Decoding& decoding, ConstView x,
+                 ConstView y) override;
 
     /// Totals over every cast of the step.
     const Tally& total() const { return total_; }

@@ -8,6 +8,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -387,4 +388,126 @@ TEST_CASE("a slip in a policy file is named by line and column, with its remedy"
         CHECK(contains(error->parts().what, c.what));
         CHECK(contains(error->parts().fix, c.fix));
     }
+}
+
+TEST_CASE("a matmul's rule is read, and what is said later changes or replaces it", "[experiments][policy]") {
+    const ResolvedPolicy p = resolved(R"(
+extends = "fp8-tensorwise"
+[[rule]]
+sites       = "block.*.mlp.up"
+forward     = { rule = "cutlass.fp8.default" }
+input_grad  = { rule = "cutlass.fp8.default" }
+weight_grad = { machine = "sm90.wgmma.fp8", promote = 256, promotion = "add" }
+[[rule]]
+sites       = "block.1.mlp.up"
+forward     = { machine = "sm90.wgmma.fp8" }
+input_grad  = { promote = 64 }
+weight_grad = { promote = 0 }
+[[rule]]
+sites       = "block.*.attn.qkv"
+forward     = { machine = "sm90.wgmma.fp8", split_k = 4, join = "workspace", slice_granule = 128 }
+input_grad  = { rule = "cutlass2.splitk.parallel", machine = "sm90.wgmma.fp8", split_k = 2 }
+[[rule]]
+sites       = "block.*.mlp.down"
+forward     = { rule = "triton.fp8", promote = 64 }
+input_grad  = { rule = "vllm.cutlass", machine = "sm89.mma.fp8" }
+weight_grad = { rule = "cutlass.fp8.default", promotion = "none" }
+[[rule]]
+sites       = "lm_head"
+forward     = { machine = "sm80.mma.bf16" }
+[[rule]]
+sites       = "lm_head"
+forward     = { rule = "cutlass2.splitk.serial", split_k = 2 }
+[[rule]]
+sites       = "lm_head"
+forward     = { split_k = 3 }
+)");
+    struct Case {
+        const char *site, *matmul, *text;
+    };
+    const Case cases[] = {
+        {"block.0.mlp.up", "forward", "sm90.wgmma.fp8, cutlass.fp8.default, bias after"},
+        {"block.0.mlp.up", "weight_grad", "sm90.wgmma.fp8, promote add 256, unverified"},
+        {"block.1.mlp.up", "forward", "sm90.wgmma.fp8, bias after"},
+        {"block.1.mlp.up", "input_grad", "sm90.wgmma.fp8, promote add 64, unverified"},
+        {"block.1.mlp.up", "weight_grad", "sm90.wgmma.fp8"},
+        {"block.0.attn.qkv", "forward", "sm90.wgmma.fp8, split_k 4 workspace of 128, bias after"},
+        {"block.0.attn.qkv", "input_grad", "sm90.wgmma.fp8, cutlass2.splitk.parallel, split_k 2"},
+        {"block.0.attn.qkv", "weight_grad", "fp32.chain"},
+        {"block.0.mlp.down", "forward", "sm90.wgmma.fp8, triton.fp8 every 64, bias after"},
+        {"block.0.mlp.down", "input_grad", "sm89.mma.fp8, scale_order b_first"},
+        {"block.0.mlp.down", "weight_grad", "sm90.wgmma.fp8"},
+        {"lm_head", "forward", "sm80.mma.bf16, cutlass2.splitk.serial, split_k 3"},
+    };
+    for (const Case& c : cases) {
+        CAPTURE(c.site, c.matmul);
+        CHECK(to_string(p.matmul(c.site, c.matmul)) == c.text);
+    }
+    CHECK(p.matmul("block.1.mlp.up", "weight_grad").rule == MatmulRule{.machine = find_machine("sm90.wgmma.fp8")});
+    CHECK(p.matmul("lm_head", "forward").rule.join == SliceJoin::serial);
+
+    const auto rows = p.table();
+    const auto row = [&](const std::string& site, const std::string& slot) {
+        return *std::find_if(rows.begin(), rows.end(), [&](const auto& r) { return r.site == site && r.slot == slot; });
+    };
+    CHECK(row("block.0.mlp.up", "weight_grad.out").machine == "sm90.wgmma.fp8, promote add 256, unverified");
+    CHECK(row("block.0.mlp.up", "weight_grad.out").rule == "preset fp8-tensorwise, rule 1; machine: mine.toml, rule 1");
+    CHECK(p.unverified() == std::vector<std::string>{"libraries promote every 128 k, not every 256",
+                                                     "libraries promote every 128 k, not every 64"});
+    int matmuls = 0;
+    for (const auto& [machine, count] : p.machines()) matmuls += count;
+    CHECK(matmuls == static_cast<int>(p.matmuls.size()));
+    CHECK(p.machines().front() == std::pair<std::string, int>{"sm90.wgmma.fp8, split_k 4 workspace of 128", 2});
+}
+
+TEST_CASE("a machine that cannot serve its matmul is an error with site, slot and remedy", "[experiments][policy]") {
+    const std::string head = "extends = \"amp-bf16\"\n[[rule]]\nsites = \"lm_head\"\n";
+    struct Case {
+        std::string toml;
+        const char *where, *what, *fix;
+    };
+    const Case cases[] = {
+        {head + "forward = { machine = \"sm90.wgmma.fp8\" }", "mine.toml:4:23 (rule 1), lm_head:forward",
+         "'lm_head:forward.a' is rounded to bf16, and sm90.wgmma.fp8 reads e4m3fn, e5m2",
+         "forward = { a = \"e4m3fn\" }"},
+        {"[[rule]]\nsites = \"lm_head\"\nweight_grad = { machine = \"sm90.wgmma.bf16\", a = \"bf16\" }",
+         "mine.toml:3:27", "'lm_head:weight_grad.b' has fp32 values, and sm90.wgmma.bf16 reads bf16",
+         "weight_grad = { b = \"bf16\" }"},
+        {head + "forward = { machine = \"sm90.mma.fp64\", a = \"fp32\", b = \"fp32\" }", "mine.toml:4:23",
+         "sums in fp64", "fp32.chain"},
+        {head + "forward = { machine = \"sm90.wgmma.bf16\", promote = 100 }", "mine.toml:4:23",
+         "a promotion every 100 k", "multiple of 16"},
+        {head + "forward = { promote = 128 }", "mine.toml:4:23", "fp32.chain has nothing to promote", "leave out"},
+        {head + "forward = { rule = \"cutlass2.splitk.serial\", machine = \"sm80.mma.bf16\" }",
+         "mine.toml:4:", "number of k slices", "split_k = 2"},
+        {head + "forward = { machine = \"sm80.mma.bf16\", split_k = 2, join = \"serial\", out = \"bf16:stochastic\" }",
+         "mine.toml:4:23", "stochastic", "nearest even"},
+        // What the file alone tells:
+        {head + "forward = { machine = \"sm90.wgmma.f8\" }", "mine.toml:4:23", "unknown machine 'sm90.wgmma.f8'",
+         "did you mean 'sm90.wgmma.fp8'?"},
+        {head + "forward = { rule = \"deepgemm.sm90.1d3d\" }", "mine.toml:4:20",
+         "unknown matmul rule 'deepgemm.sm90.1d3d'", "did you mean 'deepgemm.sm90.1d"},
+        {head + "forward = { promotion = \"ad\" }", "mine.toml:4:25", "unknown promotion 'ad'", "did you mean 'add'?"},
+        {head + "forward = { join = \"seral\" }", "mine.toml:4:20", "unknown join 'seral'", "did you mean 'serial'?"},
+        {head + "forward = { scale_order = \"a_frist\" }", "mine.toml:4:27", "unknown scale order 'a_frist'",
+         "did you mean 'a_first'?"},
+        {head + "forward = { promote = -1 }", "mine.toml:4:23", "'forward.promote' is -1", "give 0 to"},
+        {head + "forward = { split_k = 0 }", "mine.toml:4:23", "'forward.split_k' is 0", "give 1 to 1024"},
+        {head + "forward = { promot = 128 }", "mine.toml:4:13", "unknown key 'promot' in forward",
+         "did you mean 'promote'?"},
+        {head + "grad = { rule = \"cutlass.fp8.fast\" }", "mine.toml:4:10", "unknown key 'rule' in grad", "one of in"},
+    };
+    for (const Case& c : cases) {
+        CAPTURE(c.toml);
+        const auto error = error_of([&] { resolved(c.toml); });
+        REQUIRE(error);
+        CAPTURE(error->what());
+        CHECK(error->exit() == Exit::bad_input);
+        CHECK(contains(error->parts().where, c.where));
+        CHECK(contains(error->parts().what, c.what));
+        CHECK(contains(error->parts().fix, c.fix));
+    }
+    // A tf32 unit reads fp32 words; so do the orders of summation, whatever the grid.
+    CHECK_NOTHROW(resolved("[[rule]]\nsites = \"lm_head\"\nforward = { machine = \"sm90.wgmma.tf32\" }"));
+    CHECK_NOTHROW(resolved("[[rule]]\nsites = \"lm_head\"\nforward = { machine = \"exact\", a = \"e3m4\" }"));
 }

@@ -3,11 +3,16 @@
 // (nn.GELU, explicit softmax, cross entropy on the logits), and a Llama block in the form of Hugging Face transformers
 // (eager attention, logits.float()).
 #include "core/error.hpp"
+#include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/model/config.hpp"
+#include "experiments/model/transformer.hpp"
 #include "experiments/policy/policy.hpp"
+#include "experiments/policy/rule.hpp"
+#include "tests/emulation/backends.hpp"
 #include "tests/test.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -264,15 +269,18 @@ TEST_CASE("presets name their scaler and their optimiser's arithmetic", "[experi
         CHECK(policy.name == name);
         CHECK_FALSE(policy.description.empty());
         CHECK(policy.text == preset_text(name));
-        CHECK(policy.loss_scaler.kind == (name == "amp-fp16" ? Kind::torch : Kind::none));
+        CHECK(policy.loss_scaler.kind == (name.ends_with("amp-fp16") ? Kind::torch : Kind::none));
         CHECK(policy.optimizer_arithmetic == (name == "pure-fp16" ? fp16 : fp32));
     }
     const LossScalerConfig torch = load_policy("amp-fp16").loss_scaler;
     CHECK(torch == LossScalerConfig{.kind = Kind::torch});
     CHECK(torch.init_scale == 65536.0f);
     CHECK(torch.growth_interval == 2000);
-    const std::vector<std::string_view> order{"fp32",      "tf32",         "amp-fp16",  "amp-bf16",      "fp16-noscale",
-                                              "pure-bf16", "pure-bf16-sr", "pure-fp16", "fp8-tensorwise"};
+    const std::vector<std::string_view> order{"fp32",           "tf32",          "amp-fp16",      "amp-bf16",
+                                              "fp16-noscale",   "pure-bf16",     "pure-bf16-sr",  "pure-fp16",
+                                              "fp8-tensorwise", "a100-amp-fp16", "a100-amp-bf16", "h100-tf32",
+                                              "h100-amp-fp16",  "h100-amp-bf16", "h100-fp8-fast", "h100-fp8-promoted",
+                                              "b200-amp-bf16",  "b200-fp8",      "b200-mxfp8",    "b200-nvfp4"};
     CHECK(preset_names() == order);
 }
 
@@ -287,6 +295,151 @@ TEST_CASE("a preset fits every kind and size of model", "[experiments][preset]")
                 CAPTURE(std::string(name), std::string(size.name));
                 CHECK(resolve(load_policy(name), model_sites(usual)).left_out.empty());
                 CHECK_NOTHROW(resolve(load_policy(name), model_sites(other)));
+            }
+        }
+    }
+}
+
+namespace {
+
+struct MachinePreset {
+    const char *name, *base, *machine;
+    /// Of the hidden linears: null where `machine` serves them too.
+    const char *forward = nullptr, *gradients = nullptr;
+    /// Operands of the hidden linears are cast otherwise than in `base`.
+    bool own_casts = false;
+};
+
+constexpr MachinePreset machine_presets[] = {
+    {"a100-amp-fp16", "amp-fp16", "sm80.mma.fp16"},
+    {"a100-amp-bf16", "amp-bf16", "sm80.mma.bf16"},
+    {"h100-tf32", "tf32", "sm90.wgmma.tf32"},
+    {"h100-amp-fp16", "amp-fp16", "sm90.wgmma.fp16"},
+    {"h100-amp-bf16", "amp-bf16", "sm90.wgmma.bf16"},
+    {"h100-fp8-fast", "fp8-tensorwise", "sm90.wgmma.bf16", "sm90.wgmma.fp8, cublaslt.fp8.fast, unverified",
+     "sm90.wgmma.fp8, cublaslt.fp8.split, unverified"},
+    {"h100-fp8-promoted", "fp8-tensorwise", "sm90.wgmma.bf16", "sm90.wgmma.fp8, cublaslt.fp8.split, unverified",
+     "sm90.wgmma.fp8, cublaslt.fp8.split, unverified"},
+    {"b200-amp-bf16", "amp-bf16", "sm100.tcgen05.bf16"},
+    {"b200-fp8", "fp8-tensorwise", "sm100.tcgen05.bf16", "sm100.tcgen05.fp8, cublaslt.fp8.sm100, unverified",
+     "sm100.tcgen05.fp8, cublaslt.fp8.sm100, unverified"},
+    {"b200-mxfp8", "b200-amp-bf16", "sm100.tcgen05.bf16", "sm100.tcgen05.mxfp8", "sm100.tcgen05.mxfp8", true},
+    {"b200-nvfp4", "b200-amp-bf16", "sm100.tcgen05.bf16", "sm100.tcgen05.nvfp4", "sm100.tcgen05.nvfp4", true},
+};
+
+/// The loss and every gradient of one step.
+std::vector<float> step_of(Backend& backend, const char* policy_name, const ModelConfig& config, std::int64_t batch) {
+    std::vector<std::int32_t> tokens, targets;
+    for (std::int64_t i = 0; i < batch * config.context; ++i) {
+        tokens.push_back(static_cast<std::int32_t>((i * 2654435761 >> 8) % config.vocabulary));
+        targets.push_back(static_cast<std::int32_t>((i * 2246822519 >> 8) % config.vocabulary));
+    }
+    const TokenTensor in = backend.empty_tokens({batch, config.context}),
+                      out = backend.empty_tokens({batch, config.context});
+    backend.upload(tokens, in);
+    backend.upload(targets, out);
+    Transformer model(backend, config, batch, resolve(load_policy(policy_name), model_sites(config)), 5);
+    model.initialise(5);
+    std::vector<float> values{model.forward(in, out)};
+    model.backward(1024);
+    for (const auto& parameter : model.parameters()) {
+        std::vector<float> host(static_cast<std::size_t>(parameter->grad.count()));
+        backend.download(parameter->grad, host);
+        values.insert(values.end(), host.begin(), host.end());
+    }
+    return values;
+}
+
+}  // namespace
+
+TEST_CASE("a preset of a GPU is its base on that GPU's matrix units: every matmul, attention and head too",
+          "[experiments][preset]") {
+    const ModelKind kind = GENERATE(ModelKind::gpt2, ModelKind::llama);
+    const std::string hidden = "block.?.{attn.qkv,attn.proj,mlp.gate,mlp.up,mlp.down}:";
+    for (const MachinePreset& each : machine_presets) {
+        const ResolvedPolicy policy = resolved(each.name, kind), base = resolved(each.base, kind);
+        CAPTURE(each.name);
+        for (const auto& [slot, cast] : policy.casts) {
+            if (each.own_casts && glob_match(hidden + "*.{a,b}", slot)) continue;
+            CAPTURE(slot);
+            CHECK(cast == base.casts.at(slot));
+        }
+        for (const auto& [name, choice] : policy.matmuls) {
+            CAPTURE(name);
+            std::string expected = each.machine;
+            if (each.forward != nullptr && glob_match(hidden + "*", name)) {
+                expected = glob_match("*:forward", name) ? each.forward : each.gradients;
+            }
+            MatmulChoice alone = choice;
+            alone.bias_after = false;
+            CHECK(to_string(alone) == expected);
+            if (!each.own_casts) CHECK(choice.bias_after == base.matmuls.at(name).bias_after);
+        }
+        const bool is_open = each.forward != nullptr && std::string(each.forward).ends_with("unverified");
+        CHECK(policy.unverified().empty() != is_open);
+    }
+    std::size_t on_machines = 0;
+    for (const std::string_view name : preset_names())
+        on_machines += resolved(std::string(name).c_str()).machines().front().first != "fp32.chain";
+    CHECK(on_machines == std::size(machine_presets));
+}
+
+TEST_CASE("block-scaled presets scale as their frameworks do", "[experiments][preset]") {
+    const ModelKind kind = GENERATE(ModelKind::gpt2, ModelKind::llama);
+    const std::string hidden = "block.?.{attn.qkv,attn.proj,mlp.gate,mlp.up,mlp.down}:";
+    struct Case {
+        const char *preset, *slots, *cast;
+    };
+    const Case cases[] = {
+        {"b200-mxfp8", "{forward,input_grad,weight_grad}.{a,b}", "e4m3fn/mx32:ao_rceil"},
+        {"b200-nvfp4", "{forward.a,weight_grad.b}", "e2m1fn/nvfp4"},
+        {"b200-nvfp4", "{forward,input_grad}.b", "e2m1fn/nvfp4_16x16"},
+        {"b200-nvfp4", "{input_grad,weight_grad}.a", "e2m1fn/nvfp4:stochastic"},
+    };
+    for (const Case& c : cases) {
+        const ResolvedPolicy policy = resolved(c.preset, kind);
+        for (const auto& [slot, cast] : policy.casts) {
+            if (!glob_match(hidden + c.slots, slot)) continue;
+            CAPTURE(c.preset, slot);
+            CHECK(cast == parse_cast(c.cast, ""));
+        }
+        CHECK(policy.matmul("block.0.mlp.up", "forward").bias_after == (std::string(c.preset) == "b200-mxfp8"));
+    }
+}
+
+TEST_CASE("linears that fp8 leaves alone run on the bf16 instruction", "[experiments][preset]") {
+    const ModelConfig model{.layers = 1, .width = 24, .heads = 4, .context = 8, .vocabulary = 48};
+    const ResolvedPolicy policy = resolve(load_policy("h100-fp8-promoted"), model_sites(model));
+    CHECK(policy.left_out.size() == 4);
+    CHECK(policy.machines() == std::vector<std::pair<std::string, int>>{{"sm90.wgmma.bf16", 21}});
+}
+
+TEST_CASE("a step on matrix units has bits of its own, the same on every engine and for any threads",
+          "[experiments][preset]") {
+    using test::differences;
+    ModelConfig config{.layers = 1, .width = 32, .heads = 2, .context = 12, .vocabulary = 48};
+    if (GENERATE(false, true)) {
+        config.kind = ModelKind::llama;
+        config.kv_heads = 1;
+        config.tied = false;
+    }
+    ModelConfig larger = config;
+    larger.layers = 2;
+    larger.width = 64;
+    larger.context = 64;
+    CpuBackend scalar(1, Simd::scalar), best(2);
+    for (const MachinePreset& each : machine_presets) {
+        CAPTURE(each.name);
+        // bf16 outputs hide most of what an accumulator does: there must be enough of them.
+        CHECK(differences(step_of(best, each.name, larger, 8), step_of(best, each.base, larger, 8)) != "");
+        const std::vector<float> reference = step_of(scalar, each.name, config, 2);
+        CHECK(std::all_of(reference.begin(), reference.end(), [](float x) { return std::isfinite(x); }));
+        for (const Simd level : available_simd()) {
+            for (const int threads : {1, 2}) {
+                if (level == Simd::scalar) continue;
+                CpuBackend backend(threads, level);
+                CAPTURE(backend.name());
+                CHECK(differences(step_of(backend, each.name, config, 2), reference) == "");
             }
         }
     }

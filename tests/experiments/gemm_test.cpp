@@ -1,0 +1,476 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrix products on machines against exact sums: the reference, the bounds, the stall, the figures of a row.
+#include "experiments/numerics/gemm.hpp"
+#include "core/error.hpp"
+#include "core/format_table.hpp"
+#include "core/rng.hpp"
+#include "emulation/cpu/cpu_backend.hpp"
+#include "experiments/numerics/error_bound.hpp"
+#include "experiments/numerics/exact_product.hpp"
+#include "experiments/numerics/sweep_axis.hpp"
+#include "tests/test.hpp"
+
+#include <boost/multiprecision/cpp_int.hpp>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+using namespace macheps;
+using boost::multiprecision::cpp_int;
+
+namespace {
+
+/// x * 2^800 as an integer, for finite x whose last digit is not below 2^-800.
+cpp_int scaled_integer(double x) {
+    int exponent = 0;
+    const double fraction = std::frexp(x, &exponent);
+    const cpp_int digits = static_cast<std::int64_t>(std::ldexp(fraction, 53));
+    const int shift = exponent - 53 + 800;
+    REQUIRE((shift >= 0 || digits == 0));
+    return digits == 0 ? digits : digits << shift;
+}
+
+std::vector<GemmRow> rows_of(const GemmGrid& grid, int threads = 1) {
+    CpuBackend backend(threads);
+    ThreadPool pool(threads);
+    std::vector<GemmRow> rows;
+    run_gemm(backend, pool, grid, [&rows](const GemmRow& row) { rows.push_back(row); });
+    return rows;
+}
+
+GemmRow row_of(const char* machine, GemmGrid grid) {
+    grid.machines = {parse_machine(machine)};
+    const std::vector<GemmRow> rows = rows_of(grid);
+    REQUIRE(rows.size() == 1);
+    return rows.front();
+}
+
+/// An error's text, empty when there is none.
+template <class Call>
+std::string error_of(const Call& call) {
+    try {
+        call();
+    } catch (const Error& error) {
+        CHECK(error.exit() == Exit::usage);
+        return error.what();
+    }
+    return {};
+}
+
+}  // namespace
+
+TEST_CASE("exact sums are exact, over all of fp32 and through cancellation", "[experiments][gemm]") {
+    struct Case {
+        std::uint32_t exponents;  ///< of 256 fields, how many are drawn from
+        bool cancels;
+        const char* why;
+    };
+    const auto [exponents, cancels, why] =
+        GENERATE(table<std::uint32_t, bool, const char*>({{255, false, "every exponent, subnormal numbers among them"},
+                                                          {255, true, "all but the last product cancel"},
+                                                          {8, false, "subnormal and least normal numbers only"},
+                                                          {1, true, "subnormal numbers only"}}));
+    CAPTURE(exponents, cancels, why);
+    const std::uint32_t fields = exponents;  // a lambda takes in no binding
+    for (std::uint64_t trial = 0; trial < 200; ++trial) {
+        ExactAccumulator sum;
+        cpp_int expected = 0;
+        const int terms = 1 + static_cast<int>(trial % 40);
+        const auto number = [&](std::uint64_t element) {
+            const std::uint32_t bits = random_bits({.seed = trial, .site = site_id("test")}, element);
+            return bit_cast<float>((bits & 0x807fffffu) | ((bits >> 9) % fields) << 23);
+        };
+        for (int t = 0; t <= terms; ++t) {
+            // The last one is added once; the others come back with the other sign.
+            const float a = number(std::uint64_t(2 * t)), b = number(std::uint64_t(2 * t + 1));
+            const int times = cancels && t < terms ? 2 : 1;
+            for (int twice = 0; twice < times; ++twice) {
+                const float x = twice == 0 ? a : -a;
+                sum.add_product(ExactAccumulator::split(x), ExactAccumulator::split(b));
+                // Products of two floats are doubles.
+                expected += scaled_integer(double{x}) * scaled_integer(double{b}) >> 800;
+            }
+        }
+        const WideValue value = sum.value();
+        const cpp_int difference = abs(scaled_integer(value.high) + scaled_integer(value.low) - expected);
+        CHECK((difference << 105) <= abs(expected));
+        const bool fits = expected == 0 || msb(abs(expected)) - lsb(abs(expected)) < 106;
+        if (fits) CHECK(difference == 0);
+    }
+    ExactAccumulator none;
+    CHECK(none.value().high == 0);
+}
+
+TEST_CASE("carries of many products of one sign reach the sum", "[experiments][gemm]") {
+    const float largest = std::numeric_limits<float>::max();
+    ExactAccumulator sum;
+    for (int i = 0; i < 100000; ++i)
+        sum.add_product(ExactAccumulator::split(largest), ExactAccumulator::split(-largest));
+    const WideValue value = sum.value();
+    const cpp_int one = scaled_integer(double{largest}) * scaled_integer(double{largest}) >> 800;
+    CHECK(scaled_integer(value.high) + scaled_integer(value.low) == -100000 * one);
+}
+
+TEST_CASE("wgmma fp8 stops at 64 where every factor is 1/16, and promotion cures it", "[experiments][gemm]") {
+    GemmGrid grid{.formats = {{e4m3fn, e4m3fn}},
+                  .distributions = {Distribution::equal},
+                  .scales = {0.0625},
+                  .m = {1},
+                  .n = {1},
+                  .k = {8192, 16352, 16384, 16416, 65536}};
+    struct Case {
+        const char* machine;
+        float stops_at;
+        const char* why;
+    };
+    const auto [machine, stops_at, why] = GENERATE(table<const char*, float, const char*>(
+        {{"sm90.wgmma.fp8", 64, "512 instructions add 0.125 each; then 2^-8 is below the unit 2^(6 - 13)"},
+         {"sm89.mma.fp8", 64, "the same 13 bits"},
+         {"sm90.wgmma.fp8+promote128", 1e9f, "partial sums of 0.5 join an fp32 accumulator"},
+         {"cutlass.fp8.default", 1e9f, "the library's name for it"},
+         {"sm90.mma.fp8", 1e9f, "fp16 instructions of 25 bits"},
+         {"sm100.tcgen05.fp8", 1e9f, "25 bits"},
+         {"fp32.chain", 1e9f, "24 bits"}}));
+    CAPTURE(machine, why);
+    grid.machines = {parse_machine(machine)};
+    for (const GemmRow& row : rows_of(grid)) {
+        CAPTURE(row.k);
+        CHECK(row.first_exact == double(row.k) / 256);
+        CHECK(row.first == std::min(stops_at, float(row.k) / 256));
+        CHECK(row.bias == row.drift);
+        CHECK(row.max_error <= row.bound);
+        // Errors of one sign leave the bound for errors of none behind: that is how a stall shows.
+        if (row.k == 65536) CHECK((row.max_error > row.probable_bound) == (row.first_exact > stops_at));
+    }
+}
+
+TEST_CASE("no machine's error exceeds its certain bound", "[experiments][gemm]") {
+    const bool is_deep = GENERATE(false, true);
+    for (const Machine* machine : all_machines) {
+        if (machine->result == fp64) continue;
+        std::vector<std::string> names{std::string(machine->name)};
+        if (!machine->instruction.empty() && !machine->has_scales()) {
+            names.push_back(names[0] + "+promote64");
+            names.push_back(names[0] + "+slices3");
+        }
+        for (const Format& format : FormatSet::known) {
+            if (!takes(*machine, {format, format})) continue;
+            GemmGrid grid{.formats = {{format, format}},
+                          .distributions = {Distribution::normal, Distribution::positive, Distribution::lognormal,
+                                            Distribution::outliers},
+                          .m = {3},
+                          .n = {5},
+                          .k = {is_deep ? 700 : 32},
+                          .output = is_deep ? std::optional<Format>(bf16) : std::nullopt};
+            for (const std::string& name : names) grid.machines.push_back(parse_machine(name));
+            for (const GemmRow& row : rows_of(grid)) {
+                if (row.nonfinite > 0) continue;  // fp16 accumulators overflow: no bound speaks of that
+                CAPTURE(row.machine, row.format_a, row.distribution, row.k);
+                CHECK(row.max_error <= row.bound);
+                CHECK(row.probable_bound <= row.bound);
+                CHECK(row.unit * double(row.k) == Approx(row.bound));
+            }
+        }
+    }
+}
+
+TEST_CASE("a machine's unit follows from its row", "[experiments][gemm]") {
+    struct Case {
+        const char* machine;
+        std::int64_t k;
+        double bound;
+        const char* why;
+    };
+    const auto [machine, k, bound, why] = GENERATE(table<const char*, std::int64_t, double, const char*>(
+        {{"fp32.chain", 1000, 1000 * 0x1p-24, "one rounding to nearest a term"},
+         {"bf16.chain", 10, 10 * 0x1p-8, "the same in bf16"},
+         {"fp32.pairwise", 1000, 11 * 0x1p-24, "the product, and ten levels"},
+         {"exact", 1000, 0x1p-24, "one rounding"},
+         {"sm80.mma.fp16", 1600, 1600 * 0x1p-24 + 200 * 0x1p-23, "F = 24, steps of 8 cut to 24 bits"},
+         {"sm90.mma.fp16", 1600, 1600 * 0x1p-25 + 100 * 0x1p-23, "F = 25, steps of 16"},
+         {"sm90.wgmma.fp8", 320, 320 * 0x1p-13 + 10 * 0x1p-13, "F = 13, steps of 32 cut to 14 bits"},
+         {"sm90.wgmma.fp8+promote128", 1280, 132 * 0x1p-13 + 10 * 0x1p-24, "one block's, and ten additions"},
+         {"sm90.wgmma.fp8.acc16", 64, 64 * 0x1p-13 + 2 * 0x1p-11, "rounded to fp16 to nearest"},
+         {"cdna1.mfma.fp16", 400, 100 * 0x1p-24, "exact steps of 4"}}));
+    CAPTURE(machine, k, why);
+    const SpelledRule spelled = parse_machine(machine);
+    CHECK(error_bound(spelled.rule, k, spelled.rule.machine->result, 0, 4).certain == Approx(bound).epsilon(1e-12));
+    // Rounded to bf16 there is one more, and another where a scale is undone.
+    const double more = error_bound(spelled.rule, k, bf16, 1, 4).certain - bound;
+    CHECK(more == Approx(0x1p-8 + 0x1p-24).epsilon(1e-6));
+}
+
+TEST_CASE("the probable bound grows like the root of k", "[experiments][gemm]") {
+    for (const char* name : {"fp32.chain", "sm90.mma.fp16", "sm90.wgmma.fp8"}) {
+        CAPTURE(name);
+        const MatmulRule rule = parse_machine(name).rule;
+        const auto at = [&](std::int64_t k, double lambda) { return error_bound(rule, k, fp32, 0, lambda).probable; };
+        CHECK(at(1 << 16, 4) == Approx(16 * at(1 << 8, 4)));
+        CHECK(at(1 << 16, 2) == Approx(at(1 << 16, 4) / 2));
+        CHECK(at(1, 4) <= error_bound(rule, 1, fp32, 0, 4).certain);
+    }
+}
+
+TEST_CASE("a row's figures are those of its outputs", "[experiments][gemm]") {
+    constexpr std::int64_t m = 5, n = 7, k = 300;
+    const GemmRow row =
+        row_of("sm90.wgmma.fp8", {.formats = {{e4m3fn, e5m2}}, .seeds = {3}, .m = {m}, .n = {n}, .k = {k}});
+    CpuBackend backend(1);
+    const auto operand = [&](Operand which, Shape shape, std::int64_t outer, Format format) {
+        const Tensor x = backend.empty(shape);
+        backend.upload(drawn_operand(Distribution::normal, which, 3, outer, k, 1), x);
+        backend.cast(x, x, {.format = format, .overflow = Overflow::saturate});
+        return x;
+    };
+    const Tensor a = operand(Operand::a, {m, k}, m, e4m3fn), b = operand(Operand::b, {k, n}, n, e5m2);
+    const Tensor out = backend.empty({m, n});
+    Matmul args{.m = m, .n = n, .k = k};
+    args.a = {.data = a.data(), .ld = k, .format = e4m3fn};
+    args.b = {.data = b.data(), .ld = n, .format = e5m2};
+    args.out = out.data(), args.ld_out = n;
+    args.rule.machine = find_machine("sm90.wgmma.fp8");
+    backend.matmul(args);
+    double max_rel = 0, sum_rel = 0, square_rel = 0, max_ulp = 0, max_error = 0, bias = 0, drift = 0, signal = 0,
+           noise = 0;
+    for (std::int64_t i = 0; i < m; ++i) {
+        for (std::int64_t j = 0; j < n; ++j) {
+            // Multiples of 2^-25 below 2^20: sums of fp8 products are exact in fp64.
+            double exact = 0, magnitudes = 0;
+            for (std::int64_t p = 0; p < k; ++p) {
+                const double product = double{a.data()[i * k + p]} * double{b.data()[p * n + j]};
+                exact += product, magnitudes += std::fabs(product);
+            }
+            const double e = out.data()[i * n + j] - exact;
+            max_rel = std::max(max_rel, std::fabs(e / exact)), sum_rel += std::fabs(e / exact);
+            square_rel += e / exact * (e / exact);
+            max_ulp = std::max(max_ulp, std::fabs(e) / std::ldexp(1.0, std::ilogb(exact) - 23));
+            max_error = std::max(max_error, std::fabs(e) / magnitudes);
+            bias += e / magnitudes, drift += std::copysign(1.0, exact) * e / magnitudes;
+            signal += exact * exact, noise += e * e;
+        }
+    }
+    CHECK(row.outputs == m * n);
+    CHECK(row.nonfinite == 0);
+    CHECK(row.max_rel.value() == Approx(max_rel));
+    CHECK(row.mean_rel.value() == Approx(sum_rel / (m * n)));
+    CHECK(row.rms_rel.value() == Approx(std::sqrt(square_rel / (m * n))));
+    CHECK(row.max_ulp == Approx(max_ulp));
+    CHECK(row.max_error == Approx(max_error));
+    CHECK(row.bias == Approx(bias / (m * n)));
+    CHECK(row.drift == Approx(drift / (m * n)));
+    CHECK(row.sqnr_db.value() == Approx(10 * std::log10(signal / noise)));
+    CHECK(row.first == out.data()[0]);
+    CHECK(row.output == "fp32");
+    CHECK(row.evidence == "hardware");
+    CHECK(max_error > 0);
+}
+
+TEST_CASE("fp8 on Hopper keeps 14 bits, promotion every 128 cures it, Blackwell does not need it",
+          "[experiments][gemm]") {
+    GemmGrid grid{.formats = {{e4m3fn, e4m3fn}}, .m = {4}, .n = {4}, .k = {1 << 14}};
+    for (const char* name : {"sm90.wgmma.fp8", "sm90.wgmma.fp8+promote128", "sm100.tcgen05.fp8"})
+        grid.machines.push_back(parse_machine(name));
+    const std::vector<GemmRow> rows = rows_of(grid);
+    REQUIRE(rows.size() == 3);
+    CHECK(rows[0].rms_error > 8 * rows[1].rms_error);
+    CHECK(rows[1].rms_error > 8 * rows[2].rms_error);
+    CHECK(rows[0].first_exact == rows[2].first_exact);
+    CHECK(rows[0].operand_sqnr_db == rows[2].operand_sqnr_db);
+    // Hopper's results are fp32 numbers with ten low zero bits; the promoted ones are not.
+    CHECK((bit_cast<std::uint32_t>(rows[0].first) & 0x3ff) == 0);
+    CHECK((bit_cast<std::uint32_t>(rows[1].first) & 0x3ff) != 0);
+}
+
+TEST_CASE("a longer k and a larger m continue the same operands", "[experiments][gemm]") {
+    for (const NamedDistribution& row : all_distributions) {
+        CAPTURE(row.name);
+        const auto x = drawn_operand(row.distribution, Operand::a, 1, 2, 8, 1);
+        const auto longer = drawn_operand(row.distribution, Operand::a, 1, 3, 20, 1);
+        const auto columns = drawn_operand(row.distribution, Operand::b, 1, 3, 20, 0.5);
+        for (std::int64_t o = 0; o < 2; ++o) {
+            for (std::int64_t p = 0; p < 8; ++p) {
+                CHECK(x[o * 8 + p] == longer[o * 20 + p]);
+                CHECK(columns[p * 3 + o] == drawn_element(row.distribution, Operand::b, 1, o, p, 0.5));
+            }
+        }
+        if (row.distribution != Distribution::equal) {
+            CHECK(x[0] != x[1]);
+            CHECK(drawn_operand(row.distribution, Operand::a, 2, 2, 8, 1) != x);
+        }
+    }
+}
+
+TEST_CASE("distributions have the moments that their names promise", "[experiments][gemm]") {
+    constexpr std::int64_t count = 20000;
+    struct Case {
+        Distribution distribution;
+        double mean, deviation;
+    };
+    // A mean of 20000 draws strays by deviation / 141; five times that is allowed.
+    for (const Case& c : {Case{Distribution::normal, 0, 1}, Case{Distribution::uniform, 0, 1 / std::sqrt(3)},
+                          Case{Distribution::positive, 0.5, 1 / std::sqrt(12)}, Case{Distribution::equal, 1, 0},
+                          Case{Distribution::outliers, 0, std::sqrt(1 + 4095.0 / 128)}}) {
+        CAPTURE(to_string(c.distribution));
+        double sum = 0, squares = 0;
+        for (const float x : drawn_operand(c.distribution, Operand::a, 0, 1, count, 1)) {
+            sum += x;
+            squares += (x - c.mean) * (x - c.mean);
+        }
+        CHECK(std::fabs(sum / count - c.mean) <= 5 * c.deviation / std::sqrt(double(count)));
+        CHECK(std::sqrt(squares / count) == Approx(c.deviation).epsilon(0.15));
+    }
+    int above = 0, positive = 0;
+    for (const float x : drawn_operand(Distribution::lognormal, Operand::a, 0, 1, count, 1)) {
+        above += std::fabs(x) > 1 ? 1 : 0;
+        positive += x > 0 ? 1 : 0;
+    }
+    for (const int half : {above, positive}) CHECK(std::abs(half - count / 2) < 5 * std::sqrt(count / 4.0));
+}
+
+TEST_CASE("tensor scaling fills the format, whatever the operands' size", "[experiments][gemm]") {
+    GemmGrid grid{.formats = {{e4m3fn, e4m3fn}}, .scalings = {OperandScaling::tensor}, .m = {4}, .n = {4}, .k = {256}};
+    const GemmRow plain = row_of("sm100.tcgen05.fp8", grid);
+    grid.scales = {0x1p-12};
+    const GemmRow small = row_of("sm100.tcgen05.fp8", grid);
+    // A power of two moves through every scale exactly.
+    CHECK(small.first == plain.first * 0x1p-24f);
+    CHECK(small.max_rel == plain.max_rel);
+    CHECK(small.operand_sqnr_db.value() == Approx(plain.operand_sqnr_db.value()));
+    CHECK(plain.operand_sqnr_db.value() > 25);
+    grid.scalings = {OperandScaling::none};
+    CHECK(row_of("sm100.tcgen05.fp8", grid).outputs == 16);
+    CHECK(row_of("sm100.tcgen05.fp8", grid).first == 0);  // 2^-12 is below half of e4m3fn's least number
+}
+
+TEST_CASE("every scaling is undone in the sum", "[experiments][gemm]") {
+    struct Case {
+        const char* machine;
+        Format format;
+        OperandScaling scaling;
+        double least_sqnr, greatest_sqnr;  ///< dB, of rounding the operands
+        const char* why;
+    };
+    const auto [machine, format, scaling, least, greatest, why] =
+        GENERATE(table<const char*, Format, OperandScaling, double, double, const char*>({
+            {"fp32.chain", e4m3fn, OperandScaling::row, 26, 32, "e4m3 keeps 4 bits: 31.5 dB, a product of two 28.5"},
+            {"torch.rowwise.sm90", e4m3fn, OperandScaling::row, 26, 32, "one factor after the other"},
+            {"deepgemm.sm90.1d2d", e4m3fn, OperandScaling::deepgemm, 26, 32, "scales change every 128 terms"},
+            {"cutlass.fp8.blockwise", e4m3fn, OperandScaling::deepgemm, 26, 32, "the other association"},
+            {"sm100.tcgen05.mxfp8", e4m3fn, OperandScaling::mx32, 26, 32, "scales of 32 terms in the machine"},
+            {"sm100.tcgen05.mxfp8", e5m2, OperandScaling::mx32, 20, 26, "one bit less, 6 dB"},
+            {"sm100.tcgen05.mxfp4", e2m1fn, OperandScaling::mx32, 11, 17, "fp4 with powers of two"},
+            {"sm100.tcgen05.nvfp4", e2m1fn, OperandScaling::nvfp4, 14, 21, "fp4 with scales of 4 bits: 17.6 dB"},
+        }));
+    CAPTURE(machine, why);
+    // 300 terms: the last block is a short one. Operands of very different sizes, but for the scales.
+    GemmGrid grid{
+        .formats = {{format, format}}, .scalings = {scaling}, .scales = {0x1p-6}, .m = {5}, .n = {7}, .k = {300}};
+    const GemmRow row = row_of(machine, grid);
+    CHECK(row.outputs == 35);
+    CHECK(row.max_error <= row.bound);
+    CHECK(row.operand_sqnr_db.value() > least);
+    CHECK(row.operand_sqnr_db.value() < greatest);
+    CHECK(row.scaling == to_string(scaling));
+    CHECK(find_scaling(row.scaling) == scaling);
+    // Without its scales the sum would be of another size.
+    grid.machines = {parse_machine("exact")};
+    grid.formats = {{fp32, fp32}}, grid.scalings = {OperandScaling::none};
+    const GemmRow drawn = rows_of(grid).front();
+    CHECK(std::fabs(row.first_exact / drawn.first_exact - 1) < 0.5);
+}
+
+TEST_CASE("a machine is left out where nothing takes the scales in", "[experiments][gemm]") {
+    struct Case {
+        const char* machine;
+        OperandScaling scaling;
+        bool taken;
+    };
+    for (const Case& c :
+         {Case{"fp32.chain", OperandScaling::mx32, false}, Case{"sm90.wgmma.fp8", OperandScaling::deepgemm, false},
+          Case{"sm90.wgmma.fp8+promote128", OperandScaling::deepgemm, false},
+          Case{"deepgemm.sm90.1d2d", OperandScaling::deepgemm, true},
+          Case{"deepgemm.sm90.1d2d", OperandScaling::tensor, true},
+          Case{"sm100.tcgen05.mxfp8", OperandScaling::row, false},
+          Case{"sm100.tcgen05.mxfp8", OperandScaling::mx32, true},
+          Case{"sm100.tcgen05.mxfp8", OperandScaling::nvfp4, false},
+          Case{"sm90.wgmma.fp8", OperandScaling::row, true}}) {
+        CAPTURE(c.machine, to_string(c.scaling));
+        CHECK(takes(parse_machine(c.machine).rule, {e4m3fn, e4m3fn}, c.scaling) == c.taken);
+    }
+    CHECK_FALSE(takes(parse_machine("sm90.wgmma.fp8").rule, {fp16, fp16}, OperandScaling::none));
+    GemmGrid grid{
+        .machines = {parse_machine("fp32.chain")}, .formats = {{fp16, fp16}}, .scalings = {OperandScaling::mx32}};
+    CHECK(error_of([&grid] { rows_of(grid); }).find("--scaling") != std::string::npos);
+}
+
+TEST_CASE("factors of blocks meet the exact sums of their blocks", "[experiments][gemm]") {
+    // 3 = 1 * 1 + 2, 0.3f and 2^30 hide each other's digits in fp64: 2^60 0.3f + 0.3f 0.3f.
+    ThreadPool pool(1);
+    const std::vector<float> a{1, 1, 1}, b{1, 1, 1};
+    const BlockFactors factors{.block = 2, .a = {0x1p30f, 0.3f}, .b = {0.3f, 0.3f}};
+    const ExactOutput out = exact_product(a, b, 1, 1, 3, pool, factors).front();
+    const cpp_int factor = scaled_integer(double{0.3f});
+    const cpp_int expected = (factor << 31) + (factor * factor >> 800);
+    CHECK(scaled_integer(out.sum.high) + scaled_integer(out.sum.low) == expected);
+    CHECK(out.magnitudes == Approx(0x1p31 * 0.3f));
+}
+
+TEST_CASE("outputs that overflow are counted and left out", "[experiments][gemm]") {
+    const GemmRow row = row_of("sm90.mma.fp16.acc16", {.formats = {{fp16, fp16}},
+                                                       .distributions = {Distribution::positive},
+                                                       .scales = {16},
+                                                       .m = {8},
+                                                       .n = {8},
+                                                       .k = {1024}});
+    CHECK(row.nonfinite > 0);
+    CHECK(row.outputs > 0);
+    CHECK(row.nonfinite + row.outputs == 64);
+    CHECK(std::isfinite(row.max_error));
+}
+
+TEST_CASE("any number of threads gives the same rows", "[experiments][gemm]") {
+    GemmGrid grid{.formats = {{e4m3fn, e4m3fn}, {e5m2, e4m3fn}}, .m = {9}, .n = {33}, .k = {64, 500}};
+    grid.machines = {parse_machine("sm90.wgmma.fp8"), parse_machine("fp32.chain"), parse_machine("sm80.mma.fp16")};
+    const std::vector<GemmRow> rows = rows_of(grid, 1);
+    CHECK(rows.size() == 8);  // fp16 instructions take no fp8
+    CHECK(rows_of(grid, 3) == rows);
+}
+
+TEST_CASE("a sweep is a range of doublings or a list", "[experiments][gemm]") {
+    CHECK(parse_sweep("k=16..128").integers() == std::vector<std::int64_t>{16, 32, 64, 128});
+    CHECK(parse_sweep("k=16..100").integers() == std::vector<std::int64_t>{16, 32, 64});
+    CHECK(parse_sweep("n=1,7,2^6").integers() == std::vector<std::int64_t>{1, 7, 64});
+    CHECK(parse_sweep("scale=2^-2..1").values == std::vector<double>{0.25, 0.5, 1});
+    CHECK(parse_sweep("scale=0.1,-3").values == std::vector<double>{0.1, -3});
+    for (const char* bad :
+         {"k", "k=", "q=1", "k=0..4", "k=8..4", "k=1.5", "k=-1", "k=1,,2", "scale=x", "scale=2^x", "m=inf"}) {
+        CAPTURE(bad);
+        CHECK(error_of([bad] { parse_sweep(bad); }).find("--sweep") != std::string::npos);
+    }
+}
+
+TEST_CASE("a machine is spelt by its name and what is done with its sums", "[experiments][gemm]") {
+    CHECK(parse_machine("sm90.wgmma.fp8").rule == MatmulRule{.machine = find_machine("sm90.wgmma.fp8")});
+    const MatmulRule promoted = parse_machine("sm90.wgmma.fp8+promote128").rule;
+    CHECK(promoted.promotion == Promotion::add);
+    CHECK(promoted.promotion_interval == 128);
+    CHECK(parse_machine("sm90.wgmma.fp8+promote128+slices4").rule.slices == 4);
+    CHECK(parse_machine("cutlass.fp8.default").rule == find_matmul_rule("cutlass.fp8.default")->rule);
+    CHECK(parse_machine("sm80.mma.fp16+cutlass2.splitk.serial+slices2").rule.join == SliceJoin::serial);
+    struct Case {
+        const char *text, *says;
+    };
+    for (const Case& c : std::initializer_list<Case>{{"sm90.wgmma.fp9", "did you mean 'sm90.wgmma.fp8'"},
+                                                     {"sm90.wgmma.fp8+promote100", "multiple of 32"},
+                                                     {"sm90.wgmma.fp8+promote", "unknown suffix"},
+                                                     {"sm90.wgmma.fp8+", "unknown suffix"},
+                                                     {"sm90.wgmma.fp8+slices0", "unknown suffix"},
+                                                     {"cutlass2.splitk.serial", "serves many machines"},
+                                                     {"sm80.mma.fp16+cutlass2.splitk.serial", "slices4"},
+                                                     {"", "unknown machine"}}) {
+        CAPTURE(c.text);
+        CHECK(error_of([&c] { parse_machine(c.text); }).find(c.says) != std::string::npos);
+    }
+}
