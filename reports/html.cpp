@@ -2,12 +2,14 @@
 #include "reports/html.hpp"
 
 #include "reports/csv.hpp"
+#include "reports/gemm_table.hpp"
 #include "reports/page_assets.hpp"
 #include "reports/page_data.hpp"
 #include "reports/summary_table.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 namespace macheps {
@@ -144,19 +146,37 @@ std::string escape_html(std::string_view text) {
 
 std::string page_html(const Log& log, const Summary& summary) {
     std::string folders, settings;
-    for (const RunFolder& folder : log.folders) {
-        const std::filesystem::path plain = folder.path.filename().empty() ? folder.path.parent_path() : folder.path;
+    const auto add_name = [&folders](const std::filesystem::path& path) {
+        const std::filesystem::path plain = path.filename().empty() ? path.parent_path() : path;
         folders += (folders.empty() ? "" : " + ") + plain.filename().string();
+    };
+    for (const RunFolder& folder : log.folders) {
+        add_name(folder.path);
         if (log.folders.size() > 1) settings += "<h3>" + escape_html(folder.path.string()) + "</h3>\n";
         settings += settings_html(folder);
+    }
+    for (const std::filesystem::path& file : log.gemm_files) {
+        const bool is_of_folder = std::any_of(log.folders.begin(), log.folders.end(), [&file](const RunFolder& folder) {
+            return file == folder.path / GemmRow::file;
+        });
+        if (!is_of_folder) add_name(file);
     }
     const std::string title = escape_html("macheps: " + folders);
     const std::size_t bucket = points_bucket(log), policies = summary.policies.size();
     const std::string each =
         bucket == 1 ? "" : fmt::format("; one point per {} steps, their mean or last value", bucket);
-    const std::string lead =
-        fmt::format("{} run{} of {} polic{}, each against the fp32 run of its seed.", log.runs.size(),
-                    log.runs.size() == 1 ? "" : "s", policies, policies == 1 ? "y" : "ies");
+    const bool is_training = log.gemm_files.empty() || !log.folders.empty();
+    std::string lead;
+    if (is_training) {
+        lead = fmt::format("{} run{} of {} polic{}, each against the fp32 run of its seed.", log.runs.size(),
+                           log.runs.size() == 1 ? "" : "s", policies, policies == 1 ? "y" : "ies");
+    }
+    if (!log.gemm_files.empty()) {
+        lead += fmt::format("{}{} matrix product{} on emulated machines, each against exact sums.",
+                            lead.empty() ? "" : " ", log.gemm.size(), log.gemm.size() == 1 ? "" : "s");
+    }
+    const std::string kind = is_training ? log.gemm.empty() ? "no-gemm" : "" : "no-runs";
+    const std::string products = gemm_html(log.gemm);
     const std::string table = summary_html(summary) + first_sites_html(summary);
     const std::string reading = reading_html(summary), notes = notes_html(summary);
     const std::string data = page_data(log, summary);
@@ -169,6 +189,8 @@ std::string page_html(const Log& log, const Summary& summary) {
                                       {"reading", reading},
                                       {"notes", notes},
                                       {"bucket", each},
+                                      {"kind", kind},
+                                      {"products", products},
                                       {"settings", settings},
                                       {"footer", footer},
                                       {"chart", page_assets::chart},

@@ -3,6 +3,7 @@
 
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
+#include "reports/gemm_table.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -285,6 +286,38 @@ void put_formats(JsonText& out) {
     out.close('}');
 }
 
+/// The rows of `macheps gemm`, a list each, with machines and kinds of operands by index.
+void put_gemm(JsonText& out, const std::vector<GemmRow>& rows, std::size_t most) {
+    std::vector<std::string> machines, sets;
+    const auto index_of = [](std::vector<std::string>& names, const std::string& name) {
+        const auto at = std::find(names.begin(), names.end(), name);
+        if (at != names.end()) return static_cast<std::int64_t>(at - names.begin());
+        names.push_back(name);
+        return static_cast<std::int64_t>(names.size() - 1);
+    };
+    out.key("gemm"), out.open('{'), out.key("rows"), out.open('[');
+    for (std::size_t i = 0; i < std::min(most, rows.size()); ++i) {
+        const GemmRow& row = rows[i];
+        out.open('[');
+        out.put(index_of(machines, row.machine)), out.put(index_of(sets, gemm_data_name(row)));
+        out.put(row.seed), out.put(row.m), out.put(row.n), out.put(row.k);
+        for (const double x : {row.scale, row.max_error, row.rms_error, row.max_rel.value_or(NAN),
+                               row.rms_rel.value_or(NAN), row.max_ulp, row.sqnr_db.value_or(NAN), row.bias, row.drift,
+                               row.bound, row.probable_bound, double{row.first}, row.first_exact}) {
+            out.put(x, 7);
+        }
+        out.close(']');
+    }
+    out.close(']');
+    const std::array<std::string_view, 19> fields{
+        "machine",   "set",       "seed",           "m",       "n",          "k",       "scale",
+        "max_error", "rms_error", "max_rel",        "rms_rel", "max_ulp",    "sqnr_db", "bias",
+        "drift",     "bound",     "probable_bound", "first",   "first_exact"};
+    out.put_list("fields", fields), out.put_list("machine", machines), out.put_list("set", sets);
+    out.key("left_out"), out.put(std::uint64_t{rows.size() - std::min(most, rows.size())});
+    out.close('}');
+}
+
 /// How many of a run's sampled rows the page keeps, and of which runs: see PageLimits.
 struct Share {
     bool one_seed = false;
@@ -350,7 +383,9 @@ std::string page_data(const Log& log, const Summary& summary, const PageLimits& 
         }
         out.close('}');
     }
-    out.close(']'), out.close('}');
+    out.close(']');
+    if (!log.gemm.empty()) put_gemm(out, log.gemm, limits.gemm_rows);
+    out.close('}');
     return out.take();
 }
 

@@ -25,7 +25,7 @@ std::vector<Row> read_rows(const fs::path& folder, bool needed, std::vector<std:
         if (!needed) return {};
         throw Error({.what = fmt::format("no {} in this folder", Row::file),
                      .where = folder.string(),
-                     .fix = "name a folder that `macheps train` wrote"});
+                     .fix = "name a folder that `macheps train` wrote, or rows of `macheps gemm`"});
     }
     CsvReader<Row> reader(path);
     notes.insert(notes.end(), reader.notes().begin(), reader.notes().end());
@@ -99,6 +99,19 @@ std::vector<RunLog> read_folder(const fs::path& path, std::size_t folder, std::v
     return runs;
 }
 
+bool holds_products(const fs::path& file) {
+    std::ifstream in(file, std::ios::binary);
+    std::string line;
+    return std::getline(in, line) && line.starts_with("machine,");
+}
+
+void read_gemm(const fs::path& path, Log& log) {
+    CsvReader<GemmRow> reader(path);
+    log.notes.insert(log.notes.end(), reader.notes().begin(), reader.notes().end());
+    log.gemm_files.push_back(path);
+    log.gemm.insert(log.gemm.end(), reader.rows().begin(), reader.rows().end());
+}
+
 /// Same losses, step by step, as bits would have it (a NaN equals a NaN).
 bool same_losses(const RunLog& a, const RunLog& b) {
     return std::equal(a.steps.begin(), a.steps.end(), b.steps.begin(), b.steps.end(),
@@ -121,10 +134,20 @@ std::vector<std::string> Log::policies() const {
 Log read_runs(std::span<const fs::path> folders) {
     Log log;
     for (const fs::path& path : folders) {
-        if (!fs::is_directory(path)) {
-            throw Error({.what = fs::exists(path) ? "not a folder" : "no such folder",
+        if (!fs::exists(path)) {
+            throw Error({.what = "no such folder",
+                         .where = path.string(),
+                         .fix = "name a folder that `macheps train` wrote, or rows of `macheps gemm`"});
+        }
+        const bool is_folder = fs::is_directory(path);
+        if (!is_folder && !holds_products(path)) {
+            throw Error({.what = "not a folder, nor rows of `macheps gemm`",
                          .where = path.string(),
                          .fix = "name a folder that `macheps train` wrote"});
+        }
+        if (const fs::path rows = is_folder ? path / GemmRow::file : path; fs::exists(rows)) {
+            read_gemm(rows, log);
+            if (!is_folder || !fs::exists(path / RunRow::file)) continue;
         }
         const std::size_t folder = log.folders.size();
         log.folders.push_back({.path = path, .manifest = read_manifest(path, log.notes)});

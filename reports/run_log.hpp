@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Run directories read back into memory: what the summary and the page are made of.
 #pragma once
-#include "reports/event.hpp"
+#include "reports/gemm_row.hpp"
 
 #include <cstddef>
 #include <filesystem>
@@ -32,6 +32,8 @@ struct RunFolder {
 struct Log {
     std::vector<RunFolder> folders{};
     std::vector<RunLog> runs{};
+    std::vector<std::filesystem::path> gemm_files{};
+    std::vector<GemmRow> gemm{};       ///< of all gemm_files, in their order
     std::vector<std::string> notes{};  ///< in words: what was odd but readable
 
     /// Policies as shown, the baseline first, then in the order of their first run.
@@ -41,11 +43,12 @@ struct Log {
 /// The policy that every other one is compared with.
 inline constexpr std::string_view baseline_policy = "fp32";
 
-/// Reads run directories and joins them. runs.csv and steps.csv must be there; evals.csv, sites.csv, exponents.csv and
-/// manifest.json may be absent. A run with steps and no row in runs.csv is unfinished and is kept. The same policy and
-/// seed in two directories is one run when its losses agree; otherwise the later policy is shown as `policy@folder`. A
-/// run's baseline is the fp32 run of its seed in its own directory, else in the first that has one. Errors: throws
-/// Error, Exit::bad_input, for a missing directory or file and for damaged rows.
+/// Reads run directories and joins them; a CSV file, or the gemm.csv of a directory, holds the rows of `macheps gemm`,
+/// and a directory may have nothing else. Otherwise runs.csv and steps.csv must be there; evals.csv, sites.csv,
+/// exponents.csv and manifest.json may be absent. A run with steps and no row in runs.csv is unfinished and is kept.
+/// The same policy and seed in two directories is one run when its losses agree; otherwise the later policy is shown as
+/// `policy@folder`. A run's baseline is the fp32 run of its seed in its own directory, else in the first that has one.
+/// Errors: throws Error, Exit::bad_input, for a missing directory or file and for damaged rows.
 Log read_runs(std::span<const std::filesystem::path> folders);
 
 }  // namespace macheps

@@ -21,6 +21,9 @@ void add_convert(CLI::App& app, Verb& chosen);
 void add_train(CLI::App& app, Verb& chosen, std::vector<std::string> command_line);
 void add_policy(CLI::App& app, Verb& chosen);
 void add_report(CLI::App& app, Verb& chosen);
+void add_gemm(CLI::App& app, Verb& chosen);
+void add_machine(CLI::App& app, Verb& chosen);
+void add_reveal(CLI::App& app, Verb& chosen);
 void add_testfloat(CLI::App& app, Verb& chosen);
 void add_version(CLI::App& app, Verb& chosen);
 /// `completion` and `man` describe the whole of `app`, which must outlive the verb.

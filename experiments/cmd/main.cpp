@@ -90,6 +90,9 @@ int main(int argc, char** argv) {
         "  macheps formats                      the table of formats\n"
         "  macheps policy explain amp-bf16      what a policy rounds, and where\n"
         "  macheps policy diff tf32 amp-bf16    what two policies do differently\n"
+        "  macheps gemm --sweep k=16..65536     the error of a matrix product on GPU matrix units\n"
+        "  macheps machine show sm90.wgmma.fp8  what a matrix unit computes, and how that is known\n"
+        "  macheps reveal                       the order in which a matrix product adds its terms\n"
         "  macheps report runs/001              tables and one HTML page from a run directory\n\n"
         "macheps answers one question: what does a number become, on this hardware, under this policy?\n"
         "Data goes to stdout, progress to stderr. --json prints one JSON document: numbers in the shortest decimals "
@@ -108,6 +111,9 @@ int main(int argc, char** argv) {
     add_convert(app, chosen);
     add_policy(app, chosen);
     add_report(app, chosen);
+    add_gemm(app, chosen);
+    add_machine(app, chosen);
+    add_reveal(app, chosen);
     add_testfloat(app, chosen);
     add_version(app, chosen);
     add_completion(app, chosen);

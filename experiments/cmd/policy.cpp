@@ -37,7 +37,9 @@ constexpr const char* list_help =
     "Lists the presets.\n\n"
     "Examples:\n"
     "  macheps policy list\n"
-    "  macheps policy list --json     [{\"name\", \"description\", \"extends\", \"loss_scaler\"}, ...]";
+    "  macheps policy list --json     [{\"name\", \"description\", \"extends\", \"loss_scaler\", \"machines\"}, "
+    "...]\n\n"
+    "In brackets: the matrix units that its matmuls run on, where they are not fp32.chain.";
 constexpr const char* show_help =
     "Prints a policy's TOML.\n\n"
     "Examples:\n"
@@ -52,8 +54,8 @@ constexpr const char* explain_help =
     "  macheps policy explain ./mine.toml --sites 'block.0.attn.*'    some sites\n"
     "  macheps policy explain tf32 --csv > tf32.csv\n\n"
     "JSON: {\"policy\", \"description\", \"extends\", \"model\", \"size\", \"loss_scaler\", \"optimizer\", "
-    "\"left_out\",\n"
-    "\"rows\": [{\"site\", \"slot\", \"cast\", \"machine\", \"rule\"}, ...]}.";
+    "\"machines\",\n"
+    "\"unverified\", \"left_out\", \"rows\": [{\"site\", \"slot\", \"cast\", \"machine\", \"rule\"}, ...]}.";
 constexpr const char* diff_help =
     "Prints what two policies do differently to one model.\n\n"
     "Examples:\n"
@@ -99,6 +101,25 @@ std::string scaler_line(const LossScalerConfig& c) {
                        c.growth_factor, c.growth_interval, c.backoff_factor);
 }
 
+/// What the matmuls run on, and how many.
+nlohmann::ordered_json machines_json(const ResolvedPolicy& policy) {
+    nlohmann::ordered_json json = nlohmann::ordered_json::object();
+    for (const auto& [machine, count] : policy.machines()) json[machine] = count;
+    return json;
+}
+
+/// The machines of a policy, each once: those of the tiny gpt2, which has every kind of matmul.
+std::vector<std::string_view> machine_names(const Policy& policy) {
+    const ResolvedPolicy resolved = resolve(policy, model_sites(named_size("tiny").model));
+    std::vector<std::string_view> names;
+    for (const auto& [matmul, choice] : resolved.matmuls) {
+        const std::string_view name = choice.rule.machine->name;
+        if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+}
+
 Exit list(const Arguments& a) {
     std::vector<Policy> policies;
     std::size_t width = 0;
@@ -112,12 +133,17 @@ Exit list(const Arguments& a) {
             json.push_back({{"name", p.name},
                             {"description", p.description},
                             {"extends", p.chain},
-                            {"loss_scaler", scaler_json(p.loss_scaler)}});
+                            {"loss_scaler", scaler_json(p.loss_scaler)},
+                            {"machines", machine_names(p)}});
         }
         print_json(json);
         return Exit::ok;
     }
-    for (const Policy& p : policies) print(fmt::format("{:<{}}  {}\n", p.name, width, p.description));
+    for (const Policy& p : policies) {
+        const std::string machines = fmt::format("{}", fmt::join(machine_names(p), ", "));
+        print(fmt::format("{:<{}}  {}{}\n", p.name, width, p.description,
+                          machines == fp32_chain.name ? "" : fmt::format(" [{}]", machines)));
+    }
     return Exit::ok;
 }
 
@@ -266,6 +292,8 @@ Exit explain(const Arguments& a) {
             {"size", a.model.size},
             {"loss_scaler", scaler_json(resolved.loss_scaler)},
             {"optimizer", {{"arithmetic", to_string(CastRule{.format = resolved.optimizer_arithmetic})}}},
+            {"machines", machines_json(resolved)},
+            {"unverified", resolved.unverified()},
             {"left_out", resolved.left_out},
             {"rows", nlohmann::ordered_json::array()}};
         for (const Row& row : rows) {
@@ -289,6 +317,10 @@ Exit explain(const Arguments& a) {
     print(fmt::format("model        {}\n", a.model.describe()));
     print(fmt::format("loss scaler  {}\n", scaler_line(resolved.loss_scaler)));
     print(fmt::format("optimizer    arithmetic {}\n", to_string(CastRule{.format = resolved.optimizer_arithmetic})));
+    for (const auto& [machine, count] : resolved.machines()) {
+        print(fmt::format("matmuls      {:>4} on {}\n", count, machine));
+    }
+    for (const std::string& reason : resolved.unverified()) print(fmt::format("unverified   {}\n", reason));
     if (!resolved.left_out.empty()) {
         print(fmt::format("left out     {} (sides are no multiples of what the rule asks)\n",
                           fmt::join(resolved.left_out, ", ")));

@@ -4,11 +4,13 @@
 #include "experiments/cmd/picture.hpp"
 #include "experiments/cmd/verb_tree.hpp"
 #include "reports/csv.hpp"
+#include "reports/gemm_table.hpp"
 #include "reports/html.hpp"
 #include "reports/summary_table.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <cstdio>
 #include <filesystem>
@@ -27,12 +29,15 @@ constexpr const char* help =
     "  macheps report runs/001 runs/002 -o both.html   several directories, joined\n"
     "  macheps report runs/001 --json                  the summary as JSON\n"
     "  macheps report runs/001 --png page.png          the page as a picture (needs Chromium or Chrome)\n"
-    "  macheps report runs/001 --charts figures        a picture of each chart: figures/loss.png, ...\n\n"
+    "  macheps report runs/001 --charts figures        a picture of each chart: figures/loss.png, ...\n"
+    "  macheps report gemm.csv                         matrix products: the rows of `macheps gemm`\n\n"
     "Compares every policy with the fp32 run of its seed. The page needs no network. Policies of one name whose "
     "losses\n"
     "differ between directories stand as policy@directory.\n"
     "Without a browser on PATH (or in MACHEPS_BROWSER), each chart of the page has a button that saves it as PNG.\n"
-    "JSON: {\"schema\", \"policies\": [one object per row of summary.csv], \"notes\": [...]}; null: not measured.\n"
+    "A CSV file, or the gemm.csv of a folder, adds a section of matrix products: error growth with both bounds.\n"
+    "JSON: {\"schema\", \"policies\": [one object per row of summary.csv], \"notes\": [...]}; null: not measured. With "
+    "matrix\nproducts: \"gemm\", [one object per row of those files].\n"
     "Exit codes: 3, a folder or file is missing or damaged; 5, the results could not be written.";
 
 struct ReportOptions {
@@ -41,21 +46,43 @@ struct ReportOptions {
     bool json = false, csv = false, dark = false;
 };
 
+/// report.html in the first folder, or beside the first file, under its name.
+std::filesystem::path page_of(const ReportOptions& options) {
+    if (!options.out.empty()) return options.out;
+    const std::filesystem::path& first = options.folders.front();
+    return std::filesystem::is_directory(first) ? first / "report.html"
+                                                : std::filesystem::path(first).replace_extension(".html");
+}
+
+/// What goes to stdout: of the runs, of the matrix products, or of both.
+std::string text_of(const Log& log, const Summary& summary, const ReportOptions& options) {
+    const bool has_runs = !log.folders.empty();
+    if (options.json) {
+        if (log.gemm_files.empty()) return summary_json(summary);
+        nlohmann::ordered_json all = nlohmann::ordered_json::parse(summary_json(summary));
+        all["gemm"] = nlohmann::ordered_json::parse(gemm_json(log.gemm))["rows"];
+        return all.dump(2) + "\n";
+    }
+    if (options.csv) return summary_csv(summary);
+    std::string text = has_runs ? summary_table(summary, colour_for(STDOUT_FILENO)) : "";
+    if (has_runs && !log.gemm.empty()) text += "\n";
+    return text + gemm_table(log.gemm);
+}
+
 Exit report(const ReportOptions& options) {
     const Log log = read_runs(options.folders);
     const Summary summary = summarise(log);
-    const std::filesystem::path page = options.out.empty() ? options.folders.front() / "report.html" : options.out;
+    const std::filesystem::path page = page_of(options);
     const std::filesystem::path rows = page.parent_path() / SummaryRow::file;
-    write_summary(summary, rows);
+    if (!log.folders.empty()) write_summary(summary, rows);
     write_page(log, summary, page);
-    const std::string text = options.json  ? summary_json(summary)
-                             : options.csv ? summary_csv(summary)
-                                           : summary_table(summary, colour_for(STDOUT_FILENO));
+    const std::string text = text_of(log, summary, options);
     if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
         throw Error({.what = "cannot write the table", .where = "stdout", .exit = Exit::cannot_write});
     }
     for (const std::string& note : summary.notes) fmt::print(stderr, "note: {}\n", note);
-    fmt::print(stderr, "wrote {} and {}\n", rows.string(), page.string());
+    if (!log.folders.empty()) fmt::print(stderr, "wrote {} and {}\n", rows.string(), page.string());
+    if (log.folders.empty()) fmt::print(stderr, "wrote {}\n", page.string());
     if (options.png.empty() && options.charts.empty()) return Exit::ok;
     const Browser browser;
     if (!options.png.empty()) {
@@ -74,11 +101,14 @@ Exit report(const ReportOptions& options) {
 void add_report(CLI::App& app, Verb& chosen) {
     auto options = std::make_shared<ReportOptions>();
     CLI::App* verb = app.add_subcommand("report", help);
-    verb->add_option("DIR", options->folders, "Run directories that `macheps train` wrote")
+    verb->add_option("DIR", options->folders,
+                     "Run directories that `macheps train` wrote, or CSV files of `macheps gemm`")
         ->required()
         ->type_name(value_kind::folder);
-    verb->add_option("-o,--out", options->out,
-                     "The page; summary.csv goes beside it; report.html in the first DIR when left out")
+    verb->add_option(
+            "-o,--out", options->out,
+            "The page; summary.csv goes beside it; report.html in the first DIR, or beside the first file under its "
+            "name, when left out")
         ->type_name(value_kind::file);
     verb->add_option("--png", options->png, "Draw the page into this PNG file too; no picture when left out")
         ->type_name(value_kind::file);

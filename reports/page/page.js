@@ -402,7 +402,7 @@ at("exp-policy").onchange = () => { fillSites(); redraw(); };
 at("exp-site").onchange = () => { fillSteps(); redraw(); };
 for (const id of ["exp-step", "exp-log"]) at(id).onchange = redraw;
 
-// ---- pictures ------------------------------------------------------------------------------------------------------
+@gemm.js@// ---- pictures ------------------------------------------------------------------------------------------------------
 // A canvas has no ground of its own: a picture gets the figure's.
 const picture = canvas => {
     const copy = document.createElement("canvas"), g = copy.getContext("2d");
@@ -429,17 +429,22 @@ if (wanted === "picture") root.classList.add("picture");
 if (wanted.startsWith("chart=")) {
     root.classList.add("picture", "one-chart");
     const figure = at(wanted.slice(6))?.closest("figure");
-    if (figure) figure.classList.add("chosen");
+    if (figure) {
+        figure.classList.add("chosen");
+        figure.closest("section").classList.add("chosen-section");
+    }
 }
 
 redraw();
 if (wanted) {
-    const isDrawn = canvas => canvas.parentElement.style.display !== "none";
+    const isDrawn = canvas => canvas.getClientRects().length > 0;
     root.dataset.height = root.scrollHeight;
     root.dataset.charts = [...document.querySelectorAll("figure canvas")].filter(isDrawn)
         .map(canvas => `${canvas.id}:${canvas.id === "heat" ? Math.max(560, canvas.offsetHeight + 220) : 560}`).join(" ");
 }
 darkQuery.addEventListener("change", redraw);
+// A browser without a window may give the picture its size at the last moment.
+if (wanted.startsWith("chart=")) window.addEventListener("resize", redraw);
 let resizing = 0;
 window.addEventListener("resize", () => { clearTimeout(resizing); resizing = setTimeout(drawHeat, 100); });
 })();

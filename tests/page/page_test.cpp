@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The report page in a browser: clicks, themes, widths, contrast; no error and no request. Skipped without a browser.
 #include "reports/html.hpp"
+#include "tests/reports/sample_gemm.hpp"
 #include "tests/reports/sample_run.hpp"
 #include "tests/test.hpp"
 
@@ -200,11 +201,101 @@ TEST_CASE("the page in a browser: clicks, themes, widths, contrast", "[page]") {
         CHECK(o["body"][1] <= o["body"][0]);
         if (c.width < 1000) CHECK(o["body"][0] == 400);
         CHECK(o["width"] == c.width);
-        REQUIRE(o["saved"].size() == 7);
+        REQUIRE(o["saved"].size() == 9);
         for (const nlohmann::json& each : o["saved"]) {
             CAPTURE(each.dump());
             CHECK(each[1] == "data:image/png;base64,");
-            if (each[0] != "macheps-exp.png") CHECK(each[2] > 1000);
+            const bool is_shown =
+                each[0] != "macheps-exp.png" && each[0] != "macheps-gemm.png" && each[0] != "macheps-gemm-sum.png";
+            if (is_shown) CHECK(each[2] > 1000);
         }
+    }
+}
+
+namespace {
+
+/// What a reader of matrix products does.
+const std::string act_on_products = R"js(<script>
+addEventListener("load", () => {
+const outcome = {}, at = id => document.getElementById(id);
+const curves = id => Chart.getChart(id).data.datasets.map(d => [d.label, d.data.length]);
+const set = (id, value) => { at(id).value = value; at(id).dispatchEvent(new Event("change")); };
+const isShown = id => at(id).getClientRects().length > 0;
+outcome.chips = [...document.querySelectorAll("#gemm-chips button")].map(b => b.textContent);
+outcome.sets = at("gemm-set").options.length;
+outcome.curves = curves("gemm");
+outcome.types = ["x", "y"].map(axis => Chart.getChart("gemm").options.scales[axis].type);
+outcome.note = at("gemm-note").textContent;
+outcome.sum_shown = isShown("gemm-sum");
+document.querySelectorAll("#gemm-chips button")[0].click();
+outcome.hidden = curves("gemm");
+document.querySelectorAll("#gemm-chips button")[0].click();
+at("gemm-bounds").click(); outcome.unbounded = curves("gemm"); at("gemm-bounds").click();
+set("gemm-measure", "max_rel"); outcome.relative = curves("gemm"); set("gemm-measure", "max_error");
+outcome.values = Chart.getChart("gemm").data.datasets[0].data;
+set("gemm-set", "1");
+outcome.sum = isShown("gemm-sum") ? curves("gemm-sum") : null;
+outcome.stalled = Chart.getChart("gemm-sum").data.datasets[0].data.map(p => p.y);
+outcome.training = ["summary", "settings", "bar", "loss"].map(isShown);
+outcome.overflow = document.documentElement.scrollWidth - innerWidth;
+const numbers = text => (text.startsWith("#") ? [1, 3, 5].map(k => parseInt(text.slice(k, k + 2), 16)) : text.match(/[\d.]+/g).map(Number));
+const luminance = rgb => rgb.slice(0, 3).map(v => v / 255).map(v => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
+    .reduce((sum, v, k) => sum + v * [.2126, .7152, .0722][k], 0);
+const contrast = (a, b) => { const x = luminance(numbers(a)), y = luminance(numbers(b)); return (Math.max(x, y) + .05) / (Math.min(x, y) + .05); };
+const panel = getComputedStyle(document.documentElement).getPropertyValue("--panel").trim();
+outcome.contrast = Math.min(...["gemm", "gemm-sum"].flatMap(id => Chart.getChart(id).data.datasets.map(d => contrast(d.borderColor, panel))));
+outcome.requests = performance.getEntriesByType("resource").map(r => r.name);
+outcome.faults = window.faults;
+const out = document.createElement("pre");
+out.id = "outcome"; out.textContent = encodeURIComponent(JSON.stringify(outcome));
+document.body.append(out);
+});
+</script>
+)js";
+
+}  // namespace
+
+TEST_CASE("matrix products in a browser: bounds, chips, the stall, themes", "[page][gemm]") {
+    if (browser().empty()) SKIP_TEST("no Chromium or Chrome on PATH, nor in MACHEPS_BROWSER");
+    const TemporaryFolder folder;
+    CsvWriter<GemmRow> file(folder / "gemm.csv");
+    for (const GemmRow& row : test::sample_gemm()) file.append(row);
+    file.flush();
+    const std::vector<std::filesystem::path> paths{folder / "gemm.csv"};
+    const Log log = read_runs(paths);
+    std::ofstream(folder / "page.html", std::ios::binary)
+        << with_scripts(page_html(log, summarise(log)), listen, act_on_products);
+    for (const bool dark : {false, true}) {
+        const Seen seen = open_page(folder / "page.html", folder, 1300, dark);
+        if (seen.outcome.is_null() && !dark) SKIP_TEST("the browser does not start here");
+        REQUIRE(seen.outcome.is_object());
+        const nlohmann::json& o = seen.outcome;
+        CAPTURE(dark, o.dump());
+        CHECK(o["faults"].empty());
+        CHECK(seen.console.find("CONSOLE") == std::string::npos);
+        CHECK(o["requests"].empty());
+        CHECK(o["chips"] == nlohmann::json{"stalls </script><b>", "fp32.chain", "exact"});
+        CHECK(o["sets"] == 2);
+        CHECK(o["types"] == nlohmann::json{"logarithmic", "logarithmic"});
+        // Two curves of five points, since the exact machine's errors are zero, and two bounds for each of three.
+        REQUIRE(o["curves"].size() == 2 + 2 * 3);
+        for (const nlohmann::json& curve : o["curves"]) CHECK(curve[1] == 5);
+        CHECK(o["curves"][2][0] == "stalls </script><b>, k u");
+        CHECK(o["note"].get<std::string>().find("Without any error: exact.") != std::string::npos);
+        CHECK(o["hidden"].size() == 1 + 2 * 2);
+        CHECK(o["unbounded"].size() == 2);
+        CHECK(o["relative"].size() == 2);
+        // The larger of two seeds: 2 * 2^-13 * sqrt(16).
+        CHECK(o["values"][0]["x"] == 16);
+        CHECK(o["values"][0]["y"].get<double>() == Approx(0x1p-10).epsilon(1e-6));
+        // Sums that change their sign are not drawn; the stalled one stops at 4.
+        CHECK(o["sum_shown"] == false);
+        REQUIRE(o["sum"].is_array());
+        CHECK(o["sum"].size() == 3 + 1);
+        CHECK(o["stalled"] == nlohmann::json{0.0625, 0.25, 1, 4, 4});
+        for (const nlohmann::json& shown : o["training"]) CHECK(shown == false);
+        CHECK(o["overflow"] <= 0);
+        // WCAG 2.2, 1.4.11.
+        CHECK(o["contrast"] >= 3.0);
     }
 }

@@ -39,7 +39,8 @@ TEST_CASE("--json prints one document with the promised keys", "[program]") {
     CHECK(shown[2]["formats"][0]["value"] == "-inf");
     CHECK(document(run("formats --json")).size() > 10);
     const json presets = document(run("policy list --json"));
-    CHECK(holds(presets[0], {"name", "description", "extends", "loss_scaler"}));
+    CHECK(holds(presets[0], {"name", "description", "extends", "loss_scaler", "machines"}));
+    CHECK(presets[0]["machines"] == json::array({"fp32.chain"}));
     const json policy = document(run("policy show amp-fp16 --json"));
     CHECK(policy["name"] == "amp-fp16");
     CHECK(policy["loss_scaler"]["init_scale"] == 65536);
@@ -47,6 +48,11 @@ TEST_CASE("--json prints one document with the promised keys", "[program]") {
     const json explained = document(run("policy explain tf32 --model llama --json"));
     CHECK(holds(explained, {"policy", "model", "size", "loss_scaler", "rows"}));
     CHECK(explained["model"] == "llama");
+    const json fp8 = document(run("policy explain h100-fp8-promoted --json"));
+    CHECK(fp8["machines"]["sm90.wgmma.fp8, cublaslt.fp8.split, unverified"] == 24);
+    CHECK(fp8["machines"]["sm90.wgmma.bf16"] == 15);
+    CHECK(fp8["unverified"].size() == 1);
+    CHECK(explained["unverified"].empty());
     CHECK(holds(document(run("version --json")), {"version", "git", "compiler", "schema", "device"}));
     fs::remove_all(scratch());
 }

@@ -184,6 +184,19 @@ TEST_CASE("settings read well with whatever a manifest holds", "[reports][html]"
         CHECK(all.find(part) != std::string::npos);
     }
     CHECK(all.find(">file<") == std::string::npos);
+
+    const std::string machines = html(R"({"machines": {
+        "fp32": {"matmuls": {"fp32.chain": 39}, "unverified": []},
+        "my_fp8": {"matmuls": {"sm90.wgmma.fp8, unverified": 24, "sm90.wgmma.bf16": 15}, "unverified": ["a <reason>"]},
+        "odd": 3, "empty": {}}})");
+    for (const char* part : {"fp32</th><td>39 on fp32.chain</td>",
+                             "my_fp8</th><td>24 on sm90.wgmma.fp8, unverified; 15 on sm90.wgmma.bf16</td>",
+                             "<li><b>my_fp8</b>: a &lt;reason&gt;</li>"}) {
+        CAPTURE(part);
+        CHECK(machines.find(part) != std::string::npos);
+    }
+    CHECK(machines.find("<b>fp32</b>") == std::string::npos);
+    CHECK(html(R"({"machines": []})").find("<li>") == std::string::npos);
 }
 
 TEST_CASE("every element of a page is closed in its order", "[reports][html]") {

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+// `macheps gemm`: the error of matrix products on machines, as CSV rows.
+#include "experiments/numerics/gemm.hpp"
+#include "core/format_table.hpp"
+#include "emulation/cpu/cpu_backend.hpp"
+#include "experiments/cmd/command.hpp"
+#include "experiments/cmd/json.hpp"
+#include "experiments/cmd/verb_tree.hpp"
+#include "experiments/numerics/sweep_axis.hpp"
+#include "reports/csv.hpp"
+#include "reports/gemm_table.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace macheps {
+
+namespace {
+
+constexpr const char* help =
+    "The error of a matrix product on a machine, against exact sums, as CSV.\n\n"
+    "Examples:\n"
+    "  macheps gemm                                         fp8 on Hopper, Ada, Blackwell and in fp32, k = 4096\n"
+    "  macheps gemm --sweep k=16..65536 > gemm.csv          error growth; `macheps report gemm.csv` draws it\n"
+    "  macheps gemm -d equal --scale 0.0625 --sweep k=32..65536 -m 1 -n 1\n"
+    "                                                       an accumulator that stops at 64, and its remedies\n"
+    "  macheps gemm --machine all --format fp16             every machine that takes fp16, on the same data\n"
+    "  macheps gemm --format e4m3fn:e5m2 --scaling tensor --distribution lognormal\n"
+    "  macheps gemm --machine sm100.tcgen05.nvfp4 --scaling nvfp4\n"
+    "  macheps gemm --sweep scale=2^-20..2^4 --dry-run      what would be run\n\n"
+    "A machine is a name of `macheps machine list`, followed at will by +promoteN (every N terms the partial sum joins "
+    "an\n"
+    "fp32 accumulator) and +slicesN (N slices of k, added in order in fp32), or a library's rule, such as "
+    "cutlass.fp8.default\nor sm80.mma.fp16+cutlass2.splitk.serial+slices4. Operands are drawn, rounded to --format, "
+    "and\n"
+    "the same for every machine; the exact product is that of the rounded operands.\n"
+    "CSV: machine, format_a, format_b, output, distribution, scaling, scale, seed, m, n, k, outputs, nonfinite, "
+    "max_rel,\n"
+    "mean_rel, rms_rel (of |error| / |exact|), max_ulp, mean_ulp (units in the last place of the output), sqnr_db,\n"
+    "max_error, rms_error (of |error| / sum of |a||b|), bias, drift (mean error over the same sum, signed, and signed "
+    "as\n"
+    "the exact value), unit, bound = k unit and probable_bound = lambda sqrt(k) unit (a priori on max_error, from the\n"
+    "machine's own roundings; the second for errors of no preferred sign), lambda, first, first_exact (out[0,0]),\n"
+    "operand_sqnr_db (what rounding the operands cost), evidence. Outputs that are not finite are counted and left "
+    "out.\n"
+    "JSON: {\"schema\", \"rows\": [one object per row]}; --dry-run: {\"rows\", \"products\", \"multiply_adds\", "
+    "\"bytes\"}.\n"
+    "Exit codes: 2, an unknown name, or no machine takes the formats; 5, the rows could not be written.";
+
+struct Arguments {
+    std::vector<std::string> machines{"sm90.wgmma.fp8", "sm90.wgmma.fp8+promote128", "sm89.mma.fp8",
+                                      "sm100.tcgen05.fp8", "fp32.chain"};
+    std::vector<std::string> formats, distributions{"normal"}, scalings{"none"}, sweeps;
+    std::vector<std::int64_t> seeds{0};
+    std::int64_t m = 16, n = 16, k = 4096;
+    double scale = 1, lambda = 4;
+    std::string output, out;
+    int threads = 0;
+    bool dry_run = false, json = false, quiet = false;
+};
+
+Error usage(std::string what, std::string where, std::string fix = {}) {
+    return Error({.what = std::move(what), .where = std::move(where), .fix = std::move(fix), .exit = Exit::usage});
+}
+
+FormatPair format_pair(const std::string& text) {
+    const std::size_t colon = text.find(':');
+    const Format a = format_named(text.substr(0, colon), "--format", Exit::usage);
+    const Format b = colon == std::string::npos ? a : format_named(text.substr(colon + 1), "--format", Exit::usage);
+    return {a, b};
+}
+
+/// The first format that the machine lists.
+FormatPair natural_formats(const Machine& machine) {
+    for (const NamedFormat& row : all_formats) {
+        if (row.format != fp64 && takes(machine, {row.format, row.format})) return {row.format, row.format};
+    }
+    throw usage(machine.addend != machine.result ? "cannot take in its own sums: C and D differ"
+                                                 : "takes fp64 operands, and tensors here hold fp32",
+                std::string(machine.name), "name another machine");
+}
+
+void add_machines(GemmGrid& grid, const Arguments& a) {
+    const bool has_all = std::find(a.machines.begin(), a.machines.end(), "all") != a.machines.end();
+    for (const std::string& name : a.machines) {
+        if (name != "all") grid.machines.push_back(parse_machine(name));
+    }
+    for (const std::string& name : a.formats) grid.formats.push_back(format_pair(name));
+    if (grid.formats.empty()) {
+        if (grid.machines.empty()) throw usage("`--machine all` needs formats", "--format", "such as --format fp16");
+        grid.formats.push_back(natural_formats(*grid.machines.front().rule.machine));
+    }
+    const auto is_of_use = [&grid](const Machine& machine) {
+        return std::any_of(grid.formats.begin(), grid.formats.end(),
+                           [&machine](const FormatPair& pair) { return takes(machine, pair); });
+    };
+    for (const SpelledRule& spelled : grid.machines) {
+        if (is_of_use(*spelled.rule.machine)) continue;
+        std::vector<std::string_view> taken;
+        for (const Format& format : FormatSet::known) {
+            if (spelled.rule.machine->operands.contains(format)) taken.push_back(format_name(format));
+        }
+        throw usage("takes no operands of the given formats", spelled.name,
+                    fmt::format("it takes {}: see --format", fmt::join(taken, ", ")));
+    }
+    for (const Machine* machine : all_machines) {
+        if (has_all && is_of_use(*machine)) grid.machines.push_back({std::string(machine->name), {.machine = machine}});
+    }
+}
+
+GemmGrid grid_of(const Arguments& a) {
+    GemmGrid grid;
+    add_machines(grid, a);
+    grid.distributions.clear();
+    for (const std::string& name : a.distributions) grid.distributions.push_back(*find_distribution(name));
+    grid.scalings.clear();
+    for (const std::string& name : a.scalings) grid.scalings.push_back(*find_scaling(name));
+    grid.seeds = a.seeds;
+    grid.m = {a.m}, grid.n = {a.n}, grid.k = {a.k};
+    grid.scales = {a.scale};
+    grid.lambda = a.lambda;
+    if (!a.output.empty()) grid.output = format_named(a.output, "--output", Exit::usage);
+    for (const std::string& text : a.sweeps) {
+        const SweepAxis axis = parse_sweep(text);
+        if (axis.name == "scale") {
+            grid.scales = axis.values;
+        } else {
+            (axis.name == "m" ? grid.m : axis.name == "n" ? grid.n : grid.k) = axis.integers();
+        }
+    }
+    for (const auto* sizes : {&grid.m, &grid.n, &grid.k}) {
+        for (const std::int64_t size : *sizes) {
+            if (size < 1 || size > (std::int64_t{1} << 28)) throw usage("sizes go from 1 to 2^28", "-m, -n, -k");
+        }
+    }
+    for (const double scale : grid.scales) {
+        if (!std::isfinite(scale)) throw usage("not a finite factor", "--scale");
+    }
+    if (!(a.lambda > 0)) throw usage("must be above 0", "--lambda");
+    return grid;
+}
+
+/// Refuses rules that mean nothing, before anything is run.
+void require_possible(const GemmGrid& grid) {
+    for (const GemmData& data : all_data(grid)) {
+        for (const SpelledRule& spelled : grid.machines) {
+            if (!takes(spelled.rule, data.formats, data.scaling)) continue;
+            const Format output = grid.output.value_or(spelled.rule.machine->result);
+            try {
+                require_possible(spelled.rule, use_of(data.formats, data.scaling, output), spelled.name);
+            } catch (const Error& error) {
+                Error::Parts parts = error.parts();
+                parts.exit = Exit::usage;
+                throw Error(std::move(parts));
+            }
+        }
+    }
+}
+
+/// What a grid costs before it is run.
+struct Plan {
+    std::size_t rows = 0, products = 0;
+    double multiply_adds = 0;  ///< on machines; the exact sums come on top, once for each product's operands
+    double bytes = 0;          ///< at the largest shape
+};
+
+Plan plan_of(const GemmGrid& grid) {
+    Plan plan;
+    for (const GemmData& data : all_data(grid)) {
+        std::size_t machines = 0;
+        for (const SpelledRule& spelled : grid.machines)
+            machines += takes(spelled.rule, data.formats, data.scaling) ? 1 : 0;
+        const double a = double(data.m) * double(data.k), b = double(data.k) * double(data.n),
+                     out = double(data.m) * double(data.n);
+        plan.rows += machines;
+        plan.products += machines > 0 ? 1 : 0;
+        plan.multiply_adds += double(machines) * out * double(data.k);
+        // Drawn, rounded, split for the exact sums; outputs and their exact values.
+        plan.bytes = std::max(plan.bytes, (a + b) * (4 + 4 + 4 + 8) + out * (4 + 4 + 48));
+    }
+    return plan;
+}
+
+Exit print_plan(const Plan& plan, bool json) {
+    if (json) {
+        print_json({{"rows", plan.rows},
+                    {"products", plan.products},
+                    {"multiply_adds", plan.multiply_adds},
+                    {"bytes", plan.bytes}});
+    } else {
+        fmt::print("{} rows from {} sets of operands, {:.3g} multiply-adds on machines, {:.1f} MiB\n", plan.rows,
+                   plan.products, plan.multiply_adds, plan.bytes / (1 << 20));
+    }
+    return plan.rows > 0 ? Exit::ok : Exit::usage;
+}
+
+/// One line on stderr: redrawn on a terminal, elsewhere one for each set of operands.
+class ProgressLine {
+  public:
+    explicit ProgressLine(bool is_quiet) : quiet_(is_quiet), terminal_(isatty(STDERR_FILENO) == 1) {}
+    ~ProgressLine() {
+        if (drawn_) fmt::print(stderr, "\r\x1b[K");
+    }
+    ProgressLine(const ProgressLine&) = delete;
+    ProgressLine& operator=(const ProgressLine&) = delete;
+
+    void show(const GemmProgress& p) {
+        if (quiet_) return;
+        const std::string where =
+            fmt::format("{} {} seed {}, {} x {} x {}", format_name(p.data.formats.a), to_string(p.data.distribution),
+                        p.data.seed, p.data.m, p.data.n, p.data.k);
+        if (!terminal_) {
+            if (where != last_) fmt::print(stderr, "[{}/{}] {}\n", p.done + 1, p.rows, where);
+            last_ = where;
+            return;
+        }
+        const auto now = std::chrono::steady_clock::now();
+        if (drawn_ && now - at_ < std::chrono::milliseconds(100)) return;
+        at_ = now;
+        fmt::print(stderr, "\r\x1b[K[{}/{}] {}: {}", p.done + 1, p.rows, where, p.machine);
+        std::fflush(stderr);
+        drawn_ = true;
+    }
+
+  private:
+    bool quiet_, terminal_, drawn_ = false;
+    std::string last_;
+    std::chrono::steady_clock::time_point at_{};
+};
+
+void write_stdout(const std::string& text) {
+    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+        throw Error({.what = "cannot write the rows", .where = "stdout", .exit = Exit::cannot_write});
+    }
+}
+
+Exit gemm(const Arguments& a) {
+    const GemmGrid grid = grid_of(a);
+    require_possible(grid);
+    if (a.dry_run) return print_plan(plan_of(grid), a.json);
+    CpuBackend backend(a.threads);
+    ThreadPool pool(a.threads == 0 ? available_threads() : a.threads);
+    const bool is_streamed = a.out.empty() && !a.json;
+    std::string rows = csv::header<GemmRow>() + "\n";
+    std::vector<GemmRow> list;
+    if (is_streamed) write_stdout(rows);
+    {
+        ProgressLine line(a.quiet);
+        run_gemm(
+            backend, pool, grid,
+            [&](const GemmRow& row) {
+                if (a.json) list.push_back(row);
+                std::string text;
+                csv::append_line(text, row);
+                if (is_streamed) write_stdout(text);
+                rows += text;
+            },
+            [&line](const GemmProgress& progress) { line.show(progress); });
+    }
+    if (!a.out.empty()) {
+        csv::replace_file(a.out, rows);
+        fmt::print(stderr, "wrote {}\n", a.out);
+    }
+    if (a.json) write_stdout(gemm_json(list));
+    return Exit::ok;
+}
+
+}  // namespace
+
+void add_gemm(CLI::App& app, Verb& chosen) {
+    CLI::App* verb = app.add_subcommand("gemm", help);
+    const auto a = std::make_shared<Arguments>();
+    verb->add_option("-M,--machine", a->machines, "Machines, or all that take the formats")
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->type_name("NAMES")
+        ->default_str(fmt::format("{}", fmt::join(a->machines, ", ")));
+    verb->add_option("-f,--format", a->formats,
+                     "Formats of the operands, A:B where a and b differ; the widest of the first machine when left out")
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->type_name(value_kind::format);
+    std::vector<std::string> names;
+    for (const NamedDistribution& row : all_distributions) names.emplace_back(row.name);
+    verb->add_option("-d,--distribution", a->distributions,
+                     "normal; uniform in [-1,1); positive in [0,1); lognormal, of either sign; equal, all 1; outliers, "
+                     "normal with one in 128 times 64")
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->check(CLI::IsMember(names))
+        ->default_str("normal");
+    const std::vector<std::string> scalings(std::begin(scaling_names), std::end(scaling_names));
+    verb->add_option(
+            "--scaling", a->scalings,
+            "none; tensor and row: times largest finite / amax; deepgemm: blocks of 128; mx32 and nvfp4: for machines "
+            "with block scales. Undone in the sum")
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->check(CLI::IsMember(scalings))
+        ->default_str("none");
+    verb->add_option("--scale", a->scale, "Factor on what is drawn")->capture_default_str();
+    verb->add_option("--seeds", a->seeds, "Seeds, joined by commas")
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->default_str("0");
+    verb->add_option("-m,--rows", a->m, "Rows of a")->capture_default_str();
+    verb->add_option("-n,--columns", a->n, "Columns of b")->capture_default_str();
+    verb->add_option("-k,--terms", a->k, "Terms per output")->capture_default_str();
+    verb->add_option("--sweep", a->sweeps,
+                     "k=16..65536 doubles from the first to the last; k=100,1000 is a list; of m, n, k or scale. "
+                     "Repeat for a grid; none when left out")
+        ->allow_extra_args(false)
+        ->type_name("AXIS=VALUES");
+    verb->add_option("--output", a->output, "Round outputs to this format; the machine's result when left out")
+        ->type_name(value_kind::format);
+    verb->add_option("--lambda", a->lambda,
+                     "Of the probable bound, which an output exceeds with probability below 2 exp(-lambda^2/2)")
+        ->capture_default_str();
+    verb->add_option("-o,--out", a->out, "Write the CSV into this file; to stdout when left out")
+        ->type_name(value_kind::file);
+    verb->add_option("--threads", a->threads,
+                     "Threads; 0: every core this process may use. The results do not depend on it")
+        ->capture_default_str();
+    verb->add_flag("--dry-run", a->dry_run, "Print how many rows, operations and bytes. Runs nothing");
+    verb->add_flag("--json", a->json, "Print the rows, or the plan, as JSON");
+    verb->add_flag("-q,--quiet", a->quiet, "No progress on stderr");
+    verb->callback([a, &chosen] { chosen = [a] { return gemm(*a); }; });
+}
+
+}  // namespace macheps

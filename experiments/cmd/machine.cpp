@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+// `macheps machine`: the matrix units, what each computes and what stands behind it.
+#include "emulation/machine.hpp"
+#include "core/format_table.hpp"
+#include "core/nearest_name.hpp"
+#include "emulation/machine_words.hpp"
+#include "emulation/matmul_rules.hpp"
+#include "experiments/cmd/command.hpp"
+#include "experiments/cmd/json.hpp"
+#include "experiments/cmd/machine_eval.hpp"
+#include "experiments/cmd/verb_tree.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace macheps {
+
+namespace {
+
+constexpr const char* help =
+    "GPU matrix units: which there are, what each computes, and recorded results against them.\n\n"
+    "Examples:\n"
+    "  macheps machine list                          the table\n"
+    "  macheps machine show sm90.wgmma.fp8           the model in words and as a formula, its evidence, its source\n"
+    "  macheps machine eval vectors.jsonl            recorded results, bit for bit";
+
+constexpr const char* list_help =
+    "Lists the matrix units and orders of summation, one row each.\n\n"
+    "Examples:\n"
+    "  macheps machine list\n"
+    "  macheps machine list --csv > machines.csv     every parameter, for a spreadsheet\n"
+    "  macheps machine list --json                   every parameter, for a program\n\n"
+    "k: products per instruction, the smaller shape behind a slash. terms: products per fused step. F: bits kept below "
+    "the\n"
+    "largest exponent of a step. Evidence: hardware (published captures of silicon are reproduced), published (a model "
+    "that\n"
+    "its authors tested on silicon), inferred (a sibling's model), definition (IEEE operations).\n\n"
+    "CSV and JSON: machine, arch, instruction, operands, c, d, k, small_k, terms, fraction_bits, model, delivery,\n"
+    "zero_exponent, scale, scale_block, nan, evidence, measured, source.";
+
+constexpr const char* show_help =
+    "Prints one matrix unit: parameters, model, evidence, and where sources differ.\n\n"
+    "Examples:\n"
+    "  macheps machine show sm90.wgmma.fp8\n"
+    "  macheps machine show cdna3.mfma.fp8 --json\n\n"
+    "JSON: what `machine list --json` has, with steps, words, formula, summary, unverified (true: no trace recorded by "
+    "this\n"
+    "program covers it) and disputed: [{\"field\", \"question\", \"taken\", \"others\"}, ...].";
+
+constexpr const char* eval_help =
+    "Computes recorded results of matrix units and compares the bits.\n\n"
+    "Examples:\n"
+    "  macheps machine eval vectors.jsonl\n"
+    "  macheps machine eval vectors.jsonl --engine scalar --json\n"
+    "  zcat trace.jsonl.gz | macheps machine eval -\n\n"
+    "A line is one output element, d = a b + c over the instruction's k, as a JSON object:\n"
+    "  {\"arch\":\"sm_90\",\"instr\":\"wgmma\",\"qual\":\"m64n8k32.f32.e4m3.e4m3\",\"a\":[\"3c\",...],\"b\":[...],"
+    "\"c\":\"42c80080\",\"d\":\"42cc5800\"}\n"
+    "instr: mma, mma.block_scale, wgmma, tcgen05.{f16,tf32,f8f6f4,mxf8f6f4,mxf4,mxf4nvf4}, mfma. qual: mma "
+    "shape.d.a.b.c;\n"
+    "wgmma and tcgen05 shape.d.a.b; block-scaled forms shape.blockN.d.a.b[.c].scale; mfma the tail of AMD's mnemonic.\n"
+    "Codes are hexadecimal, right-aligned; tf32 in fp32 words. Block scales are in sa and sb. d may be \"nan\" (any) "
+    "or "
+    "\"zero\"\n"
+    "(either sign). alt: {name: bits} of other published behaviours; such a line is disputed, and d or one of these "
+    "is\n"
+    "accepted. cls is a label.\n\n"
+    "Every line runs on every engine of --engine: scalar is the definition, the others are the vector engines, which "
+    "run it\n"
+    "alone and in each place of a matrix (not fp64).\n"
+    "Exit codes: 1, a line disagrees; 3, a line cannot be read.\n\n"
+    "JSON: {\"file\", \"lines\", \"wrong\", \"engines\", \"instructions\": [{\"instruction\", \"machine\", \"lines\", "
+    "\"agree\", \"alternatives\",\n"
+    "\"engines\": {name: agreed}}, ...], \"disputed\": [{\"line\", \"instruction\", \"class\", \"took\"}, ...], "
+    "\"mismatches\": [{\"line\",\n"
+    "\"instruction\", \"machine\", \"class\", \"engine\", \"a\", \"b\", \"c\", [\"sa\", \"sb\",] \"want\", \"got\"}, "
+    "...]}: numbers are {\"bits\", \"value\"}.";
+
+void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+std::string operands_text(const Machine& machine) {
+    return is_order_of_summation(machine) ? "any" : operand_names(machine);
+}
+
+std::string nan_text(const Machine& machine) {
+    if (!machine.canonical_nan) return "any";
+    return machine.result == fp16 ? "0x7fff" : "0x7fffffff";
+}
+
+bool is_cut(const Machine& machine) { return machine.sum.fraction_bits != 0; }
+
+/// A column's name, in CSV and JSON, and its cell. Empty: a machine has no such thing.
+struct Column {
+    const char* name;
+    std::string (*cell)(const Machine&);
+    bool is_number = false;
+};
+
+const std::array<Column, 19> columns{{
+    {"machine", [](const Machine& m) { return std::string(m.name); }},
+    {"arch", [](const Machine& m) { return std::string(m.arch); }},
+    {"instruction", [](const Machine& m) { return std::string(m.instruction); }},
+    {"operands", operands_text},
+    {"c", [](const Machine& m) { return std::string(format_name(m.addend)); }},
+    {"d", [](const Machine& m) { return std::string(format_name(m.result)); }},
+    {"k", [](const Machine& m) { return is_order_of_summation(m) ? "" : std::to_string(m.k); }, true},
+    {"small_k", [](const Machine& m) { return m.small_k == 0 ? "" : std::to_string(m.small_k); }, true},
+    {"terms", [](const Machine& m) { return is_order_of_summation(m) ? "" : std::to_string(m.sum.terms); }, true},
+    {"fraction_bits", [](const Machine& m) { return is_cut(m) ? std::to_string(m.sum.fraction_bits) : ""; }, true},
+    {"model", [](const Machine& m) { return std::string(to_string(m.sum.model)); }},
+    {"delivery", [](const Machine& m) { return std::string(to_string(m.sum.delivery)); }},
+    {"zero_exponent",
+     [](const Machine& m) { return m.sum.zero_exponent == 0 ? "" : std::to_string(m.sum.zero_exponent); }, true},
+    {"scale",
+     [](const Machine& m) {
+         return !m.has_scales() ? "" : m.scale == e4m3fn ? "ue4m3" : std::string(format_name(m.scale));
+     }},
+    {"scale_block", [](const Machine& m) { return m.has_scales() ? std::to_string(m.scale_block) : ""; }, true},
+    {"nan", nan_text},
+    {"evidence", [](const Machine& m) { return std::string(to_string(m.evidence)); }},
+    {"measured", [](const Machine& m) { return std::string(m.measured); }},
+    {"source", [](const Machine& m) { return std::string(m.source); }},
+}};
+
+std::string as_csv() {
+    std::string text;
+    for (const Column& column : columns) text += fmt::format("{}{}", text.empty() ? "" : ",", column.name);
+    text += '\n';
+    for (const Machine* machine : all_machines) {
+        std::string line;
+        for (const Column& column : columns) {
+            const std::string cell = column.cell(*machine);
+            line += line.empty() ? "" : ",";
+            line += cell.find(',') == std::string::npos ? cell : '"' + cell + '"';
+        }
+        text += line + '\n';
+    }
+    return text;
+}
+
+nlohmann::ordered_json json_of(const Machine& machine) {
+    nlohmann::ordered_json json;
+    for (const Column& column : columns) {
+        const std::string cell = column.cell(machine);
+        json[column.name] = !column.is_number ? nlohmann::ordered_json(cell)
+                            : cell.empty()    ? nlohmann::ordered_json()
+                                              : nlohmann::ordered_json(std::stoi(cell));
+    }
+    std::vector<std::string_view> operands;
+    for (const Format& format : FormatSet::known) {
+        if (machine.operands.contains(format)) operands.push_back(format_name(format));
+    }
+    json["operands"] = operands;
+    return json;
+}
+
+std::string as_text() {
+    std::vector<std::array<std::string, 10>> rows{
+        {"machine", "arch", "instruction", "operands", "C", "D", "k", "terms", "F", "evidence"}};
+    for (const Machine* m : all_machines) {
+        const bool is_order = is_order_of_summation(*m);
+        std::string evidence{to_string(m->evidence)};
+        if (!m->measured.empty()) evidence += fmt::format(": {}", m->measured);
+        rows.push_back({std::string(m->name), std::string(m->arch), std::string(m->instruction), operands_text(*m),
+                        std::string(format_name(m->addend)), std::string(format_name(m->result)),
+                        is_order          ? ""
+                        : m->small_k != 0 ? fmt::format("{}/{}", m->k, m->small_k)
+                                          : std::to_string(m->k),
+                        is_order ? "" : std::to_string(m->sum.terms),
+                        is_cut(*m) ? std::to_string(m->sum.fraction_bits) : "", evidence});
+    }
+    std::array<std::size_t, 10> widths{};
+    for (const auto& row : rows) {
+        for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+    }
+    std::string text;
+    for (const auto& row : rows) {
+        std::string line;
+        for (std::size_t i = 0; i < row.size(); ++i)
+            line += fmt::format("{:<{}}  ", row[i].empty() ? "-" : row[i], widths[i]);
+        text += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
+    }
+    return text;
+}
+
+Exit list(bool csv, bool json) {
+    if (json) {
+        nlohmann::ordered_json all = nlohmann::ordered_json::array();
+        for (const Machine* machine : all_machines) all.push_back(json_of(*machine));
+        print_json(all);
+    } else {
+        print(csv ? as_csv() : as_text());
+    }
+    return Exit::ok;
+}
+
+// --- show
+
+constexpr int indent = 14, line_width = 110;
+
+/// Words, in lines of bounded width, the first behind `name`.
+void append_words(std::string& text, std::string_view name, std::string_view words) {
+    text += fmt::format("{:<{}}", name, indent);
+    int column = indent;
+    bool is_first = true;
+    while (!words.empty()) {
+        const std::size_t end = std::min(words.find(' '), words.size());
+        const std::string_view word = words.substr(0, end);
+        words.remove_prefix(std::min(end + 1, words.size()));
+        if (!is_first && column + 1 + static_cast<int>(word.size()) > line_width) {
+            text += fmt::format("\n{:{}}", "", indent);
+            column = indent;
+            is_first = true;
+        }
+        text += is_first ? "" : " ";
+        text += word;
+        column += static_cast<int>(word.size()) + (is_first ? 0 : 1);
+        is_first = false;
+    }
+    text += '\n';
+}
+
+void append_block(std::string& text, std::string_view name, std::string_view lines) {
+    text += '\n';
+    bool is_first = true;
+    while (!lines.empty()) {
+        const std::size_t end = std::min(lines.find('\n'), lines.size());
+        text += fmt::format("{:<{}}{}\n", is_first ? name : "", indent, lines.substr(0, end));
+        lines.remove_prefix(std::min(end + 1, lines.size()));
+        is_first = false;
+    }
+    text += '\n';
+}
+
+constexpr const char* unverified_text =
+    "by a trace of this program: none was recorded on such a GPU, so the bits rest on the source alone";
+
+std::string show_text(const Machine& m) {
+    std::string text = fmt::format("{}\n", m.name);
+    if (!m.summary.empty()) append_words(text, "", m.summary);
+    if (!is_order_of_summation(m)) {
+        std::string instruction = fmt::format("{} on {}, k = {}", m.instruction, m.arch, m.k);
+        if (m.small_k != 0) instruction += fmt::format(" (and {})", m.small_k);
+        append_words(text, "instruction", instruction);
+    }
+    append_words(text, "operands", is_order_of_summation(m) ? "every format of up to 32 bits" : operand_names(m));
+    append_words(text, "C, D", fmt::format("{}, {}", format_name(m.addend), format_name(m.result)));
+    if (m.has_scales()) {
+        append_words(
+            text, "scales",
+            fmt::format("{}, one of a and one of b for every {} products",
+                        m.scale == e4m3fn ? "ue4m3 (e4m3fn without its sign)" : format_name(m.scale), m.scale_block));
+    }
+    append_words(text, "steps", step_words(m));
+    if (is_cut(m))
+        append_words(text, "F", fmt::format("{} fraction bits below the largest exponent", m.sum.fraction_bits));
+    if (m.sum.zero_exponent != 0) append_words(text, "e_zero", std::to_string(m.sum.zero_exponent));
+    append_words(text, "rounding", to_string(m.sum.delivery));
+    append_words(text, "NaN", m.canonical_nan ? nan_text(m) : "any payload");
+    const ModelWords model = describe(m.sum.model);
+    append_words(text, "model", fmt::format("{}. {}", to_string(m.sum.model), model.words));
+    append_block(text, "", model.formula);
+    append_words(text, "evidence", fmt::format("{}: {}", to_string(m.evidence), evidence_words(m)));
+    if (m.evidence != Evidence::definition) append_words(text, "unverified", unverified_text);
+    append_words(text, "source", m.source);
+    bool is_first = true;
+    for (const DisputedPoint& point : disputed_points(m)) {
+        append_words(
+            text, is_first ? "disputed" : "",
+            fmt::format("{} ({}): taken {}; elsewhere {}", point.question, point.field, point.taken, point.others));
+        is_first = false;
+    }
+    return text;
+}
+
+nlohmann::ordered_json show_json(const Machine& machine) {
+    nlohmann::ordered_json json = json_of(machine);
+    const ModelWords model = describe(machine.sum.model);
+    json["steps"] = step_words(machine);
+    json["words"] = model.words;
+    json["formula"] = model.formula;
+    json["summary"] = machine.summary;
+    json["unverified"] = machine.evidence != Evidence::definition;
+    json["disputed"] = nlohmann::ordered_json::array();
+    for (const DisputedPoint& point : disputed_points(machine)) {
+        json["disputed"].push_back(
+            {{"field", point.field}, {"question", point.question}, {"taken", point.taken}, {"others", point.others}});
+    }
+    return json;
+}
+
+Exit show(const std::string& name, bool json) {
+    const Machine* machine = find_machine(name);
+    if (machine == nullptr) {
+        std::vector<std::string_view> names;
+        for (const Machine* other : all_machines) names.push_back(other->name);
+        const std::string near = nearest_name(name, names);
+        throw Error(
+            {.what = fmt::format("unknown machine '{}'", name),
+             .fix = near.empty() ? "`macheps machine list` lists them" : fmt::format("did you mean '{}'?", near),
+             .exit = Exit::usage});
+    }
+    if (json) {
+        print_json(show_json(*machine));
+    } else {
+        print(show_text(*machine));
+    }
+    return Exit::ok;
+}
+
+}  // namespace
+
+void add_machine(CLI::App& app, Verb& chosen) {
+    struct Arguments {
+        std::string name;
+        bool csv = false, json = false;
+        EvalOptions eval;
+    };
+    CLI::App* verb = app.add_subcommand("machine", help);
+    verb->require_subcommand(1);
+    const auto a = std::make_shared<Arguments>();
+
+    CLI::App* list_verb = verb->add_subcommand("list", list_help);
+    auto* csv = list_verb->add_flag("--csv", a->csv, "CSV with every parameter");
+    list_verb->add_flag("--json", a->json, "JSON with every parameter")->excludes(csv);
+    list_verb->callback([a, &chosen] { chosen = [a] { return list(a->csv, a->json); }; });
+
+    CLI::App* show_verb = verb->add_subcommand("show", show_help);
+    show_verb->add_option("NAME", a->name, "A name of `macheps machine list`")->required();
+    show_verb->add_flag("--json", a->json, "JSON");
+    show_verb->callback([a, &chosen] { chosen = [a] { return show(a->name, a->json); }; });
+
+    CLI::App* eval_verb = verb->add_subcommand("eval", eval_help);
+    eval_verb->add_option("FILE", a->eval.path, "JSON Lines; - reads stdin")->required()->type_name(value_kind::file);
+    a->eval.engines = instruction_engine_names();
+    eval_verb->add_option("-e,--engine", a->eval.engines, "Engines that must agree: scalar, avx2, avx512")
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->default_str("all of this CPU");
+    eval_verb->add_option("--limit", a->eval.shown, "Mismatches printed in full; the rest is counted")
+        ->capture_default_str();
+    eval_verb->add_flag("--json", a->eval.json, "JSON");
+    eval_verb->callback([a, &chosen] { chosen = [a] { return evaluate_lines(a->eval); }; });
+}
+
+}  // namespace macheps

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/numerics/gemm.hpp"
+
+#include "core/error.hpp"
+#include "core/format_table.hpp"
+#include "core/math64.hpp"
+#include "core/ulp.hpp"
+#include "experiments/numerics/error_bound.hpp"
+#include "experiments/numerics/exact_product.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace macheps {
+
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+double decibels(double signal, double noise) {
+    if (noise == 0) return infinity;
+    return 10 / 0x1.26bb1bbb55516p+1 * math::log(signal / noise);  // ln 10
+}
+
+/// x - y. The leading parts cancel without rounding wherever they agree to a factor two.
+double difference(double x, const WideValue& y) { return (x - y.high) - y.low; }
+
+/// Operands as a machine gets them, and what its outputs should be.
+struct Prepared {
+    RoundedOperand a{}, b{};
+    float out_scale = 1;
+    std::vector<ExactOutput> exact{};
+    std::optional<double> operand_sqnr_db{};
+};
+
+Prepared prepare(Backend& backend, ThreadPool& pool, const GemmData& data) {
+    const auto seed = static_cast<std::uint64_t>(data.seed);
+    const std::vector<float> a = drawn_operand(data.distribution, Operand::a, seed, data.m, data.k, data.scale);
+    const std::vector<float> b = drawn_operand(data.distribution, Operand::b, seed, data.n, data.k, data.scale);
+    Prepared p{.a = rounded_operand(backend, Operand::a, data, a), .b = rounded_operand(backend, Operand::b, data, b)};
+    p.out_scale = p.a.decode_scale * p.b.decode_scale;
+    p.exact = exact_product(p.a.host, p.b.host, data.m, data.n, data.k, pool, {p.a.k_block, p.a.factors, p.b.factors});
+    for (ExactOutput& out : p.exact) {
+        out.sum = scaled(out.sum, p.out_scale);
+        out.magnitudes *= p.out_scale;
+    }
+    if (p.a.host == a && p.b.host == b) return p;
+    const std::vector<ExactOutput> drawn = exact_product(a, b, data.m, data.n, data.k, pool);
+    double signal = 0, noise = 0;
+    for (std::size_t i = 0; i < drawn.size(); ++i) {
+        const double e = (p.exact[i].sum.high - drawn[i].sum.high) + (p.exact[i].sum.low - drawn[i].sum.low);
+        signal += drawn[i].sum.high * drawn[i].sum.high;
+        noise += e * e;
+    }
+    p.operand_sqnr_db = decibels(signal, noise);
+    return p;
+}
+
+/// The figures of GemmRow that come from the outputs.
+void measure(GemmRow& row, const std::vector<float>& out, const std::vector<ExactOutput>& exact, const Format& format) {
+    double signal = 0, noise = 0, rel = 0, rel2 = 0, max_rel = 0, ulps = 0, error2 = 0, bias = 0, drift = 0;
+    std::uint64_t nonzero = 0;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+        if (!std::isfinite(out[i])) {
+            ++row.nonfinite;
+            continue;
+        }
+        ++row.outputs;
+        const WideValue& s = exact[i].sum;
+        const double e = difference(out[i], s), magnitude = std::fabs(e);
+        signal += s.high * s.high;
+        noise += e * e;
+        const double in_ulps = magnitude / ulp(format, s.high);
+        ulps += in_ulps;
+        row.max_ulp = std::max(row.max_ulp, in_ulps);
+        if (s.high != 0) {
+            const double r = magnitude / std::fabs(s.high);
+            ++nonzero;
+            max_rel = std::max(max_rel, r);
+            rel += r;
+            rel2 += r * r;
+        }
+        if (exact[i].magnitudes > 0) {
+            const double share = e / exact[i].magnitudes;
+            row.max_error = std::max(row.max_error, std::fabs(share));
+            error2 += share * share;
+            bias += share;
+            drift += s.high < 0 ? -share : share;
+        }
+    }
+    const auto count = static_cast<double>(row.outputs);
+    if (row.outputs > 0) {
+        row.mean_ulp = ulps / count;
+        row.rms_error = std::sqrt(error2 / count);
+        row.bias = bias / count;
+        row.drift = drift / count;
+        if (signal > 0) row.sqnr_db = decibels(signal, noise);
+    }
+    if (nonzero > 0) {
+        row.max_rel = max_rel;
+        row.mean_rel = rel / static_cast<double>(nonzero);
+        row.rms_rel = std::sqrt(rel2 / static_cast<double>(nonzero));
+    }
+    row.first = out.front();
+    row.first_exact = exact.front().sum.high;
+}
+
+/// The machine's evidence, or `unverified` where no source documents the rule as a whole.
+std::string evidence_of(const SpelledRule& spelled, const GemmData& data, const Format& output) {
+    const MatmulUse use = use_of(data.formats, data.scaling, output);
+    if (!check_matmul_rule(spelled.rule, use, spelled.name, spelled.named).empty()) return "unverified";
+    return std::string(to_string(spelled.rule.machine->evidence));
+}
+
+GemmRow product_row(Backend& backend, const GemmGrid& grid, const GemmData& data, const Prepared& operands,
+                    const SpelledRule& spelled) {
+    const Format output = grid.output.value_or(spelled.rule.machine->result);
+    const Tensor result = backend.empty({data.m, data.n});
+    Matmul args{.m = data.m, .n = data.n, .k = data.k};
+    args.a = {.data = operands.a.tensor.data(), .ld = data.k, .format = data.formats.a, .scales = operands.a.scales};
+    args.b = {.data = operands.b.tensor.data(), .ld = data.n, .format = data.formats.b, .scales = operands.b.scales};
+    args.out = result.data();
+    args.ld_out = data.n;
+    args.rule = spelled.rule;
+    args.out_scale = operands.out_scale;
+    args.out_cast.format = output;
+    backend.matmul(args);
+    std::vector<float> out(operands.exact.size());
+    backend.download(result, out);
+
+    GemmRow row{.machine = spelled.name,
+                .format_a = std::string(format_name(data.formats.a)),
+                .format_b = std::string(format_name(data.formats.b)),
+                .output = std::string(format_name(output)),
+                .distribution = std::string(to_string(data.distribution)),
+                .scaling = std::string(to_string(data.scaling)),
+                .scale = data.scale,
+                .seed = data.seed,
+                .m = data.m,
+                .n = data.n,
+                .k = data.k};
+    measure(row, out, operands.exact, output);
+    // A factor of the whole product is one multiplication; those of row and column are two.
+    const int factors = data.scaling == OperandScaling::row ? 2 : operands.out_scale != 1 ? 1 : 0;
+    const ErrorBound bound = error_bound(spelled.rule, data.k, output, factors, grid.lambda);
+    row.unit = bound.unit;
+    row.bound = bound.certain;
+    row.probable_bound = bound.probable;
+    row.lambda = grid.lambda;
+    row.operand_sqnr_db = operands.operand_sqnr_db;
+    row.evidence = evidence_of(spelled, data, output);
+    return row;
+}
+
+}  // namespace
+
+std::vector<GemmData> all_data(const GemmGrid& grid) {
+    std::vector<GemmData> list;
+    for (const FormatPair& formats : grid.formats)
+        for (const Distribution distribution : grid.distributions)
+            for (const OperandScaling scaling : grid.scalings)
+                for (const std::int64_t seed : grid.seeds)
+                    for (const double scale : grid.scales)
+                        for (const std::int64_t m : grid.m)
+                            for (const std::int64_t n : grid.n)
+                                for (const std::int64_t k : grid.k)
+                                    list.push_back({formats, distribution, scaling, scale, seed, m, n, k});
+    return list;
+}
+
+void run_gemm(Backend& backend, ThreadPool& pool, const GemmGrid& grid, const std::function<void(const GemmRow&)>& row,
+              const std::function<void(const GemmProgress&)>& progress) {
+    const std::vector<GemmData> list = all_data(grid);
+    const auto is_taken = [](const GemmData& data) {
+        return [&data](const SpelledRule& machine) { return takes(machine.rule, data.formats, data.scaling); };
+    };
+    std::size_t rows = 0, done = 0;
+    for (const GemmData& data : list) {
+        rows += static_cast<std::size_t>(std::count_if(grid.machines.begin(), grid.machines.end(), is_taken(data)));
+    }
+    if (rows == 0) {
+        throw Error({.what = "no machine takes operands of these formats and scales",
+                     .where = "--format, --scaling",
+                     .exit = Exit::usage});
+    }
+    for (const GemmData& data : list) {
+        std::optional<Prepared> operands;
+        for (const SpelledRule& machine : grid.machines) {
+            if (!takes(machine.rule, data.formats, data.scaling)) continue;
+            if (progress) progress({done, rows, machine.name, data});
+            if (!operands) operands = prepare(backend, pool, data);
+            row(product_row(backend, grid, data, *operands, machine));
+            ++done;
+        }
+    }
+}
+
+}  // namespace macheps

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/numerics/machine_spelling.hpp"
+
+#include "core/nearest_name.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <vector>
+
+namespace macheps {
+
+namespace {
+
+Error bad(std::string what, std::string_view text, std::string fix) {
+    return Error({.what = std::move(what),
+                  .where = fmt::format("--machine {}", text),
+                  .fix = std::move(fix),
+                  .exit = Exit::usage});
+}
+
+/// A machine, or a rule that has one.
+SpelledRule base_rule(std::string_view name, std::string_view text) {
+    if (const Machine* machine = find_machine(name)) return {.name = std::string(text), .rule = {.machine = machine}};
+    if (const NamedMatmulRule* named = find_matmul_rule(name)) {
+        if (named->rule.machine != nullptr) return {std::string(text), named->rule, named};
+        throw bad(fmt::format("the rule '{}' serves many machines", name), text,
+                  fmt::format("put one before it, such as sm90.mma.fp16+{}", name));
+    }
+    std::vector<std::string> names;
+    for (const Machine* machine : all_machines) names.emplace_back(machine->name);
+    for (const NamedMatmulRule& rule : all_matmul_rules()) names.emplace_back(rule.name);
+    const std::string near = nearest_name(std::string(name), names);
+    throw bad(fmt::format("unknown machine '{}'", name), text,
+              near.empty() ? "`macheps machine list` lists them" : fmt::format("did you mean '{}'?", near));
+}
+
+/// The number behind `prefix`, 0 when `word` is something else.
+int number_after(std::string_view prefix, std::string_view word) {
+    if (word.substr(0, prefix.size()) != prefix) return 0;
+    const std::string_view digits = word.substr(prefix.size());
+    int number = 0;
+    const auto [last, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    return error == std::errc{} && last == digits.data() + digits.size() && number > 0 ? number : 0;
+}
+
+void add_suffix(SpelledRule& spelled, std::string_view word) {
+    if (const int slices = number_after("slices", word)) {
+        spelled.rule.slices = slices;
+        return;
+    }
+    if (const int interval = number_after("promote", word)) {
+        if (interval % spelled.rule.machine->k != 0) {
+            throw bad(fmt::format("{} is no multiple of the instruction's k", interval), spelled.name,
+                      fmt::format("use a multiple of {}", spelled.rule.machine->k));
+        }
+        spelled.rule.promotion = Promotion::add;
+        spelled.rule.promotion_interval = interval;
+        return;
+    }
+    const NamedMatmulRule* named = find_matmul_rule(word);
+    if (named == nullptr || named->rule.machine != nullptr) {
+        throw bad(fmt::format("unknown suffix '+{}'", word), spelled.name,
+                  "+promote128, +slices4 with numbers of yours, or a rule that serves many machines");
+    }
+    const Machine* machine = spelled.rule.machine;
+    spelled.rule = named->rule;
+    spelled.rule.machine = machine;
+    spelled.named = named;
+}
+
+}  // namespace
+
+SpelledRule parse_machine(std::string_view text) {
+    const std::size_t end = std::min(text.find('+'), text.size());
+    SpelledRule spelled = base_rule(text.substr(0, end), text);
+    std::string_view rest = text.substr(end);
+    while (!rest.empty()) {
+        rest.remove_prefix(1);
+        const std::string_view word = rest.substr(0, rest.find('+'));
+        rest.remove_prefix(word.size());
+        add_suffix(spelled, word);
+    }
+    if (spelled.rule.slices == 0) {
+        throw bad("the number of slices is left open", spelled.name, fmt::format("say it: {}+slices4", spelled.name));
+    }
+    return spelled;
+}
+
+}  // namespace macheps

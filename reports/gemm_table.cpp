@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/gemm_table.hpp"
+
+#include "reports/csv.hpp"
+#include "reports/html.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <type_traits>
+
+namespace macheps {
+
+namespace {
+
+/// The row that stands for its machine and operands.
+bool is_larger(const GemmRow& a, const GemmRow& b) {
+    if (a.k != b.k) return a.k > b.k;
+    return a.m * a.n > b.m * b.n;
+}
+
+std::string figure(double x) { return x == 0 ? "0" : fmt::format("{:.2e}", x); }
+
+template <class Value>
+nlohmann::ordered_json json_of(const Value& value) {
+    if constexpr (std::is_same_v<Value, float>) {
+        // The shortest decimal of the float, not of the double that it converts to.
+        if (std::isfinite(value)) return std::stod(fmt::format("{}", value));
+    }
+    if constexpr (std::is_floating_point_v<Value>) {
+        if (!std::isfinite(value)) return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+    }
+    return value;
+}
+template <class Value>
+nlohmann::ordered_json json_of(const std::optional<Value>& value) {
+    return value ? json_of(*value) : nlohmann::ordered_json(nullptr);
+}
+
+/// Bytes that UTF-8 shows: all but those that continue a character.
+std::size_t width_of(std::string_view text) {
+    return static_cast<std::size_t>(
+        std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+}
+
+/// How many cells of a line are words; the rest are figures, and stand right.
+constexpr std::size_t words = 3;
+
+}  // namespace
+
+std::string gemm_data_name(const GemmRow& row) {
+    return fmt::format("{}{} -> {}, {}{}", row.format_a, row.format_a == row.format_b ? "" : " x " + row.format_b,
+                       row.output, row.distribution,
+                       row.scaling == "none" ? "" : fmt::format(", scaled per {}", row.scaling));
+}
+
+std::vector<std::vector<std::string>> gemm_cells(std::span<const GemmRow> rows) {
+    if (rows.empty()) return {};
+    std::map<std::pair<std::string, std::string>, std::size_t> index;
+    std::vector<const GemmRow*> chosen;
+    for (const GemmRow& row : rows) {
+        const auto [at, is_new] = index.emplace(std::pair{gemm_data_name(row), row.machine}, chosen.size());
+        if (is_new) {
+            chosen.push_back(&row);
+        } else if (is_larger(row, *chosen[at->second])) {
+            chosen[at->second] = &row;
+        }
+    }
+    std::vector<std::vector<std::string>> cells{{"machine", "evidence", "operands", "m x n x k", "max error", "k u",
+                                                 "sqrt(k) u", "max relative", "max ulp", "SQNR (dB)", "drift"}};
+    for (const GemmRow* row : chosen) {
+        cells.push_back({row->machine, row->evidence, gemm_data_name(*row),
+                         fmt::format("{} x {} x {}", row->m, row->n, row->k), figure(row->max_error),
+                         figure(row->bound), figure(row->probable_bound),
+                         row->max_rel ? figure(*row->max_rel) : std::string("-"), fmt::format("{:.4g}", row->max_ulp),
+                         row->sqnr_db ? fmt::format("{:.1f}", *row->sqnr_db) : std::string("-"), figure(row->drift)});
+        if (row->nonfinite > 0) cells.back().back() += fmt::format(" ({} not finite)", row->nonfinite);
+    }
+    return cells;
+}
+
+std::string gemm_table(std::span<const GemmRow> rows) {
+    const auto cells = gemm_cells(rows);
+    if (cells.empty()) return {};
+    std::vector<std::size_t> widths(cells.front().size());
+    for (const auto& line : cells) {
+        for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], width_of(line[i]));
+    }
+    std::string out;
+    for (const auto& line : cells) {
+        std::string text;
+        for (std::size_t i = 0; i < line.size(); ++i) {
+            const std::string pad(widths[i] - width_of(line[i]), ' ');
+            text += (i < words ? line[i] + pad : pad + line[i]) + "  ";
+        }
+        out += text.substr(0, text.find_last_not_of(' ') + 1) + '\n';
+    }
+    return out +
+           "max error: |error| / sum of |a||b|, which k u bounds, and sqrt(k) u where errors have no preferred sign; "
+           "drift: its mean, negative where sums come out too small.\n";
+}
+
+std::string gemm_html(std::span<const GemmRow> rows) {
+    const auto cells = gemm_cells(rows);
+    if (cells.empty()) return {};
+    std::string out = "<div class=\"table\"><table>";
+    for (std::size_t r = 0; r < cells.size(); ++r) {
+        out += r == 0 ? "<thead><tr>" : "<tr>";
+        for (std::size_t i = 0; i < cells[r].size(); ++i) {
+            const char* tag = r == 0 || i == 0 ? "th" : "td";
+            out += fmt::format("<{}{}{}>{}</{}>", tag, i < words ? "" : " class=\"n\"",
+                               r > 0 && i == 0 ? " scope=\"row\"" : "", escape_html(cells[r][i]), tag);
+        }
+        out += r == 0 ? "</tr></thead><tbody>\n" : "</tr>\n";
+    }
+    return out + "</tbody></table></div>\n";
+}
+
+std::string gemm_json(std::span<const GemmRow> rows) {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const GemmRow& row : rows) {
+        nlohmann::ordered_json object;
+        const auto put = [&](const auto& c) { object[std::string(c.name)] = json_of(row.*c.field); };
+        std::apply([&](const auto&... c) { (put(c), ...); }, GemmRow::columns);
+        list.push_back(std::move(object));
+    }
+    const nlohmann::ordered_json all{{"schema", schema_version}, {"rows", list}};
+    return all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
+}
+
+}  // namespace macheps

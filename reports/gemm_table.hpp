@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rows of `macheps gemm` as people and programs read them: an aligned table, HTML, JSON.
+#pragma once
+#include "reports/gemm_row.hpp"
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace macheps {
+
+/// `e4m3fn x e5m2 -> fp32, normal, scaled per tensor`: what a row's operands were, sizes and seed aside.
+std::string gemm_data_name(const GemmRow& row);
+
+/// One line per machine and kind of operands: its product with the most terms (then the most outputs, then the first).
+/// The first line holds the headings.
+std::vector<std::vector<std::string>> gemm_cells(std::span<const GemmRow> rows);
+
+/// gemm_cells, aligned, with a line end; nothing for no rows.
+std::string gemm_table(std::span<const GemmRow> rows);
+/// gemm_cells as a table of HTML, names escaped; nothing for no rows.
+std::string gemm_html(std::span<const GemmRow> rows);
+
+/// {"schema": 1, "rows": [one object per row, keys as the columns, null where not measured, NaN and infinities as
+/// strings]}, indented, with a line end.
+std::string gemm_json(std::span<const GemmRow> rows);
+
+}  // namespace macheps

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// `macheps gemm` as people and programs call it.
+#include "tests/program/program.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <string>
+
+using namespace macheps::test;
+using nlohmann::json;
+
+TEST_CASE("gemm prints rows, and the same rows into a file and as JSON", "[program]") {
+    fs::remove_all(scratch());
+    const std::string what = "gemm -m 2 -n 3 --sweep k=64..256 --machine sm90.wgmma.fp8,exact ";
+    const Outcome rows = run(what);
+    CAPTURE(rows.err);
+    REQUIRE(rows.code == 0);
+    CHECK(rows.out.starts_with("machine,format_a,format_b,output,distribution,scaling,scale,seed,m,n,k,"));
+    CHECK(std::count(rows.out.begin(), rows.out.end(), '\n') == 1 + 3 * 2);
+    CHECK(rows.err.find("[5/6] e4m3fn normal seed 0, 2 x 3 x 256") != std::string::npos);
+    const Outcome file = run(what + "-q -o rows.csv");
+    CHECK(file.out.empty());
+    CHECK(file.err == "wrote rows.csv\n");
+    CHECK(contents(scratch() / "rows.csv") == rows.out);
+    CHECK(run(what + "-q --threads 1").out == rows.out);
+    const Outcome printed = run(what + "-q --json");
+    CHECK(printed.err.empty());
+    const json document = json::parse(printed.out, nullptr, false);
+    REQUIRE(document.is_object());
+    CHECK(document["schema"] == 1);
+    REQUIRE(document["rows"].size() == 6);
+    CHECK(document["rows"][5]["k"] == 256);
+    CHECK(document["rows"][5]["machine"] == "exact");
+    CHECK(document["rows"][0]["outputs"] == 6);
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("gemm shows the accumulator's stall", "[program]") {
+    const Outcome outcome =
+        run("gemm -q --json -m 1 -n 1 -d equal --scale 0.0625 --sweep k=16384..65536 "
+            "--machine sm90.wgmma.fp8,sm90.wgmma.fp8+promote128");
+    const json document = json::parse(outcome.out, nullptr, false);
+    REQUIRE(document["rows"].size() == 6);
+    for (int i = 0; i < 3; ++i) {
+        CHECK(document["rows"][2 * i]["first"] == 64);
+        CHECK(document["rows"][2 * i + 1]["first"] == 64 << i);
+    }
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("gemm scales operands for the machines that take the scales in", "[program]") {
+    const Outcome outcome =
+        run("gemm -q --json -m 2 -n 2 -k 256 --scaling none,deepgemm,mx32 "
+            "--machine sm90.wgmma.fp8,deepgemm.sm90.1d2d,sm100.tcgen05.mxfp8");
+    const json document = json::parse(outcome.out, nullptr, false);
+    REQUIRE(document["rows"].size() == 3 + 1 + 1);
+    CHECK(document["rows"][3]["scaling"] == "deepgemm");
+    CHECK(document["rows"][3]["machine"] == "deepgemm.sm90.1d2d");
+    CHECK(document["rows"][3]["evidence"] == "hardware");
+    CHECK(document["rows"][1]["evidence"] == "unverified");  // the library has no such product without scales
+    CHECK(document["rows"][4]["machine"] == "sm100.tcgen05.mxfp8");
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("report draws the rows of gemm, alone or beside runs", "[program]") {
+    fs::remove_all(scratch());
+    REQUIRE(run("gemm -q -m 2 -n 2 --sweep k=64..256 -o sums.csv").code == 0);
+    const Outcome alone = run("report sums.csv");
+    CAPTURE(alone.err);
+    CHECK(alone.code == 0);
+    CHECK(alone.err == "wrote sums.html\n");
+    CHECK(alone.out.starts_with("machine "));
+    CHECK(alone.out.find("2 x 2 x 256") != std::string::npos);
+    CHECK_FALSE(fs::exists(scratch() / "summary.csv"));
+    CHECK(contents(scratch() / "sums.html").find("15 matrix products") != std::string::npos);
+    const json rows = json::parse(run("report sums.csv --json").out, nullptr, false);
+    CHECK(rows["gemm"].size() == 15);
+    CHECK(rows["policies"].empty());
+    REQUIRE(run(std::string(quick) + "--policy tf32 --out run --no-report").code == 0);
+    const Outcome both = run("report run sums.csv --json");
+    const json joined = json::parse(both.out, nullptr, false);
+    CHECK(joined["policies"].size() == 2);
+    CHECK(joined["gemm"].size() == 15);
+    CHECK(fs::exists(scratch() / "run/report.html"));
+    CHECK(fs::exists(scratch() / "run/summary.csv"));
+    write("other.csv", "a,b\n1,2\n");
+    CHECK(run("report other.csv").code == 3);
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("gemm --dry-run counts what it would do, and does nothing", "[program]") {
+    fs::remove_all(scratch());
+    const Outcome outcome = run("gemm --dry-run --json --sweep k=64..256 --seeds 1,2 -m 4 -n 4 -o rows.csv");
+    const json plan = json::parse(outcome.out, nullptr, false);
+    REQUIRE(plan.is_object());
+    CHECK(plan["rows"] == 5 * 6);
+    CHECK(plan["products"] == 6);
+    CHECK(plan["multiply_adds"] == 2 * 5 * 16 * (64 + 128 + 256));
+    CHECK_FALSE(fs::exists(scratch() / "rows.csv"));
+    // Every machine of a format, and no other.
+    const json all = json::parse(run("gemm --machine all --format fp16 --dry-run --json").out, nullptr, false);
+    CHECK(all["rows"] > 20);
+    CHECK(all["rows"] < 60);
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("gemm names what is wrong in one line", "[program]") {
+    struct Case {
+        const char *arguments, *says;
+        int code;
+    };
+    for (const Case& c : std::initializer_list<Case>{{"--machine sm90.wgmma.fp9", "did you mean 'sm90.wgmma.fp8'", 2},
+                                                     {"--machine sm80.mma.fp16 --format e5m2", "it takes fp16", 2},
+                                                     {"--machine sm80.mma.fp64", "fp64", 2},
+                                                     {"--machine sm70.mma.fp16.c16", "its own sums", 2},
+                                                     {"--machine all", "--format", 2},
+                                                     {"--machine fp32.chain+promote128", "nothing to promote", 2},
+                                                     {"--format e4m3", "e4m3fn", 2},
+                                                     {"--distribution gauss", "gauss", 2},
+                                                     {"--sweep k=4..2", "--sweep", 2},
+                                                     {"-k 0", "1 to 2^28", 2},
+                                                     {"-m 1 -n 1 -k 32 -o missing/rows.csv", "missing/rows.csv", 5}}) {
+        CAPTURE(c.arguments);
+        const Outcome outcome = run(std::string("gemm -q ") + c.arguments);
+        CAPTURE(outcome.err);
+        CHECK(outcome.code == c.code);
+        CHECK(outcome.err.find(c.says) != std::string::npos);
+        CHECK(outcome.out.empty());
+        CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
+    }
+    fs::remove_all(scratch());
+}

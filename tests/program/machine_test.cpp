@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+// `macheps machine` and `macheps reveal` as people and programs call them.
+#include "tests/program/program.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <set>
+#include <string>
+#include <vector>
+
+using namespace macheps::test;
+using nlohmann::json;
+
+namespace {
+
+json document(const Outcome& outcome) {
+    CAPTURE(outcome.out, outcome.err);
+    const json parsed = json::parse(outcome.out, nullptr, false);
+    CHECK_FALSE(parsed.is_discarded());
+    return parsed;
+}
+
+std::size_t lines(const std::string& text) {
+    return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+bool says(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
+
+/// A worked example: fp8 wgmma keeps 13 fraction bits. The first two products are 2.25 and -0.0791015625, C is
+/// 100.0009765625; the other 30 products are zeros.
+json example() {
+    json line{{"arch", "sm_90"},
+              {"instr", "wgmma"},
+              {"qual", "m64n8k32.f32.e4m3.e4m3"},
+              {"cls", "example"},
+              {"a", std::vector<std::string>(32, "00")},
+              {"b", std::vector<std::string>(32, "00")},
+              {"c", "42c80080"},
+              {"d", "42cc5800"}};
+    line["a"][0] = "3c", line["b"][0] = "3c";
+    line["a"][1] = "b9", line["b"][1] = "19";
+    return line;
+}
+
+}  // namespace
+
+TEST_CASE("machine list and show print the table", "[program]") {
+    const std::string table = run("machine list").out;
+    CHECK(table.starts_with("machine "));
+    CHECK(says(table, "\nsm90.wgmma.fp8 "));
+    CHECK(says(table, "hardware: H100, H200 (C = 0)"));
+    const json all = document(run("machine list --json"));
+    REQUIRE(all.size() > 70);
+    CHECK(lines(table) == all.size() + 1);
+    const std::string csv = run("machine list --csv").out;
+    CHECK(lines(csv) == all.size() + 1);
+    CHECK(csv.starts_with("machine,arch,instruction,operands,c,d,k,small_k,terms,fraction_bits,"));
+    CHECK(says(csv, "\nsm80.mma.bf16,sm_80 sm_86,mma,bf16,fp32,fp32,16,8,8,24,truncated,"));
+    std::set<std::string> names;
+    for (const json& machine : all) {
+        const std::string name = machine["machine"];
+        CAPTURE(name);
+        CHECK(names.insert(name).second);
+        CHECK(machine["evidence"].is_string());
+        CHECK(machine["operands"].is_array());
+        CHECK_FALSE(machine["source"].get<std::string>().empty());
+    }
+    // Every row can be shown; a few stand for all, as each is a process.
+    for (const char* name : {"fp32.chain", "exact", "sm70.mma.fp16.c16", "sm90.mma.fp8", "sm100.tcgen05.nvfp4",
+                             "sm120.mma.f8f6f4", "cdna1.mfma.bf16", "cdna2.mfma.fp16", "cdna3.mfma.fp8"}) {
+        CAPTURE(name);
+        const Outcome shown = run(std::string("machine show ") + name);
+        CHECK(shown.code == 0);
+        CHECK(shown.out.starts_with(std::string(name) + "\n"));
+        for (const char* word : {"\noperands ", "\nsteps ", "\nmodel ", "\nrounding ", "\nevidence ", "\nsource "})
+            CHECK(says(shown.out, word));
+        const json object = document(run(std::string("machine show --json ") + name));
+        CHECK(object["machine"] == name);
+        CHECK(object["unverified"] == (object["evidence"] != "definition"));
+        CHECK(says(shown.out, "\nunverified ") == object["unverified"].get<bool>());
+        CHECK(says(shown.out, "\ndisputed ") == !object["disputed"].empty());
+        std::istringstream text(shown.out);
+        for (std::string line; std::getline(text, line);) CHECK(line.size() <= 120);
+    }
+    const Outcome wgmma = run("machine show sm90.wgmma.fp8");
+    for (const char* words : {"13 fraction bits", "E8M13", "1 step of 32",
+                              "reproduced on published captures of silicon: "
+                              "H100, H200"})
+        CHECK(says(wgmma.out, words));
+    const Outcome unknown = run("machine show sm90.wgmma.fp9");
+    CHECK(unknown.code == 2);
+    CHECK(says(unknown.err, "did you mean 'sm90.wgmma.fp8'"));
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("machine eval agrees with a right line and shows a wrong one in bits and values", "[program]") {
+    json line = example();
+    write("right.jsonl", line.dump() + "\n\n" + line.dump() + "\n");
+    const Outcome right = run("machine eval right.jsonl");
+    CAPTURE(right.out, right.err);
+    CHECK(right.code == 0);
+    CHECK(says(right.out, "2 lines of 1 instructions: 2 agree, 0 do not"));
+    line["d"] = "42cc5400";  // what floors would give
+    write("wrong.jsonl", example().dump() + "\n" + line.dump() + "\n");
+    const Outcome wrong = run("machine eval wrong.jsonl --engine scalar");
+    CHECK(wrong.code == 1);
+    for (const char* words :
+         {"mismatch  wrong.jsonl:2  sm_90 wgmma m64n8k32.f32.e4m3.e4m3  (example)  on scalar", "b9  -1.125",
+          "19  0.0703125", "c  42c80080  100.0009765625", "want  42cc5400  102.1640625", "got  42cc5800  102.171875"})
+        CHECK(says(wrong.out, words));
+    const Outcome printed = run("machine eval --json wrong.jsonl");
+    CHECK(printed.code == 1);
+    const json object = document(printed);
+    CHECK(object["lines"] == 2);
+    CHECK(object["wrong"] == 1);
+    CHECK(object["instructions"][0]["machine"] == "sm90.wgmma.fp8");
+    CHECK(object["instructions"][0]["engines"]["scalar"] == 1);
+    REQUIRE(object["mismatches"].size() == object["engines"].size());
+    const json& mismatch = object["mismatches"].back();
+    CHECK(mismatch["line"] == 2);
+    CHECK(mismatch["a"][1] == json({{"bits", "b9"}, {"value", -1.125}}));
+    CHECK(mismatch["got"] == json({{"bits", "42cc5800"}, {"value", 102.171875}}));
+    CHECK(document(run("machine eval --json --limit 0 wrong.jsonl"))["mismatches"].empty());
+    // Other ways to say what is expected.
+    struct Case {
+        const char *d, *alt;
+        int code;
+        const char* why;
+    };
+    for (const Case& c : std::initializer_list<Case>{{"nan", nullptr, 1, "it is a number"},
+                                                     {"zero", nullptr, 1, "and not zero"},
+                                                     {"42CC5800", nullptr, 0, "capital digits"},
+                                                     {"42cc5400", "42cc5800", 0, "another source's result"},
+                                                     {"42cc5800", "42cc5400", 0, "disputed, and d is right"},
+                                                     {"42cc5400", "42cc5000", 1, "neither"}}) {
+        CAPTURE(c.why);
+        json other = example();
+        other["d"] = c.d;
+        if (c.alt != nullptr) other["alt"] = {{"floors", c.alt}};
+        write("other.jsonl", other.dump());
+        const Outcome outcome = run("machine eval other.jsonl");
+        CHECK(outcome.code == c.code);
+        if (c.alt != nullptr && c.code == 0) {
+            CHECK(says(outcome.out, std::string(c.d) == "42cc5800" ? ": took d" : ": took alternative floors"));
+        }
+    }
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("machine eval names a line that it cannot read", "[program]") {
+    struct Case {
+        const char *key, *value, *says;
+    };
+    for (const Case& c :
+         std::initializer_list<Case>{{"arch", "\"sm_91\"", "did you mean 'sm_90'"},
+                                     {"qual", "\"m64n8k32.f32.e4m3.e4m4\"", "did you mean 'm64n8k32.f32.e4m3.e4m3'"},
+                                     {"a", "[\"00\"]", "this instruction takes 32"},
+                                     {"a", "7", "this instruction takes 32"},
+                                     {"c", "\"x\"", "is no code of fp32"},
+                                     {"c", "\"142c80080\"", "32 bits in hexadecimal"},
+                                     {"c", "5", "is no text"},
+                                     {"d", "\"\"", "is no code of fp32"},
+                                     {"d", "null", "is no text"},
+                                     {"alt", "[]", "is no object"},
+                                     {"instr", nullptr, "no \"instr\""},
+                                     {"b", nullptr, "no \"b\""}}) {
+        json line = example();
+        if (c.value == nullptr) {
+            line.erase(c.key);
+        } else {
+            line[c.key] = json::parse(c.value);
+        }
+        write("bad.jsonl", example().dump() + "\n" + line.dump() + "\n");
+        const Outcome outcome = run("machine eval bad.jsonl");
+        CAPTURE(c.key, outcome.err);
+        CHECK(outcome.code == 3);
+        CHECK(says(outcome.err, "bad.jsonl:2: "));
+        CHECK(says(outcome.err, c.says));
+        CHECK(lines(outcome.err) == 1);
+        CHECK(outcome.out.empty());
+    }
+    write("bad.jsonl", example().dump().substr(0, 40));
+    CHECK(says(run("machine eval bad.jsonl").err, "bad.jsonl:1: no JSON: byte"));
+    write("bad.jsonl", "[1]\n");
+    CHECK(says(run("machine eval bad.jsonl").err, "no JSON object"));
+    write("bad.jsonl", "\n");
+    CHECK(run("machine eval bad.jsonl").code == 3);
+    CHECK(run("machine eval -").code == 3);  // stdin is empty here
+    CHECK(run("machine eval missing.jsonl").code == 3);
+    CHECK(run("machine eval bad.jsonl --engine abacus").code == 2);
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("machine eval agrees with every shared vector on every engine", "[program]") {
+    const fs::path folder = shared_folder() / "vectors";
+    if (!fs::exists(folder / "tc_hw_captures.jsonl")) SKIP_TEST("no shared vectors");
+    for (const auto& [file, count] : {std::pair{"tc_vectors_public.jsonl", 1972}, {"tc_hw_captures.jsonl", 1980}}) {
+        CAPTURE(file);
+        const Outcome outcome = run("machine eval --json '" + (folder / file).string() + "'");
+        CHECK(outcome.code == 0);
+        const json object = document(outcome);
+        CHECK(object["lines"] == count);
+        CHECK(object["wrong"] == 0);
+        for (const json& instruction : object["instructions"]) CHECK(instruction["agree"] == instruction["lines"]);
+        for (const json& disputed : object["disputed"]) CHECK(disputed["took"] == "d");
+    }
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("reveal prints the tree of a machine", "[program]") {
+    const Outcome steps = run("reveal -k 96");
+    CAPTURE(steps.out, steps.err);
+    CHECK(steps.code == 0);
+    CHECK(says(steps.out, "96 terms in 3 sums (1 of 32, 2 of 33), depth 3: a chain"));
+    CHECK(says(steps.out, "\ns1 = 0-31\ns2 = s1 + 32-63\ns3 = s2 + 64-95\n"));
+    CHECK(run("reveal --machine fp32.pairwise -k 8 --brackets").out == "(((0 1) (2 3)) ((4 5) (6 7)))\n");
+    CHECK(says(run("reveal --machine sm80.mma.fp16 -k 16 --tree").out, "+ 9 ways\n  + 8 ways\n    0-7\n  8-15\n"));
+    CHECK(run("reveal --machine sm80.mma.fp16 -k 16 --dot").out.starts_with("digraph sum {\n"));
+    const json object = document(run("reveal --machine sm90.wgmma.fp8+promote128 -k 256 --json"));
+    CHECK(object["ways"] == json({{"2", 1}, {"32", 2}, {"33", 6}}));
+    CHECK(object["sums"].back() == json({256 + 3, 256 + 7}));
+    CHECK(object["format_a"] == "e4m3fn");
+    CHECK(object["unverified"] == "");
+    CHECK(says(run("reveal --machine sm120.mma.f8f6f4 -f e5m2:e2m1fn -k 64").out, "unverified: "));
+    struct Case {
+        const char *arguments, *says;
+        int code;
+    };
+    for (const Case& c :
+         std::initializer_list<Case>{{"--machine sm90.wgmma.fp9", "did you mean 'sm90.wgmma.fp8'", 2},
+                                     {"--machine sm80.mma.fp64", "fp64", 2},
+                                     {"--machine exact -f fp16 -k 16", "show no tree", 1},
+                                     {"--machine sm80.mma.fp16 -f e5m2 -k 16", "cannot read operand", 2},
+                                     {"-f e4m3fn -k 16384 --machine fp32.chain", "too many", 2},
+                                     {"-k 0", "from 1 to", 2},
+                                     {"--tree --dot", "excludes", 2},
+                                     {"-f fp16 -k 4096 --emit-operands x.npy", "fewer terms", 2},
+                                     {"--emit-operands x.npy", "--format", 2},
+                                     {"-f fp16 --results missing.npy", "missing.npy", 3}}) {
+        CAPTURE(c.arguments);
+        const Outcome outcome = run(std::string("reveal ") + c.arguments);
+        CAPTURE(outcome.err);
+        CHECK(outcome.code == c.code);
+        CHECK(says(outcome.err, c.says));
+        CHECK(outcome.out.empty());
+        CHECK(lines(outcome.err) == 1);
+    }
+    fs::remove_all(scratch());
+}
+
+namespace {
+
+/// An .npy file of fp32 as reveal writes it: [2, pairs, k].
+struct Operands {
+    std::size_t pairs = 0, k = 0;
+    std::vector<float> values;
+
+    explicit Operands(const std::string& bytes) {
+        REQUIRE(bytes.size() > 128);
+        const std::size_t length = static_cast<unsigned char>(bytes[8]) + 256u * static_cast<unsigned char>(bytes[9]);
+        CHECK((10 + length) % 64 == 0);
+        const std::string header = bytes.substr(10, length);
+        REQUIRE(std::sscanf(header.c_str(), "{'descr': '<f4', 'fortran_order': False, 'shape': (2, %zu, %zu, ), }",
+                            &pairs, &k) == 2);
+        values.resize(2 * pairs * k);
+        REQUIRE(bytes.size() == 10 + length + values.size() * sizeof(float));
+        std::memcpy(values.data(), bytes.data() + 10 + length, values.size() * sizeof(float));
+    }
+    float product(std::size_t p, std::size_t i) const { return values[p * k + i] * values[(pairs + p) * k + i]; }
+};
+
+}  // namespace
+
+TEST_CASE("reveal tells the order of a kernel that it sees only by files", "[program]") {
+    // The kernel: two interleaved chains, joined at the end.
+    const auto kernel = [](const Operands& x, std::size_t p) {
+        float sum[2] = {};
+        for (std::size_t i = 0; i < x.k; ++i) sum[i % 2] += x.product(p, i);
+        return sum[0] + sum[1];
+    };
+    for (const std::string format : {"fp16", "e4m3fn"}) {
+        CAPTURE(format);
+        const std::string options = "reveal -k 10 -f " + format;
+        const Outcome emitted = run(options + " --emit-operands x.npy");
+        CAPTURE(emitted.err);
+        REQUIRE(emitted.code == 0);
+        CHECK(says(emitted.err, format == "fp16" ? "b is 1 everywhere" : "take the diagonal"));
+        const Operands x(contents(scratch() / "x.npy"));
+        REQUIRE(x.pairs == 45);
+        REQUIRE(x.k == 10);
+        std::string row, square;
+        for (std::size_t p = 0; p < x.pairs; ++p) {
+            char text[32];
+            std::snprintf(text, sizeof text, "%.9g\n", kernel(x, p));
+            row += text;
+            for (std::size_t q = 0; q < x.pairs; ++q) square += p == q ? text : "7, ";
+        }
+        const char* tree = "(((((0 2) 4) 6) 8) ((((1 3) 5) 7) 9))\n";
+        for (const std::string& results : {row, square}) {
+            write("out.txt2", results);
+            const Outcome revealed = run(options + " --results out.txt2 --brackets");
+            CAPTURE(revealed.err);
+            CHECK(revealed.out == tree);
+        }
+        // Results that are none of a tree, or not as many as there are pairs.
+        const std::size_t second = row.find('\n') + 1;  // terms 0 and 2, which meet first
+        const std::string wrong = row.substr(0, second) + "0" + row.substr(row.find('\n', second));
+        write("out.txt2", wrong);
+        CHECK(run(options + " --results out.txt2").code == 1);
+        write("out.txt2", "1 2 3");
+        CHECK(says(run(options + " --results out.txt2").err, "10 terms have 45 pairs"));
+        write("out.txt2", "1 2 three");
+        const Outcome word = run(options + " --results out.txt2");
+        CHECK(word.code == 3);
+        CHECK(says(word.err, "'three' is no number"));
+    }
+    // A chain shows by its first term's pairs alone; other trees ask for more.
+    REQUIRE(run("reveal -k 6 -f bf16 --pairs first --emit-operands x.npy").code == 0);
+    const Operands x(contents(scratch() / "x.npy"));
+    REQUIRE(x.pairs == 5);
+    std::string chain, two;
+    for (std::size_t p = 0; p < x.pairs; ++p) {
+        float sum = 0;
+        for (std::size_t i = 0; i < x.k; ++i) sum += x.product(p, i);
+        chain += std::to_string(sum) + " ";
+        two += std::to_string(kernel(x, p)) + " ";
+    }
+    write("chain", chain);
+    write("two", two);
+    const std::string options = "reveal -k 6 -f bf16 --pairs first --brackets --results ";
+    CHECK(run(options + "chain").out == "(((((0 1) 2) 3) 4) 5)\n");
+    CHECK(says(run(options + "two").err, "--pairs all"));
+    fs::remove_all(scratch());
+}

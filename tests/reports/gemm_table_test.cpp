@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of matrix products: read back, summed up in tables, put into the page.
+#include "reports/gemm_table.hpp"
+
+#include "core/error.hpp"
+#include "reports/csv.hpp"
+#include "reports/html.hpp"
+#include "reports/page_data.hpp"
+#include "tests/reports/sample_gemm.hpp"
+#include "tests/reports/sample_run.hpp"
+#include "tests/test.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <string>
+#include <vector>
+
+using namespace macheps;
+using macheps::test::TemporaryFolder;
+
+namespace {
+
+void write_rows(const std::filesystem::path& path, const std::vector<GemmRow>& rows) {
+    CsvWriter<GemmRow> file(path);
+    for (const GemmRow& row : rows) file.append(row);
+    file.flush();
+}
+
+Log read(std::vector<std::filesystem::path> paths) { return read_runs(paths); }
+
+std::string page_of(const Log& log) { return page_html(log, summarise(log)); }
+
+}  // namespace
+
+TEST_CASE("rows of matrix products come back as they were", "[reports][gemm]") {
+    const TemporaryFolder folder;
+    std::vector<GemmRow> rows = test::sample_gemm();
+    rows[0].max_rel.reset(), rows[0].mean_rel.reset(), rows[0].rms_rel.reset(), rows[0].sqnr_db.reset();
+    rows[1].operand_sqnr_db = 28.5;
+    rows[1].nonfinite = 3;
+    rows[2].first = 0.1f;
+    write_rows(folder / "gemm.csv", rows);
+    CHECK(CsvReader<GemmRow>(folder / "gemm.csv").rows() == rows);
+}
+
+TEST_CASE("a file, or the gemm.csv of a folder, is read with runs or without", "[reports][gemm]") {
+    const TemporaryFolder folder;
+    const std::vector<GemmRow> rows = test::sample_gemm();
+    test::write_sample_run(folder / "run", {.steps = 5, .layers = 1});
+    std::filesystem::create_directories(folder / "alone");
+    write_rows(folder / "alone/gemm.csv", rows);
+    write_rows(folder / "other.csv", {rows[0]});
+
+    const Log alone = read({folder / "alone"});
+    CHECK(alone.gemm == rows);
+    CHECK(alone.folders.empty());
+    CHECK(alone.notes.empty());
+    const Log both = read({folder / "run", folder / "other.csv", folder / "alone"});
+    CHECK(both.folders.size() == 1);
+    CHECK(both.runs.size() == 8);
+    CHECK(both.gemm.size() == rows.size() + 1);
+    CHECK(both.gemm_files.size() == 2);
+    write_rows(folder / "run/gemm.csv", rows);
+    const Log inside = read({folder / "run"});
+    CHECK(inside.runs.size() == 8);
+    CHECK(inside.gemm == rows);
+
+    std::ofstream(folder / "text.csv") << "a,b\n1,2\n";
+    CHECK_THROWS_AS(read({folder / "text.csv"}), Error);
+    std::ofstream(folder / "cut.csv") << "machine,k\nx,1\n";
+    CHECK_THROWS_AS(read({folder / "cut.csv"}), Error);
+}
+
+TEST_CASE("the table has the longest sum of each machine and kind of operands", "[reports][gemm]") {
+    std::vector<GemmRow> rows = test::sample_gemm();
+    rows.back().nonfinite = 2;
+    const auto cells = gemm_cells(rows);
+    REQUIRE(cells.size() == 1 + 2 * 3);
+    for (const auto& line : cells) CHECK(line.size() == cells.front().size());
+    CHECK(cells[1][0] == rows[0].machine);
+    CHECK(cells[1][2] == "e4m3fn -> fp32, normal");
+    CHECK(cells[4][2] == "e4m3fn x e5m2 -> fp32, equal, scaled per tensor");
+    for (std::size_t i = 1; i < cells.size(); ++i) CHECK(cells[i][3] == "2 x 3 x 4096");
+    CHECK(cells[1][4] == "7.81e-03");  // 2^-13 sqrt(4096)
+    CHECK(cells[1][5] == "5.00e-01");
+    CHECK(cells[3][4] == "0");
+    CHECK(cells[3][9] == "inf");
+    const std::string text = gemm_table(rows);
+    CHECK(std::count(text.begin(), text.end(), '\n') == 8);
+    CHECK(gemm_table({}).empty());
+    CHECK(gemm_html({}).empty());
+    const std::string html = gemm_html(rows);
+    CHECK(html.find("stalls &lt;/script&gt;&lt;b&gt;") != std::string::npos);
+    CHECK(html.find("<b>") == std::string::npos);
+    // The larger product stands for its machine, whatever the order of the rows.
+    std::reverse(rows.begin(), rows.end());
+    CHECK(gemm_cells(rows)[6][4] == "1.56e-02");  // the second seed is now the first
+}
+
+TEST_CASE("the rows as JSON: shortest numbers, null and words where JSON has none", "[reports][gemm]") {
+    GemmRow row = test::sample_gemm()[2];
+    row.first = 0.1f;
+    row.max_rel.reset();
+    row.bias = std::numeric_limits<double>::quiet_NaN();
+    const auto json = nlohmann::json::parse(gemm_json(std::vector<GemmRow>{row}));
+    CHECK(json["schema"] == 1);
+    REQUIRE(json["rows"].size() == 1);
+    CHECK(json["rows"][0]["machine"] == "exact");
+    CHECK(json["rows"][0]["first"] == 0.1);
+    CHECK(json["rows"][0]["max_rel"].is_null());
+    CHECK(json["rows"][0]["sqnr_db"] == "inf");
+    CHECK(json["rows"][0]["bias"] == "nan");
+    CHECK(json["rows"][0].size() == std::tuple_size_v<decltype(GemmRow::columns)>);
+}
+
+TEST_CASE("the page's data holds the matrix products, up to its limit", "[reports][gemm][html]") {
+    const TemporaryFolder folder;
+    const std::vector<GemmRow> rows = test::sample_gemm();
+    write_rows(folder / "gemm.csv", rows);
+    const Log log = read({folder / "gemm.csv"});
+    const Summary summary = summarise(log);
+    const std::string text = page_data(log, summary);
+    CHECK(text.find('<') == std::string::npos);
+    const auto data = nlohmann::json::parse(text)["gemm"];
+    CHECK(data["machine"] == nlohmann::json{"stalls </script><b>", "fp32.chain", "exact"});
+    CHECK(data["set"].size() == 2);
+    REQUIRE(data["rows"].size() == rows.size());
+    for (const auto& row : data["rows"]) CHECK(row.size() == data["fields"].size());
+    const auto field = [&data](const char* name) {
+        return std::find(data["fields"].begin(), data["fields"].end(), name) - data["fields"].begin();
+    };
+    const auto& row = data["rows"][4];
+    CHECK(row[field("machine")] == 1);
+    CHECK(row[field("k")] == rows[4].k);
+    CHECK(row[field("max_error")].get<double>() == Approx(rows[4].max_error).epsilon(1e-6));
+    CHECK(row[field("bound")].get<double>() == Approx(rows[4].bound).epsilon(1e-6));
+    CHECK(row[field("first_exact")].get<double>() == Approx(rows[4].first_exact).epsilon(1e-6));
+    CHECK(data["rows"][2][field("sqnr_db")].is_null());
+    CHECK(data["left_out"] == 0);
+    const auto few = nlohmann::json::parse(page_data(log, summary, {.gemm_rows = 5}))["gemm"];
+    CHECK(few["rows"].size() == 5);
+    CHECK(few["left_out"] == rows.size() - 5);
+}
+
+TEST_CASE("a page shows the sections of what was read", "[reports][gemm][html]") {
+    const TemporaryFolder folder;
+    test::write_sample_run(folder / "run", {.steps = 5, .layers = 1});
+    write_rows(folder / "sums.csv", test::sample_gemm());
+    struct Case {
+        std::vector<std::filesystem::path> paths;
+        const char *kind, *title, *lead;
+    };
+    for (const Case& c :
+         {Case{{folder / "run"}, "no-gemm", "macheps: run</title>", "8 runs"},
+          Case{{folder / "sums.csv"}, "no-runs", "macheps: sums.csv</title>", "60 matrix products"},
+          Case{{folder / "run", folder / "sums.csv"}, "", "macheps: run + sums.csv</title>", "8 runs"}}) {
+        CAPTURE(c.kind);
+        const std::string page = page_of(read(c.paths));
+        CHECK(page.find("<body class=\"" + std::string(c.kind) + "\">") != std::string::npos);
+        CHECK(page.find(c.title) != std::string::npos);
+        CHECK(page.find(c.lead) != std::string::npos);
+        CHECK(page.find("@@") == std::string::npos);
+        const bool has_products = std::string(c.kind) != "no-gemm";
+        CHECK((page.find("x 4096</td>") != std::string::npos) == has_products);
+        CHECK((page.find("\"gemm\":") != std::string::npos) == has_products);
+    }
+}
