@@ -42,7 +42,8 @@ struct MatmulOperand {
     bool transposed = false;                          ///< stored as its transpose
     std::int64_t stride_outer = 0, stride_inner = 0;  ///< elements between the matrices of a batch
     /// The grid that the values lie on, which a machine may need to know: it reads a subnormal with the least exponent
-    /// of its format. Bits below that grid are cut off; what a magnitude beyond the format's largest gives is unspecified.
+    /// of its format. Bits below that grid are cut off; what a magnitude beyond the format's largest gives is
+    /// unspecified.
     Format format = fp32;
     OperandScales scales{};  ///< the same for every matrix of a batch
 };
@@ -152,12 +153,12 @@ class Backend {
     // --- casts and what they did
     /// Elementwise; in == out is allowed. Fills *tally when it is not null.
     virtual void cast(ConstView in, View out, const Cast& cast, Tally* tally = nullptr) = 0;
-    /// The same with a scale for each group of elements (emulation/scaling.hpp), on in and out [.., columns]. The scales
-    /// that undo them go to `scales` [scale_grid]; in == out is not allowed.
+    /// The same with a scale for each group of elements (emulation/scaling.hpp), on in and out [.., columns]. The
+    /// scales that undo them go to `scales` [scale_grid]; in == out is not allowed.
     virtual ScaledResult scaled_cast(ConstView in, View out, View scales, const ScaledCast& how,
                                      Tally* tally = nullptr) = 0;
-    /// out = fl32(fl32(in * its group's scale) * factor): the values that codes of scaled_cast stand for. The contraction
-    /// runs along the last axis, or the first one.
+    /// out = fl32(fl32(in * its group's scale) * factor): the values that codes of scaled_cast stand for. The
+    /// contraction runs along the last axis, or the first one.
     virtual void decode_groups(ConstView in, const OperandScales& scales, bool k_is_last, float factor, View out) = 0;
     /// max |x| over all elements; NaN wins (then the result is the canonical NaN); 0 when empty.
     virtual float amax(ConstView x) = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The machines. A matrix unit is one line here. Parameters: Xie et al. (MMA-Sim, arXiv 2511.10909), Khattak and Mikaitis
-// (arXiv 2512.07004; their captures of silicon are the evidence `hardware`), Fasi et al. (PeerJ CS 330), machine code of
-// ptxas 13.0 for the emulated fp8 forms, IEEE 754-2019.
+// The machines. A matrix unit is one line here. Parameters: Xie et al. (MMA-Sim, arXiv 2511.10909), Khattak and
+// Mikaitis (arXiv 2512.07004; their captures of silicon are the evidence `hardware`), Fasi et al. (PeerJ CS 330),
+// machine code of ptxas 13.0 for the emulated fp8 forms, IEEE 754-2019.
 #pragma once
 #include "emulation/machine.hpp"
 
@@ -30,9 +30,19 @@ constexpr Machine nvidia(std::string_view name, std::string_view arch, std::stri
                                          : Delivery::fp32_toward_zero;
     sum.addend = accumulator;
     sum.zero_exponent = !half ? -108 - f16 : sync ? 4 - f16 : -133;
-    return {.name = name, .arch = arch, .instruction = instruction, .operands = operands, .addend = accumulator,
-            .result = accumulator, .k = k, .small_k = small_k, .sum = sum, .canonical_nan = true,
-            .evidence = evidence, .measured = measured, .source = evidence == H ? captures : mma_sim};
+    return {.name = name,
+            .arch = arch,
+            .instruction = instruction,
+            .operands = operands,
+            .addend = accumulator,
+            .result = accumulator,
+            .k = k,
+            .small_k = small_k,
+            .sum = sum,
+            .canonical_nan = true,
+            .evidence = evidence,
+            .measured = measured,
+            .source = evidence == H ? captures : mma_sim};
 }
 
 /// Volta's forms whose C and D differ.
@@ -44,7 +54,8 @@ constexpr Machine volta_mixed(std::string_view name, Format addend, Format resul
 }
 
 /// fp8 mma.sync of sm_90 and sm_100: machine code shows two fp16 steps and one addition.
-constexpr Machine emulated_fp8(std::string_view name, std::string_view arch, Format accumulator, std::string_view gpus) {
+constexpr Machine emulated_fp8(std::string_view name, std::string_view arch, Format accumulator,
+                               std::string_view gpus) {
     Machine m = nvidia(name, arch, "mma", fp8, accumulator, 32, 16, 16, 25, 25, gpus.empty() ? P : H, gpus);
     m.sum.model = SumModel::through_fp16;
     m.sum.delivery = accumulator == fp16 ? Delivery::fp16_nearest_even : Delivery::fp32_toward_zero;
@@ -76,25 +87,41 @@ constexpr Machine scaled_fp4(std::string_view name, std::string_view arch, std::
 constexpr Machine fma_chain(std::string_view name, std::string_view arch, std::string_view instruction, Format format,
                             int k, int small_k) {
     const Delivery delivery = format == fp64 ? Delivery::fp64_nearest_even : Delivery::fp32_nearest_even;
-    return {.name = name, .arch = arch, .instruction = instruction, .operands = {format}, .addend = format,
-            .result = format, .k = k, .small_k = small_k,
-            .sum = {.model = SumModel::fma_chain, .delivery = delivery, .addend = format}, .evidence = P,
+    return {.name = name,
+            .arch = arch,
+            .instruction = instruction,
+            .operands = {format},
+            .addend = format,
+            .result = format,
+            .k = k,
+            .small_k = small_k,
+            .sum = {.model = SumModel::fma_chain, .delivery = delivery, .addend = format},
+            .evidence = P,
             .source = mma_sim};
 }
 
-constexpr Machine amd(std::string_view name, std::string_view arch, FormatSet operands, int k, SumModel model, int terms,
-                      int fraction_bits = 0) {
-    return {.name = name, .arch = arch, .instruction = "mfma", .operands = operands, .k = k,
-            .sum = {.model = model, .terms = terms, .fraction_bits = fraction_bits}, .evidence = P, .source = mma_sim};
+constexpr Machine amd(std::string_view name, std::string_view arch, FormatSet operands, int k, SumModel model,
+                      int terms, int fraction_bits = 0) {
+    return {.name = name,
+            .arch = arch,
+            .instruction = "mfma",
+            .operands = operands,
+            .k = k,
+            .sum = {.model = model, .terms = terms, .fraction_bits = fraction_bits},
+            .evidence = P,
+            .source = mma_sim};
 }
 
 constexpr Machine order(std::string_view name, Format format, SumModel model, std::string_view summary) {
     const Delivery delivery = format == fp16   ? Delivery::fp16_nearest_even
                               : format == bf16 ? Delivery::bf16_nearest_even
                                                : Delivery::fp32_nearest_even;
-    return {.name = name, .operands = {tf32, fp16, bf16, e4m3fn, e5m2, e2m3fn, e3m2fn, e2m1fn, e4m3fnuz, e5m2fnuz, fp32},
-            .addend = format, .result = format,
-            .sum = {.model = model, .delivery = delivery, .addend = format}, .source = "IEEE 754-2019",
+    return {.name = name,
+            .operands = {tf32, fp16, bf16, e4m3fn, e5m2, e2m3fn, e3m2fn, e2m1fn, e4m3fnuz, e5m2fnuz, fp32},
+            .addend = format,
+            .result = format,
+            .sum = {.model = model, .delivery = delivery, .addend = format},
+            .source = "IEEE 754-2019",
             .summary = summary};
 }
 
@@ -107,7 +134,8 @@ inline constexpr Machine fp32_chain =
 namespace machine_row {
 
 inline constexpr Machine rest[] = {
-    order("fp32.pairwise", fp32, SumModel::pairwise, "fp32 products, added by halves at the largest power of two below n"),
+    order("fp32.pairwise", fp32, SumModel::pairwise,
+          "fp32 products, added by halves at the largest power of two below n"),
     order("fp32.kahan", fp32, SumModel::kahan, "fp32 products, Kahan's compensated sum, k ascending"),
     order("bf16.chain", bf16, SumModel::fma_chain, "one fma per term, rounded to bf16, k ascending"),
     order("fp16.chain", fp16, SumModel::fma_chain, "one fma per term, rounded to fp16, k ascending"),

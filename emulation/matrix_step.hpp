@@ -251,12 +251,14 @@ MACHEPS_HD constexpr float flushed(float x) {
     return (bits & 0x7f800000u) == 0 ? bit_cast<float>(bits & 0x80000000u) : x;
 }
 
-/// CDNA2: products and sums in fp32, each flushed; subnormal operands and addends read as +0.
+/// CDNA2: products and sums in fp32, each flushed; subnormal operands and addends read as +0, a zero keeps its
+/// sign.
 MACHEPS_HD inline std::uint64_t flushed_pairs_step(const SumRule& rule, const Factor* a, const Factor* b, int n,
                                                    const Factor& c) {
     const auto read = [](const Factor& f) {
-        const bool normal = f.kind != Unpacked::Kind::finite || f.significand >> f.fraction_bits != 0;
-        return normal ? static_cast<float>(f.value()) : 0.0f;
+        const bool subnormal =
+            f.kind == Unpacked::Kind::finite && f.significand != 0 && f.significand >> f.fraction_bits == 0;
+        return subnormal ? 0.0f : static_cast<float>(f.value());
     };
     float pair[2] = {};
     for (int i = 0; i + 1 < n; i += 2) {

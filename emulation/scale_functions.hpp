@@ -46,7 +46,7 @@ MACHEPS_HD constexpr float te_current(float amax, float max, float eps = 0, bool
 }
 
 /// torchao float8: max / max(amax, 1e-12) in fp64, rounded once to fp32. NaN propagates. With `power` the power of two
-/// at or below.
+/// at or below; torch computes that by log2 in fp32, which a few ulps below a power of two may round up to it.
 MACHEPS_HD constexpr float ao_fp8(float amax, float max, bool power = false) {
     const double floor = 1e-12, size = double{amax};
     const auto s = static_cast<float>(double{max} / (size < floor ? floor : size));

@@ -69,7 +69,8 @@ MACHEPS_HD constexpr bool is_nvfp4(Granularity granularity) {
 struct ScaleGrid {
     std::int64_t rows = 0, columns = 0;
 };
-MACHEPS_HD constexpr ScaleGrid scale_grid(Granularity granularity, bool k_is_last, std::int64_t rows, std::int64_t columns) {
+MACHEPS_HD constexpr ScaleGrid scale_grid(Granularity granularity, bool k_is_last, std::int64_t rows,
+                                          std::int64_t columns) {
     const ScaleBlock block = scale_block(granularity);
     const std::int64_t down = k_is_last ? block.outer : block.k, across = k_is_last ? block.k : block.outer;
     return {down == 0 ? 1 : (rows + down - 1) / down, across == 0 ? 1 : (columns + across - 1) / across};

@@ -153,7 +153,8 @@ HWY_INLINE void flushed_pairs_row(const float* a, const float* b, float* c) {
         F32 sum = flushed_vector(product(0, v) + product(1, v));
         if constexpr (terms == 4) sum = flushed_vector(sum + flushed_vector(product(2, v) + product(3, v)));
         const F32 addend = load(c + v * lanes);
-        const F32 read = select((bits(addend) & I32(0x7f800000)) == I32(0), F32(0.0f), addend);
+        const M32 subnormal = ((bits(addend) & I32(0x7f800000)) == I32(0)) & !(addend == F32(0.0f));
+        const F32 read = select(subnormal, F32(0.0f), addend);
         store(flushed_vector(read + sum), c + v * lanes);
     }
 }

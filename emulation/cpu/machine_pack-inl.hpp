@@ -47,8 +47,13 @@ struct GridCut {
         const I32 count(hn::Min((clamped - exponent + I32(drop)).v, I32(31).v));
         const F32 cut = from_bits(bits(x) & I32(hn::Shl(I32(-1).v, count.v)));
         const M32 special = field == I32(255);
-        M32 zero = (cut == F32(0.0f)) | (count > I32(23)) | special;
-        if (flushes) zero = zero | (field < I32(emin + 127));
+        const M32 zero = (cut == F32(0.0f)) | (count > I32(23)) | special;
+        if (flushes) {
+            // A subnormal becomes +0, a zero keeps its sign.
+            const M32 subnormal = (field < I32(emin + 127)) & !(x == F32(0.0f));
+            const I32 read = clamped - I32(offset);
+            return {select(subnormal | special, F32(0.0f), cut), read, zero | subnormal, special};
+        }
         const I32 read(hn::Max(exponent.v, I32(least_exponent).v));
         return {select(zero, F32(0.0f), cut), read - I32(offset), zero, special};
     }

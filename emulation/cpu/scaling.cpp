@@ -149,8 +149,12 @@ ScaledResult scaled_cast(Simd simd, ThreadPool& pool, const float* in, float* ou
     result.scales = {.data = decode,
                      .outer_block = max_of(block.outer, std::int64_t{1}),
                      .k_block = max_of(block.k, std::int64_t{1}),
-                     .outer_stride = block.outer == 0 ? 0 : how.k_is_last ? g.across : 1,
-                     .k_stride = block.k == 0 ? 0 : how.k_is_last ? 1 : g.across};
+                     .outer_stride = block.outer == 0 ? 0
+                                     : how.k_is_last  ? g.across
+                                                      : 1,
+                     .k_stride = block.k == 0    ? 0
+                                 : how.k_is_last ? 1
+                                                 : g.across};
     return result;
 }
 
