@@ -30,20 +30,6 @@ HWY_INLINE Wide from_int(I32 x) {
     return {F64(hn::PromoteTo(DF64(), hn::LowerHalf(half, x.v))), F64(hn::PromoteTo(DF64(), hn::UpperHalf(half, x.v)))};
 }
 
-/// Lanes of `beyond` in vector v: where `kept` the addend stays, the rest is left to the definition.
-template <class E>
-HWY_INLINE F32 settle(const MachinePlan& plan, const StepOperands<E>& x, M32 beyond, M32 kept, int v, const float* c,
-                      F32 d) {
-    const F32 addend = load(c + v * lanes_of_vector);
-    d = select(kept & beyond, select(addend == F32(0.0f), F32(0.0f), addend), d);
-    const std::uint64_t slow = mask_bits(beyond & !kept);
-    if (slow == 0) return d;
-    alignas(64) float lane[machine_columns];
-    store(d, lane + v * lanes_of_vector);
-    redo_lanes(plan, x, slow, v * lanes_of_vector, c, lane);
-    return load(lane + v * lanes_of_vector);
-}
-
 /// TR-FDPA, and GTR-FDPA with `groups` == 2 and the even products before the odd ones.
 /// largest [groups][.., machine_columns], `group_step` apart.
 template <class E, int terms, int groups>

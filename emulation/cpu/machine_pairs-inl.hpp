@@ -76,6 +76,21 @@ inline void pack_pair_factors(const float* value, const std::int8_t* exponent, i
     }
 }
 
+/// The values [terms, machine_columns] that went into pairs.
+inline void unpack_pairs(const PairBlock* in, int base, int terms, float* out) {
+    for (int k = 0; k < terms; ++k) {
+        const PairBlock& block = in[k / 2];
+        for (std::int64_t j = 0; j < machine_columns; ++j) {
+            const auto half = [&](const std::int32_t* x) {
+                return static_cast<std::int16_t>(static_cast<std::uint32_t>(x[j]) >> (k % 2 * 16));
+            };
+            const int m = half(block.significand), sign = half(block.sign);
+            const auto power = static_cast<float>(Format::power_of_two(half(block.exponent) + base - 3));
+            out[k * machine_columns + j] = m == 0 ? 0.0f : static_cast<float>(m * sign) * power;
+        }
+    }
+}
+
 /// acc + the two products of each pair.
 template <bool vnni>
 HWY_INLINE __m512i add_pairs(__m512i acc, __m512i x, __m512i y) {
@@ -145,27 +160,10 @@ HWY_INLINE void pair_rows(const MachinePlan& plan, const PairFactor* const* a, c
                 (exponent[r][v] < I32(least_exponent + 127)) | (exponent[r][v] > I32(most_exponent + 127));
             if (HWY_UNLIKELY(any(beyond))) {
                 const M32 kept = (widened(largest + r * machine_columns + v * lanes) < I32(0)) | not_finite(addend);
-                d = select(kept & beyond, deliver_addend(plan, addend), d);
-                const std::uint64_t slow = mask_bits(beyond & !kept);
-                if (slow != 0) {
-                    alignas(64) float value[terms * machine_columns], lane[machine_columns];
-                    for (std::int64_t k = 0; k < terms; ++k) {
-                        for (std::int64_t j = 0; j < machine_columns; ++j) {
-                            const auto half = [&](const std::int32_t* x) {
-                                return static_cast<std::int16_t>(static_cast<std::uint32_t>(x[j]) >> (k % 2 * 16));
-                            };
-                            const PairBlock& block = b[k / 2];
-                            const int e = half(block.exponent) + plan.b_base - 3, m = half(block.significand);
-                            value[k * machine_columns + j] = m == 0 ? 0.0f
-                                                                    : static_cast<float>(m * half(block.sign)) *
-                                                                          static_cast<float>(Format::power_of_two(e));
-                        }
-                    }
-                    store(d, lane + v * lanes);
-                    const StepOperands<std::int8_t> x{.a = a_value[r], .b = value};
-                    redo_lanes(plan, x, slow, v * lanes, out, lane);
-                    d = load(lane + v * lanes);
-                }
+                alignas(64) float value[terms * machine_columns];
+                if (mask_bits(beyond & !kept) != 0) unpack_pairs(b, plan.b_base, terms, value);
+                const StepOperands<std::int8_t> x{.a = a_value[r], .b = value};
+                d = settle(plan, x, beyond, kept, v, out, d);
             }
             store(d, out + v * lanes);
         }

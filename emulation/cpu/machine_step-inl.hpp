@@ -182,6 +182,20 @@ HWY_NOINLINE void redo_lanes(const MachinePlan& plan, const StepOperands<E>& x, 
     }
 }
 
+/// Lanes of `beyond` in vector v, out of the fast range: where `kept` the addend is delivered, the rest is left to the
+/// definition.
+template <class E>
+HWY_INLINE F32 settle(const MachinePlan& plan, const StepOperands<E>& x, M32 beyond, M32 kept, int v, const float* c,
+                      F32 d) {
+    d = select(kept & beyond, deliver_addend(plan, load(c + v * lanes_of_vector)), d);
+    const std::uint64_t slow = mask_bits(beyond & !kept);
+    if (slow == 0) return d;
+    alignas(64) float lane[machine_columns];
+    store(d, lane + v * lanes_of_vector);
+    redo_lanes(plan, x, slow, v * lanes_of_vector, c, lane);
+    return load(lane + v * lanes_of_vector);
+}
+
 /// Exponent field of an fp32 number.
 HWY_INLINE I32 exponent_field(F32 x) { return shift_right_logical(bits(x) << 1, 24); }
 
@@ -272,14 +286,7 @@ HWY_INLINE void truncated_row(const MachinePlan& plan, const StepOperands<E>& x,
         if (HWY_UNLIKELY(any(beyond))) {
             const M32 no_product = widened(largest + v * lanes) < I32(0);
             const M32 kept = (no_product | not_finite(addend)) & !(exponent[v] > I32(nan_threshold));
-            d = select(kept & beyond, deliver_addend(plan, addend), d);
-            const std::uint64_t slow = mask_bits(beyond & !kept);
-            if (slow != 0) {
-                alignas(64) float lane[machine_columns];
-                store(d, lane + v * lanes);
-                redo_lanes(plan, x, slow, v * lanes, c, lane);
-                d = load(lane + v * lanes);
-            }
+            d = settle(plan, x, beyond, kept, v, c, d);
         }
         store(d, c + v * lanes);
     }
@@ -333,14 +340,7 @@ HWY_INLINE void scaled_groups_row(const MachinePlan& plan, const StepOperands<E>
         if (any(beyond)) {
             const M32 kept = !any_product | not_finite(addend);
             const M32 bad_scale = exponent > I32(nan_threshold);
-            d = select(kept & !bad_scale, deliver_addend(plan, addend), d);
-            const std::uint64_t slow = mask_bits(beyond & (!kept | bad_scale));
-            if (slow != 0) {
-                alignas(64) float lane[machine_columns];
-                store(d, lane + v * lanes);
-                redo_lanes(plan, x, slow, v * lanes, c, lane);
-                d = load(lane + v * lanes);
-            }
+            d = settle(plan, x, beyond, kept & !bad_scale, v, c, d);
         }
         store(d, c + v * lanes);
     }
