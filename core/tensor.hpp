@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 namespace macheps {
@@ -49,7 +50,11 @@ struct TensorView {
     constexpr std::int64_t count() const { return shape.count(); }
     constexpr std::int64_t rows() const { return shape.rows(); }
     constexpr std::int64_t columns() const { return shape.columns(); }
-    constexpr operator TensorView<const T>() const { return {data, shape}; }
+    constexpr operator TensorView<const T>() const
+        requires(!std::is_const_v<T>)
+    {
+        return {data, shape};
+    }
 };
 
 using View = TensorView<float>;

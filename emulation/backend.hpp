@@ -166,6 +166,8 @@ class Backend {
     /// y * decode_scale is compared with x (decode_scale == 1: no multiply).
     virtual ErrorSums compare(ConstView x, ConstView y, float decode_scale = 1) = 0;
     virtual ExponentHistogram exponents(ConstView x) = 0;
+    /// Names the bits of x: the sum over i, modulo 2^64, of a 64-bit mix of (i, bits of x[i]).
+    virtual std::uint64_t bit_hash(ConstView x) = 0;
 
     // --- matmul
     virtual void matmul(const Matmul& args, Tally* tally = nullptr) = 0;

@@ -205,6 +205,45 @@ MACHEPS_HD inline void rotate_row(const float* x, const float* cos, const float*
 
 // --- whole tensors
 
+/// One pair's terms of ErrorSums: each product and difference rounded to fp64 (products of two fp32 are exact).
+struct ErrorTerms {
+    double error2 = 0, x2 = 0, y2 = 0, xy = 0;
+
+    MACHEPS_HD constexpr ErrorTerms& operator+=(const ErrorTerms& other) {
+        error2 += other.error2;
+        x2 += other.x2;
+        y2 += other.y2;
+        xy += other.xy;
+        return *this;
+    }
+};
+
+MACHEPS_HD constexpr bool is_finite(float x) { return (bit_cast<std::uint32_t>(x) & 0x7fffffffu) < 0x7f800000u; }
+
+/// y' = fl32(y * decode_scale), or y itself when the scale is 1.
+MACHEPS_HD constexpr float decoded(float y, float decode_scale) { return decode_scale == 1 ? y : y * decode_scale; }
+
+/// The terms of x and y'; zeros where either is not finite.
+MACHEPS_HD constexpr ErrorTerms error_terms(float x, float y) {
+    if (!is_finite(x) || !is_finite(y)) return {};
+    const double a = x, b = y, error = b - a;
+    return {error * error, a * a, b * b, a * b};
+}
+
+/// floor(log2 |x|) of a finite x != 0.
+MACHEPS_HD constexpr int exponent_of(float x) {
+    const std::uint32_t magnitude = bit_cast<std::uint32_t>(x) & 0x7fffffffu;
+    return magnitude >= 0x800000u ? static_cast<int>(magnitude >> 23) - 127 : -86 - countl_zero(magnitude);
+}
+
+/// Element i's part of Backend::bit_hash: the finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+MACHEPS_HD constexpr std::uint64_t hash_term(std::int64_t i, float x) {
+    std::uint64_t z = (static_cast<std::uint64_t>(i) + 1) * 0x9e3779b97f4a7c15u ^ bit_cast<std::uint32_t>(x);
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
 MACHEPS_HD inline float sum_of_squares(const float* x, std::int64_t n) {
     return canonical(lane_sum<float>(n, [=](std::int64_t i) { return x[i] * x[i]; }));
 }

@@ -4,6 +4,8 @@
 #include "emulation/definitions.hpp"
 #include "emulation/scale_functions.hpp"
 
+#include <span>
+
 namespace macheps {
 
 /// Elements that share a scale, along an operand's outer index (rows of a, columns of b) and the contraction.
@@ -195,5 +197,13 @@ MACHEPS_HD inline float join_amax(ScaleRule rule, float amax, float x) {
 }
 
 }  // namespace definition
+
+/// The scales of all groups, from the bits of their largest magnitudes: encode[g] and decode[g]. The result lacks
+/// `scales`.
+ScaledResult group_scales(const ScaledCast& how, std::span<const std::uint32_t> largest, std::span<float> encode,
+                          std::span<float> decode);
+
+/// Where the scales of a tensor lie whose groups are `across` in a row, for the matmul that reads it.
+OperandScales operand_scales(const ScaledCast& how, std::int64_t across, const float* decode);
 
 }  // namespace macheps

@@ -14,10 +14,12 @@
 #include "emulation/cpu/stats.hpp"
 #include "emulation/definitions.hpp"
 #include "emulation/matmul_rules.hpp"
+#include "emulation/shape_checks.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -33,31 +35,8 @@ namespace {
 constexpr std::int64_t worth_a_thread = 1 << 18, scalar_factor = 16;
 constexpr std::int64_t column_grain = 32;  ///< two cache lines, so that threads do not share one
 
-std::string text(const Shape& shape) {
-    std::string sizes;
-    for (int i = 0; i < shape.rank(); ++i) sizes += fmt::format("{}{}", i == 0 ? "" : ",", shape[i]);
-    return "[" + sizes + "]";
-}
-
-/// Throws Error naming the operation and the shapes it was given unless `ok`.
-template <class... Shapes>
-void require(bool ok, std::string_view operation, std::string_view wanted, const Shapes&... shapes) {
-    if (ok) return;
-    std::string given;
-    ((given += (given.empty() ? "" : " ") + text(shapes)), ...);
-    throw Error({.what = fmt::format("shapes disagree: {}", given),
-                 .where = std::string(operation),
-                 .fix = std::string(wanted)});
-}
-
-/// Tokens index a table of `limit` rows.
-void require_tokens(TokenView tokens, std::int64_t limit, std::string_view operation) {
-    for (std::int64_t i = 0; i < tokens.count(); ++i) {
-        if (tokens.data[i] >= 0 && tokens.data[i] < limit) continue;
-        throw Error({.what = fmt::format("token {} at position {}", tokens.data[i], i),
-                     .where = std::string(operation),
-                     .fix = fmt::format("0 .. {}", limit - 1)});
-    }
+std::span<const std::int32_t> host_tokens(TokenView tokens) {
+    return {tokens.data, static_cast<std::size_t>(tokens.count())};
 }
 
 int checked_threads(int threads, Simd simd) {
@@ -116,18 +95,15 @@ Tensor CpuBackend::empty(Shape shape) { return {memory_->take(shape.count()), sh
 TokenTensor CpuBackend::empty_tokens(Shape shape) { return {memory_->take(shape.count()), shape}; }
 
 void CpuBackend::upload(std::span<const float> host, View out) {
-    require(static_cast<std::int64_t>(host.size()) == out.count(), "upload",
-            fmt::format("the host has {} values", host.size()), out.shape);
+    check::transfer("upload", host.size(), out.shape);
     std::copy(host.begin(), host.end(), out.data);
 }
 void CpuBackend::upload(std::span<const std::int32_t> host, TensorView<std::int32_t> out) {
-    require(static_cast<std::int64_t>(host.size()) == out.count(), "upload",
-            fmt::format("the host has {} values", host.size()), out.shape);
+    check::transfer("upload", host.size(), out.shape);
     std::copy(host.begin(), host.end(), out.data);
 }
 void CpuBackend::download(ConstView in, std::span<float> host) {
-    require(static_cast<std::int64_t>(host.size()) == in.count(), "download",
-            fmt::format("the host has {} values", host.size()), in.shape);
+    check::transfer("download", host.size(), in.shape);
     std::copy(in.data, in.data + in.count(), host.begin());
 }
 
@@ -151,34 +127,27 @@ void CpuBackend::fill(View out, float value) {
 }
 
 void CpuBackend::copy(ConstView in, View out) {
-    require(in.count() == out.count(), "copy", "the same number of elements", in.shape, out.shape);
+    check::same_count("copy", {in.shape, out.shape});
     share(in.count(), 1, [&](auto first, auto last) { std::copy(in.data + first, in.data + last, out.data + first); });
 }
 
 // --- casts and what they did
 
 void CpuBackend::cast(ConstView in, View out, const Cast& cast, Tally* tally) {
-    require(in.count() == out.count(), "cast", "the same number of elements", in.shape, out.shape);
+    check::same_count("cast", {in.shape, out.shape});
     if (tally != nullptr) *tally = {};
     cast_array(simd_, pool_, in.data, out.data, in.count(), cast, tally);
 }
 
 ScaledResult CpuBackend::scaled_cast(ConstView in, View out, View scales, const ScaledCast& how, Tally* tally) {
-    require(in.count() == out.count(), "scaled_cast", "the same number of elements", in.shape, out.shape);
+    check::scaled_cast(in.shape, out.shape, scales.shape, how);
     const std::int64_t columns = in.columns(), rows = columns == 0 ? 0 : in.count() / columns;
-    const ScaleGrid grid = scale_grid(how.granularity, how.k_is_last, rows, columns);
-    if (scales.count() != grid.rows * grid.columns || !fits(how.rule, how.granularity)) {
-        throw Error({.what = fmt::format("{} scales for {} x {} groups, or a rule that makes scales of another kind",
-                                         scales.count(), grid.rows, grid.columns),
-                     .where = "scaled_cast",
-                     .fix = "scales as scale_grid() counts them, and a rule that fits the granularity"});
-    }
     if (tally != nullptr) *tally = {};
     return macheps::scaled_cast(simd_, pool_, in.data, out.data, scales.data, rows, columns, how, tally);
 }
 
 void CpuBackend::decode_groups(ConstView in, const OperandScales& scales, bool k_is_last, float factor, View out) {
-    require(in.count() == out.count(), "decode_groups", "the same number of elements", in.shape, out.shape);
+    check::same_count("decode_groups", {in.shape, out.shape});
     const std::int64_t n = in.columns();
     share(n == 0 ? 0 : in.count() / n, n, [&](auto first, auto last) {
         for (std::int64_t r = first; r < last; ++r) {
@@ -195,40 +164,26 @@ float CpuBackend::amax(ConstView x) { return amax_array(simd_, pool_, x.data, x.
 bool CpuBackend::any_nonfinite(ConstView x) { return any_nonfinite_array(simd_, pool_, x.data, x.count()); }
 
 ErrorSums CpuBackend::compare(ConstView x, ConstView y, float decode_scale) {
-    require(x.count() == y.count(), "compare", "the same number of elements", x.shape, y.shape);
+    check::same_count("compare", {x.shape, y.shape});
     return compare_arrays(simd_, pool_, x.data, y.data, x.count(), decode_scale);
 }
 
 ExponentHistogram CpuBackend::exponents(ConstView x) { return exponents_array(simd_, pool_, x.data, x.count()); }
 
-// --- matmul
-
-namespace {
-
-/// The stored matrix must lie in its rows, and there must be one.
-void require_operand(const MatmulOperand& operand, const char* name, std::int64_t rows, std::int64_t columns) {
-    const std::int64_t stored_columns = operand.transposed ? rows : columns;
-    if (rows == 0 || columns == 0 || (operand.data != nullptr && operand.ld >= stored_columns)) return;
-    throw Error(
-        {.what = fmt::format("operand {} is {} with rows {} apart", name,
-                             operand.data == nullptr ? "missing" : fmt::format("[{},{}]", rows, columns), operand.ld),
-         .where = "matmul",
-         .fix = fmt::format("memory, and ld >= {}", stored_columns)});
+std::uint64_t CpuBackend::bit_hash(ConstView x) {
+    std::atomic<std::uint64_t> sum = 0;
+    share(x.count(), 4, [&](auto first, auto last) {
+        std::uint64_t here = 0;
+        for (auto i = first; i < last; ++i) here += definition::hash_term(i, x.data[i]);
+        sum += here;
+    });
+    return sum;
 }
 
-}  // namespace
+// --- matmul
 
 void CpuBackend::matmul(const Matmul& args, Tally* tally) {
-    if (args.m < 0 || args.n < 0 || args.k < 0 || args.batch_outer < 0 || args.batch_inner < 0) {
-        throw Error({.what = fmt::format("negative size: m {}, n {}, k {}, batch {} x {}", args.m, args.n, args.k,
-                                         args.batch_outer, args.batch_inner),
-                     .where = "matmul",
-                     .fix = "sizes of 0 or more"});
-    }
-    require_possible(args);
-    require_operand(args.a, "a", args.m, args.k);
-    require_operand(args.b, "b", args.k, args.n);
-    require_operand({.data = args.out, .ld = args.ld_out}, "out", args.m, args.n);
+    check::matmul(args);
     if (tally != nullptr) *tally = {};
     Matmul decoded = args;
     decoded.a.format = decoded_format(*args.rule.machine, args.a.format);
@@ -239,8 +194,7 @@ void CpuBackend::matmul(const Matmul& args, Tally* tally) {
 // --- elementwise
 
 void CpuBackend::add(ConstView a, ConstView b, View out) {
-    require(a.count() == b.count() && a.count() == out.count(), "add", "the same number of elements", a.shape, b.shape,
-            out.shape);
+    check::same_count("add", {a.shape, b.shape, out.shape});
     const auto kernel = elementwise_kernels(simd_).add;
     share(
         a.count(), 1,
@@ -248,8 +202,7 @@ void CpuBackend::add(ConstView a, ConstView b, View out) {
 }
 
 void CpuBackend::multiply(ConstView a, ConstView b, View out) {
-    require(a.count() == b.count() && a.count() == out.count(), "multiply", "the same number of elements", a.shape,
-            b.shape, out.shape);
+    check::same_count("multiply", {a.shape, b.shape, out.shape});
     const auto kernel = gated_kernels(simd_).multiply;
     share(
         a.count(), 1,
@@ -257,7 +210,7 @@ void CpuBackend::multiply(ConstView a, ConstView b, View out) {
 }
 
 void CpuBackend::scale(ConstView in, float factor, View out) {
-    require(in.count() == out.count(), "scale", "the same number of elements", in.shape, out.shape);
+    check::same_count("scale", {in.shape, out.shape});
     const auto kernel = elementwise_kernels(simd_).scale;
     share(
         in.count(), 1, [&](auto first, auto last) { kernel(in.data + first, factor, last - first, out.data + first); },
@@ -265,7 +218,7 @@ void CpuBackend::scale(ConstView in, float factor, View out) {
 }
 
 void CpuBackend::gelu(Gelu kind, ConstView x, View out) {
-    require(x.count() == out.count(), "gelu", "the same number of elements", x.shape, out.shape);
+    check::same_count("gelu", {x.shape, out.shape});
     const auto kernel = elementwise_kernels(simd_).gelu;
     share(
         x.count(), 16, [&](auto first, auto last) { kernel(kind, x.data + first, last - first, out.data + first); },
@@ -273,8 +226,7 @@ void CpuBackend::gelu(Gelu kind, ConstView x, View out) {
 }
 
 void CpuBackend::gelu_backward(Gelu kind, ConstView x, ConstView dout, View dx) {
-    require(x.count() == dout.count() && x.count() == dx.count(), "gelu_backward", "the same number of elements",
-            x.shape, dout.shape, dx.shape);
+    check::same_count("gelu_backward", {x.shape, dout.shape, dx.shape});
     const auto kernel = elementwise_kernels(simd_).gelu_backward;
     share(
         x.count(), 24,
@@ -283,15 +235,14 @@ void CpuBackend::gelu_backward(Gelu kind, ConstView x, ConstView dout, View dx) 
 }
 
 void CpuBackend::silu(ConstView x, View out) {
-    require(x.count() == out.count(), "silu", "the same number of elements", x.shape, out.shape);
+    check::same_count("silu", {x.shape, out.shape});
     const auto kernel = gated_kernels(simd_).silu;
     share(
         x.count(), 12, [&](auto first, auto last) { kernel(x.data + first, last - first, out.data + first); }, chunk);
 }
 
 void CpuBackend::silu_backward(ConstView x, ConstView dout, View dx) {
-    require(x.count() == dout.count() && x.count() == dx.count(), "silu_backward", "the same number of elements",
-            x.shape, dout.shape, dx.shape);
+    check::same_count("silu_backward", {x.shape, dout.shape, dx.shape});
     const auto kernel = gated_kernels(simd_).silu_backward;
     share(
         x.count(), 14,
@@ -304,11 +255,8 @@ void CpuBackend::silu_backward(ConstView x, ConstView dout, View dx) {
 void CpuBackend::embedding(TokenView tokens, ConstView wte, ConstView wpe, View out) {
     const std::int64_t times = tokens.columns(), n = wte.columns();
     const bool placed = wpe.data != nullptr;
-    require((!placed || (wpe.columns() == n && wpe.rows() >= times)) && out.columns() == n &&
-                out.count() == tokens.count() * n,
-            "embedding", "tokens [B,T], wte [V,C], wpe [>=T,C] or none, out [B,T,C]", tokens.shape, wte.shape,
-            wpe.shape, out.shape);
-    require_tokens(tokens, wte.rows(), "embedding");
+    check::embedding(tokens.shape, wte.shape, wpe, out.shape);
+    check::tokens("embedding", host_tokens(tokens), wte.rows());
     const auto& kernels = elementwise_kernels(simd_);
     share(tokens.count(), n, [&](auto first, auto last) {
         for (auto r = first; r < last; ++r) {
@@ -325,11 +273,8 @@ void CpuBackend::embedding(TokenView tokens, ConstView wte, ConstView wpe, View 
 void CpuBackend::embedding_backward(TokenView tokens, ConstView dout, View dwte, View dwpe) {
     const std::int64_t rows = tokens.count(), times = tokens.columns(), n = dwte.columns();
     const bool placed = dwpe.data != nullptr;
-    require(
-        (!placed || (dwpe.columns() == n && dwpe.rows() >= times)) && dout.columns() == n && dout.count() == rows * n,
-        "embedding_backward", "tokens [B,T], dout [B,T,C], dwte [V,C], dwpe [>=T,C] or none", tokens.shape, dout.shape,
-        dwte.shape, dwpe.shape);
-    require_tokens(tokens, dwte.rows(), "embedding_backward");
+    check::embedding_backward(tokens.shape, dout.shape, dwte.shape, dwpe);
+    check::tokens("embedding_backward", host_tokens(tokens), dwte.rows());
     const auto add_to = elementwise_kernels(simd_).add;
     share(
         n, 2 * rows + dwte.rows() + (placed ? dwpe.rows() : 0),
@@ -353,10 +298,7 @@ void CpuBackend::embedding_backward(TokenView tokens, ConstView dout, View dwte,
 
 void CpuBackend::layernorm(ConstView x, ConstView gamma, ConstView beta, float eps, View out, View mean, View rstd) {
     const std::int64_t n = x.columns(), rows = x.rows();
-    require(gamma.count() == n && beta.count() == n && out.count() == x.count() && mean.count() == rows &&
-                rstd.count() == rows,
-            "layernorm", "x [rows,C], gamma [C], beta [C], out [rows,C], mean [rows], rstd [rows]", x.shape,
-            gamma.shape, beta.shape, out.shape, mean.shape, rstd.shape);
+    check::layernorm(x.shape, gamma.shape, beta.shape, out.shape, mean.shape, rstd.shape);
     const auto kernel = row_kernels(simd_).layernorm;
     share(rows, 4 * n, [&](auto first, auto last) {
         kernel(x.data + first * n, gamma.data, beta.data, last - first, n, eps, out.data + first * n, mean.data + first,
@@ -367,10 +309,8 @@ void CpuBackend::layernorm(ConstView x, ConstView gamma, ConstView beta, float e
 void CpuBackend::layernorm_backward(ConstView x, ConstView gamma, ConstView mean, ConstView rstd, ConstView dout,
                                     View dx, View dgamma, View dbeta) {
     const std::int64_t n = x.columns(), rows = x.rows();
-    require(gamma.count() == n && dgamma.count() == n && dbeta.count() == n && dout.count() == x.count() &&
-                dx.count() == x.count() && mean.count() == rows && rstd.count() == rows,
-            "layernorm_backward", "x, dout, dx [rows,C], gamma, dgamma, dbeta [C], mean, rstd [rows]", x.shape,
-            gamma.shape, mean.shape, rstd.shape, dout.shape, dx.shape, dgamma.shape, dbeta.shape);
+    check::layernorm_backward(x.shape, gamma.shape, mean.shape, rstd.shape, dout.shape, dx.shape, dgamma.shape,
+                              dbeta.shape);
     // The columns first: dx may be dout or x.
     const auto columns = row_kernels(simd_).layernorm_backward_columns;
     share(
@@ -388,8 +328,7 @@ void CpuBackend::layernorm_backward(ConstView x, ConstView gamma, ConstView mean
 
 void CpuBackend::rms_normalise(ConstView x, float eps, View out, View rstd) {
     const std::int64_t n = x.columns(), rows = x.rows();
-    require(out.count() == x.count() && rstd.count() == rows, "rms_normalise", "x [rows,C], out [rows,C], rstd [rows]",
-            x.shape, out.shape, rstd.shape);
+    check::rms_normalise(x.shape, out.shape, rstd.shape);
     const auto kernel = rms_norm_kernels(simd_).normalise;
     share(rows, 3 * n, [&](auto first, auto last) {
         kernel(x.data + first * n, last - first, n, eps, out.data + first * n, rstd.data + first);
@@ -398,8 +337,7 @@ void CpuBackend::rms_normalise(ConstView x, float eps, View out, View rstd) {
 
 void CpuBackend::rms_normalise_backward(ConstView x, ConstView rstd, ConstView dout, View dx) {
     const std::int64_t n = x.columns(), rows = x.rows();
-    require(rstd.count() == rows && dout.count() == x.count() && dx.count() == x.count(), "rms_normalise_backward",
-            "x, dout, dx [rows,C], rstd [rows]", x.shape, rstd.shape, dout.shape, dx.shape);
+    check::rms_normalise_backward(x.shape, rstd.shape, dout.shape, dx.shape);
     const auto kernel = rms_norm_kernels(simd_).normalise_backward;
     share(rows, 6 * n, [&](auto first, auto last) {
         kernel(x.data + first * n, rstd.data + first, dout.data + first * n, last - first, n, dx.data + first * n);
@@ -408,8 +346,7 @@ void CpuBackend::rms_normalise_backward(ConstView x, ConstView rstd, ConstView d
 
 void CpuBackend::multiply_columns(ConstView x, ConstView factors, View out) {
     const std::int64_t n = x.columns();
-    require(factors.count() == n && out.count() == x.count(), "multiply_columns",
-            "x [rows,C], factors [C], out the same as x", x.shape, factors.shape, out.shape);
+    check::multiply_columns(x.shape, factors.shape, out.shape);
     const auto kernel = rms_norm_kernels(simd_).multiply_columns;
     share(x.rows(), n, [&](auto first, auto last) {
         kernel(x.data + first * n, factors.data, last - first, n, out.data + first * n);
@@ -418,8 +355,7 @@ void CpuBackend::multiply_columns(ConstView x, ConstView factors, View out) {
 
 void CpuBackend::softmax_causal(ConstView scores, View out) {
     const std::int64_t n = scores.columns(), rows = scores.rows();
-    require(out.count() == scores.count() && (n == 0 || rows % n == 0), "softmax_causal",
-            "scores [...,T,T], out the same", scores.shape, out.shape);
+    check::softmax_causal(scores.shape, out.shape);
     const auto kernel = row_kernels(simd_).softmax_causal;
     share(rows, 12 * n, [&](auto first, auto last) {
         kernel(scores.data + first * n, first, last - first, n, out.data + first * n);
@@ -428,9 +364,7 @@ void CpuBackend::softmax_causal(ConstView scores, View out) {
 
 void CpuBackend::softmax_causal_backward(ConstView p, ConstView dp, View dscores) {
     const std::int64_t n = p.columns(), rows = p.rows();
-    require(dp.count() == p.count() && dscores.count() == p.count() && (n == 0 || rows % n == 0),
-            "softmax_causal_backward", "probabilities [...,T,T], the others the same", p.shape, dp.shape,
-            dscores.shape);
+    check::softmax_causal_backward(p.shape, dp.shape, dscores.shape);
     const auto kernel = row_kernels(simd_).softmax_causal_backward;
     share(rows, 4 * n, [&](auto first, auto last) {
         kernel(p.data + first * n, dp.data + first * n, first, last - first, n, dscores.data + first * n);
@@ -439,23 +373,22 @@ void CpuBackend::softmax_causal_backward(ConstView p, ConstView dp, View dscores
 
 void CpuBackend::log_softmax(ConstView x, View out) {
     const std::int64_t n = x.columns();
-    require(out.count() == x.count(), "log_softmax", "x [rows,V], out the same", x.shape, out.shape);
+    check::log_softmax(x.shape, out.shape);
     const auto kernel = row_kernels(simd_).log_softmax;
     share(x.rows(), 12 * n,
           [&](auto first, auto last) { kernel(x.data + first * n, last - first, n, out.data + first * n); });
 }
 
 float CpuBackend::nll(ConstView logp, TokenView targets) {
-    require(targets.count() == logp.rows(), "nll", "logp [rows,V], targets [rows]", logp.shape, targets.shape);
-    require_tokens(targets, logp.columns(), "nll");
+    check::nll(logp.shape, targets.shape);
+    check::tokens("nll", host_tokens(targets), logp.columns());
     return definition::nll(logp.data, targets.data, logp.rows(), logp.columns());
 }
 
 void CpuBackend::nll_backward(ConstView logp, TokenView targets, float factor, View dx) {
     const std::int64_t n = logp.columns();
-    require(targets.count() == logp.rows() && dx.count() == logp.count(), "nll_backward",
-            "logp [rows,V], targets [rows], dx [rows,V]", logp.shape, targets.shape, dx.shape);
-    require_tokens(targets, n, "nll_backward");
+    check::nll_backward(logp.shape, targets.shape, dx.shape);
+    check::tokens("nll_backward", host_tokens(targets), n);
     const auto kernel = row_kernels(simd_).nll_backward;
     share(logp.rows(), 8 * n, [&](auto first, auto last) {
         kernel(logp.data + first * n, targets.data + first, last - first, n, factor, dx.data + first * n);
@@ -464,36 +397,14 @@ void CpuBackend::nll_backward(ConstView logp, TokenView targets, float factor, V
 
 void CpuBackend::column_sum(ConstView x, View out) {
     const std::int64_t n = x.columns();
-    require(out.count() == n, "column_sum", "x [rows,C], out [C]", x.shape, out.shape);
+    check::column_sum(x.shape, out.shape);
     const auto kernel = row_kernels(simd_).column_sum;
     share(
         n, x.rows(), [&](auto first, auto last) { kernel(x.data, x.rows(), n, first, last, out.data); }, column_grain);
 }
 
-namespace {
-
-/// Sizes of heads that lie from column `first` on in a joined [B,T,W] tensor, and of their split [B,H,T,D] form; throws
-/// Error when they disagree.
-struct Heads {
-    std::int64_t batch, heads, times, width, columns;
-
-    Heads(const Shape& joined, std::int64_t first, const Shape& split, std::string_view operation) {
-        const bool ranks = joined.rank() == 3 && split.rank() == 4;
-        require(ranks && joined[0] == split[0] && joined[1] == split[2] && first >= 0 &&
-                    first + split[1] * split[3] <= joined[2],
-                operation, fmt::format("[B,T,W] and [B,H,T,D], with {} + H*D at most W", first), joined, split);
-        batch = split[0];
-        heads = split[1];
-        times = split[2];
-        width = split[3];
-        columns = joined[2];
-    }
-};
-
-}  // namespace
-
 void CpuBackend::split_heads(ConstView x, std::int64_t first_column, View out) {
-    const Heads s(x.shape, first_column, out.shape, "split_heads");
+    const auto s = check::heads("split_heads", x.shape, first_column, out.shape);
     share(s.batch * s.heads, s.times * s.width, [&](auto first, auto last) {
         for (auto i = first; i < last; ++i) {
             for (std::int64_t t = 0; t < s.times; ++t) {
@@ -506,7 +417,7 @@ void CpuBackend::split_heads(ConstView x, std::int64_t first_column, View out) {
 }
 
 void CpuBackend::merge_heads(ConstView x, std::int64_t first_column, View out) {
-    const Heads s(out.shape, first_column, x.shape, "merge_heads");
+    const auto s = check::heads("merge_heads", out.shape, first_column, x.shape);
     share(s.batch * s.times, s.heads * s.width, [&](auto first, auto last) {
         for (auto i = first; i < last; ++i) {
             for (std::int64_t h = 0; h < s.heads; ++h) {
@@ -520,10 +431,7 @@ void CpuBackend::merge_heads(ConstView x, std::int64_t first_column, View out) {
 }
 
 void CpuBackend::sum_head_groups(ConstView x, View out) {
-    const bool ranks = x.shape.rank() == 4 && out.shape.rank() == 4;
-    require(ranks && x.shape[0] == out.shape[0] && out.shape[1] > 0 && x.shape[1] % out.shape[1] == 0 &&
-                x.shape[2] == out.shape[2] && x.shape[3] == out.shape[3],
-            "sum_head_groups", "x [B,K*G,T,D], out [B,K,T,D]", x.shape, out.shape);
+    check::sum_head_groups(x.shape, out.shape);
     const std::int64_t group = x.shape[1] / out.shape[1], n = out.shape[2] * out.shape[3];
     const auto add_to = elementwise_kernels(simd_).add;
     share(out.shape[0] * out.shape[1], group * n, [&](auto first, auto last) {
@@ -537,11 +445,7 @@ void CpuBackend::sum_head_groups(ConstView x, View out) {
 
 void CpuBackend::rotate(ConstView x, ConstView cos, ConstView sin, Turn turn, View direct, View rotated) {
     const std::int64_t columns = x.columns(), n = direct.columns(), width = 2 * cos.columns();
-    const bool ranks = x.shape.rank() == 3 && direct.shape.rank() == 3;
-    require(ranks && x.shape[0] == direct.shape[0] && x.shape[1] == direct.shape[1] && n <= columns && width > 0 &&
-                n % width == 0 && direct.shape == rotated.shape && cos.shape == sin.shape && cos.rows() >= x.shape[1],
-            "rotate", "x [B,T,W], cos and sin [>=T,D/2], direct and rotated [B,T,N], N <= W a multiple of D", x.shape,
-            cos.shape, sin.shape, direct.shape, rotated.shape);
+    check::rotate(x.shape, cos.shape, sin.shape, direct.shape, rotated.shape);
     const std::int64_t times = x.shape[1], half = width / 2;
     const auto kernel = rotate_kernel(simd_);
     share(x.rows(), 2 * n, [&](auto first, auto last) {
@@ -583,8 +487,7 @@ void CpuBackend::update(std::int64_t n, UpdateStats* stats, const Chunk& chunk_k
 }
 
 void CpuBackend::adamw(View p, ConstView g, View m, View v, const AdamW& args, UpdateStats* stats) {
-    require(g.count() == p.count() && m.count() == p.count() && v.count() == p.count(), "adamw",
-            "the same number of elements", p.shape, g.shape, m.shape, v.shape);
+    check::adamw(p.shape, g.shape, m.shape, v.shape);
     const auto kernel = optimizer_kernels(simd_).adamw;
     const AdamWStep step(simd_, args);
     update(p.count(), stats, [&](std::int64_t first, std::int64_t n, UpdateStats* counts) {
@@ -594,8 +497,7 @@ void CpuBackend::adamw(View p, ConstView g, View m, View v, const AdamW& args, U
 
 void CpuBackend::sgd(View p, ConstView g, View momentum, const Sgd& args, UpdateStats* stats) {
     const bool buffered = args.momentum != 0;
-    require(g.count() == p.count() && (!buffered || momentum.count() == p.count()), "sgd",
-            "the same number of elements", p.shape, g.shape, momentum.shape);
+    check::sgd(p.shape, g.shape, momentum.shape, args);
     const auto kernel = optimizer_kernels(simd_).sgd;
     const SgdStep step(simd_, args);
     update(p.count(), stats, [&](std::int64_t first, std::int64_t n, UpdateStats* counts) {

@@ -39,6 +39,7 @@ class CpuBackend final : public Backend {
     bool any_nonfinite(ConstView x) override;
     ErrorSums compare(ConstView x, ConstView y, float decode_scale = 1) override;
     ExponentHistogram exponents(ConstView x) override;
+    std::uint64_t bit_hash(ConstView x) override;
 
     void matmul(const Matmul& args, Tally* tally = nullptr) override;
 

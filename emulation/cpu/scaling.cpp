@@ -49,18 +49,18 @@ std::vector<Part> parts_of(const Groups& g) {
 }
 
 /// Largest magnitudes of the part's groups, as bits: NaN is the largest of all, or none.
-void largest(const float* in, const Groups& g, const Part& part, bool ignore_nan, std::int32_t* out) {
+void largest(const float* in, const Groups& g, const Part& part, bool ignore_nan, std::uint32_t* out) {
     for (std::int64_t r = part.first_row; r < part.last_row; ++r) {
         const float* x = in + r * g.columns;
         for (std::int64_t c = part.first_column, at = c / g.block_columns; c < part.last_column; ++at) {
             const std::int64_t end = min_of((at + 1) * g.block_columns, part.last_column);
-            std::int32_t top = out[at];
+            auto top = static_cast<std::int32_t>(out[at]);
             for (; c < end; ++c) {
                 std::int32_t size = bit_cast<std::int32_t>(x[c]) & 0x7fffffff;
                 if (ignore_nan) size = size > 0x7f800000 ? 0 : size;
                 top = size > top ? size : top;
             }
-            out[at] = top;
+            out[at] = static_cast<std::uint32_t>(top);
         }
     }
 }
@@ -72,7 +72,7 @@ ScaledResult scaled_cast(Simd simd, ThreadPool& pool, const float* in, float* ou
     const Groups g(rows, columns, how);
     const std::vector<Part> parts = parts_of(g);
     const auto count = static_cast<std::size_t>(g.down * g.across);
-    std::vector<std::int32_t> amax(count);
+    std::vector<std::uint32_t> amax(count);
     const auto each_part = [&](const auto& f) {
         // Several small parts make one task.
         const std::int64_t n = static_cast<std::int64_t>(parts.size());
@@ -89,24 +89,9 @@ ScaledResult scaled_cast(Simd simd, ThreadPool& pool, const float* in, float* ou
         }
     });
 
-    ScaledResult result;
-    float tensor = 1;
-    if (is_nvfp4(how.granularity)) {
-        const float top = bit_cast<float>(amax.empty() ? 0 : *std::max_element(amax.begin(), amax.end()));
-        const bool te = how.rule == ScaleRule::te_nvfp4;
-        tensor = te ? scale_function::te_nvfp4_tensor(top) : scale_function::ao_nvfp4_tensor(top);
-        result.tensor_scale = te ? 1.0f / tensor : tensor;
-    }
     std::vector<float> encode(count);
-    for (std::size_t i = 0; i < count; ++i) {
-        const auto scale =
-            definition::group_scale(how.cast.format, how.rule, definition::canonical(bit_cast<float>(amax[i])), tensor);
-        encode[i] = scale.encode;
-        decode[i] = scale.decode;
-        const float whole = scale.decode * result.tensor_scale;
-        result.decode_min = i == 0 || whole < result.decode_min ? whole : result.decode_min;
-        result.decode_max = i == 0 || whole > result.decode_max ? whole : result.decode_max;
-    }
+    ScaledResult result = group_scales(how, amax, encode, {decode, count});
+    result.scales = operand_scales(how, g.across, decode);
 
     Cast cast = how.cast;
     cast.encode_scale = 1;
@@ -143,18 +128,6 @@ ScaledResult scaled_cast(Simd simd, ThreadPool& pool, const float* in, float* ou
         const std::lock_guard lock(adding);
         *tally += scaled;
     });
-
-    // Where one scale serves a whole index, its stride is 0.
-    const ScaleBlock block = scale_block(how.granularity);
-    result.scales = {.data = decode,
-                     .outer_block = max_of(block.outer, std::int64_t{1}),
-                     .k_block = max_of(block.k, std::int64_t{1}),
-                     .outer_stride = block.outer == 0 ? 0
-                                     : how.k_is_last  ? g.across
-                                                      : 1,
-                     .k_stride = block.k == 0    ? 0
-                                 : how.k_is_last ? 1
-                                                 : g.across};
     return result;
 }
 

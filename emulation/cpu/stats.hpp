@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What Backend says about whole tensors: amax, non-finite values, errors, exponents, norms. Every instruction set and
-// every number of threads returns the bits of the scalar definitions below.
+// every number of threads returns the bits of the scalar definitions.
 #pragma once
 #include "core/thread_pool.hpp"
 #include "emulation/backend.hpp"
@@ -8,41 +8,6 @@
 #include "emulation/reduce.hpp"
 
 namespace macheps {
-
-namespace definition {
-
-/// One pair's terms of ErrorSums: each product and difference rounded to fp64 (products of two fp32 are exact).
-struct ErrorTerms {
-    double error2 = 0, x2 = 0, y2 = 0, xy = 0;
-
-    constexpr ErrorTerms& operator+=(const ErrorTerms& other) {
-        error2 += other.error2;
-        x2 += other.x2;
-        y2 += other.y2;
-        xy += other.xy;
-        return *this;
-    }
-};
-
-constexpr bool is_finite(float x) { return (bit_cast<std::uint32_t>(x) & 0x7fffffffu) < 0x7f800000u; }
-
-/// y' = fl32(y * decode_scale), or y itself when the scale is 1.
-constexpr float decoded(float y, float decode_scale) { return decode_scale == 1 ? y : y * decode_scale; }
-
-/// The terms of x and y'; zeros where either is not finite.
-constexpr ErrorTerms error_terms(float x, float y) {
-    if (!is_finite(x) || !is_finite(y)) return {};
-    const double a = x, b = y, error = b - a;
-    return {error * error, a * a, b * b, a * b};
-}
-
-/// floor(log2 |x|) of a finite x != 0.
-constexpr int exponent_of(float x) {
-    const std::uint32_t magnitude = bit_cast<std::uint32_t>(x) & 0x7fffffffu;
-    return magnitude >= 0x800000u ? static_cast<int>(magnitude >> 23) - 127 : -86 - countl_zero(magnitude);
-}
-
-}  // namespace definition
 
 /// max |x|; NaN wins (then the result is the canonical NaN); 0 when n == 0.
 float amax_array(Simd simd, ThreadPool& pool, const float* x, std::int64_t n);

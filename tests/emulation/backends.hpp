@@ -3,6 +3,7 @@
 #pragma once
 #include "core/rng.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
+#include "tests/gpu/host_backend.hpp"
 #include "tests/test.hpp"
 
 #include <fmt/format.h>
@@ -14,12 +15,14 @@
 
 namespace macheps::test {
 
-/// Every available (Simd, threads); the first is the scalar definition in one thread, the reference for the others.
+/// Every available (Simd, threads) and the GPU's kernels on the host; the first is the scalar definition in one thread,
+/// the reference for the others.
 inline std::vector<std::unique_ptr<Backend>> backends(const std::vector<int>& threads = {1, 2, 3}) {
     std::vector<std::unique_ptr<Backend>> all;
     for (const Simd simd : available_simd()) {
         for (const int count : threads) all.push_back(std::make_unique<CpuBackend>(count, simd));
     }
+    all.push_back(host_device_backend());
     return all;
 }
 

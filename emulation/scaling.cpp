@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "emulation/scaling.hpp"
+
+#include <algorithm>
+
+namespace macheps {
+
+ScaledResult group_scales(const ScaledCast& how, std::span<const std::uint32_t> largest, std::span<float> encode,
+                          std::span<float> decode) {
+    ScaledResult result;
+    float tensor = 1;
+    if (is_nvfp4(how.granularity)) {
+        const float top = bit_cast<float>(largest.empty() ? 0 : *std::max_element(largest.begin(), largest.end()));
+        const bool te = how.rule == ScaleRule::te_nvfp4;
+        tensor = te ? scale_function::te_nvfp4_tensor(top) : scale_function::ao_nvfp4_tensor(top);
+        result.tensor_scale = te ? 1.0f / tensor : tensor;
+    }
+    for (std::size_t i = 0; i < largest.size(); ++i) {
+        const auto scale = definition::group_scale(how.cast.format, how.rule,
+                                                   definition::canonical(bit_cast<float>(largest[i])), tensor);
+        encode[i] = scale.encode;
+        decode[i] = scale.decode;
+        const float whole = scale.decode * result.tensor_scale;
+        result.decode_min = i == 0 || whole < result.decode_min ? whole : result.decode_min;
+        result.decode_max = i == 0 || whole > result.decode_max ? whole : result.decode_max;
+    }
+    return result;
+}
+
+OperandScales operand_scales(const ScaledCast& how, std::int64_t across, const float* decode) {
+    // Where one scale serves a whole index, its stride is 0.
+    const ScaleBlock block = scale_block(how.granularity);
+    return {.data = decode,
+            .outer_block = max_of(block.outer, std::int64_t{1}),
+            .k_block = max_of(block.k, std::int64_t{1}),
+            .outer_stride = block.outer == 0 ? 0
+                            : how.k_is_last  ? across
+                                             : 1,
+            .k_stride = block.k == 0    ? 0
+                        : how.k_is_last ? 1
+                                        : across};
+}
+
+}  // namespace macheps

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every engine asks of the shapes that an operation of Backend is given. Each function throws Error naming the
+// operation, the shapes and what they should be; the parameters are those of the operation.
+#pragma once
+#include "emulation/backend.hpp"
+#include "emulation/scaling.hpp"
+
+#include <span>
+#include <string_view>
+
+namespace macheps::check {
+
+/// Several tensors with the same number of elements.
+void same_count(std::string_view operation, std::initializer_list<Shape> shapes);
+void transfer(std::string_view operation, std::size_t host_values, const Shape& shape);
+/// Tokens (host memory) index a table of `limit` rows.
+void tokens(std::string_view operation, std::span<const std::int32_t> tokens, std::int64_t limit);
+
+void scaled_cast(const Shape& in, const Shape& out, const Shape& scales, const ScaledCast& how);
+void matmul(const Matmul& args);
+void embedding(const Shape& tokens, const Shape& wte, ConstView wpe, const Shape& out);
+void embedding_backward(const Shape& tokens, const Shape& dout, const Shape& dwte, ConstView dwpe);
+void layernorm(const Shape& x, const Shape& gamma, const Shape& beta, const Shape& out, const Shape& mean,
+               const Shape& rstd);
+void layernorm_backward(const Shape& x, const Shape& gamma, const Shape& mean, const Shape& rstd, const Shape& dout,
+                        const Shape& dx, const Shape& dgamma, const Shape& dbeta);
+void rms_normalise(const Shape& x, const Shape& out, const Shape& rstd);
+void rms_normalise_backward(const Shape& x, const Shape& rstd, const Shape& dout, const Shape& dx);
+void multiply_columns(const Shape& x, const Shape& factors, const Shape& out);
+void softmax_causal(const Shape& scores, const Shape& out);
+void softmax_causal_backward(const Shape& p, const Shape& dp, const Shape& dscores);
+void log_softmax(const Shape& x, const Shape& out);
+void nll(const Shape& logp, const Shape& targets);
+void nll_backward(const Shape& logp, const Shape& targets, const Shape& dx);
+void column_sum(const Shape& x, const Shape& out);
+void sum_head_groups(const Shape& x, const Shape& out);
+void rotate(const Shape& x, const Shape& cos, const Shape& sin, const Shape& direct, const Shape& rotated);
+void adamw(const Shape& p, const Shape& g, const Shape& m, const Shape& v);
+void sgd(const Shape& p, const Shape& g, const Shape& momentum, const Sgd& args);
+
+/// Sizes of heads that lie from column `first` on in a joined [B,T,W] tensor, and of their split [B,H,T,D] form.
+struct Heads {
+    std::int64_t batch = 0, heads = 0, times = 0, width = 0, columns = 0;
+};
+Heads heads(std::string_view operation, const Shape& joined, std::int64_t first, const Shape& split);
+
+}  // namespace macheps::check

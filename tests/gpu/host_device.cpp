@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/gpu/host_device.hpp"
+
+#include <sys/mman.h>
+
+#include <cstring>
+#include <new>
+
+namespace macheps::gpu {
+
+namespace {
+
+constexpr std::size_t arena_bytes = std::size_t{16} << 30;  // addresses alone; pages come when they are written
+constexpr std::size_t page = 4096;
+
+}  // namespace
+
+HostDevice::HostDevice(bool guarded) : guarded_(guarded) {
+    void* const memory = mmap(nullptr, arena_bytes, guarded ? PROT_NONE : PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    arena_ = static_cast<std::byte*>(memory);
+}
+
+HostDevice::~HostDevice() { munmap(arena_, arena_bytes); }
+
+void HostDevice::protect(bool open) noexcept {
+    if (guarded_ && used_ != 0) mprotect(arena_, used_, open ? PROT_READ | PROT_WRITE : PROT_NONE);
+}
+
+void* HostDevice::allocate(std::size_t bytes) {
+    bytes = (max_of(bytes, std::size_t{1}) + page - 1) / page * page;
+    for (auto at = free_.begin(); at != free_.end(); ++at) {
+        if (at->second != bytes) continue;
+        std::byte* const memory = at->first;
+        free_.erase(at);
+        taken_[memory] = bytes;
+        return memory;
+    }
+    if (used_ + bytes > arena_bytes) throw std::bad_alloc();
+    std::byte* const memory = arena_ + used_;
+    used_ += bytes;
+    taken_[memory] = bytes;
+    return memory;
+}
+
+void HostDevice::release(void* memory) noexcept {
+    const auto found = taken_.find(static_cast<std::byte*>(memory));
+    if (found == taken_.end()) return;
+    free_.insert(*found);
+    taken_.erase(found);
+}
+
+void HostDevice::copy_in(void* device, const void* host, std::size_t bytes) {
+    const Opened opened(*this);
+    std::memcpy(device, host, bytes);
+}
+void HostDevice::copy_out(void* host, const void* device, std::size_t bytes) {
+    const Opened opened(*this);
+    std::memcpy(host, device, bytes);
+}
+void HostDevice::copy(void* to, const void* from, std::size_t bytes) {
+    const Opened opened(*this);
+    std::memmove(to, from, bytes);
+}
+void HostDevice::clear(void* memory, std::size_t bytes) {
+    const Opened opened(*this);
+    std::memset(memory, 0, bytes);
+}
+
+}  // namespace macheps::gpu
