@@ -147,6 +147,22 @@ struct ExponentRow {
         column("exponent", &ExponentRow::exponent), column("count", &ExponentRow::count));
 };
 
+/// The bits that left a site, or that a parameter's tensors had after the step, as one number: where two runs differ,
+/// the first line in which these files do names the operation.
+struct HashRow {
+    std::string run{};
+    std::int64_t step = 0, micro_batch = 0;
+    std::string site{};
+    std::uint64_t count = 0;
+    std::string hash{};  ///< 16 hexadecimal digits
+
+    bool operator==(const HashRow&) const = default;
+    static constexpr std::string_view file = "hashes.csv";
+    static constexpr auto columns = std::tuple(
+        column("run", &HashRow::run), column("step", &HashRow::step), column("micro_batch", &HashRow::micro_batch),
+        column("site", &HashRow::site), column("count", &HashRow::count), column("hash", &HashRow::hash));
+};
+
 /// A policy against the policy named fp32; divergence.hpp makes these. `slowdown` is a ratio of times, and the only
 /// column that differs between machines.
 struct SummaryRow {

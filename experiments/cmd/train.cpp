@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps train`: policies x seeds on a small transformer, into a run directory with its report.
 #include "core/nearest_name.hpp"
-#include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/cmd/command.hpp"
+#include "experiments/cmd/device.hpp"
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/progress.hpp"
 #include "experiments/cmd/train_plan.hpp"
@@ -93,7 +93,8 @@ struct Arguments {
     TrainOptions train;
     std::optional<double> min_lr, rope_theta;
     std::optional<std::pair<std::int64_t, std::string>> dump;
-    int threads = 0;
+    DeviceChoice device;
+    bool hash_sites = false;
     std::string resume, from;
     std::optional<std::int64_t> save_every;
     std::vector<std::string> given;  ///< the options that stand on the command line
@@ -115,7 +116,9 @@ void refuse_other_options(const Arguments& a, const char* with, std::initializer
 }
 
 Experiment resumed_experiment(const Arguments& a) {
-    refuse_other_options(a, "--resume", {"--threads", "--save-every", "--quiet", "--no-report", "--json", "--dry-run"});
+    refuse_other_options(
+        a, "--resume",
+        {"--device", "--matrix-units", "--threads", "--save-every", "--quiet", "--no-report", "--json", "--dry-run"});
     const std::filesystem::path manifest = std::filesystem::path(a.resume) / "manifest.json";
     if (!std::filesystem::exists(manifest)) {
         throw Error({.what = "there is nothing to resume: no manifest.json",
@@ -134,9 +137,9 @@ Experiment resumed_experiment(const Arguments& a) {
 }
 
 Experiment repeated_experiment(const Arguments& a) {
-    refuse_other_options(
-        a, "--from",
-        {"--out", "--force", "--threads", "--save-every", "--quiet", "--no-report", "--json", "--dry-run"});
+    refuse_other_options(a, "--from",
+                         {"--out", "--force", "--device", "--matrix-units", "--hash-sites", "--threads", "--save-every",
+                          "--quiet", "--no-report", "--json", "--dry-run"});
     Experiment experiment = read_manifest(a.from).experiment;
     experiment.repeats = a.from;
     experiment.directory = a.out.empty() ? next_run_directory() : std::filesystem::path(a.out);
@@ -214,6 +217,7 @@ Experiment make_experiment(const Arguments& a) {
                             : !a.from.empty() ? repeated_experiment(a)
                                               : new_experiment(a);
     if (a.save_every) experiment.save_every = *a.save_every;
+    experiment.hash_sites = a.hash_sites;
     return experiment;
 }
 
@@ -252,8 +256,8 @@ std::string shell_word(const std::string& text) {
 
 Exit run(const Arguments& arguments) {
     const Experiment experiment = make_experiment(arguments);
-    CpuBackend backend(arguments.threads);
-    if (arguments.dry_run) return print_plan(make_plan(backend, experiment), arguments.json);
+    const std::unique_ptr<Backend> backend = make_backend(arguments.device);
+    if (arguments.dry_run) return print_plan(make_plan(*backend, experiment), arguments.json);
     stop_requested = false;
     std::signal(SIGINT, request_stop);
     std::signal(SIGTERM, request_stop);
@@ -268,7 +272,7 @@ Exit run(const Arguments& arguments) {
     };
     bool finished = false;
     try {
-        finished = run_experiment(backend, experiment, progress, stop_requested);
+        finished = run_experiment(*backend, experiment, progress, stop_requested);
     } catch (...) {
         bar.end();
         throw;
@@ -359,7 +363,14 @@ void add_train(CLI::App& app, Verb& chosen, std::vector<std::string> command_lin
     verb->add_option("--histogram-every", a->train.histogram_every,
                      "Of the sampled steps, which keep exponent histograms")
         ->capture_default_str();
-    verb->add_option("--threads", a->threads,
+    verb->add_option("--device", a->device.device, "cpu; or cuda, cuda:1, ...: a GPU. The results do not depend on it")
+        ->type_name("DEVICE")
+        ->capture_default_str();
+    verb->add_option("--matrix-units", a->device.matrix_units,
+                     "On a GPU: native runs the machines that it has on its tensor cores, emulated none")
+        ->check(CLI::IsMember({"native", "emulated"}))
+        ->capture_default_str();
+    verb->add_option("--threads", a->device.threads,
                      "Threads; 0: every core this process may use. The results do not depend on it")
         ->capture_default_str();
     verb->add_option_function<std::pair<std::int64_t, std::string>>(
@@ -367,6 +378,10 @@ void add_train(CLI::App& app, Verb& chosen, std::vector<std::string> command_lin
             "Write step N (the first is 0) of the first policy and seed into FILE.safetensors: weights, gradients, "
             "moments, and the values at every site (of the last micro-batch)")
         ->type_name("N FILE");
+    verb->add_flag(
+        "--hash-sites", a->hash_sites,
+        "Write hashes.csv: the bits of every tensor of every step as one number each, so that diff names the "
+        "first operation in which two runs part; slow");
     verb->add_option("--save-every", a->save_every,
                      fmt::format("Steps between checkpoints; 0: only when stopped; {}", default_save_every));
     verb->add_option("--resume", a->resume, "Go on with the run directory that a signal, a crash or a kill left")

@@ -13,6 +13,7 @@ void StepDump::on_cast(const Slot& slot, const Cast& cast, const Tally& tally, c
 }
 
 void StepDump::on_value(const Slot& slot, ConstView values, float decode_scale) {
+    if (next_ != nullptr && next_->capturing()) next_->on_value(slot, values, decode_scale);
     add(slot.name, values);
     if (decode_scale != 1) {
         Captured& scale = entry(slot.name + ".decode_scale");

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <optional>
 
 namespace macheps {
 
@@ -182,6 +183,8 @@ bool run_experiment(Backend& backend, const Experiment& experiment,
     }
 
     RunFiles files(directory);
+    std::optional<CsvWriter<HashRow>> hashes;
+    if (experiment.hash_sites) hashes.emplace(directory / HashRow::file);
     std::vector<float> baseline;
     for (now.index = 0; now.index < order.size(); ++now.index) {
         const ResolvedPolicy& policy = *order[now.index].policy;
@@ -223,6 +226,7 @@ bool run_experiment(Backend& backend, const Experiment& experiment,
         const bool dumps = !dump.file.empty() && dump.policy == policy.name && dump.seed == now.seed;
         dump.metadata = {{"manifest", manifest}, {"created_by", "macheps " + version()}, {"git", git_revision()}};
         if (dumps) request.dump = &dump;
+        if (hashes) request.hashes = &*hashes;
         const RunResult result = train(backend, request, files);
         if (dumps && progress) {
             progress({.note = result.dumped

@@ -24,6 +24,7 @@ struct Experiment {
     std::filesystem::path held_out_file{};  ///< empty: the last tenth of data_file
     DataFormat data_format = DataFormat::automatic;
     DumpRequest dump{};  ///< a step of one of the runs to write whole; its metadata is filled in
+    bool hash_sites = false;  ///< write hashes.csv
     std::filesystem::path directory;
     bool force = false;
     bool resume = false;               ///< go on with what stands in `directory`

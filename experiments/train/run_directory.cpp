@@ -21,9 +21,9 @@ namespace {
 namespace fs = std::filesystem;
 
 /// In the order in which they are removed: runs.csv last, so that holds_a_run() stays true until all are gone.
-constexpr const char* files_of_a_run[] = {"manifest.json",     "summary.csv",     "report.html",    "steps.csv",
-                                          "evals.csv",         "sites.csv",       "exponents.csv",  "runs.csv",
-                                          "manifest.json.new", "summary.csv.new", "report.html.new"};
+constexpr const char* files_of_a_run[] = {"manifest.json", "summary.csv",       "report.html",     "steps.csv",
+                                          "evals.csv",     "sites.csv",         "exponents.csv",   "hashes.csv",
+                                          "runs.csv",      "manifest.json.new", "summary.csv.new", "report.html.new"};
 constexpr const char* marks_of_a_run[] = {"manifest.json", "runs.csv",  "steps.csv",
                                           "evals.csv",     "sites.csv", "exponents.csv"};
 

@@ -90,6 +90,10 @@ class Run {
         optimizer_.emplace(backend, request.policy, options_, model_, static_cast<std::uint64_t>(request.seed));
         evaluator_.emplace(backend, request, model_, *optimizer_);
         if (options_.probe_every > 0) model_.rounder().observe(&probe_);
+        if (request.hashes != nullptr) {
+            hasher_.emplace(backend, name_, *request.hashes, model_.rounder().observer());
+            model_.rounder().observe(&*hasher_);
+        }
     }
 
     RunResult train() {
@@ -226,6 +230,7 @@ class Run {
             upload_batch(step * options_.micro_batches + part);
             begin({step, part});
             casts_are_made();
+            if (hasher_) hasher_->begin(step, part);
             loss += model_.forward(tokens_, targets_) / parts;
             model_.backward(factor);
         }
@@ -241,7 +246,13 @@ class Run {
         begin_dump(step);
         const float loss = accumulate_gradients(step);
         if (dump_) dump_->add_gradients(model_, "");
+        if (hasher_) hasher_->add_gradients(model_, "");
         const StepOutcome outcome = optimizer_->step(step, *scaler_);
+        if (hasher_) {
+            hasher_->add_gradients(model_, ".applied");
+            hasher_->add_state(*optimizer_);
+            request_.hashes->flush();
+        }
         end_dump(step, loss, loss_scale, outcome);
         if (!outcome.skipped) casts_made_.reset();
         seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -320,6 +331,7 @@ class Run {
     Transformer model_;
     std::unique_ptr<LossScaler> scaler_;
     Probe probe_;
+    std::optional<SiteHasher> hasher_;
     std::optional<StepDump> dump_;  // while the step that was asked for runs
     std::optional<Optimizer> optimizer_;
     std::optional<Evaluator> evaluator_;

@@ -6,6 +6,7 @@
 #include "experiments/train/dump.hpp"
 #include "experiments/train/optimizer.hpp"
 #include "experiments/train/probe.hpp"
+#include "experiments/train/site_hash.hpp"
 #include "reports/csv.hpp"
 #include "reports/event.hpp"
 
@@ -47,6 +48,7 @@ struct RunRequest {
     const Checkpoint* start = nullptr;             ///< go on from here; null: from the beginning
     std::vector<StepRow> steps_done{};             ///< the rows of the steps before `start`
     const DumpRequest* dump = nullptr;             ///< a step to write whole; null: none
+    CsvWriter<HashRow>* hashes = nullptr;          ///< gets the bits of every tensor of every step; null: nothing does
     std::int64_t save_every = 0;                   ///< steps between calls of `save`; 0: only when stopped
     std::function<void(Checkpoint)> save{};        ///< gets the state; `recipe` is for the caller to fill in
     std::function<void(std::int64_t step, float loss)> on_step{};

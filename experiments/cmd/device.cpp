@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/cmd/device.hpp"
+
+#include "core/error.hpp"
+#include "emulation/cpu/cpu_backend.hpp"
+#include "emulation/gpu/gpu.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+namespace macheps {
+
+namespace {
+
+/// The N of `cuda:N`, 0 for `cuda`, -1 where that is not what stands there.
+int cuda_index(std::string_view device) {
+    if (device == "cuda") return 0;
+    if (!device.starts_with("cuda:")) return -1;
+    device.remove_prefix(5);
+    int index = -1;
+    const auto [end, error] = std::from_chars(device.data(), device.data() + device.size(), index);
+    return error == std::errc{} && end == device.data() + device.size() ? index : -1;
+}
+
+}  // namespace
+
+std::unique_ptr<Backend> make_backend(const DeviceChoice& choice) {
+    if (choice.device == "cpu") return std::make_unique<CpuBackend>(choice.threads);
+    const int index = cuda_index(choice.device);
+    if (index < 0) {
+        throw Error({.what = fmt::format("there is no device '{}'", choice.device),
+                     .where = "--device",
+                     .fix = "give cpu, cuda, or cuda:1 for the second GPU",
+                     .exit = Exit::usage});
+    }
+    return gpu::make_cuda_backend(
+        index, choice.matrix_units == "emulated" ? gpu::MatrixUnits::emulated : gpu::MatrixUnits::native);
+}
+
+}  // namespace macheps

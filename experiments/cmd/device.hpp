@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// --device: the engine that a verb computes on.
+#pragma once
+#include "emulation/backend.hpp"
+
+#include <memory>
+#include <string>
+
+namespace macheps {
+
+struct DeviceChoice {
+    std::string device = "cpu";           ///< cpu, cuda, cuda:1
+    std::string matrix_units = "native";  ///< of a GPU: native or emulated
+    int threads = 0;                      ///< of the CPU; 0: every core this process may use
+};
+
+/// Throws Error: usage for a name that there is not, no_device where there is no such GPU.
+std::unique_ptr<Backend> make_backend(const DeviceChoice& choice);
+
+}  // namespace macheps

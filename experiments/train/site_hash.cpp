@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/train/site_hash.hpp"
+
+#include "emulation/definitions.hpp"
+#include "experiments/train/checkpoint.hpp"
+
+#include <fmt/format.h>
+
+namespace macheps {
+
+void SiteHasher::on_cast(const Slot& slot, const Cast& cast, const Tally& tally, const Decoding& decoding, ConstView x,
+                         ConstView y) {
+    if (next_ != nullptr) next_->on_cast(slot, cast, tally, decoding, x, y);
+}
+
+void SiteHasher::on_value(const Slot& slot, ConstView values, float decode_scale) {
+    if (next_ != nullptr && next_->capturing()) next_->on_value(slot, values, decode_scale);
+    add(slot.name, values.count(), backend_.bit_hash(values));
+    if (decode_scale != 1) add(slot.name + ".decode_scale", 1, definition::hash_term(0, decode_scale));
+}
+
+void SiteHasher::add_gradients(Transformer& model, const std::string& ending) {
+    for (const auto& parameter : model.parameters()) {
+        add(parameter->name + ":grad" + ending, parameter->grad.count(), backend_.bit_hash(parameter->grad));
+    }
+}
+
+void SiteHasher::add_state(const Optimizer& optimizer) {
+    Checkpoint state;
+    optimizer.save(state);
+    for (const Checkpoint::State& tensor : state.state) {
+        std::uint64_t hash = 0;
+        for (std::size_t i = 0; i < tensor.values.size(); ++i) {
+            hash += definition::hash_term(static_cast<std::int64_t>(i), tensor.values[i]);
+        }
+        add(tensor.name, static_cast<std::int64_t>(tensor.values.size()), hash);
+    }
+}
+
+void SiteHasher::add(const std::string& site, std::int64_t count, std::uint64_t hash) {
+    rows_.append({.run = run_,
+                  .step = step_,
+                  .micro_batch = micro_batch_,
+                  .site = site,
+                  .count = static_cast<std::uint64_t>(count),
+                  .hash = fmt::format("{:016x}", hash)});
+}
+
+}  // namespace macheps
