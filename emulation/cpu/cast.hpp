@@ -4,37 +4,10 @@
 #pragma once
 #include "core/thread_pool.hpp"
 #include "emulation/backend.hpp"
+#include "emulation/cast_plan.hpp"
 #include "emulation/cpu/simd.hpp"
 
 namespace macheps {
-
-/// What the vector kernels need to know of a Cast, worked out once. Words ending in `_bits` are fp32 bit patterns of
-/// magnitudes.
-struct CastPlan {
-    enum class Path : std::uint8_t {
-        scalar,        ///< the definition itself
-        wide,          ///< fp32's exponent range (fp32, tf32, bf16): fp32's low bits round away, subnormals included
-        narrow,        ///< a smaller range: rounded by adding and subtracting a power of two
-        power_of_two,  ///< e8m0fnu: the exponent alone; its tally is the definition's
-    };
-
-    CastPlan() = default;
-    explicit CastPlan(const Cast& cast);
-
-    Cast cast{};
-    Path path = Path::scalar;
-    bool signless = false;  ///< fnuz, fixed point: zero and NaN lose their sign
-    bool nan_keeps_sign = false;
-    bool infinity_is_max = false;  ///< what the cast makes of an infinity is the largest finite value
-    bool nan_is_max = false;
-    bool carries_to_inf = false;     ///< wide: a carry out of the largest finite value makes the right infinity
-    int drop = 0;                    ///< bits of fp32's significand that the format lacks
-    std::int32_t emin_bits = 0;      ///< 2^emin
-    std::int32_t max_bits = 0;       ///< the largest finite value
-    std::int32_t clamp_bits = 0;     ///< narrow: the power of two above it; beyond, all magnitudes round alike
-    std::int32_t overflow_bits = 0;  ///< what an overflow becomes when the rounding direction does not limit it
-    std::int32_t nan_bits = 0;       ///< what NaN becomes
-};
 
 /// How a kernel's operands and results go through the caches; no bit depends on it.
 enum class Traffic : std::uint8_t {

@@ -18,14 +18,17 @@ struct DeviceTally {
 
 /// What Tally::add asks of a format, as numbers.
 struct TallyLimits {
-    float largest = 0;       ///< finite value
+    float largest = 0;       ///< finite value; fp32's, where the format's is no fp32 number
+    float saturated = 0;     ///< the same, or NaN, which equals nothing
     float least_normal = 0;  ///< 0 where there are no subnormals
 };
 
-/// For formats whose numbers are fp32 numbers: everything that a cast can give.
 constexpr TallyLimits tally_limits(const Format& format) {
+    const double largest = decode64(format, format.max_finite_code() << format.padding);
     const bool has_subnormals = format.encoding == Encoding::binary;
-    return {static_cast<float>(decode64(format, format.max_finite_code() << format.padding)),
+    const bool fits = largest <= 0x1.fffffep127;
+    return {fits ? static_cast<float>(largest) : 0x1.fffffep127f,
+            fits ? static_cast<float>(largest) : bit_cast<float>(0x7fc00000u),
             has_subnormals ? static_cast<float>(Format::power_of_two(format.emin())) : 0.0f};
 }
 
@@ -54,7 +57,7 @@ struct ThreadTally {
         if (size != 0 && q == 0) ++underflow;
         if (q != 0 && q_size < limits.least_normal) ++to_subnormal;
         if (z_size > limits.largest) ++overflow;
-        if (q_size == limits.largest) ++saturated;
+        if (q_size == limits.saturated) ++saturated;
     }
 
     MACHEPS_HD constexpr ThreadTally& operator+=(const ThreadTally& other) {

@@ -2,6 +2,7 @@
 // Casts and what they did, statistics of whole tensors, optimiser steps. Sums over a tensor are made in two launches,
 // of chunks of 1024 and of their results, which is the lane rule.
 #pragma once
+#include "emulation/cast_plan.hpp"
 #include "emulation/definitions.hpp"
 #include "emulation/gpu/device_tally.hpp"
 #include "emulation/scaling.hpp"
@@ -14,30 +15,72 @@ inline constexpr std::int64_t warp_share = 4096;
 /// Pieces of `share` among n.
 constexpr std::int64_t pieces(std::int64_t n, std::int64_t share) { return (n + share - 1) / share; }
 
+/// How each element of a cast is made: a plan's few operations where they serve, the definition elsewhere.
+struct ElementCast {
+    explicit ElementCast(const Cast& cast)
+        : plan(cast),
+          is_planned(cast.round == Round::nearest_even &&
+                     (plan.path == CastPlan::Path::wide || plan.path == CastPlan::Path::narrow)) {}
+
+    MACHEPS_KERNEL float operator()(float x, std::int64_t i) const {
+        return is_planned ? definition::cast_nearest_even(plan, x)
+                          : definition::cast_element(plan.cast, x, static_cast<std::uint64_t>(i));
+    }
+
+    CastPlan plan;
+    bool is_planned;
+};
+
+/// Four neighbours, which a thread reads and writes at once.
+struct alignas(16) Four {
+    float of[4];
+};
+
 /// out[i] = cast of in[i], counted in *tally unless it is null.
 template <class Device>
 void cast(Device& device, const float* in, float* out, std::int64_t n, const Cast& cast, DeviceTally* tally) {
-    if (tally == nullptr) {
-        device.each(n, [=] MACHEPS_KERNEL(std::int64_t i) { out[i] = definition::cast_element(cast, in[i], i); });
-        return;
-    }
+    const ElementCast element(cast);
     const TallyLimits limits = tally_limits(cast.format);
-    device.warps(pieces(n, warp_share), [=] MACHEPS_KERNEL(const Warp& warp, std::int64_t piece) {
-        const std::int64_t end = min_of((piece + 1) * warp_share, n);
+    const auto address = [](const float* p) { return reinterpret_cast<std::uintptr_t>(p); };
+    const std::int64_t fours = address(in) % 16 == 0 && address(out) % 16 == 0 ? n / 4 : 0;
+    const std::int64_t share = warp_share / 4;
+    device.warps(pieces(fours, share), [=] MACHEPS_KERNEL(const Warp& warp, std::int64_t piece) {
+        const std::int64_t end = min_of((piece + 1) * share, fours);
         Lanes<ThreadTally> counts;
         warp.each([&](int lane) {
             ThreadTally mine;
-            for (std::int64_t i = piece * warp_share + lane; i < end; i += lanes) {
-                const float x = in[i], q = definition::cast_element(cast, x, i);
-                mine.add(limits, x, cast.encode_scale == 1 ? x : x * cast.encode_scale, q);
-                out[i] = q;
+#if defined(__CUDA_ARCH__)
+#pragma unroll 4
+#endif
+            for (std::int64_t at = piece * share + lane; at < end; at += lanes) {
+                const Four x = reinterpret_cast<const Four*>(in)[at];
+                Four q;
+                for (int j = 0; j < 4; ++j) {
+                    q.of[j] = element(x.of[j], at * 4 + j);
+                    if (tally == nullptr) continue;
+                    const float scale = element.plan.cast.encode_scale;
+                    mine.add(limits, x.of[j], scale == 1 ? x.of[j] : x.of[j] * scale, q.of[j]);
+                }
+                reinterpret_cast<Four*>(out)[at] = q;
             }
             counts[lane] = mine;
         });
+        if (tally == nullptr) return;
         const ThreadTally sum = warp.fold(counts);
         warp.each([&](int lane) {
             if (lane == 0) add_to(tally, sum);
         });
+    });
+    // What is left over: at most three elements, or all of them where they are not aligned.
+    const std::int64_t first = fours * 4;
+    device.each(n - first, [=] MACHEPS_KERNEL(std::int64_t k) {
+        const std::int64_t i = first + k;
+        const float x = in[i], q = element(x, i), scale = element.plan.cast.encode_scale;
+        out[i] = q;
+        if (tally == nullptr) return;
+        ThreadTally mine;
+        mine.add(limits, x, scale == 1 ? x : x * scale, q);
+        add_to(tally, mine);
     });
 }
 

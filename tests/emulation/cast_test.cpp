@@ -5,6 +5,7 @@
 #include "core/format_table.hpp"
 #include "emulation/cpu/codes.hpp"
 #include "emulation/definitions.hpp"
+#include "tests/gpu/host_backend.hpp"
 #include "tests/test.hpp"
 
 #include <algorithm>
@@ -122,13 +123,16 @@ std::vector<float> defined(const std::vector<float>& x, const Cast& cast, Tally&
 
 }  // namespace
 
-TEST_CASE("every instruction set casts as the definition does: every format, direction, overflow and scale",
-          "[emulation][cast]") {
+TEST_CASE(
+    "every instruction set, and the kernel, cast as the definition does: every format, direction, overflow and scale",
+    "[emulation][cast]") {
     ThreadPool one(1);
+    const auto device = test::host_device_backend(gpu::MatrixUnits::native, 90, false);
     for (const auto& [name, format, summary, source, aliases] : all_formats) {
         for (const float scale : {1.0f, 0.125f, 0.3f, 1000.0f, -1.5f}) {
             const std::vector<float> x = hard_operands(format, scale);
             std::vector<float> out(x.size());
+            const Tensor in = device->empty({static_cast<std::int64_t>(x.size())});
             for (const Round round : all_rounds) {
                 for (const Overflow overflow : both_overflows) {
                     const Cast cast{.format = format,
@@ -138,6 +142,19 @@ TEST_CASE("every instruction set casts as the definition does: every format, dir
                                     .key = {.seed = 0x123456789abcdefull, .step = 3, .site = 0x9e3779b9u}};
                     Tally wanted;
                     const std::vector<float> expected = defined(x, cast, wanted);
+                    Tally kernel_tally;
+                    device->upload(x, in);
+                    device->cast(in, in, cast, &kernel_tally);
+                    device->download(in, out);
+                    {
+                        INFO(name << " round " << int(round) << " overflow " << int(overflow) << " scale " << scale
+                                  << " as a kernel");
+                        const std::string kernel = differences(x, expected, out.data());
+                        if (!kernel.empty() || !(kernel_tally == wanted)) {
+                            CHECK(kernel == "");
+                            CHECK(tally_text(kernel_tally) == tally_text(wanted));
+                        }
+                    }
                     for (const Simd simd : vector_simd()) {
                         INFO(name << " round " << int(round) << " overflow " << int(overflow) << " scale " << scale
                                   << " " << simd_name(simd));

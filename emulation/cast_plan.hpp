@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// CastPlan: a Cast as the few words that fast kernels compute with, on a CPU and on a GPU.
+#pragma once
+#include "emulation/definitions.hpp"
+
+namespace macheps {
+
+/// What fast kernels need to know of a Cast, worked out once. Words ending in `_bits` are fp32 bit patterns of
+/// magnitudes.
+struct CastPlan {
+    enum class Path : std::uint8_t {
+        scalar,        ///< the definition itself
+        wide,          ///< fp32's exponent range (fp32, tf32, bf16): fp32's low bits round away, subnormals included
+        narrow,        ///< a smaller range: rounded by adding and subtracting a power of two
+        power_of_two,  ///< e8m0fnu: the exponent alone; its tally is the definition's
+    };
+
+    CastPlan() = default;
+    explicit CastPlan(const Cast& cast);
+
+    Cast cast{};
+    Path path = Path::scalar;
+    bool signless = false;  ///< fnuz, fixed point: zero and NaN lose their sign
+    bool nan_keeps_sign = false;
+    bool infinity_is_max = false;  ///< what the cast makes of an infinity is the largest finite value
+    bool nan_is_max = false;
+    bool carries_to_inf = false;     ///< wide: a carry out of the largest finite value makes the right infinity
+    int drop = 0;                    ///< bits of fp32's significand that the format lacks
+    std::int32_t emin_bits = 0;      ///< 2^emin
+    std::int32_t max_bits = 0;       ///< the largest finite value
+    std::int32_t clamp_bits = 0;     ///< narrow: the power of two above it; beyond, all magnitudes round alike
+    std::int32_t overflow_bits = 0;  ///< what an overflow becomes when the rounding direction does not limit it
+    std::int32_t nan_bits = 0;       ///< what NaN becomes
+};
+
+namespace definition {
+
+/// cast_element for Round::nearest_even where the plan's path is wide or narrow, in some fifteen operations. In a
+/// narrow format the addition of 2^(e + drop) rounds: its last place is the format's quantum at x.
+MACHEPS_HD inline float cast_nearest_even(const CastPlan& plan, float x) {
+    const float u = plan.cast.encode_scale == 1 ? x : x * plan.cast.encode_scale;
+    const auto bits = bit_cast<std::int32_t>(u);
+    const std::int32_t magnitude = bits & 0x7fffffff;
+    std::int32_t q;
+    if (plan.path == CastPlan::Path::wide) {
+        const std::int32_t half = plan.drop == 0 ? 0 : 1 << (plan.drop - 1);
+        const std::int32_t odd = plan.drop == 0 ? 0 : magnitude >> plan.drop & 1;
+        // In unsigned arithmetic: what becomes of a NaN's bits is of no account.
+        const std::uint32_t sum =
+            static_cast<std::uint32_t>(magnitude) + static_cast<std::uint32_t>(plan.drop == 0 ? 0 : half - 1 + odd);
+        q = static_cast<std::int32_t>(sum & ~((1u << plan.drop) - 1));
+        q = q > plan.max_bits ? plan.overflow_bits : q;
+    } else {
+        const float binade = bit_cast<float>(max_of(magnitude & 0x7f800000, plan.emin_bits));
+        const float c = binade * bit_cast<float>((127 + plan.drop) << 23), m = bit_cast<float>(magnitude);
+        const float rounded = (m + c) - c;
+        q = rounded <= bit_cast<float>(plan.max_bits) ? bit_cast<std::int32_t>(rounded) : plan.overflow_bits;
+    }
+    const bool is_nan = magnitude > 0x7f800000;
+    q = is_nan ? plan.nan_bits : q;
+    const bool drops_sign =
+        plan.signless ? is_nan || q == 0 || q > 0x7f800000 : is_nan && !plan.nan_keeps_sign;
+    return bit_cast<float>(drops_sign ? q : q | (bits & INT32_MIN));
+}
+
+}  // namespace definition
+
+}  // namespace macheps
