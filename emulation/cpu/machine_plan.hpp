@@ -3,6 +3,8 @@
 #pragma once
 #include "emulation/matmul.hpp"
 
+#include <array>
+
 namespace macheps {
 
 struct ExponentRange {
@@ -28,7 +30,9 @@ struct MachinePlan {
     /// fp8 through fp16: products k mod 4 = 0, 1 in the first half of an instruction. CDNA3 fp8: even products in the
     /// first half of a step.
     bool permuted = false;
-    bool flushes = false;  ///< subnormal operands read as zeros
+    std::int64_t period = 1;               ///< terms after which the order repeats, a power of two
+    std::array<std::uint8_t, 64> order{};  ///< of a period: which term stands at each place
+    bool flushes = false;                  ///< subnormal operands read as zeros
     int a_base = 0, b_base = 0;
     PartialJoin join = PartialJoin::none;
     std::int64_t interval = 0;  ///< terms per partial sum
@@ -38,13 +42,21 @@ struct MachinePlan {
     /// The term that stands at place t of the packed operands.
     std::int64_t source(std::int64_t t) const {
         if (!permuted) return t;
-        if (rule.model == SumModel::floored_even_odd) {
-            const std::int64_t half = terms / 2, place = t % terms;
-            return t - place + place % half * 2 + place / half;
+        const std::int64_t place = t & (period - 1);
+        return t - place + order[static_cast<std::size_t>(place)];
+    }
+
+    /// Fills `order` for the model.
+    void permute() {
+        permuted = true;
+        const bool even_odd = rule.model == SumModel::floored_even_odd;
+        period = even_odd ? terms : instruction_k;
+        const std::int64_t half = period / 2;
+        for (std::int64_t place = 0; place < period; ++place) {
+            const std::int64_t i = place % half, second = place / half;
+            order[static_cast<std::size_t>(place)] =
+                static_cast<std::uint8_t>(even_odd ? i * 2 + second : i / 2 * 4 + i % 2 + second * 2);
         }
-        const std::int64_t half = instruction_k / 2, base = t / instruction_k * instruction_k, place = t - base;
-        const std::int64_t i = place % half;
-        return base + i / 2 * 4 + i % 2 + (place >= half ? 2 : 0);
     }
 };
 
@@ -87,12 +99,12 @@ inline MachinePlan machine_plan(const Matmul& args) {
     if (machine.sum.model == SumModel::through_fp16) {
         plan.rule.model = SumModel::truncated;
         plan.a_format = plan.b_format = fp16;
-        plan.permuted = true;
+        plan.permute();
         plan.interval = machine.k;
         plan.join = machine.result == fp16 ? PartialJoin::add_fp16 : PartialJoin::add;
     }
     if (machine.sum.model == SumModel::scaled_groups) plan.terms = machine.k;
-    if (machine.sum.model == SumModel::floored_even_odd) plan.permuted = true;
+    if (machine.sum.model == SumModel::floored_even_odd) plan.permute();
     plan.flushes = machine.sum.model == SumModel::flushed_pairs;
     plan.a_base = plan.a_format.emin();
     plan.b_base = plan.b_format.emin();
