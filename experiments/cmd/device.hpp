@@ -3,6 +3,8 @@
 #pragma once
 #include "emulation/backend.hpp"
 
+#include <CLI/CLI.hpp>
+
 #include <memory>
 #include <string>
 
@@ -13,6 +15,9 @@ struct DeviceChoice {
     std::string matrix_units = "native";  ///< of a GPU: native or emulated
     int threads = 0;                      ///< of the CPU; 0: every core this process may use
 };
+
+/// --device, --matrix-units and --threads.
+void add_device_options(CLI::App& verb, DeviceChoice& choice);
 
 /// Throws Error: usage for a name that there is not, no_device where there is no such GPU.
 std::unique_ptr<Backend> make_backend(const DeviceChoice& choice);

@@ -2,8 +2,8 @@
 // `macheps gemm`: the error of matrix products on machines, as CSV rows.
 #include "experiments/numerics/gemm.hpp"
 #include "core/format_table.hpp"
-#include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/cmd/command.hpp"
+#include "experiments/cmd/device.hpp"
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/verb_tree.hpp"
 #include "experiments/numerics/sweep_axis.hpp"
@@ -64,7 +64,7 @@ struct Arguments {
     std::int64_t m = 16, n = 16, k = 4096;
     double scale = 1, lambda = 4;
     std::string output, out;
-    int threads = 0;
+    DeviceChoice device;
     bool dry_run = false, json = false, quiet = false;
 };
 
@@ -247,8 +247,8 @@ Exit gemm(const Arguments& a) {
     const GemmGrid grid = grid_of(a);
     require_possible(grid);
     if (a.dry_run) return print_plan(plan_of(grid), a.json);
-    CpuBackend backend(a.threads);
-    ThreadPool pool(a.threads == 0 ? available_threads() : a.threads);
+    const std::unique_ptr<Backend> backend = make_backend(a.device);
+    ThreadPool pool(a.device.threads == 0 ? available_threads() : a.device.threads);
     const bool is_streamed = a.out.empty() && !a.json;
     std::string rows = csv::header<GemmRow>() + "\n";
     std::vector<GemmRow> list;
@@ -256,7 +256,7 @@ Exit gemm(const Arguments& a) {
     {
         ProgressLine line(a.quiet);
         run_gemm(
-            backend, pool, grid,
+            *backend, pool, grid,
             [&](const GemmRow& row) {
                 if (a.json) list.push_back(row);
                 std::string text;
@@ -327,9 +327,7 @@ void add_gemm(CLI::App& app, Verb& chosen) {
         ->capture_default_str();
     verb->add_option("-o,--out", a->out, "Write the CSV into this file; to stdout when left out")
         ->type_name(value_kind::file);
-    verb->add_option("--threads", a->threads,
-                     "Threads; 0: every core this process may use. The results do not depend on it")
-        ->capture_default_str();
+    add_device_options(*verb, a->device);
     verb->add_flag("--dry-run", a->dry_run, "Print how many rows, operations and bytes. Runs nothing");
     verb->add_flag("--json", a->json, "Print the rows, or the plan, as JSON");
     verb->add_flag("-q,--quiet", a->quiet, "No progress on stderr");

@@ -363,16 +363,7 @@ void add_train(CLI::App& app, Verb& chosen, std::vector<std::string> command_lin
     verb->add_option("--histogram-every", a->train.histogram_every,
                      "Of the sampled steps, which keep exponent histograms")
         ->capture_default_str();
-    verb->add_option("--device", a->device.device, "cpu; or cuda, cuda:1, ...: a GPU. The results do not depend on it")
-        ->type_name("DEVICE")
-        ->capture_default_str();
-    verb->add_option("--matrix-units", a->device.matrix_units,
-                     "On a GPU: native runs the machines that it has on its tensor cores, emulated none")
-        ->check(CLI::IsMember({"native", "emulated"}))
-        ->capture_default_str();
-    verb->add_option("--threads", a->device.threads,
-                     "Threads; 0: every core this process may use. The results do not depend on it")
-        ->capture_default_str();
+    add_device_options(*verb, a->device);
     verb->add_option_function<std::pair<std::int64_t, std::string>>(
             "--dump-step", [a](const std::pair<std::int64_t, std::string>& value) { a->dump = value; },
             "Write step N (the first is 0) of the first policy and seed into FILE.safetensors: weights, gradients, "
