@@ -37,7 +37,8 @@ std::vector<std::uint64_t> instruction_grid(Simd level, const Instruction& instr
     // The shape may be smaller than the machine's.
     Machine machine = *instruction.machine;
     machine.k = instruction.k;
-    machine.sum.terms = std::min(machine.sum.terms, machine.k);
+    const bool halves = machine.sum.model == SumModel::through_fp16;  // two steps, whatever the shape
+    machine.sum.terms = std::min(machine.sum.terms, halves ? machine.k / 2 : machine.k);
 
     std::vector<float> a, b, a_scale, b_scale, sums;
     for (const InstructionOperands& row : rows) {
