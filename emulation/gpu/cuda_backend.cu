@@ -4,6 +4,8 @@
 
 namespace macheps::gpu {
 
+extern template void matmul(CudaDevice&, DeviceMemory<CudaDevice>&, MatrixUnits, int, const Matmul&, DeviceTally*);
+
 namespace {
 
 std::string version_text(int version) {

@@ -13,13 +13,13 @@ namespace detail {
 constexpr int each_threads = 256, warps_per_block = 8;
 
 template <class F>
-__global__ void each_kernel(std::int64_t n, const F f) {
+__global__ void each_kernel(std::int64_t n, const __grid_constant__ F f) {
     const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
     for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step) f(i);
 }
 
 template <class F>
-__global__ void warps_kernel(std::int64_t n, const F f) {
+__global__ void warps_kernel(std::int64_t n, const __grid_constant__ F f) {
     const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * warps_per_block;
     const Warp warp;
     for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * warps_per_block + threadIdx.x / warp_lanes; i < n;
@@ -36,13 +36,14 @@ concept Bounded = requires {
 };
 
 template <class F>
-__global__ void blocks_kernel(const F f) {
+__global__ void blocks_kernel(const __grid_constant__ F f) {
     extern __shared__ __align__(128) std::byte shared[];
     Block block(shared);
     f(block);
 }
 template <Bounded F>
-__global__ void __launch_bounds__(F::threads, F::blocks_per_processor) bounded_blocks_kernel(const F f) {
+__global__ void __launch_bounds__(F::threads, F::blocks_per_processor)
+    bounded_blocks_kernel(const __grid_constant__ F f) {
     extern __shared__ __align__(128) std::byte shared[];
     Block block(shared);
     f(block);

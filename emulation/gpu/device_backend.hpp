@@ -305,7 +305,9 @@ class DeviceBackend final : public Backend {
         const std::int64_t rows = x.rows(), n = x.columns();
         const float* in = x.data;
         float* y = out.data;
-        device().each(n, [=] MACHEPS_KERNEL(std::int64_t c) { y[c] = definition::column_sum(in, rows, n, c); });
+        column_sums<float>(
+            device(), rows, n, [=] MACHEPS_KERNEL(std::int64_t r, std::int64_t c) { return in[r * n + c]; },
+            [=] MACHEPS_KERNEL(std::int64_t c, float sum) { y[c] = definition::canonical(sum); });
     }
 
     void split_heads(ConstView x, std::int64_t first, View out) override {
@@ -436,16 +438,16 @@ class DeviceBackend final : public Backend {
             return;
         }
         const std::int64_t chunks = pieces(n, chunk);
-        const ScratchArray<definition::UpdateSums, Device> parts(*memory_, chunks), whole(*memory_, 1);
-        const ScratchArray<UpdateCounts, Device> counts(*memory_, {UpdateCounts{}});
-        gpu::update(device(), n, step, parts.data(), counts.data());
-        sum_parts(device(), parts.data(), chunks, whole.data());
-        const UpdateCounts found = counts.value();
+        const ScratchArray<definition::UpdateSums, Device> parts(*memory_, chunks);
+        const ScratchArray<UpdateTotals, Device> totals(*memory_, {UpdateTotals{}});
+        gpu::update(device(), n, step, parts.data(), &totals.data()->counts);
+        sum_parts(device(), parts.data(), chunks, &totals.data()->sums);
+        const UpdateTotals found = totals.value();
         UpdateStats total;
         total.count = static_cast<std::uint64_t>(n);
-        total.nonzero = found.nonzero;
-        total.lost = found.lost;
-        definition::set_sums(total, whole.value());
+        total.nonzero = found.counts.nonzero;
+        total.lost = found.counts.lost;
+        definition::set_sums(total, found.sums);
         *stats = total;
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Backend::matmul on a device, written once for CudaDevice and HostDevice. Which kernel runs changes no bit.
 #pragma once
+#include "emulation/gpu/matmul_emulated.hpp"
 #include "emulation/gpu/matmul_wgmma.hpp"
 #include "emulation/gpu/matrix_units.hpp"
 
@@ -12,6 +13,7 @@ enum class MatmulPath : std::uint8_t {
     fp32_chain,  ///< tiles on CUDA cores
     mma,         ///< mma.sync
     wgmma,       ///< wgmma on sm_90a
+    emulated,    ///< tiles of a machine that is emulated with integers
 };
 constexpr const char* to_string(MatmulPath path) {
     switch (path) {
@@ -21,6 +23,8 @@ constexpr const char* to_string(MatmulPath path) {
             return "mma";
         case MatmulPath::wgmma:
             return "wgmma";
+        case MatmulPath::emulated:
+            return "emulated";
         default:
             return "definition";
     }
@@ -44,7 +48,8 @@ inline MatmulPath matmul_path(MatrixUnits units, int architecture, const Matmul&
         if (has_wgmma && (!has_mma || tiles >= 100)) return MatmulPath::wgmma;
         if (has_mma) return MatmulPath::mma;
     }
-    return MatmulPath::definition;
+    EmulatedPlan plan;
+    return emulated_plan(args, plan) ? MatmulPath::emulated : MatmulPath::definition;
 }
 
 /// The bits of definition::matmul_element for every output; *tally (device memory) counts what the output's cast did.
@@ -99,6 +104,12 @@ void matmul(Device& device, Memory& memory, MatrixUnits units, int architecture,
                 case WgmmaType::e5m2_e5m2:
                     return matmul_wgmma<WgmmaType::e5m2_e5m2>(device, memory, job);
             }
+            break;
+        }
+        case MatmulPath::emulated: {
+            EmulatedPlan plan;
+            (void)emulated_plan(args, plan);
+            matmul_emulated(device, memory, job, plan);
             break;
         }
         default:

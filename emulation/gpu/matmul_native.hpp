@@ -22,11 +22,14 @@ constexpr bool same_instruction(const Machine& x, const Machine& y, const Format
            !y.has_scales() && y.operands.contains(a) && y.operands.contains(b);
 }
 
-/// `sm_<architecture>` is among the machine's architectures.
+/// `sm_<architecture>` is among the machine's architectures, which spaces part.
 constexpr bool runs_on(const Machine& machine, int architecture) {
-    for (std::string_view rest = machine.arch; rest.size() >= 5; rest = rest.substr(rest.size() > 5 ? 6 : 5)) {
-        if (rest.substr(0, 3) != "sm_" || (rest.size() > 5 && rest[5] != ' ')) return false;
-        if ((rest[3] - '0') * 10 + (rest[4] - '0') == architecture) return true;
+    for (std::string_view rest = machine.arch; rest.substr(0, 3) == "sm_";) {
+        int number = 0;
+        std::size_t at = 3;
+        for (; at < rest.size() && rest[at] != ' '; ++at) number = number * 10 + (rest[at] - '0');
+        if (number == architecture) return true;
+        rest = rest.substr(at < rest.size() ? at + 1 : at);
     }
     return false;
 }

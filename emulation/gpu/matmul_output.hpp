@@ -57,6 +57,14 @@ MACHEPS_KERNEL inline void store_output(const MatmulJob& job, std::int64_t matri
              i * args.ld_out + j] = x.after;
 }
 
+/// The epilogue of one element. Not inlined: every kernel has it, and none spends its time there.
+MACHEPS_KERNEL MACHEPS_NOINLINE inline definition::MatmulOutput finish_sum(const MatmulJob& job, std::int64_t i,
+                                                                           std::int64_t j, std::uint64_t element,
+                                                                           float sum) {
+    const Matmul args = job.matmul();
+    return definition::matmul_output(args, sum, i, j, element);
+}
+
 /// `sum` of one slice of k goes where it belongs: to the other slices' sums, or through the epilogue to the output.
 MACHEPS_KERNEL inline void put_sum(const MatmulJob& job, std::int64_t matrix, int slice, std::int64_t i, std::int64_t j,
                                    float sum, ThreadTally& tally) {
@@ -66,13 +74,9 @@ MACHEPS_KERNEL inline void put_sum(const MatmulJob& job, std::int64_t matrix, in
         job.partials[slice * count + static_cast<std::int64_t>(element)] = sum;
         return;
     }
-    if (job.plain) {
-        const float x = definition::canonical(sum);
-        store_output(job, matrix, i, j, {x, x}, tally);
-        return;
-    }
-    const Matmul args = job.matmul();
-    store_output(job, matrix, i, j, definition::matmul_output(args, sum, i, j, element), tally);
+    definition::MatmulOutput x{sum, definition::canonical(sum)};
+    if (!job.plain) x = finish_sum(job, i, j, element, sum);
+    store_output(job, matrix, i, j, x, tally);
 }
 
 /// The threads of a block count together, and its first threads add to job.tally. Uses the block's shared memory.
@@ -101,7 +105,7 @@ MACHEPS_KERNEL inline void add_block_tally(const Block& block, const MatmulJob& 
     block.each([&](int thread) {
         if (thread < fields * parts) mine[thread / fields].word[thread % fields] = folded[thread];
     });
-    block.apart([&](int thread) {
+    block.each([&](int thread) {
         if (thread != 0) return;
         Words sum = mine[0];
         for (int part = 1; part < parts; ++part) {
@@ -123,19 +127,23 @@ constexpr std::size_t tile_output_bytes(int rows, int columns, int threads) {
                   sizeof(ThreadTally) * static_cast<std::size_t>(threads));
 }
 
-/// Sums of one slice, which stand in shared memory at tile_output_at, go to the output, consecutive threads taking
-/// consecutive columns. All threads of the block have written (an each() has ended).
-template <int rows, int columns>
+struct EveryElement {
+    MACHEPS_KERNEL bool operator()(std::int64_t, std::int64_t) const { return true; }
+};
+
+/// Sums of one slice, which stand in shared memory at tile_output_at, go to the output where wanted(i, j), consecutive
+/// threads taking consecutive columns. All threads of the block have written (an each() has ended).
+template <int rows, int columns, class Wanted = EveryElement>
 MACHEPS_KERNEL void finish_tile(const Block& block, const MatmulJob& job, std::int64_t matrix, int slice,
-                                std::int64_t row, std::int64_t column) {
+                                std::int64_t row, std::int64_t column, const Wanted& wanted = {}) {
     const auto* const sums = reinterpret_cast<const float*>(block.shared());
     PerThread<ThreadTally> tally(block);
     block.each([&](int thread) {
         ThreadTally mine;
         for (int at = thread; at < rows * columns; at += block.threads()) {
             const std::int64_t i = row + at / columns, j = column + at % columns;
-            const float sum = sums[tile_output_at(columns, at / columns, at % columns)];
-            if (i < job.args.m && j < job.args.n) put_sum(job, matrix, slice, i, j, sum, mine);
+            if (i >= job.args.m || j >= job.args.n || !wanted(i, j)) continue;
+            put_sum(job, matrix, slice, i, j, sums[tile_output_at(columns, at / columns, at % columns)], mine);
         }
         tally[thread] = mine;
     });
@@ -161,6 +169,15 @@ void join_slices(Device& device, const MatmulJob& job) {
                      tally);
         if (job.tally != nullptr) add_to(job.tally, tally);
     });
+}
+
+/// The sum over `terms` terms of k from `first` on, by the scalar definition.
+MACHEPS_KERNEL MACHEPS_NOINLINE inline float slice_by_definition(const MatmulJob& job, std::int64_t matrix,
+                                                                 std::int64_t i, std::int64_t j, std::int64_t first,
+                                                                 std::int64_t terms) {
+    const Matmul args = job.matmul();
+    return definition::slice_sum(args, definition::dot_operands(args, job.a(matrix), job.b(matrix), i, j), first,
+                                 first + terms);
 }
 
 /// Every element by the scalar definition: slow, and right for every rule.

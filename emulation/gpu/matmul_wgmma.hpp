@@ -6,11 +6,11 @@
 
 namespace macheps::gpu {
 
-/// `warpgroups` x 64 rows and n columns of output per block. A tile of k is 64 bytes: two instructions.
-template <int warpgroups_, int n_>
+/// Each of `warpgroups` makes `down` x 64 rows and n columns of output. A tile of k is 64 bytes: two instructions.
+template <int warpgroups_, int n_, int down_ = 1>
 struct WgmmaTile {
-    static constexpr int warpgroups = warpgroups_, n = n_;
-    static constexpr int rows = 64 * warpgroups, columns = n, threads = 128 * warpgroups;
+    static constexpr int warpgroups = warpgroups_, n = n_, down = down_;
+    static constexpr int rows = 64 * down * warpgroups, columns = n, threads = 128 * warpgroups;
     static constexpr int depth_bytes = 64, steps = 2;
     static constexpr int stages = 6, stage_bytes = (rows + columns) * depth_bytes;
 
@@ -27,9 +27,12 @@ struct WgmmaTile {
 template <class Tile, WgmmaType type, bool promoted>
 struct WgmmaKernel {
     static constexpr int threads = Tile::threads;
-    static constexpr int blocks_per_processor = (promoted ? 256 : 512) / threads;
+    static constexpr int blocks_per_processor = (promoted || Tile::down > 1 ? 256 : 512) / threads;
+    static_assert(!promoted || Tile::down == 1);
     static constexpr int n = Tile::n;
-    using Sums = WgmmaSums<type, n>;
+    struct Sums {
+        WgmmaSums<type, n> part[Tile::down];
+    };
     MatmulJob job;
     PackedDepth packed;
     PackedCodes codes;
@@ -110,10 +113,15 @@ struct WgmmaKernel {
             block.each([&](int thread) {
                 auto* const out = reinterpret_cast<float*>(block.shared());
                 MACHEPS_UNROLL
-                for (int i = 0; i < n / 2; ++i) {
-                    const auto [r, c] = wgmma_sum_place(thread % 128, i);
-                    out[tile_output_at(n, thread / 128 * 64 + r, c)] =
-                        promoted ? main[thread].x[promoted ? i : 0] : wgmma_sum<type, n>(sums[thread], i);
+                for (int part = 0; part < Tile::down; ++part) {
+                    MACHEPS_UNROLL
+                    for (int i = 0; i < n / 2; ++i) {
+                        const auto [r, c] = wgmma_sum_place(thread % 128, i);
+                        const int first = (thread / 128 * Tile::down + part) * 64;
+                        out[tile_output_at(n, first + r, c)] = promoted
+                                                                   ? main[thread].x[promoted ? i : 0]
+                                                                   : wgmma_sum<type, n>(sums[thread].part[part], i);
+                    }
                 }
             });
             finish_tile<Tile::rows, Tile::columns>(block, job, matrix, slice, row, column);
@@ -131,36 +139,54 @@ struct WgmmaKernel {
                                      static_cast<std::uint32_t>(first_piece) * rows * 16,
                                  rows * 16, 128};
         };
-        multiply_add<type, n>(
-            block, model, [&](int warpgroup) { return operand(a, Tile::rows, 64 * warpgroup, 2 * step); },
-            [&](int) { return operand(b, Tile::columns, 0, 2 * step); }, sums);
+        MACHEPS_UNROLL
+        for (int part = 0; part < Tile::down; ++part) {
+            multiply_add<type, n>(
+                block, model,
+                [&](int warpgroup) { return operand(a, Tile::rows, (warpgroup * Tile::down + part) * 64, 2 * step); },
+                [&](int) { return operand(b, Tile::columns, 0, 2 * step); },
+                [&](int thread) -> WgmmaSums<type, n>& { return sums[thread].part[part]; });
+        }
     }
     /// The chain from term `first` on joins the main sums, and the next chain begins.
     MACHEPS_KERNEL void promote(int thread, std::int64_t row, std::int64_t column, std::int64_t first, Sums& sums,
                                 Main& main) const {
-        const Matmul args = job.matmul();
+        const Matmul& args = job.args;
+        const Promotion promotion = args.rule.promotion;
         const bool scaled = definition::scales_in_promotion(args);
+        // Rows and columns beyond the matrix have no scales; their sums go nowhere.
+        float of_row[2] = {1, 1};
         MACHEPS_UNROLL
-        for (int i = 0; i < n / 2; ++i) {
-            const auto [r, c] = wgmma_sum_place(thread % 128, i);
-            const float partial = wgmma_sum<type, n>(sums, i);
-            float& x = main.x[promoted ? i : 0];
-            if (!scaled) {
-                x = x + partial;
-            } else {
-                // Rows and columns beyond the matrix have no scales; their sums go nowhere.
-                const std::int64_t at = min_of(row + thread / 128 * 64 + r, args.m - 1);
-                const std::int64_t to = min_of(column + c, args.n - 1);
-                x = definition::promote(args, {.i = at, .j = to}, first, partial, x);
+        for (int r = 0; r < 2 && scaled; ++r) {
+            const std::int64_t i = row + thread / 128 * 64 + wgmma_sum_place(thread % 128, 2 * r).row;
+            of_row[r] = args.a.scales.at(min_of(i, args.m - 1), first);
+        }
+        MACHEPS_UNROLL
+        for (int i = 0; i < n / 2; i += 4) {
+            float of_column[2] = {1, 1};
+            MACHEPS_UNROLL
+            for (int c = 0; c < 2 && scaled; ++c) {
+                const std::int64_t j = column + wgmma_sum_place(thread % 128, i + c).column;
+                of_column[c] = args.b.scales.at(min_of(j, args.n - 1), first);
+            }
+            MACHEPS_UNROLL
+            for (int e = 0; e < 4; ++e) {
+                const float partial = wgmma_sum<type, n>(sums.part[0], i + e), sa = of_row[e / 2],
+                            sb = of_column[e % 2];
+                float& x = main.x[promoted ? i + e : 0];
+                // As definition::promote has it.
+                x = promotion == Promotion::fma_joint  ? fma(partial, sa * sb, x)
+                    : promotion == Promotion::fma_left ? fma(partial * sa, sb, x)
+                                                       : x + partial;
             }
         }
         sums = Sums{};
     }
 };
 
-template <WgmmaType type, bool promoted, int warpgroups, int n, class Device, class Memory>
+template <WgmmaType type, bool promoted, int warpgroups, int n, int down = 1, class Device, class Memory>
 void run_wgmma(Device& device, Memory& memory, MatmulJob job) {
-    using Tile = WgmmaTile<warpgroups, n>;
+    using Tile = WgmmaTile<warpgroups, n, down>;
     constexpr int bytes = type == WgmmaType::tf32 ? 4 : type <= WgmmaType::fp16_acc16 ? 2 : 1;
     const PackedDepth packed = packed_depth(job.args, Tile::depth_bytes / bytes);
     const PackedMemory operands = pack_codes<bytes>(device, memory, job, packed, Tile::rows, Tile::columns);
@@ -176,7 +202,9 @@ template <WgmmaType type, class Device, class Memory>
 void matmul_wgmma(Device& device, Memory& memory, const MatmulJob& job) {
     constexpr std::int64_t enough = 100;
     constexpr bool fp8 = type > WgmmaType::fp16_acc16, rare = type == WgmmaType::e5m2_e5m2;
-    const bool large = tile_count(job.args, 128, 128) * max_of(job.args.rule.slices, 1) >= enough;
+    constexpr bool common = type == WgmmaType::fp16 || type == WgmmaType::bf16 || type == WgmmaType::e4m3_e4m3;
+    const std::int64_t slices = max_of(job.args.rule.slices, 1);
+    const bool large = tile_count(job.args, 128, 128) * slices >= enough;
     if constexpr (fp8) {
         if (job.args.rule.promotion != Promotion::none) {
             if constexpr (!rare) {
@@ -185,10 +213,16 @@ void matmul_wgmma(Device& device, Memory& memory, const MatmulJob& job) {
             return run_wgmma<type, true, 1, 64>(device, memory, job);
         }
     }
-    if constexpr (!rare) {
-        if (large) return run_wgmma<type, false, 2, 128>(device, memory, job);
+    if constexpr (common) {
+        // Reads each operand less often; one block fills a processor.
+        if (tile_count(job.args, 256, 128) * slices >= 2 * enough) {
+            return run_wgmma<type, false, 2, 128, 2>(device, memory, job);
+        }
     }
-    run_wgmma<type, false, 1, 64>(device, memory, job);
+    if constexpr (fp8 || type == WgmmaType::fp16_acc16) {
+        if (rare || !large) return run_wgmma<type, false, 1, 64>(device, memory, job);
+    }
+    if constexpr (!rare) run_wgmma<type, false, 2, 128>(device, memory, job);
 }
 
 }  // namespace macheps::gpu

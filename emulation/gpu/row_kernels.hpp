@@ -47,14 +47,65 @@ void layernorm(Device& device, const float* x_all, const float* gamma, const flo
     });
 }
 
+/// sums(c, +0 + term(0,c) + term(1,c) + ... over `rows` rows) for c = 0 .. n - 1, in row order. Threads of a block make
+/// the terms of some rows side by side, then one thread for each column adds them.
+template <class T, class Device, class Term, class Sums>
+void column_sums(Device& device, std::int64_t rows, std::int64_t n, const Term& term, const Sums& sums) {
+    constexpr int columns = 32, threads = 256;
+    constexpr std::int64_t tile_rows = static_cast<std::int64_t>(16384 / sizeof(T) / columns);
+    const Grid grid{.x = (n + columns - 1) / columns, .threads = threads, .shared_bytes = 16384};
+    device.blocks(grid, [=] MACHEPS_KERNEL(const Block& block) {
+        T* const tile = reinterpret_cast<T*>(block.shared());
+        const std::int64_t first = block.x() * columns;
+        PerThread<T> sum(block);
+        for (std::int64_t r0 = 0; r0 < rows; r0 += tile_rows) {
+            const std::int64_t here = min_of(tile_rows, rows - r0);
+            block.each([&](int thread) {
+                const std::int64_t c = first + thread % columns;
+                if (c >= n) return;
+                for (std::int64_t r = thread / columns; r < here; r += threads / columns) {
+                    tile[r * columns + thread % columns] = term(r0 + r, c);
+                }
+            });
+            block.each([&](int thread) {
+                if (thread >= columns || first + thread >= n) return;
+                T mine = sum[thread];
+                for (std::int64_t r = 0; r < here; ++r) mine += tile[r * columns + thread];
+                sum[thread] = mine;
+            });
+        }
+        block.each([&](int thread) {
+            if (thread < columns && first + thread < n) sums(first + thread, sum[thread]);
+        });
+    });
+}
+
+/// A column's parts of dgamma and dbeta.
+struct NormSums {
+    float gamma = 0, beta = 0;
+
+    MACHEPS_KERNEL NormSums& operator+=(const NormSums& other) {
+        gamma += other.gamma;
+        beta += other.beta;
+        return *this;
+    }
+};
+
 /// dgamma and dbeta first: dx may be dout or x.
 template <class Device>
 void layernorm_backward(Device& device, const float* x_all, const float* gamma, const float* means, const float* rstds,
                         const float* dout_all, std::int64_t rows, std::int64_t n, float* dx_all, float* dgamma,
                         float* dbeta) {
-    device.each(n, [=] MACHEPS_KERNEL(std::int64_t c) {
-        definition::layernorm_backward_column(x_all, means, rstds, dout_all, rows, n, c, dgamma, dbeta);
-    });
+    column_sums<NormSums>(
+        device, rows, n,
+        [=] MACHEPS_KERNEL(std::int64_t r, std::int64_t c) {
+            const float d = dout_all[r * n + c];
+            return NormSums{d * ((x_all[r * n + c] - means[r]) * rstds[r]), d};
+        },
+        [=] MACHEPS_KERNEL(std::int64_t c, const NormSums& sum) {
+            dgamma[c] = definition::canonical(sum.gamma);
+            dbeta[c] = definition::canonical(sum.beta);
+        });
     device.warps(rows, [=] MACHEPS_KERNEL(const Warp& warp, std::int64_t r) {
         const float *x = x_all + r * n, *dout = dout_all + r * n;
         float* dx = dx_all + r * n;

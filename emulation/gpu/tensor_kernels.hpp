@@ -275,6 +275,12 @@ struct UpdateCounts {
     }
 };
 
+/// What an optimiser step did to a tensor, in device memory.
+struct UpdateTotals {
+    definition::UpdateSums sums;
+    UpdateCounts counts;
+};
+
 /// step(i) makes element i's step and returns what it was and became; sums of chunks go to `parts`, counts to *counts,
 /// unless they are null.
 template <class Device, class Step>

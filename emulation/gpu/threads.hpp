@@ -16,6 +16,11 @@
 #define MACHEPS_UNROLL
 #endif
 #if defined(__CUDACC__)
+#define MACHEPS_NOINLINE __noinline__
+#else
+#define MACHEPS_NOINLINE
+#endif
+#if defined(__CUDACC__)
 #define MACHEPS_KERNEL __device__
 #else
 #define MACHEPS_KERNEL

@@ -162,16 +162,15 @@ __device__ inline void wgmma_instruction(std::uint64_t a_descriptor, std::uint64
 #undef MACHEPS_WGMMA_F32
 #endif
 
-/// sums += a b in every warpgroup of the block. a(w) and b(w) are the operands of warpgroup w: 64 and n rows of 32
-/// bytes.
-template <WgmmaType type, int n, class A, class B>
-MACHEPS_KERNEL void multiply_add(const Block& block, const UnitModel& model, const A& a, const B& b,
-                                 PerThread<WgmmaSums<type, n>>& sums) {
+/// sums(thread) += a b in every warpgroup of the block. a(w) and b(w) are the operands of warpgroup w: 64 and n rows of
+/// 32 bytes; sums(thread) is a WgmmaSums<type, n>&.
+template <WgmmaType type, int n, class A, class B, class Sums>
+MACHEPS_KERNEL void multiply_add(const Block& block, const UnitModel& model, const A& a, const B& b, const Sums& sums) {
 #if defined(MACHEPS_HAS_WGMMA)
     (void)model;
     // The same in all lanes of a warp, and known to be: descriptors stand in uniform registers.
     const int warpgroup = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 128, 0);
-    wgmma_instruction<type, n>(a(warpgroup).descriptor(), b(warpgroup).descriptor(), sums[0]);
+    wgmma_instruction<type, n>(a(warpgroup).descriptor(), b(warpgroup).descriptor(), sums(0));
     (void)block;
 #elif defined(__CUDA_ARCH__)
     (void)block, (void)model, (void)a, (void)b, (void)sums;
@@ -190,19 +189,18 @@ MACHEPS_KERNEL void multiply_add(const Block& block, const UnitModel& model, con
         }
     };
     for (int warpgroup = 0; warpgroup < block.threads() / 128; ++warpgroup) {
-        std::vector<std::array<Factor, 32>> rows(64), columns(n);
+        std::vector<std::array<Factor, 32> > rows(64), columns(n);
         for (int row = 0; row < 64; ++row) read(a(warpgroup), row, model.a, rows[static_cast<std::size_t>(row)].data());
         for (int column = 0; column < n; ++column) {
             read(b(warpgroup), column, model.b, columns[static_cast<std::size_t>(column)].data());
         }
         for (int thread = 0; thread < 128; ++thread) {
-            auto& d = sums[warpgroup * 128 + thread].d;
+            auto& d = sums(warpgroup * 128 + thread).d;
             for (int i = 0; i < n / 2; ++i) {
-                const auto [row, column] = wgmma_sum_place(thread, i);
-                const auto sum = [&](std::uint64_t c) {
-                    return matrix_instruction(model.rule, model.k, rows[static_cast<std::size_t>(row)].data(),
-                                              columns[static_cast<std::size_t>(column)].data(), c);
-                };
+                const FragmentPlace at = wgmma_sum_place(thread, i);
+                const Factor* const x = rows[static_cast<std::size_t>(at.row)].data();
+                const Factor* const y = columns[static_cast<std::size_t>(at.column)].data();
+                const auto sum = [&](std::uint64_t c) { return matrix_instruction(model.rule, model.k, x, y, c); };
                 if constexpr (half) {
                     detail::set_sum(d, i, true, sum(detail::sum_of(d, i, true)));
                 } else {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The matmul kernels, on the host, against the scalar definition.
 #include "emulation/gpu/matmul.hpp"
+#include "emulation/gpu/instruction_layout.hpp"
 #include "emulation/matmul_rules.hpp"
 #include "tests/emulation/backends.hpp"
 #include "tests/gpu/host_device.hpp"
@@ -235,6 +236,50 @@ TEST_CASE("fp32.chain on the device gives the definition's bits at every tile si
     check({1300, 1270, 32}, {.draw = Draw::codes, .extras = true});
 }
 
+TEST_CASE("fragments lie where the PTX ISA puts them", "[gpu][matmul]") {
+    // Of codes of 16 bits, element by element: the formulas beside the figures of m16n8k16.
+    for (int lane = 0; lane < 32; ++lane) {
+        const int group = lane >> 2, in_group = lane % 4;
+        for (int i = 0; i < 8; ++i) {
+            const int row = i % 4 < 2 ? group : group + 8;
+            const int column = i < 4 ? in_group * 2 + (i & 1) : in_group * 2 + (i & 1) + 8;
+            const gpu::FragmentPlace a = gpu::mma_a_place(lane, i / 2);
+            CHECK((a.row == row && a.column * 2 + i % 2 == column));
+        }
+        for (int i = 0; i < 4; ++i) {
+            const int row = i < 2 ? in_group * 2 + (i & 1) : in_group * 2 + (i & 1) + 8;
+            const gpu::FragmentPlace b = gpu::mma_b_place(lane, i / 2);
+            CHECK((b.row * 2 + i % 2 == row && b.column == group));
+            const gpu::FragmentPlace c = gpu::mma_c_place(lane, i);
+            CHECK((c.row == (i < 2 ? group : group + 8) && c.column == in_group * 2 + (i & 1)));
+        }
+    }
+    // m64nNk: warp w has rows 16 w to 16 w + 15. Hand-made, and against the layouts of the instructions' probes.
+    CHECK(gpu::wgmma_sum_place(37, 6).row == 25);
+    CHECK(gpu::wgmma_sum_place(37, 6).column == 10);
+    CHECK(gpu::wgmma_sum_place(127, 63).row == 63);
+    CHECK(gpu::wgmma_sum_place(127, 63).column == 127);
+    bool same = true;
+    for (int thread = 0; thread < 128; ++thread) {
+        for (int i = 0; i < 64; ++i) {
+            const auto mine = gpu::wgmma_sum_place(thread, i);
+            const auto theirs = gpu::output_place(thread, i);
+            same = same && mine.row == theirs.row && mine.column == theirs.column;
+        }
+    }
+    CHECK(same);
+    constexpr std::uint32_t address = 0x4a50;
+    const gpu::SharedOperand operand{address, 128 * 16, 128};
+    CHECK(operand.descriptor() == gpu::shared_descriptor(address, 128));
+    for (int row = 0; row < 128; ++row) {
+        for (int k = 0; k < 32; ++k) {
+            const auto theirs = address + static_cast<std::uint32_t>(gpu::shared_offset(128, row, k, 1, false));
+            same = same && gpu::SharedOperand::place(operand.descriptor(), row, k) == theirs;
+        }
+    }
+    CHECK(same);
+}
+
 TEST_CASE("machines on mma.sync give the definition's bits", "[gpu][matmul]") {
     struct Case {
         const char* machine;
@@ -258,9 +303,11 @@ TEST_CASE("machines on mma.sync give the definition's bits", "[gpu][matmul]") {
             CHECK(mismatch(device, MatrixUnits::native, c.architecture, p) == "");
         };
         for (const Draw draw : all_draws) {
-            for (const Shape3& shape : odd_shapes) check(shape, {.draw = draw, .extras = make.chance(2)});
-            check({20, 9, 50}, {.draw = draw, .batched = true});
+            check({33, 5, 17}, {.draw = draw, .extras = make.chance(2)});
+            check({3, 40, 40}, {.draw = draw});
         }
+        for (const Shape3& shape : odd_shapes) check(shape, {.draw = Draw::leader});
+        check({20, 9, 50}, {.draw = Draw::codes, .batched = true});
         for (const SliceJoin join :
              {SliceJoin::workspace, SliceJoin::rounded_workspace, SliceJoin::serial, SliceJoin::stream_k}) {
             check({9, 7, 300}, {.rule = {.join = join, .slices = 3, .slice_granule = 32}, .extras = true});
@@ -290,9 +337,9 @@ TEST_CASE("machines on wgmma give the definition's bits, promotion and slices in
             CHECK(mismatch(device, MatrixUnits::native, 90, p) == "");
         };
         for (const Draw draw : all_draws) {
-            check({33, 5, 17}, {.draw = draw, .extras = true});
-            check({65, 70, 131}, {.draw = draw});
+            check({33, 5, 33}, {.draw = draw, .extras = true});
         }
+        check({65, 70, 131}, {.draw = Draw::leader});
         check({5, 3, 0}, {});
         check({20, 9, 50}, {.draw = Draw::leader, .batched = true});
         check({9, 7, 300}, {.rule = {.join = SliceJoin::serial, .slices = 3}, .draw = Draw::leader, .extras = true});
@@ -311,17 +358,177 @@ TEST_CASE("machines on wgmma give the definition's bits, promotion and slices in
 TEST_CASE("the large tiles of the matrix units give the definition's bits", "[gpu][matmul]") {
     gpu::HostDevice device;
     Maker make(4);
-    const auto check = [&](const char* machine, Format a, Format b, Promotion promotion, MatmulPath path) {
-        Options options{.a = a, .b = b, .draw = Draw::leader};
-        options.rule.machine = find_machine(machine);
-        options.rule.promotion = promotion;
-        if (promotion != Promotion::none) options.rule.promotion_interval = 64;
-        // One hundred slices make the work for large tiles.
-        options.rule.slices = 50;
-        options.rule.slice_granule = 32;
-        const Problem p = problem(make, {130, 33, 50 * 32}, options);
-        CHECK(gpu::matmul_path(MatrixUnits::native, 90, p.args) == path);
-        CHECK(mismatch(device, MatrixUnits::native, 90, p) == "");
+    /// run(device, memory, job) starts one kernel, whatever matmul_path says.
+    const auto check = [&](const char* machine, Format a, Format b, MatmulRule rule, const auto& run,
+                           std::int64_t rows = 125) {
+        rule.machine = find_machine(machine);
+        const Problem p = problem(make, {rows, 125, 70}, {.rule = rule, .a = a, .b = b, .draw = Draw::leader});
+        const Result want = by_definition(p);
+        const OnDevice x(device, p.a), y(device, p.b), out(device, p.out);
+        const OnDevice x_scales(device, p.a_scales), y_scales(device, p.b_scales);
+        Matmul args = p.args;
+        args.a.data = x.data();
+        args.b.data = y.data();
+        args.out = out.data();
+        if (args.a.scales.data != nullptr) args.a.scales.data = x_scales.data();
+        if (args.b.scales.data != nullptr) args.b.scales.data = y_scales.data();
+        gpu::PlainMemory<gpu::HostDevice> memory(device);
+        run(memory, gpu::matmul_job(args, nullptr));
+        std::vector<float> got = p.out;
+        device.copy_out(got.data(), out.data(), got.size() * sizeof(float));
+        INFO(machine << " " << a.bits << " " << b.bits << " bits");
+        CHECK(differences(got, want.out) == "");
     };
-    check("sm90.wgmma.fp8", e4m3fn, e5m2, Promotion::none, MatmulPath::wgmma);
+    const auto mma = [&]<gpu::MmaType type>(std::integral_constant<gpu::MmaType, type>) {
+        return [&](auto& memory, const gpu::MatmulJob& job) { gpu::run_mma<type, 4, 4, 2, 4>(device, memory, job); };
+    };
+    const auto wgmma = [&]<gpu::WgmmaType type, bool promoted>(std::integral_constant<gpu::WgmmaType, type>,
+                                                               std::bool_constant<promoted>) {
+        return [&](auto& memory, const gpu::MatmulJob& job) {
+            gpu::run_wgmma<type, promoted, 2, 128>(device, memory, job);
+        };
+    };
+    using gpu::MmaType;
+    using gpu::WgmmaType;
+    check("sm90.mma.fp16", fp16, fp16, {}, mma(std::integral_constant<MmaType, MmaType::fp16>{}));
+    check("sm90.mma.bf16", bf16, bf16, {}, mma(std::integral_constant<MmaType, MmaType::bf16>{}));
+    check("sm90.mma.tf32", tf32, tf32, {}, mma(std::integral_constant<MmaType, MmaType::tf32>{}));
+    check("sm90.mma.fp16.acc16", fp16, fp16, {}, mma(std::integral_constant<MmaType, MmaType::fp16_acc16>{}));
+    const std::false_type once{};
+    const std::true_type promoted{};
+    check("sm90.wgmma.fp16", fp16, fp16, {}, wgmma(std::integral_constant<WgmmaType, WgmmaType::fp16>{}, once));
+    check("sm90.wgmma.bf16", bf16, bf16, {}, wgmma(std::integral_constant<WgmmaType, WgmmaType::bf16>{}, once));
+    check("sm90.wgmma.tf32", tf32, tf32, {}, wgmma(std::integral_constant<WgmmaType, WgmmaType::tf32>{}, once));
+    check("sm90.wgmma.fp16.acc16", fp16, fp16, {},
+          wgmma(std::integral_constant<WgmmaType, WgmmaType::fp16_acc16>{}, once));
+    check("sm90.wgmma.fp8", e4m3fn, e5m2, {}, wgmma(std::integral_constant<WgmmaType, WgmmaType::e4m3_e5m2>{}, once));
+    check("sm90.wgmma.fp8", e4m3fn, e4m3fn, {.promotion = Promotion::add, .promotion_interval = 64},
+          wgmma(std::integral_constant<WgmmaType, WgmmaType::e4m3_e4m3>{}, promoted));
+    check("sm90.wgmma.fp8", e4m3fn, e4m3fn, {.promotion = Promotion::fma_left, .promotion_interval = 128},
+          wgmma(std::integral_constant<WgmmaType, WgmmaType::e4m3_e4m3>{}, promoted));
+    check(
+        "sm90.wgmma.bf16", bf16, bf16, {},
+        [&](auto& memory, const gpu::MatmulJob& job) {
+            gpu::run_wgmma<WgmmaType::bf16, false, 2, 128, 2>(device, memory, job);
+        },
+        254);
+}
+
+TEST_CASE("a sum of -0 stays -0 where k ends inside a tile", "[gpu][matmul]") {
+    struct Case {
+        const char* machine;
+        Format format;
+        float a, b;  ///< a product that underflows
+    };
+    const Case cases[] = {{"sm90.wgmma.fp16.acc16", fp16, -0x1p-24f, 0x1p-24f},
+                          {"sm90.mma.bf16", bf16, -0x1p-78f, 0x1p-77f},
+                          {"sm90.mma.tf32", tf32, -0x1p-78f, 0x1p-77f},
+                          {"sm80.mma.tf32", tf32, -0x1p-78f, 0x1p-77f},
+                          {"fp32.chain", fp32, -0x1p-78f, 0x1p-77f}};
+    gpu::HostDevice device;
+    for (const Case& c : cases) {
+        int negative_zeros = 0;
+        for (const std::int64_t k : {1, 8, 16, 17, 24, 33, 70}) {
+            const Machine& machine = *find_machine(c.machine);
+            Maker make(6);
+            Problem p = problem(make, {3, 2, k}, {.rule = {.machine = &machine}, .a = c.format, .b = c.format});
+            std::fill(p.a.begin(), p.a.end(), c.a);
+            std::fill(p.b.begin(), p.b.end(), c.b);
+            if (bit_cast<std::uint32_t>(by_definition(p).out[0]) == 0x80000000u) ++negative_zeros;
+            for (const MatrixUnits units : {MatrixUnits::native, MatrixUnits::emulated}) {
+                CAPTURE(c.machine, k);
+                CHECK(mismatch(device, units, machine.arch == "sm_90" ? 90 : 80, p) == "");
+            }
+        }
+        INFO(c.machine);
+        CHECK(negative_zeros >= 3);
+    }
+}
+
+TEST_CASE("a matmul goes to a matrix unit only where that has the machine's numbers", "[gpu][matmul]") {
+    struct Case {
+        const char* machine;
+        Format a, b;
+        int architecture;
+        MatmulPath path;
+        const char* why;
+    };
+    constexpr Case cases[] = {
+        {"sm80.mma.fp16", fp16, fp16, 90, MatmulPath::emulated, "another F, two steps of eight"},
+        {"sm90.mma.fp16", fp16, fp16, 80, MatmulPath::emulated, "the reverse"},
+        {"sm90.mma.fp16", fp16, fp16, 0, MatmulPath::emulated, "nothing is known of the GPU"},
+        {"sm90.mma.fp16", fp16, fp16, 100, MatmulPath::mma, "the same numbers on sm_100"},
+        {"sm90.wgmma.fp16.acc16", fp16, fp16, 90, MatmulPath::wgmma, "mma.sync has another zero exponent"},
+        {"sm90.mma.fp16.acc16", fp16, fp16, 90, MatmulPath::mma, "wgmma has another zero exponent"},
+        {"sm90.mma.fp8", e4m3fn, e4m3fn, 90, MatmulPath::emulated, "two fp16 steps"},
+        {"sm90.wgmma.fp8", e4m3fn, e5m2, 90, MatmulPath::wgmma, ""},
+        {"sm90.wgmma.fp8", e4m3fn, e5m2, 89, MatmulPath::emulated, "no wgmma"},
+        {"sm89.mma.fp8", e4m3fn, e5m2, 90, MatmulPath::emulated, "16 terms per step, not 32"},
+        {"sm100.tcgen05.nvfp4", e2m1fn, e2m1fn, 90, MatmulPath::emulated, "of another GPU"},
+        {"sm100.tcgen05.bf16", bf16, bf16, 90, MatmulPath::mma, "the same numbers"},
+        {"cdna3.mfma.fp16", fp16, fp16, 90, MatmulPath::definition, "another model"},
+        {"fp32.chain", bf16, bf16, 90, MatmulPath::fp32_chain, ""},
+        {"exact", bf16, bf16, 90, MatmulPath::definition, ""},
+    };
+    for (const Case& c : cases) {
+        Matmul args{.m = 64, .n = 64, .k = 64};
+        args.rule.machine = find_machine(c.machine);
+        args.a.format = c.a;
+        args.b.format = c.b;
+        CAPTURE(c.machine, c.architecture, c.why,
+                gpu::to_string(gpu::matmul_path(MatrixUnits::native, c.architecture, args)));
+        CHECK(gpu::matmul_path(MatrixUnits::native, c.architecture, args) == c.path);
+        if (c.path == MatmulPath::mma || c.path == MatmulPath::wgmma) {
+            CHECK(gpu::matmul_path(MatrixUnits::emulated, c.architecture, args) == MatmulPath::emulated);
+        }
+    }
+    Matmul args{.m = 4096, .n = 4096, .k = 64};
+    args.rule.machine = find_machine("sm90.mma.bf16");
+    args.a.format = args.b.format = bf16;
+    CHECK(gpu::matmul_path(MatrixUnits::native, 90, args) == MatmulPath::wgmma);  // the faster unit
+}
+
+TEST_CASE("every machine gives the definition's bits when it is emulated on the device", "[gpu][matmul]") {
+    gpu::HostDevice device;
+    Maker make(5);
+    for (const Machine* machine : all_machines) {
+        if (machine->operands.contains(fp64) || machine->addend != machine->result) continue;
+        std::vector<Format> formats;
+        for (const Format& f : FormatSet::known) {
+            if (machine->operands.contains(f)) formats.push_back(f);
+        }
+        const auto pick = [&] {
+            return formats[static_cast<std::size_t>(make.below(static_cast<int>(formats.size())))];
+        };
+        const auto check = [&](const Shape3& shape, Options options) {
+            options.rule.machine = machine;
+            options.a = pick(), options.b = pick();
+            CHECK(mismatch(device, MatrixUnits::emulated, 90, problem(make, shape, options)) == "");
+        };
+        for (const Draw draw : all_draws) check({5, 7, 1 + make.below(100)}, {.draw = draw});
+        check({3, 2, 0}, {});
+        check({2, 70, 65}, {.draw = Draw::leader, .extras = true});
+        check({9, 4, 20}, {.draw = Draw::normal, .batched = true});
+        if (is_order_of_summation(*machine) || machine->has_scales() || machine->result != fp32) continue;
+        for (const Promotion promotion : {Promotion::add, Promotion::fma_joint, Promotion::fma_left}) {
+            check({5, 7, 300}, {.rule = {.promotion = promotion, .promotion_interval = 128}, .draw = Draw::leader});
+        }
+        check({5, 7, 300}, {.rule = {.slices = 3}, .draw = Draw::leader});
+    }
+}
+
+TEST_CASE("the tiled emulation knows NVIDIA's machines", "[gpu][matmul]") {
+    for (const Machine* machine : all_machines) {
+        const bool tiled = machine->sum.model == SumModel::truncated || machine->sum.model == SumModel::scaled_groups ||
+                           (machine->sum.model == SumModel::through_fp16 && machine->result == fp32);
+        for (const Format& f : FormatSet::known) {
+            if (!tiled || machine->addend != machine->result || !machine->operands.contains(f)) continue;
+            Matmul args{.m = 1, .n = 1, .k = 1};
+            args.a.format = args.b.format = f;
+            args.rule.machine = machine;
+            CAPTURE(machine->name, f.bits);
+            CHECK(gpu::matmul_path(MatrixUnits::emulated, 90, args) == MatmulPath::emulated);
+            CHECK(gpu::matmul_path(MatrixUnits::native, 0, args) == MatmulPath::emulated);
+        }
+    }
 }
