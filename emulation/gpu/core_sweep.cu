@@ -2,25 +2,16 @@
 // macheps_gpu_sweep: does core compute the same bits on this GPU and on this CPU? Every task of sweep_tasks.hpp runs
 // over all 2^32 inputs on the device, hashed in blocks of 2^16 inputs; the host hashes the same blocks, evenly spread,
 // for as long as the part's time lasts. A block that differs is recomputed input by input. Part `hardware` compares
-// real convert instructions with the codec instead.
+// real conversions with the codec instead.
 #include "core/error.hpp"
-#include "emulation/gpu/device.hpp"
-#include "emulation/gpu/hardware_cvt.hpp"
-#include "emulation/gpu/sweep_tasks.hpp"
+#include "emulation/gpu/cuda_device.hpp"
+#include "emulation/gpu/scalar_groups.hpp"
 
-#include <atomic>
-#include <chrono>
-#include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <functional>
 #include <optional>
-#include <thread>
 
 namespace macheps::sweep {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 struct Options {
     std::vector<std::string> parts;
@@ -32,170 +23,61 @@ struct Options {
         break_input;  ///< spoils this input's result on the first engine: does the sweep see it?
 };
 
-/// Hashes one block on the host; each function call the compiler leaves outside runs on the baseline instruction set.
-inline std::uint64_t hash_inputs(const Task& task, std::uint32_t block) {
-    std::uint64_t hash = 0;
-    for (std::uint32_t i = 0; i < block_inputs; ++i) {
-        const std::uint32_t u = block * block_inputs + i;
-        hash += item(u, evaluate(task, u));
-    }
-    return hash;
-}
-std::uint64_t hash_plain(const Task& task, std::uint32_t block) { return hash_inputs(task, block); }
-
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-// The same text compiled with the FMA instruction in place of the C library's fma: same bits, several times as fast.
-__attribute__((target("fma,lzcnt"), flatten)) std::uint64_t hash_fma(const Task& task, std::uint32_t block) {
-    return hash_inputs(task, block);
-}
-bool has_fma() { return __builtin_cpu_supports("fma") && __builtin_cpu_supports("avx2"); }
-#else
-std::uint64_t hash_fma(const Task& task, std::uint32_t block) { return hash_plain(task, block); }
-bool has_fma() { return false; }
-#endif
-
-constexpr std::uint32_t no_input = 0xffffffffu;  // a NaN: spoiling it would prove nothing
-
-__global__ void hash_blocks(Task task, std::uint32_t spoiled, bool spoil, std::uint64_t* hashes) {
-    __shared__ unsigned long long sum;
-    if (threadIdx.x == 0) sum = 0;
-    __syncthreads();
-    std::uint64_t hash = 0;
-    for (std::uint32_t i = threadIdx.x; i < block_inputs; i += blockDim.x) {
-        const std::uint32_t u = blockIdx.x * block_inputs + i;
-        hash += item(u, evaluate(task, u) ^ (spoil && u == spoiled ? 1 : 0));
-    }
-    atomicAdd(&sum, static_cast<unsigned long long>(hash));
-    __syncthreads();
-    if (threadIdx.x == 0) hashes[blockIdx.x] = sum;
-}
-
-__global__ void results_of_block(Task task, std::uint32_t block, std::uint32_t spoiled, bool spoil,
-                                 std::uint64_t* results) {
-    for (std::uint32_t i = threadIdx.x; i < block_inputs; i += blockDim.x) {
-        const std::uint32_t u = block * block_inputs + i;
-        results[i] = evaluate(task, u) ^ (spoil && u == spoiled ? 1 : 0);
-    }
-}
-
-/// One side of the comparison: hashes of blocks, and the results of one block.
-struct Engine {
-    std::function<std::uint64_t(const Task&, std::uint32_t)> hash;
-    std::function<std::vector<std::uint64_t>(const Task&, std::uint32_t)> results;
-};
-
-Engine host_engine(const Options& options, bool fast, bool spoil) {
-    const std::uint32_t spoiled = options.break_input.value_or(no_input);
-    spoil = spoil && options.break_input.has_value();
-    return {.hash =
-                [=](const Task& task, std::uint32_t block) {
-                    std::uint64_t hash = fast ? hash_fma(task, block) : hash_plain(task, block);
-                    if (spoil && spoiled / block_inputs == block) {
-                        const std::uint64_t result = evaluate(task, spoiled);
-                        hash += item(spoiled, result ^ 1) - item(spoiled, result);
-                    }
-                    return hash;
-                },
-            .results =
-                [=](const Task& task, std::uint32_t block) {
-                    std::vector<std::uint64_t> results(block_inputs);
-                    for (std::uint32_t i = 0; i < block_inputs; ++i) {
-                        const std::uint32_t u = block * block_inputs + i;
-                        results[i] = evaluate(task, u) ^ (spoil && u == spoiled ? 1 : 0);
-                    }
-                    return results;
-                }};
-}
-
-std::uint32_t reverse16(std::uint32_t x) {
-    std::uint32_t y = 0;
-    for (int bit = 0; bit < 16; ++bit) y |= (x >> bit & 1) << (15 - bit);
-    return y;
-}
-
-struct Outcome {
-    std::uint32_t compared = 0, differing = 0;
-};
-
-/// Compares the first `count` blocks in bit-reversed order (any prefix of it is evenly spread) until `deadline`; prints
-/// the ten first differing inputs of the lowest differing block.
-Outcome compare(const NamedTask& named, const Engine& first, const Engine& second, std::uint32_t count,
-                unsigned threads, Clock::time_point deadline) {
-    std::atomic<std::uint32_t> next{0}, compared{0}, differing{0}, lowest{blocks};
-    const auto work = [&] {
-        for (std::uint32_t i = next++; i < count && (i == 0 || Clock::now() < deadline); i = next++) {
-            const std::uint32_t block = reverse16(i);
-            ++compared;
-            if (first.hash(named.task, block) == second.hash(named.task, block)) continue;
-            ++differing;
-            std::uint32_t seen = lowest;
-            while (block < seen && !lowest.compare_exchange_weak(seen, block)) {
-            }
-        }
-    };
-    std::vector<std::thread> pool;
-    for (unsigned t = 1; t < threads; ++t) pool.emplace_back(work);
-    work();
-    for (std::thread& thread : pool) thread.join();
-    if (lowest < blocks) {
-        const auto a = first.results(named.task, lowest), b = second.results(named.task, lowest);
-        int shown = 0;
-        for (std::uint32_t i = 0; i < block_inputs && shown < 10; ++i) {
-            if (a[i] == b[i]) continue;
-            ++shown;
-            std::printf("  %s: input %08x: first engine %016llx, host %016llx\n", named.name.c_str(),
-                        lowest * block_inputs + i, static_cast<unsigned long long>(a[i]),
-                        static_cast<unsigned long long>(b[i]));
-        }
-        if (shown == 0)
-            std::printf("  %s: block %04x hashes differently but recomputes equal\n", named.name.c_str(),
-                        lowest.load());
-    }
-    return {compared, differing};
-}
-
 /// Runs one part; returns the number of tasks that differ.
-int run_part(const Part& part, const Options& options) {
+int run_part(const Part& part, const Options& options, gpu::CudaDevice* device) {
     const auto start = Clock::now();
-    const std::uint32_t spoiled = options.break_input.value_or(no_input);
-    const bool spoil = options.break_input.has_value(), fast = has_fma();
-    const Engine host = host_engine(options, fast, false);
-    std::optional<gpu::DeviceArray<std::uint64_t>> memory;
-    if (!options.host_only) memory.emplace(blocks);
+    Spoil spoil;
+    if (options.break_input) spoil = {Spoil::Which::one, *options.break_input};
     std::printf("part %s: %s\npart,task,blocks_compared,blocks_of,blocks_differing,device_seconds,host_seconds\n",
                 part.name.c_str(), part.summary.c_str());
     int differing_tasks = 0;
     for (std::size_t i = 0; i < part.tasks.size(); ++i) {
         const NamedTask& named = part.tasks[i];
         const auto began = Clock::now();
-        Engine first = host_engine(options, false, true);
-        std::vector<std::uint64_t> hashes;
-        if (!options.host_only) {
-            hash_blocks<<<blocks, 256>>>(named.task, spoiled, spoil, memory->data());
-            MACHEPS_CUDA_CHECK_LAUNCH();
-            hashes = memory->download();
-            first.hash = [&](const Task&, std::uint32_t block) { return hashes[block]; };
-            first.results = [&](const Task& task, std::uint32_t block) {
-                gpu::DeviceArray<std::uint64_t> results(block_inputs);
-                results_of_block<<<1, 256>>>(task, block, spoiled, spoil, results.data());
-                MACHEPS_CUDA_CHECK_LAUNCH();
-                return results.download();
-            };
-        }
+        const Engine host = host_engine(named.task, has_fma());
+        const Engine first = device != nullptr ? device_engine(*device, named.task, spoil, options.blocks)
+                                               : host_engine(named.task, false, spoil);
         const auto device_done = Clock::now();
         // What is left is shared evenly between the tasks to come; what one task leaves goes to the next.
         const std::chrono::duration<double> left(options.seconds -
                                                  std::chrono::duration<double>(device_done - start).count());
         const auto share =
             std::chrono::duration_cast<Clock::duration>(left / static_cast<double>(part.tasks.size() - i));
-        const Outcome outcome = compare(named, first, host, options.blocks, options.threads, device_done + share);
+        const Outcome outcome = compare_blocks(first, host, options.blocks, options.threads, device_done + share);
+        for (const Difference& difference : outcome.shown) {
+            std::printf("  %s: input %08x: first engine %016llx, host %016llx\n", named.name.c_str(), difference.input,
+                        static_cast<unsigned long long>(difference.first),
+                        static_cast<unsigned long long>(difference.second));
+        }
+        if (outcome.differing != 0 && outcome.inputs == 0) {
+            std::printf("  %s: block %04x hashes differently but recomputes equal\n", named.name.c_str(),
+                        outcome.lowest);
+        }
         differing_tasks += outcome.differing != 0;
-        const std::chrono::duration<double> device = device_done - began, whole = Clock::now() - device_done;
+        const std::chrono::duration<double> on_device = device_done - began, whole = Clock::now() - device_done;
         std::printf("%s,%s,%u,%u,%u,%.3f,%.3f\n", part.name.c_str(), named.name.c_str(), outcome.compared, blocks,
-                    outcome.differing, device.count(), whole.count());
+                    outcome.differing, on_device.count(), whole.count());
         std::fflush(stdout);
     }
     return differing_tasks;
+}
+
+/// Convert instructions and functions against the codec; returns how many disagree.
+int run_hardware(const Options& options, gpu::CudaDevice& device) {
+    const auto start = Clock::now();
+    int disagreeing = 0;
+    std::size_t rows_left = std::size(gpu::convert_rows);
+    for (const gpu::ConvertRow& row : gpu::convert_rows) {
+        const double left = options.seconds - std::chrono::duration<double>(Clock::now() - start).count();
+        const gpu::ProbeResult result =
+            gpu::detail::run_convert(device, row, left / static_cast<double>(rows_left--), {}, false);
+        disagreeing += result.verdict == gpu::Verdict::differs;
+        std::printf("hardware,%s,compared=%llu,differing=%llu,%s\n", row.instruction,
+                    static_cast<unsigned long long>(result.trials), static_cast<unsigned long long>(result.mismatches),
+                    result.note.c_str());
+        std::fflush(stdout);
+    }
+    return disagreeing;
 }
 
 constexpr const char* usage =
@@ -228,7 +110,8 @@ Options parse(int argc, char** argv) {
             for (const Part& part : all_parts()) {
                 std::printf("%s: %s, %zu tasks\n", part.name.c_str(), part.summary.c_str(), part.tasks.size());
             }
-            std::printf("hardware: convert instructions against the codec, %zu rows\n", std::size(gpu::cvt_rows));
+            std::printf("hardware: conversions of the device against the codec, %zu rows\n",
+                        std::size(gpu::convert_rows));
             std::exit(0);
         } else if (word == "--seconds") {
             options.seconds = static_cast<double>(value(10));
@@ -279,13 +162,15 @@ int run(int argc, char** argv) {
                     has_fma() ? "instruction" : "from the C library");
     }
     std::fflush(stdout);
+    std::optional<gpu::CudaDevice> gpu;
+    if (!options.host_only) gpu.emplace(0);
     int differing = 0;
     for (const std::string& name : wanted) {
         const auto part = std::find_if(parts.begin(), parts.end(), [&](const Part& p) { return p.name == name; });
         if (part != parts.end()) {
-            differing += run_part(*part, options);
+            differing += run_part(*part, options, gpu ? &*gpu : nullptr);
         } else if (name == "hardware" && !options.host_only) {
-            differing += gpu::sweep_cvt();
+            differing += run_hardware(options, *gpu);
         } else {
             throw Error({.what = "unknown part '" + name + "'",
                          .where = "macheps_gpu_sweep",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the sweep computes: tasks that map each of 2^32 inputs to 64 bits, the same text on host and device, and the
-// hash of a block of inputs. Includes every host/device header of core and emulation, so that compiling it compiles them for a GPU.
+// hash of a block of inputs. Includes every host/device header of core and emulation, so that compiling it compiles
+// them for a GPU.
 #pragma once
 #include "core/codec.hpp"
 #include "core/format.hpp"
@@ -15,6 +16,7 @@
 #include "core/tensor.hpp"
 #include "core/ulp.hpp"
 #include "emulation/definitions.hpp"
+#include "emulation/gpu/scalar_inputs.hpp"
 #include "emulation/matmul.hpp"
 #include "emulation/reduce.hpp"
 #include "emulation/scaling.hpp"
@@ -66,32 +68,8 @@ struct Task {
     Profile profile{};
 };
 
-/// The finalizer of SplitMix64 (Steele, Lea, Flood, 2014): a bijection that spreads every bit.
-MACHEPS_HD constexpr std::uint64_t mix(std::uint64_t x) {
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
-
-/// An fp64 number beside the float with bits u: its low 29 bits decide ties, so half of the inputs have zeros, ones, a
-/// lone top or a lone low bit there.
-MACHEPS_HD inline double wide_input(std::uint32_t u) {
-    const std::uint64_t wide =
-        decode64(fp32, u) == 0 ? std::uint64_t{u >> 31} << 63 : bit_cast<std::uint64_t>(decode64(fp32, u));
-    const std::uint64_t random = mix(u + 0x9e3779b97f4a7c15u), low = random & 0x1fffffff;
-    switch (random >> 61) {
-        case 0:
-            return bit_cast<double>(wide);
-        case 1:
-            return bit_cast<double>(wide | 0x1fffffff);
-        case 2:
-            return bit_cast<double>(wide | 0x10000000);
-        case 3:
-            return bit_cast<double>(wide | 1);
-        default:
-            return bit_cast<double>(wide | low);
-    }
-}
+using gpu::mix;
+using gpu::wide_input;
 
 MACHEPS_HD inline std::uint64_t tally_of_one(const Task& task, float x) {
     Tally tally;
@@ -269,6 +247,18 @@ inline std::vector<Part> all_parts() {
         rest.tasks.push_back({name + ".tally", {.kind = Kind::tally, .format = f}});
     }
     return {math, nearest, modes, from64, profiles, rest};
+}
+
+/// The tasks that no format names: our own functions, random bits, the lane rule.
+inline std::vector<NamedTask> math_tasks() {
+    std::vector<NamedTask> tasks;
+    for (const Part& part : all_parts()) {
+        for (const NamedTask& named : part.tasks) {
+            const bool formatless = part.name == "rest" && named.name.find('.') == std::string::npos;
+            if (part.name == "math" || formatless) tasks.push_back(named);
+        }
+    }
+    return tasks;
 }
 
 }  // namespace macheps::sweep

@@ -25,6 +25,7 @@ void add_gemm(CLI::App& app, Verb& chosen);
 void add_machine(CLI::App& app, Verb& chosen);
 void add_reveal(CLI::App& app, Verb& chosen);
 void add_testfloat(CLI::App& app, Verb& chosen);
+void add_verify(CLI::App& app, Verb& chosen);
 void add_version(CLI::App& app, Verb& chosen);
 /// `completion` and `man` describe the whole of `app`, which must outlive the verb.
 void add_completion(CLI::App& app, Verb& chosen);

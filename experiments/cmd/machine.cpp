@@ -5,6 +5,7 @@
 #include "core/nearest_name.hpp"
 #include "emulation/machine_words.hpp"
 #include "emulation/matmul_rules.hpp"
+#include "emulation/verify/recorded.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/machine_eval.hpp"
@@ -58,7 +59,7 @@ constexpr const char* eval_help =
     "Examples:\n"
     "  macheps machine eval vectors.jsonl\n"
     "  macheps machine eval vectors.jsonl --engine scalar --json\n"
-    "  zcat trace.jsonl.gz | macheps machine eval -\n\n"
+    "  zstd -dc TRACE.jsonl.zst | macheps machine eval -     a trace of `macheps verify --record`\n\n"
     "A line is one output element, d = a b + c over the instruction's k, as a JSON object:\n"
     "  {\"arch\":\"sm_90\",\"instr\":\"wgmma\",\"qual\":\"m64n8k32.f32.e4m3.e4m3\",\"a\":[\"3c\",...],\"b\":[...],"
     "\"c\":\"42c80080\",\"d\":\"42cc5800\"}\n"
@@ -267,7 +268,9 @@ std::string show_text(const Machine& m) {
     append_words(text, "model", fmt::format("{}. {}", to_string(m.sum.model), model.words));
     append_block(text, "", model.formula);
     append_words(text, "evidence", fmt::format("{}: {}", to_string(m.evidence), evidence_words(m)));
-    if (m.evidence != Evidence::definition) append_words(text, "unverified", unverified_text);
+    const std::vector<std::string> gpus = verify::gpus_with_traces(m, verify::recorded_traces());
+    for (const std::string& gpu : gpus) append_words(text, "verified", fmt::format("by traces of this program: {}", gpu));
+    if (gpus.empty() && m.evidence != Evidence::definition) append_words(text, "unverified", unverified_text);
     append_words(text, "source", m.source);
     bool is_first = true;
     for (const DisputedPoint& point : disputed_points(m)) {
@@ -279,6 +282,11 @@ std::string show_text(const Machine& m) {
     return text;
 }
 
+bool is_unverified(const Machine& machine) {
+    return machine.evidence != Evidence::definition &&
+           verify::gpus_with_traces(machine, verify::recorded_traces()).empty();
+}
+
 nlohmann::ordered_json show_json(const Machine& machine) {
     nlohmann::ordered_json json = json_of(machine);
     const ModelWords model = describe(machine.sum.model);
@@ -286,7 +294,7 @@ nlohmann::ordered_json show_json(const Machine& machine) {
     json["words"] = model.words;
     json["formula"] = model.formula;
     json["summary"] = machine.summary;
-    json["unverified"] = machine.evidence != Evidence::definition;
+    json["unverified"] = is_unverified(machine);
     json["disputed"] = nlohmann::ordered_json::array();
     for (const DisputedPoint& point : disputed_points(machine)) {
         json["disputed"].push_back(

@@ -304,6 +304,7 @@ Exit evaluate_lines(const EvalOptions& options) {
     for (std::string text; std::getline(in, text);) {
         ++number;
         if (text.find_first_not_of(" \t\r") == std::string::npos) continue;
+        if (number == 1 && text.starts_with("{\"macheps_trace\":")) continue;  // the header of `verify --record`
         evaluation.add(number, parse_machine_line(text, fmt::format("{}:{}", path, number)), options.shown);
     }
     if (in.bad() || (options.path != "-" && number == 0 && !file.eof())) {

@@ -93,6 +93,7 @@ int main(int argc, char** argv) {
         "  macheps gemm --sweep k=16..65536     the error of a matrix product on GPU matrix units\n"
         "  macheps machine show sm90.wgmma.fp8  what a matrix unit computes, and how that is known\n"
         "  macheps reveal                       the order in which a matrix product adds its terms\n"
+        "  macheps verify --quick               the emulators against the GPU here, bit for bit\n"
         "  macheps report runs/001              tables and one HTML page from a run directory\n\n"
         "macheps answers one question: what does a number become, on this hardware, under this policy?\n"
         "Data goes to stdout, progress to stderr. --json prints one JSON document: numbers in the shortest decimals "
@@ -115,6 +116,7 @@ int main(int argc, char** argv) {
     add_machine(app, chosen);
     add_reveal(app, chosen);
     add_testfloat(app, chosen);
+    add_verify(app, chosen);
     add_version(app, chosen);
     add_completion(app, chosen);
     add_man(app, chosen);

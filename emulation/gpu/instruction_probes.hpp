@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of `macheps verify` about matrix instructions. Host only.
+#pragma once
+#include "emulation/gpu/probe.hpp"
+
+namespace macheps::gpu {
+
+/// Every form of instruction_forms.hpp and every question of instruction_questions.hpp. Nothing is asked of the device
+/// before one of them runs; that throws Error (no_device) where there is none. A form that the device lacks, or for
+/// which this build holds no code, is a row with the verdict `declined`.
+std::vector<ProbeGroup> instruction_probe_groups(int device);
+
+}  // namespace macheps::gpu

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `macheps verify` asks of a GPU and what it gets back: rows that every kind of probe makes alike.
+#pragma once
+#include "emulation/verify/trace_row.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace macheps::gpu {
+
+enum class Verdict : std::uint8_t {
+    equal,     ///< every trial gave the model's bits
+    differs,   ///< at least one did not
+    recorded,  ///< nothing is claimed: the note says what was found
+    declined,  ///< the device or the library does not offer it
+};
+
+/// One instruction (or operation, or library call) on one class of operands.
+struct ProbeResult {
+    std::string kind;         ///< `matrix`, `convert`, `scalar`, `math`, `question`, `library`
+    std::string instruction;  ///< `wgmma.m64n64k32.f32.e4m3.e4m3`, `cvt.rn.f16.f32`, `__hdiv`
+    std::string operands;     ///< the class of operands: `normal`, `all 2^32`
+    std::string model;        ///< what it is compared with: a Machine's or a MatmulRule's name, `codec`, `IEEE 754`
+    std::uint64_t trials = 0, mismatches = 0;
+    Verdict verdict = Verdict::equal;
+    std::string note;  ///< the first mismatch, the answer to a question, an error in ulp
+    double seconds = 0;
+};
+
+struct ProbeOptions {
+    int device = 0;
+    std::string only;      ///< a glob over `kind:instruction`; empty: everything
+    double seconds = 180;  ///< for all of it, shared evenly
+    std::uint64_t seed = 1;
+    bool fault = false;  ///< for tests: the models are wrong on purpose
+    /// Where operands and results go that a trace may be made of; none: nothing is kept.
+    verify::CandidateSink record{};
+};
+
+/// Called for every row as soon as it is known.
+using ProbeSink = std::function<void(const ProbeResult&)>;
+
+/// Instructions or operations that share code: a list of names, and a way to run one of them.
+struct ProbeGroup {
+    std::string kind;
+    std::vector<std::string> instructions;
+    /// Runs one within about `seconds`; throws Error when the device fails.
+    std::function<void(const std::string& instruction, double seconds, const ProbeOptions&, const ProbeSink&)> run;
+};
+
+}  // namespace macheps::gpu

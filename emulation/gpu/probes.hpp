@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything that `macheps verify` can run on a GPU. Host only.
+#pragma once
+#include "emulation/gpu/probe.hpp"
+
+namespace macheps::gpu {
+
+/// Matrix instructions and questions about them, conversions and scalar arithmetic, libraries. Their names are there
+/// without a device; running one throws Error (no_device) where there is none.
+std::vector<ProbeGroup> probe_groups(int device);
+
+}  // namespace macheps::gpu

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// From what a device gave to a trace: few rows, and among them some against every wrong model. Host only.
+#pragma once
+#include "emulation/verify/trace.hpp"
+
+namespace macheps::verify {
+
+/// Rows against each wrong model, and of each class besides.
+struct TraceSize {
+    int against_each = 32;  ///< at least 16 are asked for
+    int of_each_class = 40;
+};
+
+/// Chooses rows: those that disagree with the model first, then some against every wrong model of mutants.hpp, then a
+/// sample of every class. The same rows for the same candidates. gpu, driver, toolkit and date are left empty.
+/// Errors: throws Error when the candidates' instruction is unknown.
+Trace make_trace(const Candidates& candidates, const TraceSize& size = {});
+
+}  // namespace macheps::verify

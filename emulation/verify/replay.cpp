@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "emulation/verify/replay.hpp"
+
+#include "emulation/cpu/instruction_grid.hpp"
+#include "emulation/cpu/simd.hpp"
+#include "emulation/instruction.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+namespace macheps::verify {
+
+void replay(const Trace& trace, const gpu::ProbeSink& sink) {
+    const Instruction instruction = find_instruction(trace.form.arch, trace.form.instr, trace.form.qual);
+    const Machine& machine = *instruction.machine;
+    const Format& result = machine.result;
+    const auto is_nan = [&](std::uint64_t code) { return (code & result.magnitude_mask()) > result.inf_code(); };
+    const auto same = [&](std::uint64_t x, std::uint64_t y) {
+        return x == y || (!machine.canonical_nan && is_nan(x) && is_nan(y));
+    };
+    std::vector<gpu::ProbeResult> rows;
+    for (const TraceRow& row : trace.rows) {
+        const auto start = std::chrono::steady_clock::now();
+        auto found = rows.begin();
+        while (found != rows.end() && found->operands != row.cls) ++found;
+        if (found == rows.end()) {
+            rows.push_back({.kind = "replay",
+                            .instruction = trace.form.instr + "." + trace.form.qual,
+                            .operands = row.cls,
+                            .model = std::string(machine.name),
+                            .note = {}});
+            found = rows.end() - 1;
+        }
+        const InstructionOperands operands{.a = row.a, .b = row.b, .c = row.c, .a_scale = {}, .b_scale = {}};
+        std::string wrong;
+        const auto check = [&](std::string_view engine, std::uint64_t d) {
+            if (!same(d, row.d) && wrong.empty())
+                wrong = fmt::format("{} gives {}; {}", engine, hex_digits(result, d), row_text(trace.form, row));
+        };
+        check("scalar", evaluate_instruction(instruction, operands));
+        if (has_instruction_grid(instruction)) {
+            const std::vector<InstructionOperands> one{operands};
+            for (const Simd level : available_simd()) {
+                if (level == Simd::scalar) continue;
+                for (const std::uint64_t d : instruction_grid(level, instruction, one, one)) check(simd_name(level), d);
+            }
+        }
+        ++found->trials;
+        if (!wrong.empty() && found->mismatches++ == 0) found->note = wrong;
+        found->seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    }
+    for (gpu::ProbeResult& row : rows) {
+        row.verdict = row.mismatches == 0 ? gpu::Verdict::equal : gpu::Verdict::differs;
+        if (row.note.empty()) row.note = trace.gpu;
+        sink(row);
+    }
+}
+
+}  // namespace macheps::verify

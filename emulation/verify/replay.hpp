@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recorded traces against the models: the scalar definition and this CPU's vector engines. Host only.
+#pragma once
+#include "emulation/gpu/probe.hpp"
+#include "emulation/verify/trace.hpp"
+
+namespace macheps::verify {
+
+/// One row for every class of the trace; kind `replay`. A row of the trace counts as one trial, and as a mismatch when
+/// any engine gives other bits.
+void replay(const Trace& trace, const gpu::ProbeSink& sink);
+
+}  // namespace macheps::verify

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// A trace: what a GPU gave for one form of a matrix instruction, as a small file that can be replayed anywhere.
+// JSON Lines, compressed by zstd: a header object, then rows that `macheps machine eval` reads. Host only.
+#pragma once
+#include "emulation/verify/trace_row.hpp"
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace macheps::verify {
+
+inline constexpr int trace_schema = 1;
+
+struct Trace {
+    TraceForm form;
+    std::string machine;                     ///< the model when it was recorded
+    std::string gpu, driver, toolkit, sass;  ///< sass: expected for the instruction, not read from the machine code
+    std::string date;                        ///< 2026-01-31
+    std::uint64_t seed = 0;
+    std::vector<std::pair<std::string, int>> refuted{};  ///< wrong models, and rows that refute them
+    std::vector<TraceRow> rows{};
+};
+
+/// `sm_90.wgmma.m64n8k32.f32.e4m3.e4m3.jsonl.zst`; without zstd in this build it ends in `.jsonl`.
+std::string trace_file_name(const TraceForm& form);
+
+/// The whole file before compression.
+std::string trace_text(const Trace& trace);
+/// Errors: throws Error that names `where` and the line when anything is off: no header, another version, a row that is
+/// not of this form, rows missing, a digest that does not fit.
+Trace parse_trace(std::string_view text, const std::string& where);
+
+/// Whether this build reads and writes `.zst`.
+bool has_zstd();
+/// Writes below `folder`, which is made; returns the path. Errors: throws Error (cannot_write).
+std::filesystem::path write_trace(const Trace& trace, const std::filesystem::path& folder);
+/// Reads `.jsonl.zst` or `.jsonl`. Errors: throws Error (bad_input) naming file, and line where there is one.
+Trace read_trace(const std::filesystem::path& file);
+
+/// Traces in a folder and in the folders below it, by name. Errors: throws Error (bad_input) when it is no folder.
+std::vector<std::filesystem::path> trace_files(const std::filesystem::path& folder);
+
+}  // namespace macheps::verify

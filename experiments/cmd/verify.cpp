@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+// `macheps verify`: the emulators against the GPU that is here, or against what a GPU gave elsewhere.
+#include "core/nearest_name.hpp"
+#include "emulation/gpu/gpu.hpp"
+#include "emulation/gpu/probes.hpp"
+#include "emulation/verify/record.hpp"
+#include "emulation/verify/replay.hpp"
+#include "experiments/cmd/command.hpp"
+#include "experiments/cmd/json.hpp"
+#include "experiments/cmd/verb_tree.hpp"
+#include "experiments/cmd/verify_output.hpp"
+#include "experiments/policy/sites.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+
+namespace macheps {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* help =
+    "Compares the emulators with the GPU here, or with recorded results of one, bit for bit.\n\n"
+    "Examples:\n"
+    "  macheps verify                                        everything, in about three minutes\n"
+    "  macheps verify --quick --only 'matrix:wgmma.*'        one kind of instruction, within a minute\n"
+    "  macheps verify --full --seconds 480 --record traces   and keep what the GPU gave, as small files\n"
+    "  macheps verify --replay tests/traces                  recorded results against the emulators; takes no GPU\n"
+    "  macheps verify --list                                 what would be run; takes no GPU\n\n"
+    "Matrix instructions run on operands of every class of hardness, made on the GPU; each result is compared there "
+    "with\n"
+    "the definition that the emulators obey. Instructions behind a plus are variants. Questions are operands on which\n"
+    "published sources disagree: the note says which answer the GPU gives, and which field of the model it settles.\n"
+    "A line of the table is an instruction with all its classes, when all are equal, else one class. CSV, JUnit and "
+    "JSON\n"
+    "have a row for every class: kind, instruction, class, model, trials, mismatches, verdict, seconds, note.\n"
+    "Verdicts: equal; differs; recorded (nothing is claimed); declined (the device or the library does not offer it).\n"
+    "A trace is one file for an instruction: a header (GPU, driver, toolkit, date, seed, how many rows refute each "
+    "wrong\n"
+    "model), then lines that `macheps machine eval` reads: zstd -dc FILE | macheps machine eval -\n\n"
+    "Exit codes: 1, something differs; 3, a trace cannot be read or was changed; 4, no such device; 5, cannot "
+    "write.\n\n"
+    "JSON: {\"device\", \"rows\": [{\"kind\", \"instruction\", \"class\", \"model\", \"trials\", \"mismatches\", "
+    "\"verdict\", \"seconds\",\n"
+    "\"note\"}, ...], \"equal\", \"differ\", \"recorded\", \"declined\", \"trials\", \"mismatches\", \"traces\": "
+    "[paths written or read]}.";
+
+constexpr std::uintmax_t most_trace_bytes = 20'000'000;
+
+struct Arguments {
+    std::string only = "*", record, replay, csv, junit;
+    bool quick = false, full = false, json = false, list = false;
+    double seconds = 180;
+    int device = 0;
+    std::uint64_t seed = 1;
+};
+
+void write_file(const std::string& path, const std::string& text) {
+    std::ofstream out(path, std::ios::binary | std::ios::trunc);
+    out << text;
+    out.close();
+    if (!out) {
+        throw Error({.what = "cannot write the file",
+                     .where = path,
+                     .fix = "check the folder and the free space",
+                     .exit = Exit::cannot_write});
+    }
+}
+
+/// Fails before minutes are spent, not after.
+void check_outputs(const Arguments& arguments) {
+    for (const std::string& path : {arguments.csv, arguments.junit}) {
+        if (!path.empty()) write_file(path, "");
+    }
+    if (arguments.record.empty()) return;
+    std::error_code error;
+    fs::create_directories(arguments.record, error);
+    const std::string file = (fs::path(arguments.record) / ".macheps-write-test").string();
+    write_file(file, "");
+    fs::remove(file, error);
+}
+
+bool selected(const std::string& pattern, const std::string& kind, const std::string& instruction) {
+    return glob_match(pattern, kind + ":" + instruction) || glob_match(pattern, instruction);
+}
+
+[[noreturn]] void nothing_selected(const std::string& pattern, const std::vector<std::string>& names) {
+    const std::string near = nearest_name(pattern, names);
+    throw Error({.what = fmt::format("no instruction matches '{}'", pattern),
+                 .where = "--only",
+                 .fix = near.empty() ? "`macheps verify --list` lists them; quote * and ?"
+                                     : fmt::format("did you mean '{}'?", near),
+                 .exit = Exit::usage});
+}
+
+struct Choice {
+    const gpu::ProbeGroup* group;
+    std::string instruction;
+};
+std::vector<Choice> choose(const std::vector<gpu::ProbeGroup>& groups, const std::string& pattern) {
+    std::vector<Choice> chosen;
+    std::vector<std::string> names;
+    for (const gpu::ProbeGroup& group : groups) {
+        for (const std::string& instruction : group.instructions) {
+            names.push_back(group.kind + ":" + instruction);
+            if (selected(pattern, group.kind, instruction)) chosen.push_back({&group, instruction});
+        }
+    }
+    if (chosen.empty()) nothing_selected(pattern, names);
+    return chosen;
+}
+
+/// One line per instruction: on a terminal the last one stands, elsewhere all do.
+class ProgressLines {
+  public:
+    explicit ProgressLines(std::size_t count) : count_(count), terminal_(isatty(STDERR_FILENO) == 1) {}
+    ~ProgressLines() {
+        if (terminal_ && at_ > 0) fmt::print(stderr, "\r\x1b[K");
+    }
+    ProgressLines(const ProgressLines&) = delete;
+    ProgressLines& operator=(const ProgressLines&) = delete;
+
+    void done(const std::string& kind, const std::string& instruction, const std::vector<gpu::ProbeResult>& rows) {
+        const VerifyCounts counts = count_rows(rows);
+        const std::string verdict = counts.differ != 0
+                                        ? fmt::format("{} of {} classes differ", counts.differ, counts.rows)
+                                    : counts.declined != 0 ? "declined"
+                                    : counts.recorded != 0 ? "recorded"
+                                                           : "equal";
+        const std::string line =
+            fmt::format("[{}/{}] {}:{}: {}, {} trials", ++at_, count_, kind, instruction, verdict, counts.trials);
+        // What differs stays on the screen.
+        if (terminal_) fmt::print(stderr, "\r\x1b[K{}{}", line, counts.differ != 0 ? "\n" : "");
+        if (!terminal_) fmt::print(stderr, "{}\n", line);
+        std::fflush(stderr);
+    }
+
+  private:
+    std::size_t count_, at_ = 0;
+    bool terminal_;
+};
+
+std::string today() {
+    const std::time_t now = std::time(nullptr);
+    std::tm utc{};
+    gmtime_r(&now, &utc);
+    return fmt::format("{:04}-{:02}-{:02}", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday);
+}
+
+struct Outcome {
+    std::string device;
+    std::vector<gpu::ProbeResult> rows;
+    std::vector<std::string> traces;
+};
+
+/// Runs the chosen probes. An Error of one of them is its row, unless there is no device.
+void run_probes(const Arguments& arguments, Outcome& outcome) {
+    const std::vector<gpu::ProbeGroup> groups = gpu::probe_groups(arguments.device);
+    const std::vector<Choice> chosen = choose(groups, arguments.only);
+    const gpu::DeviceInfo info = gpu::device_info(arguments.device);
+    outcome.device = info.name;
+    check_outputs(arguments);
+
+    gpu::ProbeOptions options{.device = arguments.device, .only = arguments.only, .seed = arguments.seed};
+    options.seconds = arguments.quick ? 60 : arguments.seconds;
+    std::uintmax_t bytes = 0;
+    if (!arguments.record.empty()) {
+        options.record = [&](const verify::Candidates& candidates) {
+            verify::Trace trace = verify::make_trace(candidates);
+            trace.gpu = info.name;
+            trace.driver = info.driver;
+            trace.toolkit = info.runtime;
+            trace.date = today();
+            const fs::path file = verify::write_trace(trace, arguments.record);
+            bytes += fs::file_size(file);
+            outcome.traces.push_back(file.string());
+        };
+    }
+    const auto start = std::chrono::steady_clock::now();
+    ProgressLines progress(chosen.size());
+    for (std::size_t i = 0; i < chosen.size(); ++i) {
+        const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+        const double share = std::max(options.seconds - spent, 0.0) / static_cast<double>(chosen.size() - i);
+        std::vector<gpu::ProbeResult> rows;
+        chosen[i].group->run(chosen[i].instruction, share, options,
+                             [&](const gpu::ProbeResult& row) { rows.push_back(row); });
+        progress.done(chosen[i].group->kind, chosen[i].instruction, rows);
+        outcome.rows.insert(outcome.rows.end(), rows.begin(), rows.end());
+    }
+    if (bytes > most_trace_bytes) {
+        throw Error({.what = fmt::format("the traces take {} bytes, more than {}", bytes, most_trace_bytes),
+                     .where = arguments.record,
+                     .fix = "record fewer instructions: --only",
+                     .exit = Exit::check_failed});
+    }
+}
+
+void run_replay(const Arguments& arguments, Outcome& outcome) {
+    const std::vector<fs::path> files = verify::trace_files(arguments.replay);
+    if (files.empty()) {
+        throw Error({.what = "no traces",
+                     .where = arguments.replay,
+                     .fix = "`macheps verify --record DIR` makes them where a GPU is"});
+    }
+    std::vector<std::string> names;
+    for (const fs::path& file : files) {
+        const verify::Trace trace = verify::read_trace(file);
+        names.push_back("replay:" + trace.form.instr + "." + trace.form.qual);
+        if (!selected(arguments.only, "replay", trace.form.instr + "." + trace.form.qual)) continue;
+        outcome.traces.push_back(file.string());
+        if (outcome.device.find(trace.gpu) == std::string::npos)
+            outcome.device += (outcome.device.empty() ? "" : ", ") + trace.gpu;
+        verify::replay(trace, [&](const gpu::ProbeResult& row) { outcome.rows.push_back(row); });
+    }
+    if (outcome.rows.empty()) nothing_selected(arguments.only, names);
+    check_outputs(arguments);
+}
+
+Exit list(const Arguments& arguments) {
+    const std::vector<gpu::ProbeGroup> groups = gpu::probe_groups(arguments.device);
+    std::string text;
+    nlohmann::ordered_json all = nlohmann::ordered_json::array();
+    for (const Choice& choice : choose(groups, arguments.only)) {
+        text += fmt::format("{}:{}\n", choice.group->kind, choice.instruction);
+        all.push_back({{"kind", choice.group->kind}, {"instruction", choice.instruction}});
+    }
+    if (arguments.json) {
+        print_json(all);
+    } else {
+        std::fwrite(text.data(), 1, text.size(), stdout);
+    }
+    return Exit::ok;
+}
+
+Exit run(const Arguments& arguments) {
+    if (arguments.list) return list(arguments);
+    Outcome outcome;
+    arguments.replay.empty() ? run_probes(arguments, outcome) : run_replay(arguments, outcome);
+    if (!arguments.csv.empty()) write_file(arguments.csv, verify_csv(outcome.rows));
+    if (!arguments.junit.empty()) write_file(arguments.junit, verify_junit(outcome.rows));
+    const VerifyCounts counts = count_rows(outcome.rows);
+    if (arguments.json) {
+        print_verify_json(outcome.rows, outcome.device, outcome.traces);
+    } else {
+        std::string text = verify_table(outcome.rows);
+        text += fmt::format("\n{}: {} rows: {} equal, {} differ, {} recorded, {} declined; {} trials, {} mismatches\n",
+                            outcome.device, counts.rows, counts.equal, counts.differ, counts.recorded, counts.declined,
+                            counts.trials, counts.mismatches);
+        if (!outcome.traces.empty()) {
+            text += fmt::format("{} traces {} {}\n", outcome.traces.size(), arguments.replay.empty() ? "in" : "of",
+                                arguments.replay.empty() ? arguments.record : arguments.replay);
+        }
+        std::fwrite(text.data(), 1, text.size(), stdout);
+    }
+    return counts.differ == 0 ? Exit::ok : Exit::check_failed;
+}
+
+}  // namespace
+
+void add_verify(CLI::App& app, Verb& chosen) {
+    CLI::App* verb = app.add_subcommand("verify", help);
+    const auto a = std::make_shared<Arguments>();
+    verb->add_option("--only", a->only, "Glob over kind:instruction, as --list prints them")
+        ->type_name("PATTERN")
+        ->capture_default_str();
+    auto* quick = verb->add_flag("--quick", a->quick, "One minute");
+    verb->add_flag("--full", a->full, "The time of --seconds, as without it")->excludes(quick);
+    verb->add_option("--seconds", a->seconds, "For everything together; each class of operands runs at least once")
+        ->check(CLI::Range(0.0, 1e6).description(""))
+        ->capture_default_str()
+        ->excludes(quick);
+    verb->add_option("--device", a->device, "Which GPU, counted from 0")
+        ->check(CLI::NonNegativeNumber.description(""))
+        ->capture_default_str();
+    verb->add_option("--seed", a->seed, "Of the operands")->capture_default_str();
+    auto* record =
+        verb->add_option("--record", a->record, "Writes a trace for every plain form")->type_name(value_kind::folder);
+    auto* replay = verb->add_option("--replay", a->replay, "Compares recorded traces, below this folder too")
+                       ->type_name(value_kind::folder)
+                       ->excludes(record);
+    verb->add_option("--csv", a->csv, "Writes every row as CSV")->type_name(value_kind::file);
+    verb->add_option("--junit", a->junit, "Writes every row as JUnit's XML")->type_name(value_kind::file);
+    verb->add_flag("--json", a->json, "JSON");
+    verb->add_flag("--list", a->list, "Prints what would be run")->excludes(replay);
+    verb->callback([a, &chosen] { chosen = [a] { return run(*a); }; });
+}
+
+}  // namespace macheps

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/cmd/verify_output.hpp"
+
+#include "experiments/cmd/json.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace macheps {
+
+using gpu::ProbeResult;
+using gpu::Verdict;
+
+namespace {
+
+/// Rows of one instruction that stand next to each other.
+struct Span {
+    std::size_t first = 0, end = 0;
+};
+std::vector<Span> instructions(const std::vector<ProbeResult>& rows) {
+    std::vector<Span> spans;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        const bool is_same = !spans.empty() && rows[i].kind == rows[spans.back().first].kind &&
+                             rows[i].instruction == rows[spans.back().first].instruction;
+        if (!is_same) spans.push_back({i, i});
+        spans.back().end = i + 1;
+    }
+    return spans;
+}
+
+std::string trials_text(std::uint64_t trials) {
+    return trials < 1'000'000 ? std::to_string(trials) : fmt::format("{:.3g}", static_cast<double>(trials));
+}
+
+std::string csv_cell(const std::string& text) {
+    if (text.find_first_of(",\"\n") == std::string::npos) return text;
+    std::string quoted = "\"";
+    for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+    return quoted + '"';
+}
+
+std::string xml_text(const std::string& text) {
+    std::string escaped;
+    for (const char c : text) {
+        switch (c) {
+            case '<':
+                escaped += "&lt;";
+                break;
+            case '>':
+                escaped += "&gt;";
+                break;
+            case '&':
+                escaped += "&amp;";
+                break;
+            case '"':
+                escaped += "&quot;";
+                break;
+            default:
+                escaped += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+        }
+    }
+    return escaped;
+}
+
+std::string seconds_text(double seconds) { return fmt::format("{:.3f}", seconds); }
+
+}  // namespace
+
+const char* verdict_name(Verdict verdict) {
+    switch (verdict) {
+        case Verdict::equal:
+            return "equal";
+        case Verdict::differs:
+            return "differs";
+        case Verdict::recorded:
+            return "recorded";
+        default:
+            return "declined";
+    }
+}
+
+VerifyCounts count_rows(const std::vector<ProbeResult>& rows) {
+    VerifyCounts counts;
+    for (const ProbeResult& row : rows) {
+        ++counts.rows;
+        counts.trials += row.trials;
+        counts.mismatches += row.mismatches;
+        counts.equal += row.verdict == Verdict::equal ? 1 : 0;
+        counts.differ += row.verdict == Verdict::differs ? 1 : 0;
+        counts.recorded += row.verdict == Verdict::recorded ? 1 : 0;
+        counts.declined += row.verdict == Verdict::declined ? 1 : 0;
+    }
+    return counts;
+}
+
+std::string verify_table(const std::vector<ProbeResult>& rows) {
+    struct Line {
+        std::array<std::string, 7> cells;
+        std::string note;
+    };
+    std::vector<Line> lines{{{"kind", "instruction", "class", "model", "trials", "mismatches", "verdict"}, ""}};
+    const auto add = [&](const ProbeResult& row, const std::string& cls, std::uint64_t trials, bool noted) {
+        // What a question asks is long: it goes below.
+        const bool asks = row.kind == "question";
+        std::string note = noted ? row.note : "";
+        if (asks && !cls.empty()) note = cls + "? " + note;
+        lines.push_back({{row.kind, row.instruction, asks ? "" : cls, row.model, trials_text(trials),
+                          std::to_string(row.mismatches), verdict_name(row.verdict)},
+                         note});
+    };
+    for (const Span& span : instructions(rows)) {
+        const ProbeResult& first = rows[span.first];
+        std::uint64_t trials = 0;
+        bool all_equal = span.end - span.first > 1;
+        for (std::size_t i = span.first; i < span.end; ++i) {
+            trials += rows[i].trials;
+            all_equal = all_equal && rows[i].verdict == Verdict::equal && rows[i].model == first.model;
+        }
+        if (all_equal) {
+            add(first, fmt::format("{} classes", span.end - span.first), trials, false);
+            continue;
+        }
+        for (std::size_t i = span.first; i < span.end; ++i)
+            add(rows[i], rows[i].operands, rows[i].trials,
+                rows[i].verdict != Verdict::equal || rows[i].kind == "question");
+    }
+    std::array<std::size_t, 7> widths{};
+    for (const Line& line : lines) {
+        for (std::size_t i = 0; i < widths.size(); ++i) widths[i] = std::max(widths[i], line.cells[i].size());
+    }
+    std::string text;
+    for (const Line& line : lines) {
+        std::string row;
+        for (std::size_t i = 0; i < widths.size(); ++i) {
+            const std::string cell = line.cells[i].empty() ? "-" : line.cells[i];
+            const bool is_number = i == 4 || i == 5;
+            row += is_number ? fmt::format("{:>{}}  ", cell, widths[i]) : fmt::format("{:<{}}  ", cell, widths[i]);
+        }
+        text += row.substr(0, row.find_last_not_of(' ') + 1) + '\n';
+        if (!line.note.empty()) text += "    " + line.note + '\n';
+    }
+    return text;
+}
+
+std::string verify_csv(const std::vector<ProbeResult>& rows) {
+    std::string text = "kind,instruction,class,model,trials,mismatches,verdict,seconds,note\n";
+    for (const ProbeResult& row : rows) {
+        text += fmt::format("{},{},{},{},{},{},{},{},{}\n", csv_cell(row.kind), csv_cell(row.instruction),
+                            csv_cell(row.operands), csv_cell(row.model), row.trials, row.mismatches,
+                            verdict_name(row.verdict), seconds_text(row.seconds), csv_cell(row.note));
+    }
+    return text;
+}
+
+std::string verify_junit(const std::vector<ProbeResult>& rows) {
+    const VerifyCounts counts = count_rows(rows);
+    double seconds = 0;
+    for (const ProbeResult& row : rows) seconds += row.seconds;
+    std::string text = fmt::format(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+        "<testsuites>\n<testsuite name=\"macheps verify\" tests=\"{}\" failures=\"{}\" skipped=\"{}\" time=\"{}\">\n",
+        counts.rows, counts.differ, counts.declined, seconds_text(seconds));
+    for (const ProbeResult& row : rows) {
+        text += fmt::format("<testcase classname=\"{}.{}\" name=\"{}\" time=\"{}\"", xml_text(row.kind),
+                            xml_text(row.instruction), xml_text(row.operands.empty() ? "all" : row.operands),
+                            seconds_text(row.seconds));
+        if (row.verdict == Verdict::differs) {
+            text += fmt::format("><failure message=\"{} of {} differ from {}\">{}</failure></testcase>\n",
+                                row.mismatches, row.trials, xml_text(row.model), xml_text(row.note));
+        } else if (row.verdict == Verdict::declined) {
+            text += fmt::format("><skipped message=\"{}\"/></testcase>\n", xml_text(row.note));
+        } else {
+            text += "/>\n";
+        }
+    }
+    return text + "</testsuite>\n</testsuites>\n";
+}
+
+void print_verify_json(const std::vector<ProbeResult>& rows, const std::string& device,
+                       const std::vector<std::string>& traces) {
+    const VerifyCounts counts = count_rows(rows);
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const ProbeResult& row : rows) {
+        list.push_back({{"kind", row.kind},
+                        {"instruction", row.instruction},
+                        {"class", row.operands},
+                        {"model", row.model},
+                        {"trials", row.trials},
+                        {"mismatches", row.mismatches},
+                        {"verdict", verdict_name(row.verdict)},
+                        {"seconds", json_number(row.seconds)},
+                        {"note", row.note}});
+    }
+    print_json({{"device", device},
+                {"rows", list},
+                {"equal", counts.equal},
+                {"differ", counts.differ},
+                {"recorded", counts.recorded},
+                {"declined", counts.declined},
+                {"trials", counts.trials},
+                {"mismatches", counts.mismatches},
+                {"traces", traces}});
+}
+
+}  // namespace macheps

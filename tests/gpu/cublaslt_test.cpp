@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// How cuBLASLt is found, told of a problem, and asked for an algorithm: without a device, against a library of the same
+// entries (fake_cublaslt.cpp), and as far as descriptors go against the real one.
+#include "emulation/gpu/library_cublaslt.hpp"
+#include "emulation/gpu/library_cublaslt_algorithms.hpp"
+#include "tests/test.hpp"
+
+#include <cstdlib>
+
+using namespace macheps;
+using namespace macheps::gpu;
+
+namespace {
+
+/// MACHEPS_CUBLASLT for as long as it lives.
+class Named {
+  public:
+    explicit Named(const char* path) { setenv("MACHEPS_CUBLASLT", path, 1); }
+    ~Named() { unsetenv("MACHEPS_CUBLASLT"); }
+    Named(const Named&) = delete;
+    Named& operator=(const Named&) = delete;
+};
+
+/// The algorithm that the fake library is made to take, or why there is none.
+std::string chosen(const LibraryProblem& p, int choice) {
+    const cublaslt::FoundApi found = cublaslt::find_api();
+    if (found.api == nullptr) return found.missing;
+    const cublaslt::Api& api = *found.api;
+    try {
+        cublaslt::Owned<cublasLtHandle_t> handle(api.cublasLtDestroy);
+        MACHEPS_LT(api, cublasLtCreate, handle.out());
+        const cublaslt::Descriptors descriptors(api, p);
+        const cublaslt::Algorithms algorithms(api, handle.get(), p, descriptors);
+        return algorithms.describe(algorithms.choose(choice)).to_string();
+    } catch (const cublaslt::Refused& refused) {
+        return refused.what;
+    }
+}
+
+}  // namespace
+
+TEST_CASE("a missing cuBLASLt is said to be missing", "[gpu][library]") {
+    {
+        const Named named("/nowhere/libcublasLt.so");
+        const LoadedLibrary loaded = load_cublaslt(0);
+        CHECK(loaded.library == nullptr);
+        CHECK(loaded.missing.find("/nowhere/libcublasLt.so") != std::string::npos);
+    }
+    const Named named("libm.so.6");
+    CHECK(load_cublaslt(0).missing.find("libm.so.6 has no cublasLtCreate") != std::string::npos);
+}
+
+TEST_CASE("cuBLASLt takes the descriptors of every problem", "[gpu][library]") {
+    const std::string first = check_cublaslt_descriptors(library_problems().front());
+    if (first.starts_with("no cuBLASLt")) SKIP_TEST(first);
+    for (const auto& problems : {library_problems(), reveal_problems()}) {
+        for (const LibraryProblem& p : problems) {
+            CAPTURE(p.name());
+            CHECK(check_cublaslt_descriptors(p) == "");
+        }
+    }
+}
+
+TEST_CASE("algorithms are taken as the heuristic orders them, or as slices demand", "[gpu][library]") {
+    const Named named(MACHEPS_FAKE_CUBLASLT);
+    LibraryProblem p{.m = 64, .n = 32, .k = 256, .a = bf16, .b = bf16, .out = bf16};
+    CHECK(chosen(p, 0) == "algo 3 tile 9 stages 2 splitk 1 tensor 0x2");
+    CHECK(chosen(p, 1) == "algo 5 tile 20 stages 4 splitk 1 tensor 0x2");
+    CHECK(chosen(p, 2) == "cublasLtMatmulAlgoGetHeuristic: no more algorithms");
+    p.slices = 4;
+    p.reduction = Reduction::compute_type;  // the heuristic's second one takes it, and so does the search's first
+    CHECK(chosen(p, 0) == "algo 5 tile 20 stages 4 splitk 4 compute_type tensor 0x2");
+    CHECK(chosen(p, 1) == "algo 5 tile 20 stages 4 splitk 4 compute_type tensor 0x2");
+    CHECK(chosen(p, 2) == "no algorithm takes 4 slices by compute_type");
+    p.reduction = Reduction::output_type;
+    CHECK(chosen(p, 0) == "algo 5 tile 20 stages 4 splitk 4 output_type tensor 0x2");
+    p.reduction = Reduction::in_place;  // only the search finds it
+    CHECK(chosen(p, 0) == "algo 8 tile 15 stages 0 splitk 4 in_place tensor 0x2");
+    p.slices = 0;
+    p.a = p.b = e4m3fn;
+    CHECK(chosen(p, 0) == "algo 3 tile 9 stages 2 splitk 1 tensor 0x2");
+    p.a_by_rows = false;
+    CHECK(chosen(p, 0) == "cublasLtMatmulAlgoGetHeuristic: CUBLAS_STATUS_NOT_SUPPORTED (15)");
+}

@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: Apache-2.0
+// The probes of libraries, against libraries whose rule is known.
+#include "emulation/gpu/library_probes.hpp"
+
+#include "core/codec.hpp"
+#include "core/error.hpp"
+#include "emulation/cpu/cpu_backend.hpp"
+#include "emulation/gpu/library_layout.hpp"
+#include "emulation/gpu/library_match.hpp"
+#include "emulation/gpu/library_reveal.hpp"
+#include "emulation/matmul.hpp"
+#include "emulation/matmul_rules.hpp"
+#include "tests/test.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+using namespace macheps;
+using namespace macheps::gpu;
+
+namespace {
+
+/// What a library does, and what it says that it does.
+struct Hidden {
+    MatmulRule rule{};
+    LibraryAlgorithm says{.id = 7};
+    bool rounds_words = false;     ///< to tf32, ties away from zero
+    bool drops_last = false;       ///< forgets the last term of k
+    bool nudges_specials = false;  ///< +0 becomes -0
+    bool is_restless = false;      ///< its order changes after a few runs
+};
+
+std::vector<float> columns_of(const std::vector<std::byte>& codes, const Format& f, std::int64_t rows,
+                              std::int64_t columns) {
+    std::vector<float> values(static_cast<std::size_t>(rows * columns));
+    const std::size_t size = codes.size() / values.size();
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        std::uint32_t code = 0;
+        std::memcpy(&code, &codes[i * size], size);
+        values[i] = size == 4 ? bit_cast<float>(code) : decode(f, code);
+    }
+    return values;
+}
+
+/// A library that keeps its matrices as BLAS does, column after column, and computes by a hidden rule.
+class FakePlan final : public LibraryPlan {
+  public:
+    FakePlan(const LibraryProblem& problem, const Hidden& hidden) : p_(problem), hidden_(hidden) {}
+    LibraryAlgorithm algorithm() const override { return hidden_.says; }
+
+    void upload(const LibraryOperands& x) override { x_ = x; }
+    void launch() override { out_ = product(x_); }
+    std::vector<float> download() override { return out_; }
+
+  private:
+    std::vector<float> product(const LibraryOperands& x) {
+        // op(A) is A [m,k], or A^T of A [k,m]; both column-major, which this backend reads as the other's transpose.
+        std::vector<float> a = columns_of(packed_values(x.a, p_.a, p_.m, p_.k, p_.a_by_rows), p_.a, p_.m, p_.k);
+        std::vector<float> b = columns_of(packed_values(x.b, p_.b, p_.k, p_.n, !p_.b_by_columns), p_.b, p_.k, p_.n);
+        if (hidden_.rounds_words) {
+            for (std::vector<float>* values : {&a, &b}) {
+                for (float& v : *values) v = decode(tf32, encode(tf32, v, Round::nearest_away, Overflow::nonsaturate));
+            }
+        }
+        std::vector<float> out(static_cast<std::size_t>(p_.m * p_.n));
+        Matmul args;
+        args.m = p_.m;
+        args.n = p_.n;
+        args.k = hidden_.drops_last ? p_.k - 1 : p_.k;
+        args.a = {.data = a.data(), .ld = p_.a_by_rows ? p_.k : p_.m, .transposed = !p_.a_by_rows, .format = p_.a};
+        args.b = {.data = b.data(), .ld = p_.b_by_columns ? p_.k : p_.n, .transposed = p_.b_by_columns, .format = p_.b};
+        args.rule = hidden_.rule;
+        if (hidden_.is_restless && ++runs_ > 1) args.rule.machine = find_machine("fp32.pairwise");
+        args.out = out.data();
+        args.ld_out = p_.n;
+        args.out_cast = {.format = p_.out, .overflow = p_.out.bits == 8 ? Overflow::saturate : Overflow::nonsaturate};
+        const std::int64_t blocks = blocks_of_128(p_.k);
+        if (!x.a_scales.empty()) {
+            args.a.scales = {.data = x.a_scales.data()};
+            args.b.scales = {.data = x.b_scales.data()};
+        }
+        if (p_.scaling == LibraryScaling::outer) args.a.scales.outer_stride = args.b.scales.outer_stride = 1;
+        if (p_.scaling == LibraryScaling::blocks_1x1 || p_.scaling == LibraryScaling::blocks_1x2) {
+            args.a.scales.k_block = args.b.scales.k_block = 128;
+            args.a.scales.k_stride = args.b.scales.k_stride = 1;
+            args.a.scales.outer_stride = args.b.scales.outer_stride = blocks;
+            if (p_.scaling == LibraryScaling::blocks_1x2) args.b.scales.outer_block = 128;
+        }
+        host_.matmul(args);
+        if (hidden_.nudges_specials && x.name == special_class) {
+            for (float& v : out) v = v == 0 ? -0.0f : v;
+        }
+        return unpacked_values(packed_values(out, p_.out, p_.m, p_.n, false), p_.out, p_.m, p_.n);
+    }
+
+    LibraryProblem p_;
+    Hidden hidden_;
+    LibraryOperands x_;
+    std::vector<float> out_;
+    CpuBackend host_{1};
+    int runs_ = 0;
+};
+
+class FakeLibrary final : public MatmulLibrary {
+  public:
+    explicit FakeLibrary(Hidden hidden) : hidden_(hidden) {}
+    std::string name() const override { return "fake 1.0"; }
+    LibraryAnswer plan(const LibraryProblem& problem, int choice) override {
+        if (choice > 0) return {nullptr, "no more"};
+        if (problem.m == 65) return {nullptr, "an odd shape (15)"};
+        return {std::make_unique<FakePlan>(problem, hidden_), {}};
+    }
+
+  private:
+    Hidden hidden_;
+};
+
+LibraryFinding find(const LibraryProblem& problem, const Hidden& hidden, bool fault = false) {
+    FakePlan plan(problem, hidden);
+    CpuBackend host(1);
+    return match_library(plan, problem, host, {.fault = fault, .products = 1 << 19});
+}
+
+bool is_among(const std::vector<LibraryCandidate>& candidates, std::string_view name) {
+    return std::any_of(candidates.begin(), candidates.end(), [&](const LibraryCandidate& c) {
+        return std::find(c.names.begin(), c.names.end(), name) != c.names.end();
+    });
+}
+
+/// A problem whose scales and types the named rule takes, and the library that follows it.
+std::pair<LibraryProblem, Hidden> served_by(const NamedMatmulRule& named, const Format& out) {
+    LibraryProblem p{.m = 32, .n = 24, .k = 720, .a = e4m3fn, .b = e4m3fn, .out = out};
+    Hidden hidden{.rule = named.rule};
+    if (named.rule.machine == nullptr) {
+        p.a = p.b = bf16;
+        hidden.rule.machine = find_machine("sm90.wgmma.bf16");
+        hidden.rule.slices = hidden.says.slices = 4;
+        hidden.says.reduction = named.rule.join == SliceJoin::serial              ? Reduction::in_place
+                                : named.rule.join == SliceJoin::rounded_workspace ? Reduction::output_type
+                                                                                  : Reduction::compute_type;
+    } else if (named.rule.promotion == Promotion::fma_joint || named.rule.promotion == Promotion::fma_left) {
+        p.k = 640;
+        p.n = 160;  // two blocks of b, one of them short
+        p.scaling = named.name == "deepgemm.sm90.1d1d" ? LibraryScaling::blocks_1x1 : LibraryScaling::blocks_1x2;
+    } else {
+        p.scaling = named.rule.scale_order == ScaleOrder::joint ? LibraryScaling::tensor : LibraryScaling::outer;
+    }
+    return {p, hidden};
+}
+
+}  // namespace
+
+TEST_CASE("every named rule is found where a library hides it", "[gpu][library]") {
+    CpuBackend host(1);
+    for (const Format& out : {fp32, bf16}) {
+        for (const NamedMatmulRule& named : all_matmul_rules()) {
+            const auto [p, hidden] = served_by(named, out);
+            const LibraryFinding found = find(p, hidden);
+            CAPTURE(named.name, p.name(), found.closest, found.difference);
+            CHECK(is_among(found.equal, named.name));
+            CHECK(is_among(found.equal_with_specials, named.name));
+            CHECK(found.trials > 1000);
+            // Whatever else was found computes the same on operands that it has not been shown. Only the last bit of
+            // the order in which scales meet the sum drowns in a 16-bit output.
+            FakePlan plan(p, hidden);
+            const std::vector<std::int64_t> rows = spread(p.m, 12), columns = spread(p.n, 12);
+            for (const std::string_view name : library_classes) {
+                const LibraryOperands fresh = library_operands(p, name, 77);
+                const std::vector<float> theirs = plan.run(fresh);
+                std::vector<float> sample;
+                for (const std::int64_t i : rows) {
+                    for (const std::int64_t j : columns)
+                        sample.push_back(theirs[static_cast<std::size_t>(i * p.n + j)]);
+                }
+                const LibrarySample cut = library_sample(p, fresh, rows, columns);
+                for (const LibraryCandidate& candidate : found.equal) {
+                    if (out == bf16 && candidate.rule.scale_order != hidden.rule.scale_order) continue;
+                    CAPTURE(name, candidate.names.front(), to_string(candidate.rule));
+                    CHECK(candidate_results(host, candidate, cut) == sample);
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("a library's machine is told from its siblings", "[gpu][library]") {
+    struct Case {
+        Format format, accumulator, out;
+        std::int64_t k;
+        const char *machine, *not_machine, *why;
+    };
+    const auto [format, accumulator, out, k, machine, not_machine, why] =
+        GENERATE(table<Format, Format, Format, std::int64_t, const char*, const char*, const char*>(
+            {{bf16, fp32, fp32, 1000, "sm90.wgmma.bf16", "sm80.mma.bf16", "25 fraction bits, 16 terms a step"},
+             {bf16, fp32, bf16, 1000, "sm90.wgmma.bf16", "fp32.chain", "told although the output has 8 bits"},
+             {fp16, fp32, fp16, 129, "sm80.mma.fp16", "sm90.mma.fp16", "24 fraction bits, 8 terms a step"},
+             {fp16, fp16, fp16, 1000, "sm90.wgmma.fp16.acc16", "fp16.chain", "sums in fp16"},
+             {tf32, fp32, fp32, 1000, "sm90.mma.tf32", "fp32.chain", "8 terms a step"},
+             {fp32, fp32, fp32, 1000, "fp32.chain", "fp32.pairwise", "an fma at a time"},
+             {fp32, fp32, fp32, 1000, "sm90.mma.tf32", "fp32.chain", "tf32 that nobody allowed"},
+             {e4m3fn, fp32, fp32, 1000, "sm90.wgmma.fp8", "sm90.mma.fp8", "13 fraction bits"},
+             {e4m3fn, fp32, bf16, 1000, "sm100.tcgen05.fp8", "sm90.wgmma.fp8", "25 fraction bits"}}));
+    const LibraryProblem p{.m = 33, .n = 40, .k = k, .a = format, .b = format, .out = out, .accumulator = accumulator};
+    const LibraryFinding found = find(p, {.rule = {.machine = find_machine(machine)}});
+    CAPTURE(why, p.name(), found.closest, found.difference);
+    CHECK(is_among(found.equal, machine));
+    CHECK_FALSE(is_among(found.equal, not_machine));
+}
+
+TEST_CASE("a library's instructions of the smaller shape are found", "[gpu][library]") {
+    Machine small = *find_machine("sm90.mma.bf16");
+    small.k = small.sum.terms = 8;
+    const LibraryProblem p{.m = 32, .n = 40, .k = 256, .a = bf16, .b = bf16, .out = fp32};
+    const LibraryFinding found = find(p, {.rule = {.machine = &small}});
+    CHECK(is_among(found.equal, "sm90.mma.bf16.k8"));
+    CHECK_FALSE(is_among(found.equal, "sm90.mma.bf16"));
+}
+
+TEST_CASE("what a library makes of fp32 words is told apart", "[gpu][library]") {
+    const LibraryProblem p{.m = 32, .n = 40, .k = 256, .a = tf32, .b = tf32, .out = fp32, .whole_words = true};
+    Hidden hidden{.rule = {.machine = find_machine("sm90.wgmma.tf32")}};
+    CHECK(is_among(find(p, hidden).equal, "sm90.mma.tf32, low 13 bits cut"));
+    hidden.rounds_words = true;
+    const LibraryFinding rounded = find(p, hidden);
+    REQUIRE(rounded.equal.size() == 1);
+    CHECK(rounded.equal.front().conversion == Round::nearest_away);
+}
+
+TEST_CASE("slices are told by their join and their boundaries", "[gpu][library]") {
+    LibraryProblem p{.m = 32, .n = 40, .k = 1000, .a = bf16, .b = bf16, .out = bf16};
+    Hidden hidden{.rule = {.machine = find_machine("sm90.wgmma.bf16"), .slices = 3, .slice_granule = 32}};
+    hidden.says.slices = 3;
+    hidden.says.reduction = Reduction::compute_type;
+    for (const SliceJoin join : {SliceJoin::workspace, SliceJoin::rounded_workspace, SliceJoin::serial}) {
+        hidden.rule.join = join;
+        const LibraryFinding found = find(p, hidden);
+        CAPTURE(to_string(join), found.closest, found.difference);
+        REQUIRE(!found.equal.empty());
+        for (const LibraryCandidate& c : found.equal) {
+            // Three normal sums join alike whether the last adds the others or they add it.
+            CHECK((c.rule.join == join || (join == SliceJoin::workspace && c.rule.join == SliceJoin::stream_k)));
+            CHECK(definition::slice_length(c.rule, p.k) == definition::slice_length(hidden.rule, p.k));
+        }
+    }
+    hidden.rule.slices = 1;  // the library says three, and takes one
+    const LibraryFinding whole = find(p, hidden);
+    REQUIRE(!whole.equal.empty());
+    CHECK(whole.equal.front().rule.slices == 1);
+}
+
+TEST_CASE("a wrong library and wrong rules are seen", "[gpu][library]") {
+    const LibraryProblem p{.m = 32, .n = 40, .k = 144, .a = bf16, .b = bf16, .out = fp32};
+    Hidden hidden{.rule = {.machine = find_machine("sm90.wgmma.bf16")}};
+    CHECK(find(p, hidden, true).equal.empty());  // the fault on purpose
+    hidden.drops_last = true;
+    const LibraryFinding dropped = find(p, hidden);
+    CHECK(dropped.equal.empty());
+    CHECK(dropped.mismatches > 0);
+    CHECK_FALSE(dropped.difference.empty());
+    hidden.drops_last = false;
+    hidden.nudges_specials = true;
+    const LibraryFinding nudged = find(p, hidden);
+    CHECK_FALSE(nudged.equal.empty());
+    CHECK(nudged.equal_with_specials.empty());
+    CHECK_FALSE(nudged.special_difference.empty());
+    hidden.nudges_specials = false;
+    hidden.is_restless = true;
+    CHECK(find(p, hidden).varies);
+}
+
+TEST_CASE("every storage of the operands gives the same product", "[gpu][library]") {
+    for (int layout = 0; layout < 4; ++layout) {
+        LibraryProblem p{.m = 17, .n = 9, .k = 40, .a = fp16, .b = bf16, .out = fp32};
+        p.a_by_rows = (layout & 1) == 0;
+        p.b_by_columns = (layout & 2) == 0;
+        const LibraryOperands x = library_operands(p, "wide", 3);
+        const std::vector<float> out = FakePlan(p, {}).run(x);
+        for (std::int64_t i = 0; i < p.m; ++i) {
+            for (std::int64_t j = 0; j < p.n; ++j) {
+                const float expected = fp32_chain_dot(&x.a[static_cast<std::size_t>(i * p.k)], 1,
+                                                      &x.b[static_cast<std::size_t>(j)], p.n, p.k);
+                CHECK(out[static_cast<std::size_t>(i * p.n + j)] == expected);
+            }
+        }
+    }
+}
+
+TEST_CASE("operands lie on their grids, and scales where cuBLAS wants them", "[gpu][library]") {
+    for (const Format& f : {fp16, bf16, e4m3fn, e5m2, tf32}) {
+        const LibraryProblem p{.m = 8, .n = 8, .k = 64, .a = f, .b = f, .out = fp32};
+        for (const std::string_view name : library_classes) {
+            const LibraryOperands x = library_operands(p, name, 5);
+            int nonzero = 0;
+            for (const float a : x.a) {
+                CHECK(decode(f, encode(f, a, Round::toward_zero, Overflow::nonsaturate)) == a);
+                nonzero += a != 0;
+            }
+            CHECK(nonzero > 400);
+            CHECK(library_operands(p, name, 5).b == x.b);
+            CHECK(library_operands(p, name, 6).b != x.b);
+        }
+    }
+    // Three rows of k = 600: five blocks.
+    const std::vector<float> scales{1, 2, 3, 4, 5, 11, 12, 13, 14, 15, 21, 22, 23, 24, 25};
+    CHECK(packed_scales(scales, LibraryScaling::blocks_1x1, 600, false) ==
+          std::vector<float>{1, 11, 21, 2, 12, 22, 3, 13, 23, 4, 14, 24, 5, 15, 25});
+    CHECK(packed_scales(scales, LibraryScaling::blocks_1x2, 600, true) ==
+          std::vector<float>{1, 2, 3, 4, 5, 0, 0, 0, 11, 12, 13, 14, 15, 0, 0, 0, 21, 22, 23, 24, 25, 0, 0, 0});
+    CHECK(packed_scales({7}, LibraryScaling::tensor, 600, false) == std::vector<float>{7});
+    CHECK(spread(1000, 3) == std::vector<std::int64_t>{0, 499, 999});
+    CHECK(spread(2, 9) == std::vector<std::int64_t>{0, 1});
+}
+
+TEST_CASE("FPRev names the order of a library", "[gpu][library]") {
+    struct Case {
+        Format a, b, accumulator;
+        MatmulRule rule;
+        std::int64_t k;
+        const char *summary, *rule_name;
+    };
+    const MatmulRule tensor{.machine = find_machine("sm90.wgmma.bf16")};
+    MatmulRule split = tensor;
+    split.slices = 4;
+    MatmulRule fp8{.machine = find_machine("sm90.wgmma.fp8")}, promoted = fp8;
+    promoted.promotion = Promotion::add;
+    promoted.promotion_interval = 128;
+    const MatmulRule half{.machine = find_machine("sm90.mma.fp16.acc16")};
+    CpuBackend host(1);
+    for (const Case& c : {
+             Case{bf16, bf16, fp32, tensor, 128,
+                  "128 terms in 8 sums (1 of 16, 7 of 17), depth 8: a chain; s1 = 0-15; s2 = s1 + 16-31",
+                  "sm80.mma.bf16.k8"},
+             Case{bf16, bf16, fp32, split, 256, "", ""},
+             Case{fp32, fp32, fp32, {}, 64, "64 terms in 63 sums (63 of 2), depth 63: a chain", "fp32.chain"},
+             Case{e4m3fn, e4m3fn, fp32, fp8, 128, "", "cublaslt.fp8.fast"},
+             Case{e4m3fn, e4m3fn, fp32, promoted, 192, "", "cublaslt.fp8.split"},
+             Case{fp16, fp16, fp16, half, 64, "64 terms in 4 sums (1 of 16, 3 of 17), depth 4: a chain", ""},
+         }) {
+        const LibraryProblem p{
+            .m = 40, .n = 32, .k = c.k, .a = c.a, .b = c.b, .out = c.accumulator, .accumulator = c.accumulator};
+        Hidden hidden{.rule = c.rule};
+        hidden.says.slices = c.rule.slices;
+        hidden.says.reduction = c.rule.slices > 1 ? Reduction::compute_type : Reduction::none;
+        FakePlan plan(p, hidden);
+        const LibraryOrder order = reveal_library(plan, p, host);
+        CAPTURE(p.name(), order.no_tree, one_line(order.tree));
+        const SumTree truth =
+            reveal_tree(static_cast<int>(p.k), matmul_pair_sizes(host, c.rule, p.a, p.b, static_cast<int>(p.k)));
+        CHECK(order.tree == truth);
+        CHECK(order.candidates > 0);
+        const auto has = [&](std::string_view name) {
+            return std::find(order.rules.begin(), order.rules.end(), name) != order.rules.end();
+        };
+        CHECK_FALSE(order.rules.empty());
+        if (*c.rule_name != '\0' && p.a.bits != 16) CHECK(has(c.rule_name));
+        if (p.a == bf16) CHECK_FALSE(has(c.rule_name));
+        if (*c.summary != '\0') CHECK(one_line(order.tree).find(c.summary) == 0);
+        if (p.k <= 64) CHECK(reveal_library(plan, p, host, true).rules.empty());  // the fault on purpose
+    }
+}
+
+TEST_CASE("sums that have no order are recorded so", "[gpu][library]") {
+    const LibraryProblem p{.m = 16, .n = 16, .k = 64, .a = bf16, .b = bf16, .out = fp32};
+    FakePlan plan(p, {.rule = {.machine = find_machine("exact")}});
+    CpuBackend host(1);
+    CHECK_FALSE(reveal_library(plan, p, host).no_tree.empty());
+}
+
+TEST_CASE("probes of a library are rows", "[gpu][library]") {
+    std::set<std::string> names;
+    std::size_t count = 0;
+    for (const ProbeGroup& group : library_probe_groups(0)) {
+        CHECK(group.kind == "library");
+        count += group.instructions.size();
+        names.insert(group.instructions.begin(), group.instructions.end());
+        for (const std::string& name : group.instructions) CHECK(name.find_first_of(", \"") == std::string::npos);
+    }
+    CHECK(count > 150);
+    CHECK(names.size() == count);
+
+    int loads = 0;
+    const auto fake = std::make_shared<FakeLibrary>(Hidden{.rule = {.machine = find_machine("sm90.wgmma.bf16")}});
+    const std::vector<ProbeGroup> groups = library_probe_groups([&] {
+        ++loads;
+        return LoadedLibrary{fake, {}};
+    });
+    const auto rows_of = [&](const std::vector<ProbeGroup>& probes, const std::string& name,
+                             ProbeOptions options = {}) {
+        std::vector<ProbeResult> rows;
+        for (const ProbeGroup& group : probes) {
+            if (std::find(group.instructions.begin(), group.instructions.end(), name) == group.instructions.end())
+                continue;
+            group.run(name, 10, options, [&](const ProbeResult& row) { rows.push_back(row); });
+        }
+        return rows;
+    };
+    const std::string matmul = "cublasLt.bf16.bf16.fp32.tn.128x64x48",
+                      reveal = "reveal:cublasLt.bf16.bf16.fp32.tn.128x128x256";
+    std::vector<ProbeResult> rows = rows_of(groups, matmul);
+    REQUIRE(rows.size() == 2);  // finite operands and special ones
+    for (const ProbeResult& row : rows) {
+        CAPTURE(row.note);
+        CHECK(row.verdict == Verdict::equal);
+        CHECK(row.instruction == matmul);
+        CHECK(row.trials > 0);
+        CHECK(row.note.find("sm90.wgmma.bf16") != std::string::npos);
+        CHECK(row.note.find("algo 7 tile 0 stages 0 splitk 1, fake 1.0") != std::string::npos);
+    }
+    rows = rows_of(groups, reveal);
+    REQUIRE(rows.size() == 1);
+    CHECK(rows[0].verdict == Verdict::equal);
+    CHECK(rows[0].note.find("256 terms in 16 sums (1 of 16, 15 of 17)") == 0);
+    for (const std::string& name : {matmul, reveal}) {
+        rows = rows_of(groups, name, {.only = {}, .fault = true});
+        REQUIRE(rows.size() == 1);
+        CHECK(rows[0].verdict == Verdict::differs);
+    }
+    CHECK(loads == 1);
+
+    const std::vector<ProbeGroup> missing = library_probe_groups([] { return LoadedLibrary{nullptr, "no library"}; });
+    for (const std::string& name : {matmul, reveal}) {
+        rows = rows_of(missing, name);
+        REQUIRE(rows.size() == 1);
+        CHECK(rows[0].verdict == Verdict::declined);
+        CHECK(rows[0].note == "no library");
+    }
+    CHECK_THROWS_AS(missing[0].run("cublasLt.none", 1, {}, [](const ProbeResult&) {}), Error);
+}

@@ -1,0 +1,494 @@
+// SPDX-License-Identifier: Apache-2.0
+// The probes of matrix instructions on the host: generators, layouts, kernels, questions, traces. The instruction
+// itself is the emulator there, so what can be wrong is everything around it.
+#include "core/error.hpp"
+#include "emulation/gpu/instruction_probe.hpp"
+#include "emulation/verify/record.hpp"
+#include "emulation/verify/recorded.hpp"
+#include "emulation/verify/replay.hpp"
+#include "tests/gpu/host_device.hpp"
+#include "tests/machine/oracle.hpp"
+#include "tests/scratch.hpp"
+#include "tests/test.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <set>
+#include <sstream>
+
+using namespace macheps;
+using namespace macheps::gpu;
+namespace oracle = macheps::machine_oracle;
+
+namespace {
+
+InstructionProbe<HostDevice> host_probe(InstructionEffort effort = {.outputs = 1, .most_tiles = 1},
+                                        InstructionTarget target = {"sm_90", 90, 90, true}) {
+    return {std::make_unique<HostDevice>(), std::move(target), effort};
+}
+
+std::vector<ProbeResult> run_form(InstructionProbe<HostDevice>& probe, const std::string& name,
+                                  const ProbeOptions& options = {}) {
+    std::vector<ProbeResult> rows;
+    const int index = find_instruction_form(name);
+    REQUIRE(index >= 0);
+    probe.run_form(index, 0, options, [&](const ProbeResult& row) { rows.push_back(row); });
+    return rows;
+}
+
+void check_forms(const std::function<bool(const InstructionForm&)>& takes) {
+    InstructionProbe<HostDevice> probe = host_probe();
+    int forms = 0;
+    for (int i = 0; i < instruction_forms; ++i) {
+        const InstructionForm& form = instruction_form(i);
+        if (!takes(form)) continue;
+        ++forms;
+        CAPTURE(form.name());
+        const auto rows = run_form(probe, form.name());
+        CHECK(rows.size() >= 17);
+        for (const ProbeResult& row : rows) {
+            CAPTURE(row.operands, row.note);
+            CHECK(row.verdict == Verdict::equal);
+            CHECK(row.trials == static_cast<std::uint64_t>(form.m * form.n));
+        }
+    }
+    CHECK(forms > 0);
+}
+
+bool is_wide(const InstructionForm& form) { return form.n > 16; }
+/// Types whose variants the quick tests run.
+bool is_frequent(const InstructionForm& form) {
+    return form.is_plain() || (form.a == PtxType::f16 && form.d == PtxType::f32) ||
+           (form.a == PtxType::e4m3 && form.b == PtxType::e5m2 && form.d == PtxType::f32);
+}
+
+FormData data_of(const InstructionForm& form) {
+    const Instruction instruction = find_instruction("sm_90", form.instruction(), form.qualifier());
+    FormData data{.form = form};
+    data.rule = data.truth = instruction.machine->sum;
+    data.canonical_nan = instruction.machine->canonical_nan;
+    data.shape = verify::operand_shape(form.m, form.n, form.k, form.chain, format_of(form.a), format_of(form.b),
+                                       data.rule, site_id(form.name()));
+    return data;
+}
+
+}  // namespace
+
+TEST_CASE("every form of mma gives the model's bits through registers", "[gpu][verify]") {
+    check_forms([](const InstructionForm& form) { return form.unit == Unit::mma; });
+}
+
+TEST_CASE("wgmma gives the model's bits through shared memory, registers and descriptors", "[gpu][verify]") {
+    check_forms([](const InstructionForm& f) { return f.unit == Unit::wgmma && !is_wide(f) && is_frequent(f); });
+}
+
+TEST_CASE("every other form of wgmma gives the model's bits", "[gpu][verify][slow]") {
+    check_forms([](const InstructionForm& f) { return f.unit == Unit::wgmma && (is_wide(f) || !is_frequent(f)); });
+}
+
+TEST_CASE("a wrong model turns every verdict red", "[gpu][verify]") {
+    ProbeOptions options;
+    options.fault = true;
+    InstructionProbe<HostDevice> probe = host_probe({.outputs = 1 << 12, .most_tiles = 12});
+    for (const char* name :
+         {"mma.m16n8k16.f32.f16.f16.f32", "mma.m16n8k8.f32.tf32.tf32.f32", "mma.m16n8k16.f16.f16.f16.f16",
+          "mma.m16n8k32.f32.e4m3.e5m2.f32", "mma.m8n8k4.f64.f64.f64.f64", "wgmma.m64n8k32.f32.e4m3.e4m3",
+          "wgmma.m64n8k16.f32.bf16.bf16", "wgmma.m64n8k16.f32.f16.f16+registers"}) {
+        for (const ProbeResult& row : run_form(probe, name, options)) {
+            CAPTURE(name, row.operands);
+            CHECK(row.verdict == Verdict::differs);
+            CHECK(row.mismatches > 0);
+            CHECK(row.note.find("the model gives ") != std::string::npos);
+            CHECK(row.note.find("{\"arch\":\"sm_90\"") != std::string::npos);
+        }
+    }
+    for (const Question& question : instruction_questions()) {
+        probe.run_question(question, options, [&](const ProbeResult& row) {
+            CAPTURE(row.instruction, row.note);
+            CHECK((row.verdict == Verdict::differs || question.only_recorded));
+        });
+    }
+}
+
+TEST_CASE("questions have the answers that the models take, and say what they mean", "[gpu][verify]") {
+    InstructionProbe<HostDevice> probe = host_probe();
+    std::map<std::string, std::string> notes;
+    for (const Question& question : instruction_questions()) {
+        REQUIRE(find_instruction_form(question.form) >= 0);
+        probe.run_question(question, {}, [&](const ProbeResult& row) {
+            CAPTURE(row.instruction, row.note);
+            CHECK(row.verdict == (question.only_recorded ? Verdict::recorded : Verdict::equal));
+            CHECK(row.note.find("no published model") == std::string::npos);
+            notes[row.instruction] = row.note;
+        });
+    }
+    const struct {
+        const char *question, *bits;
+    } answers[] = {{"P1.mma.m16n8k16.f32.bf16.bf16.f32", "30800000"},
+                   {"P2a.wgmma.m64n8k16.f32.bf16.bf16", "00000002"},
+                   {"P2b.158.mma.m16n8k16.f32.bf16.bf16.f32", "00000000"},
+                   {"P2b.159.mma.m16n8k16.f32.bf16.bf16.f32", "00000001"},
+                   {"P3.46.mma.m16n8k16.f16.f16.f16.f16", "0001"},
+                   {"P3.47.mma.m16n8k16.f16.f16.f16.f16", "0000"},
+                   {"P3w.48.wgmma.m64n8k16.f16.f16.f16", "0001"},
+                   {"P4.mma.m16n8k16.f16.f16.f16.f16", "0002"},
+                   {"P5.mma.m16n8k16.f16.f16.f16.f16", "0000"},
+                   {"P6.wgmma.m64n8k16.f32.bf16.bf16", "80000000"},
+                   {"P7.mma.m16n8k8.f32.tf32.tf32.f32", "7f800000"},
+                   {"P8.bits.wgmma.m64n8k32.f32.e4m3.e4m3", "3f800000"}};
+    for (const auto& [question, bits] : answers) {
+        CAPTURE(question);
+        CHECK(notes[question].starts_with(std::string("got ") + bits + ": "));
+    }
+}
+
+TEST_CASE("a form that the device or the build lacks is declined, with the reason", "[gpu][verify]") {
+    const struct {
+        InstructionTarget target;
+        const char *form, *why;
+    } cases[] = {{{"sm_80", 80, 80, false}, "wgmma.m64n8k16.f32.f16.f16", "not an instruction of sm_80"},
+                 {{"sm_89", 89, 80, false}, "mma.m16n8k32.f32.e4m3.e4m3.f32", "not in the code of this build"},
+                 {{"sm_90", 90, 90, false}, "wgmma.m64n8k16.f32.f16.f16", "takes code for sm_90a"},
+                 {{"sm_87", 87, 80, false}, "mma.m16n8k16.f32.f16.f16.f32", "no machine models it on sm_87"}};
+    for (const auto& c : cases) {
+        InstructionProbe<HostDevice> probe = host_probe({.outputs = 1, .most_tiles = 1}, c.target);
+        const auto rows = run_form(probe, c.form);
+        REQUIRE(rows.size() == 1);
+        CHECK(rows[0].verdict == Verdict::declined);
+        CHECK(rows[0].note.find(c.why) != std::string::npos);
+    }
+    // A100's own units, where it has them.
+    InstructionProbe<HostDevice> a100 = host_probe({.outputs = 1, .most_tiles = 1}, {"sm_80", 80, 80, false});
+    for (const ProbeResult& row : run_form(a100, "mma.m16n8k16.f32.f16.f16.f32")) CHECK(row.model == "sm80.mma.fp16");
+}
+
+TEST_CASE("elements lie where the PTX ISA's figures have them", "[gpu][verify]") {
+    const struct {
+        int m, thread, r, row, word;
+        const char* why;
+    } a_places[] = {{16, 0, 0, 0, 0, "a0 of lane 0"},          {16, 5, 0, 1, 1, "a0: row lane / 4, word lane % 4"},
+                    {16, 5, 1, 9, 1, "a1: 8 rows down"},       {16, 5, 2, 1, 5, "a2: the second half of k"},
+                    {16, 31, 3, 15, 7, "a3 of the last lane"}, {8, 31, 0, 7, 3, "m8n8k4"},
+                    {16, 6, 7, 9, 14, "m16n8k16 of fp64: a7"}, {64, 127, 3, 63, 7, "wgmma: the fourth warp"}};
+    for (const auto& p : a_places) {
+        CAPTURE(p.why);
+        CHECK(a_place(p.m, p.thread, p.r).row == p.row);
+        CHECK(a_place(p.m, p.thread, p.r).word == p.word);
+    }
+    const struct {
+        int thread, i, row, column;
+        const char* why;
+    } outputs[] = {{0, 1, 0, 1, "c1"},
+                   {5, 0, 1, 2, "c0: row lane / 4, column 2 (lane % 4)"},
+                   {5, 3, 9, 3, "c3"},
+                   {31, 3, 15, 7, "the last of m16n8"},
+                   {37, 4, 17, 10, "the next 8 columns of wgmma"},
+                   {127, 127, 63, 255, "the last of m64n256"}};
+    for (const auto& p : outputs) {
+        CAPTURE(p.why);
+        CHECK(output_place(p.thread, p.i).row == p.row);
+        CHECK(output_place(p.thread, p.i).column == p.column);
+    }
+    // Start address 0x400; from one core matrix to the next 1024 bytes along k (64 rows) and 128 along m.
+    CHECK(shared_descriptor(0x400, 64) == (0x40 | std::uint64_t{1024 / 16} << 16 | std::uint64_t{128 / 16} << 32));
+    CHECK(shared_offset(64, 9, 9, 2, false) == 1024 + 128 + 16 + 2);      // K-major
+    CHECK(shared_offset(64, 9, 10, 2, true) == 1024 + 128 + 2 * 16 + 2);  // M-major: lines follow k
+    for (int i = 0; i < instruction_forms; ++i) {                         // every place once
+        const InstructionForm& form = instruction_form(i);
+        if (form.ptx() != form) continue;
+        const int threads = form.unit == Unit::mma ? 32 : 128;
+        std::set<int> places, offsets;
+        for (int thread = 0; thread < threads; ++thread) {
+            for (int at = 0; at < form.m * form.n / threads; ++at) {
+                const OutputPlace place = output_place(thread, at);
+                if (place.row < form.m && place.column < form.n) places.insert(place.row * form.n + place.column);
+            }
+        }
+        CAPTURE(form.name());
+        CHECK(places.size() == static_cast<std::size_t>(form.m * form.n));
+        if (form.unit == Unit::mma) continue;
+        for (int row = 0; row < form.n; ++row) {
+            for (int k = 0; k < form.k; ++k)
+                offsets.insert(shared_offset(form.n, row, k, bytes_of(form.b), form.transposes_b));
+        }
+        CHECK(offsets.size() == static_cast<std::size_t>(form.n * form.k));
+        CHECK(*offsets.rbegin() + bytes_of(form.b) == form.n * form.k * bytes_of(form.b));
+    }
+}
+
+TEST_CASE("rows and columns of a tile differ, so that a wrong layout shows", "[gpu][verify]") {
+    for (int i = 0; i < instruction_forms; ++i) {
+        const InstructionForm& form = instruction_form(i);
+        if (!form.is_plain() || form.n != 8) continue;
+        const FormData data = data_of(form);
+        for (const verify::OperandClass cls : {verify::OperandClass::random_bits, verify::OperandClass::normal,
+                                               verify::OperandClass::mixed, verify::OperandClass::close_exponents}) {
+            CAPTURE(form.name(), verify::name_of(cls));
+            const verify::Tile tile(data.shape, cls, 1, 3);
+            std::set<std::vector<std::uint64_t>> rows, columns, in_k;
+            for (int row = 0; row < form.m; ++row) {
+                rows.emplace();
+                std::vector<std::uint64_t> codes;
+                for (int k = 0; k < form.k; ++k) codes.push_back(tile.a(row, k));
+                rows.insert(codes);
+            }
+            for (int column = 0; column < form.n; ++column) {
+                std::vector<std::uint64_t> codes;
+                for (int k = 0; k < form.k; ++k) codes.push_back(tile.b(k, column));
+                columns.insert(codes);
+            }
+            CHECK(rows.size() == static_cast<std::size_t>(form.m + 1));  // and the empty one
+            CHECK(columns.size() == static_cast<std::size_t>(form.n));
+        }
+    }
+}
+
+TEST_CASE("operands are the same on every machine, and what their class says", "[gpu][verify]") {
+    std::uint64_t digest = 0xcbf29ce484222325u;
+    for (const char* name : {"mma.m16n8k16.f16.f16.f16.f16", "mma.m16n8k4.f32.tf32.tf32.f32",
+                             "mma.m16n8k32.f32.e4m3.e5m2.f32", "mma.m8n8k4.f64.f64.f64.f64"}) {
+        const FormData data = data_of(instruction_form(find_instruction_form(name)));
+        const auto finite = [](const Format& f, std::uint64_t code) {
+            return (code >> f.padding & f.magnitude_mask()) <= f.max_finite_code();
+        };
+        for (int c = 0; c < verify::operand_classes; ++c) {
+            const auto cls = static_cast<verify::OperandClass>(c);
+            const bool any = cls == verify::OperandClass::random_bits || cls == verify::OperandClass::specials ||
+                             cls == verify::OperandClass::exhaustive;
+            int infinite = 0;
+            for (std::uint64_t t = 0; t < 6; ++t) {
+                const verify::Tile tile(data.shape, cls, 1, t);
+                const auto see = [&](const Format& f, std::uint64_t code) {
+                    infinite += !finite(f, code);
+                    CHECK((f.container_bits() == 64 || code >> f.container_bits() == 0));
+                    digest = (digest ^ code) * 0x100000001b3u;
+                };
+                for (int k = 0; k < data.form.k; ++k) {
+                    for (int row = 0; row < data.form.m; ++row) see(data.shape.a, tile.a(row, k));
+                    for (int column = 0; column < data.form.n; ++column) see(data.shape.b, tile.b(k, column));
+                }
+                for (int at = 0; at < data.outputs() && !tile.addend_is_opposite(); ++at)
+                    see(data.shape.c, tile.c(at / data.form.n, at % data.form.n));
+            }
+            CAPTURE(name, verify::name_of(cls), infinite);
+            CHECK((any || infinite == 0));
+        }
+    }
+    CAPTURE(digest);
+    CHECK(digest == 0x1cb26e2e90eb6d5a);
+}
+
+namespace {
+
+/// What a device gave for a form, and the trace that is made of it.
+verify::Trace host_trace(const std::string& name, verify::Candidates* kept = nullptr, std::uint64_t tiles = 128) {
+    InstructionProbe<HostDevice> probe = host_probe({.outputs = 1 << 18, .most_tiles = tiles});
+    ProbeOptions options;
+    verify::Trace trace;
+    options.record = [&](const verify::Candidates& candidates) {
+        trace = verify::make_trace(candidates);
+        if (kept != nullptr) *kept = candidates;
+    };
+    run_form(probe, name, options);
+    trace.gpu = "host";
+    trace.driver = "none";
+    trace.toolkit = "none";
+    trace.date = "2000-01-01";
+    return trace;
+}
+
+/// Every wrong model of the library and of the oracle is refuted 16 times, or by no input at all.
+void check_refuted(const verify::Trace& trace) {
+    CAPTURE(trace.form.instr, trace.form.qual);
+    REQUIRE(!trace.rows.empty());
+    for (const auto& [mutant, rows] : trace.refuted) {
+        CAPTURE(mutant, rows);
+        CHECK((rows == 0 || rows >= 16));
+    }
+    const auto in = oracle::find_instruction(trace.form.arch, trace.form.instr, trace.form.qual);
+    for (int m = 1; m < static_cast<int>(oracle::Mutation::count); ++m) {
+        const auto mutation = static_cast<oracle::Mutation>(m);
+        if (oracle::judge(in, mutation).kind != oracle::Verdict::visible) continue;
+        int refuted = 0;
+        for (const verify::TraceRow& row : trace.rows) {
+            const std::uint64_t d = oracle::evaluate(in, row.a, row.b, row.c, {}, {}, mutation);
+            refuted += !oracle::same_result(in, d, row.d);
+        }
+        CAPTURE(oracle::name_of(mutation), refuted);
+        CHECK(refuted >= 16);
+    }
+    CHECK(verify::trace_text(trace).size() < 1'000'000);
+}
+
+std::string refuted_by(const verify::Trace& trace, const std::string& mutant) {
+    for (const auto& [name, rows] : trace.refuted) {
+        if (name == mutant) return rows == 0 ? "none" : "some";
+    }
+    return "unknown";
+}
+
+}  // namespace
+
+TEST_CASE("a trace refutes every wrong model 16 times", "[gpu][verify]") {
+    check_refuted(host_trace("mma.m16n8k16.f32.f16.f16.f32"));
+    // What no input can show is not counted as shown, and what one can is.
+    const verify::Trace bf16 = host_trace("mma.m16n8k8.f32.bf16.bf16.f32"),
+                        half = host_trace("mma.m16n8k8.f16.f16.f16.f16");
+    check_refuted(bf16);
+    check_refuted(half);
+    CHECK(refuted_by(bf16, "zero_exponent-1") == "some");
+    CHECK(refuted_by(bf16, "zero_exponent+1") == "some");
+    CHECK(refuted_by(bf16, "underflow_keeps_sign") == "some");
+    CHECK(refuted_by(bf16, "zeros_keep_sign") == "some");
+    CHECK(refuted_by(half, "normalises_addend") == "some");
+}
+
+TEST_CASE("the trace of every plain form refutes every wrong model 16 times", "[gpu][verify][slow]") {
+    for (int i = 0; i < instruction_forms; ++i) {
+        const InstructionForm& form = instruction_form(i);
+        if (form.is_plain() && form.n == 8) check_refuted(host_trace(form.name(), nullptr, 512));
+    }
+}
+
+TEST_CASE("a trace is read as it was written, replays, and shows what was changed", "[gpu][verify]") {
+    const std::filesystem::path folder =
+        std::filesystem::temp_directory_path() / ("macheps_verify_" + std::to_string(getpid()));
+    verify::Candidates candidates;
+    const verify::Trace trace = host_trace("mma.m16n8k8.f32.f16.f16.f32", &candidates);
+    CHECK(verify::trace_text(verify::make_trace(candidates)).size() > 1000);
+    const std::filesystem::path file = verify::write_trace(trace, folder / "a" / "b");
+    CHECK(file.filename() == verify::trace_file_name(trace.form));
+    CHECK(verify::trace_files(folder) == std::vector<std::filesystem::path>{file});
+    const verify::Trace back = verify::read_trace(file);
+    CHECK(verify::trace_text(back) == verify::trace_text(trace));
+    CHECK(back.rows == trace.rows);
+    CHECK(back.gpu == "host");
+    std::uint64_t rows = 0;
+    verify::replay(back, [&](const ProbeResult& row) {
+        rows += row.trials;
+        CAPTURE(row.operands, row.note);
+        CHECK(row.verdict == Verdict::equal);
+        CHECK(row.model == "sm90.mma.fp16");
+    });
+    CHECK(rows == trace.rows.size());
+
+    // A result that no engine gives.
+    verify::Trace wrong = trace;
+    wrong.rows[0].d ^= 1;
+    int red = 0;
+    verify::replay(wrong, [&](const ProbeResult& row) {
+        red += row.verdict == Verdict::differs;
+        if (row.verdict == Verdict::differs) CHECK(row.note.starts_with("scalar gives "));
+    });
+    CHECK(red == 1);
+
+    const std::string text = verify::trace_text(trace);
+    const auto replaced = [&](const std::string& from, const std::string& to) {
+        std::string other = text;
+        const std::size_t at = other.find(from);
+        REQUIRE(at != std::string::npos);
+        return other.replace(at, from.size(), to);
+    };
+    const std::size_t second = text.find('\n') + 1, third = text.find('\n', second) + 1;
+    const struct {
+        std::string text;
+        const char *where, *what, *why;
+    } cases[] = {{"", "t:1", "no header", "nothing"},
+                 {text.substr(second), "t:1", "no header of a trace", "rows alone"},
+                 {replaced("\"macheps_trace\":1", "\"macheps_trace\":2"), "t:1", "version 2", "a later version"},
+                 {replaced("\"gpu\":\"host\"", "\"gpu\":\"moon\""), "t:1", "digest", "a forged header"},
+                 {replaced("\"cls\":\"random_bits\"", "\"cls\":\"normal\""), "t:1", "digest", "a forged row"},
+                 {text.substr(0, third), ":2", "1 rows, where the header says", "rows are gone"},
+                 {text.substr(0, text.size() - 5), "", "cut off", "the last line has no end"},
+                 {text.substr(0, third) + "{\"arch\":\"sm_80\"" + text.substr(third + 15), "t:3", "another instruction",
+                  "a foreign row"},
+                 {text.substr(0, second) + "?" + text.substr(second), "t:2", "no JSON", "no JSON"},
+                 {replaced("\"d\":\"", "\"d\":\"0"), "t:2", "no code of 8 digits", "a code of another width"},
+                 {replaced("\"a\":[", "\"a\":[\"0000\","), "t:2", "not 8 codes", "an operand too many"},
+                 {replaced("\"qual\":\"m16n8k8.f32.f16.f16.f32\"", "\"qual\":\"m16n8k8.f32.f16.f17.f32\""), "t:1",
+                  "no form", "an instruction that nobody has"}};
+    for (const auto& c : cases) {
+        CAPTURE(c.why);
+        try {
+            (void)verify::parse_trace(c.text, "t");
+            FAIL_CHECK("it was taken");
+        } catch (const Error& error) {
+            CAPTURE(error.what());
+            CHECK(std::string(error.what()).find(c.what) != std::string::npos);
+            CHECK(error.parts().where.find(c.where) != std::string::npos);
+            CHECK(error.exit() == Exit::bad_input);
+        }
+    }
+
+    // The compressed file, damaged.
+    if (!verify::has_zstd()) return;
+    std::ifstream in(file, std::ios::binary);
+    std::stringstream bytes;
+    bytes << in.rdbuf();
+    const std::string whole = bytes.str();
+    for (const auto& [damaged, what] :
+         {std::pair<std::string, const char*>{whole.substr(0, whole.size() / 2), "cut off"},
+          {whole.substr(0, whole.size() - 2), "cut off"},
+          {whole + "x", "follows"},
+          {"no zstd at all", "damaged"}}) {
+        std::ofstream(folder / "x.jsonl.zst", std::ios::binary) << damaged;
+        CAPTURE(what);
+        try {
+            (void)verify::read_trace(folder / "x.jsonl.zst");
+            FAIL_CHECK("it was taken");
+        } catch (const Error& error) {
+            CAPTURE(error.what());
+            CHECK(std::string(error.what()).find(what) != std::string::npos);
+            CHECK(error.parts().where.find("x.jsonl.zst") != std::string::npos);
+        }
+    }
+    std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("vector engines take the smaller shape of emulated fp8 in two steps too", "[gpu][verify]") {
+    verify::Trace trace = host_trace("mma.m16n8k16.f32.e4m3.e4m3.f32", nullptr, 32);
+    CHECK(trace.rows.size() > 500);
+    verify::replay(trace, [](const ProbeResult& row) {
+        CAPTURE(row.operands, row.note);
+        CHECK(row.verdict == Verdict::equal);
+    });
+}
+
+TEST_CASE("the name of a trace says which machine it covers", "[gpu][verify]") {
+    const struct {
+        const char *path, *arch, *instr, *qual;
+    } cases[] = {
+        {"nvidia-h200/sm_90.wgmma.m64n8k32.f32.e4m3.e4m3.jsonl.zst", "sm_90", "wgmma", "m64n8k32.f32.e4m3.e4m3"},
+        {"nvidia-h200/sm_90.mma.m16n8k16.f32.f16.f16.f32.jsonl", "sm_90", "mma", "m16n8k16.f32.f16.f16.f32"},
+        {"x/sm_100.tcgen05.mxf4.m128n8k64.f32.jsonl.zst", "sm_100", "tcgen05.mxf4", "m128n8k64.f32"},
+        {"readme", "", "", ""}};
+    std::vector<verify::RecordedTrace> traces;
+    for (const auto& c : cases) {
+        traces.push_back(verify::parse_trace_path(c.path));
+        CHECK(traces.back().arch == c.arch);
+        CHECK(traces.back().instr == c.instr);
+        CHECK(traces.back().qual == c.qual);
+    }
+    CHECK(verify::gpus_with_traces(*find_machine("sm90.wgmma.fp8"), traces) ==
+          std::vector<std::string>{"nvidia-h200 (m64n8k32.f32.e4m3.e4m3)"});
+    CHECK(verify::gpus_with_traces(*find_machine("sm90.wgmma.fp16"), traces).empty());
+}
+
+TEST_CASE("recorded traces replay", "[gpu][verify]") {
+    const std::filesystem::path folder = std::filesystem::path(MACHEPS_SOURCE_DIR) / "tests" / "traces";
+    const auto files =
+        std::filesystem::exists(folder) ? verify::trace_files(folder) : std::vector<std::filesystem::path>{};
+    CHECK(files.size() == verify::recorded_traces().size());
+    if (files.empty()) std::cout << "no traces below tests/traces yet: every matrix unit is unverified" << std::endl;
+    for (const auto& file : files) {
+        CAPTURE(file.string());
+        verify::replay(verify::read_trace(file), [](const ProbeResult& row) {
+            CAPTURE(row.instruction, row.operands, row.note);
+            CHECK(row.verdict == Verdict::equal);
+        });
+    }
+}
