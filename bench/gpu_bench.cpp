@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <fnmatch.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -94,7 +95,12 @@ Bench bench_on_host() {
     Bench bench;
     bench.native = bench.emulated = std::make_shared<CpuBackend>(1);
     bench.no_library = "on the host";
-    bench.turns.wait = [] {};
+    bench.turns.time = [](const Work& work, int calls) {
+        using Clock = std::chrono::steady_clock;
+        const Clock::time_point begin = Clock::now();
+        for (int i = 0; i < calls; ++i) work.start();
+        return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+    };
     bench.turns.sample_ms = 0;
     bench.small = true;
     return bench;
@@ -108,7 +114,17 @@ Bench bench_on_device(int device) {
     bench.library = std::move(loaded.library);
     bench.no_library = std::move(loaded.missing);
     if (bench.library == nullptr) fmt::print(stderr, "matmuls have no yardstick: {}\n", bench.no_library);
-    bench.turns.wait = [] { MACHEPS_CUDA_CHECK(cudaDeviceSynchronize()); };
+    bench.turns.time = [begin = std::make_shared<gpu::Event>(), end = std::make_shared<gpu::Event>()](const Work& work,
+                                                                                                      int calls) {
+        const auto stream = static_cast<cudaStream_t>(work.stream);
+        MACHEPS_CUDA_CHECK(cudaDeviceSynchronize());
+        begin->record(stream);
+        for (int i = 0; i < calls; ++i) work.start();
+        end->record(stream);
+        return end->ms_since(*begin);
+    };
+    bench.native_stream = gpu::stream_of(*bench.native);
+    bench.emulated_stream = gpu::stream_of(*bench.emulated);
     bench.copy = [](void* to, const void* from, std::size_t bytes) {
         MACHEPS_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, nullptr));
     };

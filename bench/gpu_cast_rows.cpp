@@ -46,9 +46,9 @@ Row cast_row(Bench& bench, const std::string& name, const Cast& cast) {
     Tally tally;
     backend.cast(in, out, cast, &tally);
     check_cast(backend, out, pattern, cast, tally, name);
-    std::vector<Work> works{[&] { backend.cast(in, out, cast, &tally); }};
+    std::vector<Work> works{{[&] { backend.cast(in, out, cast, &tally); }, bench.native_stream}};
     if (bench.copy) {
-        works.push_back([&] { bench.copy(out.data(), in.data(), static_cast<std::size_t>(count) * sizeof(float)); });
+        works.push_back({[&] { bench.copy(out.data(), in.data(), static_cast<std::size_t>(count) * sizeof(float)); }});
     }
     const std::vector<Times> times = in_turns(works, bench.turns);
     Row row{.what = name, .yardstick = "copy from device to device", .target = 0.85, .work = {}, .unit = "GB"};

@@ -122,7 +122,7 @@ Row matmul_row(Bench& bench, const Case& c) {
     Backend& backend = c.is_emulated ? *bench.emulated : *bench.native;
     Product ours(backend, c, n);
     ours.check();
-    std::vector<Work> works{[&] { ours.launch(); }};
+    std::vector<Work> works{{[&] { ours.launch(); }, c.is_emulated ? bench.emulated_stream : bench.native_stream}};
     Row row{.what = c.name, .yardstick = "cuBLASLt", .target = c.target, .work = {}, .unit = "Gmac"};
     row.work = fmt::format("{0} x {0} x {0}", n);
     row.amount = static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n) * 1e-9;
@@ -132,14 +132,14 @@ Row matmul_row(Bench& bench, const Case& c) {
     if (c.is_emulated) {
         row.yardstick = "our fp32.chain";
         own = std::make_unique<Product>(*bench.native, chain, n);
-        works.push_back([&] { own->launch(); });
+        works.push_back({[&] { own->launch(); }, bench.native_stream});
     } else {
         library = library_product(bench, c, ours, n);
         if (library.plan == nullptr) {
             row.note = library.declined;
         } else {
             row.note = library.plan->algorithm().to_string() + ", " + bench.library->name();
-            works.push_back([&] { library.plan->launch(); });
+            works.push_back({[&] { library.plan->launch(); }});
         }
     }
     const std::vector<Times> times = in_turns(works, bench.turns);

@@ -14,9 +14,10 @@ namespace macheps::bench {
 /// What the rows run on. On a host everything is small, and the yardsticks are missing that only a device has.
 struct Bench {
     std::shared_ptr<Backend> native{}, emulated{};  ///< the same engine with and without the device's matrix units
-    std::shared_ptr<gpu::MatmulLibrary> library{};  ///< null: no yardstick for matmuls
+    void *native_stream = nullptr, *emulated_stream = nullptr;  ///< what they launch on
+    std::shared_ptr<gpu::MatmulLibrary> library{};              ///< null: no yardstick for matmuls
     std::string no_library{};
-    /// Copies bytes between device arrays, without waiting.
+    /// Copies bytes between device arrays on the default stream, without waiting.
     std::function<void(void* to, const void* from, std::size_t bytes)> copy{};
     Turns turns{};
     bool small = false;

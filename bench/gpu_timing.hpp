@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times of work on a device, ours and the yardstick's in turns. Host only.
+// Times of work on a device, ours and the yardstick's in turns.
 #pragma once
 #include <algorithm>
-#include <chrono>
 #include <functional>
 #include <vector>
 
 namespace macheps::bench {
 
-/// Something to time. `start` may return before the work is done.
-using Work = std::function<void()>;
+/// Something to time.
+struct Work {
+    std::function<void()> start;  ///< may return before the work is done
+    void* stream = nullptr;       ///< the cudaStream_t that it is launched on
+};
 
 /// Milliseconds of one call.
 struct Times {
@@ -20,7 +22,8 @@ struct Times {
 struct Turns {
     int repetitions = 11;
     double sample_ms = 5;  ///< calls are repeated until a sample takes so long
-    Work wait{};           ///< until everything that was started is done
+    /// Milliseconds that so many calls take together, from an idle device to the end of the last.
+    std::function<double(const Work&, int calls)> time;
 };
 
 inline Times times_of(std::vector<double> samples) {
@@ -30,17 +33,9 @@ inline Times times_of(std::vector<double> samples) {
     return {median, median > 0 ? (samples[n * 3 / 4] - samples[n / 4]) / (2 * median) : 0};
 }
 
-/// Wall time of calls between two waits, in turns. Streams differ, and a wait for the device is what they share; calls
-/// in a row hide what starting them costs, as in a program.
+/// Medians of samples taken in turns. Calls in a row hide what starting them costs, as in a program.
 inline std::vector<Times> in_turns(const std::vector<Work>& works, const Turns& turns) {
-    using Clock = std::chrono::steady_clock;
-    const auto sample = [&](const Work& work, int calls) {
-        turns.wait();
-        const Clock::time_point begin = Clock::now();
-        for (int i = 0; i < calls; ++i) work();
-        turns.wait();
-        return std::chrono::duration<double, std::milli>(Clock::now() - begin).count() / calls;
-    };
+    const auto sample = [&](const Work& work, int calls) { return turns.time(work, calls) / calls; };
     std::vector<int> calls;
     for (const Work& work : works) {
         sample(work, 1);  // warms up

@@ -45,4 +45,9 @@ std::unique_ptr<Backend> make_cuda_backend(int index, MatrixUnits units) {
     return std::make_unique<DeviceBackend<CudaDevice>>("cuda." + info.name, units, info.architecture, index);
 }
 
+void* stream_of(Backend& backend) {
+    auto* engine = dynamic_cast<DeviceBackend<CudaDevice>*>(&backend);
+    return engine == nullptr ? nullptr : engine->device().stream();
+}
+
 }  // namespace macheps::gpu

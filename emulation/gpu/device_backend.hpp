@@ -28,6 +28,7 @@ class DeviceBackend final : public Backend {
           memory_(std::make_shared<DeviceMemory<Device>>(std::forward<Args>(args)...)) {}
 
     std::string name() const override { return name_; }
+    Device& device() { return memory_->device(); }
 
     // --- memory
 
@@ -394,8 +395,6 @@ class DeviceBackend final : public Backend {
 
   private:
     static std::size_t bytes_of(std::int64_t count) { return static_cast<std::size_t>(count) * 4; }
-
-    Device& device() { return memory_->device(); }
 
     std::vector<std::int32_t> host_tokens(TokenView tokens) {
         std::vector<std::int32_t> host(static_cast<std::size_t>(tokens.count()));

@@ -22,4 +22,7 @@ DeviceInfo device_info(int index = 0);
 /// The engine on that GPU; throws Error (no_device) when there is none.
 std::unique_ptr<Backend> make_cuda_backend(int index = 0, MatrixUnits units = MatrixUnits::native);
 
+/// The cudaStream_t that an engine of make_cuda_backend launches on; null for any other.
+void* stream_of(Backend& backend);
+
 }  // namespace macheps::gpu

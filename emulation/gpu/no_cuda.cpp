@@ -17,4 +17,6 @@ std::unique_ptr<Backend> make_cuda_backend(int index, MatrixUnits) {
     return nullptr;
 }
 
+void* stream_of(Backend&) { return nullptr; }
+
 }  // namespace macheps::gpu
