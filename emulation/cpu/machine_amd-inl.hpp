@@ -30,6 +30,84 @@ HWY_INLINE Wide from_int(I32 x) {
     return {F64(hn::PromoteTo(DF64(), hn::LowerHalf(half, x.v))), F64(hn::PromoteTo(DF64(), hn::UpperHalf(half, x.v)))};
 }
 
+/// Whole numbers below 2^40, in which floored steps end.
+#if HWY_TARGET == HWY_AVX3
+struct Whole {
+    __m512i low, high;
+    HWY_INLINE Whole(__m512i l, __m512i h) : low(l), high(h) {}
+    HWY_INLINE explicit Whole(I32 x)
+        : low(_mm512_cvtepi32_epi64(_mm512_castsi512_si256(x.v.raw))),
+          high(_mm512_cvtepi32_epi64(_mm512_extracti64x4_epi64(x.v.raw, 1))) {}
+
+    /// Toward -Inf; counts are not negative.
+    HWY_INLINE Whole shifted_right(I32 count) const {
+        const Whole by(count);
+        return {_mm512_srav_epi64(low, by.low), _mm512_srav_epi64(high, by.high)};
+    }
+    template <int count>
+    HWY_INLINE Whole shifted_left() const {
+        return {_mm512_slli_epi64(low, count), _mm512_slli_epi64(high, count)};
+    }
+    /// Cut toward -Inf to 32 significant bits, then to nearest even.
+    HWY_INLINE F32 narrowed() const {
+        const hn::Half<DF32> half;
+        const hn::Vec<decltype(half)> l{narrowed(low)}, h{narrowed(high)};
+        return F32(hn::Combine(DF32(), h, l));
+    }
+
+  private:
+    static HWY_INLINE __m256 narrowed(__m512i x) {
+        // 21 bits of fp64's fraction go; in a negative number the size grows.
+        const __m512i rest = _mm512_set1_epi64((std::int64_t{1} << 21) - 1);
+        const __m512i exact = _mm512_castpd_si512(_mm512_cvtepi64_pd(x));
+        const __m512i away = _mm512_mask_add_epi64(exact, _mm512_movepi64_mask(x), exact, rest);
+        return _mm512_cvtpd_ps(_mm512_castsi512_pd(_mm512_andnot_si512(rest, away)));
+    }
+};
+HWY_INLINE Whole operator+(Whole a, Whole b) {
+    return {_mm512_add_epi64(a.low, b.low), _mm512_add_epi64(a.high, b.high)};
+}
+
+/// floor(x 2^exponent), where that is below 2^31.
+HWY_INLINE Whole floor_scaled(F32 x, I32 exponent) {
+    constexpr int down = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC;
+    // Rounded down, a negative product that underflows stays negative.
+    const __m512 scaled = _mm512_mul_round_ps(x.v.raw, power_of_two(exponent).v.raw, down);
+    return Whole(I32(hn::Vec<DI32>{_mm512_cvt_roundps_epi32(scaled, down)}));
+}
+#else
+/// In fp64, which holds them.
+struct Whole {
+    Wide x;
+    HWY_INLINE explicit Whole(Wide value) : x(value) {}
+    HWY_INLINE explicit Whole(I32 value) : x(from_int(value)) {}
+
+    HWY_INLINE Whole shifted_right(I32 count) const {
+        return Whole(rounded_down(x * Wide(power_of_two_or_least(I32(0) - count))));
+    }
+    template <int count>
+    HWY_INLINE Whole shifted_left() const {
+        return Whole(x * Wide(F32(static_cast<float>(1 << count))));
+    }
+    HWY_INLINE F32 narrowed() const { return Wide(cut_low(x.low), cut_low(x.high)).narrowed(); }
+
+  private:
+    static HWY_INLINE F64 cut_low(F64 value) {
+        const hn::RebindToSigned<DF64> d;
+        const auto field = hn::And(hn::BitCast(d, value.v), hn::Set(d, std::int64_t{0x7ff} << 52));
+        const F64 quantum(hn::Max(hn::BitCast(DF64(), hn::Sub(field, hn::Set(d, std::int64_t{31} << 52))), F64(1.0).v));
+        const F64 inverse(
+            hn::BitCast(DF64(), hn::Sub(hn::Set(d, std::int64_t{2046} << 52), hn::BitCast(d, quantum.v))));
+        return F64(hn::Floor((value * inverse).v)) * quantum;
+    }
+};
+HWY_INLINE Whole operator+(Whole a, Whole b) { return Whole(a.x + b.x); }
+
+HWY_INLINE Whole floor_scaled(F32 x, I32 exponent) {
+    return Whole(rounded_down(Wide(x) * Wide(power_of_two(exponent))));
+}
+#endif
+
 /// TR-FDPA, and GTR-FDPA with `groups` == 2 and the even products before the odd ones.
 /// largest [groups][.., machine_columns], `group_step` apart.
 template <class E, int terms, int groups>
@@ -61,29 +139,16 @@ HWY_INLINE void floored_row(const MachinePlan& plan, const StepOperands<E>& x, c
         const I32 largest_exponent(hn::Max(products.v, ec.v));
 
         // Sums in units of 2^(largest - 32).
-        Wide total = from_int(sum[0]);
+        Whole total(sum[0]);
         if constexpr (groups == 2) {
-            total = rounded_down(total * Wide(power_of_two_or_least(exponent[0] - products))) +
-                    rounded_down(from_int(sum[1]) * Wide(power_of_two_or_least(exponent[1] - products)));
+            total = total.shifted_right(products - exponent[0]) + Whole(sum[1]).shifted_right(products - exponent[1]);
         }
-        total = rounded_down(total * Wide(power_of_two_or_least(products - largest_exponent + I32(8))));
+        total = total.template shifted_left<8>().shifted_right(largest_exponent - products);
         F32 joining = addend;
         if (groups == 2) joining = select(ec < largest_exponent - I32(fraction + 1), F32(0.0f), addend);
-        const Wide c_part = rounded_down(Wide(joining) * Wide(power_of_two(I32(fraction) - largest_exponent)));
-        total = total + c_part * Wide(F32(256.0f));
-        // 31 bits below the leading one stay, rounded down: whole numbers of 2^(leading exponent - 31), or of 1.
-        const auto cut_low = [](F64 x) HWY_ATTR {
-            const hn::RebindToSigned<DF64> d;
-            const auto field = hn::And(hn::BitCast(d, x.v), hn::Set(d, std::int64_t{0x7ff} << 52));
-            const F64 quantum(
-                hn::Max(hn::BitCast(DF64(), hn::Sub(field, hn::Set(d, std::int64_t{31} << 52))), F64(1.0).v));
-            const F64 inverse(
-                hn::BitCast(DF64(), hn::Sub(hn::Set(d, std::int64_t{2046} << 52), hn::BitCast(d, quantum.v))));
-            return F64(hn::Floor((x * inverse).v)) * quantum;
-        };
-        const Wide whole{cut_low(total.low), cut_low(total.high)};
-        // In the fast range scaling moves no rounding.
-        F32 d = whole.narrowed() * power_of_two(largest_exponent - I32(fraction + 8));
+        total = total + floor_scaled(joining, I32(fraction) - largest_exponent).template shifted_left<8>();
+        // 31 bits below the leading one stay. In the fast range scaling moves no rounding.
+        F32 d = total.narrowed() * power_of_two(largest_exponent - I32(fraction + 8));
 
         M32 beyond = (largest_exponent < I32(least)) | (largest_exponent > I32(most));
         // Products far below the addend are cut at a unit of their own.

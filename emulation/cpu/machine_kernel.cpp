@@ -73,6 +73,15 @@ struct Range {
     std::int64_t row = 0, rows = 0, column = 0, columns = 0, first = 0, last = 0;
 };
 
+/// Asks for the share of row `row` of `bytes` that the next step reads; the rows of a tile share them.
+template <std::int64_t bytes>
+HWY_INLINE void prefetch_share(const void* from, std::int64_t row) {
+    constexpr std::int64_t line = 64, lines = (bytes + line - 1) / line, each = (lines + tile_rows - 1) / tile_rows;
+    for (std::int64_t l = row * each; l < (row + 1) * each && l < lines; ++l) {
+        __builtin_prefetch(static_cast<const std::byte*>(from) + l * line);
+    }
+}
+
 /// One matmul, or one slice of it, for one thread.
 template <class E>
 class Worker {
@@ -324,8 +333,17 @@ class Worker {
                                      packed_.b_exponent + (panel * padded + t) * machine_columns, largest);
             const PairFactor* a = packed_.a_pairs + (r * padded + t) / 2;
             const float* value = packed_.a + r * padded + t;
+            const E* const next_e = packed_.b_exponent + (panel * padded + t + terms) * machine_columns;
             std::int64_t i = 0;
             for (; i + 2 <= rows; i += 2, a += padded, value += 2 * padded) {
+                for (const std::int64_t shared : {i, i + 1}) {
+                    prefetch_share<terms / 2 * std::int64_t{sizeof(PairBlock)}>(b + terms / 2, shared);
+                    prefetch_share<terms * machine_columns>(next_e, shared);
+                }
+                for (int p = terms / 2; p < terms; p += 4) {
+                    __builtin_prefetch(a + p);
+                    __builtin_prefetch(a + padded / 2 + p);
+                }
                 const PairFactor* const two[2] = {a, a + padded / 2};
                 const float* const values[2] = {value, value + padded};
                 pair_rows<terms, 2, vnni, delivery>(plan, two, values, b, largest + i * machine_columns,
@@ -408,7 +426,13 @@ class Worker {
                                             x.b_exponent + g * each * machine_columns, largest + g * tile_size);
                 }
             }
+            const float* const next_b = x.b + Row::terms * machine_columns;
+            const E* const next_e = x.b_exponent + Row::terms * machine_columns;
             for (std::int64_t i = 0; i < rows; ++i) {
+                // Long operands stand in the second-level cache or beyond it.
+                prefetch_share<Row::terms * machine_columns * std::int64_t{sizeof(float)}>(next_b, i);
+                prefetch_share<Row::terms * machine_columns * std::int64_t{sizeof(E)}>(next_e, i);
+                __builtin_prefetch(x.a + Row::terms);
                 row(plan, x, largest + i * machine_columns, c + i * machine_columns);
                 x.a += padded;
                 x.a_exponent += padded;
