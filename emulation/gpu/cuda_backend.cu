@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "emulation/gpu/cuda_device.hpp"
+#include "emulation/gpu/compiled_code.hpp"
 #include "emulation/gpu/device_backend.hpp"
 
 namespace macheps::gpu {
@@ -13,6 +13,28 @@ std::string version_text(int version) {
 }
 
 }  // namespace
+
+/// Extended lambdas stand in functions that others can see.
+void ask_compiled_code(CudaDevice& device, int* answers) {
+    device.each(1, [=] MACHEPS_KERNEL(std::int64_t) {
+#if defined(__CUDA_ARCH__)
+        answers[0] = __CUDA_ARCH__ / 10;
+#endif
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+        answers[1] = 1;
+#else
+        answers[1] = 0;
+#endif
+    });
+}
+
+CompiledCode compiled_code(CudaDevice& device) {
+    int host[2] = {};
+    const std::shared_ptr<void> answers(device.allocate(sizeof host), [&](void* memory) { device.release(memory); });
+    ask_compiled_code(device, static_cast<int*>(answers.get()));
+    device.copy_out(host, answers.get(), sizeof host);
+    return {.architecture = host[0], .has_wgmma = host[1] != 0};
+}
 
 DeviceInfo device_info(int index) {
     int count = 0;
@@ -42,7 +64,16 @@ DeviceInfo device_info(int index) {
 
 std::unique_ptr<Backend> make_cuda_backend(int index, MatrixUnits units) {
     const DeviceInfo info = device_info(index);
-    return std::make_unique<DeviceBackend<CudaDevice>>("cuda." + info.name, units, info.architecture, index);
+    auto engine = std::make_unique<DeviceBackend<CudaDevice>>("cuda." + info.name, units, info.architecture, index);
+    if (units == MatrixUnits::native && info.architecture == 90 && !compiled_code(engine->device()).has_wgmma) {
+        throw Error(
+            {.what = "the code that runs on " + info.name + " was not compiled for sm_90a, which its wgmma takes",
+             .where = "cuda",
+             .fix = "build with 90a-real among CMAKE_CUDA_ARCHITECTURES and unset CUDA_FORCE_PTX_JIT, or use "
+                    "--matrix-units emulated",
+             .exit = Exit::no_device});
+    }
+    return engine;
 }
 
 void* stream_of(Backend& backend) {

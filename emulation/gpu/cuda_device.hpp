@@ -64,6 +64,10 @@ class CudaDevice {
   public:
     explicit CudaDevice(int index) {
         MACHEPS_CUDA_CHECK(cudaSetDevice(index));
+        // Some definitions call themselves, which the compiler cannot count: four times what is usual.
+        std::size_t stack = 0;
+        MACHEPS_CUDA_CHECK(cudaDeviceGetLimit(&stack, cudaLimitStackSize));
+        if (stack < least_stack) MACHEPS_CUDA_CHECK(cudaDeviceSetLimit(cudaLimitStackSize, least_stack));
         MACHEPS_CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
         MACHEPS_CUDA_CHECK(cudaDeviceGetAttribute(&processors_, cudaDevAttrMultiProcessorCount, index));
     }
@@ -124,6 +128,8 @@ class CudaDevice {
     }
 
   private:
+    static constexpr std::size_t least_stack = 4096;  ///< bytes of a thread
+
     /// Enough blocks to fill the device several times; the rest is reached in strides.
     unsigned grid_size(std::int64_t wanted) const {
         return static_cast<unsigned>(std::min(wanted, std::int64_t{32} * processors_));

@@ -7,17 +7,40 @@
 
 #include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace macheps::gpu {
 
-/// Throws Error (no_device) naming the call, its file and its line.
+/// Throws Error naming the call, its file and its line: no_device where there is none to be had, bad_input where its
+/// memory is too small, and check_failed where something of ours failed on it.
 inline void check(cudaError_t status, const char* call, const char* file, int line) {
     if (status == cudaSuccess) return;
-    throw Error({.what = std::string(call) + ": " + cudaGetErrorString(status),
-                 .where = std::string(file) + ":" + std::to_string(line),
-                 .fix = "see nvidia-smi; a driver older than the toolkit reads as no device",
-                 .exit = Exit::no_device});
+    (void)cudaGetLastError();  // an error that does not last must not be read again after the next launch
+    Error::Parts parts{.what = std::string(call) + ": " + cudaGetErrorString(status),
+                       .where = std::string(file) + ":" + std::to_string(line),
+                       .fix = "compute-sanitizer names the kernel; please report it",
+                       .exit = Exit::check_failed};
+    switch (status) {
+        case cudaErrorNoDevice:
+        case cudaErrorInsufficientDriver:
+        case cudaErrorInvalidDevice:
+        case cudaErrorInitializationError:
+        case cudaErrorSystemNotReady:
+        case cudaErrorSystemDriverMismatch:
+        case cudaErrorDevicesUnavailable:
+        case cudaErrorNoKernelImageForDevice:
+            parts.fix = "see nvidia-smi; a driver older than the toolkit reads as no device";
+            parts.exit = Exit::no_device;
+            break;
+        case cudaErrorMemoryAllocation:
+            parts.fix = "choose a smaller model, batch or matrix";
+            parts.exit = Exit::bad_input;
+            break;
+        default:
+            break;
+    }
+    throw Error(std::move(parts));
 }
 #define MACHEPS_CUDA_CHECK(call) ::macheps::gpu::check((call), #call, __FILE__, __LINE__)
 
@@ -47,6 +70,27 @@ class DeviceArray {
   private:
     T* data_ = nullptr;
     std::size_t count_;
+};
+
+/// A mark on a stream.
+class Event {
+  public:
+    Event() { MACHEPS_CUDA_CHECK(cudaEventCreate(&event_)); }
+    ~Event() { (void)cudaEventDestroy(event_); }
+    Event(const Event&) = delete;
+    Event& operator=(const Event&) = delete;
+
+    void record(cudaStream_t stream) { MACHEPS_CUDA_CHECK(cudaEventRecord(event_, stream)); }
+    /// Waits for this mark. Milliseconds on the device since `begin` was passed.
+    double ms_since(const Event& begin) const {
+        float ms = 0;
+        MACHEPS_CUDA_CHECK(cudaEventSynchronize(event_));
+        MACHEPS_CUDA_CHECK(cudaEventElapsedTime(&ms, begin.event_, event_));
+        return static_cast<double>(ms);
+    }
+
+  private:
+    cudaEvent_t event_ = nullptr;
 };
 
 }  // namespace macheps::gpu

@@ -71,7 +71,7 @@ class CublasLtPlan final : public LibraryPlan {
                                          static_cast<int>(status)),
                      .where = fmt::format("{}, {}", p_.name(), description_.to_string()),
                      .fix = "it ran before: is another program using up the device?",
-                     .exit = Exit::no_device});
+                     .exit = Exit::check_failed});
     }
 
     std::vector<float> download() override {

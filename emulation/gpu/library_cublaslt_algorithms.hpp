@@ -172,10 +172,12 @@ class Algorithms {
                accepted(algo);
     }
 
-    /// Every algorithm of the library, tile by tile, until number `choice` that takes the slices.
+    /// Every algorithm of the library, tile by tile, until number `choice` that takes the slices. A library that
+    /// refuses thousands of them is asked no further.
     std::optional<cublasLtMatmulAlgo_t> search(int choice) const {
+        constexpr int most_asked = 3000;
         std::vector<int> ids(256);
-        int count = 0;
+        int count = 0, asked = 0;
         MACHEPS_LT(api_, cublasLtMatmulAlgoGetIds, handle_, compute_type(p_), scale_type(p_), data_type(p_.a),
                    data_type(p_.b), data_type(c_format(p_)), data_type(p_.out), static_cast<int>(ids.size()),
                    ids.data(), &count);
@@ -198,6 +200,7 @@ class Algorithms {
                     cublasLtMatmulAlgo_t algo = fresh;
                     if (!configure(algo, CUBLASLT_ALGO_CONFIG_TILE_ID, tile)) continue;
                     if (!configure(algo, CUBLASLT_ALGO_CONFIG_STAGES_ID, stages)) continue;
+                    if (++asked > most_asked) return std::nullopt;
                     if (!takes_slices(algo)) continue;
                     if (choice-- <= 0) return algo;
                     taken = true;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How cuBLASLt is found, told of a problem, and asked for an algorithm: without a device, against a library of the same
 // entries (fake_cublaslt.cpp), and as far as descriptors go against the real one.
+#include "emulation/gpu/device.hpp"
 #include "emulation/gpu/library_cublaslt.hpp"
 #include "emulation/gpu/library_cublaslt_algorithms.hpp"
 #include "tests/test.hpp"
@@ -81,4 +82,23 @@ TEST_CASE("algorithms are taken as the heuristic orders them, or as slices deman
     CHECK(chosen(p, 0) == "algo 3 tile 9 stages 2 splitk 1 tensor 0x2");
     p.a_by_rows = false;
     CHECK(chosen(p, 0) == "cublasLtMatmulAlgoGetHeuristic: CUBLAS_STATUS_NOT_SUPPORTED (15)");
+}
+
+TEST_CASE("a failed CUDA call names itself, and only a missing device is called so", "[gpu][cublaslt]") {
+    const auto exit_of = [](cudaError_t status) {
+        try {
+            gpu::check(status, "cudaThing(x)", "emulation/gpu/thing.cu", 7);
+        } catch (const Error& error) {
+            CHECK(std::string(error.what()).find("emulation/gpu/thing.cu:7: cudaThing(x): ") == 0);
+            return error.exit();
+        }
+        return Exit::ok;
+    };
+    CHECK(exit_of(cudaSuccess) == Exit::ok);
+    CHECK(exit_of(cudaErrorNoDevice) == Exit::no_device);
+    CHECK(exit_of(cudaErrorInsufficientDriver) == Exit::no_device);
+    CHECK(exit_of(cudaErrorNoKernelImageForDevice) == Exit::no_device);
+    CHECK(exit_of(cudaErrorMemoryAllocation) == Exit::bad_input);
+    CHECK(exit_of(cudaErrorIllegalAddress) == Exit::check_failed);
+    CHECK(exit_of(cudaErrorLaunchFailure) == Exit::check_failed);
 }
