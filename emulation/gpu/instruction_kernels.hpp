@@ -107,7 +107,7 @@ void make_operands(Device& device, const FormData& data, verify::OperandClass cl
 }
 
 /// What a comparison found.
-struct Comparison {
+struct OutputComparison {
     std::uint64_t mismatches = 0;
     std::uint32_t first = ~0u;  ///< the first output that differs, counted over all tiles
     std::uint32_t unused = 0;
@@ -115,7 +115,7 @@ struct Comparison {
 
 template <class Device>
 void compare_outputs(Device& device, const FormData& data, std::int64_t tiles, const TileMemory& memory,
-                     Comparison* found) {
+                     OutputComparison* found) {
     const int products = data.form.products();
     device.each(tiles * data.outputs(), [=] MACHEPS_KERNEL(std::int64_t i) {
         const std::int64_t tile = i / data.outputs();

@@ -41,9 +41,9 @@ class DeviceBytes {
     DeviceBytes(const DeviceBytes&) = delete;
     DeviceBytes& operator=(const DeviceBytes&) = delete;
     std::byte* data() const { return static_cast<std::byte*>(data_); }
-    std::vector<std::byte> read(std::size_t offset, std::size_t bytes) const {
+    std::vector<std::byte> read(std::size_t bytes) const {
         std::vector<std::byte> host(bytes);
-        device_.copy_out(host.data(), data() + offset, bytes);
+        device_.copy_out(host.data(), data_, bytes);
         return host;
     }
     void write(const std::vector<std::byte>& host) { device_.copy_in(data_, host.data(), host.size()); }
@@ -54,20 +54,22 @@ class DeviceBytes {
     void* data_;
 };
 
-/// Memory of so many tiles.
+/// Memory of so many tiles, and for what is found in them.
 template <class Device>
 struct TileStore {
     TileStore(Device& device, const FormData& data, std::int64_t tiles)
         : a(device, size(tiles, data.a_bytes())),
           b(device, size(tiles, data.b_bytes())),
           c(device, size(tiles, data.d_bytes())),
-          d(device, size(tiles, data.d_bytes())) {}
+          d(device, size(tiles, data.d_bytes())),
+          found(device, sizeof(OutputComparison)) {}
     static std::size_t size(std::int64_t tiles, int bytes) {
         return static_cast<std::size_t>(tiles) * static_cast<std::size_t>(bytes);
     }
     TileMemory memory() const { return {a.data(), b.data(), c.data(), d.data()}; }
 
     DeviceBytes<Device> a, b, c, d;
+    DeviceBytes<Device> found;  ///< an OutputComparison
 };
 
 }  // namespace detail
@@ -85,9 +87,10 @@ class InstructionProbe {
         if (!found) return;
         verify::Candidates candidates{
             .form = trace_form(*found), .machine = machine_, .sass = form.sass(), .seed = options.seed, .rows = {}};
+        const detail::TileStore<Device> store(*device_, *found, tiles_of_launch(*found));
         for (int i = 0; i < verify::operand_classes; ++i) {
             run_class(index, *found, static_cast<verify::OperandClass>(i), seconds / verify::operand_classes, options,
-                      sink, candidates.rows);
+                      sink, store, candidates.rows);
         }
         if (options.record && form.is_plain() && form.n == 8) options.record(candidates);
     }
@@ -114,7 +117,7 @@ class InstructionProbe {
         store.c.write(c);
         execute_instruction(*device_, index, data, 1, store.memory());
         device_->wait();
-        const std::vector<std::byte> d = store.d.read(0, c.size());
+        const std::vector<std::byte> d = store.d.read(c.size());
         const auto model = [&](const SumRule& rule) {
             return reference_output(data, rule, a.data(), b.data(), question.c);
         };
@@ -156,6 +159,10 @@ class InstructionProbe {
   private:
     static double since(std::chrono::steady_clock::time_point start) {
         return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    }
+    std::int64_t tiles_of_launch(const FormData& data) const {
+        const std::int64_t tiles = max_of(effort_.outputs / data.outputs(), std::int64_t{1});
+        return static_cast<std::int64_t>(min_of(effort_.most_tiles, static_cast<std::uint64_t>(tiles)));
     }
     static std::size_t at(int element, int bytes) { return static_cast<std::size_t>(element * bytes); }
 
@@ -206,7 +213,8 @@ class InstructionProbe {
     }
 
     void run_class(int index, const FormData& data, verify::OperandClass cls, double seconds,
-                   const ProbeOptions& options, const ProbeSink& sink, std::vector<verify::TraceRow>& candidates) {
+                   const ProbeOptions& options, const ProbeSink& sink, const detail::TileStore<Device>& store,
+                   std::vector<verify::TraceRow>& candidates) {
         const bool is_exhaustive = cls == verify::OperandClass::exhaustive;
         std::uint64_t most = effort_.most_tiles;
         if (is_exhaustive) {
@@ -214,10 +222,8 @@ class InstructionProbe {
             if (most == 0 || !data.form.is_plain() || data.form.n != 8) return;
         }
         const auto start = std::chrono::steady_clock::now();
-        const std::int64_t tiles = static_cast<std::int64_t>(
-            min_of(most, static_cast<std::uint64_t>(max_of(effort_.outputs / data.outputs(), std::int64_t{1}))));
-        detail::TileStore<Device> store(*device_, data, tiles);
-        detail::DeviceBytes<Device> found(*device_, sizeof(Comparison));
+        const std::uint64_t tiles = min_of(most, static_cast<std::uint64_t>(tiles_of_launch(data)));
+        auto* const found = reinterpret_cast<OutputComparison*>(store.found.data());
         ProbeResult row{.kind = "matrix",
                         .instruction = data.form.name(),
                         .operands = verify::name_of(cls),
@@ -225,18 +231,16 @@ class InstructionProbe {
                         .note = {}};
         std::uint64_t first = 0;
         do {
-            const std::int64_t count =
-                static_cast<std::int64_t>(min_of(static_cast<std::uint64_t>(tiles), most - first));
+            const std::int64_t count = static_cast<std::int64_t>(min_of(tiles, most - first));
             make_operands(*device_, data, cls, options.seed, first, count, store.memory());
             // What an instruction does not write must not pass for a result.
             device_->clear(store.d.data(), detail::TileStore<Device>::size(count, data.d_bytes()));
             execute_instruction(*device_, index, data, count, store.memory());
-            const Comparison none;
-            device_->copy_in(found.data(), &none, sizeof none);
-            compare_outputs(*device_, data, count, store.memory(), reinterpret_cast<Comparison*>(found.data()));
-            device_->wait();
-            Comparison comparison;
-            device_->copy_out(&comparison, found.data(), sizeof comparison);
+            const OutputComparison none;
+            device_->copy_in(found, &none, sizeof none);  // waits: an error so far is the instruction's
+            compare_outputs(*device_, data, count, store.memory(), found);
+            OutputComparison comparison;
+            device_->copy_out(&comparison, found, sizeof comparison);
             if (comparison.mismatches > 0 && row.mismatches == 0) {
                 row.note = describe(data, cls, store, comparison.first, candidates, options);
             }
@@ -250,40 +254,50 @@ class InstructionProbe {
         sink(row);
     }
 
-    /// A tile's operands and results on the host.
-    struct HostTile {
+    /// Operands and results of the first tiles on the host: one copy of all costs less than one for each.
+    struct HostTiles {
         std::vector<std::byte> a, b, c, d;
     };
-    static HostTile tile_of(const FormData& data, const detail::TileStore<Device>& store, std::size_t tile) {
+    static HostTiles tiles_of(const FormData& data, const detail::TileStore<Device>& store, std::int64_t tiles) {
         const auto part = [&](const detail::DeviceBytes<Device>& from, int bytes) {
-            return from.read(tile * static_cast<std::size_t>(bytes), static_cast<std::size_t>(bytes));
+            return from.read(detail::TileStore<Device>::size(tiles, bytes));
         };
         return {part(store.a, data.a_bytes()), part(store.b, data.b_bytes()), part(store.c, data.d_bytes()),
                 part(store.d, data.d_bytes())};
     }
-    static verify::TraceRow row_of(const FormData& data, verify::OperandClass cls, const HostTile& tile, int output) {
+    /// Element `element` of a tile's operand or result.
+    static const std::byte* element_of(const std::vector<std::byte>& tiles, std::size_t tile, int tile_bytes,
+                                       int element, int bytes) {
+        return &tiles[tile * static_cast<std::size_t>(tile_bytes) + at(element, bytes)];
+    }
+    static verify::TraceRow row_of(const FormData& data, verify::OperandClass cls, const HostTiles& tiles,
+                                   std::size_t tile, int output) {
         const int products = data.form.products(), row = output / data.form.n, column = output % data.form.n;
         const int a_size = bytes_of(data.form.a), b_size = bytes_of(data.form.b), d_size = bytes_of(data.form.d);
+        const std::byte* const a = element_of(tiles.a, tile, data.a_bytes(), row * products, a_size);
+        const std::byte* const b = element_of(tiles.b, tile, data.b_bytes(), column * products, b_size);
         verify::TraceRow out{.cls = verify::name_of(cls)};
         for (int i = 0; i < products; ++i) {
-            out.a.push_back(load_code(&tile.a[at(row * products + i, a_size)], a_size));
-            out.b.push_back(load_code(&tile.b[at(column * products + i, b_size)], b_size));
+            out.a.push_back(load_code(a + at(i, a_size), a_size));
+            out.b.push_back(load_code(b + at(i, b_size), b_size));
         }
-        out.c = load_code(&tile.c[at(output, d_size)], d_size);
-        out.d = load_code(&tile.d[at(output, d_size)], d_size);
+        out.c = load_code(element_of(tiles.c, tile, data.d_bytes(), output, d_size), d_size);
+        out.d = load_code(element_of(tiles.d, tile, data.d_bytes(), output, d_size), d_size);
         return out;
     }
     /// The first mismatch in words; it is a candidate for the trace too.
     std::string describe(const FormData& data, verify::OperandClass cls, const detail::TileStore<Device>& store,
                          std::uint32_t first, std::vector<verify::TraceRow>& candidates, const ProbeOptions& options) {
         const int output = static_cast<int>(first) % data.outputs();
-        const HostTile tile = tile_of(data, store, first / static_cast<std::uint32_t>(data.outputs()));
-        const verify::TraceRow row = row_of(data, cls, tile, output);
+        const std::size_t tile = first / static_cast<std::uint32_t>(data.outputs());
+        const HostTiles tiles = tiles_of(data, store, static_cast<std::int64_t>(tile) + 1);
+        const verify::TraceRow row = row_of(data, cls, tiles, tile, output);
         if (options.record) candidates.push_back(row);
         const int products = data.form.products();
-        const std::uint64_t want =
-            reference_output(data, data.rule, &tile.a[at(output / data.form.n * products, bytes_of(data.form.a))],
-                             &tile.b[at(output % data.form.n * products, bytes_of(data.form.b))], row.c);
+        const std::uint64_t want = reference_output(
+            data, data.rule,
+            element_of(tiles.a, tile, data.a_bytes(), output / data.form.n * products, bytes_of(data.form.a)),
+            element_of(tiles.b, tile, data.b_bytes(), output % data.form.n * products, bytes_of(data.form.b)), row.c);
         return std::string("row ") + std::to_string(output / data.form.n) + std::string(", column ") +
                std::to_string(output % data.form.n) + ": the model gives " + verify::hex_digits(data.shape.c, want) +
                "; " + row_text(trace_form(data), row);
@@ -298,13 +312,13 @@ class InstructionProbe {
                                                                                                                     : 1;
         const int kept = static_cast<int>(min_of(tiles, static_cast<std::int64_t>(more * effort_.candidate_tiles)));
         const int each = max_of(more * effort_.candidates / kept, 1);
+        const HostTiles host = tiles_of(data, store, tiles);
         for (int t = 0; t < kept; ++t) {
             // The exhaustive class goes on in order: its tiles are taken from all over it.
             const auto tile = static_cast<std::size_t>(t * tiles / kept);
-            const HostTile host = tile_of(data, store, tile);
             for (int i = 0; i < min_of(each, data.outputs()); ++i) {
                 const int output = (i * data.outputs() / min_of(each, data.outputs()) + 7 * t) % data.outputs();
-                candidates.push_back(row_of(data, cls, host, output));
+                candidates.push_back(row_of(data, cls, host, tile, output));
             }
         }
     }

@@ -15,6 +15,7 @@ enum class Verdict : std::uint8_t {
     differs,   ///< at least one did not
     recorded,  ///< nothing is claimed: the note says what was found
     declined,  ///< the device or the library does not offer it
+    failed,    ///< it did not run to its end
 };
 
 /// One instruction (or operation, or library call) on one class of operands.
@@ -49,5 +50,9 @@ struct ProbeGroup {
     /// Runs one within about `seconds`; throws Error when the device fails.
     std::function<void(const std::string& instruction, double seconds, const ProbeOptions&, const ProbeSink&)> run;
 };
+
+/// The rows of one instruction. An Error is its last row, `failed`, unless it says that there is no device.
+std::vector<ProbeResult> run_probe(const ProbeGroup& group, const std::string& instruction, double seconds,
+                                   const ProbeOptions& options);
 
 }  // namespace macheps::gpu

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "emulation/gpu/probes.hpp"
 
+#include "core/error.hpp"
 #include "emulation/gpu/instruction_probes.hpp"
 #include "emulation/gpu/library_probes.hpp"
 #include "emulation/gpu/scalar_probes.hpp"
@@ -15,6 +16,19 @@ std::vector<ProbeGroup> probe_groups(int device) {
     append(scalar_probe_groups(device));
     append(library_probe_groups(device));
     return groups;
+}
+
+std::vector<ProbeResult> run_probe(const ProbeGroup& group, const std::string& instruction, double seconds,
+                                   const ProbeOptions& options) {
+    std::vector<ProbeResult> rows;
+    try {
+        group.run(instruction, seconds, options, [&](const ProbeResult& row) { rows.push_back(row); });
+    } catch (const Error& error) {
+        if (error.exit() == Exit::no_device) throw;
+        rows.push_back(
+            {.kind = group.kind, .instruction = instruction, .verdict = Verdict::failed, .note = error.what()});
+    }
+    return rows;
 }
 
 }  // namespace macheps::gpu

@@ -183,7 +183,7 @@ struct Batches {
 };
 
 /// What a comparison found.
-struct Comparison {
+struct ScalarComparison {
     std::uint64_t trials = 0, absent = 0, nan_codes = 0, beyond = 0, turns = 0;
     std::uint64_t differing[input_classes] = {};
     std::vector<Trial> first;  ///< the first differing input of each class that has one
@@ -209,8 +209,8 @@ constexpr std::uint64_t reversed(std::uint64_t x, int bits) {
 /// strides through all of the range, and the launches halve the gaps between them: whatever was tried when the time is
 /// up is evenly spread. At least one launch is made.
 template <class Device, class Probe>
-Comparison compare(Device& device, const Probe& probe, std::uint64_t inputs, double seconds,
-                   const Batches& batches = {}) {
+ScalarComparison compare(Device& device, const Probe& probe, std::uint64_t inputs, double seconds,
+                         const Batches& batches = {}) {
     using Clock = std::chrono::steady_clock;
     const auto start = Clock::now();
     const auto elapsed = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
@@ -222,7 +222,7 @@ Comparison compare(Device& device, const Probe& probe, std::uint64_t inputs, dou
     const std::int64_t warps = groups(count), folded = groups(warps);
     Room<Partial, Device> partials(device, warps), sums(device, folded);
 
-    Comparison found;
+    ScalarComparison found;
     constexpr std::uint64_t nowhere = ~std::uint64_t{0};
     std::uint64_t first[input_classes], first_beyond = nowhere, first_turn = nowhere, worst_at = nowhere;
     std::fill(std::begin(first), std::end(first), nowhere);

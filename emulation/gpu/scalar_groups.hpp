@@ -42,7 +42,7 @@ inline std::string show(const Trial& trial, int operands, int operand_bits, int 
     return text + " -> " + hex(result_bits, trial.got) + ", model " + hex(result_bits, trial.want);
 }
 
-inline std::string counted(std::uint64_t inputs, const Comparison& found, const char* of) {
+inline std::string counted(std::uint64_t inputs, const ScalarComparison& found, const char* of) {
     if (inputs == 0) return std::string("hard ") + of;
     const int bits = 63 - countl_zero(inputs);
     if (found.complete) return print("all 2^%d ", bits) + of;
@@ -50,8 +50,8 @@ inline std::string counted(std::uint64_t inputs, const Comparison& found, const 
 }
 
 /// What every row has; `operands` and the widths are for the printed mismatches.
-inline ProbeResult result_of(const char* kind, const char* instruction, std::string model, const Comparison& found,
-                             int operands, int operand_bits, int result_bits) {
+inline ProbeResult result_of(const char* kind, const char* instruction, std::string model,
+                             const ScalarComparison& found, int operands, int operand_bits, int result_bits) {
     ProbeResult result{.kind = kind,
                        .instruction = instruction,
                        .operands = {},
@@ -80,7 +80,7 @@ inline ProbeResult result_of(const char* kind, const char* instruction, std::str
 }
 
 /// A row that claims no rounding: red only beyond its bound.
-inline void record(ProbeResult& result, const Comparison& found, const std::string& bound, int operands,
+inline void record(ProbeResult& result, const ScalarComparison& found, const std::string& bound, int operands,
                    int operand_bits, int result_bits) {
     if (result.verdict == Verdict::declined) return;
     const Trial& worst = found.worst;
@@ -106,7 +106,7 @@ inline const char* mode_name(Round mode) {
 template <class Device>
 ProbeResult run_convert(Device& device, const ConvertRow& row, double seconds, const ScalarLimits& limits, bool fault) {
     const ConvertProbe probe{row, fault};
-    const Comparison found = compare(device, probe, probe.inputs(), seconds, limits.batches);
+    const ScalarComparison found = compare(device, probe, probe.inputs(), seconds, limits.batches);
     const bool two = row.elements == Elements::two, wide = row.from.container_bits() >= 32;
     const int from_bits = row.from.container_bits() * (two && !wide ? 2 : 1);
     ProbeResult result = result_of("convert", row.instruction, row.model.name, found, two && wide ? 2 : 1, from_bits,
@@ -124,7 +124,7 @@ template <class Device>
 ProbeResult run_arithmetic(Device& device, const ArithmeticRow& row, double seconds, const ScalarLimits& limits,
                            const ProbeOptions& options) {
     const ArithmeticProbe probe{row, options.seed, options.fault};
-    const Comparison found = compare(device, probe, probe.inputs(), seconds, limits.batches);
+    const ScalarComparison found = compare(device, probe, probe.inputs(), seconds, limits.batches);
     const int bits = row.format.bits * (row.elements == Elements::two ? 2 : 1);
     ProbeResult result = result_of("scalar", row.instruction, std::string("IEEE 754 ") + mode_name(row.mode), found,
                                    row.operands(), bits, bits);
@@ -152,7 +152,7 @@ template <class Device>
 ProbeResult run_function(Device& device, const FunctionRow& row, double seconds, const ScalarLimits& limits,
                          bool fault) {
     const FunctionProbe probe{row, fault};
-    const Comparison found = compare(device, probe, probe.inputs(), seconds, limits.batches);
+    const ScalarComparison found = compare(device, probe, probe.inputs(), seconds, limits.batches);
     const int bits = row.format.bits;
     ProbeResult result = result_of("scalar", row.instruction, "fp64 reference", found, 1, bits, bits);
     result.operands = counted(probe.inputs(), found, "inputs");

@@ -42,15 +42,18 @@ constexpr const char* help =
     "A line of the table is an instruction with all its classes, when all are equal, else one class. CSV, JUnit and "
     "JSON\n"
     "have a row for every class: kind, instruction, class, model, trials, mismatches, verdict, seconds, note.\n"
-    "Verdicts: equal; differs; recorded (nothing is claimed); declined (the device or the library does not offer it).\n"
+    "Verdicts: equal; differs; recorded (nothing is claimed); declined (the device or the library does not offer it);\n"
+    "failed (it did not run to its end: the note says why). The CSV file grows while the instructions run.\n"
     "A trace is one file for an instruction: a header (GPU, driver, toolkit, date, seed, how many rows refute each "
     "wrong\n"
     "model), then lines that `macheps machine eval` reads: zstd -dc FILE | macheps machine eval -\n\n"
-    "Exit codes: 1, something differs; 3, a trace cannot be read or was changed; 4, no such device; 5, cannot "
+    "Exit codes: 1, something differs or failed; 3, a trace cannot be read or was changed; 4, no such device; 5, "
+    "cannot "
     "write.\n\n"
     "JSON: {\"device\", \"rows\": [{\"kind\", \"instruction\", \"class\", \"model\", \"trials\", \"mismatches\", "
     "\"verdict\", \"seconds\",\n"
-    "\"note\"}, ...], \"equal\", \"differ\", \"recorded\", \"declined\", \"trials\", \"mismatches\", \"traces\": "
+    "\"note\"}, ...], \"equal\", \"differ\", \"recorded\", \"declined\", \"failed\", \"trials\", \"mismatches\", "
+    "\"traces\": "
     "[paths written or read]}.";
 
 constexpr std::uintmax_t most_trace_bytes = 20'000'000;
@@ -130,7 +133,8 @@ class ProgressLines {
 
     void done(const std::string& kind, const std::string& instruction, const std::vector<gpu::ProbeResult>& rows) {
         const VerifyCounts counts = count_rows(rows);
-        const std::string verdict = counts.differ != 0
+        const std::string verdict = counts.failed != 0 ? "failed: " + rows.back().note
+                                    : counts.differ != 0
                                         ? fmt::format("{} of {} classes differ", counts.differ, counts.rows)
                                     : counts.declined != 0 ? "declined"
                                     : counts.recorded != 0 ? "recorded"
@@ -138,7 +142,7 @@ class ProgressLines {
         const std::string line =
             fmt::format("[{}/{}] {}:{}: {}, {} trials", ++at_, count_, kind, instruction, verdict, counts.trials);
         // What differs stays on the screen.
-        if (terminal_) fmt::print(stderr, "\r\x1b[K{}{}", line, counts.differ != 0 ? "\n" : "");
+        if (terminal_) fmt::print(stderr, "\r\x1b[K{}{}", line, counts.all_well() ? "" : "\n");
         if (!terminal_) fmt::print(stderr, "{}\n", line);
         std::fflush(stderr);
     }
@@ -159,19 +163,22 @@ struct Outcome {
     std::string device;
     std::vector<gpu::ProbeResult> rows;
     std::vector<std::string> traces;
+    std::uintmax_t trace_bytes = 0;  ///< of those written
 };
 
-/// Runs the chosen probes. An Error of one of them is its row, unless there is no device.
+/// Runs the chosen probes.
 void run_probes(const Arguments& arguments, Outcome& outcome) {
     const std::vector<gpu::ProbeGroup> groups = gpu::probe_groups(arguments.device);
     const std::vector<Choice> chosen = choose(groups, arguments.only);
     const gpu::DeviceInfo info = gpu::device_info(arguments.device);
     outcome.device = info.name;
     check_outputs(arguments);
+    std::ofstream csv;
+    if (!arguments.csv.empty()) csv.open(arguments.csv, std::ios::binary | std::ios::trunc);
+    csv << verify_csv_header << std::flush;
 
     gpu::ProbeOptions options{.device = arguments.device, .only = arguments.only, .seed = arguments.seed};
     options.seconds = arguments.quick ? 60 : arguments.seconds;
-    std::uintmax_t bytes = 0;
     if (!arguments.record.empty()) {
         options.record = [&](const verify::Candidates& candidates) {
             verify::Trace trace = verify::make_trace(candidates);
@@ -180,7 +187,7 @@ void run_probes(const Arguments& arguments, Outcome& outcome) {
             trace.toolkit = info.runtime;
             trace.date = today();
             const fs::path file = verify::write_trace(trace, arguments.record);
-            bytes += fs::file_size(file);
+            outcome.trace_bytes += fs::file_size(file);
             outcome.traces.push_back(file.string());
         };
     }
@@ -189,17 +196,11 @@ void run_probes(const Arguments& arguments, Outcome& outcome) {
     for (std::size_t i = 0; i < chosen.size(); ++i) {
         const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
         const double share = std::max(options.seconds - spent, 0.0) / static_cast<double>(chosen.size() - i);
-        std::vector<gpu::ProbeResult> rows;
-        chosen[i].group->run(chosen[i].instruction, share, options,
-                             [&](const gpu::ProbeResult& row) { rows.push_back(row); });
+        const std::vector<gpu::ProbeResult> rows =
+            gpu::run_probe(*chosen[i].group, chosen[i].instruction, share, options);
+        csv << verify_csv(rows) << std::flush;  // what is known outlives what ends the run
         progress.done(chosen[i].group->kind, chosen[i].instruction, rows);
         outcome.rows.insert(outcome.rows.end(), rows.begin(), rows.end());
-    }
-    if (bytes > most_trace_bytes) {
-        throw Error({.what = fmt::format("the traces take {} bytes, more than {}", bytes, most_trace_bytes),
-                     .where = arguments.record,
-                     .fix = "record fewer instructions: --only",
-                     .exit = Exit::check_failed});
     }
 }
 
@@ -244,23 +245,32 @@ Exit run(const Arguments& arguments) {
     if (arguments.list) return list(arguments);
     Outcome outcome;
     arguments.replay.empty() ? run_probes(arguments, outcome) : run_replay(arguments, outcome);
-    if (!arguments.csv.empty()) write_file(arguments.csv, verify_csv(outcome.rows));
+    if (!arguments.csv.empty()) write_file(arguments.csv, verify_csv_header + verify_csv(outcome.rows));
     if (!arguments.junit.empty()) write_file(arguments.junit, verify_junit(outcome.rows));
     const VerifyCounts counts = count_rows(outcome.rows);
     if (arguments.json) {
         print_verify_json(outcome.rows, outcome.device, outcome.traces);
     } else {
         std::string text = verify_table(outcome.rows);
-        text += fmt::format("\n{}: {} rows: {} equal, {} differ, {} recorded, {} declined; {} trials, {} mismatches\n",
-                            outcome.device, counts.rows, counts.equal, counts.differ, counts.recorded, counts.declined,
-                            counts.trials, counts.mismatches);
+        text += fmt::format(
+            "\n{}: {} rows: {} equal, {} differ, {} recorded, {} declined{}; {} trials, {} "
+            "mismatches\n",
+            outcome.device, counts.rows, counts.equal, counts.differ, counts.recorded, counts.declined,
+            counts.failed == 0 ? "" : fmt::format(", {} failed", counts.failed), counts.trials, counts.mismatches);
         if (!outcome.traces.empty()) {
             text += fmt::format("{} traces {} {}\n", outcome.traces.size(), arguments.replay.empty() ? "in" : "of",
                                 arguments.replay.empty() ? arguments.record : arguments.replay);
         }
         std::fwrite(text.data(), 1, text.size(), stdout);
     }
-    return counts.differ == 0 ? Exit::ok : Exit::check_failed;
+    if (outcome.trace_bytes > most_trace_bytes) {
+        throw Error(
+            {.what = fmt::format("the traces take {} bytes, more than {}", outcome.trace_bytes, most_trace_bytes),
+             .where = arguments.record,
+             .fix = "record fewer instructions: --only",
+             .exit = Exit::check_failed});
+    }
+    return counts.all_well() ? Exit::ok : Exit::check_failed;
 }
 
 }  // namespace

@@ -76,8 +76,10 @@ const char* verdict_name(Verdict verdict) {
             return "differs";
         case Verdict::recorded:
             return "recorded";
-        default:
+        case Verdict::declined:
             return "declined";
+        default:
+            return "failed";
     }
 }
 
@@ -91,6 +93,7 @@ VerifyCounts count_rows(const std::vector<ProbeResult>& rows) {
         counts.differ += row.verdict == Verdict::differs ? 1 : 0;
         counts.recorded += row.verdict == Verdict::recorded ? 1 : 0;
         counts.declined += row.verdict == Verdict::declined ? 1 : 0;
+        counts.failed += row.verdict == Verdict::failed ? 1 : 0;
     }
     return counts;
 }
@@ -145,7 +148,7 @@ std::string verify_table(const std::vector<ProbeResult>& rows) {
 }
 
 std::string verify_csv(const std::vector<ProbeResult>& rows) {
-    std::string text = "kind,instruction,class,model,trials,mismatches,verdict,seconds,note\n";
+    std::string text;
     for (const ProbeResult& row : rows) {
         text += fmt::format("{},{},{},{},{},{},{},{},{}\n", csv_cell(row.kind), csv_cell(row.instruction),
                             csv_cell(row.operands), csv_cell(row.model), row.trials, row.mismatches,
@@ -160,8 +163,9 @@ std::string verify_junit(const std::vector<ProbeResult>& rows) {
     for (const ProbeResult& row : rows) seconds += row.seconds;
     std::string text = fmt::format(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-        "<testsuites>\n<testsuite name=\"macheps verify\" tests=\"{}\" failures=\"{}\" skipped=\"{}\" time=\"{}\">\n",
-        counts.rows, counts.differ, counts.declined, seconds_text(seconds));
+        "<testsuites>\n<testsuite name=\"macheps verify\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" "
+        "time=\"{}\">\n",
+        counts.rows, counts.differ, counts.failed, counts.declined, seconds_text(seconds));
     for (const ProbeResult& row : rows) {
         text += fmt::format("<testcase classname=\"{}.{}\" name=\"{}\" time=\"{}\"", xml_text(row.kind),
                             xml_text(row.instruction), xml_text(row.operands.empty() ? "all" : row.operands),
@@ -169,6 +173,9 @@ std::string verify_junit(const std::vector<ProbeResult>& rows) {
         if (row.verdict == Verdict::differs) {
             text += fmt::format("><failure message=\"{} of {} differ from {}\">{}</failure></testcase>\n",
                                 row.mismatches, row.trials, xml_text(row.model), xml_text(row.note));
+        } else if (row.verdict == Verdict::failed) {
+            text +=
+                fmt::format("><error message=\"did not run to its end\">{}</error></testcase>\n", xml_text(row.note));
         } else if (row.verdict == Verdict::declined) {
             text += fmt::format("><skipped message=\"{}\"/></testcase>\n", xml_text(row.note));
         } else {
@@ -199,6 +206,7 @@ void print_verify_json(const std::vector<ProbeResult>& rows, const std::string& 
                 {"differ", counts.differ},
                 {"recorded", counts.recorded},
                 {"declined", counts.declined},
+                {"failed", counts.failed},
                 {"trials", counts.trials},
                 {"mismatches", counts.mismatches},
                 {"traces", traces}});

@@ -427,3 +427,22 @@ TEST_CASE("probes of a library are rows", "[gpu][library]") {
     }
     CHECK_THROWS_AS(missing[0].run("cublasLt.none", 1, {}, [](const ProbeResult&) {}), Error);
 }
+
+TEST_CASE("an instruction that fails is a row, and a missing device ends the run", "[gpu]") {
+    Exit exit = Exit::check_failed;
+    const ProbeGroup group{
+        .kind = "matrix",
+        .instructions = {"mma"},
+        .run = [&](const std::string& name, double, const ProbeOptions&, const ProbeSink& sink) {
+            sink({.kind = "matrix", .instruction = name, .operands = "normal", .model = {}, .note = {}});
+            throw Error({.what = "an illegal memory access", .where = "mma.cu:7", .exit = exit});
+        }};
+    const std::vector<ProbeResult> rows = run_probe(group, "mma", 1, {});
+    REQUIRE(rows.size() == 2);
+    CHECK(rows[0].verdict == Verdict::equal);
+    CHECK(rows[1].verdict == Verdict::failed);
+    CHECK(rows[1].instruction == "mma");
+    CHECK(rows[1].note == "mma.cu:7: an illegal memory access");
+    exit = Exit::no_device;
+    CHECK_THROWS_AS(run_probe(group, "mma", 1, {}), Error);
+}

@@ -108,7 +108,7 @@ TEST_CASE("a comparison visits every input of its launches once", "[gpu][scalar]
         device.clear(visits.data(), inputs * 8);
         Marked probe;
         probe.visits = visits.data();
-        const Comparison found = compare(device, probe, inputs, no_limit, {.inputs = 1u << 12});
+        const ScalarComparison found = compare(device, probe, inputs, no_limit, {.inputs = 1u << 12});
         CAPTURE(inputs);
         CHECK(found.trials == inputs);
         CHECK(found.complete);
@@ -129,7 +129,7 @@ TEST_CASE("a lone mismatch is found wherever it lies", "[gpu][scalar]") {
         probe.differs_at = at;
         probe.worst_at = 65535 - at;
         probe.worst_too = 65535;
-        const Comparison found = compare(device, probe, 1u << 16, no_limit, {.inputs = 1u << 12});
+        const ScalarComparison found = compare(device, probe, 1u << 16, no_limit, {.inputs = 1u << 12});
         CAPTURE(at);
         CHECK(found.mismatches() == 1);
         CHECK(found.differing[static_cast<int>(InputClass::subnormal)] == 1);
@@ -150,7 +150,7 @@ TEST_CASE("nothing is lost when a launch of many warps is folded", "[gpu][scalar
     for (const std::uint64_t at : {0u, 40u * 1024, 1023u * 1024 + 5, 1024u * 1024, (1u << 21) - 1}) {
         Marked probe;
         probe.differs_at = at;
-        const Comparison found = compare(device, probe, 1u << 21, no_limit, {.inputs = 1u << 21});
+        const ScalarComparison found = compare(device, probe, 1u << 21, no_limit, {.inputs = 1u << 21});
         CAPTURE(at);
         CHECK(found.trials == 1u << 21);
         CHECK(found.mismatches() == 1);
@@ -165,7 +165,7 @@ TEST_CASE("launches are spread over the inputs, or go on without end", "[gpu][sc
     for (const auto& [rest, seen] : {std::pair{0, true}, {8, true}, {4, true}, {12, true}, {1, false}, {15, false}}) {
         Marked probe;
         probe.differs_at = static_cast<std::uint64_t>(rest) + 16 * 4001;
-        const Comparison found = compare(device, probe, 1u << 16, no_limit, {.inputs = 1u << 12, .most = 4});
+        const ScalarComparison found = compare(device, probe, 1u << 16, no_limit, {.inputs = 1u << 12, .most = 4});
         CAPTURE(rest);
         CHECK((found.mismatches() == 1) == seen);
         if (seen) CHECK(found.first.at(0).a == probe.differs_at);
@@ -174,12 +174,12 @@ TEST_CASE("launches are spread over the inputs, or go on without end", "[gpu][sc
     }
     Marked probe;
     probe.differs_at = 3 * 4096;
-    const Comparison endless = compare(device, probe, 0, no_limit, {.inputs = 1u << 12, .most = 4});
+    const ScalarComparison endless = compare(device, probe, 0, no_limit, {.inputs = 1u << 12, .most = 4});
     CHECK(endless.mismatches() == 1);
     CHECK_FALSE(endless.complete);
     CHECK(compare(device, probe, 0, -1.0, {.inputs = 1u << 12}).trials == 4096);  // no time: one launch all the same
     probe.offered = false;
-    const Comparison absent = compare(device, probe, 1u << 16, no_limit, {.inputs = 1u << 12});
+    const ScalarComparison absent = compare(device, probe, 1u << 16, no_limit, {.inputs = 1u << 12});
     CHECK(absent.trials == 0);
     CHECK(absent.absent == 4096);
 }
@@ -422,7 +422,7 @@ TEST_CASE("an operation that is not what its row says is found", "[gpu][scalar]"
         };
         CHECK(run().mismatches() == 0);
         mutation.change(probe.row);
-        const Comparison found = run();
+        const ScalarComparison found = run();
         CHECK(found.mismatches() > 0);
         if (probe.row.codes != 0) CHECK(found.beyond > 0);
     }
@@ -559,7 +559,7 @@ TEST_CASE("a function that falls where it should rise is not monotonic", "[gpu][
         CAPTURE(row.instruction);
         CHECK(compare(device, probe, probe.inputs(), no_limit, few).turns == 0);
         probe.row.function = Function::rcp;
-        const Comparison found = compare(device, probe, probe.inputs(), no_limit, few);
+        const ScalarComparison found = compare(device, probe, probe.inputs(), no_limit, few);
         CHECK(found.turns > 0);
         CHECK(found.first_turn.turns);
     }
