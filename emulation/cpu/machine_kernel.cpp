@@ -160,8 +160,10 @@ class Worker {
         packed_.a_scale = value, packed_.a_scale_exponent = exponent;
         for (std::int64_t r = 0; r < block.rows; ++r) {
             for (std::int64_t i = 0; i < count; ++i, ++value, ++exponent) {
-                *value = scale_value(plan_.scale, args_.a.scales.at(block.row + r, scaled_term(block, i)));
-                *exponent = scale_exponent(plan_.scale, *value);
+                const BlockScale scale =
+                    block_scale(plan_.scale, args_.a.scales.at(block.row + r, scaled_term(block, i)));
+                *value = scale.value;
+                *exponent = scale.exponent;
             }
         }
     }
@@ -203,8 +205,9 @@ class Worker {
                 for (std::int64_t j = 0; j < machine_columns; ++j, ++scale, ++scale_e) {
                     const std::int64_t column =
                         min_of(block.column + p * machine_columns + j, block.column + block.columns - 1);
-                    *scale = scale_value(plan_.scale, args_.b.scales.at(column, scaled_term(block, i)));
-                    *scale_e = scale_exponent(plan_.scale, *scale);
+                    const BlockScale read = block_scale(plan_.scale, args_.b.scales.at(column, scaled_term(block, i)));
+                    *scale = read.value;
+                    *scale_e = read.exponent;
                 }
             }
         }

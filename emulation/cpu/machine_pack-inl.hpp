@@ -4,6 +4,10 @@
 #include "emulation/cpu/machine_plan.hpp"
 #include "emulation/cpu/matmul_parts-inl.hpp"
 
+#include <immintrin.h>
+
+#include <algorithm>
+
 #if defined(MACHEPS_MACHINE_PACK_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef MACHEPS_MACHINE_PACK_INL
 #undef MACHEPS_MACHINE_PACK_INL
@@ -119,6 +123,44 @@ inline void pack_columns(const MachinePlan& plan, const MatmulOperand& operand, 
     }
 }
 
+/// Vectors of a plan's order, from whole periods: each from two vectors of its period.
+class PermutedLoads {
+  public:
+    explicit PermutedLoads(const MachinePlan& plan) : period_(plan.period) {
+        for (std::int64_t place = 0; plan.permuted && place < period_; place += lanes_of_vector) {
+            const std::uint8_t* order = plan.order.data() + place;
+            const std::int64_t least = *std::min_element(order, order + lanes_of_vector);
+            const std::int64_t first = least / lanes_of_vector * lanes_of_vector;
+            const std::int64_t second = min_of(first + lanes_of_vector, period_ - lanes_of_vector);
+            first_[place / lanes_of_vector] = first;
+            second_[place / lanes_of_vector] = second;
+            for (std::int64_t i = 0; i < lanes_of_vector; ++i) {
+                index_[place + i] = static_cast<std::int32_t>(order[i] - first);
+            }
+        }
+    }
+
+    /// Places [t, t + lanes_of_vector) of a row whose terms begin at `in`.
+    HWY_INLINE F32 operator()(const float* in, std::int64_t t) const {
+        const std::int64_t place = t & (period_ - 1), vector = place / lanes_of_vector;
+        const F32 low = load(in + t - place + first_[vector]), high = load(in + t - place + second_[vector]);
+#if HWY_TARGET == HWY_AVX3
+        const __m512i index = _mm512_load_si512(index_ + place);
+        return F32(hn::Vec<DF32>{_mm512_permutex2var_ps(low.v.raw, index, high.v.raw)});
+#else
+        const __m256i index = _mm256_load_si256(reinterpret_cast<const __m256i*>(index_ + place));
+        const __m256 is_high = _mm256_castsi256_ps(_mm256_slli_epi32(index, 28));  // bit 3 as the sign
+        return F32(hn::Vec<DF32>{_mm256_blendv_ps(_mm256_permutevar8x32_ps(low.v.raw, index),
+                                                  _mm256_permutevar8x32_ps(high.v.raw, index), is_high)});
+#endif
+    }
+
+  private:
+    std::int64_t period_;
+    std::int64_t first_[8] = {}, second_[8] = {};
+    alignas(64) std::int32_t index_[64] = {};
+};
+
 /// Terms [first, last) of `rows` rows of a from `row` on, into out [rows, padded terms]; `raw` has room for rows times
 /// the terms rounded up to a vector, and a vector more.
 template <class E>
@@ -137,22 +179,25 @@ inline void pack_rows(const MachinePlan& plan, const MatmulOperand& operand, con
         ld = stride;
     }
     const GridCut cut(operand.format, plan.a_format, plan.a_base, plan.flushes);
+    const PermutedLoads permuted(plan);
     alignas(64) float ordered[64];
     for (std::int64_t r = 0; r < rows; ++r, in += ld) {
         M32 special = first_n(0);
         for (std::int64_t t = 0; t < padded; t += lanes_of_vector) {
             // A last vector that reaches beyond `padded` writes what the next row overwrites.
-            const float* from = in + t;
-            auto count = static_cast<std::size_t>(min_of(max_of(k - t, std::int64_t{0}), lanes_of_vector));
-            if (plan.permuted) {
+            F32 x(0.0f);
+            if (plan.permuted && t - (t & (plan.period - 1)) + plan.period <= k) {
+                x = permuted(in, t);
+            } else if (plan.permuted) {
                 for (std::int64_t i = 0; i < lanes_of_vector; ++i) {
                     const std::int64_t p = plan.source(t + i);
                     ordered[i] = p < k ? in[p] : 0.0f;
                 }
-                from = ordered;
-                count = f32_lanes;
+                x = load(ordered);
+            } else if (t < k) {
+                x = load_n(in + t, static_cast<std::size_t>(min_of(k - t, lanes_of_vector)));
             }
-            const auto packed = cut(count == 0 ? F32(0.0f) : load_n(from, count));
+            const auto packed = cut(x);
             store(packed.value, value + r * padded + t);
             store_exponents(packed.exponent, packed.zero, exponent + r * padded + t);
             special = special | packed.special;

@@ -60,15 +60,14 @@ struct MachinePlan {
     }
 };
 
-/// Exponent of a block scale, with values far out for a zero (a sum with it is below -5000) and a NaN (above 5000).
-inline int scale_exponent(const Format& format, float scale) {
-    const Factor f = definition::scale_factor(format, scale);
-    return f.is_nan() ? 100000 : f.is_zero() ? -20000 : f.exponent;
-}
-
 /// A block scale as the unit reads it: the number of its format, without its sign. NaN stays.
-inline float scale_value(const Format& format, float scale) {
-    return static_cast<float>(definition::scale_factor(format, scale).value());
+struct BlockScale {
+    float value;
+    int exponent;  ///< far out for a zero (a sum with it is below -5000) and a NaN (above 5000)
+};
+inline BlockScale block_scale(const Format& format, float scale) {
+    const Factor f = definition::scale_factor(format, scale);
+    return {static_cast<float>(f.value()), f.is_nan() ? 100000 : f.is_zero() ? -20000 : f.exponent};
 }
 
 /// The plan for `args`, with the bases of formats whose exponents fit 8 bits.
