@@ -102,7 +102,7 @@ TEST_CASE("verify replays traces, and a wrong result is exit 1", "[program]") {
     CHECK(csv.starts_with("kind,instruction,class,model,trials,mismatches,verdict,seconds,note\n"));
     CHECK(has(csv, "replay,wgmma.m64n8k32.f32.e4m3.e4m3,normal,sm90.wgmma.fp8,2,1,differs,"));
     CHECK(has(csv, "replay,wgmma.m64n8k32.f32.e4m3.e4m3,tie,sm90.wgmma.fp8,1,0,equal,"));
-    CHECK(has(xml, "tests=\"2\" failures=\"1\" skipped=\"0\""));
+    CHECK(has(xml, "tests=\"2\" failures=\"1\" errors=\"0\" skipped=\"0\""));
     CHECK(has(xml, "<failure message=\"1 of 2 differ from sm90.wgmma.fp8\">scalar gives "));
     const json object = json::parse(run("verify --replay wrong --json").out);
     CHECK(object["differ"] == 1);
