@@ -51,7 +51,8 @@ struct ProbeGroup {
     std::function<void(const std::string& instruction, double seconds, const ProbeOptions&, const ProbeSink&)> run;
 };
 
-/// The rows of one instruction. An Error is its last row, `failed`, unless it says that there is no device.
+/// The rows of one instruction. An Error is its last row, `failed`, unless the next one would fail alike: no device, or
+/// a trace that cannot be written.
 std::vector<ProbeResult> run_probe(const ProbeGroup& group, const std::string& instruction, double seconds,
                                    const ProbeOptions& options);
 

@@ -24,7 +24,7 @@ std::vector<ProbeResult> run_probe(const ProbeGroup& group, const std::string& i
     try {
         group.run(instruction, seconds, options, [&](const ProbeResult& row) { rows.push_back(row); });
     } catch (const Error& error) {
-        if (error.exit() == Exit::no_device) throw;
+        if (error.exit() == Exit::no_device || error.exit() == Exit::cannot_write) throw;
         rows.push_back(
             {.kind = group.kind, .instruction = instruction, .verdict = Verdict::failed, .note = error.what()});
     }

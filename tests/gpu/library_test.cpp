@@ -443,6 +443,8 @@ TEST_CASE("an instruction that fails is a row, and a missing device ends the run
     CHECK(rows[1].verdict == Verdict::failed);
     CHECK(rows[1].instruction == "mma");
     CHECK(rows[1].note == "mma.cu:7: an illegal memory access");
-    exit = Exit::no_device;
-    CHECK_THROWS_AS(run_probe(group, "mma", 1, {}), Error);
+    for (const Exit ending : {Exit::no_device, Exit::cannot_write}) {
+        exit = ending;
+        CHECK_THROWS_AS(run_probe(group, "mma", 1, {}), Error);
+    }
 }
