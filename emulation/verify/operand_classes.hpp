@@ -3,6 +3,7 @@
 // every way of being hard. A class fixes what all rows of a tile have in common (a leader, who cancels whom, the
 // exponents); signs, fractions and small differences in exponent are drawn for every element, so that rows and columns
 // differ. Pure functions of (class, shape, seed, tile), the same on host and device; every element can be had alone.
+// An expression draws from the dice once at most, or in an order that the language fixes.
 #pragma once
 #include "emulation/verify/operand_shape.hpp"
 
@@ -184,7 +185,8 @@ class Tile {
         const int all = shape_.products();
         if (shape_.pairs_of_four && dice.chance(60)) {
             const int base = dice.between(0, all / shape_.k - 1) * shape_.k, half = 2 * dice.between(0, 1);
-            first_ = base + 4 * dice.between(0, shape_.k / 4 - 1) + half + dice.between(0, 1);
+            first_ = base + 4 * dice.between(0, shape_.k / 4 - 1) + half;
+            first_ += dice.between(0, 1);
             second_ = base + 4 * dice.between(0, shape_.k / 4 - 1) + half;
             if (second_ == first_) ++second_;
             return;
@@ -305,7 +307,8 @@ MACHEPS_HD constexpr void Tile::plan() {
             const int top = greatest_exponent(s.c);
             leader_ = min_of(greatest(), top + dice.between(-5, 1));
             if (dice.chance(30)) break;
-            sized_addend(top - dice.between(0, 2), 0, some_digits(dice));
+            const int exponent = top - dice.between(0, 2);
+            sized_addend(exponent, 0, some_digits(dice));
             addend_.common_sign = flag_;
             break;
         }
@@ -324,8 +327,14 @@ MACHEPS_HD constexpr void Tile::plan() {
                 addend_.common_sign = true;
                 break;
             }
-            if (dice.chance(20)) sized_addend(quantum + dice.between(0, 4), 1, some_digits(dice));
-            if (dice.chance(10)) sized_addend(d.emin() + dice.between(0, 24), 1, some_digits(dice));
+            if (dice.chance(20)) {
+                const int exponent = quantum + dice.between(0, 4);
+                sized_addend(exponent, 1, some_digits(dice));
+            }
+            if (dice.chance(10)) {
+                const int exponent = d.emin() + dice.between(0, 24);
+                sized_addend(exponent, 1, some_digits(dice));
+            }
             break;
         }
         case OperandClass::tie: {
@@ -343,7 +352,8 @@ MACHEPS_HD constexpr void Tile::plan() {
             break;
         }
         case OperandClass::zeros: {
-            leader_ = leader(3, dice) - dice.between(0, 40);
+            leader_ = leader(3, dice);
+            leader_ -= dice.between(0, 40);
             flag_ = dice.chance(25);  // zeros of one sign in each output, c too
             if (flag_) {
                 addend_.common_sign = true;
@@ -354,7 +364,10 @@ MACHEPS_HD constexpr void Tile::plan() {
             if (choice == 6) kind_ = 99;
             if (choice == 1) addend_.kind = Kind::subnormal;
             if (choice == 2) sized_addend(dice.between(s.c.emin(), greatest_exponent(s.c)), 3, Digits::any);
-            if (choice == 3 || choice == 4) sized_addend(leader(3, dice) - dice.between(0, 24), 3, Digits::any);
+            if (choice == 3 || choice == 4) {
+                const int most = leader(3, dice);
+                sized_addend(most - dice.between(0, 24), 3, Digits::any);
+            }
             if (choice >= 5)
                 sized_addend(s.c.emin() + dice.between(choice == 6 ? -8 : -2, choice == 6 ? 8 : 20), 1, Digits::any);
             break;
