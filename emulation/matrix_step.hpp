@@ -154,6 +154,7 @@ MACHEPS_HD constexpr std::int64_t cut(bool negative, std::uint64_t significand, 
 
 /// x * 2^shift, rounded down.
 MACHEPS_HD constexpr std::int64_t floor_shift(std::int64_t x, int shift) {
+    if (x == 0) return 0;  // a zero may have any exponent
     if (shift >= 0) return static_cast<std::int64_t>(static_cast<std::uint64_t>(x) << shift);
     return x >> min_of(-shift, 63);
 }

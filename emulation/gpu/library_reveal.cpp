@@ -112,7 +112,7 @@ LibraryOrder reveal_library(LibraryPlan& plan, const LibraryProblem& p, Backend&
         order.no_tree = error.parts().what;
         return order;
     }
-    if (fault && !order.tree.sums.empty()) std::swap(order.tree.sums.front(), order.tree.sums.back());
+    if (fault && !order.tree.sums.empty()) order.tree.sums.pop_back();
     std::map<std::string, std::optional<SumTree>> known;
     for (const LibraryCandidate& candidate : library_candidates(p, plan.algorithm())) {
         if (candidate.rule.scale_order != ScaleOrder::joint || candidate.converts) continue;

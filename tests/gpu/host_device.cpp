@@ -52,10 +52,12 @@ void HostDevice::release(void* memory) noexcept {
 }
 
 void HostDevice::copy_in(void* device, const void* host, std::size_t bytes) {
+    if (bytes == 0) return;  // an empty vector has no address
     const Opened opened(*this);
     std::memcpy(device, host, bytes);
 }
 void HostDevice::copy_out(void* host, const void* device, std::size_t bytes) {
+    if (bytes == 0) return;
     const Opened opened(*this);
     std::memcpy(host, device, bytes);
 }
