@@ -205,8 +205,8 @@ MACHEPS_KERNEL void load_a(Registers<index>& r, int thread, const std::byte* a, 
 
 #if !defined(__CUDACC__)
 /// The host's instruction: element (row, column) of c becomes that of d.
-template <class Code, class Addend>
-std::uint64_t emulate_output(const FormData& data, const Code& a, const Code& b, const Addend& c, int row, int column) {
+template <class A, class B, class Addend>
+std::uint64_t emulate_output(const FormData& data, const A& a, const B& b, const Addend& c, int row, int column) {
     const InstructionForm& f = data.form;
     Factor x[32], y[32];
     for (int i = 0; i < f.k; ++i) {

@@ -156,7 +156,7 @@ class InstructionProbe {
         sink(row);
     }
 
-  private:
+  protected:
     static double since(std::chrono::steady_clock::time_point start) {
         return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     }

@@ -6,7 +6,7 @@
 
 namespace macheps::gpu {
 
-static InstructionTarget target_of(CudaDevice& device, int index) {
+InstructionTarget instruction_target(CudaDevice& device, int index) {
     int major = 0, minor = 0;
     MACHEPS_CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index));
     MACHEPS_CUDA_CHECK(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, index));
@@ -20,7 +20,7 @@ static InstructionTarget target_of(CudaDevice& device, int index) {
 std::vector<ProbeGroup> instruction_probe_groups(int device) {
     return instruction_probe_groups<CudaDevice>([device] {
         auto cuda = std::make_unique<CudaDevice>(device);
-        const InstructionTarget target = target_of(*cuda, device);
+        const InstructionTarget target = instruction_target(*cuda, device);
         return std::make_unique<InstructionProbe<CudaDevice>>(std::move(cuda), target);
     });
 }

@@ -10,4 +10,7 @@ namespace macheps::gpu {
 /// which this build holds no code, is a row with the verdict `declined`.
 std::vector<ProbeGroup> instruction_probe_groups(int device);
 
+/// Every form of sparse_forms.hpp, in the same way.
+std::vector<ProbeGroup> sparse_probe_groups(int device);
+
 }  // namespace macheps::gpu

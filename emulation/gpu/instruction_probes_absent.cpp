@@ -4,18 +4,29 @@
 #include "emulation/gpu/instruction_forms.hpp"
 #include "emulation/gpu/instruction_probes.hpp"
 #include "emulation/gpu/instruction_questions.hpp"
+#include "emulation/gpu/sparse_forms.hpp"
 
 namespace macheps::gpu {
 
-std::vector<ProbeGroup> instruction_probe_groups(int device) {
+/// A group without names, whose probes say that there is no device.
+static ProbeGroup absent_group(const char* kind, int device) {
     const auto none = [device](const std::string&, double, const ProbeOptions&, const ProbeSink&) {
         (void)device_info(device);
     };
-    ProbeGroup matrix{.kind = "matrix", .instructions = {}, .run = none},
-        questions{.kind = "question", .instructions = {}, .run = none};
+    return {.kind = kind, .instructions = {}, .run = none};
+}
+
+std::vector<ProbeGroup> instruction_probe_groups(int device) {
+    ProbeGroup matrix = absent_group("matrix", device), questions = absent_group("question", device);
     for (int i = 0; i < instruction_forms; ++i) matrix.instructions.push_back(instruction_form(i).name());
     for (const Question& question : instruction_questions()) questions.instructions.push_back(question.name());
     return {matrix, questions};
+}
+
+std::vector<ProbeGroup> sparse_probe_groups(int device) {
+    ProbeGroup group = absent_group("sparse", device);
+    for (int i = 0; i < sparse_forms; ++i) group.instructions.push_back(sparse_name(dense_form(i)));
+    return {group};
 }
 
 }  // namespace macheps::gpu

@@ -20,7 +20,7 @@ enum class Verdict : std::uint8_t {
 
 /// One instruction (or operation, or library call) on one class of operands.
 struct ProbeResult {
-    std::string kind;         ///< `matrix`, `convert`, `scalar`, `math`, `question`, `library`
+    std::string kind;         ///< `matrix`, `sparse`, `convert`, `scalar`, `math`, `question`, `library`
     std::string instruction;  ///< `wgmma.m64n64k32.f32.e4m3.e4m3`, `cvt.rn.f16.f32`, `__hdiv`
     std::string operands;     ///< the class of operands: `normal`, `all 2^32`
     std::string model;        ///< what it is compared with: a Machine's or a MatmulRule's name, `codec`, `IEEE 754`

@@ -13,6 +13,7 @@ std::vector<ProbeGroup> probe_groups(int device) {
     const auto append = [&](std::vector<ProbeGroup> more) {
         for (ProbeGroup& group : more) groups.push_back(std::move(group));
     };
+    append(sparse_probe_groups(device));
     append(scalar_probe_groups(device));
     append(library_probe_groups(device));
     return groups;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "emulation/verify/record.hpp"
 
-#include "emulation/instruction.hpp"
 #include "emulation/matrix_step.hpp"
 #include "emulation/verify/mutants.hpp"
 
@@ -23,7 +22,7 @@ bool same_result(const Machine& machine, std::uint64_t x, std::uint64_t y) {
 }  // namespace
 
 Trace make_trace(const Candidates& candidates, const TraceSize& size) {
-    const Instruction instruction = find_instruction(candidates.form.arch, candidates.form.instr, candidates.form.qual);
+    const Instruction instruction = row_instruction(candidates.form);
     const Machine& machine = *instruction.machine;
     const std::vector<Mutant> wrong = mutants(machine.sum, instruction.k);
 

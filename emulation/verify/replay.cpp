@@ -3,7 +3,6 @@
 
 #include "emulation/cpu/instruction_grid.hpp"
 #include "emulation/cpu/simd.hpp"
-#include "emulation/instruction.hpp"
 
 #include <fmt/format.h>
 
@@ -12,7 +11,7 @@
 namespace macheps::verify {
 
 void replay(const Trace& trace, const gpu::ProbeSink& sink) {
-    const Instruction instruction = find_instruction(trace.form.arch, trace.form.instr, trace.form.qual);
+    const Instruction instruction = row_instruction(trace.form);
     const Machine& machine = *instruction.machine;
     const Format& result = machine.result;
     const auto is_nan = [&](std::uint64_t code) { return (code & result.magnitude_mask()) > result.inf_code(); };
@@ -32,6 +31,8 @@ void replay(const Trace& trace, const gpu::ProbeSink& sink) {
                             .note = {}});
             found = rows.end() - 1;
         }
+        ++found->trials;
+        if (is_sparse(trace.form)) continue;
         const InstructionOperands operands{.a = row.a, .b = row.b, .c = row.c, .a_scale = {}, .b_scale = {}};
         std::string wrong;
         const auto check = [&](std::string_view engine, std::uint64_t d) {
@@ -46,13 +47,14 @@ void replay(const Trace& trace, const gpu::ProbeSink& sink) {
                 for (const std::uint64_t d : instruction_grid(level, instruction, one, one)) check(simd_name(level), d);
             }
         }
-        ++found->trials;
         if (!wrong.empty() && found->mismatches++ == 0) found->note = wrong;
         found->seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     }
     for (gpu::ProbeResult& row : rows) {
-        row.verdict = row.mismatches == 0 ? gpu::Verdict::equal : gpu::Verdict::differs;
-        if (row.note.empty()) row.note = trace.gpu;
+        row.verdict = is_sparse(trace.form) ? gpu::Verdict::recorded
+                      : row.mismatches == 0 ? gpu::Verdict::equal
+                                            : gpu::Verdict::differs;
+        if (row.note.empty()) row.note = is_sparse(trace.form) ? "no machine models it" : trace.gpu;
         sink(row);
     }
 }

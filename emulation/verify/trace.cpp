@@ -2,7 +2,6 @@
 #include "emulation/verify/trace.hpp"
 
 #include "core/error.hpp"
-#include "emulation/instruction.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -151,6 +150,20 @@ std::string decompressed(const std::string& bytes, const std::string& where) {
 
 }  // namespace
 
+bool is_sparse(const TraceForm& form) { return form.instr.ends_with(".sp"); }
+
+Instruction row_instruction(const TraceForm& form, std::string_view where) {
+    if (!is_sparse(form)) return find_instruction(form.arch, form.instr, form.qual, where);
+    std::string qual = form.qual;
+    if (const std::size_t at = qual.find('k'); at != std::string::npos) {  // half of the products that the shape counts
+        int k = 0;
+        const char* const digits = qual.data() + at + 1;
+        const char* const end = std::from_chars(digits, qual.data() + qual.size(), k).ptr;
+        qual.replace(at + 1, static_cast<std::size_t>(end - digits), std::to_string(k / 2));
+    }
+    return find_instruction(form.arch, form.instr.substr(0, form.instr.size() - 3), qual, where);
+}
+
 std::string trace_file_name(const TraceForm& form) {
     return fmt::format("{}.{}.{}.jsonl{}", form.arch, form.instr, form.qual, has_zstd() ? ".zst" : "");
 }
@@ -194,7 +207,7 @@ Trace parse_trace(std::string_view text, const std::string& where) {
         if (!rows.is_number_integer()) bad("\"refuted\" is of another kind", first, again);
         trace.refuted.emplace_back(name, rows.get<int>());
     }
-    const Instruction instruction = find_instruction(trace.form.arch, trace.form.instr, trace.form.qual, first);
+    const Instruction instruction = row_instruction(trace.form, first);
     if (instruction.machine->has_scales()) bad("traces of block-scaled forms are not known", first, again);
     trace.form.a = instruction.a;
     trace.form.b = instruction.b;

@@ -2,6 +2,7 @@
 // A trace: what a GPU gave for one form of a matrix instruction, as a small file that can be replayed anywhere.
 // JSON Lines, compressed by zstd: a header object, then rows that `macheps machine eval` reads. Host only.
 #pragma once
+#include "emulation/instruction.hpp"
 #include "emulation/verify/trace_row.hpp"
 
 #include <filesystem>
@@ -23,6 +24,13 @@ struct Trace {
     std::vector<std::pair<std::string, int>> refuted{};  ///< wrong models, and rows that refute them
     std::vector<TraceRow> rows{};
 };
+
+/// Of a sparse instruction (`mma.sp`, `wgmma.sp`). No machine models it: its trace holds the chosen products alone,
+/// `macheps machine eval` does not read it, and nothing is claimed when it is replayed.
+bool is_sparse(const TraceForm& form);
+/// The instruction whose operands the rows are; of a sparse one, the dense instruction over the chosen products.
+/// Errors: throws Error when there is none such, `where` in front.
+Instruction row_instruction(const TraceForm& form, std::string_view where = {});
 
 /// `sm_90.wgmma.m64n8k32.f32.e4m3.e4m3.jsonl.zst`; without zstd in this build it ends in `.jsonl`.
 std::string trace_file_name(const TraceForm& form);

@@ -56,7 +56,7 @@ ends_with() {
 
 ends_with 1
 has out/summary.txt "matrix: exit 1, "
-has out/summary.txt "5 rows equal, 0 differ, 1 failed"
+has out/summary.txt "6 rows equal, 0 differ, 1 failed"
 has out/summary.txt "train: 10 runs equal, 2 DIFFERENT"
 has out/summary.txt "scalar: exit 0"
 has out/summary.txt "bench: exit 0"

@@ -45,7 +45,8 @@ TEST_CASE("verify lists what it would run without a device", "[program]") {
     CHECK(std::count(all.out.begin(), all.out.end(), '\n') > 240);
     for (const char* name :
          {"matrix:wgmma.m64n8k32.f32.e4m3.e5m2\n", "matrix:mma.m8n8k4.f64.f64.f64.f64\n",
-          "matrix:wgmma.m64n8k16.f32.f16.f16+chain8\n", "question:P2b.158.mma.m16n8k16.f32.bf16.bf16.f32\n"})
+          "matrix:wgmma.m64n8k16.f32.f16.f16+chain8\n", "question:P2b.158.mma.m16n8k16.f32.bf16.bf16.f32\n",
+          "sparse:mma.sp.m16n8k32.f32.f16.f16.f32\n", "sparse:wgmma.sp.m64n8k64.f32.e4m3.e5m2\n"})
         CHECK(has(all.out, name));
     const Outcome some = run("verify --list --only 'question:P3*' --json");
     const json list = json::parse(some.out);
