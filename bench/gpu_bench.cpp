@@ -5,9 +5,9 @@
 #include "core/codec.hpp"
 #include "core/error.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
-#include "emulation/gpu/device.hpp"
+#include "emulation/gpu/device/device.hpp"
 #include "emulation/gpu/gpu.hpp"
-#include "emulation/gpu/library_cublaslt.hpp"
+#include "emulation/gpu/probe/library/cublaslt.hpp"
 
 #include <fmt/format.h>
 #include <fnmatch.h>

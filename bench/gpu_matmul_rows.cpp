@@ -3,7 +3,7 @@
 #include "bench/gpu_rows.hpp"
 #include "core/error.hpp"
 #include "core/format_table.hpp"
-#include "emulation/gpu/library_operands.hpp"
+#include "emulation/gpu/probe/library/operands.hpp"
 #include "emulation/matmul.hpp"
 #include "emulation/matmul_rules.hpp"
 

@@ -2,7 +2,7 @@
 // The rows of bench_gpu: what is timed beside what. Host only.
 #pragma once
 #include "bench/gpu_timing.hpp"
-#include "emulation/gpu/library_matmul.hpp"
+#include "emulation/gpu/probe/library/matmul.hpp"
 
 #include <memory>
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "emulation/gpu/compiled_code.hpp"
+#include "emulation/gpu/device/compiled_code.hpp"
 #include "emulation/gpu/device_backend.hpp"
 
 namespace macheps::gpu {

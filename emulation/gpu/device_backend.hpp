@@ -3,11 +3,11 @@
 // said of shapes, orders and bits at Backend holds here; operations are launched on one stream, and those that return
 // a number wait for it.
 #pragma once
-#include "emulation/gpu/device_memory.hpp"
+#include "emulation/gpu/device/device_memory.hpp"
 #include "emulation/gpu/gpu.hpp"
-#include "emulation/gpu/matmul.hpp"
-#include "emulation/gpu/row_kernels.hpp"
-#include "emulation/gpu/tensor_kernels.hpp"
+#include "emulation/gpu/matmul/matmul.hpp"
+#include "emulation/gpu/kernels/rows.hpp"
+#include "emulation/gpu/kernels/tensor.hpp"
 #include "emulation/matmul_rules.hpp"
 #include "emulation/shape_checks.hpp"
 

@@ -2,7 +2,7 @@
 // What the rest of macheps sees of the GPU: no CUDA header, and in a build without CUDA functions that say so.
 #pragma once
 #include "emulation/backend.hpp"
-#include "emulation/gpu/matrix_units.hpp"
+#include "emulation/gpu/matmul/matrix_units.hpp"
 
 #include <memory>
 #include <string>

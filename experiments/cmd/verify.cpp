@@ -2,7 +2,7 @@
 // `macheps verify`: the emulators against the GPU that is here, or against what a GPU gave elsewhere.
 #include "core/nearest_name.hpp"
 #include "emulation/gpu/gpu.hpp"
-#include "emulation/gpu/probes.hpp"
+#include "emulation/gpu/probe/probes.hpp"
 #include "emulation/verify/record.hpp"
 #include "emulation/verify/replay.hpp"
 #include "experiments/cmd/command.hpp"

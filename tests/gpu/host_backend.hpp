@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "emulation/backend.hpp"
-#include "emulation/gpu/matrix_units.hpp"
+#include "emulation/gpu/matmul/matrix_units.hpp"
 
 #include <memory>
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The probes of libraries, against libraries whose rule is known.
-#include "emulation/gpu/library_probes.hpp"
+#include "emulation/gpu/probe/library/probes.hpp"
 
 #include "core/codec.hpp"
 #include "core/error.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
-#include "emulation/gpu/library_layout.hpp"
-#include "emulation/gpu/library_match.hpp"
-#include "emulation/gpu/library_reveal.hpp"
+#include "emulation/gpu/probe/library/layout.hpp"
+#include "emulation/gpu/probe/library/match.hpp"
+#include "emulation/gpu/probe/library/reveal.hpp"
 #include "emulation/matmul.hpp"
 #include "emulation/matmul_rules.hpp"
 #include "tests/test.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The matmul kernels, on the host, against the scalar definition.
-#include "emulation/gpu/matmul.hpp"
-#include "emulation/gpu/instruction_layout.hpp"
+#include "emulation/gpu/matmul/matmul.hpp"
+#include "emulation/gpu/probe/matrix/layout.hpp"
 #include "emulation/matmul_rules.hpp"
 #include "tests/emulation/backends.hpp"
 #include "tests/gpu/host_device.hpp"

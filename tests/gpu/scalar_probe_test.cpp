@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The probes of scalars on the host: the toolkit's host functions and the processor stand for the device, so kernels,
 // inputs, packing and verdicts are tested where there is no GPU.
-#include "emulation/gpu/scalar_groups.hpp"
-#include "emulation/gpu/scalar_probes.hpp"
+#include "emulation/gpu/probe/scalar/groups.hpp"
+#include "emulation/gpu/probe/scalar/probes.hpp"
 #include "tests/gpu/host_device.hpp"
 #include "tests/test.hpp"
 

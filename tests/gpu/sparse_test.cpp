@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The probes of sparse matrix instructions on the host, where the instruction is the dense one over the chosen
 // products: metadata, places in registers and shared memory, hypotheses, traces.
-#include "emulation/gpu/sparse_probe.hpp"
+#include "emulation/gpu/probe/matrix/sparse_probe.hpp"
 #include "emulation/instruction.hpp"
 #include "emulation/verify/record.hpp"
 #include "emulation/verify/replay.hpp"

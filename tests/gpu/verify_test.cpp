@@ -2,7 +2,7 @@
 // The probes of matrix instructions on the host: generators, layouts, kernels, questions, traces. The instruction
 // itself is the emulator there, so what can be wrong is everything around it.
 #include "core/error.hpp"
-#include "emulation/gpu/instruction_probe.hpp"
+#include "emulation/gpu/probe/matrix/probe.hpp"
 #include "emulation/verify/record.hpp"
 #include "emulation/verify/recorded.hpp"
 #include "emulation/verify/replay.hpp"

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies from global to shared memory that run while a thread computes (cp.async). On the host they are done at once.
+#pragma once
+#include "emulation/gpu/device/threads.hpp"
+
+#include <cstring>
+
+namespace macheps::gpu {
+
+/// 16 bytes from global to shared memory, both 16-byte aligned. Done for a thread when wait_copies says so.
+MACHEPS_KERNEL inline void start_copy(void* shared, const void* global) {
+#if defined(__CUDA_ARCH__)
+    asm volatile(
+        "cp.async.cg.shared.global [%0], [%1], 16;\n" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(shared))),
+        "l"(__cvta_generic_to_global(global))
+        : "memory");
+#else
+    std::memcpy(shared, global, 16);
+#endif
+}
+/// Ends a group of copies of this thread.
+MACHEPS_KERNEL inline void end_copy_group() {
+#if defined(__CUDA_ARCH__)
+    asm volatile("cp.async.commit_group;\n" ::: "memory");
+#endif
+}
+/// Until all but the last `left` groups of this thread are done.
+template <int left>
+MACHEPS_KERNEL void wait_copies() {
+#if defined(__CUDA_ARCH__)
+    asm volatile("cp.async.wait_group %0;\n" ::"n"(left) : "memory");
+#endif
+}
+
+/// 4 bytes, or +0 where there is nothing to read: then `global` is any address.
+MACHEPS_KERNEL inline void start_copy(float* shared, const float* global, bool there) {
+#if defined(__CUDA_ARCH__)
+    asm volatile(
+        "cp.async.ca.shared.global [%0], [%1], 4, %2;\n" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(shared))),
+        "l"(__cvta_generic_to_global(global)), "r"(there ? 4 : 0)
+        : "memory");
+#else
+    *shared = there ? *global : 0.0f;
+#endif
+}
+
+}  // namespace macheps::gpu

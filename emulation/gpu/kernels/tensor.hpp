@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+// Casts and what they did, statistics of whole tensors, optimiser steps. Sums over a tensor are made in two launches,
+// of chunks of 1024 and of their results, which is the lane rule.
+#pragma once
+#include "emulation/cast_plan.hpp"
+#include "emulation/definitions.hpp"
+#include "emulation/gpu/device/device_tally.hpp"
+#include "emulation/scaling.hpp"
+
+namespace macheps::gpu {
+
+/// Elements that a warp walks through when their order does not matter.
+inline constexpr std::int64_t warp_share = 4096;
+
+/// Pieces of `share` among n.
+constexpr std::int64_t pieces(std::int64_t n, std::int64_t share) { return (n + share - 1) / share; }
+
+/// How each element of a cast is made: a plan's few operations where they serve, the definition elsewhere.
+struct ElementCast {
+    explicit ElementCast(const Cast& cast)
+        : plan(cast),
+          is_planned(cast.round == Round::nearest_even &&
+                     (plan.path == CastPlan::Path::wide || plan.path == CastPlan::Path::narrow)) {}
+
+    MACHEPS_KERNEL float operator()(float x, std::int64_t i) const {
+        return is_planned ? definition::cast_nearest_even(plan, x)
+                          : definition::cast_element(plan.cast, x, static_cast<std::uint64_t>(i));
+    }
+
+    CastPlan plan;
+    bool is_planned;
+};
+
+/// Four neighbours, which a thread reads and writes at once.
+struct alignas(16) Four {
+    float of[4];
+};
+
+/// out[i] = cast of in[i], counted in *tally unless it is null.
+template <class Device>
+void cast(Device& device, const float* in, float* out, std::int64_t n, const Cast& cast, DeviceTally* tally) {
+    const ElementCast element(cast);
+    const TallyLimits limits = tally_limits(cast.format);
+    const auto address = [](const float* p) { return reinterpret_cast<std::uintptr_t>(p); };
+    const std::int64_t fours = address(in) % 16 == 0 && address(out) % 16 == 0 ? n / 4 : 0;
+    const std::int64_t share = warp_share / 4;
+    device.warps(pieces(fours, share), [=] MACHEPS_KERNEL(const Warp& warp, std::int64_t piece) {
+        const std::int64_t end = min_of((piece + 1) * share, fours);
+        Lanes<ThreadTally> counts;
+        warp.each([&](int lane) {
+            ThreadTally mine;
+#if defined(__CUDA_ARCH__)
+#pragma unroll 4
+#endif
+            for (std::int64_t at = piece * share + lane; at < end; at += lanes) {
+                const Four x = reinterpret_cast<const Four*>(in)[at];
+                Four q;
+                for (int j = 0; j < 4; ++j) {
+                    q.of[j] = element(x.of[j], at * 4 + j);
+                    if (tally == nullptr) continue;
+                    const float scale = element.plan.cast.encode_scale;
+                    mine.add(limits, x.of[j], scale == 1 ? x.of[j] : x.of[j] * scale, q.of[j]);
+                }
+                reinterpret_cast<Four*>(out)[at] = q;
+            }
+            counts[lane] = mine;
+        });
+        if (tally == nullptr) return;
+        const ThreadTally sum = warp.fold(counts);
+        warp.each([&](int lane) {
+            if (lane == 0) add_to(tally, sum);
+        });
+    });
+    // What is left over: at most three elements, or all of them where they are not aligned.
+    const std::int64_t first = fours * 4;
+    device.each(n - first, [=] MACHEPS_KERNEL(std::int64_t k) {
+        const std::int64_t i = first + k;
+        const float x = in[i], q = element(x, i), scale = element.plan.cast.encode_scale;
+        out[i] = q;
+        if (tally == nullptr) return;
+        ThreadTally mine;
+        mine.add(limits, x, scale == 1 ? x : x * scale, q);
+        add_to(tally, mine);
+    });
+}
+
+/// The bits of the largest magnitude, as integers (NaNs are the largest), go to *top, which starts as 0.
+template <class Device>
+void largest_magnitude(Device& device, const float* x, std::int64_t n, std::uint32_t* top) {
+    device.warps(pieces(n, warp_share), [=] MACHEPS_KERNEL(const Warp& warp, std::int64_t piece) {
+        const std::int64_t end = min_of((piece + 1) * warp_share, n);
+        Lanes<std::uint32_t> largest;
+        warp.each([&](int lane) {
+            std::uint32_t mine = 0;
+            for (std::int64_t i = piece * warp_share + lane; i < end; i += lanes) {
+                mine = max_of(mine, bit_cast<std::uint32_t>(x[i]) & 0x7fffffffu);
+            }
+            largest[lane] = mine;
+        });
+        const std::uint32_t here = warp.fold(largest, [](std::uint32_t a, std::uint32_t b) { return max_of(a, b); });
+        warp.each([&](int lane) {
+            if (lane == 0) atomic_max(top, here);
+        });
+    });
+}
+
+/// *sum += the parts of Backend::bit_hash.
+template <class Device>
+void hash_bits(Device& device, const float* x, std::int64_t n, std::uint64_t* sum) {
+    device.warps(pieces(n, warp_share), [=] MACHEPS_KERNEL(const Warp& warp, std::int64_t piece) {
+        const std::int64_t end = min_of((piece + 1) * warp_share, n);
+        Lanes<std::uint64_t> parts;
+        warp.each([&](int lane) {
+            std::uint64_t mine = 0;
+            for (std::int64_t i = piece * warp_share + lane; i < end; i += lanes)
+                mine += definition::hash_term(i, x[i]);
+            parts[lane] = mine;
+        });
+        const std::uint64_t here = warp.fold(parts);
+        warp.each([&](int lane) {
+            if (lane == 0) atomic_add(sum, here);
+        });
+    });
+}
+
+/// parts[c] = the lane rule over term(1024 c) .. of at most 1024 terms; sum_parts does the rest.
+template <class T, class Device, class Term>
+void sum_chunks(Device& device, std::int64_t n, const Term& term, T* parts) {
+    device.warps(pieces(n, chunk), [=] MACHEPS_KERNEL(const Warp& warp, std::int64_t c) {
+        const T sum = warp_sum<T>(warp, min_of(chunk, n - c * chunk), term, c * chunk);
+        warp.each([&](int lane) {
+            if (lane == 0) parts[c] = sum;
+        });
+    });
+}
+
+/// *sum = the lane rule over parts[0 .. n - 1].
+template <class T, class Device>
+void sum_parts(Device& device, const T* parts, std::int64_t n, T* sum) {
+    device.warps(1, [=] MACHEPS_KERNEL(const Warp& warp, std::int64_t) {
+        const T all = warp_sum<T>(warp, n, [=](std::int64_t i) { return parts[i]; });
+        warp.each([&](int lane) {
+            if (lane == 0) *sum = all;
+        });
+    });
+}
+
+/// Counters of ExponentHistogram: bins, then zeros, infinities, NaNs.
+inline constexpr int exponent_bins = ExponentHistogram::highest - ExponentHistogram::lowest + 1;
+inline constexpr int exponent_counters = exponent_bins + 3;
+
+template <class Device>
+void count_exponents(Device& device, const float* x, std::int64_t n, std::uint64_t* counters) {
+    constexpr std::int64_t share = 1 << 15;
+    const Grid grid{.x = pieces(n, share), .shared_bytes = exponent_counters * sizeof(std::uint32_t)};
+    device.blocks(grid, [=] MACHEPS_KERNEL(const Block& block) {
+        auto* here = reinterpret_cast<std::uint32_t*>(block.shared());
+        const std::int64_t begin = block.x() * share, end = min_of(begin + share, n);
+        block.each([&](int thread) {
+            for (int i = thread; i < exponent_counters; i += block.threads()) here[i] = 0;
+        });
+        block.each([&](int thread) {
+            for (std::int64_t i = begin + thread; i < end; i += block.threads()) {
+                const std::uint32_t magnitude = bit_cast<std::uint32_t>(x[i]) & 0x7fffffffu;
+                const int bin = magnitude == 0             ? exponent_bins
+                                : magnitude == 0x7f800000u ? exponent_bins + 1
+                                : magnitude > 0x7f800000u  ? exponent_bins + 2
+                                                           : definition::exponent_of(x[i]) - ExponentHistogram::lowest;
+                atomic_add(here + bin, 1u);
+            }
+        });
+        block.each([&](int thread) {
+            for (int i = thread; i < exponent_counters; i += block.threads()) {
+                if (here[i] != 0) atomic_add(counters + i, std::uint64_t{here[i]});
+            }
+        });
+    });
+}
+
+// --- scaled casts
+
+/// Groups of a tensor [rows, columns] as rectangles, down x across of them.
+struct GroupGrid {
+    std::int64_t rows, columns, block_rows, block_columns, down, across;
+
+    MACHEPS_KERNEL std::int64_t group_of(std::int64_t i) const {
+        return i / columns / block_rows * across + i % columns / block_columns;
+    }
+};
+
+inline GroupGrid group_grid(const ScaledCast& how, std::int64_t rows, std::int64_t columns) {
+    const ScaleBlock block = scale_block(how.granularity);
+    const std::int64_t down = how.k_is_last ? block.outer : block.k, across = how.k_is_last ? block.k : block.outer;
+    const ScaleGrid grid = scale_grid(how.granularity, how.k_is_last, rows, columns);
+    return {.rows = rows,
+            .columns = columns,
+            .block_rows = down == 0 ? max_of(rows, std::int64_t{1}) : down,
+            .block_columns = across == 0 ? max_of(columns, std::int64_t{1}) : across,
+            .down = grid.rows,
+            .across = grid.columns};
+}
+
+/// largest[g] = bits of the largest magnitude of group g, which starts as 0; NaN is the largest of all, or none.
+template <class Device>
+void group_magnitudes(Device& device, const float* x, const GroupGrid& grid, bool ignore_nan, std::uint32_t* largest) {
+    // A warp takes a rectangle of whole or parted groups: at most warp_share elements.
+    const std::int64_t wide = min_of(grid.block_columns, std::int64_t{1024});
+    const std::int64_t parts_across = pieces(grid.block_columns, wide);
+    const std::int64_t high = max_of(min_of(grid.block_rows, warp_share / wide), std::int64_t{1});
+    const std::int64_t parts_down = pieces(grid.block_rows, high), parts = parts_across * parts_down;
+    device.warps(grid.down * grid.across * parts, [=] MACHEPS_KERNEL(const Warp& warp, std::int64_t i) {
+        const std::int64_t group = i / parts, part = i % parts;
+        const std::int64_t r0 = group / grid.across * grid.block_rows, c0 = group % grid.across * grid.block_columns;
+        const std::int64_t first_row = r0 + part / parts_across * high, first = c0 + part % parts_across * wide;
+        const std::int64_t last_row = min_of(min_of(first_row + high, r0 + grid.block_rows), grid.rows);
+        const std::int64_t last = min_of(min_of(first + wide, c0 + grid.block_columns), grid.columns);
+        const std::int64_t width = max_of(last - first, std::int64_t{0});
+        const std::int64_t count = width * max_of(last_row - first_row, std::int64_t{0});
+        Lanes<std::uint32_t> top;
+        warp.each([&](int lane) {
+            std::uint32_t mine = 0;
+            for (std::int64_t e = lane; e < count; e += lanes) {
+                const float v = x[(first_row + e / width) * grid.columns + first + e % width];
+                const std::uint32_t size = bit_cast<std::uint32_t>(v) & 0x7fffffffu;
+                if (!(ignore_nan && size > 0x7f800000u)) mine = max_of(mine, size);
+            }
+            top[lane] = mine;
+        });
+        const std::uint32_t here = warp.fold(top, [](std::uint32_t a, std::uint32_t b) { return max_of(a, b); });
+        warp.each([&](int lane) {
+            if (lane == 0) atomic_max(largest + group, here);
+        });
+    });
+}
+
+/// Element by element: out = cast of fl32(x * the group's scale), counted in *tally unless it is null. An element whose
+/// product is not finite counts as input alone.
+template <class Device>
+void cast_groups(Device& device, const float* in, float* out, const GroupGrid& grid, const float* encode,
+                 const Cast& cast, DeviceTally* tally) {
+    const std::int64_t n = grid.rows * grid.columns;
+    const TallyLimits limits = tally_limits(cast.format);
+    device.warps(pieces(n, warp_share), [=] MACHEPS_KERNEL(const Warp& warp, std::int64_t piece) {
+        const std::int64_t end = min_of((piece + 1) * warp_share, n);
+        Lanes<ThreadTally> counts;
+        warp.each([&](int lane) {
+            ThreadTally mine;
+            for (std::int64_t i = piece * warp_share + lane; i < end; i += lanes) {
+                const float x = in[i], z = definition::canonical(x * encode[grid.group_of(i)]);
+                const float q = definition::cast_element(cast, z, i);
+                const bool counts_all = definition::is_finite(z);
+                mine.add(limits, x, counts_all ? z : 0.0f, counts_all ? q : z - z);
+                out[i] = q;
+            }
+            counts[lane] = mine;
+        });
+        if (tally == nullptr) return;
+        const ThreadTally sum = warp.fold(counts);
+        warp.each([&](int lane) {
+            if (lane == 0) add_to(tally, sum);
+        });
+    });
+}
+
+// --- optimiser
+
+/// Counters of UpdateStats, in device memory.
+struct UpdateCounts {
+    std::uint64_t nonzero = 0, lost = 0;
+
+    MACHEPS_KERNEL UpdateCounts& operator+=(const UpdateCounts& other) {
+        nonzero += other.nonzero;
+        lost += other.lost;
+        return *this;
+    }
+};
+
+/// What an optimiser step did to a tensor, in device memory.
+struct UpdateTotals {
+    definition::UpdateSums sums;
+    UpdateCounts counts;
+};
+
+/// step(i) makes element i's step and returns what it was and became; sums of chunks go to `parts`, counts to *counts,
+/// unless they are null.
+template <class Device, class Step>
+void update(Device& device, std::int64_t n, const Step& step, definition::UpdateSums* parts, UpdateCounts* counts) {
+    device.warps(pieces(n, chunk), [=] MACHEPS_KERNEL(const Warp& warp, std::int64_t c) {
+        Lanes<UpdateCounts> found;
+        const auto term = [&](std::int64_t i) {
+            UpdateStats one;
+            const definition::UpdateSums sums = step(i, one);
+            UpdateCounts& mine = found[static_cast<int>(i % lanes)];
+            mine.nonzero += one.nonzero;
+            mine.lost += one.lost;
+            return sums;
+        };
+        const auto sum = warp_sum<definition::UpdateSums>(warp, min_of(chunk, n - c * chunk), term, c * chunk);
+        if (parts == nullptr) return;
+        const UpdateCounts all = warp.fold(found);
+        warp.each([&](int lane) {
+            if (lane != 0) return;
+            parts[c] = sum;
+            atomic_add(&counts->nonzero, all.nonzero);
+            atomic_add(&counts->lost, all.lost);
+        });
+    });
+}
+
+}  // namespace macheps::gpu

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operands of a matmul taken apart for the integer kernels of matmul_emulated.hpp: which machines these know, and how
+// significands, exponents and fp4 groups lie in memory.
+#pragma once
+#include "emulation/gpu/matmul/mma_kernel.hpp"
+
+namespace macheps::gpu {
+
+/// An exponent that no product of nonzero factors reaches, for factors that are zero.
+inline constexpr int zero_exponent_mark = -30000;
+
+/// What the kernels need to know of a machine and its operands.
+struct EmulatedPlan {
+    SumRule rule{};  ///< of one step; SumModel::truncated or scaled_groups
+    Format a{.bits = 16, .precision = 11, .exponent_bias = 15}, b = a;
+    int terms = 1, k = 1;       ///< per step, per instruction
+    bool through_fp16 = false;  ///< terms k mod 4 = 0, 1 of an instruction come first; its sum is added to main
+    Promotion promotion = Promotion::none;
+    int steps_per_chain = 0;  ///< with a promotion
+    Format scale{.bits = 8, .precision = 4, .exponent_bias = 7};
+    int scale_block = 0;
+
+    /// The term of an instruction that stands at a place of it.
+    MACHEPS_HD constexpr int source(int place) const {
+        if (!through_fp16) return place;
+        const int half = k / 2, i = place % half;
+        return i / 2 * 4 + i % 2 + (place >= half ? 2 : 0);
+    }
+};
+
+/// True when the kernels below know the machine; the plan for it.
+inline bool emulated_plan(const Matmul& args, EmulatedPlan& plan) {
+    const Machine& machine = *args.rule.machine;
+    const SumRule& rule = machine.sum;
+    if (machine.addend != machine.result || rule.zero_factor_counts || !rule.underflow_keeps_sign ||
+        rule.zeros_keep_sign || rule.normalises_addend) {
+        return false;
+    }
+    plan.rule = rule;
+    plan.a = args.a.format, plan.b = args.b.format;
+    plan.k = machine.k;
+    plan.terms = rule.terms;
+    plan.promotion = args.rule.promotion;
+    plan.scale = machine.scale, plan.scale_block = machine.scale_block;
+    if (plan.promotion != Promotion::none) {
+        plan.steps_per_chain = args.rule.promotion_interval / machine.k * (machine.k / rule.terms);
+    }
+    switch (rule.model) {
+        case SumModel::truncated:
+            break;
+        case SumModel::scaled_groups:
+            return plan.a == e2m1fn && plan.b == e2m1fn && machine.has_scales();
+        case SumModel::through_fp16:
+            if (plan.promotion != Promotion::none || machine.result != fp32) return false;
+            plan.rule.model = SumModel::truncated;
+            plan.through_fp16 = true;
+            plan.a = plan.b = fp16;
+            plan.promotion = Promotion::add;
+            plan.steps_per_chain = machine.k / rule.terms;
+            break;
+        default:
+            return false;
+    }
+    const int fractions = plan.a.fraction_bits() + plan.b.fraction_bits();
+    // Products of significands, moved up to the unit of the largest exponent, are below 2^(F + 2) <= 2^27.
+    return rule.fraction_bits >= fractions && rule.fraction_bits <= 25 && fractions <= 20 &&
+           (rule.terms == 4 || rule.terms % 8 == 0) && 32 % rule.terms == 0;
+}
+
+/// One fp4 group of 16: twice its numbers as bytes, and its scale.
+struct alignas(16) Fp4Group {
+    std::uint32_t twice[4];
+    std::uint32_t present;            ///< bit i: term i is not zero; 0 when the scale is zero
+    std::uint32_t scale_significand;  ///< with scale_fraction_bits
+    int scale_exponent;
+    int scale_fraction_bits;
+};
+
+/// Operands taken apart. Of truncated machines, planes of signed significands and of exponents, [matrix][place][outer];
+/// of fp4, groups [matrix][place / 16][outer].
+struct EmulatedOperand {
+    std::int64_t outer = 0, padded = 0;
+    int* significands = nullptr;
+    int* exponents = nullptr;
+    Fp4Group* groups = nullptr;
+    std::uint32_t* special = nullptr;  ///< [matrix][padded], 1: a NaN or Inf is among factors or scales
+};
+
+/// The scale of a term, or 1 where the machine takes none.
+MACHEPS_KERNEL inline Factor scale_of(const EmulatedPlan& plan, const MatmulOperand& x, std::int64_t outer,
+                                      std::int64_t term) {
+    if (plan.scale_block == 0) return {.significand = 1};
+    return definition::scale_factor(plan.scale, x.scales.at(outer, term));
+}
+
+struct TakeApart {
+    MatmulJob job;
+    PackedDepth packed;
+    EmulatedPlan plan;
+    EmulatedOperand to;
+    bool is_a = false;
+
+    /// The term at a place of the packed k, or -1.
+    MACHEPS_KERNEL std::int64_t term_at(std::int64_t place) const {
+        const std::int64_t instruction = place / plan.k * plan.k;
+        return packed.source(instruction + plan.source(static_cast<int>(place - instruction)), job.args.k);
+    }
+    MACHEPS_KERNEL OuterMajor from(std::int64_t matrix) const {
+        return is_a ? rows_of_a(job, matrix) : columns_of_b(job, matrix);
+    }
+    /// Place `at / padded` of line `at % padded` of a matrix.
+    MACHEPS_KERNEL void factor(std::int64_t matrix, std::int64_t place, std::int64_t outer) const {
+        const MatmulOperand& x = is_a ? job.args.a : job.args.b;
+        const std::int64_t term = term_at(place);
+        Factor f, scale{.significand = 1};
+        if (term >= 0 && outer < to.outer) {
+            f = factor_of_value(x.format, from(matrix).at(outer, term));
+            if (plan.through_fp16) f = ::macheps::detail::as_fp16(f);
+            scale = scale_of(plan, x, outer, term);
+            if (f.kind != Unpacked::Kind::finite || scale.kind != Unpacked::Kind::finite) {
+                atomic_max(&to.special[matrix * to.padded + outer], 1u);
+                f = {};
+            }
+        }
+        const int up = is_a ? plan.rule.fraction_bits - plan.a.fraction_bits() - plan.b.fraction_bits() : 0;
+        const auto significand = static_cast<int>(f.significand << up);
+        const std::int64_t width = packed.slices * packed.padded;
+        const std::int64_t at = (matrix * width + place) * to.padded + outer;
+        to.significands[at] = f.negative ? -significand : significand;
+        to.exponents[at] = f.significand == 0 ? zero_exponent_mark : f.exponent + scale.exponent;
+    }
+    MACHEPS_KERNEL void group(std::int64_t matrix, std::int64_t first, std::int64_t outer) const {
+        const MatmulOperand& x = is_a ? job.args.a : job.args.b;
+        Fp4Group g{};
+        bool special = false;
+        for (int i = 0; i < 16; ++i) {
+            const std::int64_t term = packed.source(first + i, job.args.k);
+            if (term < 0 || outer >= to.outer) continue;
+            if (i == 0) {
+                const Factor scale = scale_of(plan, x, outer, term);
+                special = scale.is_nan();
+                g.scale_significand = static_cast<std::uint32_t>(scale.significand);
+                g.scale_exponent = scale.exponent;
+                g.scale_fraction_bits = scale.fraction_bits;
+            }
+            const Factor f = factor_of_value(x.format, from(matrix).at(outer, term));
+            special = special || f.kind != Unpacked::Kind::finite;
+            const int twice = static_cast<int>(f.significand) << f.exponent;  // one fraction bit, exponents 0 .. 2
+            g.twice[i / 4] |= static_cast<std::uint32_t>(static_cast<std::uint8_t>(f.negative ? -twice : twice))
+                              << (i % 4 * 8);
+            if (twice != 0) g.present |= 1u << i;
+        }
+        if (special) atomic_max(&to.special[matrix * to.padded + outer], 1u);
+        if (g.scale_significand == 0) g.present = 0;
+        const std::int64_t groups = packed.slices * packed.padded / 16;
+        to.groups[(matrix * groups + first / 16) * to.padded + outer] = g;
+    }
+};
+
+template <class Device>
+void take_apart(Device& device, const TakeApart& work) {
+    const bool fp4 = work.to.groups != nullptr;
+    const std::int64_t places = work.packed.slices * work.packed.padded / (fp4 ? 16 : 1), padded = work.to.padded;
+    device.each(work.job.matrices() * places * padded, [=] MACHEPS_KERNEL(std::int64_t at) {
+        const std::int64_t outer = at % padded, place = at / padded % places, matrix = at / padded / places;
+        if (fp4) {
+            work.group(matrix, place * 16, outer);
+        } else {
+            work.factor(matrix, place, outer);
+        }
+    });
+}
+
+}  // namespace macheps::gpu

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// mma.sync: one instruction of a warp, its operands in the warp's registers. On a GPU the instruction itself; on the
+// host the emulator, which gathers the warp's fragments from where the PTX ISA says they are.
+// Layouts: PTX ISA 8.7, 9.7.14.5 (fragments of m16n8k16 for 16-bit types and of m16n8k8 for tf32, ldmatrix).
+// Counted in 4-byte words of k, of which an instruction takes eight, both shapes have one layout.
+#pragma once
+#include "emulation/gpu/device/copies.hpp"
+#include "emulation/matrix_step.hpp"
+
+namespace macheps::gpu {
+
+/// What a matrix unit multiplies, and what it adds in.
+enum class MmaType : std::uint8_t { fp16, bf16, tf32, fp16_acc16 };
+
+struct FragmentPlace {
+    int row, column;
+};
+/// Register `r` (0 .. 3) of A, of 16 rows: row and word of k.
+MACHEPS_HD constexpr FragmentPlace mma_a_place(int lane, int r) { return {lane / 4 + r % 2 * 8, lane % 4 + r / 2 * 4}; }
+/// Register `r` (0, 1) of B, of 8 columns: word of k and column.
+MACHEPS_HD constexpr FragmentPlace mma_b_place(int lane, int r) { return {lane % 4 + r * 4, lane / 4}; }
+/// Element `i` (0 .. 3) of C and D, 16 x 8; an fp16 register holds elements 2 r and 2 r + 1.
+MACHEPS_HD constexpr FragmentPlace mma_c_place(int lane, int i) { return {lane / 4 + i / 2 * 8, lane % 4 * 2 + i % 2}; }
+
+/// Terms in a word of codes.
+constexpr int terms_per_word(int code_bytes) { return 4 / code_bytes; }
+
+/// ldmatrix.x4: four 8 x 8 matrices of 16-bit elements, that is 8 rows of 16 bytes each. Register q of a lane becomes
+/// word lane % 4 of row lane / 4 of matrix q. row(q, r) points to row r of matrix q.
+template <class Row>
+MACHEPS_KERNEL void load_matrices(std::uint32_t (&registers)[4], int lane, const Row& row) {
+#if defined(__CUDA_ARCH__)
+    const auto address = static_cast<unsigned>(__cvta_generic_to_shared(row(lane / 8, lane % 8)));
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
+                 : "=r"(registers[0]), "=r"(registers[1]), "=r"(registers[2]), "=r"(registers[3])
+                 : "r"(address)
+                 : "memory");
+#else
+    for (int q = 0; q < 4; ++q) {
+        std::memcpy(&registers[q], static_cast<const std::byte*>(row(q, lane / 4)) + lane % 4 * 4, 4);
+    }
+#endif
+}
+
+// --- the instruction
+
+/// Fragments of `down` x `across` instructions that share rows of A and columns of B.
+template <int down, int across>
+struct MmaOperands {
+    std::uint32_t a[down][4];
+    std::uint32_t b[across][2];
+};
+template <int down, int across, int registers>
+struct MmaSums {
+    std::uint32_t c[down][across][registers];
+};
+
+/// What the host needs to know to stand in for the instruction.
+struct UnitModel {
+    SumRule rule{};
+    int k = 0;
+    Format a{.bits = 16, .precision = 11, .exponent_bias = 15}, b = a;
+    int code_bytes = 2;
+};
+
+#if defined(__CUDA_ARCH__)
+template <MmaType type>
+__device__ inline void mma_instruction(const std::uint32_t (&a)[4], const std::uint32_t (&b)[2],
+                                       std::uint32_t (&c)[type == MmaType::fp16_acc16 ? 2 : 4]) {
+    if constexpr (type == MmaType::fp16_acc16) {
+        asm volatile(
+            "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3, %4, %5}, {%6, %7}, {%0, %1};\n"
+            : "+r"(c[0]), "+r"(c[1])
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+    } else {
+        float d[4];
+        for (int i = 0; i < 4; ++i) d[i] = __uint_as_float(c[i]);
+#define MACHEPS_MMA(shape_and_types)                                            \
+    asm volatile("mma.sync.aligned." shape_and_types                            \
+                 ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, " \
+                 "%2, %3};\n"                                                   \
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])               \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
+        if constexpr (type == MmaType::fp16) MACHEPS_MMA("m16n8k16.row.col.f32.f16.f16");
+        if constexpr (type == MmaType::bf16) MACHEPS_MMA("m16n8k16.row.col.f32.bf16.bf16");
+        if constexpr (type == MmaType::tf32) MACHEPS_MMA("m16n8k8.row.col.f32.tf32.tf32");
+#undef MACHEPS_MMA
+        for (int i = 0; i < 4; ++i) c[i] = __float_as_uint(d[i]);
+    }
+}
+#endif
+
+#if !defined(__CUDACC__)
+namespace detail {
+
+/// Code `term` of a word of codes.
+inline std::uint64_t code_in(std::uint32_t word, int term, int bytes) {
+    return bytes == 4 ? word : word >> (8 * bytes * term) & ((1u << (8 * bytes)) - 1);
+}
+/// The 16-bit half or the whole of accumulator element `i`.
+inline std::uint64_t sum_of(const std::uint32_t* c, int i, bool half) {
+    return half ? c[i / 2] >> (i % 2 * 16) & 0xffffu : c[i];
+}
+inline void set_sum(std::uint32_t* c, int i, bool half, std::uint64_t bits) {
+    if (!half) {
+        c[i] = static_cast<std::uint32_t>(bits);
+    } else {
+        c[i / 2] = (c[i / 2] & (0xffffu << ((1 - i % 2) * 16))) | static_cast<std::uint32_t>(bits << (i % 2 * 16));
+    }
+}
+
+}  // namespace detail
+#endif
+
+/// c += a b in every warp of the block: down x across instructions, by lanes with the operands and sums of that shape.
+template <MmaType type, int down, int across, int registers>
+MACHEPS_KERNEL void multiply_add(const Block& block, const UnitModel& model,
+                                 const PerThread<MmaOperands<down, across>>& operands,
+                                 PerThread<MmaSums<down, across, registers>>& sums) {
+    static_assert(registers == (type == MmaType::fp16_acc16 ? 2 : 4));
+#if defined(__CUDA_ARCH__)
+    MACHEPS_UNROLL
+    for (int i = 0; i < down; ++i) {
+        MACHEPS_UNROLL
+        for (int j = 0; j < across; ++j) mma_instruction<type>(operands[0].a[i], operands[0].b[j], sums[0].c[i][j]);
+    }
+#elif !defined(__CUDACC__)
+    constexpr bool half = type == MmaType::fp16_acc16;
+    const int per_word = terms_per_word(model.code_bytes);
+    for (int warp = 0; warp < block.threads() / warp_lanes; ++warp) {
+        const int first = warp * warp_lanes;
+        for (int i = 0; i < down; ++i) {
+            Factor a[16][32];
+            for (int lane = 0; lane < warp_lanes; ++lane) {
+                for (int r = 0; r < 4; ++r) {
+                    const auto [row, word] = mma_a_place(lane, r);
+                    for (int t = 0; t < per_word; ++t) {
+                        a[row][word * per_word + t] = factor_of_code(
+                            model.a, detail::code_in(operands[first + lane].a[i][r], t, model.code_bytes));
+                    }
+                }
+            }
+            for (int j = 0; j < across; ++j) {
+                Factor b[8][32];
+                for (int lane = 0; lane < warp_lanes; ++lane) {
+                    for (int r = 0; r < 2; ++r) {
+                        const auto [word, column] = mma_b_place(lane, r);
+                        for (int t = 0; t < per_word; ++t) {
+                            b[column][word * per_word + t] = factor_of_code(
+                                model.b, detail::code_in(operands[first + lane].b[j][r], t, model.code_bytes));
+                        }
+                    }
+                }
+                for (int lane = 0; lane < warp_lanes; ++lane) {
+                    for (int e = 0; e < 4; ++e) {
+                        const auto [row, column] = mma_c_place(lane, e);
+                        std::uint32_t* const c = sums[first + lane].c[i][j];
+                        detail::set_sum(
+                            c, e, half,
+                            matrix_instruction(model.rule, model.k, a[row], b[column], detail::sum_of(c, e, half)));
+                    }
+                }
+            }
+        }
+    }
+#endif
+}
+
+/// Element `i` of an accumulator fragment as a number.
+template <int registers>
+MACHEPS_HD float sum_value(const std::uint32_t (&c)[registers], int i) {
+    if constexpr (registers == 4) {
+        return bit_cast<float>(c[i]);
+    } else {
+        return decode(Format{.bits = 16, .precision = 11, .exponent_bias = 15}, c[i / 2] >> (i % 2 * 16) & 0xffffu);
+    }
+}
+
+}  // namespace macheps::gpu

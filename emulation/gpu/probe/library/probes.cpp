@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "emulation/gpu/probe/library/probes.hpp"
+
+#include "core/error.hpp"
+#include "emulation/cpu/cpu_backend.hpp"
+#include "emulation/gpu/probe/library/cublaslt.hpp"
+#include "emulation/gpu/probe/library/match.hpp"
+#include "emulation/gpu/probe/library/reveal.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace macheps::gpu {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+LibraryProblem problem(const Format& a, const Format& b, const Format& out, std::int64_t m, std::int64_t n,
+                       std::int64_t k) {
+    return {.m = m, .n = n, .k = k, .a = a, .b = b, .out = out};
+}
+
+/// The library and the host that its candidates run on, made by the first probe.
+class Session {
+  public:
+    explicit Session(std::function<LoadedLibrary()> load) : load_(std::move(load)) {}
+
+    LoadedLibrary& loaded() {
+        if (load_) {
+            loaded_ = load_();
+            load_ = nullptr;
+        }
+        return loaded_;
+    }
+    Backend& host() {
+        if (host_ == nullptr) host_ = std::make_unique<CpuBackend>();
+        return *host_;
+    }
+
+  private:
+    std::function<LoadedLibrary()> load_;
+    LoadedLibrary loaded_{};
+    std::unique_ptr<CpuBackend> host_{};
+};
+
+std::string joined(const std::vector<std::string>& names, const char* between, std::size_t most) {
+    std::string text;
+    for (std::size_t i = 0; i < std::min(names.size(), most); ++i) text.append(i == 0 ? "" : between).append(names[i]);
+    if (names.size() > most) text += fmt::format("{}{} more", between, names.size() - most);
+    return text;
+}
+
+std::string first_few(const std::vector<std::string>& names) { return joined(names, " | ", 12); }
+
+std::string finite_classes(std::size_t count) {
+    return joined({std::begin(library_classes), std::begin(library_classes) + count}, " ", count);
+}
+
+std::vector<std::string> all_names(const std::vector<LibraryCandidate>& candidates) {
+    std::vector<std::string> names;
+    for (const LibraryCandidate& c : candidates) names.insert(names.end(), c.names.begin(), c.names.end());
+    return names;
+}
+
+ProbeResult row(const std::string& instruction, std::string operands) {
+    return {.kind = "library", .instruction = instruction, .operands = std::move(operands), .model = {}, .note = {}};
+}
+
+ProbeResult declined(const std::string& instruction, const std::string& why) {
+    ProbeResult result = row(instruction, "");
+    result.verdict = Verdict::declined;
+    result.note = why;
+    return result;
+}
+
+/// The rows of one algorithm.
+void match_rows(const std::string& instruction, LibraryPlan& plan, const LibraryProblem& p, Backend& host,
+                double seconds, const ProbeOptions& options, const std::string& library, const ProbeSink& sink) {
+    const Clock::time_point start = Clock::now();
+    // A candidate takes some milliseconds for four million products.
+    const double products = std::clamp(seconds * 0x1p23, 0x1p16, 0x1p22);
+    MatchOptions match{.seed = options.seed, .fault = options.fault};
+    match.products = static_cast<std::int64_t>(products);
+    if (seconds < 0.25) match.classes = 3;
+    const LibraryFinding found = match_library(plan, p, host, match);
+    const std::string by = fmt::format("{}, {}", plan.algorithm().to_string(), library);
+    ProbeResult result = row(instruction, finite_classes(match.classes));
+    result.trials = found.trials;
+    if (found.equal.empty()) {
+        // With a fault on purpose the row must be red, whatever could be claimed without one.
+        result.verdict = options.fault ? Verdict::differs : Verdict::recorded;
+        result.model = found.closest;
+        result.mismatches = found.mismatches;
+        result.note = fmt::format("equal to none of {} rules; {}; {}", found.candidates, found.difference, by);
+    } else {
+        result.model = found.equal.front().names.front();
+        result.note = fmt::format("equal to {}; {}", first_few(all_names(found.equal)), by);
+    }
+    if (found.varies) {
+        result.verdict = options.fault ? Verdict::differs : Verdict::recorded;
+        result.note = "results vary from run to run; " + result.note;
+    }
+    result.seconds = seconds_since(start);
+    sink(result);
+    if (found.equal.empty()) return;
+    ProbeResult specials = row(instruction, std::string(special_class));
+    specials.trials = found.special_trials;
+    specials.model = result.model;
+    if (found.equal_with_specials.empty()) {
+        specials.verdict = Verdict::differs;
+        specials.mismatches = 1;
+        specials.note = fmt::format("{}; {}", found.special_difference, by);
+    } else {
+        specials.model = found.equal_with_specials.front().names.front();
+        specials.note = fmt::format("equal to {}; {}", first_few(all_names(found.equal_with_specials)), by);
+    }
+    sink(specials);
+}
+
+void run_problem(Session& session, const LibraryProblem& p, double seconds, const ProbeOptions& options,
+                 const ProbeSink& sink) {
+    constexpr int most_choices = 3;
+    const Clock::time_point start = Clock::now();
+    const std::string instruction = p.name();
+    if (session.loaded().library == nullptr) return sink(declined(instruction, session.loaded().missing));
+    MatmulLibrary& library = *session.loaded().library;
+    std::vector<LibraryAlgorithm> seen;
+    for (int choice = 0; choice < most_choices; ++choice) {
+        const LibraryAnswer answer = library.plan(p, choice);
+        if (answer.plan == nullptr) {
+            if (choice == 0) sink(declined(instruction, answer.declined));
+            return;
+        }
+        const LibraryAlgorithm algorithm = answer.plan->algorithm();
+        if (std::find(seen.begin(), seen.end(), algorithm) != seen.end()) continue;
+        seen.push_back(algorithm);
+        match_rows(instruction, *answer.plan, p, session.host(), seconds, options, library.name(), sink);
+        if (seconds_since(start) > seconds) return;
+    }
+}
+
+void run_reveal(Session& session, const LibraryProblem& p, const ProbeOptions& options, const ProbeSink& sink) {
+    const Clock::time_point start = Clock::now();
+    const std::string instruction = "reveal:" + p.name();
+    if (session.loaded().library == nullptr) return sink(declined(instruction, session.loaded().missing));
+    const LibraryAnswer answer = session.loaded().library->plan(p);
+    if (answer.plan == nullptr) return sink(declined(instruction, answer.declined));
+    const LibraryOrder order = reveal_library(*answer.plan, p, session.host(), options.fault);
+    const std::string by =
+        fmt::format("{}, {}", answer.plan->algorithm().to_string(), session.loaded().library->name());
+    ProbeResult result = row(instruction, "masks of FPRev");
+    result.trials = static_cast<std::uint64_t>(order.tree.probes);
+    if (!order.no_tree.empty()) {
+        result.verdict = options.fault ? Verdict::differs : Verdict::recorded;
+        result.note = fmt::format("no tree: {}; {}", order.no_tree, by);
+    } else if (order.rules.empty()) {
+        result.verdict = options.fault ? Verdict::differs : Verdict::recorded;
+        result.note = fmt::format("{}; the order of none of {} rules; {}", one_line(order.tree), order.candidates, by);
+    } else {
+        result.model = order.rules.front();
+        result.note = fmt::format("{}; the order of {}; {}", one_line(order.tree), first_few(order.rules), by);
+    }
+    result.seconds = seconds_since(start);
+    sink(result);
+}
+
+ProbeGroup group_of(const std::shared_ptr<Session>& session, const std::vector<LibraryProblem>& problems,
+                    bool is_reveal) {
+    ProbeGroup group{.kind = "library", .instructions = {}, .run = {}};
+    for (const LibraryProblem& p : problems) group.instructions.push_back((is_reveal ? "reveal:" : "") + p.name());
+    group.run = [session, problems, is_reveal, names = group.instructions](const std::string& instruction,
+                                                                           double seconds, const ProbeOptions& options,
+                                                                           const ProbeSink& sink) {
+        const auto found = std::find(names.begin(), names.end(), instruction);
+        if (found == names.end()) {
+            throw Error({.what = fmt::format("no probe '{}'", instruction), .where = "library probes", .fix = ""});
+        }
+        const LibraryProblem& p = problems[static_cast<std::size_t>(found - names.begin())];
+        if (is_reveal) return run_reveal(*session, p, options, sink);
+        run_problem(*session, p, seconds, options, sink);
+    };
+    return group;
+}
+
+void add_split(std::vector<LibraryProblem>& list, LibraryProblem p) {
+    for (const Reduction reduction : {Reduction::compute_type, Reduction::output_type, Reduction::in_place}) {
+        for (const int slices : {2, 5}) {
+            p.slices = slices;
+            p.reduction = reduction;
+            list.push_back(p);
+        }
+    }
+}
+
+void add_fp8(std::vector<LibraryProblem>& list) {
+    for (const bool fast : {true, false}) {
+        const auto add = [&](LibraryProblem p, LibraryScaling scaling = LibraryScaling::none) {
+            p.fast_accumulation = fast;
+            p.scaling = scaling;
+            list.push_back(p);
+        };
+        for (const std::int64_t k : {16, 48, 128, 144, 1008, 4096}) {
+            add(problem(e4m3fn, e4m3fn, bf16, 64, 48, k));
+            add(problem(e4m3fn, e4m3fn, fp32, 64, 48, k));
+        }
+        add(problem(e5m2, e4m3fn, bf16, 64, 48, 1008));
+        add(problem(e4m3fn, e5m2, bf16, 64, 48, 1008));
+        add(problem(e4m3fn, e4m3fn, fp32, 1024, 768, 1024));
+        add(problem(e4m3fn, e4m3fn, e4m3fn, 64, 48, 1008));
+        add(problem(e4m3fn, e4m3fn, fp16, 64, 48, 1008));
+        for (const LibraryScaling scaling : {LibraryScaling::tensor, LibraryScaling::outer}) {
+            add(problem(e4m3fn, e4m3fn, bf16, 64, 48, 1008), scaling);
+            add(problem(e4m3fn, e4m3fn, fp32, 64, 48, 1008), scaling);
+        }
+        // Shapes that the manual does not allow.
+        add(problem(e4m3fn, e4m3fn, bf16, 65, 33, 1000));
+        add(problem(e4m3fn, e4m3fn, bf16, 64, 48, 129));
+        LibraryProblem other = problem(e4m3fn, e4m3fn, bf16, 64, 48, 1008);
+        other.a_by_rows = other.b_by_columns = false;
+        add(other);
+    }
+    for (const LibraryScaling scaling : {LibraryScaling::blocks_1x1, LibraryScaling::blocks_1x2}) {
+        for (const Format& out : {bf16, fp32}) {
+            LibraryProblem p = problem(e4m3fn, e4m3fn, out, 256, 256, 1024);
+            p.scaling = scaling;
+            list.push_back(p);
+        }
+    }
+    LibraryProblem split = problem(e4m3fn, e4m3fn, bf16, 64, 48, 4096);
+    split.fast_accumulation = true;
+    add_split(list, split);
+}
+
+}  // namespace
+
+std::vector<LibraryProblem> library_problems() {
+    std::vector<LibraryProblem> list;
+    struct Kind {
+        Format a, out;
+    };
+    for (const Kind& kind : {Kind{bf16, bf16}, {bf16, fp32}, {fp16, fp16}, {fp16, fp32}, {tf32, fp32}, {fp32, fp32}}) {
+        for (const std::int64_t k : {16, 48, 100, 129, 1000, 4096}) {
+            list.push_back(problem(kind.a, kind.a, kind.out, 129, 65, k));
+            list.push_back(problem(kind.a, kind.a, kind.out, 128, 64, k));
+        }
+        // One row; large enough to fill the device; the other layouts.
+        list.push_back(problem(kind.a, kind.a, kind.out, 1, 65, 1000));
+        list.push_back(problem(kind.a, kind.a, kind.out, 64, 1, 1000));
+        list.push_back(problem(kind.a, kind.a, kind.out, 1024, 768, 1024));
+        for (int layout = 1; layout < 4; ++layout) {
+            LibraryProblem p = problem(kind.a, kind.a, kind.out, 128, 64, 1000);
+            p.a_by_rows = (layout & 1) == 0;
+            p.b_by_columns = (layout & 2) == 0;
+            list.push_back(p);
+        }
+        add_split(list, problem(kind.a, kind.a, kind.out, 128, 64, 4096));
+    }
+    for (const std::int64_t k : {48, 1000, 4096}) {
+        LibraryProblem p = problem(fp16, fp16, fp16, 128, 64, k);
+        p.accumulator = fp16;
+        list.push_back(p);
+        p = problem(tf32, tf32, fp32, 128, 64, k);
+        p.whole_words = true;
+        list.push_back(p);
+    }
+    add_fp8(list);
+    return list;
+}
+
+std::vector<LibraryProblem> reveal_problems() {
+    std::vector<LibraryProblem> list;
+    for (const Format& f : {bf16, fp16, tf32, fp32}) {
+        list.push_back(problem(f, f, fp32, 128, 128, 256));
+        LibraryProblem split = problem(f, f, fp32, 128, 128, 1024);
+        split.slices = 4;
+        split.reduction = Reduction::compute_type;
+        list.push_back(split);
+    }
+    list.push_back(problem(fp32, fp32, fp32, 1024, 1024, 256));
+    list.push_back(problem(bf16, bf16, fp32, 1024, 1024, 256));
+    LibraryProblem half = problem(fp16, fp16, fp16, 128, 128, 64);
+    half.accumulator = fp16;
+    list.push_back(half);
+    for (const bool fast : {true, false}) {
+        LibraryProblem p = problem(e4m3fn, e4m3fn, fp32, 128, 128, 256);
+        p.fast_accumulation = fast;
+        list.push_back(p);
+        p = problem(e5m2, e4m3fn, fp32, 128, 128, 512);
+        p.fast_accumulation = fast;
+        list.push_back(p);
+    }
+    return list;
+}
+
+std::vector<ProbeGroup> library_probe_groups(std::function<LoadedLibrary()> load) {
+    const auto session = std::make_shared<Session>(std::move(load));
+    return {group_of(session, library_problems(), false), group_of(session, reveal_problems(), true)};
+}
+
+std::vector<ProbeGroup> library_probe_groups(int device) {
+    return library_probe_groups([device] { return load_cublaslt(device); });
+}
+
+}  // namespace macheps::gpu

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of `macheps verify` about libraries: cuBLASLt's results against MatmulRules, and the orders in which it adds.
+// Host only.
+#pragma once
+#include "emulation/gpu/probe/library/matmul.hpp"
+#include "emulation/gpu/probe.hpp"
+
+namespace macheps::gpu {
+
+/// The probes of cuBLASLt on a device; loads the library when the first one runs. A missing library, and a problem that
+/// it refuses, are rows with the verdict `declined`. Where no rule agrees the row is `recorded`: nothing was claimed.
+std::vector<ProbeGroup> library_probe_groups(int device);
+
+/// A library, or why there is none.
+struct LoadedLibrary {
+    std::shared_ptr<MatmulLibrary> library{};
+    std::string missing{};
+};
+/// The same probes of the library that `load` gives; it is called once, by the first probe.
+std::vector<ProbeGroup> library_probe_groups(std::function<LoadedLibrary()> load);
+
+/// The problems, which the probes are named after.
+std::vector<LibraryProblem> library_problems();
+/// Those whose order of summation is revealed, as `reveal:` and their name.
+std::vector<LibraryProblem> reveal_problems();
+
+}  // namespace macheps::gpu

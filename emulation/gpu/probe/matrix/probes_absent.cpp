@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The probes of instructions in a build without CUDA: their names, and why none runs.
+#include "emulation/gpu/gpu.hpp"
+#include "emulation/gpu/probe/matrix/forms.hpp"
+#include "emulation/gpu/probe/matrix/probes.hpp"
+#include "emulation/gpu/probe/matrix/questions.hpp"
+#include "emulation/gpu/probe/matrix/sparse_forms.hpp"
+
+namespace macheps::gpu {
+
+/// A group without names, whose probes say that there is no device.
+static ProbeGroup absent_group(const char* kind, int device) {
+    const auto none = [device](const std::string&, double, const ProbeOptions&, const ProbeSink&) {
+        (void)device_info(device);
+    };
+    return {.kind = kind, .instructions = {}, .run = none};
+}
+
+std::vector<ProbeGroup> instruction_probe_groups(int device) {
+    ProbeGroup matrix = absent_group("matrix", device), questions = absent_group("question", device);
+    for (int i = 0; i < instruction_forms; ++i) matrix.instructions.push_back(instruction_form(i).name());
+    for (const Question& question : instruction_questions()) questions.instructions.push_back(question.name());
+    return {matrix, questions};
+}
+
+std::vector<ProbeGroup> sparse_probe_groups(int device) {
+    ProbeGroup group = absent_group("sparse", device);
+    for (int i = 0; i < sparse_forms; ++i) group.instructions.push_back(sparse_name(dense_form(i)));
+    return {group};
+}
+
+}  // namespace macheps::gpu

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+// One arithmetic operation of the device, and the correctly rounded result for the same operands.
+#pragma once
+#include "core/arithmetic.hpp"
+#include "core/ulp.hpp"
+#include "emulation/gpu/probe/scalar/arithmetic_rows.hpp"
+#include "emulation/gpu/probe/scalar/convert.hpp"
+
+#if !defined(__CUDACC__)
+#include <cfenv>
+#include <cmath>
+#endif
+
+namespace macheps::gpu {
+
+enum class Arithmetic : std::uint8_t {
+#define MACHEPS_ID(id, ...) id,
+    MACHEPS_ARITHMETIC_FUNCTIONS(MACHEPS_ID) MACHEPS_ARITHMETIC_PTX(MACHEPS_ID)
+#undef MACHEPS_ID
+};
+
+/// What is done to operands and the rounded result. `ftz`: subnormals become zeros of their sign, before and after.
+enum class Variant : std::uint8_t { none, ftz, relu, unit };
+
+struct ArithmeticRow {
+    Arithmetic id;
+    const char* instruction;
+    Format format;
+    Operation operation;
+    bool reciprocal;  ///< 1 / a, as a division
+    Round mode;
+    Variant variant;
+    Elements elements;
+    int codes;  ///< 0: correctly rounded; else how far it may be from that
+    /// Number of operands.
+    MACHEPS_HD constexpr int operands() const {
+        if (operation == Operation::fma) return 3;
+        return operation == Operation::sqrt || reciprocal ? 1 : 2;
+    }
+};
+
+namespace detail::arithmetic_words {
+inline constexpr Round rn = Round::nearest_even, rz = Round::toward_zero, rm = Round::down, rp = Round::up;
+inline constexpr Operation add = Operation::add, sub = Operation::sub, mul = Operation::mul, div = Operation::div,
+                           rcp = Operation::div, sqrt = Operation::sqrt, fma = Operation::fma;
+constexpr bool is_reciprocal(const char* operation) { return operation[0] == 'r'; }
+inline constexpr ArithmeticRow rows[] = {
+#define MACHEPS_ROW(id, name, format, operation, mode, variant, elements, codes, call)               \
+    {Arithmetic::id,     name, format, operation, is_reciprocal(#operation), mode, Variant::variant, \
+     Elements::elements, codes},
+    MACHEPS_ARITHMETIC_FUNCTIONS(MACHEPS_ROW) MACHEPS_ARITHMETIC_PTX(MACHEPS_ROW)
+#undef MACHEPS_ROW
+};
+}  // namespace detail::arithmetic_words
+
+inline constexpr auto& arithmetic_rows = detail::arithmetic_words::rows;
+
+namespace detail {
+
+MACHEPS_HD inline std::uint64_t flush(Format f, std::uint64_t code) {
+    return class_of(f, code) == InputClass::subnormal ? code & f.sign_bit() : code;
+}
+
+MACHEPS_HD inline std::uint64_t vary(const ArithmeticRow& row, std::uint64_t code) {
+    const Format f = row.format;
+    if (row.variant == Variant::none) return code;
+    if (row.variant == Variant::ftz) return flush(f, code);
+    if (is_nan_code(f, code)) return row.variant == Variant::unit ? 0 : code;
+    if ((code & f.sign_bit()) != 0) return 0;
+    const std::uint64_t one = static_cast<std::uint64_t>(f.exponent_bias) << f.fraction_bits();
+    return row.variant == Variant::unit ? min_of(code, one) : code;
+}
+
+/// The model: core/arithmetic.hpp, NaN being NVIDIA's where that is known (all ones below a clear sign; fp64: quiet).
+MACHEPS_HD inline std::uint64_t arithmetic_by_model(const ArithmeticRow& row, std::uint64_t a, std::uint64_t b,
+                                                    std::uint64_t c) {
+    const Format f = row.format;
+    if (row.variant == Variant::ftz) a = flush(f, a), b = flush(f, b), c = flush(f, c);
+    if (row.reciprocal) {
+        b = a;
+        a = static_cast<std::uint64_t>(f.exponent_bias) << f.fraction_bits();
+    }
+    const std::uint64_t code = op(row.operation, f, a, b, c, row.mode).bits;
+    return vary(row, is_nan_code(f, code) && f.bits < 64 ? f.magnitude_mask() : code);
+}
+
+/// Operands as the toolkit's functions want them.
+struct ArithmeticInput {
+    std::uint64_t a, b, c;
+
+    MACHEPS_HD float fa() const { return bit_cast<float>(static_cast<std::uint32_t>(a)); }
+    MACHEPS_HD float fb() const { return bit_cast<float>(static_cast<std::uint32_t>(b)); }
+    MACHEPS_HD float fc() const { return bit_cast<float>(static_cast<std::uint32_t>(c)); }
+    MACHEPS_HD double da() const { return bit_cast<double>(a); }
+    MACHEPS_HD double db() const { return bit_cast<double>(b); }
+    MACHEPS_HD double dc() const { return bit_cast<double>(c); }
+    MACHEPS_HD __half ha() const { return half(a); }
+    MACHEPS_HD __half hb() const { return half(b); }
+    MACHEPS_HD __half hc() const { return half(c); }
+    MACHEPS_HD __half2 h2a() const { return half2(a); }
+    MACHEPS_HD __half2 h2b() const { return half2(b); }
+    MACHEPS_HD __half2 h2c() const { return half2(c); }
+    MACHEPS_HD __nv_bfloat16 na() const { return bfloat16(a); }
+    MACHEPS_HD __nv_bfloat16 nb() const { return bfloat16(b); }
+    MACHEPS_HD __nv_bfloat16 nc() const { return bfloat16(c); }
+    MACHEPS_HD __nv_bfloat162 n2a() const { return bfloat162(a); }
+    MACHEPS_HD __nv_bfloat162 n2b() const { return bfloat162(b); }
+    MACHEPS_HD __nv_bfloat162 n2c() const { return bfloat162(c); }
+
+    MACHEPS_HD static __half half(std::uint64_t bits) { return __half(ConvertInput{bits, 0}.half()); }
+    MACHEPS_HD static __half2 half2(std::uint64_t bits) { return __half2(ConvertInput{bits, 0}.half2()); }
+    MACHEPS_HD static __nv_bfloat16 bfloat16(std::uint64_t bits) {
+        return __nv_bfloat16(ConvertInput{bits, 0}.bfloat16());
+    }
+    MACHEPS_HD static __nv_bfloat162 bfloat162(std::uint64_t bits) {
+        return __nv_bfloat162(ConvertInput{bits, 0}.bfloat162());
+    }
+};
+
+#if !defined(__CUDACC__)
+
+/// The processor's own arithmetic in a rounding mode: volatile operands keep it where it is written.
+template <class T>
+T native(const ArithmeticRow& row, T a, T b, T c) {
+    const int modes[] = {FE_TONEAREST, FE_TONEAREST, FE_TOWARDZERO, FE_UPWARD, FE_DOWNWARD};
+    const int before = std::fegetround();
+    std::fesetround(modes[static_cast<int>(row.mode)]);
+    volatile T x = row.reciprocal ? T(1) : a, y = row.reciprocal ? a : b, z = c, result = 0;
+    switch (row.operation) {
+        case Operation::add:
+            result = x + y;
+            break;
+        case Operation::sub:
+            result = x - y;
+            break;
+        case Operation::mul:
+            result = x * y;
+            break;
+        case Operation::div:
+            result = x / y;
+            break;
+        case Operation::sqrt:
+            result = std::sqrt(x);
+            break;
+        case Operation::fma:
+            result = std::fma(x, y, z);
+            break;
+    }
+    std::fesetround(before);
+    return result;
+}
+
+/// One element, by the processor or the toolkit's host functions; fma of the narrow formats by the model.
+inline std::uint64_t arithmetic_on_host(const ArithmeticRow& row, std::uint64_t a, std::uint64_t b, std::uint64_t c) {
+    const Format f = row.format;
+    if (row.variant == Variant::ftz) a = flush(f, a), b = flush(f, b), c = flush(f, c);
+    const ArithmeticInput in{a, b, c};
+    std::uint64_t code = 0;
+    if (f.bits == 64) return vary(row, bits_of(native(row, in.da(), in.db(), in.dc())));
+    if (f.bits == 32) return vary(row, bits_of(native(row, in.fa(), in.fb(), in.fc())));
+    const bool half = f == fp16;
+    switch (row.operation) {
+        case Operation::add:
+            code = half ? bits_of(__hadd(in.ha(), in.hb())) : bits_of(__hadd(in.na(), in.nb()));
+            break;
+        case Operation::sub:
+            code = half ? bits_of(__hsub(in.ha(), in.hb())) : bits_of(__hsub(in.na(), in.nb()));
+            break;
+        case Operation::mul:
+            code = half ? bits_of(__hmul(in.ha(), in.hb())) : bits_of(__hmul(in.na(), in.nb()));
+            break;
+        case Operation::div:
+            code = half ? bits_of(__hdiv(in.ha(), in.hb())) : bits_of(__hdiv(in.na(), in.nb()));
+            break;
+        default:
+            return arithmetic_by_model(row, a, b, c);
+    }
+    return vary(row, code);
+}
+
+#endif
+
+/// The result of the operation itself; false where the device has none.
+MACHEPS_KERNEL inline bool arithmetic_by_hardware(const ArithmeticRow& row, std::uint64_t a, std::uint64_t b,
+                                                  std::uint64_t c, std::uint64_t& result) {
+#if !defined(__CUDACC__)
+    const ArithmeticRow& own = arithmetic_rows[static_cast<std::size_t>(row.id)];  // whatever the caller takes it for
+    result = own.elements == Elements::one ? arithmetic_on_host(own, a, b, c)
+                                           : arithmetic_on_host(own, a & 0xffff, b & 0xffff, c & 0xffff) |
+                                                 arithmetic_on_host(own, a >> 16, b >> 16, c >> 16) << 16;
+    return true;
+#else
+    const ArithmeticInput in{a, b, c};
+    [[maybe_unused]] float f = 0;
+    switch (row.id) {
+#if __CUDA_ARCH__ >= 800
+#define MACHEPS_CASE(id, name, format, operation, mode, variant, elements, codes, call) \
+    case Arithmetic::id:                                                                \
+        result = bits_of(call);                                                         \
+        return true;
+        MACHEPS_ARITHMETIC_FUNCTIONS(MACHEPS_CASE)
+#undef MACHEPS_CASE
+#define MACHEPS_f_f(ptx) asm(ptx " %0, %1;" : "=f"(f) : "f"(in.fa()))
+#define MACHEPS_f_ff(ptx) asm(ptx " %0, %1, %2;" : "=f"(f) : "f"(in.fa()), "f"(in.fb()))
+#define MACHEPS_f_fff(ptx) asm(ptx " %0, %1, %2, %3;" : "=f"(f) : "f"(in.fa()), "f"(in.fb()), "f"(in.fc()))
+#define MACHEPS_CASE(id, name, format, operation, mode, variant, elements, codes, shape) \
+    case Arithmetic::id:                                                                 \
+        MACHEPS_##shape(name);                                                           \
+        result = bits_of(f);                                                             \
+        return true;
+        MACHEPS_ARITHMETIC_PTX(MACHEPS_CASE)
+#undef MACHEPS_CASE
+#undef MACHEPS_f_f
+#undef MACHEPS_f_ff
+#undef MACHEPS_f_fff
+#endif
+        default:
+            result = 0;
+            return false;
+    }
+#endif
+}
+
+}  // namespace detail
+
+struct ArithmeticProbe {
+    ArithmeticRow row;
+    std::uint64_t seed = 1;
+    bool fault = false;
+
+    /// How many inputs there are; 0: more than can be tried, so hard ones are drawn for ever.
+    MACHEPS_HD constexpr std::uint64_t inputs() const {
+        const int bits = row.format.bits * row.operands();
+        return row.elements == Elements::two || bits > 32 ? 0 : std::uint64_t{1} << bits;
+    }
+
+    MACHEPS_KERNEL Trial operator()(std::uint64_t index) const {
+        const Format f = row.format;
+        const bool two = row.elements == Elements::two;
+        Operands x, y;
+        if (inputs() == 0) {
+            const Operation operation = row.reciprocal ? Operation::sqrt : row.operation;
+            x = hard_operands(f, operation, seed, two ? 2 * index : index);
+            if (two) y = hard_operands(f, operation, seed, 2 * index + 1);
+            // Unused operands show up in reports: leave them zero.
+            if (row.operands() < 3) x.c = y.c = 0;
+            if (row.operands() < 2) x.b = y.b = 0;
+        } else {
+            x.a = row.operands() == 1 ? index : index & ((std::uint64_t{1} << f.bits) - 1);
+            x.b = row.operands() == 1 ? 0 : index >> f.bits;
+        }
+        Trial trial;
+        trial.a = x.a | y.a << 16;  // y is zero where there is one element
+        trial.b = x.b | y.b << 16;
+        trial.c = x.c | y.c << 16;
+        trial.offered = detail::arithmetic_by_hardware(row, trial.a, trial.b, trial.c, trial.got);
+        trial.want = judge(trial, x, two ? trial.got & 0xffff : trial.got);
+        if (two) trial.want |= judge(trial, y, trial.got >> 16) << 16;
+        return trial;
+    }
+
+  private:
+    /// The model's code for one element; enters what `got` does wrong.
+    MACHEPS_HD std::uint64_t judge(Trial& trial, const Operands& x, std::uint64_t got) const {
+        const Format f = row.format;
+        trial.kind = max_of(trial.kind, class_of(f, x.a));
+        if (row.operands() > 1) trial.kind = max_of(trial.kind, class_of(f, x.b));
+        if (row.operands() > 2) trial.kind = max_of(trial.kind, class_of(f, x.c));
+        std::uint64_t want = detail::arithmetic_by_model(row, x.a, x.b, x.c);
+        if (fault) want ^= 64;  // far enough for what may be off by a few codes
+        if (got == want) return want;
+        const bool got_nan = is_nan_code(f, got), want_nan = is_nan_code(f, want);
+        if (got_nan && want_nan) {
+            trial.nan_code = true;
+            return want;
+        }
+        trial.differs = true;
+        if (row.codes == 0) return want;
+        const auto distance = got_nan || want_nan ? 1e9f : code_distance(f, got, want);
+        trial.ulps = max_of(trial.ulps, distance);
+        trial.beyond = trial.beyond || (distance > static_cast<float>(row.codes) && within_claim(x));
+        return want;
+    }
+
+    MACHEPS_HD static float code_distance(Format f, std::uint64_t a, std::uint64_t b) {
+        const std::uint64_t mask = f.magnitude_mask();
+        const auto place = [&](std::uint64_t code) {
+            const auto magnitude = static_cast<std::int64_t>(code & mask);
+            return (code & f.sign_bit()) != 0 ? -magnitude : magnitude;
+        };
+        const std::int64_t d = place(a) - place(b);
+        return static_cast<float>(d < 0 ? -d : d);
+    }
+
+    /// div.approx is bounded for |b| from 2^-126 to 2^126 (PTX ISA 9.1); the others everywhere.
+    MACHEPS_HD bool within_claim(const Operands& x) const {
+        if (row.id != Arithmetic::div_approx_f32) return true;
+        const std::uint64_t b = x.b & row.format.magnitude_mask();
+        return b >= row.format.min_normal_code() && b <= std::uint64_t{253} << 23;
+    }
+};
+
+}  // namespace macheps::gpu
