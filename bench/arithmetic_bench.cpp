@@ -4,8 +4,8 @@
 // differs is an error, not a time.
 #include "bench/native_loops.hpp"
 #include "core/format_table.hpp"
-#include "emulation/cpu/arithmetic.hpp"
-#include "emulation/cpu/cast.hpp"
+#include "emulation/cpu/ops/arithmetic.hpp"
+#include "emulation/cpu/ops/cast.hpp"
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>

@@ -3,8 +3,8 @@
 // written, so GB/s counts 8 bytes per element for casts and memcpy alike. Before a row is timed, its result is compared
 // with the definition; a row that differs is an error, not a time.
 #include "core/format_table.hpp"
-#include "emulation/cpu/codes.hpp"
-#include "emulation/cpu/stats.hpp"
+#include "emulation/cpu/ops/codes.hpp"
+#include "emulation/cpu/ops/stats.hpp"
 #include "emulation/definitions.hpp"
 
 #include <benchmark/benchmark.h>

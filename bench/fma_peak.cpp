@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "emulation/cpu/simd_targets.hpp"
+#include "emulation/cpu/simd/targets.hpp"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "bench/fma_peak.cpp"
 #include <hwy/foreach_target.h>
@@ -7,7 +7,7 @@
 
 #include "bench/fma_peak.hpp"
 #include "core/hd.hpp"
-#include "emulation/cpu/vec-inl.hpp"
+#include "emulation/cpu/simd/vec-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace macheps::HWY_NAMESPACE {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ceiling of every matmul: fused multiply-adds that never leave the registers.
 #pragma once
-#include "emulation/cpu/simd.hpp"
+#include "emulation/cpu/simd/simd.hpp"
 
 namespace macheps::bench {
 

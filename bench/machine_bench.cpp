@@ -6,7 +6,7 @@
 #include "core/codec.hpp"
 #include "core/error.hpp"
 #include "core/rng.hpp"
-#include "emulation/cpu/matmul.hpp"
+#include "emulation/cpu/matmul/matmul.hpp"
 #include "emulation/matmul.hpp"
 
 #include <benchmark/benchmark.h>

@@ -3,7 +3,7 @@
 // One thread is measured in its own processor time, so that other programs disturb little; several in wall time.
 #include "bench/best.hpp"
 #include "bench/fma_peak.hpp"
-#include "emulation/cpu/matmul.hpp"
+#include "emulation/cpu/matmul/matmul.hpp"
 #include "emulation/matmul.hpp"
 
 #include <benchmark/benchmark.h>

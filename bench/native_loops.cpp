@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "emulation/cpu/simd_targets.hpp"
+#include "emulation/cpu/simd/targets.hpp"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "bench/native_loops.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
 #include "bench/native_loops.hpp"
-#include "emulation/cpu/vec-inl.hpp"
+#include "emulation/cpu/simd/vec-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace macheps::HWY_NAMESPACE {

@@ -2,7 +2,7 @@
 // The yardstick of emulated arithmetic: the processor's own fp32 instruction in the same loop.
 #pragma once
 #include "core/arithmetic.hpp"
-#include "emulation/cpu/simd.hpp"
+#include "emulation/cpu/simd/simd.hpp"
 
 namespace macheps::bench {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The text of the fp32 functions, written once and without branches. No include guard: core/math.hpp includes it for
-// float, emulation/cpu/vec-inl.hpp once per SIMD target for its vectors, so their bits agree by construction.
+// float, emulation/cpu/simd/vec-inl.hpp once per SIMD target for its vectors, so their bits agree by construction.
 // The includer is inside its namespace and has defined MACHEPS_MATH_FN, and MACHEPS_MATH_REAL, MACHEPS_MATH_INT with
 // these operations in scope: + - * / and comparisons, fma, sqrt, abs, select(mask, a, b), bits, from_bits, to_float,
 // integer + - & | << >> (arithmetic). Coefficients are our own minimax fits; the errors were measured on all 2^32

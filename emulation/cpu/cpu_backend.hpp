@@ -3,7 +3,7 @@
 #pragma once
 #include "core/thread_pool.hpp"
 #include "emulation/backend.hpp"
-#include "emulation/cpu/simd.hpp"
+#include "emulation/cpu/simd/simd.hpp"
 
 #include <functional>
 #include <memory>

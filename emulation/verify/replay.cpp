@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "emulation/verify/replay.hpp"
 
-#include "emulation/cpu/instruction_grid.hpp"
-#include "emulation/cpu/simd.hpp"
+#include "emulation/cpu/matmul/instruction_grid.hpp"
+#include "emulation/cpu/simd/simd.hpp"
 
 #include <fmt/format.h>
 

@@ -4,7 +4,7 @@
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
 #include "core/nearest_name.hpp"
-#include "emulation/cpu/instruction_grid.hpp"
+#include "emulation/cpu/matmul/instruction_grid.hpp"
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/machine_line.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "emulation/cpu/arithmetic.hpp"
+#include "emulation/cpu/ops/arithmetic.hpp"
 
 #include "core/error.hpp"
 #include "core/format_table.hpp"

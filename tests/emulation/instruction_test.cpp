@@ -2,7 +2,7 @@
 #include "emulation/instruction.hpp"
 
 #include "core/error.hpp"
-#include "emulation/cpu/instruction_grid.hpp"
+#include "emulation/cpu/matmul/instruction_grid.hpp"
 #include "emulation/machine_words.hpp"
 #include "tests/test.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The oracle here is a triple loop written for this test, with std::fma; on samples, std::fma itself is replaced by
 // exact integers (tests/oracle/exact_dot.hpp).
-#include "emulation/cpu/matmul.hpp"
+#include "emulation/cpu/matmul/matmul.hpp"
 
 #include "tests/emulation/backends.hpp"
 #include "tests/oracle/exact_dot.hpp"

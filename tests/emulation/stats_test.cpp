@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "emulation/cpu/stats.hpp"
+#include "emulation/cpu/ops/stats.hpp"
 
 #include "core/rng.hpp"
 #include "emulation/definitions.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The vector forms of core/math.inl as array functions, one set per SIMD target.
-#include "emulation/cpu/simd_targets.hpp"
+#include "emulation/cpu/simd/targets.hpp"
 
 #include "tests/emulation/vec_math_kernels.hpp"
 
@@ -9,7 +9,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "emulation/cpu/vec-inl.hpp"
+#include "emulation/cpu/simd/vec-inl.hpp"
 
 #if MACHEPS_SIMD_TARGET
 HWY_BEFORE_NAMESPACE();

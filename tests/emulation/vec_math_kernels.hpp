@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "emulation/cpu/simd.hpp"
+#include "emulation/cpu/simd/simd.hpp"
 
 #include <cstddef>
 

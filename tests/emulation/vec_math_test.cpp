@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/error.hpp"
 #include "core/math.hpp"
-#include "emulation/cpu/simd.hpp"
+#include "emulation/cpu/simd/simd.hpp"
 #include "tests/emulation/vec_math_kernels.hpp"
 #include "tests/test.hpp"
 

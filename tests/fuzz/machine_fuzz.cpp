@@ -3,8 +3,8 @@
 // and whole matmuls under any rule. The first bytes choose machine, shape and rule, the rest are codes of the operands;
 // where an input is short they repeat with their bits turned about.
 #include "core/thread_pool.hpp"
-#include "emulation/cpu/machine_kernel.hpp"
-#include "emulation/cpu/matmul.hpp"
+#include "emulation/cpu/matmul/machine_kernel.hpp"
+#include "emulation/cpu/matmul/matmul.hpp"
 #include "emulation/matmul.hpp"
 #include "tests/fuzz/fuzz.hpp"
 

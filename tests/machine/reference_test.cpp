@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // macheps's matrix units against the oracle, which shares no code with them, and the vector engines against the scalar
 // reference, on every class of operands.
-#include "emulation/cpu/machine_kernel.hpp"
+#include "emulation/cpu/matmul/machine_kernel.hpp"
 #include "emulation/instruction.hpp"
 #include "emulation/matmul.hpp"
 #include "tests/machine/distributions.hpp"

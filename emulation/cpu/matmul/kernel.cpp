@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packed panels of B (32 columns on AVX-512, 16 on AVX2) stay in the second-level cache and a packed strip of A rows in
+// the first, while a tile of accumulators stays in registers. The order of an element's terms is k ascending, whatever
+// the blocks are: a later block of k starts from the stored accumulator.
+#include "emulation/cpu/simd/targets.hpp"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "emulation/cpu/matmul/kernel.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "emulation/cpu/matmul/parts-inl.hpp"
+#include "emulation/cpu/matmul/kernel.hpp"
+#include "emulation/matmul.hpp"
+
+#include <array>
+#include <cstdlib>
+#include <memory>
+#include <utility>
+
+HWY_BEFORE_NAMESPACE();
+namespace macheps::HWY_NAMESPACE {
+#if MACHEPS_SIMD_TARGET
+namespace {
+
+constexpr std::int64_t panel_columns = 2 * lanes_of_vector;
+/// 24 accumulators of 32 registers, or 12 of 16: each loaded B vector meets every row, each A scalar two vectors.
+constexpr std::int64_t strip_rows = HWY_TARGET == HWY_AVX3 ? 12 : 6;
+constexpr std::int64_t k_block = 384;       ///< a strip of A: at most 18 KiB of the first-level cache
+constexpr std::int64_t column_block = 512;  ///< a block of B: at most 768 KiB of the second-level cache
+
+/// Strips of a transposed A that are packed together, so that whole cache lines of its rows are read: 4% of a product
+/// with 128 columns, and 3% lost beside a block of B that fills the second-level cache.
+constexpr std::int64_t strips_packed = 4, columns_beside_strips = 256;
+
+/// Elements from a packed strip of `rows` x `k` to the next: its rows are written as whole vectors, and the last one
+/// spills over the end.
+constexpr std::int64_t strip_stride(std::int64_t rows, std::int64_t k) { return rows * k + panel_columns; }
+
+/// Scratch memory of one thread, kept from call to call.
+struct Scratch {
+    struct Free {
+        void operator()(float* p) const { std::free(p); }
+    };
+    static float* allocate(std::int64_t count) {
+        void* p = std::aligned_alloc(64, static_cast<std::size_t>(count) * sizeof(float));
+        if (p == nullptr) throw std::bad_alloc();
+        return static_cast<float*>(p);
+    }
+    std::unique_ptr<float, Free> a{allocate(strips_packed * strip_stride(strip_rows, k_block))};
+    std::unique_ptr<float, Free> b{allocate(column_block * k_block + panel_columns)};
+};
+
+// --- packing
+
+/// Columns [0, columns) of k rows of `in`, into panels of panel_columns one after the other. A row is read from end to
+/// end, as it lies in memory. Columns beyond the last one are +0.
+void pack_straight(const float* in, std::int64_t ld, std::int64_t columns, std::int64_t k, float* out) {
+    const std::int64_t whole = columns / panel_columns * panel_columns, panel = panel_columns * k;
+    for (std::int64_t p = 0; p < k; ++p, in += ld) {
+        float* to = out + p * panel_columns;
+        for (std::int64_t j = 0; j < whole; j += panel_columns, to += panel) {
+            const F32 first = load(in + j), second = load(in + j + lanes_of_vector);
+            store(first, to);
+            store(second, to + lanes_of_vector);
+        }
+        for (std::int64_t j = whole; j < columns; j += lanes_of_vector, to += lanes_of_vector) {
+            store(load_n(in + j, static_cast<std::size_t>(min_of(lanes_of_vector, columns - j))), to);
+        }
+    }
+}
+
+/// Strips of `rows` columns of k rows of `in`: out[s * stride + p * rows + r] = in[p * ld + s * rows + r]. The strips
+/// have `count` columns together. Writes whole vectors, in ascending p: what lies beyond a strip's row is overwritten
+/// or never used.
+void pack_strips(const float* in, std::int64_t ld, std::int64_t count, std::int64_t rows, std::int64_t k, float* out) {
+    const std::int64_t stride = strip_stride(rows, k);
+    for (std::int64_t p = 0; p < k; ++p, in += ld) {
+        float* to = out + p * rows;
+        for (std::int64_t i = 0; i < count; i += rows, to += stride) {
+            store(load_n(in + i, static_cast<std::size_t>(count - i)), to);
+        }
+    }
+}
+
+// --- the tile
+
+template <bool whole>
+HWY_INLINE F32 load_part(const float* p, std::size_t n) {
+    return whole ? load(p) : F32(hn::MaskedLoad(hn::FirstN(DF32(), n), DF32(), p));
+}
+template <bool whole>
+HWY_INLINE void store_part(F32 x, float* p, std::size_t n) {
+    whole ? store(x, p) : hn::BlendedStore(x.v, hn::FirstN(DF32(), n), DF32(), p);
+}
+
+/// What becomes of an accumulator after its last term, short of the cast.
+struct Finish {
+    float scale = 1;
+    const float* bias = nullptr;  ///< of the tile's first column
+};
+
+/// A tile of accumulators, its operands and its place.
+struct Tile {
+    const float* a = nullptr;
+    std::int64_t a_row = 0, a_step = 0;  ///< from row to row, from term to term
+    const float* b = nullptr;
+    std::int64_t b_step = 0;
+    std::int64_t k = 0;
+    std::int64_t k_rest = 0;  ///< terms after those that are +0 times a finite number
+    float* out = nullptr;
+    std::int64_t ld_out = 0;
+    std::size_t last_count = 0;  ///< columns of the last vector
+    bool resume = false;         ///< start from what `out` holds, not from +0
+};
+
+/// Accumulator i is that of row i / vectors, vector i % vectors. The packs unroll before the compiler decides what
+/// lives in registers; loops over `acc` would leave it in memory.
+template <int vectors, bool whole, int... i>
+HWY_INLINE void run_tile(const Tile& t, const Finish* finish, std::integer_sequence<int, i...>) {
+    constexpr std::int64_t lanes = lanes_of_vector;
+    const std::size_t n = t.last_count;
+    constexpr auto is_whole = [](int v) { return whole || v % vectors != vectors - 1; };
+    const auto place = [&t](int v) { return t.out + v / vectors * t.ld_out + v % vectors * lanes; };
+    F32 acc[] = {(static_cast<void>(i), F32())...};
+    if (t.resume) ((acc[i] = load_part<is_whole(i)>(place(i), n)), ...);
+    const float *a = t.a, *b = t.b;
+    const std::int64_t a_row = t.a_row, a_step = t.a_step, b_step = t.b_step;
+    for (std::int64_t p = t.k; p > 0; --p, a += a_step, b += b_step) {
+        const F32 b0 = load(b), b1 = vectors == 2 ? load(b + lanes) : b0;
+        ((acc[i] = fma(F32(a[i / vectors * a_row]), i % vectors == 0 ? b0 : b1, acc[i])), ...);
+    }
+    if (t.k_rest > 0) {
+        // Adding +-0 changes no sum but -0, which an underflow can leave.
+        const I32 negative_zero(-0x7fffffff - 1);
+        M32 changes = bits(acc[0]) == negative_zero;
+        ((changes = changes | (bits(acc[i]) == negative_zero)), ...);
+        for (std::int64_t p = any(changes) ? t.k_rest : 0; p > 0; --p, a += a_step, b += b_step) {
+            const F32 b0 = load(b), b1 = vectors == 2 ? load(b + lanes) : b0;
+            ((acc[i] = fma(F32(a[i / vectors * a_row]), i % vectors == 0 ? b0 : b1, acc[i])), ...);
+        }
+    }
+    if (finish != nullptr) {
+        const F32 scale(finish->scale);
+        ((acc[i] = acc[i] * scale), ...);  // exact when it is 1
+        if (const float* bias = finish->bias) {
+            const F32 b0 = load_part<is_whole(0)>(bias, n);
+            const F32 b1 = vectors == 2 ? load_part<whole>(bias + lanes, n) : b0;
+            ((acc[i] = acc[i] + (i % vectors == 0 ? b0 : b1)), ...);
+        }
+        ((acc[i] = canonical(acc[i])), ...);
+    }
+    (store_part<is_whole(i)>(acc[i], place(i), n), ...);
+}
+
+template <int rows, int vectors>
+void multiply_tile(const Tile& t, const Finish* finish) {
+    const auto indices = std::make_integer_sequence<int, rows * vectors>();
+    if (t.last_count == f32_lanes) return run_tile<vectors, true>(t, finish, indices);
+    run_tile<vectors, false>(t, finish, indices);
+}
+
+using TileKernel = void (*)(const Tile&, const Finish*);
+template <int vectors, int... rows>
+constexpr std::array<TileKernel, sizeof...(rows)> tile_kernels(std::integer_sequence<int, rows...>) {
+    return {multiply_tile<rows + 1, vectors>...};
+}
+constexpr auto tile_table = std::array{tile_kernels<1>(std::make_integer_sequence<int, strip_rows>()),
+                                       tile_kernels<2>(std::make_integer_sequence<int, strip_rows>())};
+
+// --- blocks
+
+/// `count` in the fewest parts of at most `limit`, equal but for rounding up to `grain`.
+std::int64_t part_of(std::int64_t count, std::int64_t limit, std::int64_t grain) {
+    const std::int64_t parts = max_of((count + limit - 1) / limit, std::int64_t{1});
+    return max_of(((count + parts - 1) / parts + grain - 1) / grain * grain, grain);
+}
+
+/// Packs `columns` columns of b, `k` terms each from `first_k`, into panels one after the other.
+void pack_panels(const MatmulOperand& operand, const float* b, std::int64_t first_k, std::int64_t k,
+                 std::int64_t column, std::int64_t columns, float* out) {
+    if (!operand.transposed) return pack_straight(b + first_k * operand.ld + column, operand.ld, columns, k, out);
+    for (std::int64_t j = 0; j < columns; j += lanes_of_vector) {
+        const std::int64_t width = min_of(lanes_of_vector, columns - j);
+        float* to = out + j / panel_columns * panel_columns * k + j % panel_columns;
+        pack_transposed(b + (column + j) * operand.ld + first_k, operand.ld, width, k, to, panel_columns);
+    }
+}
+
+/// True when no element of b [k, columns] is NaN or infinite.
+bool all_finite(const MatmulOperand& operand, const float* b, std::int64_t k, std::int64_t first, std::int64_t last) {
+    const std::int64_t rows = operand.transposed ? last - first : k, columns = operand.transposed ? k : last - first;
+    const float* x = b + (operand.transposed ? first * operand.ld : first);
+    const F32 infinity = from_bits(I32(0x7f800000));
+    M32 finite = infinity == infinity;
+    for (std::int64_t r = 0; r < rows; ++r, x += operand.ld) {
+        for (std::int64_t j = 0; j < columns; j += lanes_of_vector) {
+            const auto count = static_cast<std::size_t>(min_of(lanes_of_vector, columns - j));
+            finite = finite & (abs(load_n(x + j, count)) < infinity);
+        }
+    }
+    return !any(!finite);
+}
+
+/// Leaves the terms out of `tile`, whose first is term `first_k`, that are known to change no bit: +0 times finite.
+void leave_out_zeros(Triangle triangle, std::int64_t first_k, std::int64_t row, std::int64_t rows, Tile& tile) {
+    if (triangle == Triangle::a_lower) {
+        const std::int64_t needed = min_of(max_of(row + rows - first_k, std::int64_t{0}), tile.k);
+        tile.k_rest = tile.k - needed;
+        tile.k = needed;
+    } else if (triangle == Triangle::a_upper) {
+        // Before its first other term a sum is +0, and stays it.
+        const std::int64_t zeros = min_of(max_of(row - first_k, std::int64_t{0}), tile.k);
+        tile.a += zeros * tile.a_step;
+        tile.b += zeros * tile.b_step;
+        tile.k -= zeros;
+    }
+}
+
+void multiply_block(const Matmul& args, const Caster& caster, const MatmulBlock& block, Tally* tally) {
+    thread_local Scratch scratch;
+    const bool at = args.a.transposed;
+    const std::int64_t a_row = at ? 1 : args.a.ld, a_step = at ? args.a.ld : 1;
+    const std::int64_t column_part = part_of(block.last_column - block.first_column, column_block, panel_columns);
+    const std::int64_t k_part = part_of(args.k, k_block, 4);
+    const std::int64_t row_part = part_of(block.last_row - block.first_row, strip_rows, 1);
+    const float* bias = args.bias_after_cast ? nullptr : args.bias;
+    const bool only_lower = args.triangle == Triangle::out_lower && tally == nullptr;
+    const bool zeros_in_a = (args.triangle == Triangle::a_lower || args.triangle == Triangle::a_upper) &&
+                            all_finite(args.b, block.b, args.k, block.first_column, block.last_column);
+
+    for (std::int64_t column = block.first_column; column < block.last_column; column += column_part) {
+        const std::int64_t columns = min_of(column_part, block.last_column - column);
+        // A copy pays when it is read more than a few times. Without one, whole vectors must not reach beyond B.
+        const bool pack_b =
+            args.b.transposed || columns % lanes_of_vector != 0 || block.last_row - block.first_row > 4 * strip_rows;
+        const std::int64_t strips = columns <= columns_beside_strips ? strips_packed : 1;
+        const bool pack_a = columns > (at ? 2 : 4) * panel_columns;
+        for (std::int64_t first_k = 0;; first_k += k_part) {
+            const std::int64_t k = min_of(k_part, args.k - first_k);
+            const bool last = first_k + k == args.k;
+            Tile tile{.k = k, .ld_out = args.ld_out, .resume = first_k != 0};
+            if (pack_b && k > 0) pack_panels(args.b, block.b, first_k, k, column, columns, scratch.b.get());
+
+            for (std::int64_t row = block.first_row; row < block.last_row; row += row_part) {
+                const std::int64_t rows = min_of(row_part, block.last_row - row);
+                const std::int64_t wanted =
+                    only_lower ? min_of(columns, max_of(row + rows - column, std::int64_t{0})) : columns;
+                tile.a_row = a_row;
+                tile.a_step = a_step;
+                if (k > 0) tile.a = block.a + row * a_row + first_k * a_step;
+                if (pack_a && k > 0) {
+                    const std::int64_t strip = at ? (row - block.first_row) / row_part % strips : 0;
+                    if (!at) {
+                        pack_transposed(tile.a, args.a.ld, rows, k, scratch.a.get(), row_part);
+                    } else if (strip == 0) {
+                        const std::int64_t count = min_of(strips * row_part, block.last_row - row);
+                        pack_strips(tile.a, args.a.ld, count, row_part, k, scratch.a.get());
+                    }
+                    tile.a = scratch.a.get() + strip * strip_stride(row_part, k);
+                    tile.a_row = 1;
+                    tile.a_step = row_part;
+                }
+                for (std::int64_t j = 0; j < wanted; j += panel_columns) {
+                    const std::int64_t width = min_of(panel_columns, columns - j);
+                    const int vectors = width > lanes_of_vector ? 2 : 1;
+                    tile.last_count = static_cast<std::size_t>(width - (vectors - 1) * lanes_of_vector);
+                    tile.out = block.out + row * args.ld_out + column + j;
+                    if (k > 0) tile.b = pack_b ? scratch.b.get() + j * k : block.b + first_k * args.b.ld + column + j;
+                    tile.b_step = pack_b ? panel_columns : args.b.ld;
+                    const Finish finish{args.out_scale, bias != nullptr ? bias + column + j : nullptr};
+                    Tile part = tile;
+                    if (zeros_in_a) leave_out_zeros(args.triangle, first_k, row, rows, part);
+                    tile_table[vectors - 1][rows - 1](part, last ? &finish : nullptr);
+                }
+                if (last) cast_rows(args, caster, block, row, rows, column, wanted, tally);
+            }
+            if (last) break;
+        }
+    }
+}
+
+}  // namespace
+
+MatmulBlockKernel matmul_block() { return multiply_block; }
+
+#endif
+}  // namespace macheps::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace macheps {
+namespace {
+
+void define_block(const Matmul& args, const Caster&, const MatmulBlock& block, Tally* tally) {
+    for (std::int64_t i = block.first_row; i < block.last_row; ++i) {
+        for (std::int64_t j = block.first_column; j < block.last_column; ++j) {
+            const std::uint64_t element = block.first_element + static_cast<std::uint64_t>(i * args.n + j);
+            const auto [before, after] = definition::matmul_element(args, block.a, block.b, i, j, element);
+            if (tally != nullptr) {
+                const float scale = args.out_cast.encode_scale;
+                tally->add(args.out_cast.format, before, scale == 1 ? before : before * scale, after);
+            }
+            block.out[i * args.ld_out + j] = after;
+        }
+    }
+}
+
+}  // namespace
+
+MatmulBlockKernel matmul_block_kernel(Simd level) {
+    switch (level) {
+        case Simd::avx2:
+            return N_AVX2::matmul_block();
+        case Simd::avx512:
+            return N_AVX3::matmul_block();
+        default:
+            return define_block;
+    }
+}
+
+}  // namespace macheps
+#endif

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// One thread's share of a matmul: a rectangle of one output matrix.
+#pragma once
+#include "emulation/backend.hpp"
+#include "emulation/cpu/ops/cast.hpp"
+#include "emulation/cpu/simd/simd.hpp"
+
+namespace macheps {
+
+struct MatmulBlock {
+    const float *a = nullptr, *b = nullptr;  ///< first elements of the batch's matrices
+    float* out = nullptr;
+    std::int64_t first_row = 0, last_row = 0, first_column = 0, last_column = 0;
+    std::uint64_t first_element = 0;  ///< of the whole matrix in the random stream
+};
+
+/// Computes the rectangle and adds what its last cast did to *tally when that is not null.
+using MatmulBlockKernel = void (*)(const Matmul& args, const Caster& caster, const MatmulBlock& block, Tally* tally);
+MatmulBlockKernel matmul_block_kernel(Simd level);
+
+}  // namespace macheps

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matmuls on matrix units: the vector engines of emulation/matrix_step.hpp.
+#pragma once
+#include "emulation/cpu/matmul/kernel.hpp"
+
+namespace macheps {
+
+/// True when the rule is plain fp32.chain without scales of blocks: matmul_block_kernel's work.
+bool is_plain_fp32_chain(const Matmul& args);
+
+/// The same contract as matmul_block_kernel, for every rule and scaling.
+MatmulBlockKernel machine_block_kernel(Simd level);
+
+/// True when `level` has vector code for the machine; what it has not, runs the scalar definition.
+bool has_machine_kernel(Simd level, const Machine& machine);
+
+/// c[i, j] = the chain of instructions over all of k from addend c[i, j], in place: c [m, n] contiguous, numbers of the
+/// addend's format. Bits as matrix_instruction gives them, but that a NaN is 0x7fc00000. `args` gives a, b, m, n, k,
+/// the machine and the scales.
+void machine_chain(Simd level, const Matmul& args, float* c);
+
+}  // namespace macheps

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Backend::matmul on the CPU, machine fp32.chain.
+#pragma once
+#include "core/thread_pool.hpp"
+#include "emulation/backend.hpp"
+#include "emulation/cpu/simd/simd.hpp"
+
+namespace macheps {
+
+/// struct Matmul says what it computes; definition::matmul_element says it element by element.
+/// The bits depend on neither `simd` nor the pool. Every element is one chain of fma over k: blocks of k reload it.
+/// Shapes: as in Matmul; the arguments must be consistent (Backend checks them). Numeric trouble is data.
+/// Adds to *tally, when it is not null, what the last cast did (the identity counts too).
+void matmul(Simd simd, ThreadPool& pool, const Matmul& args, Tally* tally = nullptr);
+
+}  // namespace macheps

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the matmul kernels share: transposing while packing, and the cast of finished rows. Included once per target.
+#include "emulation/cpu/simd/lanes-inl.hpp"
+#include "emulation/cpu/matmul/kernel.hpp"
+
+#if defined(MACHEPS_MATMUL_PARTS_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef MACHEPS_MATMUL_PARTS_INL
+#undef MACHEPS_MATMUL_PARTS_INL
+#else
+#define MACHEPS_MATMUL_PARTS_INL
+#endif
+
+#if MACHEPS_SIMD_TARGET
+HWY_BEFORE_NAMESPACE();
+namespace macheps::HWY_NAMESPACE {
+
+inline constexpr std::int64_t lanes_of_vector = f32_lanes;
+
+/// The vector whose 128-bit block l holds four elements from row 4 l of `row`.
+HWY_INLINE F32 load_blocks(const float* const* row, std::int64_t at) {
+#if HWY_TARGET == HWY_AVX3
+    const hn::Half<DF32> half;
+    const hn::Half<decltype(half)> quarter;
+    return hn::Combine(DF32(), hn::Combine(half, hn::LoadU(quarter, row[12] + at), hn::LoadU(quarter, row[8] + at)),
+                       hn::Combine(half, hn::LoadU(quarter, row[4] + at), hn::LoadU(quarter, row[0] + at)));
+#else
+    const hn::Half<DF32> half;
+    return hn::Combine(DF32(), hn::LoadU(half, row[4] + at), hn::LoadU(half, row[0] + at));
+#endif
+}
+
+/// out[p * step + r] = in[r * ld + p] for r < rows <= lanes, p < k. Writes a whole vector per p, in ascending p: what
+/// lies beyond `rows` there is a copy of the last row, and is overwritten or never used.
+inline void pack_transposed(const float* in, std::int64_t ld, std::int64_t rows, std::int64_t k, float* out,
+                            std::int64_t step) {
+    const float* row[lanes_of_vector];
+    for (std::int64_t r = 0; r < lanes_of_vector; ++r) row[r] = in + min_of(r, rows - 1) * ld;
+    std::int64_t p = 0;
+    for (; p + 4 <= k; p += 4, out += 4 * step) {
+        // A 4 x 4 transposition in every 128-bit block.
+        const auto v0 = load_blocks(row, p).v, v1 = load_blocks(row + 1, p).v;
+        const auto v2 = load_blocks(row + 2, p).v, v3 = load_blocks(row + 3, p).v;
+        const DF32 d;
+        const auto even01 = hn::InterleaveLower(d, v0, v2), even23 = hn::InterleaveUpper(d, v0, v2);
+        const auto odd01 = hn::InterleaveLower(d, v1, v3), odd23 = hn::InterleaveUpper(d, v1, v3);
+        hn::StoreU(hn::InterleaveLower(d, even01, odd01), d, out);
+        hn::StoreU(hn::InterleaveUpper(d, even01, odd01), d, out + step);
+        hn::StoreU(hn::InterleaveLower(d, even23, odd23), d, out + 2 * step);
+        hn::StoreU(hn::InterleaveUpper(d, even23, odd23), d, out + 3 * step);
+    }
+    for (; p < k; ++p, out += step) {
+        for (std::int64_t r = 0; r < lanes_of_vector; ++r) out[r] = row[r][p];
+    }
+}
+
+/// Casts (and with bias_after_cast also adds the bias to) finished rows that are still in the cache.
+inline void cast_rows(const Matmul& args, const Caster& caster, const MatmulBlock& block, std::int64_t row,
+                      std::int64_t rows, std::int64_t column, std::int64_t columns, Tally* tally) {
+    const bool after = args.bias != nullptr && args.bias_after_cast;
+    const bool identity = args.out_cast.is_identity();
+    if (identity && tally == nullptr && !after) return;
+    // Whole rows side by side are one range.
+    const bool whole = columns == args.n && args.ld_out == args.n && !after;
+    const std::int64_t ranges = whole ? 1 : rows, length = whole ? rows * columns : columns;
+    for (std::int64_t i = 0; i < ranges; ++i) {
+        float* out = block.out + (row + i) * args.ld_out + column;
+        const auto element = block.first_element + static_cast<std::uint64_t>((row + i) * args.n + column);
+        if (after) {
+            if (!identity) caster(out, out, length, nullptr, element);
+            for (std::int64_t j = 0; j < length; j += lanes_of_vector) {
+                const auto count = static_cast<std::size_t>(min_of(lanes_of_vector, length - j));
+                const F32 x = load_n(out + j, count) + load_n(args.bias + column + j, count);
+                store_n(canonical(x), out + j, count);
+            }
+        }
+        if (!identity || tally != nullptr) caster(out, out, length, tally, element);
+    }
+}
+
+}  // namespace macheps::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
+#endif

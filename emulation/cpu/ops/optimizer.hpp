@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Optimiser steps over a chunk of one tensor, for one instruction set.
+#pragma once
+#include "emulation/cpu/ops/cast.hpp"
+#include "emulation/cpu/simd/simd.hpp"
+#include "emulation/definitions.hpp"
+
+namespace macheps {
+
+/// An AdamW with its casts ready to run.
+struct AdamWStep {
+    AdamWStep(Simd simd, const AdamW& a)
+        : args(a),
+          value(simd, a.value_cast),
+          update(simd, a.update_cast),
+          moment1(simd, a.moment1_cast),
+          moment2(simd, a.moment2_cast),
+          arithmetic(simd, Cast{.format = a.arithmetic}) {}
+
+    AdamW args;
+    Caster value, update, moment1, moment2, arithmetic;
+};
+
+struct SgdStep {
+    SgdStep(Simd simd, const Sgd& s) : args(s), value(simd, s.value_cast), update(simd, s.update_cast) {}
+
+    Sgd args;
+    Caster value, update;
+};
+
+/// Elements [first, first + n) of a tensor, n <= 1024 and first a multiple of 1024; pointers are to element `first`.
+/// The counts are added to *stats and the chunk's sums returned, unless stats is null.
+struct OptimizerKernels {
+    definition::UpdateSums (*adamw)(const AdamWStep& step, float* p, const float* g, float* m, float* v,
+                                    std::int64_t first, std::int64_t n, UpdateStats* stats);
+    /// m may be null when momentum == 0.
+    definition::UpdateSums (*sgd)(const SgdStep& step, float* p, const float* g, float* m, std::int64_t first,
+                                  std::int64_t n, UpdateStats* stats);
+};
+
+const OptimizerKernels& optimizer_kernels(Simd level);
+
+}  // namespace macheps

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "emulation/cpu/ops/scaling.hpp"
+
+#include "emulation/cpu/ops/cast.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <vector>
+
+namespace macheps {
+
+namespace {
+
+constexpr std::int64_t task_elements = 1 << 15;  ///< some ten microseconds of work
+
+/// Groups as rectangles of the tensor [rows, columns].
+struct Groups {
+    std::int64_t rows, columns, block_rows, block_columns, down, across;
+
+    Groups(std::int64_t r, std::int64_t c, const ScaledCast& how) : rows(r), columns(c) {
+        const ScaleBlock block = scale_block(how.granularity);
+        block_rows = how.k_is_last ? block.outer : block.k;
+        block_columns = how.k_is_last ? block.k : block.outer;
+        if (block_rows == 0) block_rows = max_of(rows, std::int64_t{1});
+        if (block_columns == 0) block_columns = max_of(columns, std::int64_t{1});
+        down = (rows + block_rows - 1) / block_rows;
+        across = (columns + block_columns - 1) / block_columns;
+    }
+};
+
+/// Part of the tensor whose rows lie in one row of groups.
+struct Part {
+    std::int64_t group_row, first_row, last_row, first_column, last_column;
+};
+
+/// The tensor in parts, cut between groups.
+std::vector<Part> parts_of(const Groups& g) {
+    std::vector<Part> parts;
+    const std::int64_t wanted = max_of(task_elements / max_of(g.block_rows, std::int64_t{1}), std::int64_t{1});
+    const std::int64_t step =
+        max_of((wanted + g.block_columns - 1) / g.block_columns, std::int64_t{1}) * g.block_columns;
+    for (std::int64_t i = 0; i < g.down; ++i) {
+        for (std::int64_t c = 0; c < g.columns; c += step) {
+            parts.push_back(
+                {i, i * g.block_rows, min_of((i + 1) * g.block_rows, g.rows), c, min_of(c + step, g.columns)});
+        }
+    }
+    return parts;
+}
+
+/// Largest magnitudes of the part's groups, as bits: NaN is the largest of all, or none.
+void largest(const float* in, const Groups& g, const Part& part, bool ignore_nan, std::uint32_t* out) {
+    for (std::int64_t r = part.first_row; r < part.last_row; ++r) {
+        const float* x = in + r * g.columns;
+        for (std::int64_t c = part.first_column, at = c / g.block_columns; c < part.last_column; ++at) {
+            const std::int64_t end = min_of((at + 1) * g.block_columns, part.last_column);
+            auto top = static_cast<std::int32_t>(out[at]);
+            for (; c < end; ++c) {
+                std::int32_t size = bit_cast<std::int32_t>(x[c]) & 0x7fffffff;
+                if (ignore_nan) size = size > 0x7f800000 ? 0 : size;
+                top = size > top ? size : top;
+            }
+            out[at] = static_cast<std::uint32_t>(top);
+        }
+    }
+}
+
+}  // namespace
+
+ScaledResult scaled_cast(Simd simd, ThreadPool& pool, const float* in, float* out, float* decode, std::int64_t rows,
+                         std::int64_t columns, const ScaledCast& how, Tally* tally) {
+    const Groups g(rows, columns, how);
+    const std::vector<Part> parts = parts_of(g);
+    const auto count = static_cast<std::size_t>(g.down * g.across);
+    std::vector<std::uint32_t> amax(count);
+    const auto each_part = [&](const auto& f) {
+        // Several small parts make one task.
+        const std::int64_t n = static_cast<std::int64_t>(parts.size());
+        const std::int64_t each = max_of(
+            task_elements / max_of(rows * columns / max_of(n, std::int64_t{1}), std::int64_t{1}), std::int64_t{1});
+        pool.run((n + each - 1) / each, [&](std::int64_t task) {
+            f(std::span(parts).subspan(static_cast<std::size_t>(task * each),
+                                       static_cast<std::size_t>(min_of(each, n - task * each))));
+        });
+    };
+    each_part([&](std::span<const Part> some) {
+        for (const Part& part : some) {
+            largest(in, g, part, ignores_nan(how.rule), amax.data() + part.group_row * g.across);
+        }
+    });
+
+    std::vector<float> encode(count);
+    ScaledResult result = group_scales(how, amax, encode, {decode, count});
+    result.scales = operand_scales(how, g.across, decode);
+
+    Cast cast = how.cast;
+    cast.encode_scale = 1;
+    const Caster caster(simd, cast), unchanged(simd, Cast{});
+    std::mutex adding;
+    each_part([&](std::span<const Part> some) {
+        Tally scaled, before;
+        std::vector<float> kept;
+        for (const Part& part : some) {
+            const std::int64_t n = part.last_column - part.first_column;
+            for (std::int64_t r = part.first_row; r < part.last_row; ++r) {
+                const std::int64_t first = r * columns + part.first_column;
+                const float *x = in + first, *s = encode.data() + part.group_row * g.across;
+                if (tally != nullptr) {
+                    kept.resize(static_cast<std::size_t>(n));
+                    unchanged(x, kept.data(), n, &before, 0);
+                }
+                float* z = out + first;
+                for (std::int64_t c = 0, at = part.first_column / g.block_columns; c < n; ++at) {
+                    const std::int64_t end = min_of((at + 1) * g.block_columns - part.first_column, n);
+                    for (const float scale = s[at]; c < end; ++c) z[c] = definition::canonical(x[c] * scale);
+                }
+                caster(z, z, n, tally != nullptr ? &scaled : nullptr, static_cast<std::uint64_t>(first));
+            }
+        }
+        if (tally == nullptr) return;
+        // What came in is judged as it came; a product that underflowed was lost by the cast all the same.
+        scaled.underflow += scaled.zero_in - min_of(scaled.zero_in, before.zero_in);
+        scaled.zero_in = before.zero_in;
+        scaled.nan_in = before.nan_in;
+        scaled.inf_in = before.inf_in;
+        scaled.amax = before.amax;
+        scaled.amin_nz = before.amin_nz;
+        const std::lock_guard lock(adding);
+        *tally += scaled;
+    });
+    return result;
+}
+
+}  // namespace macheps

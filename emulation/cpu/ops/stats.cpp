@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "emulation/cpu/simd/targets.hpp"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "emulation/cpu/ops/stats.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+#include "emulation/cpu/simd/lanes-inl.hpp"
+#include "emulation/cpu/ops/stats.hpp"
+#include "emulation/cpu/simd/vec-inl.hpp"
+#include "emulation/definitions.hpp"
+
+#ifndef MACHEPS_STATS_KERNELS
+#define MACHEPS_STATS_KERNELS
+namespace macheps {
+
+/// The serial parts. A chunk has at most 1024 elements.
+struct StatsKernels {
+    std::uint32_t (*largest_pattern)(const float* x, std::int64_t n);  ///< max of |x|'s bits, as integers
+    definition::ErrorTerms (*chunk_errors)(const float* x, const float* y, std::int64_t n, float decode_scale,
+                                           std::uint64_t& finite);
+    float (*chunk_squares)(const float* x, std::int64_t n);
+};
+
+}  // namespace macheps
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace macheps::HWY_NAMESPACE {
+#if MACHEPS_SIMD_TARGET
+namespace {
+
+std::uint32_t largest_pattern(const float* x, std::int64_t n) {
+    const DI32 di;
+    const auto magnitude = hn::Set(di, 0x7fffffff);
+    auto top0 = hn::Zero(di), top1 = top0;
+    std::int64_t i = 0;
+    for (; i + 2 * vector_step <= n; i += 2 * vector_step) {
+        top0 = hn::Max(top0, hn::And(bits(load(x + i)).v, magnitude));
+        top1 = hn::Max(top1, hn::And(bits(load(x + i + vector_step)).v, magnitude));
+    }
+    for (; i < n; i += vector_step) {
+        const auto count = static_cast<std::size_t>(min_of(vector_step, n - i));
+        top0 = hn::Max(top0, hn::And(bits(load_n(x + i, count)).v, magnitude));
+    }
+    return static_cast<std::uint32_t>(hn::GetLane(hn::MaxOfLanes(di, hn::Max(top0, top1))));
+}
+
+/// Lanes l .. l + vector_step - 1 of the lane rule go down the whole chunk before the next ones do: AVX2 has not the
+/// registers for all 32. What lies beyond n loads as zeros, whose terms are +0.
+definition::ErrorTerms chunk_errors(const float* x, const float* y, std::int64_t n, float decode_scale,
+                                    std::uint64_t& finite) {
+    constexpr auto half = static_cast<std::int64_t>(f64_lanes);
+    const F32 infinity = from_bits(I32(0x7f800000)), zero, scale(decode_scale);
+    HWY_ALIGN double sum[4][lanes];
+    for (std::int64_t l = 0; l < lanes; l += vector_step) {
+        F64 error2[2], x2[2], y2[2], xy[2];
+        for (std::int64_t i = l; i < n; i += lanes) {
+            const auto count = static_cast<std::size_t>(min_of(vector_step, n - i));
+            F32 a = load_n(x + i, count), b = load_n(y + i, count);
+            if (decode_scale != 1) b = b * scale;
+            const M32 both = (abs(a) < infinity) & (abs(b) < infinity);
+            finite += macheps::HWY_NAMESPACE::count(both & first_n(count));
+            a = select(both, a, zero);
+            b = select(both, b, zero);
+            for (int h = 0; h < 2; ++h) {
+                const F64 u = h == 0 ? promote_lower(a) : promote_upper(a),
+                          v = h == 0 ? promote_lower(b) : promote_upper(b);
+                const F64 error = v - u;
+                error2[h] = error2[h] + error * error;
+                x2[h] = x2[h] + u * u;
+                y2[h] = y2[h] + v * v;
+                xy[h] = xy[h] + u * v;
+            }
+        }
+        for (int h = 0; h < 2; ++h) {
+            store(error2[h], sum[0] + l + h * half);
+            store(x2[h], sum[1] + l + h * half);
+            store(y2[h], sum[2] + l + h * half);
+            store(xy[h], sum[3] + l + h * half);
+        }
+    }
+    return {detail::fold_lanes(sum[0]), detail::fold_lanes(sum[1]), detail::fold_lanes(sum[2]),
+            detail::fold_lanes(sum[3])};
+}
+
+float chunk_squares(const float* x, std::int64_t n) {
+    return chunk_sum(0, n, [=](std::int64_t i, std::size_t count) HWY_ATTR {
+        const F32 v = load_n(x + i, count);
+        return v * v;
+    });
+}
+
+}  // namespace
+
+const StatsKernels& stats_table() {
+    static constexpr StatsKernels table{largest_pattern, chunk_errors, chunk_squares};
+    return table;
+}
+
+#endif
+}  // namespace macheps::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace macheps {
+namespace N_AVX2 {
+const StatsKernels& stats_table();
+}
+namespace N_AVX3 {
+const StatsKernels& stats_table();
+}
+
+namespace {
+
+std::uint32_t scalar_largest_pattern(const float* x, std::int64_t n) {
+    std::uint32_t top = 0;
+    for (std::int64_t i = 0; i < n; ++i) top = std::max(top, bit_cast<std::uint32_t>(x[i]) & 0x7fffffffu);
+    return top;
+}
+
+definition::ErrorTerms scalar_chunk_errors(const float* x, const float* y, std::int64_t n, float decode_scale,
+                                           std::uint64_t& finite) {
+    return lane_sum<definition::ErrorTerms>(n, [&](std::int64_t i) {
+        const float b = definition::decoded(y[i], decode_scale);
+        finite += definition::is_finite(x[i]) && definition::is_finite(b);
+        return definition::error_terms(x[i], b);
+    });
+}
+
+float scalar_chunk_squares(const float* x, std::int64_t n) {
+    return lane_sum<float>(n, [=](std::int64_t i) { return x[i] * x[i]; });
+}
+
+const StatsKernels& kernels(Simd simd) {
+    static constexpr StatsKernels scalar{scalar_largest_pattern, scalar_chunk_errors, scalar_chunk_squares};
+    return choose(simd, scalar, N_AVX2::stats_table(), N_AVX3::stats_table());
+}
+
+constexpr std::int64_t chunks_per_task = 64;
+constexpr std::int64_t block = chunk * chunks_per_task;  ///< elements per task
+
+std::uint32_t largest_pattern(Simd simd, ThreadPool& pool, const float* x, std::int64_t n) {
+    std::atomic<std::uint32_t> top = 0;
+    pool.run((n + block - 1) / block, [&](std::int64_t b) {
+        const std::uint32_t here = kernels(simd).largest_pattern(x + b * block, std::min(block, n - b * block));
+        for (std::uint32_t seen = top; seen < here && !top.compare_exchange_weak(seen, here);) {
+        }
+    });
+    return top;
+}
+
+/// The lane rule from chunk results: `of_chunk(first, count)` is computed over the pool, then the results are summed,
+/// which is what the rule asks for whenever there is more than one chunk.
+template <class T, class OfChunk>
+T sum_of_chunks(ThreadPool& pool, std::int64_t n, const OfChunk& of_chunk) {
+    const std::int64_t chunks = (n + chunk - 1) / chunk;
+    if (chunks <= 1) return of_chunk(0, n);
+    std::vector<T> result(static_cast<std::size_t>(chunks));
+    pool.run((chunks + chunks_per_task - 1) / chunks_per_task, [&](std::int64_t task) {
+        const std::int64_t end = std::min((task + 1) * chunks_per_task, chunks);
+        for (std::int64_t c = task * chunks_per_task; c < end; ++c) {
+            result[static_cast<std::size_t>(c)] = of_chunk(c * chunk, std::min(chunk, n - c * chunk));
+        }
+    });
+    return lane_sum<T>(chunks, [&](std::int64_t c) { return result[static_cast<std::size_t>(c)]; });
+}
+
+}  // namespace
+
+float amax_array(Simd simd, ThreadPool& pool, const float* x, std::int64_t n) {
+    const std::uint32_t top = largest_pattern(simd, pool, x, n);  // the patterns of NaNs are the largest
+    return top > 0x7f800000u ? bit_cast<float>(0x7fc00000u) : bit_cast<float>(top);
+}
+
+bool any_nonfinite_array(Simd simd, ThreadPool& pool, const float* x, std::int64_t n) {
+    return largest_pattern(simd, pool, x, n) >= 0x7f800000u;
+}
+
+ErrorSums compare_arrays(Simd simd, ThreadPool& pool, const float* x, const float* y, std::int64_t n,
+                         float decode_scale) {
+    std::atomic<std::uint64_t> finite = 0;
+    const auto sums = sum_of_chunks<definition::ErrorTerms>(pool, n, [&](std::int64_t first, std::int64_t count) {
+        std::uint64_t here = 0;
+        const auto terms = kernels(simd).chunk_errors(x + first, y + first, count, decode_scale, here);
+        finite += here;
+        return terms;
+    });
+    return {.error2 = sums.error2, .x2 = sums.x2, .y2 = sums.y2, .xy = sums.xy, .count = finite};
+}
+
+ExponentHistogram exponents_array(Simd, ThreadPool& pool, const float* x, std::int64_t n) {
+    // By exponent field; four counters for each, because a run of equal exponents would wait for itself.
+    struct Fields {
+        std::uint32_t count[4][256] = {};
+    };
+    ExponentHistogram total;
+    std::mutex adding;
+    pool.run((n + block - 1) / block, [&](std::int64_t b) {
+        Fields fields;
+        const float* first = x + b * block;
+        const std::int64_t count = std::min(block, n - b * block);
+        for (std::int64_t i = 0; i < count; ++i)
+            ++fields.count[i & 3][(bit_cast<std::uint32_t>(first[i]) >> 23) & 0xff];
+        ExponentHistogram here;
+        for (int field = 1; field < 255; ++field) {
+            for (const auto& counts : fields.count)
+                here.bins[static_cast<std::size_t>(field - 127 - here.lowest)] += counts[field];
+        }
+        const auto rare = [&](int field) {
+            return fields.count[0][field] + fields.count[1][field] + fields.count[2][field] + fields.count[3][field];
+        };
+        // Zeros, subnormals, infinities and NaNs are told apart one by one, where there are any.
+        for (std::int64_t i = 0; i < count && rare(0) + rare(255) != 0; ++i) {
+            const std::uint32_t magnitude = bit_cast<std::uint32_t>(first[i]) & 0x7fffffffu;
+            here.zeros += magnitude == 0;
+            here.infinities += magnitude == 0x7f800000u;
+            here.nans += magnitude > 0x7f800000u;
+            if (magnitude != 0 && magnitude < 0x800000u) {
+                ++here.bins[static_cast<std::size_t>(definition::exponent_of(first[i]) - here.lowest)];
+            }
+        }
+        const std::lock_guard lock(adding);
+        for (std::size_t i = 0; i < total.bins.size(); ++i) total.bins[i] += here.bins[i];
+        total.zeros += here.zeros;
+        total.infinities += here.infinities;
+        total.nans += here.nans;
+    });
+    return total;
+}
+
+float sum_of_squares_array(Simd simd, ThreadPool& pool, const float* x, std::int64_t n) {
+    return definition::canonical(sum_of_chunks<float>(pool, n, [&](std::int64_t first, std::int64_t count) {
+        return kernels(simd).chunk_squares(x + first, count);
+    }));
+}
+
+}  // namespace macheps
+#endif

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Include first in every kernel file: of Highway's targets we compile AVX2 and AVX-512 (AVX3). The baseline pass is
+// compiled too (it is where HWY_ONCE code lives), but kernels must skip it with #if MACHEPS_SIMD_TARGET: without FMA its
+// MulAdd rounds twice. The scalar definition serves there.
+//
+// A kernel file reads:
+//     #include "emulation/cpu/simd/targets.hpp"
+//     #undef HWY_TARGET_INCLUDE
+//     #define HWY_TARGET_INCLUDE "emulation/cpu/this_file.cpp"
+//     #include <hwy/foreach_target.h>
+//     #include <hwy/highway.h>
+//     #include "emulation/cpu/simd/vec-inl.hpp"            (F32, I32, M32 and the math functions on them)
+//     HWY_BEFORE_NAMESPACE();
+//     namespace macheps::HWY_NAMESPACE {
+//     #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+//         ... kernels; `Kernels table()` ...
+//     #endif
+//     }
+//     HWY_AFTER_NAMESPACE();
+//     #if HWY_ONCE
+//     namespace macheps { ... table(Simd): scalar -> definitions, avx2 -> N_AVX2::table(), avx512 -> N_AVX3::table() ... }
+//     #endif
+#ifndef HWY_DISABLED_TARGETS
+#define HWY_DISABLED_TARGETS (~(HWY_AVX2 | HWY_AVX3 | HWY_BASELINE_TARGETS))
+#endif
