@@ -4,8 +4,8 @@
 #include "core/error.hpp"
 #include "core/format_table.hpp"
 #include "emulation/gpu/probe/library/operands.hpp"
-#include "emulation/matmul.hpp"
-#include "emulation/matmul_rules.hpp"
+#include "emulation/matmul/matmul.hpp"
+#include "emulation/matmul/rules.hpp"
 
 #include <fmt/format.h>
 

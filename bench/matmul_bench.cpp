@@ -4,7 +4,7 @@
 #include "bench/best.hpp"
 #include "bench/fma_peak.hpp"
 #include "emulation/cpu/matmul/matmul.hpp"
-#include "emulation/matmul.hpp"
+#include "emulation/matmul/matmul.hpp"
 
 #include <benchmark/benchmark.h>
 #include <cblas.h>

@@ -12,7 +12,7 @@
 #include "core/rounding.hpp"
 #include "core/tally.hpp"
 #include "core/tensor.hpp"
-#include "emulation/matmul_rule.hpp"
+#include "emulation/matmul/rule.hpp"
 
 #include <array>
 #include <span>
@@ -56,7 +56,7 @@ enum class Triangle : std::uint8_t {
     out_lower,  ///< out[i,j] for j > i will not be read, and holds anything
 };
 
-/// out[i,j] = cast(fl32(acc[i,j] * out_scale) + bias[j]), acc summed as `rule` says (emulation/matmul.hpp).
+/// out[i,j] = cast(fl32(acc[i,j] * out_scale) + bias[j]), acc summed as `rule` says (emulation/matmul/matmul.hpp).
 /// Shapes: a [m,k], b [k,n], out [m,n], each batch_outer x batch_inner times; bias [n] or null (then nothing is added).
 /// Units: a and b arrive multiplied by their encode_scale; out_scale is the product of their decode scales (1: no
 /// multiply). With bias_after_cast: cast(cast(fl32(acc * out_scale)) + bias). Element i of out_cast's random stream
@@ -133,8 +133,8 @@ struct Sgd {
     Cast value_cast{}, update_cast{};
 };
 
-struct ScaledCast;    // emulation/scaling.hpp
-struct ScaledResult;  // emulation/scaling.hpp
+struct ScaledCast;    // emulation/scaling/scaling.hpp
+struct ScaledResult;  // emulation/scaling/scaling.hpp
 
 class Backend {
   public:
@@ -153,7 +153,7 @@ class Backend {
     // --- casts and what they did
     /// Elementwise; in == out is allowed. Fills *tally when it is not null.
     virtual void cast(ConstView in, View out, const Cast& cast, Tally* tally = nullptr) = 0;
-    /// The same with a scale for each group of elements (emulation/scaling.hpp), on in and out [.., columns]. The
+    /// The same with a scale for each group of elements (emulation/scaling/scaling.hpp), on in and out [.., columns]. The
     /// scales that undo them go to `scales` [scale_grid]; in == out is not allowed.
     virtual ScaledResult scaled_cast(ConstView in, View out, View scales, const ScaledCast& how,
                                      Tally* tally = nullptr) = 0;

@@ -2,7 +2,7 @@
 #include "emulation/shape_checks.hpp"
 
 #include "core/error.hpp"
-#include "emulation/matmul_rules.hpp"
+#include "emulation/matmul/rules.hpp"
 
 #include <fmt/format.h>
 

@@ -3,7 +3,7 @@
 // operation, the shapes and what they should be; the parameters are those of the operation.
 #pragma once
 #include "emulation/backend.hpp"
-#include "emulation/scaling.hpp"
+#include "emulation/scaling/scaling.hpp"
 
 #include <span>
 #include <string_view>

@@ -13,7 +13,7 @@
 #include "emulation/cpu/ops/scaling.hpp"
 #include "emulation/cpu/ops/stats.hpp"
 #include "emulation/definitions.hpp"
-#include "emulation/matmul_rules.hpp"
+#include "emulation/matmul/rules.hpp"
 #include "emulation/shape_checks.hpp"
 
 #include <fmt/format.h>

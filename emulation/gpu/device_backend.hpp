@@ -8,7 +8,7 @@
 #include "emulation/gpu/matmul/matmul.hpp"
 #include "emulation/gpu/kernels/rows.hpp"
 #include "emulation/gpu/kernels/tensor.hpp"
-#include "emulation/matmul_rules.hpp"
+#include "emulation/matmul/rules.hpp"
 #include "emulation/shape_checks.hpp"
 
 #include <algorithm>

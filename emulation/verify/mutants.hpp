@@ -2,7 +2,7 @@
 // Wrong models of a matrix unit that differ from the right one in a field of SumRule, or in what they read of the
 // operands. Results that do not refute them are no evidence. Host only.
 #pragma once
-#include "emulation/matrix_step.hpp"
+#include "emulation/machine/step.hpp"
 
 #include <string>
 #include <vector>

@@ -2,7 +2,7 @@
 // What makers of operands need to know of a matrix instruction. Plain data for host and device.
 #pragma once
 #include "core/rng.hpp"
-#include "emulation/matrix_step.hpp"
+#include "emulation/machine/step.hpp"
 
 namespace macheps::verify {
 

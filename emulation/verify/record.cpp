@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "emulation/verify/record.hpp"
 
-#include "emulation/matrix_step.hpp"
+#include "emulation/machine/step.hpp"
 #include "emulation/verify/mutants.hpp"
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 #include "emulation/verify/recorded.hpp"
 
 #include "core/error.hpp"
-#include "emulation/instruction.hpp"
+#include "emulation/machine/instruction.hpp"
 
 #include <map>
 

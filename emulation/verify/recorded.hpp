@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Traces that are in the tree that this program was built from. Host only.
 #pragma once
-#include "emulation/machine.hpp"
+#include "emulation/machine/machine.hpp"
 
 #include <string>
 #include <string_view>

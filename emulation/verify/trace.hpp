@@ -2,7 +2,7 @@
 // A trace: what a GPU gave for one form of a matrix instruction, as a small file that can be replayed anywhere.
 // JSON Lines, compressed by zstd: a header object, then rows that `macheps machine eval` reads. Host only.
 #pragma once
-#include "emulation/instruction.hpp"
+#include "emulation/machine/instruction.hpp"
 #include "emulation/verify/trace_row.hpp"
 
 #include <filesystem>

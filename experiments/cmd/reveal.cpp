@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps reveal`: the order in which a sum is made, from its results.
-#include "emulation/reveal.hpp"
+#include "emulation/matmul/reveal.hpp"
 #include "core/format_table.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
-#include "emulation/matmul_rules.hpp"
+#include "emulation/matmul/rules.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/npy.hpp"

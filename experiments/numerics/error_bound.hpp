@@ -2,7 +2,7 @@
 // A-priori bounds on the error of a matmul, derived from the rows of the machine table.
 #pragma once
 #include "core/format.hpp"
-#include "emulation/matmul_rule.hpp"
+#include "emulation/matmul/rule.hpp"
 
 #include <cstdint>
 

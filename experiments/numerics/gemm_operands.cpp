@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/numerics/gemm_operands.hpp"
 
-#include "emulation/scaling.hpp"
+#include "emulation/scaling/scaling.hpp"
 
 namespace macheps {
 

@@ -2,7 +2,7 @@
 // Operands of a matrix product, rounded and scaled as libraries do it, and which rules can take them.
 #pragma once
 #include "emulation/backend.hpp"
-#include "emulation/matmul_rules.hpp"
+#include "emulation/matmul/rules.hpp"
 #include "experiments/numerics/operands.hpp"
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace macheps {
 
-/// How operands are brought to a format's range. Recipes beyond `tensor` are those of emulation/scaling.hpp.
+/// How operands are brought to a format's range. Recipes beyond `tensor` are those of emulation/scaling/scaling.hpp.
 enum class OperandScaling : std::uint8_t {
     none,      ///< values as drawn, rounded
     tensor,    ///< one scale per operand: largest finite / amax
@@ -44,7 +44,7 @@ struct GemmData {
 bool takes(const Machine& machine, const FormatPair& formats);
 /// The same, and something takes the scales in.
 bool takes(const MatmulRule& rule, const FormatPair& formats, OperandScaling scaling);
-/// What emulation/matmul_rules.hpp judges a rule by.
+/// What emulation/matmul/rules.hpp judges a rule by.
 MatmulUse use_of(const FormatPair& formats, OperandScaling scaling, const Format& output);
 
 /// One operand, rounded, with the scales that undo its scaling.

@@ -2,7 +2,7 @@
 // How a machine is named on the command line: sm90.wgmma.fp8+promote128, deepgemm.sm90.1d2d, ...
 #pragma once
 #include "core/error.hpp"
-#include "emulation/matmul_rules.hpp"
+#include "emulation/matmul/rules.hpp"
 
 #include <string>
 #include <string_view>
@@ -16,7 +16,7 @@ struct SpelledRule {
     const NamedMatmulRule* named = nullptr;  ///< the rule is this one, unchanged but for a machine that it leaves open
 };
 
-/// Reads `NAME[+SUFFIX...]`. NAME is a machine of emulation/machine_table.hpp, or a rule of emulation/matmul_rules.hpp
+/// Reads `NAME[+SUFFIX...]`. NAME is a machine of emulation/machine/table.hpp, or a rule of emulation/matmul/rules.hpp
 /// that has one. A suffix is `promoteN` (N terms per partial sum, which joins an fp32 accumulator: Promotion::add),
 /// `slicesN` (N slices of k, joined in a workspace unless the rule says otherwise), or a rule that leaves its machine
 /// open. Errors: throws Error (usage) with the nearest name, for an unknown suffix, for an interval that is no multiple

@@ -4,8 +4,8 @@
 #pragma once
 #include "core/format.hpp"
 #include "core/rounding.hpp"
-#include "emulation/matmul_rules.hpp"
-#include "emulation/scaling.hpp"
+#include "emulation/matmul/rules.hpp"
+#include "emulation/scaling/scaling.hpp"
 #include "experiments/policy/sites.hpp"
 #include "experiments/train/loss_scaler.hpp"
 

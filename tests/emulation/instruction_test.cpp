@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "emulation/instruction.hpp"
+#include "emulation/machine/instruction.hpp"
 
 #include "core/error.hpp"
 #include "emulation/cpu/matmul/instruction_grid.hpp"
-#include "emulation/machine_words.hpp"
+#include "emulation/machine/words.hpp"
 #include "tests/test.hpp"
 
 #include <nlohmann/json.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Named rules against what their sources describe: the same result put together from single chains of instructions, one
 // partial sum at a time.
-#include "emulation/matmul_rules.hpp"
+#include "emulation/matmul/rules.hpp"
 #include "core/codec.hpp"
 #include "core/error.hpp"
 #include "tests/emulation/backends.hpp"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // That our matmuls add in the order that they claim, told from their results alone.
-#include "emulation/reveal.hpp"
+#include "emulation/matmul/reveal.hpp"
 
 #include "core/error.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
-#include "emulation/matmul_rules.hpp"
+#include "emulation/matmul/rules.hpp"
 #include "tests/test.hpp"
 
 #include <algorithm>

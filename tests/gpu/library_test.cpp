@@ -8,8 +8,8 @@
 #include "emulation/gpu/probe/library/layout.hpp"
 #include "emulation/gpu/probe/library/match.hpp"
 #include "emulation/gpu/probe/library/reveal.hpp"
-#include "emulation/matmul.hpp"
-#include "emulation/matmul_rules.hpp"
+#include "emulation/matmul/matmul.hpp"
+#include "emulation/matmul/rules.hpp"
 #include "tests/test.hpp"
 
 #include <algorithm>

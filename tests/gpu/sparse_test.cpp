@@ -2,7 +2,7 @@
 // The probes of sparse matrix instructions on the host, where the instruction is the dense one over the chosen
 // products: metadata, places in registers and shared memory, hypotheses, traces.
 #include "emulation/gpu/probe/matrix/sparse_probe.hpp"
-#include "emulation/instruction.hpp"
+#include "emulation/machine/instruction.hpp"
 #include "emulation/verify/record.hpp"
 #include "emulation/verify/replay.hpp"
 #include "tests/gpu/host_device.hpp"

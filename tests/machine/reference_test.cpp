@@ -2,8 +2,8 @@
 // macheps's matrix units against the oracle, which shares no code with them, and the vector engines against the scalar
 // reference, on every class of operands.
 #include "emulation/cpu/matmul/machine_kernel.hpp"
-#include "emulation/instruction.hpp"
-#include "emulation/matmul.hpp"
+#include "emulation/machine/instruction.hpp"
+#include "emulation/matmul/matmul.hpp"
 #include "tests/machine/distributions.hpp"
 #include "tests/test.hpp"
 

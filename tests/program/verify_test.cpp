@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "emulation/instruction.hpp"
+#include "emulation/machine/instruction.hpp"
 #include "emulation/verify/trace.hpp"
 #include "tests/program/program.hpp"
 

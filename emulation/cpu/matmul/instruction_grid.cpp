@@ -2,7 +2,7 @@
 #include "emulation/cpu/matmul/instruction_grid.hpp"
 
 #include "emulation/cpu/matmul/machine_kernel.hpp"
-#include "emulation/matrix_step.hpp"
+#include "emulation/machine/step.hpp"
 
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 // Elements of one instruction on the vector engines.
 #pragma once
 #include "emulation/cpu/simd/simd.hpp"
-#include "emulation/instruction.hpp"
+#include "emulation/machine/instruction.hpp"
 
 namespace macheps {
 

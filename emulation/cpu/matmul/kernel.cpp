@@ -10,7 +10,7 @@
 
 #include "emulation/cpu/matmul/parts-inl.hpp"
 #include "emulation/cpu/matmul/kernel.hpp"
-#include "emulation/matmul.hpp"
+#include "emulation/matmul/matmul.hpp"
 
 #include <array>
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matmuls on matrix units: the vector engines of emulation/matrix_step.hpp.
+// Matmuls on matrix units: the vector engines of emulation/machine/step.hpp.
 #pragma once
 #include "emulation/cpu/matmul/kernel.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the vector kernels need to know of one matmul on a matrix unit.
 #pragma once
-#include "emulation/matmul.hpp"
+#include "emulation/matmul/matmul.hpp"
 
 #include <array>
 

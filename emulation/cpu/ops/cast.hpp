@@ -4,7 +4,7 @@
 #pragma once
 #include "core/thread_pool.hpp"
 #include "emulation/backend.hpp"
-#include "emulation/cast_plan.hpp"
+#include "emulation/scaling/cast_plan.hpp"
 #include "emulation/cpu/simd/simd.hpp"
 
 namespace macheps {

@@ -3,7 +3,7 @@
 #pragma once
 #include "core/thread_pool.hpp"
 #include "emulation/cpu/simd/simd.hpp"
-#include "emulation/scaling.hpp"
+#include "emulation/scaling/scaling.hpp"
 
 namespace macheps {
 

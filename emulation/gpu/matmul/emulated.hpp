@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Machines of other GPUs, emulated fast: NVIDIA's truncated sums (T-FDPA, ST-FDPA, and fp8 through two fp16 steps) and
 // the block-scaled fp4 forms (GST-FDPA). Operands are taken apart once; a thread then makes 4 x 2 outputs with integer
-// instructions. What a step does is emulation/matrix_step.hpp; rows and columns with NaN or Inf are summed by that
+// instructions. What a step does is emulation/machine/step.hpp; rows and columns with NaN or Inf are summed by that
 // text.
 #pragma once
 #include "emulation/gpu/matmul/factors.hpp"

@@ -5,7 +5,7 @@
 // Counted in 4-byte words of k, of which an instruction takes eight, both shapes have one layout.
 #pragma once
 #include "emulation/gpu/device/copies.hpp"
-#include "emulation/matrix_step.hpp"
+#include "emulation/machine/step.hpp"
 
 namespace macheps::gpu {
 

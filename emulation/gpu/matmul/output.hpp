@@ -2,7 +2,7 @@
 // What the matmul kernels share: a matmul as a kernel holds it, and the way from a sum to the output.
 #pragma once
 #include "emulation/gpu/device/device_tally.hpp"
-#include "emulation/matmul.hpp"
+#include "emulation/matmul/matmul.hpp"
 
 namespace macheps::gpu {
 

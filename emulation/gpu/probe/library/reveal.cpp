@@ -2,7 +2,7 @@
 #include "emulation/gpu/probe/library/reveal.hpp"
 
 #include "core/error.hpp"
-#include "emulation/matmul.hpp"
+#include "emulation/matmul/matmul.hpp"
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// In which order a library adds: FPRev (emulation/reveal.hpp) with a library's matmul as the black box. Host only.
+// In which order a library adds: FPRev (emulation/matmul/reveal.hpp) with a library's matmul as the black box. Host only.
 #pragma once
 #include "emulation/gpu/probe/library/rules.hpp"
-#include "emulation/reveal.hpp"
+#include "emulation/matmul/reveal.hpp"
 
 namespace macheps::gpu {
 

@@ -4,7 +4,7 @@
 #include "core/codec.hpp"
 #include "core/error.hpp"
 #include "core/format_table.hpp"
-#include "emulation/matmul_rules.hpp"
+#include "emulation/matmul/rules.hpp"
 
 #include <fmt/format.h>
 

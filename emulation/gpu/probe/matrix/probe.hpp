@@ -6,7 +6,7 @@
 #include "emulation/gpu/probe/matrix/kernels.hpp"
 #include "emulation/gpu/probe/matrix/questions.hpp"
 #include "emulation/gpu/probe.hpp"
-#include "emulation/instruction.hpp"
+#include "emulation/machine/instruction.hpp"
 #include "emulation/verify/mutants.hpp"
 
 #include <chrono>

@@ -17,9 +17,9 @@
 #include "core/ulp.hpp"
 #include "emulation/definitions.hpp"
 #include "emulation/gpu/probe/scalar/inputs.hpp"
-#include "emulation/matmul.hpp"
+#include "emulation/matmul/matmul.hpp"
 #include "emulation/reduce.hpp"
-#include "emulation/scaling.hpp"
+#include "emulation/scaling/scaling.hpp"
 
 #include <string>
 #include <utility>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "emulation/sum_tree.hpp"
+#include "emulation/matmul/sum_tree.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

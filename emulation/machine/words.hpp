@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A machine in words: for people who read the table. Host only.
 #pragma once
-#include "emulation/machine.hpp"
+#include "emulation/machine/machine.hpp"
 
 #include <string>
 #include <string_view>

@@ -6,7 +6,7 @@
 // only.
 #pragma once
 #include "emulation/backend.hpp"
-#include "emulation/sum_tree.hpp"
+#include "emulation/matmul/sum_tree.hpp"
 
 #include <functional>
 #include <span>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "emulation/matmul_rules.hpp"
+#include "emulation/matmul/rules.hpp"
 
 #include "core/error.hpp"
 #include "core/format_table.hpp"

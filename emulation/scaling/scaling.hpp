@@ -2,7 +2,7 @@
 // Scaling: which elements of a matmul's operand share a scale, and how it is made of their largest magnitude.
 #pragma once
 #include "emulation/definitions.hpp"
-#include "emulation/scale_functions.hpp"
+#include "emulation/scaling/functions.hpp"
 
 #include <span>
 
@@ -21,7 +21,7 @@ enum class Granularity : std::uint8_t {
     nvfp4_16x16,
 };
 
-/// The functions of emulation/scale_functions.hpp by name.
+/// The functions of emulation/scaling/functions.hpp by name.
 enum class ScaleRule : std::uint8_t {
     ao_fp8,
     ao_fp8_power,  ///< floored to a power of two

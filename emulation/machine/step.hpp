@@ -4,8 +4,8 @@
 // Models: Xie et al. (MMA-Sim, arXiv 2511.10909), Khattak and Mikaitis (arXiv 2512.07004).
 #pragma once
 #include "core/arithmetic.hpp"
-#include "emulation/exact_sum.hpp"
-#include "emulation/machine.hpp"
+#include "emulation/machine/exact_sum.hpp"
+#include "emulation/machine/machine.hpp"
 
 namespace macheps {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "emulation/instruction.hpp"
+#include "emulation/machine/instruction.hpp"
 
 #include "core/error.hpp"
 #include "core/nearest_name.hpp"
-#include "emulation/matrix_step.hpp"
+#include "emulation/machine/step.hpp"
 
 #include <fmt/format.h>
 

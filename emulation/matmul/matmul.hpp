@@ -3,8 +3,8 @@
 // engines return its bits.
 #pragma once
 #include "emulation/definitions.hpp"
-#include "emulation/dot.hpp"
-#include "emulation/matrix_step.hpp"
+#include "emulation/matmul/dot.hpp"
+#include "emulation/machine/step.hpp"
 
 namespace macheps::definition {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Machine: one row of data per way to sum products. The rows are in emulation/machine_table.hpp, what a row means is
-// emulation/matrix_step.hpp.
+// Machine: one row of data per way to sum products. The rows are in emulation/machine/table.hpp, what a row means is
+// emulation/machine/step.hpp.
 #pragma once
 #include "core/format.hpp"
 
@@ -56,7 +56,7 @@ enum class Delivery : std::uint8_t {
     fp64_nearest_even,
 };
 
-/// The numbers of one fused step: everything that emulation/matrix_step.hpp reads. Plain data for host and device.
+/// The numbers of one fused step: everything that emulation/machine/step.hpp reads. Plain data for host and device.
 struct SumRule {
     SumModel model = SumModel::fma_chain;
     int terms = 1;          ///< products per step (L)
@@ -106,4 +106,4 @@ std::string_view to_string(Evidence evidence);
 
 }  // namespace macheps
 
-#include "emulation/machine_table.hpp"
+#include "emulation/machine/table.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "emulation/machine_words.hpp"
+#include "emulation/machine/words.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One instruction of a matrix unit by its name, and one element of its result. Host only.
 #pragma once
-#include "emulation/machine.hpp"
+#include "emulation/machine/machine.hpp"
 
 #include <span>
 #include <string>
@@ -34,7 +34,7 @@ struct InstructionOperands {
     std::vector<std::uint64_t> a_scale{}, b_scale{};
 };
 
-/// The bits of d, in the machine's result format, by emulation/matrix_step.hpp. The sign of a scale is ignored.
+/// The bits of d, in the machine's result format, by emulation/machine/step.hpp. The sign of a scale is ignored.
 /// Errors: throws Error when the counts disagree with the instruction.
 std::uint64_t evaluate_instruction(const Instruction& instruction, const InstructionOperands& operands);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "emulation/cast_plan.hpp"
+#include "emulation/scaling/cast_plan.hpp"
 
 namespace macheps {
 

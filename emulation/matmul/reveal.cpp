@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "emulation/reveal.hpp"
+#include "emulation/matmul/reveal.hpp"
 
 #include "core/error.hpp"
 #include "core/format_table.hpp"

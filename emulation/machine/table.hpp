@@ -3,7 +3,7 @@
 // Mikaitis (arXiv 2512.07004; their captures of silicon are the evidence `hardware`), Fasi et al. (PeerJ CS 330),
 // machine code of ptxas 13.0 for the emulated fp8 forms, IEEE 754-2019.
 #pragma once
-#include "emulation/machine.hpp"
+#include "emulation/machine/machine.hpp"
 
 #include <array>
 

@@ -2,7 +2,7 @@
 // MatmulRule: how the instructions of one matmul are strung together. Sources: cuBLAS and CUTLASS as named at each
 // option. Tile sizes, stages and warps change no bit and have no field.
 #pragma once
-#include "emulation/machine.hpp"
+#include "emulation/machine/machine.hpp"
 
 namespace macheps {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "emulation/scaling.hpp"
+#include "emulation/scaling/scaling.hpp"
 
 #include <algorithm>
 
