@@ -6,7 +6,7 @@
 #include "core/nearest_name.hpp"
 #include "emulation/cpu/matmul/instruction_grid.hpp"
 #include "experiments/cmd/json.hpp"
-#include "experiments/cmd/machine_line.hpp"
+#include "experiments/numerics/machine_line.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -5,7 +5,7 @@
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/model_choice.hpp"
-#include "experiments/cmd/policy_diff.hpp"
+#include "experiments/policy/diff.hpp"
 #include "experiments/cmd/verb_tree.hpp"
 #include "reports/csv.hpp"
 

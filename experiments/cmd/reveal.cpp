@@ -6,7 +6,7 @@
 #include "emulation/matmul/rules.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
-#include "experiments/cmd/npy.hpp"
+#include "experiments/files/npy.hpp"
 #include "experiments/cmd/verb_tree.hpp"
 #include "experiments/numerics/machine_spelling.hpp"
 

@@ -2,7 +2,7 @@
 // `macheps testfloat`: checks the lines of Berkeley TestFloat's testfloat_gen against core/arithmetic.hpp, or writes
 // such lines.
 #include "experiments/cmd/command.hpp"
-#include "experiments/cmd/testfloat_function.hpp"
+#include "experiments/numerics/testfloat_function.hpp"
 
 #include <fmt/format.h>
 

@@ -7,7 +7,7 @@
 #include "emulation/matmul/rules.hpp"
 #include "emulation/scaling/scaling.hpp"
 #include "experiments/policy/sites.hpp"
-#include "experiments/train/loss_scaler.hpp"
+#include "experiments/scaler/scaler.hpp"
 
 #include <filesystem>
 #include <map>

@@ -2,7 +2,7 @@
 #include "experiments/train/checkpoint.hpp"
 
 #include "core/error.hpp"
-#include "experiments/train/safetensors.hpp"
+#include "experiments/files/safetensors.hpp"
 #include "experiments/version.hpp"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the model reads. A batch depends on (seed, step) alone.
 #pragma once
-#include "experiments/train/mapped_file.hpp"
+#include "experiments/files/mapped_file.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -15,7 +15,7 @@
 #pragma once
 #include "experiments/train/data.hpp"
 #include "experiments/train/optimizer.hpp"
-#include "experiments/train/safetensors.hpp"
+#include "experiments/files/safetensors.hpp"
 
 #include <filesystem>
 #include <map>

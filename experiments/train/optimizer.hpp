@@ -3,7 +3,7 @@
 #pragma once
 #include "experiments/model/transformer.hpp"
 #include "experiments/train/checkpoint.hpp"
-#include "experiments/train/loss_scaler.hpp"
+#include "experiments/scaler/scaler.hpp"
 #include "experiments/train/options.hpp"
 
 #include <vector>

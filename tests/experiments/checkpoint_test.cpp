@@ -7,7 +7,7 @@
 #include "experiments/train/experiment.hpp"
 #include "experiments/train/manifest.hpp"
 #include "experiments/train/run_directory.hpp"
-#include "experiments/train/safetensors.hpp"
+#include "experiments/files/safetensors.hpp"
 #include "experiments/train/trainer.hpp"
 #include "tests/scratch.hpp"
 #include "tests/test.hpp"

@@ -2,7 +2,7 @@
 // TestFloat's text format: lines as its generator writes them, names, and what is refused.
 #include "tests/test.hpp"
 #include "core/error.hpp"
-#include "experiments/cmd/testfloat_function.hpp"
+#include "experiments/numerics/testfloat_function.hpp"
 
 using namespace macheps;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Safetensors: what is accepted is whole, and written again and read again it is the same.
 #include "core/error.hpp"
-#include "experiments/train/safetensors.hpp"
+#include "experiments/files/safetensors.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 #include <algorithm>

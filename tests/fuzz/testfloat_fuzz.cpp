@@ -2,7 +2,7 @@
 // TestFloat lines: the first line names a function, every other is a case. What is read is evaluated, and what is
 // printed is read again as the same case.
 #include "core/error.hpp"
-#include "experiments/cmd/testfloat_function.hpp"
+#include "experiments/numerics/testfloat_function.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 #include <optional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "experiments/train/safetensors.hpp"
+#include "experiments/files/safetensors.hpp"
 
 #include "core/error.hpp"
 

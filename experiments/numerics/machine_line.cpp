@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "experiments/cmd/machine_line.hpp"
+#include "experiments/numerics/machine_line.hpp"
 
 #include "core/error.hpp"
 #include "core/format_table.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "experiments/train/mapped_file.hpp"
+#include "experiments/files/mapped_file.hpp"
 
 #include "core/error.hpp"
 

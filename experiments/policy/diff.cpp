@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "experiments/cmd/policy_diff.hpp"
+#include "experiments/policy/diff.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "experiments/cmd/npy.hpp"
+#include "experiments/files/npy.hpp"
 
 #include "core/codec.hpp"
 #include "core/error.hpp"

@@ -4,7 +4,7 @@
 // aten/src/ATen/native/cuda/AmpKernels.cu, native/cpu/AmpGradScalerKernels.cpp (2.7).
 #pragma once
 #include "core/format.hpp"
-#include "experiments/train/loss_scaler.hpp"
+#include "experiments/scaler/scaler.hpp"
 
 #include <functional>
 #include <map>

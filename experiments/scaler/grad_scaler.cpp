@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "experiments/train/grad_scaler.hpp"
+#include "experiments/scaler/grad_scaler.hpp"
 
 #include "core/codec.hpp"
 #include "core/error.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "experiments/train/loss_scaler.hpp"
+#include "experiments/scaler/scaler.hpp"
 
-#include "experiments/train/grad_scaler.hpp"
+#include "experiments/scaler/grad_scaler.hpp"
 
 namespace macheps {
 

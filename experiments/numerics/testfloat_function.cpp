@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "experiments/cmd/testfloat_function.hpp"
+#include "experiments/numerics/testfloat_function.hpp"
 
 #include "core/comparison.hpp"
 #include "core/conversion.hpp"
