@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recorded traces against the models: the scalar definition and this CPU's vector engines. Host only.
 #pragma once
-#include "emulation/gpu/probe.hpp"
+#include "emulation/verify/probe.hpp"
 #include "emulation/verify/trace.hpp"
 
 namespace macheps::verify {

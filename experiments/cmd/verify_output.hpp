@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `macheps verify` prints and writes: rows of probes as a table, CSV, JUnit and JSON.
 #pragma once
-#include "emulation/gpu/probe.hpp"
+#include "emulation/verify/probe.hpp"
 
 #include <string>
 #include <vector>

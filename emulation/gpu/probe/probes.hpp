@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Everything that `macheps verify` can run on a GPU. Host only.
 #pragma once
-#include "emulation/gpu/probe.hpp"
+#include "emulation/verify/probe.hpp"
 
 namespace macheps::gpu {
 

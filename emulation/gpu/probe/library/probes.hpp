@@ -3,7 +3,7 @@
 // Host only.
 #pragma once
 #include "emulation/gpu/probe/library/matmul.hpp"
-#include "emulation/gpu/probe.hpp"
+#include "emulation/verify/probe.hpp"
 
 namespace macheps::gpu {
 

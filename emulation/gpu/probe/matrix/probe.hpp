@@ -5,7 +5,7 @@
 #include "core/error.hpp"
 #include "emulation/gpu/probe/matrix/kernels.hpp"
 #include "emulation/gpu/probe/matrix/questions.hpp"
-#include "emulation/gpu/probe.hpp"
+#include "emulation/verify/probe.hpp"
 #include "emulation/machine/instruction.hpp"
 #include "emulation/verify/mutants.hpp"
 

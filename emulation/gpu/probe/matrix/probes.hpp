@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of `macheps verify` about matrix instructions. Host only.
 #pragma once
-#include "emulation/gpu/probe.hpp"
+#include "emulation/verify/probe.hpp"
 
 namespace macheps::gpu {
 

@@ -2,7 +2,7 @@
 // The probes of scalars as groups of `macheps verify`, for CudaDevice and for HostDevice (tests).
 #pragma once
 #include "core/error.hpp"
-#include "emulation/gpu/probe.hpp"
+#include "emulation/verify/probe.hpp"
 #include "emulation/gpu/probe/scalar/blocks.hpp"
 #include "emulation/gpu/probe/scalar/function.hpp"
 

@@ -2,7 +2,7 @@
 // Rows of `macheps verify` about scalars: conversions, arithmetic, approximated functions, and our own functions on the
 // device and on the host.
 #pragma once
-#include "emulation/gpu/probe.hpp"
+#include "emulation/verify/probe.hpp"
 
 namespace macheps::gpu {
 
