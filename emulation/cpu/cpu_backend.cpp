@@ -2,10 +2,10 @@
 #include "emulation/cpu/cpu_backend.hpp"
 
 #include "core/error.hpp"
+#include "emulation/cpu/matmul/matmul.hpp"
 #include "emulation/cpu/ops/cast.hpp"
 #include "emulation/cpu/ops/elementwise.hpp"
 #include "emulation/cpu/ops/gated.hpp"
-#include "emulation/cpu/matmul/matmul.hpp"
 #include "emulation/cpu/ops/optimizer.hpp"
 #include "emulation/cpu/ops/rms_norm.hpp"
 #include "emulation/cpu/ops/rotary.hpp"

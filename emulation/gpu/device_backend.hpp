@@ -5,9 +5,9 @@
 #pragma once
 #include "emulation/gpu/device/device_memory.hpp"
 #include "emulation/gpu/gpu.hpp"
-#include "emulation/gpu/matmul/matmul.hpp"
 #include "emulation/gpu/kernels/rows.hpp"
 #include "emulation/gpu/kernels/tensor.hpp"
+#include "emulation/gpu/matmul/matmul.hpp"
 #include "emulation/matmul/rules.hpp"
 #include "emulation/shape_checks.hpp"
 

@@ -3,8 +3,8 @@
 // engines return its bits.
 #pragma once
 #include "emulation/definitions.hpp"
-#include "emulation/matmul/dot.hpp"
 #include "emulation/machine/step.hpp"
+#include "emulation/matmul/dot.hpp"
 
 namespace macheps::definition {
 

@@ -5,8 +5,8 @@
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/model_choice.hpp"
-#include "experiments/policy/diff.hpp"
 #include "experiments/cmd/verb_tree.hpp"
+#include "experiments/policy/diff.hpp"
 #include "reports/csv.hpp"
 
 #include <fmt/format.h>

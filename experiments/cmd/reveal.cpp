@@ -6,8 +6,8 @@
 #include "emulation/matmul/rules.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
-#include "experiments/files/npy.hpp"
 #include "experiments/cmd/verb_tree.hpp"
+#include "experiments/files/npy.hpp"
 #include "experiments/numerics/machine_spelling.hpp"
 
 #include <fmt/format.h>

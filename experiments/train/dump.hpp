@@ -13,9 +13,9 @@
 //
 // Metadata: manifest (the text of manifest.json), run, policy, seed, step, created_by, git.
 #pragma once
+#include "experiments/files/safetensors.hpp"
 #include "experiments/train/data.hpp"
 #include "experiments/train/optimizer.hpp"
-#include "experiments/files/safetensors.hpp"
 
 #include <filesystem>
 #include <map>

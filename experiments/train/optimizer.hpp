@@ -2,8 +2,8 @@
 // Unscale, clip, step: what happens between a backward pass and the next forward.
 #pragma once
 #include "experiments/model/transformer.hpp"
-#include "experiments/train/checkpoint.hpp"
 #include "experiments/scaler/scaler.hpp"
+#include "experiments/train/checkpoint.hpp"
 #include "experiments/train/options.hpp"
 
 #include <vector>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Named rules against what their sources describe: the same result put together from single chains of instructions, one
 // partial sum at a time.
-#include "emulation/matmul/rules.hpp"
 #include "core/codec.hpp"
 #include "core/error.hpp"
+#include "emulation/matmul/rules.hpp"
 #include "tests/emulation/backends.hpp"
 
 #include <cmath>

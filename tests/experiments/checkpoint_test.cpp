@@ -4,10 +4,10 @@
 
 #include "core/error.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
+#include "experiments/files/safetensors.hpp"
 #include "experiments/train/experiment.hpp"
 #include "experiments/train/manifest.hpp"
 #include "experiments/train/run_directory.hpp"
-#include "experiments/files/safetensors.hpp"
 #include "experiments/train/trainer.hpp"
 #include "tests/scratch.hpp"
 #include "tests/test.hpp"

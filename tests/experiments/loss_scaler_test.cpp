@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Traces and edge cases of torch.amp.GradScaler (pytorch torch/amp/grad_scaler.py, AmpKernels.cu).
-#include "experiments/scaler/scaler.hpp"
 #include "core/error.hpp"
 #include "experiments/scaler/grad_scaler.hpp"
+#include "experiments/scaler/scaler.hpp"
 #include "tests/test.hpp"
 
 #include <algorithm>

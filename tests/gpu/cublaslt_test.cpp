@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How cuBLASLt is found, told of a problem, and asked for an algorithm: without a device, against a library of the same
 // entries (fake_cublaslt.cpp), and as far as descriptors go against the real one.
-#include "emulation/gpu/device/device.hpp"
 #include "emulation/gpu/probe/library/cublaslt.hpp"
+#include "emulation/gpu/device/device.hpp"
 #include "emulation/gpu/probe/library/cublaslt_algorithms.hpp"
 #include "tests/test.hpp"
 

@@ -8,8 +8,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "emulation/cpu/matmul/parts-inl.hpp"
 #include "emulation/cpu/matmul/kernel.hpp"
+#include "emulation/cpu/matmul/parts-inl.hpp"
 #include "emulation/matmul/matmul.hpp"
 
 #include <array>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "emulation/cpu/matmul/matmul.hpp"
 
-#include "emulation/cpu/matmul/machine_kernel.hpp"
 #include "emulation/cpu/matmul/kernel.hpp"
+#include "emulation/cpu/matmul/machine_kernel.hpp"
 
 #include <algorithm>
 #include <mutex>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the matmul kernels share: transposing while packing, and the cast of finished rows. Included once per target.
-#include "emulation/cpu/simd/lanes-inl.hpp"
 #include "emulation/cpu/matmul/kernel.hpp"
+#include "emulation/cpu/simd/lanes-inl.hpp"
 
 #if defined(MACHEPS_MATMUL_PARTS_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef MACHEPS_MATMUL_PARTS_INL

@@ -4,8 +4,8 @@
 #pragma once
 #include "core/thread_pool.hpp"
 #include "emulation/backend.hpp"
-#include "emulation/scaling/cast_plan.hpp"
 #include "emulation/cpu/simd/simd.hpp"
+#include "emulation/scaling/cast_plan.hpp"
 
 namespace macheps {
 

@@ -5,8 +5,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "emulation/cpu/simd/lanes-inl.hpp"
 #include "emulation/cpu/ops/optimizer.hpp"
+#include "emulation/cpu/simd/lanes-inl.hpp"
 
 #include <algorithm>
 

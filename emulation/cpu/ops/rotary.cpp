@@ -5,8 +5,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "emulation/cpu/simd/lanes-inl.hpp"
 #include "emulation/cpu/ops/rotary.hpp"
+#include "emulation/cpu/simd/lanes-inl.hpp"
 #include "emulation/definitions.hpp"
 
 HWY_BEFORE_NAMESPACE();

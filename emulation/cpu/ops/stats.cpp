@@ -10,8 +10,8 @@
 #include <mutex>
 #include <vector>
 
-#include "emulation/cpu/simd/lanes-inl.hpp"
 #include "emulation/cpu/ops/stats.hpp"
+#include "emulation/cpu/simd/lanes-inl.hpp"
 #include "emulation/cpu/simd/vec-inl.hpp"
 #include "emulation/definitions.hpp"
 

@@ -2,9 +2,9 @@
 // Casts and what they did, statistics of whole tensors, optimiser steps. Sums over a tensor are made in two launches,
 // of chunks of 1024 and of their results, which is the lane rule.
 #pragma once
-#include "emulation/scaling/cast_plan.hpp"
 #include "emulation/definitions.hpp"
 #include "emulation/gpu/device/device_tally.hpp"
+#include "emulation/scaling/cast_plan.hpp"
 #include "emulation/scaling/scaling.hpp"
 
 namespace macheps::gpu {

@@ -2,8 +2,8 @@
 // Backend::matmul on a device, written once for CudaDevice and HostDevice. Which kernel runs changes no bit.
 #pragma once
 #include "emulation/gpu/matmul/emulated.hpp"
-#include "emulation/gpu/matmul/wgmma_kernel.hpp"
 #include "emulation/gpu/matmul/matrix_units.hpp"
+#include "emulation/gpu/matmul/wgmma_kernel.hpp"
 
 namespace macheps::gpu {
 

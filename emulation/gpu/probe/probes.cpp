@@ -2,8 +2,8 @@
 #include "emulation/gpu/probe/probes.hpp"
 
 #include "core/error.hpp"
-#include "emulation/gpu/probe/matrix/probes.hpp"
 #include "emulation/gpu/probe/library/probes.hpp"
+#include "emulation/gpu/probe/matrix/probes.hpp"
 #include "emulation/gpu/probe/scalar/probes.hpp"
 
 namespace macheps::gpu {

@@ -3,8 +3,8 @@
 // definition. Four kernels with device memory between them: only the one that runs the instruction is compiled once per
 // form; the others read the form as data.
 #pragma once
-#include "emulation/gpu/probe/matrix/layout.hpp"
 #include "emulation/gpu/device/threads.hpp"
+#include "emulation/gpu/probe/matrix/layout.hpp"
 #include "emulation/verify/operand_classes.hpp"
 
 #if defined(__CUDACC__)

@@ -5,9 +5,9 @@
 #include "core/error.hpp"
 #include "emulation/gpu/probe/matrix/kernels.hpp"
 #include "emulation/gpu/probe/matrix/questions.hpp"
-#include "emulation/verify/probe.hpp"
 #include "emulation/machine/instruction.hpp"
 #include "emulation/verify/mutants.hpp"
+#include "emulation/verify/probe.hpp"
 
 #include <chrono>
 #include <functional>

@@ -2,9 +2,9 @@
 // The probes of scalars as groups of `macheps verify`, for CudaDevice and for HostDevice (tests).
 #pragma once
 #include "core/error.hpp"
-#include "emulation/verify/probe.hpp"
 #include "emulation/gpu/probe/scalar/blocks.hpp"
 #include "emulation/gpu/probe/scalar/function.hpp"
+#include "emulation/verify/probe.hpp"
 
 #include <cinttypes>
 #include <cstdio>
