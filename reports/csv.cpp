@@ -74,6 +74,33 @@ int write_all(int descriptor, std::string_view text, std::size_t& done) {
     return 0;
 }
 
+std::vector<std::string_view> names_in(std::string_view header) {
+    std::vector<std::string_view> names;
+    for (std::size_t at = 0; at <= header.size();) {
+        const std::size_t end = std::min(header.find(',', at), header.size());
+        names.push_back(header.substr(at, end - at));
+        at = end + 1;
+    }
+    return names;
+}
+
+/// What sets the header of a file apart from `ours`: `: it lacks 'x', and has 'y'`.
+std::string difference(std::string_view theirs, std::string_view ours) {
+    const std::vector<std::string_view> their_names = names_in(theirs), our_names = names_in(ours);
+    const auto only_in = [](const std::vector<std::string_view>& these, const std::vector<std::string_view>& others) {
+        std::string list;
+        for (const std::string_view name : these) {
+            if (std::find(others.begin(), others.end(), name) != others.end()) continue;
+            list += fmt::format("{}'{}'", list.empty() ? "" : ", ", name);
+        }
+        return list;
+    };
+    const std::string lacks = only_in(our_names, their_names), has = only_in(their_names, our_names);
+    if (lacks.empty() && has.empty()) return ": the same ones in another order";
+    return (lacks.empty() ? "" : ": it lacks " + lacks) +
+           (has.empty() ? "" : (lacks.empty() ? ": it has " : ", and has ") + has);
+}
+
 /// 0, or errno. What cannot be synced (a pipe, a terminal) needs none.
 int sync_descriptor(int descriptor) {
     while (::fsync(descriptor) != 0) {
@@ -92,10 +119,6 @@ int sync_folder_of(const std::filesystem::path& path) {
     ::close(descriptor);
     return error;
 }
-
-}  // namespace
-
-namespace {
 
 /// Hands the first `most` bytes to `take`, block by block.
 void read_blocks(const std::filesystem::path& path, std::uint64_t most,
@@ -205,8 +228,8 @@ LineFile::LineFile(std::filesystem::path path, std::string_view header) : path_(
         if (whole == 0) {
             buffer_.append(header).append("\n");
             flush();
-        } else if (std::string_view(there).substr(0, there.find('\n')) != header) {
-            throw Error({.what = "this file has other columns than this version writes",
+        } else if (const auto begun = std::string_view(there).substr(0, there.find('\n')); begun != header) {
+            throw Error({.what = "this file has other columns than this version writes" + difference(begun, header),
                          .where = path_.string(),
                          .fix = "continue it with the version that began it, or name a new folder"});
         }
@@ -314,14 +337,16 @@ Cells read_cells(const std::filesystem::path& path) {
     return cells;
 }
 
-std::size_t find_column(const Cells& cells, const std::filesystem::path& path, std::string_view name) {
+std::optional<std::size_t> find_column(const Cells& cells, std::string_view name) {
     const auto found = std::find(cells.header.begin(), cells.header.end(), name);
-    if (found == cells.header.end()) {
-        throw Error({.what = fmt::format("the header has no column '{}'", name),
-                     .where = path.string(),
-                     .fix = "is this a file of macheps, of this schema?"});
-    }
+    if (found == cells.header.end()) return std::nullopt;
     return std::size_t(found - cells.header.begin());
+}
+
+void throw_no_column(const std::filesystem::path& path, std::string_view name) {
+    throw Error({.what = fmt::format("the header has no column '{}'", name),
+                 .where = path.string(),
+                 .fix = "is this a file of macheps?"});
 }
 
 void throw_bad_cell(const std::filesystem::path& path, std::size_t line, std::string_view column,

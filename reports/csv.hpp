@@ -80,7 +80,9 @@ struct FileMark {
 /// An append-only file of whole lines.
 class LineFile {
   public:
-    /// Opens or makes `path`. A file that is there must begin with `header`, and loses an unterminated last row.
+    /// Opens or makes `path`. A file that is there must begin with `header`, and loses an unterminated last row. One that
+    /// an older or newer version began is refused with the columns in which it differs: rows of two widths in one file
+    /// could not be read.
     LineFile(std::filesystem::path path, std::string_view header);
     ~LineFile();
     LineFile(LineFile&&) noexcept;
@@ -117,8 +119,11 @@ struct Cells {
 /// Errors: a file that cannot be read, text after a closing quote, a row with more or fewer cells than the header.
 Cells read_cells(const std::filesystem::path& path);
 
-/// Index of column `name`; throws Error with the file and the name when the header has none.
-std::size_t find_column(const Cells& cells, const std::filesystem::path& path, std::string_view name);
+/// Index of column `name`, or nullopt when the header has none.
+std::optional<std::size_t> find_column(const Cells& cells, std::string_view name);
+
+/// Throws Error, Exit::bad_input: the header of `path` lacks a column that every version has written.
+[[noreturn]] void throw_no_column(const std::filesystem::path& path, std::string_view name);
 
 [[noreturn]] void throw_bad_cell(const std::filesystem::path& path, std::size_t line, std::string_view column,
                                  const std::string& text);
@@ -161,7 +166,8 @@ class CsvWriter {
     csv::LineFile file_;
 };
 
-/// Reads a file of rows by header name; columns that `Row` does not know are ignored.
+/// Reads a file of rows by header name, of an older version and of a newer one: columns that `Row` does not know are
+/// ignored, and those that the file does not have are as `Column` says.
 /// Errors: throws Error, Exit::bad_input, naming file, line and column.
 template <class Row>
 class CsvReader {
@@ -171,10 +177,11 @@ class CsvReader {
         notes_ = std::move(cells.notes);
         rows_.resize(cells.rows.size());
         const auto read_column = [&](const auto& c) {
-            const std::size_t at = csv::find_column(cells, path, c.name);
-            for (std::size_t i = 0; i < rows_.size(); ++i) {
-                if (!csv::parse_cell(cells.rows[i][at], rows_[i].*c.field)) {
-                    csv::throw_bad_cell(path, cells.lines[i], c.name, cells.rows[i][at]);
+            const std::optional<std::size_t> at = csv::find_column(cells, c.name);
+            if (!at && !c.may_be_absent()) csv::throw_no_column(path, c.name);
+            for (std::size_t i = 0; at && i < rows_.size(); ++i) {
+                if (!csv::parse_cell(cells.rows[i][*at], rows_[i].*c.field)) {
+                    csv::throw_bad_cell(path, cells.lines[i], c.name, cells.rows[i][*at]);
                 }
             }
         };

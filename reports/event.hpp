@@ -12,19 +12,36 @@
 
 namespace macheps {
 
-/// Written to manifest.json as "schema". Raised when a column changes its meaning, not when one is added at the end.
+/// Written to manifest.json as "schema". Raised when a column changes its meaning, and when a column is added that has no
+/// empty cell (`since`); not when one of optional values is added.
 inline constexpr int schema_version = 1;
 
-/// One column of `Row`: its name in the header and its field.
+/// The schema with which a column came.
+struct Since {
+    int schema = 1;
+};
+constexpr Since since(int schema) { return {schema}; }
+
+template <class Value>
+inline constexpr bool is_optional = false;
+template <class Value>
+inline constexpr bool is_optional<std::optional<Value>> = true;
+
+/// One column of `Row`: its name in the header and its field. New columns are added at the end of a row type, so that a
+/// file of an older version lacks them: a std::optional field is then empty, and a plain one that came `since` a later
+/// schema keeps the value that it has in Row{}. A file that lacks any other column is no file of that row type.
 template <class Row, class Value>
 struct Column {
     std::string_view name;
     Value Row::*field;
+    Since came{};
+
+    constexpr bool may_be_absent() const { return is_optional<Value> || came.schema > 1; }
 };
 
 template <class Row, class Value>
-constexpr Column<Row, Value> column(std::string_view name, Value Row::*field) {
-    return {name, field};
+constexpr Column<Row, Value> column(std::string_view name, Value Row::*field, Since came = {}) {
+    return {name, field, came};
 }
 
 /// A histogram bin: an integer floor(log2|x|), or one of the words zero, inf, nan.

@@ -9,10 +9,13 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
+#include <type_traits>
 
 namespace macheps {
 
@@ -286,7 +289,29 @@ void put_formats(JsonText& out) {
     out.close('}');
 }
 
-/// The rows of `macheps gemm`, a list each, with machines and kinds of operands by index.
+/// The columns of GemmRow that the page draws or tells apart, in the order of its lists.
+constexpr std::array<std::string_view, 17> gemm_fields{
+    "seed",    "m",       "n",    "k",     "scale", "max_error",      "rms_error", "max_rel",    "rms_rel",
+    "max_ulp", "sqnr_db", "bias", "drift", "bound", "probable_bound", "first",     "first_exact"};
+
+/// The value of a row's column `name`: whole numbers as they are, others to seven digits.
+void put_column(JsonText& out, const GemmRow& row, std::string_view name) {
+    const auto put = [&](const auto& column) {
+        if (column.name != name) return;
+        const auto& value = row.*column.field;
+        using Value = std::decay_t<decltype(value)>;
+        if constexpr (std::is_integral_v<Value>) {
+            out.put(value);
+        } else if constexpr (std::is_floating_point_v<Value>) {
+            out.put(double{value}, 7);
+        } else if constexpr (std::is_same_v<Value, std::optional<double>>) {
+            out.put(value.value_or(NAN), 7);
+        }
+    };
+    std::apply([&](const auto&... columns) { (put(columns), ...); }, GemmRow::columns);
+}
+
+/// The rows of `macheps gemm`, a list each: machine and kind of operands by index, then gemm_fields.
 void put_gemm(JsonText& out, const std::vector<GemmRow>& rows, std::size_t most) {
     std::vector<std::string> machines, sets;
     const auto index_of = [](std::vector<std::string>& names, const std::string& name) {
@@ -297,22 +322,14 @@ void put_gemm(JsonText& out, const std::vector<GemmRow>& rows, std::size_t most)
     };
     out.key("gemm"), out.open('{'), out.key("rows"), out.open('[');
     for (std::size_t i = 0; i < std::min(most, rows.size()); ++i) {
-        const GemmRow& row = rows[i];
         out.open('[');
-        out.put(index_of(machines, row.machine)), out.put(index_of(sets, gemm_data_name(row)));
-        out.put(row.seed), out.put(row.m), out.put(row.n), out.put(row.k);
-        for (const double x : {row.scale, row.max_error, row.rms_error, row.max_rel.value_or(NAN),
-                               row.rms_rel.value_or(NAN), row.max_ulp, row.sqnr_db.value_or(NAN), row.bias, row.drift,
-                               row.bound, row.probable_bound, double{row.first}, row.first_exact}) {
-            out.put(x, 7);
-        }
+        out.put(index_of(machines, rows[i].machine)), out.put(index_of(sets, gemm_data_name(rows[i])));
+        for (const std::string_view name : gemm_fields) put_column(out, rows[i], name);
         out.close(']');
     }
     out.close(']');
-    const std::array<std::string_view, 19> fields{
-        "machine",   "set",       "seed",           "m",       "n",          "k",       "scale",
-        "max_error", "rms_error", "max_rel",        "rms_rel", "max_ulp",    "sqnr_db", "bias",
-        "drift",     "bound",     "probable_bound", "first",   "first_exact"};
+    std::vector<std::string_view> fields{"machine", "set"};
+    fields.insert(fields.end(), gemm_fields.begin(), gemm_fields.end());
     out.put_list("fields", fields), out.put_list("machine", machines), out.put_list("set", sets);
     out.key("left_out"), out.put(std::uint64_t{rows.size() - std::min(most, rows.size())});
     out.close('}');

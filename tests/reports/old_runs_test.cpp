@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Run directories of other versions: what 0.1.0 wrote must render for ever, and what a later version adds is passed over.
+#include "core/error.hpp"
+#include "reports/csv.hpp"
+#include "reports/html.hpp"
+#include "reports/page_data.hpp"
+#include "reports/summary_table.hpp"
+#include "tests/reports/sample_run.hpp"
+#include "tests/test.hpp"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+using namespace macheps;
+namespace fs = std::filesystem;
+
+namespace {
+
+const fs::path golden = fs::path(MACHEPS_SOURCE_DIR) / "tests/golden/run_schema1";
+
+Log read_one(const fs::path& folder) { return read_runs(std::vector<fs::path>{folder}); }
+
+/// A copy of the golden directory, to be spoiled.
+struct Copy {
+    Copy() { fs::copy(golden, folder); }
+    test::TemporaryFolder temporary{};
+    fs::path folder = temporary / "run";
+};
+
+/// `text` with `edit` applied to each line; the line's number from 0 is the second argument.
+template <class Edit>
+std::string each_line(const std::string& text, Edit edit) {
+    std::string out;
+    std::size_t number = 0;
+    for (std::size_t at = 0; at < text.size(); ++number) {
+        const std::size_t end = text.find('\n', at);
+        out += edit(text.substr(at, end - at), number) + "\n";
+        at = end + 1;
+    }
+    return out;
+}
+
+/// The charts of the page as JSON, without the folder's name.
+std::string charts_of(const Log& log) { return page_data(log, summarise(log)); }
+
+/// What EvalRow may become: a column whose cell may be empty, and one that came with a later schema.
+struct LaterEvalRow {
+    std::string run{};
+    std::int64_t step = 0;
+    std::optional<double> added{};
+    std::int64_t counted = 7;
+
+    static constexpr auto columns =
+        std::tuple(column("run", &LaterEvalRow::run), column("step", &LaterEvalRow::step),
+                   column("added", &LaterEvalRow::added), column("counted", &LaterEvalRow::counted, since(2)));
+};
+/// A mistake: a new column that older files lack, and nothing said about it.
+struct ForgetfulEvalRow {
+    std::string run{};
+    std::int64_t counted = 7;
+
+    static constexpr auto columns =
+        std::tuple(column("run", &ForgetfulEvalRow::run), column("counted", &ForgetfulEvalRow::counted));
+};
+
+}  // namespace
+
+TEST_CASE("a run directory of schema 1 renders to the same summary", "[reports][old]") {
+    const Log log = read_one(golden);
+    REQUIRE(log.runs.size() == 4);
+    CHECK(log.notes.empty());
+    CHECK(log.gemm.size() == 2);
+    const Summary summary = summarise(log);
+    CHECK(summary_csv(summary) == csv::read_text(golden / "summary.csv"));
+    const std::string page = page_html(log, summary);
+    CHECK(page.find("fp16-noscale") != std::string::npos);
+}
+
+TEST_CASE("columns and settings that a later version adds are passed over", "[reports][old]") {
+    const Copy copy;
+    const fs::path& folder = copy.folder;
+    for (const auto& file : fs::directory_iterator(folder)) {
+        if (file.path().extension() != ".csv") continue;
+        const std::string text = csv::read_text(file.path());
+        csv::replace_file(file.path(), each_line(text, [](const std::string& line, std::size_t number) {
+                              return line + (number == 0 ? ",a_later_column" : ",\"anything, quoted\"");
+                          }));
+    }
+    std::string manifest = csv::read_text(folder / "manifest.json");
+    manifest.insert(manifest.find('{') + 1, "\"a_later_setting\": {\"x\": [1, 2]},");
+    csv::replace_file(folder / "manifest.json", manifest);
+
+    const Log log = read_one(folder), today = read_one(golden);
+    CHECK(log.notes.empty());
+    CHECK(summary_csv(summarise(log)) == summary_csv(summarise(today)));
+    CHECK(charts_of(log) == charts_of(today));
+    CHECK_FALSE(page_html(log, summarise(log)).empty());
+}
+
+TEST_CASE("an older file lacks new columns: optional ones are empty, others keep their value", "[reports][old]") {
+    const std::vector<LaterEvalRow> rows = CsvReader<LaterEvalRow>(golden / "evals.csv").rows();
+    REQUIRE_FALSE(rows.empty());
+    for (const LaterEvalRow& row : rows) {
+        CHECK_FALSE(row.run.empty());
+        CHECK_FALSE(row.added.has_value());
+        CHECK(row.counted == 7);
+    }
+    CHECK_THROWS_AS(CsvReader<ForgetfulEvalRow>(golden / "evals.csv"), Error);
+}
+
+TEST_CASE("every optional column of today may be missing from a file", "[reports][old]") {
+    const Copy copy;
+    const fs::path& folder = copy.folder;
+    const std::string text = csv::read_text(golden / "evals.csv");
+    // run, policy, seed, step, eval_loss, eval_loss_fp32, perplexity, entropy_floor
+    csv::replace_file(folder / "evals.csv", each_line(text, [](const std::string& line, std::size_t) {
+                          return line.substr(0, line.rfind(','));
+                      }));
+    const Log log = read_one(folder);
+    REQUIRE_FALSE(log.runs.at(0).evals.empty());
+    CHECK_FALSE(log.runs[0].evals[0].entropy_floor.has_value());
+    CHECK(log.runs[0].evals[0].perplexity > 0);
+    CHECK_FALSE(page_html(log, summarise(log)).empty());
+}
+
+TEST_CASE("a file that another version began is not continued, and the reason is said", "[reports][old]") {
+    const Copy copy;
+    const fs::path& folder = copy.folder;
+    const std::string before = csv::read_text(folder / "evals.csv");
+    const auto refusal = [&]() -> std::string {
+        try {
+            CsvWriter<LaterEvalRow> writer(folder / "evals.csv");
+        } catch (const Error& error) {
+            CHECK(error.exit() == Exit::bad_input);
+            return error.what();
+        }
+        return "none";
+    };
+    const std::string said = refusal();
+    CAPTURE(said);
+    CHECK(said.find("it lacks 'added', 'counted', and has 'policy', 'seed'") != std::string::npos);
+    CHECK(said.find("continue it with the version that began it, or name a new folder") != std::string::npos);
+    CHECK(csv::read_text(folder / "evals.csv") == before);
+
+    csv::replace_file(folder / "evals.csv", "step,run,counted,added\n");
+    CHECK(refusal().find("the same ones in another order") != std::string::npos);
+}
