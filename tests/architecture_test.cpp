@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// The house rules that a compiler does not check: which room may include which, through which doors, and no circles.
+// docs/architecture.md says the same in words.
+#include "tests/test.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+namespace fs = std::filesystem;
+using Names = std::vector<std::string>;
+
+/// The rooms of the product, and the rooms that each may include.
+const std::map<std::string, Names> rooms{{"core", {"core"}},
+                                         {"emulation", {"core", "emulation"}},
+                                         {"reports", {"core", "reports"}},
+                                         {"experiments", {"core", "emulation", "reports", "experiments"}}};
+
+/// A folder with doors: what stands outside it includes these of its headers, and no others. `{}` as doors: nobody may
+/// include anything from it.
+const std::map<std::string, Names> doors{
+    {"emulation/cpu", {"cpu_backend.hpp", "matmul/instruction_grid.hpp", "simd/simd.hpp"}},
+    {"emulation/cpu/matmul", {"instruction_grid.hpp", "matmul.hpp"}},
+    {"emulation/gpu", {"device_backend.hpp", "gpu.hpp", "probe/probes.hpp"}},
+    {"emulation/gpu/kernels", {"rows.hpp", "tensor.hpp"}},
+    {"emulation/gpu/matmul", {"matmul.hpp", "matrix_units.hpp"}},
+    {"emulation/gpu/probe", {"probes.hpp"}},
+    {"emulation/gpu/probe/library", {"probes.hpp"}},
+    {"emulation/gpu/probe/matrix", {"probes.hpp"}},
+    {"emulation/gpu/probe/scalar", {"probes.hpp"}},
+    {"emulation/scaling", {"cast_plan.hpp", "rules.hpp", "scaling.hpp"}},
+    {"experiments/cmd", {}},
+    {"experiments/policy", {"diff.hpp", "policy.hpp", "sites.hpp", "words.hpp"}},
+    {"experiments/scaler", {"scaler.hpp"}},
+};
+
+/// The text of a file of the tree.
+std::string text_of(const fs::path& path) {
+    std::ifstream in(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+}
+
+const fs::path root = MACHEPS_SOURCE_DIR;
+
+bool is_source(const fs::path& path) {
+    static const std::set<std::string> endings{".hpp", ".cpp", ".cu", ".inl"};
+    return endings.contains(path.extension().string());
+}
+
+/// The quoted includes of `text`.
+Names includes_in(std::string_view text) {
+    Names names;
+    constexpr std::string_view word = "#include \"";
+    for (std::size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
+        if (at > 0 && text[at - 1] != '\n') continue;
+        const std::size_t from = at + word.size(), to = text.find('"', from);
+        names.emplace_back(text.substr(from, to - from));
+    }
+    return names;
+}
+
+/// Each source file of the product, as a path from the root, with what it includes.
+using Includes = std::map<std::string, Names>;
+Includes read_includes() {
+    Includes all;
+    for (const auto& [room, may] : rooms) {
+        for (const auto& entry : fs::recursive_directory_iterator(root / room)) {
+            if (!entry.is_regular_file() || !is_source(entry.path())) continue;
+            all[fs::relative(entry.path(), root).string()] = includes_in(text_of(entry.path()));
+        }
+    }
+    return all;
+}
+
+std::string folder_of(std::string_view path) { return std::string(path.substr(0, path.rfind('/'))); }
+std::string room_of(std::string_view path) { return std::string(path.substr(0, path.find('/'))); }
+bool is_within(std::string_view path, std::string_view folder) {
+    return path.size() > folder.size() && path.starts_with(folder) && path[folder.size()] == '/';
+}
+
+/// `a includes b`, for each include that breaks a rule.
+Names wrong_rooms(const Includes& all) {
+    Names wrong;
+    for (const auto& [file, includes] : all) {
+        const Names& may = rooms.at(room_of(file));
+        for (const std::string& name : includes) {
+            if (std::find(may.begin(), may.end(), room_of(name)) == may.end())
+                wrong.push_back(file + " includes " + name);
+        }
+    }
+    return wrong;
+}
+
+Names passed_doors(const Includes& all) {
+    Names wrong;
+    for (const auto& [file, includes] : all) {
+        for (const std::string& name : includes) {
+            for (const auto& [folder, open] : doors) {
+                if (!is_within(name, folder) || is_within(file, folder)) continue;
+                const std::string inside = name.substr(folder.size() + 1);
+                if (std::find(open.begin(), open.end(), inside) == open.end()) {
+                    wrong.push_back(file + " includes " + name);
+                }
+            }
+        }
+    }
+    return wrong;
+}
+
+/// A circle in the graph, as its nodes with the first one repeated at the end; empty where there is none.
+Names circle_in(const std::map<std::string, std::set<std::string>>& graph) {
+    std::set<std::string> done;
+    Names path;
+    const std::function<bool(const std::string&)> visit = [&](const std::string& node) {
+        if (const auto again = std::find(path.begin(), path.end(), node); again != path.end()) {
+            path.erase(path.begin(), again);
+            path.push_back(node);
+            return true;
+        }
+        if (done.contains(node) || !graph.contains(node)) return false;
+        path.push_back(node);
+        for (const std::string& next : graph.at(node)) {
+            if (visit(next)) return true;
+        }
+        path.pop_back();
+        done.insert(node);
+        return false;
+    };
+    for (const auto& [node, next] : graph) {
+        if (visit(node)) return path;
+    }
+    return {};
+}
+
+Names circle_of_files(const Includes& all) {
+    std::map<std::string, std::set<std::string>> graph;
+    for (const auto& [file, includes] : all) graph[file].insert(includes.begin(), includes.end());
+    return circle_in(graph);
+}
+
+/// Between folders neither of which lies in the other: what stands in a folder itself is the contract of the folders
+/// inside it, which they include and which is made of them.
+Names circle_of_folders(const Includes& all) {
+    std::map<std::string, std::set<std::string>> graph;
+    for (const auto& [file, includes] : all) {
+        for (const std::string& name : includes) {
+            const std::string from = folder_of(file), to = folder_of(name);
+            if (from != to && !is_within(from, to) && !is_within(to, from)) graph[from].insert(to);
+        }
+    }
+    return circle_in(graph);
+}
+
+/// A file that includes its own folder twice, another room upward, a room's inside, and itself by a detour.
+const Includes broken{{"core/a.hpp", {"emulation/cpu/cpu_backend.hpp"}},
+                      {"emulation/cpu/cpu_backend.hpp", {"emulation/cpu/ops/cast.hpp"}},
+                      {"emulation/cpu/ops/cast.hpp", {"emulation/verify/x.hpp"}},
+                      {"emulation/verify/x.hpp", {"emulation/cpu/ops/cast.hpp"}}};
+
+}  // namespace
+
+TEST_CASE("a room includes only the rooms below it", "[architecture]") {
+    CHECK(wrong_rooms(read_includes()) == Names{});
+    CHECK(wrong_rooms(broken) == Names{"core/a.hpp includes emulation/cpu/cpu_backend.hpp"});
+}
+
+TEST_CASE("a folder with doors is entered through them", "[architecture]") {
+    CHECK(passed_doors(read_includes()) == Names{});
+    CHECK(passed_doors(broken) == Names{"emulation/verify/x.hpp includes emulation/cpu/ops/cast.hpp"});
+    for (const auto& [folder, open] : doors) {
+        for (const std::string& door : open) {
+            CAPTURE(folder, door);
+            CHECK(fs::is_regular_file(root / folder / door));
+        }
+    }
+}
+
+TEST_CASE("no header includes itself by a detour, and no two folders need each other", "[architecture]") {
+    const Includes all = read_includes();
+    CHECK(circle_of_files(all) == Names{});
+    CHECK(circle_of_folders(all) == Names{});
+    CHECK(circle_of_files(broken) ==
+          Names{"emulation/cpu/ops/cast.hpp", "emulation/verify/x.hpp", "emulation/cpu/ops/cast.hpp"});
+    CHECK(circle_of_folders(broken) == Names{"emulation/cpu/ops", "emulation/verify", "emulation/cpu/ops"});
+}
+
+TEST_CASE("what is included is in the tree", "[architecture]") {
+    Names missing;
+    for (const auto& [file, includes] : read_includes()) {
+        for (const std::string& name : includes) {
+            if (!fs::is_regular_file(root / name)) missing.push_back(file + " includes " + name);
+        }
+    }
+    CHECK(missing == Names{});
+}
+
+TEST_CASE("no test compiles or includes a file of the program's own folder", "[architecture]") {
+    Names wrong;
+    for (const char* top : {"tests", "bench"}) {
+        for (const auto& entry : fs::recursive_directory_iterator(root / top)) {
+            const bool is_text = is_source(entry.path()) || entry.path().filename() == "CMakeLists.txt";
+            if (!entry.is_regular_file() || !is_text || entry.path().filename() == "architecture_test.cpp") continue;
+            if (text_of(entry.path()).find("experiments/cmd") != std::string::npos)
+                wrong.push_back(entry.path().string());
+        }
+    }
+    CHECK(wrong == Names{});
+}
+
+TEST_CASE("a source file of the product has at most 450 lines", "[architecture]") {
+    Names long_files;
+    for (const auto& [room, may] : rooms) {
+        for (const auto& entry : fs::recursive_directory_iterator(root / room)) {
+            static const std::set<std::string> of_the_page{".js", ".css", ".html"};
+            if (!is_source(entry.path()) && !of_the_page.contains(entry.path().extension().string())) continue;
+            const std::string text = text_of(entry.path());
+            const auto lines = std::count(text.begin(), text.end(), '\n');
+            if (lines > 450) long_files.push_back(entry.path().string() + ": " + std::to_string(lines));
+        }
+    }
+    CHECK(long_files == Names{});
+}
+
+TEST_CASE("every room and every folder of sources in it says what it is for", "[architecture]") {
+    std::set<std::string> folders;
+    for (const auto& [file, includes] : read_includes()) folders.insert(folder_of(file));
+    Names silent;
+    for (const std::string& folder : folders) {
+        if (!fs::is_regular_file(root / folder / "README.md")) silent.push_back(folder);
+    }
+    CHECK(silent == Names{});
+}
