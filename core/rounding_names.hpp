@@ -31,13 +31,13 @@ inline constexpr OverflowName overflow_names[] = {
     {"nonsaturate", Overflow::nonsaturate},
 };
 
-constexpr std::string_view to_string(Round mode) {
+constexpr std::string_view name_of(Round mode) {
     for (const RoundName& row : round_names) {
         if (row.value == mode) return row.name;
     }
     return {};
 }
-constexpr std::string_view to_string(Overflow overflow) {
+constexpr std::string_view name_of(Overflow overflow) {
     for (const OverflowName& row : overflow_names) {
         if (row.value == overflow) return row.name;
     }

@@ -157,8 +157,8 @@ std::string to_string(const CastRule& rule) {
     std::string text{format_name(rule.format)};
     if (rule.has_scale()) text += fmt::format("/{}", rule.granularity->name);
     if (rule.scale_rule != usual_rule(*rule.granularity)) text += fmt::format(":{}", rule.scale_rule->name);
-    if (rule.round != Round::nearest_even) text += fmt::format(":{}", to_string(rule.round));
-    if (rule.overflow != usual_overflow(rule)) text += fmt::format(":{}", to_string(rule.overflow));
+    if (rule.round != Round::nearest_even) text += fmt::format(":{}", name_of(rule.round));
+    if (rule.overflow != usual_overflow(rule)) text += fmt::format(":{}", name_of(rule.overflow));
     if (rule.random_bits != 32) text += fmt::format(":random_bits={}", rule.random_bits);
     return text;
 }
