@@ -2,6 +2,8 @@
 // TOML to Policy. Every error names file, line, column and remedy.
 #include "experiments/policy/rule.hpp"
 
+#include "emulation/machine/table.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <toml++/toml.h>

@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "emulation/cpu/matmul/instruction_grid.hpp"
+#include "emulation/machine/table.hpp"
 #include "emulation/machine/words.hpp"
 #include "tests/test.hpp"
 

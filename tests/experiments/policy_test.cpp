@@ -2,6 +2,7 @@
 #include "experiments/policy/policy.hpp"
 #include "core/error.hpp"
 #include "core/format_table.hpp"
+#include "emulation/machine/table.hpp"
 #include "experiments/model/config.hpp"
 #include "experiments/policy/rule.hpp"
 #include "tests/test.hpp"
