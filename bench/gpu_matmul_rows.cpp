@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "core/format_table.hpp"
 #include "emulation/gpu/probe/library/operands.hpp"
+#include "emulation/machine/table.hpp"
 #include "emulation/matmul/matmul.hpp"
 #include "emulation/matmul/rules.hpp"
 

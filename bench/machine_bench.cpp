@@ -7,6 +7,7 @@
 #include "core/error.hpp"
 #include "core/rng.hpp"
 #include "emulation/cpu/matmul/matmul.hpp"
+#include "emulation/machine/table.hpp"
 #include "emulation/matmul/matmul.hpp"
 
 #include <benchmark/benchmark.h>

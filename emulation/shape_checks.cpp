@@ -65,8 +65,8 @@ void tokens(std::string_view operation, std::span<const std::int32_t> tokens, st
 void scaled_cast(const Shape& in, const Shape& out, const Shape& scales, const ScaledCast& how) {
     same_count("scaled_cast", {in, out});
     const std::int64_t columns = in.columns(), rows = columns == 0 ? 0 : in.count() / columns;
-    const ScaleGrid grid = scale_grid(how.granularity, how.k_is_last, rows, columns);
-    if (scales.count() == grid.rows * grid.columns && fits(how.rule, how.granularity)) return;
+    const ScaleGrid grid = scale_grid(*how.granularity, how.k_is_last, rows, columns);
+    if (scales.count() == grid.rows * grid.columns && fits(*how.rule, *how.granularity)) return;
     throw Error({.what = fmt::format("{} scales for {} x {} groups, or a rule that makes scales of another kind",
                                      scales.count(), grid.rows, grid.columns),
                  .where = "scaled_cast",

@@ -70,7 +70,7 @@ class DeviceBackend final : public Backend {
         const std::int64_t groups = grid.down * grid.across;
         ScratchArray<std::uint32_t, Device> largest(*memory_, groups);
         largest.clear();
-        group_magnitudes(device(), in.data, grid, ignores_nan(how.rule), largest.data());
+        group_magnitudes(device(), in.data, grid, how.rule->ignores_nan, largest.data());
 
         // Scales are few beside the elements: the host makes them, by the text that the CPU's engine runs.
         std::vector<float> encode(static_cast<std::size_t>(groups)), decode(encode.size());

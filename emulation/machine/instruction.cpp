@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "core/nearest_name.hpp"
 #include "emulation/machine/step.hpp"
+#include "emulation/machine/table.hpp"
 
 #include <fmt/format.h>
 

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Machine: one row of data per way to sum products. The rows are in emulation/machine/table.hpp, what a row means is
+// Machine: one row of data per way to sum products, and the one machine that matmuls have unless they name another. The
+// other rows are in emulation/machine/table.hpp, which whoever looks up a name includes; what a row means is
 // emulation/machine/step.hpp.
 #pragma once
 #include "core/format.hpp"
 
 #include <initializer_list>
+#include <iterator>
+#include <stdexcept>
 #include <string_view>
 
 namespace macheps {
@@ -12,14 +15,27 @@ namespace macheps {
 /// Formats that an operand may have.
 class FormatSet {
   public:
+    /// A format that is not in `known` does not compile in a constant, and throws std::invalid_argument elsewhere.
     constexpr FormatSet(std::initializer_list<Format> formats) {
-        for (const Format& format : formats) bits_ |= bit(format);
+        for (const Format& format : formats) {
+            if (bit(format) == 0) throw std::invalid_argument("add the format to FormatSet::known");
+            bits_ |= bit(format);
+        }
     }
     constexpr bool contains(const Format& format) const { return (bits_ & bit(format)) != 0; }
     constexpr bool operator==(const FormatSet&) const = default;
 
     static constexpr Format known[] = {fp64, fp32,   tf32,   fp16,   bf16,     e4m3fn,
                                        e5m2, e2m3fn, e3m2fn, e2m1fn, e4m3fnuz, e5m2fnuz};
+
+    /// Every known format but fp64: those of the values that a tensor of fp32 can hold.
+    static constexpr FormatSet of_values() {
+        FormatSet all{};
+        for (const Format& format : known) {
+            if (!(format == fp64)) all.bits_ |= bit(format);
+        }
+        return all;
+    }
 
   private:
     static constexpr std::uint32_t bit(const Format& format) {
@@ -104,6 +120,11 @@ struct Machine {
 
 std::string_view to_string(Evidence evidence);
 
-}  // namespace macheps
+/// acc = +0, then acc = fma(a, b, acc) with k ascending, in fp32: what a CUDA-core kernel does, and the machine of a
+/// matmul that names none.
+inline constexpr Machine fp32_chain{.name = "fp32.chain",
+                                    .operands = FormatSet::of_values(),
+                                    .source = "IEEE 754-2019",
+                                    .summary = "one fp32 fma per term, k ascending"};
 
-#include "emulation/machine/table.hpp"
+}  // namespace macheps

@@ -69,7 +69,11 @@ struct StepScales {
     int count = 0;
 };
 
-namespace detail {
+/// The parts that steps are made of.
+namespace matrix_unit {
+
+using macheps::detail::bit_length;
+using macheps::detail::encode_unpacked;
 
 MACHEPS_HD constexpr std::uint64_t nan_bits(Delivery delivery) {
     switch (delivery) {
@@ -85,18 +89,24 @@ MACHEPS_HD constexpr std::uint64_t nan_bits(Delivery delivery) {
 }
 
 MACHEPS_HD constexpr Format delivered_format(Delivery delivery) {
+    // Device code may not name a constant of the namespace; a copy of it is a constant of the function.
+    constexpr Format half = fp16, brain = bf16, single = fp32, wide = fp64;
     switch (delivery) {
         case Delivery::fp16_nearest_even:
-            return {.bits = 16, .precision = 11, .exponent_bias = 15};
+            return half;
         case Delivery::bf16_nearest_even:
-            return {.bits = 16, .precision = 8, .exponent_bias = 127};
+            return brain;
         case Delivery::fp64_nearest_even:
-            return {.bits = 64, .precision = 53, .exponent_bias = 1023};
+            return wide;
         case Delivery::e8m13_toward_zero:
             return {.bits = 22, .precision = 14, .exponent_bias = 127, .padding = 10};
         default:
-            return {.bits = 32, .precision = 24, .exponent_bias = 127};
+            return single;
     }
+}
+
+MACHEPS_HD constexpr bool rounds_to_nearest(Delivery delivery) {
+    return delivery != Delivery::fp32_toward_zero && delivery != Delivery::e8m13_toward_zero;
 }
 
 MACHEPS_HD constexpr std::uint64_t infinity_bits(Delivery delivery, bool negative) {
@@ -130,13 +140,12 @@ struct Special {
 MACHEPS_HD constexpr std::uint64_t deliver(const SumRule& rule, std::int64_t sum, int unit,
                                            bool zero_is_negative = false) {
     const Format f = delivered_format(rule.delivery);
-    const bool nearest = rule.delivery != Delivery::fp32_toward_zero && rule.delivery != Delivery::e8m13_toward_zero;
     if (sum == 0) return zero_is_negative ? f.sign_bit() << f.padding : 0;
     const bool negative = sum < 0;
     const std::uint64_t magnitude = negative ? ~static_cast<std::uint64_t>(sum) + 1 : static_cast<std::uint64_t>(sum);
     const int top = max_of(bit_length(magnitude) - 1 + unit, f.emin());
-    const std::uint64_t ulps = round_shift(magnitude, top - f.fraction_bits() - unit,
-                                           nearest ? Round::nearest_even : Round::toward_zero, negative);
+    const Round round = rounds_to_nearest(rule.delivery) ? Round::nearest_even : Round::toward_zero;
+    const std::uint64_t ulps = round_shift(magnitude, top - f.fraction_bits() - unit, round, negative);
     std::uint64_t code = ulps + (static_cast<std::uint64_t>(top - f.emin()) << f.fraction_bits());
     if (code == 0 && !rule.underflow_keeps_sign) return 0;
     code = min_of(code, f.inf_code());
@@ -323,15 +332,15 @@ MACHEPS_HD constexpr std::uint64_t floored_step(const SumRule& rule, const Facto
     }
     if (sum == 0) return 0;
     const auto magnitude = static_cast<std::uint64_t>(sum < 0 ? -sum : sum);
-    const int kept =
-        max_of(bit_length(magnitude) - 1 + unit, -126) - 31;  // the sum keeps 31 fraction bits, rounded down
+    // The sum keeps 31 fraction bits, rounded down.
+    const int kept = max_of(bit_length(magnitude) - 1 + unit, -126) - 31;
     if (kept > unit) return deliver(rule, floor_shift(sum, unit - kept), kept);
     return deliver(rule, sum, unit);
 }
 
 /// The widening of an fp8 factor to fp16, where it may become normal.
 MACHEPS_HD constexpr Factor as_fp16(const Factor& f) {
-    constexpr Format half{.bits = 16, .precision = 11, .exponent_bias = 15};
+    constexpr Format half = fp16;
     Factor wide = f.kind == Unpacked::Kind::finite ? factor_of_value(half, static_cast<float>(f.value())) : f;
     wide.negative = f.negative;
     return wide;
@@ -353,7 +362,7 @@ MACHEPS_HD inline std::uint64_t add_results(Delivery delivery, std::uint64_t x, 
     return is_nan ? nan_bits(delivery) : sum;
 }
 
-}  // namespace detail
+}  // namespace matrix_unit
 
 /// One fused step of n products, `step` factors apart: the bits of D. `c` holds bits of rule.addend.
 MACHEPS_HD inline std::uint64_t matrix_step(const SumRule& rule, const Factor* a, const Factor* b, int n,
@@ -363,33 +372,33 @@ MACHEPS_HD inline std::uint64_t matrix_step(const SumRule& rule, const Factor* a
         case SumModel::truncated: {
             int exponent = 0;
             if (scales.count > 0) {
-                if (scales.a[0].is_nan() || scales.b[0].is_nan()) return detail::nan_bits(rule.delivery);
+                if (scales.a[0].is_nan() || scales.b[0].is_nan()) return matrix_unit::nan_bits(rule.delivery);
                 exponent = scales.a[0].exponent + scales.b[0].exponent;
             }
-            return detail::truncated_step(rule, a, b, n, 1, addend, exponent);
+            return matrix_unit::truncated_step(rule, a, b, n, 1, addend, exponent);
         }
         case SumModel::scaled_groups:
-            return detail::scaled_groups_step(rule, a, b, n, addend, scales);
+            return matrix_unit::scaled_groups_step(rule, a, b, n, addend, scales);
         case SumModel::exact_step:
-            return detail::exact_step(rule, a, b, n, addend);
+            return matrix_unit::exact_step(rule, a, b, n, addend);
         case SumModel::flushed_pairs:
-            return detail::flushed_pairs_step(rule, a, b, n, addend);
+            return matrix_unit::flushed_pairs_step(rule, a, b, n, addend);
         case SumModel::floored:
-            return detail::floored_step(rule, a, b, n, addend, false);
+            return matrix_unit::floored_step(rule, a, b, n, addend, false);
         case SumModel::floored_even_odd:
-            return detail::floored_step(rule, a, b, n, addend, true);
+            return matrix_unit::floored_step(rule, a, b, n, addend, true);
         case SumModel::fma_chain: {
-            const Format f = detail::delivered_format(rule.delivery);
+            const Format f = matrix_unit::delivered_format(rule.delivery);
             for (int i = 0; i < n; ++i) {
                 const double x = a[i].value(), y = b[i].value();
                 if (rule.delivery == Delivery::fp64_nearest_even) {
                     const double d = fma(x, y, bit_cast<double>(c));
-                    c = d == d ? bit_cast<std::uint64_t>(d) : detail::nan_bits(rule.delivery);
+                    c = d == d ? bit_cast<std::uint64_t>(d) : matrix_unit::nan_bits(rule.delivery);
                 } else {
-                    c = detail::round_fma(f, x, y, c);
+                    c = matrix_unit::round_fma(f, x, y, c);
                 }
             }
-            return (c & f.magnitude_mask()) > f.inf_code() ? detail::nan_bits(rule.delivery) : c;
+            return (c & f.magnitude_mask()) > f.inf_code() ? matrix_unit::nan_bits(rule.delivery) : c;
         }
         default:
             return c;  // models of whole matmuls
@@ -410,12 +419,12 @@ MACHEPS_HD inline std::uint64_t matrix_instruction(const SumRule& rule, int k, c
         for (int part = 0; part < 2; ++part) {
             int n = 0;
             for (int i = 2 * part; i < k; i += i % 2 == 0 ? 1 : 3) {
-                x[n] = detail::as_fp16(a[i]);
-                y[n++] = detail::as_fp16(b[i]);
+                x[n] = matrix_unit::as_fp16(a[i]);
+                y[n++] = matrix_unit::as_fp16(b[i]);
             }
             sum = matrix_step(half, x, y, n, sum);
         }
-        return detail::add_results(rule.delivery, c, sum);
+        return matrix_unit::add_results(rule.delivery, c, sum);
     }
     const int terms = rule.model == SumModel::fma_chain ? k : min_of(rule.terms, k);
     for (int i = 0; i < k; i += terms) c = matrix_step(rule, a + i, b + i, terms, c, scales);

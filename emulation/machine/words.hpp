@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A machine in words: for people who read the table. Host only.
 #pragma once
-#include "emulation/machine/machine.hpp"
+#include "emulation/machine/models.hpp"
 
 #include <string>
 #include <string_view>
@@ -20,13 +20,6 @@ struct ModelWords {
 };
 ModelWords describe(SumModel model);
 
-/// A point where published sources differ.
-struct DisputedPoint {
-    std::string_view field;  ///< of SumRule
-    std::string question{};
-    std::string taken{};   ///< what this row does
-    std::string others{};  ///< what other sources say
-};
 /// The disputed points that can change a result of this machine.
 std::vector<DisputedPoint> disputed_points(const Machine& machine);
 

@@ -94,7 +94,7 @@ MACHEPS_HD inline float kahan_dot(const DotOperands& x, std::int64_t first, std:
 /// Machine exact: one rounding of the exact sum.
 MACHEPS_HD inline float exact_dot(const DotOperands& x, std::int64_t first, std::int64_t last) {
     ExactSum sum;
-    detail::Special special;
+    matrix_unit::Special special;
     for (std::int64_t p = first; p < last; ++p) {
         const Factor a = factor_of_value(Format{.bits = 32, .precision = 24, .exponent_bias = 127}, x.a[p * x.a_step]);
         const Factor b = factor_of_value(Format{.bits = 32, .precision = 24, .exponent_bias = 127}, x.b[p * x.b_step]);
@@ -103,7 +103,7 @@ MACHEPS_HD inline float exact_dot(const DotOperands& x, std::int64_t first, std:
     }
     const std::uint64_t bits =
         special.any() ? special.result(Delivery::fp32_nearest_even)
-                      : detail::encode_unpacked(detail::delivered_format(Delivery::fp32_nearest_even), sum.value(),
+                      : detail::encode_unpacked(matrix_unit::delivered_format(Delivery::fp32_nearest_even), sum.value(),
                                                 Round::nearest_even, Overflow::nonsaturate, {});
     return bit_cast<float>(static_cast<std::uint32_t>(bits));
 }
@@ -202,7 +202,7 @@ MACHEPS_HD inline MatmulOutput matmul_output(const Matmul& args, float acc, std:
 
 /// Subnormal numbers as fp32 atomics leave them.
 MACHEPS_HD inline float flushed_sum(float x, float y) {
-    return detail::flushed(detail::flushed(x) + detail::flushed(y));
+    return matrix_unit::flushed(matrix_unit::flushed(x) + matrix_unit::flushed(y));
 }
 
 /// `sum` = the slices before slice s joined, `partial` = slice s; gives the same with slice s (SliceJoin).

@@ -168,12 +168,12 @@ RevealLimits reveal_limits(const MatmulRule& rule) {
     RevealLimits limits;
     limits.flushes = machine.sum.model == SumModel::flushed_pairs;
     if (machine.result == fp16) {
-        limits.precision = 11;
+        limits.precision = fp16.precision;
         limits.largest_exponent = 15;
         limits.least_exponent = -24;
         limits.vanishing_bits = std::max(machine.sum.fraction_bits, 12);
     } else if (machine.result == bf16) {
-        limits.precision = 8;
+        limits.precision = bf16.precision;
         limits.vanishing_bits = 9;
     } else if (machine.sum.delivery == Delivery::e8m13_toward_zero && !is_joined) {
         limits.precision = 14;

@@ -16,10 +16,14 @@ enum class Promotion : std::uint8_t {
 
 /// How the partial sums of k slices join. Slices are s = 0 .. n - 1 in ascending k.
 enum class SliceJoin : std::uint8_t {
-    workspace,  ///< fp32: ((+0 + p0) + p1) + ..., then the epilogue once (CUTLASS 2.x parallel, cuBLASLt COMPUTE_TYPE)
-    rounded_workspace,  ///< the same, but each partial is rounded to the output's format first (cuBLASLt OUTPUT_TYPE)
-    serial,             ///< D = round(fma(scale, p, D)) slice by slice in the output's format (CUTLASS 2.x serial)
-    stream_k,  ///< middle slices added by fp32 atomics, which flush subnormals; the last adds the sum to itself
+    /// fp32: ((+0 + p0) + p1) + ..., then the epilogue once (CUTLASS 2.x parallel, cuBLASLt COMPUTE_TYPE).
+    workspace,
+    /// The same, but each partial sum is rounded to the output's format first (cuBLASLt OUTPUT_TYPE).
+    rounded_workspace,
+    /// D = round(fma(scale, p, D)) slice by slice in the output's format (CUTLASS 2.x serial).
+    serial,
+    /// Middle slices are added by fp32 atomics, which flush subnormals; the last slice adds their sum to its own.
+    stream_k,
 };
 
 /// In which order the factors that undo the operands' scales meet the finished sum.
@@ -35,8 +39,8 @@ struct MatmulRule {
     int promotion_interval = 0;  ///< k per partial sum, a multiple of the machine's k
     SliceJoin join = SliceJoin::workspace;
     int slices = 1;
-    int slice_granule =
-        64;  ///< slices begin at multiples of it: slice j = [j c, (j + 1) c), c = ceil(ceil(k / g) / n) g
+    /// Slices begin at multiples of g = slice_granule: slice j = [j c, (j + 1) c), c = ceil(ceil(k / g) / n) g.
+    int slice_granule = 64;
     ScaleOrder scale_order = ScaleOrder::joint;
 
     constexpr bool operator==(const MatmulRule&) const = default;

@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/format_table.hpp"
+#include "emulation/machine/table.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -3,6 +3,7 @@
 // unverified about a rule.
 #pragma once
 #include "emulation/backend.hpp"
+#include "emulation/scaling/rules.hpp"
 
 #include <array>
 #include <span>
@@ -73,6 +74,14 @@ struct ScaleLayout {
 
     constexpr bool operator==(const ScaleLayout&) const = default;
 };
+
+/// How the scales of an operand with that granularity lie.
+constexpr ScaleLayout scale_layout(const Granularity& granularity) {
+    if (!granularity.is_scaled()) return {};
+    if (granularity.is_axis_free()) return {.kind = ScaleLayout::Kind::tensor};
+    if (granularity.k == 0) return {.kind = ScaleLayout::Kind::outer};
+    return {.kind = ScaleLayout::Kind::blocks, .k_block = granularity.k, .format = scale_format(granularity.kind)};
+}
 
 /// What a rule is asked to serve.
 struct MatmulUse {

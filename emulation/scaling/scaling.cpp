@@ -8,15 +8,14 @@ namespace macheps {
 ScaledResult group_scales(const ScaledCast& how, std::span<const std::uint32_t> largest, std::span<float> encode,
                           std::span<float> decode) {
     ScaledResult result;
-    float tensor = 1;
-    if (is_nvfp4(how.granularity)) {
-        const float top = bit_cast<float>(largest.empty() ? 0 : *std::max_element(largest.begin(), largest.end()));
-        const bool te = how.rule == ScaleRule::te_nvfp4;
-        tensor = te ? scale_function::te_nvfp4_tensor(top) : scale_function::ao_nvfp4_tensor(top);
-        result.tensor_scale = te ? 1.0f / tensor : tensor;
+    definition::GroupScale tensor;
+    if (how.rule->tensor != nullptr) {
+        tensor = how.rule->tensor(bit_cast<float>(
+            largest.empty() ? 0 : *std::max_element(largest.begin(), largest.end())));
+        result.tensor_scale = tensor.decode;
     }
     for (std::size_t i = 0; i < largest.size(); ++i) {
-        const auto scale = definition::group_scale(how.cast.format, how.rule,
+        const auto scale = definition::group_scale(how.cast.format, *how.rule,
                                                    definition::canonical(bit_cast<float>(largest[i])), tensor);
         encode[i] = scale.encode;
         decode[i] = scale.decode;
@@ -29,7 +28,7 @@ ScaledResult group_scales(const ScaledCast& how, std::span<const std::uint32_t> 
 
 OperandScales operand_scales(const ScaledCast& how, std::int64_t across, const float* decode) {
     // Where one scale serves a whole index, its stride is 0.
-    const ScaleBlock block = scale_block(how.granularity);
+    const Granularity& block = *how.granularity;
     return {.data = decode,
             .outer_block = max_of(block.outer, std::int64_t{1}),
             .k_block = max_of(block.k, std::int64_t{1}),

@@ -29,8 +29,8 @@ inline std::uint64_t mutant_instruction(const Mutant& mutant, int k, const Facto
     const bool through_fp16 = rule.model == SumModel::through_fp16;
     Factor x[64], y[64];
     for (int i = 0; i < k; ++i) {
-        x[i] = through_fp16 ? detail::as_fp16(a[i]) : a[i];
-        y[i] = through_fp16 ? detail::as_fp16(b[i]) : b[i];
+        x[i] = through_fp16 ? matrix_unit::as_fp16(a[i]) : a[i];
+        y[i] = through_fp16 ? matrix_unit::as_fp16(b[i]) : b[i];
         if (mutant.view == Mutant::View::zeros_m126) {
             if (x[i].is_zero()) x[i].exponent = -126;
             if (y[i].is_zero()) y[i].exponent = -126;
@@ -59,7 +59,7 @@ inline std::uint64_t mutant_instruction(const Mutant& mutant, int k, const Facto
         }
         sum = matrix_step(rule, p, q, n, sum);
     }
-    return detail::add_results(rule.delivery, c, sum);
+    return matrix_unit::add_results(rule.delivery, c, sum);
 }
 
 /// `k`: products of one instruction.

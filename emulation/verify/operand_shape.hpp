@@ -23,14 +23,14 @@ struct OperandShape {
 
 constexpr OperandShape operand_shape(int m, int n, int k, int chain, const Format& a, const Format& b,
                                      const SumRule& rule, std::uint32_t id) {
-    const Format result = detail::delivered_format(rule.delivery);
+    const Format result = matrix_unit::delivered_format(rule.delivery);
     OperandShape shape{.m = m, .n = n, .k = k, .chain = chain, .a = a, .b = b, .c = rule.addend};
     shape.terms = rule.model == SumModel::fma_chain ? 1 : min_of(rule.terms, k);
     shape.fraction_bits = rule.fraction_bits != 0 ? rule.fraction_bits : result.precision;
     shape.precision = result.precision;
     shape.zero_exponent = rule.zero_exponent;
     shape.pairs_of_four = rule.model == SumModel::through_fp16;
-    shape.nearest = rule.delivery != Delivery::fp32_toward_zero && rule.delivery != Delivery::e8m13_toward_zero;
+    shape.nearest = matrix_unit::rounds_to_nearest(rule.delivery);
     shape.id = id;
     return shape;
 }

@@ -4,6 +4,7 @@
 #include "core/format_table.hpp"
 #include "core/profile.hpp"
 #include "core/rng.hpp"
+#include "core/rounding_names.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/verb_tree.hpp"
 
@@ -132,20 +133,11 @@ void add_convert(CLI::App& app, Verb& chosen) {
         ->type_name(value_kind::format)
         ->capture_default_str();
     verb->add_option("--to", a->to, "What stdout gets")->type_name(value_kind::format)->required();
-    const std::map<std::string, Round> rounds{{"nearest_even", Round::nearest_even},
-                                              {"rne", Round::nearest_even},
-                                              {"nearest_away", Round::nearest_away},
-                                              {"rna", Round::nearest_away},
-                                              {"toward_zero", Round::toward_zero},
-                                              {"rz", Round::toward_zero},
-                                              {"up", Round::up},
-                                              {"ru", Round::up},
-                                              {"down", Round::down},
-                                              {"rd", Round::down},
-                                              {"to_odd", Round::to_odd},
-                                              {"ro", Round::to_odd},
-                                              {"stochastic", Round::stochastic},
-                                              {"sr", Round::stochastic}};
+    std::map<std::string, Round> rounds;
+    for (const RoundName& row : round_names) {
+        rounds.emplace(row.name, row.value);
+        rounds.emplace(row.acronym, row.value);
+    }
     verb->add_option("-r,--round", a->round,
                      "nearest_even, nearest_away, toward_zero, up, down, to_odd, stochastic; or rne, rna, rz, ru, rd, "
                      "ro, sr; nearest_even when left out")

@@ -2,6 +2,7 @@
 // `macheps gemm`: the error of matrix products on machines, as CSV rows.
 #include "experiments/numerics/gemm.hpp"
 #include "core/format_table.hpp"
+#include "emulation/machine/table.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/device.hpp"
 #include "experiments/cmd/json.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps machine`: the matrix units, what each computes and what stands behind it.
-#include "emulation/machine/machine.hpp"
 #include "core/format_table.hpp"
 #include "core/nearest_name.hpp"
+#include "emulation/machine/table.hpp"
 #include "emulation/machine/words.hpp"
 #include "emulation/matmul/rules.hpp"
 #include "emulation/verify/recorded.hpp"

@@ -4,6 +4,7 @@
 #include "core/format_table.hpp"
 #include "core/nearest_name.hpp"
 #include "core/print.hpp"
+#include "core/rounding_names.hpp"
 #include "core/ulp.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
@@ -43,18 +44,6 @@ constexpr const char* help =
     "\"code\",\n"
     "\"error\", \"relative_error\", \"ulp_error\", \"below\": {\"value\", \"code\"}, \"above\"}, ...]}, ...].";
 
-struct RoundName {
-    std::string_view name, acronym;
-    Round mode;
-};
-constexpr std::array<RoundName, 7> rounds{{{"nearest_even", "rne", Round::nearest_even},
-                                           {"nearest_away", "rna", Round::nearest_away},
-                                           {"toward_zero", "rz", Round::toward_zero},
-                                           {"up", "ru", Round::up},
-                                           {"down", "rd", Round::down},
-                                           {"stochastic", "sr", Round::stochastic},
-                                           {"to_odd", "ro", Round::to_odd}}};
-
 struct Arguments {
     std::vector<std::string> values, formats;
     std::string bits, round = "nearest_even";
@@ -64,8 +53,8 @@ struct Arguments {
 
 Round round_named(const std::string& name) {
     std::vector<std::string_view> names;
-    for (const auto& row : rounds) {
-        if (lowered(name) == row.name || lowered(name) == row.acronym) return row.mode;
+    for (const RoundName& row : round_names) {
+        if (lowered(name) == row.name || lowered(name) == row.acronym) return row.value;
         names.push_back(row.name);
     }
     const std::string near = nearest_name(name, names);
@@ -215,14 +204,12 @@ Exit run(const Arguments& a) {
         if (a.json) {
             nlohmann::ordered_json shown = nlohmann::ordered_json::array();
             for (const auto& row : rows) shown.push_back(json_of(row));
-            json.push_back(
-                {{"input", value},
-                 {"value", json_number(x)},
-                 {"hex", hex_float(x)},
-                 {"round",
-                  std::find_if(rounds.begin(), rounds.end(), [&](const auto& r) { return r.mode == mode; })->name},
-                 {"overflow", a.saturate ? "saturate" : "nonsaturate"},
-                 {"formats", shown}});
+            json.push_back({{"input", value},
+                            {"value", json_number(x)},
+                            {"hex", hex_float(x)},
+                            {"round", name_of(mode)},
+                            {"overflow", name_of(overflow)},
+                            {"formats", shown}});
         } else {
             const std::string origin =
                 bits ? fmt::format("{} in {} = {}", value, format_name(*bits), decimal(x)) : value;

@@ -93,7 +93,7 @@ Format Attention::product(Rounder& rounder, const Product& how, Value a, bool a_
 
 /// out = in * scale, rounded as `slot` says; in == out is allowed. Returns the grid that `out` lies on.
 Format Attention::scale_scores(Rounder& rounder, const Slot& slot, ConstView in, View out) {
-    if (rounder.counting() || slot.rule.granularity != Granularity::none || slot.rule.is_identity()) {
+    if (rounder.counting() || slot.rule.has_scale() || slot.rule.is_identity()) {
         backend_.scale(in, scale_, out);
         return rounder.apply_in_place(slot, out, fp32);
     }

@@ -13,7 +13,7 @@ constexpr float norm_eps = 1e-5f;
 
 /// True when what `other` made of a tensor is what `slot` would make, although its matmul sums along the other axis.
 bool serves_both_ways(const Slot& slot, const Slot& other) {
-    return slot.rule == other.rule && is_axis_free(slot.rule.granularity);
+    return slot.rule == other.rule && slot.rule.granularity->is_axis_free();
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ struct ParameterState {
 
     ParameterState(Backend& backend, const ResolvedPolicy& policy, std::string name, Shape shape);
     Value as_value() const {
-        return {value.view(), value_slot.rule.granularity == Granularity::none ? value_slot.rule.format : fp32};
+        return {value.view(), value_slot.rule.has_scale() ? fp32 : value_slot.rule.format};
     }
     /// Where the first gradient of a step may be written without a copy.
     View first_target(Backend& backend, Tensor& scratch);
@@ -87,11 +87,10 @@ inline Format common_grid(Format a, Format b) { return a == b ? a : fp32; }
 /// `x` as the operand of a matmul, rows of `ld` elements. `slot` rounded it.
 inline MatmulOperand operand(const Value& x, const Slot& slot, std::int64_t ld, bool transposed = false) {
     // Scaled values lie on no grid of their own units; their codes lie on the format's.
-    const bool is_scaled = slot.rule.granularity != Granularity::none;
     return {.data = x.view.data,
             .ld = ld,
             .transposed = transposed,
-            .format = is_scaled ? slot.rule.format : x.held,
+            .format = slot.rule.has_scale() ? slot.rule.format : x.held,
             .scales = x.scales};
 }
 

@@ -15,12 +15,12 @@ Slot::Slot(const ResolvedPolicy& policy, std::string slot_name)
 
 bool keeps_zero(const Slot& slot) {
     const CastRule& rule = slot.rule;
-    return rule.granularity == Granularity::none &&
+    return !rule.has_scale() &&
            bit_cast<std::uint32_t>(quantize(rule.format, 0.0f, rule.round, rule.overflow)) == 0;
 }
 
 definition::GroupScale tensor_scale(const CastRule& rule, float amax) {
-    return definition::group_scale(rule.format, rule.scale_rule, amax, 1);
+    return definition::group_scale(rule.format, *rule.scale_rule, amax);
 }
 
 Cast Rounder::cast_for(const Slot& slot) const {
@@ -34,7 +34,7 @@ Cast Rounder::cast_for(const Slot& slot) const {
 bool Rounder::is_noop(const Slot& slot, Format held) const {
     if (slot.rule.is_identity()) return true;
     // A saturating cast still moves an infinity, though it lies on the grid.
-    return slot.rule.granularity == Granularity::none && slot.rule.format == held &&
+    return !slot.rule.has_scale() && slot.rule.format == held &&
            slot.rule.overflow == Overflow::nonsaturate;
 }
 
@@ -79,10 +79,10 @@ Value Rounder::round(const Slot& slot, Value in, Tensor& buffer, Contraction con
         watch(slot, in.view);
         return in;
     }
-    if (!is_axis_free(slot.rule.granularity)) return round_groups(slot, in, buffer, contraction);
+    if (!slot.rule.granularity->is_axis_free()) return round_groups(slot, in, buffer, contraction);
     Cast cast = cast_for(slot);
     float decode_scale = 1;
-    if (slot.rule.granularity == Granularity::tensor) {
+    if (slot.rule.has_scale()) {
         const auto scale = tensor_scale(slot.rule, backend_->amax(in.view));
         cast.encode_scale = scale.encode;
         decode_scale = scale.decode;
@@ -94,7 +94,7 @@ Value Rounder::round(const Slot& slot, Value in, Tensor& buffer, Contraction con
         observer_->on_cast(slot, cast, tally, {decode_scale, decode_scale, decode_scale},
                            sampling() ? in.view : ConstView{}, sampling() ? ConstView(out) : ConstView{});
     }
-    return {out, slot.rule.granularity == Granularity::none ? slot.rule.format : fp32, decode_scale};
+    return {out, slot.rule.has_scale() ? fp32 : slot.rule.format, decode_scale};
 }
 
 /// A scale for each row, column or block.
@@ -104,7 +104,7 @@ Value Rounder::round_groups(const Slot& slot, Value in, Tensor& buffer, Contract
                          .rule = slot.rule.scale_rule,
                          .k_is_last = contraction == Contraction::last};
     const std::int64_t columns = in.view.columns();
-    const ScaleGrid grid = scale_grid(how.granularity, how.k_is_last, in.view.count() / columns, columns);
+    const ScaleGrid grid = scale_grid(*how.granularity, how.k_is_last, in.view.count() / columns, columns);
     const View out = sized(*backend_, buffer, in.view.shape);
     Tally tally;
     const ScaledResult made = backend_->scaled_cast(

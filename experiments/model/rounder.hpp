@@ -75,7 +75,7 @@ class Rounder {
     bool passes(const Slot& slot, Format held) const { return is_noop(slot, held) && !watching(); }
     /// True when no element of what reaches this slot bears on another one or on a count.
     bool unseen(const Slot& slot) const {
-        return slot.rule.granularity == Granularity::none && !watching() && (!counting() || slot.rule.is_identity());
+        return !slot.rule.has_scale() && !watching() && (!counting() || slot.rule.is_identity());
     }
     /// True when the values of every matmul, cast or not, are read in full.
     bool watching() const { return sampling() || capturing(); }

@@ -1,79 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/numerics/error_bound.hpp"
 
+#include "emulation/machine/models.hpp"
+#include "emulation/machine/step.hpp"
+
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 namespace macheps {
 
 namespace {
 
+/// What one delivery of a sum can lose, relative to the result.
 double rounding_error(Delivery delivery) {
-    switch (delivery) {
-        case Delivery::fp32_toward_zero:
-            return 0x1p-23;
-        case Delivery::e8m13_toward_zero:
-            return 0x1p-13;
-        case Delivery::fp32_nearest_even:
-            return fp32.unit_roundoff();
-        case Delivery::fp16_nearest_even:
-            return fp16.unit_roundoff();
-        case Delivery::bf16_nearest_even:
-            return bf16.unit_roundoff();
-        default:
-            return fp64.unit_roundoff();
-    }
+    const double u = matrix_unit::delivered_format(delivery).unit_roundoff();
+    return matrix_unit::rounds_to_nearest(delivery) ? u : 2 * u;
 }
 
 double parts(std::int64_t k, std::int64_t each) { return static_cast<double>((k + each - 1) / each); }
-int log2_up(std::int64_t n) { return n <= 1 ? 0 : std::bit_width(static_cast<std::uint64_t>(n - 1)); }
 
 /// One chain of instructions over k terms.
 LocalErrors chain_errors(const Machine& machine, std::int64_t k) {
-    const SumRule& sum = machine.sum;
-    const double u = rounding_error(sum.delivery), steps = parts(k, sum.terms), terms = sum.terms;
-    const double cut = Format::power_of_two(-sum.fraction_bits);
     LocalErrors errors;
-    switch (sum.model) {
-        case SumModel::fma_chain:
-            errors.add(static_cast<double>(k), u);
-            break;
-        case SumModel::pairwise:
-            errors.add(1 + log2_up(k), u);
-            break;
-        case SumModel::kahan:
-            errors.add(3, u);
-            errors.add(1, 2 * static_cast<double>(k) * u * u);
-            break;
-        case SumModel::exact:
-            errors.add(1, u);
-            break;
-        case SumModel::truncated:
-            errors.add(static_cast<double>(k), cut);
-            errors.add(steps, u);
-            break;
-        case SumModel::scaled_groups:
-            errors.add(parts(k, 16), 4 * cut);
-            errors.add(steps, u);
-            break;
-        case SumModel::through_fp16:
-            errors.add(machine.k, cut);
-            errors.add(2, u);
-            errors.add(parts(k, machine.k), machine.result.unit_roundoff());
-            break;
-        case SumModel::exact_step:
-            errors.add(steps, u);
-            break;
-        case SumModel::flushed_pairs:
-            errors.add(1 + log2_up(sum.terms), u);
-            errors.add(steps, u);
-            break;
-        case SumModel::floored:
-        case SumModel::floored_even_odd:
-            errors.add(terms + (sum.model == SumModel::floored ? 1 : 3), cut);
-            errors.add(steps, u + 0x1p-31 + 0x1p-32);
-            break;
+    for (const ModelError& each : row_of(machine.sum.model).errors(machine, k, rounding_error(machine.sum.delivery))) {
+        errors.add(each.count, each.size);
     }
     return errors;
 }

@@ -7,25 +7,36 @@ namespace macheps {
 
 namespace {
 
+/// How a and b are scaled, by the names of emulation/scaling/rules.hpp.
 struct Recipe {
-    Granularity a, b;
-    ScaleRule rule;
+    OperandScaling scaling;
+    const Granularity *a, *b;
+    const ScaleRule* rule;
 };
 
-Recipe recipe_of(OperandScaling scaling) {
-    switch (scaling) {
-        case OperandScaling::row:
-            return {Granularity::row, Granularity::column, ScaleRule::te_current};
-        case OperandScaling::deepgemm:
-            return {Granularity::block_1x128, Granularity::block_128x128, ScaleRule::deepgemm};
-        case OperandScaling::mx32:
-            return {Granularity::mx_32, Granularity::mx_32, ScaleRule::te_mxfp8};
-        case OperandScaling::nvfp4:
-            return {Granularity::nvfp4_16, Granularity::nvfp4_16, ScaleRule::te_nvfp4};
-        default:
-            return {Granularity::tensor, Granularity::tensor, ScaleRule::te_current};
-    }
+constexpr Recipe recipe(OperandScaling scaling, std::string_view a, std::string_view b, std::string_view rule) {
+    return {scaling, find_granularity(a), find_granularity(b), find_scale_rule(rule)};
 }
+
+/// In the order of OperandScaling.
+constexpr Recipe recipes[] = {
+    recipe(OperandScaling::none, "none", "none", "ao_fp8"),
+    recipe(OperandScaling::tensor, "tensor", "tensor", "te_current"),
+    recipe(OperandScaling::row, "row", "column", "te_current"),
+    recipe(OperandScaling::deepgemm, "1x128", "128x128", "deepgemm"),
+    recipe(OperandScaling::mx32, "mx32", "mx32", "te_mxfp8"),
+    recipe(OperandScaling::nvfp4, "nvfp4", "nvfp4", "te_nvfp4"),
+};
+
+constexpr const Recipe& recipe_of(OperandScaling scaling) { return recipes[static_cast<std::size_t>(scaling)]; }
+
+static_assert([] {
+    for (const Recipe& each : recipes) {
+        if (&recipe_of(each.scaling) != &each || each.a->k != each.b->k) return false;
+        if (each.a->is_scaled() && !(fits(*each.rule, *each.a) && fits(*each.rule, *each.b))) return false;
+    }
+    return std::size(recipes) == std::size(scaling_names);
+}());
 
 }  // namespace
 
@@ -45,43 +56,22 @@ bool takes(const MatmulRule& rule, const FormatPair& formats, OperandScaling sca
     const Machine& machine = *rule.machine;
     const bool scales_partial_sums = rule.promotion == Promotion::fma_joint || rule.promotion == Promotion::fma_left;
     if (!takes(machine, formats)) return false;
-    switch (scaling) {
-        case OperandScaling::row:
-            return !machine.has_scales();
-        case OperandScaling::deepgemm:
-            return scales_partial_sums && 128 % rule.promotion_interval == 0;
-        case OperandScaling::mx32:
-            return machine.has_scales() && machine.scale == e8m0fnu && machine.scale_block == 32;
-        case OperandScaling::nvfp4:
-            return machine.has_scales() && machine.scale == e4m3fn && machine.scale_block == 16;
-        default:
-            return true;
+    const ScaleLayout scales = scale_layout(*recipe_of(scaling).a);
+    if (scales.kind == ScaleLayout::Kind::outer) return !machine.has_scales();
+    if (scales.kind != ScaleLayout::Kind::blocks) return true;
+    if (recipe_of(scaling).rule->kind == ScaleKind::fp32) {
+        return scales_partial_sums && scales.k_block % rule.promotion_interval == 0;
     }
+    return machine.has_scales() && machine.scale == scales.format && machine.scale_block == scales.k_block;
 }
 
 MatmulUse use_of(const FormatPair& formats, OperandScaling scaling, const Format& output) {
-    using Kind = ScaleLayout::Kind;
-    ScaleLayout scales;
-    switch (scaling) {
-        case OperandScaling::none:
-            break;
-        case OperandScaling::tensor:
-            scales.kind = Kind::tensor;
-            break;
-        case OperandScaling::row:
-            scales.kind = Kind::outer;
-            break;
-        case OperandScaling::deepgemm:
-            scales = {Kind::blocks, 128, fp32};
-            break;
-        case OperandScaling::mx32:
-            scales = {Kind::blocks, 32, e8m0fnu};
-            break;
-        case OperandScaling::nvfp4:
-            scales = {Kind::blocks, 16, e4m3fn};
-            break;
-    }
-    return {.a = formats.a, .b = formats.b, .a_scales = scales, .b_scales = scales, .out_cast = {.format = output}};
+    const Recipe& recipe = recipe_of(scaling);
+    return {.a = formats.a,
+            .b = formats.b,
+            .a_scales = scale_layout(*recipe.a),
+            .b_scales = scale_layout(*recipe.b),
+            .out_cast = {.format = output}};
 }
 
 RoundedOperand rounded_operand(Backend& backend, Operand which, const GemmData& data, const std::vector<float>& drawn) {
@@ -95,9 +85,9 @@ RoundedOperand rounded_operand(Backend& backend, Operand which, const GemmData& 
     if (data.scaling == OperandScaling::none) {
         backend.cast(x, r.tensor, cast);
     } else {
-        const Recipe recipe = recipe_of(data.scaling);
+        const Recipe& recipe = recipe_of(data.scaling);
         const ScaledCast how{cast, is_a ? recipe.a : recipe.b, recipe.rule, is_a};
-        const ScaleGrid grid = scale_grid(how.granularity, is_a, shape.rows(), shape.columns());
+        const ScaleGrid grid = scale_grid(*how.granularity, is_a, shape.rows(), shape.columns());
         r.scale_memory = backend.empty({grid.rows, grid.columns});
         const ScaledResult result = backend.scaled_cast(x, r.tensor, r.scale_memory, how);
         r.decode_scale = result.tensor_scale;
@@ -105,7 +95,7 @@ RoundedOperand rounded_operand(Backend& backend, Operand which, const GemmData& 
             r.decode_scale = result.decode_min;
         } else {
             r.scales = result.scales;
-            const std::int64_t along = scale_block(how.granularity).k;
+            const std::int64_t along = how.granularity->k;
             r.k_block = along == 0 ? data.k : along;
             if (along == 0) r.scales.k_stride = 0;  // one scale for all of k
             std::vector<float> host(static_cast<std::size_t>(r.scale_memory.count()));

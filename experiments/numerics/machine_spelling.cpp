@@ -2,6 +2,7 @@
 #include "experiments/numerics/machine_spelling.hpp"
 
 #include "core/nearest_name.hpp"
+#include "emulation/machine/table.hpp"
 
 #include <fmt/format.h>
 

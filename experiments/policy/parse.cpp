@@ -2,6 +2,8 @@
 // TOML to Policy. Every error names file, line, column and remedy.
 #include "experiments/policy/rule.hpp"
 
+#include "emulation/machine/table.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <toml++/toml.h>
@@ -422,8 +424,8 @@ CastRule Reader::read_cast(const toml::node& node, const std::string& slot) cons
     CastRule cast = parse_cast("fp32", place("format"));
     cast.format = parse_value_format(text("format"), place("format"));
     if (table.contains("scaling")) cast.granularity = parse_granularity(text("scaling"), place("scaling"));
-    if (cast.granularity != Granularity::none) cast.overflow = Overflow::saturate;
-    cast.scale_rule = usual_rule(cast.granularity);
+    if (cast.has_scale()) cast.overflow = Overflow::saturate;
+    cast.scale_rule = usual_rule(*cast.granularity);
     if (table.contains("round")) cast.round = parse_round(text("round"), place("round"));
     if (table.contains("overflow")) cast.overflow = parse_overflow(text("overflow"), place("overflow"));
     if (table.contains("scale_rule")) cast.scale_rule = parse_scale_rule(text("scale_rule"), place("scale_rule"));

@@ -26,12 +26,13 @@ struct CastRule {
     Format format = fp32;
     Round round = Round::nearest_even;
     Overflow overflow = Overflow::nonsaturate;
-    Granularity granularity = Granularity::none;
-    ScaleRule scale_rule = ScaleRule::ao_fp8;
+    const Granularity* granularity = no_scale;
+    const ScaleRule* scale_rule = usual_rule(*no_scale);
     int random_bits = 32;
 
     bool operator==(const CastRule&) const = default;
-    bool is_identity() const { return format == fp32 && granularity == Granularity::none; }
+    bool has_scale() const { return granularity->is_scaled(); }
+    bool is_identity() const { return format == fp32 && !has_scale(); }
 };
 
 /// "e4m3fn/tensor", "bf16:stochastic", "fp16:saturate", "tf32:nearest_away"; the spelling that parse_cast reads.

@@ -38,22 +38,11 @@ bool contains(const std::vector<std::string_view>& list, std::string_view name) 
 
 std::string key_of(std::string_view target, std::string_view slot) { return fmt::format("{}:{}", target, slot); }
 
-/// How the scales of an operand with this cast lie.
-ScaleLayout scale_layout(const CastRule& cast) {
-    const ScaleBlock block = scale_block(cast.granularity);
-    switch (cast.granularity) {
-        case Granularity::none:
-            return {};
-        case Granularity::tensor:
-            return {.kind = ScaleLayout::Kind::tensor};
-        case Granularity::row:
-        case Granularity::column:
-            return {.kind = ScaleLayout::Kind::outer};
-        default:
-            break;
-    }
-    const Format format = cast.granularity == Granularity::mx_32 ? e8m0fnu : is_nvfp4(cast.granularity) ? e4m3fn : fp32;
-    return {.kind = ScaleLayout::Kind::blocks, .k_block = block.k, .format = format};
+/// The granularity of the same block that the other operand may have.
+const Granularity& other_side(const Granularity& one) {
+    return *std::find_if(std::begin(granularities), std::end(granularities), [&](const Granularity& row) {
+        return row.outer == one.outer && row.k == one.k && row.kind == one.kind && row.operand != one.operand;
+    });
 }
 
 class Resolver {
@@ -149,28 +138,27 @@ class Resolver {
     void set(const Policy::Rule& rule, const Policy::Rule::SlotCast& each, const Target& target,
              std::string_view slot) {
         const bool is_operand = target.site != nullptr && (slot.ends_with(".a") || slot.ends_with(".b"));
-        if (each.cast.granularity != Granularity::none && !is_operand) {
+        if (each.cast.has_scale() && !is_operand) {
             throw Error({.what = fmt::format("'{}' cannot have a scale: '{}' is no operand of a matmul",
                                              to_string(each.cast), key_of(target.name, slot)),
                          .where = rule.where(each.at),
                          .fix = "scale the a and b of a matmul only, which undoes it in its sum"});
         }
         const std::string key = key_of(target.name, slot);
-        if (!is_axis_free(each.cast.granularity) && target.site->kind != SiteKind::linear) {
+        if (!each.cast.granularity->is_axis_free() && target.site->kind != SiteKind::linear) {
             throw Error(
                 {.what = fmt::format("'{}' at '{}': only the operands of linears have scales of their own parts",
                                      to_string(each.cast), key),
                  .where = rule.where(each.at),
                  .fix = "leave it without a scale, or give it one for the tensor"});
         }
-        const char* wrong = each.cast.granularity == Granularity::row && slot.ends_with(".b")      ? "column"
-                            : each.cast.granularity == Granularity::column && slot.ends_with(".a") ? "row"
-                                                                                                   : nullptr;
-        if (wrong != nullptr) {
+        if (const std::string_view operand = each.cast.granularity->operand;
+            !operand.empty() && !slot.ends_with(operand)) {
             throw Error(
                 {.what = fmt::format("'{}' at '{}': its scales would change along the sum", to_string(each.cast), key),
                  .where = rule.where(each.at),
-                 .fix = fmt::format("use /{}: rows of a and columns of b share a scale", wrong)});
+                 .fix = fmt::format("use /{}: rows of a and columns of b share a scale",
+                                    other_side(*each.cast.granularity).name)});
         }
         result_.casts[key] = each.cast;
         result_.origin[key] = rule.origin();
@@ -194,8 +182,8 @@ class Resolver {
         choice.unverified = check_matmul_rule(choice.rule,
                                               {.a = a.format,
                                                .b = b.format,
-                                               .a_scales = scale_layout(a),
-                                               .b_scales = scale_layout(b),
+                                               .a_scales = scale_layout(*a.granularity),
+                                               .b_scales = scale_layout(*b.granularity),
                                                .has_bias = has_bias,
                                                .out_cast = {.format = out.format, .round = out.round}},
                                               place(key), choice.named);

@@ -69,10 +69,9 @@ struct Policy::Rule {
 /// "did you mean 'x'? one of x, y, z", or without the question when no name is near.
 std::string suggestion(std::string_view name, const std::vector<std::string_view>& names);
 
-/// Reads "bf16", "e4m3fn/tensor", "bf16:stochastic", "fp16:saturate": a format, then a granularity (`/tensor`, `/row`,
-/// `/column`, `/1x128`, `/128x128`, `/mx32`, `/nvfp4`, `/nvfp4_16x16`), then words after colons: a rounding mode,
-/// saturate or nonsaturate, a scale rule, random_bits=N. A cast with a scale saturates unless told not to. Throws Error
-/// naming `where`.
+/// Reads "bf16", "e4m3fn/tensor", "bf16:stochastic", "fp16:saturate": a format, then a granularity (`/tensor`, `/1x128`:
+/// a row of `granularities`), then words after colons: a rounding mode, saturate or nonsaturate, a scale rule (a row of
+/// `scale_rules`), random_bits=N. A cast with a scale saturates unless told not to. Throws Error naming `where`.
 CastRule parse_cast(std::string_view text, const std::string& where);
 
 /// Throws Error where the scale rule makes no scales of the granularity's kind, or the format cannot have them.
@@ -82,8 +81,8 @@ void check_scaling(const CastRule& cast, const std::string& where);
 Format parse_value_format(std::string_view name, const std::string& where);
 Round parse_round(std::string_view name, const std::string& where);
 Overflow parse_overflow(std::string_view name, const std::string& where);
-Granularity parse_granularity(std::string_view name, const std::string& where);
-ScaleRule parse_scale_rule(std::string_view name, const std::string& where);
+const Granularity* parse_granularity(std::string_view name, const std::string& where);
+const ScaleRule* parse_scale_rule(std::string_view name, const std::string& where);
 int check_random_bits(std::int64_t bits, const std::string& where);
 
 }  // namespace macheps

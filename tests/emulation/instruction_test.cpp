@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "emulation/cpu/matmul/instruction_grid.hpp"
+#include "emulation/machine/table.hpp"
 #include "emulation/machine/words.hpp"
 #include "tests/test.hpp"
 
@@ -11,6 +12,7 @@
 #include <fstream>
 #include <map>
 #include <set>
+#include <stdexcept>
 
 using namespace macheps;
 using nlohmann::json;
@@ -237,6 +239,16 @@ TEST_CASE("the sign of a ue4m3 scale is ignored", "[emulation][machine]") {
     CHECK(evaluate_instruction(instruction, operands) == 0x7fffffff);
 }
 
+TEST_CASE("a format that no machine can name is refused, not forgotten", "[emulation][machine]") {
+    constexpr Format e3m4{.bits = 8, .precision = 5, .exponent_bias = 3};
+    CHECK_THROWS_AS(FormatSet({fp16, e3m4}), std::invalid_argument);
+    CHECK_FALSE(FormatSet::of_values().contains(e3m4));
+    for (const Format& format : FormatSet::known) {
+        CHECK(FormatSet({format}).contains(format));
+        CHECK(FormatSet::of_values().contains(format) == !(format == fp64));
+    }
+}
+
 TEST_CASE("every machine has words for its model, its steps and its evidence", "[emulation][machine]") {
     std::set<std::string_view> models;
     for (const Machine* machine : all_machines) {
@@ -253,7 +265,7 @@ TEST_CASE("every machine has words for its model, its steps and its evidence", "
             CHECK_FALSE(machine->measured.empty());
         }
     }
-    CHECK(models.size() == 11);
+    CHECK(models.size() == all_sum_models().size());
     CHECK(step_words(*find_machine("sm80.mma.fp16")) == "2 chained steps of 8");
     CHECK(step_words(*find_machine("sm90.wgmma.fp8")) == "1 step of 32");
     CHECK(step_words(*find_machine("sm100.tcgen05.nvfp4")) == "1 step of 4 groups of 16");

@@ -2,6 +2,7 @@
 #include "emulation/cpu/matmul/machine_kernel.hpp"
 #include "core/codec.hpp"
 #include "core/rng.hpp"
+#include "emulation/machine/table.hpp"
 #include "tests/test.hpp"
 
 #include <cmath>

@@ -3,6 +3,7 @@
 // partial sum at a time.
 #include "core/codec.hpp"
 #include "core/error.hpp"
+#include "emulation/machine/table.hpp"
 #include "emulation/matmul/rules.hpp"
 #include "tests/emulation/backends.hpp"
 

@@ -4,6 +4,7 @@
 
 #include "core/error.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
+#include "emulation/machine/table.hpp"
 #include "emulation/matmul/rules.hpp"
 #include "tests/test.hpp"
 

@@ -172,18 +172,55 @@ namespace {
 
 struct Kind {
     Format format;
-    Granularity granularity;
-    ScaleRule rule;
-};
-constexpr Kind kinds[] = {
-    {e4m3fn, Granularity::tensor, ScaleRule::ao_fp8},          {e4m3fn, Granularity::row, ScaleRule::ao_fp8_power},
-    {e5m2, Granularity::column, ScaleRule::te_current},        {e4m3fn, Granularity::block_1x128, ScaleRule::deepgemm},
-    {e4m3fn, Granularity::block_128x128, ScaleRule::te_block}, {e4m3fn, Granularity::mx_32, ScaleRule::te_mxfp8},
-    {e2m1fn, Granularity::mx_32, ScaleRule::ao_even},          {e2m1fn, Granularity::nvfp4_16, ScaleRule::te_nvfp4},
-    {e2m1fn, Granularity::nvfp4_16x16, ScaleRule::ao_nvfp4},
+    const Granularity* granularity;
+    const ScaleRule* rule;
 };
 
+/// Every granularity with every rule that fits it, and formats of elements that go with them.
+std::vector<Kind> all_kinds() {
+    std::vector<Kind> kinds;
+    for (const Granularity& granularity : granularities) {
+        for (const ScaleRule& rule : scale_rules) {
+            if (!granularity.is_scaled() || !fits(rule, granularity)) continue;
+            kinds.push_back({granularity.kind == ScaleKind::nvfp4 ? e2m1fn : e4m3fn, &granularity, &rule});
+            if (granularity.kind == ScaleKind::e8m0) kinds.push_back({e2m1fn, &granularity, &rule});
+            if (&rule == usual_rule(granularity) && granularity.kind == ScaleKind::fp32) {
+                kinds.push_back({e5m2, &granularity, &rule});
+            }
+        }
+    }
+    return kinds;
+}
+
 }  // namespace
+
+TEST_CASE("every scale rule makes a scale of its kind and says where it comes from", "[emulation][scale]") {
+    for (const ScaleRule& rule : scale_rules) {
+        CAPTURE(rule.name);
+        CHECK_FALSE(rule.source.empty());
+        CHECK_FALSE(rule.summary.empty());
+        CHECK(find_scale_rule(rule.name) == &rule);
+        const Format element = rule.kind == ScaleKind::nvfp4 ? e2m1fn : e4m3fn;
+        const auto tensor = rule.tensor != nullptr ? rule.tensor(3.0f) : definition::GroupScale{};
+        const auto scale = definition::group_scale(element, rule, 3.0f, tensor);
+        // What is stored lies on the grid of its format, and what is multiplied by undoes it but for roundings.
+        CHECK(quantize(scale_format(rule.kind), scale.decode, Round::nearest_even, Overflow::saturate) == scale.decode);
+        CHECK(std::abs(double{scale.encode} * scale.decode * tensor.decode - 1) <= 4 * fp32.unit_roundoff());
+        // No rule but the two that may saturate brings the largest magnitude beyond the format's.
+        const double largest = decode64(element, element.max_finite_code());
+        const double most = rule.name == "ao_floor" || rule.name == "ao_even" ? 2 : 1;
+        CHECK(3.0 * scale.encode <= most * largest * (1 + (rule.kind == ScaleKind::nvfp4 ? e4m3fn : fp32).unit_roundoff()));
+    }
+    for (const Granularity& granularity : granularities) {
+        CAPTURE(granularity.name);
+        CHECK_FALSE(granularity.source.empty());
+        CHECK_FALSE(granularity.summary.empty());
+        CHECK(find_granularity(granularity.name) == &granularity);
+        CHECK(usual_rule(granularity)->name == granularity.usual_rule);
+    }
+    CHECK(find_scale_rule("te_mxfp9") == nullptr);
+    CHECK(find_granularity("mx33") == nullptr);
+}
 
 TEST_CASE("scaled_cast does to every element what its group's definition says", "[emulation][scale]") {
     std::mt19937 random(4);
@@ -191,7 +228,7 @@ TEST_CASE("scaled_cast does to every element what its group's definition says", 
     struct Size {
         std::int64_t rows, columns;
     };
-    for (const Kind& kind : kinds) {
+    for (const Kind& kind : all_kinds()) {
         for (const Size size : {Size{1, 1}, {33, 130}, {160, 47}, {257, 256}}) {
             for (const bool k_is_last : {true, false}) {
                 std::vector<float> x;
@@ -203,7 +240,7 @@ TEST_CASE("scaled_cast does to every element what its group's definition says", 
                                      .granularity = kind.granularity,
                                      .rule = kind.rule,
                                      .k_is_last = k_is_last};
-                const ScaleGrid grid = scale_grid(kind.granularity, k_is_last, size.rows, size.columns);
+                const ScaleGrid grid = scale_grid(*kind.granularity, k_is_last, size.rows, size.columns);
                 std::vector<float> out(x.size()), scales(static_cast<std::size_t>(grid.rows * grid.columns));
                 ThreadPool one(1), two(2);
                 Tally tally;
@@ -212,7 +249,7 @@ TEST_CASE("scaled_cast does to every element what its group's definition says", 
                 CHECK(tally.count == x.size());
 
                 // Every element by itself: its group is the set of elements with the same scale's place.
-                const ScaleBlock block = scale_block(kind.granularity);
+                const Granularity& block = *kind.granularity;
                 const auto place = [&](std::int64_t i) {
                     const std::int64_t row = i / size.columns, column = i % size.columns;
                     const std::int64_t outer = k_is_last ? row : column, k = k_is_last ? column : row;
@@ -222,15 +259,13 @@ TEST_CASE("scaled_cast does to every element what its group's definition says", 
                 float all = 0;
                 for (std::int64_t i = 0; i < size.rows * size.columns; ++i) {
                     float& a = amax[place(i)];
-                    a = definition::join_amax(kind.rule, a, x[static_cast<std::size_t>(i)]);
+                    a = definition::join_amax(*kind.rule, a, x[static_cast<std::size_t>(i)]);
                 }
-                for (const auto& [at, a] : amax) all = definition::join_amax(kind.rule, all, a);
-                const float tensor = kind.rule == ScaleRule::te_nvfp4   ? te_nvfp4_tensor(all)
-                                     : kind.rule == ScaleRule::ao_nvfp4 ? ao_nvfp4_tensor(all)
-                                                                        : 1.0f;
+                for (const auto& [at, a] : amax) all = definition::join_amax(*kind.rule, all, a);
+                const auto tensor = kind.rule->tensor != nullptr ? kind.rule->tensor(all) : definition::GroupScale{};
                 int different = 0;
                 for (std::int64_t i = 0; i < size.rows * size.columns; ++i) {
-                    const auto scale = definition::group_scale(kind.format, kind.rule, amax[place(i)], tensor);
+                    const auto scale = definition::group_scale(kind.format, *kind.rule, amax[place(i)], tensor);
                     const float z = definition::canonical(x[static_cast<std::size_t>(i)] * scale.encode);
                     const float want = quantize(kind.format, z, Round::nearest_even, Overflow::saturate);
                     different += bits_of(want) != bits_of(out[static_cast<std::size_t>(i)]);
@@ -238,7 +273,7 @@ TEST_CASE("scaled_cast does to every element what its group's definition says", 
                     const float decode = r.scales.at(k_is_last ? row : column, k_is_last ? column : row);
                     different += bits_of(decode) != bits_of(scale.decode) && decode == decode;
                 }
-                INFO("granularity " << static_cast<int>(kind.granularity) << ", " << size.rows << " x "
+                INFO(kind.granularity->name << ":" << kind.rule->name << ", " << size.rows << " x "
                                     << size.columns);
                 CHECK(different == 0);
 

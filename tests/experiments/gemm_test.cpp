@@ -5,6 +5,7 @@
 #include "core/format_table.hpp"
 #include "core/rng.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
+#include "emulation/machine/table.hpp"
 #include "experiments/numerics/error_bound.hpp"
 #include "experiments/numerics/exact_product.hpp"
 #include "experiments/numerics/sweep_axis.hpp"

@@ -2,6 +2,7 @@
 #include "experiments/policy/policy.hpp"
 #include "core/error.hpp"
 #include "core/format_table.hpp"
+#include "emulation/machine/table.hpp"
 #include "experiments/model/config.hpp"
 #include "experiments/policy/rule.hpp"
 #include "tests/test.hpp"
@@ -59,7 +60,7 @@ TEST_CASE("a cast is read, and written as it is read", "[experiments][policy]") 
         const char *text, *canonical;
         CastRule rule;
     };
-    constexpr auto tensor = Granularity::tensor;
+    constexpr auto tensor = find_granularity("tensor");
     constexpr auto saturate = Overflow::saturate;
     const Case cases[] = {
         {"fp32", "fp32", {}},
@@ -75,7 +76,7 @@ TEST_CASE("a cast is read, and written as it is read", "[experiments][policy]") 
         {"e5m2/tensor:nonsaturate", "e5m2/tensor:nonsaturate", {.format = e5m2, .granularity = tensor}},
         {"e4m3fn/tensor:te_current",
          "e4m3fn/tensor:te_current",
-         {.format = e4m3fn, .overflow = saturate, .granularity = tensor, .scale_rule = ScaleRule::te_current}},
+         {.format = e4m3fn, .overflow = saturate, .granularity = tensor, .scale_rule = find_scale_rule("te_current")}},
         {"bf16:random_bits=8:stochastic",
          "bf16:stochastic:random_bits=8",
          {.format = bf16, .round = Round::stochastic, .random_bits = 8}},
@@ -93,15 +94,23 @@ TEST_CASE("every cast survives being written and read", "[experiments][policy]")
             CHECK(error_of([&] { parse_cast(row.name, "here"); }).has_value());
             continue;
         }
-        for (int i = 0; i < 7 * 2 * 2 * 2 * 2; ++i) {
-            const CastRule rule{.format = row.format,
-                                .round = static_cast<Round>(i % 7),
-                                .overflow = static_cast<Overflow>(i / 7 % 2),
-                                .granularity = static_cast<Granularity>(i / 14 % 2),
-                                .scale_rule = static_cast<ScaleRule>(i / 28 % 2),
-                                .random_bits = i / 56 % 2 != 0 ? 32 : 3};
-            CAPTURE(to_string(rule));
-            REQUIRE(parse_cast(to_string(rule), "here") == rule);
+        for (int i = 0; i < 7 * 2 * 2; ++i) {
+            for (const Granularity& granularity : granularities) {
+                for (const ScaleRule& scale_rule : scale_rules) {
+                    const CastRule rule{.format = row.format,
+                                        .round = static_cast<Round>(i % 7),
+                                        .overflow = static_cast<Overflow>(i / 7 % 2),
+                                        .granularity = &granularity,
+                                        .scale_rule = &scale_rule,
+                                        .random_bits = i / 14 % 2 != 0 ? 32 : 3};
+                    CAPTURE(to_string(rule));
+                    if (error_of([&] { check_scaling(rule, "here"); })) {
+                        REQUIRE(error_of([&] { parse_cast(to_string(rule), "here"); }));
+                    } else {
+                        REQUIRE(parse_cast(to_string(rule), "here") == rule);
+                    }
+                }
+            }
         }
     }
 }

@@ -5,6 +5,7 @@
 #include "core/thread_pool.hpp"
 #include "emulation/cpu/matmul/machine_kernel.hpp"
 #include "emulation/cpu/matmul/matmul.hpp"
+#include "emulation/machine/table.hpp"
 #include "emulation/matmul/matmul.hpp"
 #include "tests/fuzz/fuzz.hpp"
 

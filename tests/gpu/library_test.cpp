@@ -8,6 +8,7 @@
 #include "emulation/gpu/probe/library/layout.hpp"
 #include "emulation/gpu/probe/library/match.hpp"
 #include "emulation/gpu/probe/library/reveal.hpp"
+#include "emulation/machine/table.hpp"
 #include "emulation/matmul/matmul.hpp"
 #include "emulation/matmul/rules.hpp"
 #include "tests/test.hpp"

@@ -2,6 +2,7 @@
 // The matmul kernels, on the host, against the scalar definition.
 #include "emulation/gpu/matmul/matmul.hpp"
 #include "emulation/gpu/probe/matrix/layout.hpp"
+#include "emulation/machine/table.hpp"
 #include "emulation/matmul/rules.hpp"
 #include "tests/emulation/backends.hpp"
 #include "tests/gpu/host_device.hpp"

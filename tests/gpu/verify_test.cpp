@@ -3,6 +3,7 @@
 // itself is the emulator there, so what can be wrong is everything around it.
 #include "core/error.hpp"
 #include "emulation/gpu/probe/matrix/probe.hpp"
+#include "emulation/machine/table.hpp"
 #include "emulation/verify/record.hpp"
 #include "emulation/verify/recorded.hpp"
 #include "emulation/verify/replay.hpp"

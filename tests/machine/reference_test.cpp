@@ -3,6 +3,7 @@
 // reference, on every class of operands.
 #include "emulation/cpu/matmul/machine_kernel.hpp"
 #include "emulation/machine/instruction.hpp"
+#include "emulation/machine/table.hpp"
 #include "emulation/matmul/matmul.hpp"
 #include "tests/machine/distributions.hpp"
 #include "tests/test.hpp"

@@ -63,7 +63,7 @@ std::vector<std::uint64_t> instruction_grid(Simd level, const Instruction& instr
 
     std::vector<std::uint64_t> bits;
     for (const float sum : sums) {
-        bits.push_back(sum != sum ? detail::nan_bits(machine.sum.delivery)
+        bits.push_back(sum != sum ? matrix_unit::nan_bits(machine.sum.delivery)
                                   : encode64(machine.result, sum, Round::nearest_even, Overflow::nonsaturate));
     }
     return bits;

@@ -178,7 +178,7 @@ HWY_NOINLINE void redo_lanes(const MachinePlan& plan, const StepOperands<E>& x, 
         const std::uint64_t bits = matrix_step(
             plan.rule, a, b, plan.terms, encode(plan.rule.addend, c[j], Round::nearest_even, Overflow::nonsaturate),
             {alpha, beta, plan.scale_count});
-        d[j] = decode(detail::delivered_format(plan.rule.delivery), bits);
+        d[j] = decode(matrix_unit::delivered_format(plan.rule.delivery), bits);
     }
 }
 

@@ -18,7 +18,7 @@ struct Groups {
     std::int64_t rows, columns, block_rows, block_columns, down, across;
 
     Groups(std::int64_t r, std::int64_t c, const ScaledCast& how) : rows(r), columns(c) {
-        const ScaleBlock block = scale_block(how.granularity);
+        const Granularity& block = *how.granularity;
         block_rows = how.k_is_last ? block.outer : block.k;
         block_columns = how.k_is_last ? block.k : block.outer;
         if (block_rows == 0) block_rows = max_of(rows, std::int64_t{1});
@@ -85,7 +85,7 @@ ScaledResult scaled_cast(Simd simd, ThreadPool& pool, const float* in, float* ou
     };
     each_part([&](std::span<const Part> some) {
         for (const Part& part : some) {
-            largest(in, g, part, ignores_nan(how.rule), amax.data() + part.group_row * g.across);
+            largest(in, g, part, how.rule->ignores_nan, amax.data() + part.group_row * g.across);
         }
     });
 

@@ -189,9 +189,9 @@ struct GroupGrid {
 };
 
 inline GroupGrid group_grid(const ScaledCast& how, std::int64_t rows, std::int64_t columns) {
-    const ScaleBlock block = scale_block(how.granularity);
+    const Granularity& block = *how.granularity;
     const std::int64_t down = how.k_is_last ? block.outer : block.k, across = how.k_is_last ? block.k : block.outer;
-    const ScaleGrid grid = scale_grid(how.granularity, how.k_is_last, rows, columns);
+    const ScaleGrid grid = scale_grid(block, how.k_is_last, rows, columns);
     return {.rows = rows,
             .columns = columns,
             .block_rows = down == 0 ? max_of(rows, std::int64_t{1}) : down,

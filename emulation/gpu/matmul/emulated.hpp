@@ -86,14 +86,15 @@ struct Fp32Sum {
 /// One of 16 bits.
 struct Fp16Sum {
     static MACHEPS_KERNEL int exponent(const SumRule& rule, std::uint32_t c) {
-        return ::macheps::detail::addend_exponent(rule, factor_of_code(rule.addend, c));
+        return ::macheps::matrix_unit::addend_exponent(rule, factor_of_code(rule.addend, c));
     }
     static MACHEPS_KERNEL std::uint32_t add(const SumRule& rule, std::uint32_t c, std::int64_t sum, int largest) {
         const Factor addend = factor_of_code(rule.addend, c);
         if (addend.kind != Unpacked::Kind::finite) return c;
         const int unit = largest - rule.fraction_bits;
-        sum += ::macheps::detail::cut(addend.negative, addend.significand, addend.exponent, addend.fraction_bits, unit);
-        return static_cast<std::uint32_t>(::macheps::detail::deliver(rule, sum, unit));
+        sum += ::macheps::matrix_unit::cut(addend.negative, addend.significand, addend.exponent, addend.fraction_bits,
+                                           unit);
+        return static_cast<std::uint32_t>(::macheps::matrix_unit::deliver(rule, sum, unit));
     }
 };
 
@@ -225,11 +226,11 @@ struct Fp4Steps {
             const auto size = static_cast<std::uint64_t>(term[g] < 0 ? -term[g] : term[g]);
             sum += cut(term[g] < 0, size, exponent[g] - fractions - unit);
         }
-        return static_cast<std::uint32_t>(::macheps::detail::deliver(rule, sum, unit));
+        return static_cast<std::uint32_t>(::macheps::matrix_unit::deliver(rule, sum, unit));
     }
     /// size * 2^shift, toward zero, with its sign.
     static MACHEPS_KERNEL std::int64_t cut(bool negative, std::uint64_t size, int shift) {
-        return ::macheps::detail::cut(negative, size, shift, 0, 0);
+        return ::macheps::matrix_unit::cut(negative, size, shift, 0, 0);
     }
 };
 

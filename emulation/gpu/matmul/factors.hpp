@@ -115,7 +115,7 @@ struct TakeApart {
         Factor f, scale{.significand = 1};
         if (term >= 0 && outer < to.outer) {
             f = factor_of_value(x.format, from(matrix).at(outer, term));
-            if (plan.through_fp16) f = ::macheps::detail::as_fp16(f);
+            if (plan.through_fp16) f = ::macheps::matrix_unit::as_fp16(f);
             scale = scale_of(plan, x, outer, term);
             if (f.kind != Unpacked::Kind::finite || scale.kind != Unpacked::Kind::finite) {
                 atomic_max(&to.special[matrix * to.padded + outer], 1u);

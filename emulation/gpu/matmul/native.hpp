@@ -4,6 +4,7 @@
 #pragma once
 #include "emulation/backend.hpp"
 #include "emulation/gpu/matmul/wgmma.hpp"
+#include "emulation/machine/table.hpp"
 
 namespace macheps::gpu {
 

@@ -4,6 +4,7 @@
 #include "core/codec.hpp"
 #include "core/error.hpp"
 #include "core/format_table.hpp"
+#include "emulation/machine/table.hpp"
 #include "emulation/matmul/rules.hpp"
 
 #include <fmt/format.h>

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "emulation/machine/models.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+namespace macheps {
+
+namespace {
+
+using Errors = std::vector<ModelError>;
+
+double parts(std::int64_t k, std::int64_t each) { return static_cast<double>((k + each - 1) / each); }
+int log2_up(std::int64_t n) { return n <= 1 ? 0 : std::bit_width(static_cast<std::uint64_t>(n - 1)); }
+double cut_of(const Machine& m) { return Format::power_of_two(-m.sum.fraction_bits); }
+
+/// Every product and `floors` more terms are cut; each step ends in a floor to 31 fraction bits and a rounding.
+Errors floored_errors(const Machine& m, std::int64_t k, double u, int floors) {
+    return {{static_cast<double>(m.sum.terms) + floors, cut_of(m)}, {parts(k, m.sum.terms), u + 0x1p-31 + 0x1p-32}};
+}
+
+std::string whole_matmul(const Machine&) { return "none: a whole matmul at once"; }
+std::string chained_products(const Machine& m) {
+    return m.k == 1 ? "1 product" : fmt::format("{} chained steps of 1", m.k);
+}
+std::string groups_of_16(const Machine& m) { return fmt::format("1 step of {} groups of 16", m.k / 16); }
+std::string two_in_fp16(const Machine& m) {
+    return fmt::format("2 chained steps of {} in fp16, then one addition", m.k / 2);
+}
+std::string chained_steps(const Machine& m) {
+    const int terms = m.sum.terms, steps = m.k / std::max(std::min(terms, m.k), 1);
+    return steps == 1 ? fmt::format("1 step of {}", terms) : fmt::format("{} chained steps of {}", steps, terms);
+}
+
+std::vector<DisputedPoint> nothing_disputed(const Machine&) { return {}; }
+std::vector<DisputedPoint> disputed_exact_step(const Machine&) {
+    return {{"model", "how a step of CDNA1 adds", "one exact sum, rounded once",
+             "fp32 additions in pairs (MMA-Sim of January 2026)"}};
+}
+std::vector<DisputedPoint> disputed_floors(const Machine&) {
+    return {{"model", "what a product with a zero factor adds to the largest exponent", "nothing",
+             "each zero operand reads exponent -126 (MMA-Sim of January 2026)"},
+            {"model", "the last step of CDNA3", "31 fraction bits are kept by a floor, then rounded",
+             "rounded at once (MMA-Sim of January 2026; Khattak and Mikaitis)"}};
+}
+/// Of the models that cut products and addend at a common unit.
+std::vector<DisputedPoint> disputed_cuts(const Machine& machine) {
+    const SumRule& sum = machine.sum;
+    std::vector<DisputedPoint> points;
+    points.push_back({"zero_factor_counts", "what a product with a zero factor adds to the largest exponent",
+                      sum.zero_factor_counts ? "the exponents of its operands" : "nothing",
+                      "each zero operand reads exponent -126 (MMA-Sim of January 2026)"});
+    // Other accumulators and operands never reach down to e_zero.
+    if (sum.addend == fp16 && machine.instruction == "mma" && sum.model == SumModel::truncated) {
+        points.push_back({"zero_exponent", "e_zero, the exponent that C = 0 reads", std::to_string(sum.zero_exponent),
+                          fmt::format("{} (a table of arXiv 2511.10909v2)", sum.zero_exponent - 1)});
+    } else if (machine.operands.contains(bf16) || machine.operands.contains(tf32) || machine.scale == e8m0fnu) {
+        points.push_back({"zero_exponent", "e_zero, the exponent that C = 0 reads", std::to_string(sum.zero_exponent),
+                          "-126 (MMA-Sim of January 2026)"});
+    }
+    points.push_back({"underflow_keeps_sign", "a negative sum that underflows to zero",
+                      sum.underflow_keeps_sign ? "-0" : "+0",
+                      sum.underflow_keeps_sign ? "+0 (MMA-Sim of January 2026)" : "-0 (newer MMA-Sim)"});
+    points.push_back({"zeros_keep_sign", "all operands and C are -0", sum.zeros_keep_sign ? "-0" : "+0",
+                      sum.zeros_keep_sign ? "+0 (MMA-Sim)" : "-0 (a table-driven model)"});
+    if (sum.addend == fp16) {
+        points.push_back({"normalises_addend", "the exponent of a subnormal fp16 C",
+                          sum.normalises_addend ? "that of its leading bit" : "-14, the least of fp16",
+                          sum.normalises_addend ? "-14 (MMA-Sim)" : "that of its leading bit (Khattak and Mikaitis)"});
+    }
+    return points;
+}
+
+constexpr SumModelRow rows[] = {
+    {.model = SumModel::fma_chain,
+     .name = "fma_chain",
+     .words = "One fused multiply-add per product, k ascending: each is rounded once.",
+     .formula = "c = round(a[k] b[k] + c)",
+     .errors = [](const Machine&, std::int64_t k, double u) -> Errors {
+         return {{static_cast<double>(k), u}};
+     },
+     .steps = chained_products,
+     .disputed = nothing_disputed},
+    {.model = SumModel::pairwise,
+     .name = "pairwise",
+     .words = "Products are rounded, then added by halves: n terms are those up to the largest power of two "
+              "below n, plus the rest.",
+     .formula = "sum(n) = round(sum(first h) + sum(rest)), h = the largest power of two below n",
+     .errors = [](const Machine&, std::int64_t k, double u) -> Errors {
+         return {{1.0 + log2_up(k), u}};
+     },
+     .steps = whole_matmul,
+     .disputed = nothing_disputed},
+    {.model = SumModel::kahan,
+     .name = "kahan",
+     .words = "Products are rounded and added with Kahan's compensation, k ascending.",
+     .formula = "y = p - e;  t = s + y;  e = (t - s) - y;  s = t",
+     .errors = [](const Machine&, std::int64_t k, double u) -> Errors {
+         return {{3, u}, {1, 2 * static_cast<double>(k) * u * u}};
+     },
+     .steps = whole_matmul,
+     .disputed = nothing_disputed},
+    {.model = SumModel::exact,
+     .name = "exact",
+     .words = "All products of a matmul in one exact sum, rounded once.",
+     .formula = "d = round(sum a[k] b[k])",
+     .errors = [](const Machine&, std::int64_t, double u) -> Errors {
+         return {{1, u}};
+     },
+     .steps = whole_matmul,
+     .disputed = nothing_disputed},
+    {.model = SumModel::truncated,
+     .name = "truncated",
+     .words = "The L products and C are cut toward zero at one common unit, F bits below the largest exponent "
+              "among them, and the cut terms are added exactly. Exponents are those of the operands, added: a "
+              "product is not normalised, and a subnormal counts with the least exponent of its format.",
+     .formula = "emax = max(e_a + e_b of products that are not zero, e_C)     C = 0 reads the exponent e_zero\n"
+                "unit = 2^(emax - F)\n"
+                "S    = sum trunc(a b / unit) + trunc(C / unit)\n"
+                "D    = round(S unit)                                         S = 0 gives +0",
+     .errors = [](const Machine& m, std::int64_t k, double u) -> Errors {
+         return {{static_cast<double>(k), cut_of(m)}, {parts(k, m.sum.terms), u}};
+     },
+     .steps = chained_steps,
+     .disputed = disputed_cuts},
+    {.model = SumModel::scaled_groups,
+     .name = "scaled_groups",
+     .words = "The products form groups of 16, each summed exactly and multiplied by its two scales. The groups "
+              "and C are cut toward zero at one unit, F bits below the largest exponent among the scales' and "
+              "C's, and added exactly.",
+     .formula = "P_g  = exact sum of a b over group g\n"
+                "emax = max(e_alpha + e_beta of each group, e_C)     a group of zeros and C = 0 read e_zero\n"
+                "unit = 2^(emax - F)\n"
+                "S    = sum trunc(P_g alpha_g beta_g / unit) + trunc(C / unit)\n"
+                "D    = round(S unit)",
+     .errors = [](const Machine& m, std::int64_t k, double u) -> Errors {
+         return {{parts(k, 16), 4 * cut_of(m)}, {parts(k, m.sum.terms), u}};
+     },
+     .steps = groups_of_16,
+     .disputed = disputed_cuts},
+    {.model = SumModel::through_fp16,
+     .name = "through_fp16",
+     .words = "There is no fp8 unit behind this instruction: operands are widened to fp16, products with k mod 4 "
+              "in {0, 1} go through one fp16 step, those with k mod 4 in {2, 3} through a second one that takes "
+              "the first in as its C, and the addend joins by one IEEE addition at the end.",
+     .formula = "T = step(products with k mod 4 = 0, 1;  +0)     steps as in model `truncated`, fp16 operands\n"
+                "U = step(products with k mod 4 = 2, 3;  T)\n"
+                "D = round to nearest even(C + U)",
+     .errors = [](const Machine& m, std::int64_t k, double u) -> Errors {
+         return {{static_cast<double>(m.k), cut_of(m)}, {2, u}, {parts(k, m.k), m.result.unit_roundoff()}};
+     },
+     .steps = two_in_fp16,
+     .disputed = disputed_cuts},
+    {.model = SumModel::exact_step,
+     .name = "exact_step",
+     .words = "The L products and C are added exactly and rounded once.",
+     .formula = "D = round(sum a b + C)",
+     .errors = [](const Machine& m, std::int64_t k, double u) -> Errors {
+         return {{parts(k, m.sum.terms), u}};
+     },
+     .steps = chained_steps,
+     .disputed = disputed_exact_step},
+    {.model = SumModel::flushed_pairs,
+     .name = "flushed_pairs",
+     .words = "Products and sums in fp32, rounded to nearest; every subnormal is flushed: of operands and C to "
+              "+0, of results to a zero of their sign.",
+     .formula = "L = 4: D = C + ((p0 + p1) + (p2 + p3))\n"
+                "L = 2: D = C + (p0 + p1)",
+     .errors = [](const Machine& m, std::int64_t k, double u) -> Errors {
+         return {{1.0 + log2_up(m.sum.terms), u}, {parts(k, m.sum.terms), u}};
+     },
+     .steps = chained_steps,
+     .disputed = nothing_disputed},
+    {.model = SumModel::floored,
+     .name = "floored",
+     .words = "The products are cut toward zero F bits below the largest of their exponents and added; beside C "
+              "the sum is floored, and so is C; after normalisation 31 fraction bits are kept by a floor, then "
+              "rounded.",
+     .formula = "e_d = max(e_a + e_b);  T = sum trunc(a b / 2^(e_d - F)) 2^(e_d - F)\n"
+                "E   = max(e_d, e_C)                                  C = 0 reads e_C = -126\n"
+                "S   = floor(T to 2^(E - F - 8)) + floor(C to 2^(E - F))\n"
+                "D   = round(floor(S to 31 fraction bits))",
+     .errors = [](const Machine& m, std::int64_t k, double u) -> Errors { return floored_errors(m, k, u, 1); },
+     .steps = chained_steps,
+     .disputed = disputed_floors},
+    {.model = SumModel::floored_even_odd,
+     .name = "floored_even_odd",
+     .words = "As model `floored`, but even and odd products are cut apart, each half at F bits below its own "
+              "largest exponent, and both are floored where they meet. C is left out when it lies more than "
+              "F + 1 bits below.",
+     .formula = "T   = floor(T_even to 2^(e - F)) + floor(T_odd to 2^(e - F)), e = max(e_even, e_odd)\n"
+                "E   = max(e, e_C);  C is dropped when e_C < E - F - 1\n"
+                "S   = floor(T to 2^(E - F - 8)) + floor(C to 2^(E - F))\n"
+                "D   = round(floor(S to 31 fraction bits))",
+     .errors = [](const Machine& m, std::int64_t k, double u) -> Errors { return floored_errors(m, k, u, 3); },
+     .steps = chained_steps,
+     .disputed = disputed_floors},
+};
+
+static_assert([] {
+    for (std::size_t i = 0; i < std::size(rows); ++i) {
+        if (rows[i].model != static_cast<SumModel>(i)) return false;
+    }
+    return static_cast<std::size_t>(SumModel::floored_even_odd) + 1 == std::size(rows);
+}());
+
+}  // namespace
+
+std::span<const SumModelRow> all_sum_models() { return rows; }
+
+const SumModelRow& row_of(SumModel model) { return rows[static_cast<std::size_t>(model)]; }
+
+}  // namespace macheps

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sum models as rows: what people and bounds need to know of each. What a model computes is
+// emulation/machine/step.hpp, or emulation/matmul/matmul.hpp for those of whole matmuls. A new model is an enumerator, its
+// function there, a row in models.cpp, and whatever fast kernels it gets. Host only.
+#pragma once
+#include "emulation/machine/machine.hpp"
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace macheps {
+
+/// A point where published sources differ.
+struct DisputedPoint {
+    std::string_view field;  ///< of SumRule
+    std::string question{};
+    std::string taken{};   ///< what this row does
+    std::string others{};  ///< what other sources say
+};
+
+/// `count` local errors of at most `size` each, relative to the sum of the magnitudes of what was added so far.
+struct ModelError {
+    double count = 0, size = 0;
+};
+
+struct SumModelRow {
+    SumModel model = SumModel::fma_chain;
+    std::string_view name;            ///< the enumerator's
+    std::string_view words, formula;  ///< what one step computes: a sentence or two; one or more lines
+    /// The local errors of a chain of instructions over k terms; `u` bounds that of delivering a sum.
+    std::vector<ModelError> (*errors)(const Machine& machine, std::int64_t k, double u) = nullptr;
+    /// The steps that an instruction is made of: `1 step of 32`, `2 chained steps of 8`.
+    std::string (*steps)(const Machine& machine) = nullptr;
+    /// The points in dispute that can change a result of this machine.
+    std::vector<DisputedPoint> (*disputed)(const Machine& machine) = nullptr;
+};
+
+/// In the order of SumModel.
+std::span<const SumModelRow> all_sum_models();
+const SumModelRow& row_of(SumModel model);
+
+}  // namespace macheps

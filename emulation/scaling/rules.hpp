@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// How operands are scaled, as two tables: granularities say which elements share a scale, scale rules how a scale is
+// made of their largest magnitude. Policies name the rows; host only. To add a rule, write its function in
+// emulation/scaling/functions.hpp and its row here; a granularity is a row alone.
+#pragma once
+#include "emulation/scaling/functions.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <string_view>
+
+namespace macheps {
+
+/// What is stored for a group of elements.
+enum class ScaleKind : std::uint8_t {
+    none,   ///< nothing: there are no groups
+    fp32,   ///< a number of fp32
+    e8m0,   ///< a power of two, one byte
+    nvfp4,  ///< a number of e4m3fn, beside one fp32 scale of the tensor; the elements are e2m1fn
+};
+
+/// The format of a group's stored scale.
+constexpr Format scale_format(ScaleKind kind) {
+    return kind == ScaleKind::e8m0 ? e8m0fnu : kind == ScaleKind::nvfp4 ? e4m3fn : fp32;
+}
+
+/// Elements that share a scale, along an operand's outer index (rows of a, columns of b) and the contraction (k).
+struct Granularity {
+    std::string_view name;          ///< `1x128`: what a policy says behind the slash
+    std::int64_t outer = 0, k = 0;  ///< the block's sides; 0: everything along that index
+    ScaleKind kind = ScaleKind::fp32;
+    std::string_view usual_rule;  ///< the scale rule unless another is named
+    std::string_view operand{};   ///< `a` or `b` where only that one may have it
+    std::string_view source, summary;
+
+    constexpr bool is_scaled() const { return kind != ScaleKind::none; }
+    /// True where one scale serves whichever way the contraction runs.
+    constexpr bool is_axis_free() const { return outer == 0 && k == 0; }
+};
+
+inline constexpr Granularity granularities[] = {
+    {.name = "none",
+     .kind = ScaleKind::none,
+     .usual_rule = "ao_fp8",
+     .source = "IEEE 754-2019",
+     .summary = "values are cast as they are"},
+    {.name = "tensor",
+     .usual_rule = "ao_fp8",
+     .source = "pytorch/ao float8 tensorwise; TransformerEngine Float8CurrentScaling",
+     .summary = "one scale for the whole tensor"},
+    {.name = "row",
+     .outer = 1,
+     .usual_rule = "ao_fp8_power",
+     .operand = "a",
+     .source = "pytorch/ao float8 rowwise",
+     .summary = "one scale for each row of operand a, over all of the contraction"},
+    {.name = "column",
+     .outer = 1,
+     .usual_rule = "ao_fp8_power",
+     .operand = "b",
+     .source = "pytorch/ao float8 rowwise",
+     .summary = "one scale for each column of operand b, over all of the contraction"},
+    {.name = "1x128",
+     .outer = 1,
+     .k = 128,
+     .usual_rule = "te_block",
+     .source = "TransformerEngine Float8BlockScaling; deepseek-ai/DeepGEMM",
+     .summary = "one scale for each 128 consecutive terms of the contraction"},
+    {.name = "128x128",
+     .outer = 128,
+     .k = 128,
+     .usual_rule = "te_block",
+     .source = "TransformerEngine Float8BlockScaling; deepseek-ai/DeepGEMM",
+     .summary = "one scale for each square of 128 rows or columns and 128 terms of the contraction"},
+    {.name = "mx32",
+     .outer = 1,
+     .k = 32,
+     .kind = ScaleKind::e8m0,
+     .usual_rule = "te_mxfp8",
+     .source = "OCP MX 1.0",
+     .summary = "a power of two for each 32 consecutive terms of the contraction"},
+    {.name = "nvfp4",
+     .outer = 1,
+     .k = 16,
+     .kind = ScaleKind::nvfp4,
+     .usual_rule = "te_nvfp4",
+     .source = "TransformerEngine NVFP4BlockScaling; pytorch/ao mx_formats",
+     .summary =
+         "an e4m3fn number for each 16 consecutive terms of the contraction, beside one fp32 scale of the tensor"},
+    {.name = "nvfp4_16x16",
+     .outer = 16,
+     .k = 16,
+     .kind = ScaleKind::nvfp4,
+     .usual_rule = "te_nvfp4",
+     .source = "TransformerEngine NVFP4BlockScaling, weights",
+     .summary = "an e4m3fn number for each square of 16 x 16 elements, beside one fp32 scale of the tensor"},
+};
+
+namespace definition {
+
+/// Elements are multiplied by `encode` before their cast; codes by `decode` to get the values back.
+struct GroupScale {
+    float encode = 1, decode = 1;
+};
+
+/// What a scale rule reads.
+struct ScaleGroup {
+    float amax;  ///< the largest magnitude of the group
+    float max;   ///< the largest finite value of the elements' format
+    Format element;
+    GroupScale tensor{};  ///< for ScaleKind::nvfp4 the tensor's own scale
+};
+
+}  // namespace definition
+
+struct ScaleRule {
+    std::string_view name;  ///< `te_mxfp8`: what a policy says behind the colon
+    ScaleKind kind = ScaleKind::fp32;
+    /// fmaxf: a NaN element does not show in the group's largest magnitude, and becomes a NaN code alone.
+    bool ignores_nan = false;
+    definition::GroupScale (*group)(const definition::ScaleGroup&) = nullptr;
+    definition::GroupScale (*tensor)(float amax) = nullptr;  ///< for ScaleKind::nvfp4: the tensor's own scale
+    std::string_view source, summary;
+};
+
+namespace scale_row {
+
+using namespace scale_function;
+using definition::GroupScale;
+using Group = definition::ScaleGroup;
+
+constexpr GroupScale from_encode(float s) { return {s, 1.0f / s}; }
+constexpr GroupScale from_decode(float d) { return {1.0f / d, d}; }
+constexpr GroupScale from_byte(std::uint32_t byte) { return {e8m0_encode(byte), e8m0_decode(byte)}; }
+constexpr GroupScale from_block(BlockScale b) { return {b.encode, b.block}; }
+
+inline constexpr std::string_view ao_float8 = "pytorch/ao torchao/float8/float8_utils.py";
+inline constexpr std::string_view ao_mx = "pytorch/ao torchao/prototype/mx_formats/mx_tensor.py";
+inline constexpr std::string_view te_recipe = "NVIDIA/TransformerEngine common/recipe/recipe_common.cuh";
+inline constexpr std::string_view deepgemm_math = "deepseek-ai/DeepGEMM deep_gemm/utils/math.py";
+
+inline constexpr ScaleRule rules[] = {
+    {.name = "ao_fp8",
+     .group = [](const Group& g) { return from_encode(ao_fp8(g.amax, g.max)); },
+     .source = ao_float8,
+     .summary = "largest finite value / max(amax, 1e-12), divided in fp64 and rounded once to fp32"},
+    {.name = "ao_fp8_power",
+     .group = [](const Group& g) { return from_encode(ao_fp8(g.amax, g.max, true)); },
+     .source = ao_float8,
+     .summary = "as ao_fp8, lowered to a power of two"},
+    {.name = "te_current",
+     .ignores_nan = true,
+     .group = [](const Group& g) { return from_encode(te_current(g.amax, g.max)); },
+     .source = te_recipe,
+     .summary = "largest finite value / amax in fp32; 1 where amax is 0 or infinite"},
+    {.name = "te_block",
+     .ignores_nan = true,
+     .group = [](const Group& g) { return from_encode(te_current(g.amax, g.max, 0, true)); },
+     .source = te_recipe,
+     .summary = "as te_current, lowered to a power of two: what blocks have unless told otherwise"},
+    {.name = "te_block_fp32",
+     .ignores_nan = true,
+     .group = [](const Group& g) { return from_encode(te_current(g.amax, g.max)); },
+     .source = te_recipe,
+     .summary = "as te_current, for blocks whose scales need not be powers of two"},
+    {.name = "deepgemm",
+     .group = [](const Group& g) { return from_decode(deepgemm(g.amax, g.max)); },
+     .source = deepgemm_math,
+     .summary = "values are divided by max(amax, 1e-4) / largest finite value, by way of its fp32 reciprocal"},
+    {.name = "deepgemm_power",
+     .group = [](const Group& g) { return from_decode(deepgemm(g.amax, g.max, 1e-4f, true)); },
+     .source = deepgemm_math,
+     .summary = "as deepgemm, the divisor raised to a power of two"},
+    {.name = "te_mxfp8",
+     .kind = ScaleKind::e8m0,
+     .ignores_nan = true,
+     .group = [](const Group& g) { return from_byte(te_mxfp8(g.amax, g.max)); },
+     .source = "NVIDIA/TransformerEngine common/util/ptx_arch_spec.cuh, ptx.cuh",
+     .summary = "amax / largest finite value raised to a power of two, so that nothing saturates; at most 2^127"},
+    {.name = "ao_rceil",
+     .kind = ScaleKind::e8m0,
+     .group = [](const Group& g) { return from_byte(ao_rceil(g.amax, g.max)); },
+     .source = ao_mx,
+     .summary = "as te_mxfp8, but a block with an infinity or a NaN has the scale NaN"},
+    {.name = "ao_floor",
+     .kind = ScaleKind::e8m0,
+     .group = [](const Group& g) { return from_byte(ao_floor(g.amax, g.max)); },
+     .source = "OCP MX 1.0 section 6.3; pytorch/ao torchao/prototype/mx_formats/mx_tensor.py",
+     .summary =
+         "2^(floor(log2 amax) - floor(log2 of the largest finite value)): a block's largest elements may saturate"},
+    {.name = "ao_ceil",
+     .kind = ScaleKind::e8m0,
+     .group = [](const Group& g) { return from_byte(ao_ceil(g.amax, g.max)); },
+     .source = ao_mx,
+     .summary = "2^(ceil(log2 amax) - floor(log2 of the largest finite value)): nothing saturates"},
+    {.name = "ao_even",
+     .kind = ScaleKind::e8m0,
+     .group = [](const Group& g) { return from_byte(ao_even(g.amax, g.max, g.element.fraction_bits())); },
+     .source = ao_mx,
+     .summary = "as ao_floor, once amax is rounded half up to the fraction bits of the elements"},
+    {.name = "te_nvfp4",
+     .kind = ScaleKind::nvfp4,
+     .ignores_nan = true,
+     .group = [](const Group& g) { return from_block(te_nvfp4_block(g.amax, g.tensor.encode)); },
+     .tensor = [](float amax) { return from_encode(te_nvfp4_tensor(amax)); },
+     .source = "NVIDIA/TransformerEngine common/cast/nvfp4/core_nvfp4.cuh",
+     .summary = "the tensor's amax goes to 6 x 448, a block's to 6; a block far below the tensor's amax becomes 0"},
+    {.name = "ao_nvfp4",
+     .kind = ScaleKind::nvfp4,
+     .group = [](const Group& g) { return from_block(ao_nvfp4_block(g.amax, g.tensor.decode)); },
+     .tensor = [](float amax) { return from_decode(ao_nvfp4_tensor(amax)); },
+     .source = "pytorch/ao torchao/prototype/mx_formats/nvfp4_tensor.py",
+     .summary = "as te_nvfp4 with divisions instead of reciprocals, and no block scale below 2^-6"},
+};
+
+}  // namespace scale_row
+
+inline constexpr const auto& scale_rules = scale_row::rules;
+
+/// The row of that name, or nullptr.
+constexpr const Granularity* find_granularity(std::string_view name) {
+    for (const Granularity& row : granularities) {
+        if (row.name == name) return &row;
+    }
+    return nullptr;
+}
+constexpr const ScaleRule* find_scale_rule(std::string_view name) {
+    for (const ScaleRule& row : scale_rules) {
+        if (row.name == name) return &row;
+    }
+    return nullptr;
+}
+
+/// True when the rule makes scales of the kind that the granularity stores.
+constexpr bool fits(const ScaleRule& rule, const Granularity& granularity) { return rule.kind == granularity.kind; }
+
+/// The rule that a granularity has unless another is named.
+constexpr const ScaleRule* usual_rule(const Granularity& granularity) {
+    return find_scale_rule(granularity.usual_rule);
+}
+
+/// Values without a scale.
+inline constexpr const Granularity* no_scale = &granularities[0];
+static_assert(!no_scale->is_scaled());
+
+// The tables agree: names are told apart, every usual rule exists and fits, a rule has the functions of its kind.
+static_assert([] {
+    for (const Granularity& row : granularities) {
+        const ScaleRule* usual = usual_rule(row);
+        if (find_granularity(row.name) != &row || usual == nullptr) return false;
+        if (row.is_scaled() && !fits(*usual, row)) return false;
+    }
+    for (const ScaleRule& row : scale_rules) {
+        if (find_scale_rule(row.name) != &row) return false;
+        if (row.group == nullptr || (row.tensor != nullptr) != (row.kind == ScaleKind::nvfp4)) return false;
+    }
+    return true;
+}());
+
+}  // namespace macheps
