@@ -108,13 +108,13 @@ bool selected(const std::string& pattern, const std::string& kind, const std::st
 }
 
 struct Choice {
-    const gpu::ProbeGroup* group;
+    const verify::ProbeGroup* group;
     std::string instruction;
 };
-std::vector<Choice> choose(const std::vector<gpu::ProbeGroup>& groups, const std::string& pattern) {
+std::vector<Choice> choose(const std::vector<verify::ProbeGroup>& groups, const std::string& pattern) {
     std::vector<Choice> chosen;
     std::vector<std::string> names;
-    for (const gpu::ProbeGroup& group : groups) {
+    for (const verify::ProbeGroup& group : groups) {
         for (const std::string& instruction : group.instructions) {
             names.push_back(group.kind + ":" + instruction);
             if (selected(pattern, group.kind, instruction)) chosen.push_back({&group, instruction});
@@ -134,7 +134,7 @@ class ProgressLines {
     ProgressLines(const ProgressLines&) = delete;
     ProgressLines& operator=(const ProgressLines&) = delete;
 
-    void done(const std::string& kind, const std::string& instruction, const std::vector<gpu::ProbeResult>& rows) {
+    void done(const std::string& kind, const std::string& instruction, const std::vector<verify::ProbeResult>& rows) {
         const VerifyCounts counts = count_rows(rows);
         const std::string verdict = counts.failed != 0 ? "failed: " + rows.back().note
                                     : counts.differ != 0
@@ -164,14 +164,14 @@ std::string today() {
 
 struct Outcome {
     std::string device;
-    std::vector<gpu::ProbeResult> rows;
+    std::vector<verify::ProbeResult> rows;
     std::vector<std::string> traces;
     std::uintmax_t trace_bytes = 0;  ///< of those written
 };
 
 /// Runs the chosen probes.
 void run_probes(const Arguments& arguments, Outcome& outcome) {
-    const std::vector<gpu::ProbeGroup> groups = gpu::probe_groups(arguments.device);
+    const std::vector<verify::ProbeGroup> groups = gpu::probe_groups(arguments.device);
     const std::vector<Choice> chosen = choose(groups, arguments.only);
     const gpu::DeviceInfo info = gpu::device_info(arguments.device);
     outcome.device = info.name;
@@ -180,7 +180,7 @@ void run_probes(const Arguments& arguments, Outcome& outcome) {
     if (!arguments.csv.empty()) csv.open(arguments.csv, std::ios::binary | std::ios::trunc);
     csv << verify_csv_header << std::flush;
 
-    gpu::ProbeOptions options{.device = arguments.device, .only = arguments.only, .seed = arguments.seed};
+    verify::ProbeOptions options{.device = arguments.device, .only = arguments.only, .seed = arguments.seed};
     options.seconds = arguments.quick ? 60 : arguments.seconds;
     if (!arguments.record.empty()) {
         options.record = [&](const verify::Candidates& candidates) {
@@ -199,8 +199,8 @@ void run_probes(const Arguments& arguments, Outcome& outcome) {
     for (std::size_t i = 0; i < chosen.size(); ++i) {
         const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
         const double share = std::max(options.seconds - spent, 0.0) / static_cast<double>(chosen.size() - i);
-        const std::vector<gpu::ProbeResult> rows =
-            gpu::run_probe(*chosen[i].group, chosen[i].instruction, share, options);
+        const std::vector<verify::ProbeResult> rows =
+            verify::run_probe(*chosen[i].group, chosen[i].instruction, share, options);
         csv << verify_csv(rows) << std::flush;  // what is known outlives what ends the run
         progress.done(chosen[i].group->kind, chosen[i].instruction, rows);
         outcome.rows.insert(outcome.rows.end(), rows.begin(), rows.end());
@@ -222,14 +222,14 @@ void run_replay(const Arguments& arguments, Outcome& outcome) {
         outcome.traces.push_back(file.string());
         if (outcome.device.find(trace.gpu) == std::string::npos)
             outcome.device += (outcome.device.empty() ? "" : ", ") + trace.gpu;
-        verify::replay(trace, [&](const gpu::ProbeResult& row) { outcome.rows.push_back(row); });
+        verify::replay(trace, [&](const verify::ProbeResult& row) { outcome.rows.push_back(row); });
     }
     if (outcome.rows.empty()) nothing_selected(arguments.only, names);
     check_outputs(arguments);
 }
 
 Exit list(const Arguments& arguments) {
-    const std::vector<gpu::ProbeGroup> groups = gpu::probe_groups(arguments.device);
+    const std::vector<verify::ProbeGroup> groups = gpu::probe_groups(arguments.device);
     std::string text;
     nlohmann::ordered_json all = nlohmann::ordered_json::array();
     for (const Choice& choice : choose(groups, arguments.only)) {

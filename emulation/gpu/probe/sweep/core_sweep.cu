@@ -69,9 +69,9 @@ int run_hardware(const Options& options, gpu::CudaDevice& device) {
     std::size_t rows_left = std::size(gpu::convert_rows);
     for (const gpu::ConvertRow& row : gpu::convert_rows) {
         const double left = options.seconds - std::chrono::duration<double>(Clock::now() - start).count();
-        const gpu::ProbeResult result =
+        const verify::ProbeResult result =
             gpu::detail::run_convert(device, row, left / static_cast<double>(rows_left--), {}, false);
-        disagreeing += result.verdict == gpu::Verdict::differs;
+        disagreeing += result.verdict == verify::Verdict::differs;
         std::printf("hardware,%s,compared=%llu,differing=%llu,%s\n", row.instruction,
                     static_cast<unsigned long long>(result.trials), static_cast<unsigned long long>(result.mismatches),
                     result.note.c_str());
