@@ -5,7 +5,7 @@
 #include "emulation/gpu/probe/scalar/convert_rows.hpp"
 #include "emulation/gpu/probe/scalar/function_rows.hpp"
 #include "emulation/gpu/probe/scalar/probes.hpp"
-#include "emulation/gpu/probe/sweep/tasks.hpp"
+#include "emulation/gpu/probe/scalar/tasks.hpp"
 
 namespace macheps::gpu {
 

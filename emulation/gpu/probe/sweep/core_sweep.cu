@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// macheps_gpu_sweep: does core compute the same bits on this GPU and on this CPU? Every task of sweep_tasks.hpp runs
+// macheps_gpu_sweep: does core compute the same bits on this GPU and on this CPU? Every task of scalar/tasks.hpp runs
 // over all 2^32 inputs on the device, hashed in blocks of 2^16 inputs; the host hashes the same blocks, evenly spread,
 // for as long as the part's time lasts. A block that differs is recomputed input by input. Part `hardware` compares
 // real conversions with the codec instead.
