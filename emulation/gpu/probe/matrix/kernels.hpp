@@ -5,7 +5,7 @@
 #pragma once
 #include "emulation/gpu/device/threads.hpp"
 #include "emulation/gpu/probe/matrix/layout.hpp"
-#include "emulation/verify/operand_classes.hpp"
+#include "emulation/verify/tile.hpp"
 
 #if defined(__CUDACC__)
 #include "emulation/gpu/probe/matrix/ptx.hpp"
