@@ -534,7 +534,7 @@ TEST_CASE("the references of the functions are as good as they say", "[gpu][scal
             }
         }
         CAPTURE(static_cast<int>(function), static_cast<double>(worst), static_cast<double>(worst_large));
-        // As derived in scalar_reference.hpp.
+        // As derived in scalar/reference.hpp.
         const Wide bound = function == Function::exp10 ? 0x1p-42L : 0x1p-50L;
         const bool wave = function == Function::sin || function == Function::cos;
         CHECK(worst < bound);

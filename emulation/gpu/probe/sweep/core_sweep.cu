@@ -19,8 +19,8 @@ struct Options {
     std::uint32_t blocks = sweep::blocks;
     unsigned threads = std::max(1u, std::thread::hardware_concurrency());
     bool host_only = false;
-    std::optional<std::uint32_t>
-        break_input;  ///< spoils this input's result on the first engine: does the sweep see it?
+    /// Spoils this input's result on the first engine: does the sweep see it?
+    std::optional<std::uint32_t> break_input;
 };
 
 /// Runs one part; returns the number of tasks that differ.
