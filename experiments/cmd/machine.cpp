@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps machine`: the matrix units, what each computes and what stands behind it.
-#include "emulation/machine/machine.hpp"
 #include "core/format_table.hpp"
 #include "core/nearest_name.hpp"
+#include "emulation/machine/machine.hpp"
 #include "emulation/machine/words.hpp"
 #include "emulation/matmul/rules.hpp"
 #include "emulation/verify/recorded.hpp"
@@ -354,7 +354,7 @@ void add_machine(CLI::App& app, Verb& chosen) {
     eval_verb->add_option("--limit", a->eval.shown, "Mismatches printed in full; the rest is counted")
         ->capture_default_str();
     eval_verb->add_flag("--json", a->eval.json, "JSON");
-    eval_verb->callback([a, &chosen] { chosen = [a] { return evaluate_lines(a->eval); }; });
+    eval_verb->callback([a, &chosen] { chosen = [a] { return machine_eval(a->eval); }; });
 }
 
 }  // namespace macheps
