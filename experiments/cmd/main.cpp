@@ -17,23 +17,24 @@
 
 namespace {
 
-constexpr const char* help =
-    "Examples:\n"
-    "  macheps train                        the demo: eight policies, one small transformer, a report\n"
-    "  macheps show 0.1                     one number in every format\n"
-    "  macheps formats                      the table of formats\n"
-    "  macheps policy explain amp-bf16      what a policy rounds, and where\n"
-    "  macheps policy diff tf32 amp-bf16    what two policies do differently\n"
-    "  macheps gemm --sweep k=16..65536     the error of a matrix product on GPU matrix units\n"
-    "  macheps machine show sm90.wgmma.fp8  what a matrix unit computes, and how that is known\n"
-    "  macheps reveal                       the order in which a matrix product adds its terms\n"
-    "  macheps verify --quick               the emulators against the GPU here, bit for bit\n"
-    "  macheps report runs/001              tables and one HTML page from a run directory\n\n"
-    "macheps answers one question: what does a number become, on this hardware, under this policy?\n"
-    "Data goes to stdout, progress to stderr. --json prints one JSON document: numbers in the shortest decimals that\n"
-    "read back the same, NaN and infinities as strings.\n"
-    "Exit codes: 0 ok, 1 a check failed, 2 usage, 3 bad input, 4 no such device, 5 cannot write, 75 stopped and\n"
-    "resumable.\n";
+constexpr const char* help = R"(Examples:
+  macheps train                        the demo: eight policies, one small transformer, a report
+  macheps show 0.1                     one number in every format
+  macheps formats                      the table of formats
+  macheps policy explain amp-bf16      what a policy rounds, and where
+  macheps policy diff tf32 amp-bf16    what two policies do differently
+  macheps gemm --sweep k=16..65536     the error of a matrix product on GPU matrix units
+  macheps machine show sm90.wgmma.fp8  what a matrix unit computes, and how that is known
+  macheps reveal                       the order in which a matrix product adds its terms
+  macheps verify --quick               the emulators against the GPU here, bit for bit
+  macheps report runs/001              tables and one HTML page from a run directory
+
+macheps answers one question: what does a number become, on this hardware, under this policy?
+Data goes to stdout, progress to stderr. --json prints one JSON document: numbers in the shortest decimals that
+read back the same, NaN and infinities as strings.
+Exit codes: 0 ok, 1 a check failed, 2 usage, 3 bad input, 4 no such device, 5 cannot write, 75 stopped and
+resumable.
+)";
 
 /// Lists a verb by the first line of its description: the examples below it are for its own --help.
 class FirstLines : public CLI::Formatter {

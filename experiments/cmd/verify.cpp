@@ -27,37 +27,31 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* help =
-    "Compares the emulators with the GPU here, or with recorded results of one, bit for bit.\n\n"
-    "Examples:\n"
-    "  macheps verify                                        everything, in about three minutes\n"
-    "  macheps verify --quick --only 'matrix:wgmma.*'        one kind of instruction, within a minute\n"
-    "  macheps verify --full --seconds 480 --record traces   and keep what the GPU gave, as small files\n"
-    "  macheps verify --replay tests/traces                  recorded results against the emulators; takes no GPU\n"
-    "  macheps verify --list                                 what would be run; takes no GPU\n\n"
-    "Matrix instructions run on operands of every class of hardness, made on the GPU; each result is compared there "
-    "with\n"
-    "the definition that the emulators obey. Instructions behind a plus are variants. Questions are operands on which\n"
-    "published sources disagree: the note says which answer the GPU gives, and which field of the model it settles.\n"
-    "No machine models sparse instructions (mma.sp, wgmma.sp): nothing is claimed of them, and the note says how many\n"
-    "results are those of a dense instruction over the chosen products, and of two over all products.\n"
-    "A line of the table is an instruction with all its classes, when all are equal, else one class. CSV, JUnit and "
-    "JSON\n"
-    "have a row for every class: kind, instruction, class, model, trials, mismatches, verdict, seconds, note.\n"
-    "Verdicts: equal; differs; recorded (nothing is claimed); declined (the device or the library does not offer it);\n"
-    "failed (it did not run to its end: the note says why). The CSV file grows while the instructions run.\n"
-    "A trace is one file for an instruction: a header (GPU, driver, toolkit, date, seed, how many rows refute each "
-    "wrong\n"
-    "model), then lines that `macheps machine eval` reads (but for sparse instructions): zstd -dc FILE | macheps "
-    "machine eval -\n\n"
-    "Exit codes: 1, something differs or failed; 3, a trace cannot be read or was changed; 4, no such device; 5, "
-    "cannot "
-    "write.\n\n"
-    "JSON: {\"device\", \"rows\": [{\"kind\", \"instruction\", \"class\", \"model\", \"trials\", \"mismatches\", "
-    "\"verdict\", \"seconds\",\n"
-    "\"note\"}, ...], \"equal\", \"differ\", \"recorded\", \"declined\", \"failed\", \"trials\", \"mismatches\", "
-    "\"traces\": "
-    "[paths written or read]}.";
+constexpr const char* help = R"(Compares the emulators with the GPU here, or with recorded results of one, bit for bit.
+
+Examples:
+  macheps verify                                        everything, in about three minutes
+  macheps verify --quick --only 'matrix:wgmma.*'        one kind of instruction, within a minute
+  macheps verify --full --seconds 480 --record traces   and keep what the GPU gave, as small files
+  macheps verify --replay tests/traces                  recorded results against the emulators; takes no GPU
+  macheps verify --list                                 what would be run; takes no GPU
+
+Matrix instructions run on operands of every class of hardness, made on the GPU; each result is compared there with
+the definition that the emulators obey. Instructions behind a plus are variants. Questions are operands on which
+published sources disagree: the note says which answer the GPU gives, and which field of the model it settles.
+No machine models sparse instructions (mma.sp, wgmma.sp): nothing is claimed of them, and the note says how many
+results are those of a dense instruction over the chosen products, and of two over all products.
+A line of the table is an instruction with all its classes, when all are equal, else one class. CSV, JUnit and JSON
+have a row for every class: kind, instruction, class, model, trials, mismatches, verdict, seconds, note.
+Verdicts: equal; differs; recorded (nothing is claimed); declined (the device or the library does not offer it);
+failed (it did not run to its end: the note says why). The CSV file grows while the instructions run.
+A trace is one file for an instruction: a header (GPU, driver, toolkit, date, seed, how many rows refute each wrong
+model), then lines that `macheps machine eval` reads (but for sparse instructions): zstd -dc FILE | macheps machine eval -
+
+Exit codes: 1, something differs or failed; 3, a trace cannot be read or was changed; 4, no such device; 5, cannot write.
+
+JSON: {"device", "rows": [{"kind", "instruction", "class", "model", "trials", "mismatches", "verdict", "seconds",
+"note"}, ...], "equal", "differ", "recorded", "declined", "failed", "trials", "mismatches", "traces": [paths written or read]}.)";
 
 constexpr std::uintmax_t most_trace_bytes = 20'000'000;
 
