@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace macheps::gpu {
+namespace macheps::verify {
 
 enum class Verdict : std::uint8_t {
     equal,     ///< every trial gave the model's bits
@@ -20,24 +20,24 @@ enum class Verdict : std::uint8_t {
 
 /// One instruction (or operation, or library call) on one class of operands.
 struct ProbeResult {
-    std::string kind;         ///< `matrix`, `sparse`, `convert`, `scalar`, `math`, `question`, `library`
-    std::string instruction;  ///< `wgmma.m64n64k32.f32.e4m3.e4m3`, `cvt.rn.f16.f32`, `__hdiv`
-    std::string operands;     ///< the class of operands: `normal`, `all 2^32`
-    std::string model;        ///< what it is compared with: a Machine's or a MatmulRule's name, `codec`, `IEEE 754`
+    std::string kind{};         ///< `matrix`, `sparse`, `convert`, `scalar`, `math`, `question`, `library`
+    std::string instruction{};  ///< `wgmma.m64n64k32.f32.e4m3.e4m3`, `cvt.rn.f16.f32`, `__hdiv`
+    std::string operands{};     ///< the class of operands: `normal`, `all 2^32`
+    std::string model{};        ///< what it is compared with: a Machine's or a MatmulRule's name, `codec`, `IEEE 754`
     std::uint64_t trials = 0, mismatches = 0;
     Verdict verdict = Verdict::equal;
-    std::string note;  ///< the first mismatch, the answer to a question, an error in ulp
+    std::string note{};  ///< the first mismatch, the answer to a question, an error in ulp
     double seconds = 0;
 };
 
 struct ProbeOptions {
     int device = 0;
-    std::string only;      ///< a glob over `kind:instruction`; empty: everything
+    std::string only{};    ///< a glob over `kind:instruction`; empty: everything
     double seconds = 180;  ///< for all of it, shared evenly
     std::uint64_t seed = 1;
     bool fault = false;  ///< for tests: the models are wrong on purpose
     /// Where operands and results go that a trace may be made of; none: nothing is kept.
-    verify::CandidateSink record{};
+    CandidateSink record{};
 };
 
 /// Called for every row as soon as it is known.
@@ -45,10 +45,10 @@ using ProbeSink = std::function<void(const ProbeResult&)>;
 
 /// Instructions or operations that share code: a list of names, and a way to run one of them.
 struct ProbeGroup {
-    std::string kind;
-    std::vector<std::string> instructions;
+    std::string kind{};
+    std::vector<std::string> instructions{};
     /// Runs one within about `seconds`; throws Error when the device fails.
-    std::function<void(const std::string& instruction, double seconds, const ProbeOptions&, const ProbeSink&)> run;
+    std::function<void(const std::string& instruction, double seconds, const ProbeOptions&, const ProbeSink&)> run{};
 };
 
 /// The rows of one instruction. An Error is its last row, `failed`, unless the next one would fail alike: no device, or
@@ -56,4 +56,4 @@ struct ProbeGroup {
 std::vector<ProbeResult> run_probe(const ProbeGroup& group, const std::string& instruction, double seconds,
                                    const ProbeOptions& options);
 
-}  // namespace macheps::gpu
+}  // namespace macheps::verify

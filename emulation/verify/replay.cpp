@@ -10,7 +10,7 @@
 
 namespace macheps::verify {
 
-void replay(const Trace& trace, const gpu::ProbeSink& sink) {
+void replay(const Trace& trace, const ProbeSink& sink) {
     const Instruction instruction = row_instruction(trace.form);
     const Machine& machine = *instruction.machine;
     const Format& result = machine.result;
@@ -18,7 +18,7 @@ void replay(const Trace& trace, const gpu::ProbeSink& sink) {
     const auto same = [&](std::uint64_t x, std::uint64_t y) {
         return x == y || (!machine.canonical_nan && is_nan(x) && is_nan(y));
     };
-    std::vector<gpu::ProbeResult> rows;
+    std::vector<ProbeResult> rows;
     for (const TraceRow& row : trace.rows) {
         const auto start = std::chrono::steady_clock::now();
         auto found = rows.begin();
@@ -50,10 +50,10 @@ void replay(const Trace& trace, const gpu::ProbeSink& sink) {
         if (!wrong.empty() && found->mismatches++ == 0) found->note = wrong;
         found->seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     }
-    for (gpu::ProbeResult& row : rows) {
-        row.verdict = is_sparse(trace.form) ? gpu::Verdict::recorded
-                      : row.mismatches == 0 ? gpu::Verdict::equal
-                                            : gpu::Verdict::differs;
+    for (ProbeResult& row : rows) {
+        row.verdict = is_sparse(trace.form) ? Verdict::recorded
+                      : row.mismatches == 0 ? Verdict::equal
+                                            : Verdict::differs;
         if (row.note.empty()) row.note = is_sparse(trace.form) ? "no machine models it" : trace.gpu;
         sink(row);
     }

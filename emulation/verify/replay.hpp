@@ -8,6 +8,6 @@ namespace macheps::verify {
 
 /// One row for every class of the trace; kind `replay`. A row of the trace counts as one trial, and as a mismatch when
 /// any engine gives other bits.
-void replay(const Trace& trace, const gpu::ProbeSink& sink);
+void replay(const Trace& trace, const ProbeSink& sink);
 
 }  // namespace macheps::verify

@@ -25,63 +25,58 @@ namespace macheps {
 namespace {
 
 constexpr const char* help =
-    "GPU matrix units: which there are, what each computes, and recorded results against them.\n\n"
-    "Examples:\n"
-    "  macheps machine list                          the table\n"
-    "  macheps machine show sm90.wgmma.fp8           the model in words and as a formula, its evidence, its source\n"
-    "  macheps machine eval vectors.jsonl            recorded results, bit for bit";
+    R"(GPU matrix units: which there are, what each computes, and recorded results against them.
 
-constexpr const char* list_help =
-    "Lists the matrix units and orders of summation, one row each.\n\n"
-    "Examples:\n"
-    "  macheps machine list\n"
-    "  macheps machine list --csv > machines.csv     every parameter, for a spreadsheet\n"
-    "  macheps machine list --json                   every parameter, for a program\n\n"
-    "k: products per instruction, the smaller shape behind a slash. terms: products per fused step. F: bits kept below "
-    "the\n"
-    "largest exponent of a step. Evidence: hardware (published captures of silicon are reproduced), published (a model "
-    "that\n"
-    "its authors tested on silicon), inferred (a sibling's model), definition (IEEE operations).\n\n"
-    "CSV and JSON: machine, arch, instruction, operands, c, d, k, small_k, terms, fraction_bits, model, delivery,\n"
-    "zero_exponent, scale, scale_block, nan, evidence, measured, source.";
+Examples:
+  macheps machine list                          the table
+  macheps machine show sm90.wgmma.fp8           the model in words and as a formula, its evidence, its source
+  macheps machine eval vectors.jsonl            recorded results, bit for bit)";
 
-constexpr const char* show_help =
-    "Prints one matrix unit: parameters, model, evidence, and where sources differ.\n\n"
-    "Examples:\n"
-    "  macheps machine show sm90.wgmma.fp8\n"
-    "  macheps machine show cdna3.mfma.fp8 --json\n\n"
-    "JSON: what `machine list --json` has, with steps, words, formula, summary, unverified (true: no trace recorded by "
-    "this\n"
-    "program covers it) and disputed: [{\"field\", \"question\", \"taken\", \"others\"}, ...].";
+constexpr const char* list_help = R"(Lists the matrix units and orders of summation, one row each.
 
-constexpr const char* eval_help =
-    "Computes recorded results of matrix units and compares the bits.\n\n"
-    "Examples:\n"
-    "  macheps machine eval vectors.jsonl\n"
-    "  macheps machine eval vectors.jsonl --engine scalar --json\n"
-    "  zstd -dc TRACE.jsonl.zst | macheps machine eval -     a trace of `macheps verify --record`\n\n"
-    "A line is one output element, d = a b + c over the instruction's k, as a JSON object:\n"
-    "  {\"arch\":\"sm_90\",\"instr\":\"wgmma\",\"qual\":\"m64n8k32.f32.e4m3.e4m3\",\"a\":[\"3c\",...],\"b\":[...],"
-    "\"c\":\"42c80080\",\"d\":\"42cc5800\"}\n"
-    "instr: mma, mma.block_scale, wgmma, tcgen05.{f16,tf32,f8f6f4,mxf8f6f4,mxf4,mxf4nvf4}, mfma. qual: mma "
-    "shape.d.a.b.c;\n"
-    "wgmma and tcgen05 shape.d.a.b; block-scaled forms shape.blockN.d.a.b[.c].scale; mfma the tail of AMD's mnemonic.\n"
-    "Codes are hexadecimal, right-aligned; tf32 in fp32 words. Block scales are in sa and sb. d may be \"nan\" (any) "
-    "or "
-    "\"zero\"\n"
-    "(either sign). alt: {name: bits} of other published behaviours; such a line is disputed, and d or one of these "
-    "is\n"
-    "accepted. cls is a label.\n\n"
-    "Every line runs on every engine of --engine: scalar is the definition, the others are the vector engines, which "
-    "run it\n"
-    "alone and in each place of a matrix (not fp64).\n"
-    "Exit codes: 1, a line disagrees; 3, a line cannot be read.\n\n"
-    "JSON: {\"file\", \"lines\", \"wrong\", \"engines\", \"instructions\": [{\"instruction\", \"machine\", \"lines\", "
-    "\"agree\", \"alternatives\",\n"
-    "\"engines\": {name: agreed}}, ...], \"disputed\": [{\"line\", \"instruction\", \"class\", \"took\"}, ...], "
-    "\"mismatches\": [{\"line\",\n"
-    "\"instruction\", \"machine\", \"class\", \"engine\", \"a\", \"b\", \"c\", [\"sa\", \"sb\",] \"want\", \"got\"}, "
-    "...]}: numbers are {\"bits\", \"value\"}.";
+Examples:
+  macheps machine list
+  macheps machine list --csv > machines.csv     every parameter, for a spreadsheet
+  macheps machine list --json                   every parameter, for a program
+
+k: products per instruction, the smaller shape behind a slash. terms: products per fused step. F: bits kept below the
+largest exponent of a step. Evidence: hardware (published captures of silicon are reproduced), published (a model that
+its authors tested on silicon), inferred (a sibling's model), definition (IEEE operations).
+
+CSV and JSON: machine, arch, instruction, operands, c, d, k, small_k, terms, fraction_bits, model, delivery,
+zero_exponent, scale, scale_block, nan, evidence, measured, source.)";
+
+constexpr const char* show_help = R"(Prints one matrix unit: parameters, model, evidence, and where sources differ.
+
+Examples:
+  macheps machine show sm90.wgmma.fp8
+  macheps machine show cdna3.mfma.fp8 --json
+
+JSON: what `machine list --json` has, with steps, words, formula, summary, unverified (true: no trace recorded by this
+program covers it) and disputed: [{"field", "question", "taken", "others"}, ...].)";
+
+constexpr const char* eval_help = R"(Computes recorded results of matrix units and compares the bits.
+
+Examples:
+  macheps machine eval vectors.jsonl
+  macheps machine eval vectors.jsonl --engine scalar --json
+  zstd -dc TRACE.jsonl.zst | macheps machine eval -     a trace of `macheps verify --record`
+
+A line is one output element, d = a b + c over the instruction's k, as a JSON object:
+  {"arch":"sm_90","instr":"wgmma","qual":"m64n8k32.f32.e4m3.e4m3","a":["3c",...],"b":[...],"c":"42c80080","d":"42cc5800"}
+instr: mma, mma.block_scale, wgmma, tcgen05.{f16,tf32,f8f6f4,mxf8f6f4,mxf4,mxf4nvf4}, mfma. qual: mma shape.d.a.b.c;
+wgmma and tcgen05 shape.d.a.b; block-scaled forms shape.blockN.d.a.b[.c].scale; mfma the tail of AMD's mnemonic.
+Codes are hexadecimal, right-aligned; tf32 in fp32 words. Block scales are in sa and sb. d may be "nan" (any) or "zero"
+(either sign). alt: {name: bits} of other published behaviours; such a line is disputed, and d or one of these is
+accepted. cls is a label.
+
+Every line runs on every engine of --engine: scalar is the definition, the others are the vector engines, which run it
+alone and in each place of a matrix (not fp64).
+Exit codes: 1, a line disagrees; 3, a line cannot be read.
+
+JSON: {"file", "lines", "wrong", "engines", "instructions": [{"instruction", "machine", "lines", "agree", "alternatives",
+"engines": {name: agreed}}, ...], "disputed": [{"line", "instruction", "class", "took"}, ...], "mismatches": [{"line",
+"instruction", "machine", "class", "engine", "a", "b", "c", ["sa", "sb",] "want", "got"}, ...]}: numbers are {"bits", "value"}.)";
 
 void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
@@ -269,7 +264,8 @@ std::string show_text(const Machine& m) {
     append_block(text, "", model.formula);
     append_words(text, "evidence", fmt::format("{}: {}", to_string(m.evidence), evidence_words(m)));
     const std::vector<std::string> gpus = verify::gpus_with_traces(m, verify::recorded_traces());
-    for (const std::string& gpu : gpus) append_words(text, "verified", fmt::format("by traces of this program: {}", gpu));
+    for (const std::string& gpu : gpus)
+        append_words(text, "verified", fmt::format("by traces of this program: {}", gpu));
     if (gpus.empty() && m.evidence != Evidence::definition) append_words(text, "unverified", unverified_text);
     append_words(text, "source", m.source);
     bool is_first = true;
@@ -354,7 +350,7 @@ void add_machine(CLI::App& app, Verb& chosen) {
     eval_verb->add_option("--limit", a->eval.shown, "Mismatches printed in full; the rest is counted")
         ->capture_default_str();
     eval_verb->add_flag("--json", a->eval.json, "JSON");
-    eval_verb->callback([a, &chosen] { chosen = [a] { return evaluate_lines(a->eval); }; });
+    eval_verb->callback([a, &chosen] { chosen = [a] { return machine_eval(a->eval); }; });
 }
 
 }  // namespace macheps

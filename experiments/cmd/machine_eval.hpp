@@ -9,18 +9,18 @@
 
 namespace macheps {
 
-/// `scalar`, then the vector engines of this CPU.
-std::vector<std::string> instruction_engine_names();
-
 struct EvalOptions {
     std::string path;                  ///< `-`: stdin
-    std::vector<std::string> engines;  ///< of instruction_engine_names(); every line runs on each
+    std::vector<std::string> engines;  ///< names of instruction_engines; every line runs on each
     std::size_t shown = 10;            ///< mismatches printed in full
     bool json = false;
 };
 
+/// The names of instruction_engines().
+std::vector<std::string> instruction_engine_names();
+
 /// Prints mismatches, disputed lines and counts per instruction. Exit::check_failed where a line disagrees.
 /// Errors: throws Error (bad_input) at a line that cannot be read, (usage) for an unknown engine.
-Exit evaluate_lines(const EvalOptions& options);
+Exit machine_eval(const EvalOptions& options);
 
 }  // namespace macheps

@@ -17,6 +17,25 @@
 
 namespace {
 
+constexpr const char* help = R"(Examples:
+  macheps train                        the demo: eight policies, one small transformer, a report
+  macheps show 0.1                     one number in every format
+  macheps formats                      the table of formats
+  macheps policy explain amp-bf16      what a policy rounds, and where
+  macheps policy diff tf32 amp-bf16    what two policies do differently
+  macheps gemm --sweep k=16..65536     the error of a matrix product on GPU matrix units
+  macheps machine show sm90.wgmma.fp8  what a matrix unit computes, and how that is known
+  macheps reveal                       the order in which a matrix product adds its terms
+  macheps verify --quick               the emulators against the GPU here, bit for bit
+  macheps report runs/001              tables and one HTML page from a run directory
+
+macheps answers one question: what does a number become, on this hardware, under this policy?
+Data goes to stdout, progress to stderr. --json prints one JSON document: numbers in the shortest decimals that
+read back the same, NaN and infinities as strings.
+Exit codes: 0 ok, 1 a check failed, 2 usage, 3 bad input, 4 no such device, 5 cannot write, 75 stopped and
+resumable.
+)";
+
 /// Lists a verb by the first line of its description: the examples below it are for its own --help.
 class FirstLines : public CLI::Formatter {
   public:
@@ -79,57 +98,11 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
     return fmt::format("{}{} ({} --help says how)", where(verb), what, called(verb));
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+/// Runs the verb; an Error becomes one line and its exit code.
+int run(const macheps::Verb& verb) {
     using namespace macheps;
-    CLI::App app{
-        "Examples:\n"
-        "  macheps train                        the demo: eight policies, one small transformer, a report\n"
-        "  macheps show 0.1                     one number in every format\n"
-        "  macheps formats                      the table of formats\n"
-        "  macheps policy explain amp-bf16      what a policy rounds, and where\n"
-        "  macheps policy diff tf32 amp-bf16    what two policies do differently\n"
-        "  macheps gemm --sweep k=16..65536     the error of a matrix product on GPU matrix units\n"
-        "  macheps machine show sm90.wgmma.fp8  what a matrix unit computes, and how that is known\n"
-        "  macheps reveal                       the order in which a matrix product adds its terms\n"
-        "  macheps verify --quick               the emulators against the GPU here, bit for bit\n"
-        "  macheps report runs/001              tables and one HTML page from a run directory\n\n"
-        "macheps answers one question: what does a number become, on this hardware, under this policy?\n"
-        "Data goes to stdout, progress to stderr. --json prints one JSON document: numbers in the shortest decimals "
-        "that\n"
-        "read back the same, NaN and infinities as strings.\n"
-        "Exit codes: 0 ok, 1 a check failed, 2 usage, 3 bad input, 4 no such device, 5 cannot write, 75 stopped and\n"
-        "resumable.\n",
-        "macheps"};
-    app.formatter(std::make_shared<FirstLines>());
-    app.set_version_flag("--version", fmt::format("macheps {} ({})", version(), git_revision()));
-    app.require_subcommand(1);
-    Verb chosen;
-    add_train(app, chosen, {argv, argv + argc});
-    add_show(app, chosen);
-    add_formats(app, chosen);
-    add_convert(app, chosen);
-    add_policy(app, chosen);
-    add_report(app, chosen);
-    add_gemm(app, chosen);
-    add_machine(app, chosen);
-    add_reveal(app, chosen);
-    add_testfloat(app, chosen);
-    add_verify(app, chosen);
-    add_version(app, chosen);
-    add_completion(app, chosen);
-    add_man(app, chosen);
     try {
-        app.parse(argc, argv);
-    } catch (const CLI::Success& success) {  // --help, --version
-        return app.exit(success);
-    } catch (const CLI::ParseError& error) {
-        fmt::print(stderr, "macheps: {}\n", usage_error(app, error));
-        return static_cast<int>(Exit::usage);
-    }
-    try {
-        const Exit code = chosen();
+        const Exit code = verb();
         if (std::fflush(stdout) != 0) {
             fmt::print(stderr, "macheps: standard output: cannot write (check the free space)\n");
             return static_cast<int>(Exit::cannot_write);
@@ -145,4 +118,26 @@ int main(int argc, char** argv) {
         fmt::print(stderr, "macheps: {} (this is a defect: please report it)\n", error.what());
         return static_cast<int>(Exit::check_failed);
     }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    using namespace macheps;
+    CLI::App app{help, "macheps"};
+    app.formatter(std::make_shared<FirstLines>());
+    app.set_version_flag("--version", fmt::format("macheps {} ({})", version(), git_revision()));
+    app.require_subcommand(1);
+    Verb chosen;
+    chosen.command_line = {argv, argv + argc};
+    for (AddVerb* add : verbs) add(app, chosen);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::Success& success) {  // --help, --version
+        return app.exit(success);
+    } catch (const CLI::ParseError& error) {
+        fmt::print(stderr, "macheps: {}\n", usage_error(app, error));
+        return static_cast<int>(Exit::usage);
+    }
+    return run(chosen);
 }

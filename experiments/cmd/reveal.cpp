@@ -21,46 +21,33 @@ namespace macheps {
 namespace {
 
 constexpr const char* help =
-    "The order in which a matrix product adds its terms, as a tree, from its results alone (FPRev).\n\n"
-    "Examples:\n"
-    "  macheps reveal                                       Hopper's fp8 wgmma: 33 numbers meet in one rounding\n"
-    "  macheps reveal --machine sm90.wgmma.fp8+promote128 -k 512\n"
-    "  macheps reveal --machine fp32.pairwise -k 16 --tree\n"
-    "  macheps reveal --machine sm80.mma.fp16 -k 64 --dot | dot -Tsvg > tree.svg\n"
-    "  macheps reveal -f fp16 -k 64 --emit-operands x.npy   operands for a kernel of yours ...\n"
-    "  macheps reveal -f fp16 -k 64 --results out.npy       ... and the tree from what it returned\n\n"
-    "Of k products one is +M, one -M, the others a unit that vanishes beside M. What is left of the units counts the "
-    "terms\n"
-    "that joined after the two met; all pairs give the tree. Steps print as s1 = 0-31: terms 0 to 31 and nothing else; "
-    "s2 "
-    "= s1 +\n"
-    "32-63: those terms and s1, in one rounding. Not seen: roundings, the order within a step, compensation. A sum "
-    "that "
-    "is\n"
-    "exact where two masks meet has no tree.\n\n"
-    "Operands of a kernel: --emit-operands writes an .npy file of fp32 [2, pairs, k], x[0] rows of a and x[1] columns "
-    "of "
-    "b,\n"
-    "numbers of --format: pairs (i, j), i < j, in the order (0,1), (0,2), ..., (1,2), ... Let out[p] = the sum of "
-    "x[0,p] "
-    "x[1,p]\n"
-    "over k by your kernel, in fp32 or as --accumulator says, each at the same element of an output: kernels sum edges "
-    "and\n"
-    "tiles in other orders. Where that is no concern all rows go into one product: x[1] is 1 everywhere for fp32, "
-    "tf32, bf16\n"
-    "and fp16; elsewhere take the diagonal. --results reads out, [pairs] or [pairs, pairs] (its diagonal), from .npy "
-    "(fp16,\n"
-    "fp32, fp64) or from text, with the same -k, --format, --accumulator and --pairs. With --pairs first only pairs "
-    "(0, j) "
-    "are\n"
-    "used: enough for a chain of single terms.\n\n"
-    "JSON: {\"source\", \"format_a\", \"format_b\", \"terms\", \"probes\", \"depth\", \"chain\", \"balanced\", "
-    "\"ways\": "
-    "{children: sums},\n"
-    "\"sums\": [[children], ...], \"unverified\"}: children below `terms` are terms, terms + i is sums[i].\n"
-    "Exit codes: 1, the results are those of no tree; 2, the format's range is too small for so many terms; 3, results "
-    "that\n"
-    "cannot be read.";
+    R"(The order in which a matrix product adds its terms, as a tree, from its results alone (FPRev).
+
+Examples:
+  macheps reveal                                       Hopper's fp8 wgmma: 33 numbers meet in one rounding
+  macheps reveal --machine sm90.wgmma.fp8+promote128 -k 512
+  macheps reveal --machine fp32.pairwise -k 16 --tree
+  macheps reveal --machine sm80.mma.fp16 -k 64 --dot | dot -Tsvg > tree.svg
+  macheps reveal -f fp16 -k 64 --emit-operands x.npy   operands for a kernel of yours ...
+  macheps reveal -f fp16 -k 64 --results out.npy       ... and the tree from what it returned
+
+Of k products one is +M, one -M, the others a unit that vanishes beside M. What is left of the units counts the terms
+that joined after the two met; all pairs give the tree. Steps print as s1 = 0-31: terms 0 to 31 and nothing else; s2 = s1 +
+32-63: those terms and s1, in one rounding. Not seen: roundings, the order within a step, compensation. A sum that is
+exact where two masks meet has no tree.
+
+Operands of a kernel: --emit-operands writes an .npy file of fp32 [2, pairs, k], x[0] rows of a and x[1] columns of b,
+numbers of --format: pairs (i, j), i < j, in the order (0,1), (0,2), ..., (1,2), ... Let out[p] = the sum of x[0,p] x[1,p]
+over k by your kernel, in fp32 or as --accumulator says, each at the same element of an output: kernels sum edges and
+tiles in other orders. Where that is no concern all rows go into one product: x[1] is 1 everywhere for fp32, tf32, bf16
+and fp16; elsewhere take the diagonal. --results reads out, [pairs] or [pairs, pairs] (its diagonal), from .npy (fp16,
+fp32, fp64) or from text, with the same -k, --format, --accumulator and --pairs. With --pairs first only pairs (0, j) are
+used: enough for a chain of single terms.
+
+JSON: {"source", "format_a", "format_b", "terms", "probes", "depth", "chain", "balanced", "ways": {children: sums},
+"sums": [[children], ...], "unverified"}: children below `terms` are terms, terms + i is sums[i].
+Exit codes: 1, the results are those of no tree; 2, the format's range is too small for so many terms; 3, results that
+cannot be read.)";
 
 struct Arguments {
     std::string machine = "sm90.wgmma.fp8", format, accumulator = "fp32", operands, results, pairs = "all";

@@ -289,10 +289,10 @@ Exit run(const Arguments& arguments) {
 
 }  // namespace
 
-void add_train(CLI::App& app, Verb& chosen, std::vector<std::string> command_line) {
+void add_train(CLI::App& app, Verb& chosen) {
     CLI::App* verb = app.add_subcommand("train", help);
     const auto a = std::make_shared<Arguments>();
-    a->command = std::move(command_line);
+    a->command = chosen.command_line;
     verb->add_option("-p,--policy", a->policies,
                      "Policies: presets (macheps policy list) or .toml files; the demo's when left out")
         ->type_name(value_kind::policy)

@@ -27,37 +27,31 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* help =
-    "Compares the emulators with the GPU here, or with recorded results of one, bit for bit.\n\n"
-    "Examples:\n"
-    "  macheps verify                                        everything, in about three minutes\n"
-    "  macheps verify --quick --only 'matrix:wgmma.*'        one kind of instruction, within a minute\n"
-    "  macheps verify --full --seconds 480 --record traces   and keep what the GPU gave, as small files\n"
-    "  macheps verify --replay tests/traces                  recorded results against the emulators; takes no GPU\n"
-    "  macheps verify --list                                 what would be run; takes no GPU\n\n"
-    "Matrix instructions run on operands of every class of hardness, made on the GPU; each result is compared there "
-    "with\n"
-    "the definition that the emulators obey. Instructions behind a plus are variants. Questions are operands on which\n"
-    "published sources disagree: the note says which answer the GPU gives, and which field of the model it settles.\n"
-    "No machine models sparse instructions (mma.sp, wgmma.sp): nothing is claimed of them, and the note says how many\n"
-    "results are those of a dense instruction over the chosen products, and of two over all products.\n"
-    "A line of the table is an instruction with all its classes, when all are equal, else one class. CSV, JUnit and "
-    "JSON\n"
-    "have a row for every class: kind, instruction, class, model, trials, mismatches, verdict, seconds, note.\n"
-    "Verdicts: equal; differs; recorded (nothing is claimed); declined (the device or the library does not offer it);\n"
-    "failed (it did not run to its end: the note says why). The CSV file grows while the instructions run.\n"
-    "A trace is one file for an instruction: a header (GPU, driver, toolkit, date, seed, how many rows refute each "
-    "wrong\n"
-    "model), then lines that `macheps machine eval` reads (but for sparse instructions): zstd -dc FILE | macheps "
-    "machine eval -\n\n"
-    "Exit codes: 1, something differs or failed; 3, a trace cannot be read or was changed; 4, no such device; 5, "
-    "cannot "
-    "write.\n\n"
-    "JSON: {\"device\", \"rows\": [{\"kind\", \"instruction\", \"class\", \"model\", \"trials\", \"mismatches\", "
-    "\"verdict\", \"seconds\",\n"
-    "\"note\"}, ...], \"equal\", \"differ\", \"recorded\", \"declined\", \"failed\", \"trials\", \"mismatches\", "
-    "\"traces\": "
-    "[paths written or read]}.";
+constexpr const char* help = R"(Compares the emulators with the GPU here, or with recorded results of one, bit for bit.
+
+Examples:
+  macheps verify                                        everything, in about three minutes
+  macheps verify --quick --only 'matrix:wgmma.*'        one kind of instruction, within a minute
+  macheps verify --full --seconds 480 --record traces   and keep what the GPU gave, as small files
+  macheps verify --replay tests/traces                  recorded results against the emulators; takes no GPU
+  macheps verify --list                                 what would be run; takes no GPU
+
+Matrix instructions run on operands of every class of hardness, made on the GPU; each result is compared there with
+the definition that the emulators obey. Instructions behind a plus are variants. Questions are operands on which
+published sources disagree: the note says which answer the GPU gives, and which field of the model it settles.
+No machine models sparse instructions (mma.sp, wgmma.sp): nothing is claimed of them, and the note says how many
+results are those of a dense instruction over the chosen products, and of two over all products.
+A line of the table is an instruction with all its classes, when all are equal, else one class. CSV, JUnit and JSON
+have a row for every class: kind, instruction, class, model, trials, mismatches, verdict, seconds, note.
+Verdicts: equal; differs; recorded (nothing is claimed); declined (the device or the library does not offer it);
+failed (it did not run to its end: the note says why). The CSV file grows while the instructions run.
+A trace is one file for an instruction: a header (GPU, driver, toolkit, date, seed, how many rows refute each wrong
+model), then lines that `macheps machine eval` reads (but for sparse instructions): zstd -dc FILE | macheps machine eval -
+
+Exit codes: 1, something differs or failed; 3, a trace cannot be read or was changed; 4, no such device; 5, cannot write.
+
+JSON: {"device", "rows": [{"kind", "instruction", "class", "model", "trials", "mismatches", "verdict", "seconds",
+"note"}, ...], "equal", "differ", "recorded", "declined", "failed", "trials", "mismatches", "traces": [paths written or read]}.)";
 
 constexpr std::uintmax_t most_trace_bytes = 20'000'000;
 
@@ -108,13 +102,13 @@ bool selected(const std::string& pattern, const std::string& kind, const std::st
 }
 
 struct Choice {
-    const gpu::ProbeGroup* group;
+    const verify::ProbeGroup* group;
     std::string instruction;
 };
-std::vector<Choice> choose(const std::vector<gpu::ProbeGroup>& groups, const std::string& pattern) {
+std::vector<Choice> choose(const std::vector<verify::ProbeGroup>& groups, const std::string& pattern) {
     std::vector<Choice> chosen;
     std::vector<std::string> names;
-    for (const gpu::ProbeGroup& group : groups) {
+    for (const verify::ProbeGroup& group : groups) {
         for (const std::string& instruction : group.instructions) {
             names.push_back(group.kind + ":" + instruction);
             if (selected(pattern, group.kind, instruction)) chosen.push_back({&group, instruction});
@@ -134,7 +128,7 @@ class ProgressLines {
     ProgressLines(const ProgressLines&) = delete;
     ProgressLines& operator=(const ProgressLines&) = delete;
 
-    void done(const std::string& kind, const std::string& instruction, const std::vector<gpu::ProbeResult>& rows) {
+    void done(const std::string& kind, const std::string& instruction, const std::vector<verify::ProbeResult>& rows) {
         const VerifyCounts counts = count_rows(rows);
         const std::string verdict = counts.failed != 0 ? "failed: " + rows.back().note
                                     : counts.differ != 0
@@ -164,14 +158,14 @@ std::string today() {
 
 struct Outcome {
     std::string device;
-    std::vector<gpu::ProbeResult> rows;
+    std::vector<verify::ProbeResult> rows;
     std::vector<std::string> traces;
     std::uintmax_t trace_bytes = 0;  ///< of those written
 };
 
 /// Runs the chosen probes.
 void run_probes(const Arguments& arguments, Outcome& outcome) {
-    const std::vector<gpu::ProbeGroup> groups = gpu::probe_groups(arguments.device);
+    const std::vector<verify::ProbeGroup> groups = gpu::probe_groups(arguments.device);
     const std::vector<Choice> chosen = choose(groups, arguments.only);
     const gpu::DeviceInfo info = gpu::device_info(arguments.device);
     outcome.device = info.name;
@@ -180,7 +174,7 @@ void run_probes(const Arguments& arguments, Outcome& outcome) {
     if (!arguments.csv.empty()) csv.open(arguments.csv, std::ios::binary | std::ios::trunc);
     csv << verify_csv_header << std::flush;
 
-    gpu::ProbeOptions options{.device = arguments.device, .only = arguments.only, .seed = arguments.seed};
+    verify::ProbeOptions options{.device = arguments.device, .only = arguments.only, .seed = arguments.seed};
     options.seconds = arguments.quick ? 60 : arguments.seconds;
     if (!arguments.record.empty()) {
         options.record = [&](const verify::Candidates& candidates) {
@@ -199,8 +193,8 @@ void run_probes(const Arguments& arguments, Outcome& outcome) {
     for (std::size_t i = 0; i < chosen.size(); ++i) {
         const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
         const double share = std::max(options.seconds - spent, 0.0) / static_cast<double>(chosen.size() - i);
-        const std::vector<gpu::ProbeResult> rows =
-            gpu::run_probe(*chosen[i].group, chosen[i].instruction, share, options);
+        const std::vector<verify::ProbeResult> rows =
+            verify::run_probe(*chosen[i].group, chosen[i].instruction, share, options);
         csv << verify_csv(rows) << std::flush;  // what is known outlives what ends the run
         progress.done(chosen[i].group->kind, chosen[i].instruction, rows);
         outcome.rows.insert(outcome.rows.end(), rows.begin(), rows.end());
@@ -222,14 +216,14 @@ void run_replay(const Arguments& arguments, Outcome& outcome) {
         outcome.traces.push_back(file.string());
         if (outcome.device.find(trace.gpu) == std::string::npos)
             outcome.device += (outcome.device.empty() ? "" : ", ") + trace.gpu;
-        verify::replay(trace, [&](const gpu::ProbeResult& row) { outcome.rows.push_back(row); });
+        verify::replay(trace, [&](const verify::ProbeResult& row) { outcome.rows.push_back(row); });
     }
     if (outcome.rows.empty()) nothing_selected(arguments.only, names);
     check_outputs(arguments);
 }
 
 Exit list(const Arguments& arguments) {
-    const std::vector<gpu::ProbeGroup> groups = gpu::probe_groups(arguments.device);
+    const std::vector<verify::ProbeGroup> groups = gpu::probe_groups(arguments.device);
     std::string text;
     nlohmann::ordered_json all = nlohmann::ordered_json::array();
     for (const Choice& choice : choose(groups, arguments.only)) {

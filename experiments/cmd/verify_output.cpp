@@ -10,8 +10,8 @@
 
 namespace macheps {
 
-using gpu::ProbeResult;
-using gpu::Verdict;
+using verify::ProbeResult;
+using verify::Verdict;
 
 namespace {
 

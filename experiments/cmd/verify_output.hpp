@@ -13,20 +13,20 @@ struct VerifyCounts {
     std::size_t rows = 0, equal = 0, differ = 0, recorded = 0, declined = 0, failed = 0;
     bool all_well() const { return differ == 0 && failed == 0; }
 };
-VerifyCounts count_rows(const std::vector<gpu::ProbeResult>& rows);
+VerifyCounts count_rows(const std::vector<verify::ProbeResult>& rows);
 
-const char* verdict_name(gpu::Verdict verdict);
+const char* verdict_name(verify::Verdict verdict);
 
 /// One line for an instruction whose classes are all equal, else a line for each class; notes of what differs, and of
 /// questions, below their line.
-std::string verify_table(const std::vector<gpu::ProbeResult>& rows);
+std::string verify_table(const std::vector<verify::ProbeResult>& rows);
 inline constexpr const char* verify_csv_header =
     "kind,instruction,class,model,trials,mismatches,verdict,seconds,note\n";
 /// Lines below that header.
-std::string verify_csv(const std::vector<gpu::ProbeResult>& rows);
+std::string verify_csv(const std::vector<verify::ProbeResult>& rows);
 /// One test case for each row: `differs` is a failure, `failed` an error, `declined` a skipped one.
-std::string verify_junit(const std::vector<gpu::ProbeResult>& rows);
-void print_verify_json(const std::vector<gpu::ProbeResult>& rows, const std::string& device,
+std::string verify_junit(const std::vector<verify::ProbeResult>& rows);
+void print_verify_json(const std::vector<verify::ProbeResult>& rows, const std::string& device,
                        const std::vector<std::string>& traces);
 
 }  // namespace macheps

@@ -371,7 +371,7 @@ TEST_CASE("sums that have no order are recorded so", "[gpu][library]") {
 TEST_CASE("probes of a library are rows", "[gpu][library]") {
     std::set<std::string> names;
     std::size_t count = 0;
-    for (const ProbeGroup& group : library_probe_groups(0)) {
+    for (const verify::ProbeGroup& group : library_probe_groups(0)) {
         CHECK(group.kind == "library");
         count += group.instructions.size();
         names.insert(group.instructions.begin(), group.instructions.end());
@@ -382,27 +382,27 @@ TEST_CASE("probes of a library are rows", "[gpu][library]") {
 
     int loads = 0;
     const auto fake = std::make_shared<FakeLibrary>(Hidden{.rule = {.machine = find_machine("sm90.wgmma.bf16")}});
-    const std::vector<ProbeGroup> groups = library_probe_groups([&] {
+    const std::vector<verify::ProbeGroup> groups = library_probe_groups([&] {
         ++loads;
         return LoadedLibrary{fake, {}};
     });
-    const auto rows_of = [&](const std::vector<ProbeGroup>& probes, const std::string& name,
-                             ProbeOptions options = {}) {
-        std::vector<ProbeResult> rows;
-        for (const ProbeGroup& group : probes) {
+    const auto rows_of = [&](const std::vector<verify::ProbeGroup>& probes, const std::string& name,
+                             verify::ProbeOptions options = {}) {
+        std::vector<verify::ProbeResult> rows;
+        for (const verify::ProbeGroup& group : probes) {
             if (std::find(group.instructions.begin(), group.instructions.end(), name) == group.instructions.end())
                 continue;
-            group.run(name, 10, options, [&](const ProbeResult& row) { rows.push_back(row); });
+            group.run(name, 10, options, [&](const verify::ProbeResult& row) { rows.push_back(row); });
         }
         return rows;
     };
     const std::string matmul = "cublasLt.bf16.bf16.fp32.tn.128x64x48",
                       reveal = "reveal:cublasLt.bf16.bf16.fp32.tn.128x128x256";
-    std::vector<ProbeResult> rows = rows_of(groups, matmul);
+    std::vector<verify::ProbeResult> rows = rows_of(groups, matmul);
     REQUIRE(rows.size() == 2);  // finite operands and special ones
-    for (const ProbeResult& row : rows) {
+    for (const verify::ProbeResult& row : rows) {
         CAPTURE(row.note);
-        CHECK(row.verdict == Verdict::equal);
+        CHECK(row.verdict == verify::Verdict::equal);
         CHECK(row.instruction == matmul);
         CHECK(row.trials > 0);
         CHECK(row.note.find("sm90.wgmma.bf16") != std::string::npos);
@@ -410,42 +410,44 @@ TEST_CASE("probes of a library are rows", "[gpu][library]") {
     }
     rows = rows_of(groups, reveal);
     REQUIRE(rows.size() == 1);
-    CHECK(rows[0].verdict == Verdict::equal);
+    CHECK(rows[0].verdict == verify::Verdict::equal);
     CHECK(rows[0].note.find("256 terms in 16 sums (1 of 16, 15 of 17)") == 0);
     for (const std::string& name : {matmul, reveal}) {
         rows = rows_of(groups, name, {.only = {}, .fault = true});
         REQUIRE(rows.size() == 1);
-        CHECK(rows[0].verdict == Verdict::differs);
+        CHECK(rows[0].verdict == verify::Verdict::differs);
     }
     CHECK(loads == 1);
 
-    const std::vector<ProbeGroup> missing = library_probe_groups([] { return LoadedLibrary{nullptr, "no library"}; });
+    const std::vector<verify::ProbeGroup> missing = library_probe_groups([] {
+        return LoadedLibrary{nullptr, "no library"};
+    });
     for (const std::string& name : {matmul, reveal}) {
         rows = rows_of(missing, name);
         REQUIRE(rows.size() == 1);
-        CHECK(rows[0].verdict == Verdict::declined);
+        CHECK(rows[0].verdict == verify::Verdict::declined);
         CHECK(rows[0].note == "no library");
     }
-    CHECK_THROWS_AS(missing[0].run("cublasLt.none", 1, {}, [](const ProbeResult&) {}), Error);
+    CHECK_THROWS_AS(missing[0].run("cublasLt.none", 1, {}, [](const verify::ProbeResult&) {}), Error);
 }
 
 TEST_CASE("an instruction that fails is a row, and a missing device ends the run", "[gpu]") {
     Exit exit = Exit::check_failed;
-    const ProbeGroup group{
+    const verify::ProbeGroup group{
         .kind = "matrix",
         .instructions = {"mma"},
-        .run = [&](const std::string& name, double, const ProbeOptions&, const ProbeSink& sink) {
+        .run = [&](const std::string& name, double, const verify::ProbeOptions&, const verify::ProbeSink& sink) {
             sink({.kind = "matrix", .instruction = name, .operands = "normal", .model = {}, .note = {}});
             throw Error({.what = "an illegal memory access", .where = "mma.cu:7", .exit = exit});
         }};
-    const std::vector<ProbeResult> rows = run_probe(group, "mma", 1, {});
+    const std::vector<verify::ProbeResult> rows = verify::run_probe(group, "mma", 1, {});
     REQUIRE(rows.size() == 2);
-    CHECK(rows[0].verdict == Verdict::equal);
-    CHECK(rows[1].verdict == Verdict::failed);
+    CHECK(rows[0].verdict == verify::Verdict::equal);
+    CHECK(rows[1].verdict == verify::Verdict::failed);
     CHECK(rows[1].instruction == "mma");
     CHECK(rows[1].note == "mma.cu:7: an illegal memory access");
     for (const Exit ending : {Exit::no_device, Exit::cannot_write}) {
         exit = ending;
-        CHECK_THROWS_AS(run_probe(group, "mma", 1, {}), Error);
+        CHECK_THROWS_AS(verify::run_probe(group, "mma", 1, {}), Error);
     }
 }

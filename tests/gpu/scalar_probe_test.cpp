@@ -80,17 +80,18 @@ const ArithmeticRow& arithmetic_row(const std::string& instruction) {
     return arithmetic_rows[0];
 }
 
-std::vector<ProbeGroup> groups_on(HostDevice& device, std::uint64_t most = 4) {
+std::vector<verify::ProbeGroup> groups_on(HostDevice& device, std::uint64_t most = 4) {
     return scalar_groups<HostDevice>([&device]() -> HostDevice& { return device; },
                                      {.batches = {.inputs = 1u << 12, .most = most}, .blocks = 1, .threads = 1});
 }
 
-std::vector<ProbeResult> run_all(const std::vector<ProbeGroup>& groups, const ProbeOptions& options) {
-    std::vector<ProbeResult> results;
-    for (const ProbeGroup& group : groups) {
+std::vector<verify::ProbeResult> run_all(const std::vector<verify::ProbeGroup>& groups,
+                                         const verify::ProbeOptions& options) {
+    std::vector<verify::ProbeResult> results;
+    for (const verify::ProbeGroup& group : groups) {
         for (const std::string& name : group.instructions) {
             const std::size_t before = results.size();
-            group.run(name, no_limit, options, [&](const ProbeResult& result) { results.push_back(result); });
+            group.run(name, no_limit, options, [&](const verify::ProbeResult& result) { results.push_back(result); });
             REQUIRE(results.size() == before + 1);
             CHECK(results.back().kind == group.kind);
             CHECK(results.back().instruction == name);
@@ -286,20 +287,20 @@ TEST_CASE("a function of the toolkit stands in the row that is named after it", 
 TEST_CASE("every probe of a faithful device is green, and red when its model is wrong", "[gpu][scalar]") {
     HostDevice device;
     const auto groups = groups_on(device);
-    for (const ProbeResult& result : run_all(groups, {})) {
+    for (const verify::ProbeResult& result : run_all(groups, {})) {
         CAPTURE(result.kind, result.instruction, result.note);
-        CHECK((result.verdict == Verdict::equal || result.verdict == Verdict::recorded));
+        CHECK((result.verdict == verify::Verdict::equal || result.verdict == verify::Verdict::recorded));
         CHECK(result.mismatches == 0);
         CHECK(result.note.find("not monotonic") == std::string::npos);
         CHECK(result.trials > 0);
         CHECK_FALSE(result.operands.empty());
         CHECK_FALSE(result.model.empty());
     }
-    ProbeOptions wrong;
+    verify::ProbeOptions wrong;
     wrong.fault = true;
-    for (const ProbeResult& result : run_all(groups, wrong)) {
+    for (const verify::ProbeResult& result : run_all(groups, wrong)) {
         CAPTURE(result.kind, result.instruction, result.note);
-        CHECK(result.verdict == Verdict::differs);
+        CHECK(result.verdict == verify::Verdict::differs);
         CHECK(result.mismatches > 0);
         CHECK_FALSE(result.note.empty());
     }
@@ -308,12 +309,12 @@ TEST_CASE("every probe of a faithful device is green, and red when its model is 
 TEST_CASE("probes have names of their own, and an unknown one is an error", "[gpu][scalar]") {
     HostDevice device;
     std::set<std::string> names;
-    for (const ProbeGroup& group : groups_on(device)) {
+    for (const verify::ProbeGroup& group : groups_on(device)) {
         for (const std::string& name : group.instructions) {
             CAPTURE(group.kind, name);
             CHECK(names.insert(group.kind + ":" + name).second);
         }
-        CHECK_THROWS_AS(group.run("cvt.none", 1, {}, [](const ProbeResult&) {}), Error);
+        CHECK_THROWS_AS(group.run("cvt.none", 1, {}, [](const verify::ProbeResult&) {}), Error);
     }
     for (const char* wanted : {"convert:cvt.rna.tf32.f32", "convert:cvt.rn.satfinite.e4m3x2.f16x2", "scalar:__fmaf_rd",
                                "scalar:__hdiv(half)", "scalar:hrcp(bfloat16)", "scalar:ex2.approx.ftz.f32", "math:tanh",
@@ -332,7 +333,7 @@ TEST_CASE("a build without CUDA knows the same probes and says why none runs", "
         CHECK(here[i].instructions == absent[i].instructions);
         try {
             absent[i].run(absent[i].instructions[0], 1, {},
-                          [](const ProbeResult&) { FAIL("a result without a device"); });
+                          [](const verify::ProbeResult&) { FAIL("a result without a device"); });
             FAIL("no error");
         } catch (const Error& error) {
             CHECK(error.exit() == Exit::no_device);
@@ -533,7 +534,7 @@ TEST_CASE("the references of the functions are as good as they say", "[gpu][scal
             }
         }
         CAPTURE(static_cast<int>(function), static_cast<double>(worst), static_cast<double>(worst_large));
-        // As derived in scalar_reference.hpp.
+        // As derived in scalar/reference.hpp.
         const Wide bound = function == Function::exp10 ? 0x1p-42L : 0x1p-50L;
         const bool wave = function == Function::sin || function == Function::cos;
         CHECK(worst < bound);

@@ -19,12 +19,12 @@ namespace {
 
 constexpr std::uint64_t tiles = 6;  // every pattern
 
-std::vector<ProbeResult> run(int index, const ProbeOptions& options = {},
-                             InstructionTarget target = {"sm_90", 90, 90, true}) {
+std::vector<verify::ProbeResult> run(int index, const verify::ProbeOptions& options = {},
+                                     InstructionTarget target = {"sm_90", 90, 90, true}) {
     SparseProbe<HostDevice> probe(std::make_unique<HostDevice>(), std::move(target),
                                   {.outputs = 512, .most_tiles = tiles});
-    std::vector<ProbeResult> rows;
-    probe.run_form(index, 1000, options, [&](const ProbeResult& row) { rows.push_back(row); });
+    std::vector<verify::ProbeResult> rows;
+    probe.run_form(index, 1000, options, [&](const verify::ProbeResult& row) { rows.push_back(row); });
     return rows;
 }
 
@@ -32,7 +32,7 @@ std::vector<ProbeResult> run(int index, const ProbeOptions& options = {},
 struct Counts {
     unsigned long long one = 0, two = 0;
 };
-Counts counts_of(const ProbeResult& row) {
+Counts counts_of(const verify::ProbeResult& row) {
     Counts counts;
     unsigned long long all[2] = {0, 0};
     CHECK(std::sscanf(row.note.c_str(),
@@ -112,14 +112,14 @@ TEST_CASE("every sparse form takes the chosen products through registers and sha
     int telling = 0;
     for (int i = 0; i < sparse_forms; ++i) {
         CAPTURE(sparse_name(dense_form(i)));
-        const std::vector<ProbeResult> rows = run(i);
+        const std::vector<verify::ProbeResult> rows = run(i);
         CHECK(rows.size() == sparse_classes.size());
         bool tells = false;
-        for (const ProbeResult& row : rows) {
+        for (const verify::ProbeResult& row : rows) {
             CAPTURE(row.operands, row.note);
             CHECK(row.kind == "sparse");
             CHECK(row.instruction == sparse_name(dense_form(i)));
-            CHECK(row.verdict == Verdict::recorded);
+            CHECK(row.verdict == verify::Verdict::recorded);
             CHECK(row.trials == tiles * static_cast<std::uint64_t>(dense_form(i).m * dense_form(i).n));
             CHECK(row.mismatches == 0);
             const Counts counts = counts_of(row);
@@ -143,7 +143,7 @@ TEST_CASE("two dense steps over all products are counted as the definition gives
                                                  site_id(form.name()));
         const auto& patterns = form.a == PtxType::tf32 ? of_two : of_four;
         const auto k = static_cast<std::size_t>(form.k);
-        for (const ProbeResult& row : run(find(name))) {
+        for (const verify::ProbeResult& row : run(find(name))) {
             // Classes whose addends are made without the sum.
             if (row.operands != "normal" && row.operands != "swamp" && row.operands != "finite_bits") continue;
             const auto cls = row.operands == "normal"  ? verify::OperandClass::normal
@@ -151,7 +151,7 @@ TEST_CASE("two dense steps over all products are counted as the definition gives
                                                        : verify::OperandClass::finite_bits;
             unsigned long long alike = 0;
             for (std::uint64_t t = 0; t < tiles; ++t) {
-                const verify::Tile tile(shape, cls, ProbeOptions{}.seed, t);
+                const verify::Tile tile(shape, cls, verify::ProbeOptions{}.seed, t);
                 const auto& places = patterns[t % patterns.size()];
                 for (int at = 0; at < form.m * form.n; ++at) {
                     InstructionOperands one{.c = tile.c(at / form.n, at % form.n)};
@@ -179,12 +179,12 @@ TEST_CASE("two dense steps over all products are counted as the definition gives
 }
 
 TEST_CASE("operands that lie by another pattern than the metadata says change the counts", "[gpu][sparse]") {
-    ProbeOptions options;
+    verify::ProbeOptions options;
     options.fault = true;
     for (int i = 0; i < sparse_forms; ++i) {
-        for (const ProbeResult& row : run(i, options)) {
+        for (const verify::ProbeResult& row : run(i, options)) {
             CAPTURE(row.instruction, row.operands, row.note);
-            CHECK(row.verdict == Verdict::recorded);
+            CHECK(row.verdict == verify::Verdict::recorded);
             const Counts counts = counts_of(row);
             CHECK(counts.one < row.trials);
             if (row.operands == "normal") CHECK(counts.one < row.trials / 8);
@@ -208,13 +208,13 @@ TEST_CASE("a sparse form that the device or the build lacks is declined, with th
         REQUIRE(rows.size() == 1);
         CHECK(rows[0].kind == "sparse");
         CHECK(rows[0].instruction == c.form);
-        CHECK(rows[0].verdict == Verdict::declined);
+        CHECK(rows[0].verdict == verify::Verdict::declined);
         CHECK(rows[0].note.find(c.why) != std::string::npos);
     }
 }
 
 TEST_CASE("a sparse form's trace holds the chosen products, and its replay claims nothing", "[gpu][sparse]") {
-    ProbeOptions options;
+    verify::ProbeOptions options;
     verify::Trace trace;
     options.record = [&](const verify::Candidates& candidates) { trace = verify::make_trace(candidates); };
     (void)run(find("wgmma.sp.m64n8k64.f32.e4m3.e5m2"), options);
@@ -229,10 +229,10 @@ TEST_CASE("a sparse form's trace holds the chosen products, and its replay claim
     CHECK(back.rows == trace.rows);
     back.rows[0].d ^= 1;  // nothing is claimed of it
     std::uint64_t rows = 0;
-    verify::replay(back, [&](const ProbeResult& row) {
+    verify::replay(back, [&](const verify::ProbeResult& row) {
         rows += row.trials;
         CHECK(row.instruction == "wgmma.sp.m64n8k64.f32.e4m3.e5m2");
-        CHECK(row.verdict == Verdict::recorded);
+        CHECK(row.verdict == verify::Verdict::recorded);
         CHECK(row.mismatches == 0);
         CHECK(row.note == "no machine models it");
     });

@@ -32,12 +32,12 @@ InstructionProbe<HostDevice> host_probe(InstructionEffort effort = {.outputs = 1
     return {std::make_unique<HostDevice>(), std::move(target), effort};
 }
 
-std::vector<ProbeResult> run_form(InstructionProbe<HostDevice>& probe, const std::string& name,
-                                  const ProbeOptions& options = {}) {
-    std::vector<ProbeResult> rows;
+std::vector<verify::ProbeResult> run_form(InstructionProbe<HostDevice>& probe, const std::string& name,
+                                          const verify::ProbeOptions& options = {}) {
+    std::vector<verify::ProbeResult> rows;
     const int index = find_instruction_form(name);
     REQUIRE(index >= 0);
-    probe.run_form(index, 0, options, [&](const ProbeResult& row) { rows.push_back(row); });
+    probe.run_form(index, 0, options, [&](const verify::ProbeResult& row) { rows.push_back(row); });
     return rows;
 }
 
@@ -51,9 +51,9 @@ void check_forms(const std::function<bool(const InstructionForm&)>& takes) {
         CAPTURE(form.name());
         const auto rows = run_form(probe, form.name());
         CHECK(rows.size() >= 17);
-        for (const ProbeResult& row : rows) {
+        for (const verify::ProbeResult& row : rows) {
             CAPTURE(row.operands, row.note);
-            CHECK(row.verdict == Verdict::equal);
+            CHECK(row.verdict == verify::Verdict::equal);
             CHECK(row.trials == static_cast<std::uint64_t>(form.m * form.n));
         }
     }
@@ -92,25 +92,25 @@ TEST_CASE("every other form of wgmma gives the model's bits", "[gpu][verify][slo
 }
 
 TEST_CASE("a wrong model turns every verdict red", "[gpu][verify]") {
-    ProbeOptions options;
+    verify::ProbeOptions options;
     options.fault = true;
     InstructionProbe<HostDevice> probe = host_probe({.outputs = 1 << 12, .most_tiles = 12});
     for (const char* name :
          {"mma.m16n8k16.f32.f16.f16.f32", "mma.m16n8k8.f32.tf32.tf32.f32", "mma.m16n8k16.f16.f16.f16.f16",
           "mma.m16n8k32.f32.e4m3.e5m2.f32", "mma.m8n8k4.f64.f64.f64.f64", "wgmma.m64n8k32.f32.e4m3.e4m3",
           "wgmma.m64n8k16.f32.bf16.bf16", "wgmma.m64n8k16.f32.f16.f16+registers"}) {
-        for (const ProbeResult& row : run_form(probe, name, options)) {
+        for (const verify::ProbeResult& row : run_form(probe, name, options)) {
             CAPTURE(name, row.operands);
-            CHECK(row.verdict == Verdict::differs);
+            CHECK(row.verdict == verify::Verdict::differs);
             CHECK(row.mismatches > 0);
             CHECK(row.note.find("the model gives ") != std::string::npos);
             CHECK(row.note.find("{\"arch\":\"sm_90\"") != std::string::npos);
         }
     }
     for (const Question& question : instruction_questions()) {
-        probe.run_question(question, options, [&](const ProbeResult& row) {
+        probe.run_question(question, options, [&](const verify::ProbeResult& row) {
             CAPTURE(row.instruction, row.note);
-            CHECK((row.verdict == Verdict::differs || question.only_recorded));
+            CHECK((row.verdict == verify::Verdict::differs || question.only_recorded));
         });
     }
 }
@@ -120,9 +120,9 @@ TEST_CASE("questions have the answers that the models take, and say what they me
     std::map<std::string, std::string> notes;
     for (const Question& question : instruction_questions()) {
         REQUIRE(find_instruction_form(question.form) >= 0);
-        probe.run_question(question, {}, [&](const ProbeResult& row) {
+        probe.run_question(question, {}, [&](const verify::ProbeResult& row) {
             CAPTURE(row.instruction, row.note);
-            CHECK(row.verdict == (question.only_recorded ? Verdict::recorded : Verdict::equal));
+            CHECK(row.verdict == (question.only_recorded ? verify::Verdict::recorded : verify::Verdict::equal));
             CHECK(row.note.find("no published model") == std::string::npos);
             notes[row.instruction] = row.note;
         });
@@ -159,12 +159,13 @@ TEST_CASE("a form that the device or the build lacks is declined, with the reaso
         InstructionProbe<HostDevice> probe = host_probe({.outputs = 1, .most_tiles = 1}, c.target);
         const auto rows = run_form(probe, c.form);
         REQUIRE(rows.size() == 1);
-        CHECK(rows[0].verdict == Verdict::declined);
+        CHECK(rows[0].verdict == verify::Verdict::declined);
         CHECK(rows[0].note.find(c.why) != std::string::npos);
     }
     // A100's own units, where it has them.
     InstructionProbe<HostDevice> a100 = host_probe({.outputs = 1, .most_tiles = 1}, {"sm_80", 80, 80, false});
-    for (const ProbeResult& row : run_form(a100, "mma.m16n8k16.f32.f16.f16.f32")) CHECK(row.model == "sm80.mma.fp16");
+    for (const verify::ProbeResult& row : run_form(a100, "mma.m16n8k16.f32.f16.f16.f32"))
+        CHECK(row.model == "sm80.mma.fp16");
 }
 
 TEST_CASE("elements lie where the PTX ISA's figures have them", "[gpu][verify]") {
@@ -288,7 +289,7 @@ namespace {
 /// What a device gave for a form, and the trace that is made of it.
 verify::Trace host_trace(const std::string& name, verify::Candidates* kept = nullptr, std::uint64_t tiles = 128) {
     InstructionProbe<HostDevice> probe = host_probe({.outputs = 1 << 18, .most_tiles = tiles});
-    ProbeOptions options;
+    verify::ProbeOptions options;
     verify::Trace trace;
     options.record = [&](const verify::Candidates& candidates) {
         trace = verify::make_trace(candidates);
@@ -369,10 +370,10 @@ TEST_CASE("a trace is read as it was written, replays, and shows what was change
     CHECK(back.rows == trace.rows);
     CHECK(back.gpu == "host");
     std::uint64_t rows = 0;
-    verify::replay(back, [&](const ProbeResult& row) {
+    verify::replay(back, [&](const verify::ProbeResult& row) {
         rows += row.trials;
         CAPTURE(row.operands, row.note);
-        CHECK(row.verdict == Verdict::equal);
+        CHECK(row.verdict == verify::Verdict::equal);
         CHECK(row.model == "sm90.mma.fp16");
     });
     CHECK(rows == trace.rows.size());
@@ -381,9 +382,9 @@ TEST_CASE("a trace is read as it was written, replays, and shows what was change
     verify::Trace wrong = trace;
     wrong.rows[0].d ^= 1;
     int red = 0;
-    verify::replay(wrong, [&](const ProbeResult& row) {
-        red += row.verdict == Verdict::differs;
-        if (row.verdict == Verdict::differs) CHECK(row.note.starts_with("scalar gives "));
+    verify::replay(wrong, [&](const verify::ProbeResult& row) {
+        red += row.verdict == verify::Verdict::differs;
+        if (row.verdict == verify::Verdict::differs) CHECK(row.note.starts_with("scalar gives "));
     });
     CHECK(red == 1);
 
@@ -453,9 +454,9 @@ TEST_CASE("a trace is read as it was written, replays, and shows what was change
 TEST_CASE("vector engines take the smaller shape of emulated fp8 in two steps too", "[gpu][verify]") {
     verify::Trace trace = host_trace("mma.m16n8k16.f32.e4m3.e4m3.f32", nullptr, 32);
     CHECK(trace.rows.size() > 500);
-    verify::replay(trace, [](const ProbeResult& row) {
+    verify::replay(trace, [](const verify::ProbeResult& row) {
         CAPTURE(row.operands, row.note);
-        CHECK(row.verdict == Verdict::equal);
+        CHECK(row.verdict == verify::Verdict::equal);
     });
 }
 
@@ -488,8 +489,9 @@ TEST_CASE("recorded traces replay", "[gpu][verify]") {
     for (const auto& file : files) {
         CAPTURE(file.string());
         const verify::Trace trace = verify::read_trace(file);
-        const Verdict wanted = verify::is_sparse(trace.form) ? Verdict::recorded : Verdict::equal;
-        verify::replay(trace, [&](const ProbeResult& row) {
+        const verify::Verdict wanted =
+            verify::is_sparse(trace.form) ? verify::Verdict::recorded : verify::Verdict::equal;
+        verify::replay(trace, [&](const verify::ProbeResult& row) {
             CAPTURE(row.instruction, row.operands, row.note);
             CHECK(row.verdict == wanted);
         });

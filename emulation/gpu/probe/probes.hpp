@@ -7,6 +7,6 @@ namespace macheps::gpu {
 
 /// Matrix instructions and questions about them, conversions and scalar arithmetic, libraries. Their names are there
 /// without a device; running one throws Error (no_device) where there is none.
-std::vector<ProbeGroup> probe_groups(int device);
+std::vector<verify::ProbeGroup> probe_groups(int device);
 
 }  // namespace macheps::gpu

@@ -67,20 +67,21 @@ std::vector<std::string> all_names(const std::vector<LibraryCandidate>& candidat
     return names;
 }
 
-ProbeResult row(const std::string& instruction, std::string operands) {
+verify::ProbeResult row(const std::string& instruction, std::string operands) {
     return {.kind = "library", .instruction = instruction, .operands = std::move(operands), .model = {}, .note = {}};
 }
 
-ProbeResult declined(const std::string& instruction, const std::string& why) {
-    ProbeResult result = row(instruction, "");
-    result.verdict = Verdict::declined;
+verify::ProbeResult declined(const std::string& instruction, const std::string& why) {
+    verify::ProbeResult result = row(instruction, "");
+    result.verdict = verify::Verdict::declined;
     result.note = why;
     return result;
 }
 
 /// The rows of one algorithm.
 void match_rows(const std::string& instruction, LibraryPlan& plan, const LibraryProblem& p, Backend& host,
-                double seconds, const ProbeOptions& options, const std::string& library, const ProbeSink& sink) {
+                double seconds, const verify::ProbeOptions& options, const std::string& library,
+                const verify::ProbeSink& sink) {
     const Clock::time_point start = Clock::now();
     // A candidate takes some milliseconds for four million products.
     const double products = std::clamp(seconds * 0x1p23, 0x1p16, 0x1p22);
@@ -89,11 +90,11 @@ void match_rows(const std::string& instruction, LibraryPlan& plan, const Library
     if (seconds < 0.25) match.classes = 3;
     const LibraryFinding found = match_library(plan, p, host, match);
     const std::string by = fmt::format("{}, {}", plan.algorithm().to_string(), library);
-    ProbeResult result = row(instruction, finite_classes(match.classes));
+    verify::ProbeResult result = row(instruction, finite_classes(match.classes));
     result.trials = found.trials;
     if (found.equal.empty()) {
         // With a fault on purpose the row must be red, whatever could be claimed without one.
-        result.verdict = options.fault ? Verdict::differs : Verdict::recorded;
+        result.verdict = options.fault ? verify::Verdict::differs : verify::Verdict::recorded;
         result.model = found.closest;
         result.mismatches = found.mismatches;
         result.note = fmt::format("equal to none of {} rules; {}; {}", found.candidates, found.difference, by);
@@ -102,17 +103,17 @@ void match_rows(const std::string& instruction, LibraryPlan& plan, const Library
         result.note = fmt::format("equal to {}; {}", first_few(all_names(found.equal)), by);
     }
     if (found.varies) {
-        result.verdict = options.fault ? Verdict::differs : Verdict::recorded;
+        result.verdict = options.fault ? verify::Verdict::differs : verify::Verdict::recorded;
         result.note = "results vary from run to run; " + result.note;
     }
     result.seconds = seconds_since(start);
     sink(result);
     if (found.equal.empty()) return;
-    ProbeResult specials = row(instruction, std::string(special_class));
+    verify::ProbeResult specials = row(instruction, std::string(special_class));
     specials.trials = found.special_trials;
     specials.model = result.model;
     if (found.equal_with_specials.empty()) {
-        specials.verdict = Verdict::differs;
+        specials.verdict = verify::Verdict::differs;
         specials.mismatches = 1;
         specials.note = fmt::format("{}; {}", found.special_difference, by);
     } else {
@@ -122,8 +123,8 @@ void match_rows(const std::string& instruction, LibraryPlan& plan, const Library
     sink(specials);
 }
 
-void run_problem(Session& session, const LibraryProblem& p, double seconds, const ProbeOptions& options,
-                 const ProbeSink& sink) {
+void run_problem(Session& session, const LibraryProblem& p, double seconds, const verify::ProbeOptions& options,
+                 const verify::ProbeSink& sink) {
     constexpr int most_choices = 3;
     const Clock::time_point start = Clock::now();
     const std::string instruction = p.name();
@@ -144,7 +145,8 @@ void run_problem(Session& session, const LibraryProblem& p, double seconds, cons
     }
 }
 
-void run_reveal(Session& session, const LibraryProblem& p, const ProbeOptions& options, const ProbeSink& sink) {
+void run_reveal(Session& session, const LibraryProblem& p, const verify::ProbeOptions& options,
+                const verify::ProbeSink& sink) {
     const Clock::time_point start = Clock::now();
     const std::string instruction = "reveal:" + p.name();
     if (session.loaded().library == nullptr) return sink(declined(instruction, session.loaded().missing));
@@ -153,13 +155,13 @@ void run_reveal(Session& session, const LibraryProblem& p, const ProbeOptions& o
     const LibraryOrder order = reveal_library(*answer.plan, p, session.host(), options.fault);
     const std::string by =
         fmt::format("{}, {}", answer.plan->algorithm().to_string(), session.loaded().library->name());
-    ProbeResult result = row(instruction, "masks of FPRev");
+    verify::ProbeResult result = row(instruction, "masks of FPRev");
     result.trials = static_cast<std::uint64_t>(order.tree.probes);
     if (!order.no_tree.empty()) {
-        result.verdict = options.fault ? Verdict::differs : Verdict::recorded;
+        result.verdict = options.fault ? verify::Verdict::differs : verify::Verdict::recorded;
         result.note = fmt::format("no tree: {}; {}", order.no_tree, by);
     } else if (order.rules.empty()) {
-        result.verdict = options.fault ? Verdict::differs : Verdict::recorded;
+        result.verdict = options.fault ? verify::Verdict::differs : verify::Verdict::recorded;
         result.note = fmt::format("{}; the order of none of {} rules; {}", one_line(order.tree), order.candidates, by);
     } else {
         result.model = order.rules.front();
@@ -169,13 +171,13 @@ void run_reveal(Session& session, const LibraryProblem& p, const ProbeOptions& o
     sink(result);
 }
 
-ProbeGroup group_of(const std::shared_ptr<Session>& session, const std::vector<LibraryProblem>& problems,
-                    bool is_reveal) {
-    ProbeGroup group{.kind = "library", .instructions = {}, .run = {}};
+verify::ProbeGroup group_of(const std::shared_ptr<Session>& session, const std::vector<LibraryProblem>& problems,
+                            bool is_reveal) {
+    verify::ProbeGroup group{.kind = "library", .instructions = {}, .run = {}};
     for (const LibraryProblem& p : problems) group.instructions.push_back((is_reveal ? "reveal:" : "") + p.name());
-    group.run = [session, problems, is_reveal, names = group.instructions](const std::string& instruction,
-                                                                           double seconds, const ProbeOptions& options,
-                                                                           const ProbeSink& sink) {
+    group.run = [session, problems, is_reveal, names = group.instructions](
+                    const std::string& instruction, double seconds, const verify::ProbeOptions& options,
+                    const verify::ProbeSink& sink) {
         const auto found = std::find(names.begin(), names.end(), instruction);
         if (found == names.end()) {
             throw Error({.what = fmt::format("no probe '{}'", instruction), .where = "library probes", .fix = ""});
@@ -297,12 +299,12 @@ std::vector<LibraryProblem> reveal_problems() {
     return list;
 }
 
-std::vector<ProbeGroup> library_probe_groups(std::function<LoadedLibrary()> load) {
+std::vector<verify::ProbeGroup> library_probe_groups(std::function<LoadedLibrary()> load) {
     const auto session = std::make_shared<Session>(std::move(load));
     return {group_of(session, library_problems(), false), group_of(session, reveal_problems(), true)};
 }
 
-std::vector<ProbeGroup> library_probe_groups(int device) {
+std::vector<verify::ProbeGroup> library_probe_groups(int device) {
     return library_probe_groups([device] { return load_cublaslt(device); });
 }
 

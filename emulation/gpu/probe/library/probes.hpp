@@ -9,7 +9,7 @@ namespace macheps::gpu {
 
 /// The probes of cuBLASLt on a device; loads the library when the first one runs. A missing library, and a problem that
 /// it refuses, are rows with the verdict `declined`. Where no rule agrees the row is `recorded`: nothing was claimed.
-std::vector<ProbeGroup> library_probe_groups(int device);
+std::vector<verify::ProbeGroup> library_probe_groups(int device);
 
 /// A library, or why there is none.
 struct LoadedLibrary {
@@ -17,7 +17,7 @@ struct LoadedLibrary {
     std::string missing{};
 };
 /// The same probes of the library that `load` gives; it is called once, by the first probe.
-std::vector<ProbeGroup> library_probe_groups(std::function<LoadedLibrary()> load);
+std::vector<verify::ProbeGroup> library_probe_groups(std::function<LoadedLibrary()> load);
 
 /// The problems, which the probes are named after.
 std::vector<LibraryProblem> library_problems();

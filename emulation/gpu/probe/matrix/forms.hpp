@@ -15,22 +15,37 @@ enum class Unit : std::uint8_t { mma, wgmma };
 /// Types as PTX names them.
 enum class PtxType : std::uint8_t { f16, bf16, tf32, e4m3, e5m2, f32, f64 };
 
+// Copies: device code may not take the address of a constant of namespace scope.
 MACHEPS_HD constexpr Format format_of(PtxType type) {
     switch (type) {
-        case PtxType::f16:
-            return {.bits = 16, .precision = 11, .exponent_bias = 15};
-        case PtxType::bf16:
-            return {.bits = 16, .precision = 8, .exponent_bias = 127};
-        case PtxType::tf32:
-            return {.bits = 19, .precision = 11, .exponent_bias = 127, .padding = 13};
-        case PtxType::e4m3:
-            return {.bits = 8, .precision = 4, .exponent_bias = 7, .specials = Specials::nan_only};
-        case PtxType::e5m2:
-            return {.bits = 8, .precision = 3, .exponent_bias = 15};
-        case PtxType::f64:
-            return {.bits = 64, .precision = 53, .exponent_bias = 1023};
-        default:
-            return {.bits = 32, .precision = 24, .exponent_bias = 127};
+        case PtxType::f16: {
+            constexpr Format f = fp16;
+            return f;
+        }
+        case PtxType::bf16: {
+            constexpr Format f = bf16;
+            return f;
+        }
+        case PtxType::tf32: {
+            constexpr Format f = tf32;
+            return f;
+        }
+        case PtxType::e4m3: {
+            constexpr Format f = e4m3fn;
+            return f;
+        }
+        case PtxType::e5m2: {
+            constexpr Format f = e5m2;
+            return f;
+        }
+        case PtxType::f64: {
+            constexpr Format f = fp64;
+            return f;
+        }
+        default: {
+            constexpr Format f = fp32;
+            return f;
+        }
     }
 }
 MACHEPS_HD constexpr int bytes_of(PtxType type) { return format_of(type).container_bits() / 8; }
@@ -57,9 +72,8 @@ struct InstructionForm {
     int chain = 1;  ///< of wgmma: in one commit group
 
     MACHEPS_HD constexpr int products() const { return chain * k; }
-    MACHEPS_HD constexpr int row_bytes() const {
-        return k * bytes_of(a);
-    }  ///< of one instruction's operands: 16, 32 and more
+    /// Of one instruction's operands: 16, 32 and more.
+    MACHEPS_HD constexpr int row_bytes() const { return k * bytes_of(a); }
     constexpr bool operator==(const InstructionForm&) const = default;
 
     /// The form itself, without a variant: what a trace records.

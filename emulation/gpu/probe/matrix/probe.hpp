@@ -81,7 +81,7 @@ class InstructionProbe {
         : device_(std::move(device)), target_(std::move(target)), effort_(effort) {}
 
     /// The classes of one form. Throws Error when the device fails.
-    void run_form(int index, double seconds, const ProbeOptions& options, const ProbeSink& sink) {
+    void run_form(int index, double seconds, const verify::ProbeOptions& options, const verify::ProbeSink& sink) {
         const InstructionForm& form = instruction_form(index);
         const std::optional<FormData> found = form_data(form, options, sink, "matrix", form.name());
         if (!found) return;
@@ -95,7 +95,7 @@ class InstructionProbe {
         if (options.record && form.is_plain() && form.n == 8) options.record(candidates);
     }
 
-    void run_question(const Question& question, const ProbeOptions& options, const ProbeSink& sink) {
+    void run_question(const Question& question, const verify::ProbeOptions& options, const verify::ProbeSink& sink) {
         const int index = find_instruction_form(question.form);
         const std::optional<FormData> found =
             form_data(instruction_form(index), options, sink, "question", question.name());
@@ -130,12 +130,12 @@ class InstructionProbe {
             }
         }
         const std::uint64_t got = load_code(d.data(), d_size), want = model(data.rule);
-        ProbeResult row{.kind = "question",
-                        .instruction = question.name(),
-                        .operands = question.asks,
-                        .model = machine_,
-                        .trials = static_cast<std::uint64_t>(data.outputs()),
-                        .note = {}};
+        verify::ProbeResult row{.kind = "question",
+                                .instruction = question.name(),
+                                .operands = question.asks,
+                                .model = machine_,
+                                .trials = static_cast<std::uint64_t>(data.outputs()),
+                                .note = {}};
         for (int i = 0; i < data.outputs(); ++i) {
             row.mismatches += !same_output(data, load_code(&d[at(i, d_size)], d_size), want);
         }
@@ -147,11 +147,12 @@ class InstructionProbe {
             row.mismatches = 0;
             meaning = "nothing is claimed";
         }
-        row.verdict = question.only_recorded ? Verdict::recorded
-                      : row.mismatches == 0  ? Verdict::equal
-                                             : Verdict::differs;
+        row.verdict = question.only_recorded ? verify::Verdict::recorded
+                      : row.mismatches == 0  ? verify::Verdict::equal
+                                             : verify::Verdict::differs;
         row.note = "got " + verify::hex_digits(data.shape.c, got) + ": " + meaning;
-        if (row.verdict == Verdict::differs) row.note += "; the model gives " + verify::hex_digits(data.shape.c, want);
+        if (row.verdict == verify::Verdict::differs)
+            row.note += "; the model gives " + verify::hex_digits(data.shape.c, want);
         row.seconds = since(start);
         sink(row);
     }
@@ -177,14 +178,14 @@ class InstructionProbe {
     }
 
     /// The form's model on this device; where there is none, or no such instruction, a row says so.
-    std::optional<FormData> form_data(const InstructionForm& form, const ProbeOptions& options, const ProbeSink& sink,
-                                      const char* kind, const std::string& name) {
+    std::optional<FormData> form_data(const InstructionForm& form, const verify::ProbeOptions& options,
+                                      const verify::ProbeSink& sink, const char* kind, const std::string& name) {
         const auto decline = [&](const std::string& why) {
             sink({.kind = kind,
                   .instruction = name,
                   .operands = {},
                   .model = {},
-                  .verdict = Verdict::declined,
+                  .verdict = verify::Verdict::declined,
                   .note = why});
             return std::nullopt;
         };
@@ -213,8 +214,8 @@ class InstructionProbe {
     }
 
     void run_class(int index, const FormData& data, verify::OperandClass cls, double seconds,
-                   const ProbeOptions& options, const ProbeSink& sink, const detail::TileStore<Device>& store,
-                   std::vector<verify::TraceRow>& candidates) {
+                   const verify::ProbeOptions& options, const verify::ProbeSink& sink,
+                   const detail::TileStore<Device>& store, std::vector<verify::TraceRow>& candidates) {
         const bool is_exhaustive = cls == verify::OperandClass::exhaustive;
         std::uint64_t most = effort_.most_tiles;
         if (is_exhaustive) {
@@ -224,11 +225,11 @@ class InstructionProbe {
         const auto start = std::chrono::steady_clock::now();
         const std::uint64_t tiles = min_of(most, static_cast<std::uint64_t>(tiles_of_launch(data)));
         auto* const found = reinterpret_cast<OutputComparison*>(store.found.data());
-        ProbeResult row{.kind = "matrix",
-                        .instruction = data.form.name(),
-                        .operands = verify::name_of(cls),
-                        .model = machine_,
-                        .note = {}};
+        verify::ProbeResult row{.kind = "matrix",
+                                .instruction = data.form.name(),
+                                .operands = verify::name_of(cls),
+                                .model = machine_,
+                                .note = {}};
         std::uint64_t first = 0;
         do {
             const std::int64_t count = static_cast<std::int64_t>(min_of(tiles, most - first));
@@ -249,7 +250,7 @@ class InstructionProbe {
             row.trials += static_cast<std::uint64_t>(count * data.outputs());
             first += static_cast<std::uint64_t>(count);
         } while (first < most && (is_exhaustive || since(start) < seconds));
-        row.verdict = row.mismatches == 0 ? Verdict::equal : Verdict::differs;
+        row.verdict = row.mismatches == 0 ? verify::Verdict::equal : verify::Verdict::differs;
         row.seconds = since(start);
         sink(row);
     }
@@ -287,7 +288,8 @@ class InstructionProbe {
     }
     /// The first mismatch in words; it is a candidate for the trace too.
     std::string describe(const FormData& data, verify::OperandClass cls, const detail::TileStore<Device>& store,
-                         std::uint32_t first, std::vector<verify::TraceRow>& candidates, const ProbeOptions& options) {
+                         std::uint32_t first, std::vector<verify::TraceRow>& candidates,
+                         const verify::ProbeOptions& options) {
         const int output = static_cast<int>(first) % data.outputs();
         const std::size_t tile = first / static_cast<std::uint32_t>(data.outputs());
         const HostTiles tiles = tiles_of(data, store, static_cast<std::int64_t>(tile) + 1);
@@ -331,20 +333,23 @@ class InstructionProbe {
 
 /// Groups of all forms and of all questions; `make` is called once, by the first probe that runs.
 template <class Device>
-std::vector<ProbeGroup> instruction_probe_groups(std::function<std::unique_ptr<InstructionProbe<Device>>()> make) {
+std::vector<verify::ProbeGroup> instruction_probe_groups(
+    std::function<std::unique_ptr<InstructionProbe<Device>>()> make) {
     const auto probe = std::make_shared<std::unique_ptr<InstructionProbe<Device>>>();
     const auto get = [probe, make = std::move(make)]() -> InstructionProbe<Device>& {
         if (!*probe) *probe = make();
         return **probe;
     };
-    ProbeGroup matrix{.kind = "matrix", .instructions = {}, .run = {}},
+    verify::ProbeGroup matrix{.kind = "matrix", .instructions = {}, .run = {}},
         questions{.kind = "question", .instructions = {}, .run = {}};
     for (int i = 0; i < instruction_forms; ++i) matrix.instructions.push_back(instruction_form(i).name());
-    matrix.run = [get](const std::string& name, double seconds, const ProbeOptions& options, const ProbeSink& sink) {
+    matrix.run = [get](const std::string& name, double seconds, const verify::ProbeOptions& options,
+                       const verify::ProbeSink& sink) {
         get().run_form(find_instruction_form(name), seconds, options, sink);
     };
     for (const Question& question : instruction_questions()) questions.instructions.push_back(question.name());
-    questions.run = [get](const std::string& name, double, const ProbeOptions& options, const ProbeSink& sink) {
+    questions.run = [get](const std::string& name, double, const verify::ProbeOptions& options,
+                          const verify::ProbeSink& sink) {
         for (const Question& question : instruction_questions()) {
             if (question.name() == name) get().run_question(question, options, sink);
         }

@@ -17,7 +17,7 @@ InstructionTarget instruction_target(CudaDevice& device, int index) {
             .has_wgmma = compiled.has_wgmma};
 }
 
-std::vector<ProbeGroup> instruction_probe_groups(int device) {
+std::vector<verify::ProbeGroup> instruction_probe_groups(int device) {
     return instruction_probe_groups<CudaDevice>([device] {
         auto cuda = std::make_unique<CudaDevice>(device);
         const InstructionTarget target = instruction_target(*cuda, device);

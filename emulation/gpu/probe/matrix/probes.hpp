@@ -5,12 +5,12 @@
 
 namespace macheps::gpu {
 
-/// Every form of instruction_forms.hpp and every question of instruction_questions.hpp. Nothing is asked of the device
-/// before one of them runs; that throws Error (no_device) where there is none. A form that the device lacks, or for
-/// which this build holds no code, is a row with the verdict `declined`.
-std::vector<ProbeGroup> instruction_probe_groups(int device);
+/// Every form of forms.hpp and every question of questions.hpp. Nothing is asked of the device before one of them runs;
+/// that throws Error (no_device) where there is none. A form that the device lacks, or for which this build holds no
+/// code, is a row with the verdict `declined`.
+std::vector<verify::ProbeGroup> instruction_probe_groups(int device);
 
 /// Every form of sparse_forms.hpp, in the same way.
-std::vector<ProbeGroup> sparse_probe_groups(int device);
+std::vector<verify::ProbeGroup> sparse_probe_groups(int device);
 
 }  // namespace macheps::gpu

@@ -9,22 +9,22 @@
 namespace macheps::gpu {
 
 /// A group without names, whose probes say that there is no device.
-static ProbeGroup absent_group(const char* kind, int device) {
-    const auto none = [device](const std::string&, double, const ProbeOptions&, const ProbeSink&) {
+static verify::ProbeGroup absent_group(const char* kind, int device) {
+    const auto none = [device](const std::string&, double, const verify::ProbeOptions&, const verify::ProbeSink&) {
         (void)device_info(device);
     };
     return {.kind = kind, .instructions = {}, .run = none};
 }
 
-std::vector<ProbeGroup> instruction_probe_groups(int device) {
-    ProbeGroup matrix = absent_group("matrix", device), questions = absent_group("question", device);
+std::vector<verify::ProbeGroup> instruction_probe_groups(int device) {
+    verify::ProbeGroup matrix = absent_group("matrix", device), questions = absent_group("question", device);
     for (int i = 0; i < instruction_forms; ++i) matrix.instructions.push_back(instruction_form(i).name());
     for (const Question& question : instruction_questions()) questions.instructions.push_back(question.name());
     return {matrix, questions};
 }
 
-std::vector<ProbeGroup> sparse_probe_groups(int device) {
-    ProbeGroup group = absent_group("sparse", device);
+std::vector<verify::ProbeGroup> sparse_probe_groups(int device) {
+    verify::ProbeGroup group = absent_group("sparse", device);
     for (int i = 0; i < sparse_forms; ++i) group.instructions.push_back(sparse_name(dense_form(i)));
     return {group};
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One matrix instruction each, as inline assembly: mma.sync and wgmma.mma_async of PTX ISA 9.0, operands in registers
-// of a word (instruction_layout.hpp). Device code only. What an architecture lacks is the general template, which stops
+// of a word (layout.hpp). Device code only. What an architecture lacks is the general template, which stops
 // the kernel; the host asks before it launches.
 #pragma once
 #include "emulation/gpu/probe/matrix/forms.hpp"

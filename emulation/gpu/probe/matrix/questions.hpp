@@ -30,11 +30,15 @@ struct Question {
     std::string name() const { return id + "." + form; }
 };
 
-inline std::vector<Question> instruction_questions() {
-    std::vector<Question> all;
-    const char *mma_bf16 = "mma.m16n8k16.f32.bf16.bf16.f32", *wgmma_bf16 = "wgmma.m64n8k16.f32.bf16.bf16",
-               *mma_half = "mma.m16n8k16.f16.f16.f16.f16", *wgmma_half = "wgmma.m64n8k16.f16.f16.f16",
-               *mma_tf32 = "mma.m16n8k8.f32.tf32.tf32.f32", *wgmma_tf32 = "wgmma.m64n8k8.f32.tf32.tf32";
+namespace detail {
+
+inline constexpr const char *mma_bf16 = "mma.m16n8k16.f32.bf16.bf16.f32", *wgmma_bf16 = "wgmma.m64n8k16.f32.bf16.bf16",
+                            *mma_half = "mma.m16n8k16.f16.f16.f16.f16", *wgmma_half = "wgmma.m64n8k16.f16.f16.f16",
+                            *mma_tf32 = "mma.m16n8k8.f32.tf32.tf32.f32", *wgmma_tf32 = "wgmma.m64n8k8.f32.tf32.tf32",
+                            *mma_fp8 = "mma.m16n8k32.f32.e4m3.e4m3.f32", *wgmma_fp8 = "wgmma.m64n8k32.f32.e4m3.e4m3";
+
+/// Small products beside zeros: which exponent a zero has, what survives it.
+inline void ask_of_zero_exponents(std::vector<Question>& all) {
     for (const char* form : {mma_bf16, wgmma_bf16}) {
         all.push_back({"P1",
                        form,
@@ -71,6 +75,10 @@ inline std::vector<Question> instruction_questions() {
                        0,
                        {{0x80000000, "underflow_keeps_sign = true: -0"}, {0, "underflow_keeps_sign = false: +0"}}});
     }
+}
+
+/// The same of fp16 results, and the exponent of a subnormal addend.
+inline void ask_of_fp16_results(std::vector<Question>& all) {
     for (int t = 46; t <= 48; ++t) {
         const std::uint64_t small = std::uint64_t{1} << (48 - t);
         for (const char* form : {mma_half, wgmma_half}) {
@@ -93,6 +101,10 @@ inline std::vector<Question> instruction_questions() {
                        {{2, "normalises_addend = false: -14, the least of fp16"},
                         {3, "normalises_addend = true: that of its leading bit"}}});
     }
+}
+
+/// Signs of zero sums.
+inline void ask_of_zero_sums(std::vector<Question>& all) {
     struct Zeros {
         const char* form;
         std::uint64_t minus, one, c;
@@ -101,13 +113,16 @@ inline std::vector<Question> instruction_questions() {
     for (const Zeros& z :
          {Zeros{mma_bf16, 0x8000, 0x3f80, 0x80000000, 16}, Zeros{mma_half, 0x8000, 0x3c00, 0x8000, 16},
           Zeros{wgmma_bf16, 0x8000, 0x3f80, 0x80000000, 16}, Zeros{wgmma_half, 0x8000, 0x3c00, 0x8000, 16},
-          Zeros{"wgmma.m64n8k32.f32.e4m3.e4m3", 0x80, 0x38, 0x80000000, 32},
-          Zeros{"mma.m16n8k32.f32.e4m3.e4m3.f32", 0x80, 0x38, 0x80000000, 32}}) {
+          Zeros{wgmma_fp8, 0x80, 0x38, 0x80000000, 32}, Zeros{mma_fp8, 0x80, 0x38, 0x80000000, 32}}) {
         Question zeros{"P5", z.form, "what is the sum of nothing but -0",
                        {},   z.c,    {{0, "zeros_keep_sign = false: +0"}, {z.c, "zeros_keep_sign = true: -0"}}};
         for (int k = 0; k < z.k; ++k) zeros.terms.push_back({k, z.minus, z.one});
         all.push_back(zeros);
     }
+}
+
+/// What tf32 reads of its container, what an fp8 unit does to an addend.
+inline void ask_of_operands_and_addends(std::vector<Question>& all) {
     for (const char* form : {mma_tf32, wgmma_tf32}) {
         all.push_back(
             {"P7",
@@ -117,7 +132,6 @@ inline std::vector<Question> instruction_questions() {
              0,
              {{0x7f800000, "an infinity: the bits are cut first"}, {0x7fffffff, "a NaN: the container is asked"}}});
     }
-    const char* wgmma_fp8 = "wgmma.m64n8k32.f32.e4m3.e4m3";
     all.push_back({"P8.bits",
                    wgmma_fp8,
                    "is an addend cut to E8M13 when all products are zero",
@@ -136,6 +150,10 @@ inline std::vector<Question> instruction_questions() {
                    {},
                    0x7f800000,
                    {{0x7f800000, "it does"}, {0x7fffffff, "it becomes a NaN"}}});
+}
+
+/// NaN and zero through a negation, the payload of a NaN.
+inline void ask_of_negation_and_payloads(std::vector<Question>& all) {
     const char* negated = "wgmma.m64n8k16.f32.f16.f16+negated_a";
     all.push_back({"P9.nan",
                    negated,
@@ -157,6 +175,17 @@ inline std::vector<Question> instruction_questions() {
                      {}};
     payload.only_recorded = true;
     all.push_back(payload);
+}
+
+}  // namespace detail
+
+inline std::vector<Question> instruction_questions() {
+    std::vector<Question> all;
+    detail::ask_of_zero_exponents(all);
+    detail::ask_of_fp16_results(all);
+    detail::ask_of_zero_sums(all);
+    detail::ask_of_operands_and_addends(all);
+    detail::ask_of_negation_and_payloads(all);
     return all;
 }
 

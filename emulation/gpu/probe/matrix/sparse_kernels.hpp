@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sparse matrix instructions on tiles of operands. The chosen products are a dense form's operands and lie as
-// instruction_kernels.hpp has them; here they are spread among products that do not count, and the instruction is run.
+// tiles.hpp has them; here they are spread among products that do not count, and the instruction is run.
 #pragma once
 #include "emulation/gpu/probe/matrix/kernels.hpp"
 #include "emulation/gpu/probe/matrix/sparse_forms.hpp"

@@ -23,9 +23,9 @@ class SparseProbe : InstructionProbe<Device> {
 
     /// The classes of sparse form number `index`. With options.fault the products lie by another pattern than the
     /// metadata says. Throws Error when the device fails.
-    void run_form(int index, double seconds, const ProbeOptions& options, const ProbeSink& sink) {
+    void run_form(int index, double seconds, const verify::ProbeOptions& options, const verify::ProbeSink& sink) {
         const InstructionForm& dense = dense_form(index);
-        ProbeOptions right = options;
+        verify::ProbeOptions right = options;
         right.fault = false;  // of the model: here the fault is the pattern
         const std::optional<FormData> data = this->form_data(dense, right, sink, "sparse", sparse_name(dense));
         if (!data) return;
@@ -66,7 +66,7 @@ class SparseProbe : InstructionProbe<Device> {
     }
 
     void run_class(int index, const FormData& data, verify::OperandClass cls, double seconds,
-                   const ProbeOptions& options, const ProbeSink& sink, const Store& store,
+                   const verify::ProbeOptions& options, const verify::ProbeSink& sink, const Store& store,
                    std::vector<verify::TraceRow>& candidates) {
         const auto start = std::chrono::steady_clock::now();
         Device& device = *this->device_;
@@ -74,12 +74,12 @@ class SparseProbe : InstructionProbe<Device> {
         FormData two_steps = data;
         two_steps.form.chain = 2;
         std::uint64_t first = 0, as_one = 0, as_two = 0;
-        ProbeResult row{.kind = "sparse",
-                        .instruction = sparse_name(data.form),
-                        .operands = verify::name_of(cls),
-                        .model = this->machine_,
-                        .verdict = Verdict::recorded,
-                        .note = {}};
+        verify::ProbeResult row{.kind = "sparse",
+                                .instruction = sparse_name(data.form),
+                                .operands = verify::name_of(cls),
+                                .model = this->machine_,
+                                .verdict = verify::Verdict::recorded,
+                                .note = {}};
         do {
             const auto tiles = static_cast<std::int64_t>(
                 min_of(static_cast<std::uint64_t>(this->tiles_of_launch(data)), this->effort_.most_tiles - first));
@@ -107,12 +107,12 @@ class SparseProbe : InstructionProbe<Device> {
 
 /// The group of all sparse forms; `make` is called once, by the first probe that runs.
 template <class Device>
-std::vector<ProbeGroup> sparse_probe_groups(std::function<std::unique_ptr<SparseProbe<Device>>()> make) {
+std::vector<verify::ProbeGroup> sparse_probe_groups(std::function<std::unique_ptr<SparseProbe<Device>>()> make) {
     const auto probe = std::make_shared<std::unique_ptr<SparseProbe<Device>>>();
-    ProbeGroup group{.kind = "sparse", .instructions = {}, .run = {}};
+    verify::ProbeGroup group{.kind = "sparse", .instructions = {}, .run = {}};
     for (int i = 0; i < sparse_forms; ++i) group.instructions.push_back(sparse_name(dense_form(i)));
-    group.run = [probe, make = std::move(make)](const std::string& name, double seconds, const ProbeOptions& options,
-                                                const ProbeSink& sink) {
+    group.run = [probe, make = std::move(make)](const std::string& name, double seconds,
+                                                const verify::ProbeOptions& options, const verify::ProbeSink& sink) {
         if (!*probe) *probe = make();
         for (int i = 0; i < sparse_forms; ++i) {
             if (sparse_name(dense_form(i)) == name) (*probe)->run_form(i, seconds, options, sink);

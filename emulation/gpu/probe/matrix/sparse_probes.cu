@@ -5,7 +5,7 @@
 
 namespace macheps::gpu {
 
-std::vector<ProbeGroup> sparse_probe_groups(int device) {
+std::vector<verify::ProbeGroup> sparse_probe_groups(int device) {
     return sparse_probe_groups<CudaDevice>([device] {
         auto cuda = std::make_unique<CudaDevice>(device);
         const InstructionTarget target = instruction_target(*cuda, device);

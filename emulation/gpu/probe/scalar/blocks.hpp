@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do a device and this processor compute the same bits? A task (sweep_tasks.hpp) maps each of 2^32 inputs to 64 bits;
+// Do a device and this processor compute the same bits? A task (scalar/tasks.hpp) maps each of 2^32 inputs to 64 bits;
 // both sides hash its results in blocks of 2^16 inputs, and a block that differs is recomputed input by input. The host
 // is the slower side, so it takes evenly spread blocks for as long as there is time.
 #pragma once
 #include "emulation/gpu/probe/scalar/compare.hpp"
-#include "emulation/gpu/probe/sweep/tasks.hpp"
+#include "emulation/gpu/probe/scalar/tasks.hpp"
 
 #include <atomic>
 #include <functional>

@@ -145,7 +145,7 @@ MACHEPS_HD inline std::uint64_t bits_of(__nv_bfloat162 x) {
 }  // namespace detail
 
 /// The result of the instruction or function itself; false where the device has none. In a build for the host the
-/// instructions are played by `convert_on_host` (scalar_convert_bodies.hpp), the functions by the toolkit's own host
+/// instructions are played by `convert_on_host` (convert_bodies.hpp), the functions by the toolkit's own host
 /// code.
 MACHEPS_KERNEL inline bool convert_by_hardware(const ConvertRow& row, std::uint64_t a, std::uint64_t b,
                                                std::uint64_t& result);

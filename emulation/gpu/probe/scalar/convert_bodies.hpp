@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bodies of convert_by_hardware: inline PTX on a device, the toolkit's host functions elsewhere. Part of
-// scalar_convert.hpp.
+// convert.hpp.
 #pragma once
 
 namespace macheps::gpu {

@@ -50,19 +50,19 @@ inline std::string counted(std::uint64_t inputs, const ScalarComparison& found, 
 }
 
 /// What every row has; `operands` and the widths are for the printed mismatches.
-inline ProbeResult result_of(const char* kind, const char* instruction, std::string model,
-                             const ScalarComparison& found, int operands, int operand_bits, int result_bits) {
-    ProbeResult result{.kind = kind,
-                       .instruction = instruction,
-                       .operands = {},
-                       .model = std::move(model),
-                       .trials = found.trials,
-                       .mismatches = found.mismatches(),
-                       .verdict = found.mismatches() == 0 ? Verdict::equal : Verdict::differs,
-                       .note = {},
-                       .seconds = found.seconds};
+inline verify::ProbeResult result_of(const char* kind, const char* instruction, std::string model,
+                                     const ScalarComparison& found, int operands, int operand_bits, int result_bits) {
+    verify::ProbeResult result{.kind = kind,
+                               .instruction = instruction,
+                               .operands = {},
+                               .model = std::move(model),
+                               .trials = found.trials,
+                               .mismatches = found.mismatches(),
+                               .verdict = found.mismatches() == 0 ? verify::Verdict::equal : verify::Verdict::differs,
+                               .note = {},
+                               .seconds = found.seconds};
     if (found.trials == 0) {
-        result.verdict = Verdict::declined;
+        result.verdict = verify::Verdict::declined;
         result.note = "not on this device";
         return result;
     }
@@ -80,9 +80,9 @@ inline ProbeResult result_of(const char* kind, const char* instruction, std::str
 }
 
 /// A row that claims no rounding: red only beyond its bound.
-inline void record(ProbeResult& result, const ScalarComparison& found, const std::string& bound, int operands,
+inline void record(verify::ProbeResult& result, const ScalarComparison& found, const std::string& bound, int operands,
                    int operand_bits, int result_bits) {
-    if (result.verdict == Verdict::declined) return;
+    if (result.verdict == verify::Verdict::declined) return;
     const Trial& worst = found.worst;
     std::string note = print("%" PRIu64 " not correctly rounded; largest error %.4g ulp", found.mismatches(),
                              static_cast<double>(worst.ulps));
@@ -95,7 +95,7 @@ inline void record(ProbeResult& result, const ScalarComparison& found, const std
     }
     if (found.nan_codes != 0) note += print("; %" PRIu64 " NaN by other codes", found.nan_codes);
     result.note = note;
-    result.verdict = found.beyond == 0 ? Verdict::recorded : Verdict::differs;
+    result.verdict = found.beyond == 0 ? verify::Verdict::recorded : verify::Verdict::differs;
 }
 
 inline const char* mode_name(Round mode) {
@@ -104,13 +104,14 @@ inline const char* mode_name(Round mode) {
 }
 
 template <class Device>
-ProbeResult run_convert(Device& device, const ConvertRow& row, double seconds, const ScalarLimits& limits, bool fault) {
+verify::ProbeResult run_convert(Device& device, const ConvertRow& row, double seconds, const ScalarLimits& limits,
+                                bool fault) {
     const ConvertProbe probe{row, fault};
     const ScalarComparison found = compare(device, probe, probe.inputs(), seconds, limits.batches);
     const bool two = row.elements == Elements::two, wide = row.from.container_bits() >= 32;
     const int from_bits = row.from.container_bits() * (two && !wide ? 2 : 1);
-    ProbeResult result = result_of("convert", row.instruction, row.model.name, found, two && wide ? 2 : 1, from_bits,
-                                   packed_bits(row.to) * (two ? 2 : 1));
+    verify::ProbeResult result = result_of("convert", row.instruction, row.model.name, found, two && wide ? 2 : 1,
+                                           from_bits, packed_bits(row.to) * (two ? 2 : 1));
     result.operands = counted(probe.inputs(), found,
                               row.from.bits == 64 ? "samples beside the floats"
                               : two && wide       ? "inputs in either half"
@@ -121,13 +122,13 @@ ProbeResult run_convert(Device& device, const ConvertRow& row, double seconds, c
 }
 
 template <class Device>
-ProbeResult run_arithmetic(Device& device, const ArithmeticRow& row, double seconds, const ScalarLimits& limits,
-                           const ProbeOptions& options) {
+verify::ProbeResult run_arithmetic(Device& device, const ArithmeticRow& row, double seconds, const ScalarLimits& limits,
+                                   const verify::ProbeOptions& options) {
     const ArithmeticProbe probe{row, options.seed, options.fault};
     const ScalarComparison found = compare(device, probe, probe.inputs(), seconds, limits.batches);
     const int bits = row.format.bits * (row.elements == Elements::two ? 2 : 1);
-    ProbeResult result = result_of("scalar", row.instruction, std::string("IEEE 754 ") + mode_name(row.mode), found,
-                                   row.operands(), bits, bits);
+    verify::ProbeResult result = result_of("scalar", row.instruction, std::string("IEEE 754 ") + mode_name(row.mode),
+                                           found, row.operands(), bits, bits);
     result.operands = counted(probe.inputs(), found, row.operands() == 1 ? "operands" : "tuples");
     if (row.codes != 0) record(result, found, print("%d codes", row.codes), row.operands(), bits, bits);
     return result;
@@ -149,15 +150,15 @@ inline std::string bound_text(const FunctionRow& row) {
 }
 
 template <class Device>
-ProbeResult run_function(Device& device, const FunctionRow& row, double seconds, const ScalarLimits& limits,
-                         bool fault) {
+verify::ProbeResult run_function(Device& device, const FunctionRow& row, double seconds, const ScalarLimits& limits,
+                                 bool fault) {
     const FunctionProbe probe{row, fault};
     const ScalarComparison found = compare(device, probe, probe.inputs(), seconds, limits.batches);
     const int bits = row.format.bits;
-    ProbeResult result = result_of("scalar", row.instruction, "fp64 reference", found, 1, bits, bits);
+    verify::ProbeResult result = result_of("scalar", row.instruction, "fp64 reference", found, 1, bits, bits);
     result.operands = counted(probe.inputs(), found, "inputs");
     if (row.claim != Claim::correct) record(result, found, bound_text(row), 1, bits, bits);
-    if (result.verdict == Verdict::declined) return result;
+    if (result.verdict == verify::Verdict::declined) return result;
     if (found.turns != 0) {
         result.note +=
             print("; not monotonic: %" PRIu64 " steps back, first after ", found.turns) + hex(bits, found.first_turn.a);
@@ -168,8 +169,8 @@ ProbeResult run_function(Device& device, const FunctionRow& row, double seconds,
 }
 
 template <class Device>
-ProbeResult run_math(Device& device, const sweep::NamedTask& named, double seconds, const ScalarLimits& limits,
-                     bool fault) {
+verify::ProbeResult run_math(Device& device, const sweep::NamedTask& named, double seconds, const ScalarLimits& limits,
+                             bool fault) {
     const auto start = sweep::Clock::now();
     const sweep::Spoil spoil{fault ? sweep::Spoil::Which::all : sweep::Spoil::Which::none};
     const sweep::Engine there = sweep::device_engine(device, named.task, spoil, limits.blocks);
@@ -177,14 +178,14 @@ ProbeResult run_math(Device& device, const sweep::NamedTask& named, double secon
     const auto deadline =
         start + std::chrono::duration_cast<sweep::Clock::duration>(std::chrono::duration<double>(seconds));
     const sweep::Outcome outcome = sweep::compare_blocks(there, here, limits.blocks, limits.threads, deadline);
-    ProbeResult result{
+    verify::ProbeResult result{
         .kind = "math",
         .instruction = named.name,
         .operands = print("%u of %u blocks of 2^16 inputs, evenly spread", outcome.compared, sweep::blocks),
         .model = "the same on the host",
         .trials = std::uint64_t{outcome.compared} * sweep::block_inputs,
         .mismatches = outcome.inputs,
-        .verdict = outcome.differing == 0 ? Verdict::equal : Verdict::differs,
+        .verdict = outcome.differing == 0 ? verify::Verdict::equal : verify::Verdict::differs,
         .note = {},
         .seconds = std::chrono::duration<double>(sweep::Clock::now() - start).count()};
     if (outcome.differing == 0) return result;
@@ -208,16 +209,17 @@ ProbeResult run_math(Device& device, const sweep::NamedTask& named, double secon
 }  // namespace detail
 
 template <class Device>
-std::vector<ProbeGroup> scalar_groups(DeviceSource<Device> device, ScalarLimits limits = {}) {
-    ProbeGroup convert{.kind = "convert", .instructions = {}, .run = {}};
-    ProbeGroup scalar{.kind = "scalar", .instructions = {}, .run = {}};
-    ProbeGroup math{.kind = "math", .instructions = {}, .run = {}};
+std::vector<verify::ProbeGroup> scalar_groups(DeviceSource<Device> device, ScalarLimits limits = {}) {
+    verify::ProbeGroup convert{.kind = "convert", .instructions = {}, .run = {}};
+    verify::ProbeGroup scalar{.kind = "scalar", .instructions = {}, .run = {}};
+    verify::ProbeGroup math{.kind = "math", .instructions = {}, .run = {}};
     for (const ConvertRow& row : convert_rows) convert.instructions.push_back(row.instruction);
     for (const ArithmeticRow& row : arithmetic_rows) scalar.instructions.push_back(row.instruction);
     for (const FunctionRow& row : function_rows) scalar.instructions.push_back(row.instruction);
     for (const sweep::NamedTask& named : sweep::math_tasks()) math.instructions.push_back(named.name);
 
-    convert.run = [=](const std::string& name, double seconds, const ProbeOptions& options, const ProbeSink& sink) {
+    convert.run = [=](const std::string& name, double seconds, const verify::ProbeOptions& options,
+                      const verify::ProbeSink& sink) {
         for (const ConvertRow& row : convert_rows) {
             if (name == row.instruction) {
                 return sink(detail::run_convert(device(), row, seconds, limits, options.fault));
@@ -225,7 +227,8 @@ std::vector<ProbeGroup> scalar_groups(DeviceSource<Device> device, ScalarLimits 
         }
         detail::unknown("convert", name);
     };
-    scalar.run = [=](const std::string& name, double seconds, const ProbeOptions& options, const ProbeSink& sink) {
+    scalar.run = [=](const std::string& name, double seconds, const verify::ProbeOptions& options,
+                     const verify::ProbeSink& sink) {
         for (const ArithmeticRow& row : arithmetic_rows) {
             if (name == row.instruction) {
                 return sink(detail::run_arithmetic(device(), row, seconds, limits, options));
@@ -238,7 +241,8 @@ std::vector<ProbeGroup> scalar_groups(DeviceSource<Device> device, ScalarLimits 
         }
         detail::unknown("scalar", name);
     };
-    math.run = [=](const std::string& name, double seconds, const ProbeOptions& options, const ProbeSink& sink) {
+    math.run = [=](const std::string& name, double seconds, const verify::ProbeOptions& options,
+                   const verify::ProbeSink& sink) {
         for (const sweep::NamedTask& named : sweep::math_tasks()) {
             if (name == named.name) return sink(detail::run_math(device(), named, seconds, limits, options.fault));
         }

@@ -6,7 +6,7 @@
 
 namespace macheps::gpu {
 
-std::vector<ProbeGroup> scalar_probe_groups(int device) {
+std::vector<verify::ProbeGroup> scalar_probe_groups(int device) {
     const auto opened = std::make_shared<std::unique_ptr<CudaDevice>>();
     return scalar_groups<CudaDevice>([opened, device]() -> CudaDevice& {
         if (*opened == nullptr) *opened = std::make_unique<CudaDevice>(device);

@@ -7,6 +7,6 @@
 namespace macheps::gpu {
 
 /// The probes of a device: kinds `convert`, `scalar` and `math`. Nothing touches the device before the first one runs.
-std::vector<ProbeGroup> scalar_probe_groups(int device);
+std::vector<verify::ProbeGroup> scalar_probe_groups(int device);
 
 }  // namespace macheps::gpu

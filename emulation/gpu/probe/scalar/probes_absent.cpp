@@ -5,28 +5,29 @@
 #include "emulation/gpu/probe/scalar/convert_rows.hpp"
 #include "emulation/gpu/probe/scalar/function_rows.hpp"
 #include "emulation/gpu/probe/scalar/probes.hpp"
-#include "emulation/gpu/probe/sweep/tasks.hpp"
+#include "emulation/gpu/probe/scalar/tasks.hpp"
 
 namespace macheps::gpu {
 
-std::vector<ProbeGroup> scalar_probe_groups(int device) {
-    const auto none = [device](const std::string&, double, const ProbeOptions&, const ProbeSink&) {
+std::vector<verify::ProbeGroup> scalar_probe_groups(int device) {
+    const auto none = [device](const std::string&, double, const verify::ProbeOptions&, const verify::ProbeSink&) {
         (void)device_info(device);
     };
 #define MACHEPS_SECOND(id, name, ...) name,
 #define MACHEPS_THIRD(id, operands, name, ...) name,
-    ProbeGroup convert{.kind = "convert",
-                       .instructions = {MACHEPS_CVT_SM80(MACHEPS_THIRD) MACHEPS_CVT_SM90(MACHEPS_THIRD)
-                                            MACHEPS_CVT_FUNCTIONS(MACHEPS_SECOND)},
-                       .run = none};
-    ProbeGroup scalar{.kind = "scalar",
-                      .instructions = {MACHEPS_ARITHMETIC_FUNCTIONS(MACHEPS_SECOND) MACHEPS_ARITHMETIC_PTX(
-                          MACHEPS_SECOND) MACHEPS_FUNCTIONS_SM80(MACHEPS_SECOND) MACHEPS_FUNCTIONS_SM90(MACHEPS_SECOND)
-                                           MACHEPS_FUNCTIONS_CUDA(MACHEPS_SECOND)},
-                      .run = none};
+    verify::ProbeGroup convert{.kind = "convert",
+                               .instructions = {MACHEPS_CVT_SM80(MACHEPS_THIRD) MACHEPS_CVT_SM90(MACHEPS_THIRD)
+                                                    MACHEPS_CVT_FUNCTIONS(MACHEPS_SECOND)},
+                               .run = none};
+    verify::ProbeGroup scalar{
+        .kind = "scalar",
+        .instructions = {MACHEPS_ARITHMETIC_FUNCTIONS(MACHEPS_SECOND) MACHEPS_ARITHMETIC_PTX(MACHEPS_SECOND)
+                             MACHEPS_FUNCTIONS_SM80(MACHEPS_SECOND) MACHEPS_FUNCTIONS_SM90(MACHEPS_SECOND)
+                                 MACHEPS_FUNCTIONS_CUDA(MACHEPS_SECOND)},
+        .run = none};
 #undef MACHEPS_SECOND
 #undef MACHEPS_THIRD
-    ProbeGroup math{.kind = "math", .instructions = {}, .run = none};
+    verify::ProbeGroup math{.kind = "math", .instructions = {}, .run = none};
     for (const sweep::NamedTask& named : sweep::math_tasks()) math.instructions.push_back(named.name);
     return {convert, scalar, math};
 }

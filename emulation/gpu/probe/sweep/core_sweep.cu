@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// macheps_gpu_sweep: does core compute the same bits on this GPU and on this CPU? Every task of sweep_tasks.hpp runs
+// macheps_gpu_sweep: does core compute the same bits on this GPU and on this CPU? Every task of scalar/tasks.hpp runs
 // over all 2^32 inputs on the device, hashed in blocks of 2^16 inputs; the host hashes the same blocks, evenly spread,
 // for as long as the part's time lasts. A block that differs is recomputed input by input. Part `hardware` compares
 // real conversions with the codec instead.
@@ -19,8 +19,8 @@ struct Options {
     std::uint32_t blocks = sweep::blocks;
     unsigned threads = std::max(1u, std::thread::hardware_concurrency());
     bool host_only = false;
-    std::optional<std::uint32_t>
-        break_input;  ///< spoils this input's result on the first engine: does the sweep see it?
+    /// Spoils this input's result on the first engine: does the sweep see it?
+    std::optional<std::uint32_t> break_input;
 };
 
 /// Runs one part; returns the number of tasks that differ.
@@ -69,9 +69,9 @@ int run_hardware(const Options& options, gpu::CudaDevice& device) {
     std::size_t rows_left = std::size(gpu::convert_rows);
     for (const gpu::ConvertRow& row : gpu::convert_rows) {
         const double left = options.seconds - std::chrono::duration<double>(Clock::now() - start).count();
-        const gpu::ProbeResult result =
+        const verify::ProbeResult result =
             gpu::detail::run_convert(device, row, left / static_cast<double>(rows_left--), {}, false);
-        disagreeing += result.verdict == gpu::Verdict::differs;
+        disagreeing += result.verdict == verify::Verdict::differs;
         std::printf("hardware,%s,compared=%llu,differing=%llu,%s\n", row.instruction,
                     static_cast<unsigned long long>(result.trials), static_cast<unsigned long long>(result.mismatches),
                     result.note.c_str());

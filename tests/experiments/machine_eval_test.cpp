@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/numerics/machine_eval.hpp"
+
+#include "core/error.hpp"
+#include "tests/test.hpp"
+
+#include <fmt/format.h>
+
+#include <sstream>
+
+using namespace macheps;
+
+namespace {
+
+/// 1 * 1 + 0 on a unit that adds eight products, with `d` and more keys.
+std::string line_with(const std::string& d, const std::string& more = "") {
+    std::string one = R"(["3c00")";
+    for (int i = 1; i < 8; ++i) one += R"(,"0000")";
+    one += "]";
+    return fmt::format(R"({{"arch":"sm_80","instr":"mma","qual":"m16n8k8.f32.f16.f16.f32","a":{},"b":{},)"
+                       R"("c":"00000000","d":"{}"{}}})",
+                       one, one, d, more);
+}
+
+MachineEvaluation evaluate(const std::string& text, std::size_t most = 10) {
+    std::istringstream in(text);
+    return evaluate_machine_lines(in, "t", instruction_engines(), most);
+}
+
+}  // namespace
+
+TEST_CASE("recorded lines are judged on every engine of this CPU", "[experiments][machine_eval]") {
+    const std::size_t engines = instruction_engines().size();
+    const std::string right = line_with("3f800000"), wrong = line_with("3f800001"),
+                      disputed = line_with("40000000", R"(,"cls":"normal","alt":{"other":"3f800000"})");
+    const MachineEvaluation found = evaluate("{\"macheps_trace\":1}\n\n" + right + "\n" + wrong + "\n" + disputed);
+    CHECK(found.lines == 3);
+    CHECK(found.wrong == 1);
+    REQUIRE(found.counts.size() == 1);
+    CHECK(found.counts[0].machine == "sm80.mma.fp16");
+    CHECK(found.counts[0].agree == 2);
+    CHECK(found.counts[0].alternative == 1);
+    CHECK(found.counts[0].ran == std::vector<std::size_t>(engines, 3));
+    CHECK(found.counts[0].agreed == std::vector<std::size_t>(engines, 2));
+    // The second of three lines, in the fourth line of the text.
+    REQUIRE(found.mismatches.size() == engines);
+    CHECK(found.mismatches[0].number == 4);
+    CHECK(found.mismatches[0].engine == "scalar");
+    CHECK(found.mismatches[0].result == 0x3f800000);
+    REQUIRE(found.disputed.size() == 1);
+    CHECK(found.disputed[0].took == "other");
+    CHECK(found.disputed[0].kind == "normal");
+    CHECK(evaluate(wrong + "\n" + wrong, 1).mismatches.size() == 1);
+}
+
+TEST_CASE("a recorded line that cannot be read is named by file and number", "[experiments][machine_eval]") {
+    try {
+        (void)evaluate(line_with("3f800000") + "\nno JSON\n");
+        FAIL("a line that is no JSON was read");
+    } catch (const Error& error) {
+        CHECK(std::string(error.what()).find("t:2") != std::string::npos);
+    }
+    CHECK(evaluate("").lines == 0);
+}
