@@ -64,7 +64,7 @@ struct Row {
     }
 };
 
-/// The sum of places [begin, end) of the chain that begins at term `first`.
+/// The sum of the first `length` places of the chain that begins at term `first`.
 float chain_by_plan(const FusedPlan& plan, const Matmul& args, std::int64_t first, std::int64_t length) {
     std::uint64_t c = 0;
     for (std::int64_t place = 0; place < length; place += plan.terms) {
