@@ -104,18 +104,25 @@ struct UpdateStats {
     double moved_wanted = 0;    ///< sum of moved * u
 };
 
-/// AdamW, arithmetic in fp32, constants computed in fp64 and rounded once (torch's fused kernel), each operation
-/// rounded:
-///   m' = beta1*m + one_minus_beta1*g;  v' = beta2*v + one_minus_beta2*(g*g)
+/// AdamW in fp32, each operation rounded. Constants are computed in fp64 and rounded once (torch's fused kernel).
+///   m'          = beta1*m + one_minus_beta1*g
+///   v'          = beta2*v + one_minus_beta2*(g*g)
 ///   denominator = sqrt(v') / sqrt_bias2 + eps
-///   u = -(decay*p + (step_size*m') / denominator)          (decay = lr*weight_decay; the term is left out when decay
-///   == 0) p' = value_cast(p + update_cast(u)), m and v stored as moment casts of m', v'. UpdateStats speak of the
-///   unrounded u.
-/// With `arithmetic` narrower than fp32, torch's single-tensor order, each primitive rounded to that format (RNE):
-///   p *= 1 - decay;  m = m + one_minus_beta1*(g - m);  v = beta2*v;  v = v + one_minus_beta2*g*g;
-///   t = sqrt(v);  t = t / sqrt_bias2;  t = t + eps;  p = p - step_size*(m/t)
-/// where each line computes in fp32 left to right and then rounds once. u = p' before the last rounding, minus old p;
-/// update_cast is not read, since every primitive is rounded already.
+///   u           = -(decay*p + (step_size*m') / denominator)     without the first term when decay == 0
+///   p'          = value_cast(p + update_cast(u))
+/// with decay = lr*weight_decay. m and v become the moment casts of m' and v'. UpdateStats speak of the unrounded u.
+///
+/// With `arithmetic` narrower than fp32, torch's single-tensor order: each line computes in fp32 from left to right and
+/// rounds once, to nearest even, to that format.
+///   p = p * (1 - decay)                      left out when decay == 0
+///   m = m + one_minus_beta1*(g - m)
+///   v = beta2*v
+///   v = v + one_minus_beta2*g*g
+///   t = sqrt(v)
+///   t = t / sqrt_bias2
+///   t = t + eps
+///   p = p - step_size*(m/t)
+/// u is p' before the last rounding, minus the old p. update_cast is not read: every line rounds already.
 struct AdamW {
     float beta1 = 0.9f, one_minus_beta1 = 0.1f, beta2 = 0.95f, one_minus_beta2 = 0.05f;
     float eps = 1e-8f;
@@ -126,8 +133,10 @@ struct AdamW {
     Cast value_cast{}, update_cast{}, moment1_cast{}, moment2_cast{};
 };
 
-/// SGD with momentum: b = momentum*b + g (left out when momentum == 0); u = -(lr*b); p' = value_cast(p +
-/// update_cast(u)).
+/// SGD with momentum.
+///   b  = momentum*b + g                      b is g itself when momentum == 0
+///   u  = -(lr*b)
+///   p' = value_cast(p + update_cast(u))
 struct Sgd {
     float lr = 0, momentum = 0;
     Cast value_cast{}, update_cast{};

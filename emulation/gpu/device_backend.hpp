@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tensor operations as kernels: DeviceBackend<CudaDevice> on a GPU, DeviceBackend<HostDevice> for tests. What is
-// said of shapes, orders and bits at Backend holds here; operations are launched on one stream, and those that return
-// a number wait for it.
+// The tensor operations as kernels: DeviceBackend<CudaDevice> on a GPU, DeviceBackend<HostDevice> for tests. The
+// shapes, the orders of sums and the bits are those of class Backend. Operations are launched on one stream, and those
+// that return a number wait for it.
 #pragma once
 #include "emulation/gpu/device/device_memory.hpp"
 #include "emulation/gpu/gpu.hpp"
@@ -108,22 +108,7 @@ class DeviceBackend final : public Backend {
         const float *a = x.data, *b = y.data;
         ScratchArray<std::uint64_t, Device> finite(*memory_, 1);
         finite.clear();
-        std::uint64_t* counter = finite.data();
-        device().warps(pieces(x.count(), warp_share),
-                       [=, n = x.count()] MACHEPS_KERNEL(const Warp& warp, std::int64_t piece) {
-                           const std::int64_t end = min_of((piece + 1) * warp_share, n);
-                           Lanes<std::uint32_t> found;
-                           warp.each([&](int lane) {
-                               for (std::int64_t i = piece * warp_share + lane; i < end; i += lanes) {
-                                   found[lane] += definition::is_finite(a[i]) &&
-                                                  definition::is_finite(definition::decoded(b[i], decode_scale));
-                               }
-                           });
-                           const std::uint32_t here = warp.fold(found);
-                           warp.each([&](int lane) {
-                               if (lane == 0) atomic_add(counter, std::uint64_t{here});
-                           });
-                       });
+        count_finite_pairs(device(), a, b, x.count(), decode_scale, finite.data());
         const auto sums = sum<definition::ErrorTerms>(x.count(), [=] MACHEPS_KERNEL(std::int64_t i) {
             return definition::error_terms(a[i], definition::decoded(b[i], decode_scale));
         });
@@ -229,16 +214,8 @@ class DeviceBackend final : public Backend {
         check::embedding_backward(tokens.shape, dout.shape, dwte.shape, dwpe);
         const std::vector<std::int32_t> host = host_tokens(tokens);
         check::tokens("embedding_backward", host, dwte.rows());
-        // Rows by their token, in their order: begin[t] is where those of token t begin.
-        const auto limit = static_cast<std::size_t>(dwte.rows());
-        std::vector<std::int32_t> begin(limit + 1), order(host.size());
-        for (const std::int32_t token : host) ++begin[static_cast<std::size_t>(token) + 1];
-        for (std::size_t t = 0; t < limit; ++t) begin[t + 1] += begin[t];
-        std::vector<std::int32_t> next(begin.begin(), begin.end() - 1);
-        for (std::size_t r = 0; r < host.size(); ++r) {
-            order[static_cast<std::size_t>(next[static_cast<std::size_t>(host[r])]++)] = static_cast<std::int32_t>(r);
-        }
-        const ScratchArray<std::int32_t, Device> starts(*memory_, begin), rows(*memory_, order);
+        const RowsByToken sorted = rows_by_token(host, dwte.rows());
+        const ScratchArray<std::int32_t, Device> starts(*memory_, sorted.begin), rows(*memory_, sorted.order);
         gather_rows(device(), dout.data, dwte.columns(), starts.data(), rows.data(), dwte.rows(), dwte.data);
         if (dwpe.data == nullptr) return;
         gather_positions(device(), dout.data, tokens.count(), tokens.columns(), dwpe.columns(), dwpe.rows(), dwpe.data);

@@ -4,7 +4,19 @@
 #pragma once
 #include "emulation/definitions.hpp"
 #include "emulation/machine/step.hpp"
-#include "emulation/matmul/dot.hpp"
+
+namespace macheps {
+
+/// Machine fp32.chain: acc = +0, then acc = fma(a[i * a_step], b[i * b_step], acc) for i = 0 .. k - 1 in that order.
+/// k == 0 gives +0. A NaN result carries whatever bits the processor made: its reader canonicalises it.
+MACHEPS_HD inline float fp32_chain_dot(const float* a, std::int64_t a_step, const float* b, std::int64_t b_step,
+                                       std::int64_t k) {
+    float acc = 0;
+    for (std::int64_t i = 0; i < k; ++i) acc = fma(a[i * a_step], b[i * b_step], acc);
+    return acc;
+}
+
+}  // namespace macheps
 
 namespace macheps::definition {
 
@@ -95,9 +107,10 @@ MACHEPS_HD inline float kahan_dot(const DotOperands& x, std::int64_t first, std:
 MACHEPS_HD inline float exact_dot(const DotOperands& x, std::int64_t first, std::int64_t last) {
     ExactSum sum;
     matrix_unit::Special special;
+    constexpr Format single = fp32;  // a copy: device code may not take the address of fp32 itself
     for (std::int64_t p = first; p < last; ++p) {
-        const Factor a = factor_of_value(Format{.bits = 32, .precision = 24, .exponent_bias = 127}, x.a[p * x.a_step]);
-        const Factor b = factor_of_value(Format{.bits = 32, .precision = 24, .exponent_bias = 127}, x.b[p * x.b_step]);
+        const Factor a = factor_of_value(single, x.a[p * x.a_step]);
+        const Factor b = factor_of_value(single, x.b[p * x.b_step]);
         special.see_product(a, b);
         sum.add(a.negative != b.negative, a.significand * b.significand, a.exponent + b.exponent - 46);
     }

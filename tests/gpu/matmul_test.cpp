@@ -11,7 +11,6 @@
 
 using namespace macheps;
 using namespace macheps::test;
-using gpu::MatmulPath;
 using gpu::MatrixUnits;
 
 namespace {
@@ -198,6 +197,11 @@ Result by_kernels(gpu::HostDevice& device, MatrixUnits units, int architecture, 
     return r;
 }
 
+/// The name of the kernels that a matmul takes.
+std::string_view path_of(MatrixUnits units, int architecture, const Matmul& args) {
+    return gpu::to_string(gpu::matmul_path(units, architecture, args));
+}
+
 /// "" when the kernels give the definition's bits and counts.
 std::string mismatch(gpu::HostDevice& device, MatrixUnits units, int architecture, const Problem& p) {
     const Result want = by_definition(p), got = by_kernels(device, units, architecture, p);
@@ -211,7 +215,7 @@ std::string mismatch(gpu::HostDevice& device, MatrixUnits units, int architectur
     const Matmul& x = p.args;
     return fmt::format("{} ({}x{}x{}, {}{}, formats {} {} bits, {} matrices, path {}): {}", to_string(x.rule), x.m, x.n,
                        x.k, x.a.transposed ? 't' : 'n', x.b.transposed ? 't' : 'n', x.a.format.bits, x.b.format.bits,
-                       p.matrices(), gpu::to_string(gpu::matmul_path(units, architecture, x)), text);
+                       p.matrices(), path_of(units, architecture, x), text);
 }
 
 constexpr Shape3 odd_shapes[] = {{1, 1, 1}, {33, 5, 17}, {3, 70, 40}, {65, 33, 31}, {5, 3, 0}};
@@ -223,7 +227,7 @@ TEST_CASE("fp32.chain on the device gives the definition's bits at every tile si
     Maker make(1);
     const auto check = [&](const Shape3& shape, const Options& options) {
         const Problem p = problem(make, shape, options);
-        CHECK(gpu::matmul_path(MatrixUnits::native, 90, p.args) == MatmulPath::fp32_chain);
+        CHECK(path_of(MatrixUnits::native, 90, p.args) == "fp32_chain");
         CHECK(mismatch(device, MatrixUnits::native, 90, p) == "");
     };
     for (const Draw draw : all_draws) {
@@ -300,7 +304,7 @@ TEST_CASE("machines on mma.sync give the definition's bits", "[gpu][matmul]") {
             options.rule.machine = find_machine(c.machine);
             options.a = options.b = c.format;
             const Problem p = problem(make, shape, options);
-            CHECK(gpu::matmul_path(MatrixUnits::native, c.architecture, p.args) == MatmulPath::mma);
+            CHECK(path_of(MatrixUnits::native, c.architecture, p.args) == "mma");
             CHECK(mismatch(device, MatrixUnits::native, c.architecture, p) == "");
         };
         for (const Draw draw : all_draws) {
@@ -334,7 +338,7 @@ TEST_CASE("machines on wgmma give the definition's bits, promotion and slices in
             options.rule.machine = find_machine(c.machine);
             options.a = c.a, options.b = c.b;
             const Problem p = problem(make, shape, options);
-            CHECK(gpu::matmul_path(MatrixUnits::native, 90, p.args) == MatmulPath::wgmma);
+            CHECK(path_of(MatrixUnits::native, 90, p.args) == "wgmma");
             CHECK(mismatch(device, MatrixUnits::native, 90, p) == "");
         };
         for (const Draw draw : all_draws) {
@@ -451,42 +455,41 @@ TEST_CASE("a matmul goes to a matrix unit only where that has the machine's numb
         const char* machine;
         Format a, b;
         int architecture;
-        MatmulPath path;
+        std::string_view path;
         const char* why;
     };
     constexpr Case cases[] = {
-        {"sm80.mma.fp16", fp16, fp16, 90, MatmulPath::emulated, "another F, two steps of eight"},
-        {"sm90.mma.fp16", fp16, fp16, 80, MatmulPath::emulated, "the reverse"},
-        {"sm90.mma.fp16", fp16, fp16, 0, MatmulPath::emulated, "nothing is known of the GPU"},
-        {"sm90.mma.fp16", fp16, fp16, 100, MatmulPath::mma, "the same numbers on sm_100"},
-        {"sm90.wgmma.fp16.acc16", fp16, fp16, 90, MatmulPath::wgmma, "mma.sync has another zero exponent"},
-        {"sm90.mma.fp16.acc16", fp16, fp16, 90, MatmulPath::mma, "wgmma has another zero exponent"},
-        {"sm90.mma.fp8", e4m3fn, e4m3fn, 90, MatmulPath::emulated, "two fp16 steps"},
-        {"sm90.wgmma.fp8", e4m3fn, e5m2, 90, MatmulPath::wgmma, ""},
-        {"sm90.wgmma.fp8", e4m3fn, e5m2, 89, MatmulPath::emulated, "no wgmma"},
-        {"sm89.mma.fp8", e4m3fn, e5m2, 90, MatmulPath::emulated, "16 terms per step, not 32"},
-        {"sm100.tcgen05.nvfp4", e2m1fn, e2m1fn, 90, MatmulPath::emulated, "of another GPU"},
-        {"sm100.tcgen05.bf16", bf16, bf16, 90, MatmulPath::mma, "the same numbers"},
-        {"cdna3.mfma.fp16", fp16, fp16, 90, MatmulPath::definition, "another model"},
-        {"fp32.chain", bf16, bf16, 90, MatmulPath::fp32_chain, ""},
-        {"exact", bf16, bf16, 90, MatmulPath::definition, ""},
+        {"sm80.mma.fp16", fp16, fp16, 90, "emulated", "another F, two steps of eight"},
+        {"sm90.mma.fp16", fp16, fp16, 80, "emulated", "the reverse"},
+        {"sm90.mma.fp16", fp16, fp16, 0, "emulated", "nothing is known of the GPU"},
+        {"sm90.mma.fp16", fp16, fp16, 100, "mma", "the same numbers on sm_100"},
+        {"sm90.wgmma.fp16.acc16", fp16, fp16, 90, "wgmma", "mma.sync has another zero exponent"},
+        {"sm90.mma.fp16.acc16", fp16, fp16, 90, "mma", "wgmma has another zero exponent"},
+        {"sm90.mma.fp8", e4m3fn, e4m3fn, 90, "emulated", "two fp16 steps"},
+        {"sm90.wgmma.fp8", e4m3fn, e5m2, 90, "wgmma", ""},
+        {"sm90.wgmma.fp8", e4m3fn, e5m2, 89, "emulated", "no wgmma"},
+        {"sm89.mma.fp8", e4m3fn, e5m2, 90, "emulated", "16 terms per step, not 32"},
+        {"sm100.tcgen05.nvfp4", e2m1fn, e2m1fn, 90, "emulated", "of another GPU"},
+        {"sm100.tcgen05.bf16", bf16, bf16, 90, "mma", "the same numbers"},
+        {"cdna3.mfma.fp16", fp16, fp16, 90, "definition", "another model"},
+        {"fp32.chain", bf16, bf16, 90, "fp32_chain", ""},
+        {"exact", bf16, bf16, 90, "definition", ""},
     };
     for (const Case& c : cases) {
         Matmul args{.m = 64, .n = 64, .k = 64};
         args.rule.machine = find_machine(c.machine);
         args.a.format = c.a;
         args.b.format = c.b;
-        CAPTURE(c.machine, c.architecture, c.why,
-                gpu::to_string(gpu::matmul_path(MatrixUnits::native, c.architecture, args)));
-        CHECK(gpu::matmul_path(MatrixUnits::native, c.architecture, args) == c.path);
-        if (c.path == MatmulPath::mma || c.path == MatmulPath::wgmma) {
-            CHECK(gpu::matmul_path(MatrixUnits::emulated, c.architecture, args) == MatmulPath::emulated);
+        CAPTURE(c.machine, c.architecture, c.why);
+        CHECK(path_of(MatrixUnits::native, c.architecture, args) == c.path);
+        if (c.path == "mma" || c.path == "wgmma") {
+            CHECK(path_of(MatrixUnits::emulated, c.architecture, args) == "emulated");
         }
     }
     Matmul args{.m = 4096, .n = 4096, .k = 64};
     args.rule.machine = find_machine("sm90.mma.bf16");
     args.a.format = args.b.format = bf16;
-    CHECK(gpu::matmul_path(MatrixUnits::native, 90, args) == MatmulPath::wgmma);  // the faster unit
+    CHECK(path_of(MatrixUnits::native, 90, args) == "wgmma");  // the faster unit
 }
 
 TEST_CASE("every machine gives the definition's bits when it is emulated on the device", "[gpu][matmul]") {
@@ -528,8 +531,8 @@ TEST_CASE("the tiled emulation knows NVIDIA's machines", "[gpu][matmul]") {
             args.a.format = args.b.format = f;
             args.rule.machine = machine;
             CAPTURE(machine->name, f.bits);
-            CHECK(gpu::matmul_path(MatrixUnits::emulated, 90, args) == MatmulPath::emulated);
-            CHECK(gpu::matmul_path(MatrixUnits::native, 0, args) == MatmulPath::emulated);
+            CHECK(path_of(MatrixUnits::emulated, 90, args) == "emulated");
+            CHECK(path_of(MatrixUnits::native, 0, args) == "emulated");
         }
     }
 }

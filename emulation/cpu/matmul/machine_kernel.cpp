@@ -7,122 +7,69 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "emulation/cpu/matmul/machine_amd-inl.hpp"
 #include "emulation/cpu/matmul/machine_kernel.hpp"
-#include "emulation/cpu/matmul/machine_pairs-inl.hpp"
-#include "emulation/cpu/matmul/machine_step-inl.hpp"
+#include "emulation/cpu/matmul/machine_walk-inl.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
-#include <cstdlib>
 #include <limits>
 #include <memory>
-#include <new>
-#include <type_traits>
+#include <utility>
 
 HWY_BEFORE_NAMESPACE();
 namespace macheps::HWY_NAMESPACE {
 #if MACHEPS_SIMD_TARGET
 namespace {
 
-constexpr std::int64_t tile_rows = 64;
-constexpr std::int64_t tile_size = tile_rows * machine_columns;
 constexpr std::int64_t b_block_bytes = 8 << 20, a_block_bytes = 4 << 20;
 
-/// Memory that grows, kept from call to call by its thread.
-template <class T>
-class Buffer {
-  public:
-    T* sized(std::int64_t count) {
-        // A vector beyond the end: packing writes whole vectors.
-        const std::size_t bytes = (static_cast<std::size_t>(count) * sizeof(T) + 255) / 64 * 64;
-        if (bytes > bytes_) {
-            memory_.reset(static_cast<T*>(std::aligned_alloc(64, bytes)));
-            if (memory_ == nullptr) throw std::bad_alloc();
-            bytes_ = bytes;
-        }
-        return memory_.get();
-    }
-    template <class U>
-    U* sized_as(std::int64_t count) {
-        return reinterpret_cast<U*>(sized(count * static_cast<std::int64_t>(sizeof(U) / sizeof(T))));
-    }
-
-  private:
-    struct Free {
-        void operator()(T* p) const { std::free(p); }
-    };
-    std::unique_ptr<T, Free> memory_;
-    std::size_t bytes_ = 0;
-};
-
 template <class E>
-struct Scratch {
-    Buffer<float> raw, a, b, a_scale, b_scale;
-    Buffer<E> a_exponent, b_exponent;
-    Buffer<std::int32_t> a_scale_exponent, b_scale_exponent;
-    Buffer<std::uint8_t> a_special, b_special;
-    Buffer<std::byte> a_pairs, b_pairs;
-    alignas(64) float main[tile_size], partial[tile_size], before[tile_size];
-    alignas(64) E largest[2 * tile_size];
-};
-
-/// A rectangle of outputs over terms [first, last) of k.
-struct Range {
-    std::int64_t row = 0, rows = 0, column = 0, columns = 0, first = 0, last = 0;
-};
-
-/// Asks for the share of row `row` of `bytes` that the next step reads; the rows of a tile share them.
-template <std::int64_t bytes>
-HWY_INLINE void prefetch_share(const void* from, std::int64_t row) {
-    constexpr std::int64_t line = 64, lines = (bytes + line - 1) / line, each = (lines + tile_rows - 1) / tile_rows;
-    for (std::int64_t l = row * each; l < (row + 1) * each && l < lines; ++l) {
-        __builtin_prefetch(static_cast<const std::byte*>(from) + l * line);
-    }
+Scratch<E>& scratch_of_thread() {
+    thread_local std::unique_ptr<Scratch<E>> scratch;
+    if (scratch == nullptr) scratch = std::make_unique<Scratch<E>>();
+    return *scratch;
 }
 
 /// One matmul, or one slice of it, for one thread.
 template <class E>
 class Worker {
   public:
-    Worker(const Matmul& args, const float* a, const float* b, const MachinePlan& plan)
-        : args_(args), a_(a), b_(b), plan_(plan) {
-        thread_local std::unique_ptr<Scratch<E>> scratch;
-        if (scratch == nullptr) scratch = std::make_unique<Scratch<E>>();
-        scratch_ = scratch.get();
-    }
+    Worker(const Matmul& args, const float* a, const float* b, const MachinePlan& plan, const StepKernel<E>& kernel)
+        : args_(args),
+          a_(a),
+          b_(b),
+          plan_(plan),
+          kernel_(kernel),
+          scratch_(scratch_of_thread<E>()),
+          packer_(args, a, b, plan, kernel.in_pairs, scratch_) {}
 
     /// Calls start(tile range, tile) and end(tile range, tile) for each tile of `range`; tiles are
     /// [rows, machine_columns], and start gives the addends. Tiles that `wanted` refuses are left out.
     template <class Wanted, class Start, class End>
     void run(const Range& range, const Wanted& wanted, const Start& start, const End& end) {
-        const std::int64_t k = range.last - range.first, step = plan_.instruction_k;
-        padded_ = (k + step - 1) / step * step;
-        instructions_ = padded_ / step;
-        const std::int64_t term_bytes =
-            max_of(padded_, std::int64_t{1}) * static_cast<std::int64_t>((uses_pairs() ? 6 : 4) + sizeof(E));
-        const std::int64_t column_block = block_of(b_block_bytes / term_bytes, machine_columns);
-        const std::int64_t row_block = block_of(a_block_bytes / term_bytes, tile_rows);
+        const std::int64_t k = range.last - range.first;
+        packer_.set_depth(k);
+        const std::int64_t column_block = packer_.fitting(b_block_bytes, machine_columns);
+        const std::int64_t row_block = packer_.fitting(a_block_bytes, tile_rows);
         for (std::int64_t column = range.column; column < range.column + range.columns; column += column_block) {
             Range columns = range;
             columns.column = column;
             columns.columns = min_of(column_block, range.column + range.columns - column);
-            if (k > 0) pack_b(columns);
+            if (k > 0) packer_.pack_b(columns);
             for (std::int64_t row = range.row; row < range.row + range.rows; row += row_block) {
                 Range block = columns;
                 block.row = row;
                 block.rows = min_of(row_block, range.row + range.rows - row);
-                if (k > 0) pack_a(block);
+                if (k > 0) packer_.pack_a(block);
                 for (std::int64_t r = 0; r < block.rows; r += tile_rows) {
                     for (std::int64_t j = 0; j < block.columns; j += machine_columns) {
                         const Range tile{block.row + r,    min_of(tile_rows, block.rows - r),
                                          block.column + j, min_of(machine_columns, block.columns - j),
                                          range.first,      range.last};
                         if (!wanted(tile)) continue;
-                        start(tile, scratch_->main);
+                        start(tile, scratch_.main);
                         if (k > 0) compute(tile, r, j / machine_columns);
-                        end(tile, scratch_->main);
+                        end(tile, scratch_.main);
                     }
                 }
             }
@@ -130,325 +77,51 @@ class Worker {
     }
 
   private:
-    static std::int64_t block_of(std::int64_t fits, std::int64_t unit) {
-        return max_of(fits / unit, std::int64_t{1}) * unit;
-    }
-
-    void pack_a(const Range& block) {
-        Scratch<E>& s = *scratch_;
-        const std::int64_t k = block.last - block.first;
-        float* raw = s.raw.sized(max_of(block.rows, machine_columns) * (max_of(k, padded_) + lanes_of_vector));
-        float* packed = s.a.sized(block.rows * padded_ + lanes_of_vector);
-        E* packed_e = s.a_exponent.sized(block.rows * padded_ + lanes_of_vector);
-        std::uint8_t* special = s.a_special.sized(block.rows);
-        packed_.a = packed, packed_.a_exponent = packed_e, packed_.a_special = special;
-        pack_rows<E>(plan_, args_.a, a_, block.row, block.rows, block.first, block.last, padded_, raw, packed, packed_e,
-                     special);
-#if HWY_TARGET == HWY_AVX3
-        if constexpr (sizeof(E) == 1) {
-            if (uses_pairs()) {
-                auto* pairs = s.a_pairs.template sized_as<PairFactor>(block.rows * padded_ / 2);
-                packed_.a_pairs = pairs;
-                pack_pair_factors(packed, packed_e, plan_.a_base, block.rows * padded_ / 2, pairs);
-            }
-        }
-#endif
-        const std::int64_t count = plan_.scale_count * instructions_;
-        if (count == 0) return;
-        float* value = s.a_scale.sized(block.rows * count);
-        std::int32_t* exponent = s.a_scale_exponent.sized(block.rows * count);
-        packed_.a_scale = value, packed_.a_scale_exponent = exponent;
-        for (std::int64_t r = 0; r < block.rows; ++r) {
-            for (std::int64_t i = 0; i < count; ++i, ++value, ++exponent) {
-                const BlockScale scale =
-                    block_scale(plan_.scale, args_.a.scales.at(block.row + r, scaled_term(block, i)));
-                *value = scale.value;
-                *exponent = scale.exponent;
-            }
-        }
-    }
-
-    void pack_b(const Range& block) {
-        Scratch<E>& s = *scratch_;
-        const std::int64_t k = block.last - block.first;
-        const std::int64_t panels = (block.columns + machine_columns - 1) / machine_columns,
-                           panel = padded_ * machine_columns;
-        float* raw = s.raw.sized(machine_columns * (max_of(k, padded_) + lanes_of_vector));
-        // In pairs, values are only on the way.
-        float* value = s.b.sized(uses_pairs() ? panel : panels * panel);
-        const std::int64_t value_step = uses_pairs() ? 0 : panel;
-        E* exponent = s.b_exponent.sized(panels * panel);
-        std::uint8_t* special = s.b_special.sized(panels * machine_columns);
-        packed_.b = value, packed_.b_exponent = exponent, packed_.b_special = special;
-        for (std::int64_t p = 0; p < panels; ++p) {
-            const std::int64_t column = block.column + p * machine_columns;
-            pack_columns<E>(plan_, args_.b, b_, column, min_of(machine_columns, block.column + block.columns - column),
-                            block.first, block.last, padded_, raw, value + p * value_step, exponent + p * panel,
-                            special + p * machine_columns);
-#if HWY_TARGET == HWY_AVX3
-            if constexpr (sizeof(E) == 1) {
-                if (uses_pairs()) {
-                    auto* pairs = s.b_pairs.template sized_as<PairBlock>(panels * padded_ / 2);
-                    packed_.b_pairs = pairs;
-                    pack_pair_blocks(value, exponent + p * panel, plan_.b_base, padded_ / 2, pairs + p * padded_ / 2);
-                }
-            }
-#endif
-        }
-        const std::int64_t count = plan_.scale_count * instructions_;
-        if (count == 0) return;
-        float* scale = s.b_scale.sized(panels * count * machine_columns);
-        std::int32_t* scale_e = s.b_scale_exponent.sized(panels * count * machine_columns);
-        packed_.b_scale = scale, packed_.b_scale_exponent = scale_e;
-        for (std::int64_t p = 0; p < panels; ++p) {
-            for (std::int64_t i = 0; i < count; ++i) {
-                for (std::int64_t j = 0; j < machine_columns; ++j, ++scale, ++scale_e) {
-                    const std::int64_t column =
-                        min_of(block.column + p * machine_columns + j, block.column + block.columns - 1);
-                    const BlockScale read = block_scale(plan_.scale, args_.b.scales.at(column, scaled_term(block, i)));
-                    *scale = read.value;
-                    *scale_e = read.exponent;
-                }
-            }
-        }
-    }
-
-    /// A term of the block that scale i of the range belongs to.
-    std::int64_t scaled_term(const Range& block, std::int64_t i) const {
-        return min_of(block.first + i * (plan_.instruction_k / plan_.scale_count), block.last - 1);
-    }
-
-    /// The tile that begins at row `r` of the packed rows and is panel `panel` of the packed columns.
+    /// Takes the sums of the tile that begins at row `r` of the packed rows and is panel `panel` of the packed columns
+    /// from their addends to their last term.
     void compute(const Range& tile, std::int64_t r, std::int64_t panel) {
-        Scratch<E>& s = *scratch_;
-        const std::uint8_t* row_special = packed_.a_special + r;
-        const std::uint8_t* column_special = packed_.b_special + panel * machine_columns;
-        const bool columns_special =
-            std::any_of(column_special, column_special + tile.columns, [](std::uint8_t f) { return f != 0; });
-        const bool any_special =
-            columns_special || std::any_of(row_special, row_special + tile.rows, [](std::uint8_t f) { return f != 0; });
-        if (any_special) std::copy_n(s.main, tile_size, s.before);
+        const PackedBlocks<E>& blocks = packer_.blocks();
+        const TileOperands<E> operands{plan_, blocks, r, tile.rows, panel, scratch_.largest};
+        const std::uint8_t* row_special = blocks.a_special + r;
+        const std::uint8_t* column_special = blocks.b_special + panel * machine_columns;
+        const auto is_set = [](std::uint8_t flags) { return flags != 0; };
+        const bool columns_special = std::any_of(column_special, column_special + tile.columns, is_set);
+        const bool any_special = columns_special || std::any_of(row_special, row_special + tile.rows, is_set);
+        if (any_special) std::copy_n(scratch_.main, tile_size, scratch_.before);
 
-        // Known zeros of a: before the first other product a sum stays +0; after the last one, one more step turns a -0
-        // into +0, and further ones change nothing.
-        std::int64_t begin = 0, end = padded_;
-        const std::int64_t unit = plan_.join == PartialJoin::none ? plan_.instruction_k : plan_.interval;
-        if (!columns_special && args_.triangle == Triangle::a_lower) {
-            const std::int64_t needed = max_of(tile.row + tile.rows - tile.first, std::int64_t{0});
-            end = min_of(padded_, (needed + unit - 1) / unit * unit + unit);
-        } else if (!columns_special && args_.triangle == Triangle::a_upper) {
-            begin = min_of(padded_, max_of(tile.row - tile.first, std::int64_t{0}) / unit * unit);
-        }
+        const auto [begin, end] = needed_terms(tile, columns_special);
         if (plan_.join == PartialJoin::none) {
-            chain(tile, r, panel, begin, end, s.main);
+            kernel_.walk(operands, begin, end, scratch_.main);
         } else {
             for (std::int64_t t = begin; t < end; t += plan_.interval) {
-                std::fill_n(s.partial, tile_size, 0.0f);
-                chain(tile, r, panel, t, min_of(t + plan_.interval, end), s.partial);
+                std::fill_n(scratch_.partial, tile_size, 0.0f);
+                kernel_.walk(operands, t, min_of(t + plan_.interval, end), scratch_.partial);
                 join(tile, tile.first + t);
             }
         }
-        if (any_special) settle_specials(tile, row_special, column_special);
+        if (any_special) set_specials(tile, row_special, column_special);
     }
 
-    /// Steps over packed terms [begin, end) for every row; c [rows, machine_columns] in place.
-    void chain(const Range& tile, std::int64_t r, std::int64_t panel, std::int64_t begin, std::int64_t end, float* c) {
-        using enum Delivery;
-        const auto amd = [&](auto row) { walk(tile, r, panel, begin, end, c, row); };
-        switch (plan_.rule.model) {
-            case SumModel::floored:
-                return plan_.terms == 4 ? amd(Floored<4, 1>()) : amd(Floored<8, 1>());
-            case SumModel::floored_even_odd:
-                return amd(Floored<16, 2>());
-            case SumModel::exact_step:
-                return plan_.terms == 4 ? amd(ExactStep<4>()) : amd(ExactStep<2>());
-            case SumModel::flushed_pairs:
-                return plan_.terms == 4 ? amd(FlushedPairs<4>()) : amd(FlushedPairs<2>());
-            default:
-                break;
+    /// The packed terms [begin, end) that may change an output of the tile. Where a is known to be zero, a sum stays +0
+    /// before its first other product; after the last one, one more step turns a -0 into +0, and further ones change
+    /// nothing.
+    std::pair<std::int64_t, std::int64_t> needed_terms(const Range& tile, bool columns_special) const {
+        const std::int64_t padded = packer_.blocks().padded;
+        const std::int64_t unit = plan_.join == PartialJoin::none ? plan_.instruction_k : plan_.interval;
+        if (!columns_special && args_.triangle == Triangle::a_lower) {
+            const std::int64_t needed = max_of(tile.row + tile.rows - tile.first, std::int64_t{0});
+            return {0, min_of(padded, (needed + unit - 1) / unit * unit + unit)};
         }
-        const CutMode mode;
-#if HWY_TARGET == HWY_AVX3
-        if constexpr (sizeof(E) == 1) {
-            if (uses_pairs()) {
-                const auto pairs = [&](auto terms, auto vnni) {
-                    constexpr int n = decltype(terms)::value;
-                    constexpr bool v = decltype(vnni)::value;
-                    plan_.rule.delivery == fp16_nearest_even
-                        ? walk_pairs<n, v, fp16_nearest_even>(tile, r, panel, begin, end, c)
-                        : walk_pairs<n, v, e8m13_toward_zero>(tile, r, panel, begin, end, c);
-                };
-                static const bool has_vnni = __builtin_cpu_supports("avx512vnni") != 0;
-                const auto with_terms = [&](auto terms) {
-                    has_vnni ? pairs(terms, std::true_type()) : pairs(terms, std::false_type());
-                };
-                return plan_.terms == 32 ? with_terms(std::integral_constant<int, 32>())
-                                         : with_terms(std::integral_constant<int, 16>());
-            }
+        if (!columns_special && args_.triangle == Triangle::a_upper) {
+            return {min_of(padded, max_of(tile.row - tile.first, std::int64_t{0}) / unit * unit), padded};
         }
-#endif
-        const auto steps = [&](auto row) { walk(tile, r, panel, begin, end, c, row); };
-        if (plan_.rule.model == SumModel::scaled_groups) return steps(ScaledGroups());
-        const Delivery delivery = plan_.rule.delivery;
-        const bool wide = plan_.rule.fraction_bits > 20;
-        const auto with_terms = [&](auto terms) {
-            constexpr int n = decltype(terms)::value;
-            if (delivery == fp32_toward_zero) return steps(Truncated<n, 1, false, fp32_toward_zero>());
-            if constexpr (sizeof(E) == 1) {
-                if (delivery == fp16_nearest_even) return steps(Truncated<n, 1, false, fp16_nearest_even>());
-                if constexpr (n >= 16) return steps(Truncated<n, 1, false, e8m13_toward_zero>());
-            }
-        };
-        if constexpr (sizeof(E) == 1) {
-            if (plan_.scale_count != 0) return steps(Truncated<32, 2, true, fp32_toward_zero>());
-            if (plan_.terms == 32 && wide && delivery == fp16_nearest_even) {
-                return steps(Truncated<32, 2, false, fp16_nearest_even>());
-            }
-            if (plan_.terms == 32 && wide) return steps(Truncated<32, 2, false, fp32_toward_zero>());
-            if (plan_.terms == 32) return with_terms(std::integral_constant<int, 32>());
-        }
-        switch (plan_.terms) {
-            case 4:
-                return with_terms(std::integral_constant<int, 4>());
-            case 8:
-                return with_terms(std::integral_constant<int, 8>());
-            default:
-                return with_terms(std::integral_constant<int, 16>());
-        }
-    }
-
-    /// True where the kernel on 16-bit integers serves.
-    bool uses_pairs() const {
-        return HWY_TARGET == HWY_AVX3 && sizeof(E) == 1 && plan_.rule.model == SumModel::truncated &&
-               plan_.rule.fraction_bits == 13;
-    }
-
-#if HWY_TARGET == HWY_AVX3
-    template <int terms, bool vnni, Delivery delivery>
-    HWY_NOINLINE void walk_pairs(const Range& tile, std::int64_t r, std::int64_t panel, std::int64_t begin,
-                                 std::int64_t end, float* c) {
-        const MachinePlan plan = plan_;
-        const std::int64_t rows = tile.rows, padded = padded_;
-        E* const largest = scratch_->largest;
-        for (std::int64_t t = begin; t < end; t += terms) {
-            const PairBlock* b = packed_.b_pairs + (panel * padded + t) / 2;
-            largest_exponents<terms>(packed_.a_exponent + r * padded + t, padded, rows,
-                                     packed_.b_exponent + (panel * padded + t) * machine_columns, largest);
-            const PairFactor* a = packed_.a_pairs + (r * padded + t) / 2;
-            const float* value = packed_.a + r * padded + t;
-            const E* const next_e = packed_.b_exponent + (panel * padded + t + terms) * machine_columns;
-            std::int64_t i = 0;
-            for (; i + 2 <= rows; i += 2, a += padded, value += 2 * padded) {
-                for (const std::int64_t shared : {i, i + 1}) {
-                    prefetch_share<terms / 2 * std::int64_t{sizeof(PairBlock)}>(b + terms / 2, shared);
-                    prefetch_share<terms * machine_columns>(next_e, shared);
-                }
-                for (int p = terms / 2; p < terms; p += 4) {
-                    __builtin_prefetch(a + p);
-                    __builtin_prefetch(a + padded / 2 + p);
-                }
-                const PairFactor* const two[2] = {a, a + padded / 2};
-                const float* const values[2] = {value, value + padded};
-                pair_rows<terms, 2, vnni, delivery>(plan, two, values, b, largest + i * machine_columns,
-                                                    c + i * machine_columns);
-            }
-            if (i < rows) {
-                pair_rows<terms, 1, vnni, delivery>(plan, &a, &value, b, largest + i * machine_columns,
-                                                    c + i * machine_columns);
-            }
-        }
-    }
-#endif
-
-    struct ScaledGroups {
-        static constexpr int terms = 64;
-        static constexpr int groups = 0;
-        HWY_INLINE void operator()(const MachinePlan& plan, const StepOperands<E>& x, const E* largest,
-                                   float* c) const {
-            scaled_groups_row(plan, x, c);
-        }
-    };
-    template <int n, int halves, bool scaled, Delivery delivery>
-    struct Truncated {
-        static constexpr int terms = n;
-        static constexpr int groups = 1;
-        HWY_INLINE void operator()(const MachinePlan& plan, const StepOperands<E>& x, const E* largest,
-                                   float* c) const {
-            truncated_row<E, n, halves, scaled, delivery>(plan, x, largest, c);
-        }
-    };
-
-    template <int n, int parts>
-    struct Floored {
-        static constexpr int terms = n, groups = parts;
-        HWY_INLINE void operator()(const MachinePlan& plan, const StepOperands<E>& x, const E* largest,
-                                   float* c) const {
-            floored_row<E, n, parts>(plan, x, largest, tile_size, c);
-        }
-    };
-    template <int n>
-    struct ExactStep {
-        static constexpr int terms = n, groups = 0;
-        HWY_INLINE void operator()(const MachinePlan& plan, const StepOperands<E>& x, const E*, float* c) const {
-            exact_row<E, n>(plan, x, c);
-        }
-    };
-    template <int n>
-    struct FlushedPairs {
-        static constexpr int terms = n, groups = 0;
-        HWY_INLINE void operator()(const MachinePlan&, const StepOperands<E>& x, const E*, float* c) const {
-            flushed_pairs_row<n>(x.a, x.b, c);
-        }
-    };
-
-    /// Every row of the tile through every step. Row::groups: parts of a step whose largest exponents are asked for.
-    template <class Row>
-    HWY_NOINLINE void walk(const Range& tile, std::int64_t r, std::int64_t panel, std::int64_t begin, std::int64_t end,
-                           float* c, Row row) {
-        const MachinePlan plan = plan_;
-        const std::int64_t scales = plan.scale_count, rows = tile.rows, padded = padded_;
-        const std::int64_t b_at = panel * padded * machine_columns;
-        E* const largest = scratch_->largest;
-        for (std::int64_t t = begin; t < end; t += Row::terms) {
-            StepOperands<E> x{.a = packed_.a + r * padded + t,
-                              .a_exponent = packed_.a_exponent + r * padded + t,
-                              .b = packed_.b + b_at + t * machine_columns,
-                              .b_exponent = packed_.b_exponent + b_at + t * machine_columns};
-            if (scales != 0) {
-                const std::int64_t instruction = t / plan.instruction_k;
-                const std::int64_t b_scale = (panel * instructions_ + instruction) * scales * machine_columns;
-                x.b_scale = packed_.b_scale + b_scale;
-                x.b_scale_exponent = packed_.b_scale_exponent + b_scale;
-                x.a_scale = packed_.a_scale + (r * instructions_ + instruction) * scales;
-                x.a_scale_exponent = packed_.a_scale_exponent + (r * instructions_ + instruction) * scales;
-            }
-            if constexpr (Row::groups > 0) {
-                constexpr int each = Row::terms / Row::groups;
-                for (int g = 0; g < Row::groups; ++g) {
-                    largest_exponents<each>(x.a_exponent + g * each, padded, rows,
-                                            x.b_exponent + g * each * machine_columns, largest + g * tile_size);
-                }
-            }
-            const float* const next_b = x.b + Row::terms * machine_columns;
-            const E* const next_e = x.b_exponent + Row::terms * machine_columns;
-            for (std::int64_t i = 0; i < rows; ++i) {
-                // Long operands stand in the second-level cache or beyond it.
-                prefetch_share<Row::terms * machine_columns * std::int64_t{sizeof(float)}>(next_b, i);
-                prefetch_share<Row::terms * machine_columns * std::int64_t{sizeof(E)}>(next_e, i);
-                __builtin_prefetch(x.a + Row::terms);
-                row(plan, x, largest + i * machine_columns, c + i * machine_columns);
-                x.a += padded;
-                x.a_exponent += padded;
-                x.a_scale += instructions_ * scales;
-                x.a_scale_exponent += instructions_ * scales;
-            }
-        }
+        return {0, padded};
     }
 
     /// main joins partial, of the terms from p on.
     void join(const Range& tile, std::int64_t p) {
-        float* main = scratch_->main;
-        const float* partial = scratch_->partial;
+        float* main = scratch_.main;
+        const float* partial = scratch_.partial;
         alignas(64) float sb[machine_columns];
         const bool scaled = plan_.join == PartialJoin::fma_joint || plan_.join == PartialJoin::fma_left;
         for (std::int64_t j = 0; scaled && j < machine_columns; ++j) {
@@ -480,17 +153,18 @@ class Worker {
     }
 
     /// Outputs with NaN or Inf among their operands, which were packed as zeros.
-    void settle_specials(const Range& tile, const std::uint8_t* rows, const std::uint8_t* columns) {
-        Scratch<E>& s = *scratch_;
+    void set_specials(const Range& tile, const std::uint8_t* rows, const std::uint8_t* columns) {
         for (std::int64_t i = 0; i < tile.rows; ++i) {
             for (std::int64_t j = 0; j < tile.columns; ++j) {
                 if ((rows[i] | columns[j]) == 0) continue;
                 const std::int64_t at = i * machine_columns + j;
-                s.main[at] = special_output(tile, tile.row + i, tile.column + j, rows[i] | columns[j], s.before[at]);
+                scratch_.main[at] =
+                    special_output(tile, tile.row + i, tile.column + j, rows[i] | columns[j], scratch_.before[at]);
             }
         }
     }
 
+    /// Output (i, j) from addend `start`, where `flags` say what non-finite values are in row i and column j.
     float special_output(const Range& tile, std::int64_t i, std::int64_t j, int flags, float start) const {
         constexpr float infinity = std::numeric_limits<float>::infinity();
         const float nan = std::numeric_limits<float>::quiet_NaN();
@@ -517,52 +191,46 @@ class Worker {
         return definition::instruction_chain(args_, x, tile.first, tile.last, start);
     }
 
-    /// Where the packed operands of the present blocks lie.
-    struct Packed {
-        const float *a = nullptr, *b = nullptr, *a_scale = nullptr, *b_scale = nullptr;
-        const E *a_exponent = nullptr, *b_exponent = nullptr;
-        const std::int32_t *a_scale_exponent = nullptr, *b_scale_exponent = nullptr;
-        const std::uint8_t *a_special = nullptr, *b_special = nullptr;
-#if HWY_TARGET == HWY_AVX3
-        const PairFactor* a_pairs = nullptr;
-        const PairBlock* b_pairs = nullptr;
-#endif
-    };
-
     const Matmul& args_;
     const float *a_, *b_;
-    MachinePlan plan_;
-    Packed packed_;
-    Scratch<E>* scratch_;
-    std::int64_t padded_ = 0, instructions_ = 0;
+    const MachinePlan& plan_;
+    const StepKernel<E>& kernel_;
+    Scratch<E>& scratch_;
+    BlockPacker<E> packer_;
 };
 
-/// The stored exponents of a matrix begin here: not above -1, so that a sum of only zeros stays below every addend.
-int clamp_base(const ExponentRange& range, const Format& format) {
-    return range.most < range.least ? format.emin() : min_of(max_of(range.least, format.emin()), -1);
+/// True when the exponents of the matrix x fit 8 bits, counted from `base`. Where the format alone does not say so, the
+/// values decide, and `base` becomes the least of their exponents; but at most -1, so that a sum of only zeros stays
+/// below every addend.
+bool has_narrow_values(const MatmulOperand& operand, const float* x, std::int64_t rows, std::int64_t columns,
+                       const Format& format, int& base) {
+    if (has_narrow_exponents(format)) return true;
+    if (operand.transposed) std::swap(rows, columns);
+    const ExponentRange range = exponent_range(x, operand.ld, rows, columns, format);
+    if (range.most < range.least) return true;  // only zeros and specials
+    base = min_of(max_of(range.least, format.emin()), -1);
+    return range.most - base <= 63;
 }
 
-/// Calls f with a Worker whose exponents are as wide as the operands need.
+/// Calls f with a Worker whose stored exponents are as wide as the operands need. False, without a call, where there
+/// are no kernels for the matmul.
 template <class Function>
-void with_worker(const Matmul& args, const float* a, const float* b, const Function& f) {
-    MachinePlan plan = machine_plan(args);
-    const auto fit = [](const MatmulOperand& operand, const float* x, std::int64_t rows, std::int64_t columns,
-                        const Format& format, int& base) {
-        if (has_narrow_exponents(format)) return true;
-        if (operand.transposed) std::swap(rows, columns);
-        const ExponentRange range = exponent_range(x, operand.ld, rows, columns, format);
-        base = clamp_base(range, format);
-        return range.most - base <= 63 || range.most < range.least;
+bool with_worker(const Matmul& args, const float* a, const float* b, const Function& f) {
+    const std::optional<FusedPlan> fused = fused_plan(args);
+    if (!fused) return false;
+    MachinePlan plan(*fused);
+    const auto call = [&]<class E>(const StepKernel<E>* kernel) {
+        if (kernel == nullptr) return false;
+        f(Worker<E>(args, a, b, plan, *kernel));
+        return true;
     };
-    const bool narrow = fit(args.a, a, args.m, args.k, plan.a_format, plan.a_base) &&
-                        fit(args.b, b, args.k, args.n, plan.b_format, plan.b_base);
-    if (narrow) {
-        f(Worker<std::int8_t>(args, a, b, plan));
-    } else {
-        plan.a_base = plan.a_format.emin();
-        plan.b_base = plan.b_format.emin();
-        f(Worker<std::int16_t>(args, a, b, plan));
+    if (has_narrow_values(args.a, a, args.m, args.k, plan.a_format, plan.a_base) &&
+        has_narrow_values(args.b, b, args.k, args.n, plan.b_format, plan.b_base)) {
+        return call(step_kernel<std::int8_t>(plan));
     }
+    plan.a_base = plan.a_format.emin();
+    plan.b_base = plan.b_format.emin();
+    return call(step_kernel<std::int16_t>(plan));
 }
 
 // --- whole matmuls
@@ -625,7 +293,7 @@ void machine_block(const Matmul& args, const Caster& caster, const MatmulBlock& 
     const bool only_lower = args.triangle == Triangle::out_lower && tally == nullptr;
     const auto wanted = [&](const Range& tile) { return !only_lower || tile.column < tile.row + tile.rows; };
     const auto start = [](const Range&, float* sums) { std::fill_n(sums, tile_size, 0.0f); };
-    with_worker(args, block.a, block.b, [&](auto&& worker) {
+    const bool done = with_worker(args, block.a, block.b, [&](auto&& worker) {
         const std::int64_t slices = max_of(args.rule.slices, 1);
         const std::int64_t length = slices == 1 ? args.k : definition::slice_length(args.rule, args.k);
         for (std::int64_t slice = 0; slice < slices; ++slice) {
@@ -637,10 +305,16 @@ void machine_block(const Matmul& args, const Caster& caster, const MatmulBlock& 
                        });
         }
     });
+    if (!done) matmul_block_kernel(Simd::scalar)(args, caster, block, tally);
 }
 
-void chain_block(const Matmul& args, float* c) {
-    with_worker(args, args.a.data, args.b.data, [&](auto&& worker) {
+}  // namespace
+
+MatmulBlockKernel machine_block_of() { return machine_block; }
+
+/// machine_chain where there are kernels for it; false where there are none.
+bool vector_chain(const Matmul& args, float* c) {
+    return with_worker(args, args.a.data, args.b.data, [&](auto&& worker) {
         const auto each = [&](const Range& tile, const auto& f) {
             for (std::int64_t i = 0; i < tile.rows; ++i) {
                 for (std::int64_t j = 0; j < tile.columns; ++j) {
@@ -660,10 +334,19 @@ void chain_block(const Matmul& args, float* c) {
     });
 }
 
-}  // namespace
-
-MatmulBlockKernel machine_block_of() { return machine_block; }
-void (*machine_chain_of())(const Matmul&, float*) { return chain_block; }
+/// True when there are kernels for every format and every width of exponents that the machine's operands may have.
+bool has_step_kernels(const Machine& machine) {
+    for (const Format& format : FormatSet::known) {
+        if (!machine.operands.contains(format)) continue;
+        Matmul args;
+        args.a.format = args.b.format = format;
+        args.rule.machine = &machine;
+        const std::optional<FusedPlan> plan = fused_plan(args);
+        if (!plan || step_kernel<std::int8_t>(*plan) == nullptr) return false;
+        if (!has_narrow_exponents(plan->a_format) && step_kernel<std::int16_t>(*plan) == nullptr) return false;
+    }
+    return true;
+}
 
 #endif
 }  // namespace macheps::HWY_NAMESPACE
@@ -671,9 +354,23 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace macheps {
-namespace {
 
-void define_chain(const Matmul& args, float* c) {
+bool is_plain_fp32_chain(const Matmul& args) {
+    return args.rule == MatmulRule{} && args.a.scales.data == nullptr && args.b.scales.data == nullptr;
+}
+
+bool has_machine_kernel(Simd level, const Machine& machine) {
+    if (level == Simd::scalar) return false;
+    return level == Simd::avx512 ? N_AVX3::has_step_kernels(machine) : N_AVX2::has_step_kernels(machine);
+}
+
+MatmulBlockKernel machine_block_kernel(Simd level) {
+    return choose(level, matmul_block_kernel(Simd::scalar), N_AVX2::machine_block_of(), N_AVX3::machine_block_of());
+}
+
+void machine_chain(Simd level, const Matmul& args, float* c) {
+    if (level == Simd::avx512 && N_AVX3::vector_chain(args, c)) return;
+    if (level == Simd::avx2 && N_AVX2::vector_chain(args, c)) return;
     for (std::int64_t i = 0; i < args.m; ++i) {
         for (std::int64_t j = 0; j < args.n; ++j) {
             const auto x = definition::dot_operands(args, args.a.data, args.b.data, i, j);
@@ -681,67 +378,6 @@ void define_chain(const Matmul& args, float* c) {
             sum = definition::canonical(definition::instruction_chain(args, x, 0, args.k, sum));
         }
     }
-}
-
-/// The vector code for `level`, or the definition where there is none for the machine.
-template <class Function>
-Function kernel_for(Simd level, const Machine& machine, Function scalar, Function avx2, Function avx512) {
-    if (!has_machine_kernel(level, machine)) return scalar;
-    return level == Simd::avx512 ? avx512 : avx2;
-}
-
-}  // namespace
-
-bool is_plain_fp32_chain(const Matmul& args) {
-    return args.rule == MatmulRule{} && args.a.scales.data == nullptr && args.b.scales.data == nullptr;
-}
-
-bool has_machine_kernel(Simd level, const Machine& machine) {
-    if (level == Simd::scalar || machine.addend != machine.result) return false;
-    const SumRule& sum = machine.sum;
-    if (sum.zero_factor_counts || !sum.underflow_keeps_sign || sum.zeros_keep_sign || sum.normalises_addend)
-        return false;
-    switch (sum.model) {
-        case SumModel::truncated:
-        case SumModel::through_fp16:
-        case SumModel::scaled_groups:
-        case SumModel::exact_step:
-        case SumModel::flushed_pairs:
-        case SumModel::floored:
-        case SumModel::floored_even_odd:
-            return true;
-        default:
-            return false;
-    }
-}
-
-MatmulBlockKernel machine_block_kernel(Simd level) {
-    static constexpr auto run = [](Simd simd, const Matmul& args, const Caster& caster, const MatmulBlock& block,
-                                   Tally* tally) {
-        // A machine whose instructions end in a join of their own has no room for a second one.
-        const bool nested =
-            args.rule.machine->sum.model == SumModel::through_fp16 && args.rule.promotion != Promotion::none;
-        const MatmulBlockKernel scalar = matmul_block_kernel(Simd::scalar);
-        const auto kernel = nested ? scalar
-                                   : kernel_for(simd, *args.rule.machine, scalar, N_AVX2::machine_block_of(),
-                                                N_AVX3::machine_block_of());
-        kernel(args, caster, block, tally);
-    };
-    switch (level) {
-        case Simd::avx2:
-            return
-                [](const Matmul& m, const Caster& c, const MatmulBlock& b, Tally* t) { run(Simd::avx2, m, c, b, t); };
-        case Simd::avx512:
-            return
-                [](const Matmul& m, const Caster& c, const MatmulBlock& b, Tally* t) { run(Simd::avx512, m, c, b, t); };
-        default:
-            return matmul_block_kernel(Simd::scalar);
-    }
-}
-
-void machine_chain(Simd level, const Matmul& args, float* c) {
-    kernel_for(level, *args.rule.machine, define_chain, N_AVX2::machine_chain_of(), N_AVX3::machine_chain_of())(args,
-                                                                                                                c);
 }
 
 }  // namespace macheps

@@ -11,7 +11,8 @@ bool is_plain_fp32_chain(const Matmul& args);
 /// The same contract as matmul_block_kernel, for every rule and scaling.
 MatmulBlockKernel machine_block_kernel(Simd level);
 
-/// True when `level` has vector code for the machine; what it has not, runs the scalar definition.
+/// True when `level` has vector code for every step of the machine, whatever its operands' format and exponents are. A
+/// step that it has no code for is computed by the scalar definition.
 bool has_machine_kernel(Simd level, const Machine& machine);
 
 /// c[i, j] = the chain of instructions over all of k from addend c[i, j], in place: c [m, n] contiguous, numbers of the

@@ -105,7 +105,7 @@ inline void pack_columns(const MachinePlan& plan, const MatmulOperand& operand, 
     const GridCut cut(operand.format, plan.b_format, plan.b_base, plan.flushes);
     bool any_special = false;
     for (std::int64_t t = 0; t < padded; ++t) {
-        const std::int64_t p = plan.source(t);
+        const std::int64_t p = plan.source_at(t);
         for (std::int64_t j = 0; j < machine_columns; j += lanes_of_vector) {
             const std::int64_t left = columns - j;
             const auto packed =
@@ -126,9 +126,9 @@ inline void pack_columns(const MachinePlan& plan, const MatmulOperand& operand, 
 /// Vectors of a plan's order, from whole periods: each from two vectors of its period.
 class PermutedLoads {
   public:
-    explicit PermutedLoads(const MachinePlan& plan) : period_(plan.period) {
-        for (std::int64_t place = 0; plan.permuted && place < period_; place += lanes_of_vector) {
-            const std::uint8_t* order = plan.order.data() + place;
+    explicit PermutedLoads(const MachinePlan& plan) : period_(plan.period()) {
+        for (std::int64_t place = 0; plan.is_permuted() && place < period_; place += lanes_of_vector) {
+            const std::uint8_t* order = plan.sources.data() + place;
             const std::int64_t least = *std::min_element(order, order + lanes_of_vector);
             const std::int64_t first = least / lanes_of_vector * lanes_of_vector;
             const std::int64_t second = min_of(first + lanes_of_vector, period_ - lanes_of_vector);
@@ -180,17 +180,19 @@ inline void pack_rows(const MachinePlan& plan, const MatmulOperand& operand, con
     }
     const GridCut cut(operand.format, plan.a_format, plan.a_base, plan.flushes);
     const PermutedLoads permuted(plan);
+    const std::int64_t period = plan.period();
+    const bool is_permuted = plan.is_permuted();
     alignas(64) float ordered[64];
     for (std::int64_t r = 0; r < rows; ++r, in += ld) {
         M32 special = first_n(0);
         for (std::int64_t t = 0; t < padded; t += lanes_of_vector) {
             // A last vector that reaches beyond `padded` writes what the next row overwrites.
             F32 x(0.0f);
-            if (plan.permuted && t - (t & (plan.period - 1)) + plan.period <= k) {
+            if (is_permuted && t - (t & (period - 1)) + period <= k) {
                 x = permuted(in, t);
-            } else if (plan.permuted) {
+            } else if (is_permuted) {
                 for (std::int64_t i = 0; i < lanes_of_vector; ++i) {
-                    const std::int64_t p = plan.source(t + i);
+                    const std::int64_t p = plan.source_at(t + i);
                     ordered[i] = p < k ? in[p] : 0.0f;
                 }
                 x = load(ordered);

@@ -96,7 +96,7 @@ struct StepOperands {
 
 /// Exponents within which the fast path is exact; beyond them a lane is computed by the definition.
 inline constexpr int least_exponent = -100, most_exponent = 120;
-/// Sums of scales' exponents beyond these hold a zero or a NaN (see BlockScale).
+/// Sums of scales' exponents beyond these hold a zero or a NaN (see PackedScale).
 inline constexpr int zero_threshold = -5000, nan_threshold = 5000;
 
 /// Largest stored exponent of products [0, terms) in every column, for `rows` rows of a that lie `stride` apart. Where

@@ -173,7 +173,7 @@ ArithmeticKernel unrounded_kernel(Through through) {
 /// Results and their cast in one go.
 template <Operation operation, Through through, Known known>
 void rounded(const CastPlan& plan, const float* a, const float* b, const float* c, float* out, std::int64_t n) {
-    const Rounder<Round::nearest_even> r(plan);
+    const VectorRounder<Round::nearest_even> r(plan);
     const VF nan = as_float(all(0x7fc00000));
     const VI canonical_table = all(Classes{.zero = response::source,
                                            .infinity = response::source,

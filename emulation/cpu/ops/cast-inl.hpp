@@ -82,7 +82,7 @@ HWY_INLINE VF least_magnitude(VF a, VF b) { return VF{_mm512_range_ps(a.raw, b.r
 
 /// The plan, one vector per word. `mode` is one of Round but never `down`: that is `up` with the signs exchanged.
 template <Round mode>
-struct Rounder {
+struct VectorRounder {
     VF scale, max, drop_power;
     VI emin_bits, max_bits, clamp_bits, overflow_bits, nan_bits;
     VI drop, first_places, drop_exponent, fraction_exponent, kept_mask, below_half, lsb, inward_flip, random_mask,
@@ -93,7 +93,7 @@ struct Rounder {
     VI product_table, nan_table, special_table, sign_table;
 #endif
 
-    HWY_INLINE explicit Rounder(const CastPlan& p) : drop_count(p.drop) {
+    HWY_INLINE explicit VectorRounder(const CastPlan& p) : drop_count(p.drop) {
         const std::int32_t discarded = (std::int32_t{1} << p.drop) - 1, half = (discarded + 1) >> 1;
         scale = hn::Set(df, p.cast.encode_scale);
         emin_bits = all(p.emin_bits);
@@ -260,7 +260,7 @@ struct Seen {
 
 /// z = x * scale on the format's grid. A word of the plan that `known` leaves open stands in a table.
 template <Round mode, Known known>
-HWY_INLINE VF cast_vector(const Rounder<mode>& r, VF x, VU random, [[maybe_unused]] Seen& seen) {
+HWY_INLINE VF cast_vector(const VectorRounder<mode>& r, VF x, VU random, [[maybe_unused]] Seen& seen) {
     const VI mask = all(magnitude_mask);
     VF u = known.unit_scale ? x : fix_up(r.stand_in, hn::Mul(x, r.scale), r.product_table);
     if constexpr (known.fp16) {
@@ -304,7 +304,7 @@ HWY_INLINE VF cast_vector(const Rounder<mode>& r, VF x, VU random, [[maybe_unuse
 
 /// z = x * scale on the format's grid.
 template <Round mode, Known known>
-HWY_INLINE VF cast_vector(const Rounder<mode>& r, VF x, VU random, [[maybe_unused]] Seen& seen) {
+HWY_INLINE VF cast_vector(const VectorRounder<mode>& r, VF x, VU random, [[maybe_unused]] Seen& seen) {
     const VI u = as_int(known.unit_scale ? x : hn::Mul(x, r.scale)), sign_mask = all(INT32_MIN);
     const VI z = hn::AndNot(sign_mask, u);
     const MI is_nan = hn::RebindMask(di, hn::IsNaN(as_float(u)));

@@ -111,7 +111,7 @@ void cast_kernel(const CastPlan& plan, const float* in, float* out, std::int64_t
     constexpr auto step = static_cast<std::int64_t>(f32_lanes);
     constexpr std::int64_t batch = draws ? Philox::chains * Philox::draw : 2 * step;
     constexpr std::int64_t line = 16;
-    const Rounder<mode> r(plan);
+    const VectorRounder<mode> r(plan);
     [[maybe_unused]] Philox philox(plan.cast.key, first_element / 4);
     HWY_ALIGN std::uint32_t drawn[draws ? batch : 1];
     const auto random = [&](std::int64_t i) HWY_ATTR { return draws ? hn::Load(du, drawn + i) : hn::Zero(du); };

@@ -17,7 +17,7 @@ namespace {
 
 using namespace vector_cast;
 
-/// A narrow cast to nearest even, as codes: the sum that rounds (Rounder::round_narrow) holds them,
+/// A narrow cast to nearest even, as codes: the sum that rounds (VectorRounder::round_narrow) holds them,
 ///     e + drop | ...0 ulps      where ulps, with its leading one, counts quanta of the binade e,
 /// and every binade above emin adds 2^fraction_bits codes.
 template <bool unit_scale, bool signless>
@@ -46,7 +46,7 @@ struct NarrowEncoder {
         return VI{_mm512_mask_ternarylogic_epi32(code.raw, has_sign, sign.raw, sign_bit.raw, 0xf8)};
     }
 
-    Rounder<Round::nearest_even> r;
+    VectorRounder<Round::nearest_even> r;
     VI limit, least_binade, nan, sign_bit;
     int sign_shift, drop;
 };

@@ -20,6 +20,12 @@ void add(const float* a, const float* b, std::int64_t n, float* out) {
     });
 }
 
+void multiply(const float* a, const float* b, std::int64_t n, float* out) {
+    for_each_vector(n, out, [=](std::int64_t i, std::size_t count) HWY_ATTR {
+        return load_n(a + i, count) * load_n(b + i, count);
+    });
+}
+
 void scale(const float* x, float factor, std::int64_t n, float* out) {
     for_each_vector(n, out, [=](std::int64_t i, std::size_t count) HWY_ATTR { return load_n(x + i, count) * factor; });
 }
@@ -61,10 +67,32 @@ void gelu_backward(Gelu kind, const float* x, const float* dout, std::int64_t n,
     }
 }
 
+void silu(const float* x, std::int64_t n, float* out) {
+    const F32 one(1.0f);
+    for_each_vector(n, out, [=](std::int64_t i, std::size_t count) HWY_ATTR {
+        const F32 v = load_n(x + i, count);
+        return v / (one + math::exp(-v));
+    });
+}
+
+void silu_backward(const float* x, const float* dout, std::int64_t n, float* dx) {
+    const F32 one(1.0f);
+    for_each_vector(n, dx, [=](std::int64_t i, std::size_t count) HWY_ATTR {
+        const F32 v = load_n(x + i, count), s = one / (one + math::exp(-v));
+        return (load_n(dout + i, count) * s) * (one + v * (one - s));
+    });
+}
+
 }  // namespace
 
 const ElementwiseKernels& elementwise_table() {
-    static constexpr ElementwiseKernels table{add, scale, gelu, gelu_backward};
+    static constexpr ElementwiseKernels table{.add = add,
+                                              .multiply = multiply,
+                                              .scale = scale,
+                                              .gelu = gelu,
+                                              .gelu_backward = gelu_backward,
+                                              .silu = silu,
+                                              .silu_backward = silu_backward};
     return table;
 }
 
@@ -81,6 +109,10 @@ const ElementwiseKernels& elementwise_kernels(Simd level) {
             [](const float* a, const float* b, std::int64_t n, float* out) {
                 for (std::int64_t i = 0; i < n; ++i) out[i] = definition::add(a[i], b[i]);
             },
+        .multiply =
+            [](const float* a, const float* b, std::int64_t n, float* out) {
+                for (std::int64_t i = 0; i < n; ++i) out[i] = definition::multiply(a[i], b[i]);
+            },
         .scale =
             [](const float* x, float factor, std::int64_t n, float* out) {
                 for (std::int64_t i = 0; i < n; ++i) out[i] = definition::scale(x[i], factor);
@@ -92,6 +124,14 @@ const ElementwiseKernels& elementwise_kernels(Simd level) {
         .gelu_backward =
             [](Gelu kind, const float* x, const float* dout, std::int64_t n, float* dx) {
                 for (std::int64_t i = 0; i < n; ++i) dx[i] = definition::gelu_backward(kind, x[i], dout[i]);
+            },
+        .silu =
+            [](const float* x, std::int64_t n, float* out) {
+                for (std::int64_t i = 0; i < n; ++i) out[i] = definition::silu(x[i]);
+            },
+        .silu_backward =
+            [](const float* x, const float* dout, std::int64_t n, float* dx) {
+                for (std::int64_t i = 0; i < n; ++i) dx[i] = definition::silu_backward(x[i], dout[i]);
             }};
     return choose(level, scalar, N_AVX2::elementwise_table(), N_AVX3::elementwise_table());
 }

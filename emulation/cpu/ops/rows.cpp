@@ -9,25 +9,12 @@
 #include "emulation/cpu/simd/lanes-inl.hpp"
 #include "emulation/definitions.hpp"
 
-#include <algorithm>
+#include <type_traits>
 
 HWY_BEFORE_NAMESPACE();
 namespace macheps::HWY_NAMESPACE {
 #if MACHEPS_SIMD_TARGET
 namespace {
-
-/// The largest of n elements that are not NaN, -Inf if there are none. The definition lets NaN win, but a NaN in the
-/// row makes the sum of its exponentials NaN whatever they are taken relative to.
-HWY_INLINE float row_max(const float* x, std::int64_t n) {
-    const F32 lowest(bit_cast<float>(0xff800000u));
-    F32 top = lowest;
-    for (std::int64_t i = 0; i < n; i += vector_step) {
-        const auto count = static_cast<std::size_t>(min_of(vector_step, n - i));
-        const F32 v = load_n(x + i, count);
-        top = select(first_n(count), select(v > top, v, top), top);
-    }
-    return hn::GetLane(hn::MaxOfLanes(DF32(), top.v));
-}
 
 void layernorm(const float* x, const float* gamma, const float* beta, std::int64_t rows, std::int64_t n, float eps,
                float* out, float* mean_out, float* rstd_out) {
@@ -73,59 +60,45 @@ void layernorm_backward(const float* x, const float* gamma, const float* means, 
     }
 }
 
-void softmax_causal(const float* scores, std::int64_t first_row, std::int64_t rows, std::int64_t n, float* out) {
-    for (std::int64_t r = 0; r < rows; ++r) {
-        const std::int64_t visible = (first_row + r) % n + 1;
-        const float* row = scores + r * n;
-        float* p = out + r * n;
-        const float top = row_max(row, visible);
-        const float sum = vector_sum(visible, [=](std::int64_t i, std::size_t count) HWY_ATTR {
-            const F32 e = math::exp(load_n(row + i, count) - top);
-            store_n(e, p + i, count);
-            return e;
-        });
-        for_each_vector(visible, p,
-                        [=](std::int64_t i, std::size_t count) HWY_ATTR { return load_n(p + i, count) / sum; });
-        std::fill(p + visible, p + n, 0.0f);
-    }
-}
-
-void softmax_causal_backward(const float* probabilities, const float* dprobabilities, std::int64_t first_row,
-                             std::int64_t rows, std::int64_t n, float* dscores) {
-    for (std::int64_t r = 0; r < rows; ++r) {
-        const std::int64_t visible = (first_row + r) % n + 1;
-        const float *p = probabilities + r * n, *dp = dprobabilities + r * n;
-        float* ds = dscores + r * n;
-        const float sum = vector_sum(visible, [=](std::int64_t i, std::size_t count)
-                                                  HWY_ATTR { return load_n(p + i, count) * load_n(dp + i, count); });
-        for_each_vector(visible, ds, [=](std::int64_t i, std::size_t count) HWY_ATTR {
-            return load_n(p + i, count) * (load_n(dp + i, count) - sum);
-        });
-        std::fill(ds + visible, ds + n, 0.0f);
-    }
-}
-
-void log_softmax(const float* x, std::int64_t rows, std::int64_t n, float* out) {
+void rms_normalise(const float* x, std::int64_t rows, std::int64_t n, float eps, float* out, float* rstd_out) {
+    const auto elements = static_cast<float>(n);
     for (std::int64_t r = 0; r < rows; ++r) {
         const float* row = x + r * n;
-        const float top = row_max(row, n);
-        const float sum = vector_sum(
-            n, [=](std::int64_t i, std::size_t count) HWY_ATTR { return math::exp(load_n(row + i, count) - top); });
-        const float total = top + macheps::math::log(sum);
+        const float mean_square = vector_sum(n,
+                                             [=](std::int64_t i, std::size_t count) HWY_ATTR {
+                                                 const F32 v = load_n(row + i, count);
+                                                 return v * v;
+                                             }) /
+                                  elements;
+        const float rstd = 1.0f / macheps::sqrt(mean_square + eps);
         for_each_vector(n, out + r * n,
-                        [=](std::int64_t i, std::size_t count) HWY_ATTR { return load_n(row + i, count) - total; });
+                        [=](std::int64_t i, std::size_t count) HWY_ATTR { return load_n(row + i, count) * rstd; });
+        rstd_out[r] = definition::canonical(rstd);
     }
 }
 
-void nll_backward(const float* logp, const std::int32_t* targets, std::int64_t rows, std::int64_t n, float factor,
-                  float* dx) {
+void rms_normalise_backward(const float* x, const float* rstds, const float* dout, std::int64_t rows, std::int64_t n,
+                            float* dx) {
+    const auto elements = static_cast<float>(n);
     for (std::int64_t r = 0; r < rows; ++r) {
-        const float* row = logp + r * n;
-        const float at_target = definition::nll_backward(row[targets[r]], true, factor);
+        const float *row = x + r * n, *d = dout + r * n;
+        const float rstd = rstds[r];
+        const auto xhat = [=](std::int64_t i, std::size_t count) HWY_ATTR { return load_n(row + i, count) * rstd; };
+        const float dx_mean = vector_sum(n, [=](std::int64_t i, std::size_t count)
+                                                HWY_ATTR { return load_n(d + i, count) * xhat(i, count); }) /
+                              elements;
         for_each_vector(n, dx + r * n, [=](std::int64_t i, std::size_t count) HWY_ATTR {
-            return math::exp(load_n(row + i, count)) * factor;
+            return F32(rstd) * (load_n(d + i, count) - xhat(i, count) * dx_mean);
         });
-        dx[r * n + targets[r]] = at_target;
+    }
+}
+
+void multiply_columns(const float* x, const float* factors, std::int64_t rows, std::int64_t n, float* out) {
+    for (std::int64_t r = 0; r < rows; ++r) {
+        const float* row = x + r * n;
+        for_each_vector(n, out + r * n, [=](std::int64_t i, std::size_t count) HWY_ATTR {
+            return load_n(row + i, count) * load_n(factors + i, count);
+        });
     }
 }
 
@@ -175,11 +148,10 @@ void column_sum(const float* x, std::int64_t rows, std::int64_t n, std::int64_t 
 const RowKernels& row_table() {
     static constexpr RowKernels table{.layernorm = layernorm,
                                       .layernorm_backward = layernorm_backward,
-                                      .softmax_causal = softmax_causal,
-                                      .softmax_causal_backward = softmax_causal_backward,
-                                      .log_softmax = log_softmax,
-                                      .nll_backward = nll_backward,
                                       .layernorm_backward_columns = layernorm_backward_columns,
+                                      .rms_normalise = rms_normalise,
+                                      .rms_normalise_backward = rms_normalise_backward,
+                                      .multiply_columns = multiply_columns,
                                       .column_sum = column_sum};
     return table;
 }
@@ -207,39 +179,26 @@ const RowKernels& row_kernels(Simd level) {
                     definition::layernorm_backward_row(x + r * n, gamma, mean[r], rstd[r], dout + r * n, n, dx + r * n);
                 }
             },
-        .softmax_causal =
-            [](const float* scores, std::int64_t first_row, std::int64_t rows, std::int64_t n, float* out) {
-                for (std::int64_t r = 0; r < rows; ++r) {
-                    definition::softmax_row(scores + r * n, (first_row + r) % n + 1, n, out + r * n);
-                }
-            },
-        .softmax_causal_backward =
-            [](const float* p, const float* dp, std::int64_t first_row, std::int64_t rows, std::int64_t n,
-               float* dscores) {
-                for (std::int64_t r = 0; r < rows; ++r) {
-                    const std::int64_t visible = (first_row + r) % n + 1;
-                    definition::softmax_backward_row(p + r * n, dp + r * n, visible, n, dscores + r * n);
-                }
-            },
-        .log_softmax =
-            [](const float* x, std::int64_t rows, std::int64_t n, float* out) {
-                for (std::int64_t r = 0; r < rows; ++r) definition::log_softmax_row(x + r * n, n, out + r * n);
-            },
-        .nll_backward =
-            [](const float* logp, const std::int32_t* targets, std::int64_t rows, std::int64_t n, float factor,
-               float* dx) {
-                for (std::int64_t r = 0; r < rows; ++r) {
-                    for (std::int64_t c = 0; c < n; ++c) {
-                        dx[r * n + c] = definition::nll_backward(logp[r * n + c], c == targets[r], factor);
-                    }
-                }
-            },
         .layernorm_backward_columns =
             [](const float* x, const float* mean, const float* rstd, const float* dout, std::int64_t rows,
                std::int64_t n, std::int64_t first, std::int64_t last, float* dgamma, float* dbeta) {
                 for (std::int64_t c = first; c < last; ++c) {
                     definition::layernorm_backward_column(x, mean, rstd, dout, rows, n, c, dgamma, dbeta);
                 }
+            },
+        .rms_normalise =
+            [](const float* x, std::int64_t rows, std::int64_t n, float eps, float* out, float* rstd) {
+                for (std::int64_t r = 0; r < rows; ++r)
+                    definition::rms_normalise_row(x + r * n, n, eps, out + r * n, rstd + r);
+            },
+        .rms_normalise_backward =
+            [](const float* x, const float* rstd, const float* dout, std::int64_t rows, std::int64_t n, float* dx) {
+                for (std::int64_t r = 0; r < rows; ++r)
+                    definition::rms_normalise_backward_row(x + r * n, rstd[r], dout + r * n, n, dx + r * n);
+            },
+        .multiply_columns =
+            [](const float* x, const float* factors, std::int64_t rows, std::int64_t n, float* out) {
+                for (std::int64_t i = 0; i < rows * n; ++i) out[i] = definition::multiply(x[i], factors[i % n]);
             },
         .column_sum =
             [](const float* x, std::int64_t rows, std::int64_t n, std::int64_t first, std::int64_t last, float* out) {

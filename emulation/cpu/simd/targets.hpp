@@ -12,7 +12,7 @@
 //     #include "emulation/cpu/simd/vec-inl.hpp"            (F32, I32, M32 and the math functions on them)
 //     HWY_BEFORE_NAMESPACE();
 //     namespace macheps::HWY_NAMESPACE {
-//     #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+//     #if MACHEPS_SIMD_TARGET                               (vec-inl.hpp defines it: AVX2 and AVX-512)
 //         ... kernels; `Kernels table()` ...
 //     #endif
 //     }

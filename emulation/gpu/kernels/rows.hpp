@@ -4,6 +4,8 @@
 #include "emulation/definitions.hpp"
 #include "emulation/gpu/device/threads.hpp"
 
+#include <vector>
+
 namespace macheps::gpu {
 
 /// The largest of x[0 .. n - 1], NaN wins, -Inf when there are none; every lane gets it.
@@ -204,8 +206,24 @@ void nll(Device& device, const float* logp, const std::int32_t* targets, std::in
     });
 }
 
-/// Rows of `rows_of`, in their order, that one row of a table collects: those listed in order[begin[t] .. begin[t+1]).
-/// out[t,c] = +0 + x[order[begin[t]], c] + ..., for t = 0 .. count - 1.
+/// Rows by their token, in their order: those of token t are order[begin[t]] .. order[begin[t + 1] - 1].
+struct RowsByToken {
+    std::vector<std::int32_t> begin, order;
+};
+inline RowsByToken rows_by_token(const std::vector<std::int32_t>& tokens, std::int64_t vocabulary) {
+    const auto count = static_cast<std::size_t>(vocabulary);
+    RowsByToken rows{std::vector<std::int32_t>(count + 1), std::vector<std::int32_t>(tokens.size())};
+    for (const std::int32_t token : tokens) ++rows.begin[static_cast<std::size_t>(token) + 1];
+    for (std::size_t t = 0; t < count; ++t) rows.begin[t + 1] += rows.begin[t];
+    std::vector<std::int32_t> next(rows.begin.begin(), rows.begin.end() - 1);
+    for (std::size_t r = 0; r < tokens.size(); ++r) {
+        const auto place = static_cast<std::size_t>(next[static_cast<std::size_t>(tokens[r])]++);
+        rows.order[place] = static_cast<std::int32_t>(r);
+    }
+    return rows;
+}
+
+/// out[t,c] = +0 + x[r,c] + ... over the rows r of token t (RowsByToken), for t = 0 .. count - 1.
 template <class Device>
 void gather_rows(Device& device, const float* x, std::int64_t n, const std::int32_t* begin, const std::int32_t* order,
                  std::int64_t count, float* out) {

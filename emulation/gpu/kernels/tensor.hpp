@@ -145,6 +145,26 @@ void sum_parts(Device& device, const T* parts, std::int64_t n, T* sum) {
     });
 }
 
+/// *counter += the number of i for which x[i] and decoded(y[i], decode_scale) are both finite.
+template <class Device>
+void count_finite_pairs(Device& device, const float* x, const float* y, std::int64_t n, float decode_scale,
+                        std::uint64_t* counter) {
+    device.warps(pieces(n, warp_share), [=] MACHEPS_KERNEL(const Warp& warp, std::int64_t piece) {
+        const std::int64_t end = min_of((piece + 1) * warp_share, n);
+        Lanes<std::uint32_t> found;
+        warp.each([&](int lane) {
+            for (std::int64_t i = piece * warp_share + lane; i < end; i += lanes) {
+                found[lane] +=
+                    definition::is_finite(x[i]) && definition::is_finite(definition::decoded(y[i], decode_scale));
+            }
+        });
+        const std::uint32_t here = warp.fold(found);
+        warp.each([&](int lane) {
+            if (lane == 0) atomic_add(counter, std::uint64_t{here});
+        });
+    });
+}
+
 /// Counters of ExponentHistogram: bins, then zeros, infinities, NaNs.
 inline constexpr int exponent_bins = ExponentHistogram::highest - ExponentHistogram::lowest + 1;
 inline constexpr int exponent_counters = exponent_bins + 3;

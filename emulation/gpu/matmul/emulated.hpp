@@ -250,7 +250,7 @@ struct EmulatedKernel {
 
     struct Sums {
         PerOutput<std::uint32_t> c{};  ///< codes of the machine's accumulator
-        PerOutput<float> main{};       ///< with a promotion
+        PerOutput<float> main{};       ///< with a join
     };
 
     MACHEPS_KERNEL void operator()(const Block& block) const {
@@ -258,8 +258,10 @@ struct EmulatedKernel {
         const std::int64_t row = block.x() / tiles_across * EmulatedTile::rows;
         const std::int64_t column = block.x() % tiles_across * EmulatedTile::columns;
         const int slice = block.y();
-        const std::int64_t instructions = (packed.terms(slice, job.args.k) + plan.k - 1) / plan.k;
-        const std::int64_t places = instructions * plan.k, tiles = (places + Steps::depth - 1) / Steps::depth;
+        const std::int64_t instructions =
+            (packed.terms(slice, job.args.k) + plan.instruction_k - 1) / plan.instruction_k;
+        const std::int64_t places = instructions * plan.instruction_k,
+                           tiles = (places + Steps::depth - 1) / Steps::depth;
         const std::int64_t width = packed.slices * packed.padded;
         for (std::int64_t matrix = block.z(); matrix < job.matrices(); matrix += 65535) {
             const auto load = [&](int thread, std::int64_t tile) {
@@ -280,8 +282,8 @@ struct EmulatedKernel {
                     const std::int64_t first = tile * Steps::depth;
                     for (int place = 0; place < Steps::depth && first + place < places; place += plan.terms) {
                         Steps::step(plan, stage, place, thread, sums[thread].c);
-                        if (plan.promotion == Promotion::none) continue;
-                        const std::int64_t done = (first + place) / plan.terms + 1, chain = plan.steps_per_chain;
+                        if (plan.join == PartialJoin::none) continue;
+                        const std::int64_t done = (first + place) / plan.terms + 1, chain = plan.steps_per_join;
                         if (done % chain == 0 || done * plan.terms >= places) {
                             const std::int64_t start = (done - 1) / chain * chain * plan.terms;
                             promote(thread, row, column, packed.first(slice, job.args.k) + start, sums[thread]);
@@ -295,8 +297,8 @@ struct EmulatedKernel {
                 const Sums& mine = sums[thread];
                 mine.main.each([&](int i, int j) {
                     const int r = EmulatedTile::row(thread) + i, c = EmulatedTile::column(thread) + j;
-                    const float x = plan.promotion == Promotion::none ? decode(plan.rule.addend, mine.c.x[i][j])
-                                                                      : mine.main.x[i][j];
+                    const float x =
+                        plan.join == PartialJoin::none ? decode(plan.rule.addend, mine.c.x[i][j]) : mine.main.x[i][j];
                     out[tile_output_at(EmulatedTile::columns, r, c)] = x;
                 });
             });

@@ -1,70 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operands of a matmul taken apart for the integer kernels of matmul_emulated.hpp: which machines these know, and how
+// Operands of a matmul taken apart for the integer kernels of emulated.hpp: which machines these know, and how
 // significands, exponents and fp4 groups lie in memory.
 #pragma once
 #include "emulation/gpu/matmul/mma_kernel.hpp"
+#include "emulation/matmul/fused_plan.hpp"
 
 namespace macheps::gpu {
 
 /// An exponent that no product of nonzero factors reaches, for factors that are zero.
 inline constexpr int zero_exponent_mark = -30000;
 
-/// What the kernels need to know of a machine and its operands.
-struct EmulatedPlan {
-    SumRule rule{};  ///< of one step; SumModel::truncated or scaled_groups
-    Format a{.bits = 16, .precision = 11, .exponent_bias = 15}, b = a;
-    int terms = 1, k = 1;       ///< per step, per instruction
-    bool through_fp16 = false;  ///< terms k mod 4 = 0, 1 of an instruction come first; its sum is added to main
-    Promotion promotion = Promotion::none;
-    int steps_per_chain = 0;  ///< with a promotion
-    Format scale{.bits = 8, .precision = 4, .exponent_bias = 7};
-    int scale_block = 0;
-
-    /// The term of an instruction that stands at a place of it.
-    MACHEPS_HD constexpr int source(int place) const {
-        if (!through_fp16) return place;
-        const int half = k / 2, i = place % half;
-        return i / 2 * 4 + i % 2 + (place >= half ? 2 : 0);
-    }
+/// A fused plan whose steps are truncated sums or groups of fp4.
+struct EmulatedPlan : FusedPlan {
+    int steps_per_join = 0;  ///< with a join: steps per partial sum
+    bool widened = false;    ///< the operands are widened to fp16, the format that the steps read
 };
 
-/// True when the kernels below know the machine; the plan for it.
-inline bool emulated_plan(const Matmul& args, EmulatedPlan& plan) {
-    const Machine& machine = *args.rule.machine;
-    const SumRule& rule = machine.sum;
-    if (machine.addend != machine.result || rule.zero_factor_counts || !rule.underflow_keeps_sign ||
-        rule.zeros_keep_sign || rule.normalises_addend) {
-        return false;
+/// The plan for `args`, or nothing where the kernels below do not know its steps.
+inline std::optional<EmulatedPlan> emulated_plan(const Matmul& args) {
+    const std::optional<FusedPlan> fused = fused_plan(args);
+    if (!fused || fused->join == PartialJoin::add_fp16) return std::nullopt;
+    EmulatedPlan plan{*fused};
+    plan.steps_per_join = static_cast<int>(plan.interval / plan.terms);
+    plan.widened = plan.order == TermOrder::halves_of_fours;
+    const SumRule& rule = plan.rule;
+    if (rule.model == SumModel::scaled_groups) {
+        if (plan.a_format == e2m1fn && plan.b_format == e2m1fn && plan.scale_block != 0) return plan;
+        return std::nullopt;
     }
-    plan.rule = rule;
-    plan.a = args.a.format, plan.b = args.b.format;
-    plan.k = machine.k;
-    plan.terms = rule.terms;
-    plan.promotion = args.rule.promotion;
-    plan.scale = machine.scale, plan.scale_block = machine.scale_block;
-    if (plan.promotion != Promotion::none) {
-        plan.steps_per_chain = args.rule.promotion_interval / machine.k * (machine.k / rule.terms);
-    }
-    switch (rule.model) {
-        case SumModel::truncated:
-            break;
-        case SumModel::scaled_groups:
-            return plan.a == e2m1fn && plan.b == e2m1fn && machine.has_scales();
-        case SumModel::through_fp16:
-            if (plan.promotion != Promotion::none || machine.result != fp32) return false;
-            plan.rule.model = SumModel::truncated;
-            plan.through_fp16 = true;
-            plan.a = plan.b = fp16;
-            plan.promotion = Promotion::add;
-            plan.steps_per_chain = machine.k / rule.terms;
-            break;
-        default:
-            return false;
-    }
-    const int fractions = plan.a.fraction_bits() + plan.b.fraction_bits();
+    const int fractions = plan.a_format.fraction_bits() + plan.b_format.fraction_bits();
     // Products of significands, moved up to the unit of the largest exponent, are below 2^(F + 2) <= 2^27.
-    return rule.fraction_bits >= fractions && rule.fraction_bits <= 25 && fractions <= 20 &&
-           (rule.terms == 4 || rule.terms % 8 == 0) && 32 % rule.terms == 0;
+    const bool fits = rule.model == SumModel::truncated && rule.fraction_bits >= fractions &&
+                      rule.fraction_bits <= 25 && fractions <= 20 && (plan.terms == 4 || plan.terms % 8 == 0) &&
+                      32 % plan.terms == 0;
+    return fits ? std::optional<EmulatedPlan>(plan) : std::nullopt;
 }
 
 /// One fp4 group of 16: twice its numbers as bytes, and its scale.
@@ -102,8 +71,7 @@ struct TakeApart {
 
     /// The term at a place of the packed k, or -1.
     MACHEPS_KERNEL std::int64_t term_at(std::int64_t place) const {
-        const std::int64_t instruction = place / plan.k * plan.k;
-        return packed.source(instruction + plan.source(static_cast<int>(place - instruction)), job.args.k);
+        return packed.source(plan.source(place), job.args.k);
     }
     MACHEPS_KERNEL OuterMajor from(std::int64_t matrix) const {
         return is_a ? rows_of_a(job, matrix) : columns_of_b(job, matrix);
@@ -115,14 +83,15 @@ struct TakeApart {
         Factor f, scale{.significand = 1};
         if (term >= 0 && outer < to.outer) {
             f = factor_of_value(x.format, from(matrix).at(outer, term));
-            if (plan.through_fp16) f = ::macheps::matrix_unit::as_fp16(f);
+            if (plan.widened) f = ::macheps::matrix_unit::as_fp16(f);
             scale = scale_of(plan, x, outer, term);
             if (f.kind != Unpacked::Kind::finite || scale.kind != Unpacked::Kind::finite) {
                 atomic_max(&to.special[matrix * to.padded + outer], 1u);
                 f = {};
             }
         }
-        const int up = is_a ? plan.rule.fraction_bits - plan.a.fraction_bits() - plan.b.fraction_bits() : 0;
+        const int up =
+            is_a ? plan.rule.fraction_bits - plan.a_format.fraction_bits() - plan.b_format.fraction_bits() : 0;
         const auto significand = static_cast<int>(f.significand << up);
         const std::int64_t width = packed.slices * packed.padded;
         const std::int64_t at = (matrix * width + place) * to.padded + outer;

@@ -4,8 +4,8 @@
 
 namespace macheps::gpu {
 
-/// Where a matmul's sums are made: by the scalar definition of its machine, or by the GPU's own matrix unit where that
-/// is the machine.
+/// Where the sums of a matmul on a machine are made: by kernels that emulate the machine, or, where the GPU's own matrix
+/// unit gives the machine's bits, on that unit.
 enum class MatrixUnits : std::uint8_t { emulated, native };
 
 }  // namespace macheps::gpu

@@ -59,7 +59,7 @@ struct MmaSums {
 struct UnitModel {
     SumRule rule{};
     int k = 0;
-    Format a{.bits = 16, .precision = 11, .exponent_bias = 15}, b = a;
+    Format a{}, b{};
     int code_bytes = 2;
 };
 
@@ -172,7 +172,8 @@ MACHEPS_HD float sum_value(const std::uint32_t (&c)[registers], int i) {
     if constexpr (registers == 4) {
         return bit_cast<float>(c[i]);
     } else {
-        return decode(Format{.bits = 16, .precision = 11, .exponent_bias = 15}, c[i / 2] >> (i % 2 * 16) & 0xffffu);
+        constexpr Format half = fp16;  // a copy: device code may not take the address of fp16 itself
+        return decode(half, c[i / 2] >> (i % 2 * 16) & 0xffffu);
     }
 }
 

@@ -6,6 +6,8 @@
 #include "emulation/gpu/matmul/wgmma.hpp"
 #include "emulation/machine/table.hpp"
 
+#include <optional>
+
 namespace macheps::gpu {
 
 /// True when two machines sum the same way. A new field of SumRule does not compile here until it is compared.
@@ -46,44 +48,34 @@ constexpr const Machine* native_machine(std::string_view instruction, int archit
     return nullptr;
 }
 
-/// The forms of mma.sync that the kernels know. Both operands have one format.
-constexpr bool mma_type_of(const Machine& machine, const Format& format, MmaType& type) {
-    const bool half_sums = machine.result == fp16;
-    if (format == fp16) {
-        type = half_sums ? MmaType::fp16_acc16 : MmaType::fp16;
-    } else if (format == bf16) {
-        type = MmaType::bf16;
-    } else if (format == tf32) {
-        type = MmaType::tf32;
-    } else {
-        return false;
-    }
-    return machine.addend == machine.result && (machine.result == fp32 || format == fp16);
+/// The form of mma.sync, among those that the kernels know, that multiplies operands of one format.
+constexpr std::optional<MmaType> mma_type_of(const Machine& machine, const Format& format) {
+    if (machine.addend != machine.result) return std::nullopt;
+    if (machine.result == fp16) return format == fp16 ? std::optional(MmaType::fp16_acc16) : std::nullopt;
+    if (machine.result != fp32) return std::nullopt;
+    if (format == fp16) return MmaType::fp16;
+    if (format == bf16) return MmaType::bf16;
+    if (format == tf32) return MmaType::tf32;
+    return std::nullopt;
 }
 
-/// The forms of wgmma that the kernels know.
-constexpr bool wgmma_type_of(const Machine& machine, const Format& a, const Format& b, WgmmaType& type) {
-    if (machine.addend != machine.result) return false;
-    if (machine.result == fp16) {
-        type = WgmmaType::fp16_acc16;
-        return a == fp16 && b == fp16;
-    }
+/// The form of wgmma among those that the kernels know.
+constexpr std::optional<WgmmaType> wgmma_type_of(const Machine& machine, const Format& a, const Format& b) {
     struct Form {
-        Format a, b;
+        Format a, b, sum;
         WgmmaType type;
     };
     constexpr Form forms[] = {
-        {fp16, fp16, WgmmaType::fp16},        {bf16, bf16, WgmmaType::bf16},
-        {tf32, tf32, WgmmaType::tf32},        {e4m3fn, e4m3fn, WgmmaType::e4m3_e4m3},
-        {e4m3fn, e5m2, WgmmaType::e4m3_e5m2}, {e5m2, e4m3fn, WgmmaType::e5m2_e4m3},
-        {e5m2, e5m2, WgmmaType::e5m2_e5m2},
+        {fp16, fp16, fp32, WgmmaType::fp16},          {bf16, bf16, fp32, WgmmaType::bf16},
+        {tf32, tf32, fp32, WgmmaType::tf32},          {fp16, fp16, fp16, WgmmaType::fp16_acc16},
+        {e4m3fn, e4m3fn, fp32, WgmmaType::e4m3_e4m3}, {e4m3fn, e5m2, fp32, WgmmaType::e4m3_e5m2},
+        {e5m2, e4m3fn, fp32, WgmmaType::e5m2_e4m3},   {e5m2, e5m2, fp32, WgmmaType::e5m2_e5m2},
     };
+    if (machine.addend != machine.result) return std::nullopt;
     for (const Form& form : forms) {
-        if (form.a != a || form.b != b) continue;
-        type = form.type;
-        return machine.result == fp32;
+        if (form.a == a && form.b == b && form.sum == machine.result) return form.type;
     }
-    return false;
+    return std::nullopt;
 }
 
 }  // namespace macheps::gpu

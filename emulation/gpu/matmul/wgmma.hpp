@@ -91,8 +91,8 @@ struct WgmmaSums<WgmmaType::fp16_acc16, n> {
 template <WgmmaType type, int n>
 MACHEPS_HD float wgmma_sum(const WgmmaSums<type, n>& sums, int i) {
     if constexpr (WgmmaSums<type, n>::half) {
-        return decode(Format{.bits = 16, .precision = 11, .exponent_bias = 15},
-                      sums.d[i / 2] >> (i % 2 * 16) & 0xffffu);
+        constexpr Format half = fp16;  // a copy, as in sum_value
+        return decode(half, sums.d[i / 2] >> (i % 2 * 16) & 0xffffu);
     } else {
         return sums.d[i];
     }

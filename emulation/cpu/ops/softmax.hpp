@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Softmax, its logarithm and the loss behind it, for one instruction set. The backend deals ranges of rows out to
+// threads.
+#pragma once
+#include "emulation/backend.hpp"
+#include "emulation/cpu/simd/simd.hpp"
+
+namespace macheps {
+
+/// As emulation/definitions.hpp has them, on `rows` contiguous rows of n elements; outputs may be inputs.
+struct SoftmaxKernels {
+    /// Row r is row first_row + r of the tensor, which decides how much of it is visible.
+    void (*softmax_causal)(const float* scores, std::int64_t first_row, std::int64_t rows, std::int64_t n, float* out);
+    void (*softmax_causal_backward)(const float* p, const float* dp, std::int64_t first_row, std::int64_t rows,
+                                    std::int64_t n, float* dscores);
+    void (*log_softmax)(const float* x, std::int64_t rows, std::int64_t n, float* out);
+    void (*nll_backward)(const float* logp, const std::int32_t* targets, std::int64_t rows, std::int64_t n,
+                         float factor, float* dx);
+};
+
+const SoftmaxKernels& softmax_kernels(Simd level);
+
+}  // namespace macheps

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// FusedPlan: how a matmul on a matrix unit runs as one chain of equal fused steps per element. What a machine and a
+// rule say of the order of the terms and of the joins of partial sums is worked out here once; the plans of the CPU's
+// and the GPU's fast kernels add only what these kernels need. The meaning is that of emulation/matmul/matmul.hpp.
+#pragma once
+#include "emulation/backend.hpp"
+
+#include <optional>
+
+namespace macheps {
+
+/// In which order the steps take the terms of k.
+enum class TermOrder : std::uint8_t {
+    ascending,
+    halves_of_fours,  ///< of an instruction, the terms k mod 4 = 0, 1 first, then 2, 3 (fp8 through two fp16 steps)
+    even_first,       ///< of a step, the even terms first, then the odd ones (CDNA3 fp8)
+};
+
+/// How a partial sum joins the main accumulator.
+enum class PartialJoin : std::uint8_t {
+    none,       ///< there is one sum, over all of k
+    add,        ///< one fp32 addition
+    add_fp16,   ///< one fp16 addition
+    fma_joint,  ///< Promotion::fma_joint
+    fma_left,   ///< Promotion::fma_left
+};
+
+struct FusedPlan {
+    SumRule rule{};                          ///< of one step; its model is never through_fp16
+    Format a_format{}, b_format{};           ///< a step reads the operands as numbers of these
+    int terms = 1;                           ///< products per step
+    int instruction_k = 1;                   ///< products per instruction; k is filled up with +0 to a multiple of it
+    TermOrder order = TermOrder::ascending;  ///< of the terms that the steps take
+    PartialJoin join = PartialJoin::none;
+    std::int64_t interval = 0;  ///< with a join: terms per partial sum, a multiple of instruction_k
+    Format scale{};             ///< of the block scales that the steps take in, where there are any
+    int scale_block = 0;        ///< terms that share a scale, 0: there are no scales
+
+    MACHEPS_HD constexpr bool is_permuted() const { return order != TermOrder::ascending; }
+    /// Terms after which the order repeats.
+    MACHEPS_HD constexpr int period() const {
+        return order == TermOrder::even_first ? terms : order == TermOrder::halves_of_fours ? instruction_k : 1;
+    }
+    /// The term that a chain takes at `place`, both counted from the chain's first term.
+    MACHEPS_HD constexpr std::int64_t source(std::int64_t place) const {
+        if (!is_permuted()) return place;
+        const std::int64_t half = period() / 2, within = place % period();
+        const std::int64_t i = within % half, second = within / half;
+        const std::int64_t term = order == TermOrder::even_first ? 2 * i + second : i / 2 * 4 + i % 2 + 2 * second;
+        return place - within + term;
+    }
+};
+
+/// The plan for `args`, or nothing where only the definition knows the sum: on machines that are orders of summation,
+/// whose C and D differ in format, or that take the rarer side where published sources disagree (SumRule), and where a
+/// promotion would come on top of the join that an instruction ends in.
+constexpr std::optional<FusedPlan> fused_plan(const Matmul& args) {
+    const Machine& machine = *args.rule.machine;
+    FusedPlan plan{.rule = machine.sum,
+                   .a_format = args.a.format,
+                   .b_format = args.b.format,
+                   .terms = min_of(machine.sum.terms, machine.k),
+                   .instruction_k = machine.k,
+                   .interval = args.rule.promotion_interval,
+                   .scale = machine.scale,
+                   .scale_block = machine.scale_block};
+    const SumRule& rule = machine.sum;
+    const bool disputed =
+        rule.zero_factor_counts || !rule.underflow_keeps_sign || rule.zeros_keep_sign || rule.normalises_addend;
+    if (disputed || machine.addend != machine.result) return std::nullopt;
+
+    switch (args.rule.promotion) {
+        case Promotion::none:
+            break;
+        case Promotion::add:
+            plan.join = PartialJoin::add;
+            break;
+        case Promotion::fma_joint:
+            plan.join = PartialJoin::fma_joint;
+            break;
+        case Promotion::fma_left:
+            plan.join = PartialJoin::fma_left;
+            break;
+    }
+    switch (rule.model) {
+        case SumModel::truncated:
+        case SumModel::scaled_groups:
+        case SumModel::exact_step:
+        case SumModel::flushed_pairs:
+        case SumModel::floored:
+            return plan;
+        case SumModel::floored_even_odd:
+            plan.order = TermOrder::even_first;
+            return plan;
+        case SumModel::through_fp16:
+            // Two truncated steps on the operands widened to fp16; every instruction's sum joins the main accumulator.
+            if (plan.join != PartialJoin::none) return std::nullopt;
+            plan.rule.model = SumModel::truncated;
+            plan.a_format = plan.b_format = fp16;
+            plan.terms = machine.k / 2;
+            plan.order = TermOrder::halves_of_fours;
+            plan.join = machine.result == fp16 ? PartialJoin::add_fp16 : PartialJoin::add;
+            plan.interval = machine.k;
+            return plan;
+        case SumModel::fma_chain:
+        case SumModel::pairwise:
+        case SumModel::kahan:
+        case SumModel::exact:
+            break;
+    }
+    return std::nullopt;
+}
+
+}  // namespace macheps
