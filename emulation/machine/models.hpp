@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sum models as rows: what people and bounds need to know of each. What a model computes is
-// emulation/machine/step.hpp, or emulation/matmul/matmul.hpp for those of whole matmuls. A new model is an enumerator, its
-// function there, a row in models.cpp, and whatever fast kernels it gets. Host only.
+// The sum models as rows: what people and bounds need to know of each. What a model computes is in
+// emulation/machine/step.hpp, or in emulation/matmul/matmul.hpp for a model of whole matmuls. A new model is an
+// enumerator, its function there, a row in models.cpp, and whatever fast kernels it gets. Host only.
 #pragma once
 #include "emulation/machine/machine.hpp"
 

@@ -39,6 +39,7 @@ struct Granularity {
     constexpr bool is_axis_free() const { return outer == 0 && k == 0; }
 };
 
+/// Every granularity; a cast refers to its row.
 inline constexpr Granularity granularities[] = {
     {.name = "none",
      .kind = ScaleKind::none,
@@ -216,6 +217,7 @@ inline constexpr ScaleRule rules[] = {
 
 }  // namespace scale_row
 
+/// Every scale rule; a cast refers to its row.
 inline constexpr const auto& scale_rules = scale_row::rules;
 
 /// The row of that name, or nullptr.

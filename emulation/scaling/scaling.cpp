@@ -10,8 +10,8 @@ ScaledResult group_scales(const ScaledCast& how, std::span<const std::uint32_t> 
     ScaledResult result;
     definition::GroupScale tensor;
     if (how.rule->tensor != nullptr) {
-        tensor = how.rule->tensor(bit_cast<float>(
-            largest.empty() ? 0 : *std::max_element(largest.begin(), largest.end())));
+        const std::uint32_t top = largest.empty() ? 0 : *std::max_element(largest.begin(), largest.end());
+        tensor = how.rule->tensor(bit_cast<float>(top));
         result.tensor_scale = tensor.decode;
     }
     for (std::size_t i = 0; i < largest.size(); ++i) {

@@ -39,11 +39,19 @@ bool contains(const std::vector<std::string_view>& list, std::string_view name) 
 std::string key_of(std::string_view target, std::string_view slot) { return fmt::format("{}:{}", target, slot); }
 
 /// The granularity of the same block that the other operand may have.
-const Granularity& other_side(const Granularity& one) {
+constexpr const Granularity& other_side(const Granularity& one) {
     return *std::find_if(std::begin(granularities), std::end(granularities), [&](const Granularity& row) {
         return row.outer == one.outer && row.k == one.k && row.kind == one.kind && row.operand != one.operand;
     });
 }
+static_assert(
+    [] {
+        for (const Granularity& row : granularities) {
+            if (!row.operand.empty() && other_side(row).operand.empty()) return false;
+        }
+        return true;
+    }(),
+    "a granularity of one operand needs its like for the other");
 
 class Resolver {
   public:

@@ -206,10 +206,11 @@ TEST_CASE("every scale rule makes a scale of its kind and says where it comes fr
         // What is stored lies on the grid of its format, and what is multiplied by undoes it but for roundings.
         CHECK(quantize(scale_format(rule.kind), scale.decode, Round::nearest_even, Overflow::saturate) == scale.decode);
         CHECK(std::abs(double{scale.encode} * scale.decode * tensor.decode - 1) <= 4 * fp32.unit_roundoff());
-        // No rule but the two that may saturate brings the largest magnitude beyond the format's.
+        // Only the two rules that let the largest elements of a block saturate bring its amax beyond the format's range.
         const double largest = decode64(element, element.max_finite_code());
         const double most = rule.name == "ao_floor" || rule.name == "ao_even" ? 2 : 1;
-        CHECK(3.0 * scale.encode <= most * largest * (1 + (rule.kind == ScaleKind::nvfp4 ? e4m3fn : fp32).unit_roundoff()));
+        const double u = (rule.kind == ScaleKind::nvfp4 ? e4m3fn : fp32).unit_roundoff();
+        CHECK(3.0 * scale.encode <= most * largest * (1 + u));
     }
     for (const Granularity& granularity : granularities) {
         CAPTURE(granularity.name);
@@ -230,6 +231,8 @@ TEST_CASE("scaled_cast does to every element what its group's definition says", 
     };
     for (const Kind& kind : all_kinds()) {
         for (const Size size : {Size{1, 1}, {33, 130}, {160, 47}, {257, 256}}) {
+            // The usual rule of a granularity on all sizes, the others on those that have every kind of edge.
+            if (kind.rule != usual_rule(*kind.granularity) && size.rows > 100) continue;
             for (const bool k_is_last : {true, false}) {
                 std::vector<float> x;
                 for (std::int64_t i = 0; i < size.rows * size.columns; ++i) {
