@@ -7,6 +7,9 @@ namespace macheps {
 
 enum class OptimizerKind : std::uint8_t { adamw, sgd };
 
+/// Moments that the optimiser keeps of every parameter.
+constexpr int moments(OptimizerKind kind) { return kind == OptimizerKind::adamw ? 2 : 1; }
+
 struct TrainOptions {
     std::int64_t steps = 300;
     std::int64_t batch = 16;

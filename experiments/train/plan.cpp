@@ -147,7 +147,9 @@ Plan::PolicyPlan measure(Backend& backend, const Experiment& experiment, const D
     constexpr double least_seconds = 0.2;
     constexpr std::int64_t evaluation_row_bytes = 110, run_row_bytes = 180;
     const TrainOptions& o = experiment.options;
-    Plan::PolicyPlan plan{.policy = policy.name, .memory = estimate_memory(experiment.model, o, policy)};
+    Plan::PolicyPlan plan{
+        .policy = policy.name,
+        .memory = estimate_memory(model_sites(experiment.model), policy, o.batch, moments(o.optimizer))};
     Trial trial(backend, experiment, data, policy, fp32);
     trial.step(false, false);  // makes what is made once
     double spent = 0;

@@ -2,6 +2,7 @@
 // What an experiment would do, before it is done: runs, time, memory, disk, and what would stop it. Writes nothing.
 #pragma once
 #include "core/error.hpp"
+#include "experiments/model/memory.hpp"
 #include "experiments/train/experiment.hpp"
 #include "experiments/train/trainer.hpp"
 

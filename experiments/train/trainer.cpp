@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/math64.hpp"
+#include "experiments/model/memory.hpp"
 
 #include <fmt/format.h>
 
@@ -302,7 +303,8 @@ class Run {
     RunRow run_row() const {
         const auto steps = static_cast<std::int64_t>(result_.losses.size());
         const std::int64_t tokens = steps * options_.micro_batches * options_.batch * request_.model.context;
-        const MemoryEstimate bytes = estimate_memory(request_.model, options_, request_.policy);
+        const MemoryEstimate bytes =
+            estimate_memory(model_sites(request_.model), request_.policy, options_.batch, moments(options_.optimizer));
         RunRow row{.run = name_,
                    .policy = request_.policy.name,
                    .seed = request_.seed,
@@ -378,43 +380,5 @@ RunResult train(Backend& backend, const RunRequest& request, RunFiles& files) {
 }
 
 std::string run_name(const std::string& policy, std::int64_t seed) { return fmt::format("{}/{}", policy, seed); }
-
-MemoryEstimate estimate_memory(const ModelConfig& model, const TrainOptions& options, const ResolvedPolicy& policy) {
-    const auto bytes = [&](const std::string& slot, std::int64_t count) {
-        return count * policy.cast(slot).format.container_bits() / 8;
-    };
-    MemoryEstimate estimate;
-    for (const Parameter& parameter : model_sites(model).parameters) {
-        estimate.parameters += bytes(parameter.name + ":value", parameter.count);
-        estimate.gradients += bytes(parameter.name + ":grad", parameter.count);
-        estimate.optimizer += bytes(parameter.name + ":moment1", parameter.count);
-        if (options.optimizer == OptimizerKind::adamw)
-            estimate.optimizer += bytes(parameter.name + ":moment2", parameter.count);
-        if (policy.has_master(parameter.name)) estimate.master += bytes(parameter.name + ":master", parameter.count);
-    }
-    // What autograd saves for the backward pass: each operation's output that a later gradient reads.
-    const std::int64_t rows = options.batch * model.context, wide = rows * model.width;
-    const std::int64_t hidden = rows * model.hidden_width();
-    estimate.activations = bytes("embed:forward.out", wide);
-    for (std::int64_t i = 0; i < model.layers; ++i) {
-        const std::string block = fmt::format("block.{}.", i);
-        estimate.activations +=
-            bytes(block + "norm1:forward.out", wide) + bytes(block + "attn.qkv:forward.out", rows * model.qkv_width()) +
-            bytes(block + "attn.softmax:forward.out", rows * model.heads * model.context) +
-            bytes(block + "attn.mix:forward.out", wide) + bytes(block + "residual1:forward.out", wide) +
-            bytes(block + "norm2:forward.out", wide) + bytes(block + "mlp.up:forward.out", hidden) +
-            bytes(block + "mlp.act:forward.out", hidden) + bytes(block + "residual2:forward.out", wide);
-        if (model.kind != ModelKind::llama) continue;
-        estimate.activations +=
-            bytes(block + "norm1:forward.normed", wide) + bytes(block + "norm2:forward.normed", wide) +
-            bytes(block + "attn.rope:forward.out", rows * (model.heads + model.key_heads()) * model.head_width()) +
-            bytes(block + "mlp.gate:forward.out", hidden) + bytes(block + "mlp.act:forward.activated", hidden);
-    }
-    if (model.kind == ModelKind::llama) estimate.activations += bytes("final_norm:forward.normed", wide);
-    estimate.activations += bytes("final_norm:forward.out", wide) +
-                            bytes("lm_head:forward.out", rows * model.vocabulary) +
-                            bytes("loss:forward.out", rows * model.vocabulary);
-    return estimate;
-}
 
 }  // namespace macheps

@@ -67,10 +67,4 @@ RunResult train(Backend& backend, const RunRequest& request, RunFiles& files);
 /// `fp32/0`: the name of a run.
 std::string run_name(const std::string& policy, std::int64_t seed);
 
-/// Bytes of the tensors that a framework would hold, by the formats of the policy; the emulation itself holds fp32.
-struct MemoryEstimate {
-    std::int64_t parameters = 0, gradients = 0, master = 0, optimizer = 0, activations = 0;
-};
-MemoryEstimate estimate_memory(const ModelConfig& model, const TrainOptions& options, const ResolvedPolicy& policy);
-
 }  // namespace macheps
