@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/model/config.hpp"
 
-#include "core/error.hpp"
 #include "core/nearest_name.hpp"
+#include "experiments/field_error.hpp"
 
 #include <fmt/format.h>
 
@@ -18,10 +18,8 @@ ModelKind parse_model_kind(std::string_view name) {
         if (name == to_string(kind)) return kind;
     }
     const std::string near = nearest_name(name, names);
-    throw Error({.what = fmt::format("unknown model '{}'", name),
-                 .where = "--model",
-                 .fix = (near.empty() ? "" : fmt::format("did you mean '{}'? ", near)) + "models are gpt2, llama",
-                 .exit = Exit::usage});
+    throw FieldError("kind", fmt::format("unknown model '{}'", name),
+                     (near.empty() ? "" : fmt::format("did you mean '{}'? ", near)) + "models are gpt2, llama");
 }
 
 std::int64_t ModelConfig::hidden_width() const {
@@ -46,52 +44,46 @@ ModelSize named_size(std::string_view name, ModelKind kind) {
         size.model.tied = kind == ModelKind::gpt2;
         return size;
     }
-    throw Error({.what = fmt::format("unknown size '{}'", name),
-                 .where = "--size",
-                 .fix = fmt::format("did you mean '{}'? sizes are tiny, small, base", nearest_name(name, names)),
-                 .exit = Exit::usage});
+    throw FieldError("size", fmt::format("unknown size '{}'", name),
+                     fmt::format("did you mean '{}'? sizes are tiny, small, base", nearest_name(name, names)));
 }
 
 void check(const ModelConfig& c) {
-    const auto at_least = [](const char* option, std::int64_t value, std::int64_t least) {
-        if (value < least) {
-            throw Error({.what = fmt::format("{} is {}", option, value),
-                         .where = option,
-                         .fix = fmt::format("give at least {}", least),
-                         .exit = Exit::usage});
-        }
+    const auto at_least = [](const char* field, std::int64_t value, std::int64_t least) {
+        if (value >= least) return;
+        throw FieldError(field, fmt::format("`{}` is {}", field, value), fmt::format("give at least {}", least));
     };
-    at_least("--layers", c.layers, 1);
-    at_least("--width", c.width, 1);
-    at_least("--heads", c.heads, 1);
-    at_least("--context", c.context, 1);
-    at_least("--vocabulary", c.vocabulary, 2);
-    at_least("--kv-heads", c.key_heads(), 1);
-    at_least("--hidden", c.hidden_width(), 1);
-    const auto refuse = [](const char* option, const std::string& what, const char* fix) {
-        throw Error({.what = what, .where = option, .fix = fix, .exit = Exit::usage});
+    at_least("layers", c.layers, 1);
+    at_least("width", c.width, 1);
+    at_least("heads", c.heads, 1);
+    at_least("context", c.context, 1);
+    at_least("vocabulary", c.vocabulary, 2);
+    at_least("kv_heads", c.key_heads(), 1);
+    at_least("hidden", c.hidden_width(), 1);
+    const auto refuse = [](const char* field, const std::string& what, const char* fix) {
+        throw FieldError(field, what, fix);
     };
     if (c.width % c.heads != 0) {
-        refuse("--heads", fmt::format("{} heads do not divide a width of {}", c.heads, c.width),
+        refuse("heads", fmt::format("{} heads do not divide a width of {}", c.heads, c.width),
                "choose a width that is a multiple of the number of heads");
     }
     if (c.kind != ModelKind::llama) {
         if (c.key_heads() != c.heads) {
-            refuse("--kv-heads", "a gpt2 model has one key head for every query head",
-                   "leave it out, or give --model llama");
+            refuse("kv_heads", "a gpt2 model has one key head for every query head",
+                   "leave it out, or give `kind` llama");
         }
         return;
     }
     if (c.heads % c.key_heads() != 0) {
-        refuse("--kv-heads", fmt::format("{} key heads do not divide {} heads", c.key_heads(), c.heads),
+        refuse("kv_heads", fmt::format("{} key heads do not divide {} heads", c.key_heads(), c.heads),
                "choose a divisor of the number of heads");
     }
     if (c.head_width() % 2 != 0) {
-        refuse("--heads", fmt::format("rotary positions turn pairs, and a head has {} channels", c.head_width()),
+        refuse("heads", fmt::format("rotary positions turn pairs, and a head has {} channels", c.head_width()),
                "choose a width and a number of heads that make an even quotient");
     }
     if (!(c.rope_theta > 1) || !std::isfinite(c.rope_theta)) {
-        refuse("--rope-theta", fmt::format("{} is no base of rotary positions", c.rope_theta), "give more than 1");
+        refuse("rope_theta", fmt::format("{} is no base of rotary positions", c.rope_theta), "give more than 1");
     }
 }
 

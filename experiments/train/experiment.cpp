@@ -2,6 +2,7 @@
 #include "experiments/train/experiment.hpp"
 
 #include "core/error.hpp"
+#include "experiments/field_error.hpp"
 #include "experiments/train/manifest.hpp"
 #include "experiments/train/run_directory.hpp"
 #include "experiments/train/trainer.hpp"
@@ -19,34 +20,34 @@ namespace macheps {
 namespace {
 
 void check(const TrainOptions& o) {
-    const auto refuse = [](const char* option, const std::string& what, const char* fix) {
-        throw Error({.what = what, .where = option, .fix = fix, .exit = Exit::usage});
+    const auto refuse = [](const char* field, const std::string& what, const char* fix) {
+        throw FieldError(field, what, fix);
     };
-    const auto at_least = [&](const char* option, std::int64_t value, std::int64_t least) {
+    const auto at_least = [&](const char* field, std::int64_t value, std::int64_t least) {
         if (value < least)
-            refuse(option, fmt::format("{} is too small", value), least == 0 ? "give 0 or more" : "give 1 or more");
+            refuse(field, fmt::format("{} is too small", value), least == 0 ? "give 0 or more" : "give 1 or more");
     };
-    at_least("--steps", o.steps, 1);
-    at_least("--batch", o.batch, 1);
-    at_least("--micro-batches", o.micro_batches, 1);
-    at_least("--warmup", o.warmup, 0);
-    at_least("--eval-every", o.eval_every, 0);
-    at_least("--eval-batches", o.eval_batches, 1);
-    at_least("--probe-every", o.probe_every, 0);
-    at_least("--histogram-every", o.histogram_every, 0);
-    const auto no_less_than_0 = [&](const char* option, double value) {
-        if (!(value >= 0) || !std::isfinite(value)) refuse(option, fmt::format("it is {}", value), "give 0 or more");
+    at_least("steps", o.steps, 1);
+    at_least("batch", o.batch, 1);
+    at_least("micro_batches", o.micro_batches, 1);
+    at_least("warmup", o.warmup, 0);
+    at_least("eval_every", o.eval_every, 0);
+    at_least("eval_batches", o.eval_batches, 1);
+    at_least("probe_every", o.probe_every, 0);
+    at_least("histogram_every", o.histogram_every, 0);
+    const auto no_less_than_0 = [&](const char* field, double value) {
+        if (!(value >= 0) || !std::isfinite(value)) refuse(field, fmt::format("it is {}", value), "give 0 or more");
     };
-    no_less_than_0("--clip", o.clip);
-    no_less_than_0("--weight-decay", o.weight_decay);
-    no_less_than_0("--momentum", o.momentum);
+    no_less_than_0("clip", o.clip);
+    no_less_than_0("weight_decay", o.weight_decay);
+    no_less_than_0("momentum", o.momentum);
     if (!(o.lr > 0) || !std::isfinite(o.lr))
-        refuse("--lr", fmt::format("{} is no learning rate", o.lr), "give a positive number");
+        refuse("lr", fmt::format("{} is no learning rate", o.lr), "give a positive number");
     if (!(o.min_lr >= 0) || o.min_lr > o.lr)
-        refuse("--min-lr", fmt::format("{} does not lie in 0 .. lr", o.min_lr), "give at most --lr");
+        refuse("min_lr", fmt::format("{} does not lie in 0 .. lr", o.min_lr), "give at most `lr`");
     int exponent = 0;
     if (!(o.token_weight > 0) || std::frexp(o.token_weight, &exponent) != 0.5 || std::abs(exponent) > 100) {
-        refuse("--token-weight", fmt::format("{} is no power of two", o.token_weight),
+        refuse("token_weight", fmt::format("{} is no power of two", o.token_weight),
                "give a power of two, so that undoing it is exact, for instance 2^-12");
     }
 }
@@ -59,14 +60,14 @@ std::unique_ptr<Data> open_data(const Experiment& e) {
 Error no_directory(const std::filesystem::path& directory, const std::string& what) {
     return Error({.what = what,
                   .where = directory.string(),
-                  .fix = "choose another directory with --out",
+                  .fix = "choose another directory with `directory`",
                   .exit = Exit::cannot_write});
 }
 
 void check(const DumpRequest& dump, std::int64_t steps) {
     if (dump.file.empty()) return;
     const auto refuse = [](std::string what, std::string fix) {
-        throw Error({.what = std::move(what), .where = "--dump-step", .fix = std::move(fix), .exit = Exit::usage});
+        throw FieldError("dump", std::move(what), std::move(fix));
     };
     if (dump.step < 0 || dump.step >= steps) {
         refuse(fmt::format("there is no step {} in {}", dump.step, steps),
@@ -116,10 +117,7 @@ void check(const Experiment& experiment) {
     check(experiment.options);
     check(experiment.dump, experiment.options.steps);
     if (experiment.save_every < 0) {
-        throw Error({.what = fmt::format("{} is too small", experiment.save_every),
-                     .where = "--save-every",
-                     .fix = "give 0 or more",
-                     .exit = Exit::usage});
+        throw FieldError("save_every", fmt::format("{} is too small", experiment.save_every), "give 0 or more");
     }
 }
 
@@ -132,7 +130,7 @@ void check_directory(const Experiment& experiment) {
     if (!experiment.force && holds_a_run(directory)) {
         throw Error({.what = "this run directory exists already",
                      .where = directory.string(),
-                     .fix = "give another --out, --resume to go on with it, or --force to replace it",
+                     .fix = "give another `directory`, `resume` to go on with it, or `force` to replace it",
                      .exit = Exit::usage});
     }
 }

@@ -188,14 +188,15 @@ void look_at_disk(Plan& plan, const Experiment& experiment) {
     try {
         if (!experiment.resume) check_directory(experiment);
     } catch (const Error& error) {
-        plan.problems.push_back({error.what(), error.exit()});
+        plan.problems.push_back(error);
         return;
     }
     const std::filesystem::path folder = existing_part(plan.directory);
     if (!std::filesystem::is_directory(folder) || access(folder.c_str(), W_OK | X_OK) != 0) {
-        plan.problems.push_back(
-            {fmt::format("{}: this folder cannot be written (choose another directory with --out)", folder.string()),
-             Exit::cannot_write});
+        plan.problems.push_back(Error({.what = "this folder cannot be written",
+                                       .where = folder.string(),
+                                       .fix = "choose another directory with `directory`",
+                                       .exit = Exit::cannot_write}));
         return;
     }
     std::error_code error;
@@ -203,10 +204,11 @@ void look_at_disk(Plan& plan, const Experiment& experiment) {
     if (error) return;
     plan.free_bytes = static_cast<std::int64_t>(space.available);
     if (*plan.free_bytes < plan.disk_bytes) {
-        plan.problems.push_back({fmt::format("{}: {} bytes are free, about {} are needed (make room, or choose another "
-                                             "directory with --out)",
-                                             folder.string(), *plan.free_bytes, plan.disk_bytes),
-                                 Exit::cannot_write});
+        plan.problems.push_back(
+            Error({.what = fmt::format("{} bytes are free, about {} are needed", *plan.free_bytes, plan.disk_bytes),
+                   .where = folder.string(),
+                   .fix = "make room, or choose another directory with `directory`",
+                   .exit = Exit::cannot_write}));
     }
 }
 

@@ -61,7 +61,7 @@ Error torn(const fs::path& path, std::string what) {
     return Error({.what = std::move(what),
                   .where = path.string(),
                   .fix =
-                      "the directory was damaged or edited and cannot be resumed; train anew, with --force to replace "
+                      "the directory was damaged or edited and cannot be resumed; train anew, with `force` to replace "
                       "it"});
 }
 
@@ -96,11 +96,11 @@ DirectoryLock::DirectoryLock(const fs::path& directory) : path_(directory / ".lo
     for (;;) {
         descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
         if (descriptor_ < 0)
-            fail("cannot make the lock file", Exit::cannot_write, "choose another directory with --out");
+            fail("cannot make the lock file", Exit::cannot_write, "choose another directory with `directory`");
         while (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
             if (errno == EWOULDBLOCK) {
                 fail("another macheps is at work in this directory", Exit::usage,
-                     "wait for it, or give another directory with --out");
+                     "wait for it, or give another directory with `directory`");
             }
             if (errno != EINTR) return;  // no locks here (some network file systems)
         }
@@ -128,7 +128,7 @@ void clear_run(const fs::path& directory) {
         if (!error) continue;
         throw Error({.what = fmt::format("cannot remove the earlier run: {}", error.message()),
                      .where = (directory / name).string(),
-                     .fix = "choose another directory with --out",
+                     .fix = "choose another directory with `directory`",
                      .exit = Exit::cannot_write});
     }
     CheckpointFolder(directory).clear();

@@ -430,7 +430,7 @@ TEST_CASE("force replaces a run with its checkpoints", "[experiments][checkpoint
         run(experiment);
         FAIL("an existing run was not noticed");
     } catch (const Error& error) {
-        CHECK(error.parts().fix.find("--resume") != std::string::npos);
+        CHECK(error.parts().fix.find("`resume`") != std::string::npos);
     }
     experiment.force = true;
     run(experiment, [](const Progress& p) { return p.step == 1; });

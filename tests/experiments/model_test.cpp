@@ -266,26 +266,26 @@ TEST_CASE("a framework's memory is the sum of what training and autograd keep", 
     }
 }
 
-TEST_CASE("models that cannot be are refused by option", "[experiments][model]") {
+TEST_CASE("models that cannot be are refused by field", "[experiments][model]") {
     struct Bad {
         ModelConfig model;
-        const char* option;
+        const char* field;
     };
     const ModelKind llama = ModelKind::llama;
-    const Bad cases[] = {{{.width = 10, .heads = 3}, "--heads"},
-                         {{.heads = 4, .kv_heads = 2}, "--kv-heads"},
-                         {{.kind = llama, .heads = 4, .kv_heads = 3}, "--kv-heads"},
-                         {{.kind = llama, .heads = 4, .kv_heads = -1}, "--kv-heads"},
-                         {{.kind = llama, .width = 12, .heads = 4}, "--heads"},
-                         {{.kind = llama, .hidden = -3}, "--hidden"},
-                         {{.kind = llama, .rope_theta = 1}, "--rope-theta"}};
+    const Bad cases[] = {{{.width = 10, .heads = 3}, "heads"},
+                         {{.heads = 4, .kv_heads = 2}, "kv_heads"},
+                         {{.kind = llama, .heads = 4, .kv_heads = 3}, "kv_heads"},
+                         {{.kind = llama, .heads = 4, .kv_heads = -1}, "kv_heads"},
+                         {{.kind = llama, .width = 12, .heads = 4}, "heads"},
+                         {{.kind = llama, .hidden = -3}, "hidden"},
+                         {{.kind = llama, .rope_theta = 1}, "rope_theta"}};
     for (const Bad& bad : cases) {
-        CAPTURE(bad.option);
+        CAPTURE(bad.field);
         try {
             check(bad.model);
             FAIL_CHECK("accepted");
         } catch (const Error& error) {
-            CHECK(error.parts().where == bad.option);
+            CHECK(error.parts().where == bad.field);
             CHECK(error.exit() == Exit::usage);
         }
     }
