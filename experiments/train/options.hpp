@@ -30,6 +30,9 @@ struct TrainOptions {
     bool operator==(const TrainOptions&) const = default;
 };
 
+/// Throws FieldError for numbers that no training takes.
+void check(const TrainOptions& options);
+
 /// Linear warm-up, then half a cosine down to min_lr at the last step. fp64, no libm.
 double learning_rate(const TrainOptions& options, std::int64_t step);
 
