@@ -4,11 +4,13 @@
 // A cell that was not measured is std::nullopt and prints empty; NaN is a measurement and prints `nan`. Values that the
 // training computed in fp32 are float, so that they print short; statistics are double. bool prints 0 or 1.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <type_traits>
 
 namespace macheps {
 
@@ -179,6 +181,19 @@ struct HashRow {
         column("run", &HashRow::run), column("step", &HashRow::step), column("micro_batch", &HashRow::micro_batch),
         column("site", &HashRow::site), column("count", &HashRow::count), column("hash", &HashRow::hash));
 };
+
+/// Rows whose files grow while a run trains. A checkpoint marks where each of these files ended, in this order, and a
+/// resumed run goes on with them: a new type stands last.
+using GrowingRows = std::tuple<StepRow, EvalRow, SiteRow, ExponentRow>;
+/// Rows of all files that training writes. hashes.csv is written where it was asked for, and never continued. runs.csv
+/// stands last: one of its rows says that the rows of that run are complete.
+using TrainingRows = decltype(std::tuple_cat(GrowingRows{}, std::tuple<HashRow, RunRow>{}));
+
+/// The names of the files of a list of row types.
+template <class... Row>
+constexpr std::array<std::string_view, sizeof...(Row)> files_of(std::type_identity<std::tuple<Row...>>) {
+    return {Row::file...};
+}
 
 /// A policy against the policy named fp32; divergence.hpp makes these. `slowdown` is a ratio of times, and the only
 /// column that differs between machines.

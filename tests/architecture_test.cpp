@@ -36,7 +36,7 @@ const std::map<std::string, Names> doors{
     {"emulation/gpu/probe", {"probes.hpp"}},
     {"emulation/gpu/probe/library", {"probes.hpp"}},
     {"emulation/gpu/probe/matrix", {"probes.hpp"}},
-    {"emulation/gpu/probe/scalar", {"probes.hpp"}},
+    {"emulation/gpu/probe/scalar", {"groups.hpp", "probes.hpp"}},
     {"emulation/scaling", {"cast_plan.hpp", "rules.hpp", "scaling.hpp"}},
     {"experiments/cmd", {}},
     {"experiments/policy", {"diff.hpp", "policy.hpp", "sites.hpp", "words.hpp"}},

@@ -67,6 +67,32 @@ TEST_CASE("bad input gets one line that says what, where and how to mend it", "[
     fs::remove_all(scratch());
 }
 
+TEST_CASE("an error about a field of the library names the option that sets it", "[program]") {
+    fs::remove_all(scratch());
+    struct Case {
+        const char *arguments, *line;
+    };
+    for (const Case& c : std::initializer_list<Case>{
+             {"train --layers 0", "--layers: --layers is 0 (give at least 1)"},
+             {"train --kv-heads 2",
+              "--kv-heads: a gpt2 model has one key head for every query head (leave it out, or give --model llama)"},
+             {"train --lr 1e-4 --min-lr 5", "--min-lr: 5 does not lie in 0 .. lr (give at most --lr)"},
+             {"train --model lama", "--model: unknown model 'lama' (did you mean 'llama'? models are gpt2, llama)"},
+             {"policy explain fp32 --layers 0", "--layers: --layers is 0 (give at least 1)"},
+             {"train --vocabulary 5",
+              "--vocabulary: the synthetic language has no form with 5 tokens (give 9 to 4096, or a text with --data)"},
+             {"train --save-every -1", "--save-every: -1 is too small (give 0 or more)"},
+             {"train --dump-step 9 x.safetensors --steps 3",
+              "--dump-step: there is no step 9 in 3 (give 0 to 2: the first step is 0)"},
+             {"train --out err.txt", "err.txt: this is a file, not a directory (choose another directory with --out)"},
+             {"gemm --sweep k=x", "--sweep k=x: 'x' is no number (such as k=16..65536, scale=2^-20..1 or n=1,7,64)"},
+             {"gemm -M fp32.chain -f fp16 --scaling mx32 -k 8",
+              "--format, --scaling: no machine takes operands of these formats and scales"}}) {
+        CHECK(run(c.arguments).err == std::string("macheps: ") + c.line + "\n");
+    }
+    fs::remove_all(scratch());
+}
+
 TEST_CASE("MACHEPS_SIMD names a path or is refused", "[program]") {
     CHECK(run(std::string(quick) + "--policy tf32 --out simd", "MACHEPS_SIMD=scalar").code == 0);
     const Outcome outcome = run(std::string(quick) + "--out simd2", "MACHEPS_SIMD=mmx");

@@ -2,6 +2,7 @@
 // The `macheps` program: parse, run one verb, turn an Error into one line and an exit code.
 #include "core/nearest_name.hpp"
 #include "experiments/cmd/command.hpp"
+#include "experiments/cmd/option_names.hpp"
 #include "experiments/version.hpp"
 
 #include <fmt/format.h>
@@ -109,7 +110,7 @@ int run(const macheps::Verb& verb) {
         }
         return static_cast<int>(code);
     } catch (const Error& error) {
-        fmt::print(stderr, "macheps: {}\n", error.what());
+        fmt::print(stderr, "macheps: {}\n", in_options(*innermost(app), error));
         return static_cast<int>(error.exit());
     } catch (const std::bad_alloc&) {
         fmt::print(stderr, "macheps: out of memory (choose a smaller model or batch)\n");

@@ -13,6 +13,7 @@
 
 #include "reports/divergence.hpp"
 #include "reports/html.hpp"
+#include "reports/run_log.hpp"
 #include "reports/summary_table.hpp"
 
 #include <fmt/format.h>
@@ -99,6 +100,7 @@ struct Arguments {
     std::optional<std::int64_t> save_every;
     std::vector<std::string> given;  ///< the options that stand on the command line
     std::vector<std::string> command;
+    const CLI::App* verb = nullptr;  ///< whose options these are
 };
 
 /// Steps between checkpoints: a tiny run is over before, and a large one loses a few minutes.
@@ -177,7 +179,9 @@ Experiment new_experiment(const Arguments& a) {
     }
 
     std::vector<std::string> names = is_demo ? demo_policies : a.policies;
-    if (std::find(names.begin(), names.end(), "fp32") == names.end()) names.insert(names.begin(), "fp32");
+    if (std::find(names.begin(), names.end(), baseline_policy) == names.end()) {
+        names.insert(names.begin(), std::string(baseline_policy));
+    }
     for (const std::string& name : names) {
         experiment.policies.push_back(load_policy(name));
         const auto same = [&](const Policy& p) { return p.name == experiment.policies.back().name; };
@@ -257,7 +261,7 @@ std::string shell_word(const std::string& text) {
 Exit run(const Arguments& arguments) {
     const Experiment experiment = make_experiment(arguments);
     const std::unique_ptr<Backend> backend = make_backend(arguments.device);
-    if (arguments.dry_run) return print_plan(make_plan(*backend, experiment), arguments.json);
+    if (arguments.dry_run) return print_plan(make_plan(*backend, experiment), *arguments.verb, arguments.json);
     stop_requested = false;
     std::signal(SIGINT, request_stop);
     std::signal(SIGTERM, request_stop);
@@ -287,12 +291,8 @@ Exit run(const Arguments& arguments) {
     return code;
 }
 
-}  // namespace
-
-void add_train(CLI::App& app, Verb& chosen) {
-    CLI::App* verb = app.add_subcommand("train", help);
-    const auto a = std::make_shared<Arguments>();
-    a->command = chosen.command_line;
+/// Options stand in --help in the order in which they are added.
+void add_task_options(CLI::App* verb, const std::shared_ptr<Arguments>& a) {
     verb->add_option("-p,--policy", a->policies,
                      "Policies: presets (macheps policy list) or .toml files; the demo's when left out")
         ->type_name(value_kind::policy)
@@ -315,6 +315,9 @@ void add_train(CLI::App& app, Verb& chosen) {
     verb->add_option("-o,--out", a->out, "Run directory; runs/001, runs/002, ... when left out")
         ->type_name(value_kind::folder);
     verb->add_flag("--force", a->force, "Replace an existing run directory");
+}
+
+void add_model_options(CLI::App* verb, const std::shared_ptr<Arguments>& a) {
     verb->add_option("--model", a->kind,
                      "gpt2 (LayerNorm, GELU, learned positions) or llama (RMSNorm, SwiGLU, rotary positions)")
         ->type_name("KIND:{gpt2,llama}")
@@ -338,6 +341,9 @@ void add_train(CLI::App& app, Verb& chosen) {
     verb->add_flag("--tied", a->tied, "Let lm_head share the token embedding, as a gpt2 does by itself")
         ->excludes(untied);
     verb->add_option("--gelu", a->gelu, "erf or tanh")->check(CLI::IsMember({"erf", "tanh"}))->capture_default_str();
+}
+
+void add_step_options(CLI::App* verb, const std::shared_ptr<Arguments>& a) {
     verb->add_option("--steps", a->train.steps, "Optimiser steps")->capture_default_str();
     verb->add_option("--batch", a->batch, "Samples a micro-batch; by --size");
     verb->add_option("--micro-batches", a->train.micro_batches, "Micro-batches whose gradients are added before a step")
@@ -363,7 +369,9 @@ void add_train(CLI::App& app, Verb& chosen) {
     verb->add_option("--histogram-every", a->train.histogram_every,
                      "Of the sampled steps, which keep exponent histograms")
         ->capture_default_str();
-    add_device_options(*verb, a->device);
+}
+
+void add_run_options(CLI::App* verb, const std::shared_ptr<Arguments>& a) {
     verb->add_option_function<std::pair<std::int64_t, std::string>>(
             "--dump-step", [a](const std::pair<std::int64_t, std::string>& value) { a->dump = value; },
             "Write step N (the first is 0) of the first policy and seed into FILE.safetensors: weights, gradients, "
@@ -384,6 +392,20 @@ void add_train(CLI::App& app, Verb& chosen) {
     verb->add_flag("--json", a->json, "Print the summary, or the plan, as JSON");
     verb->add_flag("--no-report", a->no_report, "Write rows only");
     verb->add_flag("-q,--quiet", a->quiet, "No progress on stderr");
+}
+
+}  // namespace
+
+void add_train(CLI::App& app, Verb& chosen) {
+    CLI::App* verb = app.add_subcommand("train", help);
+    const auto a = std::make_shared<Arguments>();
+    a->command = chosen.command_line;
+    a->verb = verb;
+    add_task_options(verb, a);
+    add_model_options(verb, a);
+    add_step_options(verb, a);
+    add_device_options(*verb, a->device);
+    add_run_options(verb, a);
     verb->callback([a, verb, &chosen] {
         for (const CLI::Option* option : verb->get_options()) {
             if (option->count() > 0) a->given.push_back(option->get_name());

@@ -2,6 +2,7 @@
 #include "experiments/cmd/train_plan.hpp"
 
 #include "experiments/cmd/json.hpp"
+#include "experiments/cmd/option_names.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -63,7 +64,7 @@ std::string as_text(const Plan& plan) {
     return text;
 }
 
-nlohmann::ordered_json as_json(const Plan& plan) {
+nlohmann::ordered_json as_json(const Plan& plan, const CLI::App& verb) {
     nlohmann::ordered_json policies = nlohmann::ordered_json::array(), problems = nlohmann::ordered_json::array();
     for (const auto& p : plan.policies) {
         policies.push_back({{"policy", p.policy},
@@ -81,8 +82,8 @@ nlohmann::ordered_json as_json(const Plan& plan) {
                               {"optimizer", p.memory.optimizer},
                               {"activations", p.memory.activations}}}});
     }
-    for (const auto& problem : plan.problems)
-        problems.push_back({{"text", problem.text}, {"exit", static_cast<int>(problem.exit)}});
+    for (const Error& problem : plan.problems)
+        problems.push_back({{"text", in_options(verb, problem)}, {"exit", static_cast<int>(problem.exit())}});
     return {{"directory", plan.directory.string()},
             {"data", plan.data},
             {"device", plan.device},
@@ -101,14 +102,14 @@ nlohmann::ordered_json as_json(const Plan& plan) {
 
 }  // namespace
 
-Exit print_plan(const Plan& plan, bool as_json_document) {
+Exit print_plan(const Plan& plan, const CLI::App& verb, bool as_json_document) {
     if (as_json_document) {
-        print_json(as_json(plan));
+        print_json(as_json(plan, verb));
     } else {
         fmt::print("{}", as_text(plan));
     }
-    for (const auto& problem : plan.problems) fmt::print(stderr, "macheps: {}\n", problem.text);
-    return plan.problems.empty() ? Exit::ok : plan.problems.front().exit;
+    for (const Error& problem : plan.problems) fmt::print(stderr, "macheps: {}\n", in_options(verb, problem));
+    return plan.problems.empty() ? Exit::ok : plan.problems.front().exit();
 }
 
 }  // namespace macheps

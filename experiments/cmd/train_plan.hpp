@@ -3,10 +3,12 @@
 #pragma once
 #include "experiments/train/plan.hpp"
 
+#include <CLI/CLI.hpp>
+
 namespace macheps {
 
-/// Prints the plan on stdout. Returns what the experiment would end with at once, if anything: Exit::ok, or that of the
-/// first problem.
-Exit print_plan(const Plan& plan, bool as_json);
+/// Prints the plan on stdout and its problems, in the options of `verb`, on stderr. Returns what the experiment would
+/// end with at once, if anything: Exit::ok, or that of the first problem.
+Exit print_plan(const Plan& plan, const CLI::App& verb, bool as_json);
 
 }  // namespace macheps

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/model/config.hpp"
 
-#include "core/error.hpp"
 #include "core/nearest_name.hpp"
+#include "experiments/field_error.hpp"
 
 #include <fmt/format.h>
 
@@ -18,10 +18,8 @@ ModelKind parse_model_kind(std::string_view name) {
         if (name == to_string(kind)) return kind;
     }
     const std::string near = nearest_name(name, names);
-    throw Error({.what = fmt::format("unknown model '{}'", name),
-                 .where = "--model",
-                 .fix = (near.empty() ? "" : fmt::format("did you mean '{}'? ", near)) + "models are gpt2, llama",
-                 .exit = Exit::usage});
+    throw FieldError("kind", fmt::format("unknown model '{}'", name),
+                     (near.empty() ? "" : fmt::format("did you mean '{}'? ", near)) + "models are gpt2, llama");
 }
 
 std::int64_t ModelConfig::hidden_width() const {
@@ -46,102 +44,105 @@ ModelSize named_size(std::string_view name, ModelKind kind) {
         size.model.tied = kind == ModelKind::gpt2;
         return size;
     }
-    throw Error({.what = fmt::format("unknown size '{}'", name),
-                 .where = "--size",
-                 .fix = fmt::format("did you mean '{}'? sizes are tiny, small, base", nearest_name(name, names)),
-                 .exit = Exit::usage});
+    throw FieldError("size", fmt::format("unknown size '{}'", name),
+                     fmt::format("did you mean '{}'? sizes are tiny, small, base", nearest_name(name, names)));
 }
 
 void check(const ModelConfig& c) {
-    const auto at_least = [](const char* option, std::int64_t value, std::int64_t least) {
-        if (value < least) {
-            throw Error({.what = fmt::format("{} is {}", option, value),
-                         .where = option,
-                         .fix = fmt::format("give at least {}", least),
-                         .exit = Exit::usage});
-        }
+    const auto at_least = [](const char* field, std::int64_t value, std::int64_t least) {
+        if (value >= least) return;
+        throw FieldError(field, fmt::format("`{}` is {}", field, value), fmt::format("give at least {}", least));
     };
-    at_least("--layers", c.layers, 1);
-    at_least("--width", c.width, 1);
-    at_least("--heads", c.heads, 1);
-    at_least("--context", c.context, 1);
-    at_least("--vocabulary", c.vocabulary, 2);
-    at_least("--kv-heads", c.key_heads(), 1);
-    at_least("--hidden", c.hidden_width(), 1);
-    const auto refuse = [](const char* option, const std::string& what, const char* fix) {
-        throw Error({.what = what, .where = option, .fix = fix, .exit = Exit::usage});
+    at_least("layers", c.layers, 1);
+    at_least("width", c.width, 1);
+    at_least("heads", c.heads, 1);
+    at_least("context", c.context, 1);
+    at_least("vocabulary", c.vocabulary, 2);
+    at_least("kv_heads", c.key_heads(), 1);
+    at_least("hidden", c.hidden_width(), 1);
+    const auto refuse = [](const char* field, const std::string& what, const char* fix) {
+        throw FieldError(field, what, fix);
     };
     if (c.width % c.heads != 0) {
-        refuse("--heads", fmt::format("{} heads do not divide a width of {}", c.heads, c.width),
+        refuse("heads", fmt::format("{} heads do not divide a width of {}", c.heads, c.width),
                "choose a width that is a multiple of the number of heads");
     }
     if (c.kind != ModelKind::llama) {
         if (c.key_heads() != c.heads) {
-            refuse("--kv-heads", "a gpt2 model has one key head for every query head",
-                   "leave it out, or give --model llama");
+            refuse("kv_heads", "a gpt2 model has one key head for every query head",
+                   "leave it out, or give `kind` llama");
         }
         return;
     }
     if (c.heads % c.key_heads() != 0) {
-        refuse("--kv-heads", fmt::format("{} key heads do not divide {} heads", c.key_heads(), c.heads),
+        refuse("kv_heads", fmt::format("{} key heads do not divide {} heads", c.key_heads(), c.heads),
                "choose a divisor of the number of heads");
     }
     if (c.head_width() % 2 != 0) {
-        refuse("--heads", fmt::format("rotary positions turn pairs, and a head has {} channels", c.head_width()),
+        refuse("heads", fmt::format("rotary positions turn pairs, and a head has {} channels", c.head_width()),
                "choose a width and a number of heads that make an even quotient");
     }
     if (!(c.rope_theta > 1) || !std::isfinite(c.rope_theta)) {
-        refuse("--rope-theta", fmt::format("{} is no base of rotary positions", c.rope_theta), "give more than 1");
+        refuse("rope_theta", fmt::format("{} is no base of rotary positions", c.rope_theta), "give more than 1");
     }
 }
 
 SiteList model_sites(const ModelConfig& c) {
     const bool llama = c.kind == ModelKind::llama;
+    // Elements of a sample's tensors: `wide` of the stream between blocks, `hidden` of the inside of a feed-forward.
+    const std::int64_t wide = c.context * c.width, hidden = c.context * c.hidden_width();
+    const std::int64_t scores = c.heads * c.context * c.context, logits = c.context * c.vocabulary;
     SiteList list;
     list.model = to_string(c.kind);
-    const auto site = [&](const std::string& name, SiteKind kind = SiteKind::elementwise) -> Site& {
-        list.sites.push_back({.name = name, .kind = kind});
+    const auto site = [&](const std::string& name, SiteKind kind, std::int64_t saved) -> Site& {
+        list.sites.push_back({.name = name, .kind = kind, .saved = saved});
         return list.sites.back();
     };
-    const auto linear = [&](const std::string& name, std::int64_t in, std::int64_t out) {
-        list.sites.push_back({.name = name, .kind = SiteKind::linear, .in = in, .out = out});
+    const auto linear = [&](const std::string& name, std::int64_t in, std::int64_t out, std::int64_t saved) {
+        Site& added = site(name, SiteKind::linear, saved);
+        added.in = in, added.out = out;
         list.parameters.push_back({name + ".weight", in * out});
         if (!llama) list.parameters.push_back({name + ".bias", out});
     };
     const auto norm = [&](const std::string& name) {
-        site(name, llama ? SiteKind::rms_norm : SiteKind::elementwise);
+        Site& added = site(name, llama ? SiteKind::rms_norm : SiteKind::elementwise, wide);
+        if (llama) added.saved_beside = "forward.normed";
         list.parameters.push_back({name + ".weight", c.width});
         if (!llama) list.parameters.push_back({name + ".bias", c.width});
     };
-    const auto product = [&](const std::string& name) -> Site& {
-        Site& added = site(name, SiteKind::product);
+    const auto product = [&](const std::string& name, std::int64_t saved) -> Site& {
+        Site& added = site(name, SiteKind::product, saved);
         added.grouped = c.key_heads() != c.heads;
         return added;
     };
-    site("embed");
+    site("embed", SiteKind::elementwise, wide);
     list.parameters.push_back({"embed.token.weight", c.vocabulary * c.width});
     if (!llama) list.parameters.push_back({"embed.position.weight", c.context * c.width});
     for (std::int64_t i = 0; i < c.layers; ++i) {
         const std::string block = fmt::format("block.{}.", i);
         norm(block + "norm1");
-        linear(block + "attn.qkv", c.width, c.qkv_width());
-        if (llama) site(block + "attn.rope", SiteKind::rope);
-        product(block + "attn.scores").scaled = true;
-        site(block + "attn.softmax");
-        product(block + "attn.mix");
-        linear(block + "attn.proj", c.width, c.width);
-        site(block + "residual1");
+        linear(block + "attn.qkv", c.width, c.qkv_width(), c.context * c.qkv_width());
+        // Rotary positions turn queries and keys; autograd keeps both as they left it.
+        const std::int64_t turned = c.context * (c.heads + c.key_heads()) * c.head_width();
+        if (llama) site(block + "attn.rope", SiteKind::rope, turned);
+        product(block + "attn.scores", 0).scaled = true;  // softmax needs its own output only
+        site(block + "attn.softmax", SiteKind::elementwise, scores);
+        product(block + "attn.mix", wide);
+        linear(block + "attn.proj", c.width, c.width, 0);  // a sum's gradient reads none of its terms
+        site(block + "residual1", SiteKind::elementwise, wide);
         norm(block + "norm2");
-        if (llama) linear(block + "mlp.gate", c.width, c.hidden_width());
-        linear(block + "mlp.up", c.width, c.hidden_width());
-        site(block + "mlp.act", llama ? SiteKind::gated : SiteKind::elementwise);
-        linear(block + "mlp.down", c.hidden_width(), c.width);
-        site(block + "residual2");
+        if (llama) linear(block + "mlp.gate", c.width, c.hidden_width(), hidden);
+        linear(block + "mlp.up", c.width, c.hidden_width(), hidden);
+        Site& act = site(block + "mlp.act", llama ? SiteKind::gated : SiteKind::elementwise, hidden);
+        if (llama) act.saved_beside = "forward.activated";
+        linear(block + "mlp.down", c.hidden_width(), c.width, 0);
+        site(block + "residual2", SiteKind::elementwise, wide);
     }
     norm("final_norm");
-    list.sites.push_back({.name = "lm_head", .kind = SiteKind::linear, .in = c.width, .out = c.vocabulary});
+    Site& lm_head = site("lm_head", SiteKind::linear, logits);
+    lm_head.in = c.width, lm_head.out = c.vocabulary;
     if (!c.tied) list.parameters.push_back({"lm_head.weight", c.vocabulary * c.width});
-    site("loss", SiteKind::loss);
+    site("loss", SiteKind::loss, logits);
     return list;
 }
 

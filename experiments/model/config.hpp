@@ -12,10 +12,9 @@
 namespace macheps {
 
 /// gpt2:  pre-LayerNorm, GELU, learned positions, biases (nanoGPT's form).
-/// llama: pre-RMSNorm, SwiGLU, rotary positions, grouped queries, no biases (the form of Hugging Face transformers,
-/// with q,
-///        k and v as one linear).
-/// Both: causal attention with an explicit softmax.
+/// llama: pre-RMSNorm, SwiGLU, rotary positions, grouped queries, no biases (the form of Hugging Face transformers, but
+///        with q, k and v as one linear).
+/// Both have causal attention with an explicit softmax.
 enum class ModelKind : std::uint8_t { gpt2, llama };
 
 std::string_view to_string(ModelKind kind);
@@ -25,12 +24,13 @@ ModelKind parse_model_kind(std::string_view name);
 struct ModelConfig {
     ModelKind kind = ModelKind::gpt2;
     std::int64_t layers = 2, width = 64, heads = 4, context = 32, vocabulary = 64;
-    std::int64_t kv_heads =
-        0;  ///< llama: heads of keys and values, each for heads / kv_heads queries; 0: as many as heads
-    std::int64_t hidden =
-        0;                  ///< width inside the feed-forward; 0: 4 width, or 8/3 width up to a multiple of 32 in llama
-    bool tied = true;       ///< lm_head shares embed.token.weight
-    Gelu gelu = Gelu::erf;  ///< gpt2: nn.GELU's default
+    /// A llama's heads of keys and values; each serves heads / kv_heads query heads. 0 stands for as many as `heads`.
+    std::int64_t kv_heads = 0;
+    /// Width inside the feed-forward. 0 stands for 4 width in a gpt2, and in a llama for 8/3 width rounded up to a
+    /// multiple of 32.
+    std::int64_t hidden = 0;
+    bool tied = true;           ///< lm_head shares embed.token.weight
+    Gelu gelu = Gelu::erf;      ///< gpt2: nn.GELU's default
     double rope_theta = 10000;  ///< llama: pair i of a head turns by position / theta^(2i / head_width)
 
     std::int64_t head_width() const { return width / heads; }

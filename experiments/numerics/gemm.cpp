@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/numerics/gemm.hpp"
 
-#include "core/error.hpp"
 #include "core/format_table.hpp"
 #include "core/math64.hpp"
 #include "core/ulp.hpp"
+#include "experiments/field_error.hpp"
 #include "experiments/numerics/error_bound.hpp"
 #include "experiments/numerics/exact_product.hpp"
 
@@ -182,9 +182,7 @@ void run_gemm(Backend& backend, ThreadPool& pool, const GemmGrid& grid, const st
         rows += static_cast<std::size_t>(std::count_if(grid.machines.begin(), grid.machines.end(), is_taken(data)));
     }
     if (rows == 0) {
-        throw Error({.what = "no machine takes operands of these formats and scales",
-                     .where = "--format, --scaling",
-                     .exit = Exit::usage});
+        throw FieldError("formats, scalings", "no machine takes operands of these formats and scales", "");
     }
     for (const GemmData& data : list) {
         std::optional<Prepared> operands;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/numerics/sweep_axis.hpp"
 
-#include "core/error.hpp"
 #include "core/format.hpp"
+#include "experiments/field_error.hpp"
 
 #include <fmt/format.h>
 
@@ -13,11 +13,8 @@ namespace macheps {
 
 namespace {
 
-Error bad(std::string_view text, std::string what) {
-    return Error({.what = std::move(what),
-                  .where = fmt::format("--sweep {}", text),
-                  .fix = "such as k=16..65536, scale=2^-20..1 or n=1,7,64",
-                  .exit = Exit::usage});
+FieldError bad(std::string_view text, std::string what) {
+    return FieldError("sweep", std::move(what), "such as k=16..65536, scale=2^-20..1 or n=1,7,64", std::string(text));
 }
 
 double number(std::string_view word, std::string_view text) {

@@ -38,6 +38,10 @@ struct Site {
     std::int64_t in = 0, out = 0;  ///< a linear's features
     bool scaled = false;           ///< attn.scores: has the `scaled` slots
     bool grouped = false;          ///< a product whose b serves several heads of a: has the slot grad_b.sum
+    /// Elements of forward.out that autograd keeps for the backward pass, for one sample of a batch.
+    std::int64_t saved = 0;
+    /// A slot whose values autograd keeps beside forward.out, of as many elements; empty when there is none.
+    std::string_view saved_beside{};
 };
 
 struct Parameter {

@@ -21,9 +21,8 @@
 
 namespace macheps {
 
-/// Files whose rows grow while a run trains.
-inline constexpr std::array<std::string_view, 4> row_files{StepRow::file, EvalRow::file, SiteRow::file,
-                                                           ExponentRow::file};
+/// The files whose ends a checkpoint marks.
+inline constexpr auto row_files = files_of(std::type_identity<GrowingRows>{});
 
 struct Checkpoint {
     /// A tensor of the state; its bits are kept, those of a NaN too.
@@ -33,9 +32,9 @@ struct Checkpoint {
         std::vector<float> values;
     };
     /// Where in the random streams something was rounded.
-    struct Place {
+    struct StreamPlace {
         std::int64_t step = 0, micro_batch = 0;
-        bool operator==(const Place&) const = default;
+        bool operator==(const StreamPlace&) const = default;
     };
 
     std::string run;           ///< `amp-fp16/0`
@@ -45,7 +44,7 @@ struct Checkpoint {
     std::vector<double> optimizer, loss_scaler;
     /// Where the casts of the weights that are still good were made: a skipped step leaves the weights, and the casts,
     /// as they were.
-    std::optional<Place> casts_made;
+    std::optional<StreamPlace> casts_made;
     std::array<csv::FileMark, row_files.size()> files;  ///< as they were
     std::vector<State> state;
 };

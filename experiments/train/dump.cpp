@@ -7,13 +7,7 @@
 
 namespace macheps {
 
-void StepDump::on_cast(const Slot& slot, const Cast& cast, const Tally& tally, const Decoding& decoding, ConstView x,
-                       ConstView y) {
-    if (next_ != nullptr) next_->on_cast(slot, cast, tally, decoding, x, y);
-}
-
-void StepDump::on_value(const Slot& slot, ConstView values, float decode_scale) {
-    if (next_ != nullptr && next_->capturing()) next_->on_value(slot, values, decode_scale);
+void StepDump::take(const Slot& slot, ConstView values, float decode_scale) {
     add(slot.name, values);
     if (decode_scale != 1) {
         Captured& scale = entry(slot.name + ".decode_scale");
@@ -22,7 +16,7 @@ void StepDump::on_value(const Slot& slot, ConstView values, float decode_scale) 
     }
 }
 
-void StepDump::add_batch(const Batch& batch) {
+void StepDump::on_batch(std::int64_t, std::int64_t, const Batch& batch) {
     tokens_.insert(tokens_.end(), batch.tokens.begin(), batch.tokens.end());
     targets_.insert(targets_.end(), batch.targets.begin(), batch.targets.end());
 }

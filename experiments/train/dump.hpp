@@ -16,6 +16,7 @@
 #include "experiments/files/safetensors.hpp"
 #include "experiments/train/data.hpp"
 #include "experiments/train/optimizer.hpp"
+#include "experiments/train/step_watcher.hpp"
 
 #include <filesystem>
 #include <map>
@@ -34,21 +35,14 @@ struct DumpRequest {
 };
 
 /// Collects one step. Everything is kept in memory until write(): some ten times the activations that training keeps.
-class StepDump final : public Observer {
+class StepDump final : public StepWatcher {
   public:
     /// Passes what it is told of on to `next`, which may be null.
-    StepDump(Backend& backend, Observer* next) : backend_(backend), next_(next) {}
+    StepDump(Backend& backend, Observer* next) : StepWatcher(next), backend_(backend) {}
 
-    Observer* next() const { return next_; }
-    bool sampling() const override { return next_ != nullptr && next_->sampling(); }
-    void on_cast(const Slot& slot, const Cast& cast, const Tally& tally, const Decoding& decoding, ConstView x,
-                 ConstView y) override;
-    bool capturing() const override { return true; }
-    /// A slot that is met again (another micro-batch, a second gradient of a tied weight) forgets the first time.
-    void on_value(const Slot& slot, ConstView values, float decode_scale) override;
+    void on_batch(std::int64_t step, std::int64_t micro_batch, const Batch& batch) override;
+    void on_gradients(Transformer& model) override { add_gradients(model, ""); }
 
-    /// One call for each micro-batch, in order.
-    void add_batch(const Batch& batch);
     /// Parameters and what the optimiser keeps of them; `ending` follows each name.
     void add_state(const Optimizer& optimizer, const std::string& ending);
     void add_gradients(Transformer& model, const std::string& ending);
@@ -62,6 +56,9 @@ class StepDump final : public Observer {
                const std::map<std::string, std::string>& metadata);
 
   private:
+    /// A slot that is met again (another micro-batch, a second gradient of a tied weight) forgets the first time.
+    void take(const Slot& slot, ConstView values, float decode_scale) override;
+
     struct Captured {
         std::string name;
         std::vector<std::int64_t> shape;
@@ -71,7 +68,6 @@ class StepDump final : public Observer {
     void add(const std::string& name, ConstView values);
 
     Backend& backend_;
-    Observer* next_;
     std::vector<Captured> captured_;
     std::map<std::string, std::size_t> index_;
     std::vector<std::int32_t> tokens_, targets_;

@@ -2,6 +2,7 @@
 #include "experiments/train/manifest.hpp"
 
 #include "core/error.hpp"
+#include "experiments/field_error.hpp"
 #include "experiments/version.hpp"
 #include "reports/checksum.hpp"
 #include "reports/csv.hpp"
@@ -233,6 +234,9 @@ Manifest read_manifest(const fs::path& path) {
             fmt::format("{} ({})", json.at("created_by").get<std::string>(), json.at("git").get<std::string>());
     } catch (const nlohmann::json::exception& error) {
         throw bad_manifest(path, fmt::format("it cannot be repeated: {}", error.what()));
+    } catch (const FieldError& error) {
+        throw bad_manifest(path, fmt::format("it cannot be repeated: `{}`: {} ({})", error.field(), error.parts().what,
+                                             error.parts().fix));
     } catch (const Error& error) {
         throw bad_manifest(path, fmt::format("it cannot be repeated: {}", error.what()));
     }

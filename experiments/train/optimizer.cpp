@@ -17,13 +17,6 @@ constexpr std::uint32_t unscale_stream = 0x85ebca6bu, clip_stream = 0xc2b2ae35u;
 
 }  // namespace
 
-double learning_rate(const TrainOptions& o, std::int64_t step) {
-    if (step < o.warmup) return o.lr * static_cast<double>(step + 1) / static_cast<double>(o.warmup);
-    if (o.steps <= o.warmup + 1) return o.lr;
-    const double progress = static_cast<double>(step - o.warmup) / static_cast<double>(o.steps - 1 - o.warmup);
-    return o.min_lr + 0.5 * (o.lr - o.min_lr) * (1.0 + math::cos(3.141592653589793 * min_of(progress, 1.0)));
-}
-
 Optimizer::Optimizer(Backend& backend, const ResolvedPolicy& policy, const TrainOptions& options, Transformer& model,
                      std::uint64_t seed)
     : backend_(backend), policy_(policy), options_(options), model_(model), seed_(seed) {

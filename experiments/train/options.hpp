@@ -7,6 +7,9 @@ namespace macheps {
 
 enum class OptimizerKind : std::uint8_t { adamw, sgd };
 
+/// Moments that the optimiser keeps of every parameter.
+constexpr int moments(OptimizerKind kind) { return kind == OptimizerKind::adamw ? 2 : 1; }
+
 struct TrainOptions {
     std::int64_t steps = 300;
     std::int64_t batch = 16;
@@ -26,6 +29,9 @@ struct TrainOptions {
 
     bool operator==(const TrainOptions&) const = default;
 };
+
+/// Throws FieldError for numbers that no training takes.
+void check(const TrainOptions& options);
 
 /// Linear warm-up, then half a cosine down to min_lr at the last step. fp64, no libm.
 double learning_rate(const TrainOptions& options, std::int64_t step);

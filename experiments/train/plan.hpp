@@ -2,6 +2,7 @@
 // What an experiment would do, before it is done: runs, time, memory, disk, and what would stop it. Writes nothing.
 #pragma once
 #include "core/error.hpp"
+#include "experiments/model/memory.hpp"
 #include "experiments/train/experiment.hpp"
 #include "experiments/train/trainer.hpp"
 
@@ -25,10 +26,6 @@ struct Plan {
         double seconds = 0;          ///< of all its runs
         std::int64_t row_bytes = 0;  ///< of all its runs
     };
-    struct Problem {
-        std::string text;
-        Exit exit;  ///< what the experiment would end with
-    };
 
     std::filesystem::path directory;
     std::string data, device;
@@ -41,7 +38,7 @@ struct Plan {
     std::int64_t peak_bytes = 0;               ///< the largest resident size of this process while it measured
     std::int64_t disk_bytes = 0;               ///< rows, checkpoints, manifest and page
     std::optional<std::int64_t> free_bytes{};  ///< where `directory` is or would be
-    std::vector<Problem> problems;
+    std::vector<Error> problems;               ///< of the directory and the disk; any of them would end the experiment
 };
 
 /// Trains each policy for a few steps from the experiment's first weights: one to warm up, then at least three and at

@@ -20,12 +20,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// In the order in which they are removed: runs.csv last, so that holds_a_run() stays true until all are gone.
-constexpr const char* files_of_a_run[] = {"manifest.json", "summary.csv",       "report.html",     "steps.csv",
-                                          "evals.csv",     "sites.csv",         "exponents.csv",   "hashes.csv",
-                                          "runs.csv",      "manifest.json.new", "summary.csv.new", "report.html.new"};
-constexpr const char* marks_of_a_run[] = {"manifest.json", "runs.csv",  "steps.csv",
-                                          "evals.csv",     "sites.csv", "exponents.csv"};
+/// Files of a run beside its rows, first the one without which nothing is resumed.
+constexpr std::string_view other_files[] = {"manifest.json",     "summary.csv",     "report.html",
+                                            "manifest.json.new", "summary.csv.new", "report.html.new"};
+constexpr auto all_row_files = files_of(std::type_identity<TrainingRows>{});
 
 bool stands_at(int descriptor, const fs::path& path) {
     struct stat held {
@@ -42,15 +40,15 @@ std::vector<RunRow> completed_runs(const fs::path& directory) {
 }
 
 /// Bytes of the header and of the rows of `runs` at the head of a file whose first column is the run.
-std::uint64_t bytes_of_runs(const fs::path& path, std::span<const PlannedRun> runs) {
+std::uint64_t bytes_of_runs(const fs::path& path, std::span<const std::string> runs) {
     if (!fs::exists(path)) return 0;
     const std::string text = csv::read_text(path);
     std::string_view rest = std::string_view(text).substr(0, csv::whole_rows(text));
     const auto skip_line = [&] { rest.remove_prefix(std::min(rest.size(), rest.find('\n') + 1)); };
     skip_line();
-    for (const PlannedRun& run : runs) {
+    for (const std::string& run : runs) {
         std::string cell;
-        csv::append_cell(cell, std::string_view(run.name));
+        csv::append_cell(cell, std::string_view(run));
         cell += ',';
         while (rest.starts_with(cell)) skip_line();
     }
@@ -61,16 +59,17 @@ Error torn(const fs::path& path, std::string what) {
     return Error({.what = std::move(what),
                   .where = path.string(),
                   .fix =
-                      "the directory was damaged or edited and cannot be resumed; train anew, with --force to replace "
+                      "the directory was damaged or edited and cannot be resumed; train anew, with `force` to replace "
                       "it"});
 }
 
-Checkpoint read_good(const fs::path& path, const PlannedRun& run, std::uint64_t recipe, const fs::path& directory) {
+Checkpoint read_good(const fs::path& path, const std::string& run, const std::function<void(const Checkpoint&)>& check,
+                     std::uint64_t recipe, const fs::path& directory) {
     Checkpoint checkpoint = parse_checkpoint(csv::read_text(path), path.string());
     const auto refuse = [&](std::string what) { throw Error({.what = std::move(what), .where = path.string()}); };
-    if (checkpoint.run != run.name) refuse(fmt::format("this is a checkpoint of run {}", checkpoint.run));
+    if (checkpoint.run != run) refuse(fmt::format("this is a checkpoint of run {}", checkpoint.run));
     if (checkpoint.recipe != recipe) refuse("this checkpoint belongs to another manifest");
-    run.check(checkpoint);
+    check(checkpoint);
     for (std::size_t i = 0; i < row_files.size(); ++i) {
         const csv::FileMark& mark = checkpoint.files[i];
         const fs::path rows = directory / row_files[i];
@@ -96,11 +95,11 @@ DirectoryLock::DirectoryLock(const fs::path& directory) : path_(directory / ".lo
     for (;;) {
         descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
         if (descriptor_ < 0)
-            fail("cannot make the lock file", Exit::cannot_write, "choose another directory with --out");
+            fail("cannot make the lock file", Exit::cannot_write, "choose another directory with `directory`");
         while (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
             if (errno == EWOULDBLOCK) {
                 fail("another macheps is at work in this directory", Exit::usage,
-                     "wait for it, or give another directory with --out");
+                     "wait for it, or give another directory with `directory`");
             }
             if (errno != EINTR) return;  // no locks here (some network file systems)
         }
@@ -117,30 +116,35 @@ DirectoryLock::~DirectoryLock() {
 
 bool holds_a_run(const fs::path& directory) {
     std::error_code error;
-    return std::any_of(std::begin(marks_of_a_run), std::end(marks_of_a_run),
-                       [&](const char* name) { return fs::exists(directory / name, error); });
+    const auto stands_there = [&](std::string_view name) { return fs::exists(directory / name, error); };
+    return stands_there("manifest.json") || std::any_of(all_row_files.begin(), all_row_files.end(), stands_there);
 }
 
 void clear_run(const fs::path& directory) {
-    for (const char* name : files_of_a_run) {
+    const auto remove = [&](std::string_view name) {
         std::error_code error;
         fs::remove(directory / name, error);
-        if (!error) continue;
+        if (!error) return;
         throw Error({.what = fmt::format("cannot remove the earlier run: {}", error.message()),
                      .where = (directory / name).string(),
-                     .fix = "choose another directory with --out",
+                     .fix = "choose another directory with `directory`",
                      .exit = Exit::cannot_write});
-    }
+    };
+    // The rows go last, so that holds_a_run() stays true until all else is gone.
+    std::for_each(std::begin(other_files), std::end(other_files), remove);
+    std::for_each(all_row_files.begin(), all_row_files.end(), remove);
     CheckpointFolder(directory).clear();
 }
 
-ResumePoint find_resume_point(const fs::path& directory, std::span<const PlannedRun> plan, std::uint64_t recipe,
-                              CheckpointFolder& checkpoints, const std::function<void(const std::string&)>& note) {
+ResumePoint find_resume_point(const fs::path& directory, std::span<const std::string> plan,
+                              const std::function<void(std::size_t run, const Checkpoint&)>& check,
+                              std::uint64_t recipe, CheckpointFolder& checkpoints,
+                              const std::function<void(const std::string&)>& note) {
     ResumePoint point;
     const std::vector<RunRow> completed = completed_runs(directory);
     point.completed = completed.size();
     for (std::size_t i = 0; i < completed.size(); ++i) {
-        if (i >= plan.size() || completed[i].run != plan[i].name) {
+        if (i >= plan.size() || completed[i].run != plan[i]) {
             throw torn(directory / RunRow::file, fmt::format("run {} is not the one that comes at its place in the "
                                                              "manifest",
                                                              completed[i].run));
@@ -150,7 +154,8 @@ ResumePoint find_resume_point(const fs::path& directory, std::span<const Planned
     if (point.completed < plan.size()) {
         for (const fs::path& path : checkpoints.files(point.completed)) {
             try {
-                point.checkpoint = read_good(path, plan[point.completed], recipe, directory);
+                const auto check_next = [&](const Checkpoint& read) { check(point.completed, read); };
+                point.checkpoint = read_good(path, plan[point.completed], check_next, recipe, directory);
                 checkpoints.is_good(path);
                 break;
             } catch (const Error& error) {

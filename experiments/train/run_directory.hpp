@@ -37,12 +37,6 @@ bool holds_a_run(const std::filesystem::path& directory);
 /// Removes what an earlier run left, its checkpoints too: the manifest first, so that a kill leaves nothing to resume.
 void clear_run(const std::filesystem::path& directory);
 
-/// A run of the plan: its name, and whether a checkpoint is one of its own (throws Error when not).
-struct PlannedRun {
-    std::string name;
-    std::function<void(const Checkpoint&)> check;
-};
-
 /// Where to go on.
 struct ResumePoint {
     std::size_t completed = 0;             ///< runs that are over
@@ -51,9 +45,11 @@ struct ResumePoint {
 };
 
 /// Finds the newest good checkpoint, and cuts the files of rows back to where it was made, or to the beginning of the
-/// run that was in hand. Doing this again, after a kill half-way, gives the same. `note` is told of what was refused.
+/// run that was in hand. Doing this again, after a kill half-way, gives the same. `plan` has the names of all runs in
+/// their order; `check` throws Error for a checkpoint that is none of run number `run`, and `note` is told of it.
 /// Errors: throws Error, Exit::bad_input, where rows of completed runs are missing or of other runs than `plan`.
-ResumePoint find_resume_point(const std::filesystem::path& directory, std::span<const PlannedRun> plan,
+ResumePoint find_resume_point(const std::filesystem::path& directory, std::span<const std::string> plan,
+                              const std::function<void(std::size_t run, const Checkpoint&)>& check,
                               std::uint64_t recipe, CheckpointFolder& checkpoints,
                               const std::function<void(const std::string&)>& note);
 

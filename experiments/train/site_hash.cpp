@@ -8,13 +8,7 @@
 
 namespace macheps {
 
-void SiteHasher::on_cast(const Slot& slot, const Cast& cast, const Tally& tally, const Decoding& decoding, ConstView x,
-                         ConstView y) {
-    if (next_ != nullptr) next_->on_cast(slot, cast, tally, decoding, x, y);
-}
-
-void SiteHasher::on_value(const Slot& slot, ConstView values, float decode_scale) {
-    if (next_ != nullptr && next_->capturing()) next_->on_value(slot, values, decode_scale);
+void SiteHasher::take(const Slot& slot, ConstView values, float decode_scale) {
     add(slot.name, values.count(), backend_.bit_hash(values));
     if (decode_scale != 1) add(slot.name + ".decode_scale", 1, definition::hash_term(0, decode_scale));
 }
@@ -25,7 +19,8 @@ void SiteHasher::add_gradients(Transformer& model, const std::string& ending) {
     }
 }
 
-void SiteHasher::add_state(const Optimizer& optimizer) {
+void SiteHasher::add_update(Transformer& model, const Optimizer& optimizer) {
+    add_gradients(model, ".applied");
     Checkpoint state;
     optimizer.save(state);
     for (const Checkpoint::State& tensor : state.state) {

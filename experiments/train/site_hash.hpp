@@ -3,6 +3,7 @@
 // which should be equal can be compared with diff.
 #pragma once
 #include "experiments/train/optimizer.hpp"
+#include "experiments/train/step_watcher.hpp"
 #include "reports/csv.hpp"
 #include "reports/event.hpp"
 
@@ -10,34 +11,29 @@
 
 namespace macheps {
 
-class SiteHasher final : public Observer {
+class SiteHasher final : public StepWatcher {
   public:
     /// Rows go to `rows`, which outlives this. What it is told of is passed on to `next`, which may be null.
     SiteHasher(Backend& backend, std::string run, CsvWriter<HashRow>& rows, Observer* next)
-        : backend_(backend), run_(std::move(run)), rows_(rows), next_(next) {}
+        : StepWatcher(next), backend_(backend), run_(std::move(run)), rows_(rows) {}
 
-    /// Where the rows that follow belong.
-    void begin(std::int64_t step, std::int64_t micro_batch) { step_ = step, micro_batch_ = micro_batch; }
-
-    bool sampling() const override { return next_ != nullptr && next_->sampling(); }
-    void on_cast(const Slot& slot, const Cast& cast, const Tally& tally, const Decoding& decoding, ConstView x,
-                 ConstView y) override;
-    bool capturing() const override { return true; }
-    /// The hash is of the codes' values; a decode scale that is not 1 has a row of its own.
-    void on_value(const Slot& slot, ConstView values, float decode_scale) override;
-
-    /// Of every parameter, `block.0.mlp.up.weight:grad` and what follows it.
-    void add_gradients(Transformer& model, const std::string& ending);
-    /// Parameters and what the optimiser keeps of them.
-    void add_state(const Optimizer& optimizer);
+    void on_batch(std::int64_t step, std::int64_t micro_batch, const Batch&) override {
+        step_ = step, micro_batch_ = micro_batch;
+    }
+    void on_gradients(Transformer& model) override { add_gradients(model, ""); }
+    /// After a step: the gradients that the optimiser applied, parameters, and what it keeps of them.
+    void add_update(Transformer& model, const Optimizer& optimizer);
 
   private:
+    /// The hash is of the codes' values; a decode scale that is not 1 has a row of its own.
+    void take(const Slot& slot, ConstView values, float decode_scale) override;
+    /// Of every parameter, `block.0.mlp.up.weight:grad` and what follows it.
+    void add_gradients(Transformer& model, const std::string& ending);
     void add(const std::string& site, std::int64_t count, std::uint64_t hash);
 
     Backend& backend_;
     std::string run_;
     CsvWriter<HashRow>& rows_;
-    Observer* next_;
     std::int64_t step_ = 0, micro_batch_ = 0;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/error.hpp"
 #include "core/math64.hpp"
 #include "core/rng.hpp"
+#include "experiments/field_error.hpp"
 #include "experiments/train/data.hpp"
 
 #include <fmt/format.h>
@@ -46,10 +46,8 @@ std::vector<std::uint16_t> inverse(const std::vector<std::uint32_t>& shares) {
 
 SyntheticLanguage::SyntheticLanguage(std::int64_t vocabulary) : vocabulary_(vocabulary) {
     if (vocabulary < successors + 1 || vocabulary > 4096) {
-        throw Error({.what = fmt::format("the synthetic language has no form with {} tokens", vocabulary),
-                     .where = "--vocabulary",
-                     .fix = fmt::format("give {} to 4096, or a text with --data", successors + 1),
-                     .exit = Exit::usage});
+        throw FieldError("vocabulary", fmt::format("the synthetic language has no form with {} tokens", vocabulary),
+                         fmt::format("give {} to 4096, or a text with `data_file`", successors + 1));
     }
     // Token t's successors: the first of a random order of the tokens 1 .. V-1.
     std::vector<std::int32_t> order(static_cast<std::size_t>(vocabulary - 1));

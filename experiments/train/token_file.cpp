@@ -2,6 +2,7 @@
 #include "core/error.hpp"
 #include "core/math64.hpp"
 #include "core/rng.hpp"
+#include "experiments/field_error.hpp"
 #include "experiments/train/data.hpp"
 
 #include <fmt/format.h>
@@ -64,7 +65,7 @@ DataFormat recognise(std::span<const std::byte> bytes, const std::string& name) 
 
 /// Bytes a token; throws Error for a header that is not one or does not fit the file.
 int check_llmc(std::span<const std::byte> bytes, const std::string& name) {
-    const std::string fix = "make the file anew with llm.c's dev/data scripts, or name its kind with --data-format";
+    const std::string fix = "make the file anew with llm.c's dev/data scripts, or name its kind with `data_format`";
     if (bytes.size() < llmc_header_bytes) {
         refuse(name, fmt::format("{} bytes are too few for llm.c's header of {}", bytes.size(), llmc_header_bytes),
                fix);
@@ -103,10 +104,7 @@ DataFormat parse_data_format(std::string_view name) {
     for (std::size_t i = 0; i < std::size(format_names); ++i) {
         if (name == format_names[i]) return static_cast<DataFormat>(i);
     }
-    throw Error({.what = fmt::format("'{}' is no kind of data file", name),
-                 .where = "--data-format",
-                 .fix = "auto, text, llmc or nanogpt",
-                 .exit = Exit::usage});
+    throw FieldError("data_format", fmt::format("'{}' is no kind of data file", name), "auto, text, llmc or nanogpt");
 }
 
 TokenStream TokenStream::open(const std::filesystem::path& path, DataFormat format) {
@@ -128,7 +126,7 @@ TokenStream TokenStream::parse(std::span<const std::byte> bytes, const std::stri
         s.token_bytes_ = 2;
         if (bytes.size() % 2 != 0) {
             refuse(name, fmt::format("{} bytes are no whole number of uint16 tokens", bytes.size()),
-                   "the file is cut short, or of another kind: see --data-format");
+                   "the file is cut short, or of another kind: see `data_format`");
         }
     }
     s.tokens_ = bytes.data() + s.header_bytes_;
@@ -152,7 +150,7 @@ void TokenStream::refuse_token(std::size_t i, std::int64_t vocabulary) const {
     refuse(name_,
            fmt::format("token {} at byte {} lies beyond the vocabulary of {}", token(i),
                        header_bytes_ + i * static_cast<std::size_t>(token_bytes_), vocabulary),
-           "give a larger --vocabulary, or leave it out: then it is the largest token plus one");
+           "give a larger `vocabulary`, or leave it out: then it is the largest token plus one");
 }
 
 void TokenStream::append(std::size_t first, std::size_t count, std::vector<std::int32_t>& out,
@@ -167,10 +165,8 @@ void TokenStream::append(std::size_t first, std::size_t count, std::vector<std::
 void TokenStream::check(std::int64_t vocabulary) const {
     if (vocabulary >= vocabulary_) return;
     if (format_ == DataFormat::text) {  // any byte may come: refused before a rare one does
-        throw Error({.what = fmt::format("a text of bytes has 256 tokens, the model {}", vocabulary),
-                     .where = "--vocabulary",
-                     .fix = "leave it out or give 256",
-                     .exit = Exit::usage});
+        throw FieldError("vocabulary", fmt::format("a text of bytes has 256 tokens, the model {}", vocabulary),
+                         "leave it out or give 256");
     }
     for (std::size_t i = 0; i < size_; ++i) {
         if (token(i) >= vocabulary) refuse_token(i, vocabulary);
@@ -198,10 +194,10 @@ TokenFile::TokenFile(const DataFiles& files, std::int64_t context)
     if (held_out_) {
         for (const TokenStream* stream : {&train_, &*held_out_}) {
             if (stream->size() < needed)
-                too_few(*stream, fmt::format("give at least {}, or a smaller --context", needed));
+                too_few(*stream, fmt::format("give at least {}, or a smaller `context`", needed));
         }
     } else if (train_.size() - train_size_ < needed) {
-        too_few(train_, fmt::format("give at least {} (a tenth is held out), or a smaller --context", 10 * needed));
+        too_few(train_, fmt::format("give at least {} (a tenth is held out), or a smaller `context`", 10 * needed));
     }
 }
 

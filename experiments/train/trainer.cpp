@@ -1,99 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/train/trainer.hpp"
 
-#include "core/error.hpp"
-#include "core/math64.hpp"
+#include "experiments/model/memory.hpp"
+#include "experiments/train/evaluator.hpp"
+#include "experiments/train/site_hash.hpp"
 
-#include <fmt/format.h>
-
-#include <chrono>
 #include <cmath>
-#include <limits>
 #include <optional>
 
 namespace macheps {
 
 namespace {
 
-/// Loss and its fp32 evaluation, mean over the held-out batches.
-class Evaluator {
+class Trainer {
   public:
-    Evaluator(Backend& backend, const RunRequest& request, Transformer& model, Optimizer& optimizer)
+    Trainer(Backend& backend, const RunRequest& request, RunFiles& files)
         : backend_(backend),
           request_(request),
-          model_(model),
-          optimizer_(optimizer),
-          fp32_model_(backend, request.model, request.options.batch, request.fp32,
-                      static_cast<std::uint64_t>(request.seed)) {
-        const Shape shape{request.options.batch, request.model.context};
-        for (std::int64_t i = 0; i < request.options.eval_batches; ++i) {
-            const Batch batch =
-                request.data.batch(Split::held_out, 0, static_cast<std::uint32_t>(i), shape[0], shape[1]);
-            tokens_.push_back(backend.empty_tokens(shape));
-            targets_.push_back(backend.empty_tokens(shape));
-            backend.upload(batch.tokens, tokens_.back());
-            backend.upload(batch.targets, targets_.back());
-            entropy_floor_ += batch.entropy_floor / static_cast<double>(request.options.eval_batches);
-        }
-    }
-
-    EvalRow evaluate(std::int64_t step) {
-        for (std::size_t i = 0; i < model_.parameters().size(); ++i) {
-            backend_.copy(optimizer_.best_value(i), fp32_model_.parameters()[i]->value);
-        }
-        fp32_model_.parameters_changed();
-        Observer* observer = model_.rounder().observer();
-        model_.rounder().observe(nullptr);
-        const double loss = mean_loss(model_), loss_fp32 = mean_loss(fp32_model_);
-        model_.rounder().observe(observer);
-        EvalRow row{.run = run_name(request_.policy.name, request_.seed),
-                    .policy = request_.policy.name,
-                    .seed = request_.seed,
-                    .step = step,
-                    .eval_loss = loss,
-                    .eval_loss_fp32 = loss_fp32,
-                    .perplexity = math::exp(loss)};
-        if (!std::isnan(entropy_floor_)) row.entropy_floor = entropy_floor_;
-        return row;
-    }
-
-  private:
-    double mean_loss(Transformer& model) const {
-        double sum = 0;
-        for (std::size_t i = 0; i < tokens_.size(); ++i) sum += model.forward(tokens_[i], targets_[i]);
-        return sum / static_cast<double>(tokens_.size());
-    }
-
-    Backend& backend_;
-    const RunRequest& request_;
-    Transformer& model_;
-    Optimizer& optimizer_;
-    Transformer fp32_model_;
-    std::vector<TokenTensor> tokens_, targets_;
-    double entropy_floor_ = 0;
-};
-
-class Run {
-  public:
-    Run(Backend& backend, const RunRequest& request, RunFiles& files)
-        : backend_(backend),
-          request_(request),
-          options_(request.options),
+          setup_(request.setup),
+          options_(request.setup.options),
           files_(files),
-          name_(run_name(request.policy.name, request.seed)),
-          model_(backend, request.model, options_.batch, request.policy, static_cast<std::uint64_t>(request.seed)),
-          scaler_(make_loss_scaler(request.policy.loss_scaler)),
-          probe_(backend),
-          tokens_(backend.empty_tokens({options_.batch, request.model.context})),
-          targets_(backend.empty_tokens({options_.batch, request.model.context})) {
-        model_.initialise(static_cast<std::uint64_t>(request.seed));
-        optimizer_.emplace(backend, request.policy, options_, model_, static_cast<std::uint64_t>(request.seed));
-        evaluator_.emplace(backend, request, model_, *optimizer_);
-        if (options_.probe_every > 0) model_.rounder().observe(&probe_);
-        if (request.hashes != nullptr) {
-            hasher_.emplace(backend, name_, *request.hashes, model_.rounder().observer());
-            model_.rounder().observe(&*hasher_);
-        }
+          step_(backend, setup_),
+          evaluator_(backend, setup_, options_.eval_batches) {
+        if (request.hashes == nullptr) return;
+        hasher_.emplace(backend, setup_.name(), *request.hashes, step_.observer());
+        step_.attach(*hasher_);
     }
 
     RunResult train() {
@@ -118,194 +49,104 @@ class Run {
             result_.status = "ok";
             evaluate(options_.steps);
         }
-        files_.sync_rows();  // a row of runs says that all the others are there
-        files_.runs.append(run_row());
-        files_.runs.sync();
+        files_.end_run(run_row());
         return std::move(result_);
     }
 
   private:
-    void evaluate(std::int64_t step) {
-        casts_are_made();
-        files_.evals.append(evaluator_->evaluate(step));
-    }
-
-    void begin(Checkpoint::Place place) {
-        place_ = place;
-        model_.rounder().begin(static_cast<std::uint32_t>(place.step), static_cast<std::uint32_t>(place.micro_batch));
-    }
-
-    /// Before a forward pass: linears keep their casts of weights that have not changed since.
-    void casts_are_made() {
-        if (!casts_made_) casts_made_ = place_;
-    }
+    void evaluate(std::int64_t step) { files_.append(evaluator_.evaluate(step, step_)); }
 
     void save(std::int64_t step) {
         if (!request_.save) return;
         files_.flush();
-        Checkpoint checkpoint{.run = name_,
+        Checkpoint checkpoint{.run = setup_.name(),
                               .step = step,
                               .seconds = seconds_,
                               .optimizer = {},
-                              .loss_scaler = scaler_->state(),
-                              .casts_made = casts_made_,
+                              .loss_scaler = {},
+                              .casts_made = {},
                               .files = files_.marks(),
                               .state = {}};
-        optimizer_->save(checkpoint);
+        step_.save(checkpoint);
         request_.save(std::move(checkpoint));
     }
 
     void resume(const Checkpoint& checkpoint) {
-        for (const StepRow& row : request_.steps_done) {
-            result_.losses.push_back(row.loss);
-            count(row.loss, row.skipped);
-        }
+        for (const StepRow& row : request_.steps_done) count(row.loss, row.skipped);
         seconds_ = checkpoint.seconds;
-        if (!scaler_->load(checkpoint.loss_scaler)) {
-            throw Error({.what = "the checkpoint is of another loss scaler", .where = name_});
-        }
-        optimizer_->load(checkpoint);
-        // What a model makes once (casts of weights, tables) is made here, where no observer counts it a second time.
-        if (checkpoint.casts_made) begin(*checkpoint.casts_made);
-        Observer* observer = model_.rounder().observer();
-        model_.rounder().observe(nullptr);
-        upload_batch(0);
-        model_.forward(tokens_, targets_);
-        model_.rounder().observe(observer);
-        if (!checkpoint.casts_made) model_.parameters_changed();
-        casts_made_ = checkpoint.casts_made;
-        begin({checkpoint.step - 1, options_.micro_batches - 1});
-    }
-
-    void upload_batch(std::int64_t draw) {
-        const Batch batch =
-            request_.data.batch(Split::train, static_cast<std::uint64_t>(request_.seed),
-                                static_cast<std::uint32_t>(draw), options_.batch, request_.model.context);
-        backend_.upload(batch.tokens, tokens_);
-        backend_.upload(batch.targets, targets_);
-        if (dump_) dump_->add_batch(batch);
-    }
-
-    /// The state before the step; the slots' values follow by themselves.
-    void begin_dump(std::int64_t step) {
-        if (request_.dump == nullptr || request_.dump->step != step) return;
-        dump_.emplace(backend_, model_.rounder().observer());
-        model_.rounder().observe(&*dump_);
-        dump_->add_state(*optimizer_, "");
-    }
-
-    void end_dump(std::int64_t step, float loss, float loss_scale, const StepOutcome& outcome) {
-        if (!dump_) return;
-        model_.rounder().observe(dump_->next());
-        dump_->add_gradients(model_, ".applied");
-        dump_->add_state(*optimizer_, ".after");
-        dump_->add_scalar("loss", loss);
-        dump_->add_scalar("loss_scale", loss_scale);
-        dump_->add_scalar("grad_norm", outcome.grad_norm);
-        dump_->add_scalar("lr", learning_rate(options_, step));
-        dump_->add_scalar("skipped", static_cast<std::uint8_t>(outcome.skipped));
-        auto metadata = request_.dump->metadata;
-        metadata["run"] = name_;
-        metadata["policy"] = request_.policy.name;
-        metadata["seed"] = std::to_string(request_.seed);
-        metadata["step"] = std::to_string(step);
-        dump_->write(request_.dump->file, options_.batch, request_.model.context, metadata);
-        dump_.reset();
-        result_.dumped = true;
+        step_.load(checkpoint);
     }
 
     void count(float loss, bool skipped) {
+        result_.losses.push_back(loss);
         skipped_ += skipped ? 1 : 0;
         if (std::isfinite(loss)) best_loss_ = best_loss_ ? min_of(*best_loss_, loss) : loss;
     }
 
-    /// Forward and backward over the micro-batches; returns their mean loss.
-    float accumulate_gradients(std::int64_t step) {
-        model_.clear_gradients();
-        const auto parts = static_cast<float>(options_.micro_batches);
-        // torch's order: the loss is divided by the number of micro-batches, then scaled.
-        const float factor = scaler_->scale() * static_cast<float>(options_.token_weight) / parts;
-        float loss = 0;
-        for (std::int64_t part = 0; part < options_.micro_batches; ++part) {
-            upload_batch(step * options_.micro_batches + part);
-            begin({step, part});
-            casts_are_made();
-            if (hasher_) hasher_->begin(step, part);
-            loss += model_.forward(tokens_, targets_) / parts;
-            model_.backward(factor);
-        }
-        return loss;
-    }
-
     /// False when the run cannot go on: the loss is no number and nothing will mend it.
     bool one_step(std::int64_t step) {
-        const auto start = std::chrono::steady_clock::now();
-        const bool sampling = options_.probe_every > 0 && step % options_.probe_every == 0;
-        probe_.begin(sampling, sampling && options_.histogram_every > 0 && step % options_.histogram_every == 0);
-        const float loss_scale = scaler_->scale();
-        begin_dump(step);
-        const float loss = accumulate_gradients(step);
-        if (dump_) dump_->add_gradients(model_, "");
-        if (hasher_) hasher_->add_gradients(model_, "");
-        const StepOutcome outcome = optimizer_->step(step, *scaler_);
-        if (hasher_) {
-            hasher_->add_gradients(model_, ".applied");
-            hasher_->add_state(*optimizer_);
-            request_.hashes->flush();
+        std::optional<StepDump> dump;
+        if (request_.dump != nullptr && request_.dump->step == step) {
+            dump.emplace(backend_, step_.observer());
+            dump->add_state(step_.optimizer(), "");
+            step_.attach(*dump);
         }
-        end_dump(step, loss, loss_scale, outcome);
-        if (!outcome.skipped) casts_made_.reset();
-        seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-
-        result_.losses.push_back(loss);
-        count(loss, outcome.skipped);
-        files_.steps.append(step_row(step, loss, loss_scale, outcome));
-        if (sampling) {
-            for (const SiteRow& row : probe_.site_rows(name_, request_.policy.name, request_.seed, step))
-                files_.sites.append(row);
-            for (const ExponentRow& row : probe_.exponent_rows(name_, step)) files_.exponents.append(row);
+        const StepResult result = step_.run(step);
+        if (hasher_) hasher_->add_update(step_.model(), step_.optimizer());
+        if (dump) {
+            step_.release();
+            write_dump(*dump, result);
         }
-        files_.flush();
-        if (request_.on_step) request_.on_step(step, loss);
-        return std::isfinite(loss) || outcome.skipped;
+        seconds_ += result.seconds;
+        count(result.loss, result.outcome.skipped);
+        write_rows(result);
+        if (request_.on_step) request_.on_step(step, result.loss);
+        return std::isfinite(result.loss) || result.outcome.skipped;
     }
 
-    StepRow step_row(std::int64_t step, float loss, float loss_scale, const StepOutcome& outcome) const {
-        const std::vector<float>* baseline = request_.baseline;
-        const bool has_baseline = baseline != nullptr && step < static_cast<std::int64_t>(baseline->size());
-        std::optional<float> reference;
-        if (request_.is_baseline) reference = loss;
-        if (has_baseline) reference = (*baseline)[static_cast<std::size_t>(step)];
-        const UpdateStats& u = outcome.updates;
-        return {.run = name_,
-                .policy = request_.policy.name,
-                .seed = request_.seed,
-                .step = step,
-                .tokens = (step + 1) * options_.micro_batches * options_.batch * request_.model.context,
-                .loss = loss,
-                .baseline_loss = reference,
-                .gap = reference ? std::optional(loss - *reference) : std::nullopt,
-                .grad_norm = outcome.grad_norm,
-                .update_norm = static_cast<float>(sqrt(u.moved2)),
-                .lr = static_cast<float>(learning_rate(options_, step)),
-                .loss_scale = loss_scale,
-                .growth_tracker = scaler_->growth_tracker(),
-                .skipped = outcome.skipped,
-                .overflow_site = probe_.overflow_site(),
-                .underflow = probe_.total().underflow,
-                .overflow = probe_.total().overflow,
-                .saturated = probe_.total().saturated,
-                .lost_updates = u.lost,
-                .update_eff = u.wanted2 > 0 ? std::optional(u.moved_wanted / u.wanted2) : std::nullopt};
+    /// What the dump has not followed by itself, and the file.
+    void write_dump(StepDump& dump, const StepResult& result) {
+        dump.add_gradients(step_.model(), ".applied");
+        dump.add_state(step_.optimizer(), ".after");
+        dump.add_scalar("loss", result.loss);
+        dump.add_scalar("loss_scale", result.loss_scale);
+        dump.add_scalar("grad_norm", result.outcome.grad_norm);
+        dump.add_scalar("lr", learning_rate(options_, result.step));
+        dump.add_scalar("skipped", static_cast<std::uint8_t>(result.outcome.skipped));
+        auto metadata = request_.dump->metadata;
+        metadata["run"] = setup_.name();
+        metadata["policy"] = setup_.policy.name;
+        metadata["seed"] = std::to_string(setup_.seed);
+        metadata["step"] = std::to_string(result.step);
+        dump.write(request_.dump->file, options_.batch, setup_.model.context, metadata);
+        result_.dumped = true;
+    }
+
+    void write_rows(const StepResult& result) {
+        files_.append(step_.row(result, baseline_loss(result)));
+        if (request_.hashes != nullptr) request_.hashes->flush();
+        const std::string& policy = setup_.policy.name;
+        for (const SiteRow& row : step_.probe().site_rows(setup_.name(), policy, setup_.seed, result.step))
+            files_.append(row);
+        for (const ExponentRow& row : step_.probe().exponent_rows(setup_.name(), result.step)) files_.append(row);
+        files_.flush();
+    }
+
+    std::optional<float> baseline_loss(const StepResult& result) const {
+        const auto step = static_cast<std::size_t>(result.step);
+        if (request_.is_baseline) return result.loss;
+        if (request_.baseline == nullptr || step >= request_.baseline->size()) return std::nullopt;
+        return (*request_.baseline)[step];
     }
 
     RunRow run_row() const {
         const auto steps = static_cast<std::int64_t>(result_.losses.size());
-        const std::int64_t tokens = steps * options_.micro_batches * options_.batch * request_.model.context;
-        const MemoryEstimate bytes = estimate_memory(request_.model, options_, request_.policy);
-        RunRow row{.run = name_,
-                   .policy = request_.policy.name,
-                   .seed = request_.seed,
+        const std::int64_t tokens = setup_.tokens(steps);
+        const MemoryEstimate bytes =
+            estimate_memory(model_sites(setup_.model), setup_.policy, options_.batch, moments(options_.optimizer));
+        RunRow row{.run = setup_.name(),
+                   .policy = setup_.policy.name,
+                   .seed = setup_.seed,
                    .status = result_.status,
                    .steps = steps,
                    .tokens = tokens,
@@ -325,96 +166,23 @@ class Run {
 
     Backend& backend_;
     const RunRequest& request_;
+    const RunSetup& setup_;
     const TrainOptions& options_;
     RunFiles& files_;
-    std::string name_;
-    Transformer model_;
-    std::unique_ptr<LossScaler> scaler_;
-    Probe probe_;
+    Step step_;
+    Evaluator evaluator_;
     std::optional<SiteHasher> hasher_;
-    std::optional<StepDump> dump_;  // while the step that was asked for runs
-    std::optional<Optimizer> optimizer_;
-    std::optional<Evaluator> evaluator_;
-    TokenTensor tokens_, targets_;
     RunResult result_;
     std::int64_t skipped_ = 0;
     std::optional<std::int64_t> diverged_step_;
     std::optional<float> best_loss_;
-    Checkpoint::Place place_;                      // of the rounder
-    std::optional<Checkpoint::Place> casts_made_;  // empty: the weights changed, and no forward pass has run since
     double seconds_ = 0;
 };
 
 }  // namespace
 
-RunFiles::RunFiles(const std::filesystem::path& directory)
-    : runs(directory / "runs.csv"),
-      steps(directory / "steps.csv"),
-      evals(directory / "evals.csv"),
-      sites(directory / "sites.csv"),
-      exponents(directory / "exponents.csv") {}
-
-void RunFiles::flush() {
-    steps.flush();
-    evals.flush();
-    sites.flush();
-    exponents.flush();
-    runs.flush();
-}
-
-std::array<csv::FileMark, 4> RunFiles::marks() const {
-    return {steps.mark(), evals.mark(), sites.mark(), exponents.mark()};
-}
-
-void RunFiles::sync_rows() {
-    steps.sync();
-    evals.sync();
-    sites.sync();
-    exponents.sync();
-}
-
 RunResult train(Backend& backend, const RunRequest& request, RunFiles& files) {
-    return Run(backend, request, files).train();
-}
-
-std::string run_name(const std::string& policy, std::int64_t seed) { return fmt::format("{}/{}", policy, seed); }
-
-MemoryEstimate estimate_memory(const ModelConfig& model, const TrainOptions& options, const ResolvedPolicy& policy) {
-    const auto bytes = [&](const std::string& slot, std::int64_t count) {
-        return count * policy.cast(slot).format.container_bits() / 8;
-    };
-    MemoryEstimate estimate;
-    for (const Parameter& parameter : model_sites(model).parameters) {
-        estimate.parameters += bytes(parameter.name + ":value", parameter.count);
-        estimate.gradients += bytes(parameter.name + ":grad", parameter.count);
-        estimate.optimizer += bytes(parameter.name + ":moment1", parameter.count);
-        if (options.optimizer == OptimizerKind::adamw)
-            estimate.optimizer += bytes(parameter.name + ":moment2", parameter.count);
-        if (policy.has_master(parameter.name)) estimate.master += bytes(parameter.name + ":master", parameter.count);
-    }
-    // What autograd saves for the backward pass: each operation's output that a later gradient reads.
-    const std::int64_t rows = options.batch * model.context, wide = rows * model.width;
-    const std::int64_t hidden = rows * model.hidden_width();
-    estimate.activations = bytes("embed:forward.out", wide);
-    for (std::int64_t i = 0; i < model.layers; ++i) {
-        const std::string block = fmt::format("block.{}.", i);
-        estimate.activations +=
-            bytes(block + "norm1:forward.out", wide) + bytes(block + "attn.qkv:forward.out", rows * model.qkv_width()) +
-            bytes(block + "attn.softmax:forward.out", rows * model.heads * model.context) +
-            bytes(block + "attn.mix:forward.out", wide) + bytes(block + "residual1:forward.out", wide) +
-            bytes(block + "norm2:forward.out", wide) + bytes(block + "mlp.up:forward.out", hidden) +
-            bytes(block + "mlp.act:forward.out", hidden) + bytes(block + "residual2:forward.out", wide);
-        if (model.kind != ModelKind::llama) continue;
-        estimate.activations +=
-            bytes(block + "norm1:forward.normed", wide) + bytes(block + "norm2:forward.normed", wide) +
-            bytes(block + "attn.rope:forward.out", rows * (model.heads + model.key_heads()) * model.head_width()) +
-            bytes(block + "mlp.gate:forward.out", hidden) + bytes(block + "mlp.act:forward.activated", hidden);
-    }
-    if (model.kind == ModelKind::llama) estimate.activations += bytes("final_norm:forward.normed", wide);
-    estimate.activations += bytes("final_norm:forward.out", wide) +
-                            bytes("lm_head:forward.out", rows * model.vocabulary) +
-                            bytes("loss:forward.out", rows * model.vocabulary);
-    return estimate;
+    return Trainer(backend, request, files).train();
 }
 
 }  // namespace macheps

@@ -1,47 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trainer: one model under one policy and seed, from step 0 to the last, as rows.
 #pragma once
-#include "experiments/train/checkpoint.hpp"
-#include "experiments/train/data.hpp"
 #include "experiments/train/dump.hpp"
-#include "experiments/train/optimizer.hpp"
-#include "experiments/train/probe.hpp"
-#include "experiments/train/site_hash.hpp"
+#include "experiments/train/run_files.hpp"
+#include "experiments/train/step.hpp"
 #include "reports/csv.hpp"
 #include "reports/event.hpp"
 
-#include <array>
 #include <atomic>
-#include <filesystem>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
 
 namespace macheps {
 
-/// The files of a run directory, open for appending.
-struct RunFiles {
-    explicit RunFiles(const std::filesystem::path& directory);
-    void flush();
-    /// Lengths of the `row_files`, once they are flushed.
-    std::array<csv::FileMark, 4> marks() const;
-    /// Puts the `row_files` onto the disk.
-    void sync_rows();
-
-    CsvWriter<RunRow> runs;
-    CsvWriter<StepRow> steps;
-    CsvWriter<EvalRow> evals;
-    CsvWriter<SiteRow> sites;
-    CsvWriter<ExponentRow> exponents;
-};
-
 struct RunRequest {
-    const ResolvedPolicy& policy;
-    const ResolvedPolicy& fp32;  ///< for evaluating in fp32
-    const ModelConfig& model;
-    const TrainOptions& options;
-    const Data& data;
-    std::int64_t seed = 0;
+    RunSetup setup;
     bool is_baseline = false;                      ///< this is the fp32 run: its gap is zero
     const std::vector<float>* baseline = nullptr;  ///< losses of the fp32 run of this seed, by step
     const std::atomic<bool>* stop = nullptr;       ///< set by Ctrl-C
@@ -63,14 +38,5 @@ struct RunResult {
 /// Trains, writes the rows of steps, evals, sites and exponents as they come and one row of runs at the end. A run that
 /// is stopped saves its state and writes no row of runs: it is not over.
 RunResult train(Backend& backend, const RunRequest& request, RunFiles& files);
-
-/// `fp32/0`: the name of a run.
-std::string run_name(const std::string& policy, std::int64_t seed);
-
-/// Bytes of the tensors that a framework would hold, by the formats of the policy; the emulation itself holds fp32.
-struct MemoryEstimate {
-    std::int64_t parameters = 0, gradients = 0, master = 0, optimizer = 0, activations = 0;
-};
-MemoryEstimate estimate_memory(const ModelConfig& model, const TrainOptions& options, const ResolvedPolicy& policy);
 
 }  // namespace macheps

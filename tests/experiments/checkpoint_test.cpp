@@ -6,6 +6,7 @@
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/files/safetensors.hpp"
 #include "experiments/train/experiment.hpp"
+#include "experiments/train/experiment_runs.hpp"
 #include "experiments/train/manifest.hpp"
 #include "experiments/train/run_directory.hpp"
 #include "experiments/train/trainer.hpp"
@@ -423,6 +424,63 @@ TEST_CASE("one process at a time works in a directory", "[experiments][checkpoin
     fs::remove_all(directory);
 }
 
+TEST_CASE("what an older macheps left stopped ends with the bytes that it would have written",
+          "[experiments][checkpoint]") {
+    const fs::path golden = fs::path(MACHEPS_SOURCE_DIR) / "tests/golden/stopped_run";
+    const fs::path directory = fresh_folder("golden");
+    fs::copy(golden / "stopped", directory, fs::copy_options::recursive);
+    fs::permissions(directory, fs::perms::owner_all, fs::perm_options::add);
+    const Manifest manifest = read_manifest(directory / "manifest.json");
+    CHECK(manifest.created_by == "macheps 0.1.0 (8cd3c92e329f)");
+    std::vector<std::string> notes;
+    REQUIRE(run(resumed(directory), {}, &notes));
+    CHECK(notes.empty());  // no checkpoint was refused
+    const fs::path ended = fresh_folder("golden_ended");
+    fs::copy(golden / "ended", ended);
+    fs::copy_file(golden / "stopped/manifest.json", ended / "manifest.json");
+    check_same_rows(directory, rows(ended));
+    fs::remove_all(directory);
+    fs::remove_all(ended);
+}
+
+TEST_CASE("every second run of the plan, in a directory of its own, writes the rows it has in the whole",
+          "[experiments][checkpoint]") {
+    const fs::path directory = fresh_folder("shard");
+    const Experiment experiment = tiny_experiment(directory);
+    const SharedInputs inputs(experiment);
+    const std::vector<PlannedRun> plan = plan_runs(experiment);
+    REQUIRE(plan.size() == 6);
+    std::vector<PlannedRun> mine;
+    for (std::size_t i = 0; i < plan.size(); i += 2) mine.push_back(plan[i]);
+    CpuBackend backend(1);
+    {
+        RunDirectory shard(experiment, inputs, mine, backend.name());
+        CHECK(shard.completed() == 0);
+        const RunContext work{backend, experiment, inputs, shard, {}, never};
+        for (std::size_t i = 0; i < mine.size(); ++i) CHECK(run_one(work, mine, i, nullptr).status == "ok");
+    }
+    const fs::path all = fresh_folder("shard_whole");
+    REQUIRE(run(tiny_experiment(all)));
+    // As text: a NaN is one.
+    const auto lines_of = [](const fs::path& folder, const PlannedRun& run) {
+        std::string lines;
+        for (StepRow row : CsvReader<StepRow>(folder / StepRow::file).rows()) {
+            if (row.run != run.name) continue;
+            if (!run.is_baseline) row.baseline_loss = row.gap = std::nullopt;  // the baseline ran elsewhere
+            csv::append_line(lines, row);
+        }
+        return lines;
+    };
+    for (const PlannedRun& run : mine) {
+        CAPTURE(run.name);
+        CHECK(lines_of(directory, run).size() > 500);
+        CHECK(lines_of(directory, run) == lines_of(all, run));
+    }
+    CHECK(CsvReader<StepRow>(directory / StepRow::file).rows().size() == 3 * 8);
+    fs::remove_all(directory);
+    fs::remove_all(all);
+}
+
 TEST_CASE("force replaces a run with its checkpoints", "[experiments][checkpoint]") {
     const fs::path directory = ended_directory("forced");
     Experiment experiment = tiny_experiment(directory);
@@ -430,7 +488,7 @@ TEST_CASE("force replaces a run with its checkpoints", "[experiments][checkpoint
         run(experiment);
         FAIL("an existing run was not noticed");
     } catch (const Error& error) {
-        CHECK(error.parts().fix.find("--resume") != std::string::npos);
+        CHECK(error.parts().fix.find("`resume`") != std::string::npos);
     }
     experiment.force = true;
     run(experiment, [](const Progress& p) { return p.step == 1; });

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// FieldError: a field of what the library was told holds something that cannot be.
+//
+// The library cannot know what its caller calls a field: `kv_heads` of ModelConfig is --kv-heads on a command line, and
+// a keyword in a script. So `where` names the field as the library does, and where `what` or `fix` of any Error speak
+// of a field, it stands in backquotes. A caller puts its own names in their place before it shows them to a user.
+#pragma once
+#include "core/error.hpp"
+
+#include <string>
+#include <utility>
+
+namespace macheps {
+
+class FieldError : public Error {
+  public:
+    /// `field` may be several, joined by ", ". `given` is the text that was read, where the field's value was a text;
+    /// it follows the field in `where`.
+    FieldError(std::string field, std::string what, std::string fix, const std::string& given = {})
+        : Error({.what = std::move(what),
+                 .where = given.empty() ? field : field + " " + given,
+                 .fix = std::move(fix),
+                 .exit = Exit::usage}),
+          field_(std::move(field)) {}
+
+    const std::string& field() const { return field_; }
+
+  private:
+    std::string field_;
+};
+
+}  // namespace macheps

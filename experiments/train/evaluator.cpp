@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/train/evaluator.hpp"
+
+#include "core/math64.hpp"
+
+#include <cmath>
+
+namespace macheps {
+
+Evaluator::Evaluator(Backend& backend, const RunSetup& setup, std::int64_t batches)
+    : backend_(backend),
+      setup_(setup),
+      fp32_model_(backend, setup.model, setup.options.batch, setup.fp32, setup.stream_seed()) {
+    const Shape shape{setup.options.batch, setup.model.context};
+    for (std::int64_t i = 0; i < batches; ++i) {
+        const Batch batch = setup.data.batch(Split::held_out, 0, static_cast<std::uint32_t>(i), shape[0], shape[1]);
+        tokens_.push_back(backend.empty_tokens(shape));
+        targets_.push_back(backend.empty_tokens(shape));
+        backend.upload(batch.tokens, tokens_.back());
+        backend.upload(batch.targets, targets_.back());
+        entropy_floor_ += batch.entropy_floor / static_cast<double>(batches);
+    }
+}
+
+EvalRow Evaluator::evaluate(std::int64_t step, Step& trained) {
+    Transformer& model = trained.model();
+    for (std::size_t i = 0; i < model.parameters().size(); ++i) {
+        backend_.copy(trained.optimizer().best_value(i), fp32_model_.parameters()[i]->value);
+    }
+    fp32_model_.parameters_changed();
+    trained.note_casts();
+    Observer* const told = trained.observer();
+    model.rounder().observe(nullptr);
+    const double loss = mean_loss(model), loss_fp32 = mean_loss(fp32_model_);
+    model.rounder().observe(told);
+    EvalRow row{.run = setup_.name(),
+                .policy = setup_.policy.name,
+                .seed = setup_.seed,
+                .step = step,
+                .eval_loss = loss,
+                .eval_loss_fp32 = loss_fp32,
+                .perplexity = math::exp(loss)};
+    if (!std::isnan(entropy_floor_)) row.entropy_floor = entropy_floor_;
+    return row;
+}
+
+double Evaluator::mean_loss(Transformer& model) const {
+    double sum = 0;
+    for (std::size_t i = 0; i < tokens_.size(); ++i) sum += model.forward(tokens_[i], targets_[i]);
+    return sum / static_cast<double>(tokens_.size());
+}
+
+}  // namespace macheps

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/train/experiment_runs.hpp"
+
+#include "core/error.hpp"
+#include "experiments/train/manifest.hpp"
+#include "experiments/version.hpp"
+#include "reports/run_log.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace macheps {
+
+namespace {
+
+/// Makes the directory unless the experiment goes on in one, and refuses what would spoil it.
+const std::filesystem::path& made_directory(const Experiment& experiment, const std::string& manifest) {
+    if (experiment.resume) return experiment.directory;
+    if (!experiment.repeats.empty()) {
+        check_same_recipe(experiment.repeats, csv::read_text(experiment.repeats), manifest);
+    }
+    check_directory(experiment);
+    check_complete(experiment, manifest);
+    std::error_code error;
+    std::filesystem::create_directories(experiment.directory, error);
+    if (error) {
+        throw Error({.what = fmt::format("cannot make the directory: {}", error.message()),
+                     .where = experiment.directory.string(),
+                     .fix = "choose another directory with `directory`",
+                     .exit = Exit::cannot_write});
+    }
+    return experiment.directory;
+}
+
+/// In a locked directory: writes the manifest, or finds where the runs that stand there end.
+ResumePoint begin_or_go_on(const Experiment& experiment, const SharedInputs& inputs, std::span<const PlannedRun> plan,
+                           const std::string& manifest, CheckpointFolder& checkpoints, const RunDirectory::Note& note) {
+    const std::filesystem::path path = experiment.directory / "manifest.json";
+    if (!experiment.resume) {
+        check_directory(experiment);  // again: another process may have been here before the lock was ours
+        if (experiment.force) clear_run(experiment.directory);
+        csv::replace_file(path, manifest);
+        return {};
+    }
+    check_same_recipe(path, csv::read_text(path), manifest);
+    std::vector<std::string> names;
+    for (const PlannedRun& run : plan) names.push_back(run.name);
+    const auto check = [&](std::size_t run, const Checkpoint& checkpoint) {
+        check_state(checkpoint, inputs.sites, experiment.options, inputs.policies[plan[run].policy]);
+    };
+    return find_resume_point(experiment.directory, names, check, recipe_checksum(manifest), checkpoints,
+                             [&](const std::string& text) {
+                                 if (note) note(text);
+                             });
+}
+
+std::vector<StepRow> rows_of(const std::vector<StepRow>& rows, const std::string& run) {
+    std::vector<StepRow> out;
+    std::copy_if(rows.begin(), rows.end(), std::back_inserter(out), [&](const StepRow& row) { return row.run == run; });
+    return out;
+}
+
+}  // namespace
+
+SharedInputs::SharedInputs(const Experiment& experiment) {
+    check(experiment);
+    sites = model_sites(experiment.model);
+    for (const Policy& policy : experiment.policies) policies.push_back(resolve(policy, sites));
+    fp32 = resolve(load_policy(baseline_policy), sites);
+    data = open_data(
+        {.train = experiment.data_file, .held_out = experiment.held_out_file, .format = experiment.data_format},
+        experiment.model.vocabulary, experiment.model.context);
+}
+
+std::vector<PlannedRun> plan_runs(const Experiment& experiment) {
+    std::vector<PlannedRun> plan;
+    for (const std::int64_t seed : experiment.seeds) {
+        const std::size_t first = plan.size();
+        for (std::size_t i = 0; i < experiment.policies.size(); ++i) {
+            const std::string& policy = experiment.policies[i].name;
+            plan.push_back({run_name(policy, seed), i, seed, policy == baseline_policy});
+        }
+        std::stable_partition(plan.begin() + static_cast<std::ptrdiff_t>(first), plan.end(),
+                              [](const PlannedRun& run) { return run.is_baseline; });
+    }
+    return plan;
+}
+
+RunDirectory::RunDirectory(const Experiment& experiment, const SharedInputs& inputs, std::span<const PlannedRun> plan,
+                           const std::string& device, const Note& note)
+    : manifest_(manifest_text(experiment, inputs.policies, inputs.data->describe(), device)),
+      recipe_(recipe_checksum(manifest_)),
+      lock_(made_directory(experiment, manifest_)),
+      checkpoints_(experiment.directory),
+      point_(begin_or_go_on(experiment, inputs, plan, manifest_, checkpoints_, note)),
+      files_(experiment.directory) {
+    if (experiment.hash_sites) hashes_.emplace(experiment.directory / HashRow::file);
+    if (point_.completed == plan.size()) checkpoints_.clear();
+}
+
+std::vector<float> RunDirectory::losses(const std::string& run) const {
+    std::vector<float> losses;
+    for (const StepRow& row : rows_of(point_.steps, run)) losses.push_back(row.loss);
+    return losses;
+}
+
+RunResult run_one(const RunContext& work, std::span<const PlannedRun> plan, std::size_t index,
+                  const std::vector<float>* baseline) {
+    const Experiment& experiment = work.experiment;
+    const PlannedRun& run = plan[index];
+    RunDirectory& directory = work.directory;
+    const ResolvedPolicy& policy = work.inputs.policies[run.policy];
+    const auto tell = [&](const Progress& progress) {
+        if (work.progress) work.progress(progress);
+    };
+    Progress now{.index = index,
+                 .runs = plan.size(),
+                 .policy = policy.name,
+                 .seed = run.seed,
+                 .steps = experiment.options.steps};
+    RunRequest request{.setup = {.policy = policy,
+                                 .fp32 = work.inputs.fp32,
+                                 .model = experiment.model,
+                                 .options = experiment.options,
+                                 .data = *work.inputs.data,
+                                 .seed = run.seed},
+                       .is_baseline = run.is_baseline,
+                       .baseline = baseline,
+                       .stop = &work.stop};
+    request.on_step = [&](std::int64_t step, float loss) {
+        now.step = step + 1;
+        now.loss = loss;
+        tell(now);
+    };
+    std::optional<Checkpoint> start;
+    if (index == directory.point_.completed) start = std::exchange(directory.point_.checkpoint, {});
+    if (start) {
+        request.start = &*start;
+        request.steps_done = rows_of(directory.point_.steps, run.name);
+    }
+    request.save_every = experiment.save_every;
+    request.save = [&](Checkpoint checkpoint) {
+        checkpoint.recipe = directory.recipe_;
+        directory.checkpoints_.save(index, std::move(checkpoint));
+    };
+    DumpRequest dump = experiment.dump;
+    const bool dumps = !dump.file.empty() && dump.policy == policy.name && dump.seed == run.seed;
+    dump.metadata = {
+        {"manifest", directory.manifest_}, {"created_by", "macheps " + version()}, {"git", git_revision()}};
+    if (dumps) request.dump = &dump;
+    if (directory.hashes_) request.hashes = &*directory.hashes_;
+    RunResult result = train(work.backend, request, directory.files_);
+    if (dumps) {
+        tell({.note = result.dumped
+                          ? fmt::format("Step {} of {}: {}", dump.step, run.name, dump.file.string())
+                          : fmt::format("Step {} of {} did not run here: nothing dumped", dump.step, run.name)});
+    }
+    directory.checkpoints_.wait();  // a run is not called stopped before it can be resumed
+    now.status = result.status;
+    now.finished = true;
+    tell(now);
+    if (result.status != "stopped") directory.checkpoints_.clear();
+    return result;
+}
+
+}  // namespace macheps

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of run_experiment(), for whoever wants some of its runs only: what all runs share, the list of them, the
+// directory that they are written to, and one of them.
+//
+// A machine of many that share the work takes every n-th row of plan_runs() and a directory of its own:
+//     const SharedInputs inputs(experiment);
+//     const std::vector<PlannedRun> mine = every_nth(plan_runs(experiment));
+//     RunDirectory directory(experiment, inputs, mine, backend.name());
+//     for (std::size_t i = directory.completed(); i < mine.size(); ++i) run_one(work, mine, i, nullptr);
+// Rows of a run whose baseline ran elsewhere have no gap.
+#pragma once
+#include "experiments/train/experiment.hpp"
+#include "experiments/train/run_directory.hpp"
+#include "experiments/train/run_files.hpp"
+#include "experiments/train/trainer.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace macheps {
+
+/// What every run of an experiment reads.
+struct SharedInputs {
+    /// Resolves the policies and opens the data. Throws Error where the experiment is not one that can be run.
+    explicit SharedInputs(const Experiment& experiment);
+
+    SiteList sites;
+    std::vector<ResolvedPolicy> policies;  ///< in the order of the experiment
+    ResolvedPolicy fp32;                   ///< for evaluating in fp32, whether it is among `policies` or not
+    std::unique_ptr<Data> data;
+};
+
+/// A policy under a seed.
+struct PlannedRun {
+    std::string name;        ///< `amp-fp16/0`
+    std::size_t policy = 0;  ///< index into Experiment::policies
+    std::int64_t seed = 0;
+    bool is_baseline = false;
+};
+
+/// Every run: seed by seed, the baseline first.
+std::vector<PlannedRun> plan_runs(const Experiment& experiment);
+
+struct RunContext;
+
+/// The directory of an experiment, made or gone on with, and locked while this object is there.
+class RunDirectory {
+  public:
+    using Note = std::function<void(const std::string&)>;
+
+    /// Makes the directory and writes manifest.json; or, with Experiment::resume, finds where `plan` is to go on.
+    /// `device` is Backend::name(); `note`, which may be empty, is told of checkpoints that were refused.
+    /// Errors: throws Error, before anything is written where the input is bad.
+    RunDirectory(const Experiment& experiment, const SharedInputs& inputs, std::span<const PlannedRun> plan,
+                 const std::string& device, const Note& note = {});
+
+    /// Runs of the plan that are over: the next one's index.
+    std::size_t completed() const { return point_.completed; }
+    /// Of a run that is over.
+    std::vector<float> losses(const std::string& run) const;
+
+  private:
+    friend RunResult run_one(const RunContext&, std::span<const PlannedRun>, std::size_t, const std::vector<float>*);
+
+    std::string manifest_;
+    std::uint64_t recipe_;  // of the manifest
+    DirectoryLock lock_;
+    CheckpointFolder checkpoints_;
+    ResumePoint point_;
+    RunFiles files_;
+    std::optional<CsvWriter<HashRow>> hashes_;
+};
+
+/// What run_one() works with, and whom it tells.
+struct RunContext {
+    Backend& backend;
+    const Experiment& experiment;
+    const SharedInputs& inputs;
+    RunDirectory& directory;
+    std::function<void(const Progress&)> progress;  ///< may be empty
+    const std::atomic<bool>& stop;
+};
+
+/// Trains run `index` of the plan that the directory was opened with; those before it are over. `baseline` has the
+/// losses of the baseline under the same seed, by step, or is null. A run that `stop` ended has a checkpoint; after any
+/// other there are none.
+RunResult run_one(const RunContext& work, std::span<const PlannedRun> plan, std::size_t index,
+                  const std::vector<float>* baseline);
+
+}  // namespace macheps

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/train/options.hpp"
+
+#include "core/hd.hpp"
+#include "core/math64.hpp"
+#include "experiments/field_error.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace macheps {
+
+void check(const TrainOptions& o) {
+    const auto refuse = [](const char* field, const std::string& what, const char* fix) {
+        throw FieldError(field, what, fix);
+    };
+    const auto at_least = [&](const char* field, std::int64_t value, std::int64_t least) {
+        if (value < least)
+            refuse(field, fmt::format("{} is too small", value), least == 0 ? "give 0 or more" : "give 1 or more");
+    };
+    at_least("steps", o.steps, 1);
+    at_least("batch", o.batch, 1);
+    at_least("micro_batches", o.micro_batches, 1);
+    at_least("warmup", o.warmup, 0);
+    at_least("eval_every", o.eval_every, 0);
+    at_least("eval_batches", o.eval_batches, 1);
+    at_least("probe_every", o.probe_every, 0);
+    at_least("histogram_every", o.histogram_every, 0);
+    const auto no_less_than_0 = [&](const char* field, double value) {
+        if (!(value >= 0) || !std::isfinite(value)) refuse(field, fmt::format("it is {}", value), "give 0 or more");
+    };
+    no_less_than_0("clip", o.clip);
+    no_less_than_0("weight_decay", o.weight_decay);
+    no_less_than_0("momentum", o.momentum);
+    if (!(o.lr > 0) || !std::isfinite(o.lr))
+        refuse("lr", fmt::format("{} is no learning rate", o.lr), "give a positive number");
+    if (!(o.min_lr >= 0) || o.min_lr > o.lr)
+        refuse("min_lr", fmt::format("{} does not lie in 0 .. lr", o.min_lr), "give at most `lr`");
+    int exponent = 0;
+    if (!(o.token_weight > 0) || std::frexp(o.token_weight, &exponent) != 0.5 || std::abs(exponent) > 100) {
+        refuse("token_weight", fmt::format("{} is no power of two", o.token_weight),
+               "give a power of two, so that undoing it is exact, for instance 2^-12");
+    }
+}
+
+double learning_rate(const TrainOptions& o, std::int64_t step) {
+    if (step < o.warmup) return o.lr * static_cast<double>(step + 1) / static_cast<double>(o.warmup);
+    if (o.steps <= o.warmup + 1) return o.lr;
+    const double progress = static_cast<double>(step - o.warmup) / static_cast<double>(o.steps - 1 - o.warmup);
+    return o.min_lr + 0.5 * (o.lr - o.min_lr) * (1.0 + math::cos(3.141592653589793 * min_of(progress, 1.0)));
+}
+
+}  // namespace macheps

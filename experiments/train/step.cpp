@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/train/step.hpp"
+
+#include "core/error.hpp"
+#include "core/math64.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+namespace macheps {
+
+namespace {
+
+Transformer& initialised(Transformer& model, std::uint64_t seed) {
+    model.initialise(seed);
+    return model;
+}
+
+}  // namespace
+
+std::string run_name(const std::string& policy, std::int64_t seed) { return fmt::format("{}/{}", policy, seed); }
+
+Sampling sampling_of(const TrainOptions& o, std::int64_t step) {
+    if (o.probe_every <= 0 || step % o.probe_every != 0) return Sampling::counts;
+    return o.histogram_every > 0 && step % o.histogram_every == 0 ? Sampling::histograms : Sampling::sites;
+}
+
+Step::Step(Backend& backend, const RunSetup& setup)
+    : backend_(backend),
+      setup_(setup),
+      model_(backend, setup.model, setup.options.batch, setup.policy, setup.stream_seed()),
+      scaler_(make_loss_scaler(setup.policy.loss_scaler)),
+      probe_(backend),
+      optimizer_(backend, setup.policy, setup.options, initialised(model_, setup.stream_seed()), setup.stream_seed()),
+      tokens_(backend.empty_tokens({setup.options.batch, setup.model.context})),
+      targets_(backend.empty_tokens({setup.options.batch, setup.model.context})) {
+    if (setup.options.probe_every > 0) model_.rounder().observe(&probe_);
+}
+
+void Step::attach(StepWatcher& watcher) {
+    watchers_.push_back(&watcher);
+    model_.rounder().observe(&watcher);
+}
+
+void Step::release() {
+    model_.rounder().observe(watchers_.back()->next());
+    watchers_.pop_back();
+}
+
+void Step::begin(Checkpoint::StreamPlace place) {
+    place_ = place;
+    model_.rounder().begin(static_cast<std::uint32_t>(place.step), static_cast<std::uint32_t>(place.micro_batch));
+}
+
+Batch Step::upload(std::int64_t draw) {
+    Batch batch = setup_.data.batch(Split::train, setup_.stream_seed(), static_cast<std::uint32_t>(draw),
+                                    setup_.options.batch, setup_.model.context);
+    backend_.upload(batch.tokens, tokens_);
+    backend_.upload(batch.targets, targets_);
+    return batch;
+}
+
+/// Forward and backward over the micro-batches; returns their mean loss.
+float Step::accumulate_gradients(std::int64_t step) {
+    model_.clear_gradients();
+    const auto parts = static_cast<float>(setup_.options.micro_batches);
+    // torch's order: the loss is divided by the number of micro-batches, then scaled.
+    const float factor = scaler_->scale() * static_cast<float>(setup_.options.token_weight) / parts;
+    float loss = 0;
+    for (std::int64_t part = 0; part < setup_.options.micro_batches; ++part) {
+        const Batch batch = upload(step * setup_.options.micro_batches + part);
+        begin({step, part});
+        note_casts();
+        for (StepWatcher* watcher : watchers_) watcher->on_batch(step, part, batch);
+        loss += model_.forward(tokens_, targets_) / parts;
+        model_.backward(factor);
+    }
+    return loss;
+}
+
+StepResult Step::run(std::int64_t step, Sampling sampling) {
+    const auto start = std::chrono::steady_clock::now();
+    probe_.begin(sampling != Sampling::counts, sampling == Sampling::histograms);
+    StepResult result{.step = step, .loss_scale = scaler_->scale()};
+    result.loss = accumulate_gradients(step);
+    for (StepWatcher* watcher : watchers_) watcher->on_gradients(model_);
+    result.outcome = optimizer_.step(step, *scaler_);
+    if (!result.outcome.skipped) casts_made_.reset();
+    result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return result;
+}
+
+StepRow Step::row(const StepResult& result, std::optional<float> baseline_loss) const {
+    const UpdateStats& u = result.outcome.updates;
+    return {.run = setup_.name(),
+            .policy = setup_.policy.name,
+            .seed = setup_.seed,
+            .step = result.step,
+            .tokens = setup_.tokens(result.step + 1),
+            .loss = result.loss,
+            .baseline_loss = baseline_loss,
+            .gap = baseline_loss ? std::optional(result.loss - *baseline_loss) : std::nullopt,
+            .grad_norm = result.outcome.grad_norm,
+            .update_norm = static_cast<float>(sqrt(u.moved2)),
+            .lr = static_cast<float>(learning_rate(setup_.options, result.step)),
+            .loss_scale = result.loss_scale,
+            .growth_tracker = scaler_->growth_tracker(),
+            .skipped = result.outcome.skipped,
+            .overflow_site = probe_.overflow_site(),
+            .underflow = probe_.total().underflow,
+            .overflow = probe_.total().overflow,
+            .saturated = probe_.total().saturated,
+            .lost_updates = u.lost,
+            .update_eff = u.wanted2 > 0 ? std::optional(u.moved_wanted / u.wanted2) : std::nullopt};
+}
+
+void Step::save(Checkpoint& checkpoint) const {
+    checkpoint.loss_scaler = scaler_->state();
+    checkpoint.casts_made = casts_made_;
+    optimizer_.save(checkpoint);
+}
+
+void Step::load(const Checkpoint& checkpoint) {
+    if (!scaler_->load(checkpoint.loss_scaler)) {
+        throw Error({.what = "the checkpoint is of another loss scaler", .where = setup_.name()});
+    }
+    optimizer_.load(checkpoint);
+    // What a model makes once (casts of weights, tables) is made here, where no observer counts it a second time.
+    if (checkpoint.casts_made) begin(*checkpoint.casts_made);
+    Observer* const told = observer();
+    model_.rounder().observe(nullptr);
+    upload(0);
+    model_.forward(tokens_, targets_);
+    model_.rounder().observe(told);
+    if (!checkpoint.casts_made) model_.parameters_changed();
+    casts_made_ = checkpoint.casts_made;
+    begin({checkpoint.step - 1, setup_.options.micro_batches - 1});
+}
+
+}  // namespace macheps

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Step: one model in training, and what one optimiser step does to it. Writes nothing: what a step gave is returned.
+#pragma once
+#include "experiments/train/checkpoint.hpp"
+#include "experiments/train/data.hpp"
+#include "experiments/train/optimizer.hpp"
+#include "experiments/train/probe.hpp"
+#include "experiments/train/step_watcher.hpp"
+#include "reports/event.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace macheps {
+
+/// `fp32/0`: the name of a run.
+std::string run_name(const std::string& policy, std::int64_t seed);
+
+/// What decides the numbers of a run. Everything that it refers to outlives the run.
+struct RunSetup {
+    const ResolvedPolicy& policy;
+    const ResolvedPolicy& fp32;  ///< for evaluating in fp32
+    const ModelConfig& model;
+    const TrainOptions& options;
+    const Data& data;
+    std::int64_t seed = 0;
+
+    std::string name() const { return run_name(policy.name, seed); }
+    /// Of the streams of random numbers.
+    std::uint64_t stream_seed() const { return static_cast<std::uint64_t>(seed); }
+    /// Tokens that `steps` steps read.
+    std::int64_t tokens(std::int64_t steps) const {
+        return steps * options.micro_batches * options.batch * model.context;
+    }
+};
+
+/// How much of a step's casts is measured.
+enum class Sampling : std::uint8_t {
+    counts,      ///< what the casts of the whole step did
+    sites,       ///< each site by itself
+    histograms,  ///< each site, and the exponents that reached it
+};
+/// Of step `step` in a run.
+Sampling sampling_of(const TrainOptions& options, std::int64_t step);
+
+struct StepResult {
+    std::int64_t step = 0;
+    float loss = 0;        ///< mean over the micro-batches
+    float loss_scale = 1;  ///< of this step
+    StepOutcome outcome{};
+    double seconds = 0;
+};
+
+class Step {
+  public:
+    /// The model has its first weights.
+    Step(Backend& backend, const RunSetup& setup);
+    Step(const Step&) = delete;
+    Step& operator=(const Step&) = delete;
+
+    /// Gradients of the micro-batches of step `step`, then the optimiser. Steps are run in order.
+    StepResult run(std::int64_t step, Sampling sampling);
+    StepResult run(std::int64_t step) { return run(step, sampling_of(setup_.options, step)); }
+
+    /// The row of the step that was run last. `baseline_loss` is the loss of the fp32 run at this step.
+    StepRow row(const StepResult& result, std::optional<float> baseline_loss) const;
+    /// Of the step that was run last.
+    const Probe& probe() const { return probe_; }
+
+    /// `watcher` follows the steps from now on, until release(). The last one attached is released first.
+    void attach(StepWatcher& watcher);
+    void release();
+    /// Who is told of the casts; null when nobody is. A watcher passes on to this one.
+    Observer* observer() { return model_.rounder().observer(); }
+
+    Transformer& model() { return model_; }
+    const Optimizer& optimizer() const { return optimizer_; }
+    /// Call before a forward pass outside of run(): linears keep their casts of weights from one pass to the next, and
+    /// a checkpoint has to say at which place in the random streams they were made.
+    void note_casts() {
+        if (!casts_made_) casts_made_ = place_;
+    }
+
+    /// Fills in the state of the optimiser, the loss scaler and the casts.
+    void save(Checkpoint& checkpoint) const;
+    /// Takes back what save() gave. The checkpoint must fit: see check_state().
+    void load(const Checkpoint& checkpoint);
+
+  private:
+    void begin(Checkpoint::StreamPlace place);
+    Batch upload(std::int64_t draw);
+    float accumulate_gradients(std::int64_t step);
+
+    Backend& backend_;
+    const RunSetup setup_;
+    Transformer model_;
+    std::unique_ptr<LossScaler> scaler_;
+    Probe probe_;
+    Optimizer optimizer_;
+    TokenTensor tokens_, targets_;
+    std::vector<StepWatcher*> watchers_;
+    Checkpoint::StreamPlace place_;  // of the rounder
+    std::optional<Checkpoint::StreamPlace>
+        casts_made_;  // empty: the weights changed, and no forward pass has run since
+};
+
+}  // namespace macheps
