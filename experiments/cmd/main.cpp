@@ -99,8 +99,8 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
     return fmt::format("{}{} ({} --help says how)", where(verb), what, called(verb));
 }
 
-/// Runs the verb; an Error becomes one line and its exit code.
-int run(const macheps::Verb& verb) {
+/// Runs the verb that was chosen; an Error becomes one line, in the words of its options, and an exit code.
+int run(const CLI::App& app, const macheps::Verb& verb) {
     using namespace macheps;
     try {
         const Exit code = verb();
@@ -140,5 +140,5 @@ int main(int argc, char** argv) {
         fmt::print(stderr, "macheps: {}\n", usage_error(app, error));
         return static_cast<int>(Exit::usage);
     }
-    return run(chosen);
+    return run(app, chosen);
 }
