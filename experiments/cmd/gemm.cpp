@@ -168,40 +168,40 @@ void require_possible(const GemmGrid& grid) {
 }
 
 /// What a grid costs before it is run.
-struct Plan {
+struct GridCost {
     std::size_t rows = 0, products = 0;
     double multiply_adds = 0;  ///< on machines; the exact sums come on top, once for each product's operands
     double bytes = 0;          ///< at the largest shape
 };
 
-Plan plan_of(const GemmGrid& grid) {
-    Plan plan;
+GridCost cost_of(const GemmGrid& grid) {
+    GridCost cost;
     for (const GemmData& data : all_data(grid)) {
         std::size_t machines = 0;
         for (const SpelledRule& spelled : grid.machines)
             machines += takes(spelled.rule, data.formats, data.scaling) ? 1 : 0;
         const double a = double(data.m) * double(data.k), b = double(data.k) * double(data.n),
                      out = double(data.m) * double(data.n);
-        plan.rows += machines;
-        plan.products += machines > 0 ? 1 : 0;
-        plan.multiply_adds += double(machines) * out * double(data.k);
+        cost.rows += machines;
+        cost.products += machines > 0 ? 1 : 0;
+        cost.multiply_adds += double(machines) * out * double(data.k);
         // Drawn, rounded, split for the exact sums; outputs and their exact values.
-        plan.bytes = std::max(plan.bytes, (a + b) * (4 + 4 + 4 + 8) + out * (4 + 4 + 48));
+        cost.bytes = std::max(cost.bytes, (a + b) * (4 + 4 + 4 + 8) + out * (4 + 4 + 48));
     }
-    return plan;
+    return cost;
 }
 
-Exit print_plan(const Plan& plan, bool json) {
+Exit print_cost(const GridCost& cost, bool json) {
     if (json) {
-        print_json({{"rows", plan.rows},
-                    {"products", plan.products},
-                    {"multiply_adds", plan.multiply_adds},
-                    {"bytes", plan.bytes}});
+        print_json({{"rows", cost.rows},
+                    {"products", cost.products},
+                    {"multiply_adds", cost.multiply_adds},
+                    {"bytes", cost.bytes}});
     } else {
-        fmt::print("{} rows from {} sets of operands, {:.3g} multiply-adds on machines, {:.1f} MiB\n", plan.rows,
-                   plan.products, plan.multiply_adds, plan.bytes / (1 << 20));
+        fmt::print("{} rows from {} sets of operands, {:.3g} multiply-adds on machines, {:.1f} MiB\n", cost.rows,
+                   cost.products, cost.multiply_adds, cost.bytes / (1 << 20));
     }
-    return plan.rows > 0 ? Exit::ok : Exit::usage;
+    return cost.rows > 0 ? Exit::ok : Exit::usage;
 }
 
 /// One line on stderr: redrawn on a terminal, elsewhere one for each set of operands.
@@ -247,7 +247,7 @@ void write_stdout(const std::string& text) {
 Exit gemm(const Arguments& a) {
     const GemmGrid grid = grid_of(a);
     require_possible(grid);
-    if (a.dry_run) return print_plan(plan_of(grid), a.json);
+    if (a.dry_run) return print_cost(cost_of(grid), a.json);
     const std::unique_ptr<Backend> backend = make_backend(a.device);
     ThreadPool pool(a.device.threads == 0 ? available_threads() : a.device.threads);
     const bool is_streamed = a.out.empty() && !a.json;

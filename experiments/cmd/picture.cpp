@@ -27,8 +27,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* without =
     "install Chromium or Chrome, or name one in MACHEPS_BROWSER; or press `save as PNG` beside a chart of the page; "
-    "the "
-    "CSV files are there for plots of your own";
+    "the CSV files are there for plots of your own";
 
 /// A folder of its own for the browser's profile and its pictures, removed at the end.
 class ScratchFolder {

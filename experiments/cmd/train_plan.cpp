@@ -57,9 +57,8 @@ std::string as_text(const Plan& plan) {
     }
     text +=
         "\nTimes were measured here and now: the mean of 3 to 32 steps after one to warm up, one sampled step, one "
-        "held-out "
-        "batch.\n`in a framework`: parameters, gradients, master copies, optimiser state and activations in the "
-        "policy's "
+        "held-out batch.\n"
+        "`in a framework`: parameters, gradients, master copies, optimiser state and activations in the policy's "
         "formats.\n";
     return text;
 }

@@ -48,10 +48,10 @@ struct ModelSize {
     std::int64_t batch;
 };
 
-/// tiny, small, base, as GPT-2 style models.
+/// The sizes tiny, small and base, each as a gpt2.
 const std::vector<ModelSize>& model_sizes();
-/// The same numbers for either kind; a llama's lm_head is untied. Throws Error with the nearest name when there is no
-/// such size.
+/// The size called `name`, for a model of this kind: the numbers are the same for both kinds, and a llama's lm_head has
+/// weights of its own. Throws Error with the nearest name when there is no such size.
 ModelSize named_size(std::string_view name, ModelKind kind = ModelKind::gpt2);
 
 /// Throws Error (usage) for sizes of zero, a width that heads do not divide, and the like.

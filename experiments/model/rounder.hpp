@@ -38,7 +38,7 @@ struct Decoding {
     float min = 1, max = 1;  ///< least and largest decode scale of the tensor
 };
 
-/// Is told of every cast that ran.
+/// An Observer is told of every cast that ran.
 class Observer {
   public:
     virtual ~Observer() = default;
@@ -53,7 +53,7 @@ class Observer {
     virtual void on_value(const Slot& /*slot*/, ConstView /*values*/, float /*decode_scale*/) {}
 };
 
-/// True when the slot makes +0 of +0, whatever stands beside it.
+/// True when the slot makes +0 of +0, whatever other values the tensor holds.
 bool keeps_zero(const Slot& slot);
 
 /// Scales of a tensor whose largest magnitude is `amax`.
@@ -71,9 +71,10 @@ class Rounder {
     bool sampling() const { return observer_ != nullptr && observer_->sampling(); }
     bool capturing() const { return observer_ != nullptr && observer_->capturing(); }
 
-    /// True when apply() hands `held` values on unread.
+    /// True when apply() returns values that lie on the grid of `held` as they are, without reading them.
     bool passes(const Slot& slot, Format held) const { return is_noop(slot, held) && !watching(); }
-    /// True when no element of what reaches this slot bears on another one or on a count.
+    /// True when each element that reaches this slot is rounded by itself and nobody counts or reads it: elements that
+    /// are not needed may then be left out.
     bool unseen(const Slot& slot) const {
         return !slot.rule.has_scale() && !watching() && (!counting() || slot.rule.is_identity());
     }
