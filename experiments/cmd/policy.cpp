@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -77,28 +78,26 @@ struct Arguments {
 
 void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
-nlohmann::ordered_json scaler_json(const LossScalerConfig& c) {
-    nlohmann::ordered_json json{{"kind", to_string(c.kind)}};
-    if (c.kind != LossScalerConfig::Kind::none) json["init_scale"] = json_number(c.init_scale);
-    if (c.kind == LossScalerConfig::Kind::torch) {
-        json["growth_factor"] = json_number(c.growth_factor);
-        json["backoff_factor"] = json_number(c.backoff_factor);
-        json["growth_interval"] = c.growth_interval;
-    }
-    return json;
-}
-
-std::string scaler_line(const LossScalerConfig& c) {
-    switch (c.kind) {
-        case LossScalerConfig::Kind::none:
-            return "none";
-        case LossScalerConfig::Kind::static_:
-            return fmt::format("static {}", c.init_scale);
-        case LossScalerConfig::Kind::torch:
+nlohmann::ordered_json setting_json(const ScalerKey& key, std::optional<double> value) {
+    if (!value) return nullptr;
+    switch (key.type) {
+        case ScalerValue::fp32:
+            return json_number(static_cast<float>(*value));
+        case ScalerValue::count:
+            return static_cast<std::int64_t>(*value);
+        case ScalerValue::flag:
+            return *value != 0;
+        case ScalerValue::number:
             break;
     }
-    return fmt::format("torch, from {}; x{} after {} clean steps, x{} and a skipped step on Inf or NaN", c.init_scale,
-                       c.growth_factor, c.growth_interval, c.backoff_factor);
+    return json_number(*value);
+}
+
+nlohmann::ordered_json scaler_json(const LossScalerConfig& config) {
+    nlohmann::ordered_json json{{"kind", config.kind->name}};
+    for (const ScalerKey& key : config.kind->keys)
+        json[std::string(key.name)] = setting_json(key, config.find(key.name));
+    return json;
 }
 
 /// What the matmuls run on, and how many.
@@ -315,7 +314,7 @@ Exit explain(const Arguments& a) {
     print(fmt::format("{}: {}\n", resolved.name, resolved.description));
     if (!policy.chain.empty()) print(fmt::format("extends      {}\n", fmt::join(policy.chain, ", ")));
     print(fmt::format("model        {}\n", a.model.describe()));
-    print(fmt::format("loss scaler  {}\n", scaler_line(resolved.loss_scaler)));
+    print(fmt::format("loss scaler  {}\n", to_string(resolved.loss_scaler)));
     print(fmt::format("optimizer    arithmetic {}\n", to_string(CastRule{.format = resolved.optimizer_arithmetic})));
     for (const auto& [machine, count] : resolved.machines()) {
         print(fmt::format("matmuls      {:>4} on {}\n", count, machine));
