@@ -180,7 +180,7 @@ std::vector<Row> fold(const std::vector<Row>& rows, std::int64_t blocks) {
 }
 
 std::string as_text(const std::vector<Row>& rows) {
-    const Row titles{"SITE", "SLOT", "CAST", "MACHINE", "RULE"};
+    const Row titles{.site = "SITE", .slot = "SLOT", .cast = "CAST", .machine = "MACHINE", .rule = "RULE"};
     std::size_t site = 4, slot = 4, cast = 4, machine = 7;
     for (const Row& row : rows) {
         site = std::max(site, row.site.size());
@@ -228,21 +228,18 @@ std::string csv_line(std::initializer_list<const std::string*> cells) {
                  .exit = Exit::usage});
 }
 
-bool matches(const std::string& pattern, const std::string& site, const std::string& slot) {
-    return glob_match(pattern, site) || glob_match(pattern, site + ":" + slot);
-}
-
-/// Of both policies, only what `pattern` names is compared.
-void keep_sites(ResolvedPolicy& policy, const std::string& pattern) {
-    std::erase_if(policy.order, [&](const auto& each) { return !matches(pattern, each.first, each.second); });
-    std::erase_if(policy.left_out, [&](const std::string& site) { return !glob_match(pattern, site); });
-    if (policy.order.empty()) no_such_site(pattern);
+/// The policy itself where no pattern was given.
+ResolvedPolicy only_sites(const ResolvedPolicy& policy, const std::string& pattern) {
+    if (pattern.empty()) return policy;
+    ResolvedPolicy some = policy.restricted_to(pattern);
+    if (some.order.empty()) no_such_site(pattern);
+    return some;
 }
 
 Exit diff(const Arguments& a) {
     const SiteList sites = model_sites(a.model.config());
-    ResolvedPolicy first = resolve(load_policy(a.name), sites), second = resolve(load_policy(a.other), sites);
-    if (!a.sites.empty()) keep_sites(first, a.sites), keep_sites(second, a.sites);
+    const ResolvedPolicy first = only_sites(resolve(load_policy(a.name), sites), a.sites);
+    const ResolvedPolicy second = only_sites(resolve(load_policy(a.other), sites), a.sites);
     const std::vector<Difference> list = differences(first, second);
     // Two files may give themselves the same name.
     const bool same_names = first.name == second.name;
@@ -272,14 +269,7 @@ Exit explain(const Arguments& a) {
     const ModelConfig model = a.model.config();
     const Policy policy = load_policy(a.name);
     const ResolvedPolicy resolved = resolve(policy, model_sites(model));
-    std::vector<Row> rows = resolved.table();
-    for (Row& row : rows) {
-        if (row.slot == "master" && !resolved.has_master(row.site)) row.cast = "-";
-    }
-    if (!a.sites.empty()) {
-        std::erase_if(rows, [&](const Row& row) { return !matches(a.sites, row.site, row.slot); });
-        if (rows.empty()) no_such_site(a.sites);
-    }
+    std::vector<Row> rows = only_sites(resolved, a.sites).table();
     if (a.fold) rows = fold(rows, model.layers);
 
     if (a.json) {

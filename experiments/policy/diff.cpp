@@ -25,12 +25,11 @@ struct Cells {
     std::string cast, machine;
 };
 
-/// By `site:slot`; a master copy that there is not is `-`.
+/// By `site:slot`; `-` stands for none.
 std::map<std::string, Cells> cells_of(const ResolvedPolicy& policy) {
     std::map<std::string, Cells> cells;
     for (const ResolvedPolicy::Row& row : policy.table()) {
-        const bool is_absent = row.slot == "master" && !policy.has_master(row.site);
-        cells[row.site + ":" + row.slot] = {is_absent ? "-" : row.cast, row.machine.empty() ? "-" : row.machine};
+        cells[row.site + ":" + row.slot] = {row.cast, row.machine.empty() ? "-" : row.machine};
     }
     return cells;
 }

@@ -339,7 +339,9 @@ std::vector<ResolvedPolicy::Row> ResolvedPolicy::table() const {
     std::vector<Row> rows;
     for (const auto& [site, slot] : order) {
         const std::string key = key_of(site, slot);
-        Row row{.site = site, .slot = slot, .cast = to_string(cast(key)), .machine = {}, .rule = "default"};
+        const CastRule& rule = cast(key);
+        Row row{.site = site, .slot = slot, .cast = to_string(rule), .machine = {}, .rule = "default"};
+        if (slot == "master" && !has_master(site)) row.cast = "-";
         if (const auto from = origin.find(key); from != origin.end()) row.rule = from->second;
         // The machine stands where its sum ends.
         if (slot.ends_with(".out")) {
@@ -350,9 +352,19 @@ std::vector<ResolvedPolicy::Row> ResolvedPolicy::table() const {
                 if (from != origin.end() && from->second != row.rule) row.rule += "; machine: " + from->second;
             }
         }
+        row.is_default = rule == CastRule{} && (row.machine.empty() || row.machine == fp32_chain.name);
         rows.push_back(std::move(row));
     }
     return rows;
+}
+
+ResolvedPolicy ResolvedPolicy::restricted_to(std::string_view pattern) const {
+    ResolvedPolicy some = *this;
+    std::erase_if(some.order, [&](const auto& each) {
+        return !glob_match(pattern, each.first) && !glob_match(pattern, key_of(each.first, each.second));
+    });
+    std::erase_if(some.left_out, [&](const std::string& site) { return !glob_match(pattern, site); });
+    return some;
 }
 
 ResolvedPolicy resolve(const Policy& policy, const SiteList& model) { return Resolver(model).run(policy); }

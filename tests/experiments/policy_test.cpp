@@ -513,6 +513,42 @@ TEST_CASE("a machine that cannot serve its matmul is an error with site, slot an
     CHECK_NOTHROW(resolved("[[rule]]\nsites = \"lm_head\"\nforward = { machine = \"exact\", a = \"e3m4\" }"));
 }
 
+TEST_CASE("a master copy that no rule names is no copy, and nothing else in a table is", "[experiments][policy]") {
+    const ResolvedPolicy p = resolved(R"(
+[[rule]]
+params = "embed.*"
+master = "fp32"
+[[rule]]
+params = "final_norm.bias"
+value = "bf16"
+[[rule]]
+sites = "lm_head"
+forward = { out = "fp32:random_bits=8", bias_after = true }
+input_grad = { split_k = 1 }
+)");
+    for (const auto& row : p.table()) {
+        CAPTURE(row.site, row.slot, row.cast, row.machine);
+        const bool is_absent = row.slot == "master" && !row.site.starts_with("embed.");
+        CHECK((row.cast == "-") == is_absent);
+        const bool has_fp32_values = row.cast == "fp32" || is_absent;
+        CHECK(row.is_default == (has_fp32_values && (row.machine.empty() || row.machine == "fp32.chain")));
+    }
+}
+
+TEST_CASE("a policy restricted to a pattern speaks of those sites and slots only", "[experiments][policy]") {
+    const ResolvedPolicy p = resolve(load_policy("amp-bf16"), tiny_sites());
+    const auto keys = [&](const char* pattern) {
+        std::vector<std::string> list;
+        for (const auto& row : p.restricted_to(pattern).table()) list.push_back(row.site + ":" + row.slot);
+        return list;
+    };
+    CHECK(keys("embed") == std::vector<std::string>{"embed:forward.out", "embed:grad.in", "embed:grad.out"});
+    CHECK(keys("loss:*.out") == std::vector<std::string>{"loss:forward.out", "loss:grad.out"});
+    CHECK(keys("nowhere").empty());
+    CHECK(keys("*").size() == p.order.size());
+    CHECK(p.order.size() == p.casts.size());
+}
+
 TEST_CASE("two loss scalers differ in every key that either has", "[experiments][policy]") {
     constexpr ScalerKey keys[] = {{.name = "init_scale", .type = ScalerValue::fp32, .initial = 65536},
                                   {.name = "hysteresis", .type = ScalerValue::count, .initial = 2},
