@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps policy list|show|explain|diff`: which policies there are, their text, what each rounds where, and what two
-// do differently.
+// `macheps policy list|show|explain|diff|words`: which policies there are, their text, what each rounds where, what two
+// do differently, and what a policy may say.
 #include "experiments/policy/policy.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/model_choice.hpp"
 #include "experiments/cmd/verb_tree.hpp"
 #include "experiments/policy/diff.hpp"
+#include "experiments/policy/words.hpp"
 #include "reports/csv.hpp"
 
 #include <fmt/format.h>
@@ -32,7 +33,8 @@ constexpr const char* help =
     "  macheps policy explain fp8-tensorwise                every site: format, scaling, machine, and the rule that "
     "says so\n"
     "  macheps policy explain ./mine.toml --sites 'block.0.mlp.*:forward.*'\n"
-    "  macheps policy diff amp-bf16 ./mine.toml             what the two do differently";
+    "  macheps policy diff amp-bf16 ./mine.toml             what the two do differently\n"
+    "  macheps policy words                                 every word that a policy may hold";
 
 constexpr const char* list_help =
     "Lists the presets.\n\n"
@@ -69,6 +71,16 @@ constexpr const char* diff_help =
     "JSON: {\"a\", \"b\", \"model\", \"size\", \"same\", \"differences\": [{\"what\", \"site\", \"slot\", \"a\", "
     "\"b\"}, ...]};\n"
     "`what` is cast, machine, loss_scaler, optimizer or left_out, and `-` stands for none.";
+constexpr const char* words_help =
+    "Prints the policy language: every key, slot, format and name that a policy may hold, with a sentence for each.\n\n"
+    "Examples:\n"
+    "  macheps policy words\n"
+    "  macheps policy words | grep rope     the slots of rotary positions\n"
+    "  macheps policy words --json          [{\"group\", \"title\", \"words\": [{\"of\", \"name\", \"initial\", "
+    "\"source\", \"summary\"}, ...]}, ...]\n\n"
+    "Groups are places of a file. `of` is what a word belongs to: the kind of site of a slot, the loss scaler of a "
+    "key.\n"
+    "In brackets: where a word comes from.";
 
 struct Arguments {
     std::string name, other, sites;
@@ -318,6 +330,28 @@ Exit explain(const Arguments& a) {
     return Exit::ok;
 }
 
+Exit words(const Arguments& a) {
+    const std::vector<PolicyWordGroup> groups = policy_words();
+    if (!a.json) {
+        print(policy_words_text(groups));
+        return Exit::ok;
+    }
+    nlohmann::ordered_json json = nlohmann::ordered_json::array();
+    for (const PolicyWordGroup& group : groups) {
+        nlohmann::ordered_json list = nlohmann::ordered_json::array();
+        for (const PolicyWord& word : group.words) {
+            list.push_back({{"of", word.of},
+                            {"name", word.name},
+                            {"initial", word.initial},
+                            {"source", word.source},
+                            {"summary", word.summary}});
+        }
+        json.push_back({{"group", group.name}, {"title", group.title}, {"words", list}});
+    }
+    print_json(json);
+    return Exit::ok;
+}
+
 }  // namespace
 
 void add_policy(CLI::App& app, Verb& chosen) {
@@ -344,6 +378,10 @@ void add_policy(CLI::App& app, Verb& chosen) {
     diff_verb->add_option("A", a->name, name_help)->required()->type_name(value_kind::policy);
     diff_verb->add_option("B", a->other, "The other one")->required()->type_name(value_kind::policy);
     diff_verb->callback([a, &chosen] { chosen = [a] { return diff(*a); }; });
+
+    CLI::App* words_verb = verb->add_subcommand("words", words_help);
+    words_verb->add_flag("--json", a->json, "As JSON");
+    words_verb->callback([a, &chosen] { chosen = [a] { return words(*a); }; });
 
     for (CLI::App* each : {explain_verb, diff_verb}) {
         a->model.add_options(*each);
