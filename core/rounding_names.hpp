@@ -11,24 +11,28 @@ struct RoundName {
     std::string_view name;     ///< `nearest_even`
     std::string_view acronym;  ///< `rne`, which command lines take as well
     Round value;
+    std::string_view summary;
 };
 inline constexpr RoundName round_names[] = {
-    {"nearest_even", "rne", Round::nearest_even},
-    {"nearest_away", "rna", Round::nearest_away},
-    {"toward_zero", "rz", Round::toward_zero},
-    {"up", "ru", Round::up},
-    {"down", "rd", Round::down},
-    {"stochastic", "sr", Round::stochastic},
-    {"to_odd", "ro", Round::to_odd},
+    {"nearest_even", "rne", Round::nearest_even,
+     "to the nearest value, ties to the one with an even last digit (IEEE 754-2019 roundTiesToEven)"},
+    {"nearest_away", "rna", Round::nearest_away, "to the nearest value, ties away from zero"},
+    {"toward_zero", "rz", Round::toward_zero, "to the next value toward zero: the digits that do not fit are cut off"},
+    {"up", "ru", Round::up, "to the next value toward +infinity"},
+    {"down", "rd", Round::down, "to the next value toward -infinity"},
+    {"stochastic", "sr", Round::stochastic,
+     "away from zero with the probability of the part that is cut off, else toward zero"},
+    {"to_odd", "ro", Round::to_odd, "toward zero, and the last digit becomes odd where anything is cut off"},
 };
 
 struct OverflowName {
     std::string_view name;
     Overflow value;
+    std::string_view summary;
 };
 inline constexpr OverflowName overflow_names[] = {
-    {"saturate", Overflow::saturate},
-    {"nonsaturate", Overflow::nonsaturate},
+    {"saturate", Overflow::saturate, "an overflow becomes the largest finite value"},
+    {"nonsaturate", Overflow::nonsaturate, "an overflow becomes an infinity, or a NaN where the format has none"},
 };
 
 constexpr std::string_view name_of(Round mode) {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps policy list|show|explain|diff`: which policies there are, their text, what each rounds where, and what two
-// do differently.
+// `macheps policy list|show|explain|diff|words`: which policies there are, their text, what each rounds where, what two
+// do differently, and what a policy may say.
 #include "experiments/policy/policy.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/model_choice.hpp"
 #include "experiments/cmd/verb_tree.hpp"
 #include "experiments/policy/diff.hpp"
+#include "experiments/policy/words.hpp"
 #include "reports/csv.hpp"
 
 #include <fmt/format.h>
@@ -16,6 +17,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,7 +33,8 @@ constexpr const char* help =
     "  macheps policy explain fp8-tensorwise                every site: format, scaling, machine, and the rule that "
     "says so\n"
     "  macheps policy explain ./mine.toml --sites 'block.0.mlp.*:forward.*'\n"
-    "  macheps policy diff amp-bf16 ./mine.toml             what the two do differently";
+    "  macheps policy diff amp-bf16 ./mine.toml             what the two do differently\n"
+    "  macheps policy words                                 every word that a policy may hold";
 
 constexpr const char* list_help =
     "Lists the presets.\n\n"
@@ -68,6 +71,16 @@ constexpr const char* diff_help =
     "JSON: {\"a\", \"b\", \"model\", \"size\", \"same\", \"differences\": [{\"what\", \"site\", \"slot\", \"a\", "
     "\"b\"}, ...]};\n"
     "`what` is cast, machine, loss_scaler, optimizer or left_out, and `-` stands for none.";
+constexpr const char* words_help =
+    "Prints the policy language: every key, slot, format and name that a policy may hold, with a sentence for each.\n\n"
+    "Examples:\n"
+    "  macheps policy words\n"
+    "  macheps policy words | grep rope     the slots of rotary positions\n"
+    "  macheps policy words --json          [{\"group\", \"title\", \"words\": [{\"of\", \"name\", \"initial\", "
+    "\"source\", \"summary\"}, ...]}, ...]\n\n"
+    "Groups are places of a file. `of` is what a word belongs to: the kind of site of a slot, the loss scaler of a "
+    "key.\n"
+    "In brackets: where a word comes from.";
 
 struct Arguments {
     std::string name, other, sites;
@@ -77,28 +90,26 @@ struct Arguments {
 
 void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
-nlohmann::ordered_json scaler_json(const LossScalerConfig& c) {
-    nlohmann::ordered_json json{{"kind", to_string(c.kind)}};
-    if (c.kind != LossScalerConfig::Kind::none) json["init_scale"] = json_number(c.init_scale);
-    if (c.kind == LossScalerConfig::Kind::torch) {
-        json["growth_factor"] = json_number(c.growth_factor);
-        json["backoff_factor"] = json_number(c.backoff_factor);
-        json["growth_interval"] = c.growth_interval;
-    }
-    return json;
-}
-
-std::string scaler_line(const LossScalerConfig& c) {
-    switch (c.kind) {
-        case LossScalerConfig::Kind::none:
-            return "none";
-        case LossScalerConfig::Kind::static_:
-            return fmt::format("static {}", c.init_scale);
-        case LossScalerConfig::Kind::torch:
+nlohmann::ordered_json setting_json(const ScalerKey& key, std::optional<double> value) {
+    if (!value) return nullptr;
+    switch (key.type) {
+        case ScalerValue::fp32:
+            return json_number(static_cast<float>(*value));
+        case ScalerValue::count:
+            return static_cast<std::int64_t>(*value);
+        case ScalerValue::flag:
+            return *value != 0;
+        case ScalerValue::number:
             break;
     }
-    return fmt::format("torch, from {}; x{} after {} clean steps, x{} and a skipped step on Inf or NaN", c.init_scale,
-                       c.growth_factor, c.growth_interval, c.backoff_factor);
+    return json_number(*value);
+}
+
+nlohmann::ordered_json scaler_json(const LossScalerConfig& config) {
+    nlohmann::ordered_json json{{"kind", config.kind->name}};
+    for (const ScalerKey& key : config.kind->keys)
+        json[std::string(key.name)] = setting_json(key, config.find(key.name));
+    return json;
 }
 
 /// What the matmuls run on, and how many.
@@ -181,7 +192,7 @@ std::vector<Row> fold(const std::vector<Row>& rows, std::int64_t blocks) {
 }
 
 std::string as_text(const std::vector<Row>& rows) {
-    const Row titles{"SITE", "SLOT", "CAST", "MACHINE", "RULE"};
+    const Row titles{.site = "SITE", .slot = "SLOT", .cast = "CAST", .machine = "MACHINE", .rule = "RULE"};
     std::size_t site = 4, slot = 4, cast = 4, machine = 7;
     for (const Row& row : rows) {
         site = std::max(site, row.site.size());
@@ -229,21 +240,18 @@ std::string csv_line(std::initializer_list<const std::string*> cells) {
                  .exit = Exit::usage});
 }
 
-bool matches(const std::string& pattern, const std::string& site, const std::string& slot) {
-    return glob_match(pattern, site) || glob_match(pattern, site + ":" + slot);
-}
-
-/// Of both policies, only what `pattern` names is compared.
-void keep_sites(ResolvedPolicy& policy, const std::string& pattern) {
-    std::erase_if(policy.order, [&](const auto& each) { return !matches(pattern, each.first, each.second); });
-    std::erase_if(policy.left_out, [&](const std::string& site) { return !glob_match(pattern, site); });
-    if (policy.order.empty()) no_such_site(pattern);
+/// The policy itself where no pattern was given.
+ResolvedPolicy only_sites(const ResolvedPolicy& policy, const std::string& pattern) {
+    if (pattern.empty()) return policy;
+    ResolvedPolicy some = policy.restricted_to(pattern);
+    if (some.order.empty()) no_such_site(pattern);
+    return some;
 }
 
 Exit diff(const Arguments& a) {
     const SiteList sites = model_sites(a.model.config());
-    ResolvedPolicy first = resolve(load_policy(a.name), sites), second = resolve(load_policy(a.other), sites);
-    if (!a.sites.empty()) keep_sites(first, a.sites), keep_sites(second, a.sites);
+    const ResolvedPolicy first = only_sites(resolve(load_policy(a.name), sites), a.sites);
+    const ResolvedPolicy second = only_sites(resolve(load_policy(a.other), sites), a.sites);
     const std::vector<Difference> list = differences(first, second);
     // Two files may give themselves the same name.
     const bool same_names = first.name == second.name;
@@ -273,14 +281,7 @@ Exit explain(const Arguments& a) {
     const ModelConfig model = a.model.config();
     const Policy policy = load_policy(a.name);
     const ResolvedPolicy resolved = resolve(policy, model_sites(model));
-    std::vector<Row> rows = resolved.table();
-    for (Row& row : rows) {
-        if (row.slot == "master" && !resolved.has_master(row.site)) row.cast = "-";
-    }
-    if (!a.sites.empty()) {
-        std::erase_if(rows, [&](const Row& row) { return !matches(a.sites, row.site, row.slot); });
-        if (rows.empty()) no_such_site(a.sites);
-    }
+    std::vector<Row> rows = only_sites(resolved, a.sites).table();
     if (a.fold) rows = fold(rows, model.layers);
 
     if (a.json) {
@@ -315,7 +316,7 @@ Exit explain(const Arguments& a) {
     print(fmt::format("{}: {}\n", resolved.name, resolved.description));
     if (!policy.chain.empty()) print(fmt::format("extends      {}\n", fmt::join(policy.chain, ", ")));
     print(fmt::format("model        {}\n", a.model.describe()));
-    print(fmt::format("loss scaler  {}\n", scaler_line(resolved.loss_scaler)));
+    print(fmt::format("loss scaler  {}\n", to_string(resolved.loss_scaler)));
     print(fmt::format("optimizer    arithmetic {}\n", to_string(CastRule{.format = resolved.optimizer_arithmetic})));
     for (const auto& [machine, count] : resolved.machines()) {
         print(fmt::format("matmuls      {:>4} on {}\n", count, machine));
@@ -326,6 +327,28 @@ Exit explain(const Arguments& a) {
                           fmt::join(resolved.left_out, ", ")));
     }
     print("\n" + as_text(rows));
+    return Exit::ok;
+}
+
+Exit words(const Arguments& a) {
+    const std::vector<PolicyWordGroup> groups = policy_words();
+    if (!a.json) {
+        print(policy_words_text(groups));
+        return Exit::ok;
+    }
+    nlohmann::ordered_json json = nlohmann::ordered_json::array();
+    for (const PolicyWordGroup& group : groups) {
+        nlohmann::ordered_json list = nlohmann::ordered_json::array();
+        for (const PolicyWord& word : group.words) {
+            list.push_back({{"of", word.of},
+                            {"name", word.name},
+                            {"initial", word.initial},
+                            {"source", word.source},
+                            {"summary", word.summary}});
+        }
+        json.push_back({{"group", group.name}, {"title", group.title}, {"words", list}});
+    }
+    print_json(json);
     return Exit::ok;
 }
 
@@ -355,6 +378,10 @@ void add_policy(CLI::App& app, Verb& chosen) {
     diff_verb->add_option("A", a->name, name_help)->required()->type_name(value_kind::policy);
     diff_verb->add_option("B", a->other, "The other one")->required()->type_name(value_kind::policy);
     diff_verb->callback([a, &chosen] { chosen = [a] { return diff(*a); }; });
+
+    CLI::App* words_verb = verb->add_subcommand("words", words_help);
+    words_verb->add_flag("--json", a->json, "As JSON");
+    words_verb->callback([a, &chosen] { chosen = [a] { return words(*a); }; });
 
     for (CLI::App* each : {explain_verb, diff_verb}) {
         a->model.add_options(*each);

@@ -85,9 +85,11 @@ int check_random_bits(std::int64_t bits, const std::string& where) {
     return static_cast<int>(bits);
 }
 
+bool can_hold_values(const Format& f) { return f != fp64 && f.encoding != Encoding::power_of_two; }
+
 Format parse_value_format(std::string_view name, const std::string& where) {
     const Format f = format_named(name, where);
-    if (f == fp64 || f.encoding == Encoding::power_of_two) {
+    if (!can_hold_values(f)) {
         throw Error({.what = fmt::format("'{}' cannot hold a model's values", name),
                      .where = where,
                      .fix = f == fp64 ? "values are computed in fp32: use fp32 for no rounding at all"

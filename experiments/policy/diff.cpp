@@ -25,12 +25,11 @@ struct Cells {
     std::string cast, machine;
 };
 
-/// By `site:slot`; a master copy that there is not is `-`.
+/// By `site:slot`; `-` stands for none.
 std::map<std::string, Cells> cells_of(const ResolvedPolicy& policy) {
     std::map<std::string, Cells> cells;
     for (const ResolvedPolicy::Row& row : policy.table()) {
-        const bool is_absent = row.slot == "master" && !policy.has_master(row.site);
-        cells[row.site + ":" + row.slot] = {is_absent ? "-" : row.cast, row.machine.empty() ? "-" : row.machine};
+        cells[row.site + ":" + row.slot] = {row.cast, row.machine.empty() ? "-" : row.machine};
     }
     return cells;
 }
@@ -84,32 +83,37 @@ std::vector<Difference> folded(const std::vector<Difference>& list,
     return result;
 }
 
+using Settings = std::vector<std::pair<std::string, std::string>>;
+
+/// Kind and keys of the two, each key that either kind has: those of `a` first.
+void compare_scalers(const LossScalerConfig& a, const LossScalerConfig& b, std::vector<Difference>& list) {
+    const Settings of_a = settings_of(a), of_b = settings_of(b);
+    const auto find = [](const Settings& settings, const std::string& name) {
+        return std::find_if(settings.begin(), settings.end(), [&](const auto& each) { return each.first == name; });
+    };
+    for (const auto& [name, text] : of_a) {
+        const auto other = find(of_b, name);
+        const std::string theirs = other == of_b.end() ? "-" : other->second;
+        if (theirs != text) list.push_back({"loss_scaler", "", name, text, theirs});
+    }
+    for (const auto& [name, text] : of_b) {
+        if (find(of_a, name) == of_a.end()) list.push_back({"loss_scaler", "", name, "-", text});
+    }
+}
+
 }  // namespace
 
-std::vector<std::pair<std::string, std::string>> settings_of(const LossScalerConfig& c) {
-    std::vector<std::pair<std::string, std::string>> settings{{"kind", std::string(to_string(c.kind))}};
-    if (c.kind != LossScalerConfig::Kind::none) settings.emplace_back("init_scale", fmt::to_string(c.init_scale));
-    if (c.kind == LossScalerConfig::Kind::torch) {
-        settings.emplace_back("growth_factor", fmt::to_string(c.growth_factor));
-        settings.emplace_back("backoff_factor", fmt::to_string(c.backoff_factor));
-        settings.emplace_back("growth_interval", fmt::to_string(c.growth_interval));
+std::vector<std::pair<std::string, std::string>> settings_of(const LossScalerConfig& config) {
+    Settings settings{{"kind", std::string(config.kind->name)}};
+    for (const ScalerKey& key : config.kind->keys) {
+        settings.emplace_back(key.name, to_string(key, config.find(key.name)));
     }
     return settings;
 }
 
 std::vector<Difference> differences(const ResolvedPolicy& a, const ResolvedPolicy& b) {
     std::vector<Difference> settings, sites;
-    const auto of_a = settings_of(a.loss_scaler), of_b = settings_of(b.loss_scaler);
-    const auto value = [](const auto& list, const std::string& name) -> std::string {
-        for (const auto& [key, text] : list) {
-            if (key == name) return text;
-        }
-        return "-";
-    };
-    for (const auto& [name, text] : of_a.size() >= of_b.size() ? of_a : of_b) {
-        if (value(of_a, name) != value(of_b, name))
-            settings.push_back({"loss_scaler", "", name, value(of_a, name), value(of_b, name)});
-    }
+    compare_scalers(a.loss_scaler, b.loss_scaler, settings);
     const auto arithmetic = [](const ResolvedPolicy& p) {
         return to_string(CastRule{.format = p.optimizer_arithmetic});
     };

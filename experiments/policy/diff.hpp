@@ -22,7 +22,7 @@ struct Difference {
 /// as `block.*.` where every block differs in the same way, as `block.{0,3}.` where some do.
 std::vector<Difference> differences(const ResolvedPolicy& a, const ResolvedPolicy& b);
 
-/// What the two say of each loss scaler, setting by setting: (name, value).
+/// What a policy says of its loss scaler, setting by setting: (name, value), the kind first.
 std::vector<std::pair<std::string, std::string>> settings_of(const LossScalerConfig& config);
 
 /// Lines that people read: settings first, then one line per site and change, its slots joined.

@@ -1,46 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// TOML to Policy. Every error names file, line, column and remedy.
+// The policy language: TOML to Policy. Every error names file, line, column and remedy.
+#include "experiments/policy/language.hpp"
 #include "experiments/policy/rule.hpp"
+#include "experiments/policy/toml_reader.hpp"
 
 #include "emulation/machine/table.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
-#include <cmath>
 #include <fstream>
-#include <initializer_list>
-#include <limits>
 #include <sstream>
 
 namespace macheps {
 
 namespace {
-
-using Names = std::vector<std::string_view>;
-
-constexpr std::string_view kind_of(const toml::node& node) {
-    switch (node.type()) {
-        case toml::node_type::table:
-            return "a table";
-        case toml::node_type::array:
-            return "an array";
-        case toml::node_type::string:
-            return "a string";
-        case toml::node_type::integer:
-            return "an integer";
-        case toml::node_type::floating_point:
-            return "a number";
-        case toml::node_type::boolean:
-            return "true or false";
-        default:
-            return "a date or time";
-    }
-}
-
-SourcePlace place_of(const toml::source_region& source) { return {source.begin.line, source.begin.column}; }
 
 using Sources = std::span<const PolicySource>;
 
@@ -49,125 +24,66 @@ using Sources = std::span<const PolicySource>;
 class Reader {
   public:
     Reader(std::string_view text, std::string source, bool from_preset, Sources recorded)
-        : text_(text), source_(std::move(source)), from_preset_(from_preset), recorded_(recorded) {}
+        : text_(text),
+          source_(std::move(source)),
+          from_preset_(from_preset),
+          recorded_(recorded),
+          toml_(text, (from_preset ? "preset " : "") + source_) {}
 
-    Policy read(std::vector<std::string>& open) {
-        toml::table document;
-        try {
-            document = parse_document();
-        } catch (const toml::parse_error& error) {
-            throw Error({.what = std::string(error.description()),
-                         .where = where(place_of(error.source())),
-                         .fix = "the file must be TOML 1.0"});
-        }
-        only(document, {"name", "description", "extends", "rule", "loss_scaler", "optimizer"}, "a policy");
+    Policy read(std::vector<std::string>& open) const {
+        const toml::table document = toml_.document();
+        toml_.only(document, names_of(file_keys), "a policy");
 
         Policy policy;
         if (const toml::node* base = document.get("extends")) policy = base_policy(*base, open);
         policy.text = text_;
         policy.sources.insert(policy.sources.begin(), {source_, !from_preset_, policy.text});
         policy.name = std::filesystem::path(source_).stem().string();
-        if (const toml::node* node = document.get("name")) policy.name = name_at(*node);
+        if (const toml::node* node = document.get("name")) policy.name = read_name(*node);
         policy.description.clear();
-        if (const toml::node* node = document.get("description")) policy.description = text_at(*node, "description");
+        if (const toml::node* node = document.get("description")) policy.description = toml_.text(*node, "description");
         if (const toml::node* node = document.get("rule")) read_rules(*node, policy);
         if (const toml::node* node = document.get("loss_scaler")) policy.loss_scaler = read_scaler(*node);
         if (const toml::node* node = document.get("optimizer")) {
-            const toml::table& table = table_at(*node, "[optimizer]");
-            only(table, {"arithmetic"}, "[optimizer]");
+            const toml::table& table = toml_.table(*node, "[optimizer]");
+            toml_.only(table, names_of(optimizer_keys), "[optimizer]");
             if (const toml::node* format = table.get("arithmetic")) {
-                policy.optimizer_arithmetic =
-                    parse_value_format(text_at(*format, "arithmetic"), where(*format, "[optimizer] arithmetic"));
+                policy.optimizer_arithmetic = parse_value_format(toml_.text(*format, "arithmetic"),
+                                                                 toml_.where(*format, "[optimizer] arithmetic"));
             }
         }
         return policy;
     }
 
   private:
-    toml::table parse_document() const { return toml::parse(text_, source_); }
-
-    std::string where(SourcePlace at, std::string_view what = {}) const {
-        const std::string place = fmt::format("{}{}:{}:{}", from_preset_ ? "preset " : "", source_, at.line, at.column);
-        return what.empty() ? place : fmt::format("{} ({})", place, what);
-    }
-    std::string where(const toml::node& node, std::string_view what) const {
-        return where(place_of(node.source()), what);
-    }
-
-    [[noreturn]] void wrong_type(const toml::node& node, std::string_view key, std::string_view wanted) const {
-        throw Error({.what = fmt::format("'{}' is {}", key, kind_of(node)),
-                     .where = where(node, key),
-                     .fix = fmt::format("give {}", wanted)});
-    }
-    const toml::table& table_at(const toml::node& node, std::string_view key) const {
-        if (!node.is_table()) wrong_type(node, key, "a table");
-        return *node.as_table();
-    }
-    std::string text_at(const toml::node& node, std::string_view key) const {
-        if (!node.is_string()) wrong_type(node, key, "a string");
-        return node.as_string()->get();
-    }
-    bool bool_at(const toml::node& node, std::string_view key) const {
-        if (!node.is_boolean()) wrong_type(node, key, "true or false");
-        return node.as_boolean()->get();
-    }
-    double number_at(const toml::node& node, std::string_view key) const {
-        if (!node.is_number()) wrong_type(node, key, "a number");
-        return *node.value<double>();
-    }
-    std::int64_t integer_at(const toml::node& node, std::string_view key, std::int64_t least,
-                            std::int64_t most = std::numeric_limits<int>::max()) const {
-        if (!node.is_integer()) wrong_type(node, key, "an integer");
-        const std::int64_t value = node.as_integer()->get();
-        if (value < least || value > most) {
-            throw Error({.what = fmt::format("'{}' is {}", key, value),
-                         .where = where(node, key),
-                         .fix = fmt::format("give {} to {}", least, most)});
-        }
-        return value;
-    }
-
     /// A policy's name stands in tables, file names and comma-separated options.
-    std::string name_at(const toml::node& node) const {
-        const std::string name = text_at(node, "name");
+    std::string read_name(const toml::node& node) const {
+        const std::string name = toml_.text(node, "name");
         const auto bad = [](unsigned char c) { return c < 0x20 || c == 0x7f || c == ','; };
         if (!name.empty() && std::none_of(name.begin(), name.end(), bad)) return name;
         throw Error({.what = name.empty() ? "the name is empty" : "the name has a comma or a control character",
-                     .where = where(node, "name"),
+                     .where = toml_.where(node, "name"),
                      .fix = "give letters, digits, '-' and '_'"});
-    }
-
-    /// Throws for the first key of `table` that is not among `known`.
-    void only(const toml::table& table, const Names& known, std::string_view what) const {
-        for (auto&& [key, node] : table) {
-            const std::string_view name = key.str();
-            if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-            throw Error({.what = fmt::format("unknown key '{}' in {}", name, what),
-                         .where = where(place_of(key.source())),
-                         .fix = suggestion(name, known)});
-        }
     }
 
     Policy base_policy(const toml::node& node, std::vector<std::string>& open) const;
     void read_rules(const toml::node& node, Policy& policy) const;
+    Policy::Rule begin_rule(const toml::table& table, int number) const;
     Policy::Rule read_rule(const toml::table& table, int number) const;
     void read_patterns(const toml::node& node, std::string_view key, Policy::Rule& rule) const;
     void read_group(std::string_view group, const toml::node& node, Policy::Rule& rule) const;
-    void read_matmul(std::string_view key, const toml::node& value, const std::string& slot,
-                     Policy::Rule::MatmulSetting& setting) const;
-    std::string read_model(const toml::node& node) const;
+    std::int64_t read_matmul(const MatmulKey& key, const toml::node& value, const std::string& slot) const;
     CastRule read_cast(const toml::node& node, const std::string& slot) const;
     LossScalerConfig read_scaler(const toml::node& node) const;
+    const ScalerKind& read_scaler_kind(const toml::node& node, const toml::table& table) const;
+    double read_scaler_key(const ScalerKey& key, const toml::node& node) const;
 
     std::string_view text_;
     std::string source_;
     bool from_preset_;
     Sources recorded_;
+    TomlReader toml_;
 };
-
-/// What a matmul's table may say beside its casts.
-constexpr std::string_view matmul_keys[] = {"machine", "rule",          "promote", "promotion",
-                                            "split_k", "slice_granule", "join",    "scale_order"};
 
 bool names_a_file(std::string_view name) { return name.find_first_of("./\\") != std::string_view::npos; }
 
@@ -209,7 +125,7 @@ Policy load(const std::string& source, bool is_file, const std::string& where, s
 }
 
 Policy Reader::base_policy(const toml::node& node, std::vector<std::string>& open) const {
-    const std::string name = text_at(node, "extends"), at = where(node, "extends");
+    const std::string name = toml_.text(node, "extends"), at = toml_.where(node, "extends");
     std::string source = name;
     if (names_a_file(name)) {
         // Relative to the file that says it, so that a folder of policies can be moved.
@@ -232,14 +148,15 @@ Policy Reader::base_policy(const toml::node& node, std::vector<std::string>& ope
 
 void Reader::read_rules(const toml::node& node, Policy& policy) const {
     const toml::array* list = node.as_array();
-    if (list == nullptr) wrong_type(node, "rule", "an array of tables: write [[rule]] with two brackets");
+    if (list == nullptr) toml_.wrong_type(node, "rule", "an array of tables: write [[rule]] with two brackets");
     int number = 0;
     for (const toml::node& item : *list) {
-        policy.rules.push_back(std::make_shared<const Policy::Rule>(read_rule(table_at(item, "rule"), ++number)));
+        policy.rules.push_back(std::make_shared<const Policy::Rule>(read_rule(toml_.table(item, "rule"), ++number)));
     }
 }
 
-Policy::Rule Reader::read_rule(const toml::table& table, int number) const {
+/// A rule of which only its own place and what it is about are read.
+Policy::Rule Reader::begin_rule(const toml::table& table, int number) const {
     Policy::Rule rule;
     rule.source = source_;
     rule.from_preset = from_preset_;
@@ -253,30 +170,33 @@ Policy::Rule Reader::read_rule(const toml::table& table, int number) const {
                      .fix = "give one of them; write two rules for both"});
     }
     rule.about_parameters = params != nullptr;
-    if (rule.about_parameters) {
-        only(table, {"params", "model", "value", "master", "grad", "moment1", "moment2", "update", "cast"},
-             "a rule for params");
-    } else {
-        only(table,
-             {"sites", "forward", "grad", "input_grad", "weight_grad", "bias_grad", "grad_a", "grad_b", "cast",
-              "multiple_of", "model"},
-             "a rule for sites");
-    }
-    read_patterns(rule.about_parameters ? *params : *sites, rule.about_parameters ? "params" : "sites", rule);
+    // Groups and slots stand where people look for them in the lists of errors: behind `sites`, before `cast`.
+    Names known = rule.about_parameters ? names_of(parameter_rule_keys) : names_of(site_rule_keys);
+    const Names slots = rule.about_parameters ? names_of(parameter_slots) : slot_groups();
+    known.insert(rule.about_parameters ? known.end() - 1 : known.begin() + 1, slots.begin(), slots.end());
+    toml_.only(table, known, rule.about_parameters ? "a rule for params" : "a rule for sites");
+    return rule;
+}
+
+Policy::Rule Reader::read_rule(const toml::table& table, int number) const {
+    Policy::Rule rule = begin_rule(table, number);
+    const char* about = rule.about_parameters ? "params" : "sites";
+    read_patterns(*table.get(about), about, rule);
 
     bool has_cast = false;
     for (auto&& [key, node] : table) {
         const std::string name{key.str()};
-        if (name == "sites" || name == "params") continue;
+        if (name == about) continue;
         if (name == "model") {
-            rule.model = read_model(node);
+            const Names names(model_names().begin(), model_names().end());
+            rule.model = names[toml_.one_of(names, node, name, "model")];
         } else if (name == "multiple_of") {
-            rule.multiple_of = static_cast<int>(integer_at(node, name, 1));
+            rule.multiple_of = static_cast<int>(toml_.integer(node, name, 1));
         } else if (name == "cast") {
             has_cast = true;
-            rule.casts.push_back({"", read_cast(node, name), place_of(node.source())});
+            rule.casts.push_back({"", read_cast(node, name), place_of(node)});
         } else if (rule.about_parameters) {
-            rule.casts.push_back({name, read_cast(node, name), place_of(node.source())});
+            rule.casts.push_back({name, read_cast(node, name), place_of(node)});
         } else {
             read_group(name, node, rule);
         }
@@ -302,8 +222,8 @@ Policy::Rule Reader::read_rule(const toml::table& table, int number) const {
 
 void Reader::read_patterns(const toml::node& node, std::string_view key, Policy::Rule& rule) const {
     const auto add = [&](const toml::node& item) {
-        const std::string text = text_at(item, key);
-        const SourcePlace at = place_of(item.source());
+        const std::string text = toml_.text(item, key);
+        const SourcePlace at = place_of(item);
         if (text.empty() || !braces_match(text)) {
             throw Error({.what = text.empty() ? "the pattern is empty" : fmt::format("unbalanced braces in '{}'", text),
                          .where = rule.where(at),
@@ -313,114 +233,69 @@ void Reader::read_patterns(const toml::node& node, std::string_view key, Policy:
     };
     if (const toml::array* list = node.as_array()) {
         for (const toml::node& item : *list) add(item);
-        if (list->empty()) wrong_type(node, key, "at least one pattern");
+        if (list->empty()) toml_.wrong_type(node, key, "at least one pattern");
     } else if (node.is_string()) {
         add(node);
     } else {
-        wrong_type(node, key, "a pattern or an array of patterns");
+        toml_.wrong_type(node, key, "a pattern or an array of patterns");
     }
-}
-
-std::string Reader::read_model(const toml::node& node) const {
-    const std::string name = text_at(node, "model");
-    const Names known(model_names().begin(), model_names().end());
-    if (std::find(known.begin(), known.end(), name) != known.end()) return name;
-    throw Error({.what = fmt::format("unknown model '{}'", name),
-                 .where = where(node, "model"),
-                 .fix = suggestion(name, known)});
 }
 
 void Reader::read_group(std::string_view group, const toml::node& node, Policy::Rule& rule) const {
-    const toml::table& table = table_at(node, group);
-    Names known;
-    if (group == "forward") {
-        known = {"in",       "a",   "b",   "bias",   "out",     "scaled",    "mean",      "normed",
-                 "inv_freq", "cos", "sin", "direct", "rotated", "activated", "bias_after"};
-    } else if (group == "grad") {
-        known = {"in", "out", "scaled", "normed", "direct", "rotated", "activated", "up"};
-    } else if (group == "grad_b") {
-        known = {"a", "b", "out", "sum"};
-    } else if (group == "weight_grad") {
-        known = {"a", "b", "out", "terms"};
-    } else if (group == "bias_grad") {
-        known = {"out"};
-    } else {
-        known = {"a", "b", "out"};
+    const toml::table& table = toml_.table(node, group);
+    Names known = slots_in_group(group);
+    if (is_matmul_group(group)) {
+        for (const MatmulKey& key : matmul_keys()) {
+            if (key.may_stand_in(group)) known.push_back(key.name);
+        }
     }
-    const bool is_matmul = group != "grad" && group != "bias_grad";
-    if (is_matmul) known.insert(known.end(), std::begin(matmul_keys), std::end(matmul_keys));
-    only(table, known, group);
+    toml_.only(table, known, group);
     Policy::Rule::MatmulSetting setting;
     setting.matmul = group;
     for (auto&& [key, value] : table) {
         const std::string slot = fmt::format("{}.{}", group, key.str());
-        const SourcePlace at = place_of(value.source());
-        if (std::find(std::begin(matmul_keys), std::end(matmul_keys), key.str()) != std::end(matmul_keys)) {
-            read_matmul(key.str(), value, slot, setting);
-            if (setting.at.line == 0 || key.str() == "machine" || key.str() == "rule") setting.at = at;
-        } else if (key.str() == "bias_after") {
-            Policy::Rule::MatmulSetting& ending = rule.matmuls.emplace_back();
-            ending.matmul = group;
-            ending.bias_after = bool_at(value, slot);
-            ending.at = at;
-        } else {
+        const SourcePlace at = place_of(value);
+        const MatmulKey* row = find_matmul_key(key.str());
+        if (row == nullptr) {
             rule.casts.push_back({slot, read_cast(value, slot), at});
+        } else if (row->changes_rule()) {
+            setting.said.push_back({row, read_matmul(*row, value, slot)});
+            if (setting.at.line == 0 || row->begins_anew()) setting.at = at;
+        } else {
+            rule.matmuls.push_back({std::string(group), {{row, read_matmul(*row, value, slot)}}, at});
         }
     }
-    if (setting.changes_rule()) rule.matmuls.push_back(std::move(setting));
+    if (!setting.said.empty()) rule.matmuls.push_back(std::move(setting));
 }
 
-/// One of `matmul_keys`.
-void Reader::read_matmul(std::string_view key, const toml::node& value, const std::string& slot,
-                         Policy::Rule::MatmulSetting& setting) const {
-    /// The enumerator of that name.
-    const auto one_of = [&](const auto& names, const char* what) {
-        const std::string name = text_at(value, slot);
-        const auto found = std::find(names.begin(), names.end(), name);
-        if (found == names.end()) {
-            throw Error({.what = fmt::format("unknown {} '{}'", what, name),
-                         .where = where(value, slot),
-                         .fix = suggestion(name, Names(names.begin(), names.end()))});
-        }
-        return static_cast<int>(found - names.begin());
-    };
-    if (key == "machine") {
-        Names names;
-        for (const Machine* each : all_machines) names.push_back(each->name);
-        setting.machine = all_machines[static_cast<std::size_t>(one_of(names, "machine"))];
-    } else if (key == "rule") {
-        Names names;
-        for (const NamedMatmulRule& each : all_matmul_rules()) names.push_back(each.name);
-        setting.named = &all_matmul_rules()[static_cast<std::size_t>(one_of(names, "matmul rule"))];
-    } else if (key == "promote") {
-        setting.promote = static_cast<int>(integer_at(value, slot, 0));
-    } else if (key == "promotion") {
-        setting.promotion = static_cast<Promotion>(one_of(promotion_names, "promotion"));
-    } else if (key == "split_k") {
-        setting.split_k = static_cast<int>(integer_at(value, slot, 1, 1024));  // libraries stop at some tens
-    } else if (key == "slice_granule") {
-        setting.slice_granule = static_cast<int>(integer_at(value, slot, 1));
-    } else if (key == "join") {
-        setting.join = static_cast<SliceJoin>(one_of(slice_join_names, "join"));
-    } else {
-        setting.scale_order = static_cast<ScaleOrder>(one_of(scale_order_names, "scale order"));
+/// The value of a matmul's key, as MatmulKey::apply takes it.
+std::int64_t Reader::read_matmul(const MatmulKey& key, const toml::node& value, const std::string& slot) const {
+    switch (key.takes) {
+        case MatmulKey::Takes::name:
+            return static_cast<std::int64_t>(toml_.one_of(key.names(), value, slot, key.what));
+        case MatmulKey::Takes::flag:
+            return toml_.flag(value, slot) ? 1 : 0;
+        case MatmulKey::Takes::count:
+            break;
     }
+    return toml_.integer(value, slot, key.least, key.most);
 }
 
 CastRule Reader::read_cast(const toml::node& node, const std::string& slot) const {
-    if (node.is_string()) return parse_cast(node.as_string()->get(), where(node, slot));
-    if (!node.is_table()) wrong_type(node, slot, "a cast such as \"bf16\" or \"e4m3fn/tensor\"");
+    if (node.is_string()) return parse_cast(node.as_string()->get(), toml_.where(node, slot));
+    if (!node.is_table()) toml_.wrong_type(node, slot, "a cast such as \"bf16\" or \"e4m3fn/tensor\"");
     const toml::table& table = *node.as_table();
-    only(table, {"format", "round", "overflow", "scaling", "scale_rule", "random_bits"}, slot);
+    toml_.only(table, names_of(cast_keys), slot);
     const toml::node* format = table.get("format");
     if (format == nullptr) {
-        throw Error({.what = "the cast has no format", .where = where(node, slot), .fix = "add format = \"bf16\""});
+        throw Error(
+            {.what = "the cast has no format", .where = toml_.where(node, slot), .fix = "add format = \"bf16\""});
     }
     const auto text = [&](const char* key) -> std::string {
         const toml::node* value = table.get(key);
-        return value == nullptr ? "" : text_at(*value, fmt::format("{}.{}", slot, key));
+        return value == nullptr ? "" : toml_.text(*value, fmt::format("{}.{}", slot, key));
     };
-    const auto place = [&](const char* key) { return where(*table.get(key), fmt::format("{}.{}", slot, key)); };
+    const auto place = [&](const char* key) { return toml_.where(*table.get(key), fmt::format("{}.{}", slot, key)); };
     CastRule cast = parse_cast("fp32", place("format"));
     cast.format = parse_value_format(text("format"), place("format"));
     if (table.contains("scaling")) cast.granularity = parse_granularity(text("scaling"), place("scaling"));
@@ -430,99 +305,65 @@ CastRule Reader::read_cast(const toml::node& node, const std::string& slot) cons
     if (table.contains("overflow")) cast.overflow = parse_overflow(text("overflow"), place("overflow"));
     if (table.contains("scale_rule")) cast.scale_rule = parse_scale_rule(text("scale_rule"), place("scale_rule"));
     if (const toml::node* bits = table.get("random_bits")) {
-        cast.random_bits = check_random_bits(integer_at(*bits, slot + ".random_bits", 1), place("random_bits"));
+        cast.random_bits = check_random_bits(toml_.integer(*bits, slot + ".random_bits", 1), place("random_bits"));
     }
-    check_scaling(cast, where(node, slot));
+    check_scaling(cast, toml_.where(node, slot));
     return cast;
 }
 
 LossScalerConfig Reader::read_scaler(const toml::node& node) const {
-    using Kind = LossScalerConfig::Kind;
-    const toml::table& table = table_at(node, "[loss_scaler]");
-    only(table, {"kind", "init_scale", "growth_factor", "backoff_factor", "growth_interval"}, "[loss_scaler]");
-    const toml::node* kind_node = table.get("kind");
-    if (kind_node == nullptr) {
-        throw Error({.what = "[loss_scaler] has no kind",
-                     .where = where(node, "[loss_scaler]"),
-                     .fix = "one of none, static, torch"});
+    const toml::table& table = toml_.table(node, "[loss_scaler]");
+    const ScalerKind& kind = read_scaler_kind(node, table);
+    LossScalerConfig config(kind);
+    for (const ScalerKey& key : kind.keys) {
+        if (const toml::node* value = table.get(key.name)) config.set(key.name, read_scaler_key(key, *value));
     }
-    LossScalerConfig config;
-    const std::string name = text_at(*kind_node, "kind");
-    const Names kinds{"none", "static", "torch"};
-    const auto kind = std::find(kinds.begin(), kinds.end(), name);
-    if (kind == kinds.end()) {
-        throw Error({.what = fmt::format("unknown loss scaler '{}'", name),
-                     .where = where(*kind_node, "[loss_scaler] kind"),
-                     .fix = suggestion(name, kinds)});
-    }
-    config.kind = static_cast<Kind>(kind - kinds.begin());
-    const auto number = [&](const char* key, double& value, bool (*good)(double), const char* wanted) {
-        const toml::node* at = table.get(key);
-        if (at == nullptr) return;
-        value = number_at(*at, key);
-        if (good(value)) return;
-        throw Error(
-            {.what = fmt::format("'{}' is {}", key, value), .where = where(*at, "[loss_scaler]"), .fix = wanted});
-    };
-    double scale = config.init_scale;
-    // The scale is an fp32 number in every framework; one that fp32 cannot hold would start as Inf or 0.
-    number(
-        "init_scale", scale, [](double x) { return x >= 0x1p-149 && x <= 0x1.fffffep127; },
-        "give a positive fp32 number");
-    config.init_scale = static_cast<float>(scale);
-    number(
-        "growth_factor", config.growth_factor, [](double x) { return x > 1 && std::isfinite(x); }, "give more than 1");
-    number(
-        "backoff_factor", config.backoff_factor, [](double x) { return x > 0 && x < 1; },
-        "give more than 0, less than 1");
-    if (const toml::node* at = table.get("growth_interval")) {
-        config.growth_interval = static_cast<int>(integer_at(*at, "growth_interval", 1));
+    for (const ScalerKey& key : kind.ignored) {
+        if (const toml::node* value = table.get(key.name)) read_scaler_key(key, *value);
     }
     return config;
 }
 
+/// The kind that the table names, once every key of the table is known to be a key of that kind.
+const ScalerKind& Reader::read_scaler_kind(const toml::node& node, const toml::table& table) const {
+    const toml::node* kind_node = table.get("kind");
+    const std::string name = kind_node != nullptr && kind_node->is_string() ? kind_node->as_string()->get() : "";
+    const ScalerKind* kind = find_scaler(name);
+    // A slip in a key is told before a slip in the kind, with which any kind's keys may stand.
+    Names known = names_of(loss_scaler_keys), kinds;
+    for (const ScalerKind* each : scaler_kinds()) {
+        kinds.push_back(each->name);
+        if (kind != nullptr && kind != each) continue;
+        for (const auto& keys : {each->keys, each->ignored}) {
+            for (const ScalerKey& key : keys) {
+                if (std::find(known.begin(), known.end(), key.name) == known.end()) known.push_back(key.name);
+            }
+        }
+    }
+    toml_.only(table, known, "[loss_scaler]");
+    if (kind != nullptr) return *kind;
+    if (kind_node == nullptr) {
+        throw Error({.what = "[loss_scaler] has no kind",
+                     .where = toml_.where(node, "[loss_scaler]"),
+                     .fix = fmt::format("one of {}", fmt::join(kinds, ", "))});
+    }
+    throw Error({.what = fmt::format("unknown loss scaler '{}'", toml_.text(*kind_node, "kind")),
+                 .where = toml_.where(*kind_node, "[loss_scaler] kind"),
+                 .fix = suggestion(name, kinds)});
+}
+
+double Reader::read_scaler_key(const ScalerKey& key, const toml::node& node) const {
+    if (key.type == ScalerValue::flag) return toml_.flag(node, key.name) ? 1 : 0;
+    const bool is_count = key.type == ScalerValue::count;
+    const std::int64_t count = is_count ? toml_.integer(node, key.name) : 0;
+    const double value = is_count ? static_cast<double>(count) : toml_.number(node, key.name);
+    if (key.is_good == nullptr || key.is_good(value)) return value;
+    throw Error({.what = fmt::format("'{}' is {}", key.name, is_count ? fmt::to_string(count) : fmt::to_string(value)),
+                 .where = toml_.where(node, is_count ? key.name : "[loss_scaler]"),
+                 .fix = fmt::format("give {}", key.wanted)});
+}
+
 }  // namespace
-
-std::string Policy::Rule::origin() const {
-    return fmt::format("{}{}, rule {}", from_preset ? "preset " : "", source, number);
-}
-
-std::string Policy::Rule::where(SourcePlace place) const {
-    return fmt::format("{}{}:{}:{} (rule {})", from_preset ? "preset " : "", source, place.line, place.column, number);
-}
-
-void Policy::Rule::MatmulSetting::apply_to(MatmulChoice& choice) const {
-    MatmulRule& rule = choice.rule;
-    if (bias_after) choice.bias_after = *bias_after;
-    if (!changes_rule()) return;
-    if (named != nullptr) {
-        const Machine* before = rule.machine;
-        rule = named->rule;
-        if (rule.machine == nullptr) rule.machine = before;
-    } else if (machine != nullptr) {
-        rule = {};
-    }
-    // A kernel keeps its name while only what its caller chooses is said: slices, the machine of one that serves many,
-    // the interval of one that takes it.
-    if (named != nullptr || machine != nullptr) choice.named = named;
-    if (choice.named != nullptr) {
-        const bool is_elsewhere = machine != nullptr && choice.named->rule.machine != nullptr;
-        const bool has_own_interval = promote && !choice.named->takes_interval;
-        if (is_elsewhere || has_own_interval || promotion || join || scale_order) choice.named = nullptr;
-    }
-    if (machine != nullptr) rule.machine = machine;
-    if (promotion) rule.promotion = *promotion;
-    if (promote) {
-        rule.promotion_interval = *promote;
-        if (*promote == 0) rule.promotion = Promotion::none;
-        if (*promote != 0 && rule.promotion == Promotion::none) rule.promotion = Promotion::add;
-    }
-    if (rule.promotion == Promotion::none) rule.promotion_interval = 0;
-    if (split_k) rule.slices = *split_k;
-    if (slice_granule) rule.slice_granule = *slice_granule;
-    if (join) rule.join = *join;
-    if (scale_order) rule.scale_order = *scale_order;
-}
 
 Policy parse_policy(std::string_view toml, const std::string& origin) {
     std::vector<std::string> open{origin};

@@ -72,8 +72,7 @@ struct Policy {
 };
 
 /// A policy against one model: a plain table that the model reads.
-class ResolvedPolicy {
-  public:
+struct ResolvedPolicy {
     /// The rule of `site:slot` or `parameter:slot`; fp32 (identity) when nothing was said. Throws Error for a name that
     /// the model does not have: a slip in the program, not in the policy.
     const CastRule& cast(std::string_view site_and_slot) const;
@@ -88,10 +87,18 @@ class ResolvedPolicy {
     /// Linears that `multiple_of` left as they were.
     std::vector<std::string> left_out;
 
-    struct Row {  ///< of `policy explain`
-        std::string site, slot, cast, machine, rule;
+    /// A slot, as `policy explain` prints it.
+    struct Row {
+        std::string site, slot;
+        std::string cast;     ///< `-` for the master copy of a parameter that has none
+        std::string machine;  ///< where a matmul ends: what it runs on
+        std::string rule;
+        bool is_default = false;  ///< nothing is rounded here, and no machine but fp32.chain sums
     };
     std::vector<Row> table() const;
+    /// The same policy with only those sites, parameters and slots in `order` and `left_out` whose name, or `name:slot`,
+    /// matches the pattern.
+    ResolvedPolicy restricted_to(std::string_view pattern) const;
     /// What the matmuls run on, in the order of the model, and how many run on each; "bias after" is left out.
     std::vector<std::pair<std::string, int>> machines() const;
     /// Why some of them are unverified, each reason once.

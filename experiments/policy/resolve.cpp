@@ -23,9 +23,9 @@ struct Target {
 std::vector<Target> targets_of(const SiteList& model, bool parameters) {
     std::vector<Target> targets;
     if (parameters) {
-        const auto slots = parameter_slots();
-        for (const Parameter& p : model.parameters)
-            targets.push_back({p.name, {slots.begin(), slots.end()}, {}, nullptr});
+        std::vector<std::string_view> slots;
+        for (const SlotRow& slot : parameter_slots) slots.push_back(slot.name);
+        for (const Parameter& p : model.parameters) targets.push_back({p.name, slots, {}, nullptr});
     } else {
         for (const Site& site : model.sites) targets.push_back({site.name, slots_of(site), matmuls_of(site), &site});
     }
@@ -120,8 +120,8 @@ class Resolver {
         for (const Policy::Rule::MatmulSetting& each : rule.matmuls) {
             bool any = false;
             for (const Target* target : matched) {
-                const bool has_bias = target->site != nullptr && target->site->kind == SiteKind::linear;
-                if (!contains(target->matmuls, each.matmul) || (each.bias_after && !has_bias)) continue;
+                const bool has_weight = target->site != nullptr && target->site->kind.has_weight;
+                if (!contains(target->matmuls, each.matmul) || (each.needs_bias() && !has_weight)) continue;
                 any = true;
                 if (!may_touch(rule, *target)) continue;
                 const std::string key = key_of(target->name, each.matmul);
@@ -130,13 +130,13 @@ class Resolver {
                 result_.origin[key] = rule.origin();
                 if (each.changes_rule()) places_[key] = rule.where(each.at);
             }
-            if (!any) no_slot(rule, each.at, each.matmul, each.bias_after ? "matmul with a bias" : "matmul", matched);
+            if (!any) no_slot(rule, each.at, each.matmul, each.needs_bias() ? "matmul with a bias" : "matmul", matched);
         }
     }
 
     /// False for a linear whose sides are no multiples of rule.multiple_of; notes its name.
     bool may_touch(const Policy::Rule& rule, const Target& target) {
-        if (rule.multiple_of == 0 || target.site == nullptr || target.site->kind != SiteKind::linear) return true;
+        if (rule.multiple_of == 0 || target.site == nullptr || !target.site->kind.has_weight) return true;
         if (target.site->in % rule.multiple_of == 0 && target.site->out % rule.multiple_of == 0) return true;
         std::vector<std::string>& left_out = result_.left_out;
         if (std::find(left_out.begin(), left_out.end(), target.name) == left_out.end()) left_out.push_back(target.name);
@@ -153,7 +153,7 @@ class Resolver {
                          .fix = "scale the a and b of a matmul only, which undoes it in its sum"});
         }
         const std::string key = key_of(target.name, slot);
-        if (!each.cast.granularity->is_axis_free() && target.site->kind != SiteKind::linear) {
+        if (!each.cast.granularity->is_axis_free() && !target.site->kind.has_weight) {
             throw Error(
                 {.what = fmt::format("'{}' at '{}': only the operands of linears have scales of their own parts",
                                      to_string(each.cast), key),
@@ -292,7 +292,9 @@ std::string to_string(const MatmulChoice& choice) {
         }
         if (choice.rule.slices != 1) text += fmt::format(", split_k {}", choice.rule.slices);
     }
-    if (choice.bias_after) text += ", bias after";
+    for (const MatmulKey& key : matmul_keys()) {
+        if (key.print != nullptr) text += key.print(choice);
+    }
     if (!choice.unverified.empty()) text += ", unverified";
     return text;
 }
@@ -333,7 +335,9 @@ std::vector<ResolvedPolicy::Row> ResolvedPolicy::table() const {
     std::vector<Row> rows;
     for (const auto& [site, slot] : order) {
         const std::string key = key_of(site, slot);
-        Row row{.site = site, .slot = slot, .cast = to_string(cast(key)), .machine = {}, .rule = "default"};
+        const CastRule& rule = cast(key);
+        Row row{.site = site, .slot = slot, .cast = to_string(rule), .machine = {}, .rule = "default"};
+        if (slot == "master" && !has_master(site)) row.cast = "-";
         if (const auto from = origin.find(key); from != origin.end()) row.rule = from->second;
         // The machine stands where its sum ends.
         if (slot.ends_with(".out")) {
@@ -344,9 +348,19 @@ std::vector<ResolvedPolicy::Row> ResolvedPolicy::table() const {
                 if (from != origin.end() && from->second != row.rule) row.rule += "; machine: " + from->second;
             }
         }
+        row.is_default = rule == CastRule{} && (row.machine.empty() || row.machine == fp32_chain.name);
         rows.push_back(std::move(row));
     }
     return rows;
+}
+
+ResolvedPolicy ResolvedPolicy::restricted_to(std::string_view pattern) const {
+    ResolvedPolicy some = *this;
+    std::erase_if(some.order, [&](const auto& each) {
+        return !glob_match(pattern, each.first) && !glob_match(pattern, key_of(each.first, each.second));
+    });
+    std::erase_if(some.left_out, [&](const std::string& site) { return !glob_match(pattern, site); });
+    return some;
 }
 
 ResolvedPolicy resolve(const Policy& policy, const SiteList& model) { return Resolver(model).run(policy); }

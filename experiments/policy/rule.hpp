@@ -2,20 +2,16 @@
 // One [[rule]] of a policy file, with the places that errors name. Shared by the parser and resolve().
 #pragma once
 #include "core/error.hpp"
+#include "experiments/policy/matmul_keys.hpp"
 #include "experiments/policy/policy.hpp"
+#include "experiments/policy/source_place.hpp"
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace macheps {
-
-/// A place in a policy file or preset.
-struct SourcePlace {
-    std::uint32_t line = 0, column = 0;
-};
 
 struct Policy::Rule {
     struct Pattern {
@@ -30,21 +26,17 @@ struct Policy::Rule {
     };
     /// What one table says of its matmul. A machine or a named rule begins anew; options alone change what was there.
     struct MatmulSetting {
+        struct Said {
+            const MatmulKey* key;
+            std::int64_t value;  ///< as MatmulKey::apply takes it
+        };
         std::string matmul;  ///< `forward`
-        const Machine* machine = nullptr;
-        const NamedMatmulRule* named = nullptr;
-        std::optional<bool> bias_after;
-        std::optional<Promotion> promotion;
-        std::optional<int> promote;  ///< interval; 0: no promotion
-        std::optional<int> split_k, slice_granule;
-        std::optional<SliceJoin> join;
-        std::optional<ScaleOrder> scale_order;
+        std::vector<Said> said;
         SourcePlace at;
 
-        bool changes_rule() const {
-            return machine != nullptr || named != nullptr || promotion || promote || split_k || slice_granule || join ||
-                   scale_order;
-        }
+        bool changes_rule() const;
+        /// True of what is said of sites with a bias only.
+        bool needs_bias() const { return !changes_rule(); }
         /// `choice` with what this setting says.
         void apply_to(MatmulChoice& choice) const;
     };
@@ -66,9 +58,6 @@ struct Policy::Rule {
     std::string where(SourcePlace place) const;
 };
 
-/// "did you mean 'x'? one of x, y, z", or without the question when no name is near.
-std::string suggestion(std::string_view name, const std::vector<std::string_view>& names);
-
 /// Reads "bf16", "e4m3fn/tensor", "bf16:stochastic", "fp16:saturate": a format, then a granularity (`/tensor`, `/1x128`:
 /// a row of `granularities`), then words after colons: a rounding mode, saturate or nonsaturate, a scale rule (a row of
 /// `scale_rules`), random_bits=N. A cast with a scale saturates unless told not to. Throws Error naming `where`.
@@ -76,6 +65,9 @@ CastRule parse_cast(std::string_view text, const std::string& where);
 
 /// Throws Error where the scale rule makes no scales of the granularity's kind, or the format cannot have them.
 void check_scaling(const CastRule& cast, const std::string& where);
+
+/// False for fp64, in which nothing is computed, and for formats of scales, which have neither sign nor zero.
+bool can_hold_values(const Format& format);
 
 /// The parts of a cast by name, for the table form. Each throws Error with the nearest name.
 Format parse_value_format(std::string_view name, const std::string& where);

@@ -10,27 +10,22 @@ namespace {
 
 using namespace std::string_view_literals;
 
-constexpr std::array linear_slots{"forward.in"sv,     "forward.a"sv,     "forward.b"sv,     "forward.bias"sv,
-                                  "forward.out"sv,    "grad.in"sv,       "input_grad.a"sv,  "input_grad.b"sv,
-                                  "input_grad.out"sv, "weight_grad.a"sv, "weight_grad.b"sv, "weight_grad.out"sv,
-                                  "bias_grad.out"sv};
-constexpr std::array product_slots{"forward.a"sv, "forward.b"sv,  "forward.out"sv, "grad.in"sv,  "grad_a.a"sv,
-                                   "grad_a.b"sv,  "grad_a.out"sv, "grad_b.a"sv,    "grad_b.b"sv, "grad_b.out"sv};
-constexpr std::array scaled_product_slots{"forward.a"sv,  "forward.b"sv,   "forward.out"sv, "forward.scaled"sv,
-                                          "grad.in"sv,    "grad.scaled"sv, "grad_a.a"sv,    "grad_a.b"sv,
-                                          "grad_a.out"sv, "grad_b.a"sv,    "grad_b.b"sv,    "grad_b.out"sv};
-constexpr std::array rms_norm_slots{"forward.normed"sv,  "forward.out"sv, "grad.in"sv, "weight_grad.terms"sv,
-                                    "weight_grad.out"sv, "grad.normed"sv, "grad.out"sv};
-constexpr std::array rope_slots{"forward.inv_freq"sv, "forward.cos"sv, "forward.sin"sv, "forward.direct"sv,
-                                "forward.rotated"sv,  "forward.out"sv, "grad.in"sv,     "grad.direct"sv,
-                                "grad.rotated"sv,     "grad.out"sv};
-constexpr std::array gated_slots{"forward.activated"sv, "forward.out"sv, "grad.in"sv,
-                                 "grad.activated"sv,    "grad.up"sv,     "grad.out"sv};
-constexpr std::array elementwise_slots{"forward.out"sv, "grad.in"sv, "grad.out"sv};
-constexpr std::array loss_slots{"forward.out"sv, "forward.mean"sv, "grad.out"sv};
-constexpr std::array all_parameter_slots{"value"sv, "master"sv, "grad"sv, "moment1"sv, "moment2"sv, "update"sv};
-
 constexpr std::array all_model_names{"gpt2"sv, "llama"sv};
+
+void add_once(std::vector<std::string_view>& list, std::string_view name) {
+    if (std::find(list.begin(), list.end(), name) == list.end()) list.push_back(name);
+}
+
+/// Calls visit(group, name) for every slot of every kind of site: (`forward`, `a`) for `forward.a`.
+template <class Visitor>
+void for_each_slot(Visitor&& visit) {
+    for (const SiteKind* kind : all_site_kinds) {
+        for (const SlotRow& slot : kind->slots) {
+            const std::size_t dot = slot.name.find('.');
+            visit(slot.name.substr(0, dot), slot.name.substr(dot + 1));
+        }
+    }
+}
 
 /// Where the brace at `open` closes, or npos.
 std::size_t closing_brace(std::string_view pattern, std::size_t open) {
@@ -77,42 +72,38 @@ Reached advance(std::string_view pattern, std::string_view name, Reached reached
 }  // namespace
 
 std::vector<std::string_view> slots_of(const Site& site) {
-    const auto list = [](const auto& slots) { return std::vector<std::string_view>(slots.begin(), slots.end()); };
-    switch (site.kind) {
-        case SiteKind::linear:
-            return list(linear_slots);
-        case SiteKind::product: {
-            auto slots = site.scaled ? list(scaled_product_slots) : list(product_slots);
-            if (site.grouped) slots.push_back("grad_b.sum");
-            return slots;
-        }
-        case SiteKind::rms_norm:
-            return list(rms_norm_slots);
-        case SiteKind::rope:
-            return list(rope_slots);
-        case SiteKind::gated:
-            return list(gated_slots);
-        case SiteKind::loss:
-            return list(loss_slots);
-        case SiteKind::elementwise:
-            break;
+    std::vector<std::string_view> slots;
+    for (const SlotRow& slot : site.kind.slots) {
+        if (slot.only == nullptr || site.*slot.only) slots.push_back(slot.name);
     }
-    return list(elementwise_slots);
+    return slots;
+}
+
+std::vector<std::string_view> matmuls_of(const Site& site) {
+    return {site.kind.matmuls.begin(), site.kind.matmuls.end()};
+}
+
+std::vector<std::string_view> slot_groups() {
+    std::vector<std::string_view> groups;
+    for_each_slot([&](std::string_view group, std::string_view) { add_once(groups, group); });
+    return groups;
+}
+
+std::vector<std::string_view> slots_in_group(std::string_view group) {
+    std::vector<std::string_view> names;
+    for_each_slot([&](std::string_view of, std::string_view name) {
+        if (of == group) add_once(names, name);
+    });
+    return names;
+}
+
+bool is_matmul_group(std::string_view group) {
+    return std::any_of(std::begin(all_site_kinds), std::end(all_site_kinds), [&](const SiteKind* kind) {
+        return std::find(kind->matmuls.begin(), kind->matmuls.end(), group) != kind->matmuls.end();
+    });
 }
 
 std::span<const std::string_view> model_names() { return all_model_names; }
-std::span<const std::string_view> parameter_slots() { return all_parameter_slots; }
-
-std::vector<std::string_view> matmuls_of(const Site& site) {
-    switch (site.kind) {
-        case SiteKind::linear:
-            return {"forward", "input_grad", "weight_grad"};
-        case SiteKind::product:
-            return {"forward", "grad_a", "grad_b"};
-        default:
-            return {};
-    }
-}
 
 bool glob_match(std::string_view pattern, std::string_view name) {
     Reached start(name.size() + 1, false);

@@ -1,26 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sites: a name for every place where a number can be rounded. A model lists its own; a policy speaks about them.
 //
-// A site has slots, written after a colon: `block.3.mlp.up:forward.a`.
-//   linear        forward.{in,a,b,bias,out}  grad.in  input_grad.{a,b,out}  weight_grad.{a,b,out}  bias_grad.out
-//                 forward.in rounds X on entry (autocast before an fp8 cast), then a = X [M,K], b = W^T. input_grad: a
-//                 = dY [M,N], b = W [N,K]. weight_grad: a = dY^T, b = X.
-//   product       (attn.scores, attn.mix) forward.{a,b,out}  grad.in  grad_a.{a,b,out}  grad_b.{a,b,out}; attn.scores
-//                 has forward.scaled and grad.scaled too, the multiplication by 1/sqrt(D) and its gradient.
-//                 scores: a = Q, b = K^T; grad_a = dS K, grad_b = dS^T Q. mix: a = P, b = V; grad_a = dO V^T, grad_b =
-//                 P^T dO. Where several query heads share a key head both have grad_b.sum too: grad_b.out is the
-//                 gradient of one query head's share, grad_b.sum that of their sum.
-//   elementwise   forward.out  grad.in  grad.out  (embed, layer norms, softmax, gelu, residuals)
-//   rms_norm      forward.normed (x / rms(x), before the weight)  forward.out  grad.in  weight_grad.terms (dY times the
-//                 normed x) weight_grad.out (their column sums)  grad.normed (dY times the weight)  grad.out
-//   rope          (attn.rope: queries and keys together) forward.{inv_freq,cos,sin} (the tables, made once)
-//                 forward.direct (x cos)  forward.rotated (rotate_half(x) sin)  forward.out (their sum)  grad.in
-//                 grad.{direct,rotated,out}
-//   gated         (mlp.act with a gate) forward.activated (silu(gate))  forward.out (times up)  grad.in
-//                 grad.activated (dY times up)  grad.up (dY times silu(gate))  grad.out (of the gate)
-//   loss          forward.out (log-probabilities)  forward.mean  grad.out (gradient of the logits)
-// `grad.in` is the rounding of an incoming gradient to the format of the forward output it belongs to.
-// Parameters have the slots value, master, grad, moment1, moment2, update: `block.3.mlp.up.weight:value`.
+// A site has slots, written after a colon: `block.3.mlp.up:forward.a`. Which slots it has depends on its kind, and each
+// kind is a row below, with a sentence for every slot: `macheps policy words` prints them. A slot more is a row more; the
+// parser, `policy explain` and the presets' tests follow.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -30,7 +13,29 @@
 
 namespace macheps {
 
-enum class SiteKind { linear, product, elementwise, loss, rms_norm, rope, gated };
+struct Site;
+
+/// A place within a site, or within a parameter, where a number can be rounded.
+struct SlotRow {
+    std::string_view name;  ///< `forward.a`: its group, a dot, and its name there; parameters have no groups
+    std::string_view summary;
+    bool Site::*only = nullptr;  ///< the slot exists at sites where this is true; null: at all of the kind
+};
+
+/// What a site computes, and so which slots and matmuls it has.
+struct SiteKind {
+    std::string_view name, summary;
+    std::span<const SlotRow> slots;
+    std::span<const std::string_view> matmuls{};  ///< groups of slots whose a, b and out are those of a matmul
+    /// True when b is a weight with in x out features: `multiple_of` asks for them, a bias may be added, and operands may
+    /// have scales of their own rows, columns or blocks.
+    bool has_weight = false;
+
+    /// Kinds are told apart by their names.
+    constexpr bool operator==(const SiteKind& other) const { return name == other.name; }
+
+    static const SiteKind linear, elementwise, product, loss, rms_norm, rope, gated;
+};
 
 struct Site {
     std::string name;  ///< `block.3.mlp.up`
@@ -56,13 +61,142 @@ struct SiteList {
     std::vector<Parameter> parameters;
 };
 
+// X is a site's input, Y its output, dY the gradient of Y. A linear has X [M,K], a weight W [N,K] and Y [M,N] = X W^T.
+// `grad.in` is the rounding of an incoming gradient to the format of the forward output it belongs to.
+
+namespace site_rows {
+
+inline constexpr SlotRow linear_slots[] = {
+    {"forward.in", "X on entry, before it is cast to an operand: autocast rounds here ahead of an fp8 cast"},
+    {"forward.a", "operand a of the forward matmul: X"},
+    {"forward.b", "operand b of the forward matmul: W^T"},
+    {"forward.bias", "the bias, before it is added"},
+    {"forward.out", "Y"},
+    {"grad.in", "dY on entry"},
+    {"input_grad.a", "operand a of the input's gradient: dY"},
+    {"input_grad.b", "operand b of the input's gradient: W"},
+    {"input_grad.out", "the gradient of X"},
+    {"weight_grad.a", "operand a of the weight's gradient: dY^T"},
+    {"weight_grad.b", "operand b of the weight's gradient: X"},
+    {"weight_grad.out", "the gradient of W, before it is added to what earlier micro-batches left"},
+    {"bias_grad.out", "the gradient of the bias: column sums of dY"},
+};
+inline constexpr std::string_view linear_matmuls[] = {"forward", "input_grad", "weight_grad"};
+
+inline constexpr SlotRow elementwise_slots[] = {
+    {"forward.out", "the result"},
+    {"grad.in", "the gradient of the result, on entry"},
+    {"grad.out", "the gradient of the input"},
+};
+
+inline constexpr SlotRow product_slots[] = {
+    {"forward.a", "operand a: Q of attn.scores, the probabilities P of attn.mix"},
+    {"forward.b", "operand b: K^T of attn.scores, V of attn.mix"},
+    {"forward.out", "the product: scores S or mixed values O"},
+    {"forward.scaled", "the scores once they are multiplied by 1/sqrt(D)", &Site::scaled},
+    {"grad.in", "the gradient of what the site gives, on entry"},
+    {"grad.scaled", "the gradient of the scores, multiplied by 1/sqrt(D)", &Site::scaled},
+    {"grad_a.a", "operand a of the gradient of a: dS of attn.scores, dO of attn.mix"},
+    {"grad_a.b", "operand b of the gradient of a: K of attn.scores, V^T of attn.mix"},
+    {"grad_a.out", "the gradient of a"},
+    {"grad_b.a", "operand a of the gradient of b: dS^T of attn.scores, P^T of attn.mix"},
+    {"grad_b.b", "operand b of the gradient of b: Q of attn.scores, dO of attn.mix"},
+    {"grad_b.out", "the gradient of b; where several query heads share a key head, the share of one of them"},
+    {"grad_b.sum", "the sum of the shares of the query heads that share a key head", &Site::grouped},
+};
+inline constexpr std::string_view product_matmuls[] = {"forward", "grad_a", "grad_b"};
+
+inline constexpr SlotRow loss_slots[] = {
+    {"forward.out", "the log-probabilities"},
+    {"forward.mean", "the mean loss"},
+    {"grad.out", "the gradient of the logits"},
+};
+
+inline constexpr SlotRow rms_norm_slots[] = {
+    {"forward.normed", "x / rms(x), before the weight"},
+    {"forward.out", "the normed x times the weight"},
+    {"grad.in", "dY on entry"},
+    {"weight_grad.terms", "dY times the normed x, before its columns are summed"},
+    {"weight_grad.out", "the gradient of the weight: those column sums"},
+    {"grad.normed", "dY times the weight"},
+    {"grad.out", "the gradient of x"},
+};
+
+inline constexpr SlotRow rope_slots[] = {
+    {"forward.inv_freq", "the frequencies; tables are made once, not at every step"},
+    {"forward.cos", "the table of cosines"},
+    {"forward.sin", "the table of sines"},
+    {"forward.direct", "x cos"},
+    {"forward.rotated", "rotate_half(x) sin"},
+    {"forward.out", "their sum"},
+    {"grad.in", "dY on entry"},
+    {"grad.direct", "dY cos"},
+    {"grad.rotated", "dY sin, rotated back"},
+    {"grad.out", "their sum, the gradient of x"},
+};
+
+inline constexpr SlotRow gated_slots[] = {
+    {"forward.activated", "silu(gate)"},
+    {"forward.out", "silu(gate) times up"},
+    {"grad.in", "dY on entry"},
+    {"grad.activated", "dY times up"},
+    {"grad.up", "dY times silu(gate), the gradient of up"},
+    {"grad.out", "the gradient of the gate"},
+};
+
+}  // namespace site_rows
+
+inline constexpr SiteKind SiteKind::linear{.name = "linear",
+                                           .summary = "a layer with a weight: Y = X W^T, then the bias if it has one",
+                                           .slots = site_rows::linear_slots,
+                                           .matmuls = site_rows::linear_matmuls,
+                                           .has_weight = true};
+inline constexpr SiteKind SiteKind::elementwise{.name = "elementwise",
+                                                .summary = "embed, layer norms, softmax, gelu and residuals",
+                                                .slots = site_rows::elementwise_slots};
+inline constexpr SiteKind SiteKind::product{
+    .name = "product",
+    .summary = "attn.scores and attn.mix: matmuls of two activations, head by head",
+    .slots = site_rows::product_slots,
+    .matmuls = site_rows::product_matmuls};
+inline constexpr SiteKind SiteKind::loss{
+    .name = "loss", .summary = "the cross entropy of the logits", .slots = site_rows::loss_slots};
+inline constexpr SiteKind SiteKind::rms_norm{
+    .name = "rms_norm", .summary = "root-mean-square norm with a weight", .slots = site_rows::rms_norm_slots};
+inline constexpr SiteKind SiteKind::rope{.name = "rope",
+                                         .summary = "attn.rope: rotary positions, of queries and keys together",
+                                         .slots = site_rows::rope_slots};
+inline constexpr SiteKind SiteKind::gated{
+    .name = "gated", .summary = "mlp.act with a gate: silu(gate) times up", .slots = site_rows::gated_slots};
+
+/// Every kind. Lists of slots in errors are in this order.
+inline constexpr const SiteKind* all_site_kinds[] = {&SiteKind::linear, &SiteKind::elementwise, &SiteKind::product,
+                                                     &SiteKind::loss,   &SiteKind::rms_norm,    &SiteKind::rope,
+                                                     &SiteKind::gated};
+
+/// What a parameter has, as `block.3.mlp.up.weight:value`.
+inline constexpr SlotRow parameter_slots[] = {
+    {"value", "the weight that forward and backward read"},
+    {"master", "a copy of the weight that the optimiser updates instead; there is none unless a rule names it"},
+    {"grad", "the gradient, whenever it is accumulated, unscaled or clipped"},
+    {"moment1", "the first moment of AdamW; the momentum of SGD stays fp32"},
+    {"moment2", "the second moment of AdamW"},
+    {"update", "what a step adds to the weight; not read where [optimizer] arithmetic is narrower than fp32"},
+};
+
 /// The kinds of model there are: gpt2, llama.
 std::span<const std::string_view> model_names();
-/// The slots of a kind of site, in the order of the list above.
+/// The slots of this site, in the order of its kind's rows.
 std::vector<std::string_view> slots_of(const Site& site);
-std::span<const std::string_view> parameter_slots();
 /// The matmuls of a linear or a product; none for other kinds.
 std::vector<std::string_view> matmuls_of(const Site& site);
+
+/// What stands before the dot in any slot of a site, each once: `forward`, `grad`, ... Rules have a table for each.
+std::vector<std::string_view> slot_groups();
+/// What stands behind the dot in the slots of a group, over all kinds of site, each once.
+std::vector<std::string_view> slots_in_group(std::string_view group);
+/// True when some kind of site has a matmul of this name.
+bool is_matmul_group(std::string_view group);
 
 /// Glob: `*` any characters (dots too), `?` one, `{a,b}` alternatives, which may nest.
 bool glob_match(std::string_view pattern, std::string_view name);

@@ -1,73 +1,68 @@
 // SPDX-License-Identifier: Apache-2.0
+// A scaler's settings, by the keys of its kind.
 #include "experiments/scaler/scaler.hpp"
 
-#include "experiments/scaler/grad_scaler.hpp"
+#include "core/error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
 
 namespace macheps {
 
 namespace {
 
-/// none and static: one number for ever.
-class ConstantScaler final : public LossScaler {
-  public:
-    ConstantScaler(float scale, bool skips) : scale_(scale), skips_(skips) {}
-    float scale() const override { return scale_; }
-    float inverse() const override { return inverse_scale(scale_); }
-    int growth_tracker() const override { return 0; }
-    bool skips() const override { return skips_; }
-    void update(bool) override {}
-
-  private:
-    float scale_;
-    bool skips_;
-};
-
-class TorchScaler final : public LossScaler {
-  public:
-    explicit TorchScaler(const LossScalerConfig& config) : config_(config), scale_(config.init_scale) {}
-    float scale() const override { return scale_; }
-    float inverse() const override { return inverse_scale(scale_); }
-    int growth_tracker() const override { return growth_tracker_; }
-    bool skips() const override { return true; }
-    void update(bool found_inf) override { update_scale(config_, scale_, growth_tracker_, found_inf); }
-    std::vector<double> state() const override { return {double{scale_}, static_cast<double>(growth_tracker_)}; }
-    bool load(std::span<const double> state) override {
-        if (state.size() != 2) return false;
-        scale_ = static_cast<float>(state[0]);
-        growth_tracker_ = static_cast<int>(state[1]);
-        return true;
-    }
-
-  private:
-    LossScalerConfig config_;
-    float scale_;
-    int growth_tracker_ = 0;
-};
+std::size_t index_of(const ScalerKind& kind, std::string_view key) {
+    const auto row =
+        std::find_if(kind.keys.begin(), kind.keys.end(), [&](const auto& each) { return each.name == key; });
+    if (row != kind.keys.end()) return static_cast<std::size_t>(row - kind.keys.begin());
+    throw Error({.what = fmt::format("the loss scaler '{}' has no '{}'", kind.name, key), .where = "loss_scaler"});
+}
 
 }  // namespace
 
-std::string_view to_string(LossScalerConfig::Kind kind) {
-    switch (kind) {
-        case LossScalerConfig::Kind::none:
-            return "none";
-        case LossScalerConfig::Kind::static_:
-            return "static";
-        case LossScalerConfig::Kind::torch:
-            break;
-    }
-    return "torch";
+LossScalerConfig::LossScalerConfig(const ScalerKind& of_kind,
+                                   std::initializer_list<std::pair<std::string_view, double>> said)
+    : kind(&of_kind) {
+    for (const ScalerKey& key : kind->keys) settings.push_back(key.initial);
+    for (const auto& [key, value] : said) set(key, value);
 }
 
-std::unique_ptr<LossScaler> make_loss_scaler(const LossScalerConfig& config) {
-    switch (config.kind) {
-        case LossScalerConfig::Kind::none:
-            return std::make_unique<ConstantScaler>(1.0f, false);
-        case LossScalerConfig::Kind::static_:
-            return std::make_unique<ConstantScaler>(config.init_scale, true);
-        case LossScalerConfig::Kind::torch:
+std::optional<double> LossScalerConfig::find(std::string_view key) const { return settings[index_of(*kind, key)]; }
+
+void LossScalerConfig::set(std::string_view key, std::optional<double> value) {
+    const std::size_t i = index_of(*kind, key);
+    if (value && kind->keys[i].type == ScalerValue::fp32) value = double{static_cast<float>(*value)};
+    settings[i] = value;
+}
+
+std::string to_string(const ScalerKey& key, std::optional<double> value) {
+    if (!value) return "none";
+    switch (key.type) {
+        case ScalerValue::fp32:
+            return fmt::to_string(static_cast<float>(*value));
+        case ScalerValue::count:
+            return fmt::to_string(static_cast<std::int64_t>(*value));
+        case ScalerValue::flag:
+            return *value != 0 ? "true" : "false";
+        case ScalerValue::number:
             break;
     }
-    return std::make_unique<TorchScaler>(config);
+    return fmt::to_string(*value);
 }
+
+std::string to_string(const LossScalerConfig& config) {
+    std::string text(config.kind->line);
+    for (const ScalerKey& key : config.kind->keys) {
+        const std::string word = fmt::format("{{{}}}", key.name);
+        const std::string value = to_string(key, config.find(key.name));
+        for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + value.size())) {
+            text.replace(at, word.size(), value);
+        }
+    }
+    return text;
+}
+
+std::unique_ptr<LossScaler> make_loss_scaler(const LossScalerConfig& config) { return config.kind->make(config); }
 
 }  // namespace macheps

@@ -1,39 +1,108 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loss scalers as state machines. Source: pytorch torch/amp/grad_scaler.py and its kernels (AmpKernels.cu).
+// Loss scalers: what a framework multiplies the loss by so that fp16 gradients do not vanish, and when it changes that
+// number. A kind of scaler is a row, ScalerKind, with a state machine behind it, LossScaler. Parser, JSON, prose, diff
+// and `macheps policy words` read the rows; a checkpoint keeps what state() gives. To add a kind, write a file beside
+// torch.cpp and name its row in rows.cpp.
 #pragma once
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace macheps {
 
+class LossScaler;
+struct LossScalerConfig;
+
+/// What kind of value a key of [loss_scaler] has, in TOML, in JSON and in print. All of them are kept as fp64.
+enum class ScalerValue : std::uint8_t {
+    fp32,    ///< a number, rounded to fp32 when it is read: most frameworks keep the scale in an fp32 tensor
+    number,  ///< a number of fp64
+    count,   ///< a whole number
+    flag,    ///< true or false
+};
+
+/// A key of a policy's [loss_scaler], beside `kind`.
+struct ScalerKey {
+    std::string_view name;
+    ScalerValue type = ScalerValue::number;
+    std::optional<double> initial{};    ///< its value unless a policy says another; none: without one it has no value
+    bool (*is_good)(double) = nullptr;  ///< what a policy may say; null: anything
+    std::string_view wanted{};          ///< `more than 1`: what is_good asks for, as errors say it after "give"
+    std::string_view summary{};
+};
+
+/// A kind of loss scaler: all that the policy language knows of it.
+struct ScalerKind {
+    std::string_view name;                 ///< `torch`: what `kind` says
+    std::span<const ScalerKey> keys{};     ///< what else a policy may say, in the order in which it is printed
+    std::span<const ScalerKey> ignored{};  ///< keys that are read, and refused if they are bad, but mean nothing here
+    std::unique_ptr<LossScaler> (*make)(const LossScalerConfig&) = nullptr;
+    std::string_view line{};  ///< the scaler in a line of prose, where `{init_scale}` stands for that key's value
+    std::string_view source{}, summary{};
+};
+
+/// The kind `none`, which a policy without [loss_scaler] has.
+extern const ScalerKind no_scaler;
+
+/// Every kind, in the order of lists.
+std::span<const ScalerKind* const> scaler_kinds();
+/// The kind of that name, or nullptr.
+const ScalerKind* find_scaler(std::string_view name);
+
+/// A kind and its settings: what [loss_scaler] says.
 struct LossScalerConfig {
-    enum class Kind { none, static_, torch } kind = Kind::none;
-    float init_scale = 65536.0f;
-    double growth_factor = 2.0, backoff_factor = 0.5;
-    int growth_interval = 2000;
+    const ScalerKind* kind = &no_scaler;
+    std::vector<std::optional<double>> settings;  ///< one for each of kind->keys, in their order
+
+    LossScalerConfig() = default;
+    /// The kind with its initial settings, but for what `said` says.
+    explicit LossScalerConfig(const ScalerKind& of_kind,
+                              std::initializer_list<std::pair<std::string_view, double>> said = {});
+
+    /// The value of a key; nothing when it has none. Throws Error when the kind has no such key.
+    std::optional<double> find(std::string_view key) const;
+    /// The value of a key that always has one.
+    double at(std::string_view key) const { return find(key).value(); }
+    /// Sets a key; the value is rounded to fp32 where the key says so. Throws Error when the kind has no such key.
+    void set(std::string_view key, std::optional<double> value);
 
     bool operator==(const LossScalerConfig&) const = default;
 };
 
-std::string_view to_string(LossScalerConfig::Kind kind);
+/// "65536", "true"; "none" where there is no value.
+std::string to_string(const ScalerKey& key, std::optional<double> value);
+/// The kind's line, with the values of its keys: "static 1024".
+std::string to_string(const LossScalerConfig& config);
 
-/// One optimiser's view: multiply the loss by scale(), the gradients by inverse(), skip the step on a non-finite
-/// gradient, then update(). `none` and `static` never change; `static` still skips.
+/// How gradients lose the scale again.
+struct Unscaling {
+    float factor = 1;
+    bool divides = false;  ///< gradients are divided by the factor, not multiplied by it
+};
+
+/// One optimiser's view. A step multiplies the loss by scale(), checks the gradients, unscales them as unscaling() says,
+/// skips the update when a gradient was not finite and skips() is true, and ends with update().
 class LossScaler {
   public:
     virtual ~LossScaler() = default;
     virtual float scale() const = 0;
-    /// float32(1 / double(scale)).
-    virtual float inverse() const = 0;
-    virtual int growth_tracker() const = 0;
+    /// Called once a step, when the gradients are checked and not yet unscaled. A scaler whose framework updates the
+    /// scale before it unscales does so here, and unscales with what it has become.
+    virtual Unscaling unscaling(bool found_inf) = 0;
     /// True when a non-finite gradient means that the step is skipped (false for `none`).
-    virtual bool skips() const = 0;
+    virtual bool skips() const { return true; }
+    /// Ends the step. Throws Error where the framework raises, as some do when the scale would fall below its floor.
     virtual void update(bool found_inf) = 0;
-    /// Everything that update() has changed: what a checkpoint keeps. Numbers that fp64 holds exactly; empty for `none`
-    /// and `static`.
+    /// Clean steps since the scale last changed, for the log; 0 where the scaler does not count them.
+    virtual int growth_tracker() const { return 0; }
+    /// Everything that unscaling() and update() have changed: what a checkpoint keeps. Numbers that fp64 holds exactly;
+    /// empty where nothing ever changes.
     virtual std::vector<double> state() const { return {}; }
     /// Takes back what state() gave. False, and nothing changed, where that is of another kind of scaler.
     [[nodiscard]] virtual bool load(std::span<const double> state) { return state.empty(); }

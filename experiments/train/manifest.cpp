@@ -90,9 +90,7 @@ void from_json(const Json& json, Number& value) {
 Json policy_json(const Policy& policy, const ResolvedPolicy& resolved) {
     Json rows = Json::array();
     for (const ResolvedPolicy::Row& row : resolved.table()) {
-        if (row.cast != "fp32" || (row.machine != "" && row.machine != "fp32.chain")) {
-            rows.push_back({row.site + ":" + row.slot, row.cast, row.machine});
-        }
+        if (!row.is_default) rows.push_back({row.site + ":" + row.slot, row.cast, row.machine});
     }
     Json extends = Json::array();
     for (std::size_t i = 1; i < policy.sources.size(); ++i) {

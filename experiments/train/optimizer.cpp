@@ -15,6 +15,14 @@ namespace {
 // Told apart from the stream that rounded the gradient when it was accumulated.
 constexpr std::uint32_t unscale_stream = 0x85ebca6bu, clip_stream = 0xc2b2ae35u;
 
+/// Divides on the host, each quotient rounded once to fp32: no model divides a tensor by a number, so no engine does.
+void divide(Backend& backend, View x, float divisor) {
+    std::vector<float> values(static_cast<std::size_t>(x.count()));
+    backend.download(x, values);
+    for (float& value : values) value = static_cast<float>(double{value} / double{divisor});
+    backend.upload(values, x);
+}
+
 }  // namespace
 
 Optimizer::Optimizer(Backend& backend, const ResolvedPolicy& policy, const TrainOptions& options, Transformer& model,
@@ -116,9 +124,13 @@ Cast Optimizer::keyed(const Slot& slot, std::int64_t step_index) const {
 
 /// Gradients keep their own format while they are scaled: each multiplication is rounded as `grad` says, with random
 /// bits of its own.
-void Optimizer::scale_gradient(State& state, float factor, std::int64_t step_index, std::uint32_t stream) {
+void Optimizer::scale_gradient(State& state, Unscaling by, std::int64_t step_index, std::uint32_t stream) {
     const View g = state.parameter->grad;
-    backend_.scale(g, factor, g);
+    if (by.divides) {
+        divide(backend_, g, by.factor);
+    } else {
+        backend_.scale(g, by.factor, g);
+    }
     const Slot& slot = state.parameter->grad_slot;
     if (slot.rule.is_identity()) return;
     Cast cast = keyed(slot, step_index);
@@ -126,11 +138,11 @@ void Optimizer::scale_gradient(State& state, float factor, std::int64_t step_ind
     backend_.cast(g, g, cast);
 }
 
-/// Multiplies by `inverse` (left out when it is 1) and returns the global norm: fp32, tensor by tensor in site order.
-float Optimizer::unscale_and_measure(float inverse, std::int64_t step_index) {
+/// Unscales (left out when the factor is 1) and returns the global norm: fp32, tensor by tensor in site order.
+float Optimizer::unscale_and_measure(Unscaling by, std::int64_t step_index) {
     float sum = 0;
     for (State& state : states_) {
-        if (inverse != 1.0f) scale_gradient(state, inverse, step_index, unscale_stream);
+        if (by.factor != 1.0f) scale_gradient(state, by, step_index, unscale_stream);
         sum += backend_.sum_of_squares(state.parameter->grad);
     }
     return macheps::sqrt(sum);
@@ -142,7 +154,7 @@ void Optimizer::clip(float norm, std::int64_t step_index) {
     const float ratio = static_cast<float>(options_.clip) / (norm + 1e-6f);
     const float coefficient = ratio > 1.0f ? 1.0f : ratio;
     if (coefficient == 1.0f) return;  // x * 1 is x, on every grid
-    for (State& state : states_) scale_gradient(state, coefficient, step_index, clip_stream);
+    for (State& state : states_) scale_gradient(state, {.factor = coefficient}, step_index, clip_stream);
 }
 
 AdamW Optimizer::adamw_constants(std::int64_t step_index) const {
@@ -193,8 +205,9 @@ StepOutcome Optimizer::step(std::int64_t step_index, LossScaler& scaler) {
     bool found_inf = false;
     for (const State& state : states_) found_inf = found_inf || backend_.any_nonfinite(state.parameter->grad);
     // The token weight is a power of two, so that undoing it costs no rounding of its own.
-    const float inverse = scaler.inverse() * static_cast<float>(1.0 / options_.token_weight);
-    outcome.grad_norm = unscale_and_measure(inverse, step_index);
+    Unscaling by = scaler.unscaling(found_inf);
+    by.factor *= static_cast<float>(by.divides ? options_.token_weight : 1.0 / options_.token_weight);
+    outcome.grad_norm = unscale_and_measure(by, step_index);
     outcome.skipped = found_inf && scaler.skips();
     if (!outcome.skipped) {
         clip(outcome.grad_norm, step_index);

@@ -41,9 +41,9 @@ class Optimizer {
         Slot master_slot, update_slot, moment1_slot, moment2_slot;
         bool decays;
     };
-    float unscale_and_measure(float inverse, std::int64_t step_index);
+    float unscale_and_measure(Unscaling by, std::int64_t step_index);
     void clip(float norm, std::int64_t step_index);
-    void scale_gradient(State& state, float factor, std::int64_t step_index, std::uint32_t stream);
+    void scale_gradient(State& state, Unscaling by, std::int64_t step_index, std::uint32_t stream);
     AdamW adamw_constants(std::int64_t step_index) const;
     Cast keyed(const Slot& slot, std::int64_t step_index) const;
     void update(State& state, std::int64_t step_index, UpdateStats& total);

@@ -569,9 +569,10 @@ TEST_CASE("a manifest repeats a run exactly, and says so when it cannot", "[expe
 }
 
 TEST_CASE("a loss scaler goes on where its saved state ends", "[experiments][checkpoint]") {
-    using Kind = LossScalerConfig::Kind;
-    for (const Kind kind : {Kind::none, Kind::static_, Kind::torch}) {
-        const LossScalerConfig config{.kind = kind, .init_scale = 1024, .growth_interval = 3};
+    const LossScalerConfig configs[] = {
+        LossScalerConfig(*find_scaler("none")), LossScalerConfig(*find_scaler("static"), {{"init_scale", 1024}}),
+        LossScalerConfig(*find_scaler("torch"), {{"init_scale", 1024}, {"growth_interval", 3}})};
+    for (const LossScalerConfig& config : configs) {
         std::mt19937 random(3);
         const auto one = make_loss_scaler(config);
         for (int step = 0; step < 60; ++step) {

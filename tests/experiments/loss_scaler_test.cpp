@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Traces and edge cases of torch.amp.GradScaler (pytorch torch/amp/grad_scaler.py, AmpKernels.cu).
 #include "core/error.hpp"
-#include "experiments/scaler/grad_scaler.hpp"
+#include "emulation/cpu/cpu_backend.hpp"
+#include "experiments/model/transformer.hpp"
+#include "experiments/policy/policy.hpp"
 #include "experiments/scaler/scaler.hpp"
+#include "experiments/scaler/torch.hpp"
+#include "experiments/train/optimizer.hpp"
 #include "tests/test.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,11 +21,25 @@ using namespace macheps;
 
 namespace {
 
-using Kind = LossScalerConfig::Kind;
 constexpr float inf = std::numeric_limits<float>::infinity();
 
-LossScalerConfig torch(float init_scale, int growth_interval) {
-    return {.kind = Kind::torch, .init_scale = init_scale, .growth_interval = growth_interval};
+TorchSettings torch(float init_scale, int growth_interval) {
+    return {.init_scale = init_scale, .growth_interval = growth_interval};
+}
+
+/// The kind `torch` of a policy, with these settings.
+std::unique_ptr<LossScaler> torch_view(const TorchSettings& s) {
+    return make_loss_scaler(LossScalerConfig(*find_scaler("torch"), {{"init_scale", s.init_scale},
+                                                                     {"growth_factor", s.growth_factor},
+                                                                     {"backoff_factor", s.backoff_factor},
+                                                                     {"growth_interval", s.growth_interval}}));
+}
+
+/// What gradients are multiplied by after a clean step.
+float inverse_of(LossScaler& scaler) {
+    const Unscaling by = scaler.unscaling(false);
+    CHECK_FALSE(by.divides);
+    return by.factor;
 }
 
 /// One step of one optimiser whose gradient is `value`.
@@ -29,7 +49,7 @@ bool one_step(GradScaler& scaler, float value, int optimizer = 0) {
     return scaler.step(optimizer, {&gradient, 1}, [] {});
 }
 
-GradScaler used(const LossScalerConfig& config, GradScaler::Device device = GradScaler::Device::cuda,
+GradScaler used(const TorchSettings& config, GradScaler::Device device = GradScaler::Device::cuda,
                 bool allow_fp16 = false) {
     GradScaler scaler(config, true, device, allow_fp16);
     scaler.scale(1.0f);
@@ -79,8 +99,8 @@ TEST_CASE("the scale follows torch's traces", "[experiments][scaler]") {
         {"E4: growth on the first step", 4.0f, 1, {}, {2, 3}, {0, 0}, 4},
     };
     for (const Trace& trace : traces) {
-        const LossScalerConfig config = torch(trace.init, trace.interval);
-        const auto view = make_loss_scaler(config);
+        const TorchSettings config = torch(trace.init, trace.interval);
+        const auto view = torch_view(config);
         GradScaler whole(config);
         for (std::size_t step = 1; step <= trace.used_exponents.size(); ++step) {
             CAPTURE(trace.name, step);
@@ -102,7 +122,7 @@ TEST_CASE("the scale follows torch's traces", "[experiments][scaler]") {
 TEST_CASE("clean steps grow the exponent by floor((tracker + k) / interval)", "[experiments][scaler]") {
     for (const int interval : {1, 2, 7, 50}) {
         for (int tracker = 0; tracker < interval; ++tracker) {
-            const LossScalerConfig config = torch(1.0f, interval);
+            const TorchSettings config = torch(1.0f, interval);
             float scale = 1.0f;
             int state = tracker;
             for (int k = 1; k <= 100; ++k) {
@@ -116,9 +136,8 @@ TEST_CASE("clean steps grow the exponent by floor((tracker + k) / interval)", "[
 
 TEST_CASE("the scale is a float, its products doubles", "[experiments][scaler]") {
     // 0.7 and 1.3 as doubles: fl32(double(3) * 0.7), not fl32(3 * fl32(0.7)).
-    LossScalerConfig config{
-        .kind = Kind::torch, .init_scale = 3.0f, .growth_factor = 1.3, .backoff_factor = 0.7, .growth_interval = 1};
-    const auto scaler = make_loss_scaler(config);
+    const auto scaler =
+        torch_view({.init_scale = 3.0f, .growth_factor = 1.3, .backoff_factor = 0.7, .growth_interval = 1});
     float expected = 3.0f;
     bool differs = false;
     for (int i = 0; i < 60; ++i) {
@@ -168,7 +187,7 @@ TEST_CASE("edge 2: bf16 gradients are refused on CUDA and rounded back on a CPU"
 }
 
 TEST_CASE("edge 3: growth that would not be finite is refused and the tracker still resets", "[experiments][scaler]") {
-    const auto scaler = make_loss_scaler(torch(0x1p127f, 2));
+    const auto scaler = torch_view(torch(0x1p127f, 2));
     scaler->update(false);
     CHECK(scaler->growth_tracker() == 1);
     scaler->update(false);
@@ -177,12 +196,12 @@ TEST_CASE("edge 3: growth that would not be finite is refused and the tracker st
 }
 
 TEST_CASE("edge 4: repeated overflow takes the scale through the subnormals to zero", "[experiments][scaler]") {
-    const auto scaler = make_loss_scaler(torch(1.0f, 2000));
+    const auto scaler = torch_view(torch(1.0f, 2000));
     for (int i = 0; i < 149; ++i) scaler->update(true);
     CHECK(scaler->scale() == 0x1p-149f);
     scaler->update(true);
     CHECK(scaler->scale() == 0.0f);
-    CHECK(scaler->inverse() == inf);
+    CHECK(inverse_of(*scaler) == inf);
 }
 
 TEST_CASE("edge 5: a tracker loaded at or beyond the interval grows only after an overflow", "[experiments][scaler]") {
@@ -282,7 +301,7 @@ TEST_CASE("a given scale is set, and leaves the tracker alone", "[experiments][s
 }
 
 TEST_CASE("a disabled scaler lets everything through", "[experiments][scaler]") {
-    GradScaler scaler({.kind = Kind::torch, .growth_factor = 0.5, .backoff_factor = 2.0}, false);
+    GradScaler scaler({.growth_factor = 0.5, .backoff_factor = 2.0}, false);
     std::vector<float> g{inf};
     const GradScaler::Gradient one{g, fp16};
     CHECK(scaler.scale(3.0f) == 3.0f);
@@ -322,8 +341,8 @@ TEST_CASE("an fp16 loss overflows by its scale only when it has a dimension", "[
     CHECK(scaler.scale(2.0f, fp16, 0) == 131072.0f);
     CHECK(scaler.scale(2.0f, fp16, 1) == inf);
     CHECK(scaler.scale(2.0f, fp32, 1) == 131072.0f);
-    CHECK_THROWS_AS(GradScaler({.kind = Kind::torch, .growth_factor = 1.0}), Error);
-    CHECK_THROWS_AS(GradScaler({.kind = Kind::torch, .backoff_factor = 1.0}), Error);
+    CHECK_THROWS_AS(GradScaler({.growth_factor = 1.0}), Error);
+    CHECK_THROWS_AS(GradScaler({.backoff_factor = 1.0}), Error);
 }
 
 TEST_CASE("constant scalers never move", "[experiments][scaler]") {
@@ -333,21 +352,143 @@ TEST_CASE("constant scalers never move", "[experiments][scaler]") {
         bool skips;
     };
     const Case cases[] = {
-        {{.kind = Kind::none, .init_scale = 1024.0f}, 1.0f, 1.0f, false},
-        {{.kind = Kind::static_, .init_scale = 1024.0f}, 1024.0f, 0x1p-10f, true},
+        {LossScalerConfig(), 1.0f, 1.0f, false},
+        {LossScalerConfig(*find_scaler("static"), {{"init_scale", 1024}}), 1024.0f, 0x1p-10f, true},
     };
     for (const Case& c : cases) {
         const auto scaler = make_loss_scaler(c.config);
         for (const bool found : {false, true, true, false}) {
             scaler->update(found);
             CHECK(scaler->scale() == c.scale);
-            CHECK(scaler->inverse() == c.inverse);
+            CHECK(inverse_of(*scaler) == c.inverse);
             CHECK(scaler->growth_tracker() == 0);
         }
         CHECK(scaler->skips() == c.skips);
     }
-    CHECK(to_string(Kind::none) == "none");
-    CHECK(to_string(Kind::static_) == "static");
-    CHECK(to_string(Kind::torch) == "torch");
-    CHECK(make_loss_scaler(torch(1, 1))->skips());
+    CHECK(LossScalerConfig().kind->name == "none");
+    CHECK(find_scaler("static")->name == "static");
+    CHECK(find_scaler("torch")->name == "torch");
+    CHECK(torch_view(torch(1, 1))->skips());
+}
+
+TEST_CASE("a kind of loss scaler is a row: names, keys and lines agree", "[experiments][scaler]") {
+    for (const ScalerKind* kind : scaler_kinds()) {
+        CAPTURE(std::string(kind->name));
+        CHECK(find_scaler(kind->name) == kind);
+        CHECK_FALSE(kind->source.empty());
+        CHECK_FALSE(kind->summary.empty());
+        for (const ScalerKey& key : kind->keys) {
+            CAPTURE(std::string(key.name));
+            CHECK_FALSE(key.summary.empty());
+            CHECK((key.is_good == nullptr) == key.wanted.empty());
+            if (key.is_good != nullptr && key.initial) CHECK(key.is_good(*key.initial));
+        }
+        const LossScalerConfig config(*kind);
+        CHECK(config.settings.size() == kind->keys.size());
+        const std::string line = to_string(config);
+        CHECK(line.starts_with(kind->name));
+        CHECK(line.find('{') == std::string::npos);
+        CHECK(make_loss_scaler(config)->load(make_loss_scaler(config)->state()));
+    }
+    CHECK(find_scaler("tosch") == nullptr);
+    CHECK(to_string(LossScalerConfig(*find_scaler("torch"))) ==
+          "torch, from 65536; x2 after 2000 clean steps, x0.5 and a skipped step on Inf or NaN");
+    CHECK(to_string(LossScalerConfig(*find_scaler("static"), {{"init_scale", 0.1}})) == "static 0.1");
+    LossScalerConfig config(*find_scaler("torch"));
+    CHECK_THROWS_AS(config.find("hysteresis"), Error);
+    CHECK_THROWS_AS(config.set("hysteresis", 2), Error);
+}
+
+namespace {
+
+/// A scaler that uses all that the interface has: a flag, a count, a key without a value, state of its own, an update
+/// that precedes unscaling, a floor at which it raises, and gradients that are divided.
+class EagerScaler final : public LossScaler {
+  public:
+    explicit EagerScaler(const LossScalerConfig& config)
+        : scale_(config.at("init_scale")),
+          hysteresis_(config.at("hysteresis")),
+          divides_(config.at("divides") != 0),
+          floor_(config.find("floor")) {}
+    float scale() const override { return static_cast<float>(scale_); }
+    Unscaling unscaling(bool found_inf) override {
+        if (found_inf && --hysteresis_ <= 0) scale_ /= 2;
+        return {.factor = static_cast<float>(divides_ ? scale_ : 1 / scale_), .divides = divides_};
+    }
+    void update(bool) override {
+        if (floor_ && scale_ < *floor_) throw Error({.what = "the loss scale is at its floor", .where = "eager"});
+    }
+    std::vector<double> state() const override { return {scale_, hysteresis_}; }
+    bool load(std::span<const double> state) override {
+        if (state.size() != 2) return false;
+        scale_ = state[0], hysteresis_ = state[1];
+        return true;
+    }
+
+  private:
+    double scale_, hysteresis_;
+    bool divides_;
+    std::optional<double> floor_;
+};
+
+constexpr ScalerKey eager_keys[] = {
+    {.name = "init_scale", .type = ScalerValue::fp32, .initial = 3},
+    {.name = "hysteresis", .type = ScalerValue::count, .initial = 2},
+    {.name = "divides", .type = ScalerValue::flag, .initial = 1},
+    {.name = "floor", .type = ScalerValue::number},
+};
+const ScalerKind eager{.name = "eager",
+                       .keys = eager_keys,
+                       .make = [](const LossScalerConfig& config) -> std::unique_ptr<LossScaler> {
+                           return std::make_unique<EagerScaler>(config);
+                       },
+                       .line = "eager {init_scale} {hysteresis} {divides} {floor}"};
+
+/// The gradients of a tiny model, all 5, after one step with this scaler.
+float gradient_after_step(LossScaler& scaler) {
+    const ModelConfig config{.layers = 1, .width = 16, .heads = 2, .context = 8, .vocabulary = 16};
+    CpuBackend backend(1);
+    const ResolvedPolicy policy = resolve(load_policy("fp32"), model_sites(config));
+    TrainOptions options;
+    options.clip = 0;
+    Transformer model(backend, config, 1, policy, 0);
+    model.initialise(0);
+    Optimizer optimizer(backend, policy, options, model, 0);
+    for (const auto& p : model.parameters()) backend.fill(p->grad, 5.0f);
+    optimizer.step(0, scaler);
+    std::vector<float> gradient(static_cast<std::size_t>(model.parameters().front()->grad.count()));
+    backend.download(model.parameters().front()->grad, gradient);
+    return gradient.front();
+}
+
+}  // namespace
+
+TEST_CASE("a scaler with keys and state of its own is a row as well", "[experiments][scaler]") {
+    LossScalerConfig config(eager);
+    CHECK(to_string(config) == "eager 3 2 true none");
+    config.set("floor", 1);
+    config.set("divides", 0);
+    CHECK(to_string(config) == "eager 3 2 false 1");
+    CHECK_FALSE(config == LossScalerConfig(eager));
+    const auto scaler = make_loss_scaler(config);
+    const auto step = [&](bool found_inf) {
+        const float factor = scaler->unscaling(found_inf).factor;
+        scaler->update(found_inf);
+        return factor;
+    };
+    CHECK(step(true) == static_cast<float>(1 / 3.0));  // the hysteresis forgives the first overflow
+    CHECK(step(true) == static_cast<float>(1 / 1.5));  // the second halves the scale before gradients are unscaled
+    const auto other = make_loss_scaler(config);
+    REQUIRE(other->load(scaler->state()));
+    CHECK(other->scale() == 1.5f);
+    CHECK_FALSE(other->load(std::vector<double>(1)));
+    CHECK_THROWS_AS(step(true), Error);
+}
+
+TEST_CASE("the optimiser divides gradients where the scaler does", "[experiments][scaler]") {
+    for (const double divides : {0.0, 1.0}) {
+        const auto scaler = make_loss_scaler(LossScalerConfig(eager, {{"divides", divides}}));
+        const float expected = divides != 0 ? fused_unscale(5.0f, 3.0f) : 5.0f * inverse_scale(3.0f);
+        CHECK(gradient_after_step(*scaler) == expected);
+    }
 }

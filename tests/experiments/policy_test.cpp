@@ -4,6 +4,7 @@
 #include "core/format_table.hpp"
 #include "emulation/machine/table.hpp"
 #include "experiments/model/config.hpp"
+#include "experiments/policy/diff.hpp"
 #include "experiments/policy/rule.hpp"
 #include "tests/test.hpp"
 
@@ -182,7 +183,7 @@ arithmetic = "bf16"
     CHECK_FALSE(p.matmul("lm_head", "forward").bias_after);
     CHECK(p.has_master("block.0.mlp.up.weight"));
     CHECK_FALSE(p.has_master("block.0.mlp.up.bias"));
-    CHECK(p.loss_scaler == LossScalerConfig{.kind = LossScalerConfig::Kind::static_, .init_scale = 1024.0f});
+    CHECK(p.loss_scaler == LossScalerConfig(*find_scaler("static"), {{"init_scale", 1024}}));
     CHECK(p.optimizer_arithmetic == bf16);
     CHECK(error_of([&] { p.cast("block.0.mlp.upp:forward.a"); }).has_value());
     CHECK(error_of([&] { p.matmul("block.0.mlp.up", "grad_a"); }).has_value());
@@ -246,8 +247,8 @@ TEST_CASE("extends joins presets and files, nearest first", "[experiments][polic
     CHECK(policy.description.empty());
     CHECK(policy.chain == std::vector<std::string>{"middle", "base", "amp-fp16"});
     CHECK(policy.rules.size() == load_policy("amp-fp16").rules.size() + 1);
-    CHECK(policy.loss_scaler.kind == LossScalerConfig::Kind::none);
-    CHECK(load_policy(folder.path("base.toml")).loss_scaler.kind == LossScalerConfig::Kind::torch);
+    CHECK(policy.loss_scaler.kind == find_scaler("none"));
+    CHECK(load_policy(folder.path("base.toml")).loss_scaler.kind == find_scaler("torch"));
     CHECK(policy.optimizer_arithmetic == bf16);
     CHECK(contains(policy.text, "inner/middle.toml"));
     const ResolvedPolicy p = resolve(policy, tiny_sites());
@@ -519,4 +520,75 @@ TEST_CASE("a machine that cannot serve its matmul is an error with site, slot an
     // A tf32 unit reads fp32 words; so do the orders of summation, whatever the grid.
     CHECK_NOTHROW(resolved("[[rule]]\nsites = \"lm_head\"\nforward = { machine = \"sm90.wgmma.tf32\" }"));
     CHECK_NOTHROW(resolved("[[rule]]\nsites = \"lm_head\"\nforward = { machine = \"exact\", a = \"e3m4\" }"));
+}
+
+TEST_CASE("a master copy that no rule names is no copy, and nothing else in a table is", "[experiments][policy]") {
+    const ResolvedPolicy p = resolved(R"(
+[[rule]]
+params = "embed.*"
+master = "fp32"
+[[rule]]
+params = "final_norm.bias"
+value = "bf16"
+[[rule]]
+sites = "lm_head"
+forward = { out = "fp32:random_bits=8", bias_after = true }
+input_grad = { split_k = 1 }
+)");
+    for (const auto& row : p.table()) {
+        CAPTURE(row.site, row.slot, row.cast, row.machine);
+        const bool is_absent = row.slot == "master" && !row.site.starts_with("embed.");
+        CHECK((row.cast == "-") == is_absent);
+        const bool has_fp32_values = row.cast == "fp32" || is_absent;
+        CHECK(row.is_default == (has_fp32_values && (row.machine.empty() || row.machine == "fp32.chain")));
+    }
+}
+
+TEST_CASE("a policy restricted to a pattern speaks of those sites and slots only", "[experiments][policy]") {
+    const ResolvedPolicy p = resolve(load_policy("amp-bf16"), tiny_sites());
+    const auto keys = [&](const char* pattern) {
+        std::vector<std::string> list;
+        for (const auto& row : p.restricted_to(pattern).table()) list.push_back(row.site + ":" + row.slot);
+        return list;
+    };
+    CHECK(keys("embed") == std::vector<std::string>{"embed:forward.out", "embed:grad.in", "embed:grad.out"});
+    CHECK(keys("loss:*.out") == std::vector<std::string>{"loss:forward.out", "loss:grad.out"});
+    CHECK(keys("nowhere").empty());
+    CHECK(keys("*").size() == p.order.size());
+    CHECK(p.order.size() == p.casts.size());
+}
+
+TEST_CASE("two loss scalers differ in every key that either has", "[experiments][policy]") {
+    constexpr ScalerKey keys[] = {{.name = "init_scale", .type = ScalerValue::fp32, .initial = 65536},
+                                  {.name = "hysteresis", .type = ScalerValue::count, .initial = 2},
+                                  {.name = "min_scale"}};
+    const ScalerKind kind{.name = "other", .keys = keys};
+    ResolvedPolicy a = resolve(load_policy("fp32"), tiny_sites()), b = a;
+    CHECK(differences(a, b).empty());
+    a.loss_scaler = LossScalerConfig(*find_scaler("torch"));
+    b.loss_scaler = LossScalerConfig(kind);
+    using List = std::vector<Difference>;
+    CHECK(differences(a, b) == List{{"loss_scaler", "", "kind", "torch", "other"},
+                                    {"loss_scaler", "", "growth_factor", "2", "-"},
+                                    {"loss_scaler", "", "backoff_factor", "0.5", "-"},
+                                    {"loss_scaler", "", "growth_interval", "2000", "-"},
+                                    {"loss_scaler", "", "hysteresis", "-", "2"},
+                                    {"loss_scaler", "", "min_scale", "-", "none"}});
+    CHECK(differences(b, a).size() == 6);
+    a.loss_scaler = LossScalerConfig(kind);
+    b.loss_scaler.set("hysteresis", 3);
+    CHECK(differences(a, b) == List{{"loss_scaler", "", "hysteresis", "2", "3"}});
+}
+
+TEST_CASE("a scaler that is switched off by its kind may keep the keys of the other one", "[experiments][policy]") {
+    const auto scaler = [](const std::string& lines) {
+        return parse_policy("[loss_scaler]\n" + lines, "mine.toml").loss_scaler;
+    };
+    CHECK(scaler("kind = \"none\"\ninit_scale = 8\ngrowth_interval = 3") == LossScalerConfig());
+    CHECK(scaler("kind = \"static\"\ninit_scale = 8\nbackoff_factor = 0.25") ==
+          LossScalerConfig(*find_scaler("static"), {{"init_scale", 8}}));
+    CHECK(
+        contains(error_of([&] { scaler("kind = \"none\"\ngrowth_interval = 0"); })->what(), "'growth_interval' is 0"));
+    CHECK(contains(error_of([&] { scaler("kind = \"none\"\nhysteresis = 2"); })->what(), "unknown key 'hysteresis'"));
+    CHECK(contains(error_of([&] { scaler("kind = \"tosch\"\nhysteresis = 2"); })->what(), "unknown key 'hysteresis'"));
 }

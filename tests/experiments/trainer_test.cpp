@@ -102,7 +102,7 @@ TEST_CASE("under amp-fp16 an overflow skips the step, halves the scale and chang
     Experiment experiment = small_experiment(directory, {"fp32"}, 12);
     Policy policy = load_policy("amp-fp16");
     // Unweighted gradients times 2^24 leave fp16's range until the scale has walked down.
-    policy.loss_scaler.init_scale = 0x1p24f;
+    policy.loss_scaler.set("init_scale", 0x1p24);
     experiment.policies.push_back(policy);
     experiment.options.token_weight = 1;
     run(experiment, 2, chosen_simd());

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// torch.amp.GradScaler, whole: several optimisers, their stages, fused optimisers, saved states. The trainer needs the
-// short view of train/loss_scaler.hpp; this is what that view abbreviates. Source: pytorch torch/amp/grad_scaler.py,
-// aten/src/ATen/native/cuda/AmpKernels.cu, native/cpu/AmpGradScalerKernels.cpp (2.7).
+// torch.amp.GradScaler, whole: several optimisers, their stages, fused optimisers, saved states. A training run has one
+// optimiser and uses the short form, the kind `torch` of torch.cpp; both move their scale by update_scale. Source:
+// pytorch torch/amp/grad_scaler.py, aten/src/ATen/native/cuda/AmpKernels.cu, native/cpu/AmpGradScalerKernels.cpp (2.7).
 #pragma once
 #include "core/format.hpp"
-#include "experiments/scaler/scaler.hpp"
 
 #include <functional>
 #include <map>
@@ -14,9 +13,16 @@
 
 namespace macheps {
 
+/// What GradScaler is made with.
+struct TorchSettings {
+    float init_scale = 65536.0f;
+    double growth_factor = 2.0, backoff_factor = 0.5;
+    int growth_interval = 2000;
+};
+
 /// The kernel of GradScaler.update: backs off on `found_inf`, grows when the run of clean steps *equals* the interval
 /// and the grown scale is finite. Products in double, stored as float; there is no lower bound.
-void update_scale(const LossScalerConfig& config, float& scale, int& growth_tracker, bool found_inf);
+void update_scale(const TorchSettings& settings, float& scale, int& growth_tracker, bool found_inf);
 
 /// float32(1 / double(scale)): what gradients are multiplied by.
 float inverse_scale(float scale);
@@ -41,7 +47,7 @@ class GradScaler {
     using OptimizerId = int;
 
     /// Throws Error unless growth_factor > 1 and backoff_factor < 1 (when enabled). `allow_fp16` is FSDP's scaler.
-    explicit GradScaler(const LossScalerConfig& config, bool enabled = true, Device device = Device::cuda,
+    explicit GradScaler(const TorchSettings& settings, bool enabled = true, Device device = Device::cuda,
                         bool allow_fp16 = false);
 
     /// Loss times scale. A 0-dimensional fp16 loss is promoted to fp32 by the fp32 scale; one with a dimension stays
@@ -78,7 +84,7 @@ class GradScaler {
     void check_used(const char* call) const;
     bool any_nonfinite(std::span<const Gradient> gradients) const;
 
-    LossScalerConfig config_;
+    TorchSettings settings_;
     bool enabled_, allow_fp16_, used_ = false;
     Device device_;
     float scale_;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "experiments/scaler/grad_scaler.hpp"
+#include "experiments/scaler/torch.hpp"
 
 #include "core/codec.hpp"
 #include "core/error.hpp"
+#include "experiments/scaler/keys.hpp"
+#include "experiments/scaler/scaler.hpp"
 
 #include <fmt/format.h>
 
@@ -11,15 +13,15 @@
 
 namespace macheps {
 
-void update_scale(const LossScalerConfig& config, float& scale, int& growth_tracker, bool found_inf) {
+void update_scale(const TorchSettings& settings, float& scale, int& growth_tracker, bool found_inf) {
     if (found_inf) {
-        scale = static_cast<float>(double{scale} * config.backoff_factor);
+        scale = static_cast<float>(double{scale} * settings.backoff_factor);
         growth_tracker = 0;
         return;
     }
     // Equality, not >=: a tracker loaded at or beyond the interval waits for the next overflow to be reset.
-    if (++growth_tracker != config.growth_interval) return;
-    const auto grown = static_cast<float>(double{scale} * config.growth_factor);
+    if (++growth_tracker != settings.growth_interval) return;
+    const auto grown = static_cast<float>(double{scale} * settings.growth_factor);
     if (std::isfinite(grown)) scale = grown;
     growth_tracker = 0;
 }
@@ -36,13 +38,13 @@ namespace {
 
 }  // namespace
 
-GradScaler::GradScaler(const LossScalerConfig& config, bool enabled, Device device, bool allow_fp16)
-    : config_(config), enabled_(enabled), allow_fp16_(allow_fp16), device_(device), scale_(config.init_scale) {
+GradScaler::GradScaler(const TorchSettings& settings, bool enabled, Device device, bool allow_fp16)
+    : settings_(settings), enabled_(enabled), allow_fp16_(allow_fp16), device_(device), scale_(settings.init_scale) {
     if (!enabled) return;
-    if (!(config.growth_factor > 1))
-        misuse(fmt::format("growth_factor is {}", config.growth_factor), "give more than 1");
-    if (!(config.backoff_factor < 1))
-        misuse(fmt::format("backoff_factor is {}", config.backoff_factor), "give less than 1");
+    if (!(settings.growth_factor > 1))
+        misuse(fmt::format("growth_factor is {}", settings.growth_factor), "give more than 1");
+    if (!(settings.backoff_factor < 1))
+        misuse(fmt::format("backoff_factor is {}", settings.backoff_factor), "give less than 1");
 }
 
 float GradScaler::scale(float loss, Format format, int dimensions) {
@@ -138,24 +140,70 @@ void GradScaler::update(std::optional<float> new_scale) {
             found = found || state.found_inf.value_or(false);
         }
         if (!checked) misuse("no gradient was checked before update", "call unscale or step first");
-        update_scale(config_, scale_, growth_tracker_, found);
+        update_scale(settings_, scale_, growth_tracker_, found);
     }
     optimizers_.clear();
 }
 
 std::optional<GradScaler::State> GradScaler::state() const {
     if (!enabled_) return {};
-    return State{scale_, config_.growth_factor, config_.backoff_factor, config_.growth_interval, growth_tracker_};
+    return State{scale_, settings_.growth_factor, settings_.backoff_factor, settings_.growth_interval, growth_tracker_};
 }
 
 void GradScaler::load(const std::optional<State>& state) {
     if (!enabled_) return;
     if (!state) misuse("the saved state is empty", "it was saved by a disabled GradScaler: disable this one too");
     scale_ = state->scale;
-    config_.growth_factor = state->growth_factor;
-    config_.backoff_factor = state->backoff_factor;
-    config_.growth_interval = state->growth_interval;
+    settings_.growth_factor = state->growth_factor;
+    settings_.backoff_factor = state->backoff_factor;
+    settings_.growth_interval = state->growth_interval;
     growth_tracker_ = state->growth_tracker;
 }
+
+namespace {
+
+/// GradScaler for one optimiser that is called in order: the scale, the tracker, and the kernel that moves both.
+class TorchScaler final : public LossScaler {
+  public:
+    explicit TorchScaler(const LossScalerConfig& config)
+        : settings_{.init_scale = static_cast<float>(config.at("init_scale")),
+                    .growth_factor = config.at("growth_factor"),
+                    .backoff_factor = config.at("backoff_factor"),
+                    .growth_interval = static_cast<int>(config.at("growth_interval"))},
+          scale_(settings_.init_scale) {}
+    float scale() const override { return scale_; }
+    Unscaling unscaling(bool) override { return {.factor = inverse_scale(scale_)}; }
+    int growth_tracker() const override { return growth_tracker_; }
+    void update(bool found_inf) override { update_scale(settings_, scale_, growth_tracker_, found_inf); }
+    std::vector<double> state() const override { return {double{scale_}, static_cast<double>(growth_tracker_)}; }
+    bool load(std::span<const double> state) override {
+        if (state.size() != 2) return false;
+        scale_ = static_cast<float>(state[0]);
+        growth_tracker_ = static_cast<int>(state[1]);
+        return true;
+    }
+
+  private:
+    TorchSettings settings_;
+    float scale_;
+    int growth_tracker_ = 0;
+};
+
+constexpr ScalerKey keys[] = {scaler_key::init_scale, scaler_key::growth_factor, scaler_key::backoff_factor,
+                              scaler_key::growth_interval};
+
+}  // namespace
+
+extern const ScalerKind torch_scaler{
+    .name = "torch",
+    .keys = keys,
+    .make = [](const LossScalerConfig& config) -> std::unique_ptr<LossScaler> {
+        return std::make_unique<TorchScaler>(config);
+    },
+    .line =
+        "torch, from {init_scale}; x{growth_factor} after {growth_interval} clean steps, x{backoff_factor} and a "
+        "skipped step on Inf or NaN",
+    .source = "pytorch torch/amp/grad_scaler.py, aten/src/ATen/native/cuda/AmpKernels.cu",
+    .summary = "GradScaler: the scale backs off after an Inf or NaN, whose step is skipped, and grows again"};
 
 }  // namespace macheps

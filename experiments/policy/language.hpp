@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fixed keys of a policy file. The others are rows too: slots (sites.hpp), what is said of a matmul
+// (matmul_keys.hpp) and of a loss scaler (scaler/). The parser accepts what stands in these tables, and
+// `macheps policy words` prints them.
+#pragma once
+#include <string_view>
+
+namespace macheps {
+
+struct PolicyKey {
+    std::string_view name, summary;
+};
+
+inline constexpr PolicyKey file_keys[] = {
+    {"name", "what reports call the policy; the file's name when left out"},
+    {"description", "one line for people"},
+    {"extends", "the preset or file whose rules come first"},
+    {"rule", "[[rule]]: what happens at some sites or parameters; later rules win, slot by slot"},
+    {"loss_scaler", "[loss_scaler]: what the loss is multiplied by"},
+    {"optimizer", "[optimizer]: how the optimiser computes"},
+};
+
+inline constexpr PolicyKey optimizer_keys[] = {
+    {"arithmetic", "the format that every operation of an optimiser step is rounded to"},
+};
+
+/// [loss_scaler] has this key, and those of its kind.
+inline constexpr PolicyKey loss_scaler_keys[] = {
+    {"kind", "which loss scaler; the other keys are its own"},
+};
+
+/// A rule for sites has these, and a table for each group of slots.
+inline constexpr PolicyKey site_rule_keys[] = {
+    {"sites", "names with * ? and {a,b}, or an array of them: which sites the rule is about"},
+    {"cast", "what happens at the slots that the patterns name, as in \"lm_head:forward.out\""},
+    {"multiple_of", "linears whose sides are no multiples of it are left as they were"},
+    {"model", "the rule is for this kind of model only"},
+};
+
+/// A rule for parameters has these, and a cast for each of a parameter's slots.
+inline constexpr PolicyKey parameter_rule_keys[] = {
+    {"params", "names with * ? and {a,b}, or an array of them: which parameters the rule is about"},
+    {"model", "the rule is for this kind of model only"},
+    {"cast", "what happens at the slots that the patterns name, as in \"*.weight:master\""},
+};
+
+/// A cast as a table: { format = "bf16", round = "stochastic" }.
+inline constexpr PolicyKey cast_keys[] = {
+    {"format", "the number format"},
+    {"round", "the rounding mode; nearest_even when left out"},
+    {"overflow",
+     "what a value beyond the largest finite one becomes; a cast with a scale saturates unless told not to"},
+    {"scaling", "which elements share a scale"},
+    {"scale_rule", "how a scale is made of the largest magnitude; each scaling has a usual one"},
+    {"random_bits",
+     "1 to 32: random bits of a stochastic rounding, 32 when left out; as a string, bf16:stochastic:random_bits=8"},
+};
+
+}  // namespace macheps

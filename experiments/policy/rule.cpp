@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/policy/rule.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace macheps {
+
+std::string Policy::Rule::origin() const {
+    return fmt::format("{}{}, rule {}", from_preset ? "preset " : "", source, number);
+}
+
+std::string Policy::Rule::where(SourcePlace place) const {
+    return fmt::format("{}{}:{}:{} (rule {})", from_preset ? "preset " : "", source, place.line, place.column, number);
+}
+
+bool Policy::Rule::MatmulSetting::changes_rule() const {
+    return std::any_of(said.begin(), said.end(), [](const Said& each) { return each.key->changes_rule(); });
+}
+
+void Policy::Rule::MatmulSetting::apply_to(MatmulChoice& choice) const {
+    if (std::any_of(said.begin(), said.end(), [](const Said& each) { return each.key->begins_anew(); })) {
+        choice.rule = {.machine = choice.rule.machine};
+        choice.named = nullptr;
+    }
+    std::vector<Said> in_turn = said;
+    std::stable_sort(in_turn.begin(), in_turn.end(),
+                     [](const Said& x, const Said& y) { return x.key->turn < y.key->turn; });
+    for (const Said& each : in_turn) each.key->apply(each.value, choice);
+}
+
+}  // namespace macheps
