@@ -239,3 +239,43 @@ TEST_CASE("every room and every folder of sources in it says what it is for", "[
     }
     CHECK(silent == Names{});
 }
+
+TEST_CASE("a header that moved is in the tree under its new name, and the changelog says so", "[architecture]") {
+    std::ifstream rows(root / "cmake/moved_headers.txt");
+    const std::string changelog = text_of(root / "CHANGELOG.md");
+    int count = 0;
+    for (std::string line; std::getline(rows, line);) {
+        if (line.starts_with("#")) continue;
+        const std::string before = line.substr(0, line.find(' ')), after = line.substr(line.find(' ') + 1);
+        CAPTURE(line);
+        CHECK_FALSE(fs::exists(root / before));
+        CHECK(fs::is_regular_file(root / after));
+        CHECK(changelog.find("| `" + before + "` | `" + after + "` |") != std::string::npos);
+        ++count;
+    }
+    CHECK(count > 40);
+}
+
+TEST_CASE("files and folders that docs/architecture.md names are there", "[architecture]") {
+    const std::string page = text_of(root / "docs/architecture.md");
+    Names missing;
+    for (std::size_t open = page.find('`'); open != std::string::npos;) {
+        const std::size_t close = page.find('`', open + 1);
+        if (close == std::string::npos) break;
+        const std::string name = page.substr(open + 1, close - open - 1);
+        open = page.find('`', close + 1);
+        const bool is_path = name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_./-") == std::string::npos &&
+                             (name.find('/') != std::string::npos || name.ends_with(".hpp") || name.ends_with(".cpp"));
+        if (!is_path || name.find("/import/") != std::string::npos) continue;
+        // A path is given from the root, or from a room or a folder that its paragraph speaks of.
+        bool found = false;
+        for (const char* from :
+             {"", "emulation", "emulation/cpu", "emulation/gpu", "emulation/machine", "emulation/matmul",
+              "emulation/cpu/matmul", "emulation/gpu/matmul", "emulation/scaling", "experiments", "experiments/policy",
+              "experiments/scaler", "experiments/model", "experiments/cmd"}) {
+            found = found || fs::exists(root / from / name);
+        }
+        if (!found) missing.push_back(name);
+    }
+    CHECK(missing == Names{});
+}
