@@ -2,10 +2,11 @@
 // The parts of run_experiment(), for whoever wants some of its runs only: what all runs share, the list of them, the
 // directory that they are written to, and one of them.
 //
-// A machine of many that share the work takes every n-th row of plan_runs() and a directory of its own:
+// A machine of many that share the work takes every n-th run of the plan, into a directory of its own:
 //     const SharedInputs inputs(experiment);
-//     const std::vector<PlannedRun> mine = every_nth(plan_runs(experiment));
+//     std::vector<PlannedRun> mine;  // some of plan_runs(experiment)
 //     RunDirectory directory(experiment, inputs, mine, backend.name());
+//     const RunContext work{backend, experiment, inputs, directory, {}, stop};
 //     for (std::size_t i = directory.completed(); i < mine.size(); ++i) run_one(work, mine, i, nullptr);
 // Rows of a run whose baseline ran elsewhere have no gap.
 #pragma once
