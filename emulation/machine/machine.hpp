@@ -15,6 +15,7 @@ namespace macheps {
 /// Formats that an operand may have.
 class FormatSet {
   public:
+    constexpr FormatSet() = default;
     /// A format that is not in `known` does not compile in a constant, and throws std::invalid_argument elsewhere.
     constexpr FormatSet(std::initializer_list<Format> formats) {
         for (const Format& format : formats) {
