@@ -11,6 +11,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <type_traits>
 
 namespace macheps {
 
@@ -56,13 +57,20 @@ std::string read_manifest(const fs::path& folder, std::vector<std::string>& note
 
 /// Gives each row to its run in `runs`.
 template <class Row>
-void share_out(std::vector<Row> rows, std::vector<Row> RunLog::*list, std::span<RunLog> runs,
-               const std::map<std::string, std::size_t>& index) {
+void share_out(std::vector<Row> rows, std::span<RunLog> runs, const std::map<std::string, std::size_t>& index) {
+    constexpr auto list = std::get<std::vector<Row> RunLog::*>(RunLog::lists);
     for (Row& row : rows) {
         if (const auto found = index.find(row.run); found != index.end()) {
             (runs[found->second].*list).push_back(std::move(row));
         }
     }
+}
+
+/// Reads what may be absent of a run directory's growing rows: all but the steps.
+template <class... Row>
+void read_samples(const fs::path& path, std::type_identity<std::tuple<StepRow, Row...>>, std::span<RunLog> runs,
+                  const std::map<std::string, std::size_t>& index, std::vector<std::string>& notes) {
+    (share_out(read_rows<Row>(path, false, notes), runs, index), ...);
 }
 
 std::vector<RunLog> read_folder(const fs::path& path, std::size_t folder, std::vector<std::string>& notes) {
@@ -84,10 +92,8 @@ std::vector<RunLog> read_folder(const fs::path& path, std::size_t folder, std::v
         RunRow& row = runs[at->second].row;
         if (row.status == "unfinished") row.steps = step.step, row.tokens = step.tokens;
     }
-    share_out(std::move(steps), &RunLog::steps, runs, index);
-    share_out(read_rows<EvalRow>(path, false, notes), &RunLog::evals, runs, index);
-    share_out(read_rows<SiteRow>(path, false, notes), &RunLog::sites, runs, index);
-    share_out(read_rows<ExponentRow>(path, false, notes), &RunLog::exponents, runs, index);
+    share_out(std::move(steps), runs, index);
+    read_samples(path, std::type_identity<GrowingRows>{}, runs, index, notes);
     for (RunLog& run : runs) {
         run.folder = folder;
         run.policy = run.row.policy;

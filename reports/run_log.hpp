@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace macheps {
@@ -22,6 +23,9 @@ struct RunLog {
     std::vector<SiteRow> sites{};
     std::vector<ExponentRow> exponents{};
     std::optional<std::size_t> baseline{};  ///< index of the fp32 run of the same seed; its own for an fp32 run
+
+    /// Where rows of each type go.
+    static constexpr auto lists = std::tuple(&RunLog::steps, &RunLog::evals, &RunLog::sites, &RunLog::exponents);
 };
 
 struct RunFolder {
