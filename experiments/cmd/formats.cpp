@@ -5,10 +5,10 @@
 #include "core/print.hpp"
 #include "core/ulp.hpp"
 #include "experiments/cmd/command.hpp"
+#include "experiments/cmd/json.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
@@ -176,7 +176,7 @@ std::string as_json() {
                         {"source", row.source},
                         {"aliases", aliases}});
     }
-    return json.dump(2) + "\n";
+    return json_text(json);
 }
 
 struct Arguments {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // macheps report: run directories to a table on stdout, summary.csv and one self-contained HTML page.
 #include "experiments/cmd/command.hpp"
+#include "experiments/cmd/json.hpp"
 #include "experiments/cmd/picture.hpp"
 #include "reports/csv.hpp"
 #include "reports/gemm_table.hpp"
@@ -9,7 +10,6 @@
 
 #include <fmt/format.h>
 #include <unistd.h>
-#include <nlohmann/json.hpp>
 
 #include <cstdio>
 #include <filesystem>
@@ -58,9 +58,9 @@ std::string text_of(const Log& log, const Summary& summary, const ReportOptions&
     const bool has_runs = !log.folders.empty();
     if (options.json) {
         if (log.gemm_files.empty()) return summary_json(summary);
-        nlohmann::ordered_json all = nlohmann::ordered_json::parse(summary_json(summary));
-        all["gemm"] = nlohmann::ordered_json::parse(gemm_json(log.gemm))["rows"];
-        return all.dump(2) + "\n";
+        nlohmann::ordered_json all = parsed_json(summary_json(summary));
+        all["gemm"] = parsed_json(gemm_json(log.gemm))["rows"];
+        return json_text(all);
     }
     if (options.csv) return summary_csv(summary);
     std::string text = has_runs ? summary_table(summary, colour_for(STDOUT_FILENO)) : "";

@@ -242,7 +242,7 @@ Exit finish(const Experiment& experiment, bool finished, const Arguments& argume
         write_page(log, summary, page);
         fmt::print(stderr, "Rows and page: {}\n", page.string());
         json["files"] = {{"summary", rows.string()}, {"page", page.string()}};
-        json["summary"] = nlohmann::ordered_json::parse(summary_json(summary));
+        json["summary"] = parsed_json(summary_json(summary));
     }
     if (arguments.json) print_json(json);
     return finished ? Exit::ok : Exit::stopped;

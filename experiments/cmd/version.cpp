@@ -3,10 +3,10 @@
 #include "experiments/version.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/cmd/command.hpp"
+#include "experiments/cmd/json.hpp"
 #include "reports/event.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <memory>
 
@@ -29,12 +29,11 @@ constexpr const char* compiler = "gcc " __VERSION__;
 Exit run(bool json) {
     const std::string device = CpuBackend(0).name();
     if (json) {
-        const nlohmann::ordered_json object{{"version", version()},
-                                            {"git", git_revision()},
-                                            {"compiler", compiler},
-                                            {"schema", schema_version},
-                                            {"device", device}};
-        fmt::print("{}\n", object.dump(2));
+        print_json({{"version", version()},
+                    {"git", git_revision()},
+                    {"compiler", compiler},
+                    {"schema", schema_version},
+                    {"device", device}});
     } else {
         fmt::print("macheps {} ({})\ncompiler  {}\ndevice    {}\n", version(), git_revision(), compiler, device);
     }
