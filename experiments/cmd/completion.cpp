@@ -280,24 +280,21 @@ std::string fish_script(const VerbEntry& root) {
     return text;
 }
 
-}  // namespace
-
-void add_completion(CLI::App& app, Verb& chosen) {
-    CLI::App* verb = app.add_subcommand("completion", help);
+void describe(Command& verb) {
     const auto shell = std::make_shared<std::string>();
-    verb->add_option("SHELL", *shell, "The shell: bash, zsh or fish")
-        ->required()
-        ->check(CLI::IsMember({"bash", "zsh", "fish"}));
-    verb->callback([&app, shell, &chosen] {
-        chosen = [&app, shell] {
-            const VerbEntry root = verb_tree(app);
-            const std::string text = *shell == "bash"  ? bash_script(root)
-                                     : *shell == "zsh" ? zsh_script(root)
-                                                       : fish_script(root);
-            std::fwrite(text.data(), 1, text.size(), stdout);
-            return Exit::ok;
-        };
+    verb.option("SHELL", *shell, "The shell: bash, zsh or fish").required().one_of({"bash", "zsh", "fish"});
+    verb.runs([shell] {
+        const VerbEntry root = verb_tree(program);
+        const std::string text = *shell == "bash"  ? bash_script(root)
+                                 : *shell == "zsh" ? zsh_script(root)
+                                                   : fish_script(root);
+        std::fwrite(text.data(), 1, text.size(), stdout);
+        return Exit::ok;
     });
 }
+
+}  // namespace
+
+const VerbRow completion_verb{"completion", help, describe};
 
 }  // namespace macheps

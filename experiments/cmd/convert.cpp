@@ -6,7 +6,6 @@
 #include "core/rng.hpp"
 #include "core/rounding_names.hpp"
 #include "experiments/cmd/command.hpp"
-#include "experiments/cmd/verb_tree.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -124,34 +123,32 @@ Exit run(const Arguments& a) {
     }
 }
 
-}  // namespace
-
-void add_convert(CLI::App& app, Verb& chosen) {
-    CLI::App* verb = app.add_subcommand("convert", help);
+void describe(Command& verb) {
     const auto a = std::make_shared<Arguments>();
-    verb->add_option("--from", a->from, "What stdin holds (macheps formats)")
-        ->type_name(value_kind::format)
-        ->capture_default_str();
-    verb->add_option("--to", a->to, "What stdout gets")->type_name(value_kind::format)->required();
+    verb.option("--from", a->from, "What stdin holds (macheps formats)").takes(value_kind::format).shows_default();
+    verb.option("--to", a->to, "What stdout gets").takes(value_kind::format).required();
     std::map<std::string, Round> rounds;
     for (const RoundName& row : round_names) {
         rounds.emplace(row.name, row.value);
         rounds.emplace(row.acronym, row.value);
     }
-    verb->add_option("-r,--round", a->round,
-                     "nearest_even, nearest_away, toward_zero, up, down, to_odd, stochastic; or rne, rna, rz, ru, rd, "
-                     "ro, sr; nearest_even when left out")
-        ->type_name("ROUND:{nearest_even,nearest_away,toward_zero,up,down,to_odd,stochastic}")
-        ->transform(CLI::CheckedTransformer(rounds, CLI::ignore_case).description(""));
-    verb->add_flag("-s,--saturate", a->saturate, "Hold an overflow at the largest finite value");
-    verb->add_option(
-            "--profile", a->profile,
-            "NaN, infinities and overflow as an implementation has them: ieee, cuda_sat, cuda_nosat, ptx, mldtypes, "
-            "mldtypes_sat, torch_legacy, torch_sat, onnx_saturate, onnx_nosat; by IEEE "
-            "754 and OCP when left out")
-        ->excludes("--saturate");
-    verb->add_option("--seed", a->seed, "Of the random bits for --round stochastic")->capture_default_str();
-    verb->callback([a, &chosen] { chosen = [a] { return run(*a); }; });
+    verb.option("-r,--round", a->round,
+                "nearest_even, nearest_away, toward_zero, up, down, to_odd, stochastic; or rne, rna, rz, ru, rd, ro, "
+                "sr; nearest_even when left out")
+        .takes("ROUND:{nearest_even,nearest_away,toward_zero,up,down,to_odd,stochastic}")
+        .translated(rounds);
+    const Option saturate = verb.flag("-s,--saturate", a->saturate, "Hold an overflow at the largest finite value");
+    verb.option("--profile", a->profile,
+                "NaN, infinities and overflow as an implementation has them: ieee, cuda_sat, cuda_nosat, ptx, "
+                "mldtypes, mldtypes_sat, torch_legacy, torch_sat, onnx_saturate, onnx_nosat; by IEEE 754 and OCP when "
+                "left out")
+        .excludes(saturate);
+    verb.option("--seed", a->seed, "Of the random bits for --round stochastic").shows_default();
+    verb.runs([a] { return run(*a); });
 }
+
+}  // namespace
+
+const VerbRow convert_verb{"convert", help, describe};
 
 }  // namespace macheps

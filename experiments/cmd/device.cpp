@@ -25,17 +25,17 @@ int cuda_index(std::string_view device) {
 
 }  // namespace
 
-void add_device_options(CLI::App& verb, DeviceChoice& choice) {
-    verb.add_option("--device", choice.device, "cpu; or cuda, cuda:1, ...: a GPU. The results do not depend on it")
-        ->type_name("DEVICE")
-        ->capture_default_str();
-    verb.add_option("--matrix-units", choice.matrix_units,
-                    "On a GPU: native runs the machines that it has on its tensor cores, emulated none")
-        ->check(CLI::IsMember({"native", "emulated"}))
-        ->capture_default_str();
-    verb.add_option("--threads", choice.threads,
-                    "Threads of the CPU; 0: every core this process may use. The results do not depend on it")
-        ->capture_default_str();
+void add_device_options(Command& verb, DeviceChoice& choice) {
+    verb.option("--device", choice.device, "cpu; or cuda, cuda:1, ...: a GPU. The results do not depend on it")
+        .takes("DEVICE")
+        .shows_default();
+    verb.option("--matrix-units", choice.matrix_units,
+                "On a GPU: native runs the machines that it has on its tensor cores, emulated none")
+        .one_of({"native", "emulated"})
+        .shows_default();
+    verb.option("--threads", choice.threads,
+                "Threads of the CPU; 0: every core this process may use. The results do not depend on it")
+        .shows_default();
 }
 
 std::unique_ptr<Backend> make_backend(const DeviceChoice& choice) {

@@ -2,8 +2,7 @@
 // --device: the engine that a verb computes on.
 #pragma once
 #include "emulation/backend.hpp"
-
-#include <CLI/CLI.hpp>
+#include "experiments/cmd/cli.hpp"
 
 #include <memory>
 #include <string>
@@ -17,7 +16,7 @@ struct DeviceChoice {
 };
 
 /// --device, --matrix-units and --threads.
-void add_device_options(CLI::App& verb, DeviceChoice& choice);
+void add_device_options(Command& verb, DeviceChoice& choice);
 
 /// Throws Error: usage for a name that there is not, no_device where there is no such GPU.
 std::unique_ptr<Backend> make_backend(const DeviceChoice& choice);

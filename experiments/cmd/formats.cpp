@@ -5,10 +5,10 @@
 #include "core/print.hpp"
 #include "core/ulp.hpp"
 #include "experiments/cmd/command.hpp"
+#include "experiments/cmd/json.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
@@ -176,29 +176,31 @@ std::string as_json() {
                         {"source", row.source},
                         {"aliases", aliases}});
     }
-    return json.dump(2) + "\n";
+    return json_text(json);
+}
+
+struct Arguments {
+    bool csv = false, json = false, aliases = false;
+};
+
+Exit run(const Arguments& a) {
+    const std::string text = a.csv ? as_csv() : a.json ? as_json() : a.aliases ? as_alias_text() : as_text();
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    return Exit::ok;
+}
+
+void describe(Command& verb) {
+    const auto a = std::make_shared<Arguments>();
+    Option csv = verb.flag("--csv", a->csv, "CSV with every column and every alias");
+    Option json = verb.flag("--json", a->json, "JSON with every column and every alias");
+    const Option aliases = verb.flag("-a,--aliases", a->aliases, "The names that other systems use");
+    csv.excludes(json).excludes(aliases);
+    json.excludes(aliases);
+    verb.runs([a] { return run(*a); });
 }
 
 }  // namespace
 
-void add_formats(CLI::App& app, Verb& chosen) {
-    struct Arguments {
-        bool csv = false, json = false, aliases = false;
-    };
-    CLI::App* verb = app.add_subcommand("formats", help);
-    const auto a = std::make_shared<Arguments>();
-    auto* csv = verb->add_flag("--csv", a->csv, "CSV with every column and every alias");
-    auto* json = verb->add_flag("--json", a->json, "JSON with every column and every alias");
-    auto* aliases = verb->add_flag("-a,--aliases", a->aliases, "The names that other systems use");
-    csv->excludes(json)->excludes(aliases);
-    json->excludes(aliases);
-    verb->callback([a, &chosen] {
-        chosen = [a] {
-            const std::string text = a->csv ? as_csv() : a->json ? as_json() : a->aliases ? as_alias_text() : as_text();
-            std::fwrite(text.data(), 1, text.size(), stdout);
-            return Exit::ok;
-        };
-    });
-}
+const VerbRow formats_verb{"formats", help, describe};
 
 }  // namespace macheps

@@ -6,7 +6,6 @@
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/device.hpp"
 #include "experiments/cmd/json.hpp"
-#include "experiments/cmd/verb_tree.hpp"
 #include "experiments/numerics/sweep_axis.hpp"
 #include "reports/csv.hpp"
 #include "reports/gemm_table.hpp"
@@ -275,64 +274,55 @@ Exit gemm(const Arguments& a) {
     return Exit::ok;
 }
 
-}  // namespace
-
-void add_gemm(CLI::App& app, Verb& chosen) {
-    CLI::App* verb = app.add_subcommand("gemm", help);
+void describe(Command& verb) {
     const auto a = std::make_shared<Arguments>();
-    verb->add_option("-M,--machine", a->machines, "Machines, or all that take the formats")
-        ->delimiter(',')
-        ->allow_extra_args(false)
-        ->type_name("NAMES")
-        ->default_str(fmt::format("{}", fmt::join(a->machines, ", ")));
-    verb->add_option("-f,--format", a->formats,
-                     "Formats of the operands, A:B where a and b differ; the widest of the first machine when left out")
-        ->delimiter(',')
-        ->allow_extra_args(false)
-        ->type_name(value_kind::format);
+    verb.option("-M,--machine", a->machines, "Machines, or all that take the formats")
+        .list()
+        .takes("NAMES")
+        .default_text(fmt::format("{}", fmt::join(a->machines, ", ")));
+    verb.option("-f,--format", a->formats,
+                "Formats of the operands, A:B where a and b differ; the widest of the first machine when left out")
+        .list()
+        .takes(value_kind::format);
     std::vector<std::string> names;
     for (const NamedDistribution& row : all_distributions) names.emplace_back(row.name);
-    verb->add_option("-d,--distribution", a->distributions,
-                     "normal; uniform in [-1,1); positive in [0,1); lognormal, of either sign; equal, all 1; outliers, "
-                     "normal with one in 128 times 64")
-        ->delimiter(',')
-        ->allow_extra_args(false)
-        ->check(CLI::IsMember(names))
-        ->default_str("normal");
-    const std::vector<std::string> scalings(std::begin(scaling_names), std::end(scaling_names));
-    verb->add_option(
-            "--scaling", a->scalings,
-            "none; tensor and row: times largest finite / amax; deepgemm: blocks of 128; mx32 and nvfp4: for machines "
-            "with block scales. Undone in the sum")
-        ->delimiter(',')
-        ->allow_extra_args(false)
-        ->check(CLI::IsMember(scalings))
-        ->default_str("none");
-    verb->add_option("--scale", a->scale, "Factor on what is drawn")->capture_default_str();
-    verb->add_option("--seeds", a->seeds, "Seeds, joined by commas")
-        ->delimiter(',')
-        ->allow_extra_args(false)
-        ->default_str("0");
-    verb->add_option("-m,--rows", a->m, "Rows of a")->capture_default_str();
-    verb->add_option("-n,--columns", a->n, "Columns of b")->capture_default_str();
-    verb->add_option("-k,--terms", a->k, "Terms per output")->capture_default_str();
-    verb->add_option("--sweep", a->sweeps,
-                     "k=16..65536 doubles from the first to the last; k=100,1000 is a list; of m, n, k or scale. "
-                     "Repeat for a grid; none when left out")
-        ->allow_extra_args(false)
-        ->type_name("AXIS=VALUES");
-    verb->add_option("--output", a->output, "Round outputs to this format; the machine's result when left out")
-        ->type_name(value_kind::format);
-    verb->add_option("--lambda", a->lambda,
-                     "Of the probable bound, which an output exceeds with probability below 2 exp(-lambda^2/2)")
-        ->capture_default_str();
-    verb->add_option("-o,--out", a->out, "Write the CSV into this file; to stdout when left out")
-        ->type_name(value_kind::file);
-    add_device_options(*verb, a->device);
-    verb->add_flag("--dry-run", a->dry_run, "Print how many rows, operations and bytes. Runs nothing");
-    verb->add_flag("--json", a->json, "Print the rows, or the plan, as JSON");
-    verb->add_flag("-q,--quiet", a->quiet, "No progress on stderr");
-    verb->callback([a, &chosen] { chosen = [a] { return gemm(*a); }; });
+    verb.option("-d,--distribution", a->distributions,
+                "normal; uniform in [-1,1); positive in [0,1); lognormal, of either sign; equal, all 1; outliers, "
+                "normal with one in 128 times 64")
+        .list()
+        .one_of(names)
+        .default_text("normal");
+    verb.option("--scaling", a->scalings,
+                "none; tensor and row: times largest finite / amax; deepgemm: blocks of 128; mx32 and nvfp4: for "
+                "machines with block scales. Undone in the sum")
+        .list()
+        .one_of({std::begin(scaling_names), std::end(scaling_names)})
+        .default_text("none");
+    verb.option("--scale", a->scale, "Factor on what is drawn").shows_default();
+    verb.option("--seeds", a->seeds, "Seeds, joined by commas").list().default_text("0");
+    verb.option("-m,--rows", a->m, "Rows of a").shows_default();
+    verb.option("-n,--columns", a->n, "Columns of b").shows_default();
+    verb.option("-k,--terms", a->k, "Terms per output").shows_default();
+    verb.option("--sweep", a->sweeps,
+                "k=16..65536 doubles from the first to the last; k=100,1000 is a list; of m, n, k or scale. Repeat "
+                "for a grid; none when left out")
+        .repeats()
+        .takes("AXIS=VALUES");
+    verb.option("--output", a->output, "Round outputs to this format; the machine's result when left out")
+        .takes(value_kind::format);
+    verb.option("--lambda", a->lambda,
+                "Of the probable bound, which an output exceeds with probability below 2 exp(-lambda^2/2)")
+        .shows_default();
+    verb.option("-o,--out", a->out, "Write the CSV into this file; to stdout when left out").takes(value_kind::file);
+    add_device_options(verb, a->device);
+    verb.flag("--dry-run", a->dry_run, "Print how many rows, operations and bytes. Runs nothing");
+    verb.flag("--json", a->json, "Print the rows, or the plan, as JSON");
+    verb.flag("-q,--quiet", a->quiet, "No progress on stderr");
+    verb.runs([a] { return gemm(*a); });
 }
+
+}  // namespace
+
+const VerbRow gemm_verb{"gemm", help, describe};
 
 }  // namespace macheps

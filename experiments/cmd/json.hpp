@@ -1,32 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON on stdout: one document per call, floating numbers in the shortest decimals that read back the same.
+// JSON as the program prints it: floating numbers in the shortest decimals that read back the same. Reading and writing are
+// compiled in json.cpp alone, as they take a compiler seconds.
 #pragma once
-#include "core/print.hpp"
-
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <cmath>
-#include <cstdio>
 #include <string>
 
 namespace macheps {
 
 /// JSON has no infinities and no NaN: those are strings.
-inline nlohmann::ordered_json json_number(double x) {
-    if (std::isfinite(x)) return x;
-    return decimal(x);
-}
+nlohmann::ordered_json json_number(double x);
 /// The shortest decimal of the float, not of the double that it converts to.
-inline nlohmann::ordered_json json_number(float x) {
-    if (std::isfinite(x)) return std::stod(fmt::format("{}", x));
-    return decimal(x);
-}
+nlohmann::ordered_json json_number(float x);
 
-/// Names may come from files: bytes that are no UTF-8 are replaced.
-inline void print_json(const nlohmann::ordered_json& json) {
-    const std::string text = json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-    std::fwrite(text.data(), 1, text.size(), stdout);
-}
+/// One document, indented, with the newline at its end. Names may come from files: bytes that are no UTF-8 are replaced.
+std::string json_text(const nlohmann::ordered_json& json);
+/// json_text() on stdout.
+void print_json(const nlohmann::ordered_json& json);
+
+/// What a report wrote as text, to be a part of a larger document.
+nlohmann::ordered_json parsed_json(const std::string& text);
 
 }  // namespace macheps

@@ -9,13 +9,13 @@
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/machine_eval.hpp"
-#include "experiments/cmd/verb_tree.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
@@ -318,39 +318,48 @@ Exit show(const std::string& name, bool json) {
     return Exit::ok;
 }
 
-}  // namespace
+void describe_list(Command& verb) {
+    struct Arguments {
+        bool csv = false, json = false;
+    };
+    const auto a = std::make_shared<Arguments>();
+    const Option csv = verb.flag("--csv", a->csv, "CSV with every parameter");
+    verb.flag("--json", a->json, "JSON with every parameter").excludes(csv);
+    verb.runs([a] { return list(a->csv, a->json); });
+}
 
-void add_machine(CLI::App& app, Verb& chosen) {
+void describe_show(Command& verb) {
     struct Arguments {
         std::string name;
-        bool csv = false, json = false;
-        EvalOptions eval;
+        bool json = false;
     };
-    CLI::App* verb = app.add_subcommand("machine", help);
-    verb->require_subcommand(1);
     const auto a = std::make_shared<Arguments>();
-
-    CLI::App* list_verb = verb->add_subcommand("list", list_help);
-    auto* csv = list_verb->add_flag("--csv", a->csv, "CSV with every parameter");
-    list_verb->add_flag("--json", a->json, "JSON with every parameter")->excludes(csv);
-    list_verb->callback([a, &chosen] { chosen = [a] { return list(a->csv, a->json); }; });
-
-    CLI::App* show_verb = verb->add_subcommand("show", show_help);
-    show_verb->add_option("NAME", a->name, "A name of `macheps machine list`")->required();
-    show_verb->add_flag("--json", a->json, "JSON");
-    show_verb->callback([a, &chosen] { chosen = [a] { return show(a->name, a->json); }; });
-
-    CLI::App* eval_verb = verb->add_subcommand("eval", eval_help);
-    eval_verb->add_option("FILE", a->eval.path, "JSON Lines; - reads stdin")->required()->type_name(value_kind::file);
-    a->eval.engines = instruction_engine_names();
-    eval_verb->add_option("-e,--engine", a->eval.engines, "Engines that must agree: scalar, avx2, avx512")
-        ->delimiter(',')
-        ->allow_extra_args(false)
-        ->default_str("all of this CPU");
-    eval_verb->add_option("--limit", a->eval.shown, "Mismatches printed in full; the rest is counted")
-        ->capture_default_str();
-    eval_verb->add_flag("--json", a->eval.json, "JSON");
-    eval_verb->callback([a, &chosen] { chosen = [a] { return machine_eval(a->eval); }; });
+    verb.option("NAME", a->name, "A name of `macheps machine list`").required();
+    verb.flag("--json", a->json, "JSON");
+    verb.runs([a] { return show(a->name, a->json); });
 }
+
+void describe_eval(Command& verb) {
+    const auto a = std::make_shared<EvalOptions>();
+    verb.option("FILE", a->path, "JSON Lines; - reads stdin").required().takes(value_kind::file);
+    a->engines = instruction_engine_names();
+    verb.option("-e,--engine", a->engines, "Engines that must agree: scalar, avx2, avx512")
+        .list()
+        .default_text("all of this CPU");
+    verb.option("--limit", a->shown, "Mismatches printed in full; the rest is counted").shows_default();
+    verb.flag("--json", a->json, "JSON");
+    verb.runs([a] { return machine_eval(*a); });
+}
+
+constexpr VerbRow machine_list{"list", list_help, describe_list};
+constexpr VerbRow machine_show{"show", show_help, describe_show};
+constexpr VerbRow machine_eval_row{"eval", eval_help, describe_eval};
+constexpr const VerbRow* machine_verbs[] = {&machine_list, &machine_show, &machine_eval_row};
+
+void describe(Command& verb) { verb.verbs(machine_verbs); }
+
+}  // namespace
+
+const VerbRow machine_verb{"machine", help, describe};
 
 }  // namespace macheps

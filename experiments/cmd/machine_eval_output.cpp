@@ -3,6 +3,7 @@
 
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
+#include "core/print.hpp"
 #include "experiments/cmd/json.hpp"
 
 #include <fmt/format.h>

@@ -7,10 +7,10 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace macheps {
 
@@ -96,31 +96,32 @@ std::string option_text(const OptionEntry& option) {
     return text + "\n";
 }
 
-using Rows = std::vector<std::pair<std::string_view, std::string_view>>;
+using Row = std::pair<std::string_view, std::string_view>;
 
-std::string definitions(const Rows& rows) {
+std::string definitions(std::span<const Row> rows) {
     std::string text;
     for (const auto& [name, meaning] : rows) text += ".TP\n\\fB" + roff(name) + "\\fR\n" + roff(meaning) + "\n";
     return text;
 }
 
-const Rows exit_codes{{"0", "All is well; for policy diff: the two are the same."},
-                      {"1", "A check failed; for policy diff: the two differ."},
-                      {"2", "The command line is wrong."},
-                      {"3", "An input file is missing or damaged, or a policy is unknown."},
-                      {"4", "There is no such device."},
-                      {"5", "The results could not be written."},
-                      {"75", "Stopped by Ctrl-C or SIGTERM, with everything saved: the work can be resumed."}};
-const Rows environment{
+constexpr Row exit_codes[] = {{"0", "All is well; for policy diff: the two are the same."},
+                              {"1", "A check failed; for policy diff: the two differ."},
+                              {"2", "The command line is wrong."},
+                              {"3", "An input file is missing or damaged, or a policy is unknown."},
+                              {"4", "There is no such device."},
+                              {"5", "The results could not be written."},
+                              {"75", "Stopped by Ctrl-C or SIGTERM, with everything saved: the work can be resumed."}};
+constexpr Row environment[] = {
     {"MACHEPS_SIMD", "scalar, avx2 or avx512: the vector instructions to use. The results do not depend on it."},
     {"NO_COLOR", "Set to anything, no colours are printed. Colours go to terminals only."},
     {"MACHEPS_BROWSER", "The Chromium or Chrome that report draws pictures with; the first on PATH when unset."}};
-const Rows files{{"runs/001, runs/002, ...", "Run directories, where train writes unless told otherwise."},
-                 {"manifest.json", "In a run directory: the command, the policies, seeds, versions and device."},
-                 {"runs.csv, steps.csv, evals.csv, sites.csv, exponents.csv",
-                  "The rows of a run directory: a run, an optimiser step, a held-out evaluation, a site at a sampled "
-                  "step, a bin of its exponents."},
-                 {"summary.csv, report.html", "What report makes of the rows. The page needs no network."}};
+constexpr Row files[] = {
+    {"runs/001, runs/002, ...", "Run directories, where train writes unless told otherwise."},
+    {"manifest.json", "In a run directory: the command, the policies, seeds, versions and device."},
+    {"runs.csv, steps.csv, evals.csv, sites.csv, exponents.csv",
+     "The rows of a run directory: a run, an optimiser step, a held-out evaluation, a site at a sampled "
+     "step, a bin of its exponents."},
+    {"summary.csv, report.html", "What report makes of the rows. The page needs no network."}};
 
 std::string page(const VerbEntry& root) {
     std::string text = fmt::format(
@@ -157,16 +158,16 @@ std::string page(const VerbEntry& root) {
     return text;
 }
 
-}  // namespace
-
-void add_man(CLI::App& app, Verb& chosen) {
-    app.add_subcommand("man", help)->callback([&app, &chosen] {
-        chosen = [&app] {
-            const std::string text = page(verb_tree(app));
-            std::fwrite(text.data(), 1, text.size(), stdout);
-            return Exit::ok;
-        };
+void describe(Command& verb) {
+    verb.runs([] {
+        const std::string text = page(verb_tree(program));
+        std::fwrite(text.data(), 1, text.size(), stdout);
+        return Exit::ok;
     });
 }
+
+}  // namespace
+
+const VerbRow man_verb{"man", help, describe};
 
 }  // namespace macheps

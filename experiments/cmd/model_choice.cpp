@@ -5,11 +5,11 @@
 
 namespace macheps {
 
-void ModelChoice::add_options(CLI::App& verb) {
-    verb.add_option("--model", kind, "The kind of model")->type_name("KIND:{gpt2,llama}")->capture_default_str();
-    verb.add_option("--size", size, "Its size")->type_name("SIZE:{tiny,small,base}")->capture_default_str();
-    verb.add_option("--layers", layers, "Blocks; by --size when left out");
-    verb.add_flag("--untied", untied, "For a model whose lm_head has weights of its own; a llama's always has");
+void ModelChoice::add_options(Command& verb) {
+    verb.option("--model", kind, "The kind of model").takes("KIND:{gpt2,llama}").shows_default();
+    verb.option("--size", size, "Its size").takes("SIZE:{tiny,small,base}").shows_default();
+    verb.option("--layers", layers, "Blocks; by --size when left out");
+    verb.flag("--untied", untied, "For a model whose lm_head has weights of its own; a llama's always has");
 }
 
 ModelConfig ModelChoice::config() const {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The model that a policy is read against: options that several verbs share.
 #pragma once
+#include "experiments/cmd/cli.hpp"
 #include "experiments/model/config.hpp"
-
-#include <CLI/CLI.hpp>
 
 #include <cstdint>
 #include <optional>
@@ -16,7 +15,7 @@ struct ModelChoice {
     std::optional<std::int64_t> layers;
     bool untied = false;
 
-    void add_options(CLI::App& verb);
+    void add_options(Command& verb);
     /// Throws Error (usage) with the nearest name for an unknown kind or size.
     ModelConfig config() const;
     /// "gpt2 tiny: 2 blocks of width 64"

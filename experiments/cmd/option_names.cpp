@@ -17,17 +17,17 @@ constexpr std::pair<std::string_view, std::string_view> other_names[] = {
     {"held_out_file", "--val-data"}, {"kind", "--model"},    {"scalings", "--scaling"}};
 
 /// `word` itself where `verb` has no option that sets such a field.
-std::string option_of(const CLI::App& verb, std::string_view word) {
+std::string option_of(const Command& verb, std::string_view word) {
     const auto other = std::find_if(std::begin(other_names), std::end(other_names),
                                     [&](const auto& row) { return row.first == word; });
     std::string option = "--" + std::string(word);
     std::replace(option.begin(), option.end(), '_', '-');
     if (other != std::end(other_names)) option = other->second;
-    return verb.get_option_no_throw(option) != nullptr ? option : std::string(word);
+    return verb.has_option(option) ? option : std::string(word);
 }
 
 /// `text` with an option for each field that stands in backquotes; other words keep theirs.
-std::string with_options(const CLI::App& verb, std::string_view text) {
+std::string with_options(const Command& verb, std::string_view text) {
     std::string out;
     while (true) {
         const std::size_t open = text.find('`'), close = open == text.npos ? open : text.find('`', open + 1);
@@ -46,7 +46,7 @@ std::string with_options(const CLI::App& verb, std::string_view text) {
 }
 
 /// The options of fields joined by ", ".
-std::string options_of(const CLI::App& verb, std::string_view fields) {
+std::string options_of(const Command& verb, std::string_view fields) {
     const std::size_t comma = fields.find(", ");
     if (comma == fields.npos) return option_of(verb, fields);
     return option_of(verb, fields.substr(0, comma)) + ", " + options_of(verb, fields.substr(comma + 2));
@@ -54,7 +54,7 @@ std::string options_of(const CLI::App& verb, std::string_view fields) {
 
 }  // namespace
 
-std::string in_options(const CLI::App& verb, const Error& error) {
+std::string in_options(const Command& verb, const Error& error) {
     Error::Parts parts = error.parts();
     if (const auto* about_field = dynamic_cast<const FieldError*>(&error)) {
         parts.where = options_of(verb, about_field->field()) + parts.where.substr(about_field->field().size());

@@ -2,8 +2,7 @@
 // The options of a verb by the library's names of what they set.
 #pragma once
 #include "core/error.hpp"
-
-#include <CLI/CLI.hpp>
+#include "experiments/cmd/cli.hpp"
 
 #include <string>
 
@@ -11,6 +10,6 @@ namespace macheps {
 
 /// The line that tells of `error`, as Error::what() has it but in the words of the command line: a field that the
 /// error is about (FieldError) or that it names in backquotes gives way to the option of `verb` that sets it.
-std::string in_options(const CLI::App& verb, const Error& error);
+std::string in_options(const Command& verb, const Error& error);
 
 }  // namespace macheps

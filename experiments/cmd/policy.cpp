@@ -5,14 +5,12 @@
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/model_choice.hpp"
-#include "experiments/cmd/verb_tree.hpp"
 #include "experiments/policy/diff.hpp"
 #include "experiments/policy/words.hpp"
 #include "reports/csv.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -352,44 +350,63 @@ Exit words(const Arguments& a) {
     return Exit::ok;
 }
 
+constexpr const char* name_help = "A preset's name, or the path of a .toml file";
+
+void describe_list(Command& verb) {
+    const auto a = std::make_shared<Arguments>();
+    verb.flag("--json", a->json, "As JSON");
+    verb.runs([a] { return list(*a); });
+}
+
+void describe_show(Command& verb) {
+    const auto a = std::make_shared<Arguments>();
+    verb.option("NAME", a->name, name_help).required().takes(value_kind::policy);
+    verb.flag("--json", a->json, "As JSON, with what was read from it");
+    verb.runs([a] { return show(*a); });
+}
+
+/// What `explain` and `diff` share.
+void describe_rows(Command& verb, Arguments& a) {
+    a.model.add_options(verb);
+    verb.option("--sites", a.sites, "Only rows whose site, or site:slot, matches this pattern; all when left out");
+    const Option json = verb.flag("--json", a.json, "As JSON");
+    verb.flag("--csv", a.csv, "As CSV").excludes(json);
+}
+
+void describe_explain(Command& verb) {
+    const auto a = std::make_shared<Arguments>();
+    verb.option("NAME", a->name, name_help).required().takes(value_kind::policy);
+    verb.flag("--fold", a->fold, "One `block.*` for all blocks, where they agree");
+    describe_rows(verb, *a);
+    verb.runs([a] { return explain(*a); });
+}
+
+void describe_diff(Command& verb) {
+    const auto a = std::make_shared<Arguments>();
+    verb.option("A", a->name, name_help).required().takes(value_kind::policy);
+    verb.option("B", a->other, "The other one").required().takes(value_kind::policy);
+    describe_rows(verb, *a);
+    verb.runs([a] { return diff(*a); });
+}
+
+void describe_words(Command& verb) {
+    const auto a = std::make_shared<Arguments>();
+    verb.flag("--json", a->json, "As JSON");
+    verb.runs([a] { return words(*a); });
+}
+
+constexpr VerbRow policy_list{"list", list_help, describe_list};
+constexpr VerbRow policy_show{"show", show_help, describe_show};
+constexpr VerbRow policy_explain{"explain", explain_help, describe_explain};
+constexpr VerbRow policy_diff{"diff", diff_help, describe_diff};
+constexpr VerbRow policy_words_row{"words", words_help, describe_words};
+constexpr const VerbRow* policy_verbs[] = {&policy_list, &policy_show, &policy_explain, &policy_diff,
+                                           &policy_words_row};
+
+void describe(Command& verb) { verb.verbs(policy_verbs); }
+
 }  // namespace
 
-void add_policy(CLI::App& app, Verb& chosen) {
-    CLI::App* verb = app.add_subcommand("policy", help);
-    verb->require_subcommand(1);
-    const auto a = std::make_shared<Arguments>();
-    constexpr const char* name_help = "A preset's name, or the path of a .toml file";
-
-    CLI::App* list_verb = verb->add_subcommand("list", list_help);
-    list_verb->add_flag("--json", a->json, "As JSON");
-    list_verb->callback([a, &chosen] { chosen = [a] { return list(*a); }; });
-
-    CLI::App* show_verb = verb->add_subcommand("show", show_help);
-    show_verb->add_option("NAME", a->name, name_help)->required()->type_name(value_kind::policy);
-    show_verb->add_flag("--json", a->json, "As JSON, with what was read from it");
-    show_verb->callback([a, &chosen] { chosen = [a] { return show(*a); }; });
-
-    CLI::App* explain_verb = verb->add_subcommand("explain", explain_help);
-    explain_verb->add_option("NAME", a->name, name_help)->required()->type_name(value_kind::policy);
-    explain_verb->add_flag("--fold", a->fold, "One `block.*` for all blocks, where they agree");
-    explain_verb->callback([a, &chosen] { chosen = [a] { return explain(*a); }; });
-
-    CLI::App* diff_verb = verb->add_subcommand("diff", diff_help);
-    diff_verb->add_option("A", a->name, name_help)->required()->type_name(value_kind::policy);
-    diff_verb->add_option("B", a->other, "The other one")->required()->type_name(value_kind::policy);
-    diff_verb->callback([a, &chosen] { chosen = [a] { return diff(*a); }; });
-
-    CLI::App* words_verb = verb->add_subcommand("words", words_help);
-    words_verb->add_flag("--json", a->json, "As JSON");
-    words_verb->callback([a, &chosen] { chosen = [a] { return words(*a); }; });
-
-    for (CLI::App* each : {explain_verb, diff_verb}) {
-        a->model.add_options(*each);
-        each->add_option("--sites", a->sites,
-                         "Only rows whose site, or site:slot, matches this pattern; all when left out");
-        CLI::Option* json = each->add_flag("--json", a->json, "As JSON");
-        each->add_flag("--csv", a->csv, "As CSV")->excludes(json);
-    }
-}
+const VerbRow policy_verb{"policy", help, describe};
 
 }  // namespace macheps

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // macheps report: run directories to a table on stdout, summary.csv and one self-contained HTML page.
 #include "experiments/cmd/command.hpp"
+#include "experiments/cmd/json.hpp"
 #include "experiments/cmd/picture.hpp"
-#include "experiments/cmd/verb_tree.hpp"
 #include "reports/csv.hpp"
 #include "reports/gemm_table.hpp"
 #include "reports/html.hpp"
@@ -10,7 +10,6 @@
 
 #include <fmt/format.h>
 #include <unistd.h>
-#include <nlohmann/json.hpp>
 
 #include <cstdio>
 #include <filesystem>
@@ -59,9 +58,9 @@ std::string text_of(const Log& log, const Summary& summary, const ReportOptions&
     const bool has_runs = !log.folders.empty();
     if (options.json) {
         if (log.gemm_files.empty()) return summary_json(summary);
-        nlohmann::ordered_json all = nlohmann::ordered_json::parse(summary_json(summary));
-        all["gemm"] = nlohmann::ordered_json::parse(gemm_json(log.gemm))["rows"];
-        return all.dump(2) + "\n";
+        nlohmann::ordered_json all = parsed_json(summary_json(summary));
+        all["gemm"] = parsed_json(gemm_json(log.gemm))["rows"];
+        return json_text(all);
     }
     if (options.csv) return summary_csv(summary);
     std::string text = has_runs ? summary_table(summary, colour_for(STDOUT_FILENO)) : "";
@@ -96,28 +95,27 @@ Exit report(const ReportOptions& options) {
     return Exit::ok;
 }
 
+void describe(Command& verb) {
+    const auto a = std::make_shared<ReportOptions>();
+    verb.option("DIR", a->folders, "Run directories that `macheps train` wrote, or CSV files of `macheps gemm`")
+        .required()
+        .takes(value_kind::folder);
+    verb.option("-o,--out", a->out,
+                "The page; summary.csv goes beside it; report.html in the first DIR, or beside the first file under "
+                "its name, when left out")
+        .takes(value_kind::file);
+    verb.option("--png", a->png, "Draw the page into this PNG file too; no picture when left out")
+        .takes(value_kind::file);
+    verb.option("--charts", a->charts, "Draw each chart into a PNG file in this folder; none when left out")
+        .takes(value_kind::folder);
+    verb.flag("--dark", a->dark, "Draw pictures in the dark theme");
+    const Option json = verb.flag("--json", a->json, "Print the summary as JSON");
+    verb.flag("--csv", a->csv, "Print the summary as CSV").excludes(json);
+    verb.runs([a] { return report(*a); });
+}
+
 }  // namespace
 
-void add_report(CLI::App& app, Verb& chosen) {
-    auto options = std::make_shared<ReportOptions>();
-    CLI::App* verb = app.add_subcommand("report", help);
-    verb->add_option("DIR", options->folders,
-                     "Run directories that `macheps train` wrote, or CSV files of `macheps gemm`")
-        ->required()
-        ->type_name(value_kind::folder);
-    verb->add_option(
-            "-o,--out", options->out,
-            "The page; summary.csv goes beside it; report.html in the first DIR, or beside the first file under its "
-            "name, when left out")
-        ->type_name(value_kind::file);
-    verb->add_option("--png", options->png, "Draw the page into this PNG file too; no picture when left out")
-        ->type_name(value_kind::file);
-    verb->add_option("--charts", options->charts, "Draw each chart into a PNG file in this folder; none when left out")
-        ->type_name(value_kind::folder);
-    verb->add_flag("--dark", options->dark, "Draw pictures in the dark theme");
-    CLI::Option* json = verb->add_flag("--json", options->json, "Print the summary as JSON");
-    verb->add_flag("--csv", options->csv, "Print the summary as CSV")->excludes(json);
-    verb->callback([options, &chosen] { chosen = [options] { return report(*options); }; });
-}
+const VerbRow report_verb{"report", help, describe};
 
 }  // namespace macheps

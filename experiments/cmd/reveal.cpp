@@ -6,7 +6,6 @@
 #include "emulation/matmul/rules.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
-#include "experiments/cmd/verb_tree.hpp"
 #include "experiments/files/npy.hpp"
 #include "experiments/numerics/machine_spelling.hpp"
 
@@ -217,41 +216,39 @@ Exit reveal(const Arguments& a) {
     return Exit::ok;
 }
 
+void describe(Command& verb) {
+    const auto a = std::make_shared<Arguments>();
+    const Option machine =
+        verb.option("-M,--machine", a->machine, "A machine or rule, as for `macheps gemm`: NAME[+promoteN][+slicesN]")
+            .takes("NAME")
+            .shows_default();
+    verb.option("-k,--terms", a->terms, "Terms of the sum").shows_default();
+    verb.option("-f,--format", a->format,
+                "Format of the operands, A:B where a and b differ; the machine's widest when left out")
+        .takes(value_kind::format);
+    Option emit_operands = verb.option("--emit-operands", a->operands,
+                                       "Write operands for a kernel of yours; a machine runs when left out")
+                               .takes(value_kind::file);
+    Option results = verb.option("--results", a->results, "Read what the kernel returned; a machine runs when left out")
+                         .takes(value_kind::file);
+    verb.option("--accumulator", a->accumulator, "What the kernel sums in, and returns")
+        .one_of({"fp32", "fp16", "bf16"})
+        .shows_default();
+    verb.option("--pairs", a->pairs, "Pairs of the kernel's operands").one_of({"all", "first"}).shows_default();
+    emit_operands.excludes(results).excludes(machine);
+    results.excludes(machine);
+    Option tree = verb.flag("--tree", a->tree, "Indented, the root first");
+    Option brackets = verb.flag("--brackets", a->brackets, "Nested brackets, on one line");
+    Option dot = verb.flag("--dot", a->dot, "Graphviz");
+    const Option json = verb.flag("--json", a->json, "JSON");
+    tree.excludes(brackets).excludes(dot).excludes(json);
+    brackets.excludes(dot).excludes(json);
+    dot.excludes(json);
+    verb.runs([a] { return reveal(*a); });
+}
+
 }  // namespace
 
-void add_reveal(CLI::App& app, Verb& chosen) {
-    CLI::App* verb = app.add_subcommand("reveal", help);
-    const auto a = std::make_shared<Arguments>();
-    auto* machine = verb->add_option("-M,--machine", a->machine,
-                                     "A machine or rule, as for `macheps gemm`: NAME[+promoteN][+slicesN]")
-                        ->type_name("NAME")
-                        ->capture_default_str();
-    verb->add_option("-k,--terms", a->terms, "Terms of the sum")->capture_default_str();
-    verb->add_option("-f,--format", a->format,
-                     "Format of the operands, A:B where a and b differ; the machine's widest when left out")
-        ->type_name(value_kind::format);
-    auto* emit_option = verb->add_option("--emit-operands", a->operands,
-                                         "Write operands for a kernel of yours; a machine runs when left out")
-                            ->type_name(value_kind::file);
-    auto* results =
-        verb->add_option("--results", a->results, "Read what the kernel returned; a machine runs when left out")
-            ->type_name(value_kind::file);
-    verb->add_option("--accumulator", a->accumulator, "What the kernel sums in, and returns")
-        ->check(CLI::IsMember({"fp32", "fp16", "bf16"}))
-        ->capture_default_str();
-    verb->add_option("--pairs", a->pairs, "Pairs of the kernel's operands")
-        ->check(CLI::IsMember({"all", "first"}))
-        ->capture_default_str();
-    emit_option->excludes(results)->excludes(machine);
-    results->excludes(machine);
-    auto* tree = verb->add_flag("--tree", a->tree, "Indented, the root first");
-    auto* brackets = verb->add_flag("--brackets", a->brackets, "Nested brackets, on one line");
-    auto* dot = verb->add_flag("--dot", a->dot, "Graphviz");
-    auto* json = verb->add_flag("--json", a->json, "JSON");
-    tree->excludes(brackets)->excludes(dot)->excludes(json);
-    brackets->excludes(dot)->excludes(json);
-    dot->excludes(json);
-    verb->callback([a, &chosen] { chosen = [a] { return reveal(*a); }; });
-}
+const VerbRow reveal_verb{"reveal", help, describe};
 
 }  // namespace macheps

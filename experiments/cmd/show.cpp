@@ -8,11 +8,9 @@
 #include "core/ulp.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
-#include "experiments/cmd/verb_tree.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
@@ -225,33 +223,33 @@ Exit run(const Arguments& a) {
     return Exit::ok;
 }
 
-}  // namespace
-
-void add_show(CLI::App& app, Verb& chosen) {
-    CLI::App* verb = app.add_subcommand("show", help);
+void describe(Command& verb) {
     const auto a = std::make_shared<Arguments>();
-    verb->add_option("VALUE", a->values, "Numbers: decimals, hexadecimal floats, inf, nan; with --bits, bit patterns");
-    verb->add_option("-f,--format", a->formats, "Formats to show (macheps formats); all when left out")
-        ->type_name(value_kind::format)
-        ->delimiter(',')
-        ->allow_extra_args(false);
-    verb->add_option("-b,--bits", a->bits, "Read VALUE as a code of this format; as a number when left out")
-        ->type_name(value_kind::format);
-    verb->add_option(
-            "-r,--round", a->round,
-            "nearest_even, nearest_away, toward_zero, up, down, to_odd, stochastic; or rne, rna, rz, ru, rd, ro, sr")
-        ->type_name("ROUND:{nearest_even,nearest_away,toward_zero,up,down,to_odd,stochastic}")
-        ->capture_default_str();
-    verb->add_option("--random", a->random, "The 32 random bits that stochastic rounding adds")->capture_default_str();
-    verb->add_flag("-s,--saturate", a->saturate, "Hold an overflow at the largest finite value");
-    verb->add_flag("--json", a->json, "JSON on stdout: an array with one object per VALUE");
-    verb->allow_extras();  // -inf and -nan look like options; whatever is no number is refused in run()
-    verb->callback([a, verb, &chosen] {
-        for (const auto& extra : verb->remaining()) {
-            if (extra != "--") a->values.push_back(extra);
+    verb.option("VALUE", a->values, "Numbers: decimals, hexadecimal floats, inf, nan; with --bits, bit patterns");
+    verb.option("-f,--format", a->formats, "Formats to show (macheps formats); all when left out")
+        .takes(value_kind::format)
+        .list();
+    verb.option("-b,--bits", a->bits, "Read VALUE as a code of this format; as a number when left out")
+        .takes(value_kind::format);
+    verb.option("-r,--round", a->round,
+                "nearest_even, nearest_away, toward_zero, up, down, to_odd, stochastic; or rne, rna, rz, ru, rd, ro, "
+                "sr")
+        .takes("ROUND:{nearest_even,nearest_away,toward_zero,up,down,to_odd,stochastic}")
+        .shows_default();
+    verb.option("--random", a->random, "The 32 random bits that stochastic rounding adds").shows_default();
+    verb.flag("-s,--saturate", a->saturate, "Hold an overflow at the largest finite value");
+    verb.flag("--json", a->json, "JSON on stdout: an array with one object per VALUE");
+    verb.allow_rest();  // -inf and -nan look like options; whatever is no number is refused in run()
+    verb.runs([a, &verb] {
+        for (const std::string& word : verb.rest()) {
+            if (word != "--") a->values.push_back(word);
         }
-        chosen = [a] { return run(*a); };
+        return run(*a);
     });
 }
+
+}  // namespace
+
+const VerbRow show_verb{"show", help, describe};
 
 }  // namespace macheps

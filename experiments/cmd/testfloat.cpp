@@ -6,10 +6,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
-#include <map>
 #include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 namespace macheps {
 
@@ -27,12 +31,12 @@ constexpr const char* help =
     "4 overflow, 8 divide by zero, 16 invalid. Any NaN agrees with any NaN; so do integers that are both invalid.\n"
     "Exit code 1 when a result or a flag differs.";
 
-const std::map<std::string, Round> modes{{"near_even", Round::nearest_even},
-                                         {"near_maxMag", Round::nearest_away},
-                                         {"minMag", Round::toward_zero},
-                                         {"min", Round::down},
-                                         {"max", Round::up},
-                                         {"odd", Round::to_odd}};
+constexpr std::pair<std::string_view, Round> modes[] = {{"near_even", Round::nearest_even},
+                                                        {"near_maxMag", Round::nearest_away},
+                                                        {"minMag", Round::toward_zero},
+                                                        {"min", Round::down},
+                                                        {"max", Round::up},
+                                                        {"odd", Round::to_odd}};
 
 struct Arguments {
     std::string function, round = "near_even", tininess = "after";
@@ -79,36 +83,38 @@ Exit generate(const TestFloatFunction& function, const TestFloatOptions& options
     return Exit::ok;
 }
 
+Exit run(const Arguments& a) {
+    const TestFloatFunction function = parse_testfloat_function(a.function);
+    const auto mode =
+        std::find_if(std::begin(modes), std::end(modes), [&](const auto& row) { return row.first == a.round; });
+    const TestFloatOptions options{
+        mode->second, a.tininess == "before" ? Tininess::before_rounding : Tininess::after_rounding, a.exact};
+    return a.generate ? generate(function, options, a) : check(function, options, a);
+}
+
+void describe(Command& verb) {
+    const auto a = std::make_shared<Arguments>();
+    verb.option("function", a->function, "As in testfloat_gen").required();
+    std::vector<std::string> rounds;
+    for (const auto& [name, mode] : modes) rounds.emplace_back(name);
+    verb.option("-r,--round", a->round, "Direction of rounding; -rminMag is the same as --round minMag")
+        .one_of(rounds)
+        .shows_default();
+    verb.option("--tininess", a->tininess, "When underflow is detected: before or after rounding")
+        .one_of({"before", "after"})
+        .shows_default();
+    const Option exact = verb.flag("--exact", a->exact, "Rounding to integers raises inexact");
+    verb.flag("--notexact", a->notexact, "It does not (the default)").excludes(exact);
+    verb.flag("--generate", a->generate, "Write cases instead of checking them");
+    verb.option("--count", a->count, "Cases to write").shows_default();
+    verb.option("--level", a->level, "1: more special operands, 2: more random ones").shown_range(1, 2).shows_default();
+    verb.option("--seed", a->seed, "Of the operands that are written").shows_default();
+    verb.option("--errors", a->errors, "Mismatches to print").shows_default();
+    verb.runs([a] { return run(*a); });
+}
+
 }  // namespace
 
-void add_testfloat(CLI::App& app, Verb& chosen) {
-    CLI::App* verb = app.add_subcommand("testfloat", help);
-    const auto a = std::make_shared<Arguments>();
-    verb->add_option("function", a->function, "As in testfloat_gen")->required();
-    verb->add_option("-r,--round", a->round, "Direction of rounding; -rminMag is the same as --round minMag")
-        ->check(CLI::IsMember({"near_even", "near_maxMag", "minMag", "min", "max", "odd"}))
-        ->capture_default_str();
-    verb->add_option("--tininess", a->tininess, "When underflow is detected: before or after rounding")
-        ->check(CLI::IsMember({"before", "after"}))
-        ->capture_default_str();
-    auto* exact = verb->add_flag("--exact", a->exact, "Rounding to integers raises inexact");
-    verb->add_flag("--notexact", a->notexact, "It does not (the default)")->excludes(exact);
-    verb->add_flag("--generate", a->generate, "Write cases instead of checking them");
-    verb->add_option("--count", a->count, "Cases to write")->capture_default_str();
-    verb->add_option("--level", a->level, "1: more special operands, 2: more random ones")
-        ->check(CLI::Range(1, 2))
-        ->capture_default_str();
-    verb->add_option("--seed", a->seed, "Of the operands that are written")->capture_default_str();
-    verb->add_option("--errors", a->errors, "Mismatches to print")->capture_default_str();
-    verb->callback([a, &chosen] {
-        chosen = [a] {
-            const TestFloatFunction function = parse_testfloat_function(a->function);
-            const TestFloatOptions options{
-                modes.at(a->round), a->tininess == "before" ? Tininess::before_rounding : Tininess::after_rounding,
-                a->exact};
-            return a->generate ? generate(function, options, *a) : check(function, options, *a);
-        };
-    });
-}
+const VerbRow testfloat_verb{"testfloat", help, describe};
 
 }  // namespace macheps

@@ -6,7 +6,6 @@
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/progress.hpp"
 #include "experiments/cmd/train_plan.hpp"
-#include "experiments/cmd/verb_tree.hpp"
 #include "experiments/train/experiment.hpp"
 #include "experiments/train/manifest.hpp"
 #include "experiments/version.hpp"
@@ -52,10 +51,10 @@ constexpr const char* help =
     "\"sampled_step_seconds\", \"evaluation_seconds\", \"seconds\", \"row_bytes\", \"framework_bytes\"}], "
     "\"problems\"}.";
 
-const std::vector<std::string> demo_policies{"fp32",         "tf32",     "amp-bf16",     "pure-bf16",
-                                             "pure-bf16-sr", "amp-fp16", "fp16-noscale", "fp8-tensorwise"};
+constexpr const char* demo_policies[] = {"fp32",         "tf32",     "amp-bf16",     "pure-bf16",
+                                         "pure-bf16-sr", "amp-fp16", "fp16-noscale", "fp8-tensorwise"};
 /// Three, so that a gap has an interval.
-const std::vector<std::int64_t> demo_seeds{0, 1, 2};
+constexpr std::int64_t demo_seeds[] = {0, 1, 2};
 /// Stands in for a batch 4096 times as large: at this size gradients do not underflow by themselves.
 constexpr double demo_token_weight = 0x1p-12;
 
@@ -98,17 +97,14 @@ struct Arguments {
     bool hash_sites = false;
     std::string resume, from;
     std::optional<std::int64_t> save_every;
-    std::vector<std::string> given;  ///< the options that stand on the command line
-    std::vector<std::string> command;
-    const CLI::App* verb = nullptr;  ///< whose options these are
 };
 
 /// Steps between checkpoints: a tiny run is over before, and a large one loses a few minutes.
 constexpr std::int64_t default_save_every = 500;
 
 /// A manifest says what is computed; beside it only what changes no row may be given.
-void refuse_other_options(const Arguments& a, const char* with, std::initializer_list<std::string_view> allowed) {
-    for (const std::string& name : a.given) {
+void refuse_other_options(const Command& verb, const char* with, std::initializer_list<std::string_view> allowed) {
+    for (const std::string& name : verb.given()) {
         if (name == with || std::find(allowed.begin(), allowed.end(), name) != allowed.end()) continue;
         throw Error({.what = fmt::format("{} cannot be given with {}: the manifest settles it", name, with),
                      .where = with,
@@ -117,9 +113,9 @@ void refuse_other_options(const Arguments& a, const char* with, std::initializer
     }
 }
 
-Experiment resumed_experiment(const Arguments& a) {
+Experiment resumed_experiment(const Arguments& a, const Command& verb) {
     refuse_other_options(
-        a, "--resume",
+        verb, "--resume",
         {"--device", "--matrix-units", "--threads", "--save-every", "--quiet", "--no-report", "--json", "--dry-run"});
     const std::filesystem::path manifest = std::filesystem::path(a.resume) / "manifest.json";
     if (!std::filesystem::exists(manifest)) {
@@ -138,8 +134,8 @@ Experiment resumed_experiment(const Arguments& a) {
     return experiment;
 }
 
-Experiment repeated_experiment(const Arguments& a) {
-    refuse_other_options(a, "--from",
+Experiment repeated_experiment(const Arguments& a, const Command& verb) {
+    refuse_other_options(verb, "--from",
                          {"--out", "--force", "--device", "--matrix-units", "--hash-sites", "--threads", "--save-every",
                           "--quiet", "--no-report", "--json", "--dry-run"});
     Experiment experiment = read_manifest(a.from).experiment;
@@ -149,7 +145,7 @@ Experiment repeated_experiment(const Arguments& a) {
     return experiment;
 }
 
-Experiment new_experiment(const Arguments& a) {
+Experiment new_experiment(const Arguments& a, const Command& verb) {
     const ModelSize size = named_size(a.size, parse_model_kind(a.kind));
     Experiment experiment;
     experiment.model = size.model;
@@ -171,14 +167,17 @@ Experiment new_experiment(const Arguments& a) {
     experiment.options.optimizer = a.optimizer == "sgd" ? OptimizerKind::sgd : OptimizerKind::adamw;
     experiment.options.min_lr = a.min_lr.value_or(a.train.lr / 10);
     const bool is_demo = a.policies.empty();
-    experiment.seeds = !a.seeds.empty() ? a.seeds : is_demo ? demo_seeds : std::vector<std::int64_t>{0};
+    experiment.seeds = a.seeds;
+    if (a.seeds.empty() && is_demo) experiment.seeds.assign(std::begin(demo_seeds), std::end(demo_seeds));
+    if (a.seeds.empty() && !is_demo) experiment.seeds = {0};
     if (!a.token_weight.empty()) {
         experiment.options.token_weight = parse_weight(a.token_weight);
     } else if (is_demo) {
         experiment.options.token_weight = demo_token_weight;
     }
 
-    std::vector<std::string> names = is_demo ? demo_policies : a.policies;
+    std::vector<std::string> names = a.policies;
+    if (is_demo) names.assign(std::begin(demo_policies), std::end(demo_policies));
     if (std::find(names.begin(), names.end(), baseline_policy) == names.end()) {
         names.insert(names.begin(), std::string(baseline_policy));
     }
@@ -211,15 +210,15 @@ Experiment new_experiment(const Arguments& a) {
     }
     experiment.directory = a.out.empty() ? next_run_directory() : std::filesystem::path(a.out);
     experiment.force = a.force;
-    experiment.command = a.command;
+    experiment.command = verb.command_line();
     experiment.save_every = default_save_every;
     return experiment;
 }
 
-Experiment make_experiment(const Arguments& a) {
-    Experiment experiment = !a.resume.empty() ? resumed_experiment(a)
-                            : !a.from.empty() ? repeated_experiment(a)
-                                              : new_experiment(a);
+Experiment make_experiment(const Arguments& a, const Command& verb) {
+    Experiment experiment = !a.resume.empty() ? resumed_experiment(a, verb)
+                            : !a.from.empty() ? repeated_experiment(a, verb)
+                                              : new_experiment(a, verb);
     if (a.save_every) experiment.save_every = *a.save_every;
     experiment.hash_sites = a.hash_sites;
     return experiment;
@@ -243,7 +242,7 @@ Exit finish(const Experiment& experiment, bool finished, const Arguments& argume
         write_page(log, summary, page);
         fmt::print(stderr, "Rows and page: {}\n", page.string());
         json["files"] = {{"summary", rows.string()}, {"page", page.string()}};
-        json["summary"] = nlohmann::ordered_json::parse(summary_json(summary));
+        json["summary"] = parsed_json(summary_json(summary));
     }
     if (arguments.json) print_json(json);
     return finished ? Exit::ok : Exit::stopped;
@@ -258,10 +257,10 @@ std::string shell_word(const std::string& text) {
     return word + "'";
 }
 
-Exit run(const Arguments& arguments) {
-    const Experiment experiment = make_experiment(arguments);
+Exit run(const Arguments& arguments, const Command& verb) {
+    const Experiment experiment = make_experiment(arguments, verb);
     const std::unique_ptr<Backend> backend = make_backend(arguments.device);
-    if (arguments.dry_run) return print_plan(make_plan(*backend, experiment), *arguments.verb, arguments.json);
+    if (arguments.dry_run) return print_plan(make_plan(*backend, experiment), verb, arguments.json);
     stop_requested = false;
     std::signal(SIGINT, request_stop);
     std::signal(SIGTERM, request_stop);
@@ -291,127 +290,106 @@ Exit run(const Arguments& arguments) {
     return code;
 }
 
-/// Options stand in --help in the order in which they are added.
-void add_task_options(CLI::App* verb, const std::shared_ptr<Arguments>& a) {
-    verb->add_option("-p,--policy", a->policies,
-                     "Policies: presets (macheps policy list) or .toml files; the demo's when left out")
-        ->type_name(value_kind::policy)
-        ->delimiter(',')
-        ->allow_extra_args(false);
-    verb->add_option("--seeds", a->seeds,
-                     "Seeds; each gives every policy the same weights and batches; 0, in the demo 0,1,2")
-        ->delimiter(',')
-        ->allow_extra_args(false);
-    verb->add_option("--data", a->data, "A text, read as bytes, or tokens; the synthetic language when left out")
-        ->type_name(value_kind::file);
-    verb->add_option("--val-data", a->val_data, "Held-out text or tokens; the last tenth of --data when left out")
-        ->type_name(value_kind::file)
-        ->needs("--data");
-    verb->add_option(
-            "--data-format", a->data_format,
-            "auto, text, llmc or nanogpt; auto: llm.c's magic number, else a .bin is nanoGPT's uint16, else text")
-        ->check(CLI::IsMember({"auto", "text", "llmc", "nanogpt"}))
-        ->capture_default_str();
-    verb->add_option("-o,--out", a->out, "Run directory; runs/001, runs/002, ... when left out")
-        ->type_name(value_kind::folder);
-    verb->add_flag("--force", a->force, "Replace an existing run directory");
+void describe_task(Command& verb, Arguments& a) {
+    verb.option("-p,--policy", a.policies,
+                "Policies: presets (macheps policy list) or .toml files; the demo's when left out")
+        .takes(value_kind::policy)
+        .list();
+    verb.option("--seeds", a.seeds, "Seeds; each gives every policy the same weights and batches; 0, in the demo 0,1,2")
+        .list();
+    const Option data =
+        verb.option("--data", a.data, "A text, read as bytes, or tokens; the synthetic language when left out")
+            .takes(value_kind::file);
+    verb.option("--val-data", a.val_data, "Held-out text or tokens; the last tenth of --data when left out")
+        .takes(value_kind::file)
+        .needs(data);
+    verb.option("--data-format", a.data_format,
+                "auto, text, llmc or nanogpt; auto: llm.c's magic number, else a .bin is nanoGPT's uint16, else text")
+        .one_of({"auto", "text", "llmc", "nanogpt"})
+        .shows_default();
+    verb.option("-o,--out", a.out, "Run directory; runs/001, runs/002, ... when left out").takes(value_kind::folder);
+    verb.flag("--force", a.force, "Replace an existing run directory");
 }
 
-void add_model_options(CLI::App* verb, const std::shared_ptr<Arguments>& a) {
-    verb->add_option("--model", a->kind,
-                     "gpt2 (LayerNorm, GELU, learned positions) or llama (RMSNorm, SwiGLU, rotary positions)")
-        ->type_name("KIND:{gpt2,llama}")
-        ->capture_default_str();
-    verb->add_option("--size", a->size, "tiny, small or base")
-        ->type_name("SIZE:{tiny,small,base}")
-        ->capture_default_str();
-    verb->add_option("--layers", a->layers, "Blocks; by --size");
-    verb->add_option("--width", a->width, "Channels; by --size");
-    verb->add_option("--heads", a->heads, "Attention heads; by --size");
-    verb->add_option("--kv-heads", a->kv_heads,
-                     "Heads of keys and values in a llama, a divisor of --heads; --heads when left out");
-    verb->add_option("--hidden", a->hidden,
-                     "Channels inside the feed-forward; when left out 4 width, in a llama 8/3 width rounded up to 32s");
-    verb->add_option("--rope-theta", a->rope_theta, "Base of a llama's rotary positions; 10000 when left out");
-    verb->add_option("--context", a->context, "Tokens a sample; by --size");
-    verb->add_option("--vocabulary", a->vocabulary,
-                     "Tokens there are; by --size, 256 for a text, the largest token plus one for tokens");
-    CLI::Option* untied =
-        verb->add_flag("--untied", a->untied, "Give lm_head weights of its own, as a llama does by itself");
-    verb->add_flag("--tied", a->tied, "Let lm_head share the token embedding, as a gpt2 does by itself")
-        ->excludes(untied);
-    verb->add_option("--gelu", a->gelu, "erf or tanh")->check(CLI::IsMember({"erf", "tanh"}))->capture_default_str();
+void describe_model(Command& verb, Arguments& a) {
+    verb.option("--model", a.kind,
+                "gpt2 (LayerNorm, GELU, learned positions) or llama (RMSNorm, SwiGLU, rotary positions)")
+        .takes("KIND:{gpt2,llama}")
+        .shows_default();
+    verb.option("--size", a.size, "tiny, small or base").takes("SIZE:{tiny,small,base}").shows_default();
+    verb.option("--layers", a.layers, "Blocks; by --size");
+    verb.option("--width", a.width, "Channels; by --size");
+    verb.option("--heads", a.heads, "Attention heads; by --size");
+    verb.option("--kv-heads", a.kv_heads,
+                "Heads of keys and values in a llama, a divisor of --heads; --heads when left out");
+    verb.option("--hidden", a.hidden,
+                "Channels inside the feed-forward; when left out 4 width, in a llama 8/3 width rounded up to 32s");
+    verb.option("--rope-theta", a.rope_theta, "Base of a llama's rotary positions; 10000 when left out");
+    verb.option("--context", a.context, "Tokens a sample; by --size");
+    verb.option("--vocabulary", a.vocabulary,
+                "Tokens there are; by --size, 256 for a text, the largest token plus one for tokens");
+    const Option untied = verb.flag("--untied", a.untied, "Give lm_head weights of its own, as a llama does by itself");
+    verb.flag("--tied", a.tied, "Let lm_head share the token embedding, as a gpt2 does by itself").excludes(untied);
+    verb.option("--gelu", a.gelu, "erf or tanh").one_of({"erf", "tanh"}).shows_default();
 }
 
-void add_step_options(CLI::App* verb, const std::shared_ptr<Arguments>& a) {
-    verb->add_option("--steps", a->train.steps, "Optimiser steps")->capture_default_str();
-    verb->add_option("--batch", a->batch, "Samples a micro-batch; by --size");
-    verb->add_option("--micro-batches", a->train.micro_batches, "Micro-batches whose gradients are added before a step")
-        ->capture_default_str();
-    verb->add_option("--optimizer", a->optimizer, "adamw or sgd")
-        ->check(CLI::IsMember({"adamw", "sgd"}))
-        ->capture_default_str();
-    verb->add_option("--lr", a->train.lr, "Learning rate after warm-up")->capture_default_str();
-    verb->add_option("--min-lr", a->min_lr, "Learning rate at the end of the cosine; lr / 10 when left out");
-    verb->add_option("--warmup", a->train.warmup, "Steps of linear warm-up")->capture_default_str();
-    verb->add_option("--clip", a->train.clip, "Largest gradient norm; 0: no clipping")->capture_default_str();
-    verb->add_option("--weight-decay", a->train.weight_decay, "Of matrices only")->capture_default_str();
-    verb->add_option("--momentum", a->train.momentum, "For sgd")->capture_default_str();
-    verb->add_option(
-        "--token-weight", a->token_weight,
-        "Weight of every token's loss in the backward pass, undone in fp32 before clipping: a stand-in for a batch "
-        "1/weight times as large; a power of two; 1, in the demo 2^-12");
-    verb->add_option("--eval-every", a->train.eval_every, "Steps between held-out evaluations; 0: only at the end")
-        ->capture_default_str();
-    verb->add_option("--eval-batches", a->train.eval_batches, "Held-out batches an evaluation")->capture_default_str();
-    verb->add_option("--probe-every", a->train.probe_every, "Steps between samples of every site; 0: count nothing")
-        ->capture_default_str();
-    verb->add_option("--histogram-every", a->train.histogram_every,
-                     "Of the sampled steps, which keep exponent histograms")
-        ->capture_default_str();
+void describe_steps(Command& verb, Arguments& a) {
+    verb.option("--steps", a.train.steps, "Optimiser steps").shows_default();
+    verb.option("--batch", a.batch, "Samples a micro-batch; by --size");
+    verb.option("--micro-batches", a.train.micro_batches, "Micro-batches whose gradients are added before a step")
+        .shows_default();
+    verb.option("--optimizer", a.optimizer, "adamw or sgd").one_of({"adamw", "sgd"}).shows_default();
+    verb.option("--lr", a.train.lr, "Learning rate after warm-up").shows_default();
+    verb.option("--min-lr", a.min_lr, "Learning rate at the end of the cosine; lr / 10 when left out");
+    verb.option("--warmup", a.train.warmup, "Steps of linear warm-up").shows_default();
+    verb.option("--clip", a.train.clip, "Largest gradient norm; 0: no clipping").shows_default();
+    verb.option("--weight-decay", a.train.weight_decay, "Of matrices only").shows_default();
+    verb.option("--momentum", a.train.momentum, "For sgd").shows_default();
+    verb.option("--token-weight", a.token_weight,
+                "Weight of every token's loss in the backward pass, undone in fp32 before clipping: a stand-in for a "
+                "batch 1/weight times as large; a power of two; 1, in the demo 2^-12");
+    verb.option("--eval-every", a.train.eval_every, "Steps between held-out evaluations; 0: only at the end")
+        .shows_default();
+    verb.option("--eval-batches", a.train.eval_batches, "Held-out batches an evaluation").shows_default();
+    verb.option("--probe-every", a.train.probe_every, "Steps between samples of every site; 0: count nothing")
+        .shows_default();
+    verb.option("--histogram-every", a.train.histogram_every, "Of the sampled steps, which keep exponent histograms")
+        .shows_default();
 }
 
-void add_run_options(CLI::App* verb, const std::shared_ptr<Arguments>& a) {
-    verb->add_option_function<std::pair<std::int64_t, std::string>>(
-            "--dump-step", [a](const std::pair<std::int64_t, std::string>& value) { a->dump = value; },
-            "Write step N (the first is 0) of the first policy and seed into FILE.safetensors: weights, gradients, "
-            "moments, and the values at every site (of the last micro-batch)")
-        ->type_name("N FILE");
-    verb->add_flag(
-        "--hash-sites", a->hash_sites,
-        "Write hashes.csv: the bits of every tensor of every step as one number each, so that diff names the "
-        "first operation in which two runs part; slow");
-    verb->add_option("--save-every", a->save_every,
-                     fmt::format("Steps between checkpoints; 0: only when stopped; {}", default_save_every));
-    verb->add_option("--resume", a->resume, "Go on with the run directory that a signal, a crash or a kill left")
-        ->type_name(value_kind::folder);
-    verb->add_option("--from", a->from, "Repeat the run of a manifest.json to the bit, in a directory of its own")
-        ->type_name(value_kind::file);
-    verb->add_flag("--dry-run", a->dry_run,
-                   "Print the plan: runs, time (measured by a few steps), memory, disk, problems. Writes nothing");
-    verb->add_flag("--json", a->json, "Print the summary, or the plan, as JSON");
-    verb->add_flag("--no-report", a->no_report, "Write rows only");
-    verb->add_flag("-q,--quiet", a->quiet, "No progress on stderr");
+void describe_run(Command& verb, Arguments& a) {
+    verb.option("--dump-step", a.dump,
+                "Write step N (the first is 0) of the first policy and seed into FILE.safetensors: weights, gradients, "
+                "moments, and the values at every site (of the last micro-batch)")
+        .takes("N FILE");
+    verb.flag("--hash-sites", a.hash_sites,
+              "Write hashes.csv: the bits of every tensor of every step as one number each, so that diff names the "
+              "first operation in which two runs part; slow");
+    verb.option("--save-every", a.save_every,
+                fmt::format("Steps between checkpoints; 0: only when stopped; {}", default_save_every));
+    verb.option("--resume", a.resume, "Go on with the run directory that a signal, a crash or a kill left")
+        .takes(value_kind::folder);
+    verb.option("--from", a.from, "Repeat the run of a manifest.json to the bit, in a directory of its own")
+        .takes(value_kind::file);
+    verb.flag("--dry-run", a.dry_run,
+              "Print the plan: runs, time (measured by a few steps), memory, disk, problems. Writes nothing");
+    verb.flag("--json", a.json, "Print the summary, or the plan, as JSON");
+    verb.flag("--no-report", a.no_report, "Write rows only");
+    verb.flag("-q,--quiet", a.quiet, "No progress on stderr");
+}
+
+void describe(Command& verb) {
+    const auto a = std::make_shared<Arguments>();
+    describe_task(verb, *a);
+    describe_model(verb, *a);
+    describe_steps(verb, *a);
+    add_device_options(verb, a->device);
+    describe_run(verb, *a);
+    verb.runs([a, &verb] { return run(*a, verb); });
 }
 
 }  // namespace
 
-void add_train(CLI::App& app, Verb& chosen) {
-    CLI::App* verb = app.add_subcommand("train", help);
-    const auto a = std::make_shared<Arguments>();
-    a->command = chosen.command_line;
-    a->verb = verb;
-    add_task_options(verb, a);
-    add_model_options(verb, a);
-    add_step_options(verb, a);
-    add_device_options(*verb, a->device);
-    add_run_options(verb, a);
-    verb->callback([a, verb, &chosen] {
-        for (const CLI::Option* option : verb->get_options()) {
-            if (option->count() > 0) a->given.push_back(option->get_name());
-        }
-        chosen = [a] { return run(*a); };
-    });
-}
+const VerbRow train_verb{"train", help, describe};
 
 }  // namespace macheps

@@ -63,7 +63,7 @@ std::string as_text(const Plan& plan) {
     return text;
 }
 
-nlohmann::ordered_json as_json(const Plan& plan, const CLI::App& verb) {
+nlohmann::ordered_json as_json(const Plan& plan, const Command& verb) {
     nlohmann::ordered_json policies = nlohmann::ordered_json::array(), problems = nlohmann::ordered_json::array();
     for (const auto& p : plan.policies) {
         policies.push_back({{"policy", p.policy},
@@ -101,7 +101,7 @@ nlohmann::ordered_json as_json(const Plan& plan, const CLI::App& verb) {
 
 }  // namespace
 
-Exit print_plan(const Plan& plan, const CLI::App& verb, bool as_json_document) {
+Exit print_plan(const Plan& plan, const Command& verb, bool as_json_document) {
     if (as_json_document) {
         print_json(as_json(plan, verb));
     } else {

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps train --dry-run`: the plan, for people and for programs.
 #pragma once
+#include "experiments/cmd/cli.hpp"
 #include "experiments/train/plan.hpp"
-
-#include <CLI/CLI.hpp>
 
 namespace macheps {
 
 /// Prints the plan on stdout and its problems, in the options of `verb`, on stderr. Returns what the experiment would
 /// end with at once, if anything: Exit::ok, or that of the first problem.
-Exit print_plan(const Plan& plan, const CLI::App& verb, bool as_json);
+Exit print_plan(const Plan& plan, const Command& verb, bool as_json);
 
 }  // namespace macheps

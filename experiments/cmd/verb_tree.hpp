@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The verbs and options of the program as plain data: what shell completion and the man page are made of.
 #pragma once
-#include <CLI/CLI.hpp>
+#include "experiments/cmd/cli.hpp"
 
 #include <string>
 #include <vector>
 
 namespace macheps {
-
-/// What stands for a value in an option's type name, and so in --help: completion reads it.
-namespace value_kind {
-inline constexpr const char* policy = "POLICY";  ///< a preset's name or a .toml file
-inline constexpr const char* format = "FORMAT";  ///< a name of core/format_table.hpp
-inline constexpr const char* file = "FILE";
-inline constexpr const char* folder = "DIR";
-}  // namespace value_kind
 
 struct OptionEntry {
     std::vector<std::string> names;    ///< `-p`, `--policy`, in this order; a positional's one name, `NAME`
@@ -38,8 +30,8 @@ struct VerbEntry {
     std::string name() const;  ///< `policy diff`
 };
 
-/// The whole program, from its parser.
-VerbEntry verb_tree(const CLI::App& app);
+/// The whole of `program`, as its parser has it (cli.cpp).
+VerbEntry verb_tree(const VerbRow& program);
 
 /// `root` and every verb below it, each before its own verbs.
 std::vector<const VerbEntry*> all_verbs(const VerbEntry& root);

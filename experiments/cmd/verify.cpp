@@ -7,7 +7,6 @@
 #include "emulation/verify/replay.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
-#include "experiments/cmd/verb_tree.hpp"
 #include "experiments/cmd/verify_output.hpp"
 #include "experiments/policy/sites.hpp"
 
@@ -19,6 +18,7 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <memory>
 
 namespace macheps {
@@ -270,34 +270,35 @@ Exit run(const Arguments& arguments) {
     return counts.all_well() ? Exit::ok : Exit::check_failed;
 }
 
+void describe(Command& verb) {
+    const auto a = std::make_shared<Arguments>();
+    verb.option("--only", a->only, "Glob over kind:instruction, as --list prints them")
+        .takes("PATTERN")
+        .shows_default();
+    const Option quick = verb.flag("--quick", a->quick, "One minute");
+    verb.flag("--full", a->full, "The time of --seconds, as without it").excludes(quick);
+    verb.option("--seconds", a->seconds, "For everything together; each class of operands runs at least once")
+        .range(0, 1e6)
+        .shows_default()
+        .excludes(quick);
+    verb.option("--device", a->device, "Which GPU, counted from 0")
+        .range(0, std::numeric_limits<double>::max())
+        .shows_default();
+    verb.option("--seed", a->seed, "Of the operands").shows_default();
+    const Option record =
+        verb.option("--record", a->record, "Writes a trace for every plain form").takes(value_kind::folder);
+    const Option replay = verb.option("--replay", a->replay, "Compares recorded traces, below this folder too")
+                              .takes(value_kind::folder)
+                              .excludes(record);
+    verb.option("--csv", a->csv, "Writes every row as CSV").takes(value_kind::file);
+    verb.option("--junit", a->junit, "Writes every row as JUnit's XML").takes(value_kind::file);
+    verb.flag("--json", a->json, "JSON");
+    verb.flag("--list", a->list, "Prints what would be run").excludes(replay);
+    verb.runs([a] { return run(*a); });
+}
+
 }  // namespace
 
-void add_verify(CLI::App& app, Verb& chosen) {
-    CLI::App* verb = app.add_subcommand("verify", help);
-    const auto a = std::make_shared<Arguments>();
-    verb->add_option("--only", a->only, "Glob over kind:instruction, as --list prints them")
-        ->type_name("PATTERN")
-        ->capture_default_str();
-    auto* quick = verb->add_flag("--quick", a->quick, "One minute");
-    verb->add_flag("--full", a->full, "The time of --seconds, as without it")->excludes(quick);
-    verb->add_option("--seconds", a->seconds, "For everything together; each class of operands runs at least once")
-        ->check(CLI::Range(0.0, 1e6).description(""))
-        ->capture_default_str()
-        ->excludes(quick);
-    verb->add_option("--device", a->device, "Which GPU, counted from 0")
-        ->check(CLI::NonNegativeNumber.description(""))
-        ->capture_default_str();
-    verb->add_option("--seed", a->seed, "Of the operands")->capture_default_str();
-    auto* record =
-        verb->add_option("--record", a->record, "Writes a trace for every plain form")->type_name(value_kind::folder);
-    auto* replay = verb->add_option("--replay", a->replay, "Compares recorded traces, below this folder too")
-                       ->type_name(value_kind::folder)
-                       ->excludes(record);
-    verb->add_option("--csv", a->csv, "Writes every row as CSV")->type_name(value_kind::file);
-    verb->add_option("--junit", a->junit, "Writes every row as JUnit's XML")->type_name(value_kind::file);
-    verb->add_flag("--json", a->json, "JSON");
-    verb->add_flag("--list", a->list, "Prints what would be run")->excludes(replay);
-    verb->callback([a, &chosen] { chosen = [a] { return run(*a); }; });
-}
+const VerbRow verify_verb{"verify", help, describe};
 
 }  // namespace macheps

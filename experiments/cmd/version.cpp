@@ -3,10 +3,10 @@
 #include "experiments/version.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/cmd/command.hpp"
+#include "experiments/cmd/json.hpp"
 #include "reports/event.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <memory>
 
@@ -26,29 +26,28 @@ constexpr const char* compiler = "clang " __clang_version__;
 constexpr const char* compiler = "gcc " __VERSION__;
 #endif
 
+Exit run(bool json) {
+    const std::string device = CpuBackend(0).name();
+    if (json) {
+        print_json({{"version", version()},
+                    {"git", git_revision()},
+                    {"compiler", compiler},
+                    {"schema", schema_version},
+                    {"device", device}});
+    } else {
+        fmt::print("macheps {} ({})\ncompiler  {}\ndevice    {}\n", version(), git_revision(), compiler, device);
+    }
+    return Exit::ok;
+}
+
+void describe(Command& verb) {
+    const auto json = std::make_shared<bool>(false);
+    verb.flag("--json", *json, "As one JSON object");
+    verb.runs([json] { return run(*json); });
+}
+
 }  // namespace
 
-void add_version(CLI::App& app, Verb& chosen) {
-    CLI::App* verb = app.add_subcommand("version", help);
-    const auto json = std::make_shared<bool>(false);
-    verb->add_flag("--json", *json, "As one JSON object");
-    verb->callback([json, &chosen] {
-        chosen = [json] {
-            const std::string device = CpuBackend(0).name();
-            if (*json) {
-                const nlohmann::ordered_json object{{"version", version()},
-                                                    {"git", git_revision()},
-                                                    {"compiler", compiler},
-                                                    {"schema", schema_version},
-                                                    {"device", device}};
-                fmt::print("{}\n", object.dump(2));
-            } else {
-                fmt::print("macheps {} ({})\ncompiler  {}\ndevice    {}\n", version(), git_revision(), compiler,
-                           device);
-            }
-            return Exit::ok;
-        };
-    });
-}
+const VerbRow version_verb{"version", help, describe};
 
 }  // namespace macheps

@@ -4,13 +4,42 @@
 #include "core/error.hpp"
 
 #include <fmt/format.h>
-#include <hwy/targets.h>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #include <algorithm>
 #include <cstdlib>
 #include <string>
 
 namespace macheps {
+
+namespace {
+
+// What Highway's targets of these names compile to. hwy::SupportedTargets() says the same, but its library times the
+// processor's clock when it is loaded: four milliseconds at the start of every program.
+#if defined(__x86_64__)
+bool has_avx2() {
+    unsigned a = 0, b = 0, basic = 0, extended = 0, d = 0;
+    // Clang's __builtin_cpu_supports does not know these two; with AVX2 it asks the operating system too.
+    if (__get_cpuid(1, &a, &b, &basic, &d) == 0 || (basic & bit_F16C) == 0) return false;
+    if (__get_cpuid(0x80000001, &a, &b, &extended, &d) == 0 || (extended & bit_LZCNT) == 0) return false;
+    return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 &&
+           __builtin_cpu_supports("bmi") != 0 && __builtin_cpu_supports("bmi2") != 0;
+}
+
+bool has_avx512() {
+    return has_avx2() && __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512vl") != 0 &&
+           __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
+           __builtin_cpu_supports("avx512cd") != 0;
+}
+#else
+bool has_avx2() { return false; }
+bool has_avx512() { return false; }
+#endif
+
+}  // namespace
 
 std::string_view simd_name(Simd level) {
     switch (level) {
@@ -25,11 +54,8 @@ std::string_view simd_name(Simd level) {
 
 std::vector<Simd> available_simd() {
     std::vector<Simd> levels{Simd::scalar};
-    // Highway asks the processor and the operating system for everything its targets compile to (FMA and F16C
-    // included).
-    const std::int64_t targets = hwy::SupportedTargets();
-    if ((targets & HWY_AVX2) != 0) levels.push_back(Simd::avx2);
-    if ((targets & HWY_AVX2) != 0 && (targets & HWY_AVX3) != 0) levels.push_back(Simd::avx512);
+    if (has_avx2()) levels.push_back(Simd::avx2);
+    if (has_avx512()) levels.push_back(Simd::avx512);
     return levels;
 }
 
