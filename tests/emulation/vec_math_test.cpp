@@ -5,6 +5,8 @@
 #include "tests/emulation/vec_math_kernels.hpp"
 #include "tests/test.hpp"
 
+#include <hwy/targets.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -144,4 +146,12 @@ TEST_CASE("MACHEPS_SIMD forces an instruction set and refuses what it cannot", "
         CHECK(std::string(error.what()).find("sse9") != std::string::npos);
     }
     saved.empty() ? unsetenv("MACHEPS_SIMD") : setenv("MACHEPS_SIMD", saved.c_str(), 1);
+}
+
+TEST_CASE("the levels that the processor is asked for are those that Highway finds", "[emulation][simd]") {
+    const std::int64_t targets = hwy::SupportedTargets();
+    std::vector<Simd> levels{Simd::scalar};
+    if ((targets & HWY_AVX2) != 0) levels.push_back(Simd::avx2);
+    if ((targets & HWY_AVX2) != 0 && (targets & HWY_AVX3) != 0) levels.push_back(Simd::avx512);
+    CHECK(available_simd() == levels);
 }
