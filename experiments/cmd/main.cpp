@@ -33,15 +33,23 @@ Exit codes: 0 ok, 1 a check failed, 2 usage, 3 bad input, 4 no such device, 5 ca
 resumable.
 )";
 
+/// True when all that was printed on stdout has been written. A block that could not be is remembered by ferror alone: the
+/// last flush may have had nothing left to do.
+bool is_written() {
+    const bool flushed = std::fflush(stdout) == 0;
+    return flushed && std::ferror(stdout) == 0;
+}
+
+int cannot_write() {
+    fmt::print(stderr, "macheps: standard output: cannot write (check the free space)\n");
+    return static_cast<int>(Exit::cannot_write);
+}
+
 /// Runs the verb that was chosen; an Error becomes one line, in the words of its options, and an exit code.
 int run(const CommandLine& line) {
     try {
         const Exit code = line.run();
-        if (std::fflush(stdout) != 0) {
-            fmt::print(stderr, "macheps: standard output: cannot write (check the free space)\n");
-            return static_cast<int>(Exit::cannot_write);
-        }
-        return static_cast<int>(code);
+        return is_written() ? static_cast<int>(code) : cannot_write();
     } catch (const Error& error) {
         fmt::print(stderr, "macheps: {}\n", in_options(*line.verb(), error));
         return static_cast<int>(error.exit());
@@ -49,6 +57,7 @@ int run(const CommandLine& line) {
         fmt::print(stderr, "macheps: out of memory (choose a smaller model or batch)\n");
         return static_cast<int>(Exit::bad_input);
     } catch (const std::exception& error) {
+        if (std::ferror(stdout) != 0) return cannot_write();  // fmt::print throws of it
         fmt::print(stderr, "macheps: {} (this is a defect: please report it)\n", error.what());
         return static_cast<int>(Exit::check_failed);
     }
@@ -69,7 +78,8 @@ int main(int argc, char** argv) {
     using namespace macheps;
     try {
         const CommandLine line(program, {argv, argv + argc});
-        return line.verb() == nullptr ? 0 : run(line);
+        if (line.verb() != nullptr) return run(line);
+        return is_written() ? static_cast<int>(Exit::ok) : cannot_write();  // --help, --version
     } catch (const Error& error) {
         fmt::print(stderr, "macheps: {}\n", error.what());
         return static_cast<int>(error.exit());

@@ -229,3 +229,19 @@ TEST_CASE("the program makes only what its verb needs", "[program]") {
     }
     fs::remove_all(scratch());
 }
+
+TEST_CASE("output that cannot be written is exit code 5, whatever its length", "[program]") {
+    if (!std::filesystem::exists("/dev/full")) return;
+    for (const char* arguments : {"--help", "--version", "train --help", "formats", "formats --json",
+                                  "policy explain amp-fp16", "policy words", "policy words --json", "machine list",
+                                  "machine list --json", "show 0.1", "completion bash", "man", "version"}) {
+        const std::string errors = (scratch() / "err.txt").string();
+        const std::string command =
+            "'" MACHEPS_PROGRAM "' " + std::string(arguments) + " >/dev/full 2>'" + errors + "'";
+        const int status = std::system(command.c_str());
+        const std::string said = contents(errors);
+        CAPTURE(arguments, said);
+        CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 5));
+        CHECK(said.find("macheps: standard output: cannot write") == 0);
+    }
+}
