@@ -45,7 +45,7 @@ DeviceInfo device_info(int index) {
     if (status != cudaSuccess || count == 0) {
         throw none(std::string("no CUDA device: ") +
                        (status == cudaSuccess ? "none is installed" : cudaGetErrorString(status)),
-                   "run on a machine with a GPU and its driver (see nvidia-smi), or use --device cpu");
+                   "run on a machine with a GPU and its driver (see nvidia-smi), or use `device` cpu");
     }
     if (index < 0 || index >= count) {
         throw none("no CUDA device " + std::to_string(index), "there are 0 .. " + std::to_string(count - 1));
@@ -70,7 +70,7 @@ std::unique_ptr<Backend> make_cuda_backend(int index, MatrixUnits units) {
             {.what = "the code that runs on " + info.name + " was not compiled for sm_90a, which its wgmma takes",
              .where = "cuda",
              .fix = "build with 90a-real among CMAKE_CUDA_ARCHITECTURES and unset CUDA_FORCE_PTX_JIT, or use "
-                    "--matrix-units emulated",
+                    "`matrix_units` emulated",
              .exit = Exit::no_device});
     }
     return engine;

@@ -8,7 +8,7 @@ namespace macheps::gpu {
 DeviceInfo device_info(int) {
     throw Error({.what = "this macheps was built without CUDA",
                  .where = "cuda",
-                 .fix = "build it where the CUDA toolkit is (nvcc), or use --device cpu",
+                 .fix = "build it where the CUDA toolkit is (nvcc), or use `device` cpu",
                  .exit = Exit::no_device});
 }
 

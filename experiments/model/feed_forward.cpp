@@ -58,7 +58,7 @@ Value FeedForward::backward_gated(Rounder& rounder, Value dact, Tensor& dx_tenso
 
     const Value through_up = up_.backward(rounder, {dup, dup_held}, dx_tensor);
     const Value through_gate = gate_->linear.backward(rounder, {dgate, dgate_held}, gate_->dx);
-    // Both read x. Their sum is rounded as the gradient that arrives at x's norm.
+    // Both linears read x, so its gradient is the sum of theirs. It is rounded where it arrives, at x's norm.
     backend_.add(through_up.view, through_gate.view, dx_tensor);
     return {dx_tensor, fp32};
 }

@@ -3,6 +3,7 @@
 
 #include "core/nearest_name.hpp"
 #include "emulation/machine/table.hpp"
+#include "experiments/field_error.hpp"
 
 #include <fmt/format.h>
 
@@ -13,11 +14,8 @@ namespace macheps {
 
 namespace {
 
-Error bad(std::string what, std::string_view text, std::string fix) {
-    return Error({.what = std::move(what),
-                  .where = fmt::format("--machine {}", text),
-                  .fix = std::move(fix),
-                  .exit = Exit::usage});
+FieldError bad(std::string what, std::string_view text, std::string fix) {
+    return FieldError("machine", std::move(what), std::move(fix), std::string(text));
 }
 
 /// A machine, or a rule that has one.
