@@ -223,12 +223,6 @@ Option Option::excludes(Option other) {
     return *this;
 }
 
-template <class Value>
-Option Option::translated(const std::map<std::string, Value>& values) {
-    option_->transform(CLI::CheckedTransformer(values, CLI::ignore_case).description(""));
-    return *this;
-}
-
 // --- Command
 
 Command::Command(CLI::App& app, const VerbRow& row, Reading& reading, std::size_t next_word)
@@ -330,7 +324,6 @@ Exit CommandLine::run() const { return reading_->chosen->action_(); }
 
 // --- what options are read into
 
-template Option Option::translated(const std::map<std::string, Round>&);
 template Option Command::option(std::string, int&, std::string);
 template Option Command::option(std::string, std::int64_t&, std::string);
 template Option Command::option(std::string, std::uint32_t&, std::string);
@@ -338,7 +331,6 @@ template Option Command::option(std::string, std::uint64_t&, std::string);
 template Option Command::option(std::string, double&, std::string);
 template Option Command::option(std::string, std::string&, std::string);
 template Option Command::option(std::string, std::filesystem::path&, std::string);
-template Option Command::option(std::string, Round&, std::string);
 template Option Command::option(std::string, std::optional<std::int64_t>&, std::string);
 template Option Command::option(std::string, std::optional<double>&, std::string);
 template Option Command::option(std::string, std::vector<std::int64_t>&, std::string);

@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <functional>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -53,9 +52,6 @@ class Option {
     Option default_text(std::string text);
     Option needs(Option other);
     Option excludes(Option other);
-    /// Takes names, in either case, for the values.
-    template <class Value>
-    Option translated(const std::map<std::string, Value>& values);
 
   private:
     CLI::Option* option_;

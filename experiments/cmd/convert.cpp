@@ -4,8 +4,8 @@
 #include "core/format_table.hpp"
 #include "core/profile.hpp"
 #include "core/rng.hpp"
-#include "core/rounding_names.hpp"
 #include "experiments/cmd/command.hpp"
+#include "experiments/cmd/rounding_option.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -14,7 +14,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -41,8 +40,7 @@ constexpr const char* help =
     "i in\nthe stream of --seed.";
 
 struct Arguments {
-    std::string from = "fp32", to, profile;
-    Round round = Round::nearest_even;
+    std::string from = "fp32", to, profile, round = "nearest_even";
     bool saturate = false;
     std::uint64_t seed = 0;
 };
@@ -81,7 +79,7 @@ Exit run(const Arguments& a) {
         .to = format_named(a.to, "--to", Exit::usage),
         .has_profile = !a.profile.empty(),
         .profile = a.profile.empty() ? Profile{} : profile_named(a.profile, "--profile", Exit::usage),
-        .round = a.round,
+        .round = round_named(a.round),
         .overflow = a.saturate ? Overflow::saturate : Overflow::nonsaturate,
         .key = {a.seed, 0, site_id("convert")}};
     if (isatty(STDOUT_FILENO) != 0) {
@@ -127,16 +125,10 @@ void describe(Command& verb) {
     const auto a = std::make_shared<Arguments>();
     verb.option("--from", a->from, "What stdin holds (macheps formats)").takes(value_kind::format).shows_default();
     verb.option("--to", a->to, "What stdout gets").takes(value_kind::format).required();
-    std::map<std::string, Round> rounds;
-    for (const RoundName& row : round_names) {
-        rounds.emplace(row.name, row.value);
-        rounds.emplace(row.acronym, row.value);
-    }
     verb.option("-r,--round", a->round,
                 "nearest_even, nearest_away, toward_zero, up, down, to_odd, stochastic; or rne, rna, rz, ru, rd, ro, "
                 "sr; nearest_even when left out")
-        .takes("ROUND:{nearest_even,nearest_away,toward_zero,up,down,to_odd,stochastic}")
-        .translated(rounds);
+        .takes("ROUND:{nearest_even,nearest_away,toward_zero,up,down,to_odd,stochastic}");
     const Option saturate = verb.flag("-s,--saturate", a->saturate, "Hold an overflow at the largest finite value");
     verb.option("--profile", a->profile,
                 "NaN, infinities and overflow as an implementation has them: ieee, cuda_sat, cuda_nosat, ptx, "

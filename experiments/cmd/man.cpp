@@ -63,7 +63,9 @@ std::string roff_paragraphs(std::string_view text) {
 }
 
 std::string synopsis(const VerbEntry& verb) {
-    std::string text = ".B macheps" + (verb.path.empty() ? "" : " " + roff(verb.name())) + "\n";
+    std::string text = ".B macheps";
+    if (!verb.path.empty()) text += fmt::format(" {}", roff(verb.name()));
+    text += "\n";
     if (!verb.verbs.empty()) return text + ".I VERB\n.RI [ options ]\n";
     text += ".RI [ options ]\n";
     for (const OptionEntry& option : verb.options) {

@@ -8,6 +8,7 @@
 #include "core/ulp.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
+#include "experiments/cmd/rounding_option.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -48,20 +49,6 @@ struct Arguments {
     std::uint32_t random = 0;
     bool saturate = false, json = false;
 };
-
-Round round_named(const std::string& name) {
-    std::vector<std::string_view> names;
-    for (const RoundName& row : round_names) {
-        if (lowered(name) == row.name || lowered(name) == row.acronym) return row.value;
-        names.push_back(row.name);
-    }
-    const std::string near = nearest_name(name, names);
-    throw Error(
-        {.what = fmt::format("unknown rounding mode '{}'", name),
-         .where = "--round",
-         .fix = near.empty() ? fmt::format("one of {}", fmt::join(names, ", ")) : fmt::format("did you mean {}?", near),
-         .exit = Exit::usage});
-}
 
 std::string option_suggestion(const std::string& option) {
     const std::vector<std::string> names{"--format", "--bits", "--round", "--random", "--saturate", "--json", "--help"};

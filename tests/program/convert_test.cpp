@@ -75,10 +75,12 @@ TEST_CASE("convert refuses what it cannot read", "[program]") {
         const char *arguments, *in, *says;
         int code;
     };
-    for (const Case& c : {Case{"--to e4m3fn", "12345", "5 bytes", 3}, Case{"--to bf61", "", "bf16", 2},
-                          Case{"--from e4m3 --to fp32", "", "e4m3fn", 2}, Case{"", "", "--to", 2},
-                          Case{"--to bf16 --round sideways", "", "sideways", 2},
-                          Case{"--to bf16 --profile mldtype", "", "mldtypes", 2}}) {
+    for (const Case& c :
+         {Case{"--to e4m3fn", "12345", "5 bytes", 3}, Case{"--to bf61", "", "bf16", 2},
+          Case{"--from e4m3 --to fp32", "", "e4m3fn", 2}, Case{"", "", "--to", 2},
+          Case{"--to bf16 --round sideways", "", "unknown rounding mode 'sideways' (one of nearest_even,", 2},
+          Case{"--to bf16 --round towardzero", "", "did you mean toward_zero?", 2},
+          Case{"--to bf16 --profile mldtype", "", "mldtypes", 2}}) {
         CAPTURE(c.arguments);
         const Outcome outcome = convert(c.arguments, c.in);
         CAPTURE(outcome.err);
