@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <string>
 
 namespace macheps {
 
@@ -33,6 +34,10 @@ Exit codes: 0 ok, 1 a check failed, 2 usage, 3 bad input, 4 no such device, 5 ca
 resumable.
 )";
 
+/// One line on stderr. Unlike fmt::print it does not throw where stderr cannot be written: the exit code still tells.
+void complain(const char* what) { std::fprintf(stderr, "macheps: %s\n", what); }
+void complain(const std::string& what) { complain(what.c_str()); }
+
 /// True when all that was printed on stdout has been written. A block that could not be is remembered by ferror alone: the
 /// last flush may have had nothing left to do.
 bool is_written() {
@@ -41,7 +46,7 @@ bool is_written() {
 }
 
 int cannot_write() {
-    fmt::print(stderr, "macheps: standard output: cannot write (check the free space)\n");
+    complain("standard output: cannot write (check the free space)");
     return static_cast<int>(Exit::cannot_write);
 }
 
@@ -51,14 +56,14 @@ int run(const CommandLine& line) {
         const Exit code = line.run();
         return is_written() ? static_cast<int>(code) : cannot_write();
     } catch (const Error& error) {
-        fmt::print(stderr, "macheps: {}\n", in_options(*line.verb(), error));
+        complain(in_options(*line.verb(), error));
         return static_cast<int>(error.exit());
     } catch (const std::bad_alloc&) {
-        fmt::print(stderr, "macheps: out of memory (choose a smaller model or batch)\n");
+        complain("out of memory (choose a smaller model or batch)");
         return static_cast<int>(Exit::bad_input);
     } catch (const std::exception& error) {
         if (std::ferror(stdout) != 0) return cannot_write();  // fmt::print throws of it
-        fmt::print(stderr, "macheps: {} (this is a defect: please report it)\n", error.what());
+        complain(fmt::format("{} (this is a defect: please report it)", error.what()));
         return static_cast<int>(Exit::check_failed);
     }
 }
@@ -81,7 +86,7 @@ int main(int argc, char** argv) {
         if (line.verb() != nullptr) return run(line);
         return is_written() ? static_cast<int>(Exit::ok) : cannot_write();  // --help, --version
     } catch (const Error& error) {
-        fmt::print(stderr, "macheps: {}\n", error.what());
+        complain(error.what());
         return static_cast<int>(error.exit());
     }
 }

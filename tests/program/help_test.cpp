@@ -245,3 +245,19 @@ TEST_CASE("output that cannot be written is exit code 5, whatever its length", "
         CHECK(said.find("macheps: standard output: cannot write") == 0);
     }
 }
+
+TEST_CASE("an error keeps its exit code where stderr cannot be written", "[program]") {
+    if (!std::filesystem::exists("/dev/full")) return;
+    struct Case {
+        const char* arguments;
+        int code;
+    };
+    for (const Case& c : {Case{"formats >/dev/full", 5}, Case{"--help >/dev/full", 5}, Case{"nonsense", 2},
+                          Case{"policy explain nonsense", 3}, Case{"formats", 0}}) {
+        const std::string out = (scratch() / "out.txt").string();
+        const std::string command = "'" MACHEPS_PROGRAM "' 2>/dev/full >'" + out + "' " + c.arguments;
+        const int status = std::system(command.c_str());
+        CAPTURE(c.arguments, status);
+        CHECK((WIFEXITED(status) && WEXITSTATUS(status) == c.code));
+    }
+}
