@@ -2,11 +2,13 @@
 #include "experiments/cmd/device.hpp"
 
 #include "core/error.hpp"
+#include "core/thread_pool.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "emulation/gpu/gpu.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 namespace macheps {
@@ -49,6 +51,19 @@ std::unique_ptr<Backend> make_backend(const DeviceChoice& choice) {
     }
     return gpu::make_cuda_backend(
         index, choice.matrix_units == "emulated" ? gpu::MatrixUnits::emulated : gpu::MatrixUnits::native);
+}
+
+std::vector<std::unique_ptr<Backend>> make_backends(const DeviceChoice& choice, int count) {
+    std::vector<std::unique_ptr<Backend>> backends;
+    if (count == 1 || choice.device != "cpu") {
+        backends.push_back(make_backend(choice));
+        return backends;
+    }
+    const int threads = choice.threads > 0 ? choice.threads : available_threads();
+    for (int i = 0; i < count; ++i) {
+        backends.push_back(std::make_unique<CpuBackend>(std::max(1, threads / count + (i < threads % count ? 1 : 0))));
+    }
+    return backends;
 }
 
 }  // namespace macheps

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace macheps {
 
@@ -20,5 +21,7 @@ void add_device_options(Command& verb, DeviceChoice& choice);
 
 /// Throws Error: usage for a name that there is not, no_device where there is no such GPU.
 std::unique_ptr<Backend> make_backend(const DeviceChoice& choice);
+/// Engines for work that is done side by side, which share the threads. A GPU is one engine.
+std::vector<std::unique_ptr<Backend>> make_backends(const DeviceChoice& choice, int count);
 
 }  // namespace macheps

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps train`: policies x seeds on a small transformer, into a run directory with its report.
 #include "core/nearest_name.hpp"
+#include "core/thread_pool.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/device.hpp"
 #include "experiments/cmd/json.hpp"
@@ -94,6 +95,7 @@ struct Arguments {
     std::optional<double> min_lr, rope_theta;
     std::optional<std::pair<std::int64_t, std::string>> dump;
     DeviceChoice device;
+    int jobs = 0;
     bool hash_sites = false;
     std::string resume, from;
     std::optional<std::int64_t> save_every;
@@ -116,7 +118,7 @@ void refuse_other_options(const Command& verb, const char* with, std::initialize
 Experiment resumed_experiment(const Arguments& a, const Command& verb) {
     refuse_other_options(
         verb, "--resume",
-        {"--device", "--matrix-units", "--threads", "--save-every", "--quiet", "--no-report", "--json", "--dry-run"});
+        {"--device", "--matrix-units", "--threads", "--jobs", "--save-every", "--quiet", "--no-report", "--json", "--dry-run"});
     const std::filesystem::path manifest = std::filesystem::path(a.resume) / "manifest.json";
     if (!std::filesystem::exists(manifest)) {
         throw Error({.what = "there is nothing to resume: no manifest.json",
@@ -136,7 +138,7 @@ Experiment resumed_experiment(const Arguments& a, const Command& verb) {
 
 Experiment repeated_experiment(const Arguments& a, const Command& verb) {
     refuse_other_options(verb, "--from",
-                         {"--out", "--force", "--device", "--matrix-units", "--hash-sites", "--threads", "--save-every",
+                         {"--out", "--force", "--device", "--matrix-units", "--hash-sites", "--threads", "--jobs", "--save-every",
                           "--quiet", "--no-report", "--json", "--dry-run"});
     Experiment experiment = read_manifest(a.from).experiment;
     experiment.repeats = a.from;
@@ -257,10 +259,26 @@ std::string shell_word(const std::string& text) {
     return word + "'";
 }
 
+/// How many runs train side by side.
+int jobs(const Arguments& a, const Experiment& experiment) {
+    if (a.jobs < 0 || (a.jobs > 1 && a.device.device != "cpu")) {
+        throw Error({.what = a.jobs < 0 ? fmt::format("{} runs at a time", a.jobs) : "a GPU trains one run at a time",
+                     .where = "--jobs",
+                     .fix = "give 1 or more on the CPU, or leave it out",
+                     .exit = Exit::usage});
+    }
+    if (a.device.device != "cpu") return 1;
+    if (a.jobs > 0) return a.jobs;
+    return runs_side_by_side(experiment, a.device.threads > 0 ? a.device.threads : available_threads());
+}
+
 Exit run(const Arguments& arguments, const Command& verb) {
     const Experiment experiment = make_experiment(arguments, verb);
-    const std::unique_ptr<Backend> backend = make_backend(arguments.device);
-    if (arguments.dry_run) return print_plan(make_plan(*backend, experiment), verb, arguments.json);
+    const std::vector<std::unique_ptr<Backend>> engines =
+        make_backends(arguments.device, jobs(arguments, experiment));
+    std::vector<Backend*> backends;
+    for (const auto& engine : engines) backends.push_back(engine.get());
+    if (arguments.dry_run) return print_plan(make_plan(backends, experiment), verb, arguments.json);
     stop_requested = false;
     std::signal(SIGINT, request_stop);
     std::signal(SIGTERM, request_stop);
@@ -275,7 +293,7 @@ Exit run(const Arguments& arguments, const Command& verb) {
     };
     bool finished = false;
     try {
-        finished = run_experiment(*backend, experiment, progress, stop_requested);
+        finished = run_experiment(backends, experiment, progress, stop_requested);
     } catch (...) {
         bar.end();
         throw;
@@ -384,6 +402,10 @@ void describe(Command& verb) {
     describe_model(verb, *a);
     describe_steps(verb, *a);
     add_device_options(verb, a->device);
+    verb.option("--jobs", a->jobs,
+                "Runs trained side by side, which share the threads; 0: as many as there are threads where runs are short, "
+                "else 1. The results do not depend on it; a run that is ahead is begun anew after a stop")
+        .shows_default();
     describe_run(verb, *a);
     verb.runs([a, &verb] { return run(*a, verb); });
 }

@@ -5,9 +5,13 @@
 #include "experiments/field_error.hpp"
 #include "experiments/train/experiment_runs.hpp"
 #include "experiments/train/run_directory.hpp"
+#include "experiments/train/side_by_side.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
+#include <optional>
 #include <utility>
 
 namespace macheps {
@@ -58,28 +62,107 @@ void check_directory(const Experiment& experiment) {
     }
 }
 
-bool run_experiment(Backend& backend, const Experiment& experiment,
-                    const std::function<void(const Progress&)>& progress, const std::atomic<bool>& stop) {
-    const SharedInputs inputs(experiment);
-    const std::vector<PlannedRun> plan = plan_runs(experiment);
-    RunDirectory directory(experiment, inputs, plan, backend.name(), [&](const std::string& note) {
-        if (progress) progress({.note = note});
-    });
-    const RunContext work{backend, experiment, inputs, directory, progress, stop};
-    std::vector<float> baseline;  // of the seed in hand; empty when the baseline is not among the policies
-    for (std::size_t i = 0; i < plan.size(); ++i) {
-        if (plan[i].is_baseline) baseline.clear();
-        if (i < directory.completed()) {
-            if (plan[i].is_baseline) baseline = directory.losses(plan[i].name);
-            continue;
+namespace {
+
+/// Losses of the baselines that are over, for the runs that are compared with them.
+class Baselines {
+  public:
+    explicit Baselines(std::span<const PlannedRun> plan) : plan_(plan) {
+        for (const PlannedRun& run : plan) {
+            if (run.is_baseline) losses_[run.seed];
         }
-        if (stop) return false;
-        const bool is_compared = !plan[i].is_baseline && !baseline.empty();
-        RunResult result = run_one(work, plan, i, is_compared ? &baseline : nullptr);
+    }
+    void is_over(std::size_t index, std::vector<float> losses) {
+        if (plan_[index].is_baseline) losses_[plan_[index].seed] = std::move(losses);
+    }
+    /// Null where there is none: for a baseline itself, and when the baseline is not among the policies.
+    const std::vector<float>* of(std::size_t index) const {
+        const auto found = losses_.find(plan_[index].seed);
+        return plan_[index].is_baseline || found == losses_.end() || found->second.empty() ? nullptr : &found->second;
+    }
+    /// False while the run's baseline is still to come.
+    bool is_ready(std::size_t index) const {
+        return plan_[index].is_baseline || of(index) != nullptr || !losses_.contains(plan_[index].seed);
+    }
+
+  private:
+    std::span<const PlannedRun> plan_;
+    std::map<std::int64_t, std::vector<float>> losses_;  // empty: not over yet
+};
+
+bool run_one_by_one(const RunContext& work, std::span<const PlannedRun> plan, Baselines& baselines) {
+    for (std::size_t i = work.directory.completed(); i < plan.size(); ++i) {
+        if (work.stop) return false;
+        RunResult result = run_one(work, plan, i, baselines.of(i));
         if (result.status == "stopped") return false;
-        if (plan[i].is_baseline) baseline = std::move(result.losses);
+        baselines.is_over(i, std::move(result.losses));
     }
     return true;
+}
+
+bool run_side_by_side(std::span<Backend* const> backends, const RunContext& work, std::span<const PlannedRun> plan,
+                      Baselines& baselines) {
+    SideBySide runs(backends, work, plan);
+    std::size_t next = work.directory.completed();
+    bool first_is_open = false;
+    for (std::size_t first = next; first < plan.size();) {
+        if (work.stop && !first_is_open) return false;
+        while (next < plan.size() && baselines.is_ready(next) && runs.has_room()) {
+            runs.begin(next, baselines.of(next));
+            ++next;
+        }
+        first_is_open = true;
+        std::optional<RunResult> result = runs.wait(next < plan.size() && baselines.is_ready(next));
+        if (!result) continue;
+        first_is_open = false;
+        if (result->status == "stopped") return false;
+        baselines.is_over(first++, std::move(result->losses));
+    }
+    return true;
+}
+
+}  // namespace
+
+bool run_experiment(std::span<Backend* const> backends, const Experiment& experiment,
+                    const std::function<void(const Progress&)>& progress, const std::atomic<bool>& stop) {
+    Backend& backend = *backends.front();
+    const SharedInputs inputs(experiment);
+    const std::vector<PlannedRun> plan = plan_runs(experiment);
+    RunDirectory directory(experiment, inputs, plan, engines_name(backends), [&](const std::string& note) {
+        if (progress) progress({.note = note});
+    });
+    Baselines baselines(plan);
+    for (std::size_t i = 0; i < directory.completed(); ++i) {
+        if (plan[i].is_baseline) baselines.is_over(i, directory.losses(plan[i].name));
+    }
+    const RunContext work{backend, experiment, inputs, directory, progress, stop};
+    // The hashes of a step are many, and go to their file at once: such runs are not held in memory.
+    if (backends.size() == 1 || experiment.hash_sites) return run_one_by_one(work, plan, baselines);
+    return run_side_by_side(backends, work, plan, baselines);
+}
+
+bool run_experiment(Backend& backend, const Experiment& experiment,
+                    const std::function<void(const Progress&)>& progress, const std::atomic<bool>& stop) {
+    Backend* const one[] = {&backend};
+    return run_experiment(one, experiment, progress, stop);
+}
+
+int runs_side_by_side(const Experiment& experiment, int threads) {
+    // A forward and a backward pass take three matmuls of each weight with each token. Engines manage some 10^10 of these
+    // multiply-adds in a second, so that a run of 10^13 takes a quarter of an hour.
+    constexpr double short_run = 1e13;
+    const TrainOptions& o = experiment.options;
+    const double tokens = static_cast<double>(o.steps) * static_cast<double>(o.batch) *
+                          static_cast<double>(o.micro_batches) * static_cast<double>(experiment.model.context);
+    if (experiment.hash_sites || 3 * tokens * static_cast<double>(parameter_count(experiment.model)) > short_run)
+        return 1;
+    const std::size_t runs = experiment.policies.size() * experiment.seeds.size();
+    return static_cast<int>(std::clamp<std::size_t>(runs, 1, static_cast<std::size_t>(std::max(1, threads))));
+}
+
+std::string engines_name(std::span<Backend* const> backends) {
+    const std::string name = backends.front()->name();
+    return backends.size() == 1 ? name : fmt::format("{} x {}", backends.size(), name);
 }
 
 std::filesystem::path next_run_directory() {

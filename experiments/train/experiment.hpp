@@ -10,6 +10,7 @@
 #include <atomic>
 #include <filesystem>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,7 @@ struct Experiment {
     std::filesystem::path data_file;        ///< empty: the synthetic language
     std::filesystem::path held_out_file{};  ///< empty: the last tenth of data_file
     DataFormat data_format = DataFormat::automatic;
-    DumpRequest dump{};  ///< a step of one of the runs to write whole; its metadata is filled in
+    DumpRequest dump{};       ///< a step of one of the runs to write whole; its metadata is filled in
     bool hash_sites = false;  ///< write hashes.csv
     std::filesystem::path directory;
     bool force = false;
@@ -61,6 +62,17 @@ void check_directory(const Experiment& experiment);
 /// The directory is locked meanwhile: Error, Exit::usage, where another process works in it.
 bool run_experiment(Backend& backend, const Experiment& experiment,
                     const std::function<void(const Progress&)>& progress, const std::atomic<bool>& stop);
+/// The same with several engines: as many runs train side by side, each on one of them. The rows are those of one engine, in
+/// the same order; those of a run that is ahead are held in memory, and lost when the experiment is stopped before its turn.
+/// `progress` is called by one thread at a time.
+bool run_experiment(std::span<Backend* const> backends, const Experiment& experiment,
+                    const std::function<void(const Progress&)>& progress, const std::atomic<bool>& stop);
+/// How many runs are best trained side by side with that many threads: as many as there are threads where a run is short,
+/// one where it is not, for memory's sake and because a run that is ahead is lost when the experiment is stopped.
+int runs_side_by_side(const Experiment& experiment, int threads);
+
+/// "cpu.avx512.8", or "8 x cpu.avx512.1" of several engines.
+std::string engines_name(std::span<Backend* const> backends);
 
 /// The first of runs/001, runs/002, ... that does not exist.
 std::filesystem::path next_run_directory();

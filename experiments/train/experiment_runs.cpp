@@ -107,62 +107,80 @@ std::vector<float> RunDirectory::losses(const std::string& run) const {
     return losses;
 }
 
+RunJob::RunJob(const RunContext& work, std::span<const PlannedRun> plan, std::size_t index,
+               const std::vector<float>* baseline)
+    : work_(work), run_(plan[index]), index_(index) {
+    const Experiment& experiment = work.experiment;
+    RunDirectory& directory = work.directory;
+    const ResolvedPolicy& policy = work.inputs.policies[run_.policy];
+    now_ = {.index = index,
+            .runs = plan.size(),
+            .policy = policy.name,
+            .seed = run_.seed,
+            .steps = experiment.options.steps};
+    request_.emplace(RunRequest{.setup = {.policy = policy,
+                                          .fp32 = work.inputs.fp32,
+                                          .model = experiment.model,
+                                          .options = experiment.options,
+                                          .data = *work.inputs.data,
+                                          .seed = run_.seed},
+                                .is_baseline = run_.is_baseline,
+                                .baseline = baseline,
+                                .stop = &work.stop});
+    request_->on_step = [this](std::int64_t step, float loss) {
+        if (!rows_.is_open()) return;
+        now_.step = step + 1;
+        now_.loss = loss;
+        tell(now_);
+    };
+    if (index == directory.point_.completed) start_ = std::exchange(directory.point_.checkpoint, {});
+    if (start_) {
+        request_->start = &*start_;
+        request_->steps_done = rows_of(directory.point_.steps, run_.name);
+    }
+    request_->save_every = experiment.save_every;
+    request_->save = [this](Checkpoint checkpoint) {
+        checkpoint.recipe = work_.directory.recipe_;
+        work_.directory.checkpoints_.save(index_, std::move(checkpoint));
+    };
+    dump_ = experiment.dump;
+    dump_.metadata = {
+        {"manifest", directory.manifest_}, {"created_by", "macheps " + version()}, {"git", git_revision()}};
+    if (!dump_.file.empty() && dump_.policy == policy.name && dump_.seed == run_.seed) request_->dump = &dump_;
+    if (directory.hashes_) request_->hashes = &*directory.hashes_;
+}
+
+void RunJob::tell(const Progress& progress) const {
+    if (work_.progress) work_.progress(progress);
+}
+
+void RunJob::open() { rows_.open(work_.directory.files_); }
+
+RunResult RunJob::train(Backend& backend) { return macheps::train(backend, *request_, rows_); }
+
+void RunJob::finish(const RunResult& result) {
+    if (request_->dump != nullptr) {
+        tell({.note = result.dumped
+                          ? fmt::format("Step {} of {}: {}", dump_.step, run_.name, dump_.file.string())
+                          : fmt::format("Step {} of {} did not run here: nothing dumped", dump_.step, run_.name)});
+    }
+    work_.directory.checkpoints_.wait();  // a run is not called stopped before it can be resumed
+    if (!result.losses.empty()) {
+        now_.step = static_cast<std::int64_t>(result.losses.size());
+        now_.loss = result.losses.back();
+    }
+    now_.status = result.status;
+    now_.finished = true;
+    tell(now_);
+    if (result.status != "stopped") work_.directory.checkpoints_.clear();
+}
+
 RunResult run_one(const RunContext& work, std::span<const PlannedRun> plan, std::size_t index,
                   const std::vector<float>* baseline) {
-    const Experiment& experiment = work.experiment;
-    const PlannedRun& run = plan[index];
-    RunDirectory& directory = work.directory;
-    const ResolvedPolicy& policy = work.inputs.policies[run.policy];
-    const auto tell = [&](const Progress& progress) {
-        if (work.progress) work.progress(progress);
-    };
-    Progress now{.index = index,
-                 .runs = plan.size(),
-                 .policy = policy.name,
-                 .seed = run.seed,
-                 .steps = experiment.options.steps};
-    RunRequest request{.setup = {.policy = policy,
-                                 .fp32 = work.inputs.fp32,
-                                 .model = experiment.model,
-                                 .options = experiment.options,
-                                 .data = *work.inputs.data,
-                                 .seed = run.seed},
-                       .is_baseline = run.is_baseline,
-                       .baseline = baseline,
-                       .stop = &work.stop};
-    request.on_step = [&](std::int64_t step, float loss) {
-        now.step = step + 1;
-        now.loss = loss;
-        tell(now);
-    };
-    std::optional<Checkpoint> start;
-    if (index == directory.point_.completed) start = std::exchange(directory.point_.checkpoint, {});
-    if (start) {
-        request.start = &*start;
-        request.steps_done = rows_of(directory.point_.steps, run.name);
-    }
-    request.save_every = experiment.save_every;
-    request.save = [&](Checkpoint checkpoint) {
-        checkpoint.recipe = directory.recipe_;
-        directory.checkpoints_.save(index, std::move(checkpoint));
-    };
-    DumpRequest dump = experiment.dump;
-    const bool dumps = !dump.file.empty() && dump.policy == policy.name && dump.seed == run.seed;
-    dump.metadata = {
-        {"manifest", directory.manifest_}, {"created_by", "macheps " + version()}, {"git", git_revision()}};
-    if (dumps) request.dump = &dump;
-    if (directory.hashes_) request.hashes = &*directory.hashes_;
-    RunResult result = train(work.backend, request, directory.files_);
-    if (dumps) {
-        tell({.note = result.dumped
-                          ? fmt::format("Step {} of {}: {}", dump.step, run.name, dump.file.string())
-                          : fmt::format("Step {} of {} did not run here: nothing dumped", dump.step, run.name)});
-    }
-    directory.checkpoints_.wait();  // a run is not called stopped before it can be resumed
-    now.status = result.status;
-    now.finished = true;
-    tell(now);
-    if (result.status != "stopped") directory.checkpoints_.clear();
+    RunJob job(work, plan, index, baseline);
+    job.open();
+    RunResult result = job.train(work.backend);
+    job.finish(result);
     return result;
 }
 

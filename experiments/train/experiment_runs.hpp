@@ -68,7 +68,7 @@ class RunDirectory {
     std::vector<float> losses(const std::string& run) const;
 
   private:
-    friend RunResult run_one(const RunContext&, std::span<const PlannedRun>, std::size_t, const std::vector<float>*);
+    friend class RunJob;
 
     std::string manifest_;
     std::uint64_t recipe_;  // of the manifest
@@ -87,6 +87,37 @@ struct RunContext {
     RunDirectory& directory;
     std::function<void(const Progress&)> progress;  ///< may be empty
     const std::atomic<bool>& stop;
+};
+
+/// One run of a plan on its way: made and finished by the thread that has the directory, in the order of the plan; trained by any.
+class RunJob {
+  public:
+    /// What it is given outlives it.
+    RunJob(const RunContext& work, std::span<const PlannedRun> plan, std::size_t index,
+           const std::vector<float>* baseline);
+    RunJob(const RunJob&) = delete;
+    RunJob& operator=(const RunJob&) = delete;
+
+    /// All runs before it are over: its rows go to the directory from here on, and its progress is told.
+    void open();
+    /// Called once. Checkpoints are made only while the rows are open.
+    RunResult train(Backend& backend);
+    /// After train() and open(): its end is told, and its checkpoints are cleared unless it was stopped.
+    void finish(const RunResult& result);
+    /// Makes train() return soon, where rows that nobody opened are lost.
+    void abandon() { rows_.abandon(); }
+
+  private:
+    void tell(const Progress& progress) const;
+
+    const RunContext& work_;
+    const PlannedRun& run_;
+    std::size_t index_;
+    Progress now_;
+    std::optional<RunRequest> request_;
+    std::optional<Checkpoint> start_;
+    DumpRequest dump_;
+    RunRows rows_;
 };
 
 /// Trains run `index` of the plan that the directory was opened with; those before it are over. `baseline` has the

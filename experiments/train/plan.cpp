@@ -129,12 +129,13 @@ void look_at_disk(Plan& plan, const Experiment& experiment) {
 
 }  // namespace
 
-Plan make_plan(Backend& backend, const Experiment& experiment) {
+Plan make_plan(std::span<Backend* const> backends, const Experiment& experiment) {
+    Backend& backend = *backends.front();
     const SharedInputs inputs(experiment);
     const TrainOptions& o = experiment.options;
     Plan plan{.directory = experiment.directory,
               .data = inputs.data->describe(),
-              .device = backend.name(),
+              .device = engines_name(backends),
               .runs = plan_runs(experiment).size(),
               .seeds = experiment.seeds,
               .steps = o.steps,
@@ -147,6 +148,7 @@ Plan make_plan(Backend& backend, const Experiment& experiment) {
         plan.seconds += plan.policies.back().seconds;
         plan.disk_bytes += plan.policies.back().row_bytes;
     }
+    plan.seconds /= static_cast<double>(std::min(backends.size(), plan.runs));
     // A checkpoint keeps value, master and two moments as fp32; the last two of a run are kept.
     const std::int64_t checkpoints = experiment.save_every > 0 && o.steps > experiment.save_every
                                          ? std::min<std::int64_t>(2, (o.steps - 1) / experiment.save_every)

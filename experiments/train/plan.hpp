@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,7 @@ struct Plan {
     std::int64_t steps = 0, tokens = 0;  ///< of one run
     std::int64_t parameters = 0;
     std::vector<PolicyPlan> policies;
-    double seconds = 0;                        ///< of everything
+    double seconds = 0;                        ///< of everything, runs side by side counted once
     std::int64_t peak_bytes = 0;               ///< the largest resident size of this process while it measured
     std::int64_t disk_bytes = 0;               ///< rows, checkpoints, manifest and page
     std::optional<std::int64_t> free_bytes{};  ///< where `directory` is or would be
@@ -44,6 +45,7 @@ struct Plan {
 /// Trains each policy for a few steps from the experiment's first weights: one to warm up, then at least three and at
 /// least 0.2 s of plain ones (32 at most), one sampled step, and one held-out batch under the policy and in fp32.
 /// Errors: throws Error for what no directory would mend: policies, sizes, options, data.
-Plan make_plan(Backend& backend, const Experiment& experiment);
+/// With several engines, on which runs train side by side, the first one is timed.
+Plan make_plan(std::span<Backend* const> backends, const Experiment& experiment);
 
 }  // namespace macheps

@@ -14,12 +14,12 @@ namespace {
 
 class Trainer {
   public:
-    Trainer(Backend& backend, const RunRequest& request, RunFiles& files)
+    Trainer(Backend& backend, const RunRequest& request, RunRows& rows)
         : backend_(backend),
           request_(request),
           setup_(request.setup),
           options_(request.setup.options),
-          files_(files),
+          rows_(rows),
           step_(backend, setup_),
           evaluator_(backend, setup_, options_.eval_batches) {
         if (request.hashes == nullptr) return;
@@ -31,7 +31,8 @@ class Trainer {
         if (request_.start != nullptr) resume(*request_.start);
         const std::int64_t first = request_.start != nullptr ? request_.start->step : 0;
         for (std::int64_t step = first; step < options_.steps; ++step) {
-            const bool is_stopped = request_.stop != nullptr && request_.stop->load(std::memory_order_relaxed);
+            const bool is_stopped =
+                rows_.is_abandoned() || (request_.stop != nullptr && request_.stop->load(std::memory_order_relaxed));
             const bool is_due = request_.save_every > 0 && step % request_.save_every == 0;
             if (step > first && (is_stopped || is_due)) save(step);
             if (is_stopped) {
@@ -49,23 +50,23 @@ class Trainer {
             result_.status = "ok";
             evaluate(options_.steps);
         }
-        files_.end_run(run_row());
+        rows_.end_run(run_row());
         return std::move(result_);
     }
 
   private:
-    void evaluate(std::int64_t step) { files_.append(evaluator_.evaluate(step, step_)); }
+    void evaluate(std::int64_t step) { rows_.append(evaluator_.evaluate(step, step_)); }
 
     void save(std::int64_t step) {
-        if (!request_.save) return;
-        files_.flush();
+        if (!request_.save || !rows_.is_open()) return;  // marks of the files say nothing of rows that are held
+        rows_.flush();
         Checkpoint checkpoint{.run = setup_.name(),
                               .step = step,
                               .seconds = seconds_,
                               .optimizer = {},
                               .loss_scaler = {},
                               .casts_made = {},
-                              .files = files_.marks(),
+                              .files = rows_.marks(),
                               .state = {}};
         step_.save(checkpoint);
         request_.save(std::move(checkpoint));
@@ -123,13 +124,13 @@ class Trainer {
     }
 
     void write_rows(const StepResult& result) {
-        files_.append(step_.row(result, baseline_loss(result)));
+        rows_.append(step_.row(result, baseline_loss(result)));
         if (request_.hashes != nullptr) request_.hashes->flush();
         const std::string& policy = setup_.policy.name;
         for (const SiteRow& row : step_.probe().site_rows(setup_.name(), policy, setup_.seed, result.step))
-            files_.append(row);
-        for (const ExponentRow& row : step_.probe().exponent_rows(setup_.name(), result.step)) files_.append(row);
-        files_.flush();
+            rows_.append(row);
+        for (const ExponentRow& row : step_.probe().exponent_rows(setup_.name(), result.step)) rows_.append(row);
+        rows_.flush();
     }
 
     std::optional<float> baseline_loss(const StepResult& result) const {
@@ -168,7 +169,7 @@ class Trainer {
     const RunRequest& request_;
     const RunSetup& setup_;
     const TrainOptions& options_;
-    RunFiles& files_;
+    RunRows& rows_;
     Step step_;
     Evaluator evaluator_;
     std::optional<SiteHasher> hasher_;
@@ -181,8 +182,8 @@ class Trainer {
 
 }  // namespace
 
-RunResult train(Backend& backend, const RunRequest& request, RunFiles& files) {
-    return Trainer(backend, request, files).train();
+RunResult train(Backend& backend, const RunRequest& request, RunRows& rows) {
+    return Trainer(backend, request, rows).train();
 }
 
 }  // namespace macheps

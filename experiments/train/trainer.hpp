@@ -2,7 +2,7 @@
 // Trainer: one model under one policy and seed, from step 0 to the last, as rows.
 #pragma once
 #include "experiments/train/dump.hpp"
-#include "experiments/train/run_files.hpp"
+#include "experiments/train/run_rows.hpp"
 #include "experiments/train/step.hpp"
 #include "reports/csv.hpp"
 #include "reports/event.hpp"
@@ -36,7 +36,7 @@ struct RunResult {
 };
 
 /// Trains, writes the rows of steps, evals, sites and exponents as they come and one row of runs at the end. A run that
-/// is stopped saves its state and writes no row of runs: it is not over.
-RunResult train(Backend& backend, const RunRequest& request, RunFiles& files);
+/// is stopped saves its state, unless its rows are held, and writes no row of runs: it is not over.
+RunResult train(Backend& backend, const RunRequest& request, RunRows& rows);
 
 }  // namespace macheps
