@@ -36,7 +36,7 @@ struct Steps {
         model.clear_gradients();
         model.rounder().begin(static_cast<std::uint32_t>(index), 0);
         const float loss = model.forward(tokens, targets);
-        model.backward(scaler->scale());
+        model.backward(static_cast<float>(scaler->scale()));
         optimizer->step(index++, *scaler);
         return loss;
     }

@@ -91,7 +91,7 @@ PairMeans tail_gap(const std::vector<Pair>& pairs) {
 }
 
 bool run_failed(const RunLog& run) {
-    if (run.row.status.starts_with("diverged")) return true;
+    if (run.row.status.starts_with("diverged") || run.row.status.starts_with("failed")) return true;
     FailureWatch watch;
     for (const StepRow& step : run.steps) watch.add(step.loss, step.skipped);
     if (watch.failed()) return true;

@@ -40,7 +40,7 @@ const std::map<std::string, Names> doors{
     {"emulation/scaling", {"cast_plan.hpp", "rules.hpp", "scaling.hpp"}},
     {"experiments/cmd", {}},
     {"experiments/policy", {"diff.hpp", "policy.hpp", "sites.hpp", "words.hpp"}},
-    {"experiments/scaler", {"scaler.hpp"}},
+    {"experiments/scaler", {"scaler.hpp", "trace.hpp"}},
 };
 
 /// The text of a file of the tree.

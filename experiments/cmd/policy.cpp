@@ -97,6 +97,8 @@ nlohmann::ordered_json setting_json(const ScalerKey& key, std::optional<double> 
             return static_cast<std::int64_t>(*value);
         case ScalerValue::flag:
             return *value != 0;
+        case ScalerValue::version:
+            return to_string(key, value);
         case ScalerValue::number:
             break;
     }

@@ -321,6 +321,8 @@ LossScalerConfig Reader::read_scaler(const toml::node& node) const {
     for (const ScalerKey& key : kind.ignored) {
         if (const toml::node* value = table.get(key.name)) read_scaler_key(key, *value);
     }
+    const std::string conflict = kind.conflict == nullptr ? "" : kind.conflict(config);
+    if (!conflict.empty()) throw Error({.what = conflict, .where = toml_.where(node, "[loss_scaler]")});
     return config;
 }
 
@@ -333,6 +335,7 @@ const ScalerKind& Reader::read_scaler_kind(const toml::node& node, const toml::t
     Names known = names_of(loss_scaler_keys), kinds;
     for (const ScalerKind* each : scaler_kinds()) {
         kinds.push_back(each->name);
+        kinds.insert(kinds.end(), each->aliases.begin(), each->aliases.end());
         if (kind != nullptr && kind != each) continue;
         for (const auto& keys : {each->keys, each->ignored}) {
             for (const ScalerKey& key : keys) {
@@ -355,12 +358,17 @@ const ScalerKind& Reader::read_scaler_kind(const toml::node& node, const toml::t
 double Reader::read_scaler_key(const ScalerKey& key, const toml::node& node) const {
     if (key.type == ScalerValue::flag) return toml_.flag(node, key.name) ? 1 : 0;
     const bool is_count = key.type == ScalerValue::count;
-    const std::int64_t count = is_count ? toml_.integer(node, key.name) : 0;
-    const double value = is_count ? static_cast<double>(count) : toml_.number(node, key.name);
-    if (key.is_good == nullptr || key.is_good(value)) return value;
-    throw Error({.what = fmt::format("'{}' is {}", key.name, is_count ? fmt::to_string(count) : fmt::to_string(value)),
-                 .where = toml_.where(node, is_count ? key.name : "[loss_scaler]"),
-                 .fix = fmt::format("give {}", key.wanted)});
+    try {
+        if (key.type == ScalerValue::version) return parse_setting(key, toml_.text(node, key.name));
+        const double value =
+            is_count ? static_cast<double>(toml_.integer(node, key.name)) : toml_.number(node, key.name);
+        check_setting(key, value);
+        return value;
+    } catch (const Error& error) {
+        Error::Parts parts = error.parts();
+        if (parts.where.empty()) parts.where = toml_.where(node, is_count ? key.name : "[loss_scaler]");
+        throw Error(std::move(parts));
+    }
 }
 
 }  // namespace

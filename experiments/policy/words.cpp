@@ -83,6 +83,9 @@ Words scaler_words() {
     for (const ScalerKind* kind : scaler_kinds()) {
         words.push_back(
             {.of = {}, .name = text(kind->name), .source = text(kind->source), .summary = text(kind->summary)});
+        for (const std::string_view alias : kind->aliases) {
+            words.push_back({.of = {}, .name = text(alias), .summary = fmt::format("another name of {}", kind->name)});
+        }
     }
     return words;
 }

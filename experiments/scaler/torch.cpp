@@ -13,7 +13,14 @@
 
 namespace macheps {
 
-void update_scale(const TorchSettings& settings, float& scale, int& growth_tracker, bool found_inf) {
+TorchSettings torch_settings(const LossScalerConfig& config) {
+    return {.init_scale = static_cast<float>(config.at("init_scale")),
+            .growth_factor = config.at("growth_factor"),
+            .backoff_factor = config.at("backoff_factor"),
+            .growth_interval = static_cast<std::int64_t>(config.at("growth_interval"))};
+}
+
+void update_scale(const TorchSettings& settings, float& scale, std::int64_t& growth_tracker, bool found_inf) {
     if (found_inf) {
         scale = static_cast<float>(double{scale} * settings.backoff_factor);
         growth_tracker = 0;
@@ -26,9 +33,13 @@ void update_scale(const TorchSettings& settings, float& scale, int& growth_track
     growth_tracker = 0;
 }
 
-float inverse_scale(float scale) { return static_cast<float>(1.0 / double{scale}); }
+float inverse_scale(double scale) { return static_cast<float>(1.0 / scale); }
 
 float fused_unscale(float gradient, float scale) { return static_cast<float>(double{gradient} / double{scale}); }
+
+Unscaling torch_unscaling(float scale, bool divides) {
+    return {.factor = divides ? scale : inverse_scale(scale), .divides = divides};
+}
 
 namespace {
 
@@ -38,8 +49,8 @@ namespace {
 
 }  // namespace
 
-GradScaler::GradScaler(const TorchSettings& settings, bool enabled, Device device, bool allow_fp16)
-    : settings_(settings), enabled_(enabled), allow_fp16_(allow_fp16), device_(device), scale_(settings.init_scale) {
+GradScaler::GradScaler(const TorchSettings& settings, bool enabled, Device device, Sharding sharding)
+    : settings_(settings), enabled_(enabled), device_(device), sharding_(sharding), scale_(settings.init_scale) {
     if (!enabled) return;
     if (!(settings.growth_factor > 1))
         misuse(fmt::format("growth_factor is {}", settings.growth_factor), "give more than 1");
@@ -51,7 +62,8 @@ float GradScaler::scale(float loss, Format format, int dimensions) {
     if (!enabled_) return loss;
     used_ = true;
     const float product = loss * scale_;
-    return dimensions == 0 ? product : quantize(format, product, Round::nearest_even, Overflow::nonsaturate);
+    const bool is_promoted = dimensions == 0 && sharding_ == Sharding::none;
+    return is_promoted ? product : quantize(format, product, Round::nearest_even, Overflow::nonsaturate);
 }
 
 void GradScaler::check_used(const char* call) const {
@@ -61,7 +73,7 @@ void GradScaler::check_used(const char* call) const {
 bool GradScaler::any_nonfinite(std::span<const Gradient> gradients) const {
     bool found = false;
     for (const Gradient& gradient : gradients) {
-        if (gradient.format == fp16 && !allow_fp16_) {
+        if (gradient.format == fp16 && sharding_ == Sharding::none) {
             misuse("fp16 gradients cannot be unscaled", "keep trained parameters in fp32");
         }
         if (gradient.format == bf16 && device_ == Device::cuda) {
@@ -166,31 +178,36 @@ namespace {
 class TorchScaler final : public LossScaler {
   public:
     explicit TorchScaler(const LossScalerConfig& config)
-        : settings_{.init_scale = static_cast<float>(config.at("init_scale")),
-                    .growth_factor = config.at("growth_factor"),
-                    .backoff_factor = config.at("backoff_factor"),
-                    .growth_interval = static_cast<int>(config.at("growth_interval"))},
-          scale_(settings_.init_scale) {}
-    float scale() const override { return scale_; }
-    Unscaling unscaling(bool) override { return {.factor = inverse_scale(scale_)}; }
-    int growth_tracker() const override { return growth_tracker_; }
+        : settings_(torch_settings(config)),
+          scale_(settings_.init_scale),
+          divides_(config.at("unscale_by_division") != 0) {}
+    double scale() const override { return scale_; }
+    Unscaling unscaling(bool) override { return torch_unscaling(scale_, divides_); }
+    std::int64_t growth_tracker() const override { return growth_tracker_; }
     void update(bool found_inf) override { update_scale(settings_, scale_, growth_tracker_, found_inf); }
-    std::vector<double> state() const override { return {double{scale_}, static_cast<double>(growth_tracker_)}; }
+    std::vector<double> state() const override { return {scale_, static_cast<double>(growth_tracker_)}; }
     bool load(std::span<const double> state) override {
-        if (state.size() != 2) return false;
+        if (!scaler_key::is_state(state, 2)) return false;
         scale_ = static_cast<float>(state[0]);
-        growth_tracker_ = static_cast<int>(state[1]);
+        growth_tracker_ = static_cast<std::int64_t>(state[1]);
         return true;
     }
 
   private:
     TorchSettings settings_;
     float scale_;
-    int growth_tracker_ = 0;
+    std::int64_t growth_tracker_ = 0;
+    bool divides_;
 };
 
+constexpr ScalerKey by_division() {
+    ScalerKey key = scaler_key::unscale_by_division;
+    key.summary = "gradients are divided by the scale, as a fused optimiser does unless unscale_ was called before";
+    return key;
+}
+
 constexpr ScalerKey keys[] = {scaler_key::init_scale, scaler_key::growth_factor, scaler_key::backoff_factor,
-                              scaler_key::growth_interval};
+                              scaler_key::growth_interval, by_division()};
 
 }  // namespace
 

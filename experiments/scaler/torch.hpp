@@ -4,7 +4,9 @@
 // pytorch torch/amp/grad_scaler.py, aten/src/ATen/native/cuda/AmpKernels.cu, native/cpu/AmpGradScalerKernels.cpp (2.7).
 #pragma once
 #include "core/format.hpp"
+#include "experiments/scaler/scaler.hpp"
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -17,23 +19,30 @@ namespace macheps {
 struct TorchSettings {
     float init_scale = 65536.0f;
     double growth_factor = 2.0, backoff_factor = 0.5;
-    int growth_interval = 2000;
+    std::int64_t growth_interval = 2000;
 };
+/// Those of a policy whose kind has torch's keys.
+TorchSettings torch_settings(const LossScalerConfig& config);
 
 /// The kernel of GradScaler.update: backs off on `found_inf`, grows when the run of clean steps *equals* the interval
 /// and the grown scale is finite. Products in double, stored as float; there is no lower bound.
-void update_scale(const TorchSettings& settings, float& scale, int& growth_tracker, bool found_inf);
+void update_scale(const TorchSettings& settings, float& scale, std::int64_t& growth_tracker, bool found_inf);
 
 /// float32(1 / double(scale)): what gradients are multiplied by.
-float inverse_scale(float scale);
+float inverse_scale(double scale);
 
 /// What a fused optimiser does instead: one division by double(scale). Other bits than the product with inverse_scale
 /// unless the scale is a power of two.
 float fused_unscale(float gradient, float scale);
 
+/// How GradScaler, or a fused optimiser under it (`divides`), unscales.
+Unscaling torch_unscaling(float scale, bool divides);
+
 class GradScaler {
   public:
     enum class Device { cpu, cuda };
+    /// FSDP's ShardedGradScaler takes fp16 gradients, and gives a loss back in the format that it came in.
+    enum class Sharding { none, fsdp };
     /// Some gradients of one optimiser: fp32 values that lie on the grid of `format`, the parameters' format.
     struct Gradient {
         std::span<float> values;
@@ -42,16 +51,16 @@ class GradScaler {
     struct State {
         float scale = 0;
         double growth_factor = 0, backoff_factor = 0;
-        int growth_interval = 0, growth_tracker = 0;
+        std::int64_t growth_interval = 0, growth_tracker = 0;
     };
     using OptimizerId = int;
 
-    /// Throws Error unless growth_factor > 1 and backoff_factor < 1 (when enabled). `allow_fp16` is FSDP's scaler.
+    /// Throws Error unless growth_factor > 1 and backoff_factor < 1 (when enabled).
     explicit GradScaler(const TorchSettings& settings, bool enabled = true, Device device = Device::cuda,
-                        bool allow_fp16 = false);
+                        Sharding sharding = Sharding::none);
 
     /// Loss times scale. A 0-dimensional fp16 loss is promoted to fp32 by the fp32 scale; one with a dimension stays
-    /// fp16.
+    /// fp16, and so does every one under FSDP.
     float scale(float loss, Format format = fp32, int dimensions = 0);
     /// Multiplies by the inverse in place, once per step, and records whether anything was non-finite.
     void unscale(OptimizerId optimizer, std::span<const Gradient> gradients);
@@ -69,7 +78,7 @@ class GradScaler {
 
     bool enabled() const { return enabled_; }
     float get_scale() const { return enabled_ ? scale_ : 1.0f; }
-    int growth_tracker() const { return growth_tracker_; }
+    std::int64_t growth_tracker() const { return growth_tracker_; }
     /// Nothing when disabled.
     std::optional<State> state() const;
     /// Throws Error when an enabled scaler is given nothing: it was saved by a disabled one.
@@ -85,10 +94,11 @@ class GradScaler {
     bool any_nonfinite(std::span<const Gradient> gradients) const;
 
     TorchSettings settings_;
-    bool enabled_, allow_fp16_, used_ = false;
+    bool enabled_, used_ = false;
     Device device_;
+    Sharding sharding_;
     float scale_;
-    int growth_tracker_ = 0;
+    std::int64_t growth_tracker_ = 0;
     std::map<OptimizerId, PerOptimizer> optimizers_;
 };
 

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/train/optimizer.hpp"
 
+#include "core/codec.hpp"
 #include "core/error.hpp"
 #include "core/math64.hpp"
 
 #include <fmt/format.h>
 
+#include <cmath>
+#include <limits>
+#include <numeric>
 #include <utility>
 
 namespace macheps {
@@ -14,6 +18,12 @@ namespace {
 
 // Told apart from the stream that rounded the gradient when it was accumulated.
 constexpr std::uint32_t unscale_stream = 0x85ebca6bu, clip_stream = 0xc2b2ae35u;
+
+/// Where multiplying by 1 / x and dividing by x are the same for every fp32 number.
+bool is_power_of_two(float x) {
+    int exponent = 0;
+    return std::frexp(x, &exponent) == 0.5f && std::isnormal(x) && std::isnormal(1.0f / x);
+}
 
 /// Divides on the host, each quotient rounded once to fp32: no model divides a tensor by a number, so no engine does.
 void divide(Backend& backend, View x, float divisor) {
@@ -122,17 +132,32 @@ Cast Optimizer::keyed(const Slot& slot, std::int64_t step_index) const {
             .random_bits = slot.rule.random_bits};
 }
 
-/// Gradients keep their own format while they are scaled: each multiplication is rounded as `grad` says, with random
-/// bits of its own.
+/// True where the check of a scaler finds an Inf or NaN in the gradient. `in_sum`: it adds the elements up in fp32 and
+/// looks at the sum, which may overflow where no element does. In a narrow format it cannot, and nothing is added up.
+bool Optimizer::overflows(const ParameterState& parameter, bool in_sum) const {
+    const View gradient = parameter.grad;
+    if (backend_.any_nonfinite(gradient)) return true;
+    const Format format = parameter.grad_slot.rule.format;
+    const double largest_sum = decode64(format, format.max_finite_code()) * static_cast<double>(gradient.count());
+    if (!in_sum || largest_sum <= std::numeric_limits<float>::max()) return false;
+    std::vector<float> values(static_cast<std::size_t>(gradient.count()));
+    backend_.download(gradient, values);
+    return !std::isfinite(std::accumulate(values.begin(), values.end(), 0.0f));
+}
+
+/// Gradients keep their own format while they are scaled, unless the scaler widens them: each multiplication is rounded
+/// as `grad` says, with random bits of its own.
 void Optimizer::scale_gradient(State& state, Unscaling by, std::int64_t step_index, std::uint32_t stream) {
     const View g = state.parameter->grad;
-    if (by.divides) {
-        divide(backend_, g, by.factor);
-    } else {
+    if (!by.divides) {
         backend_.scale(g, by.factor, g);
+    } else if (is_power_of_two(by.factor)) {
+        backend_.scale(g, 1.0f / by.factor, g);
+    } else {
+        divide(backend_, g, by.factor);
     }
     const Slot& slot = state.parameter->grad_slot;
-    if (slot.rule.is_identity()) return;
+    if (by.widens || slot.rule.is_identity()) return;
     Cast cast = keyed(slot, step_index);
     cast.key.site ^= stream;
     backend_.cast(g, g, cast);
@@ -149,12 +174,13 @@ float Optimizer::unscale_and_measure(Unscaling by, std::int64_t step_index) {
 }
 
 /// torch's clip_grad_norm_: coefficient min(1, max_norm / (norm + 1e-6)), a NaN norm included, always multiplied.
-void Optimizer::clip(float norm, std::int64_t step_index) {
+void Optimizer::clip(float norm, bool widened, std::int64_t step_index) {
     if (options_.clip <= 0) return;
     const float ratio = static_cast<float>(options_.clip) / (norm + 1e-6f);
     const float coefficient = ratio > 1.0f ? 1.0f : ratio;
     if (coefficient == 1.0f) return;  // x * 1 is x, on every grid
-    for (State& state : states_) scale_gradient(state, {.factor = coefficient}, step_index, clip_stream);
+    const Unscaling by{.factor = coefficient, .widens = widened};
+    for (State& state : states_) scale_gradient(state, by, step_index, clip_stream);
 }
 
 AdamW Optimizer::adamw_constants(std::int64_t step_index) const {
@@ -203,14 +229,14 @@ void Optimizer::update(State& state, std::int64_t step_index, UpdateStats& total
 StepOutcome Optimizer::step(std::int64_t step_index, LossScaler& scaler) {
     StepOutcome outcome;
     bool found_inf = false;
-    for (const State& state : states_) found_inf = found_inf || backend_.any_nonfinite(state.parameter->grad);
+    for (const State& state : states_) found_inf = found_inf || overflows(*state.parameter, scaler.checks_sums());
     // The token weight is a power of two, so that undoing it costs no rounding of its own.
     Unscaling by = scaler.unscaling(found_inf);
     by.factor *= static_cast<float>(by.divides ? options_.token_weight : 1.0 / options_.token_weight);
     outcome.grad_norm = unscale_and_measure(by, step_index);
     outcome.skipped = found_inf && scaler.skips();
     if (!outcome.skipped) {
-        clip(outcome.grad_norm, step_index);
+        clip(outcome.grad_norm, by.widens, step_index);
         beta1_power_ *= options_.beta1;
         beta2_power_ *= options_.beta2;
         for (State& state : states_) update(state, step_index, outcome.updates);

@@ -22,6 +22,7 @@ class Optimizer {
               std::uint64_t seed);
 
     /// One optimiser step from accumulated gradients: found_inf, unscale, clip, update (or skip), scaler.update().
+    /// Throws ScalerRaised where the scaler's framework ends the run; the weights are as before.
     StepOutcome step(std::int64_t step_index, LossScaler& scaler);
 
     /// The weights in their best precision: the master copy where there is one.
@@ -42,7 +43,8 @@ class Optimizer {
         bool decays;
     };
     float unscale_and_measure(Unscaling by, std::int64_t step_index);
-    void clip(float norm, std::int64_t step_index);
+    void clip(float norm, bool widened, std::int64_t step_index);
+    bool overflows(const ParameterState& parameter, bool in_sum) const;
     void scale_gradient(State& state, Unscaling by, std::int64_t step_index, std::uint32_t stream);
     AdamW adamw_constants(std::int64_t step_index) const;
     Cast keyed(const Slot& slot, std::int64_t step_index) const;

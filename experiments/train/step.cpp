@@ -66,7 +66,8 @@ float Step::accumulate_gradients(std::int64_t step) {
     model_.clear_gradients();
     const auto parts = static_cast<float>(setup_.options.micro_batches);
     // torch's order: the loss is divided by the number of micro-batches, then scaled.
-    const float factor = scaler_->scale() * static_cast<float>(setup_.options.token_weight) / parts;
+    const auto scale = static_cast<float>(scaler_->scale());
+    const float factor = scale * static_cast<float>(setup_.options.token_weight) / parts;
     float loss = 0;
     for (std::int64_t part = 0; part < setup_.options.micro_batches; ++part) {
         const Batch batch = upload(step * setup_.options.micro_batches + part);
@@ -82,7 +83,7 @@ float Step::accumulate_gradients(std::int64_t step) {
 StepResult Step::run(std::int64_t step, Sampling sampling) {
     const auto start = std::chrono::steady_clock::now();
     probe_.begin(sampling != Sampling::counts, sampling == Sampling::histograms);
-    StepResult result{.step = step, .loss_scale = scaler_->scale()};
+    StepResult result{.step = step, .loss_scale = static_cast<float>(scaler_->scale())};
     result.loss = accumulate_gradients(step);
     for (StepWatcher* watcher : watchers_) watcher->on_gradients(model_);
     result.outcome = optimizer_.step(step, *scaler_);

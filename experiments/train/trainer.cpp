@@ -5,6 +5,8 @@
 #include "experiments/train/evaluator.hpp"
 #include "experiments/train/site_hash.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <optional>
 
@@ -41,7 +43,7 @@ class Trainer {
             }
             if (options_.eval_every > 0 && step % options_.eval_every == 0) evaluate(step);
             if (!one_step(step)) {
-                result_.status = "diverged";
+                if (result_.status.empty()) result_.status = "diverged";
                 diverged_step_ = step;
                 break;
             }
@@ -84,7 +86,8 @@ class Trainer {
         if (std::isfinite(loss)) best_loss_ = best_loss_ ? min_of(*best_loss_, loss) : loss;
     }
 
-    /// False when the run cannot go on: the loss is no number and nothing will mend it.
+    /// False when the run cannot go on: the loss is no number and nothing will mend it, or the loss scaler's framework
+    /// ends it.
     bool one_step(std::int64_t step) {
         std::optional<StepDump> dump;
         if (request_.dump != nullptr && request_.dump->step == step) {
@@ -92,7 +95,14 @@ class Trainer {
             dump->add_state(step_.optimizer(), "");
             step_.attach(*dump);
         }
-        const StepResult result = step_.run(step);
+        StepResult result;
+        try {
+            result = step_.run(step);
+        } catch (const ScalerRaised& raised) {
+            if (dump) step_.release();
+            result_.status = fmt::format("failed: {}", raised.what());
+            return false;
+        }
         if (hasher_) hasher_->add_update(step_.model(), step_.optimizer());
         if (dump) {
             step_.release();

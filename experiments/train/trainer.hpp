@@ -31,7 +31,7 @@ struct RunRequest {
 
 struct RunResult {
     std::vector<float> losses;  ///< by step
-    std::string status;         ///< ok, diverged, stopped
+    std::string status;         ///< ok, diverged, stopped, `failed: why`
     bool dumped = false;        ///< the step that `dump` asked for was written
 };
 

@@ -569,10 +569,13 @@ TEST_CASE("a manifest repeats a run exactly, and says so when it cannot", "[expe
 }
 
 TEST_CASE("a loss scaler goes on where its saved state ends", "[experiments][checkpoint]") {
-    const LossScalerConfig configs[] = {
-        LossScalerConfig(*find_scaler("none")), LossScalerConfig(*find_scaler("static"), {{"init_scale", 1024}}),
-        LossScalerConfig(*find_scaler("torch"), {{"init_scale", 1024}, {"growth_interval", 3}})};
-    for (const LossScalerConfig& config : configs) {
+    for (const ScalerKind* kind : scaler_kinds()) {
+        LossScalerConfig config(*kind);
+        for (const ScalerKey& key : kind->keys) {
+            if (key.name == "growth_interval") config.set(key.name, 3);
+            if (key.name == "min_scale") config.set(key.name, 0x1p-100);
+        }
+        CAPTURE(std::string(kind->name));
         std::mt19937 random(3);
         const auto one = make_loss_scaler(config);
         for (int step = 0; step < 60; ++step) {
@@ -580,7 +583,9 @@ TEST_CASE("a loss scaler goes on where its saved state ends", "[experiments][che
             REQUIRE(other->load(one->state()));
             CHECK(other->scale() == one->scale());
             CHECK(other->growth_tracker() == one->growth_tracker());
+            CHECK(other->hysteresis() == one->hysteresis());
             const bool found_inf = random() % 4 == 0;
+            CHECK(other->unscaling(found_inf).factor == one->unscaling(found_inf).factor);
             other->update(found_inf);
             one->update(found_inf);
             CHECK(other->state() == one->state());

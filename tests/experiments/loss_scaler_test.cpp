@@ -32,7 +32,7 @@ std::unique_ptr<LossScaler> torch_view(const TorchSettings& s) {
     return make_loss_scaler(LossScalerConfig(*find_scaler("torch"), {{"init_scale", s.init_scale},
                                                                      {"growth_factor", s.growth_factor},
                                                                      {"backoff_factor", s.backoff_factor},
-                                                                     {"growth_interval", s.growth_interval}}));
+                                                                     {"growth_interval", double(s.growth_interval)}}));
 }
 
 /// What gradients are multiplied by after a clean step.
@@ -50,8 +50,8 @@ bool one_step(GradScaler& scaler, float value, int optimizer = 0) {
 }
 
 GradScaler used(const TorchSettings& config, GradScaler::Device device = GradScaler::Device::cuda,
-                bool allow_fp16 = false) {
-    GradScaler scaler(config, true, device, allow_fp16);
+                GradScaler::Sharding sharding = GradScaler::Sharding::none) {
+    GradScaler scaler(config, true, device, sharding);
     scaler.scale(1.0f);
     return scaler;
 }
@@ -124,7 +124,7 @@ TEST_CASE("clean steps grow the exponent by floor((tracker + k) / interval)", "[
         for (int tracker = 0; tracker < interval; ++tracker) {
             const TorchSettings config = torch(1.0f, interval);
             float scale = 1.0f;
-            int state = tracker;
+            std::int64_t state = tracker;
             for (int k = 1; k <= 100; ++k) {
                 update_scale(config, scale, state, false);
                 CAPTURE(interval, tracker, k);
@@ -171,7 +171,7 @@ TEST_CASE("edge 1: fp16 gradients are refused, but not by FSDP's scaler", "[expe
     const GradScaler::Gradient gradient{g, fp16};
     GradScaler plain = used(torch(2.0f, 10));
     CHECK(contains(message_of([&] { plain.unscale(0, {&gradient, 1}); }), "fp16 gradients cannot be unscaled"));
-    GradScaler sharded = used(torch(2.0f, 10), GradScaler::Device::cuda, true);
+    GradScaler sharded = used(torch(2.0f, 10), GradScaler::Device::cuda, GradScaler::Sharding::fsdp);
     sharded.unscale(0, {&gradient, 1});
     CHECK(g[0] == 2.0f);
 }
@@ -341,6 +341,11 @@ TEST_CASE("an fp16 loss overflows by its scale only when it has a dimension", "[
     CHECK(scaler.scale(2.0f, fp16, 0) == 131072.0f);
     CHECK(scaler.scale(2.0f, fp16, 1) == inf);
     CHECK(scaler.scale(2.0f, fp32, 1) == 131072.0f);
+    GradScaler sharded(torch(65536.0f, 2000), true, GradScaler::Device::cuda, GradScaler::Sharding::fsdp);
+    CHECK(sharded.scale(1.0f, fp16, 0) == inf);
+    CHECK(sharded.scale(0x1.ccp-1f, fp16, 0) == 58880.0f);
+    CHECK(sharded.scale(quantize(fp16, 0.9f, Round::nearest_even, Overflow::saturate), fp16, 0) == 58976.0f);
+    CHECK(sharded.scale(2.0f, fp32, 0) == 131072.0f);
     CHECK_THROWS_AS(GradScaler({.growth_factor = 1.0}), Error);
     CHECK_THROWS_AS(GradScaler({.backoff_factor = 1.0}), Error);
 }
@@ -375,6 +380,7 @@ TEST_CASE("a kind of loss scaler is a row: names, keys and lines agree", "[exper
     for (const ScalerKind* kind : scaler_kinds()) {
         CAPTURE(std::string(kind->name));
         CHECK(find_scaler(kind->name) == kind);
+        for (const std::string_view alias : kind->aliases) CHECK(find_scaler(alias) == kind);
         CHECK_FALSE(kind->source.empty());
         CHECK_FALSE(kind->summary.empty());
         for (const ScalerKey& key : kind->keys) {
@@ -393,7 +399,7 @@ TEST_CASE("a kind of loss scaler is a row: names, keys and lines agree", "[exper
     CHECK(find_scaler("tosch") == nullptr);
     CHECK(to_string(LossScalerConfig(*find_scaler("torch"))) ==
           "torch, from 65536; x2 after 2000 clean steps, x0.5 and a skipped step on Inf or NaN");
-    CHECK(to_string(LossScalerConfig(*find_scaler("static"), {{"init_scale", 0.1}})) == "static 0.1");
+    CHECK(to_string(LossScalerConfig(*find_scaler("static"), {{"init_scale", 0.1}})) == "static 0.1, skip true");
     LossScalerConfig config(*find_scaler("torch"));
     CHECK_THROWS_AS(config.find("hysteresis"), Error);
     CHECK_THROWS_AS(config.set("hysteresis", 2), Error);
@@ -410,13 +416,14 @@ class EagerScaler final : public LossScaler {
           hysteresis_(config.at("hysteresis")),
           divides_(config.at("divides") != 0),
           floor_(config.find("floor")) {}
-    float scale() const override { return static_cast<float>(scale_); }
+    double scale() const override { return scale_; }
     Unscaling unscaling(bool found_inf) override {
         if (found_inf && --hysteresis_ <= 0) scale_ /= 2;
         return {.factor = static_cast<float>(divides_ ? scale_ : 1 / scale_), .divides = divides_};
     }
     void update(bool) override {
-        if (floor_ && scale_ < *floor_) throw Error({.what = "the loss scale is at its floor", .where = "eager"});
+        if (floor_ && scale_ < *floor_)
+            throw ScalerRaised({.what = "the loss scale is at its floor", .where = "eager"});
     }
     std::vector<double> state() const override { return {scale_, hysteresis_}; }
     bool load(std::span<const double> state) override {
@@ -444,21 +451,50 @@ const ScalerKind eager{.name = "eager",
                        },
                        .line = "eager {init_scale} {hysteresis} {divides} {floor}"};
 
-/// The gradients of a tiny model, all 5, after one step with this scaler.
-float gradient_after_step(LossScaler& scaler) {
-    const ModelConfig config{.layers = 1, .width = 16, .heads = 2, .context = 8, .vocabulary = 16};
-    CpuBackend backend(1);
-    const ResolvedPolicy policy = resolve(load_policy("fp32"), model_sites(config));
-    TrainOptions options;
-    options.clip = 0;
-    Transformer model(backend, config, 1, policy, 0);
-    model.initialise(0);
-    Optimizer optimizer(backend, policy, options, model, 0);
-    for (const auto& p : model.parameters()) backend.fill(p->grad, 5.0f);
-    optimizer.step(0, scaler);
-    std::vector<float> gradient(static_cast<std::size_t>(model.parameters().front()->grad.count()));
-    backend.download(model.parameters().front()->grad, gradient);
-    return gradient.front();
+/// A tiny model's optimiser, and steps whose gradients are all the same number.
+class Steps {
+  public:
+    explicit Steps(const char* policy, double clip = 0)
+        : backend_(1),
+          policy_(resolve(load_policy(policy), model_sites(config_))),
+          model_(backend_, config_, 1, policy_, 0) {
+        options_.clip = clip;
+        model_.initialise(0);
+        optimizer_.emplace(backend_, policy_, options_, model_, 0);
+    }
+    StepOutcome step(LossScaler& scaler, float gradient) {
+        for (const auto& p : model_.parameters()) backend_.fill(p->grad, gradient);
+        return optimizer_->step(0, scaler);
+    }
+    /// One of them, after the step.
+    float gradient() { return numbers(model_.parameters().front()->grad).front(); }
+    std::vector<float> weights() { return numbers(model_.parameters().front()->value); }
+
+  private:
+    std::vector<float> numbers(ConstView view) {
+        std::vector<float> list(static_cast<std::size_t>(view.count()));
+        backend_.download(view, list);
+        return list;
+    }
+
+    ModelConfig config_{.layers = 1, .width = 16, .heads = 2, .context = 8, .vocabulary = 16};
+    CpuBackend backend_;
+    ResolvedPolicy policy_;
+    Transformer model_;
+    TrainOptions options_;
+    std::optional<Optimizer> optimizer_;
+};
+
+/// The gradients of a tiny model, all `gradient`, after one step with this scaler.
+float gradient_after_step(LossScaler& scaler, const char* policy = "fp32", double clip = 0, float gradient = 5.0f) {
+    Steps steps(policy, clip);
+    steps.step(scaler, gradient);
+    return steps.gradient();
+}
+
+std::unique_ptr<LossScaler> scaler_of(const char* kind,
+                                      std::initializer_list<std::pair<std::string_view, double>> said) {
+    return make_loss_scaler(LossScalerConfig(*find_scaler(kind), said));
 }
 
 }  // namespace
@@ -491,4 +527,83 @@ TEST_CASE("the optimiser divides gradients where the scaler does", "[experiments
         const float expected = divides != 0 ? fused_unscale(5.0f, 3.0f) : 5.0f * inverse_scale(3.0f);
         CHECK(gradient_after_step(*scaler) == expected);
     }
+}
+
+TEST_CASE("a step after which DeepSpeed's scale grows has half its gradients, unless clipping binds",
+          "[experiments][scaler]") {
+    for (const char* kind : {"ds-zero", "ds-fused"}) {
+        for (const double halves : {1.0, 0.0}) {
+            CAPTURE(kind, halves);
+            // With a window of 1 the second step grows.
+            const auto second_step = [&](double clip) {
+                const auto scaler =
+                    scaler_of(kind, {{"init_scale", 4}, {"growth_interval", 1}, {"growth_step_half_grad", halves}});
+                scaler->unscaling(false);
+                CHECK(scaler->scale() == 4);
+                const float gradient = gradient_after_step(*scaler, "fp32", clip);
+                CHECK(scaler->scale() == 8);
+                return gradient;
+            };
+            CHECK(second_step(0) == 5.0f / (halves != 0 ? 8 : 4));
+            // The clipped gradient is 1 / sqrt(n) either way, but for the 1e-6 beside the norm and some roundings.
+            const auto plain = scaler_of("torch", {{"init_scale", 4}});
+            const float clipped = gradient_after_step(*plain, "fp32", 1.0);
+            CHECK(clipped < 0.1f);
+            CHECK(std::abs(second_step(1.0) - clipped) < 1e-6f * clipped);
+        }
+    }
+}
+
+TEST_CASE("gradients of master weights are fp32 once they are unscaled, torch's keep their format",
+          "[experiments][scaler]") {
+    const float narrow = quantize(fp16, 5.0f * inverse_scale(3), Round::nearest_even, Overflow::saturate);
+    CHECK(narrow != 5.0f * inverse_scale(3));
+    for (const ScalerKind* kind : scaler_kinds()) {
+        CAPTURE(std::string(kind->name));
+        if (kind->name == "none") continue;
+        const auto scaler = make_loss_scaler(LossScalerConfig(*kind, {{"init_scale", 3}}));
+        const bool keeps = kind->name.starts_with("torch") || kind->name == "static";
+        CHECK(gradient_after_step(*scaler, "pure-fp16") == (keeps ? narrow : 5.0f * inverse_scale(3)));
+    }
+    // Clipping too: 1 / sqrt(n) of fp16 is not that of fp32.
+    const auto apex = scaler_of("apex", {{"init_scale", 3}});
+    const float clipped = gradient_after_step(*apex, "pure-fp16", 1.0);
+    CHECK(clipped != quantize(fp16, clipped, Round::nearest_even, Overflow::saturate));
+}
+
+TEST_CASE("where a framework adds a gradient up, finite numbers with an infinite sum are an overflow",
+          "[experiments][scaler]") {
+    for (const ScalerKind* kind : scaler_kinds()) {
+        CAPTURE(std::string(kind->name));
+        const bool adds = kind->name == "ds-fused" || kind->name == "apex-fp16-utils";
+        const auto scaler = make_loss_scaler(LossScalerConfig(*kind));
+        CHECK(scaler->checks_sums() == adds);
+        CHECK(Steps("fp32").step(*scaler, 0x1p127f).skipped == adds);
+        CHECK_FALSE(Steps("fp32").step(*scaler, 0x1p100f).skipped);
+        CHECK_FALSE(Steps("pure-fp16").step(*scaler, 65504.0f).skipped);
+        const bool skips = kind->name != "none";
+        CHECK(Steps("fp32").step(*scaler, inf).skipped == skips);
+        CHECK(Steps("pure-fp16").step(*scaler, std::numeric_limits<float>::quiet_NaN()).skipped == skips);
+    }
+}
+
+TEST_CASE("a scale written by hand changes no bit while nothing overflows, and keeps no Inf from the weights",
+          "[experiments][scaler]") {
+    const auto by_hand = [](double scale) {
+        return scaler_of("static", {{"init_scale", scale}, {"skip", 0}, {"unscale_by_division", 1}});
+    };
+    for (const float gradient : {5.0f, 0x1.234566p-20f, -0x1.fffffep-90f}) {
+        Steps plain("fp32"), scaled("fp32");
+        CHECK_FALSE(plain.step(*by_hand(1), gradient).skipped);
+        CHECK_FALSE(scaled.step(*by_hand(1024), gradient * 1024).skipped);
+        CHECK(scaled.gradient() == gradient);
+        CHECK(scaled.weights() == plain.weights());
+    }
+    Steps broken("fp32");
+    CHECK_FALSE(broken.step(*by_hand(1024), inf).skipped);
+    for (const float weight : broken.weights()) CHECK_FALSE(std::isfinite(weight));
+    Steps guarded("fp32");
+    const std::vector<float> before = guarded.weights();
+    CHECK(guarded.step(*scaler_of("static", {{"init_scale", 1024}}), inf).skipped);
+    CHECK(guarded.weights() == before);
 }

@@ -140,7 +140,7 @@ TEST_CASE("every slot under every framework preset has the format of the framewo
         {"fp32", "", &OpRow::fp32},          {"tf32", "", &OpRow::tf32},
         {"amp-fp16", "fp16", &OpRow::amp},   {"fp16-noscale", "fp16", &OpRow::amp},
         {"amp-bf16", "bf16", &OpRow::amp},   {"pure-bf16", "bf16", &OpRow::pure},
-        {"pure-fp16", "fp16", &OpRow::pure},
+        {"pure-fp16", "fp16", &OpRow::pure}, {"static-1024", "fp16", &OpRow::amp},
     };
     for (const ModelKind kind : both_kinds) {
         for (const Case& c : cases) {
@@ -268,18 +268,21 @@ TEST_CASE("presets name their scaler and their optimiser's arithmetic", "[experi
         CHECK(policy.name == name);
         CHECK_FALSE(policy.description.empty());
         CHECK(policy.text == preset_text(name));
-        CHECK(policy.loss_scaler.kind->name == (name.ends_with("amp-fp16") ? "torch" : "none"));
+        const std::string_view scaler = name.ends_with("amp-fp16")   ? "torch"
+                                        : name.starts_with("static") ? "static"
+                                                                     : "none";
+        CHECK(policy.loss_scaler.kind->name == scaler);
         CHECK(policy.optimizer_arithmetic == (name == "pure-fp16" ? fp16 : fp32));
     }
     const LossScalerConfig torch = load_policy("amp-fp16").loss_scaler;
     CHECK(torch == LossScalerConfig(*find_scaler("torch")));
     CHECK(torch.at("init_scale") == 65536);
     CHECK(torch.at("growth_interval") == 2000);
-    const std::vector<std::string_view> order{"fp32",           "tf32",          "amp-fp16",      "amp-bf16",
-                                              "fp16-noscale",   "pure-bf16",     "pure-bf16-sr",  "pure-fp16",
-                                              "fp8-tensorwise", "a100-amp-fp16", "a100-amp-bf16", "h100-tf32",
-                                              "h100-amp-fp16",  "h100-amp-bf16", "h100-fp8-fast", "h100-fp8-promoted",
-                                              "b200-amp-bf16",  "b200-fp8",      "b200-mxfp8",    "b200-nvfp4"};
+    const std::vector<std::string_view> order{
+        "fp32",      "tf32",          "amp-fp16",      "amp-bf16",       "fp16-noscale",      "static-1024",
+        "pure-bf16", "pure-bf16-sr",  "pure-fp16",     "fp8-tensorwise", "a100-amp-fp16",     "a100-amp-bf16",
+        "h100-tf32", "h100-amp-fp16", "h100-amp-bf16", "h100-fp8-fast",  "h100-fp8-promoted", "b200-amp-bf16",
+        "b200-fp8",  "b200-mxfp8",    "b200-nvfp4"};
     CHECK(preset_names() == order);
 }
 

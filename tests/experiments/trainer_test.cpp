@@ -5,6 +5,7 @@
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/train/experiment.hpp"
 #include "reports/csv.hpp"
+#include "reports/divergence.hpp"
 #include "tests/scratch.hpp"
 #include "tests/test.hpp"
 
@@ -158,6 +159,35 @@ TEST_CASE("a skipped step leaves every weight and moment as it was", "[experimen
     for (const auto& p : model.parameters()) backend.fill(p->grad, 1.0f);
     CHECK_FALSE(optimizer.step(1, *scaler).skipped);
     CHECK(weights() != before);
+}
+
+TEST_CASE("an overflow at DeepSpeed's floor ends that run, and no other", "[experiments][trainer]") {
+    const auto directory = fresh_directory("floor");
+    Experiment experiment = small_experiment(directory, {"fp32"}, 8);
+    Policy policy = load_policy("amp-fp16");
+    policy.name = "zero";
+    // Scaled by 2^30 the gradients overflow at once, and the floor is two backoffs below.
+    policy.loss_scaler =
+        LossScalerConfig(*find_scaler("ds-zero"), {{"init_scale", 0x1p30}, {"min_scale", 0x1p28}, {"hysteresis", 1}});
+    experiment.policies.push_back(policy);
+    policy.name = "fused";
+    policy.loss_scaler = LossScalerConfig(*find_scaler("ds-fused"), {{"init_scale", 0x1p30}, {"min_scale", 0x1p28}});
+    experiment.policies.push_back(policy);
+    experiment.options.token_weight = 1;
+    run(experiment, 2, chosen_simd());
+    const auto runs = rows_of<RunRow>(directory);
+    REQUIRE(runs.size() == 3);
+    CHECK(runs[0].status == "ok");
+    CHECK(runs[1].policy == "zero");
+    CHECK(runs[1].status.starts_with("failed: loss scaler ds-zero: an Inf or NaN gradient"));
+    CHECK(runs[1].diverged_step == 2);
+    CHECK(runs[1].steps == 2);
+    CHECK(runs[1].skipped_steps == 2);
+    CHECK(runs[2].status == "ok");
+    CHECK(runs[2].skipped_steps == 8);
+    for (const PolicySummary& policy_summary : summarise(directory).policies) {
+        CHECK((policy_summary.row.verdict == "diverged") == (policy_summary.row.policy == "zero"));
+    }
 }
 
 TEST_CASE("fp16 without scaling loses gradients to underflow where scaling keeps them", "[experiments][trainer]") {

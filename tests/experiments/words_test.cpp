@@ -217,5 +217,9 @@ TEST_CASE("every word of the language has a place in the text, and most say what
             if (is_key) CHECK_FALSE(word.summary.empty());
         }
     }
-    CHECK(contains(text, "torch   init_scale       the scale of the first step (initially 65536)\n"));
+    CHECK(contains(text, "torch            init_scale              the scale of the first step (initially 65536)\n"));
+    CHECK(contains(text,
+                   "ds-zero          version                 of DeepSpeed; 0.17.1 grows a step later after an overflow "
+                   "(initially 0.19.6)\n"));
+    CHECK(contains(text, "  deepspeed-zero   another name of ds-zero\n"));
 }
