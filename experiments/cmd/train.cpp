@@ -162,7 +162,7 @@ Experiment new_experiment(const Arguments& a, const Command& verb) {
     model.hidden = a.hidden.value_or(model.hidden);
     model.rope_theta = a.rope_theta.value_or(model.rope_theta);
     if (a.tied || a.untied) model.tied = a.tied;
-    model.gelu = a.gelu == "tanh" ? Gelu::tanh : Gelu::erf;
+    model.activation = parse_activation(a.gelu);
     experiment.options.batch = a.batch.value_or(size.batch);
     experiment.options.optimizer = a.optimizer == "sgd" ? OptimizerKind::sgd : OptimizerKind::adamw;
     experiment.options.min_lr = a.min_lr.value_or(a.train.lr / 10);
@@ -330,7 +330,9 @@ void describe_model(Command& verb, Arguments& a) {
                 "Tokens there are; by --size, 256 for a text, the largest token plus one for tokens");
     const Option untied = verb.flag("--untied", a.untied, "Give lm_head weights of its own, as a llama does by itself");
     verb.flag("--tied", a.tied, "Let lm_head share the token embedding, as a gpt2 does by itself").excludes(untied);
-    verb.option("--gelu", a.gelu, "erf or tanh").one_of({"erf", "tanh"}).shows_default();
+    std::vector<std::string> gelus;
+    for (const Activation& row : activations) gelus.emplace_back(row.name);
+    verb.option("--gelu", a.gelu, fmt::format("{}", fmt::join(gelus, " or "))).one_of(gelus).shows_default();
 }
 
 void describe_steps(Command& verb, Arguments& a) {

@@ -56,7 +56,7 @@ void visit_model(Model& m, Visitor&& field) {
     field("hidden", m.hidden);
     field("vocabulary", m.vocabulary);
     field("tied", m.tied);
-    field("gelu", m.gelu);
+    field("gelu", m.activation);
     field("rope_theta", m.rope_theta);
 }
 
@@ -65,7 +65,7 @@ Json to_json(double value) { return value; }
 Json to_json(bool value) { return value; }
 Json to_json(OptimizerKind kind) { return kind == OptimizerKind::adamw ? "adamw" : "sgd"; }
 Json to_json(ModelKind kind) { return std::string(to_string(kind)); }
-Json to_json(Gelu kind) { return kind == Gelu::erf ? "erf" : "tanh"; }
+Json to_json(const elementwise::Unary& activation) { return std::string(to_string(activation)); }
 
 template <class Enum>
 void read_name(const Json& json, Enum& value, std::initializer_list<Enum> all) {
@@ -81,7 +81,9 @@ void from_json(const Json& json, OptimizerKind& kind) {
     read_name(json, kind, {OptimizerKind::adamw, OptimizerKind::sgd});
 }
 void from_json(const Json& json, ModelKind& kind) { read_name(json, kind, {ModelKind::gpt2, ModelKind::llama}); }
-void from_json(const Json& json, Gelu& kind) { read_name(json, kind, {Gelu::erf, Gelu::tanh}); }
+void from_json(const Json& json, elementwise::Unary& activation) {
+    activation = parse_activation(json.get<std::string>());
+}
 template <class Number>
 void from_json(const Json& json, Number& value) {
     json.get_to(value);
