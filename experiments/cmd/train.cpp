@@ -231,10 +231,8 @@ Exit finish(const Experiment& experiment, bool finished, const Arguments& argume
     const Log log = read_runs(folders);
     const bool reports = !log.runs.empty() && !arguments.no_report;
     const std::filesystem::path rows = directory / "summary.csv", page = directory / "report.html";
-    nlohmann::ordered_json json{{"finished", finished},
-                                {"directory", directory.string()},
-                                {"files", nlohmann::ordered_json::object()},
-                                {"summary", nullptr}};
+    Json json{
+        {"finished", finished}, {"directory", directory.string()}, {"files", Json::object()}, {"summary", nullptr}};
     if (reports) {
         const Summary summary = summarise(log);
         write_summary(summary, rows);
@@ -242,7 +240,7 @@ Exit finish(const Experiment& experiment, bool finished, const Arguments& argume
         write_page(log, summary, page);
         fmt::print(stderr, "Rows and page: {}\n", page.string());
         json["files"] = {{"summary", rows.string()}, {"page", page.string()}};
-        json["summary"] = parsed_json(summary_json(summary));
+        json["summary"] = Json::parse(summary_json(summary));
     }
     if (arguments.json) print_json(json);
     return finished ? Exit::ok : Exit::stopped;
