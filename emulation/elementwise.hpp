@@ -17,6 +17,10 @@ namespace elementwise {
 template <class... Operation>
 struct Operations {};
 
+// Words of the text that a SIMD target has beside its operators.
+using math::abs;
+using math::select;
+
 inline constexpr float sqrt_half = 0x1.6a09e6p-1f;         ///< sqrt(1/2)
 inline constexpr float inverse_sqrt_2pi = 0x1.988454p-2f;  ///< 1 / sqrt(2 pi)
 inline constexpr float gelu_k0 = 0x1.988454p-1f;           ///< sqrt(2 / pi)
