@@ -12,6 +12,7 @@
 #include "core/rounding.hpp"
 #include "core/tally.hpp"
 #include "core/tensor.hpp"
+#include "emulation/elementwise.hpp"
 #include "emulation/matmul/rule.hpp"
 
 #include <array>
@@ -74,8 +75,6 @@ struct Matmul {
     Cast out_cast{};
     Triangle triangle = Triangle::none;
 };
-
-enum class Gelu : std::uint8_t { erf, tanh };
 
 /// Direction of a rotary embedding: by the angles of the positions, or back again (its gradient).
 enum class Turn : std::uint8_t { forward, backward };
@@ -181,16 +180,18 @@ class Backend {
     // --- matmul
     virtual void matmul(const Matmul& args, Tally* tally = nullptr) = 0;
 
-    // --- elementwise
-    virtual void add(ConstView a, ConstView b, View out) = 0;       ///< a + b; out may be a or b
-    virtual void multiply(ConstView a, ConstView b, View out) = 0;  ///< a * b; out may be a or b
-    virtual void scale(ConstView in, float factor, View out) = 0;   ///< in * factor; in == out allowed
-    virtual void gelu(Gelu kind, ConstView x, View out) = 0;
-    virtual void gelu_backward(Gelu kind, ConstView x, ConstView dout, View dx) = 0;
-    /// x / (1 + exp(-x)).
-    virtual void silu(ConstView x, View out) = 0;
-    /// s = 1 / (1 + exp(-x)); dx = (dout*s) * (1 + x*(1 - s)).
-    virtual void silu_backward(ConstView x, ConstView dout, View dx) = 0;
+    // --- elementwise: any row of emulation/elementwise.hpp; outputs may be inputs
+    /// out = f(x).
+    virtual void map(const elementwise::Unary& f, ConstView x, View out) = 0;
+    /// dx = the gradient of x where dout is that of f(x).
+    virtual void map_backward(const elementwise::Unary& f, ConstView x, ConstView dout, View dx) = 0;
+    /// out = f(a, b).
+    virtual void map(const elementwise::Binary& f, ConstView a, ConstView b, View out) = 0;
+    /// out = f(a, b) with the same b for every element.
+    virtual void map(const elementwise::Binary& f, ConstView a, float b, View out) = 0;
+    void add(ConstView a, ConstView b, View out) { map(elementwise::Add{}, a, b, out); }
+    void multiply(ConstView a, ConstView b, View out) { map(elementwise::Multiply{}, a, b, out); }
+    void scale(ConstView in, float factor, View out) { map(elementwise::Multiply{}, in, factor, out); }
 
     // --- rows and columns
     /// out[r,:] = wte[tokens[r],:] + wpe[r mod T,:], without the second term when wpe is empty (View{}).

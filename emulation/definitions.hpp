@@ -50,46 +50,23 @@ MACHEPS_HD inline float row_max(const float* x, std::int64_t n) {
     return top;
 }
 
-// --- elementwise
+// --- elementwise: the formulas are those of emulation/elementwise.inl
 
-MACHEPS_HD inline float add(float a, float b) { return canonical(a + b); }
-MACHEPS_HD inline float multiply(float a, float b) { return canonical(a * b); }
-MACHEPS_HD inline float scale(float x, float factor) { return canonical(x * factor); }
-
-inline constexpr float sqrt_half = 0x1.6a09e6p-1f;         ///< sqrt(1/2)
-inline constexpr float inverse_sqrt_2pi = 0x1.988454p-2f;  ///< 1 / sqrt(2 pi)
-inline constexpr float gelu_k0 = 0x1.988454p-1f;           ///< sqrt(2 / pi)
-inline constexpr float gelu_k1 = 0x1.6e4e26p-5f;           ///< 0.044715
-inline constexpr float gelu_3k1 = 0x1.12ba9ep-3f;          ///< 0.134145
-
-/// erf:  y = (0.5 x) (1 + erf(x sqrt_half))
-/// tanh: y = (0.5 x) (1 + tanh(k0 (x + k1 ((x x) x))))
-MACHEPS_HD inline float gelu(Gelu kind, float x) {
-    const float inner =
-        kind == Gelu::erf ? math::erf(x * sqrt_half) : math::tanh(gelu_k0 * (x + gelu_k1 * ((x * x) * x)));
-    return canonical((0.5f * x) * (1.0f + inner));
+template <class F>
+MACHEPS_HD inline float map(float x) {
+    return canonical(F::value(x));
+}
+template <class F>
+MACHEPS_HD inline float map(float a, float b) {
+    return canonical(F::value(a, b));
+}
+template <class F>
+MACHEPS_HD inline float map_backward(float x, float dy) {
+    return canonical(F::backward(x, dy));
 }
 
-/// erf:  dx = dy (0.5 (1 + erf(x sqrt_half)) + x (inverse_sqrt_2pi exp(-0.5 (x x))))
-/// tanh: t = tanh as above;  dx = dy (0.5 (1 + t) + (0.5 x) ((1 - t t) (k0 (1 + 3k1 (x x)))))
-/// Where x x overflows (|x| above 1.8e19) the tanh form is 0 Inf = NaN, as in other implementations of this formula.
-MACHEPS_HD inline float gelu_backward(Gelu kind, float x, float dy) {
-    if (kind == Gelu::erf) {
-        const float below = 0.5f * (1.0f + math::erf(x * sqrt_half));
-        const float density = inverse_sqrt_2pi * math::exp(-0.5f * (x * x));
-        return canonical(dy * (below + x * density));
-    }
-    const float t = math::tanh(gelu_k0 * (x + gelu_k1 * ((x * x) * x)));
-    const float slope = (1.0f - t * t) * (gelu_k0 * (1.0f + gelu_3k1 * (x * x)));
-    return canonical(dy * (0.5f * (1.0f + t) + (0.5f * x) * slope));
-}
-
-MACHEPS_HD inline float silu(float x) { return canonical(x / (1.0f + math::exp(-x))); }
-
-MACHEPS_HD inline float silu_backward(float x, float dy) {
-    const float s = 1.0f / (1.0f + math::exp(-x));
-    return canonical((dy * s) * (1.0f + x * (1.0f - s)));
-}
+MACHEPS_HD inline float add(float a, float b) { return map<elementwise::Add>(a, b); }
+MACHEPS_HD inline float multiply(float a, float b) { return map<elementwise::Multiply>(a, b); }
 
 // --- rows
 

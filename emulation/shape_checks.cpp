@@ -86,6 +86,10 @@ void matmul(const Matmul& args) {
     require_operand({.data = args.out, .ld = args.ld_out}, "out", args.m, args.n);
 }
 
+void map_backward(const elementwise::Unary& f, const Shape& x, const Shape& dout, const Shape& dx) {
+    same_count(fmt::format("{}_backward", f.name), {x, dout, dx});
+}
+
 void embedding(const Shape& tokens, const Shape& wte, ConstView wpe, const Shape& out) {
     const std::int64_t n = wte.columns();
     const bool placed = wpe.data != nullptr;

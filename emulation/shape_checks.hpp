@@ -18,6 +18,7 @@ void tokens(std::string_view operation, std::span<const std::int32_t> tokens, st
 
 void scaled_cast(const Shape& in, const Shape& out, const Shape& scales, const ScaledCast& how);
 void matmul(const Matmul& args);
+void map_backward(const elementwise::Unary& f, const Shape& x, const Shape& dout, const Shape& dx);
 void embedding(const Shape& tokens, const Shape& wte, ConstView wpe, const Shape& out);
 void embedding_backward(const Shape& tokens, const Shape& dout, const Shape& dwte, ConstView dwpe);
 void layernorm(const Shape& x, const Shape& gamma, const Shape& beta, const Shape& out, const Shape& mean,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/gemm_table.hpp"
 
+#include "core/json.hpp"
 #include "reports/csv.hpp"
 #include "reports/html.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -25,7 +25,7 @@ bool is_larger(const GemmRow& a, const GemmRow& b) {
 std::string figure(double x) { return x == 0 ? "0" : fmt::format("{:.2e}", x); }
 
 template <class Value>
-nlohmann::ordered_json json_of(const Value& value) {
+Json json_of(const Value& value) {
     if constexpr (std::is_same_v<Value, float>) {
         // The shortest decimal of the float, not of the double that it converts to.
         if (std::isfinite(value)) return std::stod(fmt::format("{}", value));
@@ -36,8 +36,8 @@ nlohmann::ordered_json json_of(const Value& value) {
     return value;
 }
 template <class Value>
-nlohmann::ordered_json json_of(const std::optional<Value>& value) {
-    return value ? json_of(*value) : nlohmann::ordered_json(nullptr);
+Json json_of(const std::optional<Value>& value) {
+    return value ? json_of(*value) : Json(nullptr);
 }
 
 /// Bytes that UTF-8 shows: all but those that continue a character.
@@ -120,15 +120,15 @@ std::string gemm_html(std::span<const GemmRow> rows) {
 }
 
 std::string gemm_json(std::span<const GemmRow> rows) {
-    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    Json list = Json::array();
     for (const GemmRow& row : rows) {
-        nlohmann::ordered_json object;
+        Json object;
         const auto put = [&](const auto& c) { object[std::string(c.name)] = json_of(row.*c.field); };
         std::apply([&](const auto&... c) { (put(c), ...); }, GemmRow::columns);
         list.push_back(std::move(object));
     }
-    const nlohmann::ordered_json all{{"schema", schema_version}, {"rows", list}};
-    return all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
+    const Json all{{"schema", schema_version}, {"rows", list}};
+    return all.dump(2, Json::BadUtf8::is_replaced) + '\n';
 }
 
 }  // namespace macheps

@@ -3,10 +3,10 @@
 
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
+#include "core/json.hpp"
 #include "reports/gemm_table.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
@@ -49,7 +49,7 @@ class JsonText {
         fresh_ = false;
     }
     void string(std::string_view value) {
-        const std::string quoted = nlohmann::json(value).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+        const std::string quoted = json_ascii(value);
         // "</script>" and "<!--" would end or change the script that this stands in.
         for (const char c : quoted) c == '<' ? text_ += "\\u003c" : text_ += c;
     }

@@ -2,10 +2,10 @@
 #include "reports/run_log.hpp"
 
 #include "core/error.hpp"
+#include "core/json.hpp"
 #include "reports/csv.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <fstream>
@@ -41,14 +41,14 @@ std::string read_manifest(const fs::path& folder, std::vector<std::string>& note
         return {};
     }
     const std::string text{std::istreambuf_iterator<char>(in), {}};
-    const auto manifest = nlohmann::json::parse(text, nullptr, false);
+    const Json manifest = Json::parse_or_null(text);
     if (!manifest.is_object()) {
         throw Error({.what = "not a JSON object", .where = path.string(), .fix = "restore it, or delete it"});
     }
-    const auto schema = manifest.find("schema");
-    if (schema != manifest.end() && schema->is_number_integer() && schema->get<int>() > schema_version) {
+    const Json* schema = manifest.find("schema");
+    if (schema != nullptr && schema->is_number_integer() && schema->get<double>() > schema_version) {
         throw Error(
-            {.what = fmt::format("schema {} is newer than this program's {}", schema->get<int>(), schema_version),
+            {.what = fmt::format("schema {} is newer than this program's {}", schema->get<double>(), schema_version),
              .where = path.string(),
              .fix = "use a newer macheps"});
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A manifest in words. It is read leniently: last year's, or a newer one, still shows what it holds.
+#include "core/json.hpp"
 #include "reports/html.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <iterator>
@@ -13,8 +13,6 @@
 namespace macheps {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// Keys whose words would not explain them.
 constexpr std::pair<std::string_view, std::string_view> words[] = {
@@ -59,7 +57,7 @@ std::string text_of(const Json& value) {
         for (const Json& item : value) text += (text.empty() ? "" : ", ") + text_of(item);
         return text;
     }
-    return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+    return value.dump(-1, Json::BadUtf8::is_replaced);
 }
 
 void append_row(std::string& rows, const std::string& label, const Json& value) {
@@ -67,7 +65,7 @@ void append_row(std::string& rows, const std::string& label, const Json& value) 
         for (const auto& [key, inner] : value.items()) append_row(rows, label + ": " + label_of(key), inner);
         return;
     }
-    if (value.is_string() && value.get_ref<const std::string&>().empty()) return;
+    if (value.is_string() && value.string().empty()) return;
     rows +=
         fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n", escape_html(label), escape_html(text_of(value)));
 }
@@ -114,10 +112,13 @@ std::string resolved_html(const Json& resolved) {
     out += "<tbody>\n";
     for (std::size_t i = 0; i < std::min(resolved.size(), most_rows); ++i) {
         out += "<tr>";
-        if (resolved[i].is_structured()) {
-            for (const Json& cell : resolved[i]) out += "<td>" + escape_html(text_of(cell)) + "</td>";
+        const auto put = [&](const Json& cell) { out += "<td>" + escape_html(text_of(cell)) + "</td>"; };
+        if (resolved[i].is_object()) {
+            for (const auto& [key, cell] : resolved[i].items()) put(cell);
+        } else if (resolved[i].is_array()) {
+            for (const Json& cell : resolved[i]) put(cell);
         } else {
-            out += "<td>" + escape_html(text_of(resolved[i])) + "</td>";
+            put(resolved[i]);
         }
         out += "</tr>\n";
     }
@@ -174,7 +175,7 @@ std::string policies_html(const Json& policies) {
 }  // namespace
 
 std::string settings_html(const RunFolder& folder) {
-    const Json manifest = Json::parse(folder.manifest, nullptr, false);
+    const Json manifest = Json::parse_or_null(folder.manifest);
     if (!manifest.is_object())
         return "<p>No manifest.json stands beside these files, so the settings are unknown.</p>\n";
     std::string out, run, groups, policies;

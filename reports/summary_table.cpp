@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/summary_table.hpp"
 
+#include "core/json.hpp"
 #include "reports/csv.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
@@ -61,15 +61,15 @@ std::string_view colour_of(std::string_view verdict) {
 }
 
 template <class Value>
-nlohmann::ordered_json json_of(const Value& value) {
+Json json_of(const Value& value) {
     if constexpr (std::is_floating_point_v<Value>) {
         if (!std::isfinite(value)) return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
     }
     return value;
 }
 template <class Value>
-nlohmann::ordered_json json_of(const std::optional<Value>& value) {
-    return value ? json_of(*value) : nlohmann::ordered_json(nullptr);
+Json json_of(const std::optional<Value>& value) {
+    return value ? json_of(*value) : Json(nullptr);
 }
 
 }  // namespace
@@ -153,15 +153,15 @@ void write_summary(const Summary& summary, const std::filesystem::path& path) {
 }
 
 std::string summary_json(const Summary& summary) {
-    nlohmann::ordered_json policies = nlohmann::ordered_json::array();
+    Json policies = Json::array();
     for (const PolicySummary& policy : summary.policies) {
-        nlohmann::ordered_json object;
+        Json object;
         const auto put = [&](const auto& c) { object[std::string(c.name)] = json_of(policy.row.*c.field); };
         std::apply([&](const auto&... c) { (put(c), ...); }, SummaryRow::columns);
         policies.push_back(std::move(object));
     }
-    const nlohmann::ordered_json all{{"schema", schema_version}, {"policies", policies}, {"notes", summary.notes}};
-    return all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
+    const Json all{{"schema", schema_version}, {"policies", policies}, {"notes", summary.notes}};
+    return all.dump(2, Json::BadUtf8::is_replaced) + '\n';
 }
 
 }  // namespace macheps

@@ -184,60 +184,36 @@ void CpuBackend::matmul(const Matmul& args, Tally* tally) {
 
 // --- elementwise
 
-void CpuBackend::add(ConstView a, ConstView b, View out) {
-    check::same_count("add", {a.shape, b.shape, out.shape});
-    const auto kernel = elementwise_kernels(simd_).add;
+void CpuBackend::map(const elementwise::Unary& f, ConstView x, View out) {
+    check::same_count(f.name, {x.shape, out.shape});
+    const auto kernel = elementwise_kernels(simd_).unary[f.place];
     share(
-        a.count(), 1,
-        [&](auto first, auto last) { kernel(a.data + first, b.data + first, last - first, out.data + first); }, chunk);
-}
-
-void CpuBackend::multiply(ConstView a, ConstView b, View out) {
-    check::same_count("multiply", {a.shape, b.shape, out.shape});
-    const auto kernel = elementwise_kernels(simd_).multiply;
-    share(
-        a.count(), 1,
-        [&](auto first, auto last) { kernel(a.data + first, b.data + first, last - first, out.data + first); }, chunk);
-}
-
-void CpuBackend::scale(ConstView in, float factor, View out) {
-    check::same_count("scale", {in.shape, out.shape});
-    const auto kernel = elementwise_kernels(simd_).scale;
-    share(
-        in.count(), 1, [&](auto first, auto last) { kernel(in.data + first, factor, last - first, out.data + first); },
+        x.count(), f.cost, [&](auto first, auto last) { kernel(x.data + first, last - first, out.data + first); },
         chunk);
 }
 
-void CpuBackend::gelu(Gelu kind, ConstView x, View out) {
-    check::same_count("gelu", {x.shape, out.shape});
-    const auto kernel = elementwise_kernels(simd_).gelu;
+void CpuBackend::map_backward(const elementwise::Unary& f, ConstView x, ConstView dout, View dx) {
+    check::map_backward(f, x.shape, dout.shape, dx.shape);
+    const auto kernel = elementwise_kernels(simd_).backward[f.place];
     share(
-        x.count(), 16, [&](auto first, auto last) { kernel(kind, x.data + first, last - first, out.data + first); },
-        chunk);
-}
-
-void CpuBackend::gelu_backward(Gelu kind, ConstView x, ConstView dout, View dx) {
-    check::same_count("gelu_backward", {x.shape, dout.shape, dx.shape});
-    const auto kernel = elementwise_kernels(simd_).gelu_backward;
-    share(
-        x.count(), 24,
-        [&](auto first, auto last) { kernel(kind, x.data + first, dout.data + first, last - first, dx.data + first); },
-        chunk);
-}
-
-void CpuBackend::silu(ConstView x, View out) {
-    check::same_count("silu", {x.shape, out.shape});
-    const auto kernel = elementwise_kernels(simd_).silu;
-    share(
-        x.count(), 12, [&](auto first, auto last) { kernel(x.data + first, last - first, out.data + first); }, chunk);
-}
-
-void CpuBackend::silu_backward(ConstView x, ConstView dout, View dx) {
-    check::same_count("silu_backward", {x.shape, dout.shape, dx.shape});
-    const auto kernel = elementwise_kernels(simd_).silu_backward;
-    share(
-        x.count(), 14,
+        x.count(), f.backward_cost,
         [&](auto first, auto last) { kernel(x.data + first, dout.data + first, last - first, dx.data + first); },
+        chunk);
+}
+
+void CpuBackend::map(const elementwise::Binary& f, ConstView a, ConstView b, View out) {
+    check::same_count(f.name, {a.shape, b.shape, out.shape});
+    const auto kernel = elementwise_kernels(simd_).of(f);
+    share(
+        a.count(), f.cost,
+        [&](auto first, auto last) { kernel(a.data + first, b.data + first, last - first, out.data + first); }, chunk);
+}
+
+void CpuBackend::map(const elementwise::Binary& f, ConstView a, float b, View out) {
+    check::same_count(f.name, {a.shape, out.shape});
+    const auto kernel = elementwise_kernels(simd_).by_number(f);
+    share(
+        a.count(), f.cost, [&](auto first, auto last) { kernel(a.data + first, b, last - first, out.data + first); },
         chunk);
 }
 

@@ -43,13 +43,10 @@ class CpuBackend final : public Backend {
 
     void matmul(const Matmul& args, Tally* tally = nullptr) override;
 
-    void add(ConstView a, ConstView b, View out) override;
-    void multiply(ConstView a, ConstView b, View out) override;
-    void scale(ConstView in, float factor, View out) override;
-    void gelu(Gelu kind, ConstView x, View out) override;
-    void gelu_backward(Gelu kind, ConstView x, ConstView dout, View dx) override;
-    void silu(ConstView x, View out) override;
-    void silu_backward(ConstView x, ConstView dout, View dx) override;
+    void map(const elementwise::Unary& f, ConstView x, View out) override;
+    void map_backward(const elementwise::Unary& f, ConstView x, ConstView dout, View dx) override;
+    void map(const elementwise::Binary& f, ConstView a, ConstView b, View out) override;
+    void map(const elementwise::Binary& f, ConstView a, float b, View out) override;
 
     void embedding(TokenView tokens, ConstView wte, ConstView wpe, View out) override;
     void embedding_backward(TokenView tokens, ConstView dout, View dwte, View dwpe) override;

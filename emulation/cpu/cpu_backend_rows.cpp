@@ -27,14 +27,15 @@ void CpuBackend::embedding(TokenView tokens, ConstView wte, ConstView wpe, View 
     const bool placed = wpe.data != nullptr;
     check::embedding(tokens.shape, wte.shape, wpe, out.shape);
     check::tokens("embedding", host_tokens(tokens), wte.rows());
-    const auto& kernels = elementwise_kernels(simd_);
+    const auto add = elementwise_kernels(simd_).of(elementwise::Add{});
+    const auto scale = elementwise_kernels(simd_).by_number(elementwise::Multiply{});
     share(tokens.count(), n, [&](auto first, auto last) {
         for (auto r = first; r < last; ++r) {
             const float* row = wte.data + tokens.data[r] * n;
             if (placed) {
-                kernels.add(row, wpe.data + r % times * n, n, out.data + r * n);
+                add(row, wpe.data + r % times * n, n, out.data + r * n);
             } else {
-                kernels.scale(row, 1.0f, n, out.data + r * n);
+                scale(row, 1.0f, n, out.data + r * n);
             }
         }
     });
@@ -45,7 +46,7 @@ void CpuBackend::embedding_backward(TokenView tokens, ConstView dout, View dwte,
     const bool placed = dwpe.data != nullptr;
     check::embedding_backward(tokens.shape, dout.shape, dwte.shape, dwpe);
     check::tokens("embedding_backward", host_tokens(tokens), dwte.rows());
-    const auto add_to = elementwise_kernels(simd_).add;
+    const auto add_to = elementwise_kernels(simd_).of(elementwise::Add{});
     share(
         n, 2 * rows + dwte.rows() + (placed ? dwpe.rows() : 0),
         [&](auto first, auto last) {
@@ -203,7 +204,7 @@ void CpuBackend::merge_heads(ConstView x, std::int64_t first_column, View out) {
 void CpuBackend::sum_head_groups(ConstView x, View out) {
     check::sum_head_groups(x.shape, out.shape);
     const std::int64_t group = x.shape[1] / out.shape[1], n = out.shape[2] * out.shape[3];
-    const auto add_to = elementwise_kernels(simd_).add;
+    const auto add_to = elementwise_kernels(simd_).of(elementwise::Add{});
     share(out.shape[0] * out.shape[1], group * n, [&](auto first, auto last) {
         for (auto i = first; i < last; ++i) {
             float* sum = out.data + i * n;

@@ -148,49 +148,21 @@ class DeviceBackend final : public Backend {
 
     // --- elementwise
 
-    void add(ConstView a, ConstView b, View out) override {
-        check::same_count("add", {a.shape, b.shape, out.shape});
-        const float *x = a.data, *y = b.data;
-        float* z = out.data;
-        device().each(a.count(), [=] MACHEPS_KERNEL(std::int64_t i) { z[i] = definition::add(x[i], y[i]); });
+    void map(const elementwise::Unary& f, ConstView x, View out) override {
+        check::same_count(f.name, {x.shape, out.shape});
+        gpu::map(device(), f, x.data, x.count(), out.data);
     }
-    void multiply(ConstView a, ConstView b, View out) override {
-        check::same_count("multiply", {a.shape, b.shape, out.shape});
-        const float *x = a.data, *y = b.data;
-        float* z = out.data;
-        device().each(a.count(), [=] MACHEPS_KERNEL(std::int64_t i) { z[i] = definition::multiply(x[i], y[i]); });
+    void map_backward(const elementwise::Unary& f, ConstView x, ConstView dout, View dx) override {
+        check::map_backward(f, x.shape, dout.shape, dx.shape);
+        gpu::map_backward(device(), f, x.data, dout.data, x.count(), dx.data);
     }
-    void scale(ConstView in, float factor, View out) override {
-        check::same_count("scale", {in.shape, out.shape});
-        const float* x = in.data;
-        float* y = out.data;
-        device().each(in.count(), [=] MACHEPS_KERNEL(std::int64_t i) { y[i] = definition::scale(x[i], factor); });
+    void map(const elementwise::Binary& f, ConstView a, ConstView b, View out) override {
+        check::same_count(f.name, {a.shape, b.shape, out.shape});
+        gpu::map(device(), f, a.data, b.data, a.count(), out.data);
     }
-    void gelu(Gelu kind, ConstView x, View out) override {
-        check::same_count("gelu", {x.shape, out.shape});
-        const float* in = x.data;
-        float* y = out.data;
-        device().each(x.count(), [=] MACHEPS_KERNEL(std::int64_t i) { y[i] = definition::gelu(kind, in[i]); });
-    }
-    void gelu_backward(Gelu kind, ConstView x, ConstView dout, View dx) override {
-        check::same_count("gelu_backward", {x.shape, dout.shape, dx.shape});
-        const float *in = x.data, *dy = dout.data;
-        float* out = dx.data;
-        device().each(x.count(),
-                      [=] MACHEPS_KERNEL(std::int64_t i) { out[i] = definition::gelu_backward(kind, in[i], dy[i]); });
-    }
-    void silu(ConstView x, View out) override {
-        check::same_count("silu", {x.shape, out.shape});
-        const float* in = x.data;
-        float* y = out.data;
-        device().each(x.count(), [=] MACHEPS_KERNEL(std::int64_t i) { y[i] = definition::silu(in[i]); });
-    }
-    void silu_backward(ConstView x, ConstView dout, View dx) override {
-        check::same_count("silu_backward", {x.shape, dout.shape, dx.shape});
-        const float *in = x.data, *dy = dout.data;
-        float* out = dx.data;
-        device().each(x.count(),
-                      [=] MACHEPS_KERNEL(std::int64_t i) { out[i] = definition::silu_backward(in[i], dy[i]); });
+    void map(const elementwise::Binary& f, ConstView a, float b, View out) override {
+        check::same_count(f.name, {a.shape, out.shape});
+        gpu::map(device(), f, a.data, b, a.count(), out.data);
     }
 
     // --- rows and columns
@@ -205,8 +177,7 @@ class DeviceBackend final : public Backend {
         device().each(tokens.count() * n, [=] MACHEPS_KERNEL(std::int64_t i) {
             const std::int64_t r = i / n, c = i % n;
             const float value = table[rows[r] * n + c];
-            y[i] =
-                places != nullptr ? definition::add(value, places[r % times * n + c]) : definition::scale(value, 1.0f);
+            y[i] = places != nullptr ? definition::add(value, places[r % times * n + c]) : definition::canonical(value);
         });
     }
 

@@ -2,9 +2,9 @@
 #include "emulation/verify/trace.hpp"
 
 #include "core/error.hpp"
+#include "core/json.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #if defined(MACHEPS_HAS_ZSTD)
 #include <zstd.h>
@@ -19,7 +19,6 @@
 namespace macheps::verify {
 
 namespace fs = std::filesystem;
-using nlohmann::ordered_json;
 
 namespace {
 
@@ -39,8 +38,8 @@ std::uint64_t digest_of(std::string_view text) {
 constexpr const char* again = "record it again, or take the file from where it came";
 
 /// Everything but the digest.
-ordered_json header_of(const Trace& trace) {
-    ordered_json refuted = ordered_json::object();
+Json header_of(const Trace& trace) {
+    Json refuted = Json::object();
     for (const auto& [name, rows] : trace.refuted) refuted[name] = rows;
     return {{"macheps_trace", trace_schema},
             {"instruction", trace.form.instr + "." + trace.form.qual},
@@ -58,33 +57,33 @@ ordered_json header_of(const Trace& trace) {
             {"refuted", refuted}};
 }
 
-std::string digest_text(const ordered_json& header, std::string_view rows) {
+std::string digest_text(const Json& header, std::string_view rows) {
     return fmt::format("{:016x}", digest_of(header.dump() + '\n' + std::string(rows)));
 }
 
 template <class T>
-T field(const ordered_json& object, const char* key, const std::string& where) {
-    const auto found = object.find(key);
-    if (found == object.end()) bad(fmt::format("no \"{}\"", key), where, again);
+T field(const Json& object, const char* key, const std::string& where) {
+    const Json* found = object.find(key);
+    if (found == nullptr) bad(fmt::format("no \"{}\"", key), where, again);
     try {
         return found->get<T>();
-    } catch (const nlohmann::json::exception&) {
+    } catch (const JsonError&) {
         bad(fmt::format("\"{}\" is of another kind", key), where, again);
     }
 }
 
-ordered_json parse_object(std::string_view line, const std::string& where) {
-    ordered_json object;
+Json parse_object(std::string_view line, const std::string& where) {
+    Json object;
     try {
-        object = ordered_json::parse(line);
-    } catch (const nlohmann::json::parse_error& error) {
-        bad(fmt::format("no JSON: byte {}", error.byte), where, again);
+        object = Json::parse(line);
+    } catch (const JsonError& error) {
+        bad(fmt::format("no JSON: byte {}", error.byte()), where, again);
     }
     if (!object.is_object()) bad("no JSON object", where, again);
     return object;
 }
 
-std::uint64_t code_of(const ordered_json& value, const Format& format, const char* key, const std::string& where) {
+std::uint64_t code_of(const Json& value, const Format& format, const char* key, const std::string& where) {
     const std::string text = value.is_string() ? value.get<std::string>() : "";
     std::uint64_t code = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), code, 16);
@@ -94,13 +93,13 @@ std::uint64_t code_of(const ordered_json& value, const Format& format, const cha
     return code;
 }
 
-std::vector<std::uint64_t> codes_of(const ordered_json& row, const char* key, const Format& format, int count,
+std::vector<std::uint64_t> codes_of(const Json& row, const char* key, const Format& format, int count,
                                     const std::string& where) {
-    const auto found = row.find(key);
-    if (found == row.end() || !found->is_array() || static_cast<int>(found->size()) != count)
+    const Json* found = row.find(key);
+    if (found == nullptr || !found->is_array() || static_cast<int>(found->size()) != count)
         bad(fmt::format("\"{}\" holds not {} codes", key, count), where, again);
     std::vector<std::uint64_t> codes;
-    for (const ordered_json& value : *found) codes.push_back(code_of(value, format, key, where));
+    for (const Json& value : *found) codes.push_back(code_of(value, format, key, where));
     return codes;
 }
 
@@ -171,7 +170,7 @@ std::string trace_file_name(const TraceForm& form) {
 std::string trace_text(const Trace& trace) {
     std::string rows;
     for (const TraceRow& row : trace.rows) rows += row_text(trace.form, row) + '\n';
-    ordered_json header = header_of(trace);
+    Json header = header_of(trace);
     header["digest"] = digest_text(header, rows);
     return header.dump() + '\n' + rows;
 }
@@ -181,7 +180,7 @@ Trace parse_trace(std::string_view text, const std::string& where) {
     const std::size_t end = text.find('\n');
     if (end == std::string_view::npos)
         bad("no header", first, "a trace begins with a line {\"macheps_trace\": 1, ...}");
-    ordered_json header = parse_object(text.substr(0, end), first);
+    Json header = parse_object(text.substr(0, end), first);
     if (!header.contains("macheps_trace"))
         bad("no header of a trace", first, "a trace begins with a line {\"macheps_trace\": 1, ...}");
     const int schema = field<int>(header, "macheps_trace", first);
@@ -202,7 +201,7 @@ Trace parse_trace(std::string_view text, const std::string& where) {
     trace.seed = field<std::uint64_t>(header, "seed", first);
     const auto count = field<std::size_t>(header, "rows", first);
     const auto digest = field<std::string>(header, "digest", first);
-    const auto refuted = field<ordered_json>(header, "refuted", first);
+    const auto refuted = field<Json>(header, "refuted", first);
     for (const auto& [name, rows] : refuted.items()) {
         if (!rows.is_number_integer()) bad("\"refuted\" is of another kind", first, again);
         trace.refuted.emplace_back(name, rows.get<int>());
@@ -220,7 +219,7 @@ Trace parse_trace(std::string_view text, const std::string& where) {
         const std::string here = fmt::format("{}:{}", where, ++number);
         const std::size_t stop = rest.find('\n');
         if (stop == std::string_view::npos) bad("cut off: the last line has no end", here, again);
-        const ordered_json row = parse_object(rest.substr(0, stop), here);
+        const Json row = parse_object(rest.substr(0, stop), here);
         rest.remove_prefix(stop + 1);
         if (field<std::string>(row, "arch", here) != trace.form.arch ||
             field<std::string>(row, "instr", here) != trace.form.instr ||
@@ -229,8 +228,8 @@ Trace parse_trace(std::string_view text, const std::string& where) {
         TraceRow out{.cls = field<std::string>(row, "cls", here)};
         out.a = codes_of(row, "a", trace.form.a, instruction.k, here);
         out.b = codes_of(row, "b", trace.form.b, instruction.k, here);
-        out.c = code_of(row.contains("c") ? row["c"] : ordered_json(), trace.form.c, "c", here);
-        const ordered_json d = row.contains("d") ? row["d"] : ordered_json();
+        out.c = code_of(row.contains("c") ? row["c"] : Json(), trace.form.c, "c", here);
+        const Json d = row.contains("d") ? row["d"] : Json();
         out.d = trace.form.any_nan && d == "nan" ? trace.form.c.nan_code() : code_of(d, trace.form.c, "d", here);
         trace.rows.push_back(std::move(out));
     }

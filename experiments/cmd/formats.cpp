@@ -145,14 +145,12 @@ std::string as_csv() {
 }
 
 std::string as_json() {
-    nlohmann::ordered_json json = nlohmann::ordered_json::array();
+    Json json = Json::array();
     for (const auto& row : all_formats) {
         const Format& f = row.format;
         const bool floating = f.encoding != Encoding::fixed_point;
-        const auto or_null = [floating](auto value) {
-            return floating ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
-        };
-        nlohmann::ordered_json aliases = nlohmann::ordered_json::object();
+        const auto or_null = [floating](auto value) { return floating ? Json(value) : Json(); };
+        Json aliases = Json::object();
         const auto cells = row.aliases.cells();
         for (std::size_t i = 0; i < cells.size(); ++i) {
             if (!cells[i].empty()) aliases[std::string(Aliases::columns[i])] = split_names(cells[i]);

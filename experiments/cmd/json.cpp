@@ -10,25 +10,21 @@
 
 namespace macheps {
 
-nlohmann::ordered_json json_number(double x) {
+Json json_number(double x) {
     if (std::isfinite(x)) return x;
     return decimal(x);
 }
 
-nlohmann::ordered_json json_number(float x) {
+Json json_number(float x) {
     if (std::isfinite(x)) return std::stod(fmt::format("{}", x));
     return decimal(x);
 }
 
-std::string json_text(const nlohmann::ordered_json& json) {
-    return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-}
+std::string json_text(const Json& json) { return json.dump(2, Json::BadUtf8::is_replaced) + "\n"; }
 
-void print_json(const nlohmann::ordered_json& json) {
+void print_json(const Json& json) {
     const std::string text = json_text(json);
     std::fwrite(text.data(), 1, text.size(), stdout);
 }
-
-nlohmann::ordered_json parsed_json(const std::string& text) { return nlohmann::ordered_json::parse(text); }
 
 }  // namespace macheps

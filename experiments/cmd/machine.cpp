@@ -140,13 +140,11 @@ std::string as_csv() {
     return text;
 }
 
-nlohmann::ordered_json json_of(const Machine& machine) {
-    nlohmann::ordered_json json;
+Json json_of(const Machine& machine) {
+    Json json;
     for (const Column& column : columns) {
         const std::string cell = column.cell(machine);
-        json[column.name] = !column.is_number ? nlohmann::ordered_json(cell)
-                            : cell.empty()    ? nlohmann::ordered_json()
-                                              : nlohmann::ordered_json(std::stoi(cell));
+        json[column.name] = !column.is_number ? Json(cell) : cell.empty() ? Json() : Json(std::stoi(cell));
     }
     std::vector<std::string_view> operands;
     for (const Format& format : FormatSet::known) {
@@ -187,7 +185,7 @@ std::string as_text() {
 
 Exit list(bool csv, bool json) {
     if (json) {
-        nlohmann::ordered_json all = nlohmann::ordered_json::array();
+        Json all = Json::array();
         for (const Machine* machine : all_machines) all.push_back(json_of(*machine));
         print_json(all);
     } else {
@@ -283,15 +281,15 @@ bool is_unverified(const Machine& machine) {
            verify::gpus_with_traces(machine, verify::recorded_traces()).empty();
 }
 
-nlohmann::ordered_json show_json(const Machine& machine) {
-    nlohmann::ordered_json json = json_of(machine);
+Json show_json(const Machine& machine) {
+    Json json = json_of(machine);
     const ModelWords model = describe(machine.sum.model);
     json["steps"] = step_words(machine);
     json["words"] = model.words;
     json["formula"] = model.formula;
     json["summary"] = machine.summary;
     json["unverified"] = is_unverified(machine);
-    json["disputed"] = nlohmann::ordered_json::array();
+    json["disputed"] = Json::array();
     for (const DisputedPoint& point : disputed_points(machine)) {
         json["disputed"].push_back(
             {{"field", point.field}, {"question", point.question}, {"taken", point.taken}, {"others", point.others}});

@@ -57,8 +57,6 @@ std::string text_of(const MachineMismatch& mismatch, std::string_view path) {
                               value_text(machine.result, mismatch.result));
 }
 
-using Json = nlohmann::ordered_json;
-
 Json number_json(const Format& format, std::uint64_t bits) {
     return {{"bits", digits(format, bits)}, {"value", json_number(decode64(format, bits))}};
 }

@@ -88,7 +88,7 @@ struct Arguments {
 
 void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
-nlohmann::ordered_json setting_json(const ScalerKey& key, std::optional<double> value) {
+Json setting_json(const ScalerKey& key, std::optional<double> value) {
     if (!value) return nullptr;
     switch (key.type) {
         case ScalerValue::fp32:
@@ -105,16 +105,16 @@ nlohmann::ordered_json setting_json(const ScalerKey& key, std::optional<double> 
     return json_number(*value);
 }
 
-nlohmann::ordered_json scaler_json(const LossScalerConfig& config) {
-    nlohmann::ordered_json json{{"kind", config.kind->name}};
+Json scaler_json(const LossScalerConfig& config) {
+    Json json{{"kind", config.kind->name}};
     for (const ScalerKey& key : config.kind->keys)
         json[std::string(key.name)] = setting_json(key, config.find(key.name));
     return json;
 }
 
 /// What the matmuls run on, and how many.
-nlohmann::ordered_json machines_json(const ResolvedPolicy& policy) {
-    nlohmann::ordered_json json = nlohmann::ordered_json::object();
+Json machines_json(const ResolvedPolicy& policy) {
+    Json json = Json::object();
     for (const auto& [machine, count] : policy.machines()) json[machine] = count;
     return json;
 }
@@ -139,7 +139,7 @@ Exit list(const Arguments& a) {
         width = std::max(width, name.size());
     }
     if (a.json) {
-        nlohmann::ordered_json json = nlohmann::ordered_json::array();
+        Json json = Json::array();
         for (const Policy& p : policies) {
             json.push_back({{"name", p.name},
                             {"description", p.description},
@@ -257,7 +257,7 @@ Exit diff(const Arguments& a) {
     const bool same_names = first.name == second.name;
     const std::string &name_a = same_names ? a.name : first.name, &name_b = same_names ? a.other : second.name;
     if (a.json) {
-        nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+        Json rows = Json::array();
         for (const Difference& d : list)
             rows.push_back({{"what", d.what}, {"site", d.site}, {"slot", d.slot}, {"a", d.a}, {"b", d.b}});
         print_json({{"a", name_a},
@@ -285,18 +285,17 @@ Exit explain(const Arguments& a) {
     if (a.fold) rows = fold(rows, model.layers);
 
     if (a.json) {
-        nlohmann::ordered_json json{
-            {"policy", resolved.name},
-            {"description", resolved.description},
-            {"extends", policy.chain},
-            {"model", a.model.kind},
-            {"size", a.model.size},
-            {"loss_scaler", scaler_json(resolved.loss_scaler)},
-            {"optimizer", {{"arithmetic", to_string(CastRule{.format = resolved.optimizer_arithmetic})}}},
-            {"machines", machines_json(resolved)},
-            {"unverified", resolved.unverified()},
-            {"left_out", resolved.left_out},
-            {"rows", nlohmann::ordered_json::array()}};
+        Json json{{"policy", resolved.name},
+                  {"description", resolved.description},
+                  {"extends", policy.chain},
+                  {"model", a.model.kind},
+                  {"size", a.model.size},
+                  {"loss_scaler", scaler_json(resolved.loss_scaler)},
+                  {"optimizer", {{"arithmetic", to_string(CastRule{.format = resolved.optimizer_arithmetic})}}},
+                  {"machines", machines_json(resolved)},
+                  {"unverified", resolved.unverified()},
+                  {"left_out", resolved.left_out},
+                  {"rows", Json::array()}};
         for (const Row& row : rows) {
             json["rows"].push_back({{"site", row.site},
                                     {"slot", row.slot},
@@ -336,9 +335,9 @@ Exit words(const Arguments& a) {
         print(policy_words_text(groups));
         return Exit::ok;
     }
-    nlohmann::ordered_json json = nlohmann::ordered_json::array();
+    Json json = Json::array();
     for (const PolicyWordGroup& group : groups) {
-        nlohmann::ordered_json list = nlohmann::ordered_json::array();
+        Json list = Json::array();
         for (const PolicyWord& word : group.words) {
             list.push_back({{"of", word.of},
                             {"name", word.name},

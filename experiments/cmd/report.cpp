@@ -58,8 +58,8 @@ std::string text_of(const Log& log, const Summary& summary, const ReportOptions&
     const bool has_runs = !log.folders.empty();
     if (options.json) {
         if (log.gemm_files.empty()) return summary_json(summary);
-        nlohmann::ordered_json all = parsed_json(summary_json(summary));
-        all["gemm"] = parsed_json(gemm_json(log.gemm))["rows"];
+        Json all = Json::parse(summary_json(summary));
+        all["gemm"] = Json::parse(gemm_json(log.gemm))["rows"];
         return json_text(all);
     }
     if (options.csv) return summary_csv(summary);

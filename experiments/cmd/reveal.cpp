@@ -172,7 +172,7 @@ void print_tree(const Arguments& a, const Revealed& r) {
     const std::string formats =
         r.a == r.b ? std::string(format_name(r.a)) : fmt::format("{} times {}", format_name(r.a), format_name(r.b));
     if (a.json) {
-        nlohmann::ordered_json ways = nlohmann::ordered_json::object();
+        Json ways = Json::object();
         for (const auto& [way, count] : r.tree.ways()) ways[std::to_string(way)] = count;
         print_json({{"source", r.source},
                     {"format_a", format_name(r.a)},

@@ -146,8 +146,8 @@ std::string table(const std::vector<Shown>& rows) {
     return text;
 }
 
-nlohmann::ordered_json json_of(const Shown& s) {
-    const auto beside = [&s](const std::optional<std::uint64_t>& code) -> nlohmann::ordered_json {
+Json json_of(const Shown& s) {
+    const auto beside = [&s](const std::optional<std::uint64_t>& code) -> Json {
         if (!code) return nullptr;
         return {{"value", json_number(decode64(s.f, *code))}, {"code", hex_code(s.f, *code)}};
     };
@@ -180,14 +180,14 @@ Exit run(const Arguments& a) {
     if (formats.empty()) formats.assign(all_formats.begin(), all_formats.end());
 
     std::string text;
-    nlohmann::ordered_json json = nlohmann::ordered_json::array();
+    Json json = Json::array();
     for (const auto& value : a.values) {
         const double x = read_value(value, bits);
         std::vector<Shown> rows;
         for (const auto& row : formats)
             rows.push_back(show_in(row.name, row.format, x, mode, overflow, {a.random, 32}));
         if (a.json) {
-            nlohmann::ordered_json shown = nlohmann::ordered_json::array();
+            Json shown = Json::array();
             for (const auto& row : rows) shown.push_back(json_of(row));
             json.push_back({{"input", value},
                             {"value", json_number(x)},

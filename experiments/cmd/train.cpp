@@ -164,7 +164,7 @@ Experiment new_experiment(const Arguments& a, const Command& verb) {
     model.hidden = a.hidden.value_or(model.hidden);
     model.rope_theta = a.rope_theta.value_or(model.rope_theta);
     if (a.tied || a.untied) model.tied = a.tied;
-    model.gelu = a.gelu == "tanh" ? Gelu::tanh : Gelu::erf;
+    model.activation = parse_activation(a.gelu);
     experiment.options.batch = a.batch.value_or(size.batch);
     experiment.options.optimizer = a.optimizer == "sgd" ? OptimizerKind::sgd : OptimizerKind::adamw;
     experiment.options.min_lr = a.min_lr.value_or(a.train.lr / 10);
@@ -233,10 +233,8 @@ Exit finish(const Experiment& experiment, bool finished, const Arguments& argume
     const Log log = read_runs(folders);
     const bool reports = !log.runs.empty() && !arguments.no_report;
     const std::filesystem::path rows = directory / "summary.csv", page = directory / "report.html";
-    nlohmann::ordered_json json{{"finished", finished},
-                                {"directory", directory.string()},
-                                {"files", nlohmann::ordered_json::object()},
-                                {"summary", nullptr}};
+    Json json{
+        {"finished", finished}, {"directory", directory.string()}, {"files", Json::object()}, {"summary", nullptr}};
     if (reports) {
         const Summary summary = summarise(log);
         write_summary(summary, rows);
@@ -244,7 +242,7 @@ Exit finish(const Experiment& experiment, bool finished, const Arguments& argume
         write_page(log, summary, page);
         fmt::print(stderr, "Rows and page: {}\n", page.string());
         json["files"] = {{"summary", rows.string()}, {"page", page.string()}};
-        json["summary"] = parsed_json(summary_json(summary));
+        json["summary"] = Json::parse(summary_json(summary));
     }
     if (arguments.json) print_json(json);
     return finished ? Exit::ok : Exit::stopped;
@@ -348,7 +346,9 @@ void describe_model(Command& verb, Arguments& a) {
                 "Tokens there are; by --size, 256 for a text, the largest token plus one for tokens");
     const Option untied = verb.flag("--untied", a.untied, "Give lm_head weights of its own, as a llama does by itself");
     verb.flag("--tied", a.tied, "Let lm_head share the token embedding, as a gpt2 does by itself").excludes(untied);
-    verb.option("--gelu", a.gelu, "erf or tanh").one_of({"erf", "tanh"}).shows_default();
+    std::vector<std::string> gelus;
+    for (const Activation& row : activations) gelus.emplace_back(row.name);
+    verb.option("--gelu", a.gelu, fmt::format("{}", fmt::join(gelus, " or "))).one_of(gelus).shows_default();
 }
 
 void describe_steps(Command& verb, Arguments& a) {

@@ -63,23 +63,23 @@ std::string as_text(const Plan& plan) {
     return text;
 }
 
-nlohmann::ordered_json as_json(const Plan& plan, const Command& verb) {
-    nlohmann::ordered_json policies = nlohmann::ordered_json::array(), problems = nlohmann::ordered_json::array();
+Json as_json(const Plan& plan, const Command& verb) {
+    Json policies = Json::array(), problems = Json::array();
     for (const auto& p : plan.policies) {
-        policies.push_back({{"policy", p.policy},
-                            {"timed_steps", p.timed_steps},
-                            {"step_seconds", json_number(p.step_seconds)},
-                            {"sampled_step_seconds",
-                             p.sampled_step_seconds ? json_number(*p.sampled_step_seconds) : nlohmann::ordered_json()},
-                            {"evaluation_seconds", json_number(p.evaluation_seconds)},
-                            {"seconds", json_number(p.seconds)},
-                            {"row_bytes", p.row_bytes},
-                            {"framework_bytes",
-                             {{"parameters", p.memory.parameters},
-                              {"gradients", p.memory.gradients},
-                              {"master", p.memory.master},
-                              {"optimizer", p.memory.optimizer},
-                              {"activations", p.memory.activations}}}});
+        policies.push_back(
+            {{"policy", p.policy},
+             {"timed_steps", p.timed_steps},
+             {"step_seconds", json_number(p.step_seconds)},
+             {"sampled_step_seconds", p.sampled_step_seconds ? json_number(*p.sampled_step_seconds) : Json()},
+             {"evaluation_seconds", json_number(p.evaluation_seconds)},
+             {"seconds", json_number(p.seconds)},
+             {"row_bytes", p.row_bytes},
+             {"framework_bytes",
+              {{"parameters", p.memory.parameters},
+               {"gradients", p.memory.gradients},
+               {"master", p.memory.master},
+               {"optimizer", p.memory.optimizer},
+               {"activations", p.memory.activations}}}});
     }
     for (const Error& problem : plan.problems)
         problems.push_back({{"text", in_options(verb, problem)}, {"exit", static_cast<int>(problem.exit())}});
@@ -94,7 +94,7 @@ nlohmann::ordered_json as_json(const Plan& plan, const Command& verb) {
             {"seconds", json_number(plan.seconds)},
             {"peak_bytes", plan.peak_bytes},
             {"disk_bytes", plan.disk_bytes},
-            {"free_bytes", plan.free_bytes ? nlohmann::ordered_json(*plan.free_bytes) : nlohmann::ordered_json()},
+            {"free_bytes", plan.free_bytes ? Json(*plan.free_bytes) : Json()},
             {"policies", policies},
             {"problems", problems}};
 }

@@ -225,7 +225,7 @@ void run_replay(const Arguments& arguments, Outcome& outcome) {
 Exit list(const Arguments& arguments) {
     const std::vector<verify::ProbeGroup> groups = gpu::probe_groups(arguments.device);
     std::string text;
-    nlohmann::ordered_json all = nlohmann::ordered_json::array();
+    Json all = Json::array();
     for (const Choice& choice : choose(groups, arguments.only)) {
         text += fmt::format("{}:{}\n", choice.group->kind, choice.instruction);
         all.push_back({{"kind", choice.group->kind}, {"instruction", choice.instruction}});

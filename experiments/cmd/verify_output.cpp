@@ -188,7 +188,7 @@ std::string verify_junit(const std::vector<ProbeResult>& rows) {
 void print_verify_json(const std::vector<ProbeResult>& rows, const std::string& device,
                        const std::vector<std::string>& traces) {
     const VerifyCounts counts = count_rows(rows);
-    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    Json list = Json::array();
     for (const ProbeResult& row : rows) {
         list.push_back({{"kind", row.kind},
                         {"instruction", row.instruction},

@@ -2,10 +2,10 @@
 #include "experiments/files/safetensors.hpp"
 
 #include "core/error.hpp"
+#include "core/json.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -13,7 +13,6 @@
 #include <fstream>
 #include <limits>
 #include <optional>
-#include <set>
 
 namespace macheps {
 
@@ -61,7 +60,7 @@ class HeaderReader {
     HeaderReader(std::span<const std::byte> file, const std::string& where) : file_(file), where_(where) {}
 
     void read(std::vector<StoredTensor>& tensors, std::map<std::string, std::string>& metadata) {
-        const nlohmann::json header = parse_json(header_text());
+        const Json header = parse_json(header_text());
         if (!header.is_object()) refuse("the header is no JSON object");
         for (const auto& [name, entry] : header.items()) {
             if (name == metadata_key) {
@@ -104,27 +103,16 @@ class HeaderReader {
         return {reinterpret_cast<const char*>(file_.data()) + length_bytes, static_cast<std::size_t>(length)};
     }
 
-    nlohmann::json parse_json(std::string_view text) const {
+    Json parse_json(std::string_view text) const {
         if (text.empty() || text.front() != '{') refuse("the header does not begin with '{'");
-        // The library keeps the last of two equal keys; here they are an error at any depth.
-        std::vector<std::set<std::string>> keys;
-        const auto watch = [&](int, nlohmann::json::parse_event_t event, nlohmann::json& value) {
-            using Event = nlohmann::json::parse_event_t;
-            if (event == Event::object_start) keys.emplace_back();
-            if (event == Event::object_end) keys.pop_back();
-            if (event == Event::key && !keys.back().insert(value.get<std::string>()).second) {
-                refuse(fmt::format("the header names '{}' twice", value.get<std::string>()));
-            }
-            return true;
-        };
         try {
-            return nlohmann::json::parse(text.begin(), text.end(), watch);
-        } catch (const nlohmann::json::exception& error) {
-            refuse(fmt::format("the header is no JSON: {}", error.what()));
+            return Json::parse(text, true);
+        } catch (const JsonError& error) {
+            refuse(fmt::format("the header{} {}", error.byte() == 0 ? ":" : " is no JSON:", error.what()));
         }
     }
 
-    void read_metadata(const nlohmann::json& entry, std::map<std::string, std::string>& metadata) const {
+    void read_metadata(const Json& entry, std::map<std::string, std::string>& metadata) const {
         if (!entry.is_object()) refuse("__metadata__ is no object");
         for (const auto& [key, value] : entry.items()) {
             if (!value.is_string()) refuse(fmt::format("__metadata__.{} is no string", key));
@@ -132,27 +120,27 @@ class HeaderReader {
         }
     }
 
-    StoredTensor read_tensor(const std::string& name, const nlohmann::json& entry) const {
-        const auto field = [&](const char* key) -> const nlohmann::json& {
+    StoredTensor read_tensor(const std::string& name, const Json& entry) const {
+        const auto field = [&](const char* key) -> const Json& {
             if (!entry.is_object() || !entry.contains(key)) refuse(fmt::format("tensor '{}' has no {}", name, key));
             return entry.at(key);
         };
         StoredTensor tensor{.name = name, .dtype = {}, .shape = {}, .bytes = {}};
-        const nlohmann::json& dtype = field("dtype");
+        const Json& dtype = field("dtype");
         const auto* row = std::find_if(std::begin(dtypes), std::end(dtypes), [&](const DtypeRow& r) {
-            return dtype.is_string() && dtype.get_ref<const std::string&>() == r.name;
+            return dtype.is_string() && dtype.string() == r.name;
         });
         if (row == std::end(dtypes)) {
             refuse(fmt::format("tensor '{}' has the dtype {}, which macheps does not read", name, dtype.dump()));
         }
         tensor.dtype = row->dtype;
 
-        const nlohmann::json& shape = field("shape");
+        const Json& shape = field("shape");
         if (!shape.is_array()) refuse(fmt::format("tensor '{}': shape is no list", name));
-        for (const nlohmann::json& size : shape) {
+        for (const Json& size : shape) {
             tensor.shape.push_back(static_cast<std::int64_t>(number(size, name, "shape")));
         }
-        const nlohmann::json& offsets = field("data_offsets");
+        const Json& offsets = field("data_offsets");
         if (!offsets.is_array() || offsets.size() != 2) {
             refuse(fmt::format("tensor '{}': data_offsets is no pair", name));
         }
@@ -170,7 +158,7 @@ class HeaderReader {
         return tensor;
     }
 
-    std::uint64_t number(const nlohmann::json& value, const std::string& name, const char* field) const {
+    std::uint64_t number(const Json& value, const std::string& name, const char* field) const {
         if (!value.is_number_unsigned() ||
             value.get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
             refuse(fmt::format("tensor '{}': {} has {} where a count belongs", name, field, value.dump()));
@@ -291,7 +279,7 @@ void SafetensorsWriter::write(const Sink& sink) const {
     std::stable_sort(order.begin(), order.end(), [](const StoredTensor* a, const StoredTensor* b) {
         return dtype_bytes(a->dtype) > dtype_bytes(b->dtype);
     });
-    auto header = nlohmann::ordered_json::object();
+    auto header = Json::object();
     if (!metadata_.empty()) header[metadata_key] = metadata_;
     std::size_t begin = 0;
     for (const StoredTensor* tensor : order) {
@@ -303,7 +291,7 @@ void SafetensorsWriter::write(const Sink& sink) const {
     std::string text;
     try {
         text = header.dump();
-    } catch (const nlohmann::json::exception& error) {
+    } catch (const JsonError& error) {
         throw Error({.what = fmt::format("a name or metadata is no UTF-8: {}", error.what()), .where = "safetensors"});
     }
     text.resize((text.size() + 7) / 8 * 8, ' ');  // the data begin at a multiple of 8

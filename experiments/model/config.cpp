@@ -22,6 +22,23 @@ ModelKind parse_model_kind(std::string_view name) {
                      (near.empty() ? "" : fmt::format("did you mean '{}'? ", near)) + "models are gpt2, llama");
 }
 
+std::string_view to_string(const elementwise::Unary& activation) {
+    for (const Activation& row : activations) {
+        if (row.f == activation) return row.name;
+    }
+    return activation.name;
+}
+
+elementwise::Unary parse_activation(std::string_view name) {
+    std::vector<std::string_view> names;
+    for (const Activation& row : activations) {
+        if (row.name == name) return row.f;
+        names.push_back(row.name);
+    }
+    throw FieldError("gelu", fmt::format("unknown activation '{}'", name),
+                     fmt::format("one of {}", fmt::join(names, ", ")));
+}
+
 std::int64_t ModelConfig::hidden_width() const {
     if (hidden != 0) return hidden;
     return kind == ModelKind::llama ? (8 * width + 95) / 96 * 32 : 4 * width;

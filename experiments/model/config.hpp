@@ -21,6 +21,17 @@ std::string_view to_string(ModelKind kind);
 /// Throws Error (usage) with the nearest name when there is no such kind.
 ModelKind parse_model_kind(std::string_view name);
 
+/// What a gpt2 may have at mlp.act, by the word that --gelu and a manifest have for it.
+struct Activation {
+    std::string_view name;
+    elementwise::Unary f;
+};
+inline constexpr Activation activations[] = {{"erf", elementwise::GeluErf{}}, {"tanh", elementwise::GeluTanh{}}};
+
+std::string_view to_string(const elementwise::Unary& activation);
+/// Throws Error (usage) when there is no such activation.
+elementwise::Unary parse_activation(std::string_view name);
+
 struct ModelConfig {
     ModelKind kind = ModelKind::gpt2;
     std::int64_t layers = 2, width = 64, heads = 4, context = 32, vocabulary = 64;
@@ -29,8 +40,8 @@ struct ModelConfig {
     /// Width inside the feed-forward. 0 stands for 4 width in a gpt2, and in a llama for 8/3 width rounded up to a
     /// multiple of 32.
     std::int64_t hidden = 0;
-    bool tied = true;           ///< lm_head shares embed.token.weight
-    Gelu gelu = Gelu::erf;      ///< gpt2: nn.GELU's default
+    bool tied = true;                                        ///< lm_head shares embed.token.weight
+    elementwise::Unary activation = elementwise::GeluErf{};  ///< gpt2: nn.GELU's default
     double rope_theta = 10000;  ///< llama: pair i of a head turns by position / theta^(2i / head_width)
 
     std::int64_t head_width() const { return width / heads; }

@@ -10,10 +10,10 @@ FeedForward::Gate::Gate(Backend& backend, const ResolvedPolicy& policy, const st
       grad_activated(policy, block + "mlp.act:grad.activated"),
       grad_up(policy, block + "mlp.act:grad.up") {}
 
-FeedForward::FeedForward(Backend& backend, const ResolvedPolicy& policy, const std::string& block, Gelu gelu,
-                         const Parameters& p)
+FeedForward::FeedForward(Backend& backend, const ResolvedPolicy& policy, const std::string& block,
+                         const elementwise::Unary& activation, const Parameters& p)
     : backend_(backend),
-      gelu_(gelu),
+      activation_(activation),
       up_(backend, policy, block + "mlp.up", p.up_weight, p.up_bias),
       down_(backend, policy, block + "mlp.down", p.down_weight, p.down_bias),
       forward_out_(policy, block + "mlp.act:forward.out"),
@@ -28,11 +28,11 @@ Value FeedForward::forward(Rounder& rounder, Value x) {
     const View act = sized(backend_, act_, up_out_.view.shape);
     if (gate_) {
         const View activated = sized(backend_, gate_->activated, up_out_.view.shape);
-        backend_.silu(gate_->out.view, activated);
+        backend_.map(elementwise::Silu{}, gate_->out.view, activated);
         rounder.apply_in_place(gate_->forward_activated, activated, fp32);
         backend_.multiply(activated, up_out_.view, act);
     } else {
-        backend_.gelu(gelu_, up_out_.view, act);
+        backend_.map(activation_, up_out_.view, act);
     }
     return down_.forward(rounder, {act, rounder.apply_in_place(forward_out_, act, fp32)});
 }
@@ -41,7 +41,7 @@ Value FeedForward::backward(Rounder& rounder, Value dy, Tensor& dx) {
     const Value dact = rounder.apply(grad_in_, down_.backward(rounder, dy, dact_), dact_in_);
     if (gate_) return backward_gated(rounder, dact, dx);
     const View du = sized(backend_, du_, up_out_.view.shape);
-    backend_.gelu_backward(gelu_, up_out_.view, dact.view, du);
+    backend_.map_backward(activation_, up_out_.view, dact.view, du);
     return up_.backward(rounder, {du, rounder.apply_in_place(grad_out_, du, fp32)}, dx);
 }
 
@@ -53,7 +53,7 @@ Value FeedForward::backward_gated(Rounder& rounder, Value dact, Tensor& dx_tenso
     backend_.multiply(dact.view, up_out_.view, dactivated);
     rounder.apply_in_place(gate_->grad_activated, dactivated, fp32);
     const View dgate = sized(backend_, du_, shape);
-    backend_.silu_backward(gate_->out.view, dactivated, dgate);
+    backend_.map_backward(elementwise::Silu{}, gate_->out.view, dactivated, dgate);
     const Format dgate_held = rounder.apply_in_place(grad_out_, dgate, fp32);
 
     const Value through_up = up_.backward(rounder, {dup, dup_held}, dx_tensor);

@@ -8,15 +8,15 @@
 
 namespace macheps {
 
-/// down(gelu(up(x))), or down(silu(gate(x)) * up(x)) where there is a gate.
+/// down(activation(up(x))), or down(silu(gate(x)) * up(x)) where there is a gate.
 class FeedForward {
   public:
     struct Parameters {
         ParameterState *gate_weight, &up_weight, *up_bias, &down_weight, *down_bias;  ///< gate and biases may be null
     };
 
-    FeedForward(Backend& backend, const ResolvedPolicy& policy, const std::string& block, Gelu gelu,
-                const Parameters& parameters);
+    FeedForward(Backend& backend, const ResolvedPolicy& policy, const std::string& block,
+                const elementwise::Unary& activation, const Parameters& parameters);
     Value forward(Rounder& rounder, Value x);
     /// Returns dX: that of `up`, plus that of the gate where there is one.
     Value backward(Rounder& rounder, Value dy, Tensor& dx);
@@ -33,7 +33,7 @@ class FeedForward {
     Value backward_gated(Rounder& rounder, Value dactivated, Tensor& dx);
 
     Backend& backend_;
-    Gelu gelu_;
+    elementwise::Unary activation_;
     std::optional<Gate> gate_;
     Linear up_, down_;
     Slot forward_out_, grad_in_, grad_out_;

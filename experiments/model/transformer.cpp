@@ -35,7 +35,7 @@ struct Transformer::Block {
           qkv(b, policy, name + "attn.qkv", p.qkv_weight, p.qkv_bias),
           proj(b, policy, name + "attn.proj", p.proj_weight, p.proj_bias),
           attention(b, rounder, policy, name, c, batch),
-          feed_forward(b, policy, name, c.gelu, p.feed_forward),
+          feed_forward(b, policy, name, c.activation, p.feed_forward),
           residual1_out(policy, name + "residual1:forward.out"),
           residual1_grad_in(policy, name + "residual1:grad.in"),
           residual1_grad_out(policy, name + "residual1:grad.out"),

@@ -3,35 +3,34 @@
 
 #include "core/error.hpp"
 #include "core/format_table.hpp"
+#include "core/json.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <charconv>
 
 namespace macheps {
 
 namespace {
 
-using nlohmann::json;
-
 [[noreturn]] void bad(std::string what, std::string_view where, std::string fix) {
     throw Error({.what = std::move(what), .where = std::string(where), .fix = std::move(fix)});
 }
 
-const json& field(const json& line, const char* key, std::string_view where) {
-    const auto found = line.find(key);
-    if (found == line.end()) bad(fmt::format("no \"{}\"", key), where, "a line has arch, instr, qual, a, b, c and d");
+const Json& field(const Json& line, const char* key, std::string_view where) {
+    const Json* found = line.find(key);
+    if (found == nullptr) bad(fmt::format("no \"{}\"", key), where, "a line has arch, instr, qual, a, b, c and d");
     return *found;
 }
 
-std::string text_of(const json& value, const std::string& name, std::string_view where) {
+std::string text_of(const Json& value, const std::string& name, std::string_view where) {
     if (!value.is_string())
         bad(fmt::format("\"{}\" is no text", name), where, "write bits as hexadecimal text: \"3f80\"");
     return value.get<std::string>();
 }
 
-std::uint64_t bits_of(const json& value, const Format& format, const std::string& name, std::string_view where) {
+std::uint64_t bits_of(const Json& value, const Format& format, const std::string& name, std::string_view where) {
     const std::string text = text_of(value, name, where);
     std::uint64_t bits = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bits, 16);
@@ -44,9 +43,9 @@ std::uint64_t bits_of(const json& value, const Format& format, const std::string
     return bits;
 }
 
-std::vector<std::uint64_t> codes(const json& line, const char* key, const Format& format, int count,
+std::vector<std::uint64_t> codes(const Json& line, const char* key, const Format& format, int count,
                                  std::string_view where) {
-    const json& list = field(line, key, where);
+    const Json& list = field(line, key, where);
     if (!list.is_array() || static_cast<int>(list.size()) != count) {
         bad(fmt::format("\"{}\" holds {} codes", key, list.is_array() ? list.size() : 0), where,
             fmt::format("this instruction takes {}", count));
@@ -57,15 +56,15 @@ std::vector<std::uint64_t> codes(const json& line, const char* key, const Format
     return all;
 }
 
-ExpectedBits expected(const json& value, const Format& format, const std::string& name, std::string_view where) {
+ExpectedBits expected(const Json& value, const Format& format, const std::string& name, std::string_view where) {
     if (value == "nan") return {ExpectedBits::Kind::nan, 0};
     if (value == "zero") return {ExpectedBits::Kind::zero, 0};
     return {ExpectedBits::Kind::bits, bits_of(value, format, name, where)};
 }
 
-std::string optional_text(const json& line, const char* key) {
-    const auto found = line.find(key);
-    return found != line.end() && found->is_string() ? found->get<std::string>() : std::string{};
+std::string optional_text(const Json& line, const char* key) {
+    const Json* found = line.find(key);
+    return found != nullptr && found->is_string() ? found->get<std::string>() : std::string{};
 }
 
 }  // namespace
@@ -91,11 +90,11 @@ std::optional<std::string> MachineLine::matches(std::uint64_t result) const {
 }
 
 MachineLine parse_machine_line(std::string_view text, std::string_view where) {
-    json line;
+    Json line;
     try {
-        line = json::parse(text);
-    } catch (const json::parse_error& error) {
-        bad(fmt::format("no JSON: byte {}", error.byte), where, "write one object per line");
+        line = Json::parse(text);
+    } catch (const JsonError& error) {
+        bad(fmt::format("no JSON: byte {}", error.byte()), where, "write one object per line");
     }
     if (!line.is_object()) bad("no JSON object", where, "write one object per line");
     MachineLine out;
@@ -113,10 +112,13 @@ MachineLine parse_machine_line(std::string_view text, std::string_view where) {
     out.d = expected(field(line, "d", where), machine.result, "d", where);
     out.kind = optional_text(line, "cls");
     out.status = optional_text(line, "status");
-    if (const auto alt = line.find("alt"); alt != line.end()) {
+    if (const Json* alt = line.find("alt")) {
         if (!alt->is_object()) bad("\"alt\" is no object", where, "write {\"name\": \"bits\", ...}");
         for (const auto& [name, value] : alt->items())
             out.alternatives.push_back({name, expected(value, machine.result, "alt." + name, where)});
+        // The first that fits is named, whatever order the line has them in.
+        std::sort(out.alternatives.begin(), out.alternatives.end(),
+                  [](const auto& a, const auto& b) { return a.name < b.name; });
     }
     return out;
 }

@@ -2,6 +2,7 @@
 #include "experiments/train/manifest.hpp"
 
 #include "core/error.hpp"
+#include "core/json.hpp"
 #include "experiments/field_error.hpp"
 #include "experiments/version.hpp"
 #include "reports/checksum.hpp"
@@ -9,14 +10,12 @@
 #include "reports/event.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 namespace macheps {
 
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 
 constexpr const char* recipe_parts[] = {"schema", "model", "data", "train", "seeds", "policies"};
 /// Where the data lies is not what it is.
@@ -56,7 +55,7 @@ void visit_model(Model& m, Visitor&& field) {
     field("hidden", m.hidden);
     field("vocabulary", m.vocabulary);
     field("tied", m.tied);
-    field("gelu", m.gelu);
+    field("gelu", m.activation);
     field("rope_theta", m.rope_theta);
 }
 
@@ -65,7 +64,7 @@ Json to_json(double value) { return value; }
 Json to_json(bool value) { return value; }
 Json to_json(OptimizerKind kind) { return kind == OptimizerKind::adamw ? "adamw" : "sgd"; }
 Json to_json(ModelKind kind) { return std::string(to_string(kind)); }
-Json to_json(Gelu kind) { return kind == Gelu::erf ? "erf" : "tanh"; }
+Json to_json(const elementwise::Unary& activation) { return std::string(to_string(activation)); }
 
 template <class Enum>
 void read_name(const Json& json, Enum& value, std::initializer_list<Enum> all) {
@@ -81,7 +80,9 @@ void from_json(const Json& json, OptimizerKind& kind) {
     read_name(json, kind, {OptimizerKind::adamw, OptimizerKind::sgd});
 }
 void from_json(const Json& json, ModelKind& kind) { read_name(json, kind, {ModelKind::gpt2, ModelKind::llama}); }
-void from_json(const Json& json, Gelu& kind) { read_name(json, kind, {Gelu::erf, Gelu::tanh}); }
+void from_json(const Json& json, elementwise::Unary& activation) {
+    activation = parse_activation(json.get<std::string>());
+}
 template <class Number>
 void from_json(const Json& json, Number& value) {
     json.get_to(value);
@@ -216,13 +217,13 @@ std::uint64_t recipe_checksum(const std::string& text) { return checksum_of(reci
 
 Manifest read_manifest(const fs::path& path) {
     Manifest manifest{.text = csv::read_text(path), .experiment = {}, .created_by = {}};
-    const Json json = Json::parse(manifest.text, nullptr, false);
+    const Json json = Json::parse_or_null(manifest.text);
     if (!json.is_object()) throw bad_manifest(path, "not a JSON object");
-    const auto schema = json.find("schema");
-    if (schema == json.end() || !schema->is_number_integer()) throw bad_manifest(path, "it names no schema");
-    if (schema->get<int>() > schema_version) {
+    const Json* schema = json.find("schema");
+    if (schema == nullptr || !schema->is_number_integer()) throw bad_manifest(path, "it names no schema");
+    if (schema->get<double>() > schema_version) {
         throw Error(
-            {.what = fmt::format("schema {} is newer than this program's {}", schema->get<int>(), schema_version),
+            {.what = fmt::format("schema {} is newer than this program's {}", schema->get<double>(), schema_version),
              .where = path.string(),
              .fix = "use a newer macheps"});
     }
@@ -230,7 +231,7 @@ Manifest read_manifest(const fs::path& path) {
         manifest.experiment = experiment_of(json);
         manifest.created_by =
             fmt::format("{} ({})", json.at("created_by").get<std::string>(), json.at("git").get<std::string>());
-    } catch (const nlohmann::json::exception& error) {
+    } catch (const JsonError& error) {
         throw bad_manifest(path, fmt::format("it cannot be repeated: {}", error.what()));
     } catch (const FieldError& error) {
         throw bad_manifest(path, fmt::format("it cannot be repeated: `{}`: {} ({})", error.field(), error.parts().what,

@@ -5,8 +5,13 @@
 // functions are taken to be within 2 ulp. The fp64 arithmetic's own error is below 2^-28 of that and is covered by the
 // factor of u in `rounded`.
 #pragma once
+#include "tests/test.hpp"
+
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <vector>
 
 namespace macheps::test {
@@ -72,6 +77,23 @@ inline Bounded lane_sum(const std::vector<Bounded>& terms) {
         if (n <= 1024) break;
     }
     return sum(terms, depth);
+}
+
+/// Checks `actual` against its analysis; the first value outside is printed, the rest are counted.
+inline void check_within(const std::vector<float>& actual, const std::vector<Bounded>& expected,
+                         const std::string& what) {
+    REQUIRE(actual.size() == expected.size());
+    std::size_t outside = 0, loose = 0;
+    std::string first;
+    for (std::size_t i = 0; i < actual.size(); ++i) {
+        const auto& [value, error] = expected[i];
+        if (!(error <= 0.01 * std::fabs(value) + 1e-4)) ++loose;
+        if (std::fabs(double{actual[i]} - value) <= error) continue;
+        if (++outside == 1) first = fmt::format("[{}] {} is not {} +- {}", i, actual[i], value, error);
+    }
+    CAPTURE(what, first);
+    CHECK(outside == 0);
+    CHECK(loose == 0);  // a bound that admits anything would check nothing
 }
 
 }  // namespace macheps::test

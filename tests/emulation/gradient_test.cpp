@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every backward operation against central differences of an fp64 forward that is written here.
+// Every backward operation, but for the elementwise ones (tests/emulation/elementwise_test.cpp), against central
+// differences of an fp64 forward that is written here.
 #include "tests/emulation/backends.hpp"
 
 #include <cmath>
@@ -56,29 +57,6 @@ std::vector<float> values(std::int64_t n, std::uint32_t seed) {
 
 }  // namespace
 
-TEST_CASE("gelu_backward is the slope of gelu", "[emulation][gradient]") {
-    CpuBackend b(1);
-    std::vector<float> x;
-    for (int i = -48; i <= 48; ++i) x.push_back(static_cast<float>(i) / 8);
-    const auto n = static_cast<std::int64_t>(x.size());
-    const auto d = values(n, 2);
-    for (const Gelu kind : {Gelu::erf, Gelu::tanh}) {
-        Tensor dx = b.empty({n});
-        b.gelu_backward(kind, uploaded(b, x, {n}), uploaded(b, d, {n}), dx);
-        const auto slope = slopes(wide(x), [&](const Vector& v) {
-            Vector y;
-            for (const double e : v) {
-                const double inner = kind == Gelu::erf
-                                         ? std::erf(e / std::sqrt(2.0))
-                                         : std::tanh(std::sqrt(2 / std::acos(-1.0)) * (e + 0.044715 * e * e * e));
-                y.push_back(e / 2 * (1 + inner));
-            }
-            return dot(y, d);
-        });
-        check(downloaded(b, dx), slope, kind == Gelu::erf ? "erf" : "tanh");
-    }
-}
-
 TEST_CASE("layernorm_backward is the slope of layernorm in x, gamma and beta", "[emulation][gradient]") {
     CpuBackend b(2);
     const std::int64_t rows = 3, n = 37;
@@ -106,22 +84,6 @@ TEST_CASE("layernorm_backward is the slope of layernorm in x, gamma and beta", "
           "dgamma");
     check(downloaded(b, dbeta), slopes(wide(beta), [&](const Vector& v) { return loss(wide(x), wide(gamma), v); }),
           "dbeta");
-}
-
-TEST_CASE("silu_backward is the slope of silu", "[emulation][gradient]") {
-    CpuBackend b(1);
-    std::vector<float> x;
-    for (int i = -80; i <= 80; ++i) x.push_back(static_cast<float>(i) / 8);
-    const auto n = static_cast<std::int64_t>(x.size());
-    const auto d = values(n, 2);
-    Tensor dx = b.empty({n});
-    b.silu_backward(uploaded(b, x, {n}), uploaded(b, d, {n}), dx);
-    const auto slope = slopes(wide(x), [&](const Vector& v) {
-        Vector y;
-        for (const double e : v) y.push_back(e / (1 + std::exp(-e)));
-        return dot(y, d);
-    });
-    check(downloaded(b, dx), slope, "silu");
 }
 
 TEST_CASE("rms_normalise_backward is the slope of rms_normalise", "[emulation][gradient]") {

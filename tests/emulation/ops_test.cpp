@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The row, column and elementwise operations: one set of bits on every engine, and the right values.
-#include "emulation/definitions.hpp"
+// The row, column and elementwise operations: one set of bits on every engine, and the right values (those of the
+// elementwise ones: tests/emulation/elementwise_test.cpp).
 #include "tests/emulation/backends.hpp"
 #include "tests/emulation/bounded.hpp"
 
@@ -13,7 +13,7 @@ namespace {
 
 /// An operation as a function of row-shaped inputs: everything it writes, one tensor after another.
 struct Operation {
-    const char* name;
+    std::string name;
     bool square;  ///< wants T rows of T
     std::function<std::vector<float>(Backend&, std::int64_t rows, std::int64_t n, Operands, std::uint32_t seed)> run;
 };
@@ -27,57 +27,40 @@ std::vector<float> joined(Backend& backend, std::initializer_list<ConstView> out
     return all;
 }
 
-const std::vector<Operation>& operations() {
+/// The rows of emulation/elementwise.hpp: each with all that it can do.
+void add_elementwise(std::vector<Operation>& all) {
+    using std::int64_t;
+    const auto input = [](Backend& b, int64_t rows, int64_t n, Operands kind, std::uint32_t seed) {
+        return uploaded(b, operands(kind, rows * n, seed), {rows, n});
+    };
+    for (const elementwise::Unary& f : elementwise::unaries) {
+        all.push_back(
+            {std::string(f.name), false, [=](Backend& b, int64_t rows, int64_t n, Operands kind, std::uint32_t seed) {
+                 const Tensor x = input(b, rows, n, kind, seed), y = input(b, rows, n, kind, seed + 1),
+                              out = b.empty({rows, n}), dx = b.empty({rows, n});
+                 b.map(f, x, out);
+                 b.map_backward(f, x, y, dx);
+                 return joined(b, {out, dx});
+             }});
+    }
+    for (const elementwise::Binary& f : elementwise::binaries) {
+        all.push_back(
+            {std::string(f.name), false, [=](Backend& b, int64_t rows, int64_t n, Operands kind, std::uint32_t seed) {
+                 const Tensor x = input(b, rows, n, kind, seed), y = input(b, rows, n, kind, seed + 1),
+                              out = b.empty({rows, n}), by_number = b.empty({rows, n});
+                 b.map(f, x, y, out);
+                 b.map(f, x, 0.3f, by_number);
+                 return joined(b, {out, by_number});
+             }});
+    }
+}
+
+std::vector<Operation> make_operations() {
     using std::int64_t;
     const auto input = [](Backend& b, Shape shape, Operands kind, std::uint32_t seed) {
         return uploaded(b, operands(kind, shape.count(), seed), shape);
     };
-    static const std::vector<Operation> all{
-        {"add", false,
-         [=](Backend& b, int64_t rows, int64_t n, Operands kind, std::uint32_t seed) {
-             Tensor out = b.empty({rows, n});
-             b.add(input(b, {rows, n}, kind, seed), input(b, {rows, n}, kind, seed + 1), out);
-             return joined(b, {out});
-         }},
-        {"scale", false,
-         [=](Backend& b, int64_t rows, int64_t n, Operands kind, std::uint32_t seed) {
-             Tensor out = b.empty({rows, n});
-             b.scale(input(b, {rows, n}, kind, seed), 0.3f, out);
-             return joined(b, {out});
-         }},
-        {"gelu", false,
-         [=](Backend& b, int64_t rows, int64_t n, Operands kind, std::uint32_t seed) {
-             Tensor erf_out = b.empty({rows, n}), tanh_out = b.empty({rows, n}), x = input(b, {rows, n}, kind, seed);
-             b.gelu(Gelu::erf, x, erf_out);
-             b.gelu(Gelu::tanh, x, tanh_out);
-             return joined(b, {erf_out, tanh_out});
-         }},
-        {"gelu_backward", false,
-         [=](Backend& b, int64_t rows, int64_t n, Operands kind, std::uint32_t seed) {
-             Tensor erf_out = b.empty({rows, n}), tanh_out = b.empty({rows, n}), x = input(b, {rows, n}, kind, seed);
-             Tensor d = input(b, {rows, n}, kind, seed + 1);
-             b.gelu_backward(Gelu::erf, x, d, erf_out);
-             b.gelu_backward(Gelu::tanh, x, d, tanh_out);
-             return joined(b, {erf_out, tanh_out});
-         }},
-        {"multiply", false,
-         [=](Backend& b, int64_t rows, int64_t n, Operands kind, std::uint32_t seed) {
-             Tensor out = b.empty({rows, n});
-             b.multiply(input(b, {rows, n}, kind, seed), input(b, {rows, n}, kind, seed + 1), out);
-             return joined(b, {out});
-         }},
-        {"silu", false,
-         [=](Backend& b, int64_t rows, int64_t n, Operands kind, std::uint32_t seed) {
-             Tensor out = b.empty({rows, n});
-             b.silu(input(b, {rows, n}, kind, seed), out);
-             return joined(b, {out});
-         }},
-        {"silu_backward", false,
-         [=](Backend& b, int64_t rows, int64_t n, Operands kind, std::uint32_t seed) {
-             Tensor dx = b.empty({rows, n});
-             b.silu_backward(input(b, {rows, n}, kind, seed), input(b, {rows, n}, kind, seed + 1), dx);
-             return joined(b, {dx});
-         }},
+    std::vector<Operation> all{
         {"rms_normalise", false,
          [=](Backend& b, int64_t rows, int64_t n, Operands kind, std::uint32_t seed) {
              Tensor out = b.empty({rows, n}), rstd = b.empty({rows});
@@ -200,6 +183,12 @@ const std::vector<Operation>& operations() {
              return std::vector<float>{b.amax(x), b.any_nonfinite(x) ? 1.0f : 0.0f};
          }},
     };
+    add_elementwise(all);
+    return all;
+}
+
+const std::vector<Operation>& operations() {
+    static const std::vector<Operation> all = make_operations();
     return all;
 }
 
@@ -255,7 +244,7 @@ TEST_CASE("many rows give the same bits in any number of threads", "[emulation][
 TEST_CASE("every NaN that an operation returns is the canonical one", "[emulation][ops]") {
     const auto engines = backends({1});
     for (const Operation& operation : operations()) {
-        if (std::string(operation.name) == "nll") continue;  // one value: covered by the comparison of engines
+        if (operation.name == "nll") continue;  // one value: covered by the comparison of engines
         for (const auto& engine : engines) {
             bool any = false, canonical = true;
             for (const float x : operation.run(*engine, 65, 65, Operands::all_bits, 3)) {
@@ -270,85 +259,6 @@ TEST_CASE("every NaN that an operation returns is the canonical one", "[emulatio
 }
 
 // --- values
-
-namespace {
-
-/// Checks `actual` against its analysis; the first value outside is printed, the rest are counted.
-void check_within(const std::vector<float>& actual, const std::vector<Bounded>& expected, const std::string& what) {
-    REQUIRE(actual.size() == expected.size());
-    std::size_t outside = 0, loose = 0;
-    std::string first;
-    for (std::size_t i = 0; i < actual.size(); ++i) {
-        const auto& [value, error] = expected[i];
-        if (!(error <= 0.01 * std::fabs(value) + 1e-4)) ++loose;
-        if (std::fabs(double{actual[i]} - value) <= error) continue;
-        if (++outside == 1) first = fmt::format("[{}] {} is not {} +- {}", i, actual[i], value, error);
-    }
-    CAPTURE(what, first);
-    CHECK(outside == 0);
-    CHECK(loose == 0);  // a bound that admits anything would check nothing
-}
-
-const double pi = std::acos(-1.0);
-
-}  // namespace
-
-TEST_CASE("add and scale are the correctly rounded sum and product", "[emulation][ops]") {
-    // Rounding an fp64 sum or product of floats to fp32 is innocuous: 53 >= 2 * 24 + 2 (Figueroa 1995).
-    CpuBackend b(1);
-    const std::int64_t n = 10000;
-    const auto x = operands(Operands::wild, n, 1), y = operands(Operands::wild, n, 2);
-    Tensor sum = b.empty({n}), product = b.empty({n});
-    b.add(uploaded(b, x, {n}), uploaded(b, y, {n}), sum);
-    b.scale(uploaded(b, x, {n}), 0x1.99999ap-4f, product);
-    std::vector<float> sums, products;
-    for (std::size_t i = 0; i < x.size(); ++i) {
-        sums.push_back(static_cast<float>(double{x[i]} + double{y[i]}));
-        products.push_back(static_cast<float>(double{x[i]} * 0x1.99999ap-4));
-    }
-    CHECK(differences(downloaded(b, sum), sums) == "");
-    CHECK(differences(downloaded(b, product), products) == "");
-}
-
-TEST_CASE("the constants of gelu are the nearest floats", "[emulation][ops]") {
-    CHECK(definition::sqrt_half == static_cast<float>(std::sqrt(0.5)));
-    CHECK(definition::inverse_sqrt_2pi == static_cast<float>(1 / std::sqrt(2 * pi)));
-    CHECK(definition::gelu_k0 == static_cast<float>(std::sqrt(2 / pi)));
-    CHECK(definition::gelu_k1 == 0.044715f);
-    CHECK(definition::gelu_3k1 == static_cast<float>(3 * 0.044715));
-}
-
-TEST_CASE("gelu and its derivative are within their running error bounds", "[emulation][ops]") {
-    CpuBackend b(1);
-    std::vector<float> x;
-    for (int i = -4000; i <= 4000; ++i) x.push_back(static_cast<float>(i) / 400.0f);
-    for (const float special : {0x1p-149f, -0x1p-130f, 0x1p-30f, -0x1p-13f, 11.0f, -11.0f}) x.push_back(special);
-    const auto n = static_cast<std::int64_t>(x.size());
-    const auto d = operands(Operands::plain, n, 5);
-    std::vector<Bounded> erf_y, tanh_y, erf_dx, tanh_dx;
-    const auto rounded_constant = [](double c) { return rounded(c, 0); };
-    for (std::size_t i = 0; i < x.size(); ++i) {
-        const Bounded v = double{x[i]}, half = 0.5, one = 1.0, dy = double{d[i]};
-        const Bounded phi = half * (one + erf(v * rounded_constant(std::sqrt(0.5))));
-        erf_y.push_back(v * phi);
-        erf_dx.push_back(dy * (phi + v * (rounded_constant(1 / std::sqrt(2 * pi)) * exp(Bounded(-0.5) * (v * v)))));
-        const Bounded k0 = rounded_constant(std::sqrt(2 / pi)), k1 = rounded_constant(0.044715);
-        const Bounded t = tanh(k0 * (v + k1 * ((v * v) * v)));
-        tanh_y.push_back((half * v) * (one + t));
-        tanh_dx.push_back(dy *
-                          (half * (one + t) +
-                           (half * v) * ((one - t * t) * (k0 * (one + rounded_constant(3 * 0.044715) * (v * v))))));
-    }
-    Tensor in = uploaded(b, x, {n}), dout = uploaded(b, d, {n}), out = b.empty({n});
-    b.gelu(Gelu::erf, in, out);
-    check_within(downloaded(b, out), erf_y, "gelu erf");
-    b.gelu(Gelu::tanh, in, out);
-    check_within(downloaded(b, out), tanh_y, "gelu tanh");
-    b.gelu_backward(Gelu::erf, in, dout, out);
-    check_within(downloaded(b, out), erf_dx, "gelu_backward erf");
-    b.gelu_backward(Gelu::tanh, in, dout, out);
-    check_within(downloaded(b, out), tanh_dx, "gelu_backward tanh");
-}
 
 TEST_CASE("layernorm and its backward are within their running error bounds", "[emulation][ops]") {
     CpuBackend b(2);
@@ -403,36 +313,6 @@ TEST_CASE("layernorm and its backward are within their running error bounds", "[
         check_within(downloaded(b, dx), dx_want, "dx" + where);
         check_within(downloaded(b, dgamma), dgamma_want, "dgamma" + where);
         check_within(downloaded(b, dbeta), dbeta_want, "dbeta" + where);
-    }
-}
-
-TEST_CASE("silu and its derivative are within their running error bounds", "[emulation][ops]") {
-    CpuBackend b(1);
-    std::vector<float> x;
-    for (int i = -4000; i <= 4000; ++i) x.push_back(static_cast<float>(i) / 100.0f);
-    for (const float special : {0x1p-149f, -0x1p-130f, 0x1p-30f, -0x1p-13f, 85.0f, -85.0f}) x.push_back(special);
-    const auto n = static_cast<std::int64_t>(x.size());
-    const auto d = operands(Operands::plain, n, 5);
-    std::vector<Bounded> y_want, dx_want;
-    for (std::size_t i = 0; i < x.size(); ++i) {
-        const Bounded v = double{x[i]}, one = 1.0, s = one / (one + exp(-v));
-        y_want.push_back(v / (one + exp(-v)));
-        dx_want.push_back((Bounded(double{d[i]}) * s) * (one + v * (one - s)));
-    }
-    Tensor in = uploaded(b, x, {n}), out = b.empty({n});
-    b.silu(in, out);
-    check_within(downloaded(b, out), y_want, "silu");
-    b.silu_backward(in, uploaded(b, d, {n}), out);
-    check_within(downloaded(b, out), dx_want, "silu_backward");
-}
-
-TEST_CASE("silu of special values", "[emulation][ops]") {
-    const float inf = bit_cast<float>(0x7f800000u), nan = bit_cast<float>(0x7fc00000u), big = 0x1.fffffep127f;
-    for (const auto& engine : backends({1})) {
-        Tensor out = engine->empty({6});
-        engine->silu(uploaded(*engine, {inf, big, -big, -inf, nan, -0.0f}, {6}), out);
-        // Below -88.7 the exponential is Inf: x / Inf = -0, and -Inf / Inf has no value.
-        CHECK(differences(downloaded(*engine, out), {inf, big, -0.0f, nan, nan, -0.0f}) == "");
     }
 }
 

@@ -509,8 +509,13 @@ TEST_CASE("a manifest repeats a run exactly, and says so when it cannot", "[expe
     e.policies = {load_policy("fp32"), load_policy(own.string())};
     e.seeds = {3};
     // Every number other than its default.
-    e.model = {
-        .layers = 1, .width = 12, .heads = 3, .context = 5, .vocabulary = 256, .tied = false, .gelu = Gelu::tanh};
+    e.model = {.layers = 1,
+               .width = 12,
+               .heads = 3,
+               .context = 5,
+               .vocabulary = 256,
+               .tied = false,
+               .activation = elementwise::GeluTanh{}};
     e.options.optimizer = OptimizerKind::sgd;
     e.options.lr = 0.1;
     e.options.min_lr = 0.003;

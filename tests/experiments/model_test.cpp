@@ -25,7 +25,7 @@ std::vector<Case> cases() {
     const ModelConfig small{.layers = 2, .width = 8, .heads = 2, .context = 5, .vocabulary = 11};
     ModelConfig untied = small, tanh = small, odd = small, one = small;
     untied.tied = false;
-    tanh.gelu = Gelu::tanh;
+    tanh.activation = elementwise::GeluTanh{};
     odd = {.layers = 3, .width = 15, .heads = 3, .context = 7, .vocabulary = 13, .tied = false};
     one = {.layers = 1, .width = 4, .heads = 1, .context = 1, .vocabulary = 3};
     const ModelConfig llama{.kind = ModelKind::llama,
@@ -82,7 +82,7 @@ oracle::GptShape gpt_shape(const ModelConfig& m) {
             .context = static_cast<int>(m.context),
             .vocabulary = static_cast<int>(m.vocabulary),
             .tied = m.tied,
-            .gelu_tanh = m.gelu == Gelu::tanh};
+            .gelu_tanh = m.activation == elementwise::GeluTanh{}};
 }
 
 std::vector<std::int32_t> some_tokens(std::int64_t count, std::int64_t vocabulary, std::uint32_t stream) {

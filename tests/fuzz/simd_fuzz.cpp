@@ -145,15 +145,18 @@ std::function<Results(Backend&)> any_operation(fuzz::Bytes& bytes) {
             return [=](Backend& b) {
                 Results results;
                 const Tensor in = tensor(b, x, shape), second = tensor(b, y, shape), out = b.empty(shape);
-                const Gelu kind = flag ? Gelu::tanh : Gelu::erf;
-                b.add(in, second, out);
-                append(results, b, out);
-                b.scale(in, parameter, out);
-                append(results, b, out);
-                b.gelu(kind, in, out);
-                append(results, b, out);
-                b.gelu_backward(kind, in, second, out);
-                append(results, b, out);
+                for (const elementwise::Unary& f : elementwise::unaries) {
+                    b.map(f, in, out);
+                    append(results, b, out);
+                    b.map_backward(f, in, second, out);
+                    append(results, b, out);
+                }
+                for (const elementwise::Binary& f : elementwise::binaries) {
+                    b.map(f, in, second, out);
+                    append(results, b, out);
+                    b.map(f, in, parameter, out);
+                    append(results, b, out);
+                }
                 return results;
             };
         case 4:

@@ -4,19 +4,35 @@
 #include "emulation/backend.hpp"
 #include "emulation/cpu/simd/simd.hpp"
 
+#include <array>
+
 namespace macheps {
 
-/// Each over n elements, as emulation/definitions.hpp has it; outputs may be inputs.
+/// A kernel for each row of emulation/elementwise.hpp, at the row's place. Each runs over n elements, as
+/// emulation/definitions.hpp has it; outputs may be inputs.
 struct ElementwiseKernels {
-    void (*add)(const float* a, const float* b, std::int64_t n, float* out);
-    void (*multiply)(const float* a, const float* b, std::int64_t n, float* out);
-    void (*scale)(const float* x, float factor, std::int64_t n, float* out);
-    void (*gelu)(Gelu kind, const float* x, std::int64_t n, float* out);
-    void (*gelu_backward)(Gelu kind, const float* x, const float* dout, std::int64_t n, float* dx);
-    void (*silu)(const float* x, std::int64_t n, float* out);
-    void (*silu_backward)(const float* x, const float* dout, std::int64_t n, float* dx);
+    using Unary = void (*)(const float* x, std::int64_t n, float* out);
+    using Binary = void (*)(const float* a, const float* b, std::int64_t n, float* out);
+    using ByNumber = void (*)(const float* a, float b, std::int64_t n, float* out);
+
+    std::array<Unary, elementwise::unaries.size()> unary;
+    std::array<Binary, elementwise::unaries.size()> backward;
+    std::array<Binary, elementwise::binaries.size()> binary;
+    std::array<ByNumber, elementwise::binaries.size()> binary_by_number;
+
+    Binary of(const elementwise::Binary& f) const { return binary[f.place]; }
+    ByNumber by_number(const elementwise::Binary& f) const { return binary_by_number[f.place]; }
 };
 
 const ElementwiseKernels& elementwise_kernels(Simd level);
+
+/// The table of one instruction set: Loops has the loop around an operation, as a template for each kind of kernel.
+template <class Loops, class... F, class... G>
+constexpr ElementwiseKernels kernel_table(elementwise::Operations<F...>, elementwise::Operations<G...>) {
+    return {.unary = {Loops::template unary<F>...},
+            .backward = {Loops::template backward<F>...},
+            .binary = {Loops::template binary<G>...},
+            .binary_by_number = {Loops::template binary_by_number<G>...}};
+}
 
 }  // namespace macheps

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Casts and what they did, statistics of whole tensors, optimiser steps. Sums over a tensor are made in two launches,
-// of chunks of 1024 and of their results, which is the lane rule.
+// Casts and what they did, elementwise operations, statistics of whole tensors, optimiser steps. Sums over a tensor are
+// made in two launches, of chunks of 1024 and of their results, which is the lane rule.
 #pragma once
 #include "emulation/definitions.hpp"
 #include "emulation/gpu/device/device_tally.hpp"
@@ -83,6 +83,58 @@ void cast(Device& device, const float* in, float* out, std::int64_t n, const Cas
         add_to(tally, mine);
     });
 }
+
+// --- elementwise: a kernel for each operation. Its body is a type, as a generic lambda may not hold a kernel's lambda.
+
+template <class F>
+struct UnaryElement {
+    const float* x;
+    float* out;
+    MACHEPS_KERNEL void operator()(std::int64_t i) const { out[i] = definition::map<F>(x[i]); }
+};
+template <class F>
+struct BackwardElement {
+    const float *x, *dout;
+    float* dx;
+    MACHEPS_KERNEL void operator()(std::int64_t i) const { dx[i] = definition::map_backward<F>(x[i], dout[i]); }
+};
+template <class F>
+struct BinaryElement {
+    const float *a, *b;
+    float* out;
+    MACHEPS_KERNEL void operator()(std::int64_t i) const { out[i] = definition::map<F>(a[i], b[i]); }
+};
+template <class F>
+struct NumberElement {
+    const float* a;
+    float b;
+    float* out;
+    MACHEPS_KERNEL void operator()(std::int64_t i) const { out[i] = definition::map<F>(a[i], b); }
+};
+
+template <class Device>
+void map(Device& device, const elementwise::Unary& f, const float* x, std::int64_t n, float* out) {
+    elementwise::visit(elementwise::Unaries{}, f.place,
+                       [&]<class F>(F) { device.each(n, UnaryElement<F>{.x = x, .out = out}); });
+}
+template <class Device>
+void map_backward(Device& device, const elementwise::Unary& f, const float* x, const float* dout, std::int64_t n,
+                  float* dx) {
+    elementwise::visit(elementwise::Unaries{}, f.place,
+                       [&]<class F>(F) { device.each(n, BackwardElement<F>{.x = x, .dout = dout, .dx = dx}); });
+}
+template <class Device>
+void map(Device& device, const elementwise::Binary& f, const float* a, const float* b, std::int64_t n, float* out) {
+    elementwise::visit(elementwise::Binaries{}, f.place,
+                       [&]<class F>(F) { device.each(n, BinaryElement<F>{.a = a, .b = b, .out = out}); });
+}
+template <class Device>
+void map(Device& device, const elementwise::Binary& f, const float* a, float b, std::int64_t n, float* out) {
+    elementwise::visit(elementwise::Binaries{}, f.place,
+                       [&]<class F>(F) { device.each(n, NumberElement<F>{.a = a, .b = b, .out = out}); });
+}
+
+// --- statistics of whole tensors
 
 /// The bits of the largest magnitude, as integers (NaNs are the largest), go to *top, which starts as 0.
 template <class Device>

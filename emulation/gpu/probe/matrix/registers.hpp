@@ -85,9 +85,23 @@ MACHEPS_KERNEL void load_a(Registers<index>& r, int thread, const std::byte* a, 
 }
 
 #if !defined(__CUDACC__)
+/// A function from row and column to a code, by reference: what takes one is compiled once and not for each form.
+class CodeAt {
+  public:
+    template <class F>
+    CodeAt(const F& f)
+        : function_(&f), call_([](const void* function, int row, int column) -> std::uint64_t {
+              return (*static_cast<const F*>(function))(row, column);
+          }) {}
+    std::uint64_t operator()(int row, int column) const { return call_(function_, row, column); }
+
+  private:
+    const void* function_;
+    std::uint64_t (*call_)(const void* function, int row, int column);
+};
+
 /// The host's instruction: element (row, column) of c becomes that of d.
-template <class A, class B, class Addend>
-std::uint64_t emulate_output(const FormData& data, const A& a, const B& b, const Addend& c, int row, int column) {
+inline std::uint64_t emulate_output(const FormData& data, CodeAt a, CodeAt b, CodeAt c, int row, int column) {
     const InstructionForm& f = data.form;
     Factor x[32], y[32];
     for (int i = 0; i < f.k; ++i) {

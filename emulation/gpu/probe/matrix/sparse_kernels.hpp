@@ -49,9 +49,8 @@ struct SparseRegisters {
 
 #if !defined(__CUDACC__)
 /// The host's instruction, element after element of `d`: the dense one over the chosen products.
-template <class A, class B>
-void emulate_sparse(const FormData& data, std::uint32_t metadata, const A& a, const B& b,
-                    std::vector<std::uint64_t>& d) {
+inline void emulate_sparse(const FormData& data, std::uint32_t metadata, CodeAt a, CodeAt b,
+                           std::vector<std::uint64_t>& d) {
     const int n = data.form.n;
     const auto chosen = [&](int column, int i) { return b(column, chosen_product(data.form.a, metadata, i)); };
     const auto addend = [&](int row, int column) { return d[static_cast<std::size_t>(row * n + column)]; };

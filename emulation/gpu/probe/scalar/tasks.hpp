@@ -111,13 +111,13 @@ MACHEPS_HD inline std::uint64_t evaluate(const Task& task, std::uint32_t u) {
         case Kind::cos:
             return bit_cast<std::uint32_t>(math::cos(x));
         case Kind::gelu_erf:
-            return bit_cast<std::uint32_t>(definition::gelu(Gelu::erf, x));
+            return bit_cast<std::uint32_t>(definition::map<elementwise::GeluErf>(x));
         case Kind::gelu_tanh:
-            return bit_cast<std::uint32_t>(definition::gelu(Gelu::tanh, x));
+            return bit_cast<std::uint32_t>(definition::map<elementwise::GeluTanh>(x));
         case Kind::gelu_erf_backward:
-            return bit_cast<std::uint32_t>(definition::gelu_backward(Gelu::erf, x, 1.0f));
+            return bit_cast<std::uint32_t>(definition::map_backward<elementwise::GeluErf>(x, 1.0f));
         case Kind::gelu_tanh_backward:
-            return bit_cast<std::uint32_t>(definition::gelu_backward(Gelu::tanh, x, 1.0f));
+            return bit_cast<std::uint32_t>(definition::map_backward<elementwise::GeluTanh>(x, 1.0f));
         case Kind::exp64:
             return bit_cast<std::uint64_t>(math::exp(wide_input(u)));
         case Kind::log64:

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// A JSON value, as the library and the program read and write it. Host only. The parser and the writer behind it are a
+// library's and compiled in json.cpp alone, as they take a compiler seconds.
+#pragma once
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace macheps {
+
+/// A text that is no JSON, or a value of another kind than was asked for.
+class JsonError : public std::runtime_error {
+  public:
+    explicit JsonError(const std::string& what, std::size_t byte = 0) : std::runtime_error(what), byte_(byte) {}
+    /// Where a text stops being JSON, counted from 1.
+    std::size_t byte() const { return byte_; }
+
+  private:
+    std::size_t byte_;
+};
+
+/// null, a bool, a number, a string, an array, or an object, whose members keep their order. Numbers without fraction
+/// or exponent are integers while 64 bits hold them; other numbers are doubles.
+class Json {
+  public:
+    struct Member;
+    using Array = std::vector<Json>;
+    using Object = std::vector<Member>;
+
+    Json() noexcept {}
+    Json(std::nullptr_t) noexcept {}
+    Json(std::same_as<bool> auto value) noexcept : kind_(Kind::boolean) { of_.boolean = value; }
+    Json(std::signed_integral auto value) noexcept : kind_(Kind::integer) { of_.integer = value; }
+    template <std::unsigned_integral Integer>
+    requires(!std::same_as<Integer, bool>) Json(Integer value)
+    noexcept : kind_(Kind::natural) { of_.natural = value; }
+    Json(std::floating_point auto value) noexcept : kind_(Kind::real) { of_.real = static_cast<double>(value); }
+    Json(std::string_view text);
+    Json(const char* text) : Json(std::string_view(text)) {}
+    Json(const std::string& text) : Json(std::string_view(text)) {}
+    template <class T>
+    Json(const std::vector<T>& values) : Json(array()) {
+        for (const T& value : values) push_back(value);
+    }
+    template <class T>
+    Json(const std::map<std::string, T>& values) : Json(object()) {
+        for (const auto& [key, value] : values) (*this)[key] = value;
+    }
+    /// An object where every value is an array of a string and one more: {{"a", 1}, {"b", 2}}; otherwise an array.
+    Json(std::initializer_list<Json> values);
+    explicit Json(Array&& elements);
+    explicit Json(Object&& members);  ///< whose keys differ
+    Json(const Json& other);
+    Json(Json&& other) noexcept : kind_(std::exchange(other.kind_, Kind::null)), of_(other.of_) {}
+    Json& operator=(Json other) noexcept {
+        std::swap(kind_, other.kind_);
+        std::swap(of_, other.of_);
+        return *this;
+    }
+    ~Json() {
+        if (kind_ >= Kind::string) release();
+    }
+
+    static Json array();
+    static Json object();
+
+    /// Of two members with the same key the later value counts, in the first one's place; with `unique_keys` they are
+    /// an error. Throws JsonError, also where arrays and objects stand in each other more than 1000 deep.
+    static Json parse(std::string_view text, bool unique_keys = false);
+    /// null for a text that is no JSON.
+    static Json parse_or_null(std::string_view text);
+
+    bool is_null() const { return kind_ == Kind::null; }
+    bool is_boolean() const { return kind_ == Kind::boolean; }
+    bool is_number_integer() const { return kind_ == Kind::integer || kind_ == Kind::natural; }
+    /// An integer without a sign, as a parser finds it.
+    bool is_number_unsigned() const { return kind_ == Kind::natural; }
+    bool is_number_float() const { return kind_ == Kind::real; }
+    bool is_string() const { return kind_ == Kind::string; }
+    bool is_array() const { return kind_ == Kind::array; }
+    bool is_object() const { return kind_ == Kind::object; }
+    bool is_structured() const { return is_array() || is_object(); }
+
+    /// T is bool, an integer, float, double, std::string, Json, or a vector of them. Throws JsonError where the value
+    /// is of another kind, or an integer that T cannot hold; an integer is a double too.
+    template <class T>
+    T get() const {
+        T value{};
+        get_to(value);
+        return value;
+    }
+    void get_to(Json& out) const { out = *this; }
+    void get_to(bool& out) const;
+    void get_to(std::string& out) const { out = string(); }
+    template <std::floating_point Real>
+    void get_to(Real& out) const {
+        out = static_cast<Real>(real());
+    }
+    template <std::integral Integer>
+    requires(!std::same_as<Integer, bool>) void get_to(Integer& out) const {
+        const bool is_held = kind_ == Kind::natural ? std::in_range<Integer>(of_.natural)
+                                                    : kind_ == Kind::integer && std::in_range<Integer>(of_.integer);
+        if (!is_held) fail("an integer in range");
+        out = kind_ == Kind::natural ? static_cast<Integer>(of_.natural) : static_cast<Integer>(of_.integer);
+    }
+    template <class T>
+    void get_to(std::vector<T>& out) const {
+        out.clear();
+        for (const Json& value : elements()) out.push_back(value.get<T>());
+    }
+    const std::string& string() const;  ///< throws JsonError where it is none
+
+    /// How many elements or members there are; 0 where it is neither array nor object.
+    std::size_t size() const;
+    bool empty() const { return size() == 0; }
+
+    // --- arrays: throw JsonError where it is none; null becomes one when something is added
+    const Array& elements() const;
+    auto begin() const { return elements().begin(); }
+    auto end() const { return elements().end(); }
+    const Json& front() const { return (*this)[0]; }
+    const Json& operator[](std::integral auto i) const { return element(static_cast<std::size_t>(i)); }
+    void push_back(Json value);
+
+    // --- objects: throw JsonError where it is none; null becomes one when something is added
+    const Object& items() const;
+    bool contains(std::string_view key) const { return find(key) != nullptr; }
+    /// null where there is no such member, or no object.
+    const Json* find(std::string_view key) const;
+    const Json& at(std::string_view key) const;
+    const Json& operator[](std::string_view key) const { return at(key); }
+    Json& operator[](std::string_view key);  ///< added where there was none
+    const Json& operator[](const char* key) const { return at(key); }
+    Json& operator[](const char* key) { return (*this)[std::string_view(key)]; }
+    void erase(std::string_view key);
+    /// Every member of `other` in turn: added, or its value replaced.
+    void update(const Json& other);
+
+    bool operator==(const Json& other) const;
+
+    enum class BadUtf8 : std::uint8_t { throws, is_replaced };
+    /// The text: in one line, or with `indent` spaces a level. Real numbers are the shortest decimals that read back
+    /// the same; infinities and NaN are null.
+    std::string dump(int indent = -1, BadUtf8 bad = BadUtf8::throws) const;
+
+  private:
+    enum class Kind : std::uint8_t { null, boolean, integer, natural, real, string, array, object };
+    union Of {
+        bool boolean;
+        std::int64_t integer;
+        std::uint64_t natural = 0;
+        double real;
+        std::string* string;
+        Array* array;
+        Object* object;
+    };
+
+    [[noreturn]] void fail(const char* wanted) const;
+    double real() const;
+    const Json& element(std::size_t i) const;
+    void release() noexcept;
+
+    Kind kind_ = Kind::null;
+    Of of_;
+};
+
+struct Json::Member {
+    std::string key;
+    Json value;
+
+    bool operator==(const Member&) const = default;
+};
+
+/// A string in JSON, in quotes; what is no ASCII is escaped, and bytes that are no UTF-8 are replaced.
+std::string json_ascii(std::string_view text);
+
+}  // namespace macheps
