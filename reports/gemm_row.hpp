@@ -24,14 +24,15 @@ struct GemmRow {
     double max_error = 0, rms_error = 0;                     ///< of |e| / |a||b|: what the bounds bound
     double bias = 0;                                         ///< mean of e / |a||b|
     double drift = 0;           ///< mean of e sign(exact) / |a||b|: negative where sums come out too small
-    double unit = 0;            ///< bound / k: the machine's rounding unit per product
-    double bound = 0;           ///< a priori on max_error: k unit, errors all of one sign
-    double probable_bound = 0;  ///< lambda sqrt(sum of squares): errors of no preferred sign
+    double unit = 0;            ///< the machine's certain bound per product, of |a||b|, where nothing underflows
+    double bound = 0;           ///< a priori on max_error, certain: k unit, and what the operands underflow
+    double probable_bound = 0;  ///< the mean of what is cut, and lambda times the deviation of all that is rounded
     double lambda = 0;          ///< an output exceeds probable_bound with probability < 2 exp(-lambda^2 / 2)
     float first = 0;            ///< out[0,0]
     double first_exact = 0;     ///< exact[0,0]
     std::optional<double> operand_sqnr_db{};  ///< the product of the rounded operands against that of the drawn ones
     std::string evidence{};                   ///< of the machine
+    std::optional<std::uint64_t> beyond_bound{}, beyond_probable{};  ///< outputs whose |e| exceeds their own bound
 
     bool operator==(const GemmRow&) const = default;
     static constexpr std::string_view file = "gemm.csv";
@@ -49,7 +50,8 @@ struct GemmRow {
                    column("drift", &GemmRow::drift), column("unit", &GemmRow::unit), column("bound", &GemmRow::bound),
                    column("probable_bound", &GemmRow::probable_bound), column("lambda", &GemmRow::lambda),
                    column("first", &GemmRow::first), column("first_exact", &GemmRow::first_exact),
-                   column("operand_sqnr_db", &GemmRow::operand_sqnr_db), column("evidence", &GemmRow::evidence));
+                   column("operand_sqnr_db", &GemmRow::operand_sqnr_db), column("evidence", &GemmRow::evidence),
+                   column("beyond_bound", &GemmRow::beyond_bound), column("beyond_probable", &GemmRow::beyond_probable));
 };
 
 }  // namespace macheps

@@ -47,6 +47,8 @@ std::optional<OperandScaling> find_scaling(std::string_view name) {
     return std::nullopt;
 }
 
+Format scale_format_of(OperandScaling scaling) { return scale_format(recipe_of(scaling).rule->kind); }
+
 bool takes(const Machine& machine, const FormatPair& formats) {
     return machine.addend == machine.result && machine.operands.contains(formats.a) &&
            machine.operands.contains(formats.b);

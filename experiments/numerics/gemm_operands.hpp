@@ -31,6 +31,9 @@ struct FormatPair {
     bool operator==(const FormatPair&) const = default;
 };
 
+/// The format of the scales of blocks: fp32 unless the machine takes them in, or where there are none.
+Format scale_format_of(OperandScaling scaling);
+
 /// The operands of one product.
 struct GemmData {
     FormatPair formats{};
