@@ -43,7 +43,7 @@ Prepared prepare(Backend& backend, ThreadPool& pool, const GemmData& data) {
     const std::vector<float> a = drawn_operand(data.distribution, Operand::a, seed, data.m, data.k, data.scale);
     const std::vector<float> b = drawn_operand(data.distribution, Operand::b, seed, data.n, data.k, data.scale);
     Prepared p{.a = rounded_operand(backend, Operand::a, data, a), .b = rounded_operand(backend, Operand::b, data, b)};
-    p.out_scale = p.a.decode_scale * p.b.decode_scale;
+    p.out_scale = product_scale(p.a.scale, p.b.scale);
     p.exact = exact_product(p.a.host, p.b.host, data.m, data.n, data.k, pool, {p.a.k_block, p.a.factors, p.b.factors});
     for (ExactOutput& out : p.exact) {
         out.sum = scaled(out.sum, p.out_scale);

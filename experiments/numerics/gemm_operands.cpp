@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/numerics/gemm_operands.hpp"
 
-#include "emulation/scaling/scaling.hpp"
-
 namespace macheps {
 
 namespace {
@@ -92,9 +90,9 @@ RoundedOperand rounded_operand(Backend& backend, Operand which, const GemmData& 
         const ScaleGrid grid = scale_grid(*how.granularity, is_a, shape.rows(), shape.columns());
         r.scale_memory = backend.empty({grid.rows, grid.columns});
         const ScaledResult result = backend.scaled_cast(x, r.tensor, r.scale_memory, how);
-        r.decode_scale = result.tensor_scale;
+        r.scale = result.tensor;
         if (data.scaling == OperandScaling::tensor) {
-            r.decode_scale = result.decode_min;
+            r.scale = {result.decode_min};
         } else {
             r.scales = result.scales;
             const std::int64_t along = how.granularity->k;

@@ -25,7 +25,8 @@ Magnitudes magnitudes(const RoundedOperand& operand, const Format& format, const
                  .least_normal = Format::power_of_two(format.emin())};
     for (std::int64_t o = 0; o < outer; ++o) {
         for (std::int64_t p = 0; p < k; ++p) {
-            const float x = std::fabs(operand.host[static_cast<std::size_t>(is_transposed ? p * outer + o : o * k + p)]);
+            const float x =
+                std::fabs(operand.host[static_cast<std::size_t>(is_transposed ? p * outer + o : o * k + p)]);
             m.values[static_cast<std::size_t>(o * k + p)] = x;
             m.has_subnormals = m.has_subnormals || (x > 0 && x < m.least_normal);
         }
@@ -46,7 +47,7 @@ std::vector<OutputSize> output_sizes(const GemmData& data, const RoundedOperand&
     const bool is_in_machine = !(scale == fp32);
     const Magnitudes x = magnitudes(a, data.formats.a, scale, data.m, data.k, false),
                      y = magnitudes(b, data.formats.b, scale, data.n, data.k, true);
-    const double out_scale = std::fabs(a.decode_scale * b.decode_scale);
+    const double out_scale = std::fabs(product_scale(a.scale, b.scale));
     const std::int64_t block = a.k_block > 0 ? a.k_block : data.k, blocks = (data.k + block - 1) / block;
     const double rounding = 1 + static_cast<double>(data.k) * 0x1p-52;  // of sums of magnitudes in fp64
     std::vector<OutputSize> sizes(exact.size());

@@ -182,7 +182,8 @@ Judged judge_machines(const std::vector<double>& scales, const std::vector<std::
         }
         for (const Format& format : FormatSet::known) {
             if (!takes(*machine, {format, format})) continue;
-            GemmGrid grid{.formats = {{format, format}}, .scales = scales, .m = {3}, .n = {5}, .k = k, .lambda = lambda};
+            GemmGrid grid{
+                .formats = {{format, format}}, .scales = scales, .m = {3}, .n = {5}, .k = k, .lambda = lambda};
             grid.distributions.assign(std::begin(every_distribution), std::end(every_distribution));
             for (const std::string& name : names) grid.machines.push_back(parse_machine(name));
             for (const GemmRow& row : rows_of(grid)) judged.add(row);
@@ -199,19 +200,19 @@ Judged judge_scalings(const std::vector<double>& scales, const std::vector<std::
         OperandScaling scaling;
     };
     Judged judged;
-    for (const Case& c :
-         {Case{"fp32.chain", e4m3fn, bf16, OperandScaling::row}, {"cdna2.mfma.fp16", fp16, fp16, OperandScaling::row},
-          {"cdna2.mfma.fp16", fp16, fp32, OperandScaling::tensor},
-          {"sm90.wgmma.fp8", e4m3fn, fp16, OperandScaling::tensor},
-          {"torch.rowwise.sm90", e4m3fn, bf16, OperandScaling::row},
-          {"deepgemm.sm90.1d2d", e4m3fn, bf16, OperandScaling::deepgemm},
-          {"cutlass.fp8.blockwise", e4m3fn, fp32, OperandScaling::deepgemm},
-          {"sm100.tcgen05.mxfp8", e5m2, fp32, OperandScaling::mx32},
-          {"sm100.tcgen05.mxfp8", e4m3fn, fp16, OperandScaling::mx32},
-          {"sm100.tcgen05.mxfp4", e2m1fn, fp32, OperandScaling::mx32},
-          {"sm100.tcgen05.nvfp4", e2m1fn, bf16, OperandScaling::nvfp4},
-          {"sm80.mma.fp16+cutlass2.splitk.serial+slices3", fp16, fp16, OperandScaling::none},
-          {"sm90.mma.bf16+slices4", bf16, fp16, OperandScaling::none}}) {
+    for (const Case& c : {Case{"fp32.chain", e4m3fn, bf16, OperandScaling::row},
+                          {"cdna2.mfma.fp16", fp16, fp16, OperandScaling::row},
+                          {"cdna2.mfma.fp16", fp16, fp32, OperandScaling::tensor},
+                          {"sm90.wgmma.fp8", e4m3fn, fp16, OperandScaling::tensor},
+                          {"torch.rowwise.sm90", e4m3fn, bf16, OperandScaling::row},
+                          {"deepgemm.sm90.1d2d", e4m3fn, bf16, OperandScaling::deepgemm},
+                          {"cutlass.fp8.blockwise", e4m3fn, fp32, OperandScaling::deepgemm},
+                          {"sm100.tcgen05.mxfp8", e5m2, fp32, OperandScaling::mx32},
+                          {"sm100.tcgen05.mxfp8", e4m3fn, fp16, OperandScaling::mx32},
+                          {"sm100.tcgen05.mxfp4", e2m1fn, fp32, OperandScaling::mx32},
+                          {"sm100.tcgen05.nvfp4", e2m1fn, bf16, OperandScaling::nvfp4},
+                          {"sm80.mma.fp16+cutlass2.splitk.serial+slices3", fp16, fp16, OperandScaling::none},
+                          {"sm90.mma.bf16+slices4", bf16, fp16, OperandScaling::none}}) {
         GemmGrid grid{.machines = {parse_machine(c.machine)},
                       .formats = {{c.format, c.format}},
                       .scalings = {c.scaling},
@@ -252,7 +253,7 @@ TEST_CASE("no output exceeds its certain bound, over every scale from 2^-16 to 2
         std::cout << "lambda " << lambda << ": " << machines.outputs << " and " << scalings.outputs << " outputs, "
                   << machines.beyond_bound + scalings.beyond_bound << " beyond the certain bound, "
                   << machines.beyond_probable << " and " << scalings.beyond_probable << " beyond the probable one\n";
-        CHECK(machines.outputs > 4000000);
+        CHECK(machines.outputs > 2000000);
         CHECK(double(machines.beyond_probable) <= stated_probability(lambda) * double(machines.outputs));
         CHECK(double(scalings.beyond_probable) <= stated_probability(4) * double(scalings.outputs));
     }
@@ -277,11 +278,10 @@ TEST_CASE("what underflows or is flushed stands in the certain bound", "[experim
         double scale;
         const char* why;
     };
-    for (const Case& c :
-         {Case{"cdna2.mfma.fp16", 0x1p-5, "reads subnormal operands as zero"},
-          Case{"fp16.chain", 0x1p-9, "sums below 2^-14 lose half of 2^-24"},
-          Case{"sm80.mma.fp16.acc16", 0x1p-9, "fp16 accumulators as well"},
-          Case{"sm90.mma.fp16.acc16", 0x1p-11, "fp16 accumulators as well"}}) {
+    for (const Case& c : {Case{"cdna2.mfma.fp16", 0x1p-5, "reads subnormal operands as zero"},
+                          Case{"fp16.chain", 0x1p-9, "sums below 2^-14 lose half of 2^-24"},
+                          Case{"sm80.mma.fp16.acc16", 0x1p-9, "fp16 accumulators as well"},
+                          Case{"sm90.mma.fp16.acc16", 0x1p-11, "fp16 accumulators as well"}}) {
         CAPTURE(c.machine, c.why);
         const GemmRow row =
             row_of(c.machine, {.formats = {{fp16, fp16}}, .scales = {c.scale}, .m = {8}, .n = {8}, .k = {1024}});
@@ -533,6 +533,20 @@ TEST_CASE("every scaling is undone in the sum", "[experiments][gemm]") {
     grid.formats = {{fp32, fp32}}, grid.scalings = {OperandScaling::none};
     const GemmRow drawn = rows_of(grid).front();
     CHECK(std::fabs(row.first_exact / drawn.first_exact - 1) < 0.5);
+}
+
+TEST_CASE("two NVFP4 operands have one factor, made of both amaxes", "[experiments][gemm]") {
+    // Every element is the largest: codes of 6, block scales of 448, 16 products of 36 448^2.
+    GemmGrid grid{.formats = {{e2m1fn, e2m1fn}},
+                  .distributions = {Distribution::equal},
+                  .scalings = {OperandScaling::nvfp4},
+                  .scales = {1.1},
+                  .m = {1},
+                  .n = {1},
+                  .k = {16}};
+    const float factor = (1.1f * 1.1f) * static_cast<float>(1 / (2688.0 * 2688.0)), one = 1.0f / (2688.0f / 1.1f);
+    REQUIRE(factor != one * one);
+    CHECK(row_of("sm100.tcgen05.nvfp4", grid).first == 16 * 36 * 448.0f * 448.0f * factor);
 }
 
 TEST_CASE("a machine is left out where nothing takes the scales in", "[experiments][gemm]") {
