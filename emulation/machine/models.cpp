@@ -165,8 +165,7 @@ constexpr SumModelRow rows[] = {
                 "unit = 2^(emax - F)\n"
                 "S    = sum trunc(a b / unit) + trunc(C / unit)\n"
                 "D    = round(S unit)                                         S = 0 gives +0",
-     .errors =
-         [](const Machine& m, std::int64_t k) { return cut_steps(m, k, static_cast<double>(k), m.sum.terms); },
+     .errors = [](const Machine& m, std::int64_t k) { return cut_steps(m, k, static_cast<double>(k), m.sum.terms); },
      .steps = chained_steps,
      .disputed = disputed_cuts},
     {.model = SumModel::scaled_groups,
