@@ -24,32 +24,34 @@ struct GemmRow {
     double max_error = 0, rms_error = 0;                     ///< of |e| / |a||b|: what the bounds bound
     double bias = 0;                                         ///< mean of e / |a||b|
     double drift = 0;           ///< mean of e sign(exact) / |a||b|: negative where sums come out too small
-    double unit = 0;            ///< bound / k: the machine's rounding unit per product
-    double bound = 0;           ///< a priori on max_error: k unit, errors all of one sign
-    double probable_bound = 0;  ///< lambda sqrt(sum of squares): errors of no preferred sign
+    double unit = 0;            ///< the machine's certain bound per product, of |a||b|, where nothing underflows
+    double bound = 0;           ///< a priori on max_error, certain: k unit, and what the operands underflow
+    double probable_bound = 0;  ///< the mean of what is cut, and lambda times the deviation of all that is rounded
     double lambda = 0;          ///< an output exceeds probable_bound with probability < 2 exp(-lambda^2 / 2)
     float first = 0;            ///< out[0,0]
     double first_exact = 0;     ///< exact[0,0]
     std::optional<double> operand_sqnr_db{};  ///< the product of the rounded operands against that of the drawn ones
     std::string evidence{};                   ///< of the machine
+    std::optional<std::uint64_t> beyond_bound{}, beyond_probable{};  ///< outputs whose |e| exceeds their own bound
 
     bool operator==(const GemmRow&) const = default;
     static constexpr std::string_view file = "gemm.csv";
-    static constexpr auto columns =
-        std::tuple(column("machine", &GemmRow::machine), column("format_a", &GemmRow::format_a),
-                   column("format_b", &GemmRow::format_b), column("output", &GemmRow::output),
-                   column("distribution", &GemmRow::distribution), column("scaling", &GemmRow::scaling),
-                   column("scale", &GemmRow::scale), column("seed", &GemmRow::seed), column("m", &GemmRow::m),
-                   column("n", &GemmRow::n), column("k", &GemmRow::k), column("outputs", &GemmRow::outputs),
-                   column("nonfinite", &GemmRow::nonfinite), column("max_rel", &GemmRow::max_rel),
-                   column("mean_rel", &GemmRow::mean_rel), column("rms_rel", &GemmRow::rms_rel),
-                   column("max_ulp", &GemmRow::max_ulp), column("mean_ulp", &GemmRow::mean_ulp),
-                   column("sqnr_db", &GemmRow::sqnr_db), column("max_error", &GemmRow::max_error),
-                   column("rms_error", &GemmRow::rms_error), column("bias", &GemmRow::bias),
-                   column("drift", &GemmRow::drift), column("unit", &GemmRow::unit), column("bound", &GemmRow::bound),
-                   column("probable_bound", &GemmRow::probable_bound), column("lambda", &GemmRow::lambda),
-                   column("first", &GemmRow::first), column("first_exact", &GemmRow::first_exact),
-                   column("operand_sqnr_db", &GemmRow::operand_sqnr_db), column("evidence", &GemmRow::evidence));
+    static constexpr auto columns = std::tuple(
+        column("machine", &GemmRow::machine), column("format_a", &GemmRow::format_a),
+        column("format_b", &GemmRow::format_b), column("output", &GemmRow::output),
+        column("distribution", &GemmRow::distribution), column("scaling", &GemmRow::scaling),
+        column("scale", &GemmRow::scale), column("seed", &GemmRow::seed), column("m", &GemmRow::m),
+        column("n", &GemmRow::n), column("k", &GemmRow::k), column("outputs", &GemmRow::outputs),
+        column("nonfinite", &GemmRow::nonfinite), column("max_rel", &GemmRow::max_rel),
+        column("mean_rel", &GemmRow::mean_rel), column("rms_rel", &GemmRow::rms_rel),
+        column("max_ulp", &GemmRow::max_ulp), column("mean_ulp", &GemmRow::mean_ulp),
+        column("sqnr_db", &GemmRow::sqnr_db), column("max_error", &GemmRow::max_error),
+        column("rms_error", &GemmRow::rms_error), column("bias", &GemmRow::bias), column("drift", &GemmRow::drift),
+        column("unit", &GemmRow::unit), column("bound", &GemmRow::bound),
+        column("probable_bound", &GemmRow::probable_bound), column("lambda", &GemmRow::lambda),
+        column("first", &GemmRow::first), column("first_exact", &GemmRow::first_exact),
+        column("operand_sqnr_db", &GemmRow::operand_sqnr_db), column("evidence", &GemmRow::evidence),
+        column("beyond_bound", &GemmRow::beyond_bound), column("beyond_probable", &GemmRow::beyond_probable));
 };
 
 }  // namespace macheps

@@ -69,8 +69,8 @@ std::vector<std::vector<std::string>> gemm_cells(std::span<const GemmRow> rows) 
             chosen[at->second] = &row;
         }
     }
-    std::vector<std::vector<std::string>> cells{{"machine", "evidence", "operands", "m x n x k", "max error", "k u",
-                                                 "sqrt(k) u", "max relative", "max ulp", "SQNR (dB)", "drift"}};
+    std::vector<std::vector<std::string>> cells{{"machine", "evidence", "operands", "m x n x k", "max error", "bound",
+                                                 "probable", "max relative", "max ulp", "SQNR (dB)", "drift"}};
     for (const GemmRow* row : chosen) {
         cells.push_back({row->machine, row->evidence, gemm_data_name(*row),
                          fmt::format("{} x {} x {}", row->m, row->n, row->k), figure(row->max_error),
@@ -99,8 +99,9 @@ std::string gemm_table(std::span<const GemmRow> rows) {
         out += text.substr(0, text.find_last_not_of(' ') + 1) + '\n';
     }
     return out +
-           "max error: |error| / sum of |a||b|, which k u bounds, and sqrt(k) u where errors have no preferred sign; "
-           "drift: its mean, negative where sums come out too small.\n";
+           "max error: |error| / sum of |a||b|, and two bounds on it: a certain one, and one that few outputs exceed "
+           "(the mean\nof what is cut off, and a multiple of the deviation of all that is rounded); drift: the mean "
+           "error, negative where\nsums come out too small.\n";
 }
 
 std::string gemm_html(std::span<const GemmRow> rows) {

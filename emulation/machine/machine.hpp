@@ -93,7 +93,7 @@ struct SumRule {
 /// What stands behind a row.
 enum class Evidence : std::uint8_t {
     definition,  ///< nothing to check: the row is made of IEEE operations
-    hardware,    ///< reproduced on published captures of silicon
+    hardware,    ///< reproduced on published captures of silicon, as far as those reach: Machine::captured_terms
     published,   ///< a model that its authors tested on silicon
     inferred,    ///< the model of a sibling type, applied to a type that nobody published
 };
@@ -113,6 +113,7 @@ struct Machine {
     bool canonical_nan = false;  ///< NaN results are 0x7fffffff (0x7fff in fp16); else their bits are open
     Evidence evidence = Evidence::definition;
     std::string_view measured{};  ///< GPUs whose captures are reproduced
+    int captured_terms = 0;       ///< products that the captures fill; those behind them are zero. 0: there are none
     std::string_view source{};
     std::string_view summary{};
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "emulation/machine/models.hpp"
 
+#include "core/math64.hpp"
+#include "emulation/machine/step.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,15 +13,56 @@ namespace macheps {
 
 namespace {
 
-using Errors = std::vector<ModelError>;
-
 double parts(std::int64_t k, std::int64_t each) { return static_cast<double>((k + each - 1) / each); }
 int log2_up(std::int64_t n) { return n <= 1 ? 0 : std::bit_width(static_cast<std::uint64_t>(n - 1)); }
 double cut_of(const Machine& m) { return Format::power_of_two(-m.sum.fraction_bits); }
 
-/// Every product and `floors` more terms are cut; each step ends in a floor to 31 fraction bits and a rounding.
-Errors floored_errors(const Machine& m, std::int64_t k, double u, int floors) {
-    return {{static_cast<double>(m.sum.terms) + floors, cut_of(m)}, {parts(k, m.sum.terms), u + 0x1p-31 + 0x1p-32}};
+/// What delivering a sum loses: relative to it, and where it underflows.
+struct DeliveryError {
+    double size, underflow;
+    Loss loss;
+};
+DeliveryError delivery_error(const Machine& m) {
+    const Format f = matrix_unit::delivered_format(m.sum.delivery);
+    const double u = f.unit_roundoff(), least = Format::power_of_two(f.emin() - f.precision);
+    if (matrix_unit::rounds_to_nearest(m.sum.delivery)) return {u, least, Loss::nearest};
+    return {2 * u, 2 * least, Loss::cut_sum};
+}
+
+/// How far `steps` roundings away from zero can lift a partial sum above the magnitudes that were added. Where the
+/// errors are bounded as Jeannerod and Rump do it, nothing has to be said of that.
+double growth(double steps, double size) { return math::pow_int(1 + size, static_cast<int>(steps)); }
+double growth(double steps, const DeliveryError& d) { return d.loss == Loss::nearest ? growth(steps, d.size) : 1; }
+
+/// The largest that a step's unit can be which no product sets: by an addend that is zero or subnormal.
+double least_unit(const Machine& m) {
+    return Format::power_of_two(std::max(m.sum.zero_exponent, m.sum.addend.emin())) * cut_of(m);
+}
+
+/// `terms` local errors, one after the other, in a chain.
+ModelErrors chained(double terms, const Machine& m) {
+    const DeliveryError d = delivery_error(m);
+    return {.relative = {{terms, d.size, d.loss}}, .underflow = terms * d.underflow};
+}
+
+/// `cuts` of addends, then the steps' own errors: in each step at most `cut_in_step` addends can be lost to a unit that
+/// no product sets.
+ModelErrors cut_steps(const Machine& m, std::int64_t k, double cuts, double cut_in_step) {
+    const DeliveryError d = delivery_error(m);
+    const double steps = parts(k, m.sum.terms), grown = growth(steps, d);
+    return {.relative = {{cuts, grown * cut_of(m), Loss::cut_term}, {steps, grown * d.size, d.loss}},
+            .underflow = steps * (d.underflow + cut_in_step * least_unit(m))};
+}
+
+/// Products are cut below the largest of their step, and `floors` more numbers; the sum beside the addend is floored,
+/// and once more at 31 bits, and rounded.
+ModelErrors floored_errors(const Machine& m, std::int64_t k, int floors) {
+    const DeliveryError d = delivery_error(m);
+    const double steps = parts(k, m.sum.terms), floor = 0x1p-31 + 0x1p-32, grown = growth(steps, d.size + floor);
+    return {.relative = {{static_cast<double>(m.sum.terms) + floors, grown * cut_of(m), Loss::cut_term},
+                         {steps, grown * floor, Loss::cut_sum},
+                         {steps, grown * d.size, d.loss}},
+            .underflow = steps * (d.underflow + 0x1p-156)};
 }
 
 std::string whole_matmul(const Machine&) { return "none: a whole matmul at once"; }
@@ -78,9 +122,7 @@ constexpr SumModelRow rows[] = {
      .name = "fma_chain",
      .words = "One fused multiply-add per product, k ascending: each is rounded once.",
      .formula = "c = round(a[k] b[k] + c)",
-     .errors = [](const Machine&, std::int64_t k, double u) -> Errors {
-         return {{static_cast<double>(k), u}};
-     },
+     .errors = [](const Machine& m, std::int64_t k) { return chained(static_cast<double>(k), m); },
      .steps = chained_products,
      .disputed = nothing_disputed},
     {.model = SumModel::pairwise,
@@ -88,8 +130,11 @@ constexpr SumModelRow rows[] = {
      .words = "Products are rounded, then added by halves: n terms are those up to the largest power of two "
               "below n, plus the rest.",
      .formula = "sum(n) = round(sum(first h) + sum(rest)), h = the largest power of two below n",
-     .errors = [](const Machine&, std::int64_t k, double u) -> Errors {
-         return {{1.0 + log2_up(k), u}};
+     .errors = [](const Machine& m, std::int64_t k) -> ModelErrors {
+         const DeliveryError d = delivery_error(m);
+         const double depth = 1.0 + log2_up(k);
+         return {.relative = {{depth, d.size * (1 + depth * d.size)}},
+                 .underflow = static_cast<double>(k) * d.underflow};
      },
      .steps = whole_matmul,
      .disputed = nothing_disputed},
@@ -97,8 +142,10 @@ constexpr SumModelRow rows[] = {
      .name = "kahan",
      .words = "Products are rounded and added with Kahan's compensation, k ascending.",
      .formula = "y = p - e;  t = s + y;  e = (t - s) - y;  s = t",
-     .errors = [](const Machine&, std::int64_t k, double u) -> Errors {
-         return {{3, u}, {1, 2 * static_cast<double>(k) * u * u}};
+     .errors = [](const Machine& m, std::int64_t k) -> ModelErrors {
+         const DeliveryError d = delivery_error(m);
+         const auto terms = static_cast<double>(k);
+         return {.relative = {{4, d.size}, {1, (4 * terms + 12) * d.size * d.size}}, .underflow = terms * d.underflow};
      },
      .steps = whole_matmul,
      .disputed = nothing_disputed},
@@ -106,9 +153,7 @@ constexpr SumModelRow rows[] = {
      .name = "exact",
      .words = "All products of a matmul in one exact sum, rounded once.",
      .formula = "d = round(sum a[k] b[k])",
-     .errors = [](const Machine&, std::int64_t, double u) -> Errors {
-         return {{1, u}};
-     },
+     .errors = [](const Machine& m, std::int64_t) { return chained(1, m); },
      .steps = whole_matmul,
      .disputed = nothing_disputed},
     {.model = SumModel::truncated,
@@ -120,9 +165,7 @@ constexpr SumModelRow rows[] = {
                 "unit = 2^(emax - F)\n"
                 "S    = sum trunc(a b / unit) + trunc(C / unit)\n"
                 "D    = round(S unit)                                         S = 0 gives +0",
-     .errors = [](const Machine& m, std::int64_t k, double u) -> Errors {
-         return {{static_cast<double>(k), cut_of(m)}, {parts(k, m.sum.terms), u}};
-     },
+     .errors = [](const Machine& m, std::int64_t k) { return cut_steps(m, k, static_cast<double>(k), m.sum.terms); },
      .steps = chained_steps,
      .disputed = disputed_cuts},
     {.model = SumModel::scaled_groups,
@@ -135,9 +178,7 @@ constexpr SumModelRow rows[] = {
                 "unit = 2^(emax - F)\n"
                 "S    = sum trunc(P_g alpha_g beta_g / unit) + trunc(C / unit)\n"
                 "D    = round(S unit)",
-     .errors = [](const Machine& m, std::int64_t k, double u) -> Errors {
-         return {{parts(k, 16), 4 * cut_of(m)}, {parts(k, m.sum.terms), u}};
-     },
+     .errors = [](const Machine& m, std::int64_t k) { return cut_steps(m, k, parts(k, 16), parts(m.sum.terms, 16)); },
      .steps = groups_of_16,
      .disputed = disputed_cuts},
     {.model = SumModel::through_fp16,
@@ -148,8 +189,14 @@ constexpr SumModelRow rows[] = {
      .formula = "T = step(products with k mod 4 = 0, 1;  +0)     steps as in model `truncated`, fp16 operands\n"
                 "U = step(products with k mod 4 = 2, 3;  T)\n"
                 "D = round to nearest even(C + U)",
-     .errors = [](const Machine& m, std::int64_t k, double u) -> Errors {
-         return {{static_cast<double>(m.k), cut_of(m)}, {2, u}, {parts(k, m.k), m.result.unit_roundoff()}};
+     .errors = [](const Machine& m, std::int64_t k) -> ModelErrors {
+         const DeliveryError d = delivery_error(m);
+         const double instructions = parts(k, m.k), terms = m.k, grown = growth(2, d);
+         const double inside = grown * (terms * cut_of(m) + 2 * d.size);
+         return {.relative = {{terms, grown * cut_of(m), Loss::cut_term},
+                              {2, grown * d.size, d.loss},
+                              {instructions, (1 + inside) * m.result.unit_roundoff()}},
+                 .underflow = instructions * (2 * d.underflow + terms * least_unit(m))};
      },
      .steps = two_in_fp16,
      .disputed = disputed_cuts},
@@ -157,9 +204,7 @@ constexpr SumModelRow rows[] = {
      .name = "exact_step",
      .words = "The L products and C are added exactly and rounded once.",
      .formula = "D = round(sum a b + C)",
-     .errors = [](const Machine& m, std::int64_t k, double u) -> Errors {
-         return {{parts(k, m.sum.terms), u}};
-     },
+     .errors = [](const Machine& m, std::int64_t k) { return chained(parts(k, m.sum.terms), m); },
      .steps = chained_steps,
      .disputed = disputed_exact_step},
     {.model = SumModel::flushed_pairs,
@@ -168,8 +213,14 @@ constexpr SumModelRow rows[] = {
               "+0, of results to a zero of their sign.",
      .formula = "L = 4: D = C + ((p0 + p1) + (p2 + p3))\n"
                 "L = 2: D = C + (p0 + p1)",
-     .errors = [](const Machine& m, std::int64_t k, double u) -> Errors {
-         return {{1.0 + log2_up(m.sum.terms), u}, {parts(k, m.sum.terms), u}};
+     .errors = [](const Machine& m, std::int64_t k) -> ModelErrors {
+         const DeliveryError d = delivery_error(m);
+         const double depth = 1.0 + log2_up(m.sum.terms), steps = parts(k, m.sum.terms),
+                      size = d.size * (1 + 2 * depth * d.size);
+         // Products, their sums, and the addend before and after.
+         return {.relative = {{depth, size}, {steps, size}},
+                 .underflow = steps * (2 * m.sum.terms + 1) * Format::power_of_two(m.result.emin()),
+                 .flushes_operands = true};
      },
      .steps = chained_steps,
      .disputed = nothing_disputed},
@@ -182,7 +233,7 @@ constexpr SumModelRow rows[] = {
                 "E   = max(e_d, e_C)                                  C = 0 reads e_C = -126\n"
                 "S   = floor(T to 2^(E - F - 8)) + floor(C to 2^(E - F))\n"
                 "D   = round(floor(S to 31 fraction bits))",
-     .errors = [](const Machine& m, std::int64_t k, double u) -> Errors { return floored_errors(m, k, u, 1); },
+     .errors = [](const Machine& m, std::int64_t k) { return floored_errors(m, k, 1); },
      .steps = chained_steps,
      .disputed = disputed_floors},
     {.model = SumModel::floored_even_odd,
@@ -194,7 +245,7 @@ constexpr SumModelRow rows[] = {
                 "E   = max(e, e_C);  C is dropped when e_C < E - F - 1\n"
                 "S   = floor(T to 2^(E - F - 8)) + floor(C to 2^(E - F))\n"
                 "D   = round(floor(S to 31 fraction bits))",
-     .errors = [](const Machine& m, std::int64_t k, double u) -> Errors { return floored_errors(m, k, u, 3); },
+     .errors = [](const Machine& m, std::int64_t k) { return floored_errors(m, k, 3); },
      .steps = chained_steps,
      .disputed = disputed_floors},
 };

@@ -20,17 +20,33 @@ struct DisputedPoint {
     std::string others{};  ///< what other sources say
 };
 
-/// `count` local errors of at most `size` each, relative to the sum of the magnitudes of what was added so far.
+/// What a local error is relative to, and whether it has a mean.
+enum class Loss : std::uint8_t {
+    nearest,   ///< a sum rounded to nearest: at most `size` of the magnitudes that were added so far
+    cut_sum,   ///< a sum cut toward zero or down: below `size` of the same, and of one sign
+    cut_term,  ///< an addend cut at the unit of its step: as `cut_sum`, of magnitudes in which a subnormal factor
+               ///< counts as the least normal number of its format, since that sets the unit
+};
+
+/// `count` local errors of at most `size` each.
 struct ModelError {
     double count = 0, size = 0;
+    Loss loss = Loss::nearest;
+};
+
+/// All that a chain of instructions over k terms can lose while nothing overflows.
+struct ModelErrors {
+    std::vector<ModelError> relative{};
+    double underflow = 0;           ///< what results below the least normal number lose besides, added up
+    bool flushes_operands = false;  ///< a product with a subnormal factor is lost whole
 };
 
 struct SumModelRow {
     SumModel model = SumModel::fma_chain;
     std::string_view name;            ///< the enumerator's
     std::string_view words, formula;  ///< what one step computes: a sentence or two; one or more lines
-    /// The local errors of a chain of instructions over k terms; `u` bounds that of delivering a sum.
-    std::vector<ModelError> (*errors)(const Machine& machine, std::int64_t k, double u) = nullptr;
+    /// The local errors of a chain of instructions over k terms, from +0.
+    ModelErrors (*errors)(const Machine& machine, std::int64_t k) = nullptr;
     /// The steps that an instruction is made of: `1 step of 32`, `2 chained steps of 8`.
     std::string (*steps)(const Machine& machine) = nullptr;
     /// The points in dispute that can change a result of this machine.

@@ -36,6 +36,7 @@ struct TensorCore {
     int terms = 0;                ///< products per fused step
     int fraction_bits = 0;        ///< 0: those of the generation
     std::string_view measured{};  ///< GPUs whose captures are reproduced; empty: a published model
+    int captured_terms = 0;       ///< products that the captures fill, 0: all k
     bool is_inferred = false;     ///< nobody published this type: the model is that of its siblings
 };
 
@@ -67,6 +68,9 @@ constexpr Machine tensor_core(const Generation& generation, const TensorCore& ro
                         : is_measured   ? Evidence::hardware
                                         : Evidence::published,
             .measured = row.measured,
+            .captured_terms = !is_measured              ? 0
+                              : row.captured_terms != 0 ? row.captured_terms
+                                                        : row.k,
             .source = is_measured ? captures : mma_sim};
 }
 
@@ -114,21 +118,23 @@ inline constexpr Machine nvidia[] = {
     tensor_core(turing, {.name = "sm75.mma.fp16.acc16", .operands = {fp16}, .accumulator = fp16, .k = 8, .terms = 8}),
 
     tensor_core(ampere, {.name = "sm80.mma.fp16", .operands = {fp16}, .k = 16, .small_k = 8, .terms = 8,
-                         .measured = "A100, A2"}),
+                         .measured = "A100, A2", .captured_terms = 8}),
     tensor_core(ampere, {.name = "sm80.mma.bf16", .operands = {bf16}, .k = 16, .small_k = 8, .terms = 8,
-                         .measured = "A100, A2"}),
+                         .measured = "A100, A2", .captured_terms = 8}),
     tensor_core(ampere, {.name = "sm80.mma.fp16.acc16", .operands = {fp16}, .accumulator = fp16, .k = 16, .small_k = 8,
-                         .terms = 8, .measured = "A100, A2"}),
+                         .terms = 8, .measured = "A100, A2", .captured_terms = 8}),
     tensor_core(ampere, {.name = "sm80.mma.tf32", .operands = {tf32}, .k = 8, .small_k = 4, .terms = 4,
-                         .measured = "A100, A2"}),
+                         .measured = "A100, A2", .captured_terms = 4}),
     fma_unit(fp64, {.name = "sm80.mma.fp64", .arch = "sm_80 sm_86", .instruction = "mma", .k = 4}),
 
     tensor_core(ada, {.name = "sm89.mma.fp16", .operands = {fp16}, .k = 16, .small_k = 8, .terms = 8,
-                      .measured = "RTX 1000 Ada, L40S"}),
-    tensor_core(ada, {.name = "sm89.mma.bf16", .operands = {bf16}, .k = 16, .small_k = 8, .terms = 8}),
+                      .measured = "RTX 1000 Ada, L40S", .captured_terms = 8}),
+    tensor_core(ada, {.name = "sm89.mma.bf16", .operands = {bf16}, .k = 16, .small_k = 8, .terms = 8,
+                      .measured = "RTX 1000 Ada, L40S", .captured_terms = 8}),
     tensor_core(ada, {.name = "sm89.mma.fp16.acc16", .operands = {fp16}, .accumulator = fp16, .k = 16, .small_k = 8,
-                      .terms = 8}),
-    tensor_core(ada, {.name = "sm89.mma.tf32", .operands = {tf32}, .k = 8, .small_k = 4, .terms = 4}),
+                      .terms = 8, .measured = "RTX 1000 Ada, L40S", .captured_terms = 8}),
+    tensor_core(ada, {.name = "sm89.mma.tf32", .operands = {tf32}, .k = 8, .small_k = 4, .terms = 4,
+                      .measured = "RTX 1000 Ada, L40S", .captured_terms = 4}),
     tensor_core(ada, {.name = "sm89.mma.fp8", .operands = fp8, .k = 32, .small_k = 16, .terms = 16, .fraction_bits = 13,
                       .measured = "RTX 1000 Ada, L40S"}),
     tensor_core(ada, {.name = "sm89.mma.fp8.acc16", .operands = fp8, .accumulator = fp16, .k = 32, .small_k = 16,
@@ -142,7 +148,7 @@ inline constexpr Machine nvidia[] = {
     tensor_core(hopper, {.name = "sm90.mma.fp16.acc16", .operands = {fp16}, .accumulator = fp16, .k = 16, .small_k = 8,
                          .terms = 16, .measured = "H100, H200"}),
     tensor_core(hopper, {.name = "sm90.mma.tf32", .operands = {tf32}, .k = 8, .small_k = 4, .terms = 8,
-                         .measured = "H100, H200"}),
+                         .measured = "H100, H200", .captured_terms = 4}),
     emulated_fp8(hopper, {.name = "sm90.mma.fp8", .operands = fp8, .k = 32, .small_k = 16, .terms = 16}),
     emulated_fp8(hopper, {.name = "sm90.mma.fp8.acc16", .operands = fp8, .accumulator = fp16, .k = 32, .small_k = 16,
                           .terms = 16, .measured = "H100, H200"}),
@@ -164,7 +170,7 @@ inline constexpr Machine nvidia[] = {
     tensor_core(blackwell, {.name = "sm100.mma.fp16.acc16", .operands = {fp16}, .accumulator = fp16, .k = 16,
                             .small_k = 8, .terms = 16, .measured = "B200"}),
     tensor_core(blackwell, {.name = "sm100.mma.tf32", .operands = {tf32}, .k = 8, .small_k = 4, .terms = 8,
-                            .measured = "B200"}),
+                            .measured = "B200", .captured_terms = 4}),
     emulated_fp8(blackwell, {.name = "sm100.mma.fp8", .operands = fp8, .k = 32, .small_k = 16, .terms = 16,
                              .measured = "B200"}),
     emulated_fp8(blackwell, {.name = "sm100.mma.fp8.acc16", .operands = fp8, .accumulator = fp16, .k = 32,

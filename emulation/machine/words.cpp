@@ -45,12 +45,35 @@ std::string_view to_string(Delivery delivery) {
     }
 }
 
+namespace {
+
+/// What captures that end before the last product leave open: how the instruction is cut into steps.
+std::string untold(const Machine& machine) {
+    const int live = machine.captured_terms;
+    if (live == 0 || live >= machine.k) return {};
+    // Steps as long as what was captured could be the whole instruction, longer ones chains of that length.
+    Machine other = machine;
+    other.sum.terms = machine.sum.terms <= live ? machine.k : live;
+    return fmt::format(". Only the first {} of {} products are not zero there, which cannot tell {} from {}", live,
+                       machine.k, step_words(machine), step_words(other));
+}
+
+}  // namespace
+
+std::string measured_words(const Machine& machine) {
+    std::string words(machine.measured);
+    if (machine.captured_terms != 0 && machine.captured_terms < machine.k) {
+        words += fmt::format(" ({} of {} products)", machine.captured_terms, machine.k);
+    }
+    return words;
+}
+
 std::string evidence_words(const Machine& machine) {
     switch (machine.evidence) {
         case Evidence::definition:
             return "made of IEEE operations: there is nothing to check";
         case Evidence::hardware:
-            return fmt::format("reproduced on published captures of silicon: {}", machine.measured);
+            return fmt::format("reproduced on published captures of silicon: {}{}", machine.measured, untold(machine));
         case Evidence::published:
             return "a model that its authors tested on silicon; no public capture is reproduced here";
         default:

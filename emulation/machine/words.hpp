@@ -23,6 +23,10 @@ ModelWords describe(SumModel model);
 /// The disputed points that can change a result of this machine.
 std::vector<DisputedPoint> disputed_points(const Machine& machine);
 
+/// The GPUs whose captures are reproduced, and how far those reach where they do not fill an instruction: `A100, A2 (8 of
+/// 16 products)`.
+std::string measured_words(const Machine& machine);
+
 /// What stands behind the row, such as `reproduced on published captures of silicon (H100, H200)`.
 std::string evidence_words(const Machine& machine);
 

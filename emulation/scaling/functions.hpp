@@ -147,6 +147,11 @@ MACHEPS_HD constexpr BlockScale te_nvfp4_block(float amax, float tensor) {
     const float block = to_e4m3(at_most_largest(amax * (tensor * (1.0f / 6.0f))));
     return {block, at_most_largest(1.0f / (block * (1.0f / tensor)))};
 }
+/// Factor of a product of two such tensors: one product of their amaxes, times fl32(1 / 2688^2). A scale of either
+/// takes no part in it.
+MACHEPS_HD constexpr float te_nvfp4_product(float amax_a, float amax_b) {
+    return (amax_a * amax_b) * static_cast<float>(1.0 / (2688.0 * 2688.0));
+}
 
 /// torchao: decode scale of the tensor, amax / 2688.
 MACHEPS_HD constexpr float ao_nvfp4_tensor(float amax) { return amax / nvfp4_range; }

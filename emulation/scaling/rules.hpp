@@ -122,6 +122,9 @@ struct ScaleRule {
     bool ignores_nan = false;
     definition::GroupScale (*group)(const definition::ScaleGroup&) = nullptr;
     definition::GroupScale (*tensor)(float amax) = nullptr;  ///< for ScaleKind::nvfp4: the tensor's own scale
+    /// For ScaleKind::nvfp4, the factor of a product of two tensors that both have this rule; where there is none, the
+    /// product of their decode scales.
+    float (*product)(float amax_a, float amax_b) = nullptr;
     std::string_view source, summary;
 };
 
@@ -205,7 +208,8 @@ inline constexpr ScaleRule rules[] = {
      .ignores_nan = true,
      .group = [](const Group& g) { return from_block(te_nvfp4_block(g.amax, g.tensor.encode)); },
      .tensor = [](float amax) { return from_encode(te_nvfp4_tensor(amax)); },
-     .source = "NVIDIA/TransformerEngine common/cast/nvfp4/core_nvfp4.cuh",
+     .product = te_nvfp4_product,
+     .source = "NVIDIA/TransformerEngine common/cast/nvfp4/core_nvfp4.cuh, common/recipe/nvfp4.cu",
      .summary = "the tensor's amax goes to 6 x 448, a block's to 6; a block far below the tensor's amax becomes 0"},
     {.name = "ao_nvfp4",
      .kind = ScaleKind::nvfp4,

@@ -11,15 +11,16 @@ ScaledResult group_scales(const ScaledCast& how, std::span<const std::uint32_t> 
     definition::GroupScale tensor;
     if (how.rule->tensor != nullptr) {
         const std::uint32_t top = largest.empty() ? 0 : *std::max_element(largest.begin(), largest.end());
-        tensor = how.rule->tensor(bit_cast<float>(top));
-        result.tensor_scale = tensor.decode;
+        const float amax = bit_cast<float>(top);
+        tensor = how.rule->tensor(amax);
+        result.tensor = {tensor.decode, amax, how.rule->product};
     }
     for (std::size_t i = 0; i < largest.size(); ++i) {
         const auto scale = definition::group_scale(how.cast.format, *how.rule,
                                                    definition::canonical(bit_cast<float>(largest[i])), tensor);
         encode[i] = scale.encode;
         decode[i] = scale.decode;
-        const float whole = scale.decode * result.tensor_scale;
+        const float whole = scale.decode * result.tensor.decode;
         result.decode_min = i == 0 || whole < result.decode_min ? whole : result.decode_min;
         result.decode_max = i == 0 || whole > result.decode_max ? whole : result.decode_max;
     }

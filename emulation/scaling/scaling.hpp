@@ -26,12 +26,26 @@ struct ScaledCast {
     bool k_is_last = true;  ///< the contraction runs along the last axis of the tensor
 };
 
+/// Decode scale of a whole tensor, beside those of its groups.
+struct TensorScale {
+    float decode = 1;
+    float amax = 0;                                          ///< of the tensor, where `product` reads it
+    float (*product)(float amax_a, float amax_b) = nullptr;  ///< ScaleRule::product
+
+    constexpr bool operator==(const TensorScale&) const = default;
+};
+
+/// What the product of two tensors is multiplied by.
+inline float product_scale(const TensorScale& a, const TensorScale& b) {
+    return a.product != nullptr && a.product == b.product ? a.product(a.amax, b.amax) : a.decode * b.decode;
+}
+
 /// What scaled_cast made beside the codes.
 struct ScaledResult {
     /// Decode scales of the groups in the tensor that was given for them; for NVFP4 the numbers of e4m3. For an operand
     /// whose contraction runs as ScaledCast said.
     OperandScales scales{};
-    float tensor_scale = 1;  ///< decode scale of the whole tensor, beside those of the groups
+    TensorScale tensor{};
     /// Of all that a group's elements are multiplied by to get their values back.
     float decode_min = 1, decode_max = 1;
 };

@@ -42,19 +42,23 @@ constexpr const char* help =
     "fp32 accumulator) and +slicesN (N slices of k, added in order in fp32), or a library's rule, such as "
     "cutlass.fp8.default\nor sm80.mma.fp16+cutlass2.splitk.serial+slices4. Operands are drawn, rounded to --format, "
     "and\n"
-    "the same for every machine; the exact product is that of the rounded operands.\n"
+    "the same for every machine; the exact product is that of the rounded operands. A machine that is named must take "
+    "them;\n`all` is every machine that does, and stderr says how many are left out.\n"
     "CSV: machine, format_a, format_b, output, distribution, scaling, scale, seed, m, n, k, outputs, nonfinite, "
     "max_rel,\n"
     "mean_rel, rms_rel (of |error| / |exact|), max_ulp, mean_ulp (units in the last place of the output), sqnr_db,\n"
     "max_error, rms_error (of |error| / sum of |a||b|), bias, drift (mean error over the same sum, signed, and signed "
     "as\n"
-    "the exact value), unit, bound = k unit and probable_bound = lambda sqrt(k) unit (a priori on max_error, from the\n"
-    "machine's own roundings; the second for errors of no preferred sign), lambda, first, first_exact (out[0,0]),\n"
-    "operand_sqnr_db (what rounding the operands cost), evidence. Outputs that are not finite are counted and left "
-    "out.\n"
+    "the exact value), unit, bound, probable_bound (a priori on max_error, from the machine's own roundings: the "
+    "first\n"
+    "certain, k unit and what underflows; the second the mean of what is cut off and lambda times the deviation of all "
+    "that\n"
+    "is rounded), lambda, first, first_exact (out[0,0]), operand_sqnr_db (what rounding the operands cost), evidence,\n"
+    "beyond_bound, beyond_probable (outputs whose error exceeds their own bound). Outputs that are not finite are "
+    "counted\nand left out.\n"
     "JSON: {\"schema\", \"rows\": [one object per row]}; --dry-run: {\"rows\", \"products\", \"multiply_adds\", "
     "\"bytes\"}.\n"
-    "Exit codes: 2, an unknown name, or no machine takes the formats; 5, the rows could not be written.";
+    "Exit codes: 2, an unknown name, or a machine that takes none of the operands; 5, the rows could not be written.";
 
 struct Arguments {
     std::vector<std::string> machines{"sm90.wgmma.fp8", "sm90.wgmma.fp8+promote128", "sm89.mma.fp8",
@@ -89,6 +93,40 @@ FormatPair natural_formats(const Machine& machine) {
                 std::string(machine.name), "name another machine");
 }
 
+/// Combinations of the grid's formats and scalings of which `rule` takes the operands.
+std::size_t combinations_taken(const GemmGrid& grid, const MatmulRule& rule) {
+    std::size_t taken = 0;
+    for (const FormatPair& pair : grid.formats) {
+        for (const OperandScaling scaling : grid.scalings) taken += takes(rule, pair, scaling) ? 1 : 0;
+    }
+    return taken;
+}
+
+/// A machine was named and takes none of the grid's operands.
+Error does_not_fit(const GemmGrid& grid, const SpelledRule& spelled) {
+    const Machine& machine = *spelled.rule.machine;
+    const bool has_format = std::any_of(grid.formats.begin(), grid.formats.end(),
+                                        [&](const FormatPair& pair) { return takes(machine, pair); });
+    std::vector<std::string_view> taken;
+    if (!has_format) {
+        for (const Format& format : FormatSet::known) {
+            if (machine.operands.contains(format)) taken.push_back(format_name(format));
+        }
+        return usage("takes no operands of the given formats", spelled.name,
+                     fmt::format("it takes {}: see --format", fmt::join(taken, ", ")));
+    }
+    for (std::size_t i = 0; i < std::size(scaling_names); ++i) {
+        for (const FormatPair& pair : grid.formats) {
+            if (!takes(spelled.rule, pair, static_cast<OperandScaling>(i))) continue;
+            taken.push_back(scaling_names[i]);
+            break;
+        }
+    }
+    return usage("nothing in it takes the given scales in", spelled.name,
+                 fmt::format("it takes operands with the scaling {}: see --scaling", fmt::join(taken, ", ")));
+}
+
+/// The machines that were named, then those that `all` adds. Named ones must fit; what is left out is told on stderr.
 void add_machines(GemmGrid& grid, const Arguments& a) {
     const bool has_all = std::find(a.machines.begin(), a.machines.end(), "all") != a.machines.end();
     for (const std::string& name : a.machines) {
@@ -99,31 +137,36 @@ void add_machines(GemmGrid& grid, const Arguments& a) {
         if (grid.machines.empty()) throw usage("`--machine all` needs formats", "--format", "such as --format fp16");
         grid.formats.push_back(natural_formats(*grid.machines.front().rule.machine));
     }
-    const auto is_of_use = [&grid](const Machine& machine) {
-        return std::any_of(grid.formats.begin(), grid.formats.end(),
-                           [&machine](const FormatPair& pair) { return takes(machine, pair); });
-    };
+    const std::size_t combinations = grid.formats.size() * grid.scalings.size();
     for (const SpelledRule& spelled : grid.machines) {
-        if (is_of_use(*spelled.rule.machine)) continue;
-        std::vector<std::string_view> taken;
-        for (const Format& format : FormatSet::known) {
-            if (spelled.rule.machine->operands.contains(format)) taken.push_back(format_name(format));
-        }
-        throw usage("takes no operands of the given formats", spelled.name,
-                    fmt::format("it takes {}: see --format", fmt::join(taken, ", ")));
+        const std::size_t taken = combinations_taken(grid, spelled.rule);
+        if (taken == 0) throw does_not_fit(grid, spelled);
+        if (taken == combinations) continue;
+        fmt::print(stderr, "{}: takes {} of the {} combinations of formats and scalings; the others are left out\n",
+                   spelled.name, taken, combinations);
     }
+    if (!has_all) return;
+    std::size_t left_out = 0;
     for (const Machine* machine : all_machines) {
-        if (has_all && is_of_use(*machine)) grid.machines.push_back({std::string(machine->name), {.machine = machine}});
+        const SpelledRule spelled{std::string(machine->name), {.machine = machine}};
+        if (combinations_taken(grid, spelled.rule) > 0) {
+            grid.machines.push_back(spelled);
+        } else {
+            ++left_out;
+        }
     }
+    if (left_out == 0) return;
+    fmt::print(stderr, "all: {} of {} machines take none of these operands and are left out\n", left_out,
+               all_machines.size());
 }
 
 GemmGrid grid_of(const Arguments& a) {
     GemmGrid grid;
-    add_machines(grid, a);
     grid.distributions.clear();
     for (const std::string& name : a.distributions) grid.distributions.push_back(*find_distribution(name));
     grid.scalings.clear();
     for (const std::string& name : a.scalings) grid.scalings.push_back(*find_scaling(name));
+    add_machines(grid, a);
     grid.seeds = a.seeds;
     grid.m = {a.m}, grid.n = {a.n}, grid.k = {a.k};
     grid.scales = {a.scale};

@@ -120,7 +120,7 @@ const std::array<Column, 19> columns{{
     {"scale_block", [](const Machine& m) { return m.has_scales() ? std::to_string(m.scale_block) : ""; }, true},
     {"nan", nan_text},
     {"evidence", [](const Machine& m) { return std::string(to_string(m.evidence)); }},
-    {"measured", [](const Machine& m) { return std::string(m.measured); }},
+    {"measured", [](const Machine& m) { return measured_words(m); }},
     {"source", [](const Machine& m) { return std::string(m.source); }},
 }};
 
@@ -160,7 +160,7 @@ std::string as_text() {
     for (const Machine* m : all_machines) {
         const bool is_order = is_order_of_summation(*m);
         std::string evidence{to_string(m->evidence)};
-        if (!m->measured.empty()) evidence += fmt::format(": {}", m->measured);
+        if (!m->measured.empty()) evidence += fmt::format(": {}", measured_words(*m));
         rows.push_back({std::string(m->name), std::string(m->arch), std::string(m->instruction), operands_text(*m),
                         std::string(format_name(m->addend)), std::string(format_name(m->result)),
                         is_order          ? ""

@@ -126,7 +126,7 @@ Viewed regrouped(Viewed x, std::int64_t heads) {
     if (s.rank() == 3) return x;  // joined, and then not shared
     return {x.data, {s[0], heads, s[1] * s[2] / heads, s[3]}};
 }
-Value regrouped(Value x, std::int64_t heads) { return {regrouped(x.view, heads), x.held, x.decode_scale}; }
+Value regrouped(Value x, std::int64_t heads) { return {regrouped(x.view, heads), x.held, x.scale}; }
 
 }  // namespace
 

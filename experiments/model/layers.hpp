@@ -95,6 +95,6 @@ inline MatmulOperand operand(const Value& x, const Slot& slot, std::int64_t ld, 
 }
 
 /// Factor that undoes both operands' scales.
-inline float product_scale(Value a, Value b) { return a.decode_scale * b.decode_scale; }
+inline float product_scale(const Value& a, const Value& b) { return product_scale(a.scale, b.scale); }
 
 }  // namespace macheps

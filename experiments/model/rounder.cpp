@@ -48,9 +48,9 @@ void Rounder::watch(const Slot& slot, ConstView values) {
 
 void Rounder::capture(const Slot& slot, const Value& value) {
     if (!capturing()) return;
-    if (value.scales.data == nullptr) return observer_->on_value(slot, value.view, value.decode_scale);
+    if (value.scales.data == nullptr) return observer_->on_value(slot, value.view, value.scale.decode);
     const View whole = sized(*backend_, scratch_, value.view.shape);
-    backend_->decode_groups(value.view, value.scales, value.contraction == Contraction::last, value.decode_scale,
+    backend_->decode_groups(value.view, value.scales, value.contraction == Contraction::last, value.scale.decode,
                             whole);
     observer_->on_value(slot, whole, 1);
 }
@@ -94,7 +94,7 @@ Value Rounder::round(const Slot& slot, Value in, Tensor& buffer, Contraction con
         observer_->on_cast(slot, cast, tally, {decode_scale, decode_scale, decode_scale},
                            sampling() ? in.view : ConstView{}, sampling() ? ConstView(out) : ConstView{});
     }
-    return {out, slot.rule.has_scale() ? fp32 : slot.rule.format, decode_scale};
+    return {out, slot.rule.has_scale() ? fp32 : slot.rule.format, {decode_scale}};
 }
 
 /// A scale for each row, column or block.
@@ -113,13 +113,13 @@ Value Rounder::round_groups(const Slot& slot, Value in, Tensor& buffer, Contract
         ConstView x, y;
         if (sampling()) {
             const View whole = sized(*backend_, scratch_, in.view.shape);
-            backend_->decode_groups(out, made.scales, how.k_is_last, made.tensor_scale, whole);
+            backend_->decode_groups(out, made.scales, how.k_is_last, made.tensor.decode, whole);
             x = in.view;
             y = whole;
         }
         observer_->on_cast(slot, how.cast, tally, {1, made.decode_min, made.decode_max}, x, y);
     }
-    return {out, fp32, made.tensor_scale, made.scales, contraction};
+    return {out, fp32, made.tensor, made.scales, contraction};
 }
 
 Format Rounder::round_in_place(const Slot& slot, View values, Format held) {

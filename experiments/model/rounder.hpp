@@ -27,7 +27,7 @@ enum class Contraction { last, first };
 struct Value {
     ConstView view{};
     Format held = fp32;
-    float decode_scale = 1;  ///< the values meant are view * decode_scale, and times `scales` where there are any
+    TensorScale scale{};  ///< the values meant are view * scale.decode, and times `scales` where there are any
     OperandScales scales{};
     Contraction contraction = Contraction::last;  ///< of `scales`
 };

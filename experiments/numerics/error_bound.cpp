@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/numerics/error_bound.hpp"
 
-#include "emulation/machine/models.hpp"
-#include "emulation/machine/step.hpp"
-
 #include <algorithm>
 #include <cmath>
 
@@ -11,54 +8,109 @@ namespace macheps {
 
 namespace {
 
-/// What one delivery of a sum can lose, relative to the result.
-double rounding_error(Delivery delivery) {
-    const double u = matrix_unit::delivered_format(delivery).unit_roundoff();
-    return matrix_unit::rounds_to_nearest(delivery) ? u : 2 * u;
-}
-
 double parts(std::int64_t k, std::int64_t each) { return static_cast<double>((k + each - 1) / each); }
 
-/// One chain of instructions over k terms.
-LocalErrors chain_errors(const Machine& machine, std::int64_t k) {
-    LocalErrors errors;
-    for (const ModelError& each : row_of(machine.sum.model).errors(machine, k, rounding_error(machine.sum.delivery))) {
-        errors.add(each.count, each.size);
+/// Half of the least subnormal number: what rounding to nearest loses below the normal numbers.
+double half_least(const Format& format) { return Format::power_of_two(format.emin() - format.precision); }
+
+/// One slice: chains, promoted where the rule says so. `slices` of them underflow.
+void add_slice(ErrorBound& bound, const MatmulRule& rule, std::int64_t k, double slices) {
+    const Machine& machine = *rule.machine;
+    const auto errors_of = row_of(machine.sum.model).errors;
+    if (rule.promotion == Promotion::none) {
+        bound.add_machine(errors_of(machine, k), slices);
+        return;
     }
-    return errors;
+    const double blocks = parts(k, rule.promotion_interval), single = fp32.unit_roundoff();
+    bound.add_machine(errors_of(machine, std::min<std::int64_t>(k, rule.promotion_interval)), slices * blocks);
+    if (rule.promotion != Promotion::add) {
+        bound.add({1, single});
+        bound.add_underflow(2 * slices * blocks * half_least(fp32));
+    }
+    bound.add({blocks, single});
 }
 
-/// One slice: chains, promoted where the rule says so.
-LocalErrors slice_errors(const MatmulRule& rule, std::int64_t k) {
-    if (rule.promotion == Promotion::none) return chain_errors(*rule.machine, k);
-    LocalErrors errors = chain_errors(*rule.machine, std::min<std::int64_t>(k, rule.promotion_interval));
-    errors.add(parts(k, rule.promotion_interval), fp32.unit_roundoff());
-    if (rule.promotion != Promotion::add) errors.add(1, fp32.unit_roundoff());
-    return errors;
+/// The sums of slices, joined.
+void add_join(ErrorBound& bound, const MatmulRule& rule, const Format& output) {
+    const double slices = rule.slices, single = fp32.unit_roundoff(), out = output.unit_roundoff();
+    bound.add({slices, single});
+    switch (rule.join) {
+        case SliceJoin::rounded_workspace:
+            bound.add({1, out});
+            bound.add_unscaled_underflow(slices * half_least(output));
+            break;
+        case SliceJoin::serial:
+            bound.add({slices, out});
+            bound.add_underflow(slices * (half_least(fp32) + half_least(output)));
+            break;
+        case SliceJoin::stream_k:  // both addends and their sum are flushed
+            bound.add_unscaled_underflow(3 * slices * Format::power_of_two(fp32.emin()));
+            break;
+        default:
+            break;
+    }
 }
 
 }  // namespace
 
-ErrorBound error_bound(const MatmulRule& rule, std::int64_t k, const Format& output, int factors, double lambda) {
-    if (k <= 0) return {};
-    const double single = fp32.unit_roundoff(), out = output.unit_roundoff(), slices = rule.slices;
-    LocalErrors errors;
+void LocalErrors::add(const ModelError& error) {
+    const double sum = error.count * error.size;
+    const double width = error.loss == Loss::nearest ? error.size : error.size / 2;
+    sum_ += sum;
+    mean_ += error.loss == Loss::nearest ? sum * std::min(1.0, sum / 2) : sum / 2;
+    squares_ += error.count * width * width;
+}
+
+void ErrorBound::add(const ModelError& error) {
+    (error.loss == Loss::cut_term ? terms_ : sums_).add({error.count, error.size * (1 + relative()), error.loss});
+}
+
+void ErrorBound::add_machine(const ModelErrors& errors, double chains) {
+    for (const ModelError& each : errors.relative) (each.loss == Loss::cut_term ? terms_ : sums_).add(each);
+    machine_underflow_ += chains * errors.underflow;
+    flushes_operands_ = flushes_operands_ || errors.flushes_operands;
+}
+
+double ErrorBound::lost(const OutputSize& size) const {
+    const double lost = machine_underflow_ * size.factor + underflow_ + (flushes_operands_ ? size.flushed : 0);
+    return (1 + relative()) * lost;
+}
+
+double ErrorBound::certain(const OutputSize& size) const {
+    const double bound = terms_.sum() * size.lifted + sums_.sum() * size.magnitudes + lost(size);
+    return bound * (1 + 0x1p-40);  // the roundings of this and of what it is compared with
+}
+
+double ErrorBound::probable(const OutputSize& size, double lambda) const {
+    const double mean = terms_.mean() * size.lifted + sums_.mean() * size.magnitudes;
+    const double squares =
+        terms_.squares() * size.lifted * size.lifted + sums_.squares() * size.magnitudes * size.magnitudes;
+    return std::min(certain(size), mean + lambda * std::sqrt(squares) + lost(size));
+}
+
+ErrorBound error_bound(const MatmulRule& rule, std::int64_t k, const Format& output, int factors) {
+    ErrorBound bound;
+    if (k <= 0) return bound;
     if (rule.slices <= 1) {
-        errors = slice_errors(rule, k);
+        add_slice(bound, rule, k, 1);
     } else {
         const std::int64_t granules = (k + rule.slice_granule - 1) / rule.slice_granule;
         const std::int64_t length = (granules + rule.slices - 1) / rule.slices * rule.slice_granule;
-        errors = slice_errors(rule, std::min(length, k));
-        errors.add(slices, single);
-        if (rule.join == SliceJoin::rounded_workspace) errors.add(1, out);
-        if (rule.join == SliceJoin::serial) errors.add(slices, out);
+        add_slice(bound, rule, std::min(length, k), rule.slices);
+        add_join(bound, rule, output);
     }
-    errors.add(factors, single);
+    if (factors > 0) {
+        bound.add({static_cast<double>(factors), fp32.unit_roundoff()});
+        bound.add_underflow(factors * half_least(fp32));
+    }
     // Promoted, joined or scaled sums are fp32, whatever the machine gives.
     const bool is_single = rule.promotion != Promotion::none || rule.slices > 1 || factors > 0;
-    if (output.precision < (is_single ? fp32 : rule.machine->result).precision) errors.add(1, out);
-    return {errors.sum() / static_cast<double>(k), errors.sum(),
-            std::min(errors.sum(), lambda * std::sqrt(errors.squares()))};
+    const Format& before = is_single ? fp32 : rule.machine->result;
+    if (output.precision < before.precision || output.emin() > before.emin()) {
+        bound.add({1, output.unit_roundoff()});
+        bound.add_underflow(half_least(output));
+    }
+    return bound;
 }
 
 }  // namespace macheps

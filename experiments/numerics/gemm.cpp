@@ -7,6 +7,7 @@
 #include "experiments/field_error.hpp"
 #include "experiments/numerics/error_bound.hpp"
 #include "experiments/numerics/exact_product.hpp"
+#include "experiments/numerics/output_size.hpp"
 
 #include <fmt/format.h>
 
@@ -33,6 +34,7 @@ struct Prepared {
     RoundedOperand a{}, b{};
     float out_scale = 1;
     std::vector<ExactOutput> exact{};
+    std::vector<OutputSize> sizes{};
     std::optional<double> operand_sqnr_db{};
 };
 
@@ -41,12 +43,13 @@ Prepared prepare(Backend& backend, ThreadPool& pool, const GemmData& data) {
     const std::vector<float> a = drawn_operand(data.distribution, Operand::a, seed, data.m, data.k, data.scale);
     const std::vector<float> b = drawn_operand(data.distribution, Operand::b, seed, data.n, data.k, data.scale);
     Prepared p{.a = rounded_operand(backend, Operand::a, data, a), .b = rounded_operand(backend, Operand::b, data, b)};
-    p.out_scale = p.a.decode_scale * p.b.decode_scale;
+    p.out_scale = product_scale(p.a.scale, p.b.scale);
     p.exact = exact_product(p.a.host, p.b.host, data.m, data.n, data.k, pool, {p.a.k_block, p.a.factors, p.b.factors});
     for (ExactOutput& out : p.exact) {
         out.sum = scaled(out.sum, p.out_scale);
         out.magnitudes *= p.out_scale;
     }
+    p.sizes = output_sizes(data, p.a, p.b, p.exact, pool);
     if (p.a.host == a && p.b.host == b) return p;
     const std::vector<ExactOutput> drawn = exact_product(a, b, data.m, data.n, data.k, pool);
     double signal = 0, noise = 0;
@@ -108,6 +111,33 @@ void measure(GemmRow& row, const std::vector<float>& out, const std::vector<Exac
     row.first_exact = exact.front().sum.high;
 }
 
+/// The figures that come from the outputs and their bounds. The row's bounds are the largest of the outputs', relative to
+/// the magnitudes as the errors are.
+void compare(GemmRow& row, const std::vector<float>& out, const Prepared& operands, const ErrorBound& bound,
+             double lambda) {
+    row.lambda = lambda;
+    row.unit = bound.relative() / static_cast<double>(row.k);
+    if (row.outputs == 0) {  // all overflowed: what normal operands would have
+        const OutputSize one{.magnitudes = 1, .lifted = 1};
+        row.bound = bound.certain(one);
+        row.probable_bound = bound.probable(one, lambda);
+    }
+    std::uint64_t beyond_bound = 0, beyond_probable = 0;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+        if (!std::isfinite(out[i])) continue;
+        const OutputSize& size = operands.sizes[i];
+        const double error = std::fabs(difference(out[i], operands.exact[i].sum)), certain = bound.certain(size),
+                     probable = bound.probable(size, lambda);
+        beyond_bound += error > certain;
+        beyond_probable += error > probable;
+        if (size.magnitudes == 0) continue;
+        row.bound = std::max(row.bound, certain / size.magnitudes);
+        row.probable_bound = std::max(row.probable_bound, probable / size.magnitudes);
+    }
+    row.beyond_bound = beyond_bound;
+    row.beyond_probable = beyond_probable;
+}
+
 /// The machine's evidence, or `unverified` where no source documents the rule as a whole.
 std::string evidence_of(const SpelledRule& spelled, const GemmData& data, const Format& output) {
     const MatmulUse use = use_of(data.formats, data.scaling, output);
@@ -145,11 +175,7 @@ GemmRow product_row(Backend& backend, const GemmGrid& grid, const GemmData& data
     measure(row, out, operands.exact, output);
     // A factor of the whole product is one multiplication; those of row and column are two.
     const int factors = data.scaling == OperandScaling::row ? 2 : operands.out_scale != 1 ? 1 : 0;
-    const ErrorBound bound = error_bound(spelled.rule, data.k, output, factors, grid.lambda);
-    row.unit = bound.unit;
-    row.bound = bound.certain;
-    row.probable_bound = bound.probable;
-    row.lambda = grid.lambda;
+    compare(row, out, operands, error_bound(spelled.rule, data.k, output, factors), grid.lambda);
     row.operand_sqnr_db = operands.operand_sqnr_db;
     row.evidence = evidence_of(spelled, data, output);
     return row;

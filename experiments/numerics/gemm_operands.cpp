@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/numerics/gemm_operands.hpp"
 
-#include "emulation/scaling/scaling.hpp"
-
 namespace macheps {
 
 namespace {
@@ -47,6 +45,8 @@ std::optional<OperandScaling> find_scaling(std::string_view name) {
     return std::nullopt;
 }
 
+Format scale_format_of(OperandScaling scaling) { return scale_format(recipe_of(scaling).rule->kind); }
+
 bool takes(const Machine& machine, const FormatPair& formats) {
     return machine.addend == machine.result && machine.operands.contains(formats.a) &&
            machine.operands.contains(formats.b);
@@ -90,9 +90,9 @@ RoundedOperand rounded_operand(Backend& backend, Operand which, const GemmData& 
         const ScaleGrid grid = scale_grid(*how.granularity, is_a, shape.rows(), shape.columns());
         r.scale_memory = backend.empty({grid.rows, grid.columns});
         const ScaledResult result = backend.scaled_cast(x, r.tensor, r.scale_memory, how);
-        r.decode_scale = result.tensor_scale;
+        r.scale = result.tensor;
         if (data.scaling == OperandScaling::tensor) {
-            r.decode_scale = result.decode_min;
+            r.scale = {result.decode_min};
         } else {
             r.scales = result.scales;
             const std::int64_t along = how.granularity->k;

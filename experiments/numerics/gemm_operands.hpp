@@ -3,6 +3,7 @@
 #pragma once
 #include "emulation/backend.hpp"
 #include "emulation/matmul/rules.hpp"
+#include "emulation/scaling/scaling.hpp"
 #include "experiments/numerics/operands.hpp"
 
 #include <optional>
@@ -31,6 +32,9 @@ struct FormatPair {
     bool operator==(const FormatPair&) const = default;
 };
 
+/// The format of the scales of blocks: fp32 unless the machine takes them in, or where there are none.
+Format scale_format_of(OperandScaling scaling);
+
 /// The operands of one product.
 struct GemmData {
     FormatPair formats{};
@@ -52,7 +56,7 @@ struct RoundedOperand {
     Tensor tensor{}, scale_memory{};
     std::vector<float> host{};     ///< the values of `tensor`
     OperandScales scales{};        ///< of rows, columns and blocks, in scale_memory
-    float decode_scale = 1;        ///< of the whole operand
+    TensorScale scale{};           ///< of the whole operand
     std::int64_t k_block = 0;      ///< terms that share a scale of `scales`; 0: there are none
     std::vector<float> factors{};  ///< of `scales`, [outer, blocks]
 };

@@ -91,11 +91,11 @@ if (D.gemm) {
             if (data.length) sets.push(curveOf(i, data)); else exact.push(G.machine[i]);
             if (!isBounded || !at("gemm-bounds").checked) continue;
             const bound = {borderColor: shade(i), backgroundColor: shade(i), borderWidth: 1.3, order: 60};
-            bounds.push({...bound, label: G.machine[i] + ", k u", borderDash: [7, 4], data: points(rows, i, axis, "bound", most)},
-                      {...bound, label: G.machine[i] + ", √k u", borderDash: [1.5, 3], data: points(rows, i, axis, "probable_bound", most)});
+            bounds.push({...bound, label: G.machine[i] + ", certain bound", borderDash: [7, 4], data: points(rows, i, axis, "bound", most)},
+                      {...bound, label: G.machine[i] + ", probable bound", borderDash: [1.5, 3], data: points(rows, i, axis, "probable_bound", most)});
         }
         at("gemm-note").textContent = `${measures[measure][0].toUpperCase()}${measures[measure].slice(1)}; ${chosen("gemm-rest")}. ` +
-            (isBounded ? "Dashed: k u, for errors of one sign; dotted: λ√k u, for errors of no preferred sign; u is the machine's own unit per product. " : "") +
+            (isBounded ? "Dashed: certain bound, all local errors at their largest and of one sign; dotted: probable bound, the mean of what is cut off and λ deviations. " : "") +
             (exact.length ? `Without any error: ${exact.join(", ")}. ` : "") + (G.left_out ? `${G.left_out} rows were left out. ` : "");
         const datasets = [...stacked(sets), ...bounds], more = scales(rows, axis, datasets);
         more.yMore.title = {display: true, text: measures[measure], color: css("--quiet")};

@@ -111,6 +111,104 @@ TEST_CASE("every shared vector agrees, by the definition and by every engine", "
     }
 }
 
+namespace {
+
+/// What the captures of one machine hold.
+struct Captures {
+    std::vector<std::pair<Instruction, Line>> lines;
+    std::set<std::string> gpus;
+    int live_terms = 0;  ///< no product behind this one differs from zero
+    bool has_addend = false;
+};
+
+std::map<std::string, Captures> captures_of_machines(const std::filesystem::path& path) {
+    std::map<std::string, Captures> machines;
+    std::ifstream in(path);
+    for (std::string text; std::getline(in, text);) {
+        const json j = json::parse(text);
+        const Instruction instruction =
+            find_instruction(j["arch"].get<std::string>(), j["instr"].get<std::string>(), j["qual"].get<std::string>());
+        Captures& captures = machines[std::string(instruction.machine->name)];
+        const Line line{{codes(j, "a"), codes(j, "b"), code(j["c"]), {}, {}}, j["d"], {}};
+        for (int i = 0; i < instruction.k; ++i) {
+            const auto at = static_cast<std::size_t>(i);
+            const bool is_live = (line.operands.a[at] & instruction.a.magnitude_mask()) != 0 &&
+                                 (line.operands.b[at] & instruction.b.magnitude_mask()) != 0;
+            if (is_live) captures.live_terms = std::max(captures.live_terms, i + 1);
+        }
+        captures.has_addend = captures.has_addend || line.operands.c != 0;
+        captures.gpus.insert(j["gpu"].get<std::string>());
+        captures.lines.emplace_back(instruction, line);
+    }
+    return machines;
+}
+
+/// True when every capture agrees with the machine if its steps had `terms` products.
+bool agree_with_steps_of(const Captures& captures, int terms) {
+    for (const auto& [instruction, line] : captures.lines) {
+        Machine other = *instruction.machine;
+        other.sum.terms = terms;
+        Instruction changed = instruction;
+        changed.machine = &other;
+        if (!agrees(other.result, evaluate_instruction(changed, line.operands), line.d)) return false;
+    }
+    return true;
+}
+
+}  // namespace
+
+TEST_CASE("the evidence of a machine is what its captures can tell", "[emulation][machine]") {
+    const auto path = test::shared_folder() / "vectors/tc_hw_captures.jsonl";
+    if (!std::filesystem::exists(path)) SKIP_TEST("no " + path.string());
+    for (const auto& [name, captures] : captures_of_machines(path)) {
+        const Machine& machine = *find_machine(name);
+        const std::string words = evidence_words(machine);
+        CAPTURE(name, words);
+        CHECK(machine.evidence == Evidence::hardware);
+        CHECK(machine.captured_terms == captures.live_terms);
+        for (const std::string& gpu : captures.gpus) CHECK(machine.measured.find(gpu) != std::string_view::npos);
+        CHECK((machine.measured.find("(C = 0)") == std::string_view::npos) == captures.has_addend);
+        const bool is_whole = captures.live_terms == machine.k;
+        CHECK((words.find("cannot tell") == std::string::npos) == is_whole);
+        CHECK((measured_words(machine).find(" products)") == std::string::npos) == is_whole);
+        if (machine.sum.model != SumModel::truncated) continue;
+        const int terms = machine.sum.terms, live = captures.live_terms;
+        CHECK(agree_with_steps_of(captures, terms));
+        // Steps of half the length are refuted wherever captures reach into the second half.
+        CHECK_FALSE(agree_with_steps_of(captures, std::min(terms, live) / 2));
+        if (is_whole && terms < machine.k) CHECK_FALSE(agree_with_steps_of(captures, machine.k));
+        // What the words call open is open.
+        if (!is_whole) CHECK(agree_with_steps_of(captures, terms <= live ? machine.k : live));
+    }
+}
+
+TEST_CASE("a row with captures says of which GPUs, and how far they reach", "[emulation][machine]") {
+    for (const Machine* machine : all_machines) {
+        CAPTURE(machine->name);
+        CHECK((machine->evidence == Evidence::hardware) == !machine->measured.empty());
+        CHECK((machine->captured_terms > 0) == !machine->measured.empty());
+        CHECK(machine->captured_terms <= machine->k);
+    }
+    struct Case {
+        const char *machine, *says;
+    };
+    for (const Case& c : {Case{"sm80.mma.fp16",
+                               "A100, A2. Only the first 8 of 16 products are not zero there, which cannot tell 2 "
+                               "chained steps of 8 from 1 step of 16"},
+                          Case{"sm90.mma.tf32",
+                               "H100, H200. Only the first 4 of 8 products are not zero there, which cannot tell 1 "
+                               "step of 8 from 2 chained steps of 4"},
+                          Case{"sm89.mma.bf16", "RTX 1000 Ada, L40S. Only the first 8 of 16"},
+                          Case{"sm89.mma.tf32", "RTX 1000 Ada, L40S. Only the first 4 of 8"},
+                          Case{"sm89.mma.fp16.acc16", "RTX 1000 Ada, L40S. Only the first 8 of 16"}}) {
+        CAPTURE(c.machine);
+        const std::string words = evidence_words(*find_machine(c.machine));
+        CHECK(words.find(c.says) != std::string::npos);
+    }
+    CHECK(evidence_words(*find_machine("sm90.mma.fp16")) == "reproduced on published captures of silicon: H100, H200");
+    CHECK(measured_words(*find_machine("sm100.mma.tf32")) == "B200 (4 of 8 products)");
+}
+
 TEST_CASE("an instruction is found by its name", "[emulation][machine]") {
     struct Case {
         const char *arch, *instr, *qual, *machine;

@@ -5,6 +5,7 @@
 #include "core/error.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/model/config.hpp"
+#include "experiments/model/rounder.hpp"
 #include "experiments/model/transformer.hpp"
 #include "experiments/policy/policy.hpp"
 #include "experiments/policy/rule.hpp"
@@ -396,7 +397,7 @@ TEST_CASE("block-scaled presets scale as their frameworks do", "[experiments][pr
         {"b200-mxfp8", "{forward,input_grad,weight_grad}.{a,b}", "e4m3fn/mx32:ao_rceil"},
         {"b200-nvfp4", "{forward.a,weight_grad.b}", "e2m1fn/nvfp4"},
         {"b200-nvfp4", "{forward,input_grad}.b", "e2m1fn/nvfp4_16x16"},
-        {"b200-nvfp4", "{input_grad,weight_grad}.a", "e2m1fn/nvfp4:stochastic"},
+        {"b200-nvfp4", "{input_grad,weight_grad}.a", "e2m1fn/nvfp4:stochastic:random_bits=8"},
     };
     for (const Case& c : cases) {
         const ResolvedPolicy policy = resolved(c.preset, kind);
@@ -407,6 +408,23 @@ TEST_CASE("block-scaled presets scale as their frameworks do", "[experiments][pr
         }
         CHECK(policy.matmul("block.0.mlp.up", "forward").bias_after == (std::string(c.preset) == "b200-mxfp8"));
     }
+}
+
+TEST_CASE("operands of a linear in NVFP4 bring their amaxes to the product's factor", "[experiments][preset]") {
+    CpuBackend backend(1);
+    Rounder rounder(backend, 0);
+    const ResolvedPolicy policy = resolved("b200-nvfp4", ModelKind::gpt2);
+    const Slot a(policy, "block.0.mlp.up:forward.a"), b(policy, "block.0.mlp.up:forward.b");
+    const Tensor x = backend.empty({16, 16}), w = backend.empty({16, 16});
+    std::vector<float> values(256, 0.25f);
+    values[7] = -1.1f;
+    backend.upload(values, x);
+    values[9] = 1.1f;
+    backend.upload(values, w);
+    Tensor x_codes, w_codes;
+    const Value left = rounder.apply(a, {x.view()}, x_codes), right = rounder.apply(b, {w.view()}, w_codes);
+    CHECK(product_scale(left.scale, right.scale) == scale_function::te_nvfp4_product(1.1f, 1.1f));
+    CHECK(product_scale(left.scale, right.scale) != left.scale.decode * right.scale.decode);
 }
 
 TEST_CASE("linears that fp8 leaves alone run on the bf16 instruction", "[experiments][preset]") {

@@ -280,7 +280,7 @@ TEST_CASE("matrix products in a browser: bounds, chips, the stall, themes", "[pa
         // Two curves of five points, since the exact machine's errors are zero, and two bounds for each of three.
         REQUIRE(o["curves"].size() == 2 + 2 * 3);
         for (const nlohmann::json& curve : o["curves"]) CHECK(curve[1] == 5);
-        CHECK(o["curves"][2][0] == "stalls </script><b>, k u");
+        CHECK(o["curves"][2][0] == "stalls </script><b>, certain bound");
         CHECK(o["note"].get<std::string>().find("Without any error: exact.") != std::string::npos);
         CHECK(o["hidden"].size() == 1 + 2 * 2);
         CHECK(o["unbounded"].size() == 2);

@@ -60,6 +60,35 @@ TEST_CASE("gemm scales operands for the machines that take the scales in", "[pro
     CHECK(document["rows"][3]["evidence"] == "hardware");
     CHECK(document["rows"][1]["evidence"] == "unverified");  // the library has no such product without scales
     CHECK(document["rows"][4]["machine"] == "sm100.tcgen05.mxfp8");
+    // What a machine does not take of the grid is said.
+    CHECK(outcome.err.find("sm90.wgmma.fp8: takes 1 of the 3 combinations") == 0);
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("a machine that is named must fit, and `all` says how many do not", "[program]") {
+    const std::string two = "gemm -q -m 2 -n 2 -k 256 --machine sm90.wgmma.fp8,deepgemm.sm90.1d2d ";
+    for (const char* formats : {"", " --format e4m3fn"}) {
+        const Outcome refused = run(two + "--scaling deepgemm" + formats);
+        CAPTURE(refused.err);
+        CHECK(refused.code == 2);
+        CHECK(refused.out.empty());
+        CHECK(refused.err.find("sm90.wgmma.fp8: nothing in it takes the given scales in") != std::string::npos);
+        CHECK(refused.err.find("scaling none, tensor, row: see --scaling") != std::string::npos);
+    }
+    CHECK(run(two + "--scaling deepgemm --dry-run").code == 2);
+    CHECK(run(two + "--scaling tensor").err.empty());
+    const Outcome all = run("gemm -q --json -m 1 -n 1 -k 32 --machine all --format e4m3fn");
+    CAPTURE(all.err);
+    CHECK(all.code == 0);
+    const json document = json::parse(all.out, nullptr, false);
+    const json list = json::parse(run("machine list --json").out, nullptr, false);
+    REQUIRE(list.is_array());
+    const std::size_t machines = list.size(), left_out = machines - document["rows"].size();
+    CHECK(left_out > 20);
+    CHECK(all.err == "all: " + std::to_string(left_out) + " of " + std::to_string(machines) +
+                         " machines take none of these operands and are left out\n");
+    // Machines may be named beside `all`; they too must fit.
+    CHECK(run("gemm -q -m 1 -n 1 -k 32 --machine all,sm80.mma.fp16 --format e4m3fn").code == 2);
     fs::remove_all(scratch());
 }
 
