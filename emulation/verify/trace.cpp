@@ -2,6 +2,8 @@
 #include "emulation/verify/trace.hpp"
 
 #include "core/error.hpp"
+#include "core/publish.hpp"
+#include "core/read_file.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -12,9 +14,7 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
 #include <memory>
-#include <sstream>
 
 namespace macheps::verify {
 
@@ -102,17 +102,6 @@ std::vector<std::uint64_t> codes_of(const ordered_json& row, const char* key, co
     std::vector<std::uint64_t> codes;
     for (const ordered_json& value : *found) codes.push_back(code_of(value, format, key, where));
     return codes;
-}
-
-std::string contents(const fs::path& file) {
-    std::error_code error;
-    const std::uintmax_t size = fs::file_size(file, error);
-    std::ifstream in(file, std::ios::binary);
-    if (error || !in) bad("cannot read the file", file.string(), "check the name");
-    if (size > most_bytes) bad("too large for a trace", file.string(), "a trace has less than 64 MiB");
-    std::stringstream text;
-    text << in.rdbuf();
-    return text.str();
 }
 
 #if defined(MACHEPS_HAS_ZSTD)
@@ -260,20 +249,12 @@ fs::path write_trace(const Trace& trace, const fs::path& folder) {
 #if defined(MACHEPS_HAS_ZSTD)
     bytes = compressed(bytes);
 #endif
-    std::ofstream out(file, std::ios::binary | std::ios::trunc);
-    out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    out.close();
-    if (!out) {
-        throw Error({.what = "cannot write the trace",
-                     .where = file.string(),
-                     .fix = "check the folder and the free space",
-                     .exit = Exit::cannot_write});
-    }
+    publish(file, bytes);
     return file;
 }
 
 Trace read_trace(const fs::path& file) {
-    std::string text = contents(file);
+    std::string text = read_file(file, most_bytes);
     if (file.extension() == ".zst") {
 #if defined(MACHEPS_HAS_ZSTD)
         text = decompressed(text, file.string());
