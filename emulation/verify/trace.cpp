@@ -2,6 +2,7 @@
 #include "emulation/verify/trace.hpp"
 
 #include "core/error.hpp"
+#include "core/nesting.hpp"
 #include "core/publish.hpp"
 #include "core/read_file.hpp"
 
@@ -75,6 +76,7 @@ T field(const ordered_json& object, const char* key, const std::string& where) {
 
 ordered_json parse_object(std::string_view line, const std::string& where) {
     ordered_json object;
+    if (line_nested_too_deep(line)) bad(fmt::format("it nests deeper than {} levels", most_levels), where, again);
     try {
         object = ordered_json::parse(line);
     } catch (const nlohmann::json::parse_error& error) {

@@ -228,6 +228,9 @@ Exit list(const Arguments& arguments) {
 }
 
 Exit run(const Arguments& arguments) {
+    if (const std::string problem = problem_of_pattern(arguments.only); !problem.empty()) {
+        throw Error({.what = problem, .where = "--only", .fix = "give a shorter one", .exit = Exit::usage});
+    }
     if (arguments.list) return list(arguments);
     Outcome outcome;
     arguments.replay.empty() ? run_probes(arguments, outcome) : run_replay(arguments, outcome);

@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/format_table.hpp"
+#include "core/nesting.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -92,6 +93,9 @@ std::optional<std::string> MachineLine::matches(std::uint64_t result) const {
 
 MachineLine parse_machine_line(std::string_view text, std::string_view where) {
     json line;
+    if (line_nested_too_deep(text)) {
+        bad(fmt::format("it nests deeper than {} levels", most_levels), where, "write one object per line");
+    }
     try {
         line = json::parse(text);
     } catch (const json::parse_error& error) {
