@@ -2,6 +2,8 @@
 #include "reports/csv.hpp"
 
 #include "core/error.hpp"
+#include "core/publish.hpp"
+#include "core/read_file.hpp"
 
 #include <fmt/format.h>
 
@@ -12,8 +14,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cstring>
-#include <fstream>
+#include <cstdlib>
 
 namespace macheps::csv {
 
@@ -53,27 +54,6 @@ bool parse_float(std::string_view text, Number& value) {
     return parse_number(text, value);
 }
 
-[[noreturn]] void throw_cannot_write(const std::filesystem::path& path, int error, std::string_view doing) {
-    throw Error({.what = fmt::format("cannot {}: {}", doing, std::strerror(error)),
-                 .where = path.string(),
-                 .fix = error == ENOSPC ? "free some space; the rows that are there are whole"
-                                        : "check that the folder exists and may be written",
-                 .exit = Exit::cannot_write});
-}
-
-/// Writes all of `text`, or returns errno with the bytes written in `done`.
-int write_all(int descriptor, std::string_view text, std::size_t& done) {
-    done = 0;
-    while (done < text.size()) {
-        const ssize_t n = ::write(descriptor, text.data() + done, text.size() - done);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return errno;
-        if (n == 0) return ENOSPC;
-        done += std::size_t(n);
-    }
-    return 0;
-}
-
 std::vector<std::string_view> names_in(std::string_view header) {
     std::vector<std::string_view> names;
     for (std::size_t at = 0; at <= header.size();) {
@@ -101,50 +81,9 @@ std::string difference(std::string_view theirs, std::string_view ours) {
            (has.empty() ? "" : (lacks.empty() ? ": it has " : ", and has ") + has);
 }
 
-/// 0, or errno. What cannot be synced (a pipe, a terminal) needs none.
-int sync_descriptor(int descriptor) {
-    while (::fsync(descriptor) != 0) {
-        if (errno == EINVAL || errno == ENOTSUP) return 0;
-        if (errno != EINTR) return errno;
-    }
-    return 0;
-}
-
-/// A new name is on the disk once its folder is.
-int sync_folder_of(const std::filesystem::path& path) {
-    const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
-    const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (descriptor < 0) return 0;  // a folder that may be written but not read: nothing more can be done
-    const int error = sync_descriptor(descriptor);
-    ::close(descriptor);
-    return error;
-}
-
-/// Hands the first `most` bytes to `take`, block by block.
-void read_blocks(const std::filesystem::path& path, std::uint64_t most,
-                 const std::function<void(std::string_view)>& take) {
-    std::ifstream in(path, std::ios::binary);
-    const bool is_open = in && !std::filesystem::is_directory(path);
-    for (std::string block(1 << 16, '\0'); is_open && most > 0;) {
-        in.read(block.data(), std::streamsize(std::min<std::uint64_t>(block.size(), most)));
-        if (in.gcount() == 0) break;
-        take(std::string_view(block).substr(0, std::size_t(in.gcount())));
-        most -= std::uint64_t(in.gcount());
-    }
-    if (!is_open || in.bad()) {
-        throw Error({.what = "cannot read this file",
-                     .where = path.string(),
-                     .fix = std::filesystem::exists(path) ? "check its permissions" : "there is no such file"});
-    }
-}
-
 }  // namespace
 
-std::string read_text(const std::filesystem::path& path) {
-    std::string text;
-    read_blocks(path, std::numeric_limits<std::uint64_t>::max(), [&](std::string_view block) { text += block; });
-    return text;
-}
+std::string read_text(const std::filesystem::path& path) { return read_file(path); }
 
 FileMark mark_of(const std::filesystem::path& path, std::uint64_t most) {
     Checksum sum;
@@ -199,7 +138,8 @@ bool parse_cell(std::string_view text, ExponentBin& value) {
     if (text == "zero") return value.kind = ExponentBin::Kind::zero, true;
     if (text == "inf") return value.kind = ExponentBin::Kind::inf, true;
     if (text == "nan") return value.kind = ExponentBin::Kind::nan, true;
-    return parse_number(text, value.exponent);
+    // Beyond every format and every double: a reader makes room for each exponent between the least and the largest.
+    return parse_number(text, value.exponent) && std::abs(std::int64_t{value.exponent}) <= ExponentBin::largest;
 }
 
 std::size_t whole_rows(std::string_view text) {
@@ -212,54 +152,40 @@ std::size_t whole_rows(std::string_view text) {
     return end;
 }
 
-LineFile::LineFile(std::filesystem::path path, std::string_view header) : path_(std::move(path)) {
-    descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (descriptor_ < 0) throw_cannot_write(path_, errno, "open for writing");
-    try {
-        struct stat status {};
-        if (::fstat(descriptor_, &status) != 0) throw_cannot_write(path_, errno, "inspect");
-        const bool is_file = S_ISREG(status.st_mode);
-        const std::string there = is_file && status.st_size > 0 ? read_text(path_) : std::string{};
-        const std::size_t whole = whole_rows(there);
-        sum_.update(std::string_view(there).substr(0, whole));
-        if (whole < there.size() && ::ftruncate(descriptor_, off_t(whole)) != 0) {
-            throw_cannot_write(path_, errno, "cut off an unterminated last row");
-        }
-        if (whole == 0) {
-            buffer_.append(header).append("\n");
-            flush();
-        } else if (const auto begun = std::string_view(there).substr(0, there.find('\n')); begun != header) {
-            throw Error({.what = "this file has other columns than this version writes" + difference(begun, header),
-                         .where = path_.string(),
-                         .fix = "continue it with the version that began it, or name a new folder"});
-        }
-    } catch (...) {
-        ::close(descriptor_);
-        throw;
+LineFile::LineFile(std::filesystem::path path, std::string_view header)
+    : path_(std::move(path)), file_(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666)) {
+    if (!file_) throw_cannot_write(path_, errno, "open for writing");
+    struct stat status {};
+    if (::fstat(file_.number(), &status) != 0) throw_cannot_write(path_, errno, "inspect");
+    const bool is_file = S_ISREG(status.st_mode);
+    const std::string there = is_file && status.st_size > 0 ? read_text(path_) : std::string{};
+    const std::size_t whole = whole_rows(there);
+    sum_.update(std::string_view(there).substr(0, whole));
+    if (whole < there.size() && ::ftruncate(file_.number(), off_t(whole)) != 0) {
+        throw_cannot_write(path_, errno, "cut off an unterminated last row");
+    }
+    if (whole == 0) {
+        buffer_.append(header).append("\n");
+        flush();
+    } else if (const auto begun = std::string_view(there).substr(0, there.find('\n')); begun != header) {
+        throw Error({.what = "this file has other columns than this version writes" + difference(begun, header),
+                     .where = path_.string(),
+                     .fix = "continue it with the version that began it, or name a new folder"});
     }
 }
 
-LineFile::LineFile(LineFile&& other) noexcept
-    : path_(std::move(other.path_)),
-      buffer_(std::move(other.buffer_)),
-      sum_(other.sum_),
-      descriptor_(std::exchange(other.descriptor_, -1)) {
-    other.buffer_.clear();
-}
-
 LineFile::~LineFile() {
-    if (descriptor_ < 0) return;
+    if (!file_) return;
     try {
         flush();
     } catch (...) {  // a destructor has nobody to tell; writers end with flush()
     }
-    ::close(descriptor_);
 }
 
 void LineFile::flush() {
     if (buffer_.empty()) return;
     std::size_t done = 0;
-    const int error = write_all(descriptor_, buffer_, done);
+    const int error = file_.write_all(buffer_, &done);
     if (error == 0) {
         sum_.update(buffer_);
         buffer_.clear();
@@ -268,8 +194,8 @@ void LineFile::flush() {
     // Part of a row may stand at the end of the file: cut it off, keep its text for a later flush.
     const std::size_t kept = whole_rows(std::string_view(buffer_).substr(0, done));
     struct stat status {};
-    const bool cut = done == kept || (::fstat(descriptor_, &status) == 0 &&
-                                      ::ftruncate(descriptor_, status.st_size - off_t(done - kept)) == 0);
+    const bool cut = done == kept || (::fstat(file_.number(), &status) == 0 &&
+                                      ::ftruncate(file_.number(), status.st_size - off_t(done - kept)) == 0);
     sum_.update(std::string_view(buffer_).substr(0, cut ? kept : done));
     buffer_.erase(0, cut ? kept : done);
     throw_cannot_write(path_, error, "write");
@@ -277,14 +203,17 @@ void LineFile::flush() {
 
 void LineFile::sync() {
     flush();
-    if (const int error = sync_descriptor(descriptor_)) throw_cannot_write(path_, error, "write onto the disk");
+    if (const int error = file_.sync()) throw_cannot_write(path_, error, "write onto the disk");
 }
 
 Cells read_cells(const std::filesystem::path& path) {
     const std::string text = read_text(path);
     const std::size_t end = whole_rows(text);
     Cells cells;
-    if (end < text.size()) {
+    if (end == 0) {
+        cells.notes.push_back(
+            fmt::format("{}: no whole header yet, so no rows (a run in its first moments?)", path.string()));
+    } else if (end < text.size()) {
         cells.notes.push_back(
             fmt::format("{}: the last row has no line end and was left out (a run that was cut off?)", path.string()));
     }
@@ -331,9 +260,6 @@ Cells read_cells(const std::filesystem::path& path) {
             cell += c;
         }
     }
-    if (cells.header.empty()) {
-        throw Error({.what = "the file is empty: not even a header", .where = path.string(), .fix = "run it again"});
-    }
     return cells;
 }
 
@@ -356,43 +282,24 @@ void throw_bad_cell(const std::filesystem::path& path, std::size_t line, std::st
                  .fix = "the file was damaged or edited; restore it or delete that row"});
 }
 
-void replace_file(const std::filesystem::path& path, std::string_view text) {
-    const std::filesystem::path beside = path.string() + ".new";
-    const int descriptor = ::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (descriptor < 0) throw_cannot_write(path, errno, "open for writing");
-    std::size_t done = 0;
-    int error = write_all(descriptor, text, done);
-    if (error == 0) error = sync_descriptor(descriptor);
-    if (::close(descriptor) != 0 && error == 0) error = errno;
-    if (error == 0 && std::rename(beside.c_str(), path.c_str()) != 0) error = errno;
-    if (error != 0) {
-        ::unlink(beside.c_str());
-        throw_cannot_write(path, error, "write");
-    }
-    error = sync_folder_of(path);
-    if (error != 0) throw_cannot_write(path, error, "write onto the disk");
-}
-
 void sync_file(const std::filesystem::path& path) {
-    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    const int error = descriptor < 0 ? errno : sync_descriptor(descriptor);
-    if (descriptor >= 0) ::close(descriptor);
+    const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    const int error = file ? file.sync() : errno;
     if (error != 0) throw_cannot_write(path, error, "write onto the disk");
 }
 
 void cut_back(const std::filesystem::path& path, std::uint64_t bytes) {
-    const int descriptor = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
-    if (descriptor < 0) {
+    const Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+    if (!file) {
         if (errno == ENOENT) return;
         throw_cannot_write(path, errno, "open for writing");
     }
     struct stat status {};
-    int error = ::fstat(descriptor, &status) == 0 ? 0 : errno;
+    int error = ::fstat(file.number(), &status) == 0 ? 0 : errno;
     if (error == 0 && std::uint64_t(status.st_size) > bytes) {
-        if (::ftruncate(descriptor, off_t(bytes)) != 0) error = errno;
-        if (error == 0) error = sync_descriptor(descriptor);
+        if (::ftruncate(file.number(), off_t(bytes)) != 0) error = errno;
+        if (error == 0) error = file.sync();
     }
-    ::close(descriptor);
     if (error != 0) throw_cannot_write(path, error, "cut back");
 }
 

@@ -2,6 +2,7 @@
 // Rows to files and back. A file holds whole rows only, also after a kill or a full disk; RFC 4180 quoting, LF line
 // ends.
 #pragma once
+#include "core/descriptor.hpp"
 #include "reports/checksum.hpp"
 #include "reports/event.hpp"
 
@@ -85,7 +86,7 @@ class LineFile {
     /// could not be read.
     LineFile(std::filesystem::path path, std::string_view header);
     ~LineFile();
-    LineFile(LineFile&&) noexcept;
+    LineFile(LineFile&&) = default;
     LineFile& operator=(LineFile&&) = delete;
 
     /// The caller appends whole lines to this and then calls written().
@@ -105,7 +106,7 @@ class LineFile {
     std::filesystem::path path_;
     std::string buffer_;
     Checksum sum_;
-    int descriptor_ = -1;
+    Descriptor file_;
 };
 
 /// A parsed file: cells, unquoted, and where each row stood.
@@ -113,9 +114,10 @@ struct Cells {
     std::vector<std::string> header;
     std::vector<std::vector<std::string>> rows;
     std::vector<std::size_t> lines;  ///< 1-based first line of each row
-    std::vector<std::string> notes;  ///< in words: an unterminated last row that was left out
+    std::vector<std::string> notes;  ///< in words: an unterminated last row that was left out, no header
 };
 
+/// A file whose header has no line end yet has no header, no rows and a note: its writer was stopped in its first moments.
 /// Errors: a file that cannot be read, text after a closing quote, a row with more or fewer cells than the header.
 Cells read_cells(const std::filesystem::path& path);
 
@@ -130,9 +132,6 @@ std::optional<std::size_t> find_column(const Cells& cells, std::string_view name
 
 /// All bytes of a file. Throws Error, Exit::bad_input.
 std::string read_text(const std::filesystem::path& path);
-/// Replaces `path` in one step: writes beside it under the ending `.new`, onto the disk, then renames. A crash leaves
-/// the old file or the new one.
-void replace_file(const std::filesystem::path& path, std::string_view text);
 /// Of the first `most` bytes of a file, or of all. Throws Error, Exit::bad_input.
 FileMark mark_of(const std::filesystem::path& path, std::uint64_t most = std::numeric_limits<std::uint64_t>::max());
 /// Puts what was written to `path`, by whomever, onto the disk.
@@ -175,6 +174,7 @@ class CsvReader {
     explicit CsvReader(const std::filesystem::path& path) {
         csv::Cells cells = csv::read_cells(path);
         notes_ = std::move(cells.notes);
+        if (cells.header.empty()) return;
         rows_.resize(cells.rows.size());
         const auto read_column = [&](const auto& c) {
             const std::optional<std::size_t> at = csv::find_column(cells, c.name);

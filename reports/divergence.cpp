@@ -100,23 +100,6 @@ bool run_failed(const RunLog& run) {
     return !std::isfinite(tail) || tail > run.steps.front().loss;
 }
 
-/// Why a site's row is worth naming; empty when it is not.
-std::string remarkable(const SiteRow& site) {
-    const auto percent = [&](std::uint64_t n) {
-        return 100 * double(n) / double(std::max<std::uint64_t>(site.count, 1));
-    };
-    if (site.nan_in) return fmt::format("{} NaN in at step {}", site.nan_in, site.step);
-    if (site.inf_in) return fmt::format("{} infinities in at step {}", site.inf_in, site.step);
-    const bool scaled = site.scale_inv_min != 1 || site.scale_inv_max != 1;
-    if (scaled ? site.overflow > 1 && percent(site.overflow) > 100 * Rules::notable_overflow : site.overflow > 0) {
-        return fmt::format("overflow {:.2g} % at step {}", percent(site.overflow), site.step);
-    }
-    if (percent(site.underflow) > 100 * Rules::notable_underflow) {
-        return fmt::format("underflow {:.2g} % at step {}", percent(site.underflow), site.step);
-    }
-    return {};
-}
-
 std::int64_t all_bytes(const RunRow& row) {
     return row.bytes_params + row.bytes_grads + row.bytes_master + row.bytes_optimizer + row.bytes_activations;
 }
@@ -175,15 +158,13 @@ PolicySummary summarise_policy(const Log& log, const std::string& name) {
             if (!step.skipped) lost += double(step.lost_updates), ++kept;
             if (step.update_eff) efficiency += *step.update_eff, ++efficient;
         }
-        for (const SiteRow& site : run.sites) {
-            underflow += site.underflow;
-            count += site.count;
-            if (policy.first_site_step && site.step >= *policy.first_site_step) continue;
-            if (std::string why = remarkable(site); !why.empty()) {
-                row.first_site = site.site;
-                policy.first_site_why = std::move(why);
-                policy.first_site_step = site.step;
-            }
+        const SiteFigures sites = run.site_figures ? *run.site_figures : site_figures(run.sites);
+        underflow += sites.underflow;
+        count += sites.count;
+        if (sites.first_step && (!policy.first_site_step || *sites.first_step < *policy.first_site_step)) {
+            row.first_site = sites.first;
+            policy.first_site_why = sites.first_why;
+            policy.first_site_step = sites.first_step;
         }
     }
     row.loss = loss / double(row.seeds);

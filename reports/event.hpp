@@ -48,6 +48,8 @@ constexpr Column<Row, Value> column(std::string_view name, Value Row::*field, Si
 
 /// A histogram bin: an integer floor(log2|x|), or one of the words zero, inf, nan.
 struct ExponentBin {
+    /// No number of any format has a larger one, or one below its negative; files that name one are refused.
+    static constexpr std::int32_t largest = 2000;
     enum class Kind : std::uint8_t { number, zero, inf, nan };
     Kind kind = Kind::number;
     std::int32_t exponent = 0;  ///< read for Kind::number only

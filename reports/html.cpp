@@ -1,20 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/html.hpp"
 
-#include "reports/csv.hpp"
+#include "core/publish.hpp"
+#include "reports/drawn.hpp"
 #include "reports/gemm_table.hpp"
 #include "reports/page_assets.hpp"
 #include "reports/page_data.hpp"
+#include "reports/sha256.hpp"
 #include "reports/summary_table.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <vector>
 
 namespace macheps {
 
 namespace {
+
+constexpr std::size_t most_notes = 100, most_names = 4, most_settings_bytes = std::size_t{8} << 20;
 
 /// Replaces each @@name@@ of `text`. What is put in is not searched again.
 std::string filled(std::string_view text, const std::map<std::string_view, std::string_view>& parts) {
@@ -111,9 +117,55 @@ std::string reading_html(const Summary& summary) {
 
 std::string notes_html(const Summary& summary) {
     if (summary.notes.empty()) return {};
+    const std::size_t shown = std::min(summary.notes.size(), most_notes);
     std::string out = "<div class=\"note\"><ul>";
-    for (const std::string& note : summary.notes) out += "<li>" + escape_html(note) + "</li>";
+    for (std::size_t i = 0; i < shown; ++i) out += "<li>" + escape_html(summary.notes[i]) + "</li>";
+    if (shown < summary.notes.size()) out += fmt::format("<li>and {} more notes</li>", summary.notes.size() - shown);
     return out + "</ul></div>\n";
+}
+
+/// The last parts of the names of all folders and files, for a title.
+std::string names_of_inputs(const Log& log) {
+    std::vector<std::filesystem::path> paths;
+    for (const RunFolder& folder : log.folders) paths.push_back(folder.path);
+    for (const std::filesystem::path& file : log.gemm_files) {
+        const bool is_of_folder = std::any_of(log.folders.begin(), log.folders.end(), [&file](const RunFolder& folder) {
+            return file == folder.path / GemmRow::file;
+        });
+        if (!is_of_folder) paths.push_back(file);
+    }
+    const std::size_t shown = std::min(paths.size(), most_names);
+    std::string names;
+    for (std::size_t i = 0; i < shown; ++i) {
+        const std::filesystem::path plain = paths[i].filename().empty() ? paths[i].parent_path() : paths[i];
+        names += (i == 0 ? "" : " + ") + plain.filename().string();
+    }
+    return shown < paths.size() ? fmt::format("{} and {} more", names, paths.size() - shown) : names;
+}
+
+/// The settings of every folder that has a run of a policy shown, as far as there is room.
+std::string all_settings_html(const Log& log, const Summary& summary) {
+    std::set<std::string_view> policies;
+    for (const PolicySummary& policy : summary.policies) policies.insert(policy.row.policy);
+    std::vector<bool> is_shown(log.folders.size(), log.runs.empty());
+    for (const RunLog& run : log.runs) {
+        if (policies.contains(run.policy)) is_shown[run.folder] = true;
+    }
+    std::string out;
+    std::size_t left_out = 0;
+    for (std::size_t i = 0; i < log.folders.size(); ++i) {
+        const RunFolder& folder = log.folders[i];
+        const std::string settings = is_shown[i] ? settings_html(folder) : std::string{};
+        if (!is_shown[i] || out.size() + settings.size() > most_settings_bytes) {
+            ++left_out;
+            continue;
+        }
+        if (log.folders.size() > 1) out += "<h3>" + escape_html(folder.path.string()) + "</h3>\n";
+        out += settings;
+    }
+    if (left_out == 0) return out;
+    return out + fmt::format("<p>Left out: the settings of {} folder{}, each in its own manifest.json.</p>\n", left_out,
+                             left_out == 1 ? "" : "s");
 }
 
 }  // namespace
@@ -144,25 +196,11 @@ std::string escape_html(std::string_view text) {
     return out;
 }
 
-std::string page_html(const Log& log, const Summary& summary) {
-    std::string folders, settings;
-    const auto add_name = [&folders](const std::filesystem::path& path) {
-        const std::filesystem::path plain = path.filename().empty() ? path.parent_path() : path;
-        folders += (folders.empty() ? "" : " + ") + plain.filename().string();
-    };
-    for (const RunFolder& folder : log.folders) {
-        add_name(folder.path);
-        if (log.folders.size() > 1) settings += "<h3>" + escape_html(folder.path.string()) + "</h3>\n";
-        settings += settings_html(folder);
-    }
-    for (const std::filesystem::path& file : log.gemm_files) {
-        const bool is_of_folder = std::any_of(log.folders.begin(), log.folders.end(), [&file](const RunFolder& folder) {
-            return file == folder.path / GemmRow::file;
-        });
-        if (!is_of_folder) add_name(file);
-    }
-    const std::string title = escape_html("macheps: " + folders);
-    const std::size_t bucket = points_bucket(log), policies = summary.policies.size();
+std::string page_html(const Log& log, const Summary& all) {
+    const Summary summary = drawn_of(all);
+    const std::string title = escape_html("macheps: " + names_of_inputs(log));
+    const std::string settings = all_settings_html(log, summary);
+    const std::size_t bucket = points_bucket(log, summary), policies = all.policies.size();
     const std::string each =
         bucket == 1 ? "" : fmt::format("; one point per {} steps, their mean or last value", bucket);
     const bool is_training = log.gemm_files.empty() || !log.folders.empty();
@@ -182,7 +220,12 @@ std::string page_html(const Log& log, const Summary& summary) {
     const std::string data = page_data(log, summary);
     const std::string footer =
         "Made by <code>macheps report</code> from the CSV files beside it. Charts: Chart.js (MIT licence).";
+    // The page runs its own two scripts, in its own style, and nothing that a name or a manifest may have brought along.
+    const std::string scripts = csp_source(page_assets::chart) + " " + csp_source(page_assets::js),
+                      styles = csp_source(page_assets::css);
     return filled(page_assets::html, {{"title", title},
+                                      {"scripts", scripts},
+                                      {"styles", styles},
                                       {"lead", lead},
                                       {"css", page_assets::css},
                                       {"summary", table},
@@ -199,7 +242,7 @@ std::string page_html(const Log& log, const Summary& summary) {
 }
 
 void write_page(const Log& log, const Summary& summary, const std::filesystem::path& page) {
-    csv::replace_file(page, page_html(log, summary));
+    publish(page, page_html(log, summary));
 }
 
 }  // namespace macheps

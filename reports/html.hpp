@@ -10,7 +10,9 @@
 
 namespace macheps {
 
-/// The page's text. Names from the logs are escaped; everything the page needs stands in it.
+/// The page's text: of the policies that drawn_of() keeps of `summary`. Names from the logs are escaped; everything the
+/// page needs stands in it, and its Content-Security-Policy names its scripts and its style by their hashes, so that a
+/// browser runs nothing else.
 std::string page_html(const Log& log, const Summary& summary);
 
 /// Writes the page in one step. Errors: Exit::cannot_write.

@@ -359,14 +359,21 @@ Share share_of(const Log& log, std::vector<Row> RunLog::*rows, std::size_t per_r
 
 }  // namespace
 
-std::size_t points_bucket(const Log& log, const PageLimits& limits) {
-    std::size_t longest = 0;
-    for (const RunLog& run : log.runs) longest = std::max(longest, run.steps.size());
-    return std::max<std::size_t>(1, (longest + limits.points - 1) / limits.points);
+std::size_t points_bucket(const Log& log, const Summary& summary, const PageLimits& limits) {
+    std::set<std::string_view> policies;
+    for (const PolicySummary& policy : summary.policies) policies.insert(policy.row.policy);
+    std::size_t longest = 0, all = 0;
+    for (const RunLog& run : log.runs) {
+        if (!policies.contains(run.policy)) continue;
+        longest = std::max(longest, run.steps.size());
+        all += run.steps.size();
+    }
+    const auto parts = [](std::size_t whole, std::size_t part) { return (whole + part - 1) / part; };
+    return std::max<std::size_t>({1, parts(longest, limits.points), parts(all, limits.all_points)});
 }
 
 std::string page_data(const Log& log, const Summary& summary, const PageLimits& limits) {
-    const std::size_t bucket = points_bucket(log, limits);
+    const std::size_t bucket = points_bucket(log, summary, limits);
     const Share heat = share_of(log, &RunLog::sites, limits.heat_columns, 1, limits.heat_cells);
     const Share histograms = share_of(log, &RunLog::exponents, limits.histogram_steps, 24, limits.histogram_bins);
     JsonText out;
@@ -386,6 +393,7 @@ std::string page_data(const Log& log, const Summary& summary, const PageLimits& 
     out.close(']'), out.key("runs"), out.open('[');
     std::set<std::string> with_heat, with_histograms;
     for (const RunLog& run : log.runs) {
+        if (!index.contains(run.policy)) continue;
         out.open('{');
         out.key("run"), out.put(std::string_view(run.row.run));
         out.key("policy"), out.put(std::uint64_t{index.at(run.policy)});

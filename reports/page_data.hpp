@@ -8,20 +8,21 @@
 
 namespace macheps {
 
-/// How much of a log a page keeps. Curves: at most `points` per run, each the mean of equally many steps. Heat map: at
+/// How much of a log a page keeps, of the runs of the policies in a summary. Curves: at most `points` per run and
+/// `all_points` over all of them, each the mean of equally many steps. Heat map: at
 /// most `heat_columns` per run, each the joined counts of equally many sampled steps, and at most `heat_cells` in all.
 /// Exponents: at most `histogram_steps` sampled steps per run, first and last among them, and at most `histogram_bins`
 /// in all. Matrix products: the first `gemm_rows` rows. Where a limit over all runs is exceeded, one seed per policy
 /// stays, then fewer columns or steps.
 struct PageLimits {
-    std::size_t points = 600, heat_columns = 60, heat_cells = 60000, histogram_steps = 8, histogram_bins = 120000,
-                gemm_rows = 5000;
+    std::size_t points = 600, all_points = 200000, heat_columns = 60, heat_cells = 60000, histogram_steps = 8,
+                histogram_bins = 120000, gemm_rows = 5000;
 };
 
 /// JSON that is safe between <script> tags: no '<' stands in it. NaN and infinities are null.
 std::string page_data(const Log& log, const Summary& summary, const PageLimits& limits = {});
 
 /// Steps per point of the curves.
-std::size_t points_bucket(const Log& log, const PageLimits& limits = {});
+std::size_t points_bucket(const Log& log, const Summary& summary, const PageLimits& limits = {});
 
 }  // namespace macheps

@@ -3,13 +3,13 @@
 
 #include "core/error.hpp"
 #include "core/json.hpp"
+#include "core/read_file.hpp"
 #include "reports/csv.hpp"
+#include "reports/manifest_text.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <type_traits>
 
@@ -19,28 +19,42 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::string_view manifest_name = "manifest.json";
+
+/// Whether a file must be there that every run writes in its first moments.
+enum class Needed : bool { no, yes };
+
 template <class Row>
-std::vector<Row> read_rows(const fs::path& folder, bool needed, std::vector<std::string>& notes) {
+std::vector<Row> read_rows(const fs::path& folder, Needed needed, std::vector<std::string>& notes) {
     const fs::path path = folder / Row::file;
     if (!fs::exists(path)) {
-        if (!needed) return {};
-        throw Error({.what = fmt::format("no {} in this folder", Row::file),
-                     .where = folder.string(),
-                     .fix = "name a folder that `macheps train` wrote, or rows of `macheps gemm`"});
+        if (needed == Needed::yes) notes.push_back(fmt::format("{}: no {} yet", folder.string(), Row::file));
+        return {};
     }
     CsvReader<Row> reader(path);
     notes.insert(notes.end(), reader.notes().begin(), reader.notes().end());
     return std::move(reader).rows();
 }
 
+/// Throws Error for a folder in which no training has begun.
+void check_is_run(const fs::path& folder) {
+    const auto stands_there = [&](std::string_view name) { return fs::exists(folder / name); };
+    constexpr auto files = files_of(std::type_identity<TrainingRows>{});
+    if (stands_there(manifest_name) || std::any_of(files.begin(), files.end(), stands_there)) return;
+    throw Error({.what = fmt::format("no {} in this folder", RunRow::file),
+                 .where = folder.string(),
+                 .fix = "name a folder that `macheps train` wrote, or rows of `macheps gemm`"});
+}
+
 std::string read_manifest(const fs::path& folder, std::vector<std::string>& notes) {
-    const fs::path path = folder / "manifest.json";
-    std::ifstream in(path, std::ios::binary);
-    if (!in) {
-        notes.push_back(fmt::format("{}: no manifest.json, so the settings are unknown", folder.string()));
+    const fs::path path = folder / manifest_name;
+    const bool exists = fs::exists(path);
+    const std::string text = exists ? read_manifest_text(path) : std::string{};
+    if (text.empty()) {
+        notes.push_back(fmt::format("{}: {} {}, so the settings are unknown", folder.string(),
+                                    exists ? "an empty" : "no", manifest_name));
         return {};
     }
-    const std::string text{std::istreambuf_iterator<char>(in), {}};
     const Json manifest = Json::parse_or_null(text);
     if (!manifest.is_object()) {
         throw Error({.what = "not a JSON object", .where = path.string(), .fix = "restore it, or delete it"});
@@ -68,21 +82,32 @@ void share_out(std::vector<Row> rows, std::span<RunLog> runs, const std::map<std
 
 /// Reads what may be absent of a run directory's growing rows: all but the steps.
 template <class... Row>
-void read_samples(const fs::path& path, std::type_identity<std::tuple<StepRow, Row...>>, std::span<RunLog> runs,
-                  const std::map<std::string, std::size_t>& index, std::vector<std::string>& notes) {
-    (share_out(read_rows<Row>(path, false, notes), runs, index), ...);
+void read_optional_rows(const fs::path& path, std::type_identity<std::tuple<StepRow, Row...>>, std::span<RunLog> runs,
+                        const std::map<std::string, std::size_t>& index, std::vector<std::string>& notes) {
+    (share_out(read_rows<Row>(path, Needed::no, notes), runs, index), ...);
 }
 
-std::vector<RunLog> read_folder(const fs::path& path, std::size_t folder, std::vector<std::string>& notes) {
+/// The same, but of sites the figures alone, and nothing of exponents.
+void read_figures(const fs::path& path, std::span<RunLog> runs, const std::map<std::string, std::size_t>& index,
+                  std::vector<std::string>& notes) {
+    share_out(read_rows<EvalRow>(path, Needed::no, notes), runs, index);
+    share_out(read_rows<SiteRow>(path, Needed::no, notes), runs, index);
+    for (RunLog& run : runs) {
+        run.site_figures = site_figures(run.sites);
+        std::vector<SiteRow>().swap(run.sites);  // frees the memory, which clear() and `= {}` do not
+    }
+}
+
+std::vector<RunLog> read_folder(const fs::path& path, std::size_t folder, Keep keep, std::vector<std::string>& notes) {
     std::vector<RunLog> runs;
     std::map<std::string, std::size_t> index;
-    for (RunRow& row : read_rows<RunRow>(path, true, notes)) {
+    for (RunRow& row : read_rows<RunRow>(path, Needed::yes, notes)) {
         // A run that was resumed may have two rows: the later one counts.
         const auto [at, is_new] = index.emplace(row.run, runs.size());
         if (is_new) runs.emplace_back();
         runs[at->second].row = std::move(row);
     }
-    std::vector<StepRow> steps = read_rows<StepRow>(path, true, notes);
+    std::vector<StepRow> steps = read_rows<StepRow>(path, Needed::yes, notes);
     for (const StepRow& step : steps) {
         const auto [at, is_new] = index.emplace(step.run, runs.size());
         if (is_new) {
@@ -93,8 +118,13 @@ std::vector<RunLog> read_folder(const fs::path& path, std::size_t folder, std::v
         if (row.status == "unfinished") row.steps = step.step, row.tokens = step.tokens;
     }
     share_out(std::move(steps), runs, index);
-    read_samples(path, std::type_identity<GrowingRows>{}, runs, index, notes);
+    if (keep == Keep::all) {
+        read_optional_rows(path, std::type_identity<GrowingRows>{}, runs, index, notes);
+    } else {
+        read_figures(path, runs, index, notes);
+    }
     for (RunLog& run : runs) {
+        run.steps.shrink_to_fit();
         run.folder = folder;
         run.policy = run.row.policy;
         if (run.row.status == "unfinished") {
@@ -106,9 +136,10 @@ std::vector<RunLog> read_folder(const fs::path& path, std::size_t folder, std::v
 }
 
 bool holds_products(const fs::path& file) {
-    std::ifstream in(file, std::ios::binary);
-    std::string line;
-    return std::getline(in, line) && line.starts_with("machine,");
+    constexpr std::string_view begin = "machine,";
+    std::string head;
+    read_blocks(file, begin.size(), [&](std::string_view block) { head += block; });
+    return head == begin;
 }
 
 void read_gemm(const fs::path& path, Log& log) {
@@ -137,7 +168,7 @@ std::vector<std::string> Log::policies() const {
     return names;
 }
 
-Log read_runs(std::span<const fs::path> folders) {
+Log read_runs(std::span<const fs::path> folders, Keep keep) {
     Log log;
     for (const fs::path& path : folders) {
         if (!fs::exists(path)) {
@@ -155,9 +186,10 @@ Log read_runs(std::span<const fs::path> folders) {
             read_gemm(rows, log);
             if (!is_folder || !fs::exists(path / RunRow::file)) continue;
         }
+        check_is_run(path);
         const std::size_t folder = log.folders.size();
         log.folders.push_back({.path = path, .manifest = read_manifest(path, log.notes)});
-        std::vector<RunLog> runs = read_folder(path, folder, log.notes);
+        std::vector<RunLog> runs = read_folder(path, folder, keep, log.notes);
         std::vector<std::string> renamed;
         const std::size_t before = log.runs.size();
         std::size_t repeats = 0;
@@ -200,6 +232,23 @@ Log read_runs(std::span<const fs::path> folders) {
         }
     }
     return log;
+}
+
+std::vector<std::string> read_samples(Log& log, std::span<const std::string> policies) {
+    std::vector<std::string> notes, repeated;
+    for (std::size_t folder = 0; folder < log.folders.size(); ++folder) {
+        std::map<std::string, std::size_t> index;
+        for (std::size_t i = 0; i < log.runs.size(); ++i) {
+            const RunLog& run = log.runs[i];
+            const bool is_wanted = std::find(policies.begin(), policies.end(), run.policy) != policies.end();
+            if (run.folder == folder && is_wanted) index.emplace(run.row.run, i);
+        }
+        if (index.empty()) continue;
+        const fs::path& path = log.folders[folder].path;
+        share_out(read_rows<SiteRow>(path, Needed::no, repeated), log.runs, index);
+        share_out(read_rows<ExponentRow>(path, Needed::no, notes), log.runs, index);
+    }
+    return notes;
 }
 
 }  // namespace macheps

@@ -2,6 +2,7 @@
 // Run directories read back into memory: what the summary and the page are made of.
 #pragma once
 #include "reports/gemm_row.hpp"
+#include "reports/site_figures.hpp"
 
 #include <cstddef>
 #include <filesystem>
@@ -22,6 +23,7 @@ struct RunLog {
     std::vector<EvalRow> evals{};
     std::vector<SiteRow> sites{};
     std::vector<ExponentRow> exponents{};
+    std::optional<SiteFigures> site_figures{};  ///< where the rows of `sites` were not kept
     std::optional<std::size_t> baseline{};  ///< index of the fp32 run of the same seed; its own for an fp32 run
 
     /// Where rows of each type go.
@@ -47,12 +49,21 @@ struct Log {
 /// The policy that every other one is compared with.
 inline constexpr std::string_view baseline_policy = "fp32";
 
+/// What is kept in memory of many directories. The rows of sites and exponents are the bulk of a run directory: without
+/// them a log takes some 250 bytes for each step of each run, and a summary of it is the same.
+enum class Keep : bool { all, summary };
+
 /// Reads run directories and joins them; a CSV file, or the gemm.csv of a directory, holds the rows of `macheps gemm`,
-/// and a directory may have nothing else. Otherwise runs.csv and steps.csv must be there; evals.csv, sites.csv,
-/// exponents.csv and manifest.json may be absent. A run with steps and no row in runs.csv is unfinished and is kept.
+/// and a directory may have nothing else. A directory in which training has begun is always readable: each of its files
+/// may be absent, empty, or end in half a line, as a run in its first moments leaves them, and a note says so. A run with
+/// steps and no row in runs.csv is unfinished and is kept.
 /// The same policy and seed in two directories is one run when its losses agree; otherwise the later policy is shown as
 /// `policy@folder`. A run's baseline is the fp32 run of its seed in its own directory, else in the first that has one.
 /// Errors: throws Error, Exit::bad_input, for a missing directory or file and for damaged rows.
-Log read_runs(std::span<const std::filesystem::path> folders);
+Log read_runs(std::span<const std::filesystem::path> folders, Keep keep = Keep::all);
+
+/// Reads the rows of sites and exponents of those policies' runs (names as shown) into a log that was read without.
+/// Returns notes. Errors: as read_runs.
+std::vector<std::string> read_samples(Log& log, std::span<const std::string> policies);
 
 }  // namespace macheps

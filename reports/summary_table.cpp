@@ -2,6 +2,7 @@
 #include "reports/summary_table.hpp"
 
 #include "core/json.hpp"
+#include "core/publish.hpp"
 #include "reports/csv.hpp"
 
 #include <fmt/format.h>
@@ -148,9 +149,7 @@ std::string summary_csv(const Summary& summary) {
     return text;
 }
 
-void write_summary(const Summary& summary, const std::filesystem::path& path) {
-    csv::replace_file(path, summary_csv(summary));
-}
+void write_summary(const Summary& summary, const std::filesystem::path& path) { publish(path, summary_csv(summary)); }
 
 std::string summary_json(const Summary& summary) {
     Json policies = Json::array();

@@ -3,6 +3,9 @@
 
 #include "core/error.hpp"
 #include "core/json.hpp"
+#include "core/nesting.hpp"
+#include "core/publish.hpp"
+#include "core/read_file.hpp"
 
 #include <fmt/format.h>
 
@@ -12,9 +15,7 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
 #include <memory>
-#include <sstream>
 
 namespace macheps::verify {
 
@@ -74,6 +75,7 @@ T field(const Json& object, const char* key, const std::string& where) {
 
 Json parse_object(std::string_view line, const std::string& where) {
     Json object;
+    if (line_nested_too_deep(line)) bad(fmt::format("it nests deeper than {} levels", most_levels), where, again);
     try {
         object = Json::parse(line);
     } catch (const JsonError& error) {
@@ -101,17 +103,6 @@ std::vector<std::uint64_t> codes_of(const Json& row, const char* key, const Form
     std::vector<std::uint64_t> codes;
     for (const Json& value : *found) codes.push_back(code_of(value, format, key, where));
     return codes;
-}
-
-std::string contents(const fs::path& file) {
-    std::error_code error;
-    const std::uintmax_t size = fs::file_size(file, error);
-    std::ifstream in(file, std::ios::binary);
-    if (error || !in) bad("cannot read the file", file.string(), "check the name");
-    if (size > most_bytes) bad("too large for a trace", file.string(), "a trace has less than 64 MiB");
-    std::stringstream text;
-    text << in.rdbuf();
-    return text.str();
 }
 
 #if defined(MACHEPS_HAS_ZSTD)
@@ -259,20 +250,12 @@ fs::path write_trace(const Trace& trace, const fs::path& folder) {
 #if defined(MACHEPS_HAS_ZSTD)
     bytes = compressed(bytes);
 #endif
-    std::ofstream out(file, std::ios::binary | std::ios::trunc);
-    out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    out.close();
-    if (!out) {
-        throw Error({.what = "cannot write the trace",
-                     .where = file.string(),
-                     .fix = "check the folder and the free space",
-                     .exit = Exit::cannot_write});
-    }
+    publish(file, bytes);
     return file;
 }
 
 Trace read_trace(const fs::path& file) {
-    std::string text = contents(file);
+    std::string text = read_file(file, most_bytes);
     if (file.extension() == ".zst") {
 #if defined(MACHEPS_HAS_ZSTD)
         text = decompressed(text, file.string());

@@ -2,6 +2,7 @@
 // `macheps gemm`: the error of matrix products on machines, as CSV rows.
 #include "experiments/numerics/gemm.hpp"
 #include "core/format_table.hpp"
+#include "core/publish.hpp"
 #include "emulation/machine/table.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/device.hpp"
@@ -310,7 +311,7 @@ Exit gemm(const Arguments& a) {
             [&line](const GemmProgress& progress) { line.show(progress); });
     }
     if (!a.out.empty()) {
-        csv::replace_file(a.out, rows);
+        publish(a.out, rows);
         fmt::print(stderr, "wrote {}\n", a.out);
     }
     if (a.json) write_stdout(gemm_json(list));

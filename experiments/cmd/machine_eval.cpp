@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/cmd/machine_eval.hpp"
 
+#include "core/read_file.hpp"
 #include "experiments/cmd/machine_eval_output.hpp"
 #include "experiments/numerics/machine_eval.hpp"
 
@@ -47,6 +48,7 @@ Exit machine_eval(const EvalOptions& options) {
     const std::string path = from_stdin ? "stdin" : options.path;
     std::ifstream file;
     if (!from_stdin) {
+        check_has_end(options.path);
         file.open(options.path, std::ios::binary);
         if (!file) throw Error({.what = "cannot read the file", .where = options.path, .fix = "check the name"});
     }

@@ -2,6 +2,8 @@
 #include "experiments/cmd/picture.hpp"
 
 #include "core/error.hpp"
+#include "core/publish.hpp"
+#include "core/read_file.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -171,16 +173,7 @@ void Browser::screenshot(const std::string& address, Extent extent, const fs::pa
         dark);
     std::error_code error;
     if (!fs::exists(shot, error) || fs::file_size(shot, error) == 0) throw no_picture("the browser drew nothing", png);
-    // Another file system may lie between: copied beside, then renamed.
-    const fs::path beside = png.string() + ".new";
-    fs::copy_file(shot, beside, fs::copy_options::overwrite_existing, error);
-    if (!error) fs::rename(beside, png, error);
-    if (error) {
-        throw Error({.what = fmt::format("cannot write: {}", error.message()),
-                     .where = png.string(),
-                     .fix = "check the folder, the permissions and the free space",
-                     .exit = Exit::cannot_write});
-    }
+    publish(png, read_file(shot));
 }
 
 void Browser::picture_of_page(const fs::path& page, const fs::path& png, bool dark) const {

@@ -243,6 +243,9 @@ std::string csv_line(std::initializer_list<const std::string*> cells) {
 /// The policy itself where no pattern was given.
 ResolvedPolicy only_sites(const ResolvedPolicy& policy, const std::string& pattern) {
     if (pattern.empty()) return policy;
+    if (const std::string problem = problem_of_pattern(pattern); !problem.empty()) {
+        throw Error({.what = problem, .where = "--sites", .fix = "give a shorter one", .exit = Exit::usage});
+    }
     ResolvedPolicy some = policy.restricted_to(pattern);
     if (some.order.empty()) no_such_site(pattern);
     return some;

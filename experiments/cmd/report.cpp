@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // macheps report: run directories to a table on stdout, summary.csv and one self-contained HTML page.
+#include "core/publish.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/picture.hpp"
 #include "reports/csv.hpp"
+#include "reports/drawn.hpp"
 #include "reports/gemm_table.hpp"
 #include "reports/html.hpp"
 #include "reports/summary_table.hpp"
@@ -69,19 +71,23 @@ std::string text_of(const Log& log, const Summary& summary, const ReportOptions&
 }
 
 Exit report(const ReportOptions& options) {
-    const Log log = read_runs(options.folders);
-    const Summary summary = summarise(log);
+    Log log = read_runs(options.folders, Keep::summary);
+    Summary summary = summarise(log);
+    std::vector<std::string> drawn;
+    for (const PolicySummary& policy : drawn_of(summary).policies) drawn.push_back(policy.row.policy);
+    for (std::string& note : read_samples(log, drawn)) summary.notes.push_back(std::move(note));
     const std::filesystem::path page = page_of(options);
     const std::filesystem::path rows = page.parent_path() / SummaryRow::file;
-    if (!log.folders.empty()) write_summary(summary, rows);
+    // Nothing stands beside a device or a pipe.
+    const bool has_rows = !log.folders.empty() && !is_written_in_place(page);
+    if (has_rows) write_summary(summary, rows);
     write_page(log, summary, page);
     const std::string text = text_of(log, summary, options);
     if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
         throw Error({.what = "cannot write the table", .where = "stdout", .exit = Exit::cannot_write});
     }
     for (const std::string& note : summary.notes) fmt::print(stderr, "note: {}\n", note);
-    if (!log.folders.empty()) fmt::print(stderr, "wrote {} and {}\n", rows.string(), page.string());
-    if (log.folders.empty()) fmt::print(stderr, "wrote {}\n", page.string());
+    fmt::print(stderr, "wrote {}{}\n", has_rows ? rows.string() + " and " : "", page.string());
     if (options.png.empty() && options.charts.empty()) return Exit::ok;
     const Browser browser;
     if (!options.png.empty()) {
@@ -100,9 +106,10 @@ void describe(Command& verb) {
     verb.option("DIR", a->folders, "Run directories that `macheps train` wrote, or CSV files of `macheps gemm`")
         .required()
         .takes(value_kind::folder);
-    verb.option("-o,--out", a->out,
-                "The page; summary.csv goes beside it; report.html in the first DIR, or beside the first file under "
-                "its name, when left out")
+    verb.option(
+            "-o,--out", a->out,
+            "The page; summary.csv goes beside it (not beside a device or a pipe); report.html in the first DIR, or "
+            "beside the first file under its name, when left out")
         .takes(value_kind::file);
     verb.option("--png", a->png, "Draw the page into this PNG file too; no picture when left out")
         .takes(value_kind::file);

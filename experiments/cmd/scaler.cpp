@@ -128,8 +128,8 @@ std::string as_csv(const std::vector<ScalerStep>& rows) {
     return text;
 }
 
-nlohmann::ordered_json as_json(const std::vector<ScalerStep>& rows) {
-    nlohmann::ordered_json json = nlohmann::ordered_json::array();
+Json as_json(const std::vector<ScalerStep>& rows) {
+    Json json = Json::array();
     for (const ScalerStep& row : rows) {
         json.push_back({{"step", row.step},
                         {"scale", json_number(row.scale)},
@@ -137,7 +137,7 @@ nlohmann::ordered_json as_json(const std::vector<ScalerStep>& rows) {
                         {"skipped", int{row.skipped}},
                         {"scale_after", json_number(row.scale_after)},
                         {"tracker", row.tracker},
-                        {"hysteresis", row.hysteresis ? nlohmann::ordered_json(*row.hysteresis) : nullptr},
+                        {"hysteresis", row.hysteresis ? Json(*row.hysteresis) : Json()},
                         {"raised", int{row.raised}}});
     }
     return json;

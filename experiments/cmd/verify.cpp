@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps verify`: the emulators against the GPU that is here, or against what a GPU gave elsewhere.
 #include "core/nearest_name.hpp"
+#include "core/publish.hpp"
 #include "emulation/gpu/gpu.hpp"
 #include "emulation/gpu/probe/probes.hpp"
 #include "emulation/verify/record.hpp"
@@ -63,28 +64,16 @@ struct Arguments {
     std::uint64_t seed = 1;
 };
 
-void write_file(const std::string& path, const std::string& text) {
-    std::ofstream out(path, std::ios::binary | std::ios::trunc);
-    out << text;
-    out.close();
-    if (!out) {
-        throw Error({.what = "cannot write the file",
-                     .where = path,
-                     .fix = "check the folder and the free space",
-                     .exit = Exit::cannot_write});
-    }
-}
-
 /// Fails before minutes are spent, not after.
 void check_outputs(const Arguments& arguments) {
     for (const std::string& path : {arguments.csv, arguments.junit}) {
-        if (!path.empty()) write_file(path, "");
+        if (!path.empty()) publish(path, "");
     }
     if (arguments.record.empty()) return;
     std::error_code error;
     fs::create_directories(arguments.record, error);
     const std::string file = (fs::path(arguments.record) / ".macheps-write-test").string();
-    write_file(file, "");
+    publish(file, "");
     fs::remove(file, error);
 }
 
@@ -239,11 +228,14 @@ Exit list(const Arguments& arguments) {
 }
 
 Exit run(const Arguments& arguments) {
+    if (const std::string problem = problem_of_pattern(arguments.only); !problem.empty()) {
+        throw Error({.what = problem, .where = "--only", .fix = "give a shorter one", .exit = Exit::usage});
+    }
     if (arguments.list) return list(arguments);
     Outcome outcome;
     arguments.replay.empty() ? run_probes(arguments, outcome) : run_replay(arguments, outcome);
-    if (!arguments.csv.empty()) write_file(arguments.csv, verify_csv_header + verify_csv(outcome.rows));
-    if (!arguments.junit.empty()) write_file(arguments.junit, verify_junit(outcome.rows));
+    if (!arguments.csv.empty()) publish(arguments.csv, verify_csv_header + verify_csv(outcome.rows));
+    if (!arguments.junit.empty()) publish(arguments.junit, verify_junit(outcome.rows));
     const VerifyCounts counts = count_rows(outcome.rows);
     if (arguments.json) {
         print_verify_json(outcome.rows, outcome.device, outcome.traces);

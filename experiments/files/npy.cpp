@@ -4,12 +4,12 @@
 #include "core/codec.hpp"
 #include "core/error.hpp"
 #include "core/print.hpp"
+#include "core/publish.hpp"
+#include "core/read_file.hpp"
 
 #include <fmt/format.h>
 
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <string_view>
 
 namespace macheps {
@@ -104,22 +104,14 @@ void write_npy(const std::string& path, std::span<const float> values, const std
     head += '\x00';
     head += static_cast<char>(header.size() & 0xff);
     head += static_cast<char>(header.size() >> 8);
-    std::ofstream out(path, std::ios::binary);
-    out << head << header;
-    out.write(reinterpret_cast<const char*>(values.data()), static_cast<std::streamsize>(values.size_bytes()));
-    out.close();
-    if (!out) {
-        throw Error({.what = "cannot write the file",
-                     .where = path,
-                     .fix = "check the folder and the free space",
-                     .exit = Exit::cannot_write});
-    }
+    Publication file(path);
+    file.write(head + header);
+    file.write({reinterpret_cast<const char*>(values.data()), values.size_bytes()});
+    file.finish();
 }
 
 std::vector<double> read_numbers(const std::string& path) {
-    std::ifstream in(path, std::ios::binary);
-    if (!in) bad("cannot read the file", path, "check the name");
-    const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+    const std::string bytes = read_file(path);
     return std::string_view(bytes).starts_with(magic) ? npy_numbers(bytes, path) : text_numbers(bytes, path);
 }
 

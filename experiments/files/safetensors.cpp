@@ -3,14 +3,15 @@
 
 #include "core/error.hpp"
 #include "core/json.hpp"
+#include "core/nesting.hpp"
+#include "core/publish.hpp"
+#include "core/read_file.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
-#include <fstream>
 #include <limits>
 #include <optional>
 
@@ -105,6 +106,7 @@ class HeaderReader {
 
     Json parse_json(std::string_view text) const {
         if (text.empty() || text.front() != '{') refuse("the header does not begin with '{'");
+        if (line_nested_too_deep(text)) refuse(fmt::format("the header nests deeper than {} levels", most_levels));
         try {
             return Json::parse(text, true);
         } catch (const JsonError& error) {
@@ -198,21 +200,11 @@ Safetensors Safetensors::parse(std::span<const std::byte> file, const std::strin
 }
 
 Safetensors Safetensors::read(const std::filesystem::path& path) {
-    const auto fail = [&](const char* what) {
-        throw Error({.what = fmt::format("{}: {}", what, std::strerror(errno)),
-                     .where = path.string(),
-                     .fix = "check the path and the permissions"});
-    };
-    std::ifstream in(path, std::ios::binary | std::ios::ate);
-    if (!in || std::filesystem::is_directory(path)) {
-        if (in) errno = EISDIR;
-        fail("cannot open");
-    }
-    std::vector<std::byte> memory(static_cast<std::size_t>(in.tellg()));
-    in.seekg(0);
-    if (!in.read(reinterpret_cast<char*>(memory.data()), static_cast<std::streamsize>(memory.size()))) {
-        fail("cannot read");
-    }
+    std::vector<std::byte> memory;
+    read_blocks(path, any_bytes, [&](std::string_view block) {
+        const auto bytes = std::as_bytes(std::span(block));
+        memory.insert(memory.end(), bytes.begin(), bytes.end());
+    });
     Safetensors out = parse(memory, path.string());
     out.memory_ = std::move(memory);
     return out;
@@ -304,20 +296,11 @@ void SafetensorsWriter::write(const Sink& sink) const {
 }
 
 void SafetensorsWriter::write(const std::filesystem::path& path) const {
-    errno = 0;
-    std::ofstream out(path, std::ios::binary | std::ios::trunc);
-    if (out) {
-        write([&](std::span<const std::byte> piece) {
-            out.write(reinterpret_cast<const char*>(piece.data()), static_cast<std::streamsize>(piece.size()));
-        });
-        out.close();
-    }
-    if (!out) {
-        throw Error({.what = fmt::format("cannot write: {}", std::strerror(errno)),
-                     .where = path.string(),
-                     .fix = "check the folder, the permissions and the free space",
-                     .exit = Exit::cannot_write});
-    }
+    Publication file(path);
+    write([&](std::span<const std::byte> piece) {
+        file.write({reinterpret_cast<const char*>(piece.data()), piece.size()});
+    });
+    file.finish();
 }
 
 }  // namespace macheps

@@ -152,7 +152,7 @@ class SafetensorsWriter {
     using Sink = std::function<void(std::span<const std::byte>)>;
     /// Hands the file to `sink`, piece by piece and in order.
     void write(const Sink& sink) const;
-    /// Throws Error (cannot write) where that fails; a half-written file may stay behind.
+    /// Publishes the file. Throws Error (cannot write) where that fails.
     void write(const std::filesystem::path& path) const;
 
   private:

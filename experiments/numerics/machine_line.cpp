@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "core/format_table.hpp"
 #include "core/json.hpp"
+#include "core/nesting.hpp"
 
 #include <fmt/format.h>
 
@@ -91,6 +92,9 @@ std::optional<std::string> MachineLine::matches(std::uint64_t result) const {
 
 MachineLine parse_machine_line(std::string_view text, std::string_view where) {
     Json line;
+    if (line_nested_too_deep(text)) {
+        bad(fmt::format("it nests deeper than {} levels", most_levels), where, "write one object per line");
+    }
     try {
         line = Json::parse(text);
     } catch (const JsonError& error) {

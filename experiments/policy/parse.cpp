@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // The policy language: TOML to Policy. Every error names file, line, column and remedy.
 #include "experiments/policy/language.hpp"
+#include "experiments/policy/policy_name.hpp"
 #include "experiments/policy/rule.hpp"
 #include "experiments/policy/toml_reader.hpp"
 
+#include "core/read_file.hpp"
 #include "emulation/machine/table.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <fstream>
-#include <sstream>
 
 namespace macheps {
 
 namespace {
 
 using Sources = std::span<const PolicySource>;
+
+constexpr std::uint64_t most_policy_bytes = 1 << 20;
 
 /// Reads one file. `source` is what errors name: a path, or a preset's name. What it extends is looked for among
 /// `recorded` first.
@@ -38,8 +40,7 @@ class Reader {
         if (const toml::node* base = document.get("extends")) policy = base_policy(*base, open);
         policy.text = text_;
         policy.sources.insert(policy.sources.begin(), {source_, !from_preset_, policy.text});
-        policy.name = std::filesystem::path(source_).stem().string();
-        if (const toml::node* node = document.get("name")) policy.name = read_name(*node);
+        policy.name = read_name(document.get("name"));
         policy.description.clear();
         if (const toml::node* node = document.get("description")) policy.description = toml_.text(*node, "description");
         if (const toml::node* node = document.get("rule")) read_rules(*node, policy);
@@ -56,14 +57,15 @@ class Reader {
     }
 
   private:
-    /// A policy's name stands in tables, file names and comma-separated options.
-    std::string read_name(const toml::node& node) const {
-        const std::string name = toml_.text(node, "name");
-        const auto bad = [](unsigned char c) { return c < 0x20 || c == 0x7f || c == ','; };
-        if (!name.empty() && std::none_of(name.begin(), name.end(), bad)) return name;
-        throw Error({.what = name.empty() ? "the name is empty" : "the name has a comma or a control character",
-                     .where = toml_.where(node, "name"),
-                     .fix = "give letters, digits, '-' and '_'"});
+    /// The name that the node holds, or the file's where there is none.
+    std::string read_name(const toml::node* node) const {
+        const std::string name =
+            node != nullptr ? toml_.text(*node, "name") : std::filesystem::path(source_).stem().string();
+        const std::string problem = problem_of_policy_name(name);
+        if (problem.empty()) return name;
+        throw Error({.what = node != nullptr ? problem : problem + " (it is the file's: no `name` stands in it)",
+                     .where = node != nullptr ? toml_.where(*node, "name") : source_,
+                     .fix = "give letters, digits, '-' and '_', and a letter or a digit first"});
     }
 
     Policy base_policy(const toml::node& node, std::vector<std::string>& open) const;
@@ -87,21 +89,18 @@ class Reader {
 
 bool names_a_file(std::string_view name) { return name.find_first_of("./\\") != std::string_view::npos; }
 
-std::string read_file(const std::filesystem::path& path, const std::string& where) {
-    std::error_code ignored;
-    std::ifstream file(path, std::ios::binary);
-    std::ostringstream text;
-    if (!file || std::filesystem::is_directory(path, ignored) || !(text << file.rdbuf()).good()) {
-        // An empty file sets failbit on the stream written to; that is no failure to read.
-        if (file && !std::filesystem::is_directory(path, ignored) && std::filesystem::file_size(path, ignored) == 0)
-            return {};
+std::string read_policy_file(const std::filesystem::path& path, const std::string& where) {
+    try {
+        return read_file(path, most_policy_bytes);
+    } catch (const Error& error) {
+        std::error_code ignored;
         const bool exists = std::filesystem::exists(path, ignored);
         throw Error(
-            {.what = fmt::format("cannot read the policy file '{}'{}", path.string(), exists ? "" : ": no such file"),
+            {.what = fmt::format("cannot read the policy file '{}': {}", path.string(),
+                                 exists ? error.parts().what : "no such file"),
              .where = where,
              .fix = fmt::format("give the path of a .toml file, or a preset: {}", fmt::join(preset_names(), ", "))});
     }
-    return text.str();
 }
 
 /// The policy of a preset or file; `open` holds the sources being read, outermost first.
@@ -112,12 +111,17 @@ Policy load(const std::string& source, bool is_file, const std::string& where, s
                      .where = where,
                      .fix = "remove one 'extends'"});
     }
+    if (open.size() >= most_levels) {
+        throw Error({.what = fmt::format("'extends' goes through more than {} files", most_levels),
+                     .where = where,
+                     .fix = "write what they say into fewer"});
+    }
     open.push_back(source);
     const auto known = std::find_if(recorded.begin(), recorded.end(), [&](const PolicySource& one) {
         return one.name == source && one.is_file == is_file;
     });
     const std::string text = known != recorded.end() ? known->text
-                             : is_file               ? read_file(source, where)
+                             : is_file               ? read_policy_file(source, where)
                                                      : std::string(preset_text(source));
     Policy policy = Reader(text, source, !is_file, recorded).read(open);
     open.pop_back();
@@ -224,8 +228,11 @@ void Reader::read_patterns(const toml::node& node, std::string_view key, Policy:
     const auto add = [&](const toml::node& item) {
         const std::string text = toml_.text(item, key);
         const SourcePlace at = place_of(item);
-        if (text.empty() || !braces_match(text)) {
-            throw Error({.what = text.empty() ? "the pattern is empty" : fmt::format("unbalanced braces in '{}'", text),
+        const std::string problem = text.empty()          ? "the pattern is empty"
+                                    : !braces_match(text) ? fmt::format("unbalanced braces in '{:.200}'", text)
+                                                          : problem_of_pattern(text);
+        if (!problem.empty()) {
+            throw Error({.what = problem,
                          .where = rule.where(at),
                          .fix = "a pattern is a name with * ? and {a,b}, such as \"block.*.{mlp.up,mlp.down}\""});
         }

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/policy/sites.hpp"
 
+#include "core/nesting.hpp"
+
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -27,47 +31,79 @@ void for_each_slot(Visitor&& visit) {
     }
 }
 
-/// Where the brace at `open` closes, or npos.
-std::size_t closing_brace(std::string_view pattern, std::size_t open) {
-    int depth = 0;
-    for (std::size_t i = open; i < pattern.size(); ++i) {
-        depth += pattern[i] == '{' ? 1 : pattern[i] == '}' ? -1 : 0;
-        if (depth == 0) return i;
+constexpr std::size_t most_pattern_bytes = 4096;
+
+/// For each character of the pattern, where the brace that opens there closes; npos where none opens, or it does not
+/// close. `deepest` becomes how deep they nest.
+std::vector<std::size_t> closing_braces(std::string_view pattern, std::size_t& deepest) {
+    std::vector<std::size_t> closes(pattern.size(), std::string_view::npos), open;
+    deepest = 0;
+    for (std::size_t i = 0; i < pattern.size(); ++i) {
+        if (pattern[i] == '{') open.push_back(i);
+        deepest = std::max(deepest, open.size());
+        if (pattern[i] != '}' || open.empty()) continue;
+        closes[open.back()] = i;
+        open.pop_back();
     }
-    return std::string_view::npos;
+    return closes;
 }
 
-/// [i] is true when the pattern so far can have consumed the first i characters of the name.
-using Reached = std::vector<bool>;
+/// A pattern against one name. The whole set of positions goes through the pattern at once, and each character of it is
+/// looked at once, so that the time is at most the product of both lengths.
+class Glob {
+  public:
+    Glob(std::string_view pattern, std::string_view name) : pattern_(pattern), name_(name) {}
 
-/// Carries the whole set of positions through the pattern at once, so that no pattern takes exponential time.
-Reached advance(std::string_view pattern, std::string_view name, Reached reached) {
-    for (std::size_t p = 0; p < pattern.size(); ++p) {
-        Reached next(name.size() + 1, false);
-        const char c = pattern[p];
-        const std::size_t close = c == '{' ? closing_brace(pattern, p) : std::string_view::npos;
-        if (c == '*') {
-            bool any = false;
-            for (std::size_t i = 0; i <= name.size(); ++i) next[i] = any = any || reached[i];
-        } else if (close != std::string_view::npos) {
-            int depth = 0;
-            for (std::size_t i = p + 1, start = i; i <= close; ++i) {
-                if (i == close || (pattern[i] == ',' && depth == 0)) {
-                    const Reached ends = advance(pattern.substr(start, i - start), name, reached);
-                    for (std::size_t k = 0; k < ends.size(); ++k) next[k] = next[k] || ends[k];
-                    start = i + 1;
-                } else {
-                    depth += pattern[i] == '{' ? 1 : pattern[i] == '}' ? -1 : 0;
-                }
+    bool matches() const {
+        Reached start(name_.size() + 1, false);
+        start[0] = true;
+        return advance(0, pattern_.size(), std::move(start)).back();
+    }
+
+  private:
+    /// [i] is true when the pattern so far can have consumed the first i characters of the name.
+    using Reached = std::vector<bool>;
+
+    /// Through the characters `from` to `to` of the pattern.
+    Reached advance(std::size_t from, std::size_t to, Reached reached) const {
+        for (std::size_t p = from; p < to; ++p) {
+            const char c = pattern_[p];
+            if (closes_[p] != std::string_view::npos) {
+                reached = through_alternatives(p, reached);
+                p = closes_[p];
+                continue;
             }
-            p = close;
-        } else {
-            for (std::size_t i = 0; i < name.size(); ++i) next[i + 1] = reached[i] && (c == '?' || c == name[i]);
+            Reached next(name_.size() + 1, false);
+            if (c == '*') {
+                bool any = false;
+                for (std::size_t i = 0; i <= name_.size(); ++i) next[i] = any = any || reached[i];
+            } else {
+                for (std::size_t i = 0; i < name_.size(); ++i) next[i + 1] = reached[i] && (c == '?' || c == name_[i]);
+            }
+            reached = std::move(next);
         }
-        reached = std::move(next);
+        return reached;
     }
-    return reached;
-}
+
+    /// Through the alternatives of the brace at `open`.
+    Reached through_alternatives(std::size_t open, const Reached& reached) const {
+        Reached next(name_.size() + 1, false);
+        for (std::size_t i = open + 1, start = i; i <= closes_[open]; ++i) {
+            if (i == closes_[open] || pattern_[i] == ',') {
+                const Reached ends = advance(start, i, reached);
+                for (std::size_t k = 0; k < ends.size(); ++k) next[k] = next[k] || ends[k];
+                start = i + 1;
+            } else if (closes_[i] != std::string_view::npos) {
+                i = closes_[i];  // a comma inside belongs to the inner braces
+            }
+        }
+        return next;
+    }
+
+    std::string_view pattern_, name_;
+    std::size_t deepest_ = 0;
+    std::vector<std::size_t> closes_ = closing_braces(pattern_, deepest_);
+};
 
 }  // namespace
 
@@ -105,10 +141,16 @@ bool is_matmul_group(std::string_view group) {
 
 std::span<const std::string_view> model_names() { return all_model_names; }
 
-bool glob_match(std::string_view pattern, std::string_view name) {
-    Reached start(name.size() + 1, false);
-    start[0] = true;
-    return advance(pattern, name, std::move(start)).back();
+bool glob_match(std::string_view pattern, std::string_view name) { return Glob(pattern, name).matches(); }
+
+std::string problem_of_pattern(std::string_view pattern) {
+    if (pattern.size() > most_pattern_bytes) {
+        return fmt::format("the pattern has {} bytes, more than {}", pattern.size(), most_pattern_bytes);
+    }
+    std::size_t deepest = 0;
+    closing_braces(pattern, deepest);
+    if (deepest > most_levels) return fmt::format("its braces nest deeper than {} levels", most_levels);
+    return {};
 }
 
 bool braces_match(std::string_view pattern) {

@@ -202,5 +202,7 @@ bool is_matmul_group(std::string_view group);
 bool glob_match(std::string_view pattern, std::string_view name);
 /// False when a brace opens and does not close, or the reverse; glob_match takes such a brace literally.
 bool braces_match(std::string_view pattern);
+/// Why a pattern of others is refused before it is matched: `the pattern has 5000 bytes, ...`. Empty where it is not.
+std::string problem_of_pattern(std::string_view pattern);
 
 }  // namespace macheps

@@ -3,7 +3,9 @@
 // and remedy. It knows nothing of policies.
 #pragma once
 #include "core/error.hpp"
+#include "core/nesting.hpp"
 #include "experiments/policy/source_place.hpp"
+#include "experiments/policy/toml_depth.hpp"
 
 #include <fmt/format.h>
 #include <toml++/toml.h>
@@ -37,6 +39,11 @@ class TomlReader {
     TomlReader(std::string_view text, std::string source) : text_(text), source_(std::move(source)) {}
 
     toml::table document() const {
+        if (const auto line = toml_nested_too_deep(text_)) {
+            throw Error({.what = fmt::format("brackets and dots nest deeper than {} levels", most_levels),
+                         .where = fmt::format("{}:{}", source_, *line),
+                         .fix = "no policy does: give a policy"});
+        }
         try {
             return toml::parse(text_, source_);
         } catch (const toml::parse_error& error) {

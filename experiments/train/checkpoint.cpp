@@ -2,6 +2,7 @@
 #include "experiments/train/checkpoint.hpp"
 
 #include "core/error.hpp"
+#include "core/publish.hpp"
 #include "experiments/files/safetensors.hpp"
 #include "experiments/version.hpp"
 
@@ -148,7 +149,7 @@ void CheckpointFolder::write(const fs::path& path, const Checkpoint& checkpoint)
                      .exit = Exit::cannot_write});
     }
     for (const std::string_view name : row_files) csv::sync_file(directory_ / name);
-    csv::replace_file(path, to_bytes(checkpoint));
+    publish(path, to_bytes(checkpoint));
     good_.erase(std::remove(good_.begin(), good_.end(), path), good_.end());
     good_.push_back(path);
     if (good_.size() > 2) good_.erase(good_.begin(), good_.end() - 2);
@@ -156,11 +157,12 @@ void CheckpointFolder::write(const fs::path& path, const Checkpoint& checkpoint)
 }
 
 void CheckpointFolder::remove_all_but(const std::vector<fs::path>& kept) const {
+    remove_leftover_drafts(folder_);
     std::vector<fs::path> removed;
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(folder_, error)) {
         const std::string name = entry.path().filename().string();
-        // With what a kill left of one being written. What is not ours stays.
+        // With what an earlier version left of one being written. What is not ours stays.
         const bool is_ours =
             name.starts_with("run-") && (name.ends_with(".safetensors") || name.ends_with(".safetensors.new"));
         if (is_ours && std::find(kept.begin(), kept.end(), entry.path()) == kept.end()) removed.push_back(entry.path());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the model reads. A batch depends on (seed, step) alone.
 #pragma once
-#include "experiments/files/mapped_file.hpp"
+#include "experiments/files/file_bytes.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -90,7 +90,7 @@ DataFormat parse_data_format(std::string_view name);
 /// karpathy/nanoGPT data/shakespeare_char/prepare.py.
 class TokenStream {
   public:
-    /// Maps the file: opening reads its pages once, to find the largest token. Throws Error, with the byte where that
+    /// Opening reads the file once, to find the largest token; a pipe is kept in memory. Throws Error, with the byte where that
     /// helps, for a file that is missing, empty, cut short, or says one thing and holds another.
     static TokenStream open(const std::filesystem::path& path, DataFormat format);
     /// Borrows `bytes`; `name` stands in errors, and its ending takes part in DataFormat::automatic.
@@ -101,25 +101,26 @@ class TokenStream {
     int token_bytes() const { return token_bytes_; }
     /// 256 for a text, else the largest token plus one.
     std::int64_t vocabulary() const { return vocabulary_; }
-    const std::string& name() const { return name_; }
+    const std::string& name() const { return file_.name(); }
 
-    /// Appends `count` tokens from `first` on, which exist. Throws Error where the file has changed meanwhile and holds
-    /// a token beyond `vocabulary`.
+    /// Appends `count` tokens from `first` on, which exist. Throws Error where the file has changed meanwhile: it was cut
+    /// short, or holds a token beyond `vocabulary`.
     void append(std::size_t first, std::size_t count, std::vector<std::int32_t>& out, std::int64_t vocabulary) const;
     /// Throws Error, naming the first token that is at least `vocabulary` and its byte, where there is one.
     void check(std::int64_t vocabulary) const;
     std::string describe() const;  ///< `train.bin (1000 uint16 tokens of llmc`, for a sentence to go on
 
   private:
-    std::int64_t token(std::size_t i) const;
-    [[noreturn]] void refuse_token(std::size_t i, std::int64_t vocabulary) const;
+    static TokenStream parse(FileBytes file, DataFormat format);
+    std::int64_t largest_token() const;
+    template <class Visitor>
+    void for_each_token(std::size_t first, std::size_t count, Visitor&& visit) const;
+    [[noreturn]] void refuse_token(std::size_t i, std::int64_t token, std::int64_t vocabulary) const;
 
-    MappedFile file_;
-    std::string name_;
+    FileBytes file_;
     DataFormat format_ = DataFormat::text;
     int token_bytes_ = 1;
     std::size_t header_bytes_ = 0, size_ = 0;
-    const std::byte* tokens_ = nullptr;
     std::int64_t vocabulary_ = 256;
 };
 

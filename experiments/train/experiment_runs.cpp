@@ -2,8 +2,10 @@
 #include "experiments/train/experiment_runs.hpp"
 
 #include "core/error.hpp"
+#include "core/publish.hpp"
 #include "experiments/train/manifest.hpp"
 #include "experiments/version.hpp"
+#include "reports/manifest_text.hpp"
 #include "reports/run_log.hpp"
 
 #include <fmt/format.h>
@@ -20,10 +22,17 @@ namespace {
 const std::filesystem::path& made_directory(const Experiment& experiment, const std::string& manifest) {
     if (experiment.resume) return experiment.directory;
     if (!experiment.repeats.empty()) {
-        check_same_recipe(experiment.repeats, csv::read_text(experiment.repeats), manifest);
+        check_same_recipe(experiment.repeats, read_manifest_text(experiment.repeats), manifest);
     }
     check_directory(experiment);
     check_complete(experiment, manifest);
+    if (manifest.size() > most_manifest_bytes) {
+        throw Error({.what = fmt::format("the manifest would have {} bytes, more than the {} that are read again",
+                                         manifest.size(), most_manifest_bytes),
+                     .where = experiment.directory.string(),
+                     .fix = "share the policies among several directories, or take fewer `layers`",
+                     .exit = Exit::usage});
+    }
     std::error_code error;
     std::filesystem::create_directories(experiment.directory, error);
     if (error) {
@@ -42,10 +51,10 @@ ResumePoint begin_or_go_on(const Experiment& experiment, const SharedInputs& inp
     if (!experiment.resume) {
         check_directory(experiment);  // again: another process may have been here before the lock was ours
         if (experiment.force) clear_run(experiment.directory);
-        csv::replace_file(path, manifest);
+        publish(path, manifest);
         return {};
     }
-    check_same_recipe(path, csv::read_text(path), manifest);
+    check_same_recipe(path, read_manifest_text(path), manifest);
     std::vector<std::string> names;
     for (const PlannedRun& run : plan) names.push_back(run.name);
     const auto check = [&](std::size_t run, const Checkpoint& checkpoint) {

@@ -4,10 +4,12 @@
 #include "core/error.hpp"
 #include "core/json.hpp"
 #include "experiments/field_error.hpp"
+#include "experiments/files/file_bytes.hpp"
 #include "experiments/version.hpp"
 #include "reports/checksum.hpp"
 #include "reports/csv.hpp"
 #include "reports/event.hpp"
+#include "reports/manifest_text.hpp"
 
 #include <fmt/format.h>
 
@@ -132,7 +134,7 @@ std::vector<PolicySource> sources_of(const Json& policy) {
 Json file_json(const fs::path& file) {
     Json json{{"file", file.string()}};
     if (file.empty()) return json;
-    const csv::FileMark mark = csv::mark_of(file);
+    const csv::FileMark mark = FileBytes(file).mark();
     json["found_at"] = fs::absolute(file).lexically_normal().string();
     json["bytes"] = mark.bytes;
     json["xxh64"] = to_hex(mark.checksum);
@@ -216,7 +218,7 @@ std::string manifest_text(const Experiment& experiment, const std::vector<Resolv
 std::uint64_t recipe_checksum(const std::string& text) { return checksum_of(recipe_of(Json::parse(text)).dump()); }
 
 Manifest read_manifest(const fs::path& path) {
-    Manifest manifest{.text = csv::read_text(path), .experiment = {}, .created_by = {}};
+    Manifest manifest{.text = read_manifest_text(path), .experiment = {}, .created_by = {}};
     const Json json = Json::parse_or_null(manifest.text);
     if (!json.is_object()) throw bad_manifest(path, "not a JSON object");
     const Json* schema = json.find("schema");

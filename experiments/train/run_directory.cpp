@@ -2,6 +2,7 @@
 #include "experiments/train/run_directory.hpp"
 
 #include "core/error.hpp"
+#include "core/publish.hpp"
 
 #include <fmt/format.h>
 
@@ -20,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Files of a run beside its rows, first the one without which nothing is resumed.
+/// Files of a run beside its rows, first the one without which nothing is resumed, last the drafts of earlier versions.
 constexpr std::string_view other_files[] = {"manifest.json",     "summary.csv",     "report.html",
                                             "manifest.json.new", "summary.csv.new", "report.html.new"};
 constexpr auto all_row_files = files_of(std::type_identity<TrainingRows>{});
@@ -134,6 +135,7 @@ void clear_run(const fs::path& directory) {
     std::for_each(std::begin(other_files), std::end(other_files), remove);
     std::for_each(all_row_files.begin(), all_row_files.end(), remove);
     CheckpointFolder(directory).clear();
+    remove_leftover_drafts(directory);
 }
 
 ResumePoint find_resume_point(const fs::path& directory, std::span<const std::string> plan,

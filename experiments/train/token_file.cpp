@@ -7,9 +7,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 namespace macheps {
 
@@ -18,6 +20,7 @@ static_assert(std::endian::native == std::endian::little, "tokens are copied fro
 namespace {
 
 constexpr std::size_t llmc_header_bytes = 256 * sizeof(std::int32_t);
+constexpr std::size_t block_tokens = 1 << 14;  // read at a time
 
 constexpr std::string_view format_names[] = {"auto", "text", "llmc", "nanogpt"};
 
@@ -36,27 +39,21 @@ T load(const std::byte* at) {
     return value;
 }
 
-/// Of `count` tokens; 0 where there is none.
-template <class T>
-std::int64_t largest(const std::byte* tokens, std::size_t count) {
-    T most = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-        const T token = load<T>(tokens + i * sizeof(T));
-        most = token > most ? token : most;
-    }
-    return most;
+/// What may be llm.c's header: the whole of it, or all of a shorter file.
+std::vector<std::byte> head_of(const FileBytes& file) {
+    std::vector<std::byte> head(std::min(file.size(), llmc_header_bytes));
+    file.read(0, head);
+    return head;
 }
 
-std::int32_t magic_of(std::span<const std::byte> bytes) {
-    return bytes.size() < sizeof(std::int32_t) ? 0 : load<std::int32_t>(bytes.data());
-}
-
-DataFormat recognise(std::span<const std::byte> bytes, const std::string& name) {
+DataFormat recognise(const FileBytes& file) {
+    const std::vector<std::byte> head = head_of(file);
+    const std::int32_t magic = head.size() < sizeof(std::int32_t) ? 0 : load<std::int32_t>(head.data());
     for (const LlmcKind& kind : llmc_kinds) {
-        if (magic_of(bytes) == kind.magic) return DataFormat::llmc;
+        if (magic == kind.magic) return DataFormat::llmc;
     }
-    if (magic_of(bytes) == llmc_evaluation_magic) return DataFormat::llmc;  // which then says what it is
-    return name.ends_with(".bin") ? DataFormat::nanogpt : DataFormat::text;
+    if (magic == llmc_evaluation_magic) return DataFormat::llmc;  // which then says what it is
+    return file.name().ends_with(".bin") ? DataFormat::nanogpt : DataFormat::text;
 }
 
 [[noreturn]] void refuse(const std::string& name, std::string what, std::string fix) {
@@ -64,13 +61,14 @@ DataFormat recognise(std::span<const std::byte> bytes, const std::string& name) 
 }
 
 /// Bytes a token; throws Error for a header that is not one or does not fit the file.
-int check_llmc(std::span<const std::byte> bytes, const std::string& name) {
+int check_llmc(const FileBytes& file) {
+    const std::string& name = file.name();
+    const std::vector<std::byte> head = head_of(file);
     const std::string fix = "make the file anew with llm.c's dev/data scripts, or name its kind with `data_format`";
-    if (bytes.size() < llmc_header_bytes) {
-        refuse(name, fmt::format("{} bytes are too few for llm.c's header of {}", bytes.size(), llmc_header_bytes),
-               fix);
+    if (head.size() < llmc_header_bytes) {
+        refuse(name, fmt::format("{} bytes are too few for llm.c's header of {}", head.size(), llmc_header_bytes), fix);
     }
-    const auto field = [&](std::size_t i) { return load<std::int32_t>(bytes.data() + i * sizeof(std::int32_t)); };
+    const auto field = [&](std::size_t i) { return load<std::int32_t>(head.data() + i * sizeof(std::int32_t)); };
     if (field(0) == llmc_evaluation_magic) {
         refuse(name, "this is one of llm.c's evaluation files, which hold questions", "give a file of tokens");
     }
@@ -81,7 +79,7 @@ int check_llmc(std::span<const std::byte> bytes, const std::string& name) {
                    fmt::format("version {} at byte 4, where {} goes with magic {}", field(1), kind.version, kind.magic),
                    fix);
         }
-        const std::size_t content = bytes.size() - llmc_header_bytes;
+        const std::size_t content = file.size() - llmc_header_bytes;
         if (field(2) < 0 || static_cast<std::size_t>(field(2)) * kind.token_bytes != content) {
             refuse(name,
                    fmt::format("the header counts {} tokens of {} bytes (at byte 8), {} bytes follow it", field(2),
@@ -108,58 +106,74 @@ DataFormat parse_data_format(std::string_view name) {
 }
 
 TokenStream TokenStream::open(const std::filesystem::path& path, DataFormat format) {
-    MappedFile file(path);
-    TokenStream stream = parse(file.bytes(), path.string(), format);
-    stream.file_ = std::move(file);
-    return stream;
+    return parse(FileBytes(path), format);
 }
 
 TokenStream TokenStream::parse(std::span<const std::byte> bytes, const std::string& name, DataFormat format) {
+    return parse(FileBytes(bytes, name), format);
+}
+
+TokenStream TokenStream::parse(FileBytes file, DataFormat format) {
     TokenStream s;
-    s.name_ = name;
-    if (bytes.empty()) refuse(name, "the file is empty", "give a text or tokens");
-    s.format_ = format == DataFormat::automatic ? recognise(bytes, name) : format;
+    s.file_ = std::move(file);
+    const std::string& name = s.name();
+    const std::size_t bytes = s.file_.size();
+    if (bytes == 0) refuse(name, "the file is empty", "give a text or tokens");
+    s.format_ = format == DataFormat::automatic ? recognise(s.file_) : format;
     if (s.format_ == DataFormat::llmc) {
-        s.token_bytes_ = check_llmc(bytes, name);
+        s.token_bytes_ = check_llmc(s.file_);
         s.header_bytes_ = llmc_header_bytes;
     } else if (s.format_ == DataFormat::nanogpt) {
         s.token_bytes_ = 2;
-        if (bytes.size() % 2 != 0) {
-            refuse(name, fmt::format("{} bytes are no whole number of uint16 tokens", bytes.size()),
+        if (bytes % 2 != 0) {
+            refuse(name, fmt::format("{} bytes are no whole number of uint16 tokens", bytes),
                    "the file is cut short, or of another kind: see `data_format`");
         }
     }
-    s.tokens_ = bytes.data() + s.header_bytes_;
-    s.size_ = (bytes.size() - s.header_bytes_) / static_cast<std::size_t>(s.token_bytes_);
+    s.size_ = (bytes - s.header_bytes_) / static_cast<std::size_t>(s.token_bytes_);
     if (s.size_ == 0) refuse(name, "the file holds no token", "give a text or tokens");
-    if (s.token_bytes_ == 2) s.vocabulary_ = largest<std::uint16_t>(s.tokens_, s.size_) + 1;
-    if (s.token_bytes_ == 4) s.vocabulary_ = largest<std::uint32_t>(s.tokens_, s.size_) + 1;
+    if (s.token_bytes_ > 1) s.vocabulary_ = s.largest_token() + 1;
     constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
     if (s.vocabulary_ > most) s.check(most);
     return s;
 }
 
-std::int64_t TokenStream::token(std::size_t i) const {
-    const std::byte* at = tokens_ + i * static_cast<std::size_t>(token_bytes_);
-    return token_bytes_ == 1   ? std::to_integer<std::int64_t>(*at)
-           : token_bytes_ == 2 ? std::int64_t{load<std::uint16_t>(at)}
-                               : std::int64_t{load<std::uint32_t>(at)};
+/// Calls visit(i, token) for `count` tokens from `first` on, which exist.
+template <class Visitor>
+void TokenStream::for_each_token(std::size_t first, std::size_t count, Visitor&& visit) const {
+    const auto width = static_cast<std::size_t>(token_bytes_), last = first + count;
+    std::vector<std::byte> block(std::min<std::size_t>(count, block_tokens) * width);
+    for (std::size_t begin = first; begin < last; begin += block_tokens) {
+        const std::size_t end = std::min(last, begin + block_tokens);
+        file_.read(header_bytes_ + begin * width, std::span(block).first((end - begin) * width));
+        const std::byte* at = block.data();
+        for (std::size_t i = begin; i < end; ++i, at += width) {
+            visit(i, width == 1   ? std::to_integer<std::int64_t>(*at)
+                     : width == 2 ? std::int64_t{load<std::uint16_t>(at)}
+                                  : std::int64_t{load<std::uint32_t>(at)});
+        }
+    }
 }
 
-void TokenStream::refuse_token(std::size_t i, std::int64_t vocabulary) const {
-    refuse(name_,
-           fmt::format("token {} at byte {} lies beyond the vocabulary of {}", token(i),
+std::int64_t TokenStream::largest_token() const {
+    std::int64_t most = 0;
+    for_each_token(0, size_, [&](std::size_t, std::int64_t token) { most = max_of(most, token); });
+    return most;
+}
+
+void TokenStream::refuse_token(std::size_t i, std::int64_t token, std::int64_t vocabulary) const {
+    refuse(name(),
+           fmt::format("token {} at byte {} lies beyond the vocabulary of {}", token,
                        header_bytes_ + i * static_cast<std::size_t>(token_bytes_), vocabulary),
            "give a larger `vocabulary`, or leave it out: then it is the largest token plus one");
 }
 
 void TokenStream::append(std::size_t first, std::size_t count, std::vector<std::int32_t>& out,
                          std::int64_t vocabulary) const {
-    for (std::size_t i = first; i < first + count; ++i) {
-        const std::int64_t value = token(i);
-        if (value >= vocabulary) refuse_token(i, vocabulary);
-        out.push_back(static_cast<std::int32_t>(value));
-    }
+    for_each_token(first, count, [&](std::size_t i, std::int64_t token) {
+        if (token >= vocabulary) refuse_token(i, token, vocabulary);
+        out.push_back(static_cast<std::int32_t>(token));
+    });
 }
 
 void TokenStream::check(std::int64_t vocabulary) const {
@@ -168,13 +182,13 @@ void TokenStream::check(std::int64_t vocabulary) const {
         throw FieldError("vocabulary", fmt::format("a text of bytes has 256 tokens, the model {}", vocabulary),
                          "leave it out or give 256");
     }
-    for (std::size_t i = 0; i < size_; ++i) {
-        if (token(i) >= vocabulary) refuse_token(i, vocabulary);
-    }
+    for_each_token(0, size_, [&](std::size_t i, std::int64_t token) {
+        if (token >= vocabulary) refuse_token(i, token, vocabulary);
+    });
 }
 
 std::string TokenStream::describe() const {
-    const std::string file = std::filesystem::path(name_).filename().string();
+    const std::string file = std::filesystem::path(name()).filename().string();
     if (format_ == DataFormat::text) return fmt::format("{} ({} bytes", file, size_);
     return fmt::format("{} ({} {} tokens of {}", file, size_, token_bytes_ == 2 ? "uint16" : "uint32",
                        to_string(format_));

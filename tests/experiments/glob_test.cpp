@@ -56,6 +56,30 @@ TEST_CASE("no glob takes exponential time", "[experiments][policy]") {
     CHECK(glob_match(braces, std::string(100, 'a')));
 }
 
+TEST_CASE("no glob takes longer than its length times the name's", "[experiments][policy]") {
+    // Each of these took time by the square or the cube of its length: minutes at this one.
+    const std::size_t half = 20'000;
+    const std::string open(half, '{'), close(half, '}');
+    CHECK_FALSE(glob_match(open, "a"));
+    CHECK_FALSE(glob_match(open + "a", "a"));
+    CHECK(glob_match(std::string(250, '{') + "a" + std::string(250, '}'), "a"));
+    std::string commas = "{";
+    for (std::size_t i = 0; i < half; ++i) commas += "{b,c},";
+    CHECK(glob_match(commas + "a}", "a"));
+}
+
+TEST_CASE("a pattern has a length and a depth that it may have", "[experiments][policy]") {
+    const auto nested = [](std::size_t levels) { return std::string(levels, '{') + "a" + std::string(levels, '}'); };
+    CHECK(problem_of_pattern(std::string(4096, 'a')).empty());
+    CHECK(problem_of_pattern(std::string(4097, 'a')) == "the pattern has 4097 bytes, more than 4096");
+    CHECK(problem_of_pattern(nested(256)).empty());
+    CHECK(problem_of_pattern(nested(257)) == "its braces nest deeper than 256 levels");
+    CHECK(problem_of_pattern(std::string(257, '{')) == "its braces nest deeper than 256 levels");
+    std::string wide;
+    for (int i = 0; i < 1000; ++i) wide += "{a}";
+    CHECK(problem_of_pattern(wide).empty());
+}
+
 TEST_CASE("unbalanced braces are seen", "[experiments][policy]") {
     CHECK(braces_match("a{b,{c}}"));
     CHECK_FALSE(braces_match("a{b"));

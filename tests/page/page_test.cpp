@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The report page in a browser: clicks, themes, widths, contrast; no error and no request. Skipped without a browser.
 #include "reports/html.hpp"
+#include "reports/sha256.hpp"
 #include "tests/reports/sample_gemm.hpp"
 #include "tests/reports/sample_run.hpp"
 #include "tests/test.hpp"
@@ -10,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <sstream>
@@ -37,10 +39,21 @@ std::string contents(const std::filesystem::path& path) {
     return text.str();
 }
 
-/// `page` with `head` before everything and `tail` after everything.
+/// Lets the Content-Security-Policy of `page` allow what stands in the <`tag`> elements of `part`.
+void allow(std::string& page, const std::string& part, const std::string& tag) {
+    for (std::size_t at = part.find("<" + tag + ">"); at != std::string::npos;
+         at = part.find("<" + tag + ">", at + 1)) {
+        const std::size_t from = at + tag.size() + 2;
+        const std::string text = part.substr(from, part.find("</" + tag + ">", from) - from), name = tag + "-src ";
+        page.insert(page.find(name) + name.size(), csp_source(text) + " ");
+    }
+}
+
+/// `page` with `head` before everything and `tail` after everything, both allowed to run.
 std::string with_scripts(std::string page, const std::string& head, const std::string& tail) {
     page.insert(page.find("<title>"), head);
     page.insert(page.rfind("</body>"), tail);
+    for (const std::string& part : {head, tail}) allow(page, part, "script"), allow(page, part, "style");
     return page;
 }
 
@@ -209,6 +222,52 @@ TEST_CASE("the page in a browser: clicks, themes, widths, contrast", "[page]") {
                 each[0] != "macheps-exp.png" && each[0] != "macheps-gemm.png" && each[0] != "macheps-gemm-sum.png";
             if (is_shown) CHECK(each[2] > 1000);
         }
+    }
+}
+
+namespace {
+
+/// Says what ran and what was blocked.
+const std::string watch = R"js(<script>
+window.blocked = [];
+addEventListener("securitypolicyviolation", e => blocked.push(e.effectiveDirective));
+addEventListener("load", () => {
+const out = document.createElement("pre");
+out.id = "outcome";
+out.textContent = encodeURIComponent(JSON.stringify({ran: window.ran || [], blocked,
+    drawn: Boolean(window.Chart && Chart.getChart("loss")), colour: getComputedStyle(document.body).color}));
+document.body.append(out);
+});
+</script>
+)js";
+
+/// What a name that escaped its place might bring along.
+const std::string foreign = R"html(<script>(window.ran = window.ran || []).push("script");</script>
+<img src="x:" onerror="(window.ran = window.ran || []).push('event')">
+<style>body { color: rgb(1, 2, 3) !important; }</style>
+)html";
+
+}  // namespace
+
+TEST_CASE("a script or a style that a page does not name does not run", "[page]") {
+    if (browser().empty()) SKIP_TEST("no Chromium or Chrome on PATH, nor in MACHEPS_BROWSER");
+    const TemporaryFolder folder;
+    test::write_sample_run(folder / "run", {.steps = 20, .layers = 1});
+    const std::vector<std::filesystem::path> folders{folder / "run"};
+    const Log log = read_runs(folders);
+    std::string page = with_scripts(page_html(log, summarise(log)), watch, "");
+    page.insert(page.rfind("</body>"), foreign);
+    std::ofstream(folder / "page.html", std::ios::binary) << page;
+    const Seen seen = open_page(folder / "page.html", folder, 1300, false);
+    if (seen.outcome.is_null()) SKIP_TEST("the browser does not start here");
+    CAPTURE(seen.outcome.dump());
+    CHECK(seen.outcome["ran"].empty());
+    CHECK(seen.outcome["drawn"] == true);
+    CHECK(seen.outcome["colour"] != "rgb(1, 2, 3)");
+    const nlohmann::json& blocked = seen.outcome["blocked"];
+    for (const char* kind : {"script-src-elem", "script-src-attr", "style-src-elem"}) {
+        CAPTURE(kind);
+        CHECK(std::find(blocked.begin(), blocked.end(), kind) != blocked.end());
     }
 }
 

@@ -323,7 +323,7 @@ TEST_CASE("missing folders and files are errors that name them", "[reports][run_
     CHECK(says(folder.path()).find("no runs.csv") != std::string::npos);
     CsvWriter<RunRow>{folder / "runs.csv"}.flush();
     CHECK(says(folder / "runs.csv").find("not a folder") != std::string::npos);
-    CHECK(says(folder.path()).find("no steps.csv") != std::string::npos);
+    CHECK(says(folder.path()) == "no error");  // a run in its first moments
     CsvWriter<StepRow>{folder / "steps.csv"}.flush();
     CHECK(says(folder.path()) == "no error");
     std::ofstream(folder / "manifest.json") << "{\"schema\": 1";

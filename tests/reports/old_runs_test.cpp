@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Run directories of other versions: what 0.1.0 wrote must render for ever, and what a later version adds is passed over.
 #include "core/error.hpp"
+#include "core/publish.hpp"
 #include "reports/csv.hpp"
 #include "reports/html.hpp"
 #include "reports/page_data.hpp"
@@ -83,13 +84,13 @@ TEST_CASE("columns and settings that a later version adds are passed over", "[re
     for (const auto& file : fs::directory_iterator(folder)) {
         if (file.path().extension() != ".csv") continue;
         const std::string text = csv::read_text(file.path());
-        csv::replace_file(file.path(), each_line(text, [](const std::string& line, std::size_t number) {
-                              return line + (number == 0 ? ",a_later_column" : ",\"anything, quoted\"");
-                          }));
+        publish(file.path(), each_line(text, [](const std::string& line, std::size_t number) {
+                    return line + (number == 0 ? ",a_later_column" : ",\"anything, quoted\"");
+                }));
     }
     std::string manifest = csv::read_text(folder / "manifest.json");
     manifest.insert(manifest.find('{') + 1, "\"a_later_setting\": {\"x\": [1, 2]},");
-    csv::replace_file(folder / "manifest.json", manifest);
+    publish(folder / "manifest.json", manifest);
 
     const Log log = read_one(folder), today = read_one(golden);
     CHECK(log.notes.empty());
@@ -114,9 +115,8 @@ TEST_CASE("every optional column of today may be missing from a file", "[reports
     const fs::path& folder = copy.folder;
     const std::string text = csv::read_text(golden / "evals.csv");
     // run, policy, seed, step, eval_loss, eval_loss_fp32, perplexity, entropy_floor
-    csv::replace_file(folder / "evals.csv", each_line(text, [](const std::string& line, std::size_t) {
-                          return line.substr(0, line.rfind(','));
-                      }));
+    publish(folder / "evals.csv",
+            each_line(text, [](const std::string& line, std::size_t) { return line.substr(0, line.rfind(',')); }));
     const Log log = read_one(folder);
     REQUIRE_FALSE(log.runs.at(0).evals.empty());
     CHECK_FALSE(log.runs[0].evals[0].entropy_floor.has_value());
@@ -143,6 +143,6 @@ TEST_CASE("a file that another version began is not continued, and the reason is
     CHECK(said.find("continue it with the version that began it, or name a new folder") != std::string::npos);
     CHECK(csv::read_text(folder / "evals.csv") == before);
 
-    csv::replace_file(folder / "evals.csv", "step,run,counted,added\n");
+    publish(folder / "evals.csv", "step,run,counted,added\n");
     CHECK(refusal().find("the same ones in another order") != std::string::npos);
 }

@@ -2,38 +2,15 @@
 // A made-up run directory: the shapes of a real one, from arithmetic alone, the same on every machine.
 #pragma once
 #include "reports/csv.hpp"
-
-#include <stdlib.h>
+#include "tests/scratch.hpp"
 
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 namespace macheps::test {
-
-/// A folder under the system's temporary one, removed at the end.
-class TemporaryFolder {
-  public:
-    TemporaryFolder() {
-        std::string name = (std::filesystem::temp_directory_path() / "macheps-test-XXXXXX").string();
-        if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make " + name);
-        path_ = name;
-    }
-    ~TemporaryFolder() {
-        std::error_code ignored;
-        std::filesystem::remove_all(path_, ignored);
-    }
-    TemporaryFolder(const TemporaryFolder&) = delete;
-    TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-    const std::filesystem::path& path() const { return path_; }
-    std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-
-  private:
-    std::filesystem::path path_;
-};
 
 /// One made-up policy. `bias` is the gap it settles at; a loss scale of 0 means none; it diverges from step `breaks`
 /// on.

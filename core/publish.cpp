@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/publish.hpp"
+
+#include "core/error.hpp"
+
+#include <fmt/format.h>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+
+namespace macheps {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view draft_prefix = ".macheps-", draft_suffix = ".new";
+constexpr int most_links = 40;     // as many as the kernel follows
+constexpr int most_tries = 10000;  // of names that stand there already
+
+fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : "."; }
+
+/// What stands at `path` behind all links; nothing where nothing does.
+std::optional<struct stat> status_of(const fs::path& path) {
+    struct stat status {};
+    if (::stat(path.c_str(), &status) != 0) return std::nullopt;
+    return status;
+}
+
+bool is_same_file(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
+
+/// The name at the end of a chain of links, which need not exist; nothing where the chain is a circle.
+std::optional<fs::path> behind_links(fs::path path) {
+    std::error_code error;
+    for (int i = 0; i < most_links; ++i) {
+        if (!fs::is_symlink(path, error)) return path;
+        const fs::path next = fs::read_symlink(path, error);
+        if (error) return path;
+        path = path.parent_path() / next;  // an absolute `next` takes the place of all
+    }
+    return std::nullopt;
+}
+
+/// Locks a file that this process opened; false where another holds it, and true where there are no locks.
+bool lock(const Descriptor& file, bool& has_locks) {
+    while (::flock(file.number(), LOCK_EX | LOCK_NB) != 0) {
+        if (errno == EWOULDBLOCK) return false;
+        if (errno == EINTR) continue;
+        has_locks = false;
+        return true;
+    }
+    return true;
+}
+
+/// True when `file` is what stands at `path`.
+bool stands_at(const Descriptor& file, const fs::path& path) {
+    struct stat held {
+    }, there{};
+    return ::fstat(file.number(), &held) == 0 && ::lstat(path.c_str(), &there) == 0 && is_same_file(held, there);
+}
+
+bool is_draft(std::string_view name) { return name.starts_with(draft_prefix) && name.ends_with(draft_suffix); }
+
+}  // namespace
+
+void throw_cannot_write(const fs::path& path, int error, std::string_view doing) {
+    throw Error({.what = fmt::format("cannot {}: {}", doing, std::strerror(error)),
+                 .where = path.string(),
+                 .fix = error == ENOSPC || error == EDQUOT || error == EFBIG
+                            ? "free some space; what was there before is whole"
+                            : "check that the folder exists and may be written",
+                 .exit = Exit::cannot_write});
+}
+
+bool is_written_in_place(const fs::path& path) {
+    const std::optional<struct stat> there = status_of(path);
+    return there && !S_ISREG(there->st_mode) && !S_ISDIR(there->st_mode);
+}
+
+void remove_leftover_drafts(const fs::path& folder) {
+    std::error_code error;
+    for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+        if (!is_draft(entry->path().filename().string())) continue;
+        const Descriptor file(::open(entry->path().c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
+        bool has_locks = true;
+        if (file && lock(file, has_locks) && has_locks && stands_at(file, entry->path())) {
+            ::unlink(entry->path().c_str());
+        }
+    }
+}
+
+Publication::Publication(const fs::path& path) : path_(path) {
+    const std::optional<struct stat> there = status_of(path);
+    const std::optional<fs::path> target = behind_links(path);
+    if (!target) fail(ELOOP, "open for writing");
+    target_ = *target;
+    // Behind a link of /proc there need not be a name: it is the open file itself that is meant.
+    const std::optional<struct stat> behind = status_of(target_);
+    const bool is_named = !there || (behind && is_same_file(*there, *behind));
+    if (there && (!S_ISREG(there->st_mode) || !is_named)) {
+        const int cut = S_ISREG(there->st_mode) ? O_TRUNC : 0;
+        file_ = Descriptor(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | cut));
+        if (!file_) fail(errno, "open for writing");
+        return;
+    }
+    remove_leftover_drafts(folder_of(target_));
+    open_draft();
+    // Some file systems have no permissions to set; the file is published all the same.
+    if (there && ::fchmod(file_.number(), there->st_mode & 0777) != 0) return;
+}
+
+Publication::~Publication() {
+    if (!draft_.empty()) ::unlink(draft_.c_str());
+}
+
+void Publication::open_draft() {
+    static std::atomic<unsigned> drafts{0};
+    for (int i = 0; i < most_tries; ++i) {
+        const fs::path name =
+            folder_of(target_) / fmt::format("{}{}-{}{}", draft_prefix, ::getpid(), drafts++, draft_suffix);
+        file_ = Descriptor(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+        if (!file_ && errno == EEXIST) continue;
+        if (!file_) fail(errno, "open for writing");
+        // Between our open and our lock another process may have taken the draft for a leftover.
+        bool has_locks = true;
+        if (lock(file_, has_locks) && stands_at(file_, name)) {
+            draft_ = name;
+            return;
+        }
+    }
+    fail(EEXIST, "make a draft");
+}
+
+void Publication::fail(int error, std::string_view doing) {
+    file_.close();
+    if (!draft_.empty()) ::unlink(draft_.c_str());
+    draft_.clear();
+    throw_cannot_write(path_, error, doing);
+}
+
+void Publication::write(std::string_view bytes) {
+    if (const int error = file_.write_all(bytes)) fail(error, "write");
+}
+
+void Publication::finish() {
+    if (const int error = file_.sync()) fail(error, "write onto the disk");
+    if (!draft_.empty()) {
+        // Renamed while it is locked: what has the final name is no draft.
+        if (::rename(draft_.c_str(), target_.c_str()) != 0) fail(errno, "write");
+        draft_.clear();
+    }
+    file_.close();
+    // A new name is on the disk once its folder is. One that may be written but not read: nothing more can be done.
+    const Descriptor folder(::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const int error = folder ? folder.sync() : 0;
+    if (error != 0) fail(error, "write onto the disk");
+}
+
+void publish(const fs::path& path, std::string_view text) {
+    Publication file(path);
+    file.write(text);
+    file.finish();
+}
+
+}  // namespace macheps

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/read_file.hpp"
+
+#include "core/error.hpp"
+
+#include <fmt/format.h>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace macheps {
+
+namespace {
+
+constexpr std::size_t block_bytes = 1 << 16;
+
+[[noreturn]] void refuse(const std::filesystem::path& path, std::string what, std::string fix) {
+    throw Error({.what = std::move(what), .where = path.string(), .fix = std::move(fix)});
+}
+
+[[noreturn]] void throw_cannot_read(const std::filesystem::path& path, int error) {
+    refuse(path, fmt::format("cannot read this file: {}", std::strerror(error)),
+           error == ENOENT || error == ENOTDIR ? "check the name" : "check the path and its permissions");
+}
+
+void check_kind(const std::filesystem::path& path, const struct stat& status) {
+    if (S_ISREG(status.st_mode) || S_ISFIFO(status.st_mode)) return;
+    if (S_ISDIR(status.st_mode)) refuse(path, "this is a directory", "name a file");
+    refuse(path, "this is neither a regular file nor a pipe", "name a file, or what a program writes into a pipe");
+}
+
+}  // namespace
+
+void check_has_end(const std::filesystem::path& path) {
+    struct stat status {};
+    if (::stat(path.c_str(), &status) != 0) throw_cannot_read(path, errno);
+    check_kind(path, status);
+}
+
+OpenFile open_for_reading(const std::filesystem::path& path) {
+    check_has_end(path);  // before it is opened, because opening some devices does something
+    struct stat status {};
+    OpenFile file{.descriptor = Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY))};
+    if (!file.descriptor || ::fstat(file.descriptor.number(), &status) != 0) throw_cannot_read(path, errno);
+    check_kind(path, status);
+    file.is_pipe = S_ISFIFO(status.st_mode);
+    file.bytes = static_cast<std::uint64_t>(status.st_size);
+    file.device = status.st_dev;
+    file.id = status.st_ino;
+    return file;
+}
+
+void read_blocks(const OpenFile& file, const std::filesystem::path& path, std::uint64_t most,
+                 const std::function<void(std::string_view)>& take) {
+    std::string block(block_bytes, '\0');
+    for (std::uint64_t done = 0; done < most;) {
+        if (file.is_pipe && done >= most_pipe_bytes) {
+            refuse(path, fmt::format("this pipe gives more than {} bytes", most_pipe_bytes),
+                   "write them into a file and name that");
+        }
+        const std::size_t wanted = std::min<std::uint64_t>(block.size(), most - done);
+        const ssize_t n = ::read(file.descriptor.number(), block.data(), wanted);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) throw_cannot_read(path, errno);
+        if (n == 0) return;
+        take(std::string_view(block).substr(0, static_cast<std::size_t>(n)));
+        done += static_cast<std::uint64_t>(n);
+    }
+}
+
+void read_blocks(const std::filesystem::path& path, std::uint64_t most,
+                 const std::function<void(std::string_view)>& take) {
+    read_blocks(open_for_reading(path), path, most, take);
+}
+
+std::string read_file(const std::filesystem::path& path, std::uint64_t most) {
+    const OpenFile file = open_for_reading(path);
+    const auto refuse_size = [&] {
+        refuse(path, fmt::format("this file has more than the {} bytes that are read of its kind", most),
+               "check that it is the right one");
+    };
+    if (file.bytes > most) refuse_size();
+    std::string text;
+    text.reserve(file.bytes);
+    read_blocks(file, path, most < any_bytes ? most + 1 : most, [&](std::string_view block) { text += block; });
+    if (text.size() > most) refuse_size();
+    return text;
+}
+
+}  // namespace macheps

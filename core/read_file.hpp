@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files that others give, read: the one door. Only what has an end is read, and no more of it than its reader can use.
+// Host only.
+#pragma once
+#include "core/descriptor.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <string>
+#include <string_view>
+
+namespace macheps {
+
+/// Of a pipe, which has no size until it ends.
+inline constexpr std::uint64_t most_pipe_bytes = std::uint64_t{1} << 30;
+inline constexpr std::uint64_t any_bytes = std::numeric_limits<std::uint64_t>::max();
+
+/// A file that is open for reading, and what it is.
+struct OpenFile {
+    Descriptor descriptor{};
+    bool is_pipe = false;
+    std::uint64_t bytes = 0;           ///< of a regular file, when it was opened
+    std::uint64_t device = 0, id = 0;  ///< which file it is, on this machine
+};
+
+/// Throws Error, Exit::bad_input, for what is missing, for a folder, and for a device (`/dev/zero`), which has no end.
+void check_has_end(const std::filesystem::path& path);
+
+/// Opens a regular file or a pipe. Errors: as check_has_end; what may not be read.
+OpenFile open_for_reading(const std::filesystem::path& path);
+
+/// Hands a file to `take`, block by block and in order, and stops after `most` bytes; a pipe has most_pipe_bytes at
+/// most. Errors: as open_for_reading.
+void read_blocks(const std::filesystem::path& path, std::uint64_t most,
+                 const std::function<void(std::string_view)>& take);
+/// The same of a file that is open, named `path` in errors.
+void read_blocks(const OpenFile& file, const std::filesystem::path& path, std::uint64_t most,
+                 const std::function<void(std::string_view)>& take);
+
+/// All bytes of a file. Throws Error, Exit::bad_input, for one of more than `most`.
+std::string read_file(const std::filesystem::path& path, std::uint64_t most = any_bytes);
+
+}  // namespace macheps

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// Run directories in number, and in their first moments.
+#include "core/error.hpp"
+#include "reports/drawn.hpp"
+#include "reports/html.hpp"
+#include "reports/page_data.hpp"
+#include "reports/summary_table.hpp"
+#include "tests/reports/sample_run.hpp"
+#include "tests/test.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <vector>
+
+using namespace macheps;
+using macheps::test::TemporaryFolder;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// `folders` directories of fp32 and a policy of its own, the later the further from fp32.
+std::vector<fs::path> write_many(const TemporaryFolder& folder, int folders) {
+    std::vector<fs::path> paths;
+    for (int i = 0; i < folders; ++i) {
+        paths.push_back(folder / fmt::format("{:03}", i));
+        const test::SamplePolicy own{
+            .name = fmt::format("own-{:03}", i), .format = "bf16", .bias = 0.02 * i, .underflow = 0.05};
+        test::write_sample_run(paths.back(),
+                               {.policies = {{.name = "fp32"}, own}, .steps = 40, .layers = 1, .sample_every = 20});
+    }
+    return paths;
+}
+
+PolicySummary made(const std::string& name, std::optional<double> gap, const std::string& verdict = "one_seed") {
+    PolicySummary policy;
+    policy.row.policy = name;
+    policy.row.verdict = verdict;
+    policy.relative_gap = gap;
+    return policy;
+}
+
+std::vector<std::string> names_of(const Summary& summary) {
+    std::vector<std::string> names;
+    for (const PolicySummary& policy : summary.policies) names.push_back(policy.row.policy);
+    return names;
+}
+
+}  // namespace
+
+TEST_CASE("a page draws the policies that differ most, in their order", "[reports][drawn]") {
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    Summary summary;
+    summary.notes = {"a note"};
+    summary.policies = {made("fp32", 0.0, "baseline"), made("small", 0.001), made("below", -0.5),
+                        made("unpaired", {}),          made("broken", nan),  made("middle", 0.1),
+                        made("gone", 0.0, "diverged")};
+    CHECK(names_of(drawn_of(summary, 6)) == names_of(summary));
+    CHECK(drawn_of(summary, 6).notes == summary.notes);
+    CHECK(names_of(drawn_of(summary, 4)) == std::vector<std::string>{"fp32", "below", "broken", "middle", "gone"});
+    CHECK(names_of(drawn_of(summary, 2)) == std::vector<std::string>{"fp32", "broken", "gone"});
+    const Summary five = drawn_of(summary, 5);
+    CHECK(names_of(five) == std::vector<std::string>{"fp32", "small", "below", "broken", "middle", "gone"});
+    REQUIRE(five.notes.size() == 2);
+    CHECK(five.notes[0] ==
+          "6 policies were compared; this page shows the 5 whose loss differs most from fp32's, and "
+          "summary.csv has them all");
+    CHECK(five.notes[1] == "a note");
+}
+
+TEST_CASE("what a summary says does not depend on the rows that are kept", "[reports][drawn]") {
+    const TemporaryFolder folder;
+    test::write_sample_run(folder / "a", {.steps = 60, .seeds = 2, .layers = 1});
+    test::write_sample_run(folder / "b", {.steps = 50, .seeds = 1, .layers = 1});
+    const std::vector<fs::path> folders{folder / "a", folder / "b"};
+    const Log whole = read_runs(folders);
+    Log lean = read_runs(folders, Keep::summary);
+    const Summary summary = summarise(whole);
+    CHECK(summary_csv(summarise(lean)) == summary_csv(summary));
+    CHECK(summarise(lean).notes == summary.notes);
+    for (const RunLog& run : lean.runs) CHECK((run.sites.capacity() == 0 && run.exponents.capacity() == 0));
+    // And with its samples read again it is the log that was read whole.
+    CHECK(read_samples(lean, names_of(summary)).empty());
+    CHECK(page_html(lean, summary) == page_html(whole, summary));
+}
+
+TEST_CASE("of hundreds of folders a page shows a hundred policies and says so", "[reports][drawn]") {
+    const TemporaryFolder folder;
+    const std::vector<fs::path> folders = write_many(folder, 130);
+    Log log = read_runs(folders, Keep::summary);
+    const Summary summary = summarise(log);
+    REQUIRE(summary.policies.size() == 131);
+    const std::vector<std::string> drawn = names_of(drawn_of(summary));
+    REQUIRE(drawn.size() == 101);
+    CHECK(read_samples(log, drawn).empty());
+    for (const RunLog& run : log.runs) {
+        CAPTURE(run.policy);
+        const bool is_drawn = std::find(drawn.begin(), drawn.end(), run.policy) != drawn.end();
+        CHECK(run.sites.empty() != is_drawn);
+        CHECK(run.exponents.empty() != is_drawn);
+    }
+    const std::string page = page_html(log, summary);
+    // The bias grows with the number, so that the last hundred differ most.
+    CHECK(page.find("own-129") != std::string::npos);
+    CHECK(page.find("own-030") != std::string::npos);
+    CHECK(page.find("own-029<") == std::string::npos);
+    CHECK(page.find("own-029\"") == std::string::npos);
+    CHECK(page.find("130 policies were compared; this page shows the 100") != std::string::npos);
+    CHECK(page.find("<title>macheps: 000 + 001 + 002 + 003 and 126 more</title>") != std::string::npos);
+    CHECK(page.find("Left out: the settings of 29 folders") != std::string::npos);  // the first has the fp32 run
+    CHECK(page.size() < 6'000'000);
+    CHECK(summary_csv(summary).find("own-000") != std::string::npos);
+}
+
+TEST_CASE("many long runs share the points of a page", "[reports][drawn]") {
+    const TemporaryFolder folder;
+    test::write_sample_run(folder / "run", {.steps = 100, .seeds = 2, .layers = 1});
+    const std::vector<fs::path> folders{folder / "run"};
+    const Log log = read_runs(folders);
+    const Summary summary = summarise(log);
+    CHECK(points_bucket(log, summary) == 1);
+    CHECK(points_bucket(log, summary, {.all_points = 16 * 100}) == 1);
+    CHECK(points_bucket(log, summary, {.all_points = 16 * 100 - 1}) == 2);
+    CHECK(points_bucket(log, drawn_of(summary, 1), {.all_points = 400}) == 1);  // two policies of two seeds
+}
+
+TEST_CASE("a run directory is readable from its first moment on", "[reports][run_log]") {
+    const TemporaryFolder folder;
+    const fs::path whole = folder / "whole", cut = folder / "cut";
+    test::write_sample_run(whole, {.policies = {{.name = "fp32"}, {.name = "bf16", .format = "bf16"}},
+                                   .steps = 4,
+                                   .layers = 1,
+                                   .sample_every = 2});
+    const std::vector<std::string> files{"manifest.json", "runs.csv",  "steps.csv",
+                                         "evals.csv",     "sites.csv", "exponents.csv"};
+    const auto read = [&](const std::string& what) {
+        CAPTURE(what);
+        Log log = read_runs(std::span(&cut, 1), Keep::summary);
+        const Summary summary = summarise(log);
+        std::vector<std::string> notes = summary.notes;
+        for (std::string& note : read_samples(log, names_of(summary))) notes.push_back(std::move(note));
+        CHECK(page_html(log, summary).size() > 10000);
+        return notes;
+    };
+    for (const std::string& name : files) {
+        const std::string text = csv::read_text(whole / name);
+        const bool is_manifest = name == "manifest.json";
+        const bool is_optional = name == "evals.csv" || name == "sites.csv" || name == "exponents.csv";
+        fs::remove_all(cut);
+        fs::copy(whole, cut);
+        fs::remove(cut / name);
+        CHECK(read(name + " is missing").empty() == is_optional);
+        // Lengths within the header and the first rows, and then by leaps; a manifest is published whole, or is empty.
+        for (std::size_t length = 0; length <= (is_manifest ? 0 : text.size()); length += length < 600 ? 7 : 1997) {
+            std::ofstream(cut / name, std::ios::binary) << text.substr(0, length);
+            const std::vector<std::string> notes = read(fmt::format("{} has {} bytes", name, length));
+            const bool is_half = length == 0 || text[length - 1] != '\n';
+            CAPTURE(name, length);
+            const bool is_noted = std::any_of(notes.begin(), notes.end(), [&](const std::string& note) {
+                return note.find(is_manifest ? "an empty manifest.json" : (cut / name).string() + ": ") !=
+                       std::string::npos;
+            });
+            CHECK(is_noted == is_half);
+        }
+    }
+    // Before the first row file, and with nothing that says a training began.
+    fs::remove_all(cut);
+    fs::create_directories(cut);
+    fs::copy(whole / "manifest.json", cut / "manifest.json");
+    CHECK(read("a manifest alone").size() == 2);
+    fs::remove(cut / "manifest.json");
+    std::ofstream(cut / "notes.txt") << "mine";
+    CHECK_THROWS_AS(read_runs(std::span(&cut, 1)), Error);
+}
+
+TEST_CASE("a manifest that nests too deep or is too large is refused by its place", "[reports][run_log]") {
+    const TemporaryFolder folder;
+    const fs::path run = folder / "run";
+    test::write_sample_run(run, {.steps = 2, .layers = 1});
+    const auto complaint = [&](const std::string& text) -> std::string {
+        std::ofstream(run / "manifest.json", std::ios::binary) << text;
+        try {
+            read_runs(std::span(&run, 1));
+        } catch (const Error& error) {
+            CHECK(error.exit() == Exit::bad_input);
+            return error.what();
+        }
+        return "";
+    };
+    const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
+    CHECK(complaint("{\"a\":\n" + deep + "}").find("manifest.json:2: brackets nest deeper than 256 levels") !=
+          std::string::npos);
+    CHECK(complaint(deep).find("manifest.json:1: ") != std::string::npos);
+    CHECK(complaint("{\"a\": \"" + deep + "\"}").empty());
+    CHECK(complaint("{\"a\": \"" + std::string(std::size_t{64} << 20, 'x') + "\"}").find("67108864 bytes") !=
+          std::string::npos);
+}
