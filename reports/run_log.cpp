@@ -2,6 +2,7 @@
 #include "reports/run_log.hpp"
 
 #include "core/error.hpp"
+#include "core/float_environment.hpp"
 #include "reports/csv.hpp"
 
 #include <fmt/format.h>
@@ -138,6 +139,7 @@ std::vector<std::string> Log::policies() const {
 }
 
 Log read_runs(std::span<const fs::path> folders) {
+    const DefaultFloatModes modes;
     Log log;
     for (const fs::path& path : folders) {
         if (!fs::exists(path)) {
