@@ -79,6 +79,8 @@ ordered_json parse_object(std::string_view line, const std::string& where) {
         object = ordered_json::parse(line);
     } catch (const nlohmann::json::parse_error& error) {
         bad(fmt::format("no JSON: byte {}", error.byte), where, again);
+    } catch (const nlohmann::json::out_of_range&) {
+        bad("a number that fp64 does not hold", where, again);
     }
     if (!object.is_object()) bad("no JSON object", where, again);
     return object;

@@ -96,6 +96,8 @@ MachineLine parse_machine_line(std::string_view text, std::string_view where) {
         line = json::parse(text);
     } catch (const json::parse_error& error) {
         bad(fmt::format("no JSON: byte {}", error.byte), where, "write one object per line");
+    } catch (const json::out_of_range&) {
+        bad("a number that fp64 does not hold", where, "write codes, or numbers below 1.8e308");
     }
     if (!line.is_object()) bad("no JSON object", where, "write one object per line");
     MachineLine out;

@@ -2,7 +2,11 @@
 #include "experiments/train/experiment.hpp"
 
 #include "core/error.hpp"
+#include "core/float_environment.hpp"
+#include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/field_error.hpp"
+#include "experiments/memory_limit.hpp"
+#include "experiments/model/memory.hpp"
 #include "experiments/train/experiment_runs.hpp"
 #include "experiments/train/run_directory.hpp"
 
@@ -36,9 +40,25 @@ void check(const Experiment& experiment) {
     macheps::check(experiment.model);
     check(experiment.options);
     check(experiment.dump, experiment.options.steps);
-    if (experiment.save_every < 0) {
-        throw FieldError("save_every", fmt::format("{} is too small", experiment.save_every), "give 0 or more");
+    check_range("save_every", experiment.save_every, 0, most_steps);
+    for (const std::int64_t seed : experiment.seeds) check_range("seeds", seed, 0, INT64_MAX);
+    const double tokens = static_cast<double>(experiment.options.steps) *
+                          static_cast<double>(experiment.options.micro_batches) *
+                          static_cast<double>(experiment.options.batch) * static_cast<double>(experiment.model.context);
+    if (tokens > 0x1p62) {
+        throw FieldError("steps", fmt::format("a run of {:.3g} tokens is more than can be counted", tokens),
+                         "give fewer steps, or a smaller batch");
     }
+}
+
+void check_memory(const Backend& backend, const Experiment& experiment) {
+    check(experiment);
+    if (dynamic_cast<const CpuBackend*>(&backend) == nullptr) return;
+    const TrainOptions& o = experiment.options;
+    const double held_out = static_cast<double>(o.eval_batches) * static_cast<double>(o.batch) *
+                            static_cast<double>(experiment.model.context) * 2 * sizeof(std::int32_t);
+    require_memory(least_memory(experiment.model, o.batch, moments(o.optimizer)) + held_out, experiment.memory,
+                   "training this model");
 }
 
 void check_directory(const Experiment& experiment) {
@@ -59,13 +79,16 @@ void check_directory(const Experiment& experiment) {
 }
 
 bool run_experiment(Backend& backend, const Experiment& experiment,
-                    const std::function<void(const Progress&)>& progress, const std::atomic<bool>& stop) {
+                    const std::function<void(const Progress&)>& progress, const std::atomic<bool>& stop,
+                    const std::atomic<bool>* stop_now) {
+    const DefaultFloatModes modes;
+    check_memory(backend, experiment);
     const SharedInputs inputs(experiment);
     const std::vector<PlannedRun> plan = plan_runs(experiment);
     RunDirectory directory(experiment, inputs, plan, backend.name(), [&](const std::string& note) {
         if (progress) progress({.note = note});
     });
-    const RunContext work{backend, experiment, inputs, directory, progress, stop};
+    const RunContext work{backend, experiment, inputs, directory, progress, stop, stop_now};
     std::vector<float> baseline;  // of the seed in hand; empty when the baseline is not among the policies
     for (std::size_t i = 0; i < plan.size(); ++i) {
         if (plan[i].is_baseline) baseline.clear();

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,8 @@ struct Experiment {
     std::filesystem::path repeats{};   ///< the manifest that this was read from and whose recipe it must have; or empty
     std::int64_t save_every = 0;       ///< steps between checkpoints; 0: only when stopped
     std::vector<std::string> command;  ///< for the manifest
+    /// Bytes that may be planned for; absent: as many as memory_limit() says. What would take more is refused.
+    std::optional<std::int64_t> memory{};
 };
 
 /// Told of what happens, for people: run `index` of `runs`.
@@ -46,12 +49,15 @@ struct Progress {
 
 /// Throws Error for sizes and options that no training takes.
 void check(const Experiment& experiment);
+/// Throws FieldError where training on `backend` would take more memory than the experiment grants, or than there is. A
+/// GPU's memory is its own: it refuses what does not fit.
+void check_memory(const Backend& backend, const Experiment& experiment);
 /// Throws Error unless there is a directory here or may be made, without a run unless that is to be replaced.
 void check_directory(const Experiment& experiment);
 
 /// Checks everything, makes the directory, writes manifest.json, trains, writes rows. Returns false when `stop` ended
-/// it early: the run in hand finished its step and left a checkpoint. Throws Error before anything is written where the
-/// input is bad.
+/// it early: the run in hand finished its step and left a checkpoint. `stop_now`, which may be null, does not wait for the
+/// end of the step: the checkpoint is of the steps before. Throws Error before anything is written where the input is bad.
 ///
 /// With `resume`, goes on where the directory's rows and checkpoints end, however it was ended (a kill included), and
 /// writes the bytes that would have been written without the end; only the times in runs.csv differ. The experiment
@@ -60,7 +66,8 @@ void check_directory(const Experiment& experiment);
 ///
 /// The directory is locked meanwhile: Error, Exit::usage, where another process works in it.
 bool run_experiment(Backend& backend, const Experiment& experiment,
-                    const std::function<void(const Progress&)>& progress, const std::atomic<bool>& stop);
+                    const std::function<void(const Progress&)>& progress, const std::atomic<bool>& stop,
+                    const std::atomic<bool>* stop_now = nullptr);
 
 /// The first of runs/001, runs/002, ... that does not exist.
 std::filesystem::path next_run_directory();

@@ -126,7 +126,8 @@ RunResult run_one(const RunContext& work, std::span<const PlannedRun> plan, std:
                                  .model = experiment.model,
                                  .options = experiment.options,
                                  .data = *work.inputs.data,
-                                 .seed = run.seed},
+                                 .seed = run.seed,
+                                 .stop_now = work.stop_now},
                        .is_baseline = run.is_baseline,
                        .baseline = baseline,
                        .stop = &work.stop};

@@ -86,7 +86,8 @@ struct RunContext {
     const SharedInputs& inputs;
     RunDirectory& directory;
     std::function<void(const Progress&)> progress;  ///< may be empty
-    const std::atomic<bool>& stop;
+    const std::atomic<bool>& stop;                  ///< ends a run after its step
+    const std::atomic<bool>* stop_now = nullptr;    ///< ends it at its next operation; null: nothing does
 };
 
 /// Trains run `index` of the plan that the directory was opened with; those before it are over. `baseline` has the
