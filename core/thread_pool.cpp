@@ -2,10 +2,12 @@
 #include "core/thread_pool.hpp"
 
 #include "core/error.hpp"
+#include "core/float_environment.hpp"
 
 #include <sched.h>
 
 #include <algorithm>
+#include <new>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -51,6 +53,7 @@ ThreadPool::ThreadPool(int threads) {
         for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { work_until_stopped(); });
     } catch (const std::system_error&) {
         // The system grants no more threads: fewer workers give the same results.
+    } catch (const std::bad_alloc&) {  // nor memory for one; those that run already cannot be left behind
     }
 }
 
@@ -76,6 +79,7 @@ void ThreadPool::take_tasks() {
 }
 
 void ThreadPool::work_until_stopped() {
+    const DefaultFloatModes modes;  // a thread begins with those of the one that made it
     std::uint64_t seen = 0;
     for (;;) {
         for (int i = 0; i < spins_ && runs_.load() == seen; ++i) pause();
@@ -96,6 +100,7 @@ void ThreadPool::work_until_stopped() {
 }
 
 void ThreadPool::run(std::int64_t tasks, const std::function<void(std::int64_t)>& task) {
+    const DefaultFloatModes modes;  // a task gives the same bits in the caller as in a worker
     if (tasks <= 1 || workers_.empty() || inside_run) {
         for (std::int64_t i = 0; i < tasks; ++i) task(i);
         return;

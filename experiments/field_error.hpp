@@ -7,6 +7,7 @@
 #pragma once
 #include "core/error.hpp"
 
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -28,5 +29,12 @@ class FieldError : public Error {
   private:
     std::string field_;
 };
+
+/// Throws FieldError, with the limits, unless the value lies within them.
+inline void check_range(const char* field, std::int64_t value, std::int64_t least, std::int64_t greatest) {
+    if (value >= least && value <= greatest) return;
+    throw FieldError(field, std::to_string(value) + " is out of range",
+                     "give " + std::to_string(least) + " to " + std::to_string(greatest));
+}
 
 }  // namespace macheps

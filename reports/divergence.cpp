@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/divergence.hpp"
 
+#include "core/float_environment.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -251,6 +253,7 @@ void FailureWatch::add(double loss, bool skipped) {
 }
 
 Summary summarise(const Log& log) {
+    const DefaultFloatModes modes;
     Summary summary{.policies = {}, .notes = log.notes};
     for (const RunLog& run : log.runs) {
         if (run.row.status.starts_with("failed")) {

@@ -2,6 +2,7 @@
 #include "reports/run_log.hpp"
 
 #include "core/error.hpp"
+#include "core/float_environment.hpp"
 #include "core/json.hpp"
 #include "core/read_file.hpp"
 #include "reports/csv.hpp"
@@ -169,6 +170,7 @@ std::vector<std::string> Log::policies() const {
 }
 
 Log read_runs(std::span<const fs::path> folders, Keep keep) {
+    const DefaultFloatModes modes;
     Log log;
     for (const fs::path& path : folders) {
         if (!fs::exists(path)) {

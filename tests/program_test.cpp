@@ -73,15 +73,15 @@ TEST_CASE("an error about a field of the library names the option that sets it",
         const char *arguments, *line;
     };
     for (const Case& c : std::initializer_list<Case>{
-             {"train --layers 0", "--layers: --layers is 0 (give at least 1)"},
+             {"train --layers 0", "--layers: '0' is out of range (give 1 to 1048576)"},
              {"train --kv-heads 2",
               "--kv-heads: a gpt2 model has one key head for every query head (leave it out, or give --model llama)"},
              {"train --lr 1e-4 --min-lr 5", "--min-lr: 5 does not lie in 0 .. lr (give at most --lr)"},
              {"train --model lama", "--model: unknown model 'lama' (did you mean 'llama'? models are gpt2, llama)"},
-             {"policy explain fp32 --layers 0", "--layers: --layers is 0 (give at least 1)"},
+             {"policy explain fp32 --layers 0", "--layers: '0' is out of range (give 1 to 1048576)"},
              {"train --vocabulary 5",
               "--vocabulary: the synthetic language has no form with 5 tokens (give 9 to 4096, or a text with --data)"},
-             {"train --save-every -1", "--save-every: -1 is too small (give 0 or more)"},
+             {"train --save-every -1", "--save-every: '-1' is out of range (give 0 to 1099511627776)"},
              {"train --dump-step 9 x.safetensors --steps 3",
               "--dump-step: there is no step 9 in 3 (give 0 to 2: the first step is 0)"},
              {"train --out err.txt", "err.txt: this is a file, not a directory (choose another directory with --out)"},

@@ -251,24 +251,6 @@ TEST_CASE("Ctrl-C and SIGTERM finish the step, save, say how to go on, and exit 
     }
 }
 
-TEST_CASE("a second Ctrl-C ends at once, and what was saved before is still there", "[resume]") {
-    const Folder folder;
-    int code = 0;
-    // A step of many seconds. Before it begins the first signal alone ends the program, so wait longer each time.
-    for (unsigned delay = 100000; code != 128 + SIGINT && delay < 10000000; delay *= 2) {
-        const pid_t child = folder.start(
-            "train --size small --micro-batches 1000 --eval-every 0 --steps 2 --out run --force --threads 1");
-        wait_for(folder / "run/exponents.csv", 1);
-        usleep(delay);
-        kill(child, SIGINT);
-        usleep(delay);
-        kill(child, SIGINT);
-        code = Folder::wait(child);
-    }
-    CHECK(code == 128 + SIGINT);
-    CHECK(fs::exists(folder / "run/manifest.json"));
-}
-
 TEST_CASE("a run resumed under another MACHEPS_SIMD and number of threads writes the same bytes", "[resume]") {
     const Folder whole, folder;
     REQUIRE(whole.run(tiny) == 0);

@@ -2,6 +2,7 @@
 #include "emulation/cpu/cpu_backend.hpp"
 
 #include "core/error.hpp"
+#include "core/float_environment.hpp"
 #include "emulation/cpu/matmul/matmul.hpp"
 #include "emulation/cpu/ops/cast.hpp"
 #include "emulation/cpu/ops/elementwise.hpp"
@@ -66,8 +67,12 @@ class CpuBackend::Memory : public std::enable_shared_from_this<Memory> {
         }
         if (block == nullptr) block = ::operator new (bytes, std::align_val_t{alignment});
         return {block, [self = shared_from_this(), bytes](void* freed) {
-                    const std::lock_guard lock(self->mutex_);
-                    self->free_.emplace(bytes, freed);
+                    try {
+                        const std::lock_guard lock(self->mutex_);
+                        self->free_.emplace(bytes, freed);
+                    } catch (const std::bad_alloc&) {  // tensors are freed while that of another one is on its way
+                        ::operator delete (freed, std::align_val_t{alignment});
+                    }
                 }};
     }
 
@@ -114,10 +119,12 @@ void CpuBackend::share(std::int64_t count, std::int64_t cost,
 }
 
 void CpuBackend::fill(View out, float value) {
+    const DefaultFloatModes modes;
     share(out.count(), 1, [&](auto first, auto last) { std::fill(out.data + first, out.data + last, value); });
 }
 
 void CpuBackend::copy(ConstView in, View out) {
+    const DefaultFloatModes modes;
     check::same_count("copy", {in.shape, out.shape});
     share(in.count(), 1, [&](auto first, auto last) { std::copy(in.data + first, in.data + last, out.data + first); });
 }
@@ -125,12 +132,14 @@ void CpuBackend::copy(ConstView in, View out) {
 // --- casts and what they did
 
 void CpuBackend::cast(ConstView in, View out, const Cast& cast, Tally* tally) {
+    const DefaultFloatModes modes;
     check::same_count("cast", {in.shape, out.shape});
     if (tally != nullptr) *tally = {};
     cast_array(simd_, pool_, in.data, out.data, in.count(), cast, tally);
 }
 
 ScaledResult CpuBackend::scaled_cast(ConstView in, View out, View scales, const ScaledCast& how, Tally* tally) {
+    const DefaultFloatModes modes;
     check::scaled_cast(in.shape, out.shape, scales.shape, how);
     const std::int64_t columns = in.columns(), rows = columns == 0 ? 0 : in.count() / columns;
     if (tally != nullptr) *tally = {};
@@ -138,6 +147,7 @@ ScaledResult CpuBackend::scaled_cast(ConstView in, View out, View scales, const 
 }
 
 void CpuBackend::decode_groups(ConstView in, const OperandScales& scales, bool k_is_last, float factor, View out) {
+    const DefaultFloatModes modes;
     check::same_count("decode_groups", {in.shape, out.shape});
     const std::int64_t n = in.columns();
     share(n == 0 ? 0 : in.count() / n, n, [&](auto first, auto last) {
@@ -150,16 +160,26 @@ void CpuBackend::decode_groups(ConstView in, const OperandScales& scales, bool k
     });
 }
 
-float CpuBackend::amax(ConstView x) { return amax_array(simd_, pool_, x.data, x.count()); }
+float CpuBackend::amax(ConstView x) {
+    const DefaultFloatModes modes;
+    return amax_array(simd_, pool_, x.data, x.count());
+}
 
-bool CpuBackend::any_nonfinite(ConstView x) { return any_nonfinite_array(simd_, pool_, x.data, x.count()); }
+bool CpuBackend::any_nonfinite(ConstView x) {
+    const DefaultFloatModes modes;
+    return any_nonfinite_array(simd_, pool_, x.data, x.count());
+}
 
 ErrorSums CpuBackend::compare(ConstView x, ConstView y, float decode_scale) {
+    const DefaultFloatModes modes;
     check::same_count("compare", {x.shape, y.shape});
     return compare_arrays(simd_, pool_, x.data, y.data, x.count(), decode_scale);
 }
 
-ExponentHistogram CpuBackend::exponents(ConstView x) { return exponents_array(simd_, pool_, x.data, x.count()); }
+ExponentHistogram CpuBackend::exponents(ConstView x) {
+    const DefaultFloatModes modes;
+    return exponents_array(simd_, pool_, x.data, x.count());
+}
 
 std::uint64_t CpuBackend::bit_hash(ConstView x) {
     std::atomic<std::uint64_t> sum = 0;
@@ -174,6 +194,7 @@ std::uint64_t CpuBackend::bit_hash(ConstView x) {
 // --- matmul
 
 void CpuBackend::matmul(const Matmul& args, Tally* tally) {
+    const DefaultFloatModes modes;
     check::matmul(args);
     if (tally != nullptr) *tally = {};
     Matmul decoded = args;
@@ -185,6 +206,7 @@ void CpuBackend::matmul(const Matmul& args, Tally* tally) {
 // --- elementwise
 
 void CpuBackend::map(const elementwise::Unary& f, ConstView x, View out) {
+    const DefaultFloatModes modes;
     check::same_count(f.name, {x.shape, out.shape});
     const auto kernel = elementwise_kernels(simd_).unary[f.place];
     share(
@@ -193,6 +215,7 @@ void CpuBackend::map(const elementwise::Unary& f, ConstView x, View out) {
 }
 
 void CpuBackend::map_backward(const elementwise::Unary& f, ConstView x, ConstView dout, View dx) {
+    const DefaultFloatModes modes;
     check::map_backward(f, x.shape, dout.shape, dx.shape);
     const auto kernel = elementwise_kernels(simd_).backward[f.place];
     share(
@@ -202,6 +225,7 @@ void CpuBackend::map_backward(const elementwise::Unary& f, ConstView x, ConstVie
 }
 
 void CpuBackend::map(const elementwise::Binary& f, ConstView a, ConstView b, View out) {
+    const DefaultFloatModes modes;
     check::same_count(f.name, {a.shape, b.shape, out.shape});
     const auto kernel = elementwise_kernels(simd_).of(f);
     share(
@@ -210,6 +234,7 @@ void CpuBackend::map(const elementwise::Binary& f, ConstView a, ConstView b, Vie
 }
 
 void CpuBackend::map(const elementwise::Binary& f, ConstView a, float b, View out) {
+    const DefaultFloatModes modes;
     check::same_count(f.name, {a.shape, out.shape});
     const auto kernel = elementwise_kernels(simd_).by_number(f);
     share(
@@ -219,7 +244,10 @@ void CpuBackend::map(const elementwise::Binary& f, ConstView a, float b, View ou
 
 // --- optimiser
 
-float CpuBackend::sum_of_squares(ConstView x) { return sum_of_squares_array(simd_, pool_, x.data, x.count()); }
+float CpuBackend::sum_of_squares(ConstView x) {
+    const DefaultFloatModes modes;
+    return sum_of_squares_array(simd_, pool_, x.data, x.count());
+}
 
 template <class Chunk>
 void CpuBackend::update(std::int64_t n, UpdateStats* stats, const Chunk& chunk_kernel) {
@@ -247,6 +275,7 @@ void CpuBackend::update(std::int64_t n, UpdateStats* stats, const Chunk& chunk_k
 }
 
 void CpuBackend::adamw(View p, ConstView g, View m, View v, const AdamW& args, UpdateStats* stats) {
+    const DefaultFloatModes modes;
     check::adamw(p.shape, g.shape, m.shape, v.shape);
     const auto kernel = optimizer_kernels(simd_).adamw;
     const AdamWStep step(simd_, args);
@@ -256,6 +285,7 @@ void CpuBackend::adamw(View p, ConstView g, View m, View v, const AdamW& args, U
 }
 
 void CpuBackend::sgd(View p, ConstView g, View momentum, const Sgd& args, UpdateStats* stats) {
+    const DefaultFloatModes modes;
     const bool buffered = args.momentum != 0;
     check::sgd(p.shape, g.shape, momentum.shape, args);
     const auto kernel = optimizer_kernels(simd_).sgd;

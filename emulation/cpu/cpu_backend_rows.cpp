@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // CpuBackend's operations on rows and columns of a tensor, and on the heads of an attention.
+#include "core/float_environment.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "emulation/cpu/ops/elementwise.hpp"
 #include "emulation/cpu/ops/rotary.hpp"
@@ -23,6 +24,7 @@ std::span<const std::int32_t> host_tokens(TokenView tokens) {
 }  // namespace
 
 void CpuBackend::embedding(TokenView tokens, ConstView wte, ConstView wpe, View out) {
+    const DefaultFloatModes modes;
     const std::int64_t times = tokens.columns(), n = wte.columns();
     const bool placed = wpe.data != nullptr;
     check::embedding(tokens.shape, wte.shape, wpe, out.shape);
@@ -42,6 +44,7 @@ void CpuBackend::embedding(TokenView tokens, ConstView wte, ConstView wpe, View 
 }
 
 void CpuBackend::embedding_backward(TokenView tokens, ConstView dout, View dwte, View dwpe) {
+    const DefaultFloatModes modes;
     const std::int64_t rows = tokens.count(), times = tokens.columns(), n = dwte.columns();
     const bool placed = dwpe.data != nullptr;
     check::embedding_backward(tokens.shape, dout.shape, dwte.shape, dwpe);
@@ -68,6 +71,7 @@ void CpuBackend::embedding_backward(TokenView tokens, ConstView dout, View dwte,
 }
 
 void CpuBackend::layernorm(ConstView x, ConstView gamma, ConstView beta, float eps, View out, View mean, View rstd) {
+    const DefaultFloatModes modes;
     const std::int64_t n = x.columns(), rows = x.rows();
     check::layernorm(x.shape, gamma.shape, beta.shape, out.shape, mean.shape, rstd.shape);
     const auto kernel = row_kernels(simd_).layernorm;
@@ -79,6 +83,7 @@ void CpuBackend::layernorm(ConstView x, ConstView gamma, ConstView beta, float e
 
 void CpuBackend::layernorm_backward(ConstView x, ConstView gamma, ConstView mean, ConstView rstd, ConstView dout,
                                     View dx, View dgamma, View dbeta) {
+    const DefaultFloatModes modes;
     const std::int64_t n = x.columns(), rows = x.rows();
     check::layernorm_backward(x.shape, gamma.shape, mean.shape, rstd.shape, dout.shape, dx.shape, dgamma.shape,
                               dbeta.shape);
@@ -98,6 +103,7 @@ void CpuBackend::layernorm_backward(ConstView x, ConstView gamma, ConstView mean
 }
 
 void CpuBackend::rms_normalise(ConstView x, float eps, View out, View rstd) {
+    const DefaultFloatModes modes;
     const std::int64_t n = x.columns(), rows = x.rows();
     check::rms_normalise(x.shape, out.shape, rstd.shape);
     const auto kernel = row_kernels(simd_).rms_normalise;
@@ -107,6 +113,7 @@ void CpuBackend::rms_normalise(ConstView x, float eps, View out, View rstd) {
 }
 
 void CpuBackend::rms_normalise_backward(ConstView x, ConstView rstd, ConstView dout, View dx) {
+    const DefaultFloatModes modes;
     const std::int64_t n = x.columns(), rows = x.rows();
     check::rms_normalise_backward(x.shape, rstd.shape, dout.shape, dx.shape);
     const auto kernel = row_kernels(simd_).rms_normalise_backward;
@@ -116,6 +123,7 @@ void CpuBackend::rms_normalise_backward(ConstView x, ConstView rstd, ConstView d
 }
 
 void CpuBackend::multiply_columns(ConstView x, ConstView factors, View out) {
+    const DefaultFloatModes modes;
     const std::int64_t n = x.columns();
     check::multiply_columns(x.shape, factors.shape, out.shape);
     const auto kernel = row_kernels(simd_).multiply_columns;
@@ -125,6 +133,7 @@ void CpuBackend::multiply_columns(ConstView x, ConstView factors, View out) {
 }
 
 void CpuBackend::softmax_causal(ConstView scores, View out) {
+    const DefaultFloatModes modes;
     const std::int64_t n = scores.columns(), rows = scores.rows();
     check::softmax_causal(scores.shape, out.shape);
     const auto kernel = softmax_kernels(simd_).softmax_causal;
@@ -134,6 +143,7 @@ void CpuBackend::softmax_causal(ConstView scores, View out) {
 }
 
 void CpuBackend::softmax_causal_backward(ConstView p, ConstView dp, View dscores) {
+    const DefaultFloatModes modes;
     const std::int64_t n = p.columns(), rows = p.rows();
     check::softmax_causal_backward(p.shape, dp.shape, dscores.shape);
     const auto kernel = softmax_kernels(simd_).softmax_causal_backward;
@@ -143,6 +153,7 @@ void CpuBackend::softmax_causal_backward(ConstView p, ConstView dp, View dscores
 }
 
 void CpuBackend::log_softmax(ConstView x, View out) {
+    const DefaultFloatModes modes;
     const std::int64_t n = x.columns();
     check::log_softmax(x.shape, out.shape);
     const auto kernel = softmax_kernels(simd_).log_softmax;
@@ -151,12 +162,14 @@ void CpuBackend::log_softmax(ConstView x, View out) {
 }
 
 float CpuBackend::nll(ConstView logp, TokenView targets) {
+    const DefaultFloatModes modes;
     check::nll(logp.shape, targets.shape);
     check::tokens("nll", host_tokens(targets), logp.columns());
     return definition::nll(logp.data, targets.data, logp.rows(), logp.columns());
 }
 
 void CpuBackend::nll_backward(ConstView logp, TokenView targets, float factor, View dx) {
+    const DefaultFloatModes modes;
     const std::int64_t n = logp.columns();
     check::nll_backward(logp.shape, targets.shape, dx.shape);
     check::tokens("nll_backward", host_tokens(targets), n);
@@ -167,6 +180,7 @@ void CpuBackend::nll_backward(ConstView logp, TokenView targets, float factor, V
 }
 
 void CpuBackend::column_sum(ConstView x, View out) {
+    const DefaultFloatModes modes;
     const std::int64_t n = x.columns();
     check::column_sum(x.shape, out.shape);
     const auto kernel = row_kernels(simd_).column_sum;
@@ -202,6 +216,7 @@ void CpuBackend::merge_heads(ConstView x, std::int64_t first_column, View out) {
 }
 
 void CpuBackend::sum_head_groups(ConstView x, View out) {
+    const DefaultFloatModes modes;
     check::sum_head_groups(x.shape, out.shape);
     const std::int64_t group = x.shape[1] / out.shape[1], n = out.shape[2] * out.shape[3];
     const auto add_to = elementwise_kernels(simd_).of(elementwise::Add{});
@@ -215,6 +230,7 @@ void CpuBackend::sum_head_groups(ConstView x, View out) {
 }
 
 void CpuBackend::rotate(ConstView x, ConstView cos, ConstView sin, Turn turn, View direct, View rotated) {
+    const DefaultFloatModes modes;
     const std::int64_t columns = x.columns(), n = direct.columns(), width = 2 * cos.columns();
     check::rotate(x.shape, cos.shape, sin.shape, direct.shape, rotated.shape);
     const std::int64_t times = x.shape[1], half = width / 2;

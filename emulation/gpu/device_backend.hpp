@@ -3,6 +3,7 @@
 // shapes, the orders of sums and the bits are those of class Backend. Operations are launched on one stream, and those
 // that return a number wait for it.
 #pragma once
+#include "core/float_environment.hpp"
 #include "emulation/gpu/device/device_memory.hpp"
 #include "emulation/gpu/gpu.hpp"
 #include "emulation/gpu/kernels/rows.hpp"
@@ -73,6 +74,7 @@ class DeviceBackend final : public Backend {
         group_magnitudes(device(), in.data, grid, how.rule->ignores_nan, largest.data());
 
         // Scales are few beside the elements: the host makes them, by the text that the CPU's engine runs.
+        const DefaultFloatModes modes;
         std::vector<float> encode(static_cast<std::size_t>(groups)), decode(encode.size());
         ScaledResult result = group_scales(how, largest.download(), encode, decode);
         if (groups != 0) device().copy_in(scales.data, decode.data(), decode.size() * sizeof(float));
@@ -138,6 +140,7 @@ class DeviceBackend final : public Backend {
     // --- matmul
 
     void matmul(const Matmul& args, Tally* tally) override {
+        const DefaultFloatModes modes;
         check::matmul(args);
         Matmul decoded = args;
         decoded.a.format = decoded_format(*args.rule.machine, args.a.format);
@@ -390,6 +393,7 @@ class DeviceBackend final : public Backend {
         gpu::update(device(), n, step, parts.data(), &totals.data()->counts);
         sum_parts(device(), parts.data(), chunks, &totals.data()->sums);
         const UpdateTotals found = totals.value();
+        const DefaultFloatModes modes;
         UpdateStats total;
         total.count = static_cast<std::uint64_t>(n);
         total.nonzero = found.counts.nonzero;

@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -106,6 +107,36 @@ Error usage_error(const CLI::App& app, std::span<const std::string> path, std::v
     return failure(what, fmt::format("{} --help says how", called));
 }
 
+/// Turns `text` into plain decimal digits. CLI11 would take the low bits of a number that is too long.
+/// Errors: throws Error (usage) unless it is a whole number within the limits.
+void read_integer(const std::string& option, std::string& text, const Limits& limits) {
+    const bool is_negative = text.starts_with('-');
+    std::string_view digits = std::string_view(text).substr(is_negative || text.starts_with('+') ? 1 : 0);
+    const bool is_hexadecimal = digits.starts_with("0x") || digits.starts_with("0X");
+    if (is_hexadecimal) digits.remove_prefix(2);
+    std::uint64_t magnitude = 0;
+    const auto [end, error] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), magnitude, is_hexadecimal ? 16 : 10);
+    const bool is_number = error != std::errc::invalid_argument && end == digits.data() + digits.size();
+    const bool fits = is_number && error == std::errc{} &&
+                      (is_negative ? magnitude <= std::uint64_t{1} << 63 : magnitude <= std::uint64_t{INT64_MAX});
+    const auto value = static_cast<std::int64_t>(is_negative ? std::uint64_t{0} - magnitude : magnitude);
+    if (!fits || value < limits.least || value > limits.greatest) {
+        throw Error({.what = fmt::format("'{}' is {}", text, is_number ? "out of range" : "no whole number"),
+                     .where = option,
+                     .fix = fmt::format("give {} to {}", limits.least, limits.greatest),
+                     .exit = Exit::usage});
+    }
+    text = std::to_string(value);
+}
+
+/// Reads a value of the option as a whole number: each, or the one of this index where they are of different kinds.
+void limit(CLI::Option& option, const Limits& limits, int index = -1) {
+    const std::string name = option.get_name();
+    const auto read = [name, limits](std::string& text) { return read_integer(name, text, limits), std::string(); };
+    option.transform(CLI::Validator(read, "", "").application_index(index));
+}
+
 // --- the parser as plain data
 
 /// `{a,b,c}` in a type name such as `TEXT:{a,b,c}`, as CLI::IsMember and our own type names write it.
@@ -178,11 +209,6 @@ Option Option::one_of(std::vector<std::string> words) {
     return *this;
 }
 
-Option Option::shown_range(int least, int greatest) {
-    option_->check(CLI::Range(least, greatest));
-    return *this;
-}
-
 Option Option::range(double least, double greatest) {
     option_->check(CLI::Range(least, greatest).description(""));
     return *this;
@@ -237,13 +263,22 @@ Option Command::option(std::string names, Value& value, std::string help) {
     return Option(*app_->add_option(std::move(names), value, std::move(help)));
 }
 
+template <class Value>
+Option Command::integer(std::string names, Value& value, Limits limits, std::string help) {
+    CLI::Option& option = *app_->add_option(std::move(names), value, std::move(help));
+    limit(option, limits);
+    return Option(option);
+}
+
 /// CLI11 has no optional pairs.
 template <>
-Option Command::option(std::string names, std::optional<std::pair<std::int64_t, std::string>>& value,
-                       std::string help) {
+Option Command::integer(std::string names, std::optional<std::pair<std::int64_t, std::string>>& value, Limits limits,
+                        std::string help) {
     using Pair = std::pair<std::int64_t, std::string>;
-    return Option(*app_->add_option_function<Pair>(
-        std::move(names), [&value](const Pair& given) { value = given; }, std::move(help)));
+    CLI::Option& option = *app_->add_option_function<Pair>(
+        std::move(names), [&value](const Pair& given) { value = given; }, std::move(help));
+    limit(option, limits, 0);
+    return Option(option);
 }
 
 Option Command::flag(std::string names, bool& value, std::string help) {
@@ -324,17 +359,17 @@ Exit CommandLine::run() const { return reading_->chosen->action_(); }
 
 // --- what options are read into
 
-template Option Command::option(std::string, int&, std::string);
-template Option Command::option(std::string, std::int64_t&, std::string);
-template Option Command::option(std::string, std::uint32_t&, std::string);
-template Option Command::option(std::string, std::uint64_t&, std::string);
 template Option Command::option(std::string, double&, std::string);
 template Option Command::option(std::string, std::string&, std::string);
 template Option Command::option(std::string, std::filesystem::path&, std::string);
-template Option Command::option(std::string, std::optional<std::int64_t>&, std::string);
 template Option Command::option(std::string, std::optional<double>&, std::string);
-template Option Command::option(std::string, std::vector<std::int64_t>&, std::string);
 template Option Command::option(std::string, std::vector<std::string>&, std::string);
 template Option Command::option(std::string, std::vector<std::filesystem::path>&, std::string);
+template Option Command::integer(std::string, int&, Limits, std::string);
+template Option Command::integer(std::string, std::int64_t&, Limits, std::string);
+template Option Command::integer(std::string, std::uint32_t&, Limits, std::string);
+template Option Command::integer(std::string, std::uint64_t&, Limits, std::string);
+template Option Command::integer(std::string, std::optional<std::int64_t>&, Limits, std::string);
+template Option Command::integer(std::string, std::vector<std::int64_t>&, Limits, std::string);
 
 }  // namespace macheps

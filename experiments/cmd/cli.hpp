@@ -5,6 +5,7 @@
 #include "core/error.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -36,6 +37,13 @@ inline constexpr const char* file = "FILE";
 inline constexpr const char* folder = "DIR";
 }  // namespace value_kind
 
+/// What a whole number may be.
+struct Limits {
+    std::int64_t least = 0, greatest = INT64_MAX;
+};
+/// Of a seed: the numbers that a manifest and every row can hold.
+inline constexpr Limits seed_limits{};
+
 /// An option being described. It is a handle, and every method returns it, so that calls chain.
 class Option {
   public:
@@ -43,7 +51,6 @@ class Option {
 
     Option takes(const char* kind);                 ///< one of value_kind, or another word for --help
     Option one_of(std::vector<std::string> words);  ///< refuses every other value; --help shows the words
-    Option shown_range(int least, int greatest);    ///< refuses what is outside; --help shows the limits
     Option range(double least, double greatest);    ///< refuses what is outside; --help does not show the limits
     Option list();                                  ///< several values, joined by commas
     Option repeats();                               ///< one value each time that the option is given
@@ -69,6 +76,10 @@ class Command {
     /// The linker misses `option` for a Value that is not in the list at the end of cli.cpp.
     template <class Value>
     Option option(std::string names, Value& value, std::string help);
+    /// The same for whole numbers, and lists of them, within limits that the Value can hold. What is no such number, or no
+    /// number that 64 bits hold, is refused with the limits.
+    template <class Value>
+    Option integer(std::string names, Value& value, Limits limits, std::string help);
     Option flag(std::string names, bool& value, std::string help);
     void version_flag(std::string text);
 

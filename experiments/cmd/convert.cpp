@@ -135,7 +135,7 @@ void describe(Command& verb) {
                 "mldtypes, mldtypes_sat, torch_legacy, torch_sat, onnx_saturate, onnx_nosat; by IEEE 754 and OCP when "
                 "left out")
         .excludes(saturate);
-    verb.option("--seed", a->seed, "Of the random bits for --round stochastic").shows_default();
+    verb.integer("--seed", a->seed, seed_limits, "Of the random bits for --round stochastic").shows_default();
     verb.runs([a] { return run(*a); });
 }
 

@@ -5,6 +5,7 @@
 #include "core/thread_pool.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "emulation/gpu/gpu.hpp"
+#include "experiments/memory_limit.hpp"
 
 #include <fmt/format.h>
 
@@ -14,6 +15,9 @@
 namespace macheps {
 
 namespace {
+
+/// More than any machine has; each takes a stack.
+constexpr int most_threads = 4096;
 
 /// The N of `cuda:N`, 0 for `cuda`, -1 where that is not what stands there.
 int cuda_index(std::string_view device) {
@@ -35,9 +39,24 @@ void add_device_options(Command& verb, DeviceChoice& choice) {
                 "On a GPU: native runs the machines that it has on its tensor cores, emulated none")
         .one_of({"native", "emulated"})
         .shows_default();
-    verb.option("--threads", choice.threads,
-                "Threads of the CPU; 0: every core this process may use. The results do not depend on it")
+    verb.integer("--threads", choice.threads, {0, most_threads},
+                 "Threads of the CPU; 0: every core this process may use. The results do not depend on it")
         .shows_default();
+    verb.option(
+            "--memory", choice.memory,
+            "Memory that may be planned for, such as 8G: what would take more is refused; the least of this machine's, "
+            "its control group's and the process's limit when left out")
+        .takes("SIZE");
+}
+
+std::optional<std::int64_t> DeviceChoice::memory_bytes() const {
+    if (memory.empty()) return std::nullopt;
+    const std::optional<std::int64_t> bytes = parse_bytes(memory);
+    if (bytes) return bytes;
+    throw Error({.what = fmt::format("'{}' is no size", memory),
+                 .where = "--memory",
+                 .fix = "give bytes, or a number with K, M, G or T, such as 8G",
+                 .exit = Exit::usage});
 }
 
 std::unique_ptr<Backend> make_backend(const DeviceChoice& choice) {

@@ -4,7 +4,9 @@
 #include "emulation/backend.hpp"
 #include "experiments/cmd/cli.hpp"
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,9 +16,13 @@ struct DeviceChoice {
     std::string device = "cpu";           ///< cpu, cuda, cuda:1
     std::string matrix_units = "native";  ///< of a GPU: native or emulated
     int threads = 0;                      ///< of the CPU; 0: every core this process may use
+    std::string memory{};                 ///< that may be planned for, as `8G`; empty: what there is
+
+    /// Throws Error (usage) where `memory` is no size.
+    std::optional<std::int64_t> memory_bytes() const;
 };
 
-/// --device, --matrix-units and --threads.
+/// --device, --matrix-units, --threads and --memory.
 void add_device_options(Command& verb, DeviceChoice& choice);
 
 /// Throws Error: usage for a name that there is not, no_device where there is no such GPU.

@@ -7,6 +7,8 @@
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/device.hpp"
 #include "experiments/cmd/json.hpp"
+#include "experiments/cmd/tell.hpp"
+#include "experiments/memory_limit.hpp"
 #include "experiments/numerics/sweep_axis.hpp"
 #include "reports/csv.hpp"
 #include "reports/gemm_table.hpp"
@@ -60,6 +62,8 @@ constexpr const char* help =
     "JSON: {\"schema\", \"rows\": [one object per row]}; --dry-run: {\"rows\", \"products\", \"multiply_adds\", "
     "\"bytes\"}.\n"
     "Exit codes: 2, an unknown name, or a machine that takes none of the operands; 5, the rows could not be written.";
+
+constexpr std::int64_t most_gemm_size = std::int64_t{1} << 28;
 
 struct Arguments {
     std::vector<std::string> machines{"sm90.wgmma.fp8", "sm90.wgmma.fp8+promote128", "sm89.mma.fp8",
@@ -183,7 +187,7 @@ GemmGrid grid_of(const Arguments& a) {
     }
     for (const auto* sizes : {&grid.m, &grid.n, &grid.k}) {
         for (const std::int64_t size : *sizes) {
-            if (size < 1 || size > (std::int64_t{1} << 28)) throw usage("sizes go from 1 to 2^28", "-m, -n, -k");
+            if (size < 1 || size > most_gemm_size) throw usage("sizes go from 1 to 2^28", "-m, -n, -k");
         }
     }
     for (const double scale : grid.scales) {
@@ -252,7 +256,7 @@ class ProgressLine {
   public:
     explicit ProgressLine(bool is_quiet) : quiet_(is_quiet), terminal_(isatty(STDERR_FILENO) == 1) {}
     ~ProgressLine() {
-        if (drawn_) fmt::print(stderr, "\r\x1b[K");
+        if (drawn_) tell("\r\x1b[K");
     }
     ProgressLine(const ProgressLine&) = delete;
     ProgressLine& operator=(const ProgressLine&) = delete;
@@ -263,15 +267,14 @@ class ProgressLine {
             fmt::format("{} {} seed {}, {} x {} x {}", format_name(p.data.formats.a), to_string(p.data.distribution),
                         p.data.seed, p.data.m, p.data.n, p.data.k);
         if (!terminal_) {
-            if (where != last_) fmt::print(stderr, "[{}/{}] {}\n", p.done + 1, p.rows, where);
+            if (where != last_) tell("[{}/{}] {}\n", p.done + 1, p.rows, where);
             last_ = where;
             return;
         }
         const auto now = std::chrono::steady_clock::now();
         if (drawn_ && now - at_ < std::chrono::milliseconds(100)) return;
         at_ = now;
-        fmt::print(stderr, "\r\x1b[K[{}/{}] {}: {}", p.done + 1, p.rows, where, p.machine);
-        std::fflush(stderr);
+        tell("\r\x1b[K[{}/{}] {}: {}", p.done + 1, p.rows, where, p.machine);
         drawn_ = true;
     }
 
@@ -290,7 +293,10 @@ void write_stdout(const std::string& text) {
 Exit gemm(const Arguments& a) {
     const GemmGrid grid = grid_of(a);
     require_possible(grid);
-    if (a.dry_run) return print_cost(cost_of(grid), a.json);
+    const GridCost cost = cost_of(grid);
+    if (a.dry_run) return print_cost(cost, a.json);
+    const std::optional<std::int64_t> memory = a.device.memory_bytes();
+    if (a.device.device == "cpu") require_memory(cost.bytes, memory, "the largest of these products");
     const std::unique_ptr<Backend> backend = make_backend(a.device);
     ThreadPool pool(a.device.threads == 0 ? available_threads() : a.device.threads);
     const bool is_streamed = a.out.empty() && !a.json;
@@ -312,7 +318,7 @@ Exit gemm(const Arguments& a) {
     }
     if (!a.out.empty()) {
         publish(a.out, rows);
-        fmt::print(stderr, "wrote {}\n", a.out);
+        tell("wrote {}\n", a.out);
     }
     if (a.json) write_stdout(gemm_json(list));
     return Exit::ok;
@@ -343,10 +349,10 @@ void describe(Command& verb) {
         .one_of({std::begin(scaling_names), std::end(scaling_names)})
         .default_text("none");
     verb.option("--scale", a->scale, "Factor on what is drawn").shows_default();
-    verb.option("--seeds", a->seeds, "Seeds, joined by commas").list().default_text("0");
-    verb.option("-m,--rows", a->m, "Rows of a").shows_default();
-    verb.option("-n,--columns", a->n, "Columns of b").shows_default();
-    verb.option("-k,--terms", a->k, "Terms per output").shows_default();
+    verb.integer("--seeds", a->seeds, seed_limits, "Seeds, joined by commas").list().default_text("0");
+    verb.integer("-m,--rows", a->m, {1, most_gemm_size}, "Rows of a").shows_default();
+    verb.integer("-n,--columns", a->n, {1, most_gemm_size}, "Columns of b").shows_default();
+    verb.integer("-k,--terms", a->k, {1, most_gemm_size}, "Terms per output").shows_default();
     verb.option("--sweep", a->sweeps,
                 "k=16..65536 doubles from the first to the last; k=100,1000 is a list; of m, n, k or scale. Repeat "
                 "for a grid; none when left out")

@@ -344,7 +344,7 @@ void describe_eval(Command& verb) {
     verb.option("-e,--engine", a->engines, "Engines that must agree: scalar, avx2, avx512")
         .list()
         .default_text("all of this CPU");
-    verb.option("--limit", a->shown, "Mismatches printed in full; the rest is counted").shows_default();
+    verb.integer("--limit", a->shown, {}, "Mismatches printed in full; the rest is counted").shows_default();
     verb.flag("--json", a->json, "JSON");
     verb.runs([a] { return machine_eval(*a); });
 }

@@ -2,14 +2,15 @@
 // The `macheps` program: parse, run one verb, turn an Error into one line and an exit code.
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/option_names.hpp"
+#include "experiments/cmd/process.hpp"
+#include "experiments/cmd/tell.hpp"
 #include "experiments/version.hpp"
 
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <exception>
-#include <new>
 #include <string>
+#include <system_error>
 
 namespace macheps {
 
@@ -30,13 +31,9 @@ constexpr const char* help = R"(Examples:
 macheps answers one question: what does a number become, on this hardware, under this policy?
 Data goes to stdout, progress to stderr. --json prints one JSON document: numbers in the shortest decimals that
 read back the same, NaN and infinities as strings.
-Exit codes: 0 ok, 1 a check failed, 2 usage, 3 bad input, 4 no such device, 5 cannot write, 75 stopped and
-resumable.
+Exit codes: 0 ok, 1 a check failed, 2 usage, 3 bad input or out of memory, 4 no such device, 5 cannot write,
+70 a defect of macheps, 75 stopped and resumable.
 )";
-
-/// One line on stderr. Unlike fmt::print it does not throw where stderr cannot be written: the exit code still tells.
-void complain(const char* what) { std::fprintf(stderr, "macheps: %s\n", what); }
-void complain(const std::string& what) { complain(what.c_str()); }
 
 /// True when all that was printed on stdout has been written. A block that could not be is remembered by ferror alone: the
 /// last flush may have had nothing left to do.
@@ -46,7 +43,7 @@ bool is_written() {
 }
 
 int cannot_write() {
-    complain("standard output: cannot write (check the free space)");
+    tell_text("macheps: standard output: cannot write (check the free space)\n");
     return static_cast<int>(Exit::cannot_write);
 }
 
@@ -56,15 +53,11 @@ int run(const CommandLine& line) {
         const Exit code = line.run();
         return is_written() ? static_cast<int>(code) : cannot_write();
     } catch (const Error& error) {
-        complain(in_options(*line.verb(), error));
+        tell("macheps: {}\n", in_options(*line.verb(), error));
         return static_cast<int>(error.exit());
-    } catch (const std::bad_alloc&) {
-        complain("out of memory (choose a smaller model or batch)");
-        return static_cast<int>(Exit::bad_input);
-    } catch (const std::exception& error) {
+    } catch (const std::system_error&) {
         if (std::ferror(stdout) != 0) return cannot_write();  // fmt::print throws of it
-        complain(fmt::format("{} (this is a defect: please report it)", error.what()));
-        return static_cast<int>(Exit::check_failed);
+        throw;
     }
 }
 
@@ -81,12 +74,12 @@ const VerbRow program{"macheps", help, describe};
 
 int main(int argc, char** argv) {
     using namespace macheps;
+    settle_process();
     try {
         const CommandLine line(program, {argv, argv + argc});
         if (line.verb() != nullptr) return run(line);
         return is_written() ? static_cast<int>(Exit::ok) : cannot_write();  // --help, --version
-    } catch (const Error& error) {
-        complain(error.what());
-        return static_cast<int>(error.exit());
+    } catch (...) {
+        return explain_current_exception();
     }
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/cmd/model_choice.hpp"
 
+#include "experiments/field_error.hpp"
+#include "experiments/memory_limit.hpp"
+
 #include <fmt/format.h>
 
 namespace macheps {
@@ -8,7 +11,7 @@ namespace macheps {
 void ModelChoice::add_options(Command& verb) {
     verb.option("--model", kind, "The kind of model").takes("KIND:{gpt2,llama}").shows_default();
     verb.option("--size", size, "Its size").takes("SIZE:{tiny,small,base}").shows_default();
-    verb.option("--layers", layers, "Blocks; by --size when left out");
+    verb.integer("--layers", layers, {1, most_size}, "Blocks; by --size when left out");
     verb.flag("--untied", untied, "For a model whose lm_head has weights of its own; a llama's always has");
 }
 
@@ -17,6 +20,14 @@ ModelConfig ModelChoice::config() const {
     model.layers = layers.value_or(model.layers);
     if (untied) model.tied = false;
     check(model);
+    // A table of so many rows, measured; it takes no options of the machine.
+    constexpr double bytes_a_layer = 150e3;
+    if (const MemoryLimit limit = memory_limit();
+        static_cast<double>(model.layers) * bytes_a_layer > static_cast<double>(limit.bytes)) {
+        throw FieldError("layers",
+                         fmt::format("the table of {} layers takes more memory than {}", model.layers, limit.whose),
+                         "give fewer: all but the first and the last are alike");
+    }
     return model;
 }
 

@@ -5,6 +5,7 @@
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/model_choice.hpp"
+#include "experiments/cmd/tell.hpp"
 #include "experiments/policy/diff.hpp"
 #include "experiments/policy/words.hpp"
 #include "reports/csv.hpp"
@@ -312,7 +313,7 @@ Exit explain(const Arguments& a) {
     if (a.csv) {
         print("site,slot,cast,machine,rule\n");
         for (const Row& row : rows) print(csv_line({&row.site, &row.slot, &row.cast, &row.machine, &row.rule}));
-        for (const std::string& site : resolved.left_out) fmt::print(stderr, "left out by multiple_of: {}\n", site);
+        for (const std::string& site : resolved.left_out) tell("left out by multiple_of: {}\n", site);
         return Exit::ok;
     }
     print(fmt::format("{}: {}\n", resolved.name, resolved.description));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/cmd/progress.hpp"
 
+#include "experiments/cmd/tell.hpp"
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -23,9 +25,9 @@ void ProgressBar::show(const Progress& p) {
     const auto now = std::chrono::steady_clock::now();
     const double elapsed = std::chrono::duration<double>(now - start_).count();
     if (p.finished) {
-        if (terminal_) fmt::print(stderr, "\r\x1b[K");
-        fmt::print(stderr, "[{}/{}] {} seed {}: {} after {} steps, loss {:.4f}, {} elapsed\n", p.index + 1, p.runs,
-                   p.policy, p.seed, p.status, p.step, p.loss, clock_time(elapsed));
+        if (terminal_) tell("\r\x1b[K");
+        tell("[{}/{}] {} seed {}: {} after {} steps, loss {:.4f}, {} elapsed\n", p.index + 1, p.runs, p.policy, p.seed,
+             p.status, p.step, p.loss, clock_time(elapsed));
         drawn_ = false;
         return;
     }
@@ -36,15 +38,13 @@ void ProgressBar::show(const Progress& p) {
     constexpr int width = 30;
     const int filled = static_cast<int>(done * width);
     const double left = done > 0 ? elapsed / done - elapsed : 0;
-    fmt::print(stderr, "\r\x1b[K[{}{}] {:3.0f} %  {} seed {} step {}/{} loss {:.4f}  {} left", std::string(filled, '#'),
-               std::string(width - filled, '.'), 100 * done, p.policy, p.seed, p.step, p.steps, p.loss,
-               clock_time(left));
-    std::fflush(stderr);
+    tell("\r\x1b[K[{}{}] {:3.0f} %  {} seed {} step {}/{} loss {:.4f}  {} left", std::string(filled, '#'),
+         std::string(width - filled, '.'), 100 * done, p.policy, p.seed, p.step, p.steps, p.loss, clock_time(left));
     drawn_ = true;
 }
 
 void ProgressBar::end() {
-    if (drawn_) fmt::print(stderr, "\n");
+    if (drawn_) tell("\n");
     drawn_ = false;
 }
 

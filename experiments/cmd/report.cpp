@@ -4,6 +4,7 @@
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/picture.hpp"
+#include "experiments/cmd/tell.hpp"
 #include "reports/csv.hpp"
 #include "reports/drawn.hpp"
 #include "reports/gemm_table.hpp"
@@ -86,17 +87,17 @@ Exit report(const ReportOptions& options) {
     if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
         throw Error({.what = "cannot write the table", .where = "stdout", .exit = Exit::cannot_write});
     }
-    for (const std::string& note : summary.notes) fmt::print(stderr, "note: {}\n", note);
-    fmt::print(stderr, "wrote {}{}\n", has_rows ? rows.string() + " and " : "", page.string());
+    for (const std::string& note : summary.notes) tell("note: {}\n", note);
+    tell("wrote {}{}\n", has_rows ? rows.string() + " and " : "", page.string());
     if (options.png.empty() && options.charts.empty()) return Exit::ok;
     const Browser browser;
     if (!options.png.empty()) {
         browser.picture_of_page(page, options.png, options.dark);
-        fmt::print(stderr, "wrote {}\n", options.png.string());
+        tell("wrote {}\n", options.png.string());
     }
     if (!options.charts.empty()) {
         for (const auto& file : browser.pictures_of_charts(page, options.charts, options.dark))
-            fmt::print(stderr, "wrote {}\n", file.string());
+            tell("wrote {}\n", file.string());
     }
     return Exit::ok;
 }

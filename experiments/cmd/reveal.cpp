@@ -6,6 +6,7 @@
 #include "emulation/matmul/rules.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
+#include "experiments/cmd/tell.hpp"
 #include "experiments/files/npy.hpp"
 #include "experiments/numerics/machine_spelling.hpp"
 
@@ -102,9 +103,9 @@ Exit emit(const Arguments& a, const RevealOperands& operands) {
     for (std::size_t p = 0; p < pairs.size(); ++p)
         operands.fill(a.terms, pairs[p], &values[p * k], &values[half + p * k]);
     write_npy(a.operands, values, {2, static_cast<std::int64_t>(pairs.size()), a.terms});
-    fmt::print(stderr, "wrote {}: {} pairs of {} terms, M = {:g}, u = {:g}, b {}\n", a.operands, pairs.size(), a.terms,
-               operands.mask_a * double{operands.mask_b}, operands.unit(),
-               operands.mask_b == 1 && operands.unit_b == 1 ? "is 1 everywhere" : "varies: take the diagonal");
+    tell("wrote {}: {} pairs of {} terms, M = {:g}, u = {:g}, b {}\n", a.operands, pairs.size(), a.terms,
+         operands.mask_a * double{operands.mask_b}, operands.unit(),
+         operands.mask_b == 1 && operands.unit_b == 1 ? "is 1 everywhere" : "varies: take the diagonal");
     return Exit::ok;
 }
 
@@ -222,7 +223,7 @@ void describe(Command& verb) {
         verb.option("-M,--machine", a->machine, "A machine or rule, as for `macheps gemm`: NAME[+promoteN][+slicesN]")
             .takes("NAME")
             .shows_default();
-    verb.option("-k,--terms", a->terms, "Terms of the sum").shows_default();
+    verb.integer("-k,--terms", a->terms, {2, most_terms}, "Terms of the sum").shows_default();
     verb.option("-f,--format", a->format,
                 "Format of the operands, A:B where a and b differ; the machine's widest when left out")
         .takes(value_kind::format);

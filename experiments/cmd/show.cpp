@@ -223,7 +223,8 @@ void describe(Command& verb) {
                 "sr")
         .takes("ROUND:{nearest_even,nearest_away,toward_zero,up,down,to_odd,stochastic}")
         .shows_default();
-    verb.option("--random", a->random, "The 32 random bits that stochastic rounding adds").shows_default();
+    verb.integer("--random", a->random, {0, UINT32_MAX}, "The 32 random bits that stochastic rounding adds")
+        .shows_default();
     verb.flag("-s,--saturate", a->saturate, "Hold an overflow at the largest finite value");
     verb.flag("--json", a->json, "JSON on stdout: an array with one object per VALUE");
     verb.allow_rest();  // -inf and -nan look like options; whatever is no number is refused in run()

@@ -106,10 +106,10 @@ void describe(Command& verb) {
     const Option exact = verb.flag("--exact", a->exact, "Rounding to integers raises inexact");
     verb.flag("--notexact", a->notexact, "It does not (the default)").excludes(exact);
     verb.flag("--generate", a->generate, "Write cases instead of checking them");
-    verb.option("--count", a->count, "Cases to write").shows_default();
-    verb.option("--level", a->level, "1: more special operands, 2: more random ones").shown_range(1, 2).shows_default();
-    verb.option("--seed", a->seed, "Of the operands that are written").shows_default();
-    verb.option("--errors", a->errors, "Mismatches to print").shows_default();
+    verb.integer("--count", a->count, {}, "Cases to write").shows_default();
+    verb.integer("--level", a->level, {1, 2}, "1: more special operands, 2: more random ones").shows_default();
+    verb.integer("--seed", a->seed, seed_limits, "Of the operands that are written").shows_default();
+    verb.integer("--errors", a->errors, {}, "Mismatches to print").shows_default();
     verb.runs([a] { return run(*a); });
 }
 

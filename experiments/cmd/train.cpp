@@ -6,6 +6,7 @@
 #include "experiments/cmd/device.hpp"
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/progress.hpp"
+#include "experiments/cmd/tell.hpp"
 #include "experiments/cmd/train_plan.hpp"
 #include "experiments/train/experiment.hpp"
 #include "experiments/train/manifest.hpp"
@@ -48,7 +49,8 @@ constexpr const char* help =
     "--json`}; with\n"
     "--dry-run: {\"directory\", \"data\", \"device\", \"runs\", \"seeds\", \"steps\", \"tokens\", \"parameters\", "
     "\"seconds\",\n"
-    "\"peak_bytes\", \"disk_bytes\", \"free_bytes\", \"policies\": [{\"policy\", \"timed_steps\", \"step_seconds\",\n"
+    "\"least_bytes\", \"peak_bytes\", \"disk_bytes\", \"free_bytes\", \"policies\": [{\"policy\", \"timed_steps\", "
+    "\"step_seconds\",\n"
     "\"sampled_step_seconds\", \"evaluation_seconds\", \"seconds\", \"row_bytes\", \"framework_bytes\"}], "
     "\"problems\"}.";
 
@@ -59,11 +61,13 @@ constexpr std::int64_t demo_seeds[] = {0, 1, 2};
 /// Stands in for a batch 4096 times as large: at this size gradients do not underflow by themselves.
 constexpr double demo_token_weight = 0x1p-12;
 
-std::atomic<bool> stop_requested{false};
+std::atomic<bool> stop_after_step{false}, stop_now{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
-/// The first one asks for an end after this step; the second one ends.
+/// The first one asks for an end after this step, the second one for an end at the next operation; a third one ends the
+/// program as it ends any other.
 extern "C" void request_stop(int) {
-    stop_requested.store(true);
+    if (!stop_after_step.exchange(true)) return;
+    stop_now.store(true);
     std::signal(SIGINT, SIG_DFL);
     std::signal(SIGTERM, SIG_DFL);
 }
@@ -116,9 +120,9 @@ void refuse_other_options(const Command& verb, const char* with, std::initialize
 }
 
 Experiment resumed_experiment(const Arguments& a, const Command& verb) {
-    refuse_other_options(
-        verb, "--resume",
-        {"--device", "--matrix-units", "--threads", "--jobs", "--save-every", "--quiet", "--no-report", "--json", "--dry-run"});
+    refuse_other_options(verb, "--resume",
+                         {"--device", "--matrix-units", "--threads", "--jobs", "--memory", "--save-every", "--quiet",
+                          "--no-report", "--json", "--dry-run"});
     const std::filesystem::path manifest = std::filesystem::path(a.resume) / "manifest.json";
     if (!std::filesystem::exists(manifest)) {
         throw Error({.what = "there is nothing to resume: no manifest.json",
@@ -127,8 +131,7 @@ Experiment resumed_experiment(const Arguments& a, const Command& verb) {
     }
     const Manifest read = read_manifest(manifest);
     if (read.created_by != fmt::format("macheps {} ({})", version(), git_revision())) {
-        fmt::print(stderr, "macheps: begun by {}; the bytes are promised for one version throughout\n",
-                   read.created_by);
+        tell("macheps: begun by {}; the bytes are promised for one version throughout\n", read.created_by);
     }
     Experiment experiment = read.experiment;
     experiment.directory = a.resume;
@@ -138,8 +141,8 @@ Experiment resumed_experiment(const Arguments& a, const Command& verb) {
 
 Experiment repeated_experiment(const Arguments& a, const Command& verb) {
     refuse_other_options(verb, "--from",
-                         {"--out", "--force", "--device", "--matrix-units", "--hash-sites", "--threads", "--jobs", "--save-every",
-                          "--quiet", "--no-report", "--json", "--dry-run"});
+                         {"--out", "--force", "--device", "--matrix-units", "--hash-sites", "--threads", "--jobs", "--memory",
+                          "--save-every", "--quiet", "--no-report", "--json", "--dry-run"});
     Experiment experiment = read_manifest(a.from).experiment;
     experiment.repeats = a.from;
     experiment.directory = a.out.empty() ? next_run_directory() : std::filesystem::path(a.out);
@@ -240,7 +243,7 @@ Exit finish(const Experiment& experiment, bool finished, const Arguments& argume
         write_summary(summary, rows);
         if (!arguments.json) fmt::print("{}", summary_table(summary, colour_for(STDOUT_FILENO)));
         write_page(log, summary, page);
-        fmt::print(stderr, "Rows and page: {}\n", page.string());
+        tell("Rows and page: {}\n", page.string());
         json["files"] = {{"summary", rows.string()}, {"page", page.string()}};
         json["summary"] = Json::parse(summary_json(summary));
     }
@@ -271,27 +274,27 @@ int jobs(const Arguments& a, const Experiment& experiment) {
 }
 
 Exit run(const Arguments& arguments, const Command& verb) {
-    const Experiment experiment = make_experiment(arguments, verb);
+    Experiment experiment = make_experiment(arguments, verb);
+    experiment.memory = arguments.device.memory_bytes();
     const std::vector<std::unique_ptr<Backend>> engines =
         make_backends(arguments.device, jobs(arguments, experiment));
     std::vector<Backend*> backends;
     for (const auto& engine : engines) backends.push_back(engine.get());
     if (arguments.dry_run) return print_plan(make_plan(backends, experiment), verb, arguments.json);
-    stop_requested = false;
     std::signal(SIGINT, request_stop);
     std::signal(SIGTERM, request_stop);
     ProgressBar bar;
     const auto progress = [&](const Progress& p) {
         if (!p.note.empty()) {
             bar.end();
-            fmt::print(stderr, "macheps: {}\n", p.note);
+            tell("macheps: {}\n", p.note);
         } else if (!arguments.quiet) {
             bar.show(p);
         }
     };
     bool finished = false;
     try {
-        finished = run_experiment(backends, experiment, progress, stop_requested);
+        finished = run_experiment(backends, experiment, progress, stop_after_step, &stop_now);
     } catch (...) {
         bar.end();
         throw;
@@ -301,7 +304,7 @@ Exit run(const Arguments& arguments, const Command& verb) {
     std::signal(SIGTERM, SIG_DFL);
     const Exit code = finish(experiment, finished, arguments);
     if (code == Exit::stopped) {
-        fmt::print(stderr, "Stopped. To go on: macheps train --resume {}\n", shell_word(experiment.directory.string()));
+        tell("Stopped. To go on: macheps train --resume {}\n", shell_word(experiment.directory.string()));
     }
     return code;
 }
@@ -311,7 +314,8 @@ void describe_task(Command& verb, Arguments& a) {
                 "Policies: presets (macheps policy list) or .toml files; the demo's when left out")
         .takes(value_kind::policy)
         .list();
-    verb.option("--seeds", a.seeds, "Seeds; each gives every policy the same weights and batches; 0, in the demo 0,1,2")
+    verb.integer("--seeds", a.seeds, seed_limits,
+                 "Seeds; each gives every policy the same weights and batches; 0, in the demo 0,1,2")
         .list();
     const Option data =
         verb.option("--data", a.data, "A text, read as bytes, or tokens; the synthetic language when left out")
@@ -333,17 +337,17 @@ void describe_model(Command& verb, Arguments& a) {
         .takes("KIND:{gpt2,llama}")
         .shows_default();
     verb.option("--size", a.size, "tiny, small or base").takes("SIZE:{tiny,small,base}").shows_default();
-    verb.option("--layers", a.layers, "Blocks; by --size");
-    verb.option("--width", a.width, "Channels; by --size");
-    verb.option("--heads", a.heads, "Attention heads; by --size");
-    verb.option("--kv-heads", a.kv_heads,
-                "Heads of keys and values in a llama, a divisor of --heads; --heads when left out");
-    verb.option("--hidden", a.hidden,
-                "Channels inside the feed-forward; when left out 4 width, in a llama 8/3 width rounded up to 32s");
+    verb.integer("--layers", a.layers, {1, most_size}, "Blocks; by --size");
+    verb.integer("--width", a.width, {1, most_size}, "Channels; by --size");
+    verb.integer("--heads", a.heads, {1, most_size}, "Attention heads; by --size");
+    verb.integer("--kv-heads", a.kv_heads, {0, most_size},
+                 "Heads of keys and values in a llama, a divisor of --heads; --heads when left out");
+    verb.integer("--hidden", a.hidden, {0, most_size},
+                 "Channels inside the feed-forward; when left out 4 width, in a llama 8/3 width rounded up to 32s");
     verb.option("--rope-theta", a.rope_theta, "Base of a llama's rotary positions; 10000 when left out");
-    verb.option("--context", a.context, "Tokens a sample; by --size");
-    verb.option("--vocabulary", a.vocabulary,
-                "Tokens there are; by --size, 256 for a text, the largest token plus one for tokens");
+    verb.integer("--context", a.context, {1, most_size}, "Tokens a sample; by --size");
+    verb.integer("--vocabulary", a.vocabulary, {1, most_size},
+                 "Tokens there are; by --size, 256 for a text, the largest token plus one for tokens");
     const Option untied = verb.flag("--untied", a.untied, "Give lm_head weights of its own, as a llama does by itself");
     verb.flag("--tied", a.tied, "Let lm_head share the token embedding, as a gpt2 does by itself").excludes(untied);
     std::vector<std::string> gelus;
@@ -352,39 +356,45 @@ void describe_model(Command& verb, Arguments& a) {
 }
 
 void describe_steps(Command& verb, Arguments& a) {
-    verb.option("--steps", a.train.steps, "Optimiser steps").shows_default();
-    verb.option("--batch", a.batch, "Samples a micro-batch; by --size");
-    verb.option("--micro-batches", a.train.micro_batches, "Micro-batches whose gradients are added before a step")
+    verb.integer("--steps", a.train.steps, {1, most_steps}, "Optimiser steps").shows_default();
+    verb.integer("--batch", a.batch, {1, most_size}, "Samples a micro-batch; by --size");
+    verb.integer("--micro-batches", a.train.micro_batches, {1, most_size},
+                 "Micro-batches whose gradients are added before a step")
         .shows_default();
     verb.option("--optimizer", a.optimizer, "adamw or sgd").one_of({"adamw", "sgd"}).shows_default();
     verb.option("--lr", a.train.lr, "Learning rate after warm-up").shows_default();
     verb.option("--min-lr", a.min_lr, "Learning rate at the end of the cosine; lr / 10 when left out");
-    verb.option("--warmup", a.train.warmup, "Steps of linear warm-up").shows_default();
+    verb.integer("--warmup", a.train.warmup, {0, most_steps}, "Steps of linear warm-up").shows_default();
     verb.option("--clip", a.train.clip, "Largest gradient norm; 0: no clipping").shows_default();
     verb.option("--weight-decay", a.train.weight_decay, "Of matrices only").shows_default();
     verb.option("--momentum", a.train.momentum, "For sgd").shows_default();
     verb.option("--token-weight", a.token_weight,
                 "Weight of every token's loss in the backward pass, undone in fp32 before clipping: a stand-in for a "
                 "batch 1/weight times as large; a power of two; 1, in the demo 2^-12");
-    verb.option("--eval-every", a.train.eval_every, "Steps between held-out evaluations; 0: only at the end")
+    verb.integer("--eval-every", a.train.eval_every, {0, most_steps},
+                 "Steps between held-out evaluations; 0: only at the end")
         .shows_default();
-    verb.option("--eval-batches", a.train.eval_batches, "Held-out batches an evaluation").shows_default();
-    verb.option("--probe-every", a.train.probe_every, "Steps between samples of every site; 0: count nothing")
+    verb.integer("--eval-batches", a.train.eval_batches, {1, most_size}, "Held-out batches an evaluation")
         .shows_default();
-    verb.option("--histogram-every", a.train.histogram_every, "Of the sampled steps, which keep exponent histograms")
+    verb.integer("--probe-every", a.train.probe_every, {0, most_steps},
+                 "Steps between samples of every site; 0: count nothing")
+        .shows_default();
+    verb.integer("--histogram-every", a.train.histogram_every, {0, most_steps},
+                 "Of the sampled steps, which keep exponent histograms")
         .shows_default();
 }
 
 void describe_run(Command& verb, Arguments& a) {
-    verb.option("--dump-step", a.dump,
-                "Write step N (the first is 0) of the first policy and seed into FILE.safetensors: weights, gradients, "
-                "moments, and the values at every site (of the last micro-batch)")
+    verb.integer(
+            "--dump-step", a.dump, {0, most_steps},
+            "Write step N (the first is 0) of the first policy and seed into FILE.safetensors: weights, gradients, "
+            "moments, and the values at every site (of the last micro-batch)")
         .takes("N FILE");
     verb.flag("--hash-sites", a.hash_sites,
               "Write hashes.csv: the bits of every tensor of every step as one number each, so that diff names the "
               "first operation in which two runs part; slow");
-    verb.option("--save-every", a.save_every,
-                fmt::format("Steps between checkpoints; 0: only when stopped; {}", default_save_every));
+    verb.integer("--save-every", a.save_every, {0, most_steps},
+                 fmt::format("Steps between checkpoints; 0: only when stopped; {}", default_save_every));
     verb.option("--resume", a.resume, "Go on with the run directory that a signal, a crash or a kill left")
         .takes(value_kind::folder);
     verb.option("--from", a.from, "Repeat the run of a manifest.json to the bit, in a directory of its own")

@@ -3,6 +3,8 @@
 
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/option_names.hpp"
+#include "experiments/cmd/tell.hpp"
+#include "experiments/memory_limit.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -13,13 +15,7 @@ namespace macheps {
 
 namespace {
 
-std::string bytes_text(std::int64_t bytes) {
-    const char* const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    auto value = static_cast<double>(bytes);
-    std::size_t unit = 0;
-    while (value >= 1024 && unit + 1 < std::size(units)) value /= 1024, ++unit;
-    return fmt::format("{:.{}f} {}", value, unit == 0 || value >= 100 ? 0 : 1, units[unit]);
-}
+std::string size_of(std::int64_t bytes) { return bytes_text(static_cast<double>(bytes)); }
 
 std::string seconds_text(double seconds) {
     if (seconds < 60) return fmt::format("{:.{}f} s", seconds, seconds < 10 ? 1 : 0);
@@ -40,9 +36,10 @@ std::string as_text(const Plan& plan) {
     text += fmt::format("data        {}\n", plan.data);
     text += fmt::format("device      {}\n", plan.device);
     text += fmt::format("directory   {}\n", plan.directory.string());
-    text += fmt::format("disk        about {}{}\n", bytes_text(plan.disk_bytes),
-                        plan.free_bytes ? fmt::format(" of {} free", bytes_text(*plan.free_bytes)) : "");
-    text += fmt::format("memory      {} at most in this process while it measured\n", bytes_text(plan.peak_bytes));
+    text += fmt::format("disk        about {}{}\n", size_of(plan.disk_bytes),
+                        plan.free_bytes ? fmt::format(" of {} free", size_of(*plan.free_bytes)) : "");
+    text += fmt::format("memory      about {}; {} at most in this process while it measured\n",
+                        size_of(plan.least_bytes), size_of(plan.peak_bytes));
     text += fmt::format("time        about {}\n\n", seconds_text(plan.seconds));
     std::size_t width = 6;
     for (const auto& policy : plan.policies) width = std::max(width, policy.policy.size());
@@ -53,7 +50,7 @@ std::string as_text(const Plan& plan) {
         text +=
             fmt::format("{:<{}}  {:>10}  {:>10}  {:>10}  {:>10}  {:>14}\n", policy.policy, width,
                         ms(policy.step_seconds), policy.sampled_step_seconds ? ms(*policy.sampled_step_seconds) : "-",
-                        ms(policy.evaluation_seconds), seconds_text(policy.seconds), bytes_text(total(policy.memory)));
+                        ms(policy.evaluation_seconds), seconds_text(policy.seconds), size_of(total(policy.memory)));
     }
     text +=
         "\nTimes were measured here and now: the mean of 3 to 32 steps after one to warm up, one sampled step, one "
@@ -92,6 +89,7 @@ Json as_json(const Plan& plan, const Command& verb) {
             {"tokens", plan.tokens},
             {"parameters", plan.parameters},
             {"seconds", json_number(plan.seconds)},
+            {"least_bytes", plan.least_bytes},
             {"peak_bytes", plan.peak_bytes},
             {"disk_bytes", plan.disk_bytes},
             {"free_bytes", plan.free_bytes ? Json(*plan.free_bytes) : Json()},
@@ -107,7 +105,7 @@ Exit print_plan(const Plan& plan, const Command& verb, bool as_json_document) {
     } else {
         fmt::print("{}", as_text(plan));
     }
-    for (const Error& problem : plan.problems) fmt::print(stderr, "macheps: {}\n", in_options(verb, problem));
+    for (const Error& problem : plan.problems) tell("macheps: {}\n", in_options(verb, problem));
     return plan.problems.empty() ? Exit::ok : plan.problems.front().exit();
 }
 

@@ -8,6 +8,7 @@
 #include "emulation/verify/replay.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
+#include "experiments/cmd/tell.hpp"
 #include "experiments/cmd/verify_output.hpp"
 #include "experiments/policy/sites.hpp"
 
@@ -54,6 +55,7 @@ Exit codes: 1, something differs or failed; 3, a trace cannot be read or was cha
 JSON: {"device", "rows": [{"kind", "instruction", "class", "model", "trials", "mismatches", "verdict", "seconds",
 "note"}, ...], "equal", "differ", "recorded", "declined", "failed", "trials", "mismatches", "traces": [paths written or read]}.)";
 
+constexpr int most_devices = 1023;
 constexpr std::uintmax_t most_trace_bytes = 20'000'000;
 
 struct Arguments {
@@ -112,7 +114,7 @@ class ProgressLines {
   public:
     explicit ProgressLines(std::size_t count) : count_(count), terminal_(isatty(STDERR_FILENO) == 1) {}
     ~ProgressLines() {
-        if (terminal_ && at_ > 0) fmt::print(stderr, "\r\x1b[K");
+        if (terminal_ && at_ > 0) tell("\r\x1b[K");
     }
     ProgressLines(const ProgressLines&) = delete;
     ProgressLines& operator=(const ProgressLines&) = delete;
@@ -128,9 +130,8 @@ class ProgressLines {
         const std::string line =
             fmt::format("[{}/{}] {}:{}: {}, {} trials", ++at_, count_, kind, instruction, verdict, counts.trials);
         // What differs stays on the screen.
-        if (terminal_) fmt::print(stderr, "\r\x1b[K{}{}", line, counts.all_well() ? "" : "\n");
-        if (!terminal_) fmt::print(stderr, "{}\n", line);
-        std::fflush(stderr);
+        if (terminal_) tell("\r\x1b[K{}{}", line, counts.all_well() ? "" : "\n");
+        if (!terminal_) tell("{}\n", line);
     }
 
   private:
@@ -273,10 +274,8 @@ void describe(Command& verb) {
         .range(0, 1e6)
         .shows_default()
         .excludes(quick);
-    verb.option("--device", a->device, "Which GPU, counted from 0")
-        .range(0, std::numeric_limits<double>::max())
-        .shows_default();
-    verb.option("--seed", a->seed, "Of the operands").shows_default();
+    verb.integer("--device", a->device, {0, most_devices}, "Which GPU, counted from 0").shows_default();
+    verb.integer("--seed", a->seed, seed_limits, "Of the operands").shows_default();
     const Option record =
         verb.option("--record", a->record, "Writes a trace for every plain form").takes(value_kind::folder);
     const Option replay = verb.option("--replay", a->replay, "Compares recorded traces, below this folder too")

@@ -66,17 +66,13 @@ ModelSize named_size(std::string_view name, ModelKind kind) {
 }
 
 void check(const ModelConfig& c) {
-    const auto at_least = [](const char* field, std::int64_t value, std::int64_t least) {
-        if (value >= least) return;
-        throw FieldError(field, fmt::format("`{}` is {}", field, value), fmt::format("give at least {}", least));
-    };
-    at_least("layers", c.layers, 1);
-    at_least("width", c.width, 1);
-    at_least("heads", c.heads, 1);
-    at_least("context", c.context, 1);
-    at_least("vocabulary", c.vocabulary, 2);
-    at_least("kv_heads", c.key_heads(), 1);
-    at_least("hidden", c.hidden_width(), 1);
+    check_range("layers", c.layers, 1, most_size);
+    check_range("width", c.width, 1, most_size);
+    check_range("heads", c.heads, 1, most_size);
+    check_range("context", c.context, 1, most_size);
+    check_range("vocabulary", c.vocabulary, 2, most_size);
+    check_range("kv_heads", c.kv_heads, 0, most_size);
+    check_range("hidden", c.hidden, 0, most_size);
     const auto refuse = [](const char* field, const std::string& what, const char* fix) {
         throw FieldError(field, what, fix);
     };

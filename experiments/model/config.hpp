@@ -32,6 +32,9 @@ std::string_view to_string(const elementwise::Unary& activation);
 /// Throws Error (usage) when there is no such activation.
 elementwise::Unary parse_activation(std::string_view name);
 
+/// Of every number of a ModelConfig, and of a batch: what is within it is counted in 64 bits without a care.
+inline constexpr std::int64_t most_size = std::int64_t{1} << 20;
+
 struct ModelConfig {
     ModelKind kind = ModelKind::gpt2;
     std::int64_t layers = 2, width = 64, heads = 4, context = 32, vocabulary = 64;

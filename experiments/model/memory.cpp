@@ -25,4 +25,31 @@ MemoryEstimate estimate_memory(const SiteList& sites, const ResolvedPolicy& poli
     return estimate;
 }
 
+double least_memory(const ModelConfig& config, std::int64_t batch, int moments) {
+    // Measured on models of many thin layers: names, rules, and tensors of a few values that take a block each.
+    constexpr double beside_a_layer = 150e3;
+    constexpr double value_bytes = sizeof(float);
+    // Forward, backward, and the forward pass of the model that is evaluated in fp32.
+    constexpr double passes = 3;
+    struct Counts {
+        double parameters = 0, saved = 0;
+    };
+    const auto counts_of = [&](std::int64_t layers) {
+        ModelConfig model = config;
+        model.layers = layers;
+        const SiteList sites = model_sites(model);
+        Counts counts;
+        for (const Parameter& parameter : sites.parameters) counts.parameters += static_cast<double>(parameter.count);
+        for (const Site& site : sites.sites) counts.saved += static_cast<double>(site.saved);
+        return counts;
+    };
+    // Every layer is as the second one.
+    const Counts one = counts_of(1), two = counts_of(2);
+    const auto layers = static_cast<double>(config.layers);
+    const double parameters = one.parameters + (layers - 1) * (two.parameters - one.parameters);
+    const double saved = one.saved + (layers - 1) * (two.saved - one.saved);
+    const double copies = 3 + moments;  // value, gradient, the value that is evaluated in fp32
+    return value_bytes * (copies * parameters + passes * static_cast<double>(batch) * saved) + beside_a_layer * layers;
+}
+
 }  // namespace macheps

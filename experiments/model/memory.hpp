@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a framework that trains a model under a policy holds in memory.
+// What training a model takes: of a framework that keeps the policy's formats, and of this process.
 #pragma once
+#include "experiments/model/config.hpp"
 #include "experiments/policy/policy.hpp"
 
 #include <cstdint>
@@ -15,5 +16,11 @@ struct MemoryEstimate {
 /// `sites` is the model that `policy` was resolved against. `batch` counts the samples of a micro-batch, `moments` the
 /// moments that the optimiser keeps of every parameter: two for AdamW, one for SGD.
 MemoryEstimate estimate_memory(const SiteList& sites, const ResolvedPolicy& policy, std::int64_t batch, int moments);
+
+/// Bytes that training takes of this process at the least: weights, gradients, moments, the copy that is evaluated in fp32,
+/// the values of both passes and of an evaluation, and what stands beside every layer. Casts and checkpoints come on top:
+/// up to as much again. Made without a list of the sites, which would itself be too long where the answer is no.
+/// `config` and `batch` are within most_size.
+double least_memory(const ModelConfig& config, std::int64_t batch, int moments);
 
 }  // namespace macheps

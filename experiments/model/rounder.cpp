@@ -56,18 +56,21 @@ void Rounder::capture(const Slot& slot, const Value& value) {
 }
 
 Value Rounder::apply(const Slot& slot, Value in, Tensor& buffer, Contraction contraction) {
+    look_at_stop();
     const Value out = round(slot, in, buffer, contraction);
     capture(slot, out);
     return out;
 }
 
 Format Rounder::apply_in_place(const Slot& slot, View values, Format held) {
+    look_at_stop();
     held = round_in_place(slot, values, held);
     capture(slot, {values, held});
     return held;
 }
 
 Format Rounder::matmul(const Slot& out_slot, Matmul args, Shape out_shape) {
+    look_at_stop();
     const View out{args.out, out_shape};
     const Format held = round_matmul(out_slot, args, out);
     capture(out_slot, {out, held});

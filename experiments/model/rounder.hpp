@@ -4,6 +4,7 @@
 #include "emulation/backend.hpp"
 #include "experiments/policy/policy.hpp"
 
+#include <atomic>
 #include <map>
 #include <string>
 
@@ -59,6 +60,9 @@ bool keeps_zero(const Slot& slot);
 /// Scales of a tensor whose largest magnitude is `amax`.
 definition::GroupScale tensor_scale(const CastRule& rule, float amax);
 
+/// Thrown by a Rounder that was told to stop: whoever began the pass has asked for its end.
+struct Abandoned {};
+
 class Rounder {
   public:
     Rounder(Backend& backend, std::uint64_t seed) : backend_(&backend), seed_(seed) {}
@@ -66,6 +70,8 @@ class Rounder {
     /// Names the stochastic stream; micro-batches draw from streams of their own.
     void begin(std::uint32_t step, std::uint32_t micro_batch) { step_ = step, micro_batch_ = micro_batch; }
     void observe(Observer* observer) { observer_ = observer; }
+    /// Every operation from now on begins with a look at `stop`, which may be null, and throws Abandoned once it is set.
+    void abandon_when(const std::atomic<bool>* stop) { stop_ = stop; }
     Observer* observer() const { return observer_; }
     bool counting() const { return observer_ != nullptr; }
     bool sampling() const { return observer_ != nullptr && observer_->sampling(); }
@@ -100,6 +106,9 @@ class Rounder {
     Format matmul(const Slot& out_slot, Matmul args, Shape out_shape);
 
   private:
+    void look_at_stop() const {
+        if (stop_ != nullptr && stop_->load(std::memory_order_relaxed)) throw Abandoned();
+    }
     bool is_noop(const Slot& slot, Format held) const;
     void watch(const Slot& slot, ConstView values);
     void capture(const Slot& slot, const Value& value);
@@ -112,8 +121,21 @@ class Rounder {
     std::uint64_t seed_;
     std::uint32_t step_ = 0, micro_batch_ = 0;
     Observer* observer_ = nullptr;
+    const std::atomic<bool>* stop_ = nullptr;
     Tensor scratch_;
     std::map<const Slot*, Tensor> scales_;  ///< of the groups of each slot's last cast
+};
+
+/// While it is there, passes of a rounder end as soon as `stop` is set.
+class StopScope {
+  public:
+    StopScope(Rounder& rounder, const std::atomic<bool>* stop) : rounder_(rounder) { rounder.abandon_when(stop); }
+    ~StopScope() { rounder_.abandon_when(nullptr); }
+    StopScope(const StopScope&) = delete;
+    StopScope& operator=(const StopScope&) = delete;
+
+  private:
+    Rounder& rounder_;
 };
 
 /// `tensor` if it has this shape, else a new one in its place.

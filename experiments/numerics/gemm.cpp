@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/numerics/gemm.hpp"
 
+#include "core/float_environment.hpp"
 #include "core/format_table.hpp"
 #include "core/math64.hpp"
 #include "core/ulp.hpp"
@@ -199,6 +200,7 @@ std::vector<GemmData> all_data(const GemmGrid& grid) {
 
 void run_gemm(Backend& backend, ThreadPool& pool, const GemmGrid& grid, const std::function<void(const GemmRow&)>& row,
               const std::function<void(const GemmProgress&)>& progress) {
+    const DefaultFloatModes modes;
     const std::vector<GemmData> list = all_data(grid);
     const auto is_taken = [](const GemmData& data) {
         return [&data](const SpelledRule& machine) { return takes(machine.rule, data.formats, data.scaling); };

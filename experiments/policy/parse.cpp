@@ -5,6 +5,7 @@
 #include "experiments/policy/rule.hpp"
 #include "experiments/policy/toml_reader.hpp"
 
+#include "core/float_environment.hpp"
 #include "core/read_file.hpp"
 #include "emulation/machine/table.hpp"
 
@@ -381,16 +382,19 @@ double Reader::read_scaler_key(const ScalerKey& key, const toml::node& node) con
 }  // namespace
 
 Policy parse_policy(std::string_view toml, const std::string& origin) {
+    const DefaultFloatModes modes;
     std::vector<std::string> open{origin};
     return Reader(toml, origin, false, {}).read(open);
 }
 
 Policy parse_policy(std::span<const PolicySource> sources) {
+    const DefaultFloatModes modes;
     std::vector<std::string> open;
     return load(sources.front().name, sources.front().is_file, "", open, sources);
 }
 
 Policy load_policy(std::string_view name_or_path) {
+    const DefaultFloatModes modes;
     std::vector<std::string> open;
     const bool is_file = names_a_file(name_or_path);
     const std::string source =

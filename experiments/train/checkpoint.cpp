@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <memory>
+#include <system_error>
 
 namespace macheps {
 
@@ -132,7 +134,12 @@ std::vector<fs::path> CheckpointFolder::files(std::size_t run) const {
 void CheckpointFolder::save(std::size_t run, Checkpoint checkpoint) {
     wait();
     const fs::path path = folder_ / fmt::format("run-{:04}-step-{:09}.safetensors", run, checkpoint.step);
-    task_ = std::async(std::launch::async, [this, path, c = std::move(checkpoint)] { write(path, c); });
+    const auto kept = std::make_shared<const Checkpoint>(std::move(checkpoint));
+    try {
+        task_ = std::async(std::launch::async, [this, path, kept] { write(path, *kept); });
+    } catch (const std::system_error&) {
+        write(path, *kept);  // the system grants no more threads: this one waits for the disk
+    }
 }
 
 void CheckpointFolder::wait() {

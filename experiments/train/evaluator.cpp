@@ -45,6 +45,7 @@ EvalRow Evaluator::evaluate(std::int64_t step, Step& trained) {
 }
 
 double Evaluator::mean_loss(Transformer& model) const {
+    const StopScope scope(model.rounder(), setup_.stop_now);
     double sum = 0;
     for (std::size_t i = 0; i < tokens_.size(); ++i) sum += model.forward(tokens_[i], targets_[i]);
     return sum / static_cast<double>(tokens_.size());

@@ -2,7 +2,11 @@
 #include "experiments/train/experiment.hpp"
 
 #include "core/error.hpp"
+#include "core/float_environment.hpp"
+#include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/field_error.hpp"
+#include "experiments/memory_limit.hpp"
+#include "experiments/model/memory.hpp"
 #include "experiments/train/experiment_runs.hpp"
 #include "experiments/train/run_directory.hpp"
 #include "experiments/train/side_by_side.hpp"
@@ -40,9 +44,25 @@ void check(const Experiment& experiment) {
     macheps::check(experiment.model);
     check(experiment.options);
     check(experiment.dump, experiment.options.steps);
-    if (experiment.save_every < 0) {
-        throw FieldError("save_every", fmt::format("{} is too small", experiment.save_every), "give 0 or more");
+    check_range("save_every", experiment.save_every, 0, most_steps);
+    for (const std::int64_t seed : experiment.seeds) check_range("seeds", seed, 0, INT64_MAX);
+    const double tokens = static_cast<double>(experiment.options.steps) *
+                          static_cast<double>(experiment.options.micro_batches) *
+                          static_cast<double>(experiment.options.batch) * static_cast<double>(experiment.model.context);
+    if (tokens > 0x1p62) {
+        throw FieldError("steps", fmt::format("a run of {:.3g} tokens is more than can be counted", tokens),
+                         "give fewer steps, or a smaller batch");
     }
+}
+
+void check_memory(const Backend& backend, const Experiment& experiment, int at_a_time) {
+    check(experiment);
+    if (dynamic_cast<const CpuBackend*>(&backend) == nullptr) return;
+    const TrainOptions& o = experiment.options;
+    const double held_out = static_cast<double>(o.eval_batches) * static_cast<double>(o.batch) *
+                            static_cast<double>(experiment.model.context) * 2 * sizeof(std::int32_t);
+    const double one = least_memory(experiment.model, o.batch, moments(o.optimizer)) + held_out;
+    require_memory(at_a_time * one, experiment.memory, "training this model");
 }
 
 void check_directory(const Experiment& experiment) {
@@ -124,8 +144,11 @@ bool run_side_by_side(std::span<Backend* const> backends, const RunContext& work
 }  // namespace
 
 bool run_experiment(std::span<Backend* const> backends, const Experiment& experiment,
-                    const std::function<void(const Progress&)>& progress, const std::atomic<bool>& stop) {
+                    const std::function<void(const Progress&)>& progress, const std::atomic<bool>& stop,
+                    const std::atomic<bool>* stop_now) {
+    const DefaultFloatModes modes;
     Backend& backend = *backends.front();
+    check_memory(backend, experiment, static_cast<int>(backends.size()));
     const SharedInputs inputs(experiment);
     const std::vector<PlannedRun> plan = plan_runs(experiment);
     RunDirectory directory(experiment, inputs, plan, engines_name(backends), [&](const std::string& note) {
@@ -135,16 +158,17 @@ bool run_experiment(std::span<Backend* const> backends, const Experiment& experi
     for (std::size_t i = 0; i < directory.completed(); ++i) {
         if (plan[i].is_baseline) baselines.is_over(i, directory.losses(plan[i].name));
     }
-    const RunContext work{backend, experiment, inputs, directory, progress, stop};
+    const RunContext work{backend, experiment, inputs, directory, progress, stop, stop_now};
     // The hashes of a step are many, and go to their file at once: such runs are not held in memory.
     if (backends.size() == 1 || experiment.hash_sites) return run_one_by_one(work, plan, baselines);
     return run_side_by_side(backends, work, plan, baselines);
 }
 
 bool run_experiment(Backend& backend, const Experiment& experiment,
-                    const std::function<void(const Progress&)>& progress, const std::atomic<bool>& stop) {
+                    const std::function<void(const Progress&)>& progress, const std::atomic<bool>& stop,
+                    const std::atomic<bool>* stop_now) {
     Backend* const one[] = {&backend};
-    return run_experiment(one, experiment, progress, stop);
+    return run_experiment(one, experiment, progress, stop, stop_now);
 }
 
 int runs_side_by_side(const Experiment& experiment, int threads) {

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -32,6 +33,8 @@ struct Experiment {
     std::filesystem::path repeats{};   ///< the manifest that this was read from and whose recipe it must have; or empty
     std::int64_t save_every = 0;       ///< steps between checkpoints; 0: only when stopped
     std::vector<std::string> command;  ///< for the manifest
+    /// Bytes that may be planned for; absent: as many as memory_limit() says. What would take more is refused.
+    std::optional<std::int64_t> memory{};
 };
 
 /// Told of what happens, for people: run `index` of `runs`.
@@ -47,12 +50,15 @@ struct Progress {
 
 /// Throws Error for sizes and options that no training takes.
 void check(const Experiment& experiment);
+/// Throws FieldError where training that many runs at a time on engines such as `backend` would take more memory than the experiment grants, or than there is. A
+/// GPU's memory is its own: it refuses what does not fit.
+void check_memory(const Backend& backend, const Experiment& experiment, int at_a_time = 1);
 /// Throws Error unless there is a directory here or may be made, without a run unless that is to be replaced.
 void check_directory(const Experiment& experiment);
 
 /// Checks everything, makes the directory, writes manifest.json, trains, writes rows. Returns false when `stop` ended
-/// it early: the run in hand finished its step and left a checkpoint. Throws Error before anything is written where the
-/// input is bad.
+/// it early: the run in hand finished its step and left a checkpoint. `stop_now`, which may be null, does not wait for the
+/// end of the step: the checkpoint is of the steps before. Throws Error before anything is written where the input is bad.
 ///
 /// With `resume`, goes on where the directory's rows and checkpoints end, however it was ended (a kill included), and
 /// writes the bytes that would have been written without the end; only the times in runs.csv differ. The experiment
@@ -61,12 +67,14 @@ void check_directory(const Experiment& experiment);
 ///
 /// The directory is locked meanwhile: Error, Exit::usage, where another process works in it.
 bool run_experiment(Backend& backend, const Experiment& experiment,
-                    const std::function<void(const Progress&)>& progress, const std::atomic<bool>& stop);
+                    const std::function<void(const Progress&)>& progress, const std::atomic<bool>& stop,
+                    const std::atomic<bool>* stop_now = nullptr);
 /// The same with several engines: as many runs train side by side, each on one of them. The rows are those of one engine, in
 /// the same order; those of a run that is ahead are held in memory, and lost when the experiment is stopped before its turn.
 /// `progress` is called by one thread at a time.
 bool run_experiment(std::span<Backend* const> backends, const Experiment& experiment,
-                    const std::function<void(const Progress&)>& progress, const std::atomic<bool>& stop);
+                    const std::function<void(const Progress&)>& progress, const std::atomic<bool>& stop,
+                    const std::atomic<bool>* stop_now = nullptr);
 /// How many runs are best trained side by side with that many threads: as many as there are threads where a run is short,
 /// one where it is not, for memory's sake and because a run that is ahead is lost when the experiment is stopped.
 int runs_side_by_side(const Experiment& experiment, int threads);

@@ -132,7 +132,8 @@ RunJob::RunJob(const RunContext& work, std::span<const PlannedRun> plan, std::si
                                           .model = experiment.model,
                                           .options = experiment.options,
                                           .data = *work.inputs.data,
-                                          .seed = run_.seed},
+                                          .seed = run_.seed,
+                                          .stop_now = work.stop_now},
                                 .is_baseline = run_.is_baseline,
                                 .baseline = baseline,
                                 .stop = &work.stop});

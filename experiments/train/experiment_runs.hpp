@@ -86,7 +86,8 @@ struct RunContext {
     const SharedInputs& inputs;
     RunDirectory& directory;
     std::function<void(const Progress&)> progress;  ///< may be empty
-    const std::atomic<bool>& stop;
+    const std::atomic<bool>& stop;                  ///< ends a run after its step
+    const std::atomic<bool>* stop_now = nullptr;    ///< ends it at its next operation; null: nothing does
 };
 
 /// One run of a plan on its way: made and finished by the thread that has the directory, in the order of the plan; trained by any.

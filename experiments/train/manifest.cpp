@@ -13,6 +13,8 @@
 
 #include <fmt/format.h>
 
+#include <stdexcept>
+
 namespace macheps {
 
 namespace {
@@ -130,6 +132,11 @@ std::vector<PolicySource> sources_of(const Json& policy) {
     return sources;
 }
 
+/// Words as they are shown: bytes that are no UTF-8 become U+FFFD. Nothing is made of the command again.
+Json as_utf8(const std::vector<std::string>& words) {
+    return Json::parse(Json(words).dump(-1, Json::BadUtf8::is_replaced));
+}
+
 /// A data file, and what was in it.
 Json file_json(const fs::path& file) {
     Json json{{"file", file.string()}};
@@ -201,7 +208,7 @@ std::string manifest_text(const Experiment& experiment, const std::vector<Resolv
     data.update(file_json(experiment.data_file));
     if (!experiment.held_out_file.empty()) data["held_out"] = file_json(experiment.held_out_file);
     const Json manifest{{"schema", schema_version},
-                        {"command", experiment.command},
+                        {"command", as_utf8(experiment.command)},
                         {"created_by", std::string("macheps ") + version()},
                         {"git", git_revision()},
                         {"device", device},
@@ -212,7 +219,13 @@ std::string manifest_text(const Experiment& experiment, const std::vector<Resolv
                         {"seeds", experiment.seeds},
                         {"policies", policies},
                         {"machines", machines_json(resolved)}};
-    return manifest.dump(2) + '\n';
+    try {
+        return manifest.dump(2) + '\n';
+    } catch (const JsonError&) {  // of all that stands here, only names of files can be other bytes than UTF-8
+        throw Error({.what = "the name of a data file or policy is no UTF-8, and a manifest cannot hold it",
+                     .where = "manifest.json",
+                     .fix = "give the file another name, or run in another folder"});
+    }
 }
 
 std::uint64_t recipe_checksum(const std::string& text) { return checksum_of(recipe_of(Json::parse(text)).dump()); }
@@ -269,10 +282,7 @@ void check_complete(const Experiment& experiment, const std::string& text) {
         same = back.policies[i].sources == experiment.policies[i].sources;
     }
     if (!same) {
-        throw Error({.what = "the manifest does not hold everything (this is a defect: please report it)",
-                     .where = "manifest.json",
-                     .fix = "leave out the newest option",
-                     .exit = Exit::check_failed});
+        throw std::logic_error("the manifest does not hold everything: leave out the newest option");
     }
 }
 

@@ -4,6 +4,7 @@
 #include "core/hd.hpp"
 #include "core/math64.hpp"
 #include "experiments/field_error.hpp"
+#include "experiments/model/config.hpp"
 
 #include <fmt/format.h>
 
@@ -15,18 +16,14 @@ void check(const TrainOptions& o) {
     const auto refuse = [](const char* field, const std::string& what, const char* fix) {
         throw FieldError(field, what, fix);
     };
-    const auto at_least = [&](const char* field, std::int64_t value, std::int64_t least) {
-        if (value < least)
-            refuse(field, fmt::format("{} is too small", value), least == 0 ? "give 0 or more" : "give 1 or more");
-    };
-    at_least("steps", o.steps, 1);
-    at_least("batch", o.batch, 1);
-    at_least("micro_batches", o.micro_batches, 1);
-    at_least("warmup", o.warmup, 0);
-    at_least("eval_every", o.eval_every, 0);
-    at_least("eval_batches", o.eval_batches, 1);
-    at_least("probe_every", o.probe_every, 0);
-    at_least("histogram_every", o.histogram_every, 0);
+    check_range("steps", o.steps, 1, most_steps);
+    check_range("batch", o.batch, 1, most_size);
+    check_range("micro_batches", o.micro_batches, 1, most_size);
+    check_range("warmup", o.warmup, 0, most_steps);
+    check_range("eval_every", o.eval_every, 0, most_steps);
+    check_range("eval_batches", o.eval_batches, 1, most_size);
+    check_range("probe_every", o.probe_every, 0, most_steps);
+    check_range("histogram_every", o.histogram_every, 0, most_steps);
     const auto no_less_than_0 = [&](const char* field, double value) {
         if (!(value >= 0) || !std::isfinite(value)) refuse(field, fmt::format("it is {}", value), "give 0 or more");
     };

@@ -10,6 +10,9 @@ enum class OptimizerKind : std::uint8_t { adamw, sgd };
 /// Moments that the optimiser keeps of every parameter.
 constexpr int moments(OptimizerKind kind) { return kind == OptimizerKind::adamw ? 2 : 1; }
 
+/// Steps, and counts of steps between one thing and the next.
+inline constexpr std::int64_t most_steps = std::int64_t{1} << 40;
+
 struct TrainOptions {
     std::int64_t steps = 300;
     std::int64_t batch = 16;

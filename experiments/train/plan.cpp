@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/train/plan.hpp"
 
+#include "core/float_environment.hpp"
 #include "experiments/train/evaluator.hpp"
 #include "experiments/train/experiment_runs.hpp"
 #include "experiments/train/step.hpp"
@@ -13,6 +14,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 
 namespace macheps {
 
@@ -39,10 +41,10 @@ std::int64_t times(std::int64_t steps, std::int64_t every) { return every > 0 ? 
 
 /// Of the sampled steps, those that keep histograms.
 std::int64_t histogram_steps(const TrainOptions& o) {
-    std::int64_t n = 0;
     if (o.probe_every <= 0 || o.histogram_every <= 0) return 0;
-    for (std::int64_t step = 0; step < o.steps; step += o.probe_every) n += step % o.histogram_every == 0 ? 1 : 0;
-    return n;
+    const std::int64_t factor = o.histogram_every / std::gcd(o.probe_every, o.histogram_every);
+    // Both divide the multiples of their least common multiple: of those beyond the last step, step 0 alone is left.
+    return o.probe_every > o.steps / factor ? 1 : times(o.steps, o.probe_every * factor);
 }
 
 Plan::PolicyPlan measure(Backend& backend, const Experiment& experiment, const SharedInputs& inputs,
@@ -130,7 +132,9 @@ void look_at_disk(Plan& plan, const Experiment& experiment) {
 }  // namespace
 
 Plan make_plan(std::span<Backend* const> backends, const Experiment& experiment) {
+    const DefaultFloatModes modes;
     Backend& backend = *backends.front();
+    check_memory(backend, experiment, static_cast<int>(backends.size()));
     const SharedInputs inputs(experiment);
     const TrainOptions& o = experiment.options;
     Plan plan{.directory = experiment.directory,
@@ -141,6 +145,7 @@ Plan make_plan(std::span<Backend* const> backends, const Experiment& experiment)
               .steps = o.steps,
               .tokens = o.steps * o.micro_batches * o.batch * experiment.model.context,
               .parameters = parameter_count(experiment.model),
+              .least_bytes = static_cast<std::int64_t>(least_memory(experiment.model, o.batch, moments(o.optimizer))),
               .policies = {},
               .problems = {}};
     for (const ResolvedPolicy& policy : inputs.policies) {

@@ -34,6 +34,7 @@ struct Plan {
     std::vector<std::int64_t> seeds;
     std::int64_t steps = 0, tokens = 0;  ///< of one run
     std::int64_t parameters = 0;
+    std::int64_t least_bytes = 0;  ///< least_memory(): what decides whether the experiment is begun
     std::vector<PolicyPlan> policies;
     double seconds = 0;                        ///< of everything, runs side by side counted once
     std::int64_t peak_bytes = 0;               ///< the largest resident size of this process while it measured

@@ -26,11 +26,13 @@ constexpr std::string_view other_files[] = {"manifest.json",     "summary.csv", 
                                             "manifest.json.new", "summary.csv.new", "report.html.new"};
 constexpr auto all_row_files = files_of(std::type_identity<TrainingRows>{});
 
-bool stands_at(int descriptor, const fs::path& path) {
+/// Whether the file that is open has this name. Empty where the system does not say: errno tells why.
+std::optional<bool> stands_at(int descriptor, const fs::path& path) {
     struct stat held {
     }, there{};
-    return ::fstat(descriptor, &held) == 0 && ::stat(path.c_str(), &there) == 0 && held.st_dev == there.st_dev &&
-           held.st_ino == there.st_ino;
+    if (::fstat(descriptor, &held) != 0) return std::nullopt;
+    if (::stat(path.c_str(), &there) != 0) return errno == ENOENT ? std::optional(false) : std::nullopt;
+    return held.st_dev == there.st_dev && held.st_ino == there.st_ino;
 }
 
 /// Rows of runs.csv; none where the file is missing or its header was not finished.
@@ -105,7 +107,9 @@ DirectoryLock::DirectoryLock(const fs::path& directory) : path_(directory / ".lo
             if (errno != EINTR) return;  // no locks here (some network file systems)
         }
         // The holder before us removed the file between our open and our lock: what we hold has no name.
-        if (stands_at(descriptor_, path_)) return;
+        const std::optional<bool> is_there = stands_at(descriptor_, path_);
+        if (!is_there) fail("cannot inspect the lock file", Exit::cannot_write, "check the folder's permissions");
+        if (*is_there) return;
         ::close(descriptor_);
     }
 }

@@ -63,6 +63,7 @@ Batch Step::upload(std::int64_t draw) {
 
 /// Forward and backward over the micro-batches; returns their mean loss.
 float Step::accumulate_gradients(std::int64_t step) {
+    const StopScope scope(model_.rounder(), setup_.stop_now);
     model_.clear_gradients();
     const auto parts = static_cast<float>(setup_.options.micro_batches);
     // torch's order: the loss is divided by the number of micro-batches, then scaled.

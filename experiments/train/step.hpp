@@ -8,6 +8,7 @@
 #include "experiments/train/step_watcher.hpp"
 #include "reports/event.hpp"
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -27,6 +28,7 @@ struct RunSetup {
     const TrainOptions& options;
     const Data& data;
     std::int64_t seed = 0;
+    const std::atomic<bool>* stop_now = nullptr;  ///< once it is set, passes throw Abandoned; null: none does
 
     std::string name() const { return run_name(policy.name, seed); }
     /// Of the streams of random numbers.
@@ -61,7 +63,8 @@ class Step {
     Step(const Step&) = delete;
     Step& operator=(const Step&) = delete;
 
-    /// Gradients of the micro-batches of step `step`, then the optimiser. Steps are run in order.
+    /// Gradients of the micro-batches of step `step`, then the optimiser. Steps are run in order. Throws Abandoned where
+    /// the setup's stop_now is set before the optimiser began: weights and optimiser are then as they were.
     StepResult run(std::int64_t step, Sampling sampling);
     StepResult run(std::int64_t step) { return run(step, sampling_of(setup_.options, step)); }
 
@@ -83,6 +86,11 @@ class Step {
     void note_casts() {
         if (!casts_made_) casts_made_ = place_;
     }
+
+    /// Where the casts of the weights were made that stand now; and, after a pass that was abandoned, where they had been
+    /// made before it.
+    const std::optional<Checkpoint::StreamPlace>& casts_made() const { return casts_made_; }
+    void set_casts_made(const std::optional<Checkpoint::StreamPlace>& place) { casts_made_ = place; }
 
     /// Fills in the state of the optimiser, the loss scaler and the casts.
     void save(Checkpoint& checkpoint) const;

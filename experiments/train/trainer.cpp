@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/train/trainer.hpp"
 
+#include "core/float_environment.hpp"
 #include "experiments/model/memory.hpp"
 #include "experiments/train/evaluator.hpp"
 #include "experiments/train/site_hash.hpp"
@@ -37,20 +38,28 @@ class Trainer {
                 rows_.is_abandoned() || (request_.stop != nullptr && request_.stop->load(std::memory_order_relaxed));
             const bool is_due = request_.save_every > 0 && step % request_.save_every == 0;
             if (step > first && (is_stopped || is_due)) save(step);
-            if (is_stopped) {
-                result_.status = "stopped";
-                return std::move(result_);
+            if (is_stopped) return stopped();
+            const Place before = place();
+            try {
+                if (options_.eval_every > 0 && step % options_.eval_every == 0) evaluate(step);
+                if (one_step(step)) continue;
+            } catch (const Abandoned&) {
+                if (step > first) save(step, before);
+                return stopped();
             }
-            if (options_.eval_every > 0 && step % options_.eval_every == 0) evaluate(step);
-            if (!one_step(step)) {
-                if (result_.status.empty()) result_.status = "diverged";
-                diverged_step_ = step;
-                break;
-            }
+            if (result_.status.empty()) result_.status = "diverged";
+            diverged_step_ = step;
+            break;
         }
         if (result_.status.empty()) {
+            const Place before = place();
+            try {
+                evaluate(options_.steps);
+            } catch (const Abandoned&) {
+                if (options_.steps > first) save(options_.steps, before);
+                return stopped();
+            }
             result_.status = "ok";
-            evaluate(options_.steps);
         }
         rows_.end_run(run_row());
         return std::move(result_);
@@ -59,16 +68,38 @@ class Trainer {
   private:
     void evaluate(std::int64_t step) { rows_.append(evaluator_.evaluate(step, step_)); }
 
+    /// What the passes of a step change before its optimiser does: to be kept while they may be abandoned.
+    struct Place {
+        std::optional<std::array<csv::FileMark, row_files.size()>> files;  ///< nothing while rows are held
+        std::optional<Checkpoint::StreamPlace> casts_made;
+    };
+    /// Rows of earlier steps are flushed.
+    Place place() const {
+        Place here{.files = {}, .casts_made = step_.casts_made()};
+        if (rows_.is_open()) here.files = rows_.marks();
+        return here;
+    }
+
+    RunResult stopped() {
+        result_.status = "stopped";
+        return std::move(result_);
+    }
+
     void save(std::int64_t step) {
-        if (!request_.save || !rows_.is_open()) return;  // marks of the files say nothing of rows that are held
+        if (!rows_.is_open()) return;  // marks of the files say nothing of rows that are held
         rows_.flush();
+        save(step, place());
+    }
+    void save(std::int64_t step, const Place& at) {
+        if (!request_.save || !at.files) return;
+        step_.set_casts_made(at.casts_made);
         Checkpoint checkpoint{.run = setup_.name(),
                               .step = step,
                               .seconds = seconds_,
                               .optimizer = {},
                               .loss_scaler = {},
                               .casts_made = {},
-                              .files = rows_.marks(),
+                              .files = *at.files,
                               .state = {}};
         step_.save(checkpoint);
         request_.save(std::move(checkpoint));
@@ -193,6 +224,7 @@ class Trainer {
 }  // namespace
 
 RunResult train(Backend& backend, const RunRequest& request, RunRows& rows) {
+    const DefaultFloatModes modes;
     return Trainer(backend, request, rows).train();
 }
 

@@ -19,7 +19,7 @@ struct RunRequest {
     RunSetup setup;
     bool is_baseline = false;                      ///< this is the fp32 run: its gap is zero
     const std::vector<float>* baseline = nullptr;  ///< losses of the fp32 run of this seed, by step
-    const std::atomic<bool>* stop = nullptr;       ///< set by Ctrl-C
+    const std::atomic<bool>* stop = nullptr;       ///< set by Ctrl-C: the run ends after its step
     const Checkpoint* start = nullptr;             ///< go on from here; null: from the beginning
     std::vector<StepRow> steps_done{};             ///< the rows of the steps before `start`
     const DumpRequest* dump = nullptr;             ///< a step to write whole; null: none
@@ -36,7 +36,8 @@ struct RunResult {
 };
 
 /// Trains, writes the rows of steps, evals, sites and exponents as they come and one row of runs at the end. A run that
-/// is stopped saves its state, unless its rows are held, and writes no row of runs: it is not over.
+/// is stopped saves its state, unless its rows are held, and writes no row of runs: it is not over. Where `setup.stop_now`
+/// is set it does not wait for the end of the step in hand: the state that is saved is the one before that step.
 RunResult train(Backend& backend, const RunRequest& request, RunRows& rows);
 
 }  // namespace macheps

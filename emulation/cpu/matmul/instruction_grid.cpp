@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "emulation/cpu/matmul/instruction_grid.hpp"
 
+#include "core/float_environment.hpp"
 #include "emulation/cpu/matmul/machine_kernel.hpp"
 #include "emulation/machine/step.hpp"
 
@@ -34,6 +35,7 @@ bool has_instruction_grid(const Instruction& instruction) {
 std::vector<std::uint64_t> instruction_grid(Simd level, const Instruction& instruction,
                                             std::span<const InstructionOperands> rows,
                                             std::span<const InstructionOperands> columns) {
+    const DefaultFloatModes modes;
     // The shape may be smaller than the machine's.
     Machine machine = *instruction.machine;
     machine.k = instruction.k;

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <functional>
+#include <system_error>
 #include <thread>
 
 namespace macheps::sweep {
@@ -159,7 +160,12 @@ inline Outcome compare_blocks(const Engine& first, const Engine& second, std::ui
         }
     };
     std::vector<std::thread> pool;
-    for (unsigned t = 1; t < threads; ++t) pool.emplace_back(work);
+    pool.reserve(threads);
+    try {
+        for (unsigned t = 1; t < threads; ++t) pool.emplace_back(work);
+    } catch (const std::system_error&) {
+        // The system grants no more threads: fewer find the same.
+    }
     work();
     for (std::thread& thread : pool) thread.join();
     Outcome outcome{compared, differing, lowest, 0, {}};

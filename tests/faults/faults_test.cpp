@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every call of the C library by which the program asks something of the system fails in turn, once and from then on, is
+// cut short, or is the last thing before a kill. Whatever fails: a documented exit code and one line that says why, a run
+// directory that can be read, and after a resume the bytes of a run that nothing happened to.
+#include "tests/faults/faulty_program.hpp"
+
+#include <cerrno>
+#include <iostream>
+#include <set>
+
+using namespace macheps::test;
+
+namespace {
+
+/// A call of preload_faults.cpp and the ways in which it may fail.
+struct FaultyCall {
+    const char* name;
+    std::vector<int> errors;
+    bool may_be_interrupted = false, may_be_short = false, kills = false;
+};
+
+const std::vector<FaultyCall>& faulty_calls() {
+    static const std::vector<FaultyCall> list{
+        {"open", {EMFILE, EACCES}, false, false, true},
+        {"fopen", {EMFILE, EIO}},
+        {"read", {EIO}, true, true},
+        {"write", {ENOSPC, EIO}, true, true, true},
+        {"writev", {ENOSPC}},
+        {"pread", {EIO}, true, true},
+        {"pwrite", {ENOSPC}, true, true, true},
+        {"lseek", {EIO}},
+        {"fsync", {EIO, ENOSPC}, true, false, true},
+        {"rename", {ENOSPC, EIO}, false, false, true},
+        {"unlink", {EACCES, EIO}, false, false, true},
+        {"unlinkat", {EACCES}},
+        {"mkdir", {ENOSPC, EACCES}, false, false, true},
+        {"ftruncate", {EIO}, true, false, true},
+        {"close", {EIO, ENOSPC}},
+        {"fstat", {EIO}},
+        {"stat", {EACCES, ELOOP}},
+        {"lstat", {EACCES}},
+        {"flock", {ENOLCK}, true},
+        {"mmap", {ENOMEM}},
+        {"fdopendir", {EMFILE}},
+        {"readdir", {EIO}},
+        {"statvfs", {EIO}},
+        {"getcwd", {ENOENT}},
+        {"access", {EACCES}},
+        {"pthread_create", {EAGAIN}},
+        {"fwrite", {ENOSPC}},
+        {"fflush", {ENOSPC}},
+        {"fclose", {EIO}},
+        {"new", {ENOMEM}},
+    };
+    return list;
+}
+
+struct Injection {
+    std::string call;
+    long number = 0;
+    int error = 0;
+    std::string mode;
+
+    std::string text() const { return call + ":" + std::to_string(number) + ":" + std::to_string(error) + ":" + mode; }
+    Start start() const { return {.environment = {"LD_PRELOAD=" MACHEPS_PRELOAD_FAULTS, "MACHEPS_FAULT=" + text()}}; }
+};
+
+/// How much is tried: everything, or of every call the first, one in the middle and the last.
+enum class Depth { sample, all };
+
+/// Numbers of the calls that fail, of `count` that there are.
+std::vector<long> chosen_numbers(long count, Depth depth) {
+    std::set<long> numbers;
+    if (depth == Depth::sample) {
+        numbers = {1, (count + 1) / 2, count};
+    } else {
+        constexpr long each = 60;  // the first ones all, the others evenly spread
+        for (long i = 1; i <= std::min(count, each); ++i) numbers.insert(i);
+        for (long i = 1; i <= each && count > each; ++i) numbers.insert(count * i / each);
+    }
+    return {numbers.begin(), numbers.end()};
+}
+
+/// How often `macheps ARGUMENTS` makes each call.
+std::map<std::string, long> calls_of(const Folder& folder, const std::string& arguments) {
+    const fs::path counts = folder / "counts.txt";
+    const Outcome outcome = folder.run(
+        arguments, {.environment = {"LD_PRELOAD=" MACHEPS_PRELOAD_FAULTS, "MACHEPS_FAULT_COUNT=" + counts.string()}});
+    CAPTURE(arguments, outcome.err);
+    REQUIRE(outcome.code == 0);
+    std::map<std::string, long> calls;
+    std::ifstream in(counts);
+    std::string name;
+    for (long count = 0; in >> name >> count;) calls[name] = count;
+    REQUIRE(calls.size() == faulty_calls().size());
+    fs::remove(counts);
+    return calls;
+}
+
+std::vector<Injection> injections(const std::map<std::string, long>& calls, Depth depth) {
+    std::vector<Injection> list;
+    for (const FaultyCall& call : faulty_calls()) {
+        const long count = calls.at(call.name);
+        if (count == 0) continue;
+        for (const long number : chosen_numbers(count, depth)) {
+            for (const int error : call.errors) {
+                list.push_back({call.name, number, error, "sticky"});
+                if (depth == Depth::sample) break;
+                list.push_back({call.name, number, error, "once"});
+            }
+            if (depth == Depth::sample) continue;
+            if (call.may_be_interrupted) list.push_back({call.name, number, EINTR, "once"});
+            if (call.may_be_short) list.push_back({call.name, number, 0, "short"});
+            if (call.kills) list.push_back({call.name, number, 0, "kill"});
+        }
+        if (depth == Depth::sample && call.kills) list.push_back({call.name, (count + 1) / 2, 0, "kill"});
+    }
+    return list;
+}
+
+/// What came of the injections into one command.
+struct Tallied {
+    std::map<int, int> by_code;
+    std::size_t injected = 0;
+
+    void add(int code) { ++by_code[code], ++injected; }
+    void print(const std::string& name, const std::map<std::string, long>& calls) const {
+        std::cout << name << ": " << injected << " faults into";
+        for (const auto& [call, count] : calls) {
+            if (count > 0) std::cout << " " << call << " " << count;
+        }
+        std::cout << "; ended with";
+        for (const auto& [code, count] : by_code) {
+            std::cout << " " << (code == 128 + SIGKILL ? "a kill" : "exit " + std::to_string(code)) << " " << count;
+        }
+        std::cout << std::endl;
+    }
+};
+
+/// A fault gives one of the codes that the help names for it, with one line; or it did not matter.
+void check_ending(const Outcome& outcome, const Injection& injection) {
+    CAPTURE(outcome.code, outcome.err);
+    if (injection.mode == "kill") {
+        CHECK(outcome.code == 128 + SIGKILL);
+        return;
+    }
+    CHECK((outcome.code == 0 || outcome.code == 3 || outcome.code == 5));
+    CHECK(error_lines(outcome.err).size() == (outcome.code == 0 ? 0u : 1u));
+    CHECK(outcome.err.find("this is a defect") == std::string::npos);
+    // A call that was interrupted, or did a part of its work, is made again.
+    if (injection.error == EINTR || injection.mode == "short") CHECK(outcome.code == 0);
+}
+
+/// The directory can be read as it is, and gone on with to the same bytes.
+void check_recovers(const Folder& folder, const std::map<std::string, std::string>& wanted) {
+    if (!fs::exists(folder / "run")) return;
+    const Outcome report = folder.run("report run");
+    {
+        CAPTURE(report.code, report.err);
+        // Before its files are begun there is nothing to report.
+        bool is_begun = true;
+        for (const auto& [name, text] : rows_of(folder / "run")) is_begun &= !text.empty();
+        CHECK((report.code == 0 || (report.code == 3 && !is_begun)));
+        CHECK(error_lines(report.err).size() == (report.code == 0 ? 0u : 1u));
+    }
+    const Outcome resumed = folder.run("train --resume run --threads 1");
+    CAPTURE(resumed.code, resumed.err);
+    if (resumed.code == 3 && resumed.err.find("nothing to resume") != std::string::npos) {
+        // Ended before it began: it begins again.
+        const Outcome again = folder.run(short_run);
+        CAPTURE(again.err);
+        REQUIRE(again.code == 0);
+    } else {
+        REQUIRE(resumed.code == 0);
+    }
+    CHECK(differing(wanted, rows_of(folder / "run")) == "");
+}
+
+std::map<std::string, std::string> undisturbed() {
+    const Folder folder;
+    REQUIRE(folder.run(short_run).code == 0);
+    return rows_of(folder / "run");
+}
+
+void break_training(Depth depth) {
+    const auto wanted = undisturbed();
+    const Folder counted;
+    const auto calls = calls_of(counted, short_run);
+    Tallied tallied;
+    for (const Injection& injection : injections(calls, depth)) {
+        INFO(injection.text());
+        const Folder folder;
+        const Outcome outcome = folder.run(short_run, injection.start());
+        tallied.add(outcome.code);
+        check_ending(outcome, injection);
+        if (outcome.code == 0) CHECK(differing(wanted, rows_of(folder / "run")) == "");
+        check_recovers(folder, wanted);
+    }
+    tallied.print("train", calls);
+}
+
+/// A run that a kill ended in the middle, with checkpoints.
+void make_stopped(const Folder& folder) {
+    const Injection kill{"rename", 3, 0, "kill"};  // manifest, then checkpoints
+    REQUIRE(folder.run(short_run, kill.start()).code == 128 + SIGKILL);
+    REQUIRE(fs::exists(folder / "run/checkpoints"));
+}
+
+void break_resume(Depth depth) {
+    const auto wanted = undisturbed();
+    const Folder stopped;
+    make_stopped(stopped);
+    const auto put_back = [&](const Folder& folder) {
+        fs::copy(stopped / "run", folder / "run", fs::copy_options::recursive);
+    };
+    const std::string resume = "train --resume run --threads 2";
+    const Folder counted;
+    put_back(counted);
+    const auto calls = calls_of(counted, resume);
+    Tallied tallied;
+    for (const Injection& injection : injections(calls, depth)) {
+        INFO(injection.text());
+        const Folder folder;
+        put_back(folder);
+        const Outcome outcome = folder.run(resume, injection.start());
+        tallied.add(outcome.code);
+        check_ending(outcome, injection);
+        if (outcome.code == 0) CHECK(differing(wanted, rows_of(folder / "run")) == "");
+        check_recovers(folder, wanted);
+    }
+    tallied.print("train --resume", calls);
+}
+
+void break_report(Depth depth) {
+    const Folder whole;
+    REQUIRE(whole.run(short_run).code == 0);
+    const auto rows = rows_of(whole / "run");
+    const Outcome fine = whole.run("report run");
+    const std::string summary = contents(whole / "run/summary.csv"), page = contents(whole / "run/report.html");
+    const auto calls = calls_of(whole, "report run");
+    Tallied tallied;
+    for (const Injection& injection : injections(calls, depth)) {
+        INFO(injection.text());
+        const Outcome outcome = whole.run("report run", injection.start());
+        tallied.add(outcome.code);
+        check_ending(outcome, injection);
+        if (outcome.code == 0) CHECK(outcome.out == fine.out);
+        // The tables and the page are whole, old or new: here they are the same.
+        CHECK(contents(whole / "run/summary.csv") == summary);
+        CHECK((contents(whole / "run/report.html") == page));
+        CHECK(differing(rows, rows_of(whole / "run")) == "");
+    }
+    tallied.print("report", calls);
+}
+
+/// What verbs print, and the files that they write.
+struct Printed {
+    const char *arguments, *file;
+};
+constexpr Printed printed[] = {
+    {"--help", ""},
+    {"show 0.1 --json", ""},
+    {"formats --json", ""},
+    {"version", ""},
+    {"man", ""},
+    {"completion bash", ""},
+    {"policy list", ""},
+    {"policy show tf32", ""},
+    {"policy words", ""},
+    {"policy explain tf32 --layers 1", ""},
+    {"policy explain tf32 --layers 1 --json", ""},
+    {"machine list", ""},
+    {"machine show sm90.wgmma.fp8", ""},
+    {"convert --to fp16", ""},
+    {"testfloat f16_add --generate --count 20", ""},
+    {"reveal -k 8", ""},
+    {"reveal -k 4 -f fp16 --emit-operands operands.npy", "operands.npy"},
+    {"gemm -k 16 -m 2 -n 2 -q", ""},
+    {"gemm -k 16 -m 2 -n 2 --out rows.csv", "rows.csv"},
+    {"train --dry-run --steps 2 --layers 1 --width 8 --heads 2 --context 6 --policy fp32", ""}};
+
+void break_output(Depth depth) {
+    for (const Printed& command : printed) {
+        const Folder folder;
+        const std::string arguments = command.arguments;
+        const bool is_timed = arguments.find("--dry-run") != std::string::npos;
+        const Outcome fine = folder.run(arguments);
+        CAPTURE(arguments, fine.err);
+        REQUIRE(fine.code == 0);
+        const std::string file = *command.file != '\0' ? contents(folder / command.file) : "";
+        const auto calls = calls_of(folder, arguments);
+        Tallied tallied;
+        for (const Injection& injection : injections(calls, depth)) {
+            INFO(injection.text());
+            if (*command.file != '\0') fs::remove(folder / command.file);
+            const Outcome outcome = folder.run(arguments, injection.start());
+            tallied.add(outcome.code);
+            check_ending(outcome, injection);
+            if (outcome.code != 0) continue;
+            // `version` names the threads that it got.
+            if (!is_timed && injection.call != "pthread_create") CHECK(outcome.out == fine.out);
+            if (*command.file != '\0') CHECK(contents(folder / command.file) == file);
+        }
+        tallied.print(arguments, calls);
+    }
+}
+
+/// A limit on the size of files in place of a full disk: no right to mount anything is needed for it.
+void limit_file_size(const std::vector<rlim_t>& sizes) {
+    const auto wanted = undisturbed();
+    Tallied tallied;
+    for (const rlim_t size : sizes) {
+        CAPTURE(size);
+        const Folder folder;
+        const Start start{.prepare = [size] {
+            const rlimit limit{size, size};
+            if (setrlimit(RLIMIT_FSIZE, &limit) != 0) _exit(97);
+        }};
+        const Outcome outcome = folder.run(short_run, start);
+        tallied.add(outcome.code);
+        CAPTURE(outcome.code, outcome.err);
+        CHECK((outcome.code == 0 || outcome.code == 5));
+        check_recovers(folder, wanted);
+    }
+    tallied.print("train under a limit on the size of files", {});
+}
+
+}  // namespace
+
+TEST_CASE("training survives faults of the system", "[faults]") { break_training(Depth::sample); }
+TEST_CASE("resuming survives faults of the system", "[faults]") { break_resume(Depth::sample); }
+TEST_CASE("a report survives faults of the system", "[faults]") { break_report(Depth::sample); }
+TEST_CASE("what verbs print survives faults of the system, or is called lost", "[faults]") {
+    break_output(Depth::sample);
+}
+TEST_CASE("files that may not grow end a run with exit 5, and it goes on once they may", "[faults]") {
+    limit_file_size({0, 500, 3000, 30000});
+}
+
+TEST_CASE("training survives every fault of the system", "[faults][slow]") { break_training(Depth::all); }
+TEST_CASE("resuming survives every fault of the system", "[faults][slow]") { break_resume(Depth::all); }
+TEST_CASE("a report survives every fault of the system", "[faults][slow]") { break_report(Depth::all); }
+TEST_CASE("what verbs print survives every fault of the system, or is called lost", "[faults][slow]") {
+    break_output(Depth::all);
+}
+TEST_CASE("files that may not grow, at every size, end a run with exit 5", "[faults][slow]") {
+    std::vector<rlim_t> sizes;
+    for (rlim_t size = 0; size < 12000; size += 137) sizes.push_back(size);
+    limit_file_size(sizes);
+}
+
+TEST_CASE("a full disk of every size ends a run with exit 5, and it goes on once there is room", "[faults][slow]") {
+    const auto wanted = undisturbed();
+    Tallied tallied;
+    for (int pages = 1; pages < 40; pages += 1) {
+        const Folder folder;
+        fs::create_directories(folder / "disk");
+        const std::string disk = (folder / "disk").string();
+        const auto mounted = [&](const std::string& options) {
+            return std::system(("mount -t tmpfs -o " + options + " tmpfs '" + disk + "' 2>/dev/null").c_str()) == 0;
+        };
+        if (!mounted("size=" + std::to_string(4096 * pages))) SKIP_TEST("mounting a small tmpfs is not allowed here");
+        CAPTURE(pages);
+        const Start inside{.prepare = [&disk] {
+            if (chdir(disk.c_str()) != 0) _exit(97);
+        }};
+        const Outcome outcome = folder.run(short_run, inside);
+        tallied.add(outcome.code);
+        {
+            CAPTURE(outcome.err);
+            CHECK((outcome.code == 0 || outcome.code == 5));
+        }
+        CHECK(mounted("remount,size=16m"));
+        Outcome again = folder.run("train --resume run --threads 1", inside);
+        if (again.code == 3) again = folder.run(short_run, inside);
+        {
+            CAPTURE(again.err);
+            CHECK(again.code == 0);
+        }
+        CHECK(differing(wanted, rows_of(folder / "disk/run")) == "");
+        REQUIRE(std::system(("umount '" + disk + "'").c_str()) == 0);
+    }
+    tallied.print("train on disks of 4 to 156 KiB", {});
+}

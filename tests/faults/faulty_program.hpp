@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program in a folder of its own, with something wrong around it.
+#pragma once
+#include "tests/scratch.hpp"
+#include "tests/test.hpp"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace macheps::test {
+
+namespace fs = std::filesystem;
+
+inline std::string contents(const fs::path& path) {
+    std::ifstream in(path, std::ios::binary);
+    std::stringstream text;
+    text << in.rdbuf();
+    return text.str();
+}
+
+inline std::vector<std::string> words(const std::string& text) {
+    std::istringstream in(text);
+    std::vector<std::string> out;
+    for (std::string word; in >> word;) out.push_back(word);
+    return out;
+}
+
+struct Outcome {
+    int code = -1;  ///< 128 and the signal's number where one ended it
+    std::string out, err;
+};
+
+/// How the program is started.
+struct Start {
+    std::vector<std::string> environment{};  ///< `NAME=value`
+    std::function<void()> prepare{};         ///< runs in the child, before the program
+};
+
+/// A folder that is there while the object is; programs run in it.
+class Folder {
+  public:
+    explicit Folder(const fs::path& parent = memory_folder()) {
+        static int count = 0;
+        path_ = parent / ("macheps_faults_" + std::to_string(getpid()) + "_" + std::to_string(count++));
+        fs::remove_all(path_);
+        fs::create_directories(path_);
+    }
+    ~Folder() {
+        std::error_code ignored;
+        fs::remove_all(path_, ignored);
+    }
+    Folder(const Folder&) = delete;
+    Folder& operator=(const Folder&) = delete;
+
+    fs::path operator/(const std::string& name) const { return path_ / name; }
+    const fs::path& path() const { return path_; }
+    void write(const std::string& name, const std::string& text) const {
+        std::ofstream(path_ / name, std::ios::binary) << text;
+    }
+
+    /// Runs `macheps ARGUMENTS` here.
+    Outcome run(const std::string& arguments, const Start& start = {}) const { return finish(begin(arguments, start)); }
+    Outcome run(std::vector<std::string> arguments, const Start& start = {}) const {
+        return finish(begin(std::move(arguments), start));
+    }
+    pid_t begin(const std::string& arguments, const Start& start = {}) const { return begin(words(arguments), start); }
+    pid_t begin(std::vector<std::string> arguments, const Start& start) const {
+        arguments.insert(arguments.begin(), "macheps");
+        std::vector<char*> argv;
+        for (std::string& word : arguments) argv.push_back(word.data());
+        argv.push_back(nullptr);
+        const pid_t child = fork();
+        REQUIRE(child >= 0);
+        if (child != 0) return child;
+        if (chdir(path_.c_str()) != 0) _exit(99);
+        redirect("/dev/null", O_RDONLY, STDIN_FILENO);
+        redirect("out.txt", O_WRONLY | O_CREAT | O_TRUNC, STDOUT_FILENO);
+        redirect("err.txt", O_WRONLY | O_CREAT | O_TRUNC, STDERR_FILENO);
+        for (const std::string& variable : start.environment) {
+            const std::size_t equals = variable.find('=');
+            setenv(variable.substr(0, equals).c_str(), variable.substr(equals + 1).c_str(), 1);
+        }
+        if (start.prepare) start.prepare();
+        execv(MACHEPS_PROGRAM, argv.data());
+        _exit(98);
+    }
+    Outcome finish(pid_t child) const {
+        int status = 0;
+        REQUIRE(waitpid(child, &status, 0) == child);
+        return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), contents(path_ / "out.txt"),
+                contents(path_ / "err.txt")};
+    }
+
+    /// For a child: what this process has yet to print stays its own.
+    static void redirect(const char* file, int flags, int descriptor) {
+        const int opened = open(file, flags, 0666);
+        if (opened < 0 || dup2(opened, descriptor) < 0) _exit(99);
+        ::close(opened);
+    }
+
+  private:
+    fs::path path_;
+};
+
+/// Lines of `err` that report an error: what the program says of its progress is none.
+inline std::vector<std::string> error_lines(const std::string& err) {
+    std::vector<std::string> lines;
+    std::istringstream in(err);
+    for (std::string line; std::getline(in, line);) {
+        const bool is_note = line.find("refused a checkpoint") != std::string::npos ||
+                             line.find("macheps: begun by ") != std::string::npos;
+        if (line.starts_with("macheps: ") && !is_note) lines.push_back(line);
+    }
+    return lines;
+}
+
+/// A run of the program that ended badly must say why, once, and by a code that the help names for it.
+inline bool is_documented(int code) {
+    return code == 0 || code == 2 || code == 3 || code == 4 || code == 5 || code == 75;
+}
+
+/// A table without the columns that hold times.
+inline std::string without_times(const std::string& text) {
+    std::istringstream lines(text);
+    std::string out;
+    std::vector<bool> is_time;
+    for (std::string line; std::getline(lines, line);) {
+        std::istringstream cells(line);
+        std::size_t i = 0;
+        for (std::string cell; std::getline(cells, cell, ','); ++i) {
+            if (is_time.size() == i)
+                is_time.push_back(cell == "seconds" || cell == "tokens_per_second" || cell == "slowdown");
+            if (!is_time[i]) out += cell + ",";
+        }
+        out += '\n';
+    }
+    return out;
+}
+
+/// A manifest without the line of the device: a machine that grants no threads has another one.
+inline std::string without_device(const std::string& text) {
+    const std::size_t from = text.find("  \"device\": "), to = text.find('\n', from);
+    return from == std::string::npos ? text : text.substr(0, from) + text.substr(to + 1);
+}
+
+/// The files of a run directory that say nothing of time.
+inline std::map<std::string, std::string> rows_of(const fs::path& directory) {
+    std::map<std::string, std::string> files;
+    for (const char* name : {"steps.csv", "evals.csv", "sites.csv", "exponents.csv"})
+        files[name] = contents(directory / name);
+    files["manifest.json"] = without_device(contents(directory / "manifest.json"));
+    files["runs.csv"] = without_times(contents(directory / "runs.csv"));
+    return files;
+}
+
+/// The names of files that differ.
+inline std::string differing(const std::map<std::string, std::string>& a, const std::map<std::string, std::string>& b) {
+    std::string names;
+    for (const auto& [name, text] : a) {
+        if (b.at(name) != text) names += name + " ";
+    }
+    return names;
+}
+
+/// Two short runs, with everything that a run directory can hold.
+inline const std::string short_run =
+    "train --layers 1 --width 8 --heads 2 --context 6 --vocabulary 24 --batch 2 --eval-batches 1 --warmup 2 --threads "
+    "2 "
+    "--steps 6 --eval-every 3 --probe-every 2 --histogram-every 4 --save-every 2 --policy amp-fp16 --out run";
+
+}  // namespace macheps::test
