@@ -219,6 +219,9 @@ class Backend {
     virtual void log_softmax(ConstView x, View out) = 0;
     /// Mean over rows of -logp[r, target[r]]: the rows' values summed by the lane rule, divided by the number of rows.
     virtual float nll(ConstView logp, TokenView targets) = 0;
+    /// Mean over rows of log(sum(exp(x - top))) + (top - x[target]), top = max of the row (NaN wins): nll of
+    /// log_softmax, in fp64 from the logits on.
+    virtual double cross_entropy(ConstView logits, TokenView targets) = 0;
     /// dx = (exp(logp) - [column == target]) * factor.
     virtual void nll_backward(ConstView logp, TokenView targets, float factor, View dx) = 0;
     /// out[c] = x[0,c] + x[1,c] + ... from +0, in row order.

@@ -267,6 +267,15 @@ class DeviceBackend final : public Backend {
         gpu::nll(device(), logp.data, targets.data, logp.rows(), logp.columns(), mean.data());
         return mean.value();
     }
+    double cross_entropy(ConstView logits, TokenView targets) override {
+        check::cross_entropy(logits.shape, targets.shape);
+        check::tokens("cross_entropy", host_tokens(targets), logits.columns());
+        const ScratchArray<double, Device> losses(*memory_, logits.rows());
+        gpu::cross_entropy(device(), logits.data, targets.data, logits.rows(), logits.columns(), losses.data());
+        const double* loss = losses.data();
+        const double all = sum<double>(logits.rows(), [=] MACHEPS_KERNEL(std::int64_t r) { return loss[r]; });
+        return definition::canonical(all / static_cast<double>(logits.rows()));
+    }
     void nll_backward(ConstView logp, TokenView targets, float factor, View dx) override {
         check::nll_backward(logp.shape, targets.shape, dx.shape);
         check::tokens("nll_backward", host_tokens(targets), logp.columns());

@@ -209,6 +209,8 @@ TEST_CASE("shapes that disagree, tokens out of range and broken matmuls are refu
         {"log_softmax", [&] { b.log_softmax(six, four); }},
         {"nll", [&] { b.nll(tall, good); }},
         {"nll", [&] { b.nll(four, beyond); }},
+        {"cross_entropy", [&] { b.cross_entropy(tall, good); }},
+        {"cross_entropy", [&] { b.cross_entropy(four, negative); }},
         {"nll_backward", [&] { b.nll_backward(four, negative, 1, four); }},
         {"column_sum", [&] { b.column_sum(six, two); }},
         {"split_heads", [&] { b.split_heads(joined, 17, split); }},
