@@ -22,9 +22,9 @@ MACHEPS_HD inline double canonical(double x) {
 /// Element `i` of a cast: the value on the format's grid, in the units of the code.
 MACHEPS_HD inline float cast_element(const Cast& cast, float x, std::uint64_t i) {
     const float z = cast.encode_scale == 1 ? x : canonical(x * cast.encode_scale);
-    RandomBits random{0, cast.random_bits};
-    if (cast.round == Round::stochastic && cast.random_bits > 0) {
-        random.value = random_bits(cast.key, i) >> (32 - cast.random_bits);
+    RandomBits random{};
+    if (cast.round == Round::stochastic && cast.can_draw()) {
+        random = {random_bits(cast.key, i) >> (32 - cast.random_bits), cast.random_bits};
     }
     return quantize(cast.format, z, cast.round, cast.overflow, random);
 }

@@ -126,12 +126,14 @@ void CpuBackend::copy(ConstView in, View out) {
 
 void CpuBackend::cast(ConstView in, View out, const Cast& cast, Tally* tally) {
     check::same_count("cast", {in.shape, out.shape});
+    draw("cast", cast, in.count());
     if (tally != nullptr) *tally = {};
     cast_array(simd_, pool_, in.data, out.data, in.count(), cast, tally);
 }
 
 ScaledResult CpuBackend::scaled_cast(ConstView in, View out, View scales, const ScaledCast& how, Tally* tally) {
     check::scaled_cast(in.shape, out.shape, scales.shape, how);
+    draw("scaled_cast", how.cast, in.count());
     const std::int64_t columns = in.columns(), rows = columns == 0 ? 0 : in.count() / columns;
     if (tally != nullptr) *tally = {};
     return macheps::scaled_cast(simd_, pool_, in.data, out.data, scales.data, rows, columns, how, tally);
@@ -175,6 +177,7 @@ std::uint64_t CpuBackend::bit_hash(ConstView x) {
 
 void CpuBackend::matmul(const Matmul& args, Tally* tally) {
     check::matmul(args);
+    draw(args);
     if (tally != nullptr) *tally = {};
     Matmul decoded = args;
     decoded.a.format = decoded_format(*args.rule.machine, args.a.format);
@@ -272,6 +275,7 @@ void CpuBackend::update(std::int64_t n, UpdateStats* stats, const Chunk& chunk_k
 
 void CpuBackend::adamw(View p, ConstView g, View m, View v, const AdamW& args, UpdateStats* stats) {
     check::adamw(p.shape, g.shape, m.shape, v.shape);
+    draw(args, p.count());
     const auto kernel = optimizer_kernels(simd_).adamw;
     const AdamWStep step(simd_, args);
     update(p.count(), stats, [&](std::int64_t first, std::int64_t n, UpdateStats* counts) {
@@ -282,6 +286,7 @@ void CpuBackend::adamw(View p, ConstView g, View m, View v, const AdamW& args, U
 void CpuBackend::sgd(View p, ConstView g, View momentum, const Sgd& args, UpdateStats* stats) {
     const bool buffered = args.momentum != 0;
     check::sgd(p.shape, g.shape, momentum.shape, args);
+    draw(args, p.count());
     const auto kernel = optimizer_kernels(simd_).sgd;
     const SgdStep step(simd_, args);
     update(p.count(), stats, [&](std::int64_t first, std::int64_t n, UpdateStats* counts) {

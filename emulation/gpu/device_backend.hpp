@@ -60,11 +60,13 @@ class DeviceBackend final : public Backend {
 
     void cast(ConstView in, View out, const Cast& cast, Tally* tally) override {
         check::same_count("cast", {in.shape, out.shape});
+        draw("cast", cast, in.count());
         counted(tally, [&](DeviceTally* counts) { gpu::cast(device(), in.data, out.data, in.count(), cast, counts); });
     }
 
     ScaledResult scaled_cast(ConstView in, View out, View scales, const ScaledCast& how, Tally* tally) override {
         check::scaled_cast(in.shape, out.shape, scales.shape, how);
+        draw("scaled_cast", how.cast, in.count());
         const std::int64_t columns = in.columns();
         const GroupGrid grid = group_grid(how, columns == 0 ? 0 : in.count() / columns, columns);
         const std::int64_t groups = grid.down * grid.across;
@@ -139,6 +141,7 @@ class DeviceBackend final : public Backend {
 
     void matmul(const Matmul& args, Tally* tally) override {
         check::matmul(args);
+        draw(args);
         Matmul decoded = args;
         decoded.a.format = decoded_format(*args.rule.machine, args.a.format);
         decoded.b.format = decoded_format(*args.rule.machine, args.b.format);
@@ -350,6 +353,7 @@ class DeviceBackend final : public Backend {
 
     void adamw(View p, ConstView g, View m, View v, const AdamW& args, UpdateStats* stats) override {
         check::adamw(p.shape, g.shape, m.shape, v.shape);
+        draw(args, p.count());
         float *value = p.data, *moment1 = m.data, *moment2 = v.data;
         const float* grad = g.data;
         update(p.count(), stats, [=] MACHEPS_KERNEL(std::int64_t i, UpdateStats & counts) {
@@ -364,6 +368,7 @@ class DeviceBackend final : public Backend {
 
     void sgd(View p, ConstView g, View momentum, const Sgd& args, UpdateStats* stats) override {
         check::sgd(p.shape, g.shape, momentum.shape, args);
+        draw(args, p.count());
         float *value = p.data, *buffer = args.momentum != 0 ? momentum.data : nullptr;
         const float* grad = g.data;
         update(p.count(), stats, [=] MACHEPS_KERNEL(std::int64_t i, UpdateStats & counts) {

@@ -16,7 +16,7 @@ Slot::Slot(const ResolvedPolicy& policy, std::string slot_name)
 bool keeps_zero(const Slot& slot) {
     const CastRule& rule = slot.rule;
     return !rule.has_scale() &&
-           bit_cast<std::uint32_t>(quantize(rule.format, 0.0f, rule.round, rule.overflow)) == 0;
+           bit_cast<std::uint32_t>(quantize(rule.format, 0.0f, rule.round, rule.overflow, {0, rule.random_bits})) == 0;
 }
 
 definition::GroupScale tensor_scale(const CastRule& rule, float amax) {
