@@ -22,7 +22,7 @@ std::string summary_csv(const Summary& summary);
 /// Writes summary.csv in one step. Errors: Exit::cannot_write.
 void write_summary(const Summary& summary, const std::filesystem::path& path);
 
-/// {"schema": 1, "policies": [one object per row, keys as the columns, null where not measured, NaN and infinities as
+/// {"schema": 2, "policies": [one object per row, keys as the columns, null where not measured, NaN and infinities as
 /// strings], "notes": [...]}, indented, with a line end.
 std::string summary_json(const Summary& summary);
 

@@ -66,7 +66,7 @@ bool run_experiment(Backend& backend, const Experiment& experiment,
         if (progress) progress({.note = note});
     });
     const RunContext work{backend, experiment, inputs, directory, progress, stop};
-    std::vector<float> baseline;  // of the seed in hand; empty when the baseline is not among the policies
+    std::vector<double> baseline;  // of the seed in hand; empty when the baseline is not among the policies
     for (std::size_t i = 0; i < plan.size(); ++i) {
         if (plan[i].is_baseline) baseline.clear();
         if (i < directory.completed()) {

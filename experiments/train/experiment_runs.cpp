@@ -101,14 +101,14 @@ RunDirectory::RunDirectory(const Experiment& experiment, const SharedInputs& inp
     if (point_.completed == plan.size()) checkpoints_.clear();
 }
 
-std::vector<float> RunDirectory::losses(const std::string& run) const {
-    std::vector<float> losses;
+std::vector<double> RunDirectory::losses(const std::string& run) const {
+    std::vector<double> losses;
     for (const StepRow& row : rows_of(point_.steps, run)) losses.push_back(row.loss);
     return losses;
 }
 
 RunResult run_one(const RunContext& work, std::span<const PlannedRun> plan, std::size_t index,
-                  const std::vector<float>* baseline) {
+                  const std::vector<double>* baseline) {
     const Experiment& experiment = work.experiment;
     const PlannedRun& run = plan[index];
     RunDirectory& directory = work.directory;
@@ -130,7 +130,7 @@ RunResult run_one(const RunContext& work, std::span<const PlannedRun> plan, std:
                        .is_baseline = run.is_baseline,
                        .baseline = baseline,
                        .stop = &work.stop};
-    request.on_step = [&](std::int64_t step, float loss) {
+    request.on_step = [&](std::int64_t step, double loss) {
         now.step = step + 1;
         now.loss = loss;
         tell(now);

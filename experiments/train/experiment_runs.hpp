@@ -65,10 +65,10 @@ class RunDirectory {
     /// Runs of the plan that are over: the next one's index.
     std::size_t completed() const { return point_.completed; }
     /// Of a run that is over.
-    std::vector<float> losses(const std::string& run) const;
+    std::vector<double> losses(const std::string& run) const;
 
   private:
-    friend RunResult run_one(const RunContext&, std::span<const PlannedRun>, std::size_t, const std::vector<float>*);
+    friend RunResult run_one(const RunContext&, std::span<const PlannedRun>, std::size_t, const std::vector<double>*);
 
     std::string manifest_;
     std::uint64_t recipe_;  // of the manifest
@@ -93,6 +93,6 @@ struct RunContext {
 /// losses of the baseline under the same seed, by step, or is null. A run that `stop` ended has a checkpoint; after any
 /// other there are none.
 RunResult run_one(const RunContext& work, std::span<const PlannedRun> plan, std::size_t index,
-                  const std::vector<float>* baseline);
+                  const std::vector<double>* baseline);
 
 }  // namespace macheps

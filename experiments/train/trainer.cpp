@@ -64,7 +64,6 @@ class Trainer {
                               .seconds = seconds_,
                               .optimizer = {},
                               .loss_scaler = {},
-                              .casts_made = {},
                               .files = files_.marks(),
                               .state = {}};
         step_.save(checkpoint);
@@ -77,7 +76,7 @@ class Trainer {
         step_.load(checkpoint);
     }
 
-    void count(float loss, bool skipped) {
+    void count(double loss, bool skipped) {
         result_.losses.push_back(loss);
         skipped_ += skipped ? 1 : 0;
         if (std::isfinite(loss)) best_loss_ = best_loss_ ? min_of(*best_loss_, loss) : loss;
@@ -109,6 +108,7 @@ class Trainer {
         dump.add_gradients(step_.model(), ".applied");
         dump.add_state(step_.optimizer(), ".after");
         dump.add_scalar("loss", result.loss);
+        dump.add_scalar("loss_rounded", result.loss_rounded);
         dump.add_scalar("loss_scale", result.loss_scale);
         dump.add_scalar("grad_norm", result.outcome.grad_norm);
         dump.add_scalar("lr", learning_rate(options_, result.step));
@@ -132,7 +132,7 @@ class Trainer {
         files_.flush();
     }
 
-    std::optional<float> baseline_loss(const StepResult& result) const {
+    std::optional<double> baseline_loss(const StepResult& result) const {
         const auto step = static_cast<std::size_t>(result.step);
         if (request_.is_baseline) return result.loss;
         if (request_.baseline == nullptr || step >= request_.baseline->size()) return std::nullopt;
@@ -175,7 +175,7 @@ class Trainer {
     RunResult result_;
     std::int64_t skipped_ = 0;
     std::optional<std::int64_t> diverged_step_;
-    std::optional<float> best_loss_;
+    std::optional<double> best_loss_;
     double seconds_ = 0;
 };
 
