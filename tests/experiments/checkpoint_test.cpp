@@ -431,7 +431,7 @@ TEST_CASE("what an older macheps left stopped ends with the bytes that it would 
     fs::copy(golden / "stopped", directory, fs::copy_options::recursive);
     fs::permissions(directory, fs::perms::owner_all, fs::perm_options::add);
     const Manifest manifest = read_manifest(directory / "manifest.json");
-    CHECK(manifest.created_by == "macheps 0.1.0 (8cd3c92e329f)");
+    CHECK(manifest.created_by == "macheps 0.1.0 (f1bdc8efa579)");
     std::vector<std::string> notes;
     REQUIRE(run(resumed(directory), {}, &notes));
     CHECK(notes.empty());  // no checkpoint was refused
