@@ -194,9 +194,9 @@ void add_rows(std::int64_t n) {
                                           {Round::nearest_away, ".nearest_away"},
                                           {Round::to_odd, ".to_odd"},
                                           {Round::stochastic, ".stochastic"}}) {
-            rows.push_back({.cast = {.format = format, .round = round}, .note = note});
+            rows.push_back({.cast = {.format = format, .round = round, .key = {.seed = 1}}, .note = note});
         }
-        const Cast drawn{.format = format, .round = Round::stochastic};
+        const Cast drawn{.format = format, .round = Round::stochastic, .key = {.seed = 1}};
         rows.push_back({.cast = drawn, .note = ".stochastic.tally", .tallied = true});
     }
     for (const Simd simd : available_simd()) {

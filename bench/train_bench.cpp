@@ -35,7 +35,7 @@ struct Steps {
     float step() {
         model.clear_gradients();
         model.rounder().begin(static_cast<std::uint32_t>(index), 0);
-        const float loss = model.forward(tokens, targets);
+        const float loss = model.forward(tokens, targets).rounded;
         model.backward(static_cast<float>(scaler->scale()));
         optimizer->step(index++, *scaler);
         return loss;

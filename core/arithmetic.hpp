@@ -231,6 +231,7 @@ MACHEPS_HD constexpr bool is_signaling_nan(Format f, std::uint64_t container) {
 MACHEPS_HD constexpr Rounded op(Operation operation, Format f, std::uint64_t a, std::uint64_t b, std::uint64_t c,
                                 Round mode, Overflow overflow = Overflow::nonsaturate, RandomBits random = {},
                                 Tininess tininess = Tininess::after_rounding) {
+    require_random_bits(mode, random);
     using Kind = Unpacked::Kind;
     const bool binary = operation != Operation::sqrt, ternary = operation == Operation::fma;
     const Unpacked x = unpack(decode64(f, a));

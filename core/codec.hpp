@@ -84,6 +84,7 @@ MACHEPS_HD constexpr std::uint64_t encode_fixed_point(Format f, Unpacked x, Roun
 
 MACHEPS_HD constexpr std::uint64_t encode_unpacked(Format f, Unpacked x, Round mode, Overflow overflow,
                                                    RandomBits random) {
+    require_random_bits(mode, random);
     if (f.encoding == Encoding::power_of_two) return encode_power_of_two(f, x, mode, overflow, random);
     if (f.encoding == Encoding::fixed_point) return encode_fixed_point(f, x, mode, random);
 
@@ -111,7 +112,8 @@ MACHEPS_HD constexpr std::uint64_t encode_unpacked(Format f, Unpacked x, Round m
 
 /// Rounds `x` to format `f`, once, whatever the source; returns the code, right-aligned but for f.padding. Total: NaN
 /// gives the format's canonical quiet NaN with its sign (the largest finite value where there is no NaN), overflow
-/// follows `overflow`; `random` is read by Round::stochastic only. Source: IEEE 754-2019 4.3, OCP OFP8 1.0, OCP MX 1.0.
+/// follows `overflow`; `random` is read by Round::stochastic only, which is refused without (require_random_bits).
+/// Source: IEEE 754-2019 4.3, OCP OFP8 1.0, OCP MX 1.0.
 template <class Source>
 MACHEPS_HD constexpr std::uint64_t encode64(Format f, Source x, Round mode, Overflow overflow, RandomBits random = {}) {
     return detail::encode_unpacked(f, unpack(x), mode, overflow, random) << f.padding;

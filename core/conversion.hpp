@@ -11,6 +11,7 @@ namespace macheps {
 MACHEPS_HD constexpr Rounded convert(Format from, Format to, std::uint64_t a, Round mode,
                                      Overflow overflow = Overflow::nonsaturate, RandomBits random = {},
                                      Tininess tininess = Tininess::after_rounding) {
+    require_random_bits(mode, random);
     const Unpacked x = unpack(decode64(from, a));
     if (x.kind == Unpacked::Kind::nan) {
         return detail::invalid_result(to, !to.has_nan() || detail::is_signaling_nan(from, a));
@@ -23,6 +24,7 @@ MACHEPS_HD constexpr Rounded convert(Format from, Format to, std::uint64_t a, Ro
 /// (-1)^negative * magnitude rounded to `to`.
 MACHEPS_HD constexpr Rounded from_integer(Format to, std::uint64_t magnitude, bool negative, Round mode,
                                           Overflow overflow = Overflow::nonsaturate, RandomBits random = {}) {
+    require_random_bits(mode, random);
     if (magnitude == 0) return detail::zero_result(to, false);
     return detail::round_exact(to, {negative, magnitude, 0}, mode, overflow, random, Tininess::after_rounding);
 }
@@ -32,6 +34,7 @@ MACHEPS_HD constexpr Rounded from_integer(Format to, std::uint64_t magnitude, bo
 /// where `exact` asks for it (convertToIntegerExact...).
 MACHEPS_HD constexpr Rounded to_integer(Format f, std::uint64_t a, int width, bool is_signed, Round mode, bool exact,
                                         RandomBits random = {}) {
+    require_random_bits(mode, random);
     const Unpacked x = unpack(decode64(f, a));
     const std::uint64_t ones = width < 64 ? (std::uint64_t{1} << width) - 1 : ~std::uint64_t{0};
     if (x.kind == Unpacked::Kind::nan) return {0, {.invalid = true}};
@@ -50,11 +53,12 @@ MACHEPS_HD constexpr Rounded to_integer(Format f, std::uint64_t a, int width, bo
 /// largest finite value has a fraction (e3m4, e2m3fn, mxint8), rounding up overflows as any operation does.
 MACHEPS_HD constexpr Rounded round_to_integral(Format f, std::uint64_t a, Round mode, bool exact,
                                                Overflow overflow = Overflow::nonsaturate, RandomBits random = {}) {
+    require_random_bits(mode, random);
     const Unpacked x = unpack(decode64(f, a));
     if (x.kind == Unpacked::Kind::nan) return detail::invalid_result(f, detail::is_signaling_nan(f, a));
     if (x.kind == Unpacked::Kind::infinite) return detail::infinite_result(f, x.negative, overflow);
     if (x.exponent >= 0 && x.significand != 0) {
-        return detail::round_exact(f, detail::exact(x), mode, overflow, {}, Tininess::after_rounding);
+        return detail::round_exact(f, detail::exact(x), mode, overflow, random, Tininess::after_rounding);
     }
     const std::uint64_t magnitude = round_shift(x.significand, -x.exponent, mode, x.negative, random);
     const bool whole =
@@ -64,7 +68,8 @@ MACHEPS_HD constexpr Rounded round_to_integral(Format f, std::uint64_t a, Round 
         zero.flags = {.inexact = exact && !whole};
         return zero;
     }
-    Rounded result = detail::round_exact(f, {x.negative, magnitude, 0}, mode, overflow, {}, Tininess::after_rounding);
+    Rounded result =
+        detail::round_exact(f, {x.negative, magnitude, 0}, mode, overflow, random, Tininess::after_rounding);
     result.flags.inexact |= exact && !whole;
     return result;
 }

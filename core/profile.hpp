@@ -99,6 +99,7 @@ MACHEPS_HD constexpr std::uint64_t payload_of(double x) { return bit_cast<std::u
 /// The code of `x` in `f`, as the implementation behind `profile` makes it. As total as the generic encode64.
 template <class Source>
 MACHEPS_HD constexpr std::uint64_t encode64(Profile profile, Format f, Source x, Round mode, RandomBits random = {}) {
+    require_random_bits(mode, random);
     constexpr bool from_fp64 = sizeof(Source) == 8;
     const Unpacked parts = unpack(x);
     if (from_fp64 && profile.fp64_via_fp32 && f.bits < 64 && parts.kind == Unpacked::Kind::finite) {
@@ -126,7 +127,7 @@ MACHEPS_HD constexpr std::uint64_t encode64(Profile profile, Format f, Source x,
         const double size = parts.negative ? -static_cast<double>(x) : static_cast<double>(x);
         if (size >= next) {
             const double infinity = bit_cast<double>(parts.negative ? 0xfff0000000000000ull : 0x7ff0000000000000ull);
-            return encode64(f, infinity, mode, overflow);
+            return encode64(f, infinity, mode, overflow, random);
         }
     }
     return encode64(f, x, mode, overflow, random);

@@ -32,6 +32,8 @@ struct RngKey {
     std::uint32_t site = 0;
 
     constexpr bool operator==(const RngKey&) const = default;
+    /// The key of no stream: what has it was never given one. No run has this seed.
+    MACHEPS_HD static constexpr RngKey none() { return {~std::uint64_t{0}, ~std::uint32_t{0}, ~std::uint32_t{0}}; }
 };
 
 /// Block `block` of a stream: counter = (block low, block high, step, site).

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The one door through which emulated bits are lost.
 #pragma once
+#include "core/error.hpp"
 #include "core/hd.hpp"
 
 namespace macheps {
@@ -16,16 +17,40 @@ MACHEPS_HD constexpr bool rounds_inward(Round mode, bool negative) {
            (mode == Round::down && !negative);
 }
 
-/// `random`, right-aligned in `bits` bits: what stochastic rounding adds to the first `bits` discarded bits.
+/// `value`, right-aligned in `bits` bits: what stochastic rounding adds to the first `bits` discarded bits. There are none
+/// until they are given, and a stochastic rounding without any would only truncate: it is refused.
 struct RandomBits {
     std::uint32_t value = 0;
-    int bits = 32;
+    int bits = 0;  ///< 1 to 32
 };
 
+namespace detail {
+
+/// No constant expression: what rounds at compile time in this way does not compile. A device cannot throw.
+[[gnu::cold, gnu::noinline]] MACHEPS_HD inline void refuse_to_truncate() {
+#if defined(__CUDA_ARCH__)
+    __trap();
+#else
+    throw Error({.what = "stochastic rounding without random bits",
+                 .where = "Round::stochastic",
+                 .fix = "give RandomBits with 1 to 32 bits, or a Cast its key",
+                 .exit = Exit::usage});
+#endif
+}
+
+}  // namespace detail
+
+/// Throws Error (a device traps) where `mode` needs random bits and has none, whatever number is to be rounded.
+MACHEPS_HD constexpr void require_random_bits(Round mode, RandomBits random) {
+    if (mode == Round::stochastic && (random.bits < 1 || random.bits > 32)) detail::refuse_to_truncate();
+}
+
 /// `significand` / 2^drop, rounded to an integer. Zero stays zero for any drop; else a negative drop shifts left (exactly;
-/// the caller keeps room). Stochastic: away from zero iff floor(2^bits * discarded fraction) + random.value carries out.
+/// the caller keeps room). Stochastic: away from zero iff floor(2^bits * discarded fraction) + random.value carries out;
+/// without random bits see require_random_bits().
 MACHEPS_HD constexpr std::uint64_t round_shift(std::uint64_t significand, int drop, Round mode, bool negative,
                                                RandomBits random = {}) {
+    require_random_bits(mode, random);
     if (significand == 0) return 0;  // an unnormalised zero may carry any exponent
     if (drop <= 0) return significand << -drop;
     const std::uint64_t kept = drop < 64 ? significand >> drop : 0;

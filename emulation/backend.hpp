@@ -19,6 +19,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace macheps {
 
@@ -29,8 +30,12 @@ struct Cast {
     Round round = Round::nearest_even;
     Overflow overflow = Overflow::nonsaturate;
     float encode_scale = 1;
-    RngKey key{};  ///< read by Round::stochastic; element i takes random_bits(key, i) >> (32 - random_bits)
-    int random_bits = 32;
+    /// Read by Round::stochastic, which is refused without: element i takes random_bits(key, i) >> (32 - random_bits).
+    RngKey key = RngKey::none();
+    int random_bits = 32;  ///< 1 to 32
+
+    /// True when stochastic rounding has the random words that it needs.
+    MACHEPS_HD constexpr bool can_draw() const { return !(key == RngKey::none()) && random_bits > 0; }
 
     /// True when the cast changes no value (NaN payloads aside), so that it may be left out.
     constexpr bool is_identity() const { return format == fp32 && encode_scale == 1; }
@@ -144,10 +149,24 @@ struct Sgd {
 struct ScaledCast;    // emulation/scaling/scaling.hpp
 struct ScaledResult;  // emulation/scaling/scaling.hpp
 
+/// Random words that one cast took: those of elements 0 .. count - 1 of a stream.
+struct Draw {
+    RngKey key{};
+    std::uint64_t count = 0;
+};
+
 class Backend {
   public:
     virtual ~Backend() = default;
     virtual std::string name() const = 0;
+
+    // --- random words
+    /// Lists every draw of this backend's casts in `draws` from now on; null, as at first: in no list. For whoever
+    /// wants to see that no word is used twice.
+    void list_draws(std::vector<Draw>* draws) { draws_ = draws; }
+    /// Every operation calls this before `cast` rounds `count` elements, and so does whoever rounds by such a cast
+    /// elsewhere. Throws Error where the cast is stochastic and has no random words.
+    void draw(std::string_view operation, const Cast& cast, std::int64_t count);
 
     // --- memory
     virtual Tensor empty(Shape shape) = 0;
@@ -220,6 +239,9 @@ class Backend {
     virtual void log_softmax(ConstView x, View out) = 0;
     /// Mean over rows of -logp[r, target[r]]: the rows' values summed by the lane rule, divided by the number of rows.
     virtual float nll(ConstView logp, TokenView targets) = 0;
+    /// Mean over rows of log(sum(exp(x - top))) + (top - x[target]), top = max of the row (NaN wins): nll of
+    /// log_softmax, in fp64 from the logits on.
+    virtual double cross_entropy(ConstView logits, TokenView targets) = 0;
     /// dx = (exp(logp) - [column == target]) * factor.
     virtual void nll_backward(ConstView logp, TokenView targets, float factor, View dx) = 0;
     /// out[c] = x[0,c] + x[1,c] + ... from +0, in row order.
@@ -241,6 +263,15 @@ class Backend {
     virtual float sum_of_squares(ConstView x) = 0;
     virtual void adamw(View p, ConstView g, View m, View v, const AdamW& args, UpdateStats* stats = nullptr) = 0;
     virtual void sgd(View p, ConstView g, View momentum, const Sgd& args, UpdateStats* stats = nullptr) = 0;
+
+  protected:
+    /// draw() for each cast of an operation.
+    void draw(const Matmul& args);
+    void draw(const AdamW& args, std::int64_t count);
+    void draw(const Sgd& args, std::int64_t count);
+
+  private:
+    std::vector<Draw>* draws_ = nullptr;
 };
 
 }  // namespace macheps

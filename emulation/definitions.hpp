@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every operation of emulation/backend.hpp means, on one element, one row or one column. The scalar engine runs
 // this text, and the vector and CUDA engines return its bits. Written for host and device; pointers are to contiguous
-// rows. Each operation is rounded separately; fma appears only inside core/math.hpp.
+// rows. Each operation is rounded separately; fma appears only inside core/math.hpp and core/math64.hpp.
 // Two kinds live elsewhere: matmul with its Machine (emulation/matmul), and a cast's tally, beside the codec.
 #pragma once
 #include "core/math.hpp"
+#include "core/math64.hpp"
 #include "emulation/backend.hpp"
 #include "emulation/reduce.hpp"
 
@@ -21,9 +22,9 @@ MACHEPS_HD inline double canonical(double x) {
 /// Element `i` of a cast: the value on the format's grid, in the units of the code.
 MACHEPS_HD inline float cast_element(const Cast& cast, float x, std::uint64_t i) {
     const float z = cast.encode_scale == 1 ? x : canonical(x * cast.encode_scale);
-    RandomBits random{0, cast.random_bits};
-    if (cast.round == Round::stochastic && cast.random_bits > 0) {
-        random.value = random_bits(cast.key, i) >> (32 - cast.random_bits);
+    RandomBits random{};
+    if (cast.round == Round::stochastic && cast.can_draw()) {
+        random = {random_bits(cast.key, i) >> (32 - cast.random_bits), cast.random_bits};
     }
     return quantize(cast.format, z, cast.round, cast.overflow, random);
 }
@@ -144,6 +145,14 @@ MACHEPS_HD inline void log_softmax_row(const float* x, std::int64_t n, float* ou
 MACHEPS_HD inline float nll(const float* logp, const std::int32_t* targets, std::int64_t rows, std::int64_t n) {
     const float sum = lane_sum<float>(rows, [=](std::int64_t r) { return -logp[r * n + targets[r]]; });
     return canonical(sum / static_cast<float>(rows));
+}
+
+/// The cross entropy of a row of logits in fp64, however the policy rounds its own:
+/// log(sum(exp(x - top))) + (top - x[target]).
+MACHEPS_HD inline double cross_entropy(const float* x, std::int64_t n, std::int32_t target) {
+    const double top = row_max(x, n);
+    const double sum = lane_sum<double>(n, [=](std::int64_t i) { return math::exp(x[i] - top); });
+    return canonical(math::log(sum) + (top - x[target]));
 }
 
 MACHEPS_HD inline float nll_backward(float logp, bool is_target, float factor) {

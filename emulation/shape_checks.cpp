@@ -160,6 +160,10 @@ void nll(const Shape& logp, const Shape& targets) {
     require(targets.count() == logp.rows(), "nll", "logp [rows,V], targets [rows]", {logp, targets});
 }
 
+void cross_entropy(const Shape& logits, const Shape& targets) {
+    require(targets.count() == logits.rows(), "cross_entropy", "logits [rows,V], targets [rows]", {logits, targets});
+}
+
 void nll_backward(const Shape& logp, const Shape& targets, const Shape& dx) {
     require(targets.count() == logp.rows() && dx.count() == logp.count(), "nll_backward",
             "logp [rows,V], targets [rows], dx [rows,V]", {logp, targets, dx});

@@ -32,6 +32,7 @@ void softmax_causal(const Shape& scores, const Shape& out);
 void softmax_causal_backward(const Shape& p, const Shape& dp, const Shape& dscores);
 void log_softmax(const Shape& x, const Shape& out);
 void nll(const Shape& logp, const Shape& targets);
+void cross_entropy(const Shape& logits, const Shape& targets);
 void nll_backward(const Shape& logp, const Shape& targets, const Shape& dx);
 void column_sum(const Shape& x, const Shape& out);
 void sum_head_groups(const Shape& x, const Shape& out);

@@ -129,7 +129,11 @@ PolicySummary summarise_policy(const Log& log, const std::string& name) {
         is_baseline &= run.row.policy == baseline_policy;
         const WindowMeans tail = tail_loss(run);
         loss += tail.loss;
-        policy.window = row.seeds == 1 ? tail.window : std::min(policy.window, tail.window);
+        const auto used = [&](std::int64_t window) {
+            policy.window = policy.longest_window == 0 ? window : std::min(policy.window, window);
+            policy.longest_window = std::max(policy.longest_window, window);
+        };
+        used(tail.window);
         failed |= run_failed(run);
 
         const RunLog* baseline = run.baseline ? &log.runs[*run.baseline] : nullptr;
@@ -137,7 +141,7 @@ PolicySummary summarise_policy(const Log& log, const std::string& name) {
             const PairMeans gap = tail_gap(pairs);
             policy.seed_gaps.push_back(gap.gap);
             baseline_loss += gap.baseline_loss;
-            policy.window = std::min(policy.window, gap.window);
+            used(gap.window);
             DivergenceWatch watch;
             for (const Pair& pair : pairs) {
                 watch.add(pair.step->step, pair.step->loss, pair.baseline_loss, pair.step->skipped);

@@ -74,7 +74,7 @@ class FailureWatch {
 struct PolicySummary {
     SummaryRow row{};
     std::vector<double> seed_gaps{};       ///< one per paired seed, in the order of the runs
-    std::int64_t window = 0;               ///< W, the least over the seeds
+    std::int64_t window = 0, longest_window = 0;  ///< W, the least and the greatest over the seeds
     std::optional<double> relative_gap{};  ///< gap_mean / the baseline's loss
     double lost_updates_per_step = 0;      ///< mean over the steps that were not skipped
     std::optional<double> update_eff{};    ///< mean over the steps that have one

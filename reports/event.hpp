@@ -16,7 +16,7 @@ namespace macheps {
 
 /// Written to manifest.json as "schema". Raised when a column changes its meaning, and when a column is added that has no
 /// empty cell (`since`); not when one of optional values is added.
-inline constexpr int schema_version = 1;
+inline constexpr int schema_version = 2;
 
 /// The schema with which a column came.
 struct Since {
@@ -63,7 +63,7 @@ struct RunRow {
     std::int64_t seed = 0;
     std::string status = "ok";  ///< ok, diverged, `failed: why` (an Error)
     std::int64_t steps = 0, tokens = 0;
-    std::optional<float> final_loss{}, best_loss{};
+    std::optional<double> final_loss{}, best_loss{};  ///< of StepRow::loss
     std::int64_t skipped_steps = 0;
     std::optional<std::int64_t> diverged_step{};
     double seconds = 0, tokens_per_second = 0;
@@ -82,19 +82,22 @@ struct RunRow {
         column("bytes_activations", &RunRow::bytes_activations));
 };
 
-/// An optimiser step. `loss_scale` is the one used in this step; `gap` = loss - baseline_loss, absent without a
-/// baseline.
+/// An optimiser step. `loss` is computed in fp64 from the policy's logits, and everything that is compared is computed
+/// from it; `loss_rounded` is the policy's own, its log-probabilities and their mean rounded as the policy says. Rows of
+/// schema 1 have no `loss_rounded`: it stands there as `loss`, which was an fp32 number. `loss_scale` is the one used in
+/// this step; `gap` = loss - baseline_loss, absent without a baseline.
 struct StepRow {
     std::string run{}, policy{};
     std::int64_t seed = 0, step = 0, tokens = 0;
-    float loss = 0;
-    std::optional<float> baseline_loss{}, gap{};
+    double loss = 0;
+    std::optional<double> baseline_loss{}, gap{};
     float grad_norm = 0, update_norm = 0, lr = 0, loss_scale = 1;
     std::int64_t growth_tracker = 0;
     bool skipped = false;
     std::string overflow_site{};  ///< the first site whose gradients were not finite; empty when none
     std::uint64_t underflow = 0, overflow = 0, saturated = 0, lost_updates = 0;
     std::optional<double> update_eff{};  ///< <moved, wanted> / <wanted, wanted>; absent in a skipped step
+    std::optional<float> loss_rounded{};
 
     bool operator==(const StepRow&) const = default;
     static constexpr std::string_view file = "steps.csv";
@@ -107,15 +110,16 @@ struct StepRow {
                    column("growth_tracker", &StepRow::growth_tracker), column("skipped", &StepRow::skipped),
                    column("overflow_site", &StepRow::overflow_site), column("underflow", &StepRow::underflow),
                    column("overflow", &StepRow::overflow), column("saturated", &StepRow::saturated),
-                   column("lost_updates", &StepRow::lost_updates), column("update_eff", &StepRow::update_eff));
+                   column("lost_updates", &StepRow::lost_updates), column("update_eff", &StepRow::update_eff),
+                   column("loss_rounded", &StepRow::loss_rounded));
 };
 
 /// A held-out evaluation. The same batches for every policy and seed.
 struct EvalRow {
     std::string run{}, policy{};
     std::int64_t seed = 0, step = 0;
-    double eval_loss = 0;                    ///< under the policy
-    std::optional<double> eval_loss_fp32{};  ///< master weights, evaluated in fp32
+    double eval_loss = 0;                    ///< under the policy; in fp64 from the logits, as StepRow::loss
+    std::optional<double> eval_loss_fp32{};  ///< master weights, evaluated in fp32; the same
     double perplexity = 0;                   ///< of eval_loss
     std::optional<double> entropy_floor{};   ///< known for the synthetic language only
 

@@ -75,14 +75,12 @@ std::string first_sites_html(const Summary& summary) {
            rows + "</tbody></table></div>\n";
 }
 
-/// The rules behind the table, with the window that these runs gave.
+/// The rules behind the table, with the windows that these runs gave.
 std::string reading_html(const Summary& summary) {
-    std::int64_t window = DivergenceRules::longest_window;
-    for (const PolicySummary& policy : summary.policies) window = std::min(window, policy.window);
     using Rules = DivergenceRules;
     return fmt::format(
         "<details><summary>How the figures are made</summary><dl>"
-        "<dt>loss, gap</dt><dd>Means over the last {} steps (a quarter of the run, {} at most), in nats per token, "
+        "<dt>loss, gap</dt><dd>Means over the last {}, a quarter of each run and {} at most, in nats per token, "
         "then over "
         "seeds. The gap is the difference to the fp32 run of the same seed, which had the same first weights and "
         "batches; "
@@ -110,9 +108,9 @@ std::string reading_html(const Summary& summary) {
         "<dt>memory</dt><dd>Bytes of parameters, gradients, master copies, optimiser state and activations in the "
         "formats "
         "of the policy, over those of fp32.</dd></dl></details>\n",
-        window, Rules::longest_window, 100 * Rules::equivalence_margin, Rules::failure_rise, Rules::failure_steps,
-        Rules::consecutive_steps, Rules::ema_decay, 100 * Rules::divergence_threshold, 100 * Rules::notable_underflow,
-        100 * Rules::notable_overflow);
+        escape_html(window_words(summary)), Rules::longest_window, 100 * Rules::equivalence_margin, Rules::failure_rise,
+        Rules::failure_steps, Rules::consecutive_steps, Rules::ema_decay, 100 * Rules::divergence_threshold,
+        100 * Rules::notable_underflow, 100 * Rules::notable_overflow);
 }
 
 std::string notes_html(const Summary& summary) {

@@ -99,6 +99,14 @@ void read_figures(const fs::path& path, std::span<RunLog> runs, const std::map<s
     }
 }
 
+/// Rows of schema 1 hold fp32 numbers, which are to mean what they meant to the program that wrote them.
+void read_as_schema_1(StepRow& step) {
+    const auto as_fp32 = [](double x) { return static_cast<double>(static_cast<float>(x)); };
+    step.loss = as_fp32(step.loss);
+    if (step.baseline_loss) step.baseline_loss = as_fp32(*step.baseline_loss);
+    if (step.gap) step.gap = as_fp32(*step.gap);
+}
+
 std::vector<RunLog> read_folder(const fs::path& path, std::size_t folder, Keep keep, std::vector<std::string>& notes) {
     std::vector<RunLog> runs;
     std::map<std::string, std::size_t> index;
@@ -109,6 +117,19 @@ std::vector<RunLog> read_folder(const fs::path& path, std::size_t folder, Keep k
         runs[at->second].row = std::move(row);
     }
     std::vector<StepRow> steps = read_rows<StepRow>(path, Needed::yes, notes);
+    bool has_older = false;
+    for (StepRow& step : steps) {
+        if (step.loss_rounded) continue;
+        read_as_schema_1(step);
+        has_older = true;
+    }
+    if (has_older) {
+        notes.push_back(
+            fmt::format("{}: its rows are of schema 1, whose `loss` is the policy's own, rounded as the "
+                        "policy rounds it; since schema 2 `loss` is computed in fp64 from the policy's "
+                        "logits, and the policy's own is `loss_rounded`",
+                        path.string()));
+    }
     for (const StepRow& step : steps) {
         const auto [at, is_new] = index.emplace(step.run, runs.size());
         if (is_new) {

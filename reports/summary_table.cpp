@@ -13,6 +13,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 
 namespace macheps {
 
@@ -109,11 +110,7 @@ SummaryCells summary_cells(const PolicySummary& policy) {
 
 std::string summary_table(const Summary& summary, Colour colour) {
     std::vector<SummaryCells> lines;
-    std::int64_t window = 0;
-    for (const PolicySummary& policy : summary.policies) {
-        lines.push_back(summary_cells(policy));
-        window = window == 0 ? policy.window : std::min(window, policy.window);
-    }
+    for (const PolicySummary& policy : summary.policies) lines.push_back(summary_cells(policy));
     std::string out;
     const auto put = [&](const auto& text_of, std::string_view verdict) {
         std::string line;
@@ -138,9 +135,33 @@ std::string summary_table(const Summary& summary, Colour colour) {
     const bool has_intervals =
         std::any_of(summary.policies.begin(), summary.policies.end(),
                     [](const PolicySummary& policy) { return policy.row.gap_ci_low.has_value(); });
-    out += fmt::format("loss and gap in nats: means of the last {} step{}, seeds paired{}.\n", window,
-                       window == 1 ? "" : "s", has_intervals ? ", ± is the 95 % t interval" : "");
+    out += fmt::format("loss and gap in nats: means of the last {}, seeds paired{}.\n", window_words(summary),
+                       has_intervals ? ", ± is the 95 % t interval" : "");
     return out;
+}
+
+std::string window_words(const Summary& summary) {
+    using Window = std::pair<std::int64_t, std::int64_t>;
+    const auto window_of = [](const PolicySummary& policy) { return Window(policy.window, policy.longest_window); };
+    const auto words_of = [](Window window) {
+        return window.first == window.second ? fmt::format("{}", window.first)
+                                             : fmt::format("{} to {}", window.first, window.second);
+    };
+    Window common{};
+    std::ptrdiff_t rows = 0;
+    for (const PolicySummary& policy : summary.policies) {
+        const auto alike = std::count_if(summary.policies.begin(), summary.policies.end(),
+                                         [&](const auto& other) { return window_of(other) == window_of(policy); });
+        if (alike > rows) rows = alike, common = window_of(policy);
+    }
+    std::string others;
+    for (const PolicySummary& policy : summary.policies) {
+        if (window_of(policy) == common) continue;
+        others += fmt::format("{}{}: {}", others.empty() ? "" : "; ", printable(policy.row.policy),
+                              words_of(window_of(policy)));
+    }
+    return fmt::format("{} step{}{}", words_of(common), common == Window(1, 1) ? "" : "s",
+                       others.empty() ? "" : fmt::format(" ({})", others));
 }
 
 std::string summary_csv(const Summary& summary) {

@@ -16,13 +16,17 @@ Colour colour_for(int descriptor);
 /// slowdown, memory. Below it, where the numbers came from in one sentence. Ends with a line end.
 std::string summary_table(const Summary& summary, Colour colour = Colour::never);
 
+/// Over how many steps the losses of each row are means: "50 steps", and where rows differ those of the most rows, then
+/// of each other one: "50 steps (short: 3; early: 2 to 50)". A row whose seeds differ has a range.
+std::string window_words(const Summary& summary);
+
 /// The text of summary.csv.
 std::string summary_csv(const Summary& summary);
 
 /// Writes summary.csv in one step. Errors: Exit::cannot_write.
 void write_summary(const Summary& summary, const std::filesystem::path& path);
 
-/// {"schema": 1, "policies": [one object per row, keys as the columns, null where not measured, NaN and infinities as
+/// {"schema": 2, "policies": [one object per row, keys as the columns, null where not measured, NaN and infinities as
 /// strings], "notes": [...]}, indented, with a line end.
 std::string summary_json(const Summary& summary);
 

@@ -134,6 +134,7 @@ void CpuBackend::copy(ConstView in, View out) {
 void CpuBackend::cast(ConstView in, View out, const Cast& cast, Tally* tally) {
     const DefaultFloatModes modes;
     check::same_count("cast", {in.shape, out.shape});
+    draw("cast", cast, in.count());
     if (tally != nullptr) *tally = {};
     cast_array(simd_, pool_, in.data, out.data, in.count(), cast, tally);
 }
@@ -141,6 +142,7 @@ void CpuBackend::cast(ConstView in, View out, const Cast& cast, Tally* tally) {
 ScaledResult CpuBackend::scaled_cast(ConstView in, View out, View scales, const ScaledCast& how, Tally* tally) {
     const DefaultFloatModes modes;
     check::scaled_cast(in.shape, out.shape, scales.shape, how);
+    draw("scaled_cast", how.cast, in.count());
     const std::int64_t columns = in.columns(), rows = columns == 0 ? 0 : in.count() / columns;
     if (tally != nullptr) *tally = {};
     return macheps::scaled_cast(simd_, pool_, in.data, out.data, scales.data, rows, columns, how, tally);
@@ -196,6 +198,7 @@ std::uint64_t CpuBackend::bit_hash(ConstView x) {
 void CpuBackend::matmul(const Matmul& args, Tally* tally) {
     const DefaultFloatModes modes;
     check::matmul(args);
+    draw(args);
     if (tally != nullptr) *tally = {};
     Matmul decoded = args;
     decoded.a.format = decoded_format(*args.rule.machine, args.a.format);
@@ -277,6 +280,7 @@ void CpuBackend::update(std::int64_t n, UpdateStats* stats, const Chunk& chunk_k
 void CpuBackend::adamw(View p, ConstView g, View m, View v, const AdamW& args, UpdateStats* stats) {
     const DefaultFloatModes modes;
     check::adamw(p.shape, g.shape, m.shape, v.shape);
+    draw(args, p.count());
     const auto kernel = optimizer_kernels(simd_).adamw;
     const AdamWStep step(simd_, args);
     update(p.count(), stats, [&](std::int64_t first, std::int64_t n, UpdateStats* counts) {
@@ -288,6 +292,7 @@ void CpuBackend::sgd(View p, ConstView g, View momentum, const Sgd& args, Update
     const DefaultFloatModes modes;
     const bool buffered = args.momentum != 0;
     check::sgd(p.shape, g.shape, momentum.shape, args);
+    draw(args, p.count());
     const auto kernel = optimizer_kernels(simd_).sgd;
     const SgdStep step(simd_, args);
     update(p.count(), stats, [&](std::int64_t first, std::int64_t n, UpdateStats* counts) {

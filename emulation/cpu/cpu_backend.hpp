@@ -60,6 +60,7 @@ class CpuBackend final : public Backend {
     void softmax_causal_backward(ConstView probabilities, ConstView dprobabilities, View dscores) override;
     void log_softmax(ConstView x, View out) override;
     float nll(ConstView logp, TokenView targets) override;
+    double cross_entropy(ConstView logits, TokenView targets) override;
     void nll_backward(ConstView logp, TokenView targets, float factor, View dx) override;
     void column_sum(ConstView x, View out) override;
     void split_heads(ConstView x, std::int64_t first, View out) override;

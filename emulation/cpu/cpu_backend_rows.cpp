@@ -10,6 +10,7 @@
 #include "emulation/shape_checks.hpp"
 
 #include <algorithm>
+#include <vector>
 
 namespace macheps {
 
@@ -166,6 +167,21 @@ float CpuBackend::nll(ConstView logp, TokenView targets) {
     check::nll(logp.shape, targets.shape);
     check::tokens("nll", host_tokens(targets), logp.columns());
     return definition::nll(logp.data, targets.data, logp.rows(), logp.columns());
+}
+
+double CpuBackend::cross_entropy(ConstView logits, TokenView targets) {
+    check::cross_entropy(logits.shape, targets.shape);
+    const std::int64_t rows = logits.rows(), n = logits.columns();
+    check::tokens("cross_entropy", host_tokens(targets), n);
+    std::vector<double> losses(static_cast<std::size_t>(rows));
+    constexpr std::int64_t exp_cost = 200;  // plain fp64 code on every path
+    share(rows, exp_cost * n, [&](auto first, auto last) {
+        for (auto r = first; r < last; ++r) {
+            losses[static_cast<std::size_t>(r)] = definition::cross_entropy(logits.data + r * n, n, targets.data[r]);
+        }
+    });
+    const double sum = lane_sum<double>(rows, [&](std::int64_t r) { return losses[static_cast<std::size_t>(r)]; });
+    return definition::canonical(sum / static_cast<double>(rows));
 }
 
 void CpuBackend::nll_backward(ConstView logp, TokenView targets, float factor, View dx) {

@@ -61,11 +61,13 @@ class DeviceBackend final : public Backend {
 
     void cast(ConstView in, View out, const Cast& cast, Tally* tally) override {
         check::same_count("cast", {in.shape, out.shape});
+        draw("cast", cast, in.count());
         counted(tally, [&](DeviceTally* counts) { gpu::cast(device(), in.data, out.data, in.count(), cast, counts); });
     }
 
     ScaledResult scaled_cast(ConstView in, View out, View scales, const ScaledCast& how, Tally* tally) override {
         check::scaled_cast(in.shape, out.shape, scales.shape, how);
+        draw("scaled_cast", how.cast, in.count());
         const std::int64_t columns = in.columns();
         const GroupGrid grid = group_grid(how, columns == 0 ? 0 : in.count() / columns, columns);
         const std::int64_t groups = grid.down * grid.across;
@@ -142,6 +144,7 @@ class DeviceBackend final : public Backend {
     void matmul(const Matmul& args, Tally* tally) override {
         const DefaultFloatModes modes;
         check::matmul(args);
+        draw(args);
         Matmul decoded = args;
         decoded.a.format = decoded_format(*args.rule.machine, args.a.format);
         decoded.b.format = decoded_format(*args.rule.machine, args.b.format);
@@ -241,6 +244,15 @@ class DeviceBackend final : public Backend {
         gpu::nll(device(), logp.data, targets.data, logp.rows(), logp.columns(), mean.data());
         return mean.value();
     }
+    double cross_entropy(ConstView logits, TokenView targets) override {
+        check::cross_entropy(logits.shape, targets.shape);
+        check::tokens("cross_entropy", host_tokens(targets), logits.columns());
+        const ScratchArray<double, Device> losses(*memory_, logits.rows());
+        gpu::cross_entropy(device(), logits.data, targets.data, logits.rows(), logits.columns(), losses.data());
+        const double* loss = losses.data();
+        const double all = sum<double>(logits.rows(), [=] MACHEPS_KERNEL(std::int64_t r) { return loss[r]; });
+        return definition::canonical(all / static_cast<double>(logits.rows()));
+    }
     void nll_backward(ConstView logp, TokenView targets, float factor, View dx) override {
         check::nll_backward(logp.shape, targets.shape, dx.shape);
         check::tokens("nll_backward", host_tokens(targets), logp.columns());
@@ -315,6 +327,7 @@ class DeviceBackend final : public Backend {
 
     void adamw(View p, ConstView g, View m, View v, const AdamW& args, UpdateStats* stats) override {
         check::adamw(p.shape, g.shape, m.shape, v.shape);
+        draw(args, p.count());
         float *value = p.data, *moment1 = m.data, *moment2 = v.data;
         const float* grad = g.data;
         update(p.count(), stats, [=] MACHEPS_KERNEL(std::int64_t i, UpdateStats & counts) {
@@ -329,6 +342,7 @@ class DeviceBackend final : public Backend {
 
     void sgd(View p, ConstView g, View momentum, const Sgd& args, UpdateStats* stats) override {
         check::sgd(p.shape, g.shape, momentum.shape, args);
+        draw(args, p.count());
         float *value = p.data, *buffer = args.momentum != 0 ? momentum.data : nullptr;
         const float* grad = g.data;
         update(p.count(), stats, [=] MACHEPS_KERNEL(std::int64_t i, UpdateStats & counts) {

@@ -131,6 +131,16 @@ void require_promotion(const MatmulRule& rule, std::string_view where) {
     }
 }
 
+/// A stochastic rounding has one random word for each output.
+void require_one_draw(const MatmulUse& use, std::string_view where) {
+    if (use.bias_after && use.out_cast.round == Round::stochastic) {
+        impossible(
+            "a bias that is added after the rounding rounds every output twice, and a stochastic rounding has "
+            "one draw per output",
+            where, "round to nearest even, or add the bias before: bias_after = false");
+    }
+}
+
 void require_slices(const MatmulRule& rule, const MatmulUse& use, std::string_view where) {
     if (rule.slices < 1) {
         impossible("the number of k slices is not given", where, "give split_k = 2 or more (1: no slices)");
@@ -239,13 +249,16 @@ void require_possible(const MatmulRule& rule, const MatmulUse& use, std::string_
     require_operand(*rule.machine, use.a, "a", where);
     require_operand(*rule.machine, use.b, "b", where);
     require_promotion(rule, where);
+    require_one_draw(use, where);
     require_slices(rule, use, where);
     require_block_scales(rule, use.a_scales, "a", where);
     require_block_scales(rule, use.b_scales, "b", where);
 }
 
 void require_possible(const Matmul& args) {
-    // The usual rule needs no description of its use.
+    const bool bias_after = args.bias != nullptr && args.bias_after_cast;
+    require_one_draw({.bias_after = bias_after, .out_cast = args.out_cast}, "matmul");
+    // The usual rule needs no further description of its use.
     const bool is_plain = args.rule.machine == &fp32_chain && args.rule.promotion == Promotion::none &&
                           args.rule.slices == 1 && args.a.scales.k_stride == 0 && args.b.scales.k_stride == 0;
     if (is_plain) return;
@@ -256,6 +269,7 @@ void require_possible(const Matmul& args) {
                       .a_scales = layout_of(args.a.scales, scale),
                       .b_scales = layout_of(args.b.scales, scale),
                       .has_bias = args.bias != nullptr,
+                      .bias_after = bias_after,
                       .out_cast = args.out_cast},
                      "matmul");
 }

@@ -88,6 +88,7 @@ struct MatmulUse {
     Format a = fp32, b = fp32;  ///< grids of the operands
     ScaleLayout a_scales{}, b_scales{};
     bool has_bias = false;
+    bool bias_after = false;  ///< the output is rounded before the bias is added, and again after
     Cast out_cast{};
 };
 

@@ -57,7 +57,7 @@ struct Conversion {
     RngKey key;
 
     std::uint64_t operator()(std::uint64_t container, std::uint64_t element) const {
-        const RandomBits random{.value = round == Round::stochastic ? random_bits(key, element) : 0};
+        const RandomBits random{.value = round == Round::stochastic ? random_bits(key, element) : 0, .bits = 32};
         // fp32 and fp64 carry their NaN's payload, which some profiles keep.
         if (from == fp32) return encoded(bit_cast<float>(static_cast<std::uint32_t>(container)), random);
         if (from == fp64) return encoded(bit_cast<double>(container), random);

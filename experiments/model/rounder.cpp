@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/model/rounder.hpp"
 
+#include "emulation/definitions.hpp"
+
 #include <cmath>
 #include <utility>
 
@@ -13,22 +15,40 @@ Slot::Slot(const ResolvedPolicy& policy, std::string slot_name)
     }
 }
 
+Slot drawn_to_nearest(Slot slot) {
+    if (slot.rule.round == Round::stochastic) slot.rule.round = Round::nearest_even;
+    return slot;
+}
+
 bool keeps_zero(const Slot& slot) {
     const CastRule& rule = slot.rule;
     return !rule.has_scale() &&
-           bit_cast<std::uint32_t>(quantize(rule.format, 0.0f, rule.round, rule.overflow)) == 0;
+           bit_cast<std::uint32_t>(quantize(rule.format, 0.0f, rule.round, rule.overflow, {0, rule.random_bits})) == 0;
 }
 
 definition::GroupScale tensor_scale(const CastRule& rule, float amax) {
     return definition::group_scale(rule.format, *rule.scale_rule, amax);
 }
 
-Cast Rounder::cast_for(const Slot& slot) const {
+void Rounder::begin(std::uint32_t step, std::uint32_t batch, Pass pass) {
+    step_ = step;
+    batch_stream_ = batch * 0x9e3779b9u ^ (pass == Pass::evaluation ? 0x27d4eb2fu : 0);
+    met_.clear();
+}
+
+Cast Rounder::cast_for(const Slot& slot) {
+    const std::uint32_t before = slot.rule.round == Round::stochastic ? met_[slot.id]++ : 0;
     return {.format = slot.rule.format,
             .round = slot.rule.round,
             .overflow = slot.rule.overflow,
-            .key = {seed_, step_, slot.id ^ (micro_batch_ * 0x9e3779b9u)},
+            .key = {seed_, step_, slot.id ^ batch_stream_ ^ before * 0x165667b1u},
             .random_bits = slot.rule.random_bits};
+}
+
+float Rounder::round_scalar(const Slot& slot, float x) {
+    const Cast cast = cast_for(slot);
+    backend_->draw(slot.name, cast, 1);
+    return definition::cast_element(cast, x, 0);
 }
 
 bool Rounder::is_noop(const Slot& slot, Format held) const {

@@ -21,6 +21,9 @@ struct Slot {
     Slot(const ResolvedPolicy& policy, std::string slot_name);
 };
 
+/// `slot` for what is made once, before the first step: to nearest where it is stochastic, as a framework casts a model.
+Slot drawn_to_nearest(Slot slot);
+
 /// Along which axis of a tensor a matmul sums: what groups of elements with a scale of their own need to know.
 enum class Contraction { last, first };
 
@@ -63,12 +66,16 @@ definition::GroupScale tensor_scale(const CastRule& rule, float amax);
 /// Thrown by a Rounder that was told to stop: whoever began the pass has asked for its end.
 struct Abandoned {};
 
+/// What a model runs for: each has random words of its own.
+enum class Pass : std::uint8_t { training, evaluation };
+
 class Rounder {
   public:
     Rounder(Backend& backend, std::uint64_t seed) : backend_(&backend), seed_(seed) {}
 
-    /// Names the stochastic stream; micro-batches draw from streams of their own.
-    void begin(std::uint32_t step, std::uint32_t micro_batch) { step_ = step, micro_batch_ = micro_batch; }
+    /// Names the stochastic streams of what follows. Every batch of either kind draws from streams of its own: the
+    /// micro-batches of a step, and the batches of an evaluation before it.
+    void begin(std::uint32_t step, std::uint32_t batch, Pass pass = Pass::training);
     void observe(Observer* observer) { observer_ = observer; }
     /// Every operation from now on begins with a look at `stop`, which may be null, and throws Abandoned once it is set.
     void abandon_when(const std::atomic<bool>* stop) { stop_ = stop; }
@@ -87,8 +94,11 @@ class Rounder {
     /// True when the values of every matmul, cast or not, are read in full.
     bool watching() const { return sampling() || capturing(); }
 
-    /// The cast of an unscaled rule, ready for a backend call that rounds as it goes.
-    Cast cast_for(const Slot& slot) const;
+    /// The cast of an unscaled rule, ready for a backend call that rounds as it goes. A slot that is met again in the
+    /// same batch, as the gradient of a tied weight is, gets the next stream: call this once for each rounding.
+    Cast cast_for(const Slot& slot);
+    /// One number that is on the host, rounded as the slot says. Nobody is told of it.
+    float round_scalar(const Slot& slot, float x);
 
     /// `in` rounded as the slot says: into `buffer` (made on first use), or `in` itself when no value would change.
     Value apply(const Slot& slot, Value in, Tensor& buffer, Contraction contraction = Contraction::last);
@@ -119,7 +129,8 @@ class Rounder {
 
     Backend* backend_;
     std::uint64_t seed_;
-    std::uint32_t step_ = 0, micro_batch_ = 0;
+    std::uint32_t step_ = 0, batch_stream_ = 0;
+    std::map<std::uint32_t, std::uint32_t> met_;  ///< how often each stochastic slot was met in this batch, by id
     Observer* observer_ = nullptr;
     const std::atomic<bool>* stop_ = nullptr;
     Tensor scratch_;

@@ -133,12 +133,12 @@ void Transformer::initialise(std::uint64_t seed) {
     for (const auto& parameter : parameters_) {
         const std::vector<float> host = initial_values(parameter->name, parameter->shape, config_.layers, seed);
         backend_.upload(host, parameter->value);
-        rounder_.apply_in_place(parameter->value_slot, parameter->value, fp32);
+        rounder_.apply_in_place(drawn_to_nearest(parameter->value_slot), parameter->value, fp32);
     }
     parameters_changed();
 }
 
-float Transformer::forward(TokenView tokens, TokenView targets) {
+Loss Transformer::forward(TokenView tokens, TokenView targets) {
     tokens_ = tokens;
     targets_ = targets;
     const View x0 = sized(backend_, x0_, {batch_, config_.context, config_.width});
@@ -149,8 +149,8 @@ float Transformer::forward(TokenView tokens, TokenView targets) {
     const View logp = sized(backend_, logp_tensor_, logits.view.shape);
     backend_.log_softmax(logits.view, logp);
     logp_ = {logp, rounder_.apply_in_place(loss_out_, logp, fp32)};
-    const CastRule& mean = loss_mean_.rule;
-    return quantize(mean.format, backend_.nll(logp, targets), mean.round, mean.overflow);
+    return {.exact = backend_.cross_entropy(logits.view, targets),
+            .rounded = rounder_.round_scalar(loss_mean_, backend_.nll(logp, targets))};
 }
 
 void Transformer::backward(float factor) {

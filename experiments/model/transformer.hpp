@@ -10,6 +10,12 @@
 
 namespace macheps {
 
+/// The mean cross-entropy of a batch.
+struct Loss {
+    double exact = 0;   ///< of the logits as the policy left them, in fp64 from there on: what runs are compared by
+    float rounded = 0;  ///< as the policy computes it: its log-probabilities and its mean, each rounded
+};
+
 class Transformer {
   public:
     /// Parameters are made, not initialised; see initialise().
@@ -21,11 +27,11 @@ class Transformer {
 
     /// N(0, 0.02) weights, residual projections over sqrt(2 layers), zero biases, unit norms; a function of the seed
     /// and a parameter's name alone, so that every policy starts from the same numbers. Values are then rounded as
-    /// `value` says.
+    /// `value` says, but to nearest where it says stochastic: a model is cast once, and only updates draw.
     void initialise(std::uint64_t seed);
 
-    /// Mean cross-entropy of the batch. Shapes: tokens, targets [batch, context].
-    float forward(TokenView tokens, TokenView targets);
+    /// Shapes: tokens, targets [batch, context].
+    Loss forward(TokenView tokens, TokenView targets);
     /// Gradients of the last forward: the loss is multiplied by `factor` (loss scale, token weight, 1 / micro-batches).
     /// Adds to the gradients of earlier micro-batches.
     void backward(float factor);

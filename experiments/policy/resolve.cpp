@@ -193,6 +193,7 @@ class Resolver {
                                                .a_scales = scale_layout(*a.granularity),
                                                .b_scales = scale_layout(*b.granularity),
                                                .has_bias = has_bias,
+                                               .bias_after = has_bias && choice.bias_after,
                                                .out_cast = {.format = out.format, .round = out.round}},
                                               place(key), choice.named);
     }

@@ -21,10 +21,9 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Raised when a file can no longer be read by what wrote the last one.
-constexpr std::int64_t format_version = 1;
+constexpr std::int64_t format_version = 2;
 constexpr const char* version_key = "macheps.checkpoint";
-constexpr std::string_view own_tensors[] = {"optimizer",  "loss_scaler", "seconds", "step",
-                                            "casts_made", "files",       "checksum"};
+constexpr std::string_view own_tensors[] = {"optimizer", "loss_scaler", "seconds", "step", "files", "checksum"};
 constexpr std::size_t checksum_bytes = sizeof(std::uint64_t);
 
 template <class T>
@@ -54,9 +53,6 @@ std::string to_bytes(const Checkpoint& c) {
     add(writer, "loss_scaler", c.loss_scaler);
     add(writer, "seconds", std::vector{c.seconds});
     add(writer, "step", std::vector{c.step});
-    std::vector<std::int64_t> casts_made;
-    if (c.casts_made) casts_made = {c.casts_made->step, c.casts_made->micro_batch};
-    add(writer, "casts_made", casts_made);
     std::vector<std::uint64_t> files;
     for (const csv::FileMark& mark : c.files) files.insert(files.end(), {mark.bytes, mark.checksum});
     add(writer, "files", files);
@@ -98,15 +94,13 @@ Checkpoint parse_checkpoint(std::string_view bytes, const std::string& where) {
     c.optimizer = file.values<double>("optimizer");
     c.loss_scaler = file.values<double>("loss_scaler");
     const auto seconds = file.values<double>("seconds");
-    const auto step = file.values<std::int64_t>("step"), casts_made = file.values<std::int64_t>("casts_made");
+    const auto step = file.values<std::int64_t>("step");
     const auto files = file.values<std::uint64_t>("files");
-    if (seconds.size() != 1 || step.size() != 1 || step[0] < 1 || files.size() != 2 * c.files.size() ||
-        (!casts_made.empty() && casts_made.size() != 2)) {
+    if (seconds.size() != 1 || step.size() != 1 || step[0] < 1 || files.size() != 2 * c.files.size()) {
         throw damaged(where, "this checkpoint holds tensors of other shapes than a checkpoint's");
     }
     c.seconds = seconds[0];
     c.step = step[0];
-    if (!casts_made.empty()) c.casts_made = {casts_made[0], casts_made[1]};
     for (std::size_t i = 0; i < c.files.size(); ++i) c.files[i] = {files[2 * i], files[2 * i + 1]};
     for (const StoredTensor& tensor : file.tensors()) {
         if (std::find(std::begin(own_tensors), std::end(own_tensors), tensor.name) != std::end(own_tensors)) continue;

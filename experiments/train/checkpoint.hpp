@@ -2,7 +2,7 @@
 // Checkpoint: the state of one run between two steps, as a safetensors file.
 //
 // Tensors: every parameter's `value`, `master`, `moment1`, `moment2` as F32; `optimizer`, `loss_scaler`, `seconds` as
-// F64; `step`, `casts_made`, `files` as I64 and U64; last `checksum`, U8 [8]: the little-endian XXH64 of every byte
+// F64; `step`, `files` as I64 and U64; last `checksum`, U8 [8]: the little-endian XXH64 of every byte
 // before it. Random streams and batches are functions of (seed, step), so that they have no state to keep; the losses
 // so far stand in steps.csv.
 #pragma once
@@ -31,20 +31,12 @@ struct Checkpoint {
         std::vector<std::int64_t> shape;
         std::vector<float> values;
     };
-    /// Where in the random streams something was rounded.
-    struct StreamPlace {
-        std::int64_t step = 0, micro_batch = 0;
-        bool operator==(const StreamPlace&) const = default;
-    };
 
     std::string run;           ///< `amp-fp16/0`
     std::uint64_t recipe = 0;  ///< recipe_checksum() of the manifest
     std::int64_t step = 0;     ///< steps done: the next one's index
     double seconds = 0;        ///< spent in them
     std::vector<double> optimizer, loss_scaler;
-    /// Where the casts of the weights that are still good were made: a skipped step leaves the weights, and the casts,
-    /// as they were.
-    std::optional<StreamPlace> casts_made;
     std::array<csv::FileMark, row_files.size()> files;  ///< as they were
     std::vector<State> state;
 };

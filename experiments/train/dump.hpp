@@ -8,7 +8,7 @@
 //   block.0.mlp.up.weight:grad             as the backward passes left it: times loss_scale and token weight
 //   block.0.mlp.up.weight:grad.applied     unscaled and clipped: what the optimiser read
 //   block.0.mlp.up.weight:value.after      after the step; so too the others
-//   loss, loss_scale, grad_norm            F32 scalars; lr, beta1_power, beta2_power (before the step): F64;
+//   loss_rounded, loss_scale, grad_norm    F32 scalars; loss, lr, beta1_power, beta2_power (before the step): F64;
 //                                          skipped: U8
 //
 // Metadata: manifest (the text of manifest.json), run, policy, seed, step, created_by, git.

@@ -27,11 +27,9 @@ EvalRow Evaluator::evaluate(std::int64_t step, Step& trained) {
     for (std::size_t i = 0; i < model.parameters().size(); ++i) {
         backend_.copy(trained.optimizer().best_value(i), fp32_model_.parameters()[i]->value);
     }
-    fp32_model_.parameters_changed();
-    trained.note_casts();
     Observer* const told = trained.observer();
     model.rounder().observe(nullptr);
-    const double loss = mean_loss(model), loss_fp32 = mean_loss(fp32_model_);
+    const double loss = mean_loss(model, step), loss_fp32 = mean_loss(fp32_model_, step);
     model.rounder().observe(told);
     EvalRow row{.run = setup_.name(),
                 .policy = setup_.policy.name,
@@ -44,10 +42,15 @@ EvalRow Evaluator::evaluate(std::int64_t step, Step& trained) {
     return row;
 }
 
-double Evaluator::mean_loss(Transformer& model) const {
+double Evaluator::mean_loss(Transformer& model, std::int64_t step) const {
     const StopScope scope(model.rounder(), setup_.stop_now);
     double sum = 0;
-    for (std::size_t i = 0; i < tokens_.size(); ++i) sum += model.forward(tokens_[i], targets_[i]);
+    model.parameters_changed();
+    for (std::size_t i = 0; i < tokens_.size(); ++i) {
+        model.rounder().begin(static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(i), Pass::evaluation);
+        sum += model.forward(tokens_[i], targets_[i]).exact;
+    }
+    model.parameters_changed();
     return sum / static_cast<double>(tokens_.size());
 }
 

@@ -13,11 +13,12 @@ class Evaluator {
     /// On the first `batches` held-out batches, which are the same for every policy and seed.
     Evaluator(Backend& backend, const RunSetup& setup, std::int64_t batches);
 
-    /// Means over the batches, before step `step` of the run that `trained` is in. No cast of an evaluation is counted.
+    /// Means over the batches, before step `step` of the run that `trained` is in. No cast of an evaluation is counted or
+    /// outlives it, and its random words are its own, so that no bit of training depends on it.
     EvalRow evaluate(std::int64_t step, Step& trained);
 
   private:
-    double mean_loss(Transformer& model) const;
+    double mean_loss(Transformer& model, std::int64_t step) const;
 
     Backend& backend_;
     const RunSetup setup_;

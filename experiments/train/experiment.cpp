@@ -92,11 +92,11 @@ class Baselines {
             if (run.is_baseline) losses_[run.seed];
         }
     }
-    void is_over(std::size_t index, std::vector<float> losses) {
+    void is_over(std::size_t index, std::vector<double> losses) {
         if (plan_[index].is_baseline) losses_[plan_[index].seed] = std::move(losses);
     }
     /// Null where there is none: for a baseline itself, and when the baseline is not among the policies.
-    const std::vector<float>* of(std::size_t index) const {
+    const std::vector<double>* of(std::size_t index) const {
         const auto found = losses_.find(plan_[index].seed);
         return plan_[index].is_baseline || found == losses_.end() || found->second.empty() ? nullptr : &found->second;
     }
@@ -107,7 +107,7 @@ class Baselines {
 
   private:
     std::span<const PlannedRun> plan_;
-    std::map<std::int64_t, std::vector<float>> losses_;  // empty: not over yet
+    std::map<std::int64_t, std::vector<double>> losses_;  // empty: not over yet
 };
 
 bool run_one_by_one(const RunContext& work, std::span<const PlannedRun> plan, Baselines& baselines) {

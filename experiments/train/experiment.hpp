@@ -42,7 +42,7 @@ struct Progress {
     std::size_t index = 0, runs = 0;
     std::string policy{};
     std::int64_t seed = 0, step = 0, steps = 0;
-    float loss = 0;
+    double loss = 0;
     bool finished = false;
     std::string status{};  ///< when finished
     std::string note{};    ///< something to say, such as a checkpoint that was refused; then nothing else is new

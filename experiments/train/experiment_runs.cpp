@@ -110,14 +110,14 @@ RunDirectory::RunDirectory(const Experiment& experiment, const SharedInputs& inp
     if (point_.completed == plan.size()) checkpoints_.clear();
 }
 
-std::vector<float> RunDirectory::losses(const std::string& run) const {
-    std::vector<float> losses;
+std::vector<double> RunDirectory::losses(const std::string& run) const {
+    std::vector<double> losses;
     for (const StepRow& row : rows_of(point_.steps, run)) losses.push_back(row.loss);
     return losses;
 }
 
 RunJob::RunJob(const RunContext& work, std::span<const PlannedRun> plan, std::size_t index,
-               const std::vector<float>* baseline)
+               const std::vector<double>* baseline)
     : work_(work), run_(plan[index]), index_(index) {
     const Experiment& experiment = work.experiment;
     RunDirectory& directory = work.directory;
@@ -137,7 +137,7 @@ RunJob::RunJob(const RunContext& work, std::span<const PlannedRun> plan, std::si
                                 .is_baseline = run_.is_baseline,
                                 .baseline = baseline,
                                 .stop = &work.stop});
-    request_->on_step = [this](std::int64_t step, float loss) {
+    request_->on_step = [this](std::int64_t step, double loss) {
         if (!rows_.is_open()) return;
         now_.step = step + 1;
         now_.loss = loss;
@@ -186,7 +186,7 @@ void RunJob::finish(const RunResult& result) {
 }
 
 RunResult run_one(const RunContext& work, std::span<const PlannedRun> plan, std::size_t index,
-                  const std::vector<float>* baseline) {
+                  const std::vector<double>* baseline) {
     RunJob job(work, plan, index, baseline);
     job.open();
     RunResult result = job.train(work.backend);

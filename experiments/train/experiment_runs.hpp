@@ -65,7 +65,7 @@ class RunDirectory {
     /// Runs of the plan that are over: the next one's index.
     std::size_t completed() const { return point_.completed; }
     /// Of a run that is over.
-    std::vector<float> losses(const std::string& run) const;
+    std::vector<double> losses(const std::string& run) const;
 
   private:
     friend class RunJob;
@@ -95,7 +95,7 @@ class RunJob {
   public:
     /// What it is given outlives it.
     RunJob(const RunContext& work, std::span<const PlannedRun> plan, std::size_t index,
-           const std::vector<float>* baseline);
+           const std::vector<double>* baseline);
     RunJob(const RunJob&) = delete;
     RunJob& operator=(const RunJob&) = delete;
 
@@ -125,6 +125,6 @@ class RunJob {
 /// losses of the baseline under the same seed, by step, or is null. A run that `stop` ended has a checkpoint; after any
 /// other there are none.
 RunResult run_one(const RunContext& work, std::span<const PlannedRun> plan, std::size_t index,
-                  const std::vector<float>* baseline);
+                  const std::vector<double>* baseline);
 
 }  // namespace macheps

@@ -259,6 +259,13 @@ Manifest read_manifest(const fs::path& path) {
 
 void check_same_recipe(const fs::path& path, const std::string& recorded, const std::string& now) {
     const Json then_recipe = recipe_of(Json::parse(recorded)), now_recipe = recipe_of(Json::parse(now));
+    if (then_recipe["schema"] != now_recipe["schema"]) {
+        throw Error({.what = fmt::format("this was begun with rows of schema {}, and this version of macheps writes "
+                                         "schema {}: some columns (`loss` of steps.csv) mean something else there",
+                                         then_recipe["schema"].dump(), now_recipe["schema"].dump()),
+                     .where = path.string(),
+                     .fix = "go on with the version named there as created_by, or train anew into another directory"});
+    }
     const Json &then_data = then_recipe["data"], &now_data = now_recipe["data"];
     if (then_data != now_data) {
         throw Error({.what = fmt::format("the data is not what this was begun with: {} then, {} now", then_data.dump(),

@@ -55,7 +55,7 @@ Optimizer::Optimizer(Backend& backend, const ResolvedPolicy& policy, const Train
         }
         if (policy.has_master(parameter->name)) {
             state.master = backend.empty(parameter->shape);
-            backend.cast(parameter->value, state.master, keyed(state.master_slot, 0));
+            backend.cast(parameter->value, state.master, keyed(drawn_to_nearest(state.master_slot), 0));
         }
         states_.push_back(std::move(state));
     }

@@ -62,7 +62,7 @@ void SideBySide::work_until_stopped(Backend& backend) {
     }
 }
 
-void SideBySide::begin(std::size_t index, const std::vector<float>* baseline) {
+void SideBySide::begin(std::size_t index, const std::vector<double>* baseline) {
     auto job = std::make_unique<RunJob>(work_, plan_, index, baseline);
     const std::lock_guard lock(mutex_);
     const bool is_first = begun_.empty();

@@ -29,7 +29,7 @@ class SideBySide {
     SideBySide& operator=(const SideBySide&) = delete;
 
     /// A run begins as soon as an engine is free. Runs are begun in the order of the plan.
-    void begin(std::size_t index, const std::vector<float>* baseline);
+    void begin(std::size_t index, const std::vector<double>* baseline);
     /// True when another run may begin: no more than two runs for each engine are held in memory.
     bool has_room();
     /// Opens the earliest run that was begun and waits for it; or, while there is room for another run and `may_begin`, for

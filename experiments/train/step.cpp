@@ -48,11 +48,6 @@ void Step::release() {
     watchers_.pop_back();
 }
 
-void Step::begin(Checkpoint::StreamPlace place) {
-    place_ = place;
-    model_.rounder().begin(static_cast<std::uint32_t>(place.step), static_cast<std::uint32_t>(place.micro_batch));
-}
-
 Batch Step::upload(std::int64_t draw) {
     Batch batch = setup_.data.batch(Split::train, setup_.stream_seed(), static_cast<std::uint32_t>(draw),
                                     setup_.options.batch, setup_.model.context);
@@ -61,39 +56,41 @@ Batch Step::upload(std::int64_t draw) {
     return batch;
 }
 
-/// Forward and backward over the micro-batches; returns their mean loss.
-float Step::accumulate_gradients(std::int64_t step) {
+/// Forward and backward over the micro-batches; fills in their mean losses.
+void Step::accumulate_gradients(StepResult& result) {
     const StopScope scope(model_.rounder(), setup_.stop_now);
     model_.clear_gradients();
+    // Casts of weights live for one step, though a skipped one leaves the weights as they were: what they are must not
+    // depend on whether an evaluation came between.
+    model_.parameters_changed();
     const auto parts = static_cast<float>(setup_.options.micro_batches);
     // torch's order: the loss is divided by the number of micro-batches, then scaled.
     const auto scale = static_cast<float>(scaler_->scale());
     const float factor = scale * static_cast<float>(setup_.options.token_weight) / parts;
-    float loss = 0;
     for (std::int64_t part = 0; part < setup_.options.micro_batches; ++part) {
-        const Batch batch = upload(step * setup_.options.micro_batches + part);
-        begin({step, part});
-        note_casts();
-        for (StepWatcher* watcher : watchers_) watcher->on_batch(step, part, batch);
-        loss += model_.forward(tokens_, targets_) / parts;
+        const Batch batch = upload(result.step * setup_.options.micro_batches + part);
+        model_.rounder().begin(static_cast<std::uint32_t>(result.step), static_cast<std::uint32_t>(part));
+        for (StepWatcher* watcher : watchers_) watcher->on_batch(result.step, part, batch);
+        const Loss loss = model_.forward(tokens_, targets_);
+        result.loss += loss.exact;
+        result.loss_rounded += loss.rounded / parts;
         model_.backward(factor);
     }
-    return loss;
+    result.loss /= static_cast<double>(setup_.options.micro_batches);
 }
 
 StepResult Step::run(std::int64_t step, Sampling sampling) {
     const auto start = std::chrono::steady_clock::now();
     probe_.begin(sampling != Sampling::counts, sampling == Sampling::histograms);
     StepResult result{.step = step, .loss_scale = static_cast<float>(scaler_->scale())};
-    result.loss = accumulate_gradients(step);
+    accumulate_gradients(result);
     for (StepWatcher* watcher : watchers_) watcher->on_gradients(model_);
     result.outcome = optimizer_.step(step, *scaler_);
-    if (!result.outcome.skipped) casts_made_.reset();
     result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return result;
 }
 
-StepRow Step::row(const StepResult& result, std::optional<float> baseline_loss) const {
+StepRow Step::row(const StepResult& result, std::optional<double> baseline_loss) const {
     const UpdateStats& u = result.outcome.updates;
     return {.run = setup_.name(),
             .policy = setup_.policy.name,
@@ -114,12 +111,12 @@ StepRow Step::row(const StepResult& result, std::optional<float> baseline_loss) 
             .overflow = probe_.total().overflow,
             .saturated = probe_.total().saturated,
             .lost_updates = u.lost,
-            .update_eff = u.wanted2 > 0 ? std::optional(u.moved_wanted / u.wanted2) : std::nullopt};
+            .update_eff = u.wanted2 > 0 ? std::optional(u.moved_wanted / u.wanted2) : std::nullopt,
+            .loss_rounded = result.loss_rounded};
 }
 
 void Step::save(Checkpoint& checkpoint) const {
     checkpoint.loss_scaler = scaler_->state();
-    checkpoint.casts_made = casts_made_;
     optimizer_.save(checkpoint);
 }
 
@@ -128,16 +125,6 @@ void Step::load(const Checkpoint& checkpoint) {
         throw Error({.what = "the checkpoint is of another loss scaler", .where = setup_.name()});
     }
     optimizer_.load(checkpoint);
-    // What a model makes once (casts of weights, tables) is made here, where no observer counts it a second time.
-    if (checkpoint.casts_made) begin(*checkpoint.casts_made);
-    Observer* const told = observer();
-    model_.rounder().observe(nullptr);
-    upload(0);
-    model_.forward(tokens_, targets_);
-    model_.rounder().observe(told);
-    if (!checkpoint.casts_made) model_.parameters_changed();
-    casts_made_ = checkpoint.casts_made;
-    begin({checkpoint.step - 1, setup_.options.micro_batches - 1});
 }
 
 }  // namespace macheps

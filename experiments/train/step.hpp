@@ -50,7 +50,8 @@ Sampling sampling_of(const TrainOptions& options, std::int64_t step);
 
 struct StepResult {
     std::int64_t step = 0;
-    float loss = 0;        ///< mean over the micro-batches
+    double loss = 0;         ///< Loss::exact, mean over the micro-batches
+    float loss_rounded = 0;  ///< Loss::rounded, the same
     float loss_scale = 1;  ///< of this step
     StepOutcome outcome{};
     double seconds = 0;
@@ -69,7 +70,7 @@ class Step {
     StepResult run(std::int64_t step) { return run(step, sampling_of(setup_.options, step)); }
 
     /// The row of the step that was run last. `baseline_loss` is the loss of the fp32 run at this step.
-    StepRow row(const StepResult& result, std::optional<float> baseline_loss) const;
+    StepRow row(const StepResult& result, std::optional<double> baseline_loss) const;
     /// Of the step that was run last.
     const Probe& probe() const { return probe_; }
 
@@ -81,26 +82,15 @@ class Step {
 
     Transformer& model() { return model_; }
     const Optimizer& optimizer() const { return optimizer_; }
-    /// Call before a forward pass outside of run(): linears keep their casts of weights from one pass to the next, and
-    /// a checkpoint has to say at which place in the random streams they were made.
-    void note_casts() {
-        if (!casts_made_) casts_made_ = place_;
-    }
 
-    /// Where the casts of the weights were made that stand now; and, after a pass that was abandoned, where they had been
-    /// made before it.
-    const std::optional<Checkpoint::StreamPlace>& casts_made() const { return casts_made_; }
-    void set_casts_made(const std::optional<Checkpoint::StreamPlace>& place) { casts_made_ = place; }
-
-    /// Fills in the state of the optimiser, the loss scaler and the casts.
+    /// Fills in the state of the optimiser and the loss scaler.
     void save(Checkpoint& checkpoint) const;
     /// Takes back what save() gave. The checkpoint must fit: see check_state().
     void load(const Checkpoint& checkpoint);
 
   private:
-    void begin(Checkpoint::StreamPlace place);
     Batch upload(std::int64_t draw);
-    float accumulate_gradients(std::int64_t step);
+    void accumulate_gradients(StepResult& result);
 
     Backend& backend_;
     const RunSetup setup_;
@@ -110,9 +100,6 @@ class Step {
     Optimizer optimizer_;
     TokenTensor tokens_, targets_;
     std::vector<StepWatcher*> watchers_;
-    Checkpoint::StreamPlace place_;  // of the rounder
-    std::optional<Checkpoint::StreamPlace>
-        casts_made_;  // empty: the weights changed, and no forward pass has run since
 };
 
 }  // namespace macheps

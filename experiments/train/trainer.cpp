@@ -39,7 +39,7 @@ class Trainer {
             const bool is_due = request_.save_every > 0 && step % request_.save_every == 0;
             if (step > first && (is_stopped || is_due)) save(step);
             if (is_stopped) return stopped();
-            const Place before = place();
+            const Ends before = ends();
             try {
                 if (options_.eval_every > 0 && step % options_.eval_every == 0) evaluate(step);
                 if (one_step(step)) continue;
@@ -52,7 +52,7 @@ class Trainer {
             break;
         }
         if (result_.status.empty()) {
-            const Place before = place();
+            const Ends before = ends();
             try {
                 evaluate(options_.steps);
             } catch (const Abandoned&) {
@@ -68,17 +68,9 @@ class Trainer {
   private:
     void evaluate(std::int64_t step) { rows_.append(evaluator_.evaluate(step, step_)); }
 
-    /// What the passes of a step change before its optimiser does: to be kept while they may be abandoned.
-    struct Place {
-        std::optional<std::array<csv::FileMark, row_files.size()>> files;  ///< nothing while rows are held
-        std::optional<Checkpoint::StreamPlace> casts_made;
-    };
-    /// Rows of earlier steps are flushed.
-    Place place() const {
-        Place here{.files = {}, .casts_made = step_.casts_made()};
-        if (rows_.is_open()) here.files = rows_.marks();
-        return here;
-    }
+    /// Where the files of rows end; nothing while rows are held. Rows of earlier steps are flushed.
+    using Ends = std::optional<std::array<csv::FileMark, row_files.size()>>;
+    Ends ends() const { return rows_.is_open() ? Ends(rows_.marks()) : std::nullopt; }
 
     RunResult stopped() {
         result_.status = "stopped";
@@ -88,18 +80,16 @@ class Trainer {
     void save(std::int64_t step) {
         if (!rows_.is_open()) return;  // marks of the files say nothing of rows that are held
         rows_.flush();
-        save(step, place());
+        save(step, ends());
     }
-    void save(std::int64_t step, const Place& at) {
-        if (!request_.save || !at.files) return;
-        step_.set_casts_made(at.casts_made);
+    void save(std::int64_t step, const Ends& ends) {
+        if (!request_.save || !ends) return;
         Checkpoint checkpoint{.run = setup_.name(),
                               .step = step,
                               .seconds = seconds_,
                               .optimizer = {},
                               .loss_scaler = {},
-                              .casts_made = {},
-                              .files = *at.files,
+                              .files = *ends,
                               .state = {}};
         step_.save(checkpoint);
         request_.save(std::move(checkpoint));
@@ -111,7 +101,7 @@ class Trainer {
         step_.load(checkpoint);
     }
 
-    void count(float loss, bool skipped) {
+    void count(double loss, bool skipped) {
         result_.losses.push_back(loss);
         skipped_ += skipped ? 1 : 0;
         if (std::isfinite(loss)) best_loss_ = best_loss_ ? min_of(*best_loss_, loss) : loss;
@@ -151,6 +141,7 @@ class Trainer {
         dump.add_gradients(step_.model(), ".applied");
         dump.add_state(step_.optimizer(), ".after");
         dump.add_scalar("loss", result.loss);
+        dump.add_scalar("loss_rounded", result.loss_rounded);
         dump.add_scalar("loss_scale", result.loss_scale);
         dump.add_scalar("grad_norm", result.outcome.grad_norm);
         dump.add_scalar("lr", learning_rate(options_, result.step));
@@ -174,7 +165,7 @@ class Trainer {
         rows_.flush();
     }
 
-    std::optional<float> baseline_loss(const StepResult& result) const {
+    std::optional<double> baseline_loss(const StepResult& result) const {
         const auto step = static_cast<std::size_t>(result.step);
         if (request_.is_baseline) return result.loss;
         if (request_.baseline == nullptr || step >= request_.baseline->size()) return std::nullopt;
@@ -217,7 +208,7 @@ class Trainer {
     RunResult result_;
     std::int64_t skipped_ = 0;
     std::optional<std::int64_t> diverged_step_;
-    std::optional<float> best_loss_;
+    std::optional<double> best_loss_;
     double seconds_ = 0;
 };
 

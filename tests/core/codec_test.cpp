@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Codec tables: one row per known trap, with the five modes that hardware offers. Inputs are fp32 bit patterns.
 #include "core/codec.hpp"
+#include "core/error.hpp"
 #include "core/format_table.hpp"
 #include "tests/test.hpp"
 
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
 using namespace macheps;
 
@@ -220,6 +222,33 @@ TEST_CASE("fused multiply-add in a narrow format needs more than fp32, and for b
     CHECK(round(fma_to_odd(a, b, c)) == v.correct);
     CHECK(round(std::fma(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c))) == v.via_fp32);
     CHECK(round(std::fma(a, b, c)) == v.via_fp64);
+}
+
+namespace {
+
+/// True where `mode` without random bits is a constant expression.
+template <Round mode>
+constexpr bool rounds_at_compile_time = requires {
+    typename std::bool_constant<(encode(e4m3fn, 1.1f, mode, Overflow::saturate), true)>;
+};
+static_assert(rounds_at_compile_time<Round::nearest_even> && rounds_at_compile_time<Round::to_odd>);
+static_assert(!rounds_at_compile_time<Round::stochastic>);
+
+}  // namespace
+
+TEST_CASE("stochastic rounding without random bits is refused, whatever the number", "[core][codec]") {
+    for (const NamedFormat& named : all_formats) {
+        const Format f = named.format;
+        CAPTURE(named.name);
+        for (const double x : {0.0, -0.0, 1.0, 1.1, 1e300, -HUGE_VAL, std::nan("")}) {
+            CHECK_THROWS_AS(encode64(f, x, Round::stochastic, Overflow::saturate), Error);
+            CHECK_THROWS_AS(encode64(f, x, Round::stochastic, Overflow::saturate, {0xffffffff, 0}), Error);
+            CHECK_NOTHROW(encode64(f, x, Round::stochastic, Overflow::saturate, {0xffffffff, 32}));
+            CHECK_NOTHROW(encode64(f, x, Round::stochastic, Overflow::saturate, {0, 1}));
+        }
+    }
+    CHECK_THROWS_AS(quantize(bf16, 1.0f, Round::stochastic, Overflow::nonsaturate), Error);
+    CHECK_THROWS_AS(round_shift(8, 1, Round::stochastic, false), Error);  // nothing would be lost
 }
 
 TEST_CASE("stochastic rounding goes away from zero when the random bits carry", "[core][codec]") {

@@ -2,6 +2,7 @@
 // Memory, movement of data, and what a backend refuses.
 #include "core/error.hpp"
 #include "emulation/definitions.hpp"
+#include "emulation/scaling/scaling.hpp"
 #include "tests/emulation/backends.hpp"
 
 #include <functional>
@@ -142,6 +143,85 @@ TEST_CASE("the casts of a backend are those of the definition", "[emulation][bac
     }
 }
 
+TEST_CASE("a stochastic cast without random words is refused by every operation of every engine",
+          "[emulation][backend]") {
+    const Cast keyless{.format = bf16, .round = Round::stochastic},
+        bitless{.format = bf16, .round = Round::stochastic, .key = {.seed = 1}, .random_bits = 0};
+    for (const auto& engine : backends({1})) {
+        Backend& b = *engine;
+        const Tensor x = uploaded(b, operands(Operands::plain, 64, 1), {2, 32}), y = b.empty({2, 32}),
+                     m = uploaded(b, operands(Operands::plain, 64, 2), {2, 32}), v = b.empty({2, 32}),
+                     scales = b.empty({1, 1});
+        b.fill(v, 1);
+        for (const Cast& cast : {keyless, bitless}) {
+            const Granularity* whole = find_granularity("tensor");
+            const ScaledCast scaled{.cast = {.format = e4m3fn,
+                                             .round = Round::stochastic,
+                                             .key = cast.key,
+                                             .random_bits = cast.random_bits},
+                                    .granularity = whole,
+                                    .rule = find_scale_rule("te_current")};
+            Matmul matmul{.m = 2, .n = 2, .k = 32, .out = y.data(), .ld_out = 2};
+            matmul.a = {.data = x.data(), .ld = 32};
+            matmul.b = {.data = m.data(), .ld = 32, .transposed = true};
+            matmul.out_cast = cast;
+            const std::pair<const char*, std::function<void()>> calls[] = {
+                {"cast", [&] { b.cast(x, y, cast); }},
+                {"scaled_cast", [&] { b.scaled_cast(x, y, scales, scaled); }},
+                {"matmul", [&] { b.matmul(matmul); }},
+                {"adamw", [&] { b.adamw(y, x, m, v, {.value_cast = cast}); }},
+                {"adamw", [&] { b.adamw(y, x, m, v, {.update_cast = cast}); }},
+                {"adamw", [&] { b.adamw(y, x, m, v, {.moment1_cast = cast}); }},
+                {"adamw", [&] { b.adamw(y, x, m, v, {.moment2_cast = cast}); }},
+                {"sgd", [&] { b.sgd(y, x, m, {.value_cast = cast}); }},
+                {"sgd", [&] { b.sgd(y, x, m, {.update_cast = cast}); }},
+            };
+            for (const auto& [operation, call] : calls) {
+                CAPTURE(b.name(), operation, cast.random_bits);
+                try {
+                    call();
+                    FAIL_CHECK("accepted");
+                } catch (const Error& error) {
+                    CHECK(error.parts().where == operation);
+                    CHECK(error.parts().what == "stochastic rounding without random bits");
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("a backend lists the random words that its casts take", "[emulation][backend]") {
+    const auto cast = [](std::uint32_t site) {
+        return Cast{.format = bf16, .round = Round::stochastic, .key = {.seed = 1, .step = 2, .site = site}};
+    };
+    for (const auto& engine : backends({1})) {
+        CAPTURE(engine->name());
+        Backend& b = *engine;
+        const Tensor x = b.empty({3, 8}), y = b.empty({3, 8}), z = b.empty({3, 8}), w = b.empty({3, 8});
+        for (const Tensor* t : {&x, &y, &z, &w}) b.fill(*t, 1);
+        std::vector<Draw> draws;
+        b.cast(x, y, cast(1));
+        b.list_draws(&draws);
+        b.cast(x, y, {.format = bf16});
+        b.cast(x, y, cast(2));
+        Matmul matmul{.m = 3, .n = 3, .k = 8, .out = w.data(), .ld_out = 3};
+        matmul.a = {.data = x.data(), .ld = 8};
+        matmul.b = {.data = y.data(), .ld = 8, .transposed = true};
+        matmul.out_cast = cast(3);
+        b.matmul(matmul);
+        b.adamw(x, y, z, w, {.value_cast = cast(4), .update_cast = cast(5), .moment1_cast = cast(6)});
+        b.adamw(x, y, z, w,
+                {.arithmetic = bf16, .value_cast = cast(7), .update_cast = cast(8)});  // reads no update_cast
+        b.sgd(x, y, z, {.value_cast = cast(9)});
+        b.list_draws(nullptr);
+        b.cast(x, y, cast(10));
+        std::vector<std::pair<std::uint32_t, std::uint64_t>> found;
+        for (const Draw& draw : draws) found.emplace_back(draw.key.site, draw.count);
+        CHECK(found == std::vector<std::pair<std::uint32_t, std::uint64_t>>{
+                           {2, 24}, {3, 9}, {4, 24}, {5, 24}, {6, 24}, {7, 24}, {9, 24}});
+    }
+}
+
 TEST_CASE("shapes that disagree, tokens out of range and broken matmuls are refused by name", "[emulation][backend]") {
     CpuBackend b(1);
     const Tensor six = b.empty({2, 3}), four = b.empty({2, 2}), three = b.empty({3}), two = b.empty({2}),
@@ -210,6 +290,8 @@ TEST_CASE("shapes that disagree, tokens out of range and broken matmuls are refu
         {"log_softmax", [&] { b.log_softmax(six, four); }},
         {"nll", [&] { b.nll(tall, good); }},
         {"nll", [&] { b.nll(four, beyond); }},
+        {"cross_entropy", [&] { b.cross_entropy(tall, good); }},
+        {"cross_entropy", [&] { b.cross_entropy(four, negative); }},
         {"nll_backward", [&] { b.nll_backward(four, negative, 1, four); }},
         {"column_sum", [&] { b.column_sum(six, two); }},
         {"split_heads", [&] { b.split_heads(joined, 17, split); }},

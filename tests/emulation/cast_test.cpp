@@ -193,7 +193,7 @@ TEST_CASE("the vector kernels serve every format that fits fp32", "[emulation][c
         CAPTURE(format.bits, format.precision, format.exponent_bias);
         const std::vector<float> x = hard_operands(format, 1);
         for (const Round round : all_rounds) {
-            const Cast cast{.format = format, .round = round};
+            const Cast cast{.format = format, .round = round, .key = {.seed = 4}};
             Tally wanted;
             const std::vector<float> expected = defined(x, cast, wanted);
             for (const Simd simd : vector_simd()) {
@@ -231,7 +231,7 @@ TEST_CASE("length, alignment, threads and place change nothing", "[emulation][ca
         std::vector<float> x(static_cast<std::size_t>(n));
         for (std::size_t i = 0; i < x.size(); ++i) x[i] = hard[(i * 7919 + x.size()) % hard.size()];
         for (const Round round : {Round::nearest_even, Round::stochastic, Round::up}) {
-            for (const int bits : {32, 8, 1, 0}) {
+            for (const int bits : {32, 8, 1}) {
                 if (round != Round::stochastic && bits != 32) continue;
                 const Format format = n % 2 == 0 ? e4m3fn : bf16;
                 const Cast cast{.format = format,
@@ -283,7 +283,8 @@ TEST_CASE("arrays of codes hold what encode gives, and decode to what decode giv
         const auto n = static_cast<std::int64_t>(x.size());
         for (const Round round : {Round::nearest_even, Round::stochastic}) {
             for (const Overflow overflow : both_overflows) {
-                const Cast cast{.format = format, .round = round, .overflow = overflow, .encode_scale = 0.75f};
+                const Cast cast{
+                    .format = format, .round = round, .overflow = overflow, .encode_scale = 0.75f, .key = {.seed = 4}};
                 for (const Simd simd : available_simd()) {
                     Tally tally, wanted;
                     defined(x, cast, wanted);
@@ -364,7 +365,7 @@ TEST_CASE("what goes around the caches is the same", "[emulation][cast]") {
         std::vector<float> x(static_cast<std::size_t>(n));
         for (std::size_t i = 0; i < x.size(); ++i) x[i] = hard[i % hard.size()];
         for (const Round round : {Round::nearest_even, Round::stochastic}) {
-            const Cast cast{.format = format, .round = round};
+            const Cast cast{.format = format, .round = round, .key = {.seed = 4}};
             Tally wanted;
             const std::vector<float> expected = defined(x, cast, wanted);
             for (const Simd simd : vector_simd()) {

@@ -319,6 +319,10 @@ TEST_CASE("what no hardware does is an error that says why and what to do", "[em
          {.a = e4m3fn, .b = e4m3fn, .out_cast = {.round = Round::stochastic}},
          "one draw per output",
          "workspace"},
+        {MatmulRule{},
+         {.has_bias = true, .bias_after = true, .out_cast = {.round = Round::stochastic}},
+         "rounds every output twice",
+         "bias_after = false"},
         {changed(named("cutlass2.splitk.serial"), [](auto& r) { r.scale_order = ScaleOrder::a_first; }), fp8(by_row),
          "one factor", "joint"},
     };

@@ -344,6 +344,7 @@ TEST_CASE("scale, bias and cast follow the sum in this order", "[emulation][matm
             for (const Cast& cast : casts) {
                 for (const float scale : {1.0f, -0x1.3p-2f}) {
                     for (const int bias : {0, 1, 2}) {
+                        if (bias == 2 && cast.round == Round::stochastic) continue;  // would draw twice: refused
                         Problem p(s, false, true, kind, gap);
                         p.args.out_cast = cast;
                         p.args.out_scale = scale;

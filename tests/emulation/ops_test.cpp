@@ -138,6 +138,13 @@ std::vector<Operation> make_operations() {
              const TokenTensor targets = uploaded_tokens(b, tokens(rows, static_cast<std::int32_t>(n), seed), {rows});
              return std::vector<float>{b.nll(input(b, {rows, n}, kind, seed), targets)};
          }},
+        {"cross_entropy", false,
+         [=](Backend& b, int64_t rows, int64_t n, Operands kind, std::uint32_t seed) {
+             const TokenTensor targets = uploaded_tokens(b, tokens(rows, static_cast<std::int32_t>(n), seed), {rows});
+             const auto bits = bit_cast<std::uint64_t>(b.cross_entropy(input(b, {rows, n}, kind, seed), targets));
+             return std::vector<float>{bit_cast<float>(static_cast<std::uint32_t>(bits)),
+                                       bit_cast<float>(static_cast<std::uint32_t>(bits >> 32))};
+         }},
         {"nll_backward", false,
          [=](Backend& b, int64_t rows, int64_t n, Operands kind, std::uint32_t seed) {
              const TokenTensor targets = uploaded_tokens(b, tokens(rows, static_cast<std::int32_t>(n), seed), {rows});
@@ -244,7 +251,8 @@ TEST_CASE("many rows give the same bits in any number of threads", "[emulation][
 TEST_CASE("every NaN that an operation returns is the canonical one", "[emulation][ops]") {
     const auto engines = backends({1});
     for (const Operation& operation : operations()) {
-        if (operation.name == "nll") continue;  // one value: covered by the comparison of engines
+        // One value, of which the comparison of engines sees every bit.
+        if (operation.name == "nll" || operation.name == "cross_entropy") continue;
         for (const auto& engine : engines) {
             bool any = false, canonical = true;
             for (const float x : operation.run(*engine, 65, 65, Operands::all_bits, 3)) {
@@ -503,6 +511,46 @@ TEST_CASE("log_softmax, nll and nll_backward are within their running error boun
         check_within(logp, want, fmt::format("log_softmax of {}", n));
         check_within({b.nll(out, targets)}, {lane_sum(losses) / Bounded(double(rows))}, fmt::format("nll of {}", n));
         check_within(downloaded(b, dx), dx_want, fmt::format("nll_backward of {}", n));
+    }
+}
+
+TEST_CASE("cross_entropy is the fp64 cross entropy of the logits", "[emulation][ops]") {
+    CpuBackend b(2);
+    for (const std::int64_t n : lengths) {
+        for (const Operands kind : {Operands::plain, Operands::wild}) {
+            const std::int64_t rows = 7;
+            const auto x = operands(kind, rows * n, 3);
+            const auto target = tokens(rows, static_cast<std::int32_t>(n), 9);
+            // In long double, of 64 bits. The sum of n exponentials errs by n/32 + 7 + 1 roundings, which its logarithm
+            // makes absolute; the logarithm, the difference, their sum and the mean add one each.
+            long double want = 0, error = 0;
+            for (std::size_t r = 0; r < static_cast<std::size_t>(rows); ++r) {
+                const auto row = std::span(x).subspan(r * static_cast<std::size_t>(n), static_cast<std::size_t>(n));
+                long double top = row[0], sum = 0;
+                for (const float value : row) top = std::max(top, static_cast<long double>(value));
+                for (const float value : row) sum += std::exp(value - top);
+                const long double below = top - row[static_cast<std::size_t>(target[r])];
+                want += std::log(sum) + below;
+                error += static_cast<long double>(n) / 32 + 8 + 4 * std::log(sum) + 3 * below;
+            }
+            want /= rows;
+            error = (error / rows + 8 * want) * 0x1p-53L;
+            const double got = b.cross_entropy(uploaded(b, x, {rows, n}), uploaded_tokens(b, target, {rows}));
+            CAPTURE(n, got, static_cast<double>(want), static_cast<double>(error));
+            CHECK(std::fabs(got - want) <= error);
+        }
+    }
+    const TokenTensor first = uploaded_tokens(b, {0}, {1});
+    const auto of = [&](std::vector<float> row) {
+        return b.cross_entropy(uploaded(b, row, {1, static_cast<std::int64_t>(row.size())}), first);
+    };
+    CHECK(of({0}) == 0);
+    CHECK(of({1000, -1000}) == 0);
+    CHECK(of({-1000, 1000}) == 2000);
+    CHECK(of({-HUGE_VALF, 0}) == HUGE_VAL);
+    for (const float bad : {HUGE_VALF, std::nanf("")}) {
+        CHECK(bit_cast<std::uint64_t>(of({0, bad})) == 0x7ff8000000000000u);
+        CHECK(bit_cast<std::uint64_t>(of({bad, 0})) == 0x7ff8000000000000u);
     }
 }
 

@@ -270,7 +270,7 @@ TEST_CASE("a checkpoint with any byte flipped or cut off anywhere is refused", "
     CHECK(accepted == 0);
     CHECK(good.size() > 5000);
     // Whole by its checksum, and still not one of ours.
-    CHECK(is_refused(edited(good, "\"macheps.checkpoint\":\"1\"", "\"macheps.checkpoint\":\"2\"")));
+    CHECK(is_refused(edited(good, "\"macheps.checkpoint\":\"2\"", "\"macheps.checkpoint\":\"3\"")));
     CHECK(is_refused(edited(good, "\"seconds\"", "\"secondz\"")));
     fs::remove_all(directory);
 }
@@ -284,7 +284,7 @@ TEST_CASE("a refused checkpoint is named, and the one before it or the run's beg
     const std::string foreign = csv::read_text(checkpoints_of(other).front());
     const auto damage = [](std::string bytes) { return bytes[bytes.size() / 2] ^= 4, bytes; };
     const auto newer = [](const std::string& bytes) {
-        return edited(bytes, "\"macheps.checkpoint\":\"1\"", "\"macheps.checkpoint\":\"9\"");
+        return edited(bytes, "\"macheps.checkpoint\":\"2\"", "\"macheps.checkpoint\":\"9\"");
     };
     const auto renamed = [](const std::string& bytes) {
         return edited(bytes, "\"pure-bf16-sr/0\"", "\"pure-bf16-sr/1\"");
@@ -431,7 +431,7 @@ TEST_CASE("what an older macheps left stopped ends with the bytes that it would 
     fs::copy(golden / "stopped", directory, fs::copy_options::recursive);
     fs::permissions(directory, fs::perms::owner_all, fs::perm_options::add);
     const Manifest manifest = read_manifest(directory / "manifest.json");
-    CHECK(manifest.created_by == "macheps 0.1.0 (8cd3c92e329f)");
+    CHECK(manifest.created_by == "macheps 0.1.0 (f1bdc8efa579)");
     std::vector<std::string> notes;
     REQUIRE(run(resumed(directory), {}, &notes));
     CHECK(notes.empty());  // no checkpoint was refused
@@ -441,6 +441,41 @@ TEST_CASE("what an older macheps left stopped ends with the bytes that it would 
     check_same_rows(directory, rows(ended));
     fs::remove_all(directory);
     fs::remove_all(ended);
+}
+
+TEST_CASE("what was begun with another schema is not resumed, and stays as it was", "[experiments][checkpoint]") {
+    const fs::path golden = fs::path(MACHEPS_SOURCE_DIR) / "tests/golden/stopped_run_schema1";
+    const fs::path directory = fresh_folder("schema1");
+    fs::copy(golden, directory, fs::copy_options::recursive);
+    fs::permissions(directory, fs::perms::owner_all, fs::perm_options::add);
+    const auto files = [&] {
+        std::map<std::string, std::string> texts;
+        for (const auto& entry : fs::recursive_directory_iterator(directory)) {
+            if (entry.is_regular_file()) texts[entry.path().string()] = csv::read_text(entry.path());
+        }
+        return texts;
+    };
+    const auto before = files();
+    CHECK(before.size() >= 6);
+    try {
+        run(resumed(directory));
+        FAIL("it was resumed");
+    } catch (const Error& error) {
+        CHECK(error.exit() == Exit::bad_input);
+        CHECK(error.parts().where == (directory / "manifest.json").string());
+        CHECK(error.parts().what ==
+              "this was begun with rows of schema 1, and this version of macheps writes schema 2: some columns (`loss` "
+              "of steps.csv) mean something else there");
+        CHECK(error.parts().fix.find("created_by") != std::string::npos);
+    }
+    CHECK(files() == before);
+    // Nor does its manifest repeat it.
+    Experiment repeated = read_manifest(directory / "manifest.json").experiment;
+    repeated.directory = fresh_folder("schema1_again");
+    repeated.repeats = directory / "manifest.json";
+    CHECK_THROWS_WITH(run(repeated), Catch::Contains("rows of schema 1"));
+    CHECK_FALSE(fs::exists(repeated.directory));
+    fs::remove_all(directory);
 }
 
 TEST_CASE("every second run of the plan, in a directory of its own, writes the rows it has in the whole",
@@ -565,7 +600,7 @@ TEST_CASE("a manifest repeats a run exactly, and says so when it cannot", "[expe
         again.force = true;
         run(again);
     };
-    CHECK_THROWS_AS(spoiled("\"schema\": 1", "\"schema\": 9"), Error);
+    CHECK_THROWS_AS(spoiled("\"schema\": 2", "\"schema\": 9"), Error);
     CHECK_THROWS_AS(spoiled("\"clip\"", "\"klip\""), Error);
     CHECK_THROWS_AS(spoiled("\"steps\": 8", "\"steps\": \"8\""), Error);
     CHECK_THROWS_AS(spoiled("\"fp16\"", "\"bf16\""), Error);  // the table that the policy resolved to

@@ -12,7 +12,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 using namespace macheps;
@@ -107,6 +109,44 @@ TEST_CASE("a dumped step has every slot of every site and every tensor of every 
     fs::remove_all(scratch());
 }
 
+TEST_CASE("a step's loss is the fp64 loss of its logits, and loss_rounded the policy's own", "[experiments][dump]") {
+    for (const char* policy : {"fp32", "pure-bf16", "amp-fp16"}) {
+        CAPTURE(policy);
+        Experiment e = experiment(policy, 2);
+        e.options.micro_batches = 1;
+        const Safetensors dump = dump_of(e);
+        const auto logits = dump.values<float>("lm_head:forward.out");
+        const auto targets = dump.values<std::int32_t>("targets");
+        const std::size_t n = 40, rows = targets.size();
+        REQUIRE(logits.size() == rows * n);
+        long double sum = 0;
+        for (std::size_t r = 0; r < rows; ++r) {
+            long double total = 0;
+            for (std::size_t i = 0; i < n; ++i) total += std::exp(static_cast<long double>(logits[r * n + i]));
+            sum += std::log(total) - logits[r * n + static_cast<std::size_t>(targets[r])];
+        }
+        const auto want = static_cast<double>(sum / static_cast<long double>(rows));
+        std::map<std::string, StepRow> at;
+        for (const StepRow& row : CsvReader<StepRow>(e.directory / StepRow::file).rows()) {
+            if (row.step == 2) at[row.policy] = row;
+        }
+        const StepRow& row = at.at(policy);
+        // A row's loss is a few units in the last place of its terms, which are below 8.
+        CHECK(std::abs(row.loss - want) < 64 * 0x1p-53 * 8);
+        CHECK(dump.values<double>("loss") == std::vector<double>{row.loss});
+        CHECK(*row.baseline_loss == at.at("fp32").loss);
+        CHECK(*row.gap == row.loss - at.at("fp32").loss);
+        const float rounded = row.loss_rounded.value();
+        const bool on_bf16 = quantize(bf16, rounded, Round::nearest_even, Overflow::nonsaturate) == rounded;
+        CHECK(on_bf16 == (std::string(policy) == "pure-bf16"));
+        CHECK(std::abs(rounded - want) <= (on_bf16 ? 0x1p-6 : 0x1p-20) * want);
+        for (const RunRow& run : CsvReader<RunRow>(e.directory / RunRow::file).rows()) {
+            CHECK(static_cast<double>(static_cast<float>(run.final_loss.value())) != run.final_loss.value());
+        }
+    }
+    fs::remove_all(scratch());
+}
+
 TEST_CASE("a dumped step agrees with the rows and with the batches", "[experiments][dump]") {
     const Experiment e = experiment("amp-bf16", 2);
     const Safetensors dump = dump_of(e);
@@ -115,7 +155,8 @@ TEST_CASE("a dumped step agrees with the rows and with the batches", "[experimen
     CHECK(dump.metadata_at("manifest") == contents(e.directory / "manifest.json"));
     for (const StepRow& row : CsvReader<StepRow>(e.directory / StepRow::file).rows()) {
         if (row.run != "amp-bf16/5" || row.step != 2) continue;
-        CHECK(dump.values<float>("loss") == std::vector<float>{row.loss});
+        CHECK(dump.values<double>("loss") == std::vector<double>{row.loss});
+        CHECK(dump.values<float>("loss_rounded") == std::vector<float>{row.loss_rounded.value()});
         CHECK(dump.values<float>("grad_norm") == std::vector<float>{row.grad_norm});
         CHECK(static_cast<float>(dump.values<double>("lr")[0]) == row.lr);
         CHECK(dump.values<std::uint8_t>("skipped")[0] == 0);

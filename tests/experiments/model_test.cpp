@@ -96,7 +96,8 @@ std::vector<std::int32_t> some_tokens(std::int64_t count, std::int64_t vocabular
 
 /// The model's gradients with the oracle's parameters, rounded to fp32, over `parts` micro-batches.
 struct Trained {
-    float loss = 0;
+    double exact = 0;
+    float loss = 0;  ///< the policy's own
     oracle::Parameters gradient;
 };
 
@@ -119,7 +120,9 @@ Trained run_model(const ModelConfig& config, std::int64_t batch, int parts, cons
     for (int part = 0; part < parts; ++part) {
         backend.upload(std::span(tokens).subspan(part * count, count), in);
         backend.upload(std::span(targets).subspan(part * count, count), out);
-        result.loss += model.forward(in, out) / static_cast<float>(parts);
+        const Loss loss = model.forward(in, out);
+        result.exact += loss.exact / parts;
+        result.loss += loss.rounded / static_cast<float>(parts);
         model.backward(1.0f / static_cast<float>(parts));
     }
     for (const auto& p : model.parameters()) {
@@ -166,6 +169,7 @@ void check_against(const OracleShape& shape, const Case& c, int parts) {
                                            c.model.head_width() + c.model.vocabulary + 64);
     const double tolerance = 4 * static_cast<double>(c.model.layers + 1) * 3 * terms * u;
     CHECK(std::abs(ours.loss - loss) <= tolerance * (1 + loss));
+    CHECK(std::abs(ours.exact - loss) <= tolerance * (1 + loss));
     double whole = 0;
     for (const auto& [name, reference] : gradient) whole = std::max(whole, norm(reference));
     REQUIRE(ours.gradient.size() == gradient.size());
@@ -355,7 +359,7 @@ TEST_CASE("any number of threads and any instruction set trains the same llama",
                           out = backend.empty_tokens({4, config.context});
         backend.upload(tokens, in);
         backend.upload(targets, out);
-        std::vector<float> all{model.forward(in, out)};
+        std::vector<float> all{model.forward(in, out).rounded};
         model.backward(1);
         for (const auto& p : model.parameters()) {
             std::vector<float> host(static_cast<std::size_t>(p->grad.count()));
@@ -420,7 +424,7 @@ TEST_CASE("every preset's first loss lies within its format's rounding of fp32's
                           out = backend.empty_tokens({4, config.context});
         backend.upload(tokens, in);
         backend.upload(targets, out);
-        return model.forward(in, out);
+        return model.forward(in, out).rounded;
     };
     const float reference = first_loss("fp32");
     CHECK(std::abs(reference - std::log(64.0)) < 0.1);

@@ -343,7 +343,7 @@ std::vector<float> step_of(Backend& backend, const char* policy_name, const Mode
     backend.upload(targets, out);
     Transformer model(backend, config, batch, resolve(load_policy(policy_name), model_sites(config)), 5);
     model.initialise(5);
-    std::vector<float> values{model.forward(in, out)};
+    std::vector<float> values{model.forward(in, out).rounded};
     model.backward(1024);
     for (const auto& parameter : model.parameters()) {
         std::vector<float> host(static_cast<std::size_t>(parameter->grad.count()));

@@ -28,7 +28,7 @@ TEST_CASE("gemm prints rows, and the same rows into a file and as JSON", "[progr
     CHECK(printed.err.empty());
     const json document = json::parse(printed.out, nullptr, false);
     REQUIRE(document.is_object());
-    CHECK(document["schema"] == 1);
+    CHECK(document["schema"] == 2);
     REQUIRE(document["rows"].size() == 6);
     CHECK(document["rows"][5]["k"] == 256);
     CHECK(document["rows"][5]["machine"] == "exact");

@@ -134,7 +134,7 @@ TEST_CASE("headers hold the promised columns in the promised order", "[reports][
     CHECK(
         csv::header<StepRow>() ==
         "run,policy,seed,step,tokens,loss,baseline_loss,gap,grad_norm,update_norm,lr,loss_scale,growth_tracker,skipped,"
-        "overflow_site,underflow,overflow,saturated,lost_updates,update_eff");
+        "overflow_site,underflow,overflow,saturated,lost_updates,update_eff,loss_rounded");
     CHECK(csv::header<EvalRow>() == "run,policy,seed,step,eval_loss,eval_loss_fp32,perplexity,entropy_floor");
     CHECK(csv::header<SiteRow>() ==
           "run,policy,seed,step,site,format,scale_inv_min,scale_inv_max,count,zero_in,underflow,to_subnormal,overflow,"
@@ -151,14 +151,14 @@ TEST_CASE("a file's text is what the columns and the shortest digits say", "[rep
     const auto path = folder / "steps.csv";
     CsvWriter<StepRow> writer(path);
     StepRow row{.run = "a,b.0", .policy = "say \"hi\"", .seed = 7, .step = 1, .tokens = 512};
-    row.loss = 0.1f, row.gap = -0.0f, row.grad_norm = infinite, row.update_norm = not_a_number, row.lr = 1e-3f,
-    row.loss_scale = 65536;
+    row.loss = 0.1, row.gap = -0.0, row.loss_rounded = 0.1f, row.grad_norm = infinite, row.update_norm = not_a_number,
+    row.lr = 1e-3f, row.loss_scale = 65536;
     row.skipped = true, row.underflow = 3, row.update_eff = 1.0 / 3;
     writer.append(row);
     writer.flush();
     CHECK(text_of(path) == csv::header<StepRow>() +
                                "\n\"a,b.0\",\"say \"\"hi\"\"\",7,1,512,0.1,,-0,inf,nan,0.001,65536,0,1,,3,0,0,0,"
-                               "0.3333333333333333\n");
+                               "0.3333333333333333,0.1\n");
     const auto bins = folder / "exponents.csv";
     CsvWriter<ExponentRow> exponents(bins);
     exponents.append({.run = "r", .step = 1, .site = "s", .exponent = {.exponent = -24}, .count = 5});

@@ -346,6 +346,31 @@ TEST_CASE("the table aligns, tells no terminal codes unless asked, and takes non
     CHECK(summary_table(summary, Colour::always).find("\x1b[33mworse\x1b[0m") != std::string::npos);
 }
 
+TEST_CASE("the footnote gives each row its own window", "[reports][summary]") {
+    // fp32 and full of 300 steps each; short ends after 3; of early's two seeds one ends after 100.
+    Log log;
+    const auto add = [&](const char* policy, std::int64_t seed, std::int64_t steps) {
+        log.runs.push_back(made(policy, seed, steps, [](std::int64_t t) { return t > 2 ? 3.0f : 2.0f; }));
+        log.runs.back().baseline = std::size_t(seed);
+    };
+    const auto footnote = [&] {
+        const std::string table = summary_table(summarise(log));
+        return table.substr(table.find("loss and gap"));
+    };
+    add("fp32", 0, 300), add("fp32", 1, 300), add("full", 0, 300), add("full", 1, 300);
+    CHECK(footnote() == "loss and gap in nats: means of the last 50 steps, seeds paired, ± is the 95 % t interval.\n");
+    add("short", 0, 3), add("short", 1, 3);
+    add("early", 0, 300), add("early", 1, 100);
+    CHECK(footnote() ==
+          "loss and gap in nats: means of the last 50 steps (short: 1; early: 25 to 50), seeds paired, ± is the 95 % t "
+          "interval.\n");
+    CHECK(of(log, "short").row.loss == 3);  // the mean of its one last step, not of three
+
+    log.runs.resize(1);
+    log.runs[0].steps.resize(3);
+    CHECK(footnote() == "loss and gap in nats: means of the last 1 step, seeds paired.\n");
+}
+
 TEST_CASE("summary.csv reads back as the rows it was made of", "[reports][summary]") {
     const TemporaryFolder folder;
     const Summary summary = summarise(pairs({0.03f, 0.031f, 0.029f}));

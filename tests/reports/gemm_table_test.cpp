@@ -106,7 +106,7 @@ TEST_CASE("the rows as JSON: shortest numbers, null and words where JSON has non
     row.max_rel.reset();
     row.bias = std::numeric_limits<double>::quiet_NaN();
     const auto json = nlohmann::json::parse(gemm_json(std::vector<GemmRow>{row}));
-    CHECK(json["schema"] == 1);
+    CHECK(json["schema"] == 2);
     REQUIRE(json["rows"].size() == 1);
     CHECK(json["rows"][0]["machine"] == "exact");
     CHECK(json["rows"][0]["first"] == 0.1);

@@ -88,7 +88,8 @@ inline void write_sample_run(const std::filesystem::path& folder, const SampleOp
         for (std::size_t p = 0; p < options.policies.size(); ++p) {
             const SamplePolicy& policy = options.policies[p];
             const std::string run = policy.name + "." + std::to_string(seed);
-            float scale = policy.loss_scale > 0 ? policy.loss_scale * 16 : 1, best = INFINITY, last = 0;
+            float scale = policy.loss_scale > 0 ? policy.loss_scale * 16 : 1;
+            double best = INFINITY, last = 0;
             std::int64_t growth = 0, skipped = 0, diverged = -1;
             for (std::int64_t step = 1; step <= options.steps; ++step) {
                 const double t = double(step);
@@ -101,8 +102,9 @@ inline void write_sample_run(const std::filesystem::path& folder, const SampleOp
                 if (p == 0) baseline.push_back(loss);
                 const bool is_skipped = policy.loss_scale > 0 && (step <= 4 || step == 120 || step == 121);
                 StepRow row{.run = run, .policy = policy.name, .seed = seed, .step = step, .tokens = step * 512};
-                row.loss = float(loss);
-                row.baseline_loss = float(baseline[std::size_t(step - 1)]);
+                row.loss = loss;
+                row.loss_rounded = float(loss);
+                row.baseline_loss = baseline[std::size_t(step - 1)];
                 row.gap = row.loss - *row.baseline_loss;
                 row.grad_norm = is_skipped ? INFINITY : float(0.8 + 1.2 / (1 + t / 40));
                 row.update_norm = is_skipped ? 0.0f : 0.01f;

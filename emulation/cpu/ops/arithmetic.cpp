@@ -286,9 +286,10 @@ void define(Operation operation, const Cast& to, const float* a, const float* b,
     if (operand_count(operation) < 2) b = nullptr;
     if (operand_count(operation) < 3) c = nullptr;
     for (std::int64_t i = 0; i < n; ++i) {
-        RandomBits random{0, to.random_bits};
-        if (to.round == Round::stochastic && to.random_bits > 0) {
-            random.value = random_bits(to.key, first_element + static_cast<std::uint64_t>(i)) >> (32 - to.random_bits);
+        RandomBits random{};
+        if (to.round == Round::stochastic && to.can_draw()) {
+            random = {random_bits(to.key, first_element + static_cast<std::uint64_t>(i)) >> (32 - to.random_bits),
+                      to.random_bits};
         }
         const std::uint64_t code =
             op(operation, f, code_of(f, a, i), code_of(f, b, i), code_of(f, c, i), to.round, to.overflow, random).bits;

@@ -335,6 +335,7 @@ Caster::Caster(Simd simd, const Cast& cast) : plan_(cast), plain_(scalar_kernel)
                      .where = "Cast::random_bits",
                      .fix = "0 to 32"});
     }
+    if (cast.round == Round::stochastic && !cast.can_draw()) detail::refuse_to_truncate();
     if (plan_.path == CastPlan::Path::scalar || simd == Simd::scalar) return;
     const CastKernels kernels = simd == Simd::avx512 ? N_AVX3::cast_kernels(plan_) : N_AVX2::cast_kernels(plan_);
     plain_ = kernels.plain;

@@ -206,6 +206,20 @@ void nll(Device& device, const float* logp, const std::int32_t* targets, std::in
     });
 }
 
+/// Of each row of logits.
+template <class Device>
+void cross_entropy(Device& device, const float* logits, const std::int32_t* targets, std::int64_t rows, std::int64_t n,
+                   double* losses) {
+    device.warps(rows, [=] MACHEPS_KERNEL(const Warp& warp, std::int64_t r) {
+        const float* x = logits + r * n;
+        const double top = warp_max(warp, x, n);
+        const double sum = warp_sum<double>(warp, n, [=](std::int64_t i) { return math::exp(x[i] - top); });
+        warp.each([=](int lane) {
+            if (lane == 0) losses[r] = definition::canonical(math::log(sum) + (top - x[targets[r]]));
+        });
+    });
+}
+
 /// Rows by their token, in their order: those of token t are order[begin[t]] .. order[begin[t + 1] - 1].
 struct RowsByToken {
     std::vector<std::int32_t> begin, order;

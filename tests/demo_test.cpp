@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// README.md says what the demo's rows say. The rows of a whole demo take a minute to make, so that what README.md speaks
+// of is kept in tests/golden/demo; the slow test makes the rows again and wants the same figures.
+#include "reports/csv.hpp"
+#include "reports/summary_table.hpp"
+#include "tests/program/program.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+using namespace macheps;
+using namespace macheps::test;
+
+namespace {
+
+const fs::path golden = fs::path(MACHEPS_SOURCE_DIR) / "tests/golden/demo";
+
+/// What no summary row has of a policy. Shares are of all weights, means over seeds.
+struct FigureRow {
+    std::string policy{};
+    std::int64_t window = 0, longest_window = 0;
+    double lost_per_step = 0;
+    double lost_share = 0;       ///< of the updates of all steps, those that changed nothing
+    double lost_share_last = 0;  ///< the same in the last step
+
+    static constexpr auto columns = std::tuple(
+        column("policy", &FigureRow::policy), column("window", &FigureRow::window),
+        column("longest_window", &FigureRow::longest_window), column("lost_per_step", &FigureRow::lost_per_step),
+        column("lost_share", &FigureRow::lost_share), column("lost_share_last", &FigureRow::lost_share_last));
+};
+
+std::vector<FigureRow> figures_of(const Log& log, const Summary& summary) {
+    const auto manifest = nlohmann::json::parse(log.folders.at(0).manifest);
+    const auto parameters = manifest.at("model").at("parameters").get<double>();
+    std::vector<FigureRow> figures;
+    for (const PolicySummary& policy : summary.policies) {
+        FigureRow row{.policy = policy.row.policy,
+                      .window = policy.window,
+                      .longest_window = policy.longest_window,
+                      .lost_per_step = policy.lost_updates_per_step};
+        row.lost_share = row.lost_per_step / parameters;
+        for (const RunLog& run : log.runs) {
+            if (run.policy != row.policy) continue;
+            row.lost_share_last +=
+                static_cast<double>(run.steps.back().lost_updates) / parameters / static_cast<double>(policy.row.seeds);
+        }
+        figures.push_back(row);
+    }
+    return figures;
+}
+
+template <class Row>
+std::string csv_text(const std::vector<Row>& rows) {
+    std::string text = csv::header<Row>() + '\n';
+    for (const Row& row : rows) csv::append_line(text, row);
+    return text;
+}
+
+/// What differs between machines is left out.
+std::string summary_text(Summary summary) {
+    for (PolicySummary& policy : summary.policies) policy.row.slowdown.reset();
+    return summary_csv(summary);
+}
+
+Summary read_golden() {
+    Summary summary;
+    const std::vector<FigureRow> figures = CsvReader<FigureRow>(golden / "figures.csv").rows();
+    for (SummaryRow& row : CsvReader<SummaryRow>(golden / "summary.csv").rows()) {
+        const FigureRow& figure = figures.at(summary.policies.size());
+        REQUIRE(figure.policy == row.policy);
+        PolicySummary policy;
+        policy.row = std::move(row);
+        policy.window = figure.window;
+        policy.longest_window = figure.longest_window;
+        policy.lost_updates_per_step = figure.lost_per_step;
+        summary.policies.push_back(std::move(policy));
+    }
+    return summary;
+}
+
+/// Cells are two spaces apart; that of the slowdown, the last but one, is left out.
+std::vector<std::vector<std::string>> cells_of(const std::string& table) {
+    std::vector<std::vector<std::string>> lines;
+    std::istringstream in(table);
+    for (std::string line; std::getline(in, line);) {
+        std::vector<std::string> cells;
+        for (std::size_t at = 0; at < line.size();) {
+            const std::size_t begin = line.find_first_not_of(' ', at);
+            if (begin == std::string::npos) break;
+            const std::size_t end = std::min(line.find("  ", begin), line.size());
+            cells.push_back(line.substr(begin, end - begin));
+            at = end;
+        }
+        if (cells.size() == 10) cells.erase(cells.end() - 2);
+        lines.push_back(cells);
+    }
+    return lines;
+}
+
+/// README.md with single spaces for line ends, so that sentences can be found.
+std::string readme_prose() {
+    std::string text = contents(fs::path(MACHEPS_SOURCE_DIR) / "README.md");
+    std::replace(text.begin(), text.end(), '\n', ' ');
+    return text;
+}
+
+const PolicySummary& policy_in(const Summary& summary, const std::string& name) {
+    const auto found = std::find_if(summary.policies.begin(), summary.policies.end(),
+                                    [&](const PolicySummary& policy) { return policy.row.policy == name; });
+    REQUIRE(found != summary.policies.end());
+    return *found;
+}
+
+}  // namespace
+
+TEST_CASE("the table of README.md is that of the demo's rows", "[demo]") {
+    const std::string readme = contents(fs::path(MACHEPS_SOURCE_DIR) / "README.md");
+    const std::size_t begin = readme.find("```\npolicy ");
+    REQUIRE(begin != std::string::npos);
+    const std::string table = readme.substr(begin + 4, readme.find("```", begin + 4) - begin - 4);
+    const auto written = cells_of(table), measured = cells_of(summary_table(read_golden()));
+    REQUIRE(written.size() == measured.size());
+    for (std::size_t i = 0; i < written.size(); ++i) CHECK(written[i] == measured[i]);
+}
+
+TEST_CASE("every number and claim of README.md about the demo is what was measured", "[demo]") {
+    const std::string readme = readme_prose();
+    const Summary demo = read_golden();
+    const std::vector<FigureRow> figures = CsvReader<FigureRow>(golden / "figures.csv").rows();
+    const auto figure = [&](const std::string& policy) {
+        return *std::find_if(figures.begin(), figures.end(), [&](const auto& row) { return row.policy == policy; });
+    };
+    const auto says = [&](const std::string& sentence) {
+        CAPTURE(sentence);
+        CHECK(readme.find(sentence) != std::string::npos);
+    };
+    constexpr std::array numbers{"no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"};
+    says(fmt::format("under {} precision policies next to fp32", numbers.at(demo.policies.size() - 1)));
+    says(fmt::format("the same batches, {} seeds", numbers.at(static_cast<std::size_t>(demo.policies[0].row.seeds))));
+
+    says("in fp16 without loss scaling gradients underflow to zero and training stalls; with scaling it does not");
+    const SummaryRow unscaled = policy_in(demo, "fp16-noscale").row, scaled = policy_in(demo, "amp-fp16").row;
+    CHECK(unscaled.underflow_rate.value() > 100 * scaled.underflow_rate.value());
+    CHECK(unscaled.verdict == "worse");
+    CHECK(unscaled.loss > 0.95 * std::log(64));  // an untrained model's is log of the vocabulary
+    CHECK(scaled.verdict == "equivalent");
+
+    const FigureRow pure = figure("pure-bf16"), drawn = figure("pure-bf16-sr");
+    says(fmt::format("{:.0f} % of all updates over the run, {:.0f} % in its last step", 100 * pure.lost_share,
+                     100 * pure.lost_share_last));
+    says(fmt::format("Stochastic rounding leaves nearly as many weights unmoved ({:.0f} %)", 100 * drawn.lost_share));
+    says("the loss is fp32's again");
+    CHECK(drawn.lost_share > 0.8 * pure.lost_share);
+    CHECK(policy_in(demo, "pure-bf16").row.verdict == "worse");
+    CHECK(policy_in(demo, "pure-bf16-sr").row.verdict == "equivalent");
+
+    says("fp8 with one scale per tensor is as good as bf16 at this size");
+    CHECK(policy_in(demo, "fp8-tensorwise").row.verdict == "equivalent");
+    CHECK(policy_in(demo, "amp-bf16").row.verdict == "equivalent");
+
+    const std::vector<SummaryRow> plain = CsvReader<SummaryRow>(golden / "unweighted.csv").rows();
+    REQUIRE(plain.at(1).policy == "fp16-noscale");
+    says(
+        fmt::format("without that weight {:.2f} % of the values that fp16-noscale casts underflow, and its loss is "
+                    "fp32's",
+                    100 * plain[1].underflow_rate.value()));
+    CHECK(plain[1].verdict == "equivalent");
+}
+
+TEST_CASE("the demo writes the figures that README.md is read against", "[demo][slow]") {
+    const auto same = [](const std::string& name, const std::string& text) {
+        CAPTURE(name);
+        const fs::path file = golden / name;
+        const bool is_same = fs::exists(file) && contents(file) == text;
+        CHECK(is_same);
+        if (is_same) return;
+        fs::path beside = file;
+        csv::replace_file(beside.replace_extension(".new.csv"), text);  // to be looked at, and accepted by hand
+    };
+    const auto log_of = [](const std::string& arguments) {
+        const Outcome outcome = run("train " + arguments + " --force --out demo");
+        CAPTURE(outcome.err);
+        REQUIRE(outcome.code == 0);
+        const fs::path folder = scratch() / "demo";
+        return read_runs(std::span(&folder, 1));
+    };
+    {
+        const Log log = log_of("");
+        const Summary summary = summarise(log);
+        same("summary.csv", summary_text(summary));
+        same("figures.csv", csv_text(figures_of(log, summary)));
+    }
+    same("unweighted.csv",
+         summary_text(summarise(log_of("--policy fp32,fp16-noscale --seeds 0,1,2 --token-weight 1"))));
+    fs::remove_all(scratch());
+}
