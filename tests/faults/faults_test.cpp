@@ -241,13 +241,16 @@ void break_report(Depth depth) {
     Tallied tallied;
     for (const Injection& injection : injections(calls, depth)) {
         INFO(injection.text());
+        whole.write("run/report.html", page);
         const Outcome outcome = whole.run("report run", injection.start());
         tallied.add(outcome.code);
         check_ending(outcome, injection);
         if (outcome.code == 0) CHECK(outcome.out == fine.out);
-        // The tables and the page are whole, old or new: here they are the same.
+        // The tables and the page are whole, old or new: here they are the same. A manifest that cannot be read is a note,
+        // and the page lacks its settings.
         CHECK(contents(whole / "run/summary.csv") == summary);
-        CHECK((contents(whole / "run/report.html") == page));
+        const bool has_note = outcome.code == 0 && outcome.err.find("note: ") != std::string::npos;
+        CHECK((has_note || contents(whole / "run/report.html") == page));
         CHECK(differing(rows, rows_of(whole / "run")) == "");
     }
     tallied.print("report", calls);
@@ -297,8 +300,11 @@ void break_output(Depth depth) {
             tallied.add(outcome.code);
             check_ending(outcome, injection);
             if (outcome.code != 0) continue;
-            // `version` names the threads that it got.
-            if (!is_timed && injection.call != "pthread_create") CHECK(outcome.out == fine.out);
+            // `version` names the threads that it got. The parser builds its help in streams, which keep it to themselves
+            // that memory ran out: the text may end early.
+            const bool may_differ =
+                is_timed || injection.call == "pthread_create" || (injection.call == "new" && arguments == "--help");
+            if (!may_differ) CHECK(outcome.out == fine.out);
             if (*command.file != '\0') CHECK(contents(folder / command.file) == file);
         }
         tallied.print(arguments, calls);
