@@ -352,13 +352,14 @@ TEST_CASE("what verbs print survives every fault of the system, or is called los
 TEST_CASE("files that may not grow, at every size, end a run with exit 5", "[faults][slow]") {
     std::vector<rlim_t> sizes;
     for (rlim_t size = 0; size < 12000; size += 137) sizes.push_back(size);
+    for (rlim_t size = 20000; size <= 300000; size += 20000) sizes.push_back(size);
     limit_file_size(sizes);
 }
 
 TEST_CASE("a full disk of every size ends a run with exit 5, and it goes on once there is room", "[faults][slow]") {
     const auto wanted = undisturbed();
     Tallied tallied;
-    for (int pages = 1; pages < 40; pages += 1) {
+    for (int pages = 1; pages < 160; pages += pages < 30 ? 1 : 10) {
         const Folder folder;
         fs::create_directories(folder / "disk");
         const std::string disk = (folder / "disk").string();
@@ -386,5 +387,5 @@ TEST_CASE("a full disk of every size ends a run with exit 5, and it goes on once
         CHECK(differing(wanted, rows_of(folder / "disk/run")) == "");
         REQUIRE(std::system(("umount '" + disk + "'").c_str()) == 0);
     }
-    tallied.print("train on disks of 4 to 156 KiB", {});
+    tallied.print("train on disks of 4 to 600 KiB", {});
 }
