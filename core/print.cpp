@@ -2,6 +2,7 @@
 #include "core/print.hpp"
 
 #include "core/codec.hpp"
+#include "core/float_environment.hpp"
 #include "core/nearest_name.hpp"
 
 #include <fmt/format.h>
@@ -85,6 +86,7 @@ std::string hex_code(Format f, std::uint64_t container) {
 }
 
 std::optional<double> parse_number(std::string_view text) {
+    const DefaultFloatModes modes;  // decimals are read by multiplying
     if (text.empty()) return std::nullopt;
     const bool negative = text.front() == '-';
     if (negative || text.front() == '+') text.remove_prefix(1);

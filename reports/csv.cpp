@@ -2,6 +2,7 @@
 #include "reports/csv.hpp"
 
 #include "core/error.hpp"
+#include "core/float_environment.hpp"
 #include "core/publish.hpp"
 #include "core/read_file.hpp"
 
@@ -39,6 +40,7 @@ void append_float(std::string& line, Number value) {
 
 template <class Number>
 bool parse_number(std::string_view text, Number& value) {
+    const DefaultFloatModes modes;  // decimals are read by multiplying
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     return error == std::errc{} && end == text.data() + text.size() && !text.empty();
 }

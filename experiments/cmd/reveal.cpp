@@ -202,9 +202,6 @@ void print_tree(const Arguments& a, const Revealed& r) {
 }
 
 Exit reveal(const Arguments& a) {
-    if (a.terms < 1 || a.terms > most_terms) {
-        throw usage(fmt::format("{} terms", a.terms), "-k", fmt::format("from 1 to {}", most_terms));
-    }
     if (a.operands.empty() && a.results.empty()) {
         print_tree(a, of_machine(a));
         return Exit::ok;
@@ -223,7 +220,7 @@ void describe(Command& verb) {
         verb.option("-M,--machine", a->machine, "A machine or rule, as for `macheps gemm`: NAME[+promoteN][+slicesN]")
             .takes("NAME")
             .shows_default();
-    verb.integer("-k,--terms", a->terms, {2, most_terms}, "Terms of the sum").shows_default();
+    verb.integer("-k,--terms", a->terms, {1, most_terms}, "Terms of the sum").shows_default();
     verb.option("-f,--format", a->format,
                 "Format of the operands, A:B where a and b differ; the machine's widest when left out")
         .takes(value_kind::format);

@@ -2,6 +2,7 @@
 // HostDevice: kernels on the host, one thread, where loops stand for the grid. It is for tests: what passes here has
 // the right indices and the right order, and only the hardware is left to doubt.
 #pragma once
+#include "core/float_environment.hpp"
 #include "emulation/gpu/device/threads.hpp"
 
 #include <map>
@@ -57,7 +58,7 @@ class HostDevice {
     struct alignas(128) Line {
         std::byte bytes[128];
     };
-    /// While one lives, the memory is open.
+    /// While one lives, the memory is open, and the host's floating-point modes are those of a GPU's kernels.
     class Opened {
       public:
         explicit Opened(HostDevice& device) : device_(device) { device_.protect(true); }
@@ -67,6 +68,7 @@ class HostDevice {
 
       private:
         HostDevice& device_;
+        DefaultFloatModes modes_;
     };
     void protect(bool open) noexcept;
 

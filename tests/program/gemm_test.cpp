@@ -148,7 +148,7 @@ TEST_CASE("gemm names what is wrong in one line", "[program]") {
                                                      {"--format e4m3", "e4m3fn", 2},
                                                      {"--distribution gauss", "gauss", 2},
                                                      {"--sweep k=4..2", "--sweep", 2},
-                                                     {"-k 0", "1 to 2^28", 2},
+                                                     {"-k 0", "give 1 to 268435456", 2},
                                                      {"-m 1 -n 1 -k 32 -o missing/rows.csv", "missing/rows.csv", 5}}) {
         CAPTURE(c.arguments);
         const Outcome outcome = run(std::string("gemm -q ") + c.arguments);

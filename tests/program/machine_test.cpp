@@ -235,7 +235,7 @@ TEST_CASE("reveal prints the tree of a machine", "[program]") {
                                      {"--machine exact -f fp16 -k 16", "show no tree", 1},
                                      {"--machine sm80.mma.fp16 -f e5m2 -k 16", "cannot read operand", 2},
                                      {"-f e4m3fn -k 16384 --machine fp32.chain", "too many", 2},
-                                     {"-k 0", "from 1 to", 2},
+                                     {"-k 0", "give 1 to 16384", 2},
                                      {"--tree --dot", "excludes", 2},
                                      {"-f fp16 -k 4096 --emit-operands x.npy", "fewer terms", 2},
                                      {"--emit-operands x.npy", "--format", 2},
