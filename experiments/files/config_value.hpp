@@ -71,25 +71,35 @@ struct RepeatedKey {
     ConfigPlace first, second;
 };
 
+/// A comment `# macheps: ignore RULE`, which silences findings of that rule.
+struct IgnoredRule {
+    std::string rule;
+    ConfigPlace place;
+};
+
 /// A file as it was read.
 struct ConfigFile {
     ConfigValue root;
     std::vector<RepeatedKey> repeated;
-    /// Comments of the form `# macheps: ignore RULE`, with the line that each stands in.
-    std::vector<std::pair<std::string, std::uint32_t>> ignored_rules;
+    std::vector<IgnoredRule> ignored_rules;
 };
 
-/// Largest file and deepest nesting that a reader takes.
+/// Largest file, deepest nesting and most values that a reader takes (aliases of YAML can make much of little).
 inline constexpr std::size_t config_size_limit = std::size_t{1} << 20;
 inline constexpr int config_depth_limit = 256;
+inline constexpr std::size_t config_value_limit = 100'000;
 
 /// Each throws Error (exit 3) with line and column where the text is none of its language. `name` is the file's name in
 /// places and errors.
 ConfigFile read_json_config(std::string_view text, const std::string& name);
 ConfigFile read_yaml_config(std::string_view text, const std::string& name);
 /// `--bf16 --loss-scale-window 1000`, over several lines, `#` comments, `\` at an end of line: a map of keys without their
-/// dashes; a flag without value is true, a repeated one is a list.
+/// leading dashes (`loss-scale-window`); a flag without value is true, one with several a list, and of a repeated one the
+/// last counts.
 ConfigFile read_argument_config(std::string_view text, const std::string& name);
+/// The value of a scalar without quotes by the rules of YAML 1.1 as PyYAML has them: `yes` and `off` are booleans, `1e-5`
+/// is a text, `1.0e-5` and `0x10` are numbers.
+ConfigValue yaml_scalar(std::string_view written, ConfigPlace place);
 /// `fp16.loss_scale=128`: one override of a dotted path. The value is read as YAML reads a scalar.
 void apply_override(ConfigValue& root, std::string_view override_text, const std::string& name);
 /// Reads a file: JSON, YAML or arguments by its name, and by its first character where the name says nothing.

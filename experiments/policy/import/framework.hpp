@@ -53,12 +53,19 @@ struct Framework {
     std::string_view title;           ///< "DeepSpeed"
     std::string_view newest, oldest;  ///< versions that the tables describe; newest is the default
     std::span<const KeyRow> keys;
-    /// Keys without effect on numbers, from the framework's own data classes: names with spaces between them.
+    /// Keys without effect on numbers, from the framework's own data classes: framework_key_text (framework_keys.hpp) of its name.
+    /// A key that also has a row is what the row says.
     std::string_view inert_keys{};
     /// How sure it is from its keys alone that a tree is of this framework: 0, not; 100, nothing else can be meant.
     int (*recognises)(const ConfigValue& root) = nullptr;
     /// Whether an unknown key at this path makes the framework itself refuse the config.
     bool (*refuses_unknown)(const ImportContext&, std::string_view path) = nullptr;
+    /// Whether a boolean between quotes ("false") is read as that boolean; where this is null or says no, it is a text that
+    /// is not empty, and so true.
+    bool (*reads_quoted_booleans)(const ImportContext&) = nullptr;
+    /// What a value of a type that the key does not take is: an error unless this says otherwise, and nothing where it
+    /// gives nothing (the framework's resolve() then reports it).
+    std::optional<FindingCode> (*judges_type)(const ImportContext&, const KeyRow&, const ConfigValue&) = nullptr;
     /// Follows pointers to other files, includes and environment variables; may be null. Called before check_keys.
     void (*prepare)(ImportContext&) = nullptr;
     /// Sets every field and reports every finding that is not about a single key's spelling.
@@ -78,8 +85,9 @@ class ImportContext {
     FrameworkVersion version() const { return version(framework_->name); }
     FrameworkVersion version(std::string_view framework) const;
     bool at_least(std::string_view version_text) const { return version() >= parse_version(version_text); }
-    const DeviceProfile& device() const { return *device_; }
-    std::string_view checkpoint_dtype() const { return options_->checkpoint_dtype; }  ///< fp32, fp16 or bf16
+    /// Reading the device or the checkpoint's dtype is what makes an assumed one a D.
+    const DeviceProfile& device() const;
+    std::string_view checkpoint_dtype() const;  ///< fp32, fp16 or bf16
     const ImportOptions& options() const { return *options_; }
     std::string_view environment(std::string_view name) const;  ///< empty where the variable is not set
 
@@ -88,6 +96,7 @@ class ImportContext {
 
     // Reading. Each looks at a dotted path; a key that is absent, null or of the wrong type (which check_keys reports) gives its
     // default of this version, and nothing where it has none.
+    /// Whether the key stands in a file or an override, with another value than null.
     bool has(std::string_view path) const;
     bool flag(std::string_view path) const;
     std::optional<bool> maybe_flag(std::string_view path) const;  ///< nothing also for "auto" and null
@@ -121,15 +130,46 @@ class ImportContext {
     /// arguments; HF arguments in LLaMA-Factory's). Its fields and findings come into this context; paths are prefixed by `at`
     /// ("" for the root itself).
     void delegate(const Framework& other, std::string_view at);
+    /// Reads another file as a part of this config, for prepare(): its places are its own, and its repeated keys and its
+    /// suppressions count. A relative path is looked for beside the file that `path_key` stands in, then from the working
+    /// folder. A file that is missing or unreadable is a finding at `path_key`, and nothing is returned; so is a circle.
+    std::optional<ConfigValue> read_file(std::string_view path_key, const std::string& path);
+
+    // For the importer itself.
+    /// prepare, check_keys, resolve.
+    void run();
+    /// A D for each default that decided a field, once nothing can change the fields any more.
+    void report_defaults();
+    void add_file(ConfigFile& file);  ///< takes note of what a reader has found beside the values
+    const std::vector<RepeatedKey>& repeated() const { return repeated_; }
+    const std::vector<IgnoredRule>& ignored_rules() const { return ignored_rules_; }
 
   private:
+    /// What a default has decided: found by set(), told by report_defaults().
+    struct DefaultUsed {
+        std::string field, path, from;
+    };
+    const ConfigPlace& place_of(std::string_view path) const;
+    void forget_default(std::string_view field);
+    std::string full_path(std::string_view path) const;
+    bool as_flag(const ConfigValue& value) const;
+
     const Framework* framework_;
     ConfigValue root_;
     const ImportOptions* options_;
     const DeviceProfile* device_;
     ResolvedConfig resolved_;
     std::vector<Finding> findings_;
+    std::vector<DefaultUsed> defaults_used_;
+    std::vector<RepeatedKey> repeated_;
+    std::vector<IgnoredRule> ignored_rules_;
+    std::vector<std::string> files_;  // read so far, as canonical paths, so that a circle is seen
+    std::string prefix_;              // of the paths of a part that was handed on
+    mutable bool asked_device_ = false, asked_checkpoint_ = false;
 };
+
+/// 'F', 'H' or 'B' for a dtype's name ("bfloat16", "torch.float16", "half"), 0 for any other text.
+char dtype_letter(std::string_view name);
 
 /// The default of a key in a version; nothing where the rows have none.
 std::optional<std::string_view> default_of(const Framework& framework, std::string_view path, FrameworkVersion version);
