@@ -87,7 +87,7 @@ struct ConfigFile {
 /// Largest file, deepest nesting and most values that a reader takes (aliases of YAML can make much of little).
 inline constexpr std::size_t config_size_limit = std::size_t{1} << 20;
 inline constexpr int config_depth_limit = 256;
-inline constexpr std::size_t config_value_limit = 100'000;
+inline constexpr std::size_t config_value_limit = 20'000;
 
 /// Each throws Error (exit 3) with line and column where the text is none of its language. `name` is the file's name in
 /// places and errors.
@@ -100,7 +100,8 @@ ConfigFile read_argument_config(std::string_view text, const std::string& name);
 /// The value of a scalar without quotes by the rules of YAML 1.1 as PyYAML has them: `yes` and `off` are booleans, `1e-5`
 /// is a text, `1.0e-5` and `0x10` are numbers.
 ConfigValue yaml_scalar(std::string_view written, ConfigPlace place);
-/// `fp16.loss_scale=128`: one override of a dotted path. The value is read as YAML reads a scalar.
+/// `fp16.loss_scale=128`: one override of a dotted path. The value is read as YAML reads it, but `1e-5` is a number: no
+/// framework reads its command line with YAML 1.1.
 void apply_override(ConfigValue& root, std::string_view override_text, const std::string& name);
 /// Reads a file: JSON, YAML or arguments by its name, and by its first character where the name says nothing.
 ConfigFile read_config_file(const std::string& path);

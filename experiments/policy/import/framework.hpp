@@ -56,6 +56,9 @@ struct Framework {
     /// Keys without effect on numbers, from the framework's own data classes: framework_key_text (framework_keys.hpp) of its name.
     /// A key that also has a row is what the row says.
     std::string_view inert_keys{};
+    /// Frameworks, with spaces between them, whose keys may stand beside its own at the root, as Transformers' do in
+    /// LLaMA-Factory's files: its resolve() delegates the root to them, and they check those keys.
+    std::string_view shares_root_with{};
     /// How sure it is from its keys alone that a tree is of this framework: 0, not; 100, nothing else can be meant.
     int (*recognises)(const ConfigValue& root) = nullptr;
     /// Whether an unknown key at this path makes the framework itself refuse the config.
@@ -128,28 +131,32 @@ class ImportContext {
 
     /// Runs another framework's table over a subtree, as the framework itself hands its options on (DeepSpeed's JSON in HF
     /// arguments; HF arguments in LLaMA-Factory's). Its fields and findings come into this context; paths are prefixed by `at`
-    /// ("" for the root itself).
+    /// ("" for the root itself, whose other keys it then takes for the caller's).
     void delegate(const Framework& other, std::string_view at);
     /// Reads another file as a part of this config, for prepare(): its places are its own, and its repeated keys and its
-    /// suppressions count. A relative path is looked for beside the file that `path_key` stands in, then from the working
-    /// folder. A file that is missing or unreadable is a finding at `path_key`, and nothing is returned; so is a circle.
-    std::optional<ConfigValue> read_file(std::string_view path_key, const std::string& path);
+    /// suppressions count. `at` is where `key` names it: a relative path is looked for beside that file, then from the
+    /// working folder. A file that is missing or unreadable is a finding there, and nothing is returned; so is a circle.
+    std::optional<ConfigValue> read_file(std::string_view key, const ConfigPlace& at, const std::string& path);
+    /// Where the key stands, or the nearest map above it that stands in a file.
+    const ConfigPlace& place_of(std::string_view path) const;
 
     // For the importer itself.
     /// prepare, check_keys, resolve.
     void run();
+    void report_device();  ///< the field `device`, where resolve() has not set it
     /// A D for each default that decided a field, once nothing can change the fields any more.
     void report_defaults();
     void add_file(ConfigFile& file);  ///< takes note of what a reader has found beside the values
     const std::vector<RepeatedKey>& repeated() const { return repeated_; }
     const std::vector<IgnoredRule>& ignored_rules() const { return ignored_rules_; }
+    /// True where the root is another framework's, which has handed it on: keys that are not known are that one's.
+    bool root_is_shared() const { return root_is_shared_; }
 
   private:
     /// What a default has decided: found by set(), told by report_defaults().
     struct DefaultUsed {
         std::string field, path, from;
     };
-    const ConfigPlace& place_of(std::string_view path) const;
     void forget_default(std::string_view field);
     std::string full_path(std::string_view path) const;
     bool as_flag(const ConfigValue& value) const;
@@ -163,8 +170,9 @@ class ImportContext {
     std::vector<DefaultUsed> defaults_used_;
     std::vector<RepeatedKey> repeated_;
     std::vector<IgnoredRule> ignored_rules_;
-    std::vector<std::string> files_;  // read so far, as canonical paths, so that a circle is seen
-    std::string prefix_;              // of the paths of a part that was handed on
+    std::vector<std::pair<std::string, std::string>> included_;  // a file, and the one that names it
+    std::string prefix_;                                         // of the paths of a part that was handed on
+    bool root_is_shared_ = false;
     mutable bool asked_device_ = false, asked_checkpoint_ = false;
 };
 
