@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps policy list|show|explain|diff|words`: which policies there are, their text, what each rounds where, what two
+// `macheps policy list|show|explain|diff|import|words`: which policies there are, their text, what each rounds where, what two
 // do differently, and what a policy may say.
 #include "experiments/policy/policy.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/model_choice.hpp"
+#include "experiments/cmd/policy_import.hpp"
 #include "experiments/policy/diff.hpp"
 #include "experiments/policy/words.hpp"
 #include "reports/csv.hpp"
@@ -32,6 +33,7 @@ constexpr const char* help =
     "says so\n"
     "  macheps policy explain ./mine.toml --sites 'block.0.mlp.*:forward.*'\n"
     "  macheps policy diff amp-bf16 ./mine.toml             what the two do differently\n"
+    "  macheps policy import ds.json                        what a framework's config really computes\n"
     "  macheps policy words                                 every word that a policy may hold";
 
 constexpr const char* list_help =
@@ -401,7 +403,7 @@ constexpr VerbRow policy_explain{"explain", explain_help, describe_explain};
 constexpr VerbRow policy_diff{"diff", diff_help, describe_diff};
 constexpr VerbRow policy_words_row{"words", words_help, describe_words};
 constexpr const VerbRow* policy_verbs[] = {&policy_list, &policy_show, &policy_explain, &policy_diff,
-                                           &policy_words_row};
+                                           &policy_import, &policy_words_row};
 
 void describe(Command& verb) { verb.verbs(policy_verbs); }
 

@@ -2,6 +2,7 @@
 #include "experiments/policy/import/import.hpp"
 #include "core/error.hpp"
 #include "core/nearest_name.hpp"
+#include "experiments/field_error.hpp"
 #include "experiments/policy/import/framework.hpp"
 #include "experiments/policy/import/policy_text.hpp"
 
@@ -32,11 +33,9 @@ void require_name(std::string_view name, const std::vector<std::string_view>& na
                   std::string field) {
     if (std::find(names.begin(), names.end(), name) != names.end()) return;
     const std::string nearest = nearest_name(name, names);
-    throw Error({.what = fmt::format("'{}' is no {}", name, what),
-                 .where = std::move(field),
-                 .fix = nearest.empty() ? fmt::format("one of {}", fmt::join(names, ", "))
-                                        : fmt::format("did you mean '{}'? one of {}", nearest, fmt::join(names, ", ")),
-                 .exit = Exit::usage});
+    throw FieldError(std::move(field), fmt::format("'{}' is no {}", name, what),
+                     nearest.empty() ? fmt::format("one of {}", fmt::join(names, ", "))
+                                     : fmt::format("did you mean '{}'? one of {}", nearest, fmt::join(names, ", ")));
 }
 
 void check_options(const ImportOptions& options) {
