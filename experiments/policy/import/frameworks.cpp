@@ -8,7 +8,7 @@ namespace macheps {
 
 namespace {
 
-constexpr std::array<const Framework*, 0> rows{};
+constexpr std::array<const Framework*, 3> rows{&apex_framework, &megatron_framework, &nanogpt_framework};
 
 }  // namespace
 
