@@ -8,7 +8,8 @@ namespace macheps {
 
 namespace {
 
-constexpr std::array<const Framework*, 3> rows{&apex_framework, &megatron_framework, &nanogpt_framework};
+constexpr std::array<const Framework*, 4> rows{&apex_framework, &axolotl_framework, &megatron_framework,
+                                               &nanogpt_framework};
 
 }  // namespace
 
