@@ -44,6 +44,8 @@ class Cursor {
         return text_.substr(start, at_ - start);
     }
     const ConfigPlace& place() const { return place_; }
+    /// Where the token after the last one begins.
+    std::size_t next_start() const { return std::min(text_.find_first_not_of(between, at_), text_.size()); }
 
   private:
     std::string_view text_;
@@ -55,11 +57,12 @@ class Cursor {
 
 /// The sentence in nlohmann's "[json.exception.parse_error.101] parse error at line 3, column 40: syntax error while parsing
 /// value - invalid literal; last read: 'C'".
-std::string reason_of(const std::string& what) {
-    const std::size_t column = what.find("column ");
-    const std::size_t colon = what.find(": ", column == std::string::npos ? 0 : column);
-    const std::string reason = colon == std::string::npos ? what : what.substr(colon + 2);
-    return reason.substr(0, reason.find("; last read"));
+std::string reason_of(std::string_view what) {
+    for (const std::string_view before : {"] ", "column ", ": "}) {
+        const std::size_t at = what.find(before);
+        if (at != std::string_view::npos) what.remove_prefix(at + before.size());
+    }
+    return std::string(what.substr(0, what.find("; last read")));
 }
 
 /// Builds the tree from the parser's events.
@@ -94,13 +97,13 @@ class JsonEvents : public nlohmann::json_sax<json> {
         builder_.key(value, cursor_.place());
         return true;
     }
-    bool parse_error(std::size_t position, const std::string& last_token, const json::exception& error) override {
-        // The parser has read `position` characters, of which the last ones are the token that it does not take. A text
-        // is wrong where it stops being one, anything else from its first character.
-        const bool is_end = position > text_.size();
-        const std::size_t length = last_token.starts_with('"') || last_token.empty() ? 1 : last_token.size();
-        const std::size_t offset = is_end ? text_.size() : position - std::min(position, length);
-        throw Error({.what = reason_of(error.what()),
+    bool parse_error(std::size_t position, const std::string&, const json::exception& error) override {
+        // A text is wrong at the last of the `position` characters that were read, anything else from its first one.
+        const std::string reason = reason_of(error.what());
+        const bool is_text = reason.find("invalid string") != std::string::npos;
+        const std::size_t last_read = std::min(position - std::min<std::size_t>(position, 1), text_.size());
+        const std::size_t offset = is_text ? last_read : std::min(last_read, cursor_.next_start());
+        throw Error({.what = reason,
                      .where = to_string(config_text::place_at(text_, offset, name_)),
                      .fix = "the file must be JSON: no placeholders, no comments, no comma at an end"});
     }

@@ -96,9 +96,10 @@ std::optional<double> plain_number(std::string_view written) {
     if (is_one_of(text, {".inf", ".Inf", ".INF"})) return sign * std::numeric_limits<double>::infinity();
     if (!has_sign && is_one_of(text, {".nan", ".NaN", ".NAN"})) return std::numeric_limits<double>::quiet_NaN();
     if (text.empty() || (decimal.find(text.front()) == std::string_view::npos && text.front() != '.')) return {};
-    if (text.starts_with("0b") && text.size() > 2 && only(text.substr(2), "01_"))
+    if (text.starts_with("0b") && text.find_first_of("01", 2) != text.npos && only(text.substr(2), "01_"))
         return sign * in_base(text.substr(2), 2);
-    if (text.starts_with("0x") && text.size() > 2 && only(text.substr(2), "0123456789abcdefABCDEF_"))
+    if (text.starts_with("0x") && text.find_first_not_of('_', 2) != text.npos &&
+        only(text.substr(2), "0123456789abcdefABCDEF_"))
         return sign * in_base(text.substr(2), 16);
     if (text.front() == '0' && text.size() > 1 && only(text, "01234567_")) return sign * in_base(text, 8);
     if (only(text, "0123456789_")) {
@@ -130,10 +131,25 @@ std::optional<double> plain_number(std::string_view written) {
     return sign * *value;
 }
 
+/// The parser's reasons that say little to whoever wrote the file, in other words.
+std::string reason_of(const std::string& parser_says) {
+    constexpr std::pair<std::string_view, std::string_view> rows[] = {
+        {"end of map not found", "this belongs to no key: a text that begins with [ or { needs quotes"},
+        {"illegal map value", "a colon stands where no key can: a text that holds ': ' needs quotes"},
+        {"unknown token", "no value begins with this character: put it between quotes"},
+        {"end of map flow not found", "a { is not closed"},
+        {"end of sequence flow not found", "a [ is not closed"},
+    };
+    for (const auto& [parser, words] : rows) {
+        if (parser_says == parser) return std::string(words);
+    }
+    return parser_says;
+}
+
 /// Turns the parser's events into values.
 class YamlEvents : public YAML::EventHandler {
   public:
-    YamlEvents(std::string name) : name_(std::move(name)) {}
+    YamlEvents(std::string_view text, std::string name) : text_(text), name_(std::move(name)) {}
 
     ConfigFile take() { return builder_.take(); }
 
@@ -153,6 +169,7 @@ class YamlEvents : public YAML::EventHandler {
     }
     void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                   const std::string& text) override {
+        check_quote(mark);
         add(scalar(tag, text, place(mark)), tag, anchor);
     }
     void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
@@ -183,7 +200,21 @@ class YamlEvents : public YAML::EventHandler {
     }
 
     [[noreturn]] static void refuse_key(const ConfigPlace& at) {
-        throw Error({.what = "a key is no plain text", .where = to_string(at), .fix = "write a word before the colon"});
+        throw Error({.what = "a list, a map or an alias stands where a key is wanted",
+                     .where = to_string(at),
+                     .fix = "write a word before each colon, and close every bracket"});
+    }
+
+    /// The parser takes the end of the file for the end of a text between quotes.
+    void check_quote(const YAML::Mark& mark) const {
+        const auto start = static_cast<std::size_t>(mark.pos);
+        if (start >= text_.size() || (text_[start] != '"' && text_[start] != '\'')) return;
+        const char quote = text_[start];
+        std::size_t at = start + 1;
+        while (at < text_.size() && text_[at] != quote) at += quote == '"' && text_[at] == '\\' ? 2 : 1;
+        if (at < text_.size()) return;
+        throw Error(
+            {.what = "a quote is not closed", .where = to_string(place(mark)), .fix = fmt::format("add a {}", quote)});
     }
     [[noreturn]] static void refuse_tag(const std::string& tag, const ConfigPlace& at) {
         throw Error({.what = fmt::format("the tag '{}' means nothing here", tag),
@@ -246,6 +277,7 @@ class YamlEvents : public YAML::EventHandler {
         if (anchor != YAML::NullAnchor) anchors_[anchor] = builder_.last();
     }
 
+    std::string_view text_;
     std::string name_;
     ConfigBuilder builder_;
     std::map<YAML::anchor_t, ConfigValue> anchors_;
@@ -276,7 +308,7 @@ ConfigValue yaml_scalar(std::string_view written, ConfigPlace place) {
 ConfigFile read_yaml_config(std::string_view text, const std::string& name) {
     config_text::check(text, name);
     text = config_text::without_mark(text);
-    YamlEvents events(name);
+    YamlEvents events(text, name);
     try {
         std::istringstream in{std::string(text)};
         YAML::Parser parser(in);
@@ -285,8 +317,9 @@ ConfigFile read_yaml_config(std::string_view text, const std::string& name) {
     } catch (const YAML::Exception& error) {
         const ConfigPlace at{name, static_cast<std::uint32_t>(error.mark.line + 1),
                              static_cast<std::uint32_t>(error.mark.column + 1)};
-        throw Error(
-            {.what = error.msg, .where = error.mark.is_null() ? name : to_string(at), .fix = "the file must be YAML"});
+        throw Error({.what = reason_of(error.msg),
+                     .where = error.mark.is_null() ? name : to_string(at),
+                     .fix = "the file must be YAML"});
     }
     ConfigFile file = events.take();
     file.ignored_rules = config_text::ignored_rules(text, name);
