@@ -8,8 +8,9 @@ namespace macheps {
 
 namespace {
 
-constexpr std::array<const Framework*, 4> rows{&apex_framework, &axolotl_framework, &megatron_framework,
-                                               &nanogpt_framework};
+constexpr std::array<const Framework*, 8> rows{&transformers_framework, &accelerate_framework, &deepspeed_framework,
+                                               &axolotl_framework,      &torch_framework,      &apex_framework,
+                                               &megatron_framework,     &nanogpt_framework};
 
 }  // namespace
 
