@@ -8,9 +8,9 @@ namespace macheps {
 
 namespace {
 
-constexpr std::array<const Framework*, 9> rows{&transformers_framework, &accelerate_framework, &deepspeed_framework,
-                                               &axolotl_framework,      &longspec_framework,   &torch_framework,
-                                               &apex_framework,         &megatron_framework,   &nanogpt_framework};
+constexpr std::array<const Framework*, 10> rows{
+    &transformers_framework, &accelerate_framework, &deepspeed_framework, &llamafactory_framework, &axolotl_framework,
+    &longspec_framework,     &torch_framework,      &apex_framework,      &megatron_framework,     &nanogpt_framework};
 
 }  // namespace
 
