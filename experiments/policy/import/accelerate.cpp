@@ -151,8 +151,9 @@ void set_model(ImportContext& context, const Facts& facts) {
     const std::string hook = context.text("kwargs_handlers.DistributedDataParallelKwargs.comm_hook");
     if (const char wire = dtype_letter(hook); wire != 0 && !facts.fsdp)
         context.set("reduce", letter(wire), "kwargs_handlers.DistributedDataParallelKwargs.comm_hook");
-    context.set("scaler", scaler_of(context, facts),
-                facts.autocast == 'H' ? "kwargs_handlers.GradScalerKwargs.init_scale" : "mixed_precision");
+    context.set(
+        "scaler", scaler_of(context, facts),
+        context.has("kwargs_handlers.GradScalerKwargs") ? "kwargs_handlers.GradScalerKwargs" : "mixed_precision");
     context.infer("clip", word_field("none"),
                   "the program's: accelerator.clip_grad_norm_ unscales first, and then clips as torch does");
     context.infer("fp8", word_field("none"), "from compute");
@@ -165,6 +166,7 @@ void resolve(ImportContext& context) {
     if (found.deepspeed) {
         if (const ConfigValue* section = context.value(file_key); section && section->is_map())
             context.delegate(deepspeed_framework, file_key);
+        if (found.backend != Backend::none) set_fp8(context, found);
     } else if (found.megatron) {
         set_megatron(context, found);
     } else {
@@ -173,7 +175,10 @@ void resolve(ImportContext& context) {
     if (found.fsdp)
         context.set("ckpt", {.value = context.flag("fsdp_config.fsdp_activation_checkpointing"), .parts = {}},
                     "fsdp_config.fsdp_activation_checkpointing");
-    context.by_device("device", word_field(std::string(found.on_cpu ? "cpu" : context.device().name)));
+    if (context.flag("use_cpu"))
+        context.set("device", word_field("cpu"), "use_cpu");
+    else if (found.distributed == "MULTI_CPU")
+        context.infer("device", word_field("cpu"), "from distributed_type MULTI_CPU");
 }
 
 /// The launcher puts a section's prefix before keys that lack it.

@@ -176,7 +176,7 @@ class KeyCheck {
     }
 
     void inert(const ConfigValue::Entry& entry, const std::string& path) {
-        report(FindingCode::inert, "inert-key", entry, path, fmt::format("`{}` changes no number", path), {});
+        report(FindingCode::inert, "inert-key", entry, path, fmt::format("`{}` decides no format, rounding or scale", path), {});
     }
 
     void unknown(const ConfigValue::Entry& entry, const std::string& path, std::string_view since,

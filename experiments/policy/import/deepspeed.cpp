@@ -154,6 +154,11 @@ void set_reduction(ImportContext& context, const Facts& facts) {
         context.infer("reduce", letter('F'), "from accum: BF16_Optimizer reduces the fp32 sums");
     else if (!facts.autocast)
         context.infer("reduce", letter(facts.low), "from store: communication_data_type is not set");
+    if (!context.has("prescale_gradients") && !context.has("gradient_predivide_factor")) {
+        context.infer("predivide", {.value = std::string("postscale"), .parts = {{"factor", 1.0}}},
+                      "the sum over ranks is divided by their number");
+        return;
+    }
     const bool is_prescaled = context.flag("prescale_gradients");
     context.set("predivide",
                 {.value = std::string(is_prescaled ? "prescale" : "postscale"),
@@ -173,7 +178,6 @@ void set_update(ImportContext& context, const Facts& facts) {
     else
         context.set("opt_kernel", word_field("fused"), "optimizer.type");
     context.infer("fp8", word_field("none"), "DeepSpeed has no fp8 of its own");
-    context.by_device("device", word_field(std::string(context.device().name)));
 }
 
 void resolve(ImportContext& context) {

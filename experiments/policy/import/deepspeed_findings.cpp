@@ -78,19 +78,22 @@ Maybe bf16_emulated(const Context& c, const Facts& f) {
                 "fp16, with its loss scaler"};
 }
 
+/// Of the keys fp16.enabled and bf16.enabled, the one that is on.
+std::size_t switch_key(const Facts& f) { return f.low == 'B' ? 1 : 0; }
+
 Maybe whole_model(const Context& c, const Facts& f) {
     if (f.low == 'F' || f.amp) return {};
     return Said{fmt::format("the engine casts every parameter of the model to {}, norms and adapters too: whatever was "
                             "kept in fp32 before is rounded here",
                             format_word(f.low)),
-                since(c, "0.17.2") ? "torch_autocast, which keeps the model in fp32" : ""};
+                since(c, "0.17.2") ? "torch_autocast, which keeps the model in fp32" : "", switch_key(f)};
 }
 Maybe buffers_cast(const Context& c, const Facts& f) {
     if (f.low == 'F' || f.amp || since(c, "0.19.2")) return {};
     return Said{fmt::format("until 0.19.2 buffers are cast to {} with the model: the frequencies of rotary embeddings "
                             "are rounded, and angles of far positions are wrong",
                             format_word(f.low)),
-                "deepspeed 0.19.2 or newer, or make the frequencies in the forward pass"};
+                "deepspeed 0.19.2 or newer, or make the frequencies in the forward pass", switch_key(f)};
 }
 
 // The loss scale.
@@ -215,7 +218,7 @@ Maybe low_masters(const Context& c, const Facts& f) {
     return Said{
         fmt::format("masters are {} too: an update below half an ulp of its weight is lost (at 0.02 that is about {})",
                     fp16 ? "fp16" : "bf16", fp16 ? "8e-6" : "6e-5"),
-        "leave the key out for fp32 masters"};
+        "leave the key out for fp32 masters", fp16 ? 0u : 1u};
 }
 
 Maybe accum_name(const Context& c, const Facts& f) {
@@ -261,7 +264,7 @@ Maybe predivide_scatter(const Context& c, const Facts& f) {
     if (f.stage < 2 || !c.flag("zero_optimization.reduce_scatter") || !(divides || prescales)) return {};
     return Said{fmt::format("ZeRO {} with reduce_scatter (its default) takes no {}", f.stage,
                             divides ? "gradient_predivide_factor" : "prescale_gradients"),
-                "leave it out, or \"reduce_scatter\": false"};
+                "leave it out, or \"reduce_scatter\": false", divides ? 0u : 1u};
 }
 Maybe bf16_unchecked(const Context& c, const Facts& f) {
     if (!f.bf16 || f.amp || (has_models(c) && c.flag("bf16.check_grad_overflow"))) return {};
@@ -294,11 +297,15 @@ Maybe autocast_scaler(const Context& c, const Facts& f) {
                 ""};
 }
 Maybe outer_autocast(const Context& c, const Facts& f) {
-    if (f.low == 'F' || f.autocast || !since(c, "0.17.2")) return {};
+    if (f.autocast || !since(c, "0.17.2") || !c.has("torch_autocast")) return {};
     return Said{
         "an autocast region around the engine has no effect: DeepSpeed switches it off unless its own torch_autocast "
         "section is on",
         ""};
+}
+Maybe inner_autocast(const Context&, const Facts& f) {
+    if (!f.autocast) return {};
+    return Said{"inside the engine this section holds, whatever autocast region the program has opened around it", {}};
 }
 Maybe amp_zero(const Context&, const Facts& f) {
     if (!f.amp || f.stage == 0) return {};
@@ -402,7 +409,8 @@ const FindingRow<Facts> rows[] = {
     {"wrapper-assumed", note, {"fp16.enabled", "optimizer.type"}, wrapper_assumed},
     {"silent-skip", note, {"bf16.check_grad_overflow", "bf16.enabled"}, bf16_skips},
     {"autocast-scaler", note, {"torch_autocast.dtype"}, autocast_scaler},
-    {"outer-autocast", note, {"fp16.enabled", "bf16.enabled"}, outer_autocast},
+    {"outer-autocast", warning, {"torch_autocast.enabled"}, outer_autocast},
+    {"outer-autocast", contradiction, {"torch_autocast.enabled"}, inner_autocast},
     {"compressed-momentum", note, {"optimizer.type"}, lossy_wire},
     {"quantized-communication",
      note,

@@ -274,7 +274,7 @@ void resolve(ImportContext& context) {
     context.set("opt_kernel", word_field(context.flag("fused") ? "fused" : "single"), "fused");
     context.set("ckpt", {.value = context.flag("gradient_checkpointing"), .parts = {}}, "gradient_checkpointing");
     context.infer("fp8", word_field("none"), "no recipe of fp8");
-    context.by_device("device", word_field(std::string(found.on_cpu ? "cpu" : context.device().name)));
+    if (context.text("autocast.device_type") == "cpu") context.set("device", word_field("cpu"), "autocast.device_type");
 }
 
 int recognises(const ConfigValue& root) {

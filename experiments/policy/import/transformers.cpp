@@ -71,7 +71,9 @@ Facts facts(const ImportContext& context) {
     facts.fsdp = is_set(context, "fsdp") && context.text("fsdp") != "false";
     facts.fsdp_version = fsdp_version(context);
     facts.autocast = facts.on_cpu && low == 'H' ? 'F' : low;  // Accelerate has no fp16 autocast on a CPU
-    facts.loaded = since(context, "5") ? letter_of(context.checkpoint_dtype()) : 'F';
+    // DeepSpeed casts the model, and Accelerate widens the shards of FSDP, whatever was loaded.
+    const bool keeps_loaded = since(context, "5") && !facts.deepspeed && !facts.fsdp;
+    facts.loaded = keeps_loaded ? letter_of(context.checkpoint_dtype()) : 'F';
     return facts;
 }
 
@@ -152,7 +154,7 @@ void resolve(ImportContext& context) {
     context.infer("fp8", word_field("none"), "TrainingArguments has no fp8");
     if (const ConfigValue* section = context.value("deepspeed"); found.deepspeed && section && section->is_map())
         context.delegate(deepspeed_framework, "deepspeed");
-    context.by_device("device", word_field(std::string(found.says_cpu ? "cpu" : context.device().name)));
+    if (found.says_cpu) context.set("device", word_field("cpu"), context.flag("use_cpu") ? "use_cpu" : "no_cuda");
 }
 
 int recognises(const ConfigValue& root) {

@@ -130,7 +130,7 @@ Maybe full_eval(const Context& c, const Facts&) {
 // What from_pretrained leaves behind.
 
 Maybe low_weights(const Context&, const Facts& f) {
-    if (f.loaded == 'F' || f.deepspeed || f.fsdp) return {};
+    if (f.loaded == 'F') return {};
     if (f.autocast == 'H') {
         return Said{f.loaded == 'H' ? "the weights are loaded in fp16, so their gradients are fp16, which the "
                                       "GradScaler refuses: \"Attempting to unscale FP16 gradients\""
@@ -141,7 +141,7 @@ Maybe low_weights(const Context&, const Facts& f) {
     return {};
 }
 Maybe no_master(const Context& c, const Facts& f) {
-    if (f.loaded == 'F' || f.autocast == 'H' || f.deepspeed || f.fsdp) return {};
+    if (f.loaded == 'F' || f.autocast == 'H') return {};
     return Said{fmt::format("{} loads the {} checkpoint as it is stored: weights, gradients and Adam's moments are {}, "
                             "and no fp32 master keeps small updates (4.x loaded fp32)",
                             title(c), c.checkpoint_dtype(), c.checkpoint_dtype()),
