@@ -3,6 +3,7 @@
 // patcher,adapter}.py, model/model_utils/{checkpointing,quantization}.py, train/fp8_utils.py of 0.9.5 and 0.9.6.dev0.
 #include "experiments/policy/import/llamafactory.hpp"
 #include "experiments/policy/import/frameworks.hpp"
+#include "experiments/policy/import/name_rules.hpp"
 #include "experiments/policy/import/storage_recipe.hpp"
 
 #include <fmt/format.h>
@@ -52,7 +53,8 @@ Facts facts(const ImportContext& context) {
                                             .value_or(0));
     facts.is_distributed = facts.deepspeed || is_text_or_map(context, "fsdp");
     facts.checkpoint = letter_of(context.checkpoint_dtype());
-    facts.upcasts_trained = !facts.pure_bf16 && !facts.badam && !(facts.zero_stage == 3 && !facts.is_quantised);
+    facts.upcasts_trained =
+        name_rules::llamafactory_casts_trained(facts.pure_bf16, facts.badam, facts.zero_stage == 3, facts.is_quantised);
     const DeviceProfile& device = context.device();
     const bool has_fp16 = device.is_cuda_like() || device.kind == DeviceProfile::Kind::npu;
     facts.compute =
