@@ -83,6 +83,14 @@ std::string shown(const ConfigValue& value) {
     return fmt::format("'{}' ({})", value.written, article_and_kind(value));
 }
 
+/// A number as YAML 1.1 takes it for one: an exponent needs a point before it.
+std::string number_text(double number) {
+    std::string text = fmt::format("{}", number);
+    const std::size_t exponent = text.find('e');
+    if (exponent != std::string::npos && text.find('.') == std::string::npos) text.insert(exponent, ".0");
+    return text;
+}
+
 class KeyCheck {
   public:
     explicit KeyCheck(ImportContext& context)
@@ -176,7 +184,8 @@ class KeyCheck {
     }
 
     void inert(const ConfigValue::Entry& entry, const std::string& path) {
-        report(FindingCode::inert, "inert-key", entry, path, fmt::format("`{}` decides no format, rounding or scale", path), {});
+        report(FindingCode::inert, "inert-key", entry, path,
+               fmt::format("`{}` decides no format, rounding or scale", path), {});
     }
 
     void unknown(const ConfigValue::Entry& entry, const std::string& path, std::string_view since,
@@ -295,7 +304,7 @@ class KeyCheck {
                                              : "is a text to YAML 1.1, which wants a point and the exponent's sign";
         report(FindingCode::contradiction, "text-number", entry, path,
                fmt::format("`{}` is {}: it {}, and is converted to {}", path, value.written, why, *number),
-               fmt::format("{:#}", *number));
+               number_text(*number));
     }
 
     void check_choice(const KeyRow& row, const ConfigValue::Entry& entry, const std::string& path) {

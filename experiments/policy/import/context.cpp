@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 
 namespace macheps {
 
@@ -24,6 +25,12 @@ std::optional<bool> spelled_flag(std::string_view text) {
         if (word == no) return false;
     }
     return {};
+}
+
+std::string word_of(const FieldScalar& value) {
+    if (const std::string* word = std::get_if<std::string>(&value)) return *word;
+    if (const bool* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
+    return fmt::format("{}", std::get<double>(value));
 }
 
 }  // namespace
@@ -264,26 +271,25 @@ std::optional<ConfigValue> ImportContext::read_file(std::string_view key, const 
 
 void ImportContext::report_device() {
     if (resolved_.find("device") != nullptr) return;
-    const std::string from = options_->device_is_default ? "assumed" : "device profile";
+    const std::string from = options_->device_is_default ? "default of --device-profile" : "--device-profile";
     resolved_.set("device", {std::string(device_->name), {}}, Origin::device, from);
 }
 
 void ImportContext::report_defaults() {
+    // One key may decide several fields: that is one default, told once.
+    std::map<std::pair<std::string, std::string>, std::string> fields_of;  // by path and origin
     for (const DefaultUsed& one : defaults_used_) {
         const ResolvedField* field = resolved_.find(one.field);
         if (field == nullptr) continue;
-        std::string value;
-        if (const std::string* word = std::get_if<std::string>(&field->value.value))
-            value = *word;
-        else if (const double* number = std::get_if<double>(&field->value.value))
-            value = fmt::format("{}", *number);
-        else
-            value = std::get<bool>(field->value.value) ? "true" : "false";
-        Finding& finding =
-            report(FindingCode::defaulted, "default", {},
-                   fmt::format("`{}` is not set, so {} is {} ({})", one.path, one.field, value, one.from));
-        finding.key = one.path;
-        finding.keys = {one.path};
+        std::string& fields = fields_of[{one.path, one.from}];
+        fields += fmt::format("{}{} {}", fields.empty() ? "" : ", ", one.field, word_of(field->value.value));
+    }
+    for (const auto& [default_used, fields] : fields_of) {
+        const auto& [path, from_text] = default_used;
+        Finding& finding = report(FindingCode::defaulted, "default", {},
+                                  fmt::format("`{}` is not set: {} ({})", path, fields, from_text));
+        finding.key = path;
+        finding.keys = {path};
     }
     if (asked_device_ && options_->device_is_default) {
         report(FindingCode::defaulted, "assumed-device", {},

@@ -207,7 +207,9 @@ class PolicyWriter {
         const auto key =
             std::find_if(kind.keys.begin(), kind.keys.end(), [&](const ScalerKey& one) { return one.name == name; });
         if (key == kind.keys.end()) {
-            if (name != "enabled") not_emulated(fmt::format("`{}` of the loss scaler {}", name, kind.name));
+            // A switch that is off says nothing that a kind without the switch does not do.
+            const bool* is_on = std::get_if<bool>(&value);
+            if (is_on == nullptr || *is_on) not_emulated(fmt::format("`{}` of the loss scaler {}", name, kind.name));
             return;
         }
         const double* number = std::get_if<double>(&value);
