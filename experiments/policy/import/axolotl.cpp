@@ -62,7 +62,7 @@ Facts facts(const ImportContext& context) {
     const bool float16 = context.flag("float16"), bfloat16 = context.flag("bfloat16");
     bool bf16 = !facts.bf16_is_auto && (facts.full_eval || context.flag("bf16"));
     if (facts.bf16_is_auto && !facts.fp16) {
-        bf16 = context.device().torch_says_bf16;
+        bf16 = context.device().torch_says_gpu_bf16();
         if (!bf16 && !context.has("fp16") && !float16) facts.fp16 = true;
     }
     if (bf16) facts.fp16 = false;

@@ -134,14 +134,14 @@ Maybe bfloat16(const Context& c, const Facts& f) {
 // Warnings.
 
 Maybe emulated(const Context& c, const Facts& f) {
-    if (!f.bf16 || c.device().bf16 || !c.device().torch_says_bf16) return {};
+    if (!f.bf16 || c.device().bf16 || !c.device().torch_says_gpu_bf16()) return {};
     return Said{fmt::format("{} has no bf16 in its matrix units; torch says yes because it counts emulation, so the "
                             "run is bf16, slowly",
                             c.device().name),
                 "bf16: false with fp16: true"};
 }
 Maybe not_there(const Context& c, const Facts&) {
-    if (is_auto(c, "bf16") || !c.flag("bf16") || c.device().torch_says_bf16) return {};
+    if (is_auto(c, "bf16") || !c.flag("bf16") || c.device().torch_says_gpu_bf16()) return {};
     return Said{fmt::format("bf16 is asked for, and torch finds none on {}: training fails", c.device().name),
                 "bf16: auto"};
 }

@@ -157,6 +157,15 @@ class KeyCheck {
         if (!context_.root_is_shared() && !is_shared(path)) unknown(entry, path, {}, {});
     }
 
+    /// Whether the framework that has handed the root on has a key of that name itself.
+    bool is_of_caller(std::string_view path) const {
+        const Framework* caller = context_.shared_by();
+        if (caller == nullptr) return false;
+        return std::any_of(caller->keys.begin(), caller->keys.end(),
+                           [&](const KeyRow& row) { return matches(row.path, path); }) ||
+               find_framework_key(framework_key_text(caller->name), path).has_value();
+    }
+
     /// Whether a framework that the root is handed on to knows the key, in whatever version: it checks the key itself.
     bool is_shared(std::string_view path) const {
         const std::vector<const Framework*> others = sharing();
@@ -190,6 +199,7 @@ class KeyCheck {
 
     void unknown(const ConfigValue::Entry& entry, const std::string& path, std::string_view since,
                  std::string_view until) {
+        if (is_of_caller(path)) return;
         const Framework& framework = context_.framework();
         const bool refuses = framework.refuses_unknown != nullptr && framework.refuses_unknown(context_, path);
         const bool is_late = !since.empty() && version_ < parse_version(since);

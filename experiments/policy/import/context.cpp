@@ -211,7 +211,7 @@ void ImportContext::delegate(const Framework& other, std::string_view at) {
     ImportContext inner(other, std::move(part), *options_);
     inner.prefix_ = is_same_file ? full_path(at) : std::string{};
     inner.included_ = included_;
-    inner.root_is_shared_ = at.empty();
+    inner.shared_by_ = at.empty() ? framework_ : nullptr;
     inner.run();
     for (const ResolvedField* field : inner.resolved_.fields()) {
         forget_default(field->name);

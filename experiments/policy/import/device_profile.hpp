@@ -16,6 +16,8 @@ struct DeviceProfile {
     std::string_view fp8_formats{};                              ///< "e4m3fn e5m2", "e4m3fnuz e5m2fnuz"
     /// What torch.cuda.is_bf16_supported() and its like answer: since torch 2.2 emulation counts on every CUDA device.
     bool torch_says_bf16 = false;
+    /// The same asked of an accelerator, as `auto` of Axolotl and pure_bf16 of LLaMA-Factory do: a CPU is none.
+    bool torch_says_gpu_bf16() const { return kind != Kind::cpu && torch_says_bf16; }
     bool is_cuda_like() const { return kind == Kind::cuda || kind == Kind::rocm; }
     int capability() const { return major * 10 + minor; }
 };

@@ -150,7 +150,9 @@ class ImportContext {
     const std::vector<RepeatedKey>& repeated() const { return repeated_; }
     const std::vector<IgnoredRule>& ignored_rules() const { return ignored_rules_; }
     /// True where the root is another framework's, which has handed it on: keys that are not known are that one's.
-    bool root_is_shared() const { return root_is_shared_; }
+    bool root_is_shared() const { return shared_by_ != nullptr; }
+    /// That framework; null where the root is this one's own.
+    const Framework* shared_by() const { return shared_by_; }
 
   private:
     /// What a default has decided: found by set(), told by report_defaults().
@@ -172,7 +174,7 @@ class ImportContext {
     std::vector<IgnoredRule> ignored_rules_;
     std::vector<std::pair<std::string, std::string>> included_;  // a file, and the one that names it
     std::string prefix_;                                         // of the paths of a part that was handed on
-    bool root_is_shared_ = false;
+    const Framework* shared_by_ = nullptr;
     mutable bool asked_device_ = false, asked_checkpoint_ = false;
 };
 

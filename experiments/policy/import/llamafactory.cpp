@@ -57,8 +57,8 @@ Facts facts(const ImportContext& context) {
         name_rules::llamafactory_casts_trained(facts.pure_bf16, facts.badam, facts.zero_stage == 3, facts.is_quantised);
     const DeviceProfile& device = context.device();
     const bool has_fp16 = device.is_cuda_like() || device.kind == DeviceProfile::Kind::npu;
-    facts.compute =
-        compute_dtype(facts.bf16 || facts.pure_bf16, facts.fp16, device.torch_says_bf16, has_fp16, facts.checkpoint);
+    facts.compute = compute_dtype(facts.bf16 || facts.pure_bf16, facts.fp16, device.torch_says_gpu_bf16(), has_fp16,
+                                  facts.checkpoint);
     facts.fp8 = context.flag("fp8");
     facts.fp8_reaches_accelerate = context.version("transformers") < parse_version("5");
     return facts;
@@ -155,8 +155,15 @@ void resolve(ImportContext& context) {
 void prepare(ImportContext& context) {
     const ConfigValue* named = context.value("deepspeed");
     if (named == nullptr || !named->is_text() || named->written.empty()) return;
-    std::optional<ConfigValue> file = context.read_file("deepspeed", named->place, named->written);
-    if (file) context.root().set("deepspeed", std::move(*file));
+    const ConfigPlace place = named->place;
+    std::optional<ConfigValue> file = context.read_file("deepspeed", place, named->written);
+    if (!file) {
+        // What is missing has been reported: nobody shall look for it again.
+        file.emplace();
+        file->kind = ConfigValue::Kind::map;
+        file->place = place;
+    }
+    context.root().set("deepspeed", std::move(*file));
 }
 
 int recognises(const ConfigValue& root) {

@@ -25,7 +25,7 @@ Maybe no_method(const Context&, const Facts& f) {
                 f.finetuning == "qlora" ? "lora, with quantization_bit: 4" : "lora"};
 }
 Maybe pure_device(const Context& c, const Facts& f) {
-    if (!f.trains || !f.pure_bf16 || c.device().torch_says_bf16) return {};
+    if (!f.trains || !f.pure_bf16 || c.device().torch_says_gpu_bf16()) return {};
     return Said{fmt::format("{} has no bf16: \"This device does not support `pure_bf16`\"", c.device().name),
                 "pure_bf16: false"};
 }
@@ -123,7 +123,7 @@ Maybe quantised_eval(const Context&, const Facts& f) {
 // Traps.
 
 Maybe emulated(const Context& c, const Facts& f) {
-    if (!f.pure_bf16 || c.device().bf16 || !c.device().torch_says_bf16) return {};
+    if (!f.pure_bf16 || c.device().bf16 || !c.device().torch_says_gpu_bf16()) return {};
     return Said{
         fmt::format(
             "{} has no bf16 in its matrix units; torch says yes because it counts emulation, so pure_bf16 runs, slowly",

@@ -65,7 +65,7 @@ Facts facts_of(const ImportContext& context) {
     Facts facts;
     facts.on_gpu = context.text("device").find("cuda") != std::string::npos;
     const char said = context.dtype("dtype");
-    facts.format = said != 0 ? said : context.device().torch_says_bf16 ? 'B' : 'H';
+    facts.format = said != 0 ? said : context.device().torch_says_gpu_bf16() ? 'B' : 'H';
     return facts;
 }
 
