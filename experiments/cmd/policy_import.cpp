@@ -41,6 +41,9 @@ constexpr const char* help =
     "formats are F fp32,\n"
     "T tf32, H fp16, B bf16. With --each, an array of {\"file\", \"code\", \"framework\", \"error\", \"findings\"}.";
 
+/// Of files that are taken for configs by their names.
+const std::set<std::string> config_endings{".json", ".yaml", ".yml", ".args"};
+
 struct Arguments {
     std::vector<std::string> files;
     ImportChoice choice;
@@ -160,7 +163,6 @@ Exit diff_versions(const Arguments& a, const ImportOptions& options) {
 
 /// Configs in the folders, by their names' endings, and what is named itself.
 std::vector<std::string> config_files(const std::vector<std::string>& paths) {
-    static const std::set<std::string> endings{".json", ".yaml", ".yml", ".args"};
     std::vector<std::string> files;
     for (const std::string& path : paths) {
         std::error_code failed;
@@ -171,7 +173,7 @@ std::vector<std::string> config_files(const std::vector<std::string>& paths) {
         std::vector<std::string> found;
         for (fs::recursive_directory_iterator at(path, fs::directory_options::skip_permission_denied, failed), end;
              !failed && at != end; at.increment(failed)) {
-            if (at->is_regular_file(failed) && endings.contains(at->path().extension().string()))
+            if (at->is_regular_file(failed) && config_endings.contains(at->path().extension().string()))
                 found.push_back(at->path().string());
         }
         std::sort(found.begin(), found.end());
@@ -280,6 +282,17 @@ ImportOptions ImportChoice::options(const Command& verb) const {
     if (!versions.empty()) read_versions(versions, options);
     if (!environment.empty()) options.environment = read_environment_file(environment);
     return options;
+}
+
+Policy load_policy_or_config(const std::string& name, const ImportOptions& options) {
+    if (!config_endings.contains(fs::path(name).extension().string())) return load_policy(name);
+    const ImportResult result = import_config({&name, 1}, options);
+    if (!result.refused()) return parse_policy(result.policy, name);
+    const Finding& first = result.findings.front();
+    throw Error({.what = fmt::format("{} refuses this config: {}", result.framework->title, first.message),
+                 .where = to_string(first.place),
+                 .fix = fmt::format("`macheps policy import {}` tells all", name),
+                 .exit = Exit::check_failed});
 }
 
 const VerbRow policy_import{"import", help, describe};

@@ -3,6 +3,7 @@
 #pragma once
 #include "experiments/cmd/cli.hpp"
 #include "experiments/policy/import/import.hpp"
+#include "experiments/policy/policy.hpp"
 
 #include <string>
 #include <vector>
@@ -20,5 +21,9 @@ struct ImportChoice {
     /// What was given on the command line of `verb`. Throws Error (usage) for a version that is none.
     ImportOptions options(const Command& verb) const;
 };
+
+/// A preset, a .toml file, or a config (.json, .yaml, .yml, .args) as the policy that comes nearest to it. Throws Error
+/// (check_failed) for a config that its framework refuses.
+Policy load_policy_or_config(const std::string& name, const ImportOptions& options);
 
 }  // namespace macheps

@@ -195,21 +195,24 @@ class PolicyWriter {
             return;
         }
         const ScalerKind* kind = find_scaler(word);
-        if (kind == nullptr) {
+        const bool is_known = kind != nullptr;
+        if (!is_known) {
             not_emulated(fmt::format("the loss scaler {}; the policy has torch's", word));
             kind = find_scaler("torch");
         }
         body_ += fmt::format("\n[loss_scaler]\nkind = \"{}\"\n", kind->name);
-        for (const auto& [name, value] : field->value.parts) scaler_key(*kind, name, value);
+        for (const auto& [name, value] : field->value.parts) scaler_key(*kind, is_known, name, value);
     }
 
-    void scaler_key(const ScalerKind& kind, const std::string& name, const FieldScalar& value) {
+    /// Of a kind that stands in for another, keys that it lacks are told with the kind.
+    void scaler_key(const ScalerKind& kind, bool is_known, const std::string& name, const FieldScalar& value) {
         const auto key =
             std::find_if(kind.keys.begin(), kind.keys.end(), [&](const ScalerKey& one) { return one.name == name; });
         if (key == kind.keys.end()) {
             // A switch that is off says nothing that a kind without the switch does not do.
             const bool* is_on = std::get_if<bool>(&value);
-            if (is_on == nullptr || *is_on) not_emulated(fmt::format("`{}` of the loss scaler {}", name, kind.name));
+            if (is_known && (is_on == nullptr || *is_on))
+                not_emulated(fmt::format("`{}` of the loss scaler {}", name, kind.name));
             return;
         }
         const double* number = std::get_if<double>(&value);
