@@ -125,8 +125,8 @@ Maybe fp8_backend(const Context& c, const Facts& f) {
 Maybe override_precision(const Context& c, const Facts& f) {
     const ConfigValue* value = c.value("fp8_config.override_linear_precision");
     if (f.asked != "fp8" || value == nullptr || value->is_null() || value->is_list()) return {};
-    return Said{fmt::format("`{}` is a text to YAML: the launcher takes its first three characters for flags and "
-                            "raises \"invalid truth value\"",
+    return Said{fmt::format("`{}` is a text to YAML: the launcher hands its first three characters on as flags, "
+                            "and the Accelerator raises \"invalid truth value\"",
                             value->written),
                 "[false, false, false]"};
 }

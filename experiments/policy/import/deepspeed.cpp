@@ -59,7 +59,10 @@ Facts facts(const ImportContext& context) {
     facts.offload = context.flag("zero_optimization.cpu_offload") ||
                     lowered(context.text("zero_optimization.offload_optimizer.device")) != "none";
     facts.accum = accumulation(context, facts);
-    facts.dynamic = facts.fp16 && context.number("fp16.loss_scale").value_or(0) == 0;
+    const ConfigValue* scale = context.value("fp16.loss_scale");
+    const bool is_boolean = scale != nullptr && scale->is_boolean();
+    facts.loss_scale = is_boolean ? double{scale->boolean} : context.number("fp16.loss_scale").value_or(0);
+    facts.dynamic = facts.fp16 && facts.loss_scale == 0;
     for (std::string_view key : {"fp16.initial_scale_power", "fp16.loss_scale_window", "fp16.hysteresis",
                                  "fp16.consecutive_hysteresis", "fp16.min_loss_scale"}) {
         if (context.value(key)) facts.has_scaler_keys = true;
@@ -81,7 +84,7 @@ FieldValue scaler_of(const ImportContext& context, const Facts& facts) {
         return static_scaler_field(1, true);
     }
     if (facts.low == 'F') return no_scaler_field();
-    if (!facts.dynamic) return static_scaler_field(context.number("fp16.loss_scale").value_or(1), true);
+    if (!facts.dynamic) return static_scaler_field(facts.loss_scale, true);
     double initial = std::exp2(context.number("fp16.initial_scale_power").value_or(16));
     double hysteresis = context.number("fp16.hysteresis").value_or(2);
     double floor = context.number("fp16.min_loss_scale").value_or(1);

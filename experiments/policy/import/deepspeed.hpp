@@ -18,6 +18,7 @@ struct Facts {
     char accum = 'F';              ///< of the sum over micro-batches; 0 for a name that is no dtype
     int stage = 0;                 ///< of ZeRO
     bool offload = false;          ///< the optimiser's state is on the CPU
+    double loss_scale = 0;         ///< 0 is dynamic; a boolean counts as a number, which only 0.16.5 lets pass
     bool dynamic = false;          ///< the loss scale is: fp16 with loss_scale 0
     bool has_scaler_keys = false;  ///< one of the five keys of the dynamic scale stands in the file
     std::string optimizer;         ///< its type in lower case, empty where the program brings its own

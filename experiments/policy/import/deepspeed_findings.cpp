@@ -158,11 +158,11 @@ Maybe floor_not_positive(const Context& c, const Facts& f) {
     if (!f.dynamic || !has_models(c) || c.number("fp16.min_loss_scale").value_or(1) > 0) return {};
     return Said{"a dynamic scale wants a floor above 0", "\"min_loss_scale\": 1"};
 }
-Maybe static_scale(const Context& c, const Facts& f) {
+Maybe static_scale(const Context&, const Facts& f) {
     if (!f.fp16 || f.dynamic || f.amp) return {};
     return Said{fmt::format("the loss scale stays at {}: a step that overflows is skipped and the scale is not "
                             "lowered, so that one which always overflows never trains",
-                            c.number("fp16.loss_scale").value_or(0)),
+                            f.loss_scale),
                 "\"loss_scale\": 0 for a dynamic scale"};
 }
 Maybe floor_raises(const Context& c, const Facts& f) {
@@ -193,17 +193,20 @@ Maybe scaler_keys_unread(const Context& c, const Facts& f) {
 
 // Masters, accumulation, reduction.
 
+/// From 0.17.1 the stage is asserted wherever the key is true, whether or not fp16 is on.
 Maybe fp16_masters(const Context& c, const Facts& f) {
-    if (!f.fp16 || !c.flag("fp16.fp16_master_weights_and_grads")) return {};
-    if (since(c, "0.19") ? f.stage >= 1 && f.stage <= 3 : f.stage == 2 && f.offload) return {};
-    return Said{since(c, "0.19") ? "fp16 masters are for ZeRO 1, 2 and 3"
-                                 : "fp16 masters are for ZeRO 2 with its optimiser (DeepSpeedCPUAdam) on the CPU",
-                since(c, "0.19")
-                    ? "a ZeRO stage, or leave the key out"
-                    : "\"stage\": 2 with \"offload_optimizer\": {\"device\": \"cpu\"}, or leave the key out"};
+    if (!c.flag("fp16.fp16_master_weights_and_grads") || (!f.fp16 && !has_models(c))) return {};
+    if (since(c, "0.19")) {
+        if (f.stage >= 1 && f.stage <= 3) return {};
+        return Said{"fp16 masters are for ZeRO 1, 2 and 3: DeepSpeed asserts it, also where fp16 is off",
+                    "a ZeRO stage, or leave the key out"};
+    }
+    if (f.stage == 2 && (f.offload || !f.fp16)) return {};
+    return Said{"fp16 masters are for ZeRO 2 with its optimiser (DeepSpeedCPUAdam) on the CPU",
+                "\"stage\": 2 with \"offload_optimizer\": {\"device\": \"cpu\"}, or leave the key out"};
 }
 Maybe bf16_masters(const Context& c, const Facts& f) {
-    if (!f.bf16 || !since(c, "0.19")) return {};
+    if (!since(c, "0.19")) return {};  // asserted whether or not bf16 is on
     const bool masters = c.flag("bf16.bf16_master_weights_and_grads"), states = c.flag("bf16.bf16_optimizer_states");
     if (states && !masters)
         return Said{"bf16_optimizer_states asks for bf16_master_weights_and_grads", "both, or neither"};
