@@ -53,7 +53,7 @@ struct Framework {
     std::string_view title;           ///< "DeepSpeed"
     std::string_view newest, oldest;  ///< versions that the tables describe; newest is the default
     std::span<const KeyRow> keys;
-    /// Keys without effect on numbers, from the framework's own data classes: framework_key_text (framework_keys.hpp) of its name.
+    /// Keys without effect on numbers beside those of keys/NAME.txt (framework_keys.hpp): names with spaces between them.
     /// A key that also has a row is what the row says.
     std::string_view inert_keys{};
     /// Frameworks, with spaces between them, whose keys may stand beside its own at the root, as Transformers' do in
