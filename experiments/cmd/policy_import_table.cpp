@@ -85,7 +85,10 @@ std::string finding_lines(std::span<const Finding> findings) {
             text += finding_line(one);
     }
     // What changes no number is worth a line, not a line for each.
-    if (!inert.empty()) text += fmt::format("I {} keys change no number: {}\n", inert.size(), fmt::join(inert, ", "));
+    if (!inert.empty())
+        text += fmt::format("I {} no number: {}\n",
+                            inert.size() == 1 ? "1 key changes" : fmt::format("{} keys change", inert.size()),
+                            fmt::join(inert, ", "));
     return text;
 }
 

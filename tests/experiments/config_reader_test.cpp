@@ -7,8 +7,8 @@
 #include "tests/scratch.hpp"
 #include "tests/test.hpp"
 
-#include <chrono>
 #include <cmath>
+#include <ctime>
 #include <fstream>
 #include <string>
 
@@ -371,10 +371,9 @@ TEST_CASE("what a reader takes, it takes in a moment", "[config]") {
     for (int i = 0; i < 250; ++i) deep += std::string(static_cast<std::size_t>(i), ' ') + "k:\n";
     for (int i = 0; i < 9'000; ++i) aliases += "*a,";
     for (const std::string& text : {keys, deep, aliases + "*a]\n"}) {
-        const auto start = std::chrono::steady_clock::now();
+        const std::clock_t start = std::clock();  // of this program alone, whatever else runs
         ConfigFile file = read_yaml_config(text, "x");
         merge_config(file.root, file.root);
-        const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-        CHECK(seconds.count() < 5);
+        CHECK(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC < 5);
     }
 }

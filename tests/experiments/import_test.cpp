@@ -165,6 +165,8 @@ TEST_CASE("keys: unknown, of another version, without effect", "[import]") {
     CHECK(to_string(ignored.place) == "t.yaml:2:1");
     CHECK(only_finding("window: 3").instead == "it is known as `fp16.window`");
     CHECK(only_finding("zzzzzz: 3").instead == "remove it");
+    CHECK(only_finding("fp16: {nable: 3}").instead == "did you mean `fp16.enabled`?");
+    CHECK(only_finding("colour: 3").instead == "remove it");  // only below any key of `parts`
     CHECK(checked("old: x\nlate: x", "1.9") == Lines{"U t.yaml:2:1 toy/key-of-other-version late"});
     CHECK(checked("old: x\nlate: x", "2.0") == Lines{"U t.yaml:1:1 toy/key-of-other-version old"});
     CHECK(checked("steps: 3\nlog_dir: x\nparts: {a: {size: 1, colour: red}}") ==
@@ -405,7 +407,6 @@ TEST_CASE("every combination of fields gives a policy that loads and resolves", 
                     set("logits", "F");
                     set("buffers", "F");
                     set("norm", "F");
-                    set("embed", "F");
                     set("opt_kernel", "single");
                     const std::string text = policy_text(import.context);
                     CAPTURE(text);
@@ -417,6 +418,33 @@ TEST_CASE("every combination of fields gives a policy that loads and resolves", 
                         (*store == 'F' && std::string(oplist) == "none" && (*compute == 'H' || *compute == 'B'));
                     CHECK(policy.has_master(weight) == has_copy);
                 }
+            }
+        }
+    }
+}
+
+TEST_CASE("low copies of fp32 shards are masters and their copies", "[import]") {
+    for (const char* oplist : {"none", "torch-cuda"}) {
+        for (const char* compute : {"B", "ao_tensorwise"}) {
+            CAPTURE(oplist, compute);
+            Import import("mode: fast");
+            const auto set = [&](std::string_view field, const char* word) {
+                import.context.infer(field, {std::string(word), {}}, "test");
+            };
+            set("store", "F");
+            set("compute", compute);
+            set("oplist", oplist);
+            set("embed", "B");
+            set("norm", "B");
+            set("grad", "F");
+            set("opt_state", "F");
+            const ResolvedPolicy policy =
+                resolve(parse_policy(policy_text(import.context), "x.toml"), model_sites(named_size("tiny").model));
+            for (const char* parameter : {"embed.token.weight", "block.0.norm1.weight", "block.1.mlp.up.weight"}) {
+                CHECK(policy.has_master(parameter));
+                CHECK(to_string(policy.cast(std::string(parameter) + ":value")) == "bf16");
+                CHECK(to_string(policy.cast(std::string(parameter) + ":master")) == "fp32");
+                CHECK(to_string(policy.cast(std::string(parameter) + ":moment2")) == "fp32");
             }
         }
     }

@@ -7,7 +7,7 @@
 #include "tests/test.hpp"
 
 #include <algorithm>
-#include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <map>
 #include <regex>
@@ -58,7 +58,7 @@ TEST_CASE("published configs are read, recognised and resolved, each in a moment
         ++count;
         const std::string folder = fs::relative(file, shared / "configs").begin()->string();
         const std::string name = file.string();
-        const auto start = std::chrono::steady_clock::now();
+        const std::clock_t start = std::clock();  // of this program alone, whatever else runs
         try {
             const ImportResult result = import_config({&name, 1}, {});
             CHECK_FALSE(is_broken(file));
@@ -80,8 +80,7 @@ TEST_CASE("published configs are read, recognised and resolved, each in a moment
             CHECK((is_broken(file) || is_fragment(file)));
             (is_broken(file) ? refused : fragments) += 1;
         }
-        const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-        slowest = std::max(slowest, seconds.count());
+        slowest = std::max(slowest, static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
     }
     std::string told;
     for (const auto& [folder, number] : recognised) told += " " + folder + " " + std::to_string(number);

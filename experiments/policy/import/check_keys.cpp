@@ -91,6 +91,15 @@ std::string number_text(double number) {
     return text;
 }
 
+/// The first key that holds the word, as `loss_scale_window` holds `windo`; a word of few letters is in too many.
+std::string key_with(std::string_view word, const std::vector<std::string>& keys) {
+    constexpr std::size_t fewest_letters = 5;
+    if (word.size() < fewest_letters) return {};
+    const auto found = std::find_if(keys.begin(), keys.end(),
+                                    [&](const std::string& key) { return key.find(word) != std::string::npos; });
+    return found == keys.end() ? std::string() : *found;
+}
+
 class KeyCheck {
   public:
     explicit KeyCheck(ImportContext& context)
@@ -237,7 +246,8 @@ class KeyCheck {
             for (const FrameworkKey& key : framework_keys(framework_key_text(other->name))) consider(key.path);
         }
         if (!elsewhere.empty()) return fmt::format("it is known as `{}`", elsewhere);
-        const std::string nearest = nearest_name(leaf_of(path), beside);
+        std::string nearest = nearest_name(leaf_of(path), beside);
+        if (nearest.empty()) nearest = key_with(leaf_of(path), beside);
         if (nearest.empty()) return "remove it";
         const std::string_view map = map_of(path);
         return fmt::format("did you mean `{}{}{}`?", map, map.empty() ? "" : ".", nearest);

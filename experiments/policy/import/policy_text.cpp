@@ -24,27 +24,30 @@ std::string_view format_of(std::string_view letter) {
 
 bool is_low(std::string_view letter) { return letter == "H" || letter == "B"; }
 
+/// What decides the preset that a config extends: letters of formats, and whose lists of operations there are.
+struct Kinds {
+    std::string_view store, compute, oplist;
+    std::string_view working;  ///< what the forward pass reads: FSDP gathers low copies of fp32 shards
+};
+
 /// Which preset a config extends. The first row that applies is taken.
 struct Base {
     std::string_view preset_h, preset_b;  ///< for fp16 and bf16; the same where the format does not matter
     bool is_whole_model_low;  ///< activations are low everywhere, and so are parameters unless a rule says otherwise
-    bool (*applies)(std::string_view store, std::string_view compute, std::string_view oplist);
+    bool (*applies)(const Kinds& kinds);
 };
 
 constexpr Base bases[] = {
-    {"fp32", "fp32", false,
-     [](std::string_view, std::string_view compute, std::string_view) { return compute == "F" || compute.empty(); }},
-    {"tf32", "tf32", false,
-     [](std::string_view, std::string_view compute, std::string_view) { return compute == "T"; }},
-    {"fp8-tensorwise", "fp8-tensorwise", false,
-     [](std::string_view, std::string_view compute, std::string_view) { return format_of(compute).empty(); }},
-    // A model that is stored in the low format feeds low activations to autocast, which changes the loss alone: what its lists keep
-    // in fp32 reads low numbers and is rounded again by the next product.
+    {"fp32", "fp32", false, [](const Kinds& kinds) { return kinds.compute == "F" || kinds.compute.empty(); }},
+    {"tf32", "tf32", false, [](const Kinds& kinds) { return kinds.compute == "T"; }},
+    {"fp8-tensorwise", "fp8-tensorwise", false, [](const Kinds& kinds) { return format_of(kinds.compute).empty(); }},
+    // A model that works in the low format feeds low activations to autocast, which changes the loss alone: what its lists
+    // keep in fp32 reads low numbers and is rounded again by the next product.
     {"pure-fp16", "pure-bf16", true,
-     [](std::string_view store, std::string_view compute, std::string_view oplist) {
-         return store == compute || oplist == "none" || oplist.empty();
+     [](const Kinds& kinds) {
+         return kinds.working == kinds.compute || kinds.oplist == "none" || kinds.oplist.empty();
      }},
-    {"amp-fp16", "amp-bf16", false, [](std::string_view, std::string_view, std::string_view) { return true; }},
+    {"amp-fp16", "amp-bf16", false, [](const Kinds&) { return true; }},
 };
 
 /// The parameters' slots in one rule, in the order of the policy language.
@@ -85,11 +88,16 @@ class PolicyWriter {
         context_.report(FindingCode::note, "not-emulated", {}, fmt::format("not emulated yet: {}", what));
     }
 
+    Kinds kinds() const {
+        const std::string_view store = fields_.word("store"), embed = fields_.word("embed");
+        return {store, fields_.word("compute"), fields_.word("oplist"), embed.empty() ? store : embed};
+    }
+
     void choose_base() {
-        const std::string_view store = fields_.word("store"), compute = fields_.word("compute"),
-                               oplist = fields_.word("oplist");
+        const Kinds what = kinds();
+        const auto& [store, compute, oplist, working] = what;
         for (const Base& each : bases) {
-            if (!each.applies(store, compute, oplist)) continue;
+            if (!each.applies(what)) continue;
             base_ = &each;
             break;
         }
@@ -98,6 +106,9 @@ class PolicyWriter {
             not_emulated(fmt::format("the fp8 recipe {}; the policy has the tensorwise one", compute));
         if (!store.empty() && format_of(store).empty())
             not_emulated(fmt::format("parameters stored as {}; the policy keeps them in fp32", store));
+        if (!base_->is_whole_model_low && is_low(working) && !is_low(store))
+            not_emulated(
+                fmt::format("{} between operations; the policy keeps the residual stream in fp32", format_of(working)));
     }
 
     void rule(std::string_view comment, std::string_view lines) {
@@ -145,8 +156,10 @@ class PolicyWriter {
         set(rule.grad, "grad");
         set(rule.moments, "opt_state");
         // Shards of fp32 from which a low copy is made for each step are a master and its copy.
-        if (base_->is_whole_model_low && store == "F") {
-            rule.value = format_of(fields_.word("compute"));
+        const Kinds what = kinds();
+        const std::string_view copy = is_low(what.working) ? what.working : what.compute;
+        if (store == "F" && is_low(copy) && (base_->is_whole_model_low || is_low(what.working))) {
+            rule.value = format_of(copy);
             rule.master = "fp32";
         }
         if (is_low(store) && !format_of(master).empty()) rule.master = format_of(master);
