@@ -246,6 +246,9 @@ TEST_CASE("Accelerate makes DeepSpeed's file from its keys", "[import][accelerat
         accelerate("{distributed_type: DEEPSPEED, mixed_precision: fp8, num_processes: 2, fp8_config: {backend: TE}}");
     CHECK(fields_of(fp8, {"store", "compute"}) == "store=B compute=te-delayed");
     CHECK(find_rule(fp8, "accelerate/te-section-unread", 'W'));
+    const ImportResult old =
+        accelerate("{distributed_type: DEEPSPEED, mixed_precision: fp8, num_processes: 2}", v, "a100");
+    CHECK(fields_of(old, {"store", "compute"}) == "store=H compute=H");  // what fp8 becomes there
 }
 
 TEST_CASE("Accelerate fills \"auto\" in DeepSpeed's file, and refuses what contradicts it", "[import][accelerate]") {

@@ -193,17 +193,15 @@ void normalise(ImportContext& context, std::string_view section, std::string_vie
     }
 }
 
-ConfigValue scalar(std::string_view written, const ConfigPlace& place) { return yaml_scalar(written, place); }
-
+/// Sets a value that is "auto", and with `makes_key` one that is not there.
 void fill(ConfigValue& section, std::string_view path, std::string_view written, bool makes_key) {
     ConfigValue* value = section.find(path);
     if (value != nullptr ? value->is_text() && value->written == "auto" : makes_key)
-        section.set(path, scalar(written, value != nullptr ? value->place : section.place));
+        section.set(path, yaml_scalar(written, value != nullptr ? value->place : section.place));
 }
 
 /// What DeepSpeedPlugin makes of its file, or of the few keys that stand for one.
-void fill_deepspeed(ImportContext& context, ConfigValue& section, bool is_file) {
-    const std::string precision = asked_precision(context);
+void fill_deepspeed(const ImportContext& context, const std::string& precision, ConfigValue& section, bool is_file) {
     const auto text = [&](std::string_view key) { return context.text(fmt::format("deepspeed_config.{}", key)); };
     if (!is_file) {
         fill(section, "zero_optimization.stage", text("zero_stage"), true);
@@ -226,7 +224,8 @@ void fill_deepspeed(ImportContext& context, ConfigValue& section, bool is_file) 
 void prepare(ImportContext& context) {
     normalise(context, "fp8_config", "fp8_", false);
     normalise(context, "fsdp_config", "fsdp_", true);
-    if (!facts(context).deepspeed) return;
+    const Facts found = facts(context);
+    if (!found.deepspeed) return;
     const ConfigValue* named = context.value(file_key);
     const bool is_file = named != nullptr && !named->is_null();
     ConfigValue section;
@@ -241,7 +240,7 @@ void prepare(ImportContext& context) {
         if (!read || !read->is_map()) return;
         section = std::move(*read);
     }
-    fill_deepspeed(context, section, is_file);
+    fill_deepspeed(context, found.precision, section, is_file);
     context.root().set(file_key, std::move(section));
 }
 

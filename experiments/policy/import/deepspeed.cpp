@@ -61,7 +61,7 @@ Facts facts(const ImportContext& context) {
     facts.accum = accumulation(context, facts);
     const ConfigValue* scale = context.value("fp16.loss_scale");
     const bool is_boolean = scale != nullptr && scale->is_boolean();
-    facts.loss_scale = is_boolean ? double{scale->boolean} : context.number("fp16.loss_scale").value_or(0);
+    facts.loss_scale = is_boolean ? (scale->boolean ? 1 : 0) : context.number("fp16.loss_scale").value_or(0);
     facts.dynamic = facts.fp16 && facts.loss_scale == 0;
     for (std::string_view key : {"fp16.initial_scale_power", "fp16.loss_scale_window", "fp16.hysteresis",
                                  "fp16.consecutive_hysteresis", "fp16.min_loss_scale"}) {
