@@ -170,6 +170,7 @@ float CpuBackend::nll(ConstView logp, TokenView targets) {
 }
 
 double CpuBackend::cross_entropy(ConstView logits, TokenView targets) {
+    const DefaultFloatModes modes;
     check::cross_entropy(logits.shape, targets.shape);
     const std::int64_t rows = logits.rows(), n = logits.columns();
     check::tokens("cross_entropy", host_tokens(targets), n);

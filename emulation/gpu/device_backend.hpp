@@ -245,6 +245,7 @@ class DeviceBackend final : public Backend {
         return mean.value();
     }
     double cross_entropy(ConstView logits, TokenView targets) override {
+        const DefaultFloatModes modes;
         check::cross_entropy(logits.shape, targets.shape);
         check::tokens("cross_entropy", host_tokens(targets), logits.columns());
         const ScratchArray<double, Device> losses(*memory_, logits.rows());

@@ -16,9 +16,6 @@ namespace macheps {
 
 namespace {
 
-/// More than any machine has; each takes a stack.
-constexpr int most_threads = 4096;
-
 /// The N of `cuda:N`, 0 for `cuda`, -1 where that is not what stands there.
 int cuda_index(std::string_view device) {
     if (device == "cuda") return 0;

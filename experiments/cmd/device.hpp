@@ -12,6 +12,9 @@
 
 namespace macheps {
 
+/// Of --threads and --jobs: more than any machine has; each takes a stack.
+inline constexpr int most_threads = 4096;
+
 struct DeviceChoice {
     std::string device = "cpu";           ///< cpu, cuda, cuda:1
     std::string matrix_units = "native";  ///< of a GPU: native or emulated

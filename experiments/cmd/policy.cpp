@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps policy list|show|explain|diff|words`: which policies there are, their text, what each rounds where, what two
+// `macheps policy list|show|explain|diff|import|words`: which policies there are, their text, what each rounds where, what two
 // do differently, and what a policy may say.
 #include "experiments/policy/policy.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/model_choice.hpp"
+#include "experiments/cmd/policy_import.hpp"
 #include "experiments/cmd/tell.hpp"
 #include "experiments/policy/diff.hpp"
 #include "experiments/policy/words.hpp"
@@ -33,6 +34,7 @@ constexpr const char* help =
     "says so\n"
     "  macheps policy explain ./mine.toml --sites 'block.0.mlp.*:forward.*'\n"
     "  macheps policy diff amp-bf16 ./mine.toml             what the two do differently\n"
+    "  macheps policy import ds.json                        what a framework's config really computes\n"
     "  macheps policy words                                 every word that a policy may hold";
 
 constexpr const char* list_help =
@@ -54,7 +56,9 @@ constexpr const char* explain_help =
     "  macheps policy explain amp-bf16\n"
     "  macheps policy explain fp8-tensorwise --size small --fold      equal blocks as one\n"
     "  macheps policy explain ./mine.toml --sites 'block.0.attn.*'    some sites\n"
-    "  macheps policy explain tf32 --csv > tf32.csv\n\n"
+    "  macheps policy explain tf32 --csv > tf32.csv\n"
+    "  macheps policy explain ds.json                                 a framework's config, as policy import reads "
+    "it\n\n"
     "JSON: {\"policy\", \"description\", \"extends\", \"model\", \"size\", \"loss_scaler\", \"optimizer\", "
     "\"machines\",\n"
     "\"unverified\", \"left_out\", \"rows\": [{\"site\", \"slot\", \"cast\", \"machine\", \"rule\"}, ...]}.";
@@ -63,7 +67,8 @@ constexpr const char* diff_help =
     "Examples:\n"
     "  macheps policy diff tf32 amp-bf16\n"
     "  macheps policy diff amp-bf16 ./mine.toml --sites '*mlp*'    some sites\n"
-    "  macheps policy diff amp-fp16 fp16-noscale --json\n\n"
+    "  macheps policy diff amp-fp16 fp16-noscale --json\n"
+    "  macheps policy diff amp-bf16 hf_args.yaml                   a framework's config, as policy import reads it\n\n"
     "What counts is what the rules resolve to: each slot's cast, each matmul's machine, master copies, loss scaler,\n"
     "optimiser. Equal blocks stand as block.*, slots that change alike share a line.\n"
     "Exit codes: 0, the two are the same; 1, they differ.\n\n"
@@ -84,6 +89,8 @@ constexpr const char* words_help =
 struct Arguments {
     std::string name, other, sites;
     ModelChoice model;
+    ImportChoice import;
+    ImportOptions import_options{};
     bool json = false, csv = false, fold = false;
 };
 
@@ -254,8 +261,8 @@ ResolvedPolicy only_sites(const ResolvedPolicy& policy, const std::string& patte
 
 Exit diff(const Arguments& a) {
     const SiteList sites = model_sites(a.model.config());
-    const ResolvedPolicy first = only_sites(resolve(load_policy(a.name), sites), a.sites);
-    const ResolvedPolicy second = only_sites(resolve(load_policy(a.other), sites), a.sites);
+    const ResolvedPolicy first = only_sites(resolve(load_policy_or_config(a.name, a.import_options), sites), a.sites);
+    const ResolvedPolicy second = only_sites(resolve(load_policy_or_config(a.other, a.import_options), sites), a.sites);
     const std::vector<Difference> list = differences(first, second);
     // Two files may give themselves the same name.
     const bool same_names = first.name == second.name;
@@ -283,7 +290,7 @@ Exit diff(const Arguments& a) {
 
 Exit explain(const Arguments& a) {
     const ModelConfig model = a.model.config();
-    const Policy policy = load_policy(a.name);
+    const Policy policy = load_policy_or_config(a.name, a.import_options);
     const ResolvedPolicy resolved = resolve(policy, model_sites(model));
     std::vector<Row> rows = only_sites(resolved, a.sites).table();
     if (a.fold) rows = fold(rows, model.layers);
@@ -356,6 +363,8 @@ Exit words(const Arguments& a) {
 }
 
 constexpr const char* name_help = "A preset's name, or the path of a .toml file";
+constexpr const char* any_help =
+    "A preset's name, the path of a .toml file, or of a config (.json, .yaml, .yml, .args)";
 
 void describe_list(Command& verb) {
     const auto a = std::make_shared<Arguments>();
@@ -376,22 +385,29 @@ void describe_rows(Command& verb, Arguments& a) {
     verb.option("--sites", a.sites, "Only rows whose site, or site:slot, matches this pattern; all when left out");
     const Option json = verb.flag("--json", a.json, "As JSON");
     verb.flag("--csv", a.csv, "As CSV").excludes(json);
+    a.import.add_options(verb);
 }
 
 void describe_explain(Command& verb) {
     const auto a = std::make_shared<Arguments>();
-    verb.option("NAME", a->name, name_help).required().takes(value_kind::policy);
+    verb.option("NAME", a->name, any_help).required().takes(value_kind::policy);
     verb.flag("--fold", a->fold, "One `block.*` for all blocks, where they agree");
     describe_rows(verb, *a);
-    verb.runs([a] { return explain(*a); });
+    verb.runs([a, &verb] {
+        a->import_options = a->import.options(verb);
+        return explain(*a);
+    });
 }
 
 void describe_diff(Command& verb) {
     const auto a = std::make_shared<Arguments>();
-    verb.option("A", a->name, name_help).required().takes(value_kind::policy);
+    verb.option("A", a->name, any_help).required().takes(value_kind::policy);
     verb.option("B", a->other, "The other one").required().takes(value_kind::policy);
     describe_rows(verb, *a);
-    verb.runs([a] { return diff(*a); });
+    verb.runs([a, &verb] {
+        a->import_options = a->import.options(verb);
+        return diff(*a);
+    });
 }
 
 void describe_words(Command& verb) {
@@ -406,7 +422,7 @@ constexpr VerbRow policy_explain{"explain", explain_help, describe_explain};
 constexpr VerbRow policy_diff{"diff", diff_help, describe_diff};
 constexpr VerbRow policy_words_row{"words", words_help, describe_words};
 constexpr const VerbRow* policy_verbs[] = {&policy_list, &policy_show, &policy_explain, &policy_diff,
-                                           &policy_words_row};
+                                           &policy_import, &policy_words_row};
 
 void describe(Command& verb) { verb.verbs(policy_verbs); }
 

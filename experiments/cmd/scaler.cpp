@@ -215,7 +215,7 @@ void describe(Command& verb) {
     verb.option("--overflow-at", a->overflow_at, "Steps that overflow, from 1, joined by commas; none when left out")
         .list()
         .takes("N,N...");
-    verb.option("--steps", a->steps, "How many steps").shown_range(1, 1000000).shows_default();
+    verb.integer("--steps", a->steps, {1, 1000000}, "How many steps").shows_default();
     Option csv = verb.flag("--csv", a->csv, "CSV");
     verb.flag("--json", a->json, "JSON").excludes(csv);
     verb.runs([a] { return run(*a); });

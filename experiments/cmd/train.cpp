@@ -262,10 +262,10 @@ std::string shell_word(const std::string& text) {
 
 /// How many runs train side by side.
 int jobs(const Arguments& a, const Experiment& experiment) {
-    if (a.jobs < 0 || (a.jobs > 1 && a.device.device != "cpu")) {
-        throw Error({.what = a.jobs < 0 ? fmt::format("{} runs at a time", a.jobs) : "a GPU trains one run at a time",
+    if (a.jobs > 1 && a.device.device != "cpu") {
+        throw Error({.what = "a GPU trains one run at a time",
                      .where = "--jobs",
-                     .fix = "give 1 or more on the CPU, or leave it out",
+                     .fix = "leave it out, or give --device cpu",
                      .exit = Exit::usage});
     }
     if (a.device.device != "cpu") return 1;
@@ -412,7 +412,7 @@ void describe(Command& verb) {
     describe_model(verb, *a);
     describe_steps(verb, *a);
     add_device_options(verb, a->device);
-    verb.option("--jobs", a->jobs,
+    verb.integer("--jobs", a->jobs, {0, most_threads},
                 "Runs trained side by side, which share the threads; 0: as many as there are threads where runs are short, "
                 "else 1. The results do not depend on it; a run that is ahead is begun anew after a stop")
         .shows_default();

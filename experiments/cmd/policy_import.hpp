@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// `macheps policy import`, a verb of policy.cpp's list.
+#pragma once
+#include "experiments/cmd/cli.hpp"
+#include "experiments/policy/import/import.hpp"
+#include "experiments/policy/policy.hpp"
+
+#include <string>
+#include <vector>
+
+namespace macheps {
+
+extern const VerbRow policy_import;
+
+/// Options that say how a config is read, for every verb that takes configs.
+struct ImportChoice {
+    std::string framework, versions, device = ImportOptions{}.device, checkpoint = ImportOptions{}.checkpoint_dtype,
+                                     environment;
+
+    void add_options(Command& verb);
+    /// What was given on the command line of `verb`. Throws Error (usage) for a version that is none.
+    ImportOptions options(const Command& verb) const;
+};
+
+/// A preset, a .toml file, or a config (.json, .yaml, .yml, .args) as the policy that comes nearest to it. Throws Error
+/// (check_failed) for a config that its framework refuses.
+Policy load_policy_or_config(const std::string& name, const ImportOptions& options);
+
+}  // namespace macheps

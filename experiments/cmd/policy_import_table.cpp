@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/cmd/policy_import_output.hpp"
+#include "experiments/policy/import/framework.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+namespace macheps {
+
+namespace {
+
+/// People read "bf16" where JSON has the letter B.
+std::string_view in_words(std::string_view letter) {
+    if (letter == "F") return "fp32";
+    if (letter == "T") return "tf32";
+    if (letter == "H") return "fp16";
+    return letter == "B" ? "bf16" : letter;
+}
+
+std::string scalar_text(const FieldScalar& value) {
+    if (const std::string* word = std::get_if<std::string>(&value)) return std::string(in_words(*word));
+    if (const bool* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
+    const double number = std::get<double>(value);
+    const bool is_whole = std::abs(number) < 0x1p53 && number == std::floor(number);
+    return is_whole ? fmt::format("{}", static_cast<std::int64_t>(number)) : fmt::format("{}", number);
+}
+
+std::string_view word_of(FindingCode code) {
+    switch (code) {
+        case FindingCode::error:
+            return "error";
+        case FindingCode::unknown:
+            return "unknown key";
+        case FindingCode::warning:
+            return "warning";
+        case FindingCode::contradiction:
+            return "contradiction";
+        case FindingCode::defaulted:
+            return "default";
+        case FindingCode::inert:
+            return "no effect";
+        case FindingCode::note:
+            break;
+    }
+    return "note";
+}
+
+std::string finding_line(const Finding& one) {
+    std::string line =
+        fmt::format("{} {}: {} [{}]\n", static_cast<char>(one.code), to_string(one.place), one.message, one.rule);
+    if (!one.instead.empty()) line += fmt::format("    instead: {}\n", one.instead);
+    return line;
+}
+
+}  // namespace
+
+std::string field_text(const FieldValue& value) {
+    std::string text = scalar_text(value.value);
+    for (const auto& [name, part] : value.parts) text += fmt::format(" {}={}", name, scalar_text(part));
+    return text;
+}
+
+std::string finding_counts(std::span<const Finding> findings) {
+    std::vector<std::string> counts;
+    for (const char code : std::string_view("EUWCDIN")) {
+        const auto count = std::count_if(findings.begin(), findings.end(),
+                                         [&](const Finding& one) { return static_cast<char>(one.code) == code; });
+        if (count > 0) counts.push_back(fmt::format("{} {}", code, count));
+    }
+    return counts.empty() ? "no findings" : fmt::format("{}", fmt::join(counts, ", "));
+}
+
+std::string finding_lines(std::span<const Finding> findings) {
+    std::string text;
+    std::vector<std::string> inert;
+    for (const Finding& one : findings) {
+        if (one.code == FindingCode::inert && one.rule.ends_with("/inert-key"))
+            inert.push_back(one.key);
+        else
+            text += finding_line(one);
+    }
+    // What changes no number is worth a line, not a line for each.
+    if (!inert.empty())
+        text += fmt::format("I {} no number: {}\n",
+                            inert.size() == 1 ? "1 key changes" : fmt::format("{} keys change", inert.size()),
+                            fmt::join(inert, ", "));
+    return text;
+}
+
+std::string import_table(const ImportResult& result) {
+    const std::vector<const ResolvedField*> fields = result.resolved.fields();
+    std::size_t name = 5, value = 5;
+    std::vector<std::string> values;
+    constexpr std::size_t widest = 44;  // a longer value pushes only its own line out
+    for (const ResolvedField* field : fields) {
+        values.push_back(field_text(field->value));
+        name = std::max(name, field->name.size());
+        value = std::max(value, std::min(values.back().size(), widest));
+    }
+    std::string text = fmt::format("{} {}\n\n{:<{}}  {:<{}}  FROM\n", result.framework->title,
+                                   to_string(result.version), "FIELD", name, "VALUE", value);
+    for (std::size_t i = 0; i < fields.size(); ++i)
+        text += fmt::format("{:<{}}  {:<{}}  {}\n", fields[i]->name, name, values[i], value, fields[i]->from);
+    text += fmt::format("\n{}\n", finding_counts(result.findings));
+    return text + finding_lines(result.findings);
+}
+
+std::string import_annotations(std::span<const Finding> findings) {
+    const auto escaped = [](std::string_view text, std::string_view more) {
+        std::string out;
+        for (const char c : text) {
+            const bool is_special = c == '%' || c == '\r' || c == '\n' || more.find(c) != std::string_view::npos;
+            out += is_special ? fmt::format("%{:02X}", static_cast<unsigned>(static_cast<unsigned char>(c)))
+                              : std::string(1, c);
+        }
+        return out;
+    };
+    std::string text;
+    for (const Finding& one : findings) {
+        const FindingSeverity level = severity(one);
+        text += fmt::format("::{} file={}", level == FindingSeverity::note ? "notice" : to_string(level),
+                            escaped(one.place.file, ":,"));
+        if (one.place.line > 0) text += fmt::format(",line={},col={}", one.place.line, one.place.column);
+        std::string message = fmt::format("{}: {}", word_of(one.code), one.message);
+        if (!one.instead.empty()) message += fmt::format("\nInstead: {}", one.instead);
+        text += fmt::format(",title={}::{}\n", escaped(one.rule, ":,"), escaped(message, ""));
+    }
+    return text;
+}
+
+}  // namespace macheps

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading a framework's config: what it computes, with where each fact comes from, and what its owner should know.
+#pragma once
+#include "experiments/policy/import/device_profile.hpp"
+#include "experiments/policy/import/finding.hpp"
+#include "experiments/policy/import/resolved.hpp"
+#include "experiments/policy/import/versions.hpp"
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace macheps {
+
+struct Framework;  // framework.hpp
+
+/// What a caller of the importer may say beside the files.
+struct ImportOptions {
+    std::string framework;                                          ///< empty: recognised from the keys
+    std::map<std::string, FrameworkVersion, std::less<>> versions;  ///< by framework; missing: the newest that is known
+    std::string device = "a100";
+    bool device_is_default = true;
+    std::string checkpoint_dtype = "fp32";  ///< fp32, fp16 or bf16
+    bool checkpoint_is_default = true;
+    std::map<std::string, std::string, std::less<>> environment;  ///< of --env: variables that frameworks read
+};
+
+/// All that is known of one config.
+struct ImportResult {
+    const Framework* framework = nullptr;
+    FrameworkVersion version;
+    ResolvedConfig resolved;
+    std::vector<Finding> findings;  ///< errors first, then in the order of codes and places
+    std::string policy;             ///< TOML, loadable as a policy
+
+    /// True when a finding is an error.
+    bool refused() const;
+};
+
+/// Reads files and `key=value` overrides as one config, later ones over earlier ones. Throws Error (exit 3) for what is no
+/// config at all and Error (exit 2) for options that mean nothing; everything else is a finding.
+ImportResult import_config(std::span<const std::string> files_and_overrides, const ImportOptions& options);
+
+}  // namespace macheps

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/policy/import/policy_text.hpp"
+#include "experiments/scaler/scaler.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace macheps {
+
+namespace {
+
+/// "fp32" for F and so on; empty for what is no letter of a format.
+std::string_view format_of(std::string_view letter) {
+    if (letter == "F") return "fp32";
+    if (letter == "T") return "tf32";
+    if (letter == "H") return "fp16";
+    return letter == "B" ? "bf16" : "";
+}
+
+bool is_low(std::string_view letter) { return letter == "H" || letter == "B"; }
+
+/// What decides the preset that a config extends: letters of formats, and whose lists of operations there are.
+struct Kinds {
+    std::string_view store, compute, oplist;
+    std::string_view working;  ///< what the forward pass reads: FSDP gathers low copies of fp32 shards
+};
+
+/// Which preset a config extends. The first row that applies is taken.
+struct Base {
+    std::string_view preset_h, preset_b;  ///< for fp16 and bf16; the same where the format does not matter
+    bool is_whole_model_low;  ///< activations are low everywhere, and so are parameters unless a rule says otherwise
+    bool (*applies)(const Kinds& kinds);
+};
+
+constexpr Base bases[] = {
+    {"fp32", "fp32", false, [](const Kinds& kinds) { return kinds.compute == "F" || kinds.compute.empty(); }},
+    {"tf32", "tf32", false, [](const Kinds& kinds) { return kinds.compute == "T"; }},
+    {"fp8-tensorwise", "fp8-tensorwise", false, [](const Kinds& kinds) { return format_of(kinds.compute).empty(); }},
+    // A model that works in the low format feeds low activations to autocast, which changes the loss alone: what its lists
+    // keep in fp32 reads low numbers and is rounded again by the next product.
+    {"pure-fp16", "pure-bf16", true,
+     [](const Kinds& kinds) {
+         return kinds.working == kinds.compute || kinds.oplist == "none" || kinds.oplist.empty();
+     }},
+    {"amp-fp16", "amp-bf16", false, [](const Kinds&) { return true; }},
+};
+
+/// The parameters' slots in one rule, in the order of the policy language.
+struct ParameterRule {
+    std::string_view value = "fp32", master, grad = "fp32", moments = "fp32";
+    bool operator==(const ParameterRule&) const = default;
+};
+
+class PolicyWriter {
+  public:
+    explicit PolicyWriter(ImportContext& context) : context_(context), fields_(context.resolved()) {}
+
+    std::string text() {
+        choose_base();
+        std::string head = fmt::format(
+            "# What {} {} computes from this config, as near as a policy comes.\n"
+            "name        = \"imported-{}\"\n"
+            "description = \"imported from a config of {}: {}, stored in {}\"\n"
+            "extends     = \"{}\"\n",
+            context_.framework().title, to_string(context_.version()), context_.framework().name,
+            context_.framework().title, words("compute"), words("store"), preset_);
+        rules_of_operations();
+        rules_of_parameters();
+        optimizer();
+        scaler();
+        report_open();
+        return head + body_;
+    }
+
+  private:
+    std::string words(std::string_view field) const {
+        const std::string_view word = fields_.word(field);
+        const std::string_view format = format_of(word);
+        return std::string(!format.empty() ? format : word.empty() ? "fp32" : word);
+    }
+
+    void not_emulated(std::string what) {
+        context_.report(FindingCode::note, "not-emulated", {}, fmt::format("not emulated yet: {}", what));
+    }
+
+    Kinds kinds() const {
+        const std::string_view store = fields_.word("store"), embed = fields_.word("embed");
+        return {store, fields_.word("compute"), fields_.word("oplist"), embed.empty() ? store : embed};
+    }
+
+    void choose_base() {
+        const Kinds what = kinds();
+        const auto& [store, compute, oplist, working] = what;
+        for (const Base& each : bases) {
+            if (!each.applies(what)) continue;
+            base_ = &each;
+            break;
+        }
+        preset_ = compute == "H" ? base_->preset_h : base_->preset_b;
+        if (format_of(compute).empty() && !compute.empty() && compute.find("tensorwise") == std::string_view::npos)
+            not_emulated(fmt::format("the fp8 recipe {}; the policy has the tensorwise one", compute));
+        if (!store.empty() && format_of(store).empty())
+            not_emulated(fmt::format("parameters stored as {}; the policy keeps them in fp32", store));
+        if (!base_->is_whole_model_low && is_low(working) && !is_low(store))
+            not_emulated(
+                fmt::format("{} between operations; the policy keeps the residual stream in fp32", format_of(working)));
+    }
+
+    void rule(std::string_view comment, std::string_view lines) {
+        body_ += fmt::format("\n# {}\n[[rule]]\n{}", comment, lines);
+    }
+
+    void rules_of_operations() {
+        const std::string_view oplist = fields_.word("oplist");
+        const std::string low = words("compute");
+        if (base_->is_whole_model_low) {
+            if (oplist.starts_with("torch") || fields_.word("logits") == "F") {
+                rule("The loss is taken in fp32 of logits in the low format.",
+                     "sites   = \"loss\"\nforward = { out = \"fp32\", mean = \"fp32\" }\n");
+            }
+            if (fields_.word("buffers") == "F") {
+                rule("Rotary frequencies are buffers, which keep fp32.",
+                     "model = \"llama\"\nsites = \"block.*.attn.rope:forward.inv_freq\"\ncast  = \"fp32\"\n");
+            }
+        } else if (oplist == "apex-o1" && is_low(fields_.word("compute"))) {
+            rule("Apex has GELU on its list of fp32 operations.",
+                 "sites = \"block.*.mlp.act:forward.out\"\ncast  = \"fp32\"\n");
+        } else if (oplist == "torch-cpu" && is_low(fields_.word("compute"))) {
+            rule("On a CPU, softmax is on no list: it gives the format that it reads.",
+                 fmt::format("sites = \"block.*.attn.softmax:*\"\ncast  = \"{}\"\n", low));
+        } else if (oplist == "ds-safe-modules") {
+            not_emulated("lists of modules; the policy has those of torch's autocast");
+        }
+    }
+
+    /// What the base's own rules say of parameters.
+    ParameterRule base_rule() const {
+        ParameterRule rule;
+        if (!base_->is_whole_model_low) return rule;
+        const std::string_view low = format_of(fields_.word("compute"));
+        return {low, {}, low, low};
+    }
+
+    ParameterRule config_rule() const {
+        ParameterRule rule = base_rule();
+        const std::string_view store = fields_.word("store"), master = fields_.word("master");
+        const auto set = [&](std::string_view& to, std::string_view field) {
+            if (const std::string_view format = format_of(fields_.word(field)); !format.empty()) to = format;
+        };
+        set(rule.value, "store");
+        set(rule.grad, "grad");
+        set(rule.moments, "opt_state");
+        // Shards of fp32 from which a low copy is made for each step are a master and its copy.
+        const Kinds what = kinds();
+        const std::string_view copy = is_low(what.working) ? what.working : what.compute;
+        if (store == "F" && is_low(copy) && (base_->is_whole_model_low || is_low(what.working))) {
+            rule.value = format_of(copy);
+            rule.master = "fp32";
+        }
+        if (is_low(store) && !format_of(master).empty()) rule.master = format_of(master);
+        return rule;
+    }
+
+    static std::string lines_of(std::string_view params, const ParameterRule& rule) {
+        std::string lines = fmt::format("params  = {}\nvalue   = \"{}\"\n", params, rule.value);
+        if (!rule.master.empty()) lines += fmt::format("master  = \"{}\"\n", rule.master);
+        return lines + fmt::format("grad    = \"{}\"\nmoment1 = \"{}\"\nmoment2 = \"{}\"\n", rule.grad, rule.moments,
+                                   rule.moments);
+    }
+
+    void rules_of_parameters() {
+        const ParameterRule all = config_rule();
+        if (all != base_rule()) {
+            rule("Parameters, their gradients and the optimiser's moments.", lines_of("\"*\"", all));
+        }
+        struct Part {
+            std::string_view field, params;
+        };
+        for (const Part& part :
+             {Part{"embed", "\"embed.*\""}, Part{"norm", "[\"*norm1.*\", \"*norm2.*\", \"final_norm.*\"]"}}) {
+            const std::string_view format = format_of(fields_.word(part.field));
+            if (format.empty() || format == all.value || !all.master.empty()) continue;
+            ParameterRule some = all;
+            some.value = format;
+            if (format == "fp32") some.grad = some.moments = "fp32";
+            rule(fmt::format("The parameters of {} keep {}.", part.field, format), lines_of(part.params, some));
+        }
+    }
+
+    void optimizer() {
+        const std::string_view kernel = fields_.word("opt_kernel"), state = fields_.word("opt_state");
+        if (state == "int8") not_emulated("8-bit moments; the policy keeps them in fp32");
+        if (!base_->is_whole_model_low || kernel.empty()) return;
+        const bool rounds_each = kernel == "single" && is_low(state) && config_rule().master.empty();
+        body_ += fmt::format("\n[optimizer]\narithmetic = \"{}\"\n", rounds_each ? format_of(state) : "fp32");
+    }
+
+    void scaler() {
+        const ResolvedField* field = fields_.find("scaler");
+        const std::string word(fields_.word("scaler"));
+        if (field == nullptr || word.empty() || word == "none") {
+            body_ += "\n[loss_scaler]\nkind = \"none\"\n";
+            return;
+        }
+        const ScalerKind* kind = find_scaler(word);
+        const bool is_known = kind != nullptr;
+        if (!is_known) {
+            not_emulated(fmt::format("the loss scaler {}; the policy has torch's", word));
+            kind = find_scaler("torch");
+        }
+        body_ += fmt::format("\n[loss_scaler]\nkind = \"{}\"\n", kind->name);
+        for (const auto& [name, value] : field->value.parts) scaler_key(*kind, is_known, name, value);
+    }
+
+    /// Of a kind that stands in for another, keys that it lacks are told with the kind.
+    void scaler_key(const ScalerKind& kind, bool is_known, const std::string& name, const FieldScalar& value) {
+        const auto key =
+            std::find_if(kind.keys.begin(), kind.keys.end(), [&](const ScalerKey& one) { return one.name == name; });
+        if (key == kind.keys.end()) {
+            // A switch that is off says nothing that a kind without the switch does not do.
+            const bool* is_on = std::get_if<bool>(&value);
+            if (is_known && (is_on == nullptr || *is_on))
+                not_emulated(fmt::format("`{}` of the loss scaler {}", name, kind.name));
+            return;
+        }
+        const double* number = std::get_if<double>(&value);
+        const bool* flag = std::get_if<bool>(&value);
+        if (const std::string* word = std::get_if<std::string>(&value)) {
+            body_ += fmt::format("{} = \"{}\"\n", name, *word);
+        } else if (key->type == ScalerValue::flag) {
+            body_ += fmt::format("{} = {}\n", name, flag != nullptr ? *flag : *number != 0);
+        } else if (number == nullptr || !std::isfinite(*number) ||
+                   (key->is_good != nullptr && !key->is_good(*number))) {
+            not_emulated(
+                fmt::format("`{}` of the loss scaler {} with this value; give {}", name, kind.name, key->wanted));
+        } else if (key->type == ScalerValue::count) {
+            body_ += fmt::format("{} = {}\n", name, static_cast<long long>(*number));
+        } else {
+            // TOML tells 2.0 from 2.
+            const std::string digits = fmt::format("{}", *number);
+            const bool is_float = digits.find_first_of(".en") != std::string::npos;
+            body_ += fmt::format("{} = {}{}\n", name, digits, is_float ? "" : ".0");
+        }
+    }
+
+    /// Fields that a policy has no word for.
+    void report_open() {
+        const std::string_view adapter = fields_.word("adapter");
+        if (!adapter.empty() && adapter != "none") not_emulated(fmt::format("adapters ({})", adapter));
+        const std::string_view accum = fields_.word("accum"), grad = fields_.word("grad");
+        if (!format_of(accum).empty() && !format_of(grad).empty() && accum != grad)
+            not_emulated(
+                fmt::format("micro-batches added up in {} where gradients are {}", format_of(accum), format_of(grad)));
+        const std::string_view reduce = fields_.word("reduce");
+        if (!format_of(reduce).empty() && !format_of(grad).empty() && reduce != grad)
+            not_emulated(fmt::format("sums between ranks in {}: a run has one rank", format_of(reduce)));
+    }
+
+    ImportContext& context_;
+    const ResolvedConfig& fields_;
+    const Base* base_ = nullptr;
+    std::string_view preset_;
+    std::string body_;
+};
+
+}  // namespace
+
+std::string policy_text(ImportContext& context) { return PolicyWriter(context).text(); }
+
+}  // namespace macheps

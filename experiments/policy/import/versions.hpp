@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Versions of frameworks, compared as their numbers: "0.16.5" < "0.17.1" < "5".
+#pragma once
+#include <array>
+#include <compare>
+#include <string>
+#include <string_view>
+
+namespace macheps {
+
+struct FrameworkVersion {
+    std::array<int, 3> numbers{};
+    auto operator<=>(const FrameworkVersion&) const = default;
+};
+
+/// "0.19.6", "5", "4.41.0.dev0" (letters after the numbers are left out). Throws Error (exit 2) for a text without a number.
+FrameworkVersion parse_version(std::string_view text);
+std::string to_string(const FrameworkVersion& version);
+
+}  // namespace macheps

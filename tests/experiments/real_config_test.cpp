@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Configs as their projects publish them: every one is read, its framework is told from its keys, and what is no config
+// is refused at a line and column. The files are not part of this tree: the test reads them where they lie.
+#include "core/error.hpp"
+#include "experiments/policy/import/framework.hpp"
+#include "experiments/policy/policy.hpp"
+#include "tests/test.hpp"
+
+#include <algorithm>
+#include <ctime>
+#include <filesystem>
+#include <map>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+using namespace macheps;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<fs::path> config_files(const fs::path& folder) {
+    static const std::set<std::string> endings{".json", ".yaml", ".yml"};
+    std::vector<fs::path> files;
+    for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+        if (entry.is_regular_file() && endings.contains(entry.path().extension().string()))
+            files.push_back(entry.path());
+    }
+    std::sort(files.begin(), files.end());
+    return files;
+}
+
+/// Files that are no JSON or YAML as published: placeholders without quotes.
+bool is_broken(const fs::path& file) {
+    const std::string path = file.string();
+    return path.find("TEMPLATE.json") != std::string::npos || path.find("longspec/exp/") != std::string::npos;
+}
+
+/// Fragments that no one could tell: tokens only, and where Hydra writes its logs.
+bool is_fragment(const fs::path& file) {
+    const std::string path = file.string();
+    return path.find("multi_tokens") != std::string::npos || path.find("longspec/hydra/") != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("published configs are read, recognised and resolved, each in a moment", "[import][real]") {
+    const fs::path shared = test::shared_folder();
+    if (shared.empty() || !fs::is_directory(shared / "configs")) SKIP_TEST("no folder of published configs");
+    const std::regex at_a_place(":[0-9]+:[0-9]+: ");
+    std::map<std::string, int> recognised;
+    int count = 0, refused = 0, fragments = 0;
+    double slowest = 0;
+    for (const fs::path& file : config_files(shared / "configs")) {
+        CAPTURE(file.string());
+        ++count;
+        const std::string folder = fs::relative(file, shared / "configs").begin()->string();
+        const std::string name = file.string();
+        const std::clock_t start = std::clock();  // of this program alone, whatever else runs
+        try {
+            const ImportResult result = import_config({&name, 1}, {});
+            CHECK_FALSE(is_broken(file));
+            ++recognised[folder];
+            // Files of LongSpec's folder `deepspeed` are configs of DeepSpeed.
+            const bool is_part = folder == "longspec" && result.framework->name == "deepspeed";
+            CHECK((result.framework->name == folder || is_part));
+            CHECK_FALSE(result.resolved.fields().empty());
+            for (const Finding& one : result.findings) {
+                CAPTURE(one.rule, one.message);
+                CHECK_FALSE(one.place.file.empty());
+                if (one.code == FindingCode::error || one.code == FindingCode::unknown) CHECK(one.place.line > 0);
+            }
+            CHECK_NOTHROW(parse_policy(result.policy, "imported.toml"));
+        } catch (const Error& error) {
+            CAPTURE(error.what());
+            CHECK(error.exit() == Exit::bad_input);
+            CHECK(std::regex_search(error.what(), at_a_place));
+            CHECK((is_broken(file) || is_fragment(file)));
+            (is_broken(file) ? refused : fragments) += 1;
+        }
+        slowest = std::max(slowest, static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
+    }
+    std::string told;
+    for (const auto& [folder, number] : recognised) told += " " + folder + " " + std::to_string(number);
+    std::cout << "published configs: " << count << ", recognised" << told << ", fragments " << fragments
+              << ", no JSON or YAML " << refused << ", slowest " << slowest * 1e3 << " ms" << std::endl;
+    CHECK(count >= 312);
+    CHECK(refused == 10);
+    CHECK(fragments <= 2);
+    CHECK(slowest < 0.05);
+}
