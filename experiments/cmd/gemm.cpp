@@ -6,6 +6,7 @@
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/device.hpp"
 #include "experiments/cmd/json.hpp"
+#include "experiments/field_error.hpp"
 #include "experiments/numerics/sweep_axis.hpp"
 #include "reports/csv.hpp"
 #include "reports/gemm_table.hpp"
@@ -154,6 +155,9 @@ void add_machines(GemmGrid& grid, const Arguments& a) {
         } else {
             ++left_out;
         }
+    }
+    if (grid.machines.empty()) {
+        throw FieldError("formats, scalings", "no machine takes operands of these formats and scales", "");
     }
     if (left_out == 0) return;
     fmt::print(stderr, "all: {} of {} machines take none of these operands and are left out\n", left_out,
