@@ -60,9 +60,9 @@ MACHEPS_HD inline Reduced reduce(float x) {
 
 }  // namespace detail
 
-/// Sine and cosine of every float, through fp64. The nearest float but for sin(+-0x1.33333p13), which lies 10^-9 ulp
-/// from the middle of two floats, and rounded to fp64 on it: all 2^32 inputs were compared (docs/math.md). +-Inf and
-/// NaN give the canonical NaN.
+/// Sine and cosine of every float, through fp64. The nearest float but for sin(+-0x1.33333p13), cos(+-0x1.3170fp63) and
+/// cos(+-0x1.2b9622p67), which lie less than 10^-9 ulp from the middle of two floats, and rounded to fp64 on it: all
+/// 2^32 inputs were compared (docs/math.md). +-Inf and NaN give the canonical NaN.
 MACHEPS_HD inline float sin(float x) {
     if ((bits(x) & 0x7f800000) == 0x7f800000) return canonical_nan();
     if (x == 0) return x;  // keeps -0

@@ -150,7 +150,7 @@ struct ScaledCast;    // emulation/scaling/scaling.hpp
 struct ScaledResult;  // emulation/scaling/scaling.hpp
 
 /// Random words that one cast took: those of elements 0 .. count - 1 of a stream.
-struct Draw {
+struct RandomDraw {
     RngKey key{};
     std::uint64_t count = 0;
 };
@@ -163,7 +163,7 @@ class Backend {
     // --- random words
     /// Lists every draw of this backend's casts in `draws` from now on; null, as at first: in no list. For whoever
     /// wants to see that no word is used twice.
-    void list_draws(std::vector<Draw>* draws) { draws_ = draws; }
+    void list_draws(std::vector<RandomDraw>* draws) { draws_ = draws; }
     /// Every operation calls this before `cast` rounds `count` elements, and so does whoever rounds by such a cast
     /// elsewhere. Throws Error where the cast is stochastic and has no random words.
     void draw(std::string_view operation, const Cast& cast, std::int64_t count);
@@ -271,7 +271,7 @@ class Backend {
     void draw(const Sgd& args, std::int64_t count);
 
   private:
-    std::vector<Draw>* draws_ = nullptr;
+    std::vector<RandomDraw>* draws_ = nullptr;
 };
 
 }  // namespace macheps

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // README.md says what the demo's rows say. The rows of a whole demo take a minute to make, so that what README.md speaks
 // of is kept in tests/golden/demo; the slow test makes the rows again and wants the same figures.
+#include "core/publish.hpp"
 #include "reports/csv.hpp"
 #include "reports/summary_table.hpp"
 #include "tests/program/program.hpp"
@@ -179,7 +180,7 @@ TEST_CASE("the demo writes the figures that README.md is read against", "[demo][
         CHECK(is_same);
         if (is_same) return;
         fs::path beside = file;
-        csv::replace_file(beside.replace_extension(".new.csv"), text);  // to be looked at, and accepted by hand
+        publish(beside.replace_extension(".new.csv"), text);  // to be looked at, and accepted by hand
     };
     const auto log_of = [](const std::string& arguments) {
         const Outcome outcome = run("train " + arguments + " --force --out demo");

@@ -86,7 +86,7 @@ TEST_CASE("an error about a field of the library names the option that sets it",
               "--dump-step: there is no step 9 in 3 (give 0 to 2: the first step is 0)"},
              {"train --out err.txt", "err.txt: this is a file, not a directory (choose another directory with --out)"},
              {"gemm --sweep k=x", "--sweep k=x: 'x' is no number (such as k=16..65536, scale=2^-20..1 or n=1,7,64)"},
-             {"gemm -M fp32.chain -f fp16 --scaling mx32 -k 8",
+             {"gemm -M all -f fp16 --scaling nvfp4 -k 8",
               "--format, --scaling: no machine takes operands of these formats and scales"}}) {
         CHECK(run(c.arguments).err == std::string("macheps: ") + c.line + "\n");
     }

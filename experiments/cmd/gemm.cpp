@@ -8,6 +8,7 @@
 #include "experiments/cmd/device.hpp"
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/tell.hpp"
+#include "experiments/field_error.hpp"
 #include "experiments/memory_limit.hpp"
 #include "experiments/numerics/sweep_axis.hpp"
 #include "reports/csv.hpp"
@@ -147,7 +148,7 @@ void add_machines(GemmGrid& grid, const Arguments& a) {
         const std::size_t taken = combinations_taken(grid, spelled.rule);
         if (taken == 0) throw does_not_fit(grid, spelled);
         if (taken == combinations) continue;
-        fmt::print(stderr, "{}: takes {} of the {} combinations of formats and scalings; the others are left out\n",
+        tell("{}: takes {} of the {} combinations of formats and scalings; the others are left out\n",
                    spelled.name, taken, combinations);
     }
     if (!has_all) return;
@@ -160,8 +161,11 @@ void add_machines(GemmGrid& grid, const Arguments& a) {
             ++left_out;
         }
     }
+    if (grid.machines.empty()) {
+        throw FieldError("formats, scalings", "no machine takes operands of these formats and scales", "");
+    }
     if (left_out == 0) return;
-    fmt::print(stderr, "all: {} of {} machines take none of these operands and are left out\n", left_out,
+    tell("all: {} of {} machines take none of these operands and are left out\n", left_out,
                all_machines.size());
 }
 

@@ -81,12 +81,12 @@ double quick_rsqrt(double x) { return 1 / std::sqrt(x); }
 const Function functions[] = {
     function<math::exp>("exp", Negative::other, mpfr_exp, std::exp, 0.626, 0.765, 2199421),
     function<math::expm1>("expm1", Negative::other, mpfr_expm1, std::expm1, 0.951, 0.5, 10193379),
-    function<math::log>("log", Negative::undefined, mpfr_log, std::log, 0.612, 0.5, 391614),
-    function<math::log1p>("log1p", Negative::other, mpfr_log1p, std::log1p, 0.619, 0.5, 611199),
+    function<math::log>("log", Negative::undefined, mpfr_log, std::log, 0.612, 0.5, 391620),
+    function<math::log1p>("log1p", Negative::other, mpfr_log1p, std::log1p, 0.619, 0.5, 611208),
     function<math::tanh>("tanh", Negative::opposite, mpfr_tanh, std::tanh, 0.712, 0.5, 678910),
-    function<math::erf>("erf", Negative::opposite, mpfr_erf, std::erf, 0.823, 0.508, 29835836),
+    function<math::erf>("erf", Negative::opposite, mpfr_erf, std::erf, 0.823, 0.508, 29835838),
     function<math::sin>("sin", Negative::opposite, mpfr_sin, std::sin, 0.500000001, 0.5, 2),
-    function<math::cos>("cos", Negative::same, mpfr_cos, std::cos, 0.5, 0.5, 0),
+    function<math::cos>("cos", Negative::same, mpfr_cos, std::cos, 0.500000001, 0.5, 4),
     function<math::rsqrt>("rsqrt", Negative::undefined, mpfr_rec_sqrt, quick_rsqrt, 0.5, 0.5, 0),
 };
 
@@ -264,9 +264,9 @@ TEST_CASE("fp32 functions stay within their documented errors on a sample", "[co
         10.0f, 17.0f, 0x1.62e43p-2f, 0x1.62e43p-1f, 0x1.0a2b24p0f, 0x1.5d589ep6f, 0x1.62e43p6f, 0x1.9fe368p6f,
         0x1.a827aap-2f, 0x1.2bec34p-2f, 0x1p20f, 0x1.921fb6p0f, 0x1.921fb6p1f, 0x1.f9cbe2p7f, 0x1.47d0fep34f,
         0x1.f37c8ap95f, 0x1.32ede2p85f, 0x1.628d4cp40f, 0x1.11093p76f, 0x1.fffffep127f,
-        // The largest errors that the sweep found, and the one argument of sin whose nearest float is another.
+        // The largest errors that the sweep found, and the arguments of sin and cos whose nearest float is another.
         0x1.b117d8p3f, -0x1.5edcb4p6f, 0x1.84c46ap-2f, 0x1.69784cp-1f, -0x1.3110b2p-2f, 0x1.1653e6p-1f, 0x1.bce9c2p-1f,
-        0x1.33333p13f};
+        0x1.33333p13f, 0x1.3170fp63f, 0x1.2b9622p67f};
     for (const Function& f : functions) {
         Worst worst;
         const auto add = [&](std::uint32_t input) {
@@ -286,7 +286,7 @@ TEST_CASE("fp32 functions stay within their documented errors on a sample", "[co
         check(f, worst);
         // The sample has the worst arguments of normal results in it.
         CHECK(worst.normal > f.largest - 0.001);
-        if (std::string_view(f.name) == "sin") CHECK(worst.not_nearest == f.not_nearest);
+        if (f.not_nearest < 10) CHECK(worst.not_nearest == f.not_nearest);
     }
 }
 

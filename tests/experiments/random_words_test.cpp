@@ -154,7 +154,7 @@ TEST_CASE("no random word of a step is used twice, by any preset or model", "[ex
                                          .options = options,
                                          .data = *data,
                                          .seed = 3};
-                    std::vector<Draw> draws;
+                    std::vector<RandomDraw> draws;
                     std::size_t of_an_evaluation = 0;
                     CpuBackend backend(1);
                     backend.list_draws(&draws);
@@ -179,7 +179,7 @@ TEST_CASE("no random word of a step is used twice, by any preset or model", "[ex
                     // Every cast takes the words from 0 on, so that two of one key share some.
                     std::map<std::tuple<std::uint64_t, std::uint32_t, std::uint32_t>, int> times;
                     std::size_t repeated = 0;
-                    for (const Draw& draw : draws) {
+                    for (const RandomDraw& draw : draws) {
                         words[policy.name] += draw.count;
                         repeated += ++times[{draw.key.seed, draw.key.step, draw.key.site}] > 1 ? 1 : 0;
                     }
@@ -227,7 +227,7 @@ TEST_CASE("first weights are rounded to nearest where later ones are rounded sto
     for (const Policy& chosen : {load_policy("pure-bf16-sr"), written(all_stochastic)}) {
         CAPTURE(chosen.name);
         const ResolvedPolicy policy = resolve(chosen, sites);
-        std::vector<Draw> draws;
+        std::vector<RandomDraw> draws;
         Transformer transformer(backend, model, 2, policy, 3);
         backend.list_draws(&draws);
         transformer.initialise(3);

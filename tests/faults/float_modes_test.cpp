@@ -94,9 +94,9 @@ struct Operation {
     std::function<Values(Inputs&)> run;
 };
 
-/// Every operation of Backend that computes.
-const std::vector<Operation>& all_operations() {
-    static const std::vector<Operation> list{
+/// The operations of Backend that compute, but for the elementwise ones.
+std::vector<Operation> other_operations() {
+    return {
         {"cast",
          [](Inputs& in) {
              Tally tally;
@@ -141,15 +141,6 @@ const std::vector<Operation>& all_operations() {
              in.b.matmul(args);
              return in.got(in.out);
          }},
-        {"add", [](Inputs& in) { return in.b.add(in.small, in.x, in.out), in.got(in.out); }},
-        {"multiply", [](Inputs& in) { return in.b.multiply(in.small, in.y, in.out), in.got(in.out); }},
-        {"scale", [](Inputs& in) { return in.b.scale(in.small, 0.3f, in.out), in.got(in.out); }},
-        {"gelu erf", [](Inputs& in) { return in.b.gelu(Gelu::erf, in.y, in.out), in.got(in.out); }},
-        {"gelu tanh", [](Inputs& in) { return in.b.gelu(Gelu::tanh, in.y, in.out), in.got(in.out); }},
-        {"gelu_backward",
-         [](Inputs& in) { return in.b.gelu_backward(Gelu::erf, in.y, in.small, in.out), in.got(in.out); }},
-        {"silu", [](Inputs& in) { return in.b.silu(in.y, in.out), in.got(in.out); }},
-        {"silu_backward", [](Inputs& in) { return in.b.silu_backward(in.y, in.small, in.out), in.got(in.out); }},
         {"embedding", [](Inputs& in) { return in.b.embedding(in.words, in.wte, in.wpe, in.out), in.got(in.out); }},
         {"embedding_backward",
          [](Inputs& in) {
@@ -190,6 +181,7 @@ const std::vector<Operation>& all_operations() {
          }},
         {"log_softmax", [](Inputs& in) { return in.b.log_softmax(in.y, in.out), in.got(in.out); }},
         {"nll", [](Inputs& in) { return Values{in.b.nll(in.y, in.targets)}; }},
+        {"cross_entropy", [](Inputs& in) { return numbers({in.b.cross_entropy(in.y, in.targets)}); }},
         {"nll_backward",
          [](Inputs& in) { return in.b.nll_backward(in.y, in.targets, 0x1p-126f, in.out), in.got(in.out); }},
         {"column_sum", [](Inputs& in) { return in.b.column_sum(in.small, in.of_columns), in.got(in.of_columns); }},
@@ -229,6 +221,26 @@ const std::vector<Operation>& all_operations() {
              append(out, stats.moved2);
              return out;
          }}};
+}
+
+/// Every operation of Backend that computes.
+const std::vector<Operation>& all_operations() {
+    static const std::vector<Operation> list = [] {
+        std::vector<Operation> operations = other_operations();
+        for (const elementwise::Unary& f : elementwise::unaries) {
+            operations.push_back({f.name.data(), [f](Inputs& in) { return in.b.map(f, in.y, in.out), in.got(in.out); }});
+            operations.push_back({f.name.data(), [f](Inputs& in) {
+                                      return in.b.map_backward(f, in.y, in.small, in.out), in.got(in.out);
+                                  }});
+        }
+        for (const elementwise::Binary& f : elementwise::binaries) {
+            operations.push_back(
+                {f.name.data(), [f](Inputs& in) { return in.b.map(f, in.small, in.y, in.out), in.got(in.out); }});
+            operations.push_back(
+                {f.name.data(), [f](Inputs& in) { return in.b.map(f, in.small, 0.3f, in.out), in.got(in.out); }});
+        }
+        return operations;
+    }();
     return list;
 }
 

@@ -2,6 +2,7 @@
 // Run directories of other versions: what 0.1.0 wrote must render for ever, and what a later version adds is passed over.
 #include "core/error.hpp"
 #include "core/publish.hpp"
+#include "core/publish.hpp"
 #include "reports/csv.hpp"
 #include "reports/html.hpp"
 #include "reports/page_data.hpp"
@@ -94,7 +95,7 @@ TEST_CASE("rows of today need no word about their loss, and keep all of its bits
         CsvWriter<RunRow> runs(folder / RunRow::file);
         runs.append({.run = "fp32/0", .policy = "fp32", .steps = 1, .final_loss = 0.1, .best_loss = 0.1});
     }
-    csv::replace_file(folder / "manifest.json", "{\"schema\": 2}");
+    publish(folder / "manifest.json", "{\"schema\": 2}");
     const Log log = read_one(folder);
     CHECK(log.notes.empty());
     CHECK(log.runs.at(0).steps.at(0) == step);
