@@ -256,7 +256,7 @@ class YamlEvents : public YAML::EventHandler {
             key_place_ = value.place;
         } else {
             // The parser gives an empty value the place of what follows it; that of its key is nearer the truth.
-            if (value.is_null() && value.written.empty()) value.place = key_place_;
+            if (value.is_null() && value.written.empty() && builder_.in_map()) value.place = key_place_;
             builder_.add(value);
         }
         if (anchor != YAML::NullAnchor) anchors_[anchor] = std::move(value);
@@ -322,6 +322,7 @@ ConfigFile read_yaml_config(std::string_view text, const std::string& name) {
                      .fix = "the file must be YAML"});
     }
     ConfigFile file = events.take();
+    if (file.root.place.line == 0) file.root.place = {name, 1, 1};  // comments alone are no document
     file.ignored_rules = config_text::ignored_rules(text, name);
     return file;
 }

@@ -283,6 +283,8 @@ void ImportContext::report_defaults() {
         if (field == nullptr) continue;
         std::string& fields = fields_of[{one.path, one.from}];
         fields += fmt::format("{}{} {}", fields.empty() ? "" : ", ", one.field, word_of(field->value.value));
+        // One parameter is part of what the default says ("clip torch 1"); many stand in the table of fields.
+        if (field->value.parts.size() == 1) fields += " " + word_of(field->value.parts.front().second);
     }
     for (const auto& [default_used, fields] : fields_of) {
         const auto& [path, from_text] = default_used;
