@@ -71,7 +71,7 @@ std::optional<double> sexagesimal(std::string_view text) {
             if (dot != std::string_view::npos) {
                 if (!only(part.substr(dot + 1), "0123456789_")) return {};
                 const std::optional<double> fraction =
-                    config_text::number_of("0" + without_underscores(part.substr(dot)));
+                    config_text::number_of(fmt::format("0{}", without_underscores(part.substr(dot))));
                 value += fraction.value_or(0) / 60;
                 part = part.substr(0, dot);
             }

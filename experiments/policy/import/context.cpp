@@ -6,7 +6,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <limits>
 #include <map>
 
 namespace macheps {
@@ -44,6 +46,12 @@ char dtype_letter(std::string_view name) {
         if (name == word) return 'H';
     }
     return name == "bf16" || name == "bfloat16" ? 'B' : '\0';
+}
+
+int to_int(double number) {
+    if (std::isnan(number)) return 0;
+    return static_cast<int>(
+        std::clamp<double>(number, std::numeric_limits<int>::min(), std::numeric_limits<int>::max()));
 }
 
 std::optional<std::string_view> default_of(const Framework& framework, std::string_view path,
