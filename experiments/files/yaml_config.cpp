@@ -125,7 +125,7 @@ std::optional<double> plain_number(std::string_view written) {
             return {};
     }
     std::string digits = without_underscores(text);
-    if (dot == 0) digits.insert(0, "0");
+    if (dot == 0) digits = fmt::format("0{}", digits);
     const std::optional<double> value = config_text::number_of(digits);
     if (!value) return {};
     return sign * *value;
