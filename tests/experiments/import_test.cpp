@@ -170,6 +170,7 @@ TEST_CASE("keys: unknown, of another version, without effect", "[import]") {
     CHECK(to_string(ignored.place) == "t.yaml:2:1");
     CHECK(only_finding("window: 3").instead == "it is known as `fp16.window`");
     CHECK(only_finding("zzzzzz: 3").instead == "remove it");
+    CHECK(only_finding("date_type: 3").instead == "remove it");  // five edits from `dtype`
     CHECK(only_finding("fp16: {nable: 3}").instead == "did you mean `fp16.enabled`?");
     CHECK(only_finding("colour: 3").instead == "remove it");  // only below any key of `parts`
     CHECK(checked("old: x\nlate: x", "1.9") == Lines{"U t.yaml:2:1 toy/key-of-other-version late"});
