@@ -32,8 +32,6 @@ Extent extent_of(const ConfigValue& value) {
 
 }  // namespace
 
-bool ConfigBuilder::wants_key() const { return !open_.empty() && open_.back().value.is_map() && !open_.back().has_key; }
-
 void ConfigBuilder::open(ConfigValue::Kind kind, const ConfigPlace& place) {
     if (static_cast<int>(open_.size()) >= config_depth_limit) config_text::too_deep(place);
     Frame frame;

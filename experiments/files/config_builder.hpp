@@ -18,8 +18,10 @@ class ConfigBuilder {
     void key(std::string text, const ConfigPlace& place, bool merges = false);
     void add(ConfigValue value);
 
+    /// True when the innermost open container is a map.
+    bool in_map() const { return !open_.empty() && open_.back().value.is_map(); }
     /// True when the next thing in an open map is a key.
-    bool wants_key() const;
+    bool wants_key() const { return in_map() && !open_.back().has_key; }
     /// The container that has just been closed, or the scalar added last.
     const ConfigValue& last() const { return *last_; }
     /// Valid once everything is closed.

@@ -71,7 +71,7 @@ std::optional<double> sexagesimal(std::string_view text) {
             if (dot != std::string_view::npos) {
                 if (!only(part.substr(dot + 1), "0123456789_")) return {};
                 const std::optional<double> fraction =
-                    config_text::number_of("0" + without_underscores(part.substr(dot)));
+                    config_text::number_of(fmt::format("0{}", without_underscores(part.substr(dot))));
                 value += fraction.value_or(0) / 60;
                 part = part.substr(0, dot);
             }
@@ -125,7 +125,7 @@ std::optional<double> plain_number(std::string_view written) {
             return {};
     }
     std::string digits = without_underscores(text);
-    if (dot == 0) digits.insert(0, "0");
+    if (dot == 0) digits = fmt::format("0{}", digits);
     const std::optional<double> value = config_text::number_of(digits);
     if (!value) return {};
     return sign * *value;
@@ -256,7 +256,7 @@ class YamlEvents : public YAML::EventHandler {
             key_place_ = value.place;
         } else {
             // The parser gives an empty value the place of what follows it; that of its key is nearer the truth.
-            if (value.is_null() && value.written.empty()) value.place = key_place_;
+            if (value.is_null() && value.written.empty() && builder_.in_map()) value.place = key_place_;
             builder_.add(value);
         }
         if (anchor != YAML::NullAnchor) anchors_[anchor] = std::move(value);
@@ -322,6 +322,7 @@ ConfigFile read_yaml_config(std::string_view text, const std::string& name) {
                      .fix = "the file must be YAML"});
     }
     ConfigFile file = events.take();
+    if (file.root.place.line == 0) file.root.place = {name, 1, 1};  // comments alone are no document
     file.ignored_rules = config_text::ignored_rules(text, name);
     return file;
 }

@@ -127,6 +127,8 @@ TEST_CASE("every value and every key knows its line and column, in bytes from 1"
     CHECK(to_string(yaml.root.find("b.c")->items[1].place) == "x.yaml:4:10");
     CHECK(place(yaml.root, "b.\xc3\xa9.d") == "x.yaml:5:11");
     CHECK(place(yaml.root, "e") == "x.yaml:6:1");
+    CHECK(to_string(read_yaml_config("# nothing\n", "x").root.place) == "x:1:1");
+    CHECK(read_yaml_config("- \n- 1\n", "x").root.items[0].place.line >= 1);
     CHECK(yaml.root.find("f")->written == "text\n");
 
     // A byte order mark and a carriage return at the end of a line are no columns.

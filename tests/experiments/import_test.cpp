@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -138,6 +139,10 @@ TEST_CASE("a value that is not said is the default of the version", "[import]") 
     CHECK(said.context.from("fp16.window") == "t.yaml:1:8 fp16.window");
     CHECK(old.context.from("fp16.window") == "default of toy 1.5");
     CHECK(said.context.origin("mode") == Origin::standard);
+    CHECK(to_int(2.9) == 2);
+    CHECK(to_int(-1e300) == std::numeric_limits<int>::min());
+    CHECK(to_int(std::numeric_limits<double>::infinity()) == std::numeric_limits<int>::max());
+    CHECK(to_int(std::numeric_limits<double>::quiet_NaN()) == 0);
     for (const char* name : {"fp16", "float16", "half", "torch.float16"}) CHECK(dtype_letter(name) == 'H');
     for (const char* name : {"", "auto", "float64", "torch.", "FP16"}) CHECK(dtype_letter(name) == 0);
 }
@@ -165,6 +170,7 @@ TEST_CASE("keys: unknown, of another version, without effect", "[import]") {
     CHECK(to_string(ignored.place) == "t.yaml:2:1");
     CHECK(only_finding("window: 3").instead == "it is known as `fp16.window`");
     CHECK(only_finding("zzzzzz: 3").instead == "remove it");
+    CHECK(only_finding("date_type: 3").instead == "remove it");  // five edits from `dtype`
     CHECK(only_finding("fp16: {nable: 3}").instead == "did you mean `fp16.enabled`?");
     CHECK(only_finding("colour: 3").instead == "remove it");  // only below any key of `parts`
     CHECK(checked("old: x\nlate: x", "1.9") == Lines{"U t.yaml:2:1 toy/key-of-other-version late"});

@@ -247,6 +247,9 @@ class KeyCheck {
         }
         if (!elsewhere.empty()) return fmt::format("it is known as `{}`", elsewhere);
         std::string nearest = nearest_name(leaf_of(path), beside);
+        // Among hundreds of keys, one that differs in many letters is none that was meant.
+        const std::size_t most_edits = std::max<std::size_t>(2, leaf_of(path).size() / 4);
+        if (edit_distance(leaf_of(path), nearest) > most_edits) nearest.clear();
         if (nearest.empty()) nearest = key_with(leaf_of(path), beside);
         if (nearest.empty()) return "remove it";
         const std::string_view map = map_of(path);

@@ -6,7 +6,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <limits>
 #include <map>
 
 namespace macheps {
@@ -44,6 +46,12 @@ char dtype_letter(std::string_view name) {
         if (name == word) return 'H';
     }
     return name == "bf16" || name == "bfloat16" ? 'B' : '\0';
+}
+
+int to_int(double number) {
+    if (std::isnan(number)) return 0;
+    return static_cast<int>(
+        std::clamp<double>(number, std::numeric_limits<int>::min(), std::numeric_limits<int>::max()));
 }
 
 std::optional<std::string_view> default_of(const Framework& framework, std::string_view path,
@@ -283,6 +291,8 @@ void ImportContext::report_defaults() {
         if (field == nullptr) continue;
         std::string& fields = fields_of[{one.path, one.from}];
         fields += fmt::format("{}{} {}", fields.empty() ? "" : ", ", one.field, word_of(field->value.value));
+        // One parameter is part of what the default says ("clip torch 1"); many stand in the table of fields.
+        if (field->value.parts.size() == 1) fields += " " + word_of(field->value.parts.front().second);
     }
     for (const auto& [default_used, fields] : fields_of) {
         const auto& [path, from_text] = default_used;

@@ -55,7 +55,7 @@ Facts facts(const ImportContext& context) {
     facts.amp = is_on(context, "amp.enabled");
     facts.autocast = since(context, "0.17.2") && is_on(context, "torch_autocast.enabled");
     facts.low = facts.fp16 ? 'H' : facts.bf16 ? 'B' : 'F';
-    facts.stage = static_cast<int>(context.number("zero_optimization.stage").value_or(0));
+    facts.stage = to_int(context.number("zero_optimization.stage").value_or(0));
     facts.offload = context.flag("zero_optimization.cpu_offload") ||
                     lowered(context.text("zero_optimization.offload_optimizer.device")) != "none";
     facts.accum = accumulation(context, facts);

@@ -181,6 +181,9 @@ class ImportContext {
 /// 'F', 'H' or 'B' for a dtype's name ("bfloat16", "torch.float16", "half"), 0 for any other text.
 char dtype_letter(std::string_view name);
 
+/// The number without its fraction, the nearest int where it is too large for one, 0 for NaN: a config may say anything.
+int to_int(double number);
+
 /// The default of a key in a version; nothing where the rows have none.
 std::optional<std::string_view> default_of(const Framework& framework, std::string_view path, FrameworkVersion version);
 /// Reports unknown keys, wrong types, words that are no choice, keys of other versions, and keys without effect.

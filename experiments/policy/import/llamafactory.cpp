@@ -47,10 +47,10 @@ Facts facts(const ImportContext& context) {
     facts.apollo = context.flag("use_apollo");
     facts.badam = context.flag("use_badam");
     facts.deepspeed = is_text_or_map(context, "deepspeed");
-    facts.zero_stage = static_cast<int>(written_number(context.value("deepspeed.zero_optimization.stage") != nullptr
-                                                           ? *context.value("deepspeed.zero_optimization.stage")
-                                                           : ConfigValue{})
-                                            .value_or(0));
+    facts.zero_stage = to_int(written_number(context.value("deepspeed.zero_optimization.stage") != nullptr
+                                                 ? *context.value("deepspeed.zero_optimization.stage")
+                                                 : ConfigValue{})
+                                  .value_or(0));
     facts.is_distributed = facts.deepspeed || is_text_or_map(context, "fsdp");
     facts.checkpoint = letter_of(context.checkpoint_dtype());
     facts.upcasts_trained =

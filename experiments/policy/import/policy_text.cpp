@@ -105,7 +105,8 @@ class PolicyWriter {
         if (format_of(compute).empty() && !compute.empty() && compute.find("tensorwise") == std::string_view::npos)
             not_emulated(fmt::format("the fp8 recipe {}; the policy has the tensorwise one", compute));
         if (!store.empty() && format_of(store).empty())
-            not_emulated(fmt::format("parameters stored as {}; the policy keeps them in fp32", store));
+            not_emulated(
+                fmt::format("parameters stored as {}; the policy keeps them in {}", store, config_rule().value));
         if (!base_->is_whole_model_low && is_low(working) && !is_low(store))
             not_emulated(
                 fmt::format("{} between operations; the policy keeps the residual stream in fp32", format_of(working)));
@@ -155,6 +156,7 @@ class PolicyWriter {
         set(rule.value, "store");
         set(rule.grad, "grad");
         set(rule.moments, "opt_state");
+        if (fields_.word("opt_state") == "int8") rule.moments = "fp32";
         // Shards of fp32 from which a low copy is made for each step are a master and its copy.
         const Kinds what = kinds();
         const std::string_view copy = is_low(what.working) ? what.working : what.compute;

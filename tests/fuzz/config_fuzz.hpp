@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// What holds for every config that a reader takes, and for every importer that is handed one.
+#pragma once
+#include "core/error.hpp"
+#include "experiments/files/config_value.hpp"
+#include "experiments/policy/import/framework.hpp"
+#include "experiments/policy/import/policy_text.hpp"
+#include "experiments/policy/policy.hpp"
+#include "tests/fuzz/fuzz.hpp"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+namespace macheps::fuzz {
+
+inline void check_tree(const ConfigValue& value, std::uint32_t lines, int depth, std::size_t& values) {
+    require(depth <= config_depth_limit, "a tree is within the limit of depth");
+    require(++values <= config_value_limit, "a tree is within the limit of values");
+    require(value.place.line >= 1 && value.place.line <= lines && value.place.column >= 1,
+            "a value stands in the text");
+    require(value.is_map() || value.entries.empty(), "only a map has keys");
+    require(value.is_list() || value.items.empty(), "only a list has items");
+    require(!value.quoted || value.is_text(), "only a text has quotes");
+    for (const ConfigValue& item : value.items) check_tree(item, lines, depth + 1, values);
+    for (const ConfigValue::Entry& entry : value.entries) {
+        require(entry.place.line >= 1 && entry.place.line <= lines, "a key stands in the text");
+        check_tree(entry.value, lines, depth + 1, values);
+    }
+}
+
+/// Every importer takes every map: its findings are whole, and its policy loads. Each input goes through one of them, by its
+/// bytes, so that an input costs what one import costs.
+inline void import_by_one(const ConfigValue& root, std::string_view text) {
+    std::size_t sum = 0;
+    for (const char c : text) sum = sum * 31 + static_cast<unsigned char>(c);
+    const Framework& framework = *frameworks()[sum % frameworks().size()];
+    if (framework.recognises != nullptr) {
+        const int score = framework.recognises(root);
+        require(score >= 0 && score <= 100, "recognition is between 0 and 100");
+    }
+    const ImportOptions options;
+    ImportContext context(framework, root, options);
+    context.run();
+    const std::string policy = policy_text(context);
+    context.report_defaults();
+    for (const Finding& one : context.findings()) {
+        require(!one.message.empty() && one.rule.find('/') != std::string::npos, "a finding has a rule and a message");
+    }
+    try {
+        parse_policy(policy, "imported.toml");
+    } catch (const Error& error) {
+        require(false, std::string("an imported policy loads: ") + error.what() + "\n" + policy);
+    }
+}
+
+/// One input through one reader.
+template <class Read>
+void read_config(std::string_view text, Read read) {
+    ConfigFile file;
+    try {
+        file = read(text);
+    } catch (const Error& error) {
+        require(error.exit() == Exit::bad_input, std::string("what is no config is a bad input file: ") + error.what());
+        require(std::string_view(error.what()).starts_with("fuzz:"),
+                std::string("an error names the file: ") + error.what());
+        return;
+    }
+    std::size_t values = 0;
+    check_tree(file.root, static_cast<std::uint32_t>(std::count(text.begin(), text.end(), '\n') + 1), 0, values);
+    // A path would let the input wander through the disk.
+    if (file.root.is_map() && text.find('/') == std::string_view::npos && values < 500) import_by_one(file.root, text);
+}
+
+}  // namespace macheps::fuzz

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+// YAML of other people's programs: read within the limits and handed to every importer, or refused with an Error that says where.
+#include "tests/fuzz/config_fuzz.hpp"
+
+using namespace macheps;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    fuzz::read_config(fuzz::text(data, size), [](std::string_view text) { return read_yaml_config(text, "fuzz"); });
+    return 0;
+}
