@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+# Headers of others that nearly every file includes, compiled once: a third of the compiler's time goes into reading them. A compiler
+# cache gains nothing by it, and would have to be told to take such files, so that it is off where one is used. No file may count
+# on them: each includes what it uses, and compiles alone.
+set(wanted ${PROJECT_IS_TOP_LEVEL})
+if(CMAKE_CXX_COMPILER_LAUNCHER)
+    set(wanted OFF)
+endif()
+option(MACHEPS_PRECOMPILE "Compile headers that nearly every file includes once" ${wanted})
+
+set(macheps_common_headers <algorithm> <array> <cmath> <cstdint> <filesystem> <functional> <map> <memory> <optional> <span> <string>
+    <string_view> <utility> <vector>)
+
+# macheps_precompiled(name LIBRARIES libs... HEADERS headers...): a target that others take its compiled headers from.
+function(macheps_precompiled name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LIBRARIES;HEADERS")
+    if(NOT MACHEPS_PRECOMPILE)
+        return()
+    endif()
+    add_library(${name} OBJECT ${PROJECT_SOURCE_DIR}/cmake/precompiled.cpp)
+    target_link_libraries(${name} PRIVATE macheps_own_flags ${arg_LIBRARIES})
+    target_precompile_headers(${name} PRIVATE ${arg_HEADERS} ${macheps_common_headers})
+endfunction()
+
+# macheps_precompile(target name): the target's files begin with the headers of macheps_precompiled(name ...).
+function(macheps_precompile target name)
+    if(TARGET ${name})
+        target_precompile_headers(${target} REUSE_FROM ${name})
+    endif()
+endfunction()
