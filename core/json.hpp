@@ -88,8 +88,8 @@ class Json {
     bool is_object() const { return kind_ == Kind::object; }
     bool is_structured() const { return is_array() || is_object(); }
 
-    /// T is bool, an integer, float, double, std::string, Json, or a vector of them. Throws JsonError where the value is
-    /// of another kind, or an integer that T does not hold; an integer is a double too.
+    /// T is bool, an integer, float, double, std::string, Json, or a vector of them. Throws JsonError where the value
+    /// is of another kind, or an integer that T cannot hold; an integer is a double too.
     template <class T>
     T get() const {
         T value{};
