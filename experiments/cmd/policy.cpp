@@ -336,7 +336,7 @@ Exit explain(const Arguments& a) {
         print(fmt::format("left out     {} (sides are no multiples of what the rule asks)\n",
                           fmt::join(resolved.left_out, ", ")));
     }
-    print("\n" + as_text(rows));
+    print(fmt::format("\n{}", as_text(rows)));
     return Exit::ok;
 }
 
