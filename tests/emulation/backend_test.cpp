@@ -199,7 +199,7 @@ TEST_CASE("a backend lists the random words that its casts take", "[emulation][b
         Backend& b = *engine;
         const Tensor x = b.empty({3, 8}), y = b.empty({3, 8}), z = b.empty({3, 8}), w = b.empty({3, 8});
         for (const Tensor* t : {&x, &y, &z, &w}) b.fill(*t, 1);
-        std::vector<Draw> draws;
+        std::vector<RandomDraw> draws;
         b.cast(x, y, cast(1));
         b.list_draws(&draws);
         b.cast(x, y, {.format = bf16});
@@ -216,7 +216,7 @@ TEST_CASE("a backend lists the random words that its casts take", "[emulation][b
         b.list_draws(nullptr);
         b.cast(x, y, cast(10));
         std::vector<std::pair<std::uint32_t, std::uint64_t>> found;
-        for (const Draw& draw : draws) found.emplace_back(draw.key.site, draw.count);
+        for (const RandomDraw& draw : draws) found.emplace_back(draw.key.site, draw.count);
         CHECK(found == std::vector<std::pair<std::uint32_t, std::uint64_t>>{
                            {2, 24}, {3, 9}, {4, 24}, {5, 24}, {6, 24}, {7, 24}, {9, 24}});
     }
