@@ -243,15 +243,15 @@ Exit diff(const Arguments& a) {
 
 Exit explain(const Arguments& a) {
     const ModelConfig model = a.model.config();
-    const Policy policy = load_policy_or_config(a.name, a.import_options);
     const SiteList sites = model_sites(model);
+    const std::optional<ImportResult> config = load_config(a.name, a.import_options);
+    const Policy policy = config ? parse_policy(config->policy, a.name) : load_policy(a.name);
     const ResolvedPolicy resolved = resolve(policy, sites);
-    const std::optional<ResolvedConfig> config = load_config(a.name, a.import_options);
     MemoryRecipe recipe;
     if (a.memory.is_asked()) recipe = config ? memory_recipe_of(*config) : memory_recipe_of(sites, resolved);
     const ResolvedPolicy some = only_sites(resolved, a.sites);
     std::vector<Row> rows = some.table();
-    std::vector<TensorRow> tensors = tensor_rows(sites, some, config ? &*config : nullptr);
+    std::vector<TensorRow> tensors = tensor_rows(sites, some, config ? &config->resolved : nullptr);
     if (a.fold) {
         rows = fold_blocks(std::move(rows), model.layers);
         tensors = fold_blocks(std::move(tensors), model.layers);

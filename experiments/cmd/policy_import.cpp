@@ -288,10 +288,7 @@ ImportOptions ImportChoice::options(const Command& verb) const {
 
 bool is_config_name(const std::string& name) { return config_endings.contains(fs::path(name).extension().string()); }
 
-namespace {
-
-/// The config that a name with such an ending stands for; nothing for other names.
-std::optional<ImportResult> accepted_config(const std::string& name, const ImportOptions& options) {
+std::optional<ImportResult> load_config(const std::string& name, const ImportOptions& options) {
     if (!is_config_name(name)) return {};
     ImportResult result = import_config({&name, 1}, options);
     if (!result.refused()) return result;
@@ -302,17 +299,9 @@ std::optional<ImportResult> accepted_config(const std::string& name, const Impor
                  .exit = Exit::check_failed});
 }
 
-}  // namespace
-
 Policy load_policy_or_config(const std::string& name, const ImportOptions& options) {
-    const std::optional<ImportResult> config = accepted_config(name, options);
+    const std::optional<ImportResult> config = load_config(name, options);
     return config ? parse_policy(config->policy, name) : load_policy(name);
-}
-
-std::optional<ResolvedConfig> load_config(const std::string& name, const ImportOptions& options) {
-    std::optional<ImportResult> config = accepted_config(name, options);
-    if (!config) return {};
-    return std::move(config->resolved);
 }
 
 const VerbRow policy_import{"import", help, describe};

@@ -29,7 +29,7 @@ bool is_config_name(const std::string& name);
 /// A preset, a .toml file, or a config (.json, .yaml, .yml, .args) as the policy that comes nearest to it. Throws Error
 /// (check_failed) for a config that its framework refuses.
 Policy load_policy_or_config(const std::string& name, const ImportOptions& options);
-/// What a config's fields are; nothing for a preset or a .toml file. Throws as load_policy_or_config does.
-std::optional<ResolvedConfig> load_config(const std::string& name, const ImportOptions& options);
+/// What is known of a config; nothing for a preset or a .toml file. Throws as load_policy_or_config does.
+std::optional<ImportResult> load_config(const std::string& name, const ImportOptions& options);
 
 }  // namespace macheps

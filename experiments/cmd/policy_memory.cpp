@@ -60,7 +60,7 @@ struct MemoryChoice::Row {
 void MemoryChoice::add_options(Command& verb) {
     const Option params = verb.option("--params", params_,
                                       "Bytes of a model of so many parameters (7.5e9), beside the recipes of training "
-                                      "systems, instead of rows of sites when left out");
+                                      "systems; rows of sites when left out");
     verb.option("--shards", shards_, "Ranks that share what is sharded; 1 when left out").needs(params);
     verb.option("--trainable", trainable_, "Parameters of adapters, as a part of --params; 0.01 when left out")
         .needs(params);
@@ -69,6 +69,9 @@ void MemoryChoice::add_options(Command& verb) {
         .needs(params);
     verb.option("--heads", heads_, "Heads of its attention; no activations when left out").needs(params);
     verb.option("--context", context_, "Tokens of a sample; no activations when left out").needs(params);
+    verb.option("--galore-rank", galore_rank_,
+                "GaLore of this rank, on matrices of --width by --width; no such rows when left out")
+        .needs(params);
     verb.option("--vocabulary", vocabulary_, "Tokens there are; no logits when left out").needs(params);
     verb.option("--batch", batch_, "Samples of a micro-batch; by --size, or 1 with --params, when left out")
         .range(1, 1e9);
@@ -134,6 +137,17 @@ std::vector<MemoryChoice::Row> MemoryChoice::rows(const std::string& name, const
     std::vector<Row> all{row(name, own)};
     all.front().summary = "what was asked for";
     for (const MemoryRecipe& recipe : memory_recipes()) all.push_back(row(std::string(recipe.name), recipe));
+    if (galore_rank_) {
+        if (!sizes || *galore_rank_ < 1 || *galore_rank_ > *width_)
+            refuse("--galore-rank", fmt::format("a rank of {}", *galore_rank_), "give 1 to --width, and --width");
+        const double width = sizes->width, rank = static_cast<double>(*galore_rank_);
+        all.push_back(row("galore", {.summary = "GaLore under autocast",
+                                     .trained = galore_bytes(4, width, width, rank),
+                                     .activations = &autocast_activations}));
+        all.push_back(row("galore-pure-bf16", {.summary = "GaLore with weights, gradients and moments in bf16",
+                                               .trained = galore_bytes(2, width, width, rank),
+                                               .activations = &low_activations}));
+    }
     return all;
 }
 

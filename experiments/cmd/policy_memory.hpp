@@ -31,7 +31,7 @@ class MemoryChoice {
     std::optional<ActivationShape> shape(const ModelChoice& model) const;
 
     std::optional<double> params_, trainable_;
-    std::optional<std::int64_t> shards_, width_, heads_, context_, batch_, vocabulary_;
+    std::optional<std::int64_t> shards_, width_, heads_, context_, batch_, vocabulary_, galore_rank_;
     bool has_checkpoints_ = false, has_flash_ = false;
 };
 

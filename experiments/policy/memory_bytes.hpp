@@ -4,13 +4,12 @@
 //
 // Bytes of tensors that live from step to step are apart from activations, and both from what lives for part of a step.
 #pragma once
-#include <cstdint>
 #include <span>
 #include <string_view>
 
 namespace macheps {
 
-class ResolvedConfig;
+struct ImportResult;
 struct ResolvedPolicy;
 struct SiteList;
 
@@ -85,6 +84,6 @@ double activation_bytes(const ActivationForm& form, const ActivationShape& shape
 /// The recipe of a policy: the mean over the parameters of `sites`, which the policy was resolved against. It has no name.
 MemoryRecipe memory_recipe_of(const SiteList& sites, const ResolvedPolicy& policy);
 /// The recipe of a framework's config.
-MemoryRecipe memory_recipe_of(const ResolvedConfig& config);
+MemoryRecipe memory_recipe_of(const ImportResult& config);
 
 }  // namespace macheps

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bytes of a policy's and of a config's parameters.
 #include "core/error.hpp"
-#include "experiments/policy/import/resolved.hpp"
+#include "experiments/policy/import/framework.hpp"
 #include "experiments/policy/memory_bytes.hpp"
 #include "experiments/policy/policy.hpp"
 
@@ -96,7 +96,8 @@ MemoryRecipe memory_recipe_of(const SiteList& sites, const ResolvedPolicy& polic
     return {.trained = mean, .activations = form_of(has_low_stream, has_low_operands)};
 }
 
-MemoryRecipe memory_recipe_of(const ResolvedConfig& config) {
+MemoryRecipe memory_recipe_of(const ImportResult& imported) {
+    const ResolvedConfig& config = imported.resolved;
     const auto bytes = [&](std::string_view field) { return bytes_of(field, config.word(field)); };
     const std::string_view state = config.word("opt_state");
     const double eight_bit = find_memory_recipe("adam-8bit")->trained.moments;
@@ -105,13 +106,17 @@ MemoryRecipe memory_recipe_of(const ResolvedConfig& config) {
     trained = {.value = bytes("store"), .grad = bytes("grad"), .master = bytes("master")};
     trained.moments = state == "int8" ? eight_bit : 2 * bytes("opt_state");
     if (bytes("accum") > trained.grad) trained.accum = bytes("accum");
+    // Megatron widens low gradients into a copy for its masters, where DeepSpeed widens them on the way.
+    if (imported.framework == find_framework("megatron") && trained.accum == 0 && trained.grad < trained.master)
+        trained.master_grad = trained.master;
     const bool has_low_operands = reads_low(config.word("compute"));
     const bool has_low_stream = is_low(config.word("embed").empty() ? trained.value : bytes("embed"));
     if (bytes("adapter") > 0) {
         recipe.frozen = trained.value;
         trained.value = bytes("adapter");
     } else if (trained.value == 4 && has_low_operands && !has_low_stream) {
-        trained.cast = 2;  // as autocast does; operands of fp8 are made of a 16-bit copy, and FSDP gathers one unit at a time
+        trained.cast =
+            2;  // as autocast does; operands of fp8 are made of a 16-bit copy, and FSDP gathers one unit at a time
     }
     recipe.activations = form_of(has_low_stream, has_low_operands);
     return recipe;

@@ -181,6 +181,10 @@ TEST_CASE("a config's bytes are those of its system", "[experiments][memory]") {
              {"torch", "fsdp: {param_dtype: bfloat16, reduce_dtype: float32, buffer_dtype: float32}\n", "fsdp",
               "fp32 shards"},
              {"megatron", "bf16: true\nnum-layers: 2\n", "megatron-bf16", "main gradients in fp32"},
+             {"megatron", "fp16: true\nnum-layers: 2\n", "megatron-fp16", "fp16 gradients, and a copy for the masters"},
+             {"megatron", "num-layers: 2\n", "megatron-fp32", "nothing low"},
+             {"apex", "opt_level: O3\n", "apex-o3", "an fp16 model alone"},
+             {"apex", "opt_level: O1\n", "apex-o1", "fp32 weights"},
              {"llamafactory", "stage: sft\ndo_train: true\nfinetuning_type: lora\nquantization_bit: 4\nbf16: true\n",
               "qlora-double", "a base of 4 bits"},
              {"llamafactory",
@@ -192,11 +196,11 @@ TEST_CASE("a config's bytes are those of its system", "[experiments][memory]") {
         Asked asked = row.asked;
         asked.framework = row.framework;
         const Imported config(row.text, asked);
-        const ParameterBytes each = memory_recipe_of(config.result().resolved).per_parameter(0.25);
+        const ParameterBytes each = memory_recipe_of(config.result()).per_parameter(0.25);
         const ParameterBytes wanted = find_memory_recipe(row.recipe)->per_parameter(0.25);
         CHECK(each == wanted);
     }
-    ResolvedConfig strange;
-    strange.set("store", {.value = std::string("int3"), .parts = {}}, Origin::inferred, "a test");
+    ImportResult strange;
+    strange.resolved.set("store", {.value = std::string("int3"), .parts = {}}, Origin::inferred, "a test");
     CHECK_THROWS_AS(memory_recipe_of(strange), Error);
 }
