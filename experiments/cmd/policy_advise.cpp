@@ -60,11 +60,12 @@ struct Had {
 Had compare(const Arguments& a, const std::string& advised) {
     Had had;
     Policy policy;
+    ImportResult result;
     if (is_config_name(a.have)) {
         ImportOptions options;
         options.device = a.device;
         options.device_is_default = false;
-        const ImportResult result = import_config({&a.have, 1}, options);
+        result = import_config({&a.have, 1}, options);
         had.is_refused = result.refused();
         for (const Finding& one : result.findings) {
             if (severity(one) != FindingSeverity::note || one.code == FindingCode::contradiction)
@@ -75,7 +76,8 @@ Had compare(const Arguments& a, const std::string& advised) {
         policy = load_policy(a.have);
     }
     const SiteList sites = model_sites(named_size("tiny").model);
-    had.disagreements = disagreements(resolve(policy, sites), resolve(load_policy(advised), sites));
+    had.disagreements = disagreements(resolve(policy, sites), resolve(load_policy(advised), sites),
+                                      result.framework == nullptr ? nullptr : &result.resolved);
     return had;
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <string_view>
 #include <utility>
@@ -172,7 +173,7 @@ std::string MemoryChoice::text(const std::string& name, const MemoryRecipe& own,
     std::vector<std::string> titles{"PARAMS", "GRADS", "MASTER", "OPTIMISER"};
     for (const Sharding& sharding : shardings()) {
         std::string title(sharding.name);
-        std::transform(title.begin(), title.end(), title.begin(), [](unsigned char c) { return std::toupper(c); });
+        std::transform(title.begin(), title.end(), title.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
         if (shards > 1 || sharding.name == shardings().front().name) titles.push_back(title);
     }
     titles.insert(titles.end(), {"EACH", "CASTS"});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/policy/advise.hpp"
 #include "core/format_table.hpp"
+#include "experiments/policy/import/resolved.hpp"
 
 #include <fmt/format.h>
 
@@ -156,16 +157,40 @@ constexpr DimensionRule sides[] = {
      "LLaMA-Factory FP8 environment, dimension alignment", [](const DeviceProfile& device) { return device.fp8; }},
 };
 
-/// What a policy answers, and why the answer matters.
+std::string format_at(const ResolvedPolicy& policy, std::string_view place) {
+    return std::string(format_name(policy.cast(place).format));
+}
+
+/// A field of a config as policies spell it; empty where it says nothing.
+std::string format_in(const ResolvedConfig& config, std::string_view field) {
+    const std::string_view word = config.word(field);
+    if (word == "none") return {};
+    return std::string(word == "F" ? "fp32" : word == "H" ? "fp16" : word == "B" ? "bf16" : word);
+}
+
+/// What is trained: adapters where there are any, or else the masters, or else the weights.
+std::string trained_format(const ResolvedConfig& config) {
+    for (const char* field : {"adapter", "master", "store"}) {
+        if (std::string format = format_in(config, field); !format.empty()) return format;
+    }
+    return {};
+}
+
+/// A scale that is always 1 is none.
+std::string is_scaled(const ResolvedPolicy& policy) {
+    const LossScalerConfig& scaler = policy.loss_scaler;
+    const bool is_one = scaler.kind->name == "static" && scaler.find("init_scale") == 1.0;
+    return scaler.kind->name == "none" || is_one ? "no" : "yes";
+}
+
+/// What a policy answers, and why the answer matters. A config is asked first where it may know more than its policy: what
+/// adapters are, and moments of 8 bits.
 struct Question {
     std::string_view what;
     std::string (*answer)(const ResolvedPolicy& policy);
     std::string_view why, source;
+    std::string (*config_answer)(const ResolvedConfig& config) = nullptr;
 };
-
-std::string format_at(const ResolvedPolicy& policy, std::string_view place) {
-    return std::string(format_name(policy.cast(place).format));
-}
 
 constexpr Question questions[] = {
     {"matmuls read", [](const ResolvedPolicy& p) { return format_at(p, "block.0.mlp.up:forward.a"); },
@@ -175,20 +200,21 @@ constexpr Question questions[] = {
          const std::string weight = "block.0.mlp.up.weight";
          return format_at(p, p.has_master(weight) ? weight + ":master" : weight + ":value");
      },
-     "updates below half an ulp of the weight are lost", "general guide, 5.1"},
+     "updates below half an ulp of the weight are lost", "general guide, 5.1", trained_format},
     {"moments", [](const ResolvedPolicy& p) { return format_at(p, "block.0.mlp.up.weight:moment2"); },
-     "a second moment in a low format does not decay, or stays 0", "general guide, 5.1"},
+     "a low format does not hold a second moment's slow decay", "general guide, 5.1",
+     [](const ResolvedConfig& config) { return format_in(config, "opt_state"); }},
     {"gradients", [](const ResolvedPolicy& p) { return format_at(p, "block.0.mlp.up.weight:grad"); },
-     "micro-batches are added up in this format", "PyTorch 2.7, Tensor.grad"},
+     "micro-batches are added up in this format", "PyTorch 2.7, Tensor.grad",
+     [](const ResolvedConfig& config) { return format_in(config, "accum"); }},
     {"softmax gives", [](const ResolvedPolicy& p) { return format_at(p, "block.0.attn.softmax:forward.out"); },
      "probabilities that are rounded twice", "general guide, 5.1"},
     {"norms give", [](const ResolvedPolicy& p) { return format_at(p, "block.0.norm1:forward.out"); },
-     "what is added to the residual stream is as exact as the stream", "LLaMA-Factory tips, action 2"},
+     "a low format rounds what every layer reads", "LLaMA-Factory tips, action 2"},
     {"the loss is", [](const ResolvedPolicy& p) { return format_at(p, "loss:forward.out"); },
      "log-probabilities in a low format", "LLaMA-Factory tips, action 3"},
-    {"the loss is scaled",
-     [](const ResolvedPolicy& p) { return std::string(p.loss_scaler.kind->name == "none" ? "no" : "yes"); },
-     "fp16 gradients vanish below 2^-25; formats with the range of fp32 need no scale", guide_scaling},
+    {"the loss is scaled", is_scaled, "fp16 gradients vanish below 2^-25; formats with the range of fp32 need no scale",
+     guide_scaling},
     {"the optimiser's arithmetic",
      [](const ResolvedPolicy& p) { return std::string(format_name(p.optimizer_arithmetic)); },
      "every operation of a step rounds", "PyTorch 2.7, adam.py:96"},
@@ -245,10 +271,13 @@ std::string advice_toml(const AdviceAsked& asked, const Advice& advice) {
                asked.device->name, goal->name, advice.row->when, advice.policy);
 }
 
-std::vector<Disagreement> disagreements(const ResolvedPolicy& have, const ResolvedPolicy& advised) {
+std::vector<Disagreement> disagreements(const ResolvedPolicy& have, const ResolvedPolicy& advised,
+                                        const ResolvedConfig* config) {
     std::vector<Disagreement> all;
     for (const Question& each : questions) {
-        std::string one = each.answer(have), other = each.answer(advised);
+        std::string one, other = each.answer(advised);
+        if (config != nullptr && each.config_answer != nullptr) one = each.config_answer(*config);
+        if (one.empty()) one = each.answer(have);
         if (one == other) continue;
         all.push_back({each.what, std::move(one), std::move(other), each.why, each.source});
     }

@@ -15,6 +15,8 @@
 
 namespace macheps {
 
+class ResolvedConfig;
+
 /// What training, or a forward pass alone, is for.
 enum class Goal : std::uint8_t { pretrain, finetune, lora, inference };
 
@@ -77,7 +79,8 @@ struct Disagreement {
     std::string have, advised;
     std::string_view why, source;
 };
-/// Both policies were resolved against the same model.
-std::vector<Disagreement> disagreements(const ResolvedPolicy& have, const ResolvedPolicy& advised);
+/// Both policies were resolved against the same model. `config` is what `have` was imported from; null for a policy.
+std::vector<Disagreement> disagreements(const ResolvedPolicy& have, const ResolvedPolicy& advised,
+                                        const ResolvedConfig* config = nullptr);
 
 }  // namespace macheps

@@ -31,7 +31,7 @@ double bytes_of(std::string_view field, std::string_view word) {
         double bytes;
     };
     // The importers' frameworks quantise the maxima of a 4-bit base too, unless told otherwise; 4-bit moments of torchao share an
-    // fp32 scale in blocks of 128.
+    // fp32 scale in blocks of 128, those of MXFP4 a byte in blocks of 32.
     static const Row rows[] = {{"", 0},
                                {"none", 0},
                                {"F", 4},
@@ -42,13 +42,14 @@ double bytes_of(std::string_view field, std::string_view word) {
                                {"fp8", 1},
                                {"nf4", find_memory_recipe("qlora-double")->frozen},
                                {"fp4", find_memory_recipe("qlora-double")->frozen},
+                               {"mxfp4", 0.5 + 1.0 / 32},
                                {"int4", 0.5 + 4.0 / 128}};
     for (const Row& row : rows) {
         if (row.word == word) return row.bytes;
     }
     throw Error({.what = fmt::format("how many bytes '{}' takes is not known", word),
                  .where = std::string(field),
-                 .fix = "the recipes that are known are listed without a config's own row"});
+                 .fix = "`macheps policy explain fp32 --params N` lists recipes whose bytes are known"});
 }
 
 /// True of the low formats, whatever computes with them: fp32 and tf32 are the formats that are not.

@@ -55,10 +55,25 @@ class TensorTable {
     }
 
     void add_parameter(const Parameter& each) {
-        for (const char* slot : {"value", "grad"}) add(slot, each.name, slot, each.count);
+        // Only the linears of a block are quantised, and moments of at least 4096 numbers.
+        const bool is_linear =
+            each.name.find(".attn.") != std::string::npos || each.name.find(".mlp.") != std::string::npos;
+        add_stored("value", is_linear ? "store" : "", each);
+        add("grad", each.name, "grad", each.count);
         if (find(each.name + ":grad") != nullptr) add_sum(sums[0], each);
-        for (const char* slot : {"master", "moment1", "moment2"}) add(slot, each.name, slot, each.count);
+        add("master", each.name, "master", each.count);
+        for (const char* slot : {"moment1", "moment2"}) add_stored(slot, each.count >= 4096 ? "opt_state" : "", each);
         if (find(each.name + ":grad") != nullptr) add_sum(sums[1], each);
+    }
+
+    /// A slot of a parameter, unless the config stores it in a way that policies have no word for (nf4, int8).
+    void add_stored(std::string_view slot, std::string_view field, const Parameter& each) {
+        const ResolvedField* said = config_ == nullptr ? nullptr : config_->find(field);
+        const std::string_view word = said == nullptr ? std::string_view{} : config_->word(field);
+        const bool is_no_format = !word.empty() && word != "none" && format_of_letter(word) == word;
+        if (!is_no_format) return add(slot, each.name, std::string(slot), each.count);
+        if (find(fmt::format("{}:{}", each.name, slot)) != nullptr)
+            rows_.push_back({slot, each.name, std::string(word), each.count, said->from});
     }
 
     void add_sum(const GradientSum& sum, const Parameter& each) {

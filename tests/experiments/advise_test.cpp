@@ -148,6 +148,31 @@ TEST_CASE("what disagrees with advice is told by what it changes", "[experiments
     CHECK(what_disagrees("tf32", "fp32") == Set{"matmuls read"});
 }
 
+TEST_CASE("a config's adapters and moments are what it says, not what its nearest policy has",
+          "[experiments][advise]") {
+    const SiteList sites = model_sites(named_size("tiny").model);
+    const auto told = [&](const Imported& config) {
+        std::map<std::string, std::string> found;
+        const ResolvedPolicy have = resolve(parse_policy(config.result().policy, "config"), sites);
+        for (const Disagreement& each : disagreements(have, resolved("amp-bf16"), &config.result().resolved))
+            found.emplace(each.what, each.have);
+        return found;
+    };
+    const auto adapters =
+        told(Imported("{base_model: m, adapter: lora, load_in_8bit: true, bf16: auto, optimizer: adamw_bnb_8bit}",
+                      {.framework = "axolotl"}));
+    CHECK_FALSE(adapters.contains("the optimiser updates"));  // adapters are fp32, whatever the base is
+    CHECK_FALSE(adapters.contains("gradients"));
+    CHECK(adapters.at("moments") == "int8");
+    const auto whole = told(Imported("{base_model: m, bf16: auto}", {.framework = "axolotl"}));
+    CHECK(whole.at("the optimiser updates") == "bf16");
+    const auto zero = told(
+        Imported("{\"bf16\": {\"enabled\": true}, \"zero_optimization\": {\"stage\": 3}}", {.framework = "deepspeed"}));
+    CHECK_FALSE(zero.contains("the optimiser updates"));  // masters
+    CHECK_FALSE(zero.contains("the loss is scaled"));     // by 1
+    CHECK(zero.at("gradients") == "bf16");
+}
+
 TEST_CASE("every tensor of a policy has a row, and sums of gradients know the config", "[experiments][policy]") {
     const ModelConfig model = named_size("tiny", ModelKind::llama).model;
     const SiteList sites = model_sites(model);
@@ -197,6 +222,23 @@ TEST_CASE("every tensor of a policy has a row, and sums of gradients know the co
         if (row.kind == "accum") CHECK(row.rule.find("data_types.grad_accum_dtype") != std::string::npos);
         if (row.kind == "wire") CHECK(row.rule.find("communication_data_type") != std::string::npos);
     }
+    // What policies have no word for is told as the config says it.
+    const auto formats_of = [&](const Imported& from) {
+        std::map<std::string, std::string> formats;
+        const ResolvedPolicy nearest = resolve(parse_policy(from.result().policy, "config"), sites);
+        for (const TensorRow& row : tensor_rows(sites, nearest, &from.result().resolved))
+            formats[std::string(row.kind) + " " + row.site] = row.format;
+        return formats;
+    };
+    auto formats =
+        formats_of(Imported("{stage: sft, do_train: true, finetuning_type: lora, quantization_bit: 4, bf16: true}",
+                            {.framework = "llamafactory"}));
+    CHECK(formats.at("value block.0.mlp.up.weight") == "nf4");
+    CHECK(formats.at("value embed.token.weight") == "fp32");
+    formats = formats_of(Imported("{bf16: true, optim: adamw_bnb_8bit}", {.framework = "transformers"}));
+    CHECK(formats.at("value block.0.mlp.up.weight") == "fp32");
+    CHECK(formats.at("moment1 block.0.mlp.up.weight") == "int8");
+    CHECK(formats.at("moment2 block.0.norm1.weight") == "fp32");  // too few to be worth it
     // A pattern leaves out what it leaves out.
     for (const TensorRow& row : tensor_rows(sites, policy.restricted_to("lm_head*"), nullptr))
         CHECK(row.site.starts_with("lm_head"));
