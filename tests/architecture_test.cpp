@@ -39,7 +39,7 @@ const std::map<std::string, Names> doors{
     {"emulation/gpu/probe/scalar", {"groups.hpp", "probes.hpp"}},
     {"emulation/scaling", {"cast_plan.hpp", "rules.hpp", "scaling.hpp"}},
     {"experiments/cmd", {}},
-    {"experiments/policy", {"diff.hpp", "import/framework.hpp", "import/import.hpp", "policy.hpp", "sites.hpp", "words.hpp"}},
+    {"experiments/policy", {"advise.hpp", "diff.hpp", "import/framework.hpp", "import/import.hpp", "memory_bytes.hpp", "policy.hpp", "sites.hpp", "tensors.hpp", "words.hpp"}},
     {"experiments/scaler", {"scaler.hpp", "trace.hpp"}},
 };
 

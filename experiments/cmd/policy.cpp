@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps policy list|show|explain|diff|import|words`: which policies there are, their text, what each rounds where, what two
+// `macheps policy list|show|explain|diff|import|advise|words`: which policies there are, their text, what each rounds where, what two
 // do differently, and what a policy may say.
 #include "experiments/policy/policy.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/model_choice.hpp"
+#include "experiments/cmd/policy_advise.hpp"
 #include "experiments/cmd/policy_import.hpp"
+#include "experiments/cmd/policy_memory.hpp"
+#include "experiments/cmd/policy_tables.hpp"
 #include "experiments/cmd/tell.hpp"
 #include "experiments/policy/diff.hpp"
 #include "experiments/policy/words.hpp"
@@ -35,6 +38,7 @@ constexpr const char* help =
     "  macheps policy explain ./mine.toml --sites 'block.0.mlp.*:forward.*'\n"
     "  macheps policy diff amp-bf16 ./mine.toml             what the two do differently\n"
     "  macheps policy import ds.json                        what a framework's config really computes\n"
+    "  macheps policy advise --device-profile h100          which policy to take, why, and what to watch\n"
     "  macheps policy words                                 every word that a policy may hold";
 
 constexpr const char* list_help =
@@ -51,17 +55,21 @@ constexpr const char* show_help =
     "  macheps policy show pure-bf16 > mine.toml\n"
     "  macheps policy show amp-fp16 --json     {\"name\", \"description\", \"extends\", \"loss_scaler\", \"toml\"}";
 constexpr const char* explain_help =
-    "Prints a policy as the model sees it: one row per slot of every site and parameter.\n\n"
+    "Prints a policy as the model sees it: one row per slot of every site and parameter; then every tensor that is kept, "
+    "and each matmul.\n\n"
     "Examples:\n"
     "  macheps policy explain amp-bf16\n"
     "  macheps policy explain fp8-tensorwise --size small --fold      equal blocks as one\n"
     "  macheps policy explain ./mine.toml --sites 'block.0.attn.*'    some sites\n"
     "  macheps policy explain tf32 --csv > tf32.csv\n"
     "  macheps policy explain ds.json                                 a framework's config, as policy import reads "
-    "it\n\n"
+    "it\n"
+    "  macheps policy explain amp-bf16 --params 7.5e9 --shards 64     bytes of such a model, beside other recipes\n\n"
     "JSON: {\"policy\", \"description\", \"extends\", \"model\", \"size\", \"loss_scaler\", \"optimizer\", "
     "\"machines\",\n"
-    "\"unverified\", \"left_out\", \"rows\": [{\"site\", \"slot\", \"cast\", \"machine\", \"rule\"}, ...]}.";
+    "\"unverified\", \"left_out\", \"rows\": [{\"site\", \"slot\", \"cast\", \"machine\", \"rule\"}, ...], \"tensors\": "
+    "[{\"kind\", \"site\",\n"
+    "\"format\", \"elements\", \"rule\"}, ...], \"memory\"}; with --params also \"memory_of_params\".";
 constexpr const char* diff_help =
     "Prints what two policies do differently to one model.\n\n"
     "Examples:\n"
@@ -91,6 +99,7 @@ struct Arguments {
     ModelChoice model;
     ImportChoice import;
     ImportOptions import_options{};
+    MemoryChoice memory;
     bool json = false, csv = false, fold = false;
 };
 
@@ -168,56 +177,6 @@ Exit list(const Arguments& a) {
 
 using Row = ResolvedPolicy::Row;
 
-std::string block_prefix(std::int64_t block) { return fmt::format("block.{}.", block); }
-
-/// The rows of block 0 named `block.*`, those of the other blocks left out, when every block says the same.
-std::vector<Row> fold(const std::vector<Row>& rows, std::int64_t blocks) {
-    const auto of_block = [&](std::int64_t block) {
-        const std::string prefix = block_prefix(block);
-        std::vector<Row> found;
-        for (Row row : rows) {
-            if (!row.site.starts_with(prefix)) continue;
-            row.site.replace(0, prefix.size(), "block.*.");
-            found.push_back(row);
-        }
-        return found;
-    };
-    const auto same = [](const Row& x, const Row& y) {
-        return x.site == y.site && x.slot == y.slot && x.cast == y.cast && x.machine == y.machine && x.rule == y.rule;
-    };
-    const std::vector<Row> first = of_block(0);
-    for (std::int64_t block = 1; block < blocks; ++block) {
-        const std::vector<Row> other = of_block(block);
-        if (!std::equal(first.begin(), first.end(), other.begin(), other.end(), same)) return rows;
-    }
-    std::vector<Row> folded;
-    for (Row row : rows) {
-        if (row.site.starts_with(block_prefix(0))) row.site.replace(0, block_prefix(0).size(), "block.*.");
-        if (row.site.starts_with("block.") && !row.site.starts_with("block.*.")) continue;
-        folded.push_back(std::move(row));
-    }
-    return folded;
-}
-
-std::string as_text(const std::vector<Row>& rows) {
-    const Row titles{.site = "SITE", .slot = "SLOT", .cast = "CAST", .machine = "MACHINE", .rule = "RULE"};
-    std::size_t site = 4, slot = 4, cast = 4, machine = 7;
-    for (const Row& row : rows) {
-        site = std::max(site, row.site.size());
-        slot = std::max(slot, row.slot.size());
-        cast = std::max(cast, row.cast.size());
-        machine = std::max(machine, row.machine.size());
-    }
-    std::string text;
-    const auto line = [&](const Row& row) {
-        text += fmt::format("{:<{}}  {:<{}}  {:<{}}  {:<{}}  {}\n", row.site, site, row.slot, slot, row.cast, cast,
-                            row.machine.empty() ? "-" : row.machine, machine, row.rule);
-    };
-    line(titles);
-    for (const Row& row : rows) line(row);
-    return text;
-}
-
 Exit show(const Arguments& a) {
     const Policy policy = load_policy(a.name);
     if (a.json) {
@@ -290,10 +249,21 @@ Exit diff(const Arguments& a) {
 
 Exit explain(const Arguments& a) {
     const ModelConfig model = a.model.config();
-    const Policy policy = load_policy_or_config(a.name, a.import_options);
-    const ResolvedPolicy resolved = resolve(policy, model_sites(model));
-    std::vector<Row> rows = only_sites(resolved, a.sites).table();
-    if (a.fold) rows = fold(rows, model.layers);
+    const SiteList sites = model_sites(model);
+    const std::optional<ImportResult> config = load_config(a.name, a.import_options);
+    const Policy policy = config ? parse_policy(config->policy, a.name) : load_policy(a.name);
+    const ResolvedPolicy resolved = resolve(policy, sites);
+    MemoryRecipe recipe;
+    if (a.memory.is_asked()) recipe = config ? memory_recipe_of(*config) : memory_recipe_of(sites, resolved);
+    const ResolvedPolicy some = only_sites(resolved, a.sites);
+    std::vector<Row> rows = some.table();
+    std::vector<TensorRow> tensors = tensor_rows(sites, some, config ? &config->resolved : nullptr);
+    if (a.fold) {
+        rows = fold_blocks(std::move(rows), model.layers);
+        tensors = fold_blocks(std::move(tensors), model.layers);
+    }
+    const std::int64_t batch = a.memory.batch().value_or(named_size(a.model.size).batch);
+    const MemoryEstimate memory = estimate_memory(sites, resolved, batch, 2);
 
     if (a.json) {
         Json json{{"policy", resolved.name},
@@ -314,7 +284,14 @@ Exit explain(const Arguments& a) {
                                     {"machine", row.machine},
                                     {"rule", row.rule}});
         }
+        json["tensors"] = tensors_json(tensors);
+        json["memory"] = memory_json(memory, batch);
+        if (a.memory.is_asked()) json["memory_of_params"] = a.memory.json(resolved.name, recipe, a.model);
         print_json(json);
+        return Exit::ok;
+    }
+    if (a.csv && a.memory.is_asked()) {
+        print(a.memory.csv(resolved.name, recipe, a.model));
         return Exit::ok;
     }
     if (a.csv) {
@@ -323,6 +300,9 @@ Exit explain(const Arguments& a) {
         for (const std::string& site : resolved.left_out) tell("left out by multiple_of: {}\n", site);
         return Exit::ok;
     }
+    const std::string body =
+        a.memory.is_asked() ? a.memory.text(resolved.name, recipe, a.model)
+                            : memory_line(memory, batch) + "\n" + row_table(rows) + "\n" + tensor_table(tensors);
     print(fmt::format("{}: {}\n", resolved.name, resolved.description));
     if (!policy.chain.empty()) print(fmt::format("extends      {}\n", fmt::join(policy.chain, ", ")));
     print(fmt::format("model        {}\n", a.model.describe()));
@@ -336,7 +316,7 @@ Exit explain(const Arguments& a) {
         print(fmt::format("left out     {} (sides are no multiples of what the rule asks)\n",
                           fmt::join(resolved.left_out, ", ")));
     }
-    print(fmt::format("\n{}", as_text(rows)));
+    print(body);
     return Exit::ok;
 }
 
@@ -393,6 +373,7 @@ void describe_explain(Command& verb) {
     verb.option("NAME", a->name, any_help).required().takes(value_kind::policy);
     verb.flag("--fold", a->fold, "One `block.*` for all blocks, where they agree");
     describe_rows(verb, *a);
+    a->memory.add_options(verb);
     verb.runs([a, &verb] {
         a->import_options = a->import.options(verb);
         return explain(*a);
@@ -422,7 +403,7 @@ constexpr VerbRow policy_explain{"explain", explain_help, describe_explain};
 constexpr VerbRow policy_diff{"diff", diff_help, describe_diff};
 constexpr VerbRow policy_words_row{"words", words_help, describe_words};
 constexpr const VerbRow* policy_verbs[] = {&policy_list, &policy_show, &policy_explain, &policy_diff,
-                                           &policy_import, &policy_words_row};
+                                           &policy_import, &policy_advise, &policy_words_row};
 
 void describe(Command& verb) { verb.verbs(policy_verbs); }
 

@@ -11,7 +11,9 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <set>
+#include <utility>
 
 namespace macheps {
 
@@ -284,15 +286,22 @@ ImportOptions ImportChoice::options(const Command& verb) const {
     return options;
 }
 
-Policy load_policy_or_config(const std::string& name, const ImportOptions& options) {
-    if (!config_endings.contains(fs::path(name).extension().string())) return load_policy(name);
-    const ImportResult result = import_config({&name, 1}, options);
-    if (!result.refused()) return parse_policy(result.policy, name);
+bool is_config_name(const std::string& name) { return config_endings.contains(fs::path(name).extension().string()); }
+
+std::optional<ImportResult> load_config(const std::string& name, const ImportOptions& options) {
+    if (!is_config_name(name)) return {};
+    ImportResult result = import_config({&name, 1}, options);
+    if (!result.refused()) return result;
     const Finding& first = result.findings.front();
     throw Error({.what = fmt::format("{} refuses this config: {}", result.framework->title, first.message),
                  .where = to_string(first.place),
                  .fix = fmt::format("`macheps policy import {}` tells all", name),
                  .exit = Exit::check_failed});
+}
+
+Policy load_policy_or_config(const std::string& name, const ImportOptions& options) {
+    const std::optional<ImportResult> config = load_config(name, options);
+    return config ? parse_policy(config->policy, name) : load_policy(name);
 }
 
 const VerbRow policy_import{"import", help, describe};

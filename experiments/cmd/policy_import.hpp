@@ -5,6 +5,7 @@
 #include "experiments/policy/import/import.hpp"
 #include "experiments/policy/policy.hpp"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,8 +23,13 @@ struct ImportChoice {
     ImportOptions options(const Command& verb) const;
 };
 
+/// True of names that are taken for configs: by their ending.
+bool is_config_name(const std::string& name);
+
 /// A preset, a .toml file, or a config (.json, .yaml, .yml, .args) as the policy that comes nearest to it. Throws Error
 /// (check_failed) for a config that its framework refuses.
 Policy load_policy_or_config(const std::string& name, const ImportOptions& options);
+/// What is known of a config; nothing for a preset or a .toml file. Throws as load_policy_or_config does.
+std::optional<ImportResult> load_config(const std::string& name, const ImportOptions& options);
 
 }  // namespace macheps

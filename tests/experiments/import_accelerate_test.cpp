@@ -102,7 +102,7 @@ TEST_CASE("Transformer Engine computes with max where Accelerate declares most_r
     CHECK(field_of(declared, "fp8")
               .starts_with("te-delayed format=E4M3 margin=2 interval=1 amax_history_len=1024 amax_compute_algo=max"));
     CHECK(find_rule(declared, "accelerate/most-recent", 'C'));
-    CHECK(field_of(declared, "compute") == "te-delayed");
+    CHECK(field_of(declared, "compute") == "te_delayed");
     const ImportResult prefixed = accelerate(
         "{distributed_type: \"NO\", mixed_precision: fp8, fp8_config: {fp8_backend: TE, fp8_amax_history_len: 16, "
         "format: HYBRID, amax_compute_algo: max}}");

@@ -98,7 +98,7 @@ void set_fp8(ImportContext& context, const Facts& facts) {
     } else if (facts.backend == Backend::transformer_engine) {
         std::string format = context.text("fp8_config.fp8_format");
         // Values equal to Accelerate's own defaults are not passed on, so that most_recent is TE's default, max.
-        recipe = {.value = std::string("te-delayed"),
+        recipe = {.value = std::string("te_delayed"),
                   .parts = {{"format", std::move(format)},
                             {"margin", number("margin")},
                             {"interval", number("interval")},

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/cmd/policy_advise.hpp"
+#include "core/error.hpp"
+#include "experiments/cmd/json.hpp"
+#include "experiments/cmd/policy_import.hpp"
+#include "experiments/cmd/policy_import_output.hpp"
+#include "experiments/model/config.hpp"
+#include "experiments/policy/advise.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace macheps {
+
+namespace {
+
+constexpr const char* help =
+    "Advises a policy for a device and a goal, with reasons and what to watch.\n\n"
+    "Examples:\n"
+    "  macheps policy advise --device-profile h100 --goal pretrain --params 7e9\n"
+    "  macheps policy advise --device-profile t4 --goal lora\n"
+    "  macheps policy advise --device-profile h100 --sides 4096,11008,50257   which of them fp8 and 16 bits can take\n"
+    "  macheps policy advise --device-profile a100 --have hf_args.yaml        what in a config disagrees\n"
+    "  macheps policy advise --device-profile a100 --toml > mine.toml         the policy alone, for train --policy\n\n"
+    "The first advice is the best; the others may be tried. In brackets: who says so (docs/systems.md quotes them).\n"
+    "Exit codes: 0; 1, what --have names disagrees with the first advice, or its framework refuses it.\n\n"
+    "JSON: {\"device\", \"goal\", \"params\", \"advice\": [{\"name\", \"policy\", \"when\", \"reasons\": [{\"text\", "
+    "\"source\"}],\n"
+    "\"watch\": [...]}], \"dimensions\": [{\"formats\", \"multiple_of\", \"text\", \"source\", \"unfit\"}], \"have\": "
+    "null or "
+    "{\"name\",\n"
+    "\"disagreements\": [{\"what\", \"have\", \"advised\", \"why\", \"source\"}], \"findings\"}}.";
+
+struct Arguments {
+    std::string device = ImportOptions{}.device, goal = "pretrain", have;
+    std::optional<double> params;
+    std::vector<std::int64_t> sides;
+    bool json = false, toml = false;
+};
+
+void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+/// What --have names, beside the first advice.
+struct Had {
+    std::vector<Disagreement> disagreements;
+    std::vector<Finding> findings;  ///< errors, warnings and contradictions of a config
+    bool is_refused = false;
+
+    bool disagrees() const { return is_refused || !disagreements.empty(); }
+};
+
+Had compare(const Arguments& a, const std::string& advised) {
+    Had had;
+    Policy policy;
+    ImportResult result;
+    if (is_config_name(a.have)) {
+        ImportOptions options;
+        options.device = a.device;
+        options.device_is_default = false;
+        result = import_config({&a.have, 1}, options);
+        had.is_refused = result.refused();
+        for (const Finding& one : result.findings) {
+            if (severity(one) != FindingSeverity::note || one.code == FindingCode::contradiction)
+                had.findings.push_back(one);
+        }
+        policy = parse_policy(result.policy, a.have);
+    } else {
+        policy = load_policy(a.have);
+    }
+    const SiteList sites = model_sites(named_size("tiny").model);
+    had.disagreements = disagreements(resolve(policy, sites), resolve(load_policy(advised), sites),
+                                      result.framework == nullptr ? nullptr : &result.resolved);
+    return had;
+}
+
+AdviceAsked asked_of(const Arguments& a) {
+    const auto refuse = [](const char* option, std::string what) {
+        throw Error({.what = std::move(what), .where = option, .fix = "give at least 1", .exit = Exit::usage});
+    };
+    AdviceAsked asked{.device = find_device_profile(a.device), .params = a.params, .sides = a.sides};
+    const auto goal =
+        std::find_if(goals().begin(), goals().end(), [&](const GoalRow& row) { return row.name == a.goal; });
+    asked.goal = goal->goal;
+    if (a.params && !(*a.params >= 1 && std::isfinite(*a.params)))
+        refuse("--params", fmt::format("{} parameters", *a.params));
+    for (const std::int64_t side : a.sides) {
+        if (side < 1) refuse("--sides", fmt::format("a side of {}", side));
+    }
+    return asked;
+}
+
+Json statements_json(const std::vector<Statement>& all) {
+    Json list = Json::array();
+    for (const Statement& each : all) list.push_back({{"text", each.text}, {"source", each.source}});
+    return list;
+}
+
+Json had_json(const std::string& name, const Had& had) {
+    Json list = Json::array(), findings = list;
+    for (const Disagreement& each : had.disagreements) {
+        list.push_back({{"what", each.what},
+                        {"have", each.have},
+                        {"advised", each.advised},
+                        {"why", each.why},
+                        {"source", each.source}});
+    }
+    for (const Finding& one : had.findings) findings.push_back(finding_json(one));
+    return {{"name", name}, {"disagreements", list}, {"findings", findings}};
+}
+
+Json advice_json(const Arguments& a, const AdviceAsked& asked, const std::vector<Advice>& all,
+                                   const std::optional<Had>& had) {
+    Json advice = Json::array(), dimensions = advice;
+    for (const Advice& each : all) {
+        advice.push_back({{"name", each.row->name},
+                          {"policy", each.policy},
+                          {"when", each.row->when},
+                          {"reasons", statements_json(each.reasons)},
+                          {"watch", statements_json(each.watch)}});
+    }
+    for (const DimensionRule& rule : dimension_rules()) {
+        if (!rule.is_native(*asked.device)) continue;
+        dimensions.push_back({{"formats", rule.formats},
+                              {"multiple_of", rule.multiple_of},
+                              {"text", rule.text},
+                              {"source", rule.source},
+                              {"unfit", unfit_sides(rule, asked.sides)}});
+    }
+    return {{"device", a.device},
+            {"goal", a.goal},
+            {"params", a.params ? Json(*a.params) : Json(nullptr)},
+            {"advice", advice},
+            {"dimensions", dimensions},
+            {"have", had ? had_json(a.have, *had) : Json(nullptr)}};
+}
+
+std::string advice_text(const Arguments& a, const AdviceAsked& asked, const std::vector<Advice>& all,
+                        const std::optional<Had>& had) {
+    std::string text = fmt::format("{} on {}{}\n", a.goal, a.device,
+                                   a.params ? fmt::format(", {:g} parameters", *a.params) : std::string{});
+    for (const Advice& each : all) {
+        text += fmt::format("\n{} {}   ({})\n", &each == all.data() ? "take" : "or try", each.policy, each.row->when);
+        for (const Statement& one : each.reasons) text += fmt::format("  because  {} [{}]\n", one.text, one.source);
+        for (const Statement& one : each.watch) text += fmt::format("  watch    {} [{}]\n", one.text, one.source);
+    }
+    std::string rules;
+    for (const DimensionRule& rule : dimension_rules()) {
+        if (!rule.is_native(*asked.device)) continue;
+        rules += fmt::format("  {:<10}  multiples of {:<2}  {} [{}]\n", rule.formats, rule.multiple_of, rule.text,
+                             rule.source);
+        const std::vector<std::int64_t> unfit = unfit_sides(rule, asked.sides);
+        for (const std::int64_t side : unfit) {
+            const std::int64_t next = (side / rule.multiple_of + 1) * rule.multiple_of;
+            rules += fmt::format("              {} is none; the next is {}\n", side, next);
+        }
+        if (unfit.empty() && !asked.sides.empty()) rules += "              every side given is one\n";
+    }
+    if (!rules.empty()) text += "\nsides of linears\n" + rules;
+    if (!had) return text;
+    text += fmt::format("\n{} against {}\n", a.have, all.front().policy);
+    for (const Disagreement& each : had->disagreements) {
+        text +=
+            fmt::format("  {}: {}, advised {}: {} [{}]\n", each.what, each.have, each.advised, each.why, each.source);
+    }
+    if (had->disagreements.empty()) text += "  agrees in every format that was asked about\n";
+    return text + finding_lines(had->findings);
+}
+
+Exit run(const Arguments& a) {
+    const AdviceAsked asked = asked_of(a);
+    const std::vector<Advice> all = advise(asked);
+    const std::optional<Had> had = a.have.empty() ? std::nullopt : std::optional<Had>(compare(a, all.front().policy));
+    if (a.toml) {
+        print(advice_toml(asked, all.front()));
+    } else if (a.json) {
+        print_json(advice_json(a, asked, all, had));
+    } else {
+        print(advice_text(a, asked, all, had));
+    }
+    return had && had->disagrees() ? Exit::check_failed : Exit::ok;
+}
+
+void describe(Command& verb) {
+    const auto a = std::make_shared<Arguments>();
+    std::vector<std::string> devices, goal_names;
+    for (const DeviceProfile& each : device_profiles()) devices.emplace_back(each.name);
+    for (const GoalRow& each : goals()) goal_names.emplace_back(each.name);
+    verb.option("--device-profile", a->device, "What it runs on").one_of(devices).shows_default();
+    verb.option("--goal", a->goal, "What it is for").one_of(goal_names).shows_default();
+    verb.option("--params", a->params, "Parameters of the model (7e9); advice for any size when left out");
+    verb.option("--sides", a->sides,
+                "Sides of the weights of its linears: are they fit for tensor cores? Not asked when left out")
+        .list();
+    verb.option(
+            "--have", a->have,
+            "A preset, a .toml file or a config (.json, .yaml, .yml, .args): what in it disagrees; none when left out")
+        .takes(value_kind::policy);
+    const Option json = verb.flag("--json", a->json, "As JSON");
+    verb.flag("--toml", a->toml, "The advised policy as TOML").excludes(json);
+    verb.runs([a] { return run(*a); });
+}
+
+}  // namespace
+
+const VerbRow policy_advise{"advise", help, describe};
+
+}  // namespace macheps

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `macheps policy explain` prints of a model: rows of slots, rows of tensors, and bytes.
+#pragma once
+#include "experiments/cmd/json.hpp"
+#include "experiments/model/memory.hpp"
+#include "experiments/policy/policy.hpp"
+#include "experiments/policy/tensors.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace macheps {
+
+/// The rows of block 0 named `block.*`, those of the other blocks left out, when every block says the same.
+std::vector<ResolvedPolicy::Row> fold_blocks(std::vector<ResolvedPolicy::Row> rows, std::int64_t blocks);
+std::vector<TensorRow> fold_blocks(std::vector<TensorRow> rows, std::int64_t blocks);
+
+std::string row_table(const std::vector<ResolvedPolicy::Row>& rows);
+std::string tensor_table(const std::vector<TensorRow>& rows);
+Json tensors_json(const std::vector<TensorRow>& rows);
+
+/// "memory       parameters 428 kB, ...": the model at hand, with a micro-batch of `batch` samples.
+std::string memory_line(const MemoryEstimate& memory, std::int64_t batch);
+Json memory_json(const MemoryEstimate& memory, std::int64_t batch);
+
+}  // namespace macheps

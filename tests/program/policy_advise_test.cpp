@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// `macheps policy advise`, and the bytes and tensors of `macheps policy explain`.
+#include "tests/program/program.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <regex>
+#include <set>
+#include <string>
+
+using namespace macheps::test;
+using nlohmann::json;
+
+namespace {
+
+constexpr const char* deepspeed =
+    "{\"fp16\": {\"enabled\": true, \"loss_scale\": 0, \"hysteresis\": 2}, \"zero_optimization\": {\"stage\": 2}}\n";
+
+void write_samples() {
+    write("ds.json", deepspeed);
+    write("hf_args.yaml", "bf16: true\nfp16: false\nlogging_nan_inf_filter: false\noutput_dir: out\n");
+    write("bad.json", "{\"fp16\": {\"enabled\": true}, \"bf16\": {\"enabled\": true}, \"zero_optimization\": {}}\n");
+    write("mine.toml", run("policy show amp-bf16").out);
+}
+
+json document(const Outcome& outcome) {
+    CAPTURE(outcome.out, outcome.err);
+    const json parsed = json::parse(outcome.out, nullptr, false);
+    REQUIRE_FALSE(parsed.is_discarded());
+    return parsed;
+}
+
+}  // namespace
+
+TEST_CASE("every example of the help of policy advise and policy explain runs", "[program][advise]") {
+    write_samples();
+    const std::regex example(R"(^  macheps (policy .*?)(   *[^ -].*)?$)");
+    for (const char* verb : {"policy advise", "policy explain"}) {
+        const std::string help = run(std::string(verb) + " --help").out;
+        const std::size_t start = help.find("Examples:\n");
+        std::istringstream lines(help.substr(start, help.find("\n\n", start) - start));
+        int count = 0;
+        for (std::string line; std::getline(lines, line);) {
+            std::smatch parts;
+            if (!std::regex_match(line, parts, example)) continue;
+            std::string words = parts[1];
+            words = words.substr(0, words.find(" > "));
+            CAPTURE(words);
+            const Outcome outcome = run(words);
+            CAPTURE(outcome.err);
+            CHECK(outcome.code == 0);
+            CHECK_FALSE(outcome.out.empty());
+            CHECK(outcome.err.empty());
+            ++count;
+        }
+        CAPTURE(verb);
+        CHECK(count >= 5);
+    }
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("policy advise says what in a config or a policy disagrees, and by its exit code whether",
+          "[program][advise]") {
+    write_samples();
+    struct Case {
+        const char *arguments, *says;
+        int code;
+        const char* why;
+    };
+    for (const Case& c : std::initializer_list<Case>{
+             {"--device-profile a100 --have hf_args.yaml", "agrees in every format", 0, "bf16 autocast, as advised"},
+             {"--device-profile a100 --have mine.toml", "agrees in every format", 0, "a policy of one's own"},
+             {"--device-profile t4 --have hf_args.yaml", "matmuls read: bf16, advised fp16", 1, "what a T4 emulates"},
+             {"--device-profile t4 --have hf_args.yaml", "transformers/bf16-emulated", 1,
+              "what the framework warns of"},
+             {"--device-profile a100 --have fp16-noscale", "matmuls read: fp16, advised bf16", 1, "a preset"},
+             {"--device-profile v100 --have fp16-noscale", "the loss is scaled: no, advised yes", 1, "no scaler"},
+             {"--device-profile a100 --have bad.json", "deepspeed/", 1, "a config that its framework refuses"},
+             {"--device-profile a100", "take a100-amp-bf16", 0, "nothing to disagree"}}) {
+        CAPTURE(c.arguments, c.why);
+        const Outcome outcome = run(std::string("policy advise ") + c.arguments);
+        CAPTURE(outcome.out, outcome.err);
+        CHECK(outcome.code == c.code);
+        CHECK(outcome.out.find(c.says) != std::string::npos);
+        CHECK(outcome.err.empty());
+    }
+    const json advised =
+        document(run("policy advise --device-profile t4 --have hf_args.yaml --sides 4096,50257 --json"));
+    CHECK(advised["device"] == "t4");
+    CHECK(advised["goal"] == "pretrain");
+    CHECK(advised["params"].is_null());
+    CHECK(advised["advice"][0]["policy"] == "amp-fp16");
+    for (const char* list : {"reasons", "watch"}) {
+        REQUIRE_FALSE(advised["advice"][0][list].empty());
+        CHECK(advised["advice"][0][list][0].contains("source"));
+    }
+    REQUIRE(advised["dimensions"].size() == 1);  // a T4 has no fp8
+    CHECK(advised["dimensions"][0]["multiple_of"] == 8);
+    CHECK(advised["dimensions"][0]["unfit"] == json({50257}));
+    CHECK(advised["have"]["disagreements"].size() == 2);
+    CHECK(advised["have"]["findings"][0]["rule"] == "transformers/bf16-emulated");
+    // The policy alone trains.
+    write("advised.toml", run("policy advise --device-profile v100 --toml").out);
+    CHECK(run("policy diff ./advised.toml amp-fp16").code == 0);
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("policy explain tells bytes of a model that nobody trains here", "[program][advise]") {
+    write_samples();
+    const json explained = document(run("policy explain ds.json --params 7.5e9 --shards 64 --json"));
+    const json& memory = explained["memory_of_params"];
+    CHECK(memory["params"] == 7.5e9);
+    CHECK(memory["shards"] == 64);
+    const json& own = memory["recipes"][0];
+    CHECK(own["parameters"] == 15e9);
+    CHECK(own["gradients"] == 15e9);
+    CHECK(own["master"] == 30e9);
+    CHECK(own["optimizer"] == 60e9);
+    CHECK(own["replicated"] == 120e9);
+    CHECK(own["zero1"] == 31.40625e9);
+    CHECK(own["zero2"] == 16.640625e9);
+    CHECK(own["zero3"] == 1.875e9);
+    CHECK(own["activations"].is_null());
+    const Outcome text = run("policy explain ds.json --params 7.5e9 --shards 64");
+    CHECK(std::regex_search(
+        text.out, std::regex(R"(\nimported-deepspeed +15\.0 +15\.0 +30\.0 +60\.0 +120\.0 +31\.4 +16\.6 +1\.9 +16 )")));
+    CHECK(run("policy explain fp32 --params 1.5e9").out.find(" 24.0 ") != std::string::npos);
+    // s = 2048, b = 2, h = 4096, a = 32, 32 layers, in fp16 throughout.
+    const double sbh = 2048.0 * 2 * 4096, as2b = 32.0 * 2048 * 2048 * 2;
+    const std::string model =
+        "policy explain pure-fp16 --params 7e9 --json --layers 32 --width 4096 --heads 32 --context 2048 --batch 2";
+    const auto activations = [&](const std::string& more) {
+        return document(run(model + more))["memory_of_params"]["recipes"][0]["activations"].get<double>();
+    };
+    CHECK(activations("") == 32 * (34 * sbh + 5 * as2b));
+    CHECK(activations(" --flash") == 32 * 34 * sbh);
+    CHECK(activations(" --ckpt") == 32 * 2 * sbh);
+    CHECK(activations(" --flash --vocabulary 1000") == 32 * 34 * sbh + 4 * 2048 * 2 * 1000);
+    const json galore = document(run(model + " --galore-rank 1024"))["memory_of_params"]["recipes"];
+    CHECK(galore[galore.size() - 2]["recipe"] == "galore");
+    CHECK(galore[galore.size() - 2]["optimizer"] == 4 * 7e9 * 3 / 4);  // (2 + 1) of 1024 by 4096, in fp32
+    CHECK(galore[galore.size() - 1]["replicated"] == 2 * 7e9 * (2 + 0.75));
+    const Outcome csv = run("policy explain pure-bf16 --params 1e9 --shards 4 --csv");
+    CHECK(csv.out.starts_with(
+        "recipe,parameters,gradients,master,optimizer,casts,replicated,zero1,zero2,zero3,activations\n"
+        "pure-bf16,2000000000,2000000000,0,4000000000,0,8000000000,5000000000,3500000000,2000000000,\n"));
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("policy explain tells every tensor, every matmul and the bytes of its model", "[program][advise]") {
+    write_samples();
+    const json explained = document(run("policy explain ds.json --model llama --batch 3 --json"));
+    std::set<std::string> kinds;
+    for (const json& row : explained["tensors"]) {
+        kinds.insert(row["kind"].get<std::string>());
+        for (const char* member : {"site", "format", "elements", "rule"}) CHECK(row.contains(member));
+    }
+    CHECK(kinds == std::set<std::string>{"accum", "activation", "grad", "master", "matmul", "moment1", "moment2",
+                                         "value", "wire"});
+    CHECK(explained["memory"]["batch"] == 3);
+    const double parameters = explained["memory"]["parameters"], master = explained["memory"]["master"];
+    CHECK(master == 2 * parameters);  // fp16 and fp32
+    CHECK(explained["memory"]["optimizer"] == 4 * parameters);
+    const double three = explained["memory"]["activations"];
+    CHECK(document(run("policy explain ds.json --model llama --batch 6 --json"))["memory"]["activations"] == 2 * three);
+    const std::string folded = run("policy explain amp-bf16 --fold").out;
+    CHECK(folded.find("\nTENSOR ") != std::string::npos);
+    CHECK(folded.find("block.0.") == std::string::npos);
+    CHECK(std::regex_search(
+        folded, std::regex(R"(\nmatmul +block\.\*\.mlp\.up:input_grad +bf16 x bf16 -> bf16 on fp32\.chain)")));
+    CHECK(std::regex_search(folded,
+                            std::regex(R"(\nmemory +parameters .* optimiser .*; activations .* \(batch \d+\)\n)")));
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("policy advise and policy explain refuse sizes that cannot be, in one line", "[program][advise]") {
+    write_samples();
+    struct Case {
+        const char *arguments, *says;
+        int code;
+    };
+    for (const Case& c : std::initializer_list<Case>{
+             {"explain fp32 --params 0", "--params", 2},
+             {"explain fp32 --params nan", "--params", 2},
+             {"explain fp32 --params inf", "--params", 2},
+             {"explain fp32 --params 1e9 --shards 0", "--shards", 2},
+             {"explain fp32 --shards 2", "--params", 2},
+             {"explain fp32 --params 1e9 --trainable 2", "--trainable", 2},
+             {"explain fp32 --params 1e9 --width 64", "--layers, --heads, --context missing", 2},
+             {"explain fp32 --params 1e9 --layers 2 --width 64 --heads 3 --context 8", "3 heads do not divide", 2},
+             {"explain fp32 --params 1e9 --layers 2 --width 0 --heads 3 --context 8", "--width", 2},
+             {"explain fp32 --batch 0", "--batch", 2},
+             {"explain fp32 --params 1e9 --galore-rank 8", "--galore-rank", 2},
+             {"advise --device-profile gtx", "--device-profile", 2},
+             {"advise --goal fun", "--goal", 2},
+             {"advise --params -1", "--params", 2},
+             {"advise --sides 4096,0", "--sides", 2},
+             {"advise --json --toml", "--toml", 2},
+             {"advise --have absent.json", "absent.json", 3},
+             {"advise --have no-such-preset", "no-such-preset", 3}}) {
+        CAPTURE(c.arguments);
+        const Outcome outcome = run(std::string("policy ") + c.arguments);
+        CAPTURE(outcome.out, outcome.err);
+        CHECK(outcome.code == c.code);
+        CHECK(outcome.out.empty());
+        CHECK(outcome.err.find(c.says) != std::string::npos);
+        CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
+    }
+    fs::remove_all(scratch());
+}

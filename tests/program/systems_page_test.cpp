@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The commands of docs/systems.md: each ends as the page says, and prints what the page says.
+#include "tests/program/program.hpp"
+
+#include <regex>
+#include <string>
+#include <vector>
+
+using namespace macheps::test;
+
+namespace {
+
+/// The cells of a row of a table; a cell may hold a `|` between backquotes only.
+std::vector<std::string> cells_of(const std::string& line) {
+    std::vector<std::string> cells;
+    bool is_code = false;
+    for (const char c : line) {
+        if (c == '`') is_code = !is_code;
+        if (c == '|' && !is_code)
+            cells.emplace_back();
+        else if (!cells.empty())
+            cells.back() += c;
+    }
+    for (std::string& cell : cells) {
+        const std::size_t from = cell.find_first_not_of(' '), to = cell.find_last_not_of(' ');
+        cell = from == std::string::npos ? std::string{} : cell.substr(from, to - from + 1);
+    }
+    return cells;
+}
+
+std::string without_quotes(const std::string& cell) {
+    return cell.size() > 2 && cell.front() == '`' && cell.back() == '`' ? cell.substr(1, cell.size() - 2) : cell;
+}
+
+/// Writes every config that stands in the page under its name; returns how many there are.
+int write_configs(const std::string& page) {
+    static const std::regex config("\n`([a-z0-9_]+\\.(?:yaml|json))`\n\n```(?:yaml|json)\n");
+    int count = 0;
+    for (std::sregex_iterator each(page.begin(), page.end(), config), end; each != end; ++each, ++count) {
+        const auto from = static_cast<std::size_t>(each->position() + each->length());
+        write((*each)[1], page.substr(from, page.find("```", from) - from));
+    }
+    return count;
+}
+
+}  // namespace
+
+TEST_CASE("every command of the page of systems ends and prints as the page says", "[program][systems]") {
+    const std::string page = contents(fs::path(MACHEPS_SOURCE_DIR) / "docs/systems.md");
+    CHECK(write_configs(page) > 15);
+    std::istringstream lines(page);
+    int count = 0;
+    for (std::string line; std::getline(lines, line);) {
+        if (line.find("| `macheps ") == std::string::npos) continue;
+        const std::vector<std::string> cells = cells_of(line);
+        CAPTURE(line);
+        REQUIRE(cells.size() == 6);  // the last one is behind the last bar
+        const std::string command = without_quotes(cells[2]), prints = without_quotes(cells[4]);
+        REQUIRE(command.starts_with("macheps "));
+        REQUIRE_FALSE(prints.empty());
+        const Outcome outcome = run(command.substr(8));
+        CAPTURE(outcome.err);
+        CHECK(std::to_string(outcome.code) == cells[3]);
+        CHECK(outcome.out.find(prints) != std::string::npos);
+        ++count;
+    }
+    CHECK(count > 60);
+    fs::remove_all(scratch());
+}
