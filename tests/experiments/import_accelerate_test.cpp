@@ -33,9 +33,9 @@ TEST_CASE("the sample of Accelerate is FSDP 2 with torchao's fp8", "[import][acc
     CHECK(result.framework->name == "accelerate");
     CHECK_FALSE(result.refused());
     CHECK(fields_of(result, storage_fields) ==
-          "store=F compute=torchao-tensorwise oplist=torch-cuda grad=F reduce=B buffers=F");
+          "store=F compute=ao_tensorwise oplist=torch-cuda grad=F reduce=B buffers=F");
     CHECK(field_of(result, "fp8")
-              .starts_with("torchao-tensorwise pad_inner_dim=true enable_fsdp_float8_all_gather=true"));
+              .starts_with("ao_tensorwise pad_inner_dim=true enable_fsdp_float8_all_gather=true"));
     std::string loading = text;
     loading.replace(loading.find("loading: false"), 14, "loading: true");
     CHECK(find_rule(import_text(loading, {}), "accelerate/torchao-low-memory-loading", 'E'));
@@ -65,7 +65,7 @@ TEST_CASE("Accelerate's mixed precision becomes what the device has", "[import][
          "store=F compute=H oplist=torch-cuda grad=F reduce=F buffers=F",
          "torch init_scale=65536 growth_factor=2 backoff_factor=0.5 growth_interval=2000 unscale_by_division=false"},
         {"{distributed_type: MULTI_GPU, mixed_precision: fp8}", "l40",
-         "store=F compute=torchao-tensorwise oplist=torch-cuda grad=F reduce=F buffers=F", "none"},
+         "store=F compute=ao_tensorwise oplist=torch-cuda grad=F reduce=F buffers=F", "none"},
         {"{distributed_type: FSDP, mixed_precision: bf16}", "h100",
          "store=F compute=B oplist=torch-cuda grad=F reduce=B buffers=B", "none"},
         {"{distributed_type: FSDP, mixed_precision: bf16, fsdp_config: {version: 2}}", "h100",
@@ -100,13 +100,13 @@ TEST_CASE("Transformer Engine computes with max where Accelerate declares most_r
         "{distributed_type: \"NO\", mixed_precision: fp8, fp8_config: {backend: TE, amax_compute_algo: most_recent, "
         "fp8_format: E4M3, margin: 2}}");
     CHECK(field_of(declared, "fp8")
-              .starts_with("te-delayed format=E4M3 margin=2 interval=1 amax_history_len=1024 amax_compute_algo=max"));
+              .starts_with("te_delayed format=E4M3 margin=2 interval=1 amax_history_len=1024 amax_compute_algo=max"));
     CHECK(find_rule(declared, "accelerate/most-recent", 'C'));
     CHECK(field_of(declared, "compute") == "te_delayed");
     const ImportResult prefixed = accelerate(
         "{distributed_type: \"NO\", mixed_precision: fp8, fp8_config: {fp8_backend: TE, fp8_amax_history_len: 16, "
         "format: HYBRID, amax_compute_algo: max}}");
-    CHECK(field_of(prefixed, "fp8").starts_with("te-delayed format=HYBRID margin=0 interval=1 amax_history_len=16"));
+    CHECK(field_of(prefixed, "fp8").starts_with("te_delayed format=HYBRID margin=0 interval=1 amax_history_len=16"));
     CHECK_FALSE(find_rule(prefixed, "accelerate/most-recent"));
     CHECK_FALSE(find_rule(prefixed, "accelerate/unknown-key"));
 }
@@ -244,7 +244,7 @@ TEST_CASE("Accelerate makes DeepSpeed's file from its keys", "[import][accelerat
     CHECK(find_rule(trap, "deepspeed/initial-scale-trap", 'W'));
     const ImportResult fp8 =
         accelerate("{distributed_type: DEEPSPEED, mixed_precision: fp8, num_processes: 2, fp8_config: {backend: TE}}");
-    CHECK(fields_of(fp8, {"store", "compute"}) == "store=B compute=te-delayed");
+    CHECK(fields_of(fp8, {"store", "compute"}) == "store=B compute=te_delayed");
     CHECK(find_rule(fp8, "accelerate/te-section-unread", 'W'));
     const ImportResult old =
         accelerate("{distributed_type: DEEPSPEED, mixed_precision: fp8, num_processes: 2}", v, "a100");

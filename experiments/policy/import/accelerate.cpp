@@ -88,7 +88,7 @@ void set_fp8(ImportContext& context, const Facts& facts) {
     FieldValue recipe;
     if (facts.backend == Backend::torchao) {
         recipe = {
-            .value = std::string("torchao-tensorwise"),
+            .value = std::string("ao_tensorwise"),
             .parts = {
                 {"pad_inner_dim", flag("pad_inner_dim")},
                 {"enable_fsdp_float8_all_gather", flag("enable_fsdp_float8_all_gather")},
