@@ -116,7 +116,11 @@ TEST_CASE("each of axolotl's triggers fires when stated, and on nothing else", "
         CAPTURE(row.keys, row.device, row.finding);
         CHECK(axolotl(row.keys, {.device = row.device}).has(row.finding) == row.fires);
     }
-    CHECK(axolotl("bf16: full", {.version = "0.4"}).has("W axolotl/bf16-full-is-eval"));
+    const Imported legacy = axolotl("bf16: full", {.version = "0.4"});
+    CHECK(legacy.has("W axolotl/bf16-full-is-eval"));
+    CHECK(legacy.field("compute") == "B");
+    CHECK_FALSE(legacy.has("N axolotl/bf16-unused"));
+    CHECK_FALSE(legacy.has("N axolotl/tf32-auto"));
 }
 
 TEST_CASE("the sample of axolotl: all-gather wants FSDP2, fp8 wants torch_compile", "[experiments][import][axolotl]") {

@@ -146,7 +146,7 @@ Maybe not_there(const Context& c, const Facts&) {
                 "bf16: auto"};
 }
 Maybe not_used(const Context& c, const Facts& f) {
-    if (f.bf16 || is_auto(c, "bf16") || !c.device().bf16) return {};
+    if (f.bf16 || f.full_eval || is_auto(c, "bf16") || !c.device().bf16) return {};
     return Said{fmt::format("{} has bf16, and the config leaves it off", c.device().name), {}};
 }
 Maybe no_master(const Context&, const Facts& f) {
@@ -191,7 +191,7 @@ Maybe ray(const Context& c, const Facts&) {
     return Said{"under Ray `auto` is decided on the worker: this describes a worker with the named device", {}};
 }
 Maybe tf32_auto(const Context& c, const Facts& f) {
-    if (!is_auto(c, "tf32") || !f.tf32 || f.autocast != 'F') return {};
+    if (!is_auto(c, "tf32") || !f.tf32 || f.autocast != 'F' || f.loaded != 'F') return {};
     return Said{fmt::format("`tf32` is auto by default: without bf16 the run multiplies in tf32 on {}, not in fp32",
                             c.device().name),
                 "tf32: false, to keep fp32"};
