@@ -91,9 +91,6 @@ AdviceAsked asked_of(const Arguments& a) {
     asked.goal = goal->goal;
     if (a.params && !(*a.params >= 1 && std::isfinite(*a.params)))
         refuse("--params", fmt::format("{} parameters", *a.params));
-    for (const std::int64_t side : a.sides) {
-        if (side < 1) refuse("--sides", fmt::format("a side of {}", side));
-    }
     return asked;
 }
 
@@ -117,7 +114,7 @@ Json had_json(const std::string& name, const Had& had) {
 }
 
 Json advice_json(const Arguments& a, const AdviceAsked& asked, const std::vector<Advice>& all,
-                                   const std::optional<Had>& had) {
+                 const std::optional<Had>& had) {
     Json advice = Json::array(), dimensions = advice;
     for (const Advice& each : all) {
         advice.push_back({{"name", each.row->name},
@@ -134,12 +131,8 @@ Json advice_json(const Arguments& a, const AdviceAsked& asked, const std::vector
                               {"source", rule.source},
                               {"unfit", unfit_sides(rule, asked.sides)}});
     }
-    return {{"device", a.device},
-            {"goal", a.goal},
-            {"params", a.params ? Json(*a.params) : Json(nullptr)},
-            {"advice", advice},
-            {"dimensions", dimensions},
-            {"have", had ? had_json(a.have, *had) : Json(nullptr)}};
+    return {{"device", a.device}, {"goal", a.goal},           {"params", a.params ? Json(*a.params) : Json(nullptr)},
+            {"advice", advice},   {"dimensions", dimensions}, {"have", had ? had_json(a.have, *had) : Json(nullptr)}};
 }
 
 std::string advice_text(const Arguments& a, const AdviceAsked& asked, const std::vector<Advice>& all,
@@ -196,8 +189,8 @@ void describe(Command& verb) {
     verb.option("--device-profile", a->device, "What it runs on").one_of(devices).shows_default();
     verb.option("--goal", a->goal, "What it is for").one_of(goal_names).shows_default();
     verb.option("--params", a->params, "Parameters of the model (7e9); advice for any size when left out");
-    verb.option("--sides", a->sides,
-                "Sides of the weights of its linears: are they fit for tensor cores? Not asked when left out")
+    verb.integer("--sides", a->sides, {1, most_size},
+                 "Sides of the weights of its linears: are they fit for tensor cores? Not asked when left out")
         .list();
     verb.option(
             "--have", a->have,

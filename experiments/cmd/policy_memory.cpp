@@ -62,20 +62,24 @@ void MemoryChoice::add_options(Command& verb) {
     const Option params = verb.option("--params", params_,
                                       "Bytes of a model of so many parameters (7.5e9), beside the recipes of training "
                                       "systems; rows of sites when left out");
-    verb.option("--shards", shards_, "Ranks that share what is sharded; 1 when left out").needs(params);
+    verb.integer("--shards", shards_, {1, most_size}, "Ranks that share what is sharded; 1 when left out")
+        .needs(params);
     verb.option("--trainable", trainable_, "Parameters of adapters, as a part of --params; 0.01 when left out")
         .needs(params);
-    verb.option("--width", width_,
-                "With --layers, --heads and --context: activations of this model too; none when left out")
+    verb.integer("--width", width_, {1, most_size},
+                 "With --layers, --heads and --context: activations of this model too; none when left out")
         .needs(params);
-    verb.option("--heads", heads_, "Heads of its attention; no activations when left out").needs(params);
-    verb.option("--context", context_, "Tokens of a sample; no activations when left out").needs(params);
-    verb.option("--galore-rank", galore_rank_,
-                "GaLore of this rank, on matrices of --width by --width; no such rows when left out")
+    verb.integer("--heads", heads_, {1, most_size}, "Heads of its attention; no activations when left out")
         .needs(params);
-    verb.option("--vocabulary", vocabulary_, "Tokens there are; no logits when left out").needs(params);
-    verb.option("--batch", batch_, "Samples of a micro-batch; by --size, or 1 with --params, when left out")
-        .range(1, 1e9);
+    verb.integer("--context", context_, {1, most_size}, "Tokens of a sample; no activations when left out")
+        .needs(params);
+    verb.integer("--galore-rank", galore_rank_, {1, most_size},
+                 "GaLore of this rank, on matrices of --width by --width; no such rows when left out")
+        .needs(params);
+    verb.integer("--vocabulary", vocabulary_, {1, most_size}, "Tokens there are; no logits when left out")
+        .needs(params);
+    verb.integer("--batch", batch_, {1, most_size},
+                 "Samples of a micro-batch; by --size, or 1 with --params, when left out");
     verb.flag("--ckpt", has_checkpoints_, "Activations are computed again in backward").needs(params);
     verb.flag("--flash", has_flash_, "Attention stores no scores").needs(params);
 }
@@ -173,7 +177,8 @@ std::string MemoryChoice::text(const std::string& name, const MemoryRecipe& own,
     std::vector<std::string> titles{"PARAMS", "GRADS", "MASTER", "OPTIMISER"};
     for (const Sharding& sharding : shardings()) {
         std::string title(sharding.name);
-        std::transform(title.begin(), title.end(), title.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+        std::transform(title.begin(), title.end(), title.begin(),
+                       [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
         if (shards > 1 || sharding.name == shardings().front().name) titles.push_back(title);
     }
     titles.insert(titles.end(), {"EACH", "CASTS"});
@@ -213,21 +218,19 @@ std::string MemoryChoice::csv(const std::string& name, const MemoryRecipe& own, 
     return text;
 }
 
-Json MemoryChoice::json(const std::string& name, const MemoryRecipe& own,
-                                          const ModelChoice& model) const {
+Json MemoryChoice::json(const std::string& name, const MemoryRecipe& own, const ModelChoice& model) const {
     Json list = Json::array();
     for (const Row& row : rows(name, own, model)) {
         Json one{{"recipe", row.name},
-                                   {"summary", row.summary},
-                                   {"bytes_per_parameter", row.each.total()},
-                                   {"parameters", row.bytes(row.each.value)},
-                                   {"gradients", row.bytes(row.each.gradients())},
-                                   {"master", row.bytes(row.each.master)},
-                                   {"optimizer", row.bytes(row.each.master_grad + row.each.moments)},
-                                   {"casts", row.bytes(row.each.cast)}};
+                 {"summary", row.summary},
+                 {"bytes_per_parameter", row.each.total()},
+                 {"parameters", row.bytes(row.each.value)},
+                 {"gradients", row.bytes(row.each.gradients())},
+                 {"master", row.bytes(row.each.master)},
+                 {"optimizer", row.bytes(row.each.master_grad + row.each.moments)},
+                 {"casts", row.bytes(row.each.cast)}};
         for (const Sharding& sharding : shardings()) one[std::string(sharding.name)] = row.bytes(sharding);
-        one["activations"] =
-            row.activations ? Json(*row.activations) : Json(nullptr);
+        one["activations"] = row.activations ? Json(*row.activations) : Json(nullptr);
         list.push_back(std::move(one));
     }
     return {{"params", *params_}, {"shards", shards_.value_or(1)}, {"recipes", std::move(list)}};
