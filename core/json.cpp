@@ -63,7 +63,10 @@ class Builder : public nlohmann::json_sax<Library> {
         open.place = found->second;
         return true;
     }
-    bool parse_error(std::size_t byte, const std::string&, const nlohmann::detail::exception& error) override {
+    bool parse_error(std::size_t byte, const std::string& token, const nlohmann::detail::exception& error) override {
+        // The library's number of the error: a number that is too large for it is JSON nevertheless.
+        constexpr int number_out_of_range = 406;
+        if (error.id == number_out_of_range) throw JsonError("a number that fp64 does not hold: " + token);
         throw JsonError(error.what(), byte);
     }
 

@@ -79,7 +79,8 @@ Json parse_object(std::string_view line, const std::string& where) {
     try {
         object = Json::parse(line);
     } catch (const JsonError& error) {
-        bad(fmt::format("no JSON: byte {}", error.byte()), where, again);
+        bad(error.byte() == 0 ? std::string(error.what()) : fmt::format("no JSON: byte {}", error.byte()), where,
+            again);
     }
     if (!object.is_object()) bad("no JSON object", where, again);
     return object;

@@ -98,7 +98,8 @@ MachineLine parse_machine_line(std::string_view text, std::string_view where) {
     try {
         line = Json::parse(text);
     } catch (const JsonError& error) {
-        bad(fmt::format("no JSON: byte {}", error.byte()), where, "write one object per line");
+        bad(error.byte() == 0 ? std::string(error.what()) : fmt::format("no JSON: byte {}", error.byte()), where,
+            "write one object per line");
     }
     if (!line.is_object()) bad("no JSON object", where, "write one object per line");
     MachineLine out;

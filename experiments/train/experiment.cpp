@@ -123,6 +123,7 @@ bool run_one_by_one(const RunContext& work, std::span<const PlannedRun> plan, Ba
 bool run_side_by_side(std::span<Backend* const> backends, const RunContext& work, std::span<const PlannedRun> plan,
                       Baselines& baselines) {
     SideBySide runs(backends, work, plan);
+    if (!runs.has_threads()) return run_one_by_one(work, plan, baselines);
     std::size_t next = work.directory.completed();
     bool first_is_open = false;
     for (std::size_t first = next; first < plan.size();) {
@@ -175,9 +176,11 @@ int runs_side_by_side(const Experiment& experiment, int threads) {
     // A forward and a backward pass take three matmuls of each weight with each token. Engines manage some 10^10 of these
     // multiply-adds in a second, so that a run of 10^13 takes a quarter of an hour.
     constexpr double short_run = 1e13;
+    constexpr double most_bytes = 0x1p30;  // of one run, so that many do not fill the memory
     const TrainOptions& o = experiment.options;
     const double tokens = static_cast<double>(o.steps) * static_cast<double>(o.batch) *
                           static_cast<double>(o.micro_batches) * static_cast<double>(experiment.model.context);
+    if (least_memory(experiment.model, o.batch, moments(o.optimizer)) > most_bytes) return 1;
     if (experiment.hash_sites || 3 * tokens * static_cast<double>(parameter_count(experiment.model)) > short_run)
         return 1;
     const std::size_t runs = experiment.policies.size() * experiment.seeds.size();

@@ -21,10 +21,12 @@ namespace macheps {
 class SideBySide {
   public:
     /// One thread for each of the engines, which outlive this, as does all that `work` and `plan` refer to. Where the
-    /// system grants fewer threads, fewer runs train at a time. Throws Error where it grants none.
+    /// system grants fewer threads, fewer runs train at a time.
     SideBySide(std::span<Backend* const> backends, const RunContext& work, std::span<const PlannedRun> plan);
     /// Runs that are not over are abandoned.
     ~SideBySide();
+    /// False where the system grants no thread at all: no run could begin.
+    bool has_threads() const { return !threads_.empty(); }
     SideBySide(const SideBySide&) = delete;
     SideBySide& operator=(const SideBySide&) = delete;
 

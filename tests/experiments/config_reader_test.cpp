@@ -354,7 +354,7 @@ TEST_CASE("a file's language is told by its name, and by how it begins where the
     CHECK(read("no_root.yaml", "# nothing\n").root.is_null());
     CHECK(refusal([&] { read("bad.json", "{a: 1}"); }).find("bad.json:1:2: ") != std::string::npos);
     CHECK(refusal([&] { read_config_file(folder.string()); }).find("it is a directory") != std::string::npos);
-    CHECK(refusal([&] { read_config_file((folder / "none").string()); }).find("cannot read the file") !=
+    CHECK(refusal([&] { read_config_file((folder / "none").string()); }).find("cannot read this file") !=
           std::string::npos);
     std::filesystem::remove_all(folder);
 }
