@@ -212,7 +212,8 @@ void describe(Command& verb) {
     verb.option("--set", a->settings, "Repeat for several: any key of the kind, as in a policy")
         .repeats()
         .takes("KEY=VALUE");
-    verb.option("--overflow-at", a->overflow_at, "Steps that overflow, from 1, joined by commas; none when left out")
+    verb.integer("--overflow-at", a->overflow_at, {1, 1000000},
+                 "Steps that overflow, from 1, joined by commas; none when left out")
         .list()
         .takes("N,N...");
     verb.integer("--steps", a->steps, {1, 1000000}, "How many steps").shows_default();
