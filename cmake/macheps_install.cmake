@@ -47,7 +47,7 @@ endfunction()
 macheps_pc(core "fmt" "-std=c++20 -ffp-contract=off -pthread")
 macheps_pc(emulation "macheps-core libhwy" "")
 macheps_pc(reports "macheps-core" "")
-macheps_pc(experiments "macheps-emulation macheps-reports tomlplusplus yaml-cpp" "")
+macheps_pc(experiments "macheps-emulation macheps-reports tomlplusplus yaml-cpp zlib" "")
 
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/CITATION.cff DESTINATION ${CMAKE_INSTALL_DOCDIR}
     COMPONENT development)

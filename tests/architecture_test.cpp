@@ -38,6 +38,7 @@ const std::map<std::string, Names> doors{
     {"emulation/gpu/probe/matrix", {"probes.hpp"}},
     {"emulation/gpu/probe/scalar", {"groups.hpp", "probes.hpp"}},
     {"emulation/scaling", {"cast_plan.hpp", "rules.hpp", "scaling.hpp"}},
+    {"experiments/check", {"check.hpp"}},
     {"experiments/cmd", {}},
     {"experiments/policy", {"advise.hpp", "diff.hpp", "import/framework.hpp", "import/import.hpp", "memory_bytes.hpp", "policy.hpp", "sites.hpp", "tensors.hpp", "words.hpp"}},
     {"experiments/scaler", {"scaler.hpp", "trace.hpp"}},
@@ -271,8 +272,8 @@ TEST_CASE("files and folders that docs/architecture.md names are there", "[archi
         bool found = false;
         for (const char* from :
              {"", "emulation", "emulation/cpu", "emulation/gpu", "emulation/machine", "emulation/matmul",
-              "emulation/cpu/matmul", "emulation/gpu/matmul", "emulation/scaling", "experiments", "experiments/policy",
-              "experiments/scaler", "experiments/model", "experiments/cmd"}) {
+              "emulation/cpu/matmul", "emulation/gpu/matmul", "emulation/scaling", "experiments", "experiments/check",
+              "experiments/policy", "experiments/scaler", "experiments/model", "experiments/cmd"}) {
             found = found || fs::exists(root / from / name);
         }
         if (!found) missing.push_back(name);

@@ -8,6 +8,7 @@ namespace macheps {
 
 extern const VerbRow program;  ///< in main.cpp: its verbs are those below
 
+extern const VerbRow check_verb;
 extern const VerbRow completion_verb;
 extern const VerbRow convert_verb;
 extern const VerbRow formats_verb;
@@ -26,9 +27,9 @@ extern const VerbRow version_verb;
 
 /// In the order of --help.
 inline constexpr const VerbRow* verbs[] = {
-    &train_verb,     &show_verb,   &formats_verb, &convert_verb,    &policy_verb,
-    &scaler_verb,    &report_verb, &gemm_verb,    &machine_verb,    &reveal_verb,
-    &testfloat_verb, &verify_verb, &version_verb, &completion_verb, &man_verb,
+    &train_verb,  &show_verb,    &formats_verb,    &convert_verb, &policy_verb, &scaler_verb,
+    &report_verb, &gemm_verb,    &check_verb,      &machine_verb, &reveal_verb, &testfloat_verb,
+    &verify_verb, &version_verb, &completion_verb, &man_verb,
 };
 
 }  // namespace macheps

@@ -23,6 +23,7 @@ constexpr const char* help = R"(Examples:
   macheps policy explain amp-bf16      what a policy rounds, and where
   macheps policy diff tf32 amp-bf16    what two policies do differently
   macheps gemm --sweep k=16..65536     the error of a matrix product on GPU matrix units
+  macheps check out.npz --op gemm      whether a kernel's outputs are as accurate as they can be
   macheps machine show sm90.wgmma.fp8  what a matrix unit computes, and how that is known
   macheps reveal                       the order in which a matrix product adds its terms
   macheps verify --quick               the emulators against the GPU here, bit for bit

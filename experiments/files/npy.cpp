@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/files/npy.hpp"
 
-#include "core/codec.hpp"
 #include "core/error.hpp"
 #include "core/print.hpp"
 #include "core/publish.hpp"
@@ -9,14 +8,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
 #include <cstring>
+#include <optional>
 #include <string_view>
 
 namespace macheps {
 
 namespace {
-
-constexpr std::string_view magic{"\x93NUMPY", 6};
 
 [[noreturn]] void bad(std::string what, const std::string& path, std::string fix) {
     throw Error({.what = std::move(what), .where = path, .fix = std::move(fix)});
@@ -32,45 +32,66 @@ std::string_view entry(std::string_view header, std::string_view key, char open,
     return header.substr(at + 1, end - at - 1);
 }
 
-std::vector<double> npy_numbers(std::string_view bytes, const std::string& path) {
-    if (bytes.size() < 12) bad("an .npy file that ends in its header", path, "save it again");
-    const bool is_long = bytes[6] != 1;  // versions 2 and 3 have a header length of four bytes
-    std::size_t length = 0;
-    for (int i = is_long ? 3 : 1; i >= 0; --i)
-        length = length << 8 | static_cast<unsigned char>(bytes[static_cast<std::size_t>(8 + i)]);
-    const std::size_t begin = is_long ? 12 : 10;
-    if (length > bytes.size() - begin) bad("an .npy file that ends in its header", path, "save it again");
-    const std::string_view header = bytes.substr(begin, length), data = bytes.substr(begin + length);
-    const std::string_view type = entry(header, "'descr'", '\'', '\'', path);
-    const Format format = type == "<f2" ? fp16 : type == "<f4" ? fp32 : fp64;
-    if (type != "<f2" && type != "<f4" && type != "<f8") {
-        bad(fmt::format("elements of type '{}'", type), path, "save them as float16, float32 or float64");
-    }
-    if (header.find("'fortran_order': True") != std::string_view::npos) {
-        bad("columns come first (fortran_order)", path, "save numpy.ascontiguousarray of it");
-    }
-    std::size_t count = 1;
-    std::string_view shape = entry(header, "'shape'", '(', ')', path);
-    for (std::size_t at = 0; at < shape.size();) {
-        const std::size_t end = std::min(shape.find(',', at), shape.size());
-        std::string_view size = shape.substr(at, end - at);
+/// Sizes between the brackets of the header's shape. Their product times the width is the size of the data.
+std::vector<std::int64_t> parse_shape(std::string_view text, std::size_t width, std::size_t data,
+                                      const std::string& path) {
+    std::vector<std::int64_t> shape;
+    bool holds_nothing = false;
+    std::size_t count = width;
+    for (std::size_t at = 0; at < text.size();) {
+        const std::size_t end = std::min(text.find(',', at), text.size());
+        std::string_view size = text.substr(at, end - at);
         at = end + 1;
-        std::size_t number = 0;
-        bool any = false;
-        for (const char c : size) {
-            if (c >= '0' && c <= '9') number = number * 10 + static_cast<std::size_t>(c - '0'), any = true;
+        while (size.starts_with(' ')) size.remove_prefix(1);
+        while (size.ends_with(' ') || size.ends_with('L')) size.remove_suffix(1);
+        if (size.empty()) continue;
+        std::int64_t number = 0;
+        const auto [last, error] = std::from_chars(size.data(), size.data() + size.size(), number);
+        if (error != std::errc{} || last != size.data() + size.size() || number < 0)
+            bad(fmt::format("'{}' is no size of an array", size), path, "save it again");
+        shape.push_back(number);
+        holds_nothing = holds_nothing || number == 0;
+        if (__builtin_mul_overflow(count, static_cast<std::size_t>(std::max<std::int64_t>(number, 1)), &count))
+            count = data + 1;
+    }
+    if (holds_nothing) count = 0;
+    if (count > data) bad("an .npy file that ends before its last element", path, "save it again");
+    if (count < data) bad("an .npy file with bytes behind its last element", path, "save it again");
+    return shape;
+}
+
+/// Elements whose first axis is the fastest, in row-major order.
+std::string transposed(std::string_view data, const std::vector<std::int64_t>& shape, std::size_t width) {
+    std::string out(data.size(), '\0');
+    std::vector<std::int64_t> index(shape.size());
+    for (std::size_t to = 0; to < data.size(); to += width) {
+        std::size_t from = 0;
+        for (std::size_t axis = shape.size(); axis-- > 0;)
+            from = from * static_cast<std::size_t>(shape[axis]) + static_cast<std::size_t>(index[axis]);
+        std::memcpy(out.data() + to, data.data() + from * width, width);
+        for (std::size_t axis = shape.size(); axis-- > 0;) {
+            if (++index[axis] < shape[axis]) break;
+            index[axis] = 0;
         }
-        if (any) count = number == 0 || count <= data.size() / number ? count * number : data.size() + 1;
     }
-    const std::size_t width = static_cast<std::size_t>(format.bits) / 8;
-    if (count > data.size() / width) bad("an .npy file that ends before its last element", path, "save it again");
-    std::vector<double> numbers;
-    for (std::size_t i = 0; i < count; ++i) {
-        std::uint64_t code = 0;
-        std::memcpy(&code, data.data() + i * width, width);
-        numbers.push_back(decode64(format, code));
-    }
-    return numbers;
+    return out;
+}
+
+/// The types of elements that are read. Those without a format are codes: the declaration says of what.
+struct NpyType {
+    std::string_view name;
+    std::size_t width;
+    std::optional<Format> format;
+};
+const NpyType npy_types[] = {{"<f2", 2, fp16}, {"<f4", 4, fp32}, {"<f8", 8, fp64}, {"<f1", 1, e5m2},
+                             {"|f1", 1, e5m2}, {"|u1", 1, {}},   {"<u1", 1, {}},   {"|V1", 1, {}},
+                             {"<V1", 1, {}},   {"<u2", 2, {}},   {"|V2", 2, {}},   {"<V2", 2, {}}};
+
+std::vector<double> npy_numbers(std::string_view bytes, const std::string& path) {
+    const StoredArray array = parse_npy(bytes, "", path);
+    if (!array.format || array.width == 1)
+        bad(fmt::format("elements of type '{}'", array.type), path, "save them as float16, float32 or float64");
+    return values_of(array, *array.format);
 }
 
 std::vector<double> text_numbers(std::string_view text, const std::string& path) {
@@ -92,27 +113,59 @@ std::vector<double> text_numbers(std::string_view text, const std::string& path)
 
 }  // namespace
 
-void write_npy(const std::string& path, std::span<const float> values, const std::vector<std::int64_t>& shape) {
-    std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (";
+std::string npy_header(std::string_view type, const std::vector<std::int64_t>& shape) {
+    std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': (", type);
     for (const std::int64_t size : shape) header += fmt::format("{}, ", size);
     header += "), }";
     // The data begins at a multiple of 64 bytes.
-    header.append((64 - (magic.size() + 4 + header.size() + 1) % 64) % 64, ' ');
+    header.append((64 - (npy_magic.size() + 4 + header.size() + 1) % 64) % 64, ' ');
     header += '\n';
-    std::string head{magic};
+    std::string head{npy_magic};
     head += '\x01';
     head += '\x00';
     head += static_cast<char>(header.size() & 0xff);
     head += static_cast<char>(header.size() >> 8);
+    return head + header;
+}
+
+StoredArray parse_npy(std::string_view bytes, std::string name, const std::string& where) {
+    if (!bytes.starts_with(npy_magic)) bad("no .npy array", where, "save it with NumPy");
+    if (bytes.size() < 12) bad("an .npy file that ends in its header", where, "save it again");
+    const bool is_long = bytes[6] != 1;  // versions 2 and 3 have a header length of four bytes
+    std::size_t length = 0;
+    for (int i = is_long ? 3 : 1; i >= 0; --i)
+        length = length << 8 | static_cast<unsigned char>(bytes[static_cast<std::size_t>(8 + i)]);
+    const std::size_t begin = is_long ? 12 : 10;
+    if (length > bytes.size() - begin) bad("an .npy file that ends in its header", where, "save it again");
+    const std::string_view header = bytes.substr(begin, length), data = bytes.substr(begin + length);
+    const std::string_view descr = entry(header, "'descr'", '\'', '\'', where);
+    const auto type =
+        std::find_if(std::begin(npy_types), std::end(npy_types), [&](const NpyType& row) { return row.name == descr; });
+    if (type == std::end(npy_types)) {
+        bad(fmt::format("elements of type '{}'", descr), where,
+            "save float16, float32, float64, or codes as uint8 or uint16");
+    }
+    StoredArray array{.name = std::move(name),
+                      .where = where,
+                      .type = std::string(descr),
+                      .format = type->format,
+                      .width = type->width};
+    array.shape = parse_shape(entry(header, "'shape'", '(', ')', where), type->width, data.size(), where);
+    const bool is_fortran = header.find("'fortran_order': True") != std::string_view::npos;
+    array.bytes = is_fortran ? transposed(data, array.shape, type->width) : std::string(data);
+    return array;
+}
+
+void write_npy(const std::string& path, std::span<const float> values, const std::vector<std::int64_t>& shape) {
     Publication file(path);
-    file.write(head + header);
+    file.write(npy_header("<f4", shape));
     file.write({reinterpret_cast<const char*>(values.data()), values.size_bytes()});
     file.finish();
 }
 
 std::vector<double> read_numbers(const std::string& path) {
     const std::string bytes = read_file(path);
-    return std::string_view(bytes).starts_with(magic) ? npy_numbers(bytes, path) : text_numbers(bytes, path);
+    return std::string_view(bytes).starts_with(npy_magic) ? npy_numbers(bytes, path) : text_numbers(bytes, path);
 }
 
 }  // namespace macheps

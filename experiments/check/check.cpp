@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/check/check.hpp"
+
+#include "core/ulp.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace macheps::check {
+
+namespace {
+
+bool is_within(const Metric& metric, double limit) {
+    return metric.is_least ? metric.value >= limit : metric.value <= limit;
+}
+
+/// The largest |error| / (atol + rtol |exact|); what is not finite where it must be is infinite.
+double tolerance_ratio(const Limits& limits, std::span<const double> got, const Options& options) {
+    double most = 0;
+    for (std::size_t i = 0; i < got.size(); ++i) {
+        const double y = limits.exact[i], off = std::fabs(got[i] - y),
+                     allowed = options.atol.value_or(0) + options.rtol.value_or(0) * std::fabs(y);
+        if (got[i] == y || (std::isnan(y) && std::isnan(got[i]))) continue;
+        most = std::max(most, std::isnan(off) ? std::numeric_limits<double>::infinity() : off / allowed);
+    }
+    return most;
+}
+
+/// Tries the user's limits on outputs that nothing computed, then on the kernel's.
+void try_user_limits(const Problem& problem, std::span<const double> out, const Options& options, Verdict& verdict) {
+    const bool has_tolerance = options.rtol || options.atol;
+    const std::string tolerance =
+        fmt::format("rtol {:g}, atol {:g}", options.rtol.value_or(0), options.atol.value_or(0));
+    for (const NullOutput& null : null_outputs(problem, verdict.limits)) {
+        const double ratio = has_tolerance ? tolerance_ratio(verdict.limits, null.values, options) : 2;
+        if (ratio <= 1) {
+            Reason reason{"KC051", "limit",
+                          fmt::format("{}: an output that is {} passes; too wide by {:.3g} at the least", tolerance,
+                                      null.name, 1 / ratio)};
+            reason.ratio = ratio;
+            verdict.reasons.push_back(std::move(reason));
+        }
+        for (const Metric& metric : metrics(verdict.limits, null.values)) {
+            const auto limit = options.metric_limits.find(metric.name);
+            if (limit == options.metric_limits.end() || !is_within(metric, limit->second)) continue;
+            Reason reason{"KC051", "limit",
+                          fmt::format("{} {:g}: an output that is {} passes, with {:.6g}", metric.name, limit->second,
+                                      null.name, metric.value)};
+            verdict.reasons.push_back(std::move(reason));
+        }
+    }
+    if (!verdict.reasons.empty()) {
+        verdict.outcome = Outcome::refused;
+        return;
+    }
+    if (has_tolerance) {
+        const double ratio = tolerance_ratio(verdict.limits, out, options);
+        if (ratio > 1) {
+            Reason reason{"KC020", "limit", tolerance + ": an error is larger"};
+            reason.ratio = ratio;
+            verdict.reasons.push_back(std::move(reason));
+        }
+    }
+    for (const Metric& metric : verdict.metrics) {
+        const auto limit = options.metric_limits.find(metric.name);
+        if (limit == options.metric_limits.end() || is_within(metric, limit->second)) continue;
+        Reason reason{"KC020", "limit",
+                      fmt::format("{} is {:.6g}, its limit {:g}", metric.name, metric.value, limit->second)};
+        reason.got = metric.value;
+        reason.bound = limit->second;
+        verdict.reasons.push_back(std::move(reason));
+    }
+}
+
+/// Outputs so near their bound that the error of the fp64 reference decides: their sums as exact integers.
+void escalate(const Problem& problem, std::span<const double> out, Limits& limits, ThreadPool& pool) {
+    if (problem.products == nullptr) return;
+    const Defect none{};
+    Listing listing{
+        .declaration = problem.declaration, .inputs = problem.inputs, .defect = none, .columns = problem.columns};
+    problem.declaration.operation->list(listing);
+    Columns<Wide> values;
+    std::vector<ProductSum> sums;
+    for (std::int64_t i = 0; i < limits.size(); ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        const double off = std::fabs(out[at] - limits.exact[at]), limit = limits.certain[at];
+        const double certificate =
+            static_cast<double>(problem.products->operands().k) * 0x1p-52 * problem.products->magnitudes(i);
+        if (!(std::fabs(off - limit) <= certificate)) continue;
+        const std::int64_t row = i / limits.columns, column = i % limits.columns;
+        sums = {problem.products->exact(row, column, pool)};
+        reference(listing.nodes.list(),
+                  {.row = row,
+                   .columns = problem.columns,
+                   .first = column,
+                   .count = 1,
+                   .inputs = &problem.inputs,
+                   .products = &sums},
+                  values);
+        limits.exact[at] = values.back()[0].high;
+        limits.low[at] = values.back()[0].low;
+        ++limits.escalated;
+    }
+}
+
+}  // namespace
+
+std::string_view to_string(Outcome outcome) {
+    constexpr std::string_view names[] = {"pass", "fail", "weak", "refused", "declined"};
+    return names[static_cast<std::size_t>(outcome)];
+}
+
+Exit exit_of(Outcome outcome) {
+    switch (outcome) {
+        case Outcome::pass:
+            return Exit::ok;
+        case Outcome::fail:
+        case Outcome::weak:
+            return Exit::check_failed;
+        default:
+            return Exit::usage;
+    }
+}
+
+std::vector<const Mutant*> Verdict::blind(Power require) const {
+    std::vector<const Mutant*> all;
+    for (const Mutant& mutant : mutants) {
+        if (!mutant.caught && mutant.required_by <= require) all.push_back(&mutant);
+    }
+    return all;
+}
+
+std::vector<Metric> metrics(const Limits& limits, std::span<const double> got) {
+    double signal = 0, noise = 0, power = 0, product = 0, most = 0, ulps = 0;
+    for (std::size_t i = 0; i < got.size(); ++i) {
+        const double y = limits.exact[i], e = got[i] - y;
+        if (!std::isfinite(y) || !std::isfinite(got[i])) continue;
+        signal += y * y;
+        noise += e * e;
+        power += got[i] * got[i];
+        product += y * got[i];
+        most = std::max(most, std::fabs(e));
+        ulps = std::max(ulps, std::fabs(e) / ulp(limits.format, y));
+    }
+    const double infinite = std::numeric_limits<double>::infinity();
+    return {{"max", most},
+            {"ulp", ulps},
+            {"fro", noise == 0 ? 0 : std::sqrt(noise / signal)},
+            {"sqnr", noise == 0 ? infinite : 10 * math::log(signal / noise) / math::log(10), true},
+            {"cosine",
+             noise == 0            ? 1
+             : signal * power == 0 ? 0
+                                   : product / std::sqrt(signal * power),
+             true},
+            {"calc_diff", noise == 0 ? 0 : noise / (signal + power)}};
+}
+
+Verdict check(const Problem& problem, std::span<const double> out, const Options& options, ThreadPool& pool) {
+    Verdict verdict;
+    verdict.limits = limits_of(problem, options.delta, pool);
+    Limits& limits = verdict.limits;
+    verdict.metrics = metrics(limits, out);
+    if (limits.declined >= 0) {
+        verdict.outcome = Outcome::declined;
+        Reason reason{"KC091", "reference",
+                      "nothing bounds this output: an intermediate result may overflow fp32 or lose all its digits, or "
+                      "the reference has too few"};
+        reason.index = limits.declined;
+        reason.got = out[static_cast<std::size_t>(limits.declined)];
+        reason.want = limits.exact[static_cast<std::size_t>(limits.declined)];
+        reason.bound = limits.certain[static_cast<std::size_t>(limits.declined)];
+        verdict.reasons.push_back(std::move(reason));
+        return verdict;
+    }
+    try_user_limits(problem, out, options, verdict);
+    if (verdict.outcome == Outcome::refused) return verdict;
+    escalate(problem, out, limits, pool);
+    verdict.judgement = judge(limits, out, {.certain_only = options.certain_only});
+    verdict.reasons.insert(verdict.reasons.end(), verdict.judgement.reasons.begin(), verdict.judgement.reasons.end());
+    verdict.mutants = run_mutants(problem, limits, pool);
+    verdict.sharpness = sharpness_of(problem, limits, verdict.judgement, pool);
+    if (!verdict.reasons.empty()) {
+        verdict.outcome = Outcome::fail;
+        return verdict;
+    }
+    for (const Mutant* mutant : verdict.blind(options.require)) {
+        verdict.outcome = Outcome::weak;
+        Reason reason{"KC050", "power",
+                      fmt::format("this check could not have caught: {} ({}; largest change {:.2g} of the bound)",
+                                  mutant->name, mutant->kind, mutant->largest)};
+        reason.ratio = mutant->largest;
+        verdict.reasons.push_back(std::move(reason));
+    }
+    return verdict;
+}
+
+}  // namespace macheps::check

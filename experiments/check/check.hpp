@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Is a kernel's output as accurate as its formats, its K and its order of summation allow, and would we have noticed if it
+// were not? The door of this folder.
+#pragma once
+#include "core/error.hpp"
+#include "experiments/check/power.hpp"
+#include "experiments/files/arrays.hpp"
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace macheps::check {
+
+enum class Outcome : std::uint8_t {
+    pass,
+    fail,
+    weak,      ///< no test fails, and a wrong kernel would have passed too
+    refused,   ///< a user's limit that an output of zeros satisfies
+    declined,  ///< nothing certain can be said about some output
+};
+std::string_view to_string(Outcome outcome);
+Exit exit_of(Outcome outcome);
+
+struct Options {
+    Power require = Power::structure;
+    bool certain_only = false;
+    double delta = 1e-9;                                         ///< of all probable bounds of a check together
+    std::optional<double> rtol{}, atol{};                        ///< |error| <= atol + rtol |exact|, in addition
+    std::map<std::string, double, std::less<>> metric_limits{};  ///< by the names of metrics()
+};
+
+/// Numbers that people know. They decide nothing unless the user limits them.
+struct Metric {
+    std::string_view name;
+    double value = 0;
+    bool is_least = false;  ///< a limit on it is the least value that passes
+};
+
+struct Verdict {
+    Outcome outcome = Outcome::pass;
+    std::vector<Reason> reasons{};
+    Judgement judgement{};
+    std::vector<Metric> metrics{};
+    std::vector<Mutant> mutants{};
+    Sharpness sharpness{};
+    Limits limits{};
+
+    /// Mutants that went unnoticed; of those that `require` asks for.
+    std::vector<const Mutant*> blind(Power require) const;
+};
+
+/// The problem that arrays pose under a declaration: `out` stands apart. Names are those of the operation's roles, and `a`
+/// and `b` of a product. Errors: throws Error: usage for what the declaration lacks or cannot be, bad input for arrays
+/// that are missing, empty, of other shapes than each other, or of another format than was declared.
+struct Posed {
+    Problem problem{};
+    std::vector<double> out{};
+    std::vector<std::int64_t> out_shape{};
+};
+Posed pose(const Declaration& declaration, const std::vector<StoredArray>& arrays, ThreadPool& pool);
+
+/// Judges `out` and the check itself.
+Verdict check(const Problem& problem, std::span<const double> out, const Options& options, ThreadPool& pool);
+
+std::vector<Metric> metrics(const Limits& limits, std::span<const double> got);
+
+}  // namespace macheps::check

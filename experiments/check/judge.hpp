@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tests of outputs against their limits: structure and specials (T0), certain bounds (T1), probable bounds (T2), mean
+// squares and bias (T3). None has a number that somebody chose for a kernel.
+#pragma once
+#include "experiments/check/limits.hpp"
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace macheps::check {
+
+/// Why a check did not pass.
+struct Reason {
+    std::string code, test, text{};
+    std::int64_t index = -1;  ///< the output that is farthest off, or first
+    std::int64_t count = 0;   ///< outputs that the test refuses
+    double got = 0, want = 0, bound = 0, ratio = 0;
+};
+
+struct Judgement {
+    std::vector<Reason> reasons{};
+    double rho = 0;     ///< the largest error, in certain bounds
+    double z = 0;       ///< of all outputs: (mean square - 1) / sqrt(8 / n)
+    double z_part = 0;  ///< the largest of any row, column or tile
+    double bias = 0, bias_limit = 0;
+    double mean_square = 0;  ///< of errors in their deviations
+    std::int64_t outputs = 0, exact_outputs = 0;
+};
+
+struct JudgeOptions {
+    bool certain_only = false;    ///< T2 is said, and fails nothing
+    bool stops_at_first = false;  ///< one reason is enough
+};
+
+Judgement judge(const Limits& limits, std::span<const double> got, const JudgeOptions& options = {});
+
+/// `(3, 5)`, or `(5)` where the outputs are a row.
+std::string place_of(const Limits& limits, std::int64_t index);
+
+}  // namespace macheps::check

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a check could have noticed: wrong kernels, made from the exact results, that its tests must refuse.
+#pragma once
+#include "experiments/check/judge.hpp"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace macheps::check {
+
+/// In rising order of what is asked of a check: it must notice every mutant up to the class that is required.
+enum class Power : std::uint8_t { null, structure, precision };
+
+struct Mutant {
+    std::string name;
+    std::string_view kind;  ///< null, structure, scale, operation, precision
+    Power required_by = Power::structure;
+    bool certified = false;  ///< it changes an output by more than twice its bound: T1 refuses it whatever else it does
+    bool caught = false;     ///< the tests refuse it where all else is ideal: its exact results, rounded once
+    double largest = 0;      ///< its largest change, in bounds
+};
+
+/// The outputs of kernels that compute nothing: what a user's own limits are tried on, too.
+struct NullOutput {
+    std::string name;
+    std::vector<double> values;
+};
+std::vector<NullOutput> null_outputs(const Problem& problem, const Limits& limits);
+
+std::vector<Mutant> run_mutants(const Problem& problem, const Limits& limits, ThreadPool& pool);
+
+/// The least defects that would have been noticed in these outputs; infinite where none would.
+struct Sharpness {
+    double scale_of_all = 0, scale_of_row = 0;  ///< relative
+    std::int64_t dropped_terms = 0;             ///< of the reduction's end; 0: none that was tried
+    double stale_share = 0;                     ///< of single outputs that hold the one before them instead, how many
+};
+Sharpness sharpness_of(const Problem& problem, const Limits& limits, const Judgement& judgement, ThreadPool& pool);
+
+}  // namespace macheps::check

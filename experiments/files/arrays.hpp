@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Named arrays of numbers, as kernels' authors dump them: .npy, .npz and .safetensors behind one door.
+#pragma once
+#include "core/format.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace macheps {
+
+/// An array as a file holds it: row-major, little-endian.
+struct StoredArray {
+    std::string name;
+    std::string where;               ///< the file, for errors
+    std::string type;                ///< as the file spells it: `<f4`, `|V2`, `BF16`
+    std::optional<Format> format{};  ///< that the type names; nothing where it only says how wide an element is
+    std::size_t width = 0;           ///< bytes of an element
+    std::vector<std::int64_t> shape{};
+    std::string bytes{};
+
+    std::size_t count() const { return width == 0 ? 0 : bytes.size() / width; }
+};
+
+/// The arrays of a file. One of an .npy file has the file's name without its ending. Files are told apart by their first
+/// bytes. Errors: throws Error (bad input) that names the file and what is wrong with it.
+std::vector<StoredArray> read_arrays(const std::filesystem::path& path);
+
+/// The values of an array whose elements are codes of `format`, exact for every format. With `is_packed` a byte holds
+/// two codes of four bits, the lower half first, and the last axis is twice as long as the file says. Errors: throws
+/// Error (bad input) where the file's type is another format's, or its elements are too narrow or too wide.
+std::vector<double> values_of(const StoredArray& array, const Format& format, bool is_packed = false);
+
+/// An array to be written.
+struct NamedValues {
+    std::string name;
+    std::vector<std::int64_t> shape;
+    std::vector<double> values;
+};
+
+/// An .npz archive of fp64 arrays, stored. The same arrays give the same bytes.
+std::string npz_text(const std::vector<NamedValues>& arrays);
+
+}  // namespace macheps

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arrays of a kernel as files would hold them, and the verdict on them.
+#pragma once
+#include "experiments/check/check.hpp"
+#include "tests/check/kernels.hpp"
+#include "tests/test.hpp"
+
+#include <cstring>
+#include <random>
+
+namespace macheps::test {
+
+using kernels::Floats;
+using kernels::Store;
+
+/// bf16 as codes, which have to be declared; the others by their types.
+inline StoredArray array(const std::string& name, std::vector<std::int64_t> shape, const Floats& values,
+                         Store store = Store::fp32) {
+    StoredArray out{
+        .name = name, .where = "test", .type = "<f4", .format = fp32, .width = 4, .shape = std::move(shape)};
+    for (const float x : values) {
+        const auto bits = std::bit_cast<std::uint32_t>(x);
+        if (store == Store::bf16) {
+            out.bytes += {static_cast<char>(bits >> 16), static_cast<char>(bits >> 24)};
+        } else if (store == Store::fp16) {
+            const auto half = static_cast<_Float16>(x);
+            std::uint16_t code = 0;
+            std::memcpy(&code, &half, 2);
+            out.bytes += {static_cast<char>(code), static_cast<char>(code >> 8)};
+        } else {
+            for (int i = 0; i < 4; ++i) out.bytes += static_cast<char>(bits >> (8 * i));
+        }
+    }
+    if (store == Store::bf16) out.type = "|V2", out.format.reset(), out.width = 2;
+    if (store == Store::fp16) out.type = "<f2", out.format = fp16, out.width = 2;
+    return out;
+}
+
+inline ThreadPool& pool() {
+    static ThreadPool threads(2);
+    return threads;
+}
+
+inline check::Declaration declare(const char* op, Store out, Store in = Store::fp32) {
+    check::Declaration d{.operation = &check::find_operation(op)};
+    if (out == Store::bf16) d.formats["out"] = {bf16, false};
+    for (const char* name : {"a", "b", "x"}) {
+        if (in == Store::bf16) d.formats[name] = {bf16, false};
+    }
+    return d;
+}
+
+inline check::Verdict judge_arrays(const check::Declaration& d, const std::vector<StoredArray>& arrays,
+                                   const check::Options& options = {}) {
+    const check::Posed posed = check::pose(d, arrays, pool());
+    return check::check(posed.problem, posed.out, options, pool());
+}
+
+/// The codes of the reasons, joined.
+inline std::string codes(const check::Verdict& verdict) {
+    std::string all;
+    for (const auto& reason : verdict.reasons) all += reason.code + " ";
+    return all;
+}
+
+inline Floats normal(std::size_t n, std::mt19937& random, float mean = 0, float sigma = 1, Store store = Store::fp32) {
+    std::normal_distribution<float> draw(mean, sigma);
+    Floats x(n);
+    for (float& each : x) each = kernels::stored(store, draw(random));
+    return x;
+}
+
+}  // namespace macheps::test

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// `macheps check`: verdicts and their exit codes, JSON, files of bounds, what it refuses, and the examples of its help.
+#include "experiments/files/arrays.hpp"
+#include "experiments/files/zip.hpp"
+#include "tests/program/program.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <vector>
+
+using macheps::read_arrays;
+using macheps::stored_zip;
+using namespace macheps::test;
+using nlohmann::json;
+
+namespace {
+
+bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+std::string npy(const std::string& type, const std::string& shape, const std::string& bytes) {
+    std::string header = "{'descr': '" + type + "', 'fortran_order': False, 'shape': " + shape + ", }";
+    header.append(117 - header.size(), ' ');
+    header += '\n';
+    return std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(header.size()) + '\0' + header + bytes;
+}
+std::string bytes_of(const std::vector<float>& values) {
+    return {reinterpret_cast<const char*>(values.data()), values.size() * 4};
+}
+std::string codes_of(const std::vector<float>& values) {  // bf16, of values that it holds
+    std::string text;
+    for (const float x : values) {
+        std::uint32_t bits = 0;
+        std::memcpy(&bits, &x, 4);
+        text += {static_cast<char>(bits >> 16), static_cast<char>(bits >> 24)};
+    }
+    return text;
+}
+
+constexpr int m = 40, n = 36, k = 48;
+
+/// A product, in files of one array each; all its values lie on multiples of 1/16, so that bf16 holds a and b.
+void write_gemm(float spoil) {
+    std::mt19937 random(1);
+    std::vector<float> a(m * k), b(k * n), out(m * n);
+    for (float& x : a) x = static_cast<float>(static_cast<int>(random() % 129) - 64) / 16;
+    for (float& x : b) x = static_cast<float>(static_cast<int>(random() % 129) - 64) / 16;
+    for (int i = 0; i < m * n; ++i) {
+        for (int p = 0; p < k; ++p) out[i] += a[i / n * k + p] * b[p * n + i % n];
+    }
+    out[77] += spoil;
+    write("a.npy", npy("<f4", "(40, 48)", bytes_of(a)));
+    write("b.npy", npy("<f4", "(48, 36)", bytes_of(b)));
+    write("a16.npy", npy("|V2", "(40, 48)", codes_of(a)));
+    write("b16.npy", npy("<u2", "(48, 36)", codes_of(b)));
+    write("out.npy", npy("<f4", "(40, 36)", bytes_of(out)));
+}
+
+}  // namespace
+
+TEST_CASE("a product that is right passes, one wrong element fails with its place", "[program]") {
+    write_gemm(0);
+    const Outcome right = run("check a.npy b.npy out.npy --op gemm");
+    CHECK(right.code == 0);
+    CHECK(right.err.empty());
+    CHECK(right.out.starts_with("pass  gemm  fp32[40, 48] x fp32[48, 36], machine any order of fp32 sums -> fp32\n"));
+    CHECK(holds(right.out, "1440 outputs, exact: 1440"));
+    CHECK(holds(right.out, "would have failed: a scale error of "));
+    CHECK(run("check a16.npy b16.npy out.npy a=a16 b=b16 --a bf16 --b bf16 --op gemm").code == 0);
+    CHECK(run("check a16.npy b16.npy out.npy a=a16 b=b16 --a bf16 --b bf16 --op gemm --machine sm80.mma.bf16").code ==
+          0);
+    write_gemm(0.25f);
+    const Outcome wrong = run("check a.npy b.npy out.npy --op gemm");
+    CHECK(wrong.code == 1);
+    CHECK(wrong.out.starts_with("fail  "));
+    CHECK(holds(wrong.out, "KC041 T1"));
+    CHECK(holds(wrong.out, "(2, 5): got "));
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("the JSON of a check, and its file of bounds", "[program]") {
+    write_gemm(0);
+    const Outcome outcome = run("check a.npy b.npy out.npy --op gemm --json --bounds limits.npz");
+    REQUIRE(outcome.code == 0);
+    const json document = json::parse(outcome.out);
+    CHECK(document.at("schema") == "macheps.check/1");
+    const json& check = document.at("checks").at(0);
+    CHECK(check.at("verdict") == "pass");
+    CHECK(check.at("outputs") == 1440);
+    CHECK(check.at("power").size() >= 9);
+    CHECK(check.at("inputs").at("sha256").get<std::string>().size() == 64);
+    const auto arrays = read_arrays(scratch() / "limits.npz");
+    REQUIRE(arrays.size() == 3);
+    CHECK(arrays[1].name == "certain");
+    CHECK(arrays[1].shape == std::vector<std::int64_t>{40, 36});
+    CHECK(run("check a.npy b.npy out.npy --op gemm --json --bounds limits.npz").out == outcome.out);
+    CHECK(run("check a.npy b.npy out.npy --op gemm --bounds nowhere/limits.npz").code == 5);
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("bad input, bad words and wide limits have their exit codes", "[program]") {
+    write_gemm(0);
+    write("short.npy", npy("<f4", "(40, 36)", "abcd"));
+    write("pickle.npy", npy("|O", "(1,)", "abcd"));
+    struct Case {
+        const char* arguments;
+        int code;
+        const char* says;
+    };
+    for (const Case& c : {
+             Case{"a.npy b.npy --op gemm", 3, "there is no array 'out'"},
+             Case{"a.npy b.npy short.npy out=short --op gemm", 3, "ends before its last element"},
+             Case{"a.npy b.npy pickle.npy --op gemm", 3, "elements of type '|O'"},
+             Case{"missing.npz --op gemm", 3, "missing.npz"},
+             Case{"a.npy out.npy b=a --op gemm", 3, "there is no array 'a'"},
+             Case{"a16.npy b.npy out.npy a=a16 --op gemm", 3, "declare it: --a bf16"},
+             Case{"a.npy b.npy out.npy --op gemm --a bf16", 3, "the file says <f4 (fp32), the declaration bf16"},
+             Case{"a.npy b.npy out.npy --op gemm --a bf17", 2, "bf17"},
+             Case{"a.npy b.npy out.npy --op gem", 2, "gem"},
+             Case{"a.npy b.npy out.npy --op gemm --machine sm81", 2, "sm81"},
+             Case{"a.npy b.npy out.npy --op gemm --machine sm80.mma.tf32", 2, "reads fp32 as tf32"},
+             Case{"a.npy b.npy out.npy --op gemm --eps 1", 2, "gemm has no eps"},
+             Case{"a.npy b.npy out.npy --op gemm --x fp32", 2, "gemm has no array 'x'"},
+             Case{"a.npy b.npy out.npy --op gemm --beta 2", 2, "there is no array 'c'"},
+             Case{"a.npy b.npy out.npy --op gemm --limit speed=1", 2, "one of max, ulp"},
+             Case{"a.npy b.npy out.npy --op gemm --delta 2", 2, "--delta"},
+             Case{"a.npy out.npy x=a --op rmsnorm", 2, "--eps"},
+             Case{"a.npy x=a --op softmax --machine any --alpha 2", 2, "alpha and beta belong to gemm"},
+         }) {
+        CAPTURE(c.arguments);
+        const Outcome outcome = run(std::string("check ") + c.arguments);
+        CAPTURE(outcome.err);
+        CHECK(outcome.code == c.code);
+        CHECK(holds(outcome.err, c.says));
+        CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
+    }
+    const Outcome refused = run("check a.npy b.npy out.npy --op gemm --rtol 1 --atol 1");
+    CHECK(refused.code == 2);
+    CHECK(refused.out.starts_with("refused"));
+    CHECK(holds(refused.out, "KC051"));
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("every example of the check's help runs", "[program]") {
+    write_gemm(0);
+    std::mt19937 random(2);
+    // Files as the examples call them: a product of small integers, in bf16 codes where the example declares those.
+    std::istringstream help(run("check --help").out);
+    int examples = 0;
+    for (std::string line; std::getline(help, line);) {
+        if (!line.starts_with("  macheps check ")) continue;
+        const std::string arguments = line.substr(10, line.find("  ", 10) - 10);
+        const bool is_bf16 = holds(arguments, "--a bf16"), is_norm = holds(arguments, "rmsnorm"),
+                   is_softmax = holds(arguments, "softmax");
+        std::string expected = "pass";
+        if (is_softmax) {
+            std::vector<float> x(32 * 64), y(32 * 64);
+            for (float& each : x) each = static_cast<float>(random() % 1000) / 250;
+            for (std::size_t row = 0; row < 32; ++row) {
+                double sum = 0;
+                for (std::size_t i = 0; i < 64; ++i) sum += std::exp(static_cast<double>(x[row * 64 + i]));
+                for (std::size_t i = 0; i < 64; ++i)
+                    y[row * 64 + i] = static_cast<float>(std::exp(static_cast<double>(x[row * 64 + i])) / sum);
+            }
+            write("x.npy", npy("<f4", "(32, 64)", bytes_of(x)));
+            write("y.npy", npy("<f4", "(32, 64)", bytes_of(y)));
+        } else if (is_norm) {
+            std::vector<float> x(32 * 64), w(64, 1.5f), y(32 * 64);
+            for (float& each : x) each = static_cast<float>(static_cast<int>(random() % 1000) - 500) / 250;
+            for (std::size_t row = 0; row < 32; ++row) {
+                double squares = 0;
+                for (std::size_t i = 0; i < 64; ++i) squares += std::pow(static_cast<double>(x[row * 64 + i]), 2);
+                for (std::size_t i = 0; i < 64; ++i)
+                    y[row * 64 + i] = static_cast<float>(x[row * 64 + i] / std::sqrt(squares / 64 + 1e-5) * 1.5);
+            }
+            const std::string header =
+                R"({"x":{"dtype":"F32","shape":[32,64],"data_offsets":[0,8192]},"w":{"dtype":"F32","shape":[64],"data_offsets":[8192,8448]},"out":{"dtype":"F32","shape":[32,64],"data_offsets":[8448,16640]}})";
+            std::string length;
+            for (int i = 0; i < 8; ++i) length += static_cast<char>(header.size() >> (8 * i));
+            write("norm.safetensors", length + header + bytes_of(x) + bytes_of(w) + bytes_of(y));
+            expected = "weak";  // the gain is the same everywhere: its neighbour's cannot be told apart
+        } else {
+            // An archive of the arrays as they are in the example's formats.
+            write_gemm(0);
+            const std::string a = contents(scratch() / (is_bf16 ? "a16.npy" : "a.npy")),
+                              b = contents(scratch() / (is_bf16 ? "b16.npy" : "b.npy"));
+            std::string out = contents(scratch() / "out.npy");
+            if (is_bf16) {
+                std::vector<float> y(m * n);
+                std::memcpy(y.data(), out.data() + 128, y.size() * 4);
+                for (float& each : y) {
+                    std::uint32_t bits = 0;
+                    std::memcpy(&bits, &each, 4);
+                    bits = (bits + 0x7fff + ((bits >> 16) & 1)) & 0xffff0000u;
+                    std::memcpy(&each, &bits, 4);
+                }
+                out = npy("|V2", "(40, 36)", codes_of(y));
+            }
+            write("out.npz", stored_zip({{"a.npy", a}, {"b.npy", b}, {"out.npy", out}}));
+        }
+        CAPTURE(arguments);
+        const Outcome outcome = run(arguments);
+        CAPTURE(outcome.out, outcome.err);
+        CHECK(outcome.code == 0);
+        CHECK(outcome.err.empty());
+        CHECK((outcome.out.starts_with(expected) || holds(outcome.out, "\"verdict\": \"pass\"")));
+        ++examples;
+    }
+    CHECK(examples == 6);
+    fs::remove_all(scratch());
+}
