@@ -39,10 +39,6 @@ struct Defect {
     std::int64_t dropped = 0;       ///< last terms of every reduction that are left out
     std::string_view missing{};     ///< an array that is not used, or `alpha`
     std::string_view shifted{};     ///< an array whose every element is its neighbour's
-
-    bool is_none() const {
-        return eps_factor == 1 && divisor_less == 0 && dropped == 0 && missing.empty() && shifted.empty();
-    }
 };
 
 /// Whoever lists an operation's nodes asks this for what it needs.

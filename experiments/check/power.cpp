@@ -17,7 +17,6 @@ constexpr double infinite = std::numeric_limits<double>::infinity();
 constexpr std::int64_t tile = 16;
 
 struct Trial {
-    const Problem& problem;
     const Limits& limits;
     std::vector<Mutant>& mutants;
 
@@ -169,7 +168,7 @@ std::vector<NullOutput> null_outputs(const Problem& problem, const Limits& limit
 
 std::vector<Mutant> run_mutants(const Problem& problem, const Limits& limits, ThreadPool& pool) {
     std::vector<Mutant> mutants;
-    Trial trial{problem, limits, mutants};
+    Trial trial{limits, mutants};
     for (const NullOutput& output : null_outputs(problem, limits))
         trial.add(output.name, "null", Power::null, output.values, output.values);
     add_structure(trial);
