@@ -55,7 +55,7 @@ std::optional<std::int64_t> group_limit() {
         // 0::/path is version 2, 4:memory:/path version 1.
         const std::size_t first = line.find(':'), second = line.find(':', first + 1);
         if (first == line.npos || second == line.npos) continue;
-        const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+        const std::string controllers = fmt::format(",{},", line.substr(first + 1, second - first - 1));
         const std::string path = line.substr(second + 1);
         std::optional<std::int64_t> limit;
         if (controllers == ",,") limit = least_of_groups("/sys/fs/cgroup", path, "memory.max");

@@ -19,7 +19,7 @@ ImportResult accelerate(std::string_view text, const char* versions = v, const c
 ImportResult with_deepspeed(std::string_view text, std::string_view section) {
     const ConfigFolder folder;
     folder.write("ds.json", section);
-    return import_files({folder.write("launch.yaml", text)}, {.framework = "accelerate"});
+    return import_files({folder.write("launch.yaml", text)}, {.framework = "accelerate", .versions = ""});
 }
 
 }  // namespace
