@@ -61,6 +61,38 @@ TEST_CASE("LLaMA-Factory's weights: what is trained is fp32 unless something say
     CHECK(factory("bf16: true\ndisable_gradient_checkpointing: true").field("ckpt") == "false");
 }
 
+TEST_CASE("without autocast LLaMA-Factory multiplies in the format of the weights",
+          "[experiments][import][llamafactory]") {
+    const struct {
+        const char *keys, *checkpoint, *store, *compute;
+    } rows[] = {
+        {"do_train: true\nfinetuning_type: full", "bf16", "F", "F"},  // what is trained is cast to fp32
+        {"do_train: true\nfinetuning_type: full\ntf32: true", "bf16", "F", "T"},
+        {"do_train: true\nfinetuning_type: lora", "bf16", "B", "B"},
+        {"do_train: true\nfinetuning_type: lora", "fp16", "H", "H"},
+        {"do_train: true\nfinetuning_type: full\nuse_badam: true", "bf16", "B", "B"},
+        {"do_train: false\nfinetuning_type: full", "bf16", "B", "B"},  // nothing is trained, and nothing cast
+        {"do_train: true\nquantization_bit: 4", "bf16", "nf4", "B"},   // the compute dtype of the truth table
+        {"do_train: true\nquantization_bit: 4", "fp32", "nf4", "H"},
+        {"do_train: true\nquantization_bit: 3\nquantization_method: hqq\nbf16: true", "bf16", "int3", "B"},
+        {"do_train: true\nquantization_bit: 8\nquantization_method: eetq\nbf16: true", "bf16", "int8", "B"},
+    };
+    for (const auto& row : rows) {
+        CAPTURE(row.keys, row.checkpoint);
+        const Imported config = factory(row.keys, {.checkpoint = row.checkpoint});
+        CHECK(config.field("store") == row.store);
+        CHECK(config.field("compute") == row.compute);
+    }
+    CHECK(factory("do_train: true\nfinetuning_type: full\nfp16: true", {.device = "cpu", .checkpoint = "bf16"})
+              .field("compute") == "F");
+    CHECK(factory("do_train: true\nfinetuning_type: full\npure_bf16: true", {.checkpoint = "bf16"}).field("oplist") ==
+          "none");
+    CHECK(factory("do_train: true\nfinetuning_type: full\npure_bf16: true\nbf16: true", {.checkpoint = "bf16"})
+              .field("oplist") == "torch-cuda");
+    CHECK_FALSE(
+        factory("do_train: false\nfinetuning_type: full", {.checkpoint = "bf16"}).has("W llamafactory/no-master"));
+}
+
 TEST_CASE("the samples of LLaMA-Factory", "[experiments][import][llamafactory]") {
     const Imported lora(
         "{stage: sft, do_train: true, finetuning_type: lora, quantization_bit: 4, bf16: true, upcast_layernorm: "
@@ -113,6 +145,29 @@ TEST_CASE("each of LLaMA-Factory's triggers fires when stated, and on nothing el
         {"fp8_enable_fsdp_float8_all_gather: true", "h100", "C llamafactory/all-gather-without-fp8", true},
         {"fp8: true", "h100", "W llamafactory/fp8-dropped", true},  // transformers 5 is the default
         {"do_train: true\ninfer_dtype: bfloat16\nbf16: true", "a100", "I llamafactory/infer-dtype-unread", true},
+        {"do_train: false\npure_bf16: true", "cpu", "E llamafactory/pure-bf16-unsupported", true},
+        {"do_train: false\nfp8: true\nquantization_bit: 4", "h100", "E llamafactory/fp8-quantised", true},
+        {"finetuning_type: oft\nadapter_name_or_path: a", "a100", "E llamafactory/adapter-not-lora", true},
+        {"adapter_name_or_path: a", "a100", "E llamafactory/adapter-not-lora", false},
+        {"adapter_name_or_path: [a]", "a100", "E llamafactory/wrong-type", true},  // it is split at commas
+        {"finetuning_type: full\npissa_init: true", "a100", "E llamafactory/pissa-init", true},
+        {"stage: kto\npissa_init: true", "a100", "E llamafactory/pissa-init", true},
+        {"stage: dpo\npissa_init: true", "a100", "E llamafactory/pissa-init", true},
+        {"stage: dpo\npref_loss: orpo\npissa_init: true", "a100", "E llamafactory/pissa-init", false},
+        {"pissa_init: true\ndeepspeed: {zero_optimization: {stage: 3}}", "a100", "E llamafactory/pissa-init", true},
+        {"pissa_init: true", "a100", "E llamafactory/pissa-init", false},
+        {"do_train: true\nquantization_device_map: auto", "a100", "E llamafactory/quantised-device-map", true},
+        {"do_train: false\nquantization_device_map: auto", "a100", "E llamafactory/quantised-device-map", false},
+        {"quantization_bit: 2", "a100", "E llamafactory/quantised-bits", true},
+        {"quantization_bit: 2\nquantization_method: hqq", "a100", "E llamafactory/quantised-bits", false},
+        {"quantization_bit: 7\nquantization_method: hqq", "a100", "E llamafactory/quantised-bits", true},
+        {"quantization_bit: 4\nquantization_method: eetq", "a100", "E llamafactory/quantised-bits", true},
+        {"quantization_bit: 8\nquantization_method: eetq", "a100", "E llamafactory/quantised-bits", false},
+        {"quantization_bit: 8", "a100", "E llamafactory/quantised-bits", false},
+        {"quantization_bit: 8\nfsdp: full_shard", "a100", "E llamafactory/quantised-bits", true},
+        {"quantization_bit: 4\nfsdp: full_shard", "a100", "E llamafactory/quantised-bits", false},
+        {"quantization_bit: 4\nquantization_method: hqq\ndeepspeed: {zero_optimization: {stage: 3}}", "a100",
+         "E llamafactory/quantised-bits", true},
         {"do_train: true\nbf16: true\nfinetunning_type: full", "a100", "U llamafactory/unknown-key", true},
     };
     for (const auto& row : rows) {

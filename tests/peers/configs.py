@@ -2,67 +2,27 @@
 """`macheps policy import` beside the parsers of the frameworks themselves: the same configs are refused, and what can be
 asked of the parsed config is the same.
 
-usage: configs.py deepspeed|transformers|accelerate --macheps PATH [--configs DIR]
+usage: configs.py deepspeed|transformers|accelerate|axolotl|llamafactory --macheps PATH [--configs DIR]
 
-DIR holds configs as their projects publish them (deepspeed/*.json, accelerate/*.yaml); without it only the cases written
-here are compared. Nothing needs a GPU: the device is a CPU to both.
+DIR holds configs as their projects publish them (deepspeed/*.json, accelerate/*.yaml, axolotl/*, llamafactory/*); without it
+only the cases written here are compared. Nothing needs a GPU: the device is a CPU to both, or one that both are told of.
 """
 import argparse
 import copy
-import glob
 import itertools
 import json
 import logging
 import os
 import pathlib
 import random
-import subprocess
 import sys
-import tempfile
 import types
 import warnings
 
-from peer import Failure, need, skip
-
-WORK = pathlib.Path(tempfile.mkdtemp(prefix="macheps_peers_"))
-
-
-def imported(program, framework, version, path, extra=(), device="cpu"):
-    """What macheps makes of a file: the object of --json."""
-    done = subprocess.run([program, "policy", "import", str(path), "--json", "--framework", framework, "--framework-version", version,
-                           "--device-profile", device, *extra], capture_output=True, text=True)
-    if done.returncode not in (0, 1):
-        raise Failure(f"{path}: exit code {done.returncode}: {done.stderr.strip()}")
-    return json.loads(done.stdout)
-
-
-def errors(result):
-    """The rules of the findings that are errors, without the framework's name."""
-    return {f["rule"].split("/", 1)[1] for f in result["findings"] if f["severity"] == "error"}
-
-
-def field(result, name):
-    """A field's word, and its parameters where it has some."""
-    value = result["resolved"].get(name, {}).get("value")
-    return value if isinstance(value, dict) else {"kind": value}
-
-
-class Comparison:
-    def __init__(self):
-        self.compared = self.refused = 0
-        self.failures = []
-
-    def same(self, what, ours, theirs):
-        self.compared += 1
-        if ours != theirs:
-            self.failures.append(f"{what}: macheps {ours!r}, the framework {theirs!r}")
-
-    def finish(self, title):
-        for failure in self.failures[:40]:
-            print(failure)
-        print(f"{title}: {self.compared} comparisons, {self.refused} configs refused by both, {len(self.failures)} differences")
-        sys.exit(1 if self.failures else 0)
-
+from axolotl_configs import compare_axolotl
+from importing import WORK, Comparison, errors, field, imported, letter, published
+from llamafactory_configs import compare_llamafactory
+from peer import Failure, need
 
 # DeepSpeed
 
@@ -128,10 +88,6 @@ def drop_auto(node):
             del node[key]
         elif isinstance(node[key], dict):
             drop_auto(node[key])
-
-
-def letter(dtype):
-    return {"torch.float32": "F", "torch.float16": "H", "torch.bfloat16": "B"}[str(dtype)]
 
 
 def compare_deepspeed(options):
@@ -205,10 +161,6 @@ def compare_parsed(done, name, ours, theirs, typed):
     elif arguments is not None:
         done.same(f"{name} scaler", (scaler["kind"], scaler["init_scale"], scaler["growth_interval"], scaler["min_scale"]),
                   ("ds-fused", arguments["init_scale"], arguments["scale_window"], arguments["min_scale"]))
-
-
-def published(options, pattern):
-    return sorted(glob.glob(str(options.configs / pattern))) if options.configs else []
 
 
 def is_json(name):
@@ -364,13 +316,17 @@ def compare_accelerate(options):
     done.finish(f"Accelerate {version}")
 
 
+COMPARISONS = {"deepspeed": compare_deepspeed, "transformers": compare_transformers, "accelerate": compare_accelerate,
+               "axolotl": compare_axolotl, "llamafactory": compare_llamafactory}
+
+
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("framework", choices=["deepspeed", "transformers", "accelerate"])
+    options.add_argument("framework", choices=COMPARISONS)
     options.add_argument("--macheps", required=True)
     options.add_argument("--configs", type=pathlib.Path, default=os.environ.get("MACHEPS_SHARED") and pathlib.Path(os.environ["MACHEPS_SHARED"]) / "configs")
     chosen = options.parse_args()
-    {"deepspeed": compare_deepspeed, "transformers": compare_transformers, "accelerate": compare_accelerate}[chosen.framework](chosen)
+    COMPARISONS[chosen.framework](chosen)
 
 
 if __name__ == "__main__":

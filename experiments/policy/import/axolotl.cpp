@@ -32,23 +32,61 @@ bool is_set(const ImportContext& context, std::string_view path) {
     return !value->written.empty() && value->written != "false";
 }
 
-/// Kernels that read nothing but the low formats.
-bool has_low_attention(const ImportContext& context) {
-    const std::string implementation = context.text("attn_implementation");
-    return context.flag("flash_attention") || context.flag("xformers_attention") ||
-           implementation.find("flash") != std::string::npos || implementation == "xformers" ||
-           implementation == "sage";
+/// The canonical name of the attention kernel: the key itself, or the first of the older flags that stand for one.
+std::string attention(const ImportContext& context) {
+    if (std::string named = context.text("attn_implementation"); !named.empty()) return named;
+    constexpr std::pair<std::string_view, std::string_view> flags[] = {
+        {"gemma4_hybrid_attn_impl", "flash_attention_2"},
+        {"xformers_attention", "xformers"},
+        {"sage_attention", "sage"},
+        {"flex_attention", "flex_attention"},
+        {"flash_attention", "flash_attention_2"},
+        {"sdp_attention", "sdpa"},
+        {"eager_attention", "eager"},
+    };
+    for (const auto& [flag, name] : flags) {
+        if (context.flag(flag)) return std::string(name);
+    }
+    return {};
 }
 
-std::string quantised_base(const ImportContext& context) {
-    if (context.flag("load_in_4bit")) return context.text("bnb_config_kwargs.bnb_4bit_quant_type");
-    if (context.flag("load_in_8bit")) return "int8";
+/// Only eager and sdpa take norms and embeddings in fp32.
+bool has_low_attention(std::string_view attention) {
+    return !attention.empty() && attention != "eager" && attention != "sdpa";
+}
+
+/// The version of FSDP: the key of the root, or either spelling inside `fsdp_config`.
+int fsdp_version(const ImportContext& context) {
+    for (const std::string_view path : {"fsdp_version", "fsdp_config.version", "fsdp_config.fsdp_version"}) {
+        if (const double version = context.number(path).value_or(0); version != 0) return version == 2 ? 2 : 1;
+    }
+    return 1;
+}
+
+/// What the loader quantises: bitsandbytes' 4 bits under `qlora`, its 8 bits under `lora`, and nothing else that is asked for.
+std::string quantised_base(const ImportContext& context, std::string_view adapter) {
+    // 0.9.2 still hands the flags to the loader whatever the adapter.
+    if ((adapter == "qlora" || !context.at_least("0.17")) && context.flag("load_in_4bit"))
+        return context.text("bnb_config_kwargs.bnb_4bit_quant_type");
+    if (adapter == "lora" && context.flag("load_in_8bit")) return "int8";
     if (context.flag("gptq")) return "int4";
     if (context.text("model_quantization_config") == "Mxfp4Config") return "mxfp4";
     return {};
 }
 
+/// FSDP with efficient loading, and ZeRO-3, keep prepare_model_for_kbit_training from running.
+bool casts_for_kbit(const ImportContext& context, const Facts& facts) {
+    if (facts.adapter != "lora" && facts.adapter != "qlora") return false;
+    if (!context.flag("load_in_4bit") && !context.flag("load_in_8bit")) return false;
+    if (facts.fsdp && (facts.adapter == "qlora" || fsdp_flag(context, "cpu_ram_efficient_loading"))) return false;
+    return context.number("deepspeed.zero_optimization.stage").value_or(0) != 3;
+}
+
 }  // namespace
+
+bool fsdp_flag(const ImportContext& context, std::string_view key) {
+    return context.flag(fmt::format("fsdp_config.{}", key)) || context.flag(fmt::format("fsdp_config.fsdp_{}", key));
+}
 
 bool is_auto(const ImportContext& context, std::string_view path) {
     return !context.has(path) || is_word(context, path, "auto");
@@ -71,15 +109,16 @@ Facts facts(const ImportContext& context) {
     facts.fp16 = facts.fp16 && !bf16;
     facts.autocast = facts.bf16 ? 'B' : facts.fp16 ? 'H' : 'F';
     if (context.device().kind == DeviceProfile::Kind::cpu && facts.autocast == 'H') facts.autocast = 'F';
-    const bool may_tf32 = context.device().tf32;
-    facts.tf32 = is_auto(context, "tf32") ? may_tf32 : context.flag("tf32");
+    facts.tf32 = is_auto(context, "tf32") ? context.device().torch_says_tf32() : context.flag("tf32");
     facts.adapter = context.text("adapter");
-    facts.base = quantised_base(context);
+    facts.base = quantised_base(context, facts.adapter);
     facts.deepspeed = is_set(context, "deepspeed");
     facts.fsdp = is_set(context, "fsdp") || is_set(context, "fsdp_config");
-    facts.fsdp_version = context.number("fsdp_version").value_or(1) == 2 ? 2 : 1;
+    facts.fsdp_version = fsdp_version(context);
+    facts.attention = attention(context);
     facts.wants_cast =
-        !facts.adapter.empty() || facts.fsdp || has_low_attention(context) || context.flag("cut_cross_entropy");
+        !facts.adapter.empty() || facts.fsdp || has_low_attention(facts.attention) || context.flag("cut_cross_entropy");
+    facts.upcasts_base = facts.base.empty() && casts_for_kbit(context, facts);
     return facts;
 }
 
@@ -126,8 +165,14 @@ void set_adapter(ImportContext& context, const Facts& facts) {
         context.infer(field, letter(format), "from adapter: only adapters are trained");
     if (facts.base == "int8")
         context.set("store", word_field(facts.base), "load_in_8bit");
+    else if (facts.base == "int4")
+        context.set("store", word_field(facts.base), "gptq");
+    else if (facts.base == "mxfp4")
+        context.set("store", word_field(facts.base), "model_quantization_config");
     else if (!facts.base.empty())
         context.set("store", word_field(facts.base), "load_in_4bit");
+    else if (facts.upcasts_base && facts.loaded != 'F')
+        context.set("store", letter('F'), "load_in_4bit");
 }
 
 void set_fp8(ImportContext& context) {

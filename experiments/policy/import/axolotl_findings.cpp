@@ -31,7 +31,7 @@ bool is_full_finetune(const Facts& f) { return f.adapter.empty(); }
 Maybe bad_switch(const Context& c, std::string_view key) {
     const std::string_view text = word(c, key);
     if (text.empty() || text == "auto" || (key == "bf16" && text == "full")) return {};
-    for (const std::string_view flag : {"true", "false", "yes", "no", "on", "off", "1", "0"}) {
+    for (const std::string_view flag : {"true", "false", "yes", "no", "on", "off", "y", "n", "t", "f", "1", "0"}) {
         if (lowered(text) == flag) return {};
     }
     return Said{fmt::format("`{}` is '{}', which is neither a boolean nor auto: the schema refuses it", key, text),
@@ -58,18 +58,19 @@ Maybe all_gather(const Context& c, const Facts&) {
                 "fsdp_version: 2"};
 }
 Maybe fp8_device(const Context& c, const Facts&) {
-    if (!c.flag("fp8") || c.device().fp8) return {};
-    return Said{fmt::format("{} does not multiply fp8: the validator raises", c.device().name), "fp8: false"};
+    // Axolotl asks for compute capability 9.0: Ada's tensor cores (8.9) multiply fp8, and are refused as well.
+    if (!c.flag("fp8") || (c.device().fp8 && c.device().capability() >= 90)) return {};
+    return Said{c.device().fp8
+                    ? fmt::format("fp8 asks for compute capability 9.0, and {} has {}.{}: the validator raises",
+                                  c.device().name, c.device().major, c.device().minor)
+                    : fmt::format("{} does not multiply fp8: the validator raises", c.device().name),
+                "fp8: false"};
 }
 Maybe cpu_ram(const Context& c, const Facts& f) {
     if (!c.flag("fp8") || !f.fsdp) return {};
-    for (const std::string_view key :
-         {"fsdp_config.cpu_ram_efficient_loading", "fsdp_config.fsdp_cpu_ram_efficient_loading"}) {
-        if (c.has(key) && c.flag(key))
-            return Said{"torchao's fp8 with FSDP refuses cpu_ram_efficient_loading: Accelerate raises",
-                        "cpu_ram_efficient_loading: false"};
-    }
-    return {};
+    if (!fsdp_flag(c, "cpu_ram_efficient_loading")) return {};
+    return Said{"torchao's fp8 with FSDP refuses cpu_ram_efficient_loading: Accelerate raises",
+                "cpu_ram_efficient_loading: false"};
 }
 Maybe fp32_norms(const Context& c, const Facts& f) {
     if (!c.flag("fp32_norms") || (f.fsdp && f.fsdp_version == 2)) return {};
@@ -80,16 +81,24 @@ Maybe norm_classes(const Context& c, const Facts&) {
     return Said{"fp32_norm_classes is read with fp32_norms alone: the norms are not kept in fp32", "fp32_norms: true"};
 }
 Maybe better_transformer(const Context& c, const Facts& f) {
-    if (!c.flag("flash_optimum") || (!f.fp16 && !f.bf16)) return {};
+    // `auto` is a text that is not empty, whatever it becomes afterwards.
+    if (!c.flag("flash_optimum") || (!f.bf16_is_auto && !c.flag("fp16") && !c.flag("bf16"))) return {};
     return Said{"autocast is not supported with BetterTransformer (flash_optimum): the validator raises",
-                "flash_optimum: false"};
+                f.bf16_is_auto ? "bf16: false" : "flash_optimum: false", f.bf16_is_auto ? std::size_t{1} : 0};
 }
 Maybe npu_tf32(const Context& c, const Facts&) {
-    if (c.device().kind != DeviceProfile::Kind::npu || is_auto(c, "tf32") || !c.flag("tf32")) return {};
-    return Said{"an Ascend NPU has no tf32: the validator raises", "tf32: false"};
+    if (c.device().kind != DeviceProfile::Kind::npu || !c.has("tf32")) return {};
+    if (word(c, "tf32") != "auto" && !c.flag("tf32")) return {};
+    return Said{"an Ascend NPU has no tf32: the validator raises, for `auto` too", "tf32: false"};
+}
+Maybe two_autocasts(const Context& c, const Facts& f) {
+    if (!f.fp16 || !f.bf16) return {};
+    return Said{"`bfloat16` turns bf16 on in the trainer, and fp16 is on as well: Transformers raises",
+                c.flag("fp16") ? "fp16: false" : "bfloat16: false", c.flag("fp16") ? std::size_t{0} : 1};
 }
 Maybe tf32_device(const Context& c, const Facts&) {
-    if (is_auto(c, "tf32") || !c.flag("tf32") || c.device().tf32 || c.device().kind == DeviceProfile::Kind::npu)
+    if (is_auto(c, "tf32") || !c.flag("tf32") || c.device().torch_says_tf32() ||
+        c.device().kind == DeviceProfile::Kind::npu)
         return {};
     return Said{
         fmt::format("tf32 asks for an NVIDIA GPU of compute capability 8.0, which {} is not: Transformers raises",
@@ -123,12 +132,11 @@ Maybe fp16_with_auto(const Context& c, const Facts& f) {
     if (!f.bf16_is_auto || !c.has("bf16") || !c.flag("fp16")) return {};
     return Said{"`fp16: true` beside `bf16: auto` switches bf16 off", "bf16: false"};
 }
-Maybe bfloat16(const Context& c, const Facts& f) {
+Maybe bfloat16(const Context& c, const Facts&) {
     if (!c.flag("bfloat16")) return {};
-    return Said{fmt::format("`bfloat16` is documented as bf16 without AMP, but the trainer's builder takes it for "
-                            "`bf16`: autocast is on{}",
-                            f.fp16 ? ", and fp16 too" : ""),
-                "bf16: true, which says what happens"};
+    return Said{
+        "`bfloat16` is documented as bf16 without AMP, but the trainer's builder takes it for `bf16`: autocast is on",
+        "bf16: true, which says what happens"};
 }
 
 // Warnings.
@@ -141,12 +149,15 @@ Maybe emulated(const Context& c, const Facts& f) {
                 "bf16: false with fp16: true"};
 }
 Maybe not_there(const Context& c, const Facts&) {
-    if (is_auto(c, "bf16") || !c.flag("bf16") || c.device().torch_says_gpu_bf16()) return {};
+    if (c.device().torch_says_gpu_bf16()) return {};
+    if ((is_auto(c, "bf16") || !c.flag("bf16")) && !c.flag("bfloat16")) return {};
     return Said{fmt::format("bf16 is asked for, and torch finds none on {}: training fails", c.device().name),
                 "bf16: auto"};
 }
 Maybe not_used(const Context& c, const Facts& f) {
-    if (f.bf16 || f.full_eval || is_auto(c, "bf16") || !c.device().bf16) return {};
+    // Torch counts emulation as well, which is no reason to switch bf16 on.
+    if (f.bf16 || f.full_eval || is_auto(c, "bf16")) return {};
+    if (!c.device().bf16 || !c.device().torch_says_gpu_bf16()) return {};
     return Said{fmt::format("{} has bf16, and the config leaves it off", c.device().name), {}};
 }
 Maybe no_master(const Context&, const Facts& f) {
@@ -164,21 +175,18 @@ Maybe compile(const Context& c, const Facts&) {
 }
 Maybe activation_checkpointing(const Context& c, const Facts&) {
     if (!c.flag("fp8")) return {};
-    if (!c.flag("fsdp_config.activation_checkpointing") && !c.flag("fsdp_config.fsdp_activation_checkpointing"))
-        return {};
+    if (!fsdp_flag(c, "activation_checkpointing")) return {};
     return Said{"fp8 with FSDP's activation checkpointing may be slower than bf16", "activation_checkpointing: false"};
 }
 Maybe fp16_packing(const Context& c, const Facts& f) {
-    const bool has_flash =
-        c.flag("flash_attention") || c.text("attn_implementation").find("flash") != std::string::npos;
+    const bool has_flash = f.attention.find("flash") != std::string::npos;
     if (!is_full_finetune(f) || !c.flag("sample_packing") || has_flash || f.bf16 || (!f.fp16 && !c.flag("float16")))
         return {};
     return Said{"full fine-tuning in fp16 with sample packing and without flash attention is likely to raise",
                 "adapter: lora, or bf16: true"};
 }
 Maybe sdpa_packing(const Context& c, const Facts& f) {
-    const bool has_sdpa = c.text("attn_implementation") == "sdpa" || c.flag("sdp_attention");
-    if (!c.flag("sample_packing") || !has_sdpa || !f.bf16 || c.device().capability() == 90) return {};
+    if (!c.flag("sample_packing") || f.attention != "sdpa" || !f.bf16 || c.device().capability() == 90) return {};
     return Said{"sample packing with sdpa in bf16 gives a loss of zero on GPUs other than sm_90",
                 "attn_implementation: flash_attention_2"};
 }
@@ -211,11 +219,12 @@ const FindingRow<Facts> rows[] = {
     {"fp32-norms-without-fsdp2", error, {"fp32_norms", "fsdp_version"}, fp32_norms},
     {"better-transformer-amp", error, {"flash_optimum", "bf16", "fp16"}, better_transformer},
     {"npu-tf32", error, {"tf32"}, npu_tf32},
+    {"fp16-and-bfloat16", error, {"fp16", "bfloat16"}, two_autocasts},
     {"tf32-unsupported", error, {"tf32"}, tf32_device},
     {"unscale-low-gradients", error, {"fp16", "adapter"}, unscale},
     {"bf16-full-is-eval", warning, {"bf16"}, full_is_eval},
     {"bf16-emulated", warning, {"bf16"}, emulated},
-    {"bf16-unsupported", warning, {"bf16"}, not_there},
+    {"bf16-unsupported", warning, {"bf16", "bfloat16"}, not_there},
     {"no-master", warning, {"bf16", "adapter"}, no_master},
     {"fp8-without-compile", warning, {"torch_compile", "fp8"}, compile},
     {"fp8-activation-checkpointing",
@@ -239,6 +248,9 @@ const FindingRow<Facts> rows[] = {
 
 }  // namespace
 
-void report_findings(ImportContext& context, const Facts& facts) { report_rows<Facts>(context, facts, rows); }
+void report_findings(ImportContext& context, const Facts& facts) {
+    report_rows<Facts>(context, facts, rows);
+    report_conflicts(context, facts);
+}
 
 }  // namespace macheps::axolotl

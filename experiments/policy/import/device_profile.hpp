@@ -18,6 +18,8 @@ struct DeviceProfile {
     bool torch_says_bf16 = false;
     /// The same asked of an accelerator, as `auto` of Axolotl and pure_bf16 of LLaMA-Factory do: a CPU is none.
     bool torch_says_gpu_bf16() const { return kind != Kind::cpu && torch_says_bf16; }
+    /// What is_torch_tf32_available() of Transformers answers: it asks for CUDA itself, and so says no of AMD's tf32.
+    bool torch_says_tf32() const { return kind == Kind::cuda && tf32; }
     bool is_cuda_like() const { return kind == Kind::cuda || kind == Kind::rocm; }
     int capability() const { return major * 10 + minor; }
 };

@@ -18,6 +18,14 @@ namespace {
 
 char letter_of(std::string_view dtype) { return dtype == "bf16" ? 'B' : dtype == "fp16" ? 'H' : 'F'; }
 
+/// What a base that is quantised while it is loaded is kept in: bitsandbytes' 4 or 8 bits, HQQ's of any width, EETQ's 8.
+std::string quantised_base(const ImportContext& context) {
+    const double bits = context.number("quantization_bit").value_or(4);
+    const std::string method = context.text("quantization_method");
+    if (method != "hqq" && method != "eetq") return bits == 8 ? "int8" : context.text("quantization_type");
+    return fmt::format("int{}", bits >= 1 && bits <= 8 ? static_cast<int>(bits) : 8);
+}
+
 bool is_text_or_map(const ImportContext& context, std::string_view path) {
     const ConfigValue* value = context.value(path);
     return value != nullptr && !value->is_null() && (value->is_map() || !value->written.empty());
@@ -41,8 +49,7 @@ Facts facts(const ImportContext& context) {
     facts.finetuning = context.text("finetuning_type");
     facts.has_adapter = facts.finetuning == "lora" || facts.finetuning == "oft";
     facts.is_quantised = context.has("quantization_bit");
-    if (facts.is_quantised)
-        facts.base = context.number("quantization_bit").value_or(4) == 8 ? "int8" : context.text("quantization_type");
+    if (facts.is_quantised) facts.base = quantised_base(context);
     facts.galore = context.flag("use_galore");
     facts.apollo = context.flag("use_apollo");
     facts.badam = context.flag("use_badam");
@@ -54,6 +61,7 @@ Facts facts(const ImportContext& context) {
     facts.is_distributed = facts.deepspeed || is_text_or_map(context, "fsdp");
     facts.checkpoint = letter_of(context.checkpoint_dtype());
     facts.upcasts_trained =
+        facts.trains &&
         name_rules::llamafactory_casts_trained(facts.pure_bf16, facts.badam, facts.zero_stage == 3, facts.is_quantised);
     const DeviceProfile& device = context.device();
     const bool has_fp16 = device.is_cuda_like() || device.kind == DeviceProfile::Kind::npu;
@@ -68,6 +76,20 @@ namespace {
 
 /// The Trainer knows nothing of what was cast before it got the model.
 constexpr std::string_view replaced_rules[] = {"transformers/no-master", "transformers/low-weights-under-scaler"};
+
+/// Without autocast a matmul has the format of its weights; only bitsandbytes' of 4 bits is told a compute dtype.
+void set_compute(ImportContext& context, const Facts& facts, char base) {
+    const bool is_told = facts.base == "nf4" || facts.base == "fp4";
+    const char operand = is_told ? facts.compute : base;
+    if (operand == 'F' && context.flag("tf32") && context.device().torch_says_tf32())
+        context.set("compute", letter('T'), "tf32");
+    else if (facts.pure_bf16)
+        context.set("compute", letter(operand), "pure_bf16");
+    else if (is_told)
+        context.set("compute", letter(operand), "quantization_bit");
+    else
+        context.infer("compute", letter(operand), "without autocast operands have the format of the weights");
+}
 
 void set_weights(ImportContext& context, const Facts& facts) {
     const char low = facts.bf16 ? 'B' : facts.fp16 ? 'H' : 'F';
@@ -90,10 +112,8 @@ void set_weights(ImportContext& context, const Facts& facts) {
         context.infer(field, letter(trained), why);
     for (const std::string_view field : {"norm", "embed", "lm_head", "eval"}) context.infer(field, letter(base), why);
     context.infer("master", letter('-'), "the optimiser changes the weights themselves");
-    if (facts.pure_bf16) {
-        context.infer("oplist", FieldValue{.value = std::string("none"), .parts = {}}, "pure_bf16 leaves autocast off");
-        if (low == 'F') context.set("compute", letter(base), "pure_bf16");
-    }
+    // The Trainer's fields tell whether it autocasts: a CPU has none to fp16, and pure_bf16 alone asks for none.
+    if (context.resolved().word("oplist") == "none") set_compute(context, facts, base);
     if (context.flag("upcast_layernorm")) context.set("norm", letter('F'), "upcast_layernorm");
     if (facts.galore || facts.apollo)
         context.set("opt_state", letter(trained), facts.galore ? "use_galore" : "use_apollo");

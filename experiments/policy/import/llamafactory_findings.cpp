@@ -25,12 +25,12 @@ Maybe no_method(const Context&, const Facts& f) {
                 f.finetuning == "qlora" ? "lora, with quantization_bit: 4" : "lora"};
 }
 Maybe pure_device(const Context& c, const Facts& f) {
-    if (!f.trains || !f.pure_bf16 || c.device().torch_says_gpu_bf16()) return {};
+    if (!f.pure_bf16 || c.device().torch_says_gpu_bf16()) return {};
     return Said{fmt::format("{} has no bf16: \"This device does not support `pure_bf16`\"", c.device().name),
                 "pure_bf16: false"};
 }
 Maybe pure_zero3(const Context&, const Facts& f) {
-    if (!f.trains || !f.pure_bf16 || f.zero_stage != 3) return {};
+    if (!f.pure_bf16 || f.zero_stage != 3) return {};
     return Said{"pure_bf16 is incompatible with DeepSpeed ZeRO-3: the parser raises", "bf16: true"};
 }
 Maybe galore_deepspeed(const Context&, const Facts& f) {
@@ -69,21 +69,63 @@ Maybe quantised_full(const Context&, const Facts& f) {
 Maybe quantised_init(const Context& c, const Facts& f) {
     if (!f.is_quantised) return {};
     if (c.flag("pissa_init"))
-        return Said{"PiSSA cannot be initialised on a quantised base: the parser raises", "scripts/pissa_init.py"};
+        return Said{"PiSSA is not initialised on a quantised base: the parser raises", "scripts/pissa_init.py"};
     if (c.flag("resize_vocab"))
         return Said{"the vocabulary of a quantised base cannot be resized: the parser raises", "resize_vocab: false"};
     if (!c.has("adapter_name_or_path")) return {};
     if (c.flag("create_new_adapter"))
         return Said{"no new adapter can be put on a quantised base that has one: the parser raises",
                     "create_new_adapter: false"};
-    const bool is_several = c.value("adapter_name_or_path")->is_list()
-                                ? c.value("adapter_name_or_path")->items.size() > 1
-                                : c.text("adapter_name_or_path").find(',') != std::string::npos;
-    if (is_several) return Said{"a quantised base takes a single adapter: the parser raises", "merge them first"};
+    if (c.text("adapter_name_or_path").find(',') != std::string::npos)
+        return Said{"a quantised base takes a single adapter: the parser raises", "merge them first"};
+    return {};
+}
+Maybe quantised_bits(const Context& c, const Facts& f) {
+    if (!f.is_quantised) return {};
+    const double bits = c.number("quantization_bit").value_or(4);
+    const std::string method = c.text("quantization_method");
+    const bool is_sharded = f.zero_stage == 3 || (f.is_distributed && !f.deepspeed);
+    const auto said = [&](std::string_view takes) {
+        return Said{fmt::format("{} takes {}: loading the model raises", method, takes), "quantization_bit: 4"};
+    };
+    if (method == "hqq") {
+        const bool is_width = bits == 8 || (bits >= 1 && bits <= 6 && bits == static_cast<int>(bits));
+        if (!is_width) return said("1 to 6 or 8 bits");
+    } else if (method == "eetq") {
+        if (bits != 8) return Said{"eetq takes 8 bits: loading the model raises", "quantization_bit: 8"};
+    } else {
+        if (bits != 4 && bits != 8) return said("4 or 8 bits");
+        if (bits == 8 && is_sharded) return said("4 bits under ZeRO-3 and FSDP");
+        return {};
+    }
+    if (!is_sharded) return {};
+    return Said{fmt::format("{} does not go with ZeRO-3 and FSDP: loading the model raises", method),
+                "quantization_method: bnb", 1};
+}
+Maybe device_map(const Context& c, const Facts& f) {
+    if (!f.trains || c.text("quantization_device_map") != "auto") return {};
+    return Said{"a device map is for inference: where something is trained the parser raises",
+                "leave quantization_device_map out"};
+}
+Maybe adapter_not_lora(const Context& c, const Facts& f) {
+    if (f.finetuning == "lora" || !c.has("adapter_name_or_path")) return {};
+    return Said{fmt::format("an adapter is loaded with LoRA alone: under {} the parser raises", f.finetuning),
+                "finetuning_type: lora", 1};
+}
+Maybe pissa(const Context& c, const Facts& f) {
+    if (!c.flag("pissa_init")) return {};
+    const std::string stage = c.text("stage"), loss = c.text("pref_loss");
+    const bool has_reference = stage == "dpo" && loss != "orpo" && loss != "simpo";
+    if (f.finetuning != "lora") return Said{"`pissa_init` is for LoRA: the parser raises", "finetuning_type: lora", 1};
+    if (stage == "ppo" || stage == "kto" || has_reference)
+        return Said{fmt::format("PiSSA changes the base, which the stage {} compares with: the parser raises", stage),
+                    "pissa_init: false"};
+    if (f.zero_stage == 3)
+        return Said{"PiSSA is not initialised under ZeRO-3: the parser raises", "scripts/pissa_init.py"};
     return {};
 }
 Maybe fp8_quantised(const Context&, const Facts& f) {
-    if (!f.trains || !f.fp8 || !f.is_quantised) return {};
+    if (!f.fp8 || !f.is_quantised) return {};
     return Said{"fp8 and a quantised base exclude each other: the parser raises", "one of them"};
 }
 Maybe msamp(const Context& c, const Facts& f) {
@@ -137,7 +179,7 @@ Maybe pure_full(const Context& c, const Facts& f) {
                 "--checkpoint-dtype bf16, if the checkpoint is"};
 }
 Maybe no_master(const Context&, const Facts& f) {
-    if (f.checkpoint == 'F' || f.upcasts_trained || (f.deepspeed && (f.fp16 || f.bf16))) return {};
+    if (!f.trains || f.checkpoint == 'F' || f.upcasts_trained || (f.deepspeed && (f.fp16 || f.bf16))) return {};
     return Said{fmt::format("weights, gradients and moments are {}, and no fp32 master keeps small updates",
                             format_word(f.checkpoint)),
                 "bf16: true without pure_bf16"};
@@ -219,6 +261,10 @@ const FindingRow<Facts> rows[] = {
      error,
      {"quantization_bit", "pissa_init", "resize_vocab", "create_new_adapter", "adapter_name_or_path"},
      quantised_init},
+    {"quantised-bits", error, {"quantization_bit", "quantization_method", "deepspeed", "fsdp"}, quantised_bits},
+    {"quantised-device-map", error, {"quantization_device_map", "do_train"}, device_map},
+    {"adapter-not-lora", error, {"adapter_name_or_path", "finetuning_type"}, adapter_not_lora},
+    {"pissa-init", error, {"pissa_init", "finetuning_type", "stage", "pref_loss", "deepspeed"}, pissa},
     {"fp8-quantised", error, {"fp8", "quantization_bit"}, fp8_quantised},
     {"fp8-msamp", error, {"fp8_backend"}, msamp},
     {"recommend-mixed-precision", warning, {"bf16", "fp16", "pure_bf16"}, recommend_mixed},

@@ -37,6 +37,7 @@ const KeyRow rows[] = {
      .sets = "store",
      .summary = "bnb, hqq, eetq; numbers of older versions"},
     {.path = "quantization_type", .type = choice, .defaults = {{"", "nf4"}}, .choices = "fp4 nf4", .sets = "store"},
+    {.path = "quantization_device_map", .type = text},
     {.path = "double_quantization", .type = flag, .defaults = {{"", "true"}}, .sets = "store"},
     {.path = "fp8", .type = flag, .defaults = {{"", "false"}}, .since = "0.9.4", .sets = "fp8"},
     {.path = "fp8_backend",
@@ -53,7 +54,8 @@ const KeyRow rows[] = {
     {.path = "pissa_init", .type = flag, .defaults = {{"", "false"}}},
     {.path = "resize_vocab", .type = flag, .defaults = {{"", "false"}}},
     {.path = "create_new_adapter", .type = flag, .defaults = {{"", "false"}}},
-    {.path = "adapter_name_or_path", .type = any},
+    {.path = "adapter_name_or_path", .type = text, .summary = "one, or several with commas between them"},
+    {.path = "pref_loss", .type = text, .defaults = {{"", "sigmoid"}}},
     {.path = "do_train", .type = flag, .defaults = {{"", "false"}}},
 };
 
