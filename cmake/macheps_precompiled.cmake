@@ -1,12 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Headers of others that nearly every file includes, compiled once: a third of the compiler's time goes into reading them. A compiler
-# cache gains nothing by it, and would have to be told to take such files, so that it is off where one is used. No file may count
-# on them: each includes what it uses, and compiles alone.
-set(wanted ${PROJECT_IS_TOP_LEVEL})
-if(CMAKE_CXX_COMPILER_LAUNCHER)
-    set(wanted OFF)
-endif()
-option(MACHEPS_PRECOMPILE "Compile headers that nearly every file includes once" ${wanted})
+# cache gains nothing by it, and would have to be told to take such files. No file may count on them: each includes what it uses,
+# and compiles alone, as it does where this is off.
+option(MACHEPS_PRECOMPILE "Compile headers that nearly every file includes once (not with a compiler cache)" OFF)
 
 set(macheps_common_headers <algorithm> <array> <cmath> <cstdint> <filesystem> <functional> <map> <memory> <optional> <span> <string>
     <string_view> <utility> <vector>)
