@@ -12,6 +12,8 @@ MACHEPS_HD inline std::int64_t bits(double x) { return bit_cast<std::int64_t>(x)
 MACHEPS_HD inline double from_bits(std::int64_t x) { return bit_cast<double>(x); }
 MACHEPS_HD inline double nan64() { return from_bits(0x7ff8000000000000); }
 MACHEPS_HD inline double infinity64() { return from_bits(0x7ff0000000000000); }
+/// Added to a number below 2^51, it leaves the nearest integer in the low bits of the sum.
+constexpr double exp_magic = 0x1.8p52;
 /// 2^n for n in [-1022, 1023].
 MACHEPS_HD inline double two_to(std::int64_t n) { return from_bits((n + 1023) << 52); }
 
@@ -64,28 +66,27 @@ MACHEPS_HD inline double sin_quadrant(Reduced x) {
 
 }  // namespace detail
 
+}  // namespace macheps::math
+
+// The words that core/exp64.inl is written in, for double.
+namespace macheps {
+#define MACHEPS_MATH_FN MACHEPS_HD inline
+#define MACHEPS_MATH_REAL double
+#include "core/exp64.inl"
+#undef MACHEPS_MATH_FN
+#undef MACHEPS_MATH_REAL
+}  // namespace macheps
+
+namespace macheps::math {
+
 /// e^x. Underflow is gradual; NaN gives the canonical NaN.
 MACHEPS_HD inline double exp(double x) {
     if (x != x) return detail::nan64();
     if (x > 710) return detail::infinity64();
     if (x < -746) return 0;
-    const double magic = 0x1.8p52, shifted = fma(x, 0x1.71547652b82fep+0, magic), n = shifted - magic;
-    const double coarse = fma(n, -0x1.62e42fefa3000p-1, x), fine = n * -0x1.3de6af278ece6p-42;
-    const double r = coarse + fine, lost = fine - (r - coarse);
-    double q = 0x1.20528c9a6a42fp-29;
-    q = fma(q, r, 0x1.af747677f5fe5p-26);
-    q = fma(q, r, 0x1.27e4499f5984ap-22);
-    q = fma(q, r, 0x1.71ddea9661200p-19);
-    q = fma(q, r, 0x1.a01a01e8e4a7ap-16);
-    q = fma(q, r, 0x1.a01a01b5fb64ep-13);
-    q = fma(q, r, 0x1.6c16c16c0a3cep-10);
-    q = fma(q, r, 0x1.111111110e53fp-7);
-    q = fma(q, r, 0x1.555555555556cp-5);
-    q = fma(q, r, 0x1.555555555555dp-3);
-    q = fma(q, r, 0.5);
-    const double first = 1 + r;
-    const double y = first + ((r - (first - 1)) + fma(lost, first, q * (r * r)));
-    const std::int64_t power = detail::bits(shifted) - detail::bits(magic), half = power >> 1;
+    double shifted = 0;
+    const double y = detail::exp_mantissa(x, shifted);
+    const std::int64_t power = detail::bits(shifted) - detail::bits(detail::exp_magic), half = power >> 1;
     return (y * detail::two_to(half)) * detail::two_to(power - half);
 }
 

@@ -175,11 +175,9 @@ double CpuBackend::cross_entropy(ConstView logits, TokenView targets) {
     const std::int64_t rows = logits.rows(), n = logits.columns();
     check::tokens("cross_entropy", host_tokens(targets), n);
     std::vector<double> losses(static_cast<std::size_t>(rows));
-    constexpr std::int64_t exp_cost = 200;  // plain fp64 code on every path
-    share(rows, exp_cost * n, [&](auto first, auto last) {
-        for (auto r = first; r < last; ++r) {
-            losses[static_cast<std::size_t>(r)] = definition::cross_entropy(logits.data + r * n, n, targets.data[r]);
-        }
+    const auto kernel = softmax_kernels(simd_).cross_entropy;
+    share(rows, 20 * n, [&](auto first, auto last) {
+        kernel(logits.data + first * n, targets.data + first, last - first, n, losses.data() + first);
     });
     const double sum = lane_sum<double>(rows, [&](std::int64_t r) { return losses[static_cast<std::size_t>(r)]; });
     return definition::canonical(sum / static_cast<double>(rows));

@@ -73,6 +73,39 @@ void log_softmax(const float* x, std::int64_t rows, std::int64_t n, float* out) 
     }
 }
 
+/// The lane rule over the exponentials of at most 1024 elements less `top`. Lanes l .. l + vector_step - 1 go down the
+/// chunk before the next ones do, as in stats.cpp. What lies beyond n counts as -Inf, whose exponential adds +0.
+double chunk_exponentials(const float* x, std::int64_t n, F64 top) {
+    constexpr auto half = static_cast<std::int64_t>(f64_lanes);
+    const F32 lowest(bit_cast<float>(0xff800000u));
+    HWY_ALIGN double sum[lanes];
+    for (std::int64_t l = 0; l < lanes; l += vector_step) {
+        F64 lower, upper;
+        for (std::int64_t i = l; i < n; i += lanes) {
+            const auto count = static_cast<std::size_t>(min_of(vector_step, n - i));
+            const F32 v = select(first_n(count), load_n(x + i, count), lowest);
+            lower = lower + math::exp_not_positive(promote_lower(v) - top);
+            upper = upper + math::exp_not_positive(promote_upper(v) - top);
+        }
+        store(lower, sum + l);
+        store(upper, sum + l + half);
+    }
+    return detail::fold_lanes(sum);
+}
+
+void cross_entropy(const float* x, const std::int32_t* targets, std::int64_t rows, std::int64_t n, double* losses) {
+    for (std::int64_t r = 0; r < rows; ++r) {
+        const float* row = x + r * n;
+        const double top = row_max(row, n);
+        const double sum = n <= chunk ? chunk_exponentials(row, n, F64(top))
+                                      : lane_sum<double>((n + chunk - 1) / chunk, [&](std::int64_t c) HWY_ATTR {
+                                            return chunk_exponentials(row + c * chunk, min_of(chunk, n - c * chunk),
+                                                                      F64(top));
+                                        });
+        losses[r] = definition::canonical(macheps::math::log(sum) + (top - row[targets[r]]));
+    }
+}
+
 void nll_backward(const float* logp, const std::int32_t* targets, std::int64_t rows, std::int64_t n, float factor,
                   float* dx) {
     for (std::int64_t r = 0; r < rows; ++r) {
@@ -91,6 +124,7 @@ const SoftmaxKernels& softmax_table() {
     static constexpr SoftmaxKernels table{.softmax_causal = softmax_causal,
                                           .softmax_causal_backward = softmax_causal_backward,
                                           .log_softmax = log_softmax,
+                                          .cross_entropy = cross_entropy,
                                           .nll_backward = nll_backward};
     return table;
 }
@@ -121,6 +155,12 @@ const SoftmaxKernels& softmax_kernels(Simd level) {
         .log_softmax =
             [](const float* x, std::int64_t rows, std::int64_t n, float* out) {
                 for (std::int64_t r = 0; r < rows; ++r) definition::log_softmax_row(x + r * n, n, out + r * n);
+            },
+        .cross_entropy =
+            [](const float* x, const std::int32_t* targets, std::int64_t rows, std::int64_t n, double* losses) {
+                for (std::int64_t r = 0; r < rows; ++r) {
+                    losses[r] = definition::cross_entropy(x + r * n, n, targets[r]);
+                }
             },
         .nll_backward =
             [](const float* logp, const std::int32_t* targets, std::int64_t rows, std::int64_t n, float factor,

@@ -14,6 +14,9 @@ struct SoftmaxKernels {
     void (*softmax_causal_backward)(const float* p, const float* dp, std::int64_t first_row, std::int64_t rows,
                                     std::int64_t n, float* dscores);
     void (*log_softmax)(const float* x, std::int64_t rows, std::int64_t n, float* out);
+    /// losses[r] is that of row r.
+    void (*cross_entropy)(const float* x, const std::int32_t* targets, std::int64_t rows, std::int64_t n,
+                          double* losses);
     void (*nll_backward)(const float* logp, const std::int32_t* targets, std::int64_t rows, std::int64_t n,
                          float factor, float* dx);
 };

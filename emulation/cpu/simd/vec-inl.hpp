@@ -162,7 +162,26 @@ HWY_INLINE F32 demote(F64 lower, F64 upper) {
 #undef MACHEPS_MATH_REAL
 #undef MACHEPS_MATH_INT
 
+#define MACHEPS_MATH_FN HWY_INLINE
+#define MACHEPS_MATH_REAL F64
+#include "core/exp64.inl"
+#undef MACHEPS_MATH_FN
+#undef MACHEPS_MATH_REAL
+
 namespace math {
+
+/// e^x of the fp64 function's arguments that are not above 0; NaN gives a NaN.
+HWY_INLINE F64 exp_not_positive(F64 x) {
+    const hn::RebindToSigned<DF64> di;
+    F64 shifted;
+    const F64 y = detail::exp_mantissa(x, shifted);
+    const auto power = hn::Sub(hn::BitCast(di, shifted.v), hn::BitCast(di, F64(macheps::math::detail::exp_magic).v));
+    const auto half = hn::ShiftRight<1>(power);
+    const auto two_to = [&](auto n) HWY_ATTR {
+        return F64(hn::BitCast(DF64(), hn::ShiftLeft<52>(hn::Add(n, hn::Set(di, 1023)))));
+    };
+    return select(x < F64(-746.0), F64(), (y * two_to(half)) * two_to(hn::Sub(power, half)));
+}
 
 /// The scalar functions, lane by lane: no hot path uses them.
 HWY_INLINE F32 sin(F32 x) {
