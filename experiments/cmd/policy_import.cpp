@@ -34,7 +34,7 @@ constexpr const char* help =
     "  macheps policy import ds.json --sarif > findings.sarif for code scanning; --github for a workflow\n\n"
     "Reads JSON, YAML and argument files. Findings: E the framework refuses it, U a key that it does not know, W a "
     "trap,\n"
-    "C a contradiction that it decides, D a default that decided, I a key that changes no number, N a note.\n"
+    "C a contradiction that it decides, D a default that decided, I keys that decide no format, rounding or scale, N a note.\n"
     "`# macheps: ignore RULE` in a file silences a rule.\n"
     "Exit codes: 0; 1, a finding is an error; 3, a file is no config.\n\n"
     "JSON: {\"framework\", \"version\", \"resolved\": {FIELD: {\"value\", \"from\"}}, \"policy\", \"findings\": "

@@ -17,7 +17,6 @@ std::string finding_lines(std::span<const Finding> findings);
 std::string finding_counts(std::span<const Finding> findings);
 
 /// A field's value in words: "bf16", "torch init_scale 65536 growth_factor 2".
-std::string field_text(const FieldValue& value);
 
 Json import_json(const ImportResult& result);
 Json finding_json(const Finding& finding);

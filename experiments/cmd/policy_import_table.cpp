@@ -6,29 +6,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstdint>
 #include <vector>
 
 namespace macheps {
 
 namespace {
 
-/// People read "bf16" where JSON has the letter B.
-std::string_view in_words(std::string_view letter) {
-    if (letter == "F") return "fp32";
-    if (letter == "T") return "tf32";
-    if (letter == "H") return "fp16";
-    return letter == "B" ? "bf16" : letter;
-}
-
-std::string scalar_text(const FieldScalar& value) {
-    if (const std::string* word = std::get_if<std::string>(&value)) return std::string(in_words(*word));
-    if (const bool* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
-    const double number = std::get<double>(value);
-    const bool is_whole = std::abs(number) < 0x1p53 && number == std::floor(number);
-    return is_whole ? fmt::format("{}", static_cast<std::int64_t>(number)) : fmt::format("{}", number);
-}
 
 std::string_view word_of(FindingCode code) {
     switch (code) {
@@ -59,12 +42,6 @@ std::string finding_line(const Finding& one) {
 
 }  // namespace
 
-std::string field_text(const FieldValue& value) {
-    std::string text = scalar_text(value.value);
-    for (const auto& [name, part] : value.parts) text += fmt::format(" {}={}", name, scalar_text(part));
-    return text;
-}
-
 std::string finding_counts(std::span<const Finding> findings) {
     std::vector<std::string> counts;
     for (const char code : std::string_view("EUWCDIN")) {
@@ -84,10 +61,10 @@ std::string finding_lines(std::span<const Finding> findings) {
         else
             text += finding_line(one);
     }
-    // What changes no number is worth a line, not a line for each.
+    // What decides no precision is worth a line, not a line for each.
     if (!inert.empty())
-        text += fmt::format("I {} no number: {}\n",
-                            inert.size() == 1 ? "1 key changes" : fmt::format("{} keys change", inert.size()),
+        text += fmt::format("I {} no format, rounding or scale: {}\n",
+                            inert.size() == 1 ? "1 key decides" : fmt::format("{} keys decide", inert.size()),
                             fmt::join(inert, ", "));
     return text;
 }

@@ -130,6 +130,9 @@ TEST_CASE("each of axolotl's triggers fires when stated, and on nothing else", "
         {"bf16: false\nbfloat16: true", "cpu", "W axolotl/bf16-unsupported", true},
         {"bf16: auto", "cpu", "W axolotl/bf16-unsupported", false},
         {"bf16: true\nsample_packing: true\nsdp_attention: true", "a100", "W axolotl/sdpa-packing-zero-loss", true},
+        {"bf16: true\nadapter: lora\ndsv4_fp4_grouped_mode: nvfp4", "a100", "N axolotl/quantised-base", true},
+        {"bf16: true\nadapter: lora\nquantize_moe_experts: true", "a100", "N axolotl/quantised-base", true},
+        {"bf16: true\nadapter: lora\nquantize_moe_experts: false", "a100", "N axolotl/quantised-base", false},
     };
     for (const auto& row : rows) {
         CAPTURE(row.keys, row.device, row.finding);

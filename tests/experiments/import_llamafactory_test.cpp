@@ -196,6 +196,13 @@ TEST_CASE("LLaMA-Factory's fp8 trains Accelerate's default, and nothing with tra
     CHECK(factory("do_train: true\nbf16: true\nfp8: true", four).has("W llamafactory/fp8-unsupported"));
 }
 
+TEST_CASE("a key of the Megatron adapter is refused, and the switch that knows it is named",
+          "[experiments][import][llamafactory]") {
+    const Imported config = factory("do_train: true\nfinetuning_type: full\nbf16: true\nsequence_parallel: true");
+    REQUIRE(config.has("U llamafactory/unknown-key"));
+    CHECK(config.result().findings.front().instead.find("USE_MCA=1") != std::string::npos);
+}
+
 TEST_CASE("a DeepSpeed file that LLaMA-Factory names is followed", "[experiments][import][llamafactory]") {
     std::ofstream(test::import_folder() / "zero3.json")
         << R"({"zero_optimization": {"stage": 3}, "bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto"}})";

@@ -239,7 +239,7 @@ TEST_CASE("each default that decided a field is told once, with all that it deci
     context.infer("accum", {std::string("F"), {}}, "from grad");  // no default any more
     context.report_defaults();
     REQUIRE(context.findings().size() == 1);
-    CHECK(context.findings()[0].message == "`fp16.enabled` is not set: compute H, store F (default of toy 2.0)");
+    CHECK(context.findings()[0].message == "`fp16.enabled` is not set: compute fp16, store fp32 (default of toy 2.0)");
     CHECK(context.resolved().find("grad")->from == "t.yaml:1:1 mode");
     CHECK(context.resolved().find("accum")->origin == Origin::inferred);
     // The device and the checkpoint are told where somebody asked for them.

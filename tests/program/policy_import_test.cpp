@@ -76,7 +76,7 @@ TEST_CASE("policy import: the table has the fields with where they come from, th
     CHECK(std::regex_search(good.out, std::regex(R"(\ncompute +fp16 +ds\.json:2:12 fp16\.enabled\n)")));
     CHECK(std::regex_search(good.out,
                             std::regex(R"(\nscaler +ds-zero init_scale=4096 growth_interval=500 hysteresis=2)")));
-    CHECK(std::regex_search(good.out, std::regex(R"(\nI 1 key changes no number: steps_per_print)")));
+    CHECK(std::regex_search(good.out, std::regex(R"(\nI 1 key decides no format, rounding or scale: steps_per_print)")));
     const Outcome bad = run("policy import bad.json");
     CHECK(bad.code == 1);
     const std::size_t error = bad.out.find("\nE bad.json:"), note = bad.out.find("\nN "),

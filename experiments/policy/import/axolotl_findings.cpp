@@ -204,6 +204,22 @@ Maybe tf32_auto(const Context& c, const Facts& f) {
                             c.device().name),
                 "tf32: false, to keep fp32"};
 }
+/// The keys by which the MoE kernels keep a part of the frozen base in four or eight bits.
+Maybe low_base(const Context& c, const Facts&) {
+    for (const std::string_view key : {"dsv4_fp4_grouped_mode", "dsv4_fp8_nonexpert_mode"}) {
+        if (!c.text(key).empty())
+            return Said{fmt::format("`{}`: a part of the frozen base is multiplied in {}; that is not emulated", key,
+                                    c.text(key)),
+                        {}};
+    }
+    for (const std::string_view key :
+         {"gemma4_fp8_nonexpert", "gemma4_nf4_nonexpert", "nvfp4_merge_aware", "quantize_moe_experts"}) {
+        if (c.flag(key))
+            return Said{fmt::format("`{}`: a part of the frozen base is kept quantised; that is not emulated", key),
+                        {}};
+    }
+    return {};
+}
 Maybe compile_fuses(const Context& c, const Facts&) {
     if (!c.flag("torch_compile")) return {};
     return Said{"the rounding points of eager execution are told; compiled kernels may round less often", {}};
@@ -244,6 +260,11 @@ const FindingRow<Facts> rows[] = {
     {"bf16-unused", note, {"bf16"}, not_used},
     {"ray-workers", note, {"use_ray", "bf16"}, ray},
     {"tf32-auto", note, {"tf32"}, tf32_auto},
+    {"quantised-base",
+     note,
+     {"dsv4_fp4_grouped_mode", "dsv4_fp8_nonexpert_mode", "gemma4_fp8_nonexpert", "gemma4_nf4_nonexpert",
+      "nvfp4_merge_aware", "quantize_moe_experts"},
+     low_base},
 };
 
 }  // namespace

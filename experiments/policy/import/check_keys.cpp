@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What can be told from the tables alone: keys that the framework does not know, or not in this version, values of a
-// wrong type, words that are no choice, and keys that change no number.
+// wrong type, words that are no choice, and keys that decide no format, rounding or scale.
 #include "core/nearest_name.hpp"
 #include "experiments/policy/import/framework.hpp"
 #include "experiments/policy/import/framework_keys.hpp"
@@ -251,7 +251,7 @@ class KeyCheck {
         const std::size_t most_edits = std::max<std::size_t>(2, leaf_of(path).size() / 4);
         if (edit_distance(leaf_of(path), nearest) > most_edits) nearest.clear();
         if (nearest.empty()) nearest = key_with(leaf_of(path), beside);
-        if (nearest.empty()) return "remove it";
+        if (nearest.empty()) return std::string(context_.framework().unknown_remedy);
         const std::string_view map = map_of(path);
         return fmt::format("did you mean `{}{}{}`?", map, map.empty() ? "" : ".", nearest);
     }

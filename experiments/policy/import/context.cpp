@@ -29,12 +29,6 @@ std::optional<bool> spelled_flag(std::string_view text) {
     return {};
 }
 
-std::string word_of(const FieldScalar& value) {
-    if (const std::string* word = std::get_if<std::string>(&value)) return *word;
-    if (const bool* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
-    return fmt::format("{}", std::get<double>(value));
-}
-
 }  // namespace
 
 char dtype_letter(std::string_view name) {
@@ -290,9 +284,9 @@ void ImportContext::report_defaults() {
         const ResolvedField* field = resolved_.find(one.field);
         if (field == nullptr) continue;
         std::string& fields = fields_of[{one.path, one.from}];
-        fields += fmt::format("{}{} {}", fields.empty() ? "" : ", ", one.field, word_of(field->value.value));
+        fields += fmt::format("{}{} {}", fields.empty() ? "" : ", ", one.field, scalar_text(field->value.value));
         // One parameter is part of what the default says ("clip torch 1"); many stand in the table of fields.
-        if (field->value.parts.size() == 1) fields += " " + word_of(field->value.parts.front().second);
+        if (field->value.parts.size() == 1) fields += " " + scalar_text(field->value.parts.front().second);
     }
     for (const auto& [default_used, fields] : fields_of) {
         const auto& [path, from_text] = default_used;

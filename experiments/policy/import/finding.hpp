@@ -17,7 +17,7 @@ enum class FindingCode : char {
     warning = 'W',        ///< the framework warns, or the config does not do what it seems to say
     contradiction = 'C',  ///< two keys disagree, and the framework decides
     defaulted = 'D',      ///< a default decided something
-    inert = 'I',          ///< a known key that changes no number
+    inert = 'I',          ///< a known key that decides no format, rounding or scale
     note = 'N',           ///< something derived that is worth knowing
 };
 

@@ -30,7 +30,7 @@ struct VersionedDefault {
 /// What a key does to numbers.
 enum class KeyEffect : std::uint8_t {
     numeric,  ///< read by resolve()
-    inert,    ///< known, changes no number: an I
+    inert,    ///< known, decides no format, rounding or scale: an I
 };
 
 /// A key of a framework's config.
@@ -63,6 +63,8 @@ struct Framework {
     int (*recognises)(const ConfigValue& root) = nullptr;
     /// Whether an unknown key at this path makes the framework itself refuse the config.
     bool (*refuses_unknown)(const ImportContext&, std::string_view path) = nullptr;
+    /// What to do about an unknown key that no known one resembles.
+    std::string_view unknown_remedy = "remove it";
     /// Whether a boolean between quotes ("false") is read as that boolean; where this is null or says no, it is a text that
     /// is not empty, and so true.
     bool (*reads_quoted_booleans)(const ImportContext&) = nullptr;

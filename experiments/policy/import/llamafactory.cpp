@@ -216,6 +216,7 @@ extern const Framework llamafactory_framework{
             const std::string_view allow = context.environment("ALLOW_EXTRA_ARGS");
             return allow != "1" && allow != "true" && allow != "True" && allow != "TRUE";
         },
+    .unknown_remedy = "remove it; a key of the Megatron adapter is known under USE_MCA=1 only, which is not described here",
     .prepare = llamafactory::prepare,
     .resolve = llamafactory::resolve};
 

@@ -253,7 +253,7 @@ class PolicyWriter {
     /// Fields that a policy has no word for.
     void report_open() {
         const std::string_view adapter = fields_.word("adapter");
-        if (!adapter.empty() && adapter != "none") not_emulated(fmt::format("adapters ({})", adapter));
+        if (!adapter.empty() && adapter != "none") not_emulated(fmt::format("adapters in {}", scalar_text(std::string(adapter))));
         const std::string_view accum = fields_.word("accum"), grad = fields_.word("grad");
         if (!format_of(accum).empty() && !format_of(grad).empty() && accum != grad)
             not_emulated(

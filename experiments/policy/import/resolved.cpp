@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 
 namespace macheps {
 
@@ -38,6 +40,25 @@ constexpr FieldRow rows[] = {
 }  // namespace
 
 std::span<const FieldRow> field_rows() { return rows; }
+
+std::string scalar_text(const FieldScalar& value) {
+    if (const std::string* word = std::get_if<std::string>(&value)) {
+        if (*word == "F") return "fp32";
+        if (*word == "T") return "tf32";
+        if (*word == "H") return "fp16";
+        return *word == "B" ? "bf16" : *word;
+    }
+    if (const bool* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
+    const double number = std::get<double>(value);
+    const bool is_whole = std::abs(number) < 0x1p53 && number == std::floor(number);
+    return is_whole ? fmt::format("{}", static_cast<std::int64_t>(number)) : fmt::format("{}", number);
+}
+
+std::string field_text(const FieldValue& value) {
+    std::string text = scalar_text(value.value);
+    for (const auto& [name, part] : value.parts) text += fmt::format(" {}={}", name, scalar_text(part));
+    return text;
+}
 
 void ResolvedConfig::set(std::string_view name, FieldValue value, Origin origin, std::string from) {
     const auto row =

@@ -47,6 +47,11 @@ struct FieldRow {
 };
 std::span<const FieldRow> field_rows();
 
+/// "bf16" where JSON has the letter B, "6" for 6.0; other words as they are.
+std::string scalar_text(const FieldScalar& value);
+/// "torch max=1": the value, and its parts by name.
+std::string field_text(const FieldValue& value);
+
 /// The fields of one config.
 class ResolvedConfig {
   public:

@@ -31,7 +31,7 @@ void set_storage(ImportContext& context, const StorageRecipe& recipe, char low, 
     const auto at = [low](char format) { return letter(format == 'L' ? low : format); };
     context.set("compute", at(recipe.compute), from_path);
 
-    const std::string from = recipe.compute == 'L' ? fmt::format("from compute {}: {}", low, recipe.name)
+    const std::string from = recipe.compute == 'L' ? fmt::format("from compute {}: {}", format_word(low), recipe.name)
                                                    : fmt::format("from the recipe: {}", recipe.name);
     std::string_view oplist = recipe.oplist;
     if (oplist == "torch") oplist = context.device().kind == DeviceProfile::Kind::cpu ? "torch-cpu" : "torch-cuda";
