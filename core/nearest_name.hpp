@@ -18,6 +18,14 @@ inline std::string lowered(std::string_view text) {
     return result;
 }
 
+/// The names of a table's rows, in its order.
+template <class Rows>
+std::vector<std::string_view> names_of(const Rows& rows) {
+    std::vector<std::string_view> names;
+    for (const auto& row : rows) names.push_back(row.name);
+    return names;
+}
+
 /// Insertions, deletions and replacements that lead from `a` to `b`; case does not count (Levenshtein).
 inline std::size_t edit_distance(std::string_view a, std::string_view b) {
     std::vector<std::size_t> row(b.size() + 1);

@@ -17,7 +17,7 @@ namespace {
 
 std::string size_of(std::int64_t bytes) { return bytes_text(static_cast<double>(bytes)); }
 
-std::string seconds_text(double seconds) {
+std::string duration_text(double seconds) {
     if (seconds < 60) return fmt::format("{:.{}f} s", seconds, seconds < 10 ? 1 : 0);
     const auto minutes = static_cast<std::int64_t>(seconds / 60 + 0.5);
     return minutes < 60 ? fmt::format("{} min", minutes) : fmt::format("{} h {:02} min", minutes / 60, minutes % 60);
@@ -40,7 +40,7 @@ std::string as_text(const Plan& plan) {
                         plan.free_bytes ? fmt::format(" of {} free", size_of(*plan.free_bytes)) : "");
     text += fmt::format("memory      about {}; {} at most in this process while it measured\n",
                         size_of(plan.least_bytes), size_of(plan.peak_bytes));
-    text += fmt::format("time        about {}\n\n", seconds_text(plan.seconds));
+    text += fmt::format("time        about {}\n\n", duration_text(plan.seconds));
     std::size_t width = 6;
     for (const auto& policy : plan.policies) width = std::max(width, policy.policy.size());
     text += fmt::format("{:<{}}  {:>10}  {:>10}  {:>10}  {:>10}  {:>14}\n", "policy", width, "a step", "sampled",
@@ -50,7 +50,7 @@ std::string as_text(const Plan& plan) {
         text +=
             fmt::format("{:<{}}  {:>10}  {:>10}  {:>10}  {:>10}  {:>14}\n", policy.policy, width,
                         ms(policy.step_seconds), policy.sampled_step_seconds ? ms(*policy.sampled_step_seconds) : "-",
-                        ms(policy.evaluation_seconds), seconds_text(policy.seconds), size_of(total(policy.memory)));
+                        ms(policy.evaluation_seconds), duration_text(policy.seconds), size_of(total(policy.memory)));
     }
     text +=
         "\nTimes were measured here and now: the mean of 3 to 32 steps after one to warm up, one sampled step, one "

@@ -28,13 +28,6 @@ static_assert([] {
     return true;
 }());
 
-template <class Table>
-std::vector<std::string_view> names_of(const Table& table) {
-    std::vector<std::string_view> names;
-    for (const auto& row : table) names.push_back(row.name);
-    return names;
-}
-
 [[noreturn]] void unknown(std::string_view what, std::string_view name, const std::vector<std::string_view>& names,
                           const std::string& where) {
     throw Error({.what = fmt::format("unknown {} '{}'", what, name), .where = where, .fix = suggestion(name, names)});

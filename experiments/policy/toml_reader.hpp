@@ -3,6 +3,7 @@
 // and remedy. It knows nothing of policies.
 #pragma once
 #include "core/error.hpp"
+#include "core/nearest_name.hpp"
 #include "core/nesting.hpp"
 #include "experiments/policy/source_place.hpp"
 #include "experiments/policy/toml_depth.hpp"
@@ -21,14 +22,6 @@ namespace macheps {
 
 /// The names that a place may hold, in the order of errors.
 using Names = std::vector<std::string_view>;
-
-/// The names of a table's rows.
-template <class Rows>
-Names names_of(const Rows& rows) {
-    Names names;
-    for (const auto& row : rows) names.push_back(row.name);
-    return names;
-}
 
 inline SourcePlace place_of(const toml::source_region& source) { return {source.begin.line, source.begin.column}; }
 inline SourcePlace place_of(const toml::node& node) { return place_of(node.source()); }
