@@ -2,6 +2,7 @@
 #include "core/publish.hpp"
 
 #include "core/error.hpp"
+#include "core/read_file.hpp"
 
 #include <fmt/format.h>
 
@@ -85,14 +86,12 @@ bool is_written_in_place(const fs::path& path) {
 }
 
 void remove_leftover_drafts(const fs::path& folder) {
-    std::error_code error;
-    for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-        if (!is_draft(entry->path().filename().string())) continue;
-        const Descriptor file(::open(entry->path().c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
+    for (const std::string& name : names_in(folder)) {
+        if (!is_draft(name)) continue;
+        const fs::path path = folder / name;
+        const Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
         bool has_locks = true;
-        if (file && lock(file, has_locks) && has_locks && stands_at(file, entry->path())) {
-            ::unlink(entry->path().c_str());
-        }
+        if (file && lock(file, has_locks) && has_locks && stands_at(file, path)) ::unlink(path.c_str());
     }
 }
 

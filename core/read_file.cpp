@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 
 namespace macheps {
 
@@ -90,6 +92,17 @@ std::string read_file(const std::filesystem::path& path, std::uint64_t most) {
     read_blocks(file, path, most < any_bytes ? most + 1 : most, [&](std::string_view block) { text += block; });
     if (text.size() > most) refuse_size();
     return text;
+}
+
+std::vector<std::string> names_in(const std::filesystem::path& folder) {
+    const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(folder.c_str()), ::closedir);
+    std::vector<std::string> names;
+    if (!open) return names;
+    while (const dirent* entry = ::readdir(open.get())) {
+        const std::string_view name = entry->d_name;
+        if (name != "." && name != "..") names.emplace_back(name);
+    }
+    return names;
 }
 
 }  // namespace macheps

@@ -10,6 +10,7 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace macheps {
 
@@ -41,5 +42,9 @@ void read_blocks(const OpenFile& file, const std::filesystem::path& path, std::u
 
 /// All bytes of a file. Throws Error, Exit::bad_input, for one of more than `most`.
 std::string read_file(const std::filesystem::path& path, std::uint64_t most = any_bytes);
+
+/// The names of what stands in a folder, in no order; none where it cannot be read. libstdc++'s directory_iterator ends
+/// the program where it finds no memory.
+std::vector<std::string> names_in(const std::filesystem::path& folder);
 
 }  // namespace macheps

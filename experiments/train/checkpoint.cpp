@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/publish.hpp"
+#include "core/read_file.hpp"
 #include "experiments/files/safetensors.hpp"
 #include "experiments/version.hpp"
 
@@ -116,10 +117,8 @@ std::vector<fs::path> CheckpointFolder::files(std::size_t run) const {
     // Numbers are written with leading zeros, so that names sort by step.
     const std::string prefix = fmt::format("run-{:04}-step-", run);
     std::vector<fs::path> found;
-    std::error_code error;
-    for (const auto& entry : fs::directory_iterator(folder_, error)) {
-        const std::string name = entry.path().filename().string();
-        if (name.starts_with(prefix) && entry.path().extension() == ".safetensors") found.push_back(entry.path());
+    for (const std::string& name : names_in(folder_)) {
+        if (name.starts_with(prefix) && name.ends_with(".safetensors")) found.push_back(folder_ / name);
     }
     std::sort(found.rbegin(), found.rend());
     return found;
@@ -159,16 +158,15 @@ void CheckpointFolder::write(const fs::path& path, const Checkpoint& checkpoint)
 
 void CheckpointFolder::remove_all_but(const std::vector<fs::path>& kept) const {
     remove_leftover_drafts(folder_);
-    std::vector<fs::path> removed;
-    std::error_code error;
-    for (const auto& entry : fs::directory_iterator(folder_, error)) {
-        const std::string name = entry.path().filename().string();
+    for (const std::string& name : names_in(folder_)) {
         // With what an earlier version left of one being written. What is not ours stays.
         const bool is_ours =
             name.starts_with("run-") && (name.ends_with(".safetensors") || name.ends_with(".safetensors.new"));
-        if (is_ours && std::find(kept.begin(), kept.end(), entry.path()) == kept.end()) removed.push_back(entry.path());
+        std::error_code error;
+        if (is_ours && std::find(kept.begin(), kept.end(), folder_ / name) == kept.end()) {
+            fs::remove(folder_ / name, error);
+        }
     }
-    for (const fs::path& path : removed) fs::remove(path, error);
 }
 
 void CheckpointFolder::clear() {
