@@ -103,21 +103,36 @@ bool of_rows(const Operation& operation, const DeclareKey&) { return !operation.
 bool of_norms(const Operation& operation, const DeclareKey&) { return operation.has_eps; }
 bool of_all(const Operation&, const DeclareKey&) { return true; }
 
-void set_machine(Declaration& d, const DeclareKey&, Text text, Text where) {
-    d.machine.reset();
-    d.machine_name = text;
-    if (text == "any") return;
+/// What `read` returns; its errors stand at `where`.
+template <class Read>
+auto at_place(Text where, Read read) {
     try {
-        d.machine = parse_machine(text).rule;
+        return read();
     } catch (const Error& error) {
         throw Error({.what = error.parts().what, .where = where, .fix = error.parts().fix, .exit = error.exit()});
     }
+}
+
+void set_machine(Declaration& d, const DeclareKey&, Text text, Text where) {
+    d.machine.reset();
+    d.machine_name = text;
+    if (text != "any") d.machine = at_place(where, [&] { return parse_machine(text).rule; });
 }
 
 std::vector<std::string_view> function_words() {
     std::vector<std::string_view> names;
     for (const FunctionTable& table : function_tables()) names.push_back(table.name);
     return names;
+}
+
+void set_functions(Declaration& d, const DeclareKey&, Text text, Text where) {
+    const std::vector<std::string_view> names = function_words();
+    for (const std::string_view later : {"cuda.fast", "hip"}) {
+        if (text == later && std::find(names.begin(), names.end(), later) == names.end())
+            throw Declined(
+                fmt::format("no check knows the accuracies of '{}', only of {}", text, fmt::join(names, ", ")), where);
+    }
+    d.functions = at_place(where, [&] { return find_functions(text).name; });
 }
 
 std::vector<std::string_view> scale_order_words() {
@@ -158,9 +173,9 @@ std::vector<DeclareKey> other_keys() {
         {"sum", Takes::text, "ORDER", "The order of a row's sums that the kernel claims; the limits allow every order",
          nullptr, of_rows, [](Declaration& d, const DeclareKey&, Text text, Text) { d.sum_order = text; },
          [](const Declaration& d, const DeclareKey&) { return Json(d.sum_order); }},
-        {"functions", Takes::text, "NAME", "How accurate exp, log and rsqrt are", function_words, of_all,
-         [](Declaration& d, const DeclareKey&, Text text, Text) { d.functions = find_functions(text).name; },
-         [](const Declaration& d, const DeclareKey&) { return Json(d.functions); }},
+        {"functions", Takes::text, "NAME",
+         fmt::format("How accurate exp, log and rsqrt are: {}", fmt::join(function_words(), ", ")), nullptr, of_all,
+         set_functions, [](const Declaration& d, const DeclareKey&) { return Json(d.functions); }},
         {"saturate", Takes::flag, "", "Outputs that overflow become the largest finite number", nullptr, of_all,
          [](Declaration& d, const DeclareKey&, Text text, Text) { d.saturates = text == "true"; },
          [](const Declaration& d, const DeclareKey&) { return Json(d.saturates); }},
@@ -184,12 +199,6 @@ std::vector<DeclareKey> make_keys() {
 }
 
 }  // namespace
-
-std::string DeclareKey::option() const {
-    std::string text = "--" + name;
-    std::replace(text.begin(), text.end(), '_', '-');
-    return text;
-}
 
 std::string DeclareKey::default_text() const {
     const Json value = takes == Takes::flag ? Json() : get({}, *this);
@@ -231,6 +240,14 @@ void declare(Declaration& d, const DeclareKey& key, const std::string& text, con
         }
     }
     key.set(d, key, text, where);
+}
+
+std::vector<std::string> array_roles(const Operation& operation) {
+    std::vector<std::string> roles;
+    for (const DeclareKey& key : declare_keys()) {
+        if (key.applies == has_array && has_array(operation, key)) roles.push_back(key.name);
+    }
+    return roles;
 }
 
 Json declared_json(const Declaration& d) {

@@ -29,7 +29,6 @@ struct DeclareKey {
     /// What was declared, or holds when nothing is; null where neither says anything.
     Json (*get)(const Declaration& declaration, const DeclareKey& key) = nullptr;
 
-    std::string option() const;        ///< --a-scale
     std::string default_text() const;  ///< what holds when it is left out; empty: nothing does
 };
 
@@ -40,6 +39,9 @@ const DeclareKey* find_declare_key(std::string_view name);
 /// Sets `key` of a declaration whose operation is known. Errors: throws Error (usage) where the operation has no such
 /// key, and for a text that is none of its values; Declined where the value is known and no check can judge it.
 void declare(Declaration& declaration, const DeclareKey& key, const std::string& text, const std::string& where);
+
+/// The arrays that an operation may have, by the names of their keys.
+std::vector<std::string> array_roles(const Operation& operation);
 
 /// Every key that says something of this declaration, resolved.
 Json declared_json(const Declaration& declaration);

@@ -90,7 +90,7 @@ TEST_CASE("the JSON of a check, and its file of bounds", "[program]") {
     CHECK(check.at("verdict") == "pass");
     CHECK(check.at("outputs") == 1440);
     CHECK(check.at("power").size() >= 9);
-    CHECK(check.at("inputs").at("sha256").get<std::string>().size() == 64);
+    CHECK(check.at("inputs").at(0).at("sha256").get<std::string>().size() == 64);
     const auto arrays = read_arrays(scratch() / "limits.npz");
     REQUIRE(arrays.size() == 3);
     CHECK(arrays[1].name == "certain");
@@ -199,6 +199,7 @@ TEST_CASE("every example of the check's help runs", "[program]") {
                 out = npy("|V2", "(40, 36)", codes_of(y));
             }
             write("out.npz", stored_zip({{"a.npy", a}, {"b.npy", b}, {"out.npy", out}}));
+            write("suite.toml", "[[check]]\nop = \"gemm\"\nfiles = \"out.npz\"\n");
         }
         CAPTURE(arguments);
         const Outcome outcome = run(arguments);
@@ -208,6 +209,6 @@ TEST_CASE("every example of the check's help runs", "[program]") {
         CHECK((outcome.out.starts_with(expected) || holds(outcome.out, "\"verdict\": \"pass\"")));
         ++examples;
     }
-    CHECK(examples == 6);
+    CHECK(examples == 7);
     fs::remove_all(scratch());
 }
