@@ -74,6 +74,9 @@ StoredArray stored_array(std::string name, std::vector<std::int64_t> shape, std:
 /// `declare` by the key's name. Errors: throws Error (usage) with the nearest name for an unknown key.
 void declare(Declaration& declaration, std::string_view key, const std::string& text);
 
+/// What each code of a reason stands for, in a sentence. The codes are ids of rules, and stay for ever.
+const std::map<std::string, std::string>& reason_codes();
+
 /// The document macheps.check/1.
 Json document_json(std::span<const Checked> checks);
 

@@ -11,7 +11,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -23,24 +22,6 @@ using check::Outcome;
 using check::Reason;
 
 namespace {
-
-/// What each code of a reason stands for: ids of rules, which stay for ever.
-const std::map<std::string, std::string> rules{
-    {"KC010", "NaN and infinities stand where the exact result has them, and nowhere else"},
-    {"KC020", "An error is larger than any legal kernel's, or than a limit of the user's"},
-    {"KC021", "An error is larger than a legal kernel's but once in the probability that was asked for"},
-    {"KC030", "Errors are larger together than roundings make them"},
-    {"KC031", "Errors are of one sign more often than roundings make them"},
-    {"KC032", "Errors of a row, a column or a tile are larger together than roundings make them"},
-    {"KC040", "Bits differ from those of the declared machine"},
-    {"KC041", "An output that has one right code has another"},
-    {"KC050", "The check could not have caught a wrong kernel that it must"},
-    {"KC051", "A limit of the user's is so wide that outputs of nothing satisfy it"},
-    {"KC060", "Worse than the baseline, or other than it"},
-    {"KC070", "Two runs of a kernel that claims to be deterministic differ"},
-    {"KC090", "A file cannot be read, or its arrays are not the operation's"},
-    {"KC091", "Nothing certain can be said"},
-};
 
 /// What one input has to say under one code.
 struct Message {
@@ -172,7 +153,7 @@ Json check_sarif(std::span<const Checked> checks) {
             results.push_back(std::move(result));
         }
     }
-    return sarif_document(version(), results, rules);
+    return sarif_document(version(), results, check::reason_codes());
 }
 
 std::string check_annotations(std::span<const Checked> checks) {
