@@ -80,6 +80,16 @@ std::array<std::uint8_t, 32> sha256(std::string_view text) {
     return digest;
 }
 
+std::string sha256_text(std::string_view text) {
+    constexpr std::string_view digits = "0123456789abcdef";
+    std::string digest;
+    for (const std::uint8_t byte : sha256(text)) {
+        digest += digits[byte >> 4];
+        digest += digits[byte & 15];
+    }
+    return digest;
+}
+
 std::string csp_source(std::string_view text) { return "'sha256-" + base64(sha256(text)) + "'"; }
 
 }  // namespace macheps

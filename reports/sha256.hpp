@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SHA-256, for a page that says which scripts are its own. Source: FIPS 180-4, 5.1.1, 5.3.3 and 6.2.
+// SHA-256: which scripts are a page's own, which files were judged. Source: FIPS 180-4, 5.1.1, 5.3.3 and 6.2.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -9,6 +9,8 @@
 namespace macheps {
 
 std::array<std::uint8_t, 32> sha256(std::string_view text);
+/// The digest in hexadecimal.
+std::string sha256_text(std::string_view text);
 
 /// `'sha256-...'` with the digest of `text` in base64 (RFC 4648, 4): a source of a Content-Security-Policy that allows
 /// the inline script or style of exactly this text.

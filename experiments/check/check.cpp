@@ -109,7 +109,7 @@ void escalate(const Problem& problem, std::span<const double> out, Limits& limit
 }  // namespace
 
 std::string_view to_string(Outcome outcome) {
-    constexpr std::string_view names[] = {"pass", "fail", "weak", "refused", "declined"};
+    constexpr std::string_view names[] = {"pass", "fail", "weak", "refused", "declined", "input"};
     return names[static_cast<std::size_t>(outcome)];
 }
 
@@ -120,6 +120,8 @@ Exit exit_of(Outcome outcome) {
         case Outcome::fail:
         case Outcome::weak:
             return Exit::check_failed;
+        case Outcome::bad_input:
+            return Exit::bad_input;
         default:
             return Exit::usage;
     }
@@ -192,6 +194,7 @@ Verdict check(const Problem& problem, std::span<const double> out, const Options
                       fmt::format("this check could not have caught: {} ({}; largest change {:.2g} of the bound)",
                                   mutant->name, mutant->kind, mutant->largest)};
         reason.ratio = mutant->largest;
+        reason.mutant = mutant->name;
         verdict.reasons.push_back(std::move(reason));
     }
     return verdict;

@@ -3,6 +3,7 @@
 // were not? The door of this folder.
 #pragma once
 #include "core/error.hpp"
+#include "experiments/check/declare.hpp"
 #include "experiments/check/power.hpp"
 #include "experiments/files/arrays.hpp"
 
@@ -18,9 +19,10 @@ namespace macheps::check {
 enum class Outcome : std::uint8_t {
     pass,
     fail,
-    weak,      ///< no test fails, and a wrong kernel would have passed too
-    refused,   ///< a user's limit that an output of zeros satisfies
-    declined,  ///< nothing certain can be said about some output
+    weak,       ///< no test fails, and a wrong kernel would have passed too
+    refused,    ///< a user's limit that an output of zeros satisfies
+    declined,   ///< nothing certain can be said about some output
+    bad_input,  ///< a file that cannot be read, or arrays that are not the operation's
 };
 std::string_view to_string(Outcome outcome);
 Exit exit_of(Outcome outcome);
@@ -28,6 +30,7 @@ Exit exit_of(Outcome outcome);
 struct Options {
     Power require = Power::structure;
     bool certain_only = false;
+    bool allow_weak = false;                                     ///< a weak check is no failure
     double delta = 1e-9;                                         ///< of all probable bounds of a check together
     std::optional<double> rtol{}, atol{};                        ///< |error| <= atol + rtol |exact|, in addition
     std::map<std::string, double, std::less<>> metric_limits{};  ///< by the names of metrics()

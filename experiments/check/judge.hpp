@@ -16,6 +16,7 @@ struct Reason {
     std::int64_t index = -1;  ///< the output that is farthest off, or first
     std::int64_t count = 0;   ///< outputs that the test refuses
     double got = 0, want = 0, bound = 0, ratio = 0;
+    std::string mutant{};  ///< of a check that is weak: what it could not have caught
 };
 
 struct Judgement {

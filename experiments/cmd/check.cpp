@@ -1,23 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps check`: outputs of a kernel against what its formats, its K and its order of summation allow.
-#include "experiments/check/check.hpp"
-#include "core/format_table.hpp"
-#include "core/print.hpp"
 #include "core/publish.hpp"
 #include "core/read_file.hpp"
-#include "experiments/cmd/check_output.hpp"
+#include "experiments/check/baseline.hpp"
+#include "experiments/check/run.hpp"
+#include "experiments/cmd/check_reports.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
-#include "experiments/numerics/machine_spelling.hpp"
-#include "reports/sha256.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,7 +33,9 @@ constexpr const char* help =
     "                                                                what these tensor cores may lose, too\n"
     "  macheps check x.npy y.npy out=y --op softmax                  one array a file; y is the output\n"
     "  macheps check norm.safetensors gain=w --op rmsnorm --eps 1e-5 --allow-weak\n"
-    "  macheps check out.npz --op gemm --bounds limits.npz --json    limits of each output, for an own assert\n\n"
+    "  macheps check out.npz --op gemm --bounds limits.npz --json    limits of each output, for an own assert\n"
+    "  macheps check suite.toml --junit junit.xml --sarif check.sarif --baseline check.lock --update-baseline\n"
+    "                                                                all checks of a suite, for CI (docs/check.md)\n\n"
     "Files: .npz (compressed too), .npy (the array has the file's name), .safetensors. Arrays by name: a, b, out and\n"
     "a_scale, b_scale (decode scales: they multiply), bias, c, residual of gemm; x, out, gain, shift of the others, "
     "whose\n"
@@ -44,199 +44,224 @@ constexpr const char* help =
     "Verdicts: pass. fail: an output that no legal kernel gives, or errors that are too large together. weak: no test\n"
     "fails, but a wrong kernel would have passed too (--require says how wrong). refused: a limit of yours that zeros\n"
     "satisfy. declined: nothing certain can be said.\n"
-    "Exit codes: 0 pass; 1 fail, weak; 2 usage, refused, declined; 3 an input file.";
+    "Exit codes: 0 pass; 1 fail, weak; 2 usage, refused, declined; 3 an input file. Of a suite the first of 1, 3, 2 "
+    "that\n"
+    "any check has. Where GITHUB_ACTIONS is true, annotations are printed, too, and a table goes to "
+    "GITHUB_STEP_SUMMARY.";
 
-struct Arguments {
-    std::vector<std::string> words, limits;
-    std::string op, machine = "any", eps, functions = "cuda", require = "structure", bounds;
-    std::string alpha = "1", beta = "1", delta = "1e-9", rtol, atol;
-    std::array<std::string, 11> formats{};  ///< of format_options
-    bool saturates = false, allow_weak = false, certain_only = false, json = false;
+/// What the command line said of the keys of a table; an empty text, and a flag that is not set, say nothing.
+struct Said {
+    explicit Said(std::size_t keys) : flags(keys), texts(keys), lists(keys) {}
+
+    std::deque<bool> flags;
+    std::deque<std::string> texts;
+    std::deque<std::vector<std::string>> lists;  ///< of keys that repeat
 };
 
-constexpr std::array<const char*, 11> format_options{"a", "b",        "out", "a_scale", "b_scale", "bias",
-                                                     "c", "residual", "x",   "gain",    "shift"};
-constexpr const char* powers[] = {"null", "structure", "precision"};
+struct Arguments {
+    std::vector<std::string> words;
+    std::string op, bounds, junit, sarif, baseline;
+    Said declared{check::declare_keys().size()}, options{check::option_keys().size()};
+    bool json = false, github = false, update_baseline = false;
+};
 
 Error usage(std::string what, std::string where, std::string fix) {
     return Error({.what = std::move(what), .where = std::move(where), .fix = std::move(fix), .exit = Exit::usage});
 }
 
-double number_of(const std::string& text, const char* option, double least, double greatest) {
-    const auto number = parse_number(text);
-    if (number && std::isfinite(*number) && *number >= least && *number <= greatest) return *number;
-    throw usage(fmt::format("'{}' is no number here", text), option, fmt::format("give {:g} to {:g}", least, greatest));
-}
-
-check::ArrayFormat format_of(std::string text, const std::string& option) {
-    const bool is_packed = text.ends_with("/packed");
-    if (is_packed) text.resize(text.size() - 7);
-    return {format_named(text, option, Exit::usage), is_packed};
-}
-
-std::string option_of(std::string_view array) {
-    std::string option = "--" + std::string(array);
-    std::replace(option.begin(), option.end(), '_', '-');
-    return option;
-}
-
-std::string sha256_text(std::string_view bytes) {
-    std::string text;
-    for (const std::uint8_t byte : sha256(bytes)) text += fmt::format("{:02x}", byte);
+std::string option_name(std::string_view key) {
+    std::string text = "--" + std::string(key);
+    std::replace(text.begin(), text.end(), '_', '-');
     return text;
 }
 
+/// Calls `set` with each key that was said, and its text.
+template <class Keys, class Set>
+void for_each_said(const Keys& keys, const Said& said, Set set) {
+    for (std::size_t i = 0; i < said.texts.size(); ++i) {
+        if (said.flags[i]) set(keys[i], std::string("true"));
+        if (!said.texts[i].empty()) set(keys[i], said.texts[i]);
+        for (const std::string& text : said.lists[i]) set(keys[i], text);
+    }
+}
+
 check::Declaration declaration_of(const Arguments& a) {
-    check::Declaration d{.operation = &check::find_operation(a.op),
-                         .machine_name = a.machine,
-                         .functions = a.functions,
-                         .saturates = a.saturates};
-    check::find_functions(a.functions);
-    if (a.machine != "any") {
-        if (!d.operation->is_product) throw usage("machines compute matrix products", "--machine", "leave it out");
-        d.machine = parse_machine(a.machine).rule;
-    }
-    constexpr double most = 3.4e38;
-    d.alpha = number_of(a.alpha, "--alpha", -most, most);
-    d.beta = number_of(a.beta, "--beta", -most, most);
-    if (!d.operation->is_product && (d.alpha != 1 || d.beta != 1))
-        throw usage("alpha and beta belong to gemm", "--alpha, --beta", "leave them out");
-    if (!a.eps.empty()) {
-        if (!d.operation->has_eps)
-            throw usage(fmt::format("{} has no eps", d.operation->name), "--eps", "leave it out");
-        d.eps = number_of(a.eps, "--eps", 0, 1);
-    }
-    for (std::size_t i = 0; i < format_options.size(); ++i) {
-        if (!a.formats[i].empty()) d.formats[format_options[i]] = format_of(a.formats[i], option_of(format_options[i]));
-    }
+    if (a.op.empty()) throw usage("what the kernel computes is not said", "--op", "nothing is guessed: name it");
+    check::Declaration d{.operation = &check::find_operation(a.op)};
+    for_each_said(check::declare_keys(), a.declared, [&](const check::DeclareKey& key, const std::string& text) {
+        check::declare(d, key, text, option_name(key.name));
+    });
     return d;
 }
 
-check::Options options_of(const Arguments& a) {
-    check::Options options{.certain_only = a.certain_only};
-    options.require =
-        static_cast<check::Power>(std::find(std::begin(powers), std::end(powers), a.require) - std::begin(powers));
-    options.delta = number_of(a.delta, "--delta", 1e-300, 0.5);
-    if (!a.rtol.empty()) options.rtol = number_of(a.rtol, "--rtol", 0, 1e300);
-    if (!a.atol.empty()) options.atol = number_of(a.atol, "--atol", 0, 1e300);
-    std::vector<std::string_view> names;
-    for (const check::Metric& metric : check::metrics({}, {})) names.push_back(metric.name);
-    for (const std::string& limit : a.limits) {
-        const std::size_t equals = limit.find('=');
-        const std::string name = limit.substr(0, equals);
-        if (equals == std::string::npos || std::find(names.begin(), names.end(), name) == names.end())
-            throw usage(fmt::format("'{}' is no limit", limit), "--limit",
-                        fmt::format("METRIC=X with one of {}", fmt::join(names, ", ")));
-        options.metric_limits[name] = number_of(limit.substr(equals + 1), "--limit", -1e300, 1e300);
-    }
-    return options;
+void read_options(const Arguments& a, check::Options& options) {
+    for_each_said(check::option_keys(), a.options, [&](const check::OptionKey& key, const std::string& text) {
+        key.set(options, text, option_name(key.name));
+    });
 }
 
-/// Reads all files, and calls arrays by their roles.
-std::vector<StoredArray> read_all(const Arguments& a, const check::Declaration& d, CheckedFiles& files) {
-    std::vector<std::string> roles{"out"};
-    if (d.operation->is_product) roles.insert(roles.end(), {"a", "b"});
-    for (const check::ArrayRole& role : d.operation->arrays) roles.emplace_back(role.name);
-    std::vector<StoredArray> arrays;
-    std::vector<std::pair<std::string, std::string>> names;
-    std::string all;
+/// Files, and ROLE=NAME.
+check::Inputs inputs_of(const Arguments& a, const check::Declaration& d) {
+    const std::vector<std::string> roles = check::array_roles(*d.operation);
+    check::Inputs inputs;
     for (const std::string& word : a.words) {
         const std::size_t equals = word.find('=');
         const std::string role = word.substr(0, equals);
-        if (equals != std::string::npos && std::find(roles.begin(), roles.end(), role) != roles.end()) {
-            names.emplace_back(role, word.substr(equals + 1));
-            continue;
+        if (equals != std::string::npos && std::find(roles.begin(), roles.end(), role) != roles.end())
+            inputs.arrays[role] = word.substr(equals + 1);
+        else
+            inputs.files.push_back(word);
+    }
+    if (inputs.files.empty()) throw usage("no file", "FILE", "give the arrays of the kernel");
+    return inputs;
+}
+
+bool is_suite(const std::string& word) { return std::filesystem::path(word).extension() == ".toml"; }
+
+/// True in a job of GitHub's, whose log shows annotations.
+bool is_github() {
+    const char* actions = std::getenv("GITHUB_ACTIONS");
+    return actions != nullptr && std::string_view(actions) == "true";
+}
+
+/// Adds the table to the page of the job: other commands of its step may have written there.
+void add_summary(std::span<const check::Checked> checks) {
+    const char* page = std::getenv("GITHUB_STEP_SUMMARY");
+    if (page == nullptr || *page == '\0') return;
+    std::error_code failed;
+    const std::string before = std::filesystem::exists(page, failed) ? read_file(page) : "";
+    publish(page, before + check_summary(checks));
+}
+
+/// Writes what CI servers read. Annotations go where no JSON goes.
+void write_reports(const Arguments& a, std::span<const check::Checked> checks) {
+    if (!a.junit.empty()) publish(a.junit, check_junit(checks));
+    if (!a.sarif.empty()) publish(a.sarif, json_text(check_sarif(checks)));
+    if (!a.github && !is_github()) return;
+    const std::string lines = check_annotations(checks);
+    std::fwrite(lines.data(), 1, lines.size(), a.json ? stderr : stdout);
+    add_summary(checks);
+}
+
+void use_baseline(const Arguments& a, std::span<check::Checked> checks) {
+    if (a.baseline.empty()) return;
+    std::error_code failed;
+    const bool is_there = std::filesystem::exists(a.baseline, failed);
+    if (a.update_baseline) {
+        const check::Baseline old = is_there ? check::load_baseline(a.baseline) : check::Baseline{};
+        publish(a.baseline, check::baseline_text(checks, old));
+        return;
+    }
+    for (const std::string& gone : check::compare(checks, check::load_baseline(a.baseline)))
+        fmt::print(stderr, "macheps: {}: nothing was judged for the row {}\n", a.baseline, gone);
+}
+
+std::vector<check::Checked> judge_suite(const Arguments& a, ThreadPool& pool) {
+    bool is_declared = a.words.size() != 1 || !a.op.empty();
+    for_each_said(check::declare_keys(), a.declared,
+                  [&](const check::DeclareKey&, const std::string&) { is_declared = true; });
+    if (is_declared) throw usage("a suite says itself what its checks are", a.words.front(), "give it alone");
+    if (!a.bounds.empty()) throw usage("limits of which input?", "--bounds", "check the input alone");
+    check::Suite suite = check::load_suite(a.words.front());
+    for (check::SuiteCheck& each : suite.checks) read_options(a, each.options);
+    return check::run_suite(suite, a.json || !a.baseline.empty(), pool);
+}
+
+std::vector<check::Checked> judge_one(const Arguments& a, ThreadPool& pool) {
+    const check::Declaration declaration = declaration_of(a);
+    check::Options options;
+    read_options(a, options);
+    const check::Inputs inputs = inputs_of(a, declaration);
+    try {
+        std::vector<check::Checked> checks;
+        checks.push_back(
+            check::check_files(declaration, inputs, options, {.has_digests = a.json || !a.baseline.empty()}, pool));
+        return checks;
+    } catch (const Error& error) {
+        if (error.exit() == Exit::bad_input || error.exit() == Exit::usage) {
+            const check::Checked one = check::unjudged(declaration, a.op, inputs.files.front(), error);
+            write_reports(a, {&one, 1});
         }
-        files.files.push_back(word);
-        for (StoredArray& array : read_arrays(word)) arrays.push_back(std::move(array));
-        all += sha256_text(read_file(word));
+        throw;
     }
-    if (files.files.empty()) throw usage("no file", "FILE", "give the arrays of the kernel");
-    files.digest = files.files.size() == 1 ? all : sha256_text(all);
-    for (const auto& renamed : names) {
-        const auto& role = renamed.first;
-        const auto& name = renamed.second;
-        const auto array =
-            std::find_if(arrays.begin(), arrays.end(), [&](const StoredArray& each) { return each.name == name; });
-        if (array == arrays.end())
-            throw Error({.what = fmt::format("there is no array '{}'", name),
-                         .where = role + "=" + name,
-                         .fix = "rename one that the files have"});
-        array->name = role;
-    }
-    for (const auto& [name, format] : d.formats) {
-        if (std::find(roles.begin(), roles.end(), name) == roles.end())
-            throw usage(fmt::format("{} has no array '{}'", d.operation->name, name), option_of(name),
-                        fmt::format("it has {}", fmt::join(roles, ", ")));
-    }
-    for (const StoredArray& array : arrays) {
-        if (std::find(roles.begin(), roles.end(), array.name) == roles.end()) files.unused.push_back(array.name);
-    }
-    return arrays;
 }
 
 Exit run(const Arguments& a) {
-    const check::Declaration declaration = declaration_of(a);
-    const check::Options options = options_of(a);
-    CheckedFiles files;
-    const std::vector<StoredArray> arrays = read_all(a, declaration, files);
+    if (a.update_baseline && a.baseline.empty())
+        throw usage("which baseline?", "--update-baseline", "name it with --baseline FILE");
     ThreadPool pool(available_threads());
-    const check::Posed posed = check::pose(declaration, arrays, pool);
-    const check::Verdict verdict = check::check(posed.problem, posed.out, options, pool);
+    const bool has_suite = std::any_of(a.words.begin(), a.words.end(), is_suite);
+    std::vector<check::Checked> checks = has_suite ? judge_suite(a, pool) : judge_one(a, pool);
     if (!a.bounds.empty()) {
-        publish(a.bounds, npz_text({{"exact", posed.out_shape, verdict.limits.exact},
-                                    {"certain", posed.out_shape, verdict.limits.certain},
-                                    {"probable", posed.out_shape, verdict.limits.probable}}));
+        const check::Limits& limits = checks.front().verdict.limits;
+        const std::vector<std::int64_t>& shape = checks.front().out_shape;
+        publish(a.bounds, npz_text({{"exact", shape, limits.exact},
+                                    {"certain", shape, limits.certain},
+                                    {"probable", shape, limits.probable}}));
     }
+    use_baseline(a, checks);
     if (a.json) {
-        print_json(check_json(posed.problem, verdict, options, files));
+        print_json(check::document_json(checks));
     } else {
-        const std::string text = check_text(posed.problem, verdict, options, files);
+        const std::string text = has_suite ? check_suite_text(checks) : checks.front().text();
         std::fwrite(text.data(), 1, text.size(), stdout);
     }
-    if (verdict.outcome == check::Outcome::weak && a.allow_weak) return Exit::ok;
-    return check::exit_of(verdict.outcome);
+    write_reports(a, checks);
+    return check::exit_of(checks);
+}
+
+std::string default_of(const check::DeclareKey& key) { return key.default_text(); }
+std::string default_of(const check::OptionKey& key) { return std::string(key.default_text); }
+
+bool repeats(const check::DeclareKey&) { return false; }
+bool repeats(const check::OptionKey& key) { return key.repeats; }
+
+template <class Keys>
+void describe_keys(Command& verb, const Keys& keys, Said& said) {
+    for (std::size_t i = 0; i < said.texts.size(); ++i) {
+        const auto& key = keys[i];
+        const std::string name = option_name(key.name);
+        if (key.takes == check::DeclareKey::Takes::flag) {
+            verb.flag(name, said.flags[i], std::string(key.help));
+            continue;
+        }
+        const std::string help_text(key.help);
+        Option option = repeats(key) ? verb.option(name, said.lists[i], help_text).repeats()
+                                     : verb.option(name, said.texts[i], help_text);
+        option.takes(std::string(key.value).c_str());
+        if (key.words != nullptr) {
+            const std::vector<std::string_view> words = key.words();
+            option.one_of({words.begin(), words.end()});
+        }
+        if (const std::string text = default_of(key); !text.empty()) option.default_text(text);
+    }
 }
 
 void describe(Command& verb) {
     const auto a = std::make_shared<Arguments>();
-    std::vector<std::string> operations, tables;
+    std::vector<std::string> operations;
     for (const check::Operation& operation : check::all_operations()) operations.emplace_back(operation.name);
-    for (const check::FunctionTable& table : check::function_tables()) tables.emplace_back(table.name);
-    verb.option("FILE", a->words, "Files of arrays, and ROLE=NAME").required().takes(value_kind::file);
-    verb.option("--op", a->op, "What the kernel computes; nothing is guessed when left out")
+    verb.option("FILE", a->words, "Files of arrays, and ROLE=NAME; or a suite (.toml)")
         .required()
+        .takes(value_kind::file);
+    verb.option("--op", a->op, "What the kernel computes; nothing is guessed when left out. A suite says it itself")
         .one_of(operations);
-    for (std::size_t i = 0; i < format_options.size(); ++i) {
-        verb.option(option_of(format_options[i]), a->formats[i],
-                    fmt::format("Format of {}; the file's when left out", format_options[i]))
-            .takes(value_kind::format);
-    }
-    verb.option("--machine", a->machine,
-                "Of a gemm: what sums it, as in `macheps gemm --machine`; any is fp32 in any order")
-        .takes("NAME")
-        .shows_default();
-    verb.option("--eps", a->eps, "Of a norm; none when left out, and then norms are refused").takes("X");
-    verb.option("--alpha", a->alpha, "What multiplies the product").takes("X").shows_default();
-    verb.option("--beta", a->beta, "What multiplies c").takes("X").shows_default();
-    verb.option("--functions", a->functions, "How accurate exp, log and rsqrt are").one_of(tables).shows_default();
-    verb.flag("--saturate", a->saturates, "Outputs that overflow become the largest finite number");
-    verb.option("--require", a->require, "Which wrong kernels the check must be able to catch")
-        .one_of({std::begin(powers), std::end(powers)})
-        .shows_default();
-    verb.flag("--allow-weak", a->allow_weak, "A weak check exits with 0");
-    verb.flag("--certain-only", a->certain_only, "A probable bound that is exceeded is no failure");
-    verb.option("--delta", a->delta, "How often a legal kernel may exceed a probable bound").takes("X").shows_default();
-    verb.option("--rtol", a->rtol, "Besides: |error| <= atol + rtol |exact|; no limit when left out").takes("X");
-    verb.option("--atol", a->atol, "See --rtol; 0 when left out").takes("X");
-    verb.option("--limit", a->limits,
-                "Repeat for several: besides, a limit on max, ulp, fro, sqnr, cosine or calc_diff")
-        .repeats()
-        .takes("METRIC=X");
+    describe_keys(verb, check::declare_keys(), a->declared);
+    describe_keys(verb, check::option_keys(), a->options);
     verb.option("--bounds", a->bounds,
                 "Write exact, certain and probable of each output here (.npz); nothing when left out")
         .takes(value_kind::file);
     verb.flag("--json", a->json, "JSON");
+    verb.option("--junit", a->junit, "Write a test case for each input here (JUnit's XML); nothing when left out")
+        .takes(value_kind::file);
+    verb.option("--sarif", a->sarif, "Write what did not pass here, for code scanning; nothing when left out")
+        .takes(value_kind::file);
+    verb.flag("--github", a->github, "Print annotations of a GitHub workflow, the gravest ten");
+    verb.option(
+            "--baseline", a->baseline,
+            "Compare with what was agreed on (check.lock): larger errors and less power fail; nothing when left out")
+        .takes(value_kind::file);
+    verb.flag("--update-baseline", a->update_baseline, "Write the baseline instead: agree on what is now");
     verb.runs([a] { return run(*a); });
 }
 

@@ -10,11 +10,6 @@
 
 namespace macheps {
 
-Json json_number(double x) {
-    if (std::isfinite(x)) return x;
-    return decimal(x);
-}
-
 Json json_number(float x) {
     if (std::isfinite(x)) return std::stod(fmt::format("{}", x));
     return decimal(x);

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON as the program prints it: floating numbers in the shortest decimals that read back the same.
 #pragma once
-#include "core/json.hpp"
+#include "core/json_number.hpp"
 
 #include <string>
 
 namespace macheps {
 
-/// JSON has no infinities and no NaN: those are strings.
-Json json_number(double x);
 /// The shortest decimal of the float, not of the double that it converts to.
 Json json_number(float x);
 

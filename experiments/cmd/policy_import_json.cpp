@@ -2,10 +2,10 @@
 #include "experiments/cmd/policy_import_output.hpp"
 #include "experiments/policy/import/framework.hpp"
 #include "experiments/version.hpp"
+#include "reports/sarif.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
@@ -22,37 +22,6 @@ Json scalar_json(const FieldScalar& value) {
     const double number = std::get<double>(value);
     const bool is_whole = std::abs(number) < 0x1p53 && number == std::floor(number);
     return is_whole ? Json(static_cast<std::int64_t>(number)) : json_number(number);
-}
-
-/// A path as a URI reference: SARIF takes nothing else.
-std::string uri_of(const std::string& path) {
-    std::string uri = path.starts_with('/') ? "file://" : "";
-    for (const char c : path) {
-        const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                              std::string_view("-._~/").find(c) != std::string_view::npos;
-        uri +=
-            is_plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned>(static_cast<unsigned char>(c)));
-    }
-    return uri;
-}
-
-Json sarif_result(const Finding& one, std::size_t rule) {
-    std::string text = one.message;
-    if (!one.instead.empty()) text += fmt::format(". Instead: {}", one.instead);
-    Json place{{"artifactLocation", {{"uri", uri_of(one.place.file)}}}};
-    if (one.place.line > 0) {
-        place["region"] = {{"startLine", one.place.line}, {"startColumn", std::max(one.place.column, 1u)}};
-    }
-    Json places = Json::array();
-    places.push_back({{"physicalLocation", place}});
-    Json result{
-        {"ruleId", one.rule},
-        {"ruleIndex", rule},
-        {"level", to_string(severity(one))},
-        {"message", {{"text", text}}},
-        {"locations", places},
-        {"properties", {{"code", std::string(1, static_cast<char>(one.code))}, {"keys", one.keys}}}};
-    return result;
 }
 
 }  // namespace
@@ -90,20 +59,17 @@ Json import_json(const ImportResult& result) {
 }
 
 Json import_sarif(std::span<const Finding> findings) {
-    std::vector<std::string> ids;
-    for (const Finding& one : findings) ids.push_back(one.rule);
-    std::sort(ids.begin(), ids.end());
-    ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-    Json rules = Json::array(), results = Json::array();
-    for (const std::string& id : ids) rules.push_back({{"id", id}});
+    std::vector<SarifResult> results;
     for (const Finding& one : findings) {
-        const auto rule = std::lower_bound(ids.begin(), ids.end(), one.rule) - ids.begin();
-        results.push_back(sarif_result(one, static_cast<std::size_t>(rule)));
+        SarifResult result{.rule = one.rule, .level = std::string(to_string(severity(one))), .text = one.message};
+        if (!one.instead.empty()) result.text += fmt::format(". Instead: {}", one.instead);
+        result.file = one.place.file;
+        result.line = one.place.line;
+        result.column = one.place.column;
+        result.properties = {{"code", std::string(1, static_cast<char>(one.code))}, {"keys", one.keys}};
+        results.push_back(std::move(result));
     }
-    const Json driver{{"name", "macheps"}, {"version", version()}, {"rules", rules}};
-    Json runs = Json::array();
-    runs.push_back({{"tool", {{"driver", driver}}}, {"results", results}});
-    return {{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"}, {"version", "2.1.0"}, {"runs", runs}};
+    return sarif_document(version(), results);
 }
 
 }  // namespace macheps

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/cmd/policy_import_output.hpp"
 #include "experiments/policy/import/framework.hpp"
+#include "reports/annotations.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -88,26 +89,18 @@ std::string import_table(const ImportResult& result) {
 }
 
 std::string import_annotations(std::span<const Finding> findings) {
-    const auto escaped = [](std::string_view text, std::string_view more) {
-        std::string out;
-        for (const char c : text) {
-            const bool is_special = c == '%' || c == '\r' || c == '\n' || more.find(c) != std::string_view::npos;
-            out += is_special ? fmt::format("%{:02X}", static_cast<unsigned>(static_cast<unsigned char>(c)))
-                              : std::string(1, c);
-        }
-        return out;
-    };
-    std::string text;
+    std::vector<Annotation> annotations;
     for (const Finding& one : findings) {
-        const FindingSeverity level = severity(one);
-        text += fmt::format("::{} file={}", level == FindingSeverity::note ? "notice" : to_string(level),
-                            escaped(one.place.file, ":,"));
-        if (one.place.line > 0) text += fmt::format(",line={},col={}", one.place.line, one.place.column);
-        std::string message = fmt::format("{}: {}", word_of(one.code), one.message);
-        if (!one.instead.empty()) message += fmt::format("\nInstead: {}", one.instead);
-        text += fmt::format(",title={}::{}\n", escaped(one.rule, ":,"), escaped(message, ""));
+        Annotation annotation{.level = std::string(to_string(severity(one))),
+                              .title = one.rule,
+                              .text = fmt::format("{}: {}", word_of(one.code), one.message)};
+        if (!one.instead.empty()) annotation.text += fmt::format("\nInstead: {}", one.instead);
+        annotation.file = one.place.file;
+        annotation.line = one.place.line;
+        annotation.column = one.place.column;
+        annotations.push_back(std::move(annotation));
     }
-    return text;
+    return annotation_lines(annotations);
 }
 
 }  // namespace macheps

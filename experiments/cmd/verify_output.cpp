@@ -2,6 +2,7 @@
 #include "experiments/cmd/verify_output.hpp"
 
 #include "experiments/cmd/json.hpp"
+#include "reports/junit.hpp"
 
 #include <fmt/format.h>
 
@@ -39,29 +40,6 @@ std::string csv_cell(const std::string& text) {
     std::string quoted = "\"";
     for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
     return quoted + '"';
-}
-
-std::string xml_text(const std::string& text) {
-    std::string escaped;
-    for (const char c : text) {
-        switch (c) {
-            case '<':
-                escaped += "&lt;";
-                break;
-            case '>':
-                escaped += "&gt;";
-                break;
-            case '&':
-                escaped += "&amp;";
-                break;
-            case '"':
-                escaped += "&quot;";
-                break;
-            default:
-                escaped += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-        }
-    }
-    return escaped;
 }
 
 std::string seconds_text(double seconds) { return fmt::format("{:.3f}", seconds); }
@@ -158,31 +136,26 @@ std::string verify_csv(const std::vector<ProbeResult>& rows) {
 }
 
 std::string verify_junit(const std::vector<ProbeResult>& rows) {
-    const VerifyCounts counts = count_rows(rows);
-    double seconds = 0;
-    for (const ProbeResult& row : rows) seconds += row.seconds;
-    std::string text = fmt::format(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-        "<testsuites>\n<testsuite name=\"macheps verify\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" "
-        "time=\"{}\">\n",
-        counts.rows, counts.differ, counts.failed, counts.declined, seconds_text(seconds));
+    std::vector<JUnitCase> cases;
     for (const ProbeResult& row : rows) {
-        text += fmt::format("<testcase classname=\"{}.{}\" name=\"{}\" time=\"{}\"", xml_text(row.kind),
-                            xml_text(row.instruction), xml_text(row.operands.empty() ? "all" : row.operands),
-                            seconds_text(row.seconds));
+        JUnitCase one{.classname = fmt::format("{}.{}", row.kind, row.instruction),
+                      .name = row.operands.empty() ? "all" : row.operands};
+        one.seconds = row.seconds;
         if (row.verdict == Verdict::differs) {
-            text += fmt::format("><failure message=\"{} of {} differ from {}\">{}</failure></testcase>\n",
-                                row.mismatches, row.trials, xml_text(row.model), xml_text(row.note));
+            one.result = JUnitCase::Result::failure;
+            one.message = fmt::format("{} of {} differ from {}", row.mismatches, row.trials, row.model);
+            one.text = row.note;
         } else if (row.verdict == Verdict::failed) {
-            text +=
-                fmt::format("><error message=\"did not run to its end\">{}</error></testcase>\n", xml_text(row.note));
+            one.result = JUnitCase::Result::error;
+            one.message = "did not run to its end";
+            one.text = row.note;
         } else if (row.verdict == Verdict::declined) {
-            text += fmt::format("><skipped message=\"{}\"/></testcase>\n", xml_text(row.note));
-        } else {
-            text += "/>\n";
+            one.result = JUnitCase::Result::skipped;
+            one.message = row.note;
         }
+        cases.push_back(std::move(one));
     }
-    return text + "</testsuite>\n</testsuites>\n";
+    return junit_text("macheps verify", cases);
 }
 
 void print_verify_json(const std::vector<ProbeResult>& rows, const std::string& device,

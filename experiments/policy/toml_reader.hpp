@@ -5,6 +5,7 @@
 #include "core/error.hpp"
 #include "core/nearest_name.hpp"
 #include "core/nesting.hpp"
+#include "experiments/files/toml_lines.hpp"
 #include "experiments/policy/source_place.hpp"
 #include "experiments/policy/toml_depth.hpp"
 
@@ -28,14 +29,16 @@ inline SourcePlace place_of(const toml::node& node) { return place_of(node.sourc
 
 class TomlReader {
   public:
-    /// `source` is what errors name: a path, or `preset NAME`.
-    TomlReader(std::string_view text, std::string source) : text_(text), source_(std::move(source)) {}
+    /// `source` is what errors name: a path, or `preset NAME`. `starts`: where the lines of the text stand in the file that
+    /// the person wrote, if they do not stand there as they do here.
+    TomlReader(std::string_view text, std::string source, std::vector<TomlLines::Start> starts = {})
+        : text_(text), source_(std::move(source)), starts_(std::move(starts)) {}
 
     toml::table document() const {
         if (const auto line = toml_nested_too_deep(text_)) {
             throw Error({.what = fmt::format("brackets and dots nest deeper than {} levels", most_levels),
-                         .where = fmt::format("{}:{}", source_, *line),
-                         .fix = "no policy does: give a policy"});
+                         .where = fmt::format("{}:{}", source_, in_file({static_cast<std::uint32_t>(*line), 1}).line),
+                         .fix = "nothing that people write does"});
         }
         try {
             return toml::parse(text_, source_);
@@ -48,10 +51,18 @@ class TomlReader {
 
     /// "my.toml:3:7", "my.toml:3:7 (forward.a)".
     std::string where(SourcePlace at, std::string_view what = {}) const {
-        const std::string place = fmt::format("{}:{}:{}", source_, at.line, at.column);
+        const SourcePlace from = in_file(at);
+        const std::string place = fmt::format("{}:{}:{}", source_, from.line, from.column);
         return what.empty() ? place : fmt::format("{} ({})", place, what);
     }
     std::string where(const toml::node& node, std::string_view what) const { return where(place_of(node), what); }
+
+    /// Where a place of the text stands in the file.
+    SourcePlace in_file(SourcePlace at) const {
+        if (at.line == 0 || at.line > starts_.size()) return at;
+        const TomlLines::Start& start = starts_[at.line - 1];
+        return {start.line, start.column + (at.column > 0 ? at.column - 1 : 0)};
+    }
 
     [[noreturn]] void wrong_type(const toml::node& node, std::string_view key, std::string_view wanted) const {
         throw Error({.what = fmt::format("'{}' is {}", key, kind_of(node)),
@@ -130,6 +141,7 @@ class TomlReader {
 
     std::string_view text_;
     std::string source_;
+    std::vector<TomlLines::Start> starts_;
 };
 
 }  // namespace macheps

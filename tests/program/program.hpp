@@ -36,7 +36,7 @@ inline fs::path scratch() {
 /// Runs `macheps ARGUMENTS` in the scratch folder.
 inline Outcome run(const std::string& arguments, const std::string& environment = "") {
     const fs::path folder = scratch();
-    const std::string command = "cd '" + folder.string() + "' && " + environment + " '" MACHEPS_PROGRAM "' " +
+    const std::string command = "cd '" + folder.string() + "' && GITHUB_ACTIONS= " + environment + " '" MACHEPS_PROGRAM "' " +
                                 arguments + " >out.txt 2>err.txt </dev/null";
     const int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), contents(folder / "out.txt"),

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/check/checked.hpp"
+
+#include "core/codec.hpp"
+#include "core/nearest_name.hpp"
+#include "experiments/check/words.hpp"
+#include "reports/sha256.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace macheps::check {
+
+namespace {
+
+/// Codes of a format in the order of their values: neighbours differ by one.
+std::int64_t ordinal_of(const Limits& limits, double x) {
+    const Overflow overflow = limits.saturates ? Overflow::saturate : Overflow::nonsaturate;
+    const Format magnitude = limits.format;
+    const auto code = static_cast<std::int64_t>(encode64(magnitude, std::fabs(x), Round::nearest_even, overflow) >>
+                                                magnitude.padding);
+    return std::signbit(x) ? -code : code;
+}
+
+std::vector<std::int64_t> distances_of(const Limits& limits, std::span<const double> got) {
+    std::vector<std::int64_t> counts;
+    for (std::size_t i = 0; i < got.size(); ++i) {
+        const double want = stored(limits, limits.exact[i]);
+        if (!std::isfinite(got[i]) || !std::isfinite(want)) continue;
+        const auto distance =
+            static_cast<std::uint64_t>(std::abs(ordinal_of(limits, got[i]) - ordinal_of(limits, want)));
+        const auto bin = static_cast<std::size_t>(std::bit_width(distance));
+        if (bin >= counts.size()) counts.resize(bin + 1);
+        ++counts[bin];
+    }
+    return counts;
+}
+
+double omega_of(const Problem& problem, const Limits& limits, std::span<const double> got) {
+    const bool is_plain = problem.products != nullptr && problem.inputs.empty() && problem.declaration.alpha == 1;
+    if (!is_plain) return std::numeric_limits<double>::quiet_NaN();
+    double most = 0;
+    for (std::size_t i = 0; i < got.size(); ++i) {
+        const double off = std::fabs(got[i] - limits.exact[i]);
+        if (off > 0 && std::isfinite(off))
+            most = std::max(most, off / problem.products->magnitudes(static_cast<std::int64_t>(i)));
+    }
+    return most;
+}
+
+std::size_t count_of(const std::vector<std::int64_t>& shape) {
+    std::size_t count = 1;
+    for (const std::int64_t n : shape) count *= static_cast<std::size_t>(std::max<std::int64_t>(n, 0));
+    return count;
+}
+
+}  // namespace
+
+Checked check_arrays(const Declaration& declaration, const std::vector<StoredArray>& arrays, const Options& options,
+                     ThreadPool& pool) {
+    Checked checked{.name = std::string(declaration.operation->name),
+                    .operation = std::string(declaration.operation->name),
+                    .declaration = declaration,
+                    .options = options};
+    const std::vector<std::string> roles = array_roles(*declaration.operation);
+    for (const StoredArray& array : arrays) {
+        if (std::find(roles.begin(), roles.end(), array.name) == roles.end()) checked.unused.push_back(array.name);
+    }
+    const Posed posed = pose(declaration, arrays, pool);
+    checked.declaration = posed.problem.declaration;
+    checked.out_shape = posed.out_shape;
+    checked.problem = problem_text(posed.problem);
+    checked.assumed = assumptions_of(posed.problem);
+    checked.verdict = check(posed.problem, posed.out, options, pool);
+    checked.outcome = checked.verdict.outcome;
+    for (const Mutant& mutant : checked.verdict.mutants) {
+        if (!mutant.caught) checked.blind.push_back(mutant.name);
+    }
+    checked.code_distances = distances_of(checked.verdict.limits, posed.out);
+    checked.omega = omega_of(posed.problem, checked.verdict.limits, posed.out);
+    return checked;
+}
+
+void digest(Checked& checked, const std::vector<StoredArray>& arrays) {
+    std::string inputs, output;
+    for (const std::string& role :
+         array_roles(*checked.declaration.operation)) {  // whatever order the file has them in
+        for (const StoredArray& array : arrays) {
+            if (array.name != role) continue;
+            std::string head = array.name + ' ' + array.type;
+            for (const std::int64_t n : array.shape) head += fmt::format(" {}", n);
+            const std::string one = head + ' ' + sha256_text(array.bytes);
+            (role == "out" ? output : inputs) += one + '\n';
+        }
+    }
+    checked.output_sha256 = sha256_text(output);
+    checked.inputs_sha256 = sha256_text(inputs);
+}
+
+StoredArray stored_array(std::string name, const Format& format, std::vector<std::int64_t> shape,
+                  std::span<const std::byte> bytes) {
+    StoredArray one{.name = std::move(name), .where = "memory", .type = "codes", .format = format};
+    one.width = static_cast<std::size_t>(format.bits + format.padding + 7) / 8;
+    if (count_of(shape) * one.width != bytes.size())
+        throw Error({.what = fmt::format("{} bytes for {} elements", bytes.size(), count_of(shape)),
+                     .where = one.name,
+                     .fix = fmt::format("give {} bytes", count_of(shape) * one.width),
+                     .exit = Exit::usage});
+    one.shape = std::move(shape);
+    one.bytes.resize(bytes.size());
+    if (!bytes.empty()) std::memcpy(one.bytes.data(), bytes.data(), bytes.size());
+    return one;
+}
+
+StoredArray stored_array(std::string name, std::vector<std::int64_t> shape, std::span<const float> values) {
+    return stored_array(std::move(name), fp32, std::move(shape), std::as_bytes(values));
+}
+
+void declare(Declaration& declaration, std::string_view name, const std::string& text) {
+    if (const DeclareKey* key = find_declare_key(name)) return declare(declaration, *key, text, std::string(name));
+    std::vector<std::string> names;
+    for (const DeclareKey& key : declare_keys()) names.push_back(key.name);
+    const std::string near = nearest_name(name, names);
+    throw Error({.what = fmt::format("a declaration has no key '{}'", name),
+                 .where = "declare",
+                 .fix = near.empty() ? "see declare_keys()" : fmt::format("did you mean '{}'?", near),
+                 .exit = Exit::usage});
+}
+
+Outcome worst_of(std::span<const Checked> checks) {
+    // In the order of exit codes 1, 3, 2, 0, and within a code the graver one first.
+    for (const Outcome outcome :
+         {Outcome::fail, Outcome::weak, Outcome::bad_input, Outcome::refused, Outcome::declined}) {
+        for (const Checked& one : checks) {
+            if (one.outcome == outcome && !(outcome == Outcome::weak && one.options.allow_weak)) return outcome;
+        }
+    }
+    return Outcome::pass;
+}
+
+Exit exit_of(std::span<const Checked> checks) { return exit_of(worst_of(checks)); }
+
+}  // namespace macheps::check

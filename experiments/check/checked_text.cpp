@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/json_number.hpp"
+#include "experiments/check/checked.hpp"
+#include "experiments/check/options.hpp"
+#include "experiments/check/words.hpp"
+#include "experiments/version.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+
+namespace macheps::check {
+
+namespace {
+
+/// A relative size, or `none` where it is infinite.
+std::string size_text(double x) { return std::isfinite(x) ? fmt::format("{:.2g}", x) : "no scale error at all"; }
+
+std::string sharpness_text(const Sharpness& s) {
+    std::string text = fmt::format("would have failed: a scale error of {} in all, {} in any one row",
+                                   size_text(s.scale_of_all), size_text(s.scale_of_row));
+    if (s.dropped_terms > 0)
+        text += fmt::format(", {} dropped term{}", s.dropped_terms, s.dropped_terms == 1 ? "" : "s");
+    return text + fmt::format(", 1 stale element in {:.3g} % of all places", 100 * s.stale_share);
+}
+
+Json reason_json(const Reason& r) {
+    return {{"code", r.code},
+            {"test", r.test},
+            {"text", r.text},
+            {"index", r.index},
+            {"count", r.count},
+            {"got", json_number(r.got)},
+            {"want", json_number(r.want)},
+            {"bound", json_number(r.bound)},
+            {"ratio", json_number(r.ratio)}};
+}
+
+/// True where outputs were judged, and there are figures to tell.
+bool has_figures(Outcome outcome) {
+    return outcome == Outcome::pass || outcome == Outcome::fail || outcome == Outcome::weak;
+}
+
+/// The names that people know these by, in the document's.
+std::string_view key_of(std::string_view metric) {
+    if (metric == "max") return "max_abs";
+    if (metric == "ulp") return "max_ulp";
+    return metric == "sqnr" ? "sqnr_db" : metric;
+}
+
+void add_figures(const Checked& checked, Json& one) {
+    const Verdict& v = checked.verdict;
+    const Judgement& j = v.judgement;
+    one["rho"] = json_number(j.rho);
+    one["omega"] = std::isnan(checked.omega) ? Json() : json_number(checked.omega);
+    one["z"] = {{"all", json_number(j.z)},
+                {"part", json_number(j.z_part)},
+                {"bias", json_number(j.bias)},
+                {"bias_limit", json_number(j.bias_limit)}};
+    Json histogram = Json::array();
+    for (std::size_t bin = 0; bin < checked.code_distances.size(); ++bin) {
+        const std::int64_t from = bin == 0 ? 0 : std::int64_t{1} << (bin - 1);
+        histogram.push_back({{"from", from}, {"outputs", checked.code_distances[bin]}});
+    }
+    one["ulp_histogram"] = histogram;
+    for (const Metric& metric : v.metrics) one[key_of(metric.name)] = json_number(metric.value);
+    one["outputs"] = j.outputs;
+    one["sampled"] = false;
+    one["exact_outputs"] = j.exact_outputs;
+    one["escalated"] = v.limits.escalated;
+    one["sharpness"] = {{"scale_of_all", json_number(v.sharpness.scale_of_all)},
+                        {"scale_of_row", json_number(v.sharpness.scale_of_row)},
+                        {"dropped_terms", v.sharpness.dropped_terms},
+                        {"stale_share", json_number(v.sharpness.stale_share)}};
+    Json power = Json::array();
+    for (const Mutant& m : v.mutants) {
+        power.push_back({{"mutant", m.name},
+                         {"class", m.kind},
+                         {"certified", m.certified},
+                         {"simulated", m.caught},
+                         {"largest", json_number(m.largest)}});
+    }
+    one["power"] = power;
+}
+
+}  // namespace
+
+std::string Checked::text() const {
+    std::string text = fmt::format("{}  {}\n", to_string(outcome), problem.empty() ? operation : problem);
+    for (const Reason& reason : verdict.reasons) text += reason_text(verdict.limits, reason) + '\n';
+    for (const std::string& note : notes) text += fmt::format("  note: {}\n", note);
+    if (!has_figures(outcome)) return text;
+    const Judgement& j = verdict.judgement;
+    text += fmt::format(
+        "  rho {:.4g} of 1, z {:.3g} of 6 (of a part {:.3g}), bias {:.3g} of {:.3g}; {} outputs, exact: {}\n", j.rho,
+        j.z, j.z_part, j.bias, j.bias_limit, j.outputs, j.exact_outputs);
+    text += "  ";
+    for (const Metric& metric : verdict.metrics)
+        text += fmt::format("{}{} {:.4g}", &metric == &verdict.metrics.front() ? "" : ", ", metric.name, metric.value);
+    text += fmt::format("\n  {}\n", sharpness_text(verdict.sharpness));
+    std::size_t caught = 0;
+    for (const Mutant& mutant : verdict.mutants) caught += mutant.caught ? 1 : 0;
+    text += fmt::format("  {} of {} wrong kernels would have been caught", caught, verdict.mutants.size());
+    std::vector<std::string> missed;
+    for (const Mutant& mutant : verdict.mutants) {
+        if (!mutant.caught && mutant.required_by > options.require) missed.push_back(mutant.name);
+    }
+    if (!missed.empty()) text += fmt::format("; not, and not required: {}", fmt::join(missed, ", "));
+    text += '\n';
+    text += fmt::format("  assumed: {}\n", fmt::join(assumed, "; "));
+    if (!unused.empty()) text += fmt::format("  not used: {}\n", fmt::join(unused, ", "));
+    return text;
+}
+
+Json Checked::json() const {
+    Json reasons = Json::array(), inputs = Json::array();
+    for (const Reason& reason : verdict.reasons) reasons.push_back(reason_json(reason));
+    for (const File& file : files) inputs.push_back({{"file", file.name}, {"sha256", file.sha256}});
+    Json one = Json::object();
+    one["name"] = name;
+    one["op"] = operation;
+    one["declared"] = declaration.operation == nullptr ? Json::object() : declared_json(declaration);
+    one["problem"] = problem;
+    one["require"] = to_string(options.require);
+    one["verdict"] = to_string(outcome);
+    one["reasons"] = reasons;
+    if (has_figures(outcome)) add_figures(*this, one);
+    one["blind"] = blind;
+    one["assumptions"] = assumed;
+    one["notes"] = notes;
+    one["inputs"] = inputs;
+    one["unused"] = unused;
+    return one;
+}
+
+Json document_json(std::span<const Checked> checks) {
+    Json list = Json::array();
+    for (const Checked& one : checks) list.push_back(one.json());
+    Json document = Json::object();
+    document["schema"] = "macheps.check/1";
+    document["version"] = version();
+    document["verdict"] = to_string(worst_of(checks));
+    document["checks"] = list;
+    return document;
+}
+
+}  // namespace macheps::check

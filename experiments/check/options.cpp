@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/check/options.hpp"
+
+#include "core/nearest_name.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+
+namespace macheps::check {
+
+namespace {
+
+using Takes = DeclareKey::Takes;
+using Text = const std::string&;
+
+constexpr std::string_view powers[] = {"null", "structure", "precision"};
+
+std::vector<std::string_view> power_words() { return {std::begin(powers), std::end(powers)}; }
+
+Error no_such(std::string what, Text name, const std::vector<std::string_view>& names, Text where,
+              std::string_view form = "") {
+    const std::string near = nearest_name(name, names);
+    return Error({.what = std::move(what),
+                  .where = where,
+                  .fix = fmt::format("{}{}one of {}", near.empty() ? "" : fmt::format("did you mean '{}'? ", near),
+                                     form, fmt::join(names, ", ")),
+                  .exit = Exit::usage});
+}
+
+void set_require(Options& options, Text text, Text where) {
+    const auto found = std::find(std::begin(powers), std::end(powers), text);
+    if (found == std::end(powers))
+        throw no_such(fmt::format("'{}' is no power of a check", text), text, power_words(), where);
+    options.require = static_cast<Power>(found - std::begin(powers));
+}
+
+void set_limit(Options& options, Text text, Text where) {
+    std::vector<std::string_view> names;
+    for (const Metric& metric : metrics({}, {})) names.push_back(metric.name);
+    const std::size_t equals = text.find('=');
+    const std::string name = text.substr(0, equals);
+    if (equals == std::string::npos || std::find(names.begin(), names.end(), name) == names.end())
+        throw no_such(fmt::format("'{}' is no limit", text), name, names, where, "METRIC=X with ");
+    options.metric_limits[name] = declared_number(text.substr(equals + 1), where, -1e300, 1e300);
+}
+
+constexpr OptionKey keys[] = {
+    {.name = "require",
+     .value = "POWER",
+     .help = "Which wrong kernels the check must be able to catch",
+     .words = power_words,
+     .set = set_require,
+     .default_text = "structure"},
+    {.name = "allow_weak",
+     .takes = Takes::flag,
+     .help = "A weak check exits with 0",
+     .set = [](Options& options, Text text, Text) { options.allow_weak = text == "true"; }},
+    {.name = "certain_only",
+     .takes = Takes::flag,
+     .help = "A probable bound that is exceeded is no failure",
+     .set = [](Options& options, Text text, Text) { options.certain_only = text == "true"; }},
+    {.name = "delta",
+     .takes = Takes::number,
+     .value = "X",
+     .help = "How often a legal kernel may exceed a probable bound",
+     .set = [](Options& options, Text text, Text where) { options.delta = declared_number(text, where, 1e-300, 0.5); },
+     .default_text = "1e-9"},
+    {.name = "rtol",
+     .takes = Takes::number,
+     .value = "X",
+     .help = "Besides: |error| <= atol + rtol |exact|; no limit when left out",
+     .set = [](Options& options, Text text, Text where) { options.rtol = declared_number(text, where, 0, 1e300); }},
+    {.name = "atol",
+     .takes = Takes::number,
+     .value = "X",
+     .help = "See --rtol; 0 when left out",
+     .set = [](Options& options, Text text, Text where) { options.atol = declared_number(text, where, 0, 1e300); }},
+    {.name = "limit",
+     .value = "METRIC=X",
+     .help = "Repeat for several: besides, a limit on max, ulp, fro, sqnr, cosine or calc_diff",
+     .repeats = true,
+     .set = set_limit},
+};
+
+}  // namespace
+
+std::span<const OptionKey> option_keys() { return keys; }
+
+const OptionKey* find_option_key(std::string_view name) {
+    const auto found =
+        std::find_if(std::begin(keys), std::end(keys), [&](const OptionKey& key) { return key.name == name; });
+    return found == std::end(keys) ? nullptr : &*found;
+}
+
+std::string_view to_string(Power power) { return powers[static_cast<std::size_t>(power)]; }
+
+}  // namespace macheps::check

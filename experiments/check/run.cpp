@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/check/run.hpp"
+
+#include "core/read_file.hpp"
+#include "reports/sha256.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+#include <span>
+#include <utility>
+
+namespace macheps::check {
+
+namespace {
+
+void rename(std::vector<StoredArray>& arrays, const std::map<std::string, std::string>& names,
+            const std::string& file) {
+    std::vector<std::pair<StoredArray*, std::string>> renamed;  // found by the names of the files, all of them
+    for (const auto& of_role : names) {
+        const std::string &role = of_role.first, &name = of_role.second;
+        const auto array =
+            std::find_if(arrays.begin(), arrays.end(), [&](const StoredArray& each) { return each.name == name; });
+        if (array == arrays.end()) {
+            std::vector<std::string> all;
+            for (const StoredArray& each : arrays) all.push_back(each.name);
+            throw Error({.what = fmt::format("there is no array '{}'", name),
+                         .where = fmt::format("{} ({}={})", file, role, name),
+                         .fix = fmt::format("there are {}", fmt::join(all, ", "))});
+        }
+        renamed.emplace_back(&*array, role);
+    }
+    for (const auto& [array, role] : renamed) array->name = role;
+}
+
+std::vector<StoredArray> read_all(const Inputs& inputs) {
+    std::vector<StoredArray> arrays;
+    for (const std::string& file : inputs.files) {
+        for (StoredArray& array : read_arrays(file)) arrays.push_back(std::move(array));
+    }
+    rename(arrays, inputs.arrays, fmt::format("{}", fmt::join(inputs.files, ", ")));
+    return arrays;
+}
+
+Checked judge_arrays(const Declaration& declaration, const Inputs& inputs, const std::vector<StoredArray>& arrays,
+                     const Options& options, const RunOptions& run, ThreadPool& pool) {
+    Checked checked = check_arrays(declaration, arrays, options, pool);
+    for (const std::string& file : inputs.files)
+        checked.files.push_back({file, run.has_digests ? sha256_text(read_file(file)) : ""});
+    checked.input = inputs.files.empty() ? "" : inputs.files.front();
+    checked.source = checked.input;
+    if (run.has_digests) digest(checked, arrays);
+    if (!run.keeps_limits) {
+        Limits& limits = checked.verdict.limits;
+        for (auto* each :
+             {&limits.exact, &limits.low, &limits.before, &limits.certain, &limits.probable, &limits.deviation})
+            *each = {};
+    }
+    return checked;
+}
+
+Checked judge_input(const SuiteCheck& of, const std::string& file, bool has_digests, ThreadPool& pool) {
+    const Inputs inputs{.files = {file}, .arrays = of.arrays};
+    try {
+        const std::vector<StoredArray> arrays = read_all(inputs);
+        for (const StoredArray& array : arrays) {
+            if (array.name == "out" && array.count() == 0)
+                throw Error({.what = fmt::format("a check of zero outputs: {}", file),
+                             .where = of.where,
+                             .fix = "save some",
+                             .exit = Exit::usage});
+        }
+        return judge_arrays(of.declaration, inputs, arrays, of.options,
+                            {.has_digests = has_digests, .keeps_limits = false}, pool);
+    } catch (const Error& error) {
+        if (error.exit() != Exit::bad_input && error.exit() != Exit::usage) throw;
+        return unjudged(of.declaration, of.operation, file, error);
+    }
+}
+
+/// A wrong kernel that one input catches is caught: what is weak is weak over all inputs of the check together.
+void join_powers(std::span<Checked> inputs) {
+    std::set<std::string> caught;
+    for (const Checked& one : inputs) {
+        for (const Mutant& mutant : one.verdict.mutants) {
+            if (mutant.caught) caught.insert(mutant.name);
+        }
+    }
+    for (Checked& one : inputs) {
+        std::erase_if(one.blind, [&](const std::string& name) { return caught.contains(name); });
+        if (one.outcome != Outcome::weak) continue;
+        std::erase_if(one.verdict.reasons,
+                      [&](const Reason& reason) { return !reason.mutant.empty() && caught.contains(reason.mutant); });
+        if (one.verdict.reasons.empty()) one.outcome = one.verdict.outcome = Outcome::pass;
+    }
+}
+
+}  // namespace
+
+Checked check_files(const Declaration& declaration, const Inputs& inputs, const Options& options, const RunOptions& run,
+                    ThreadPool& pool) {
+    return judge_arrays(declaration, inputs, read_all(inputs), options, run, pool);
+}
+
+Checked unjudged(const Declaration& declaration, std::string operation, std::string input, const Error& error) {
+    const bool is_input = error.exit() != Exit::usage;
+    Checked checked{.name = operation, .input = input, .operation = operation, .declaration = declaration};
+    checked.source = std::move(input);
+    checked.outcome = checked.verdict.outcome = is_input ? Outcome::bad_input : Outcome::declined;
+    checked.verdict.reasons.push_back(
+        {.code = is_input ? "KC090" : "KC091", .test = is_input ? "input" : "declined", .text = error.what()});
+    return checked;
+}
+
+std::vector<Checked> run_suite(const Suite& suite, bool has_digests, ThreadPool& pool) {
+    std::vector<std::vector<std::string>> files;
+    for (const SuiteCheck& check : suite.checks) {
+        files.push_back(check.declined.empty() ? matching_files(check.files) : std::vector<std::string>{});
+        if (files.back().empty() && check.declined.empty())
+            throw Error({.what = fmt::format("no file matches '{}'", check.files),
+                         .where = check.files_where,
+                         .fix = "patterns begin at the folder that macheps runs in",
+                         .exit = Exit::usage});
+    }
+    std::vector<Checked> all;
+    for (std::size_t i = 0; i < suite.checks.size(); ++i) {
+        const SuiteCheck& check = suite.checks[i];
+        const std::size_t first = all.size();
+        if (!check.declined.empty()) {
+            all.push_back(unjudged(check.declaration, check.operation, "", Declined(check.declined, check.where)));
+        }
+        for (const std::string& file : files[i]) all.push_back(judge_input(check, file, has_digests, pool));
+        for (std::size_t k = first; k < all.size(); ++k) {
+            all[k].name = check.name;
+            all[k].options = check.options;
+            all[k].source = suite.source.empty() ? suite.file : suite.source;
+            all[k].line = check.line;
+        }
+        join_powers(std::span(all).subspan(first));
+    }
+    return all;
+}
+
+}  // namespace macheps::check

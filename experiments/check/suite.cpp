@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/check/suite.hpp"
+
+#include "core/read_file.hpp"
+#include "experiments/policy/toml_reader.hpp"
+
+#include <fmt/format.h>
+
+#include <glob.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+namespace macheps::check {
+
+namespace {
+
+using Takes = DeclareKey::Takes;
+
+/// Operations that a suite may well name and that no list of nodes computes yet.
+constexpr std::array<std::string_view, 8> later_operations{"adam",  "adamw",       "attention", "convolution",
+                                                           "graph", "scatter_add", "top_k",     "dropout"};
+constexpr std::array<std::string_view, 5> own_keys{"name", "op", "files", "arrays", "line"};
+
+class SuiteReader {
+  public:
+    SuiteReader(const TomlLines& lines, const std::string& file)
+        : reader_(lines.text, file, lines.starts), file_(file) {}
+
+    Suite suite() const {
+        const toml::table document = reader_.document();
+        reader_.only(document, {"suite", "check"}, "the suite");
+        Suite suite{.file = file_};
+        Options options;
+        if (const toml::node* node = document.get("suite")) {
+            const toml::table& table = reader_.table(*node, "suite");
+            Names known{"source"};
+            for (const OptionKey& key : option_keys()) known.push_back(key.name);
+            reader_.only(table, known, "[suite]");
+            if (const toml::node* source = table.get("source")) suite.source = reader_.text(*source, "source");
+            read_options(table, options);
+        }
+        const toml::node* checks = document.get("check");
+        if (checks == nullptr || !checks->is_array_of_tables())
+            throw Error({.what = checks == nullptr ? "the suite has no check" : "'check' is no list of tables",
+                         .where = checks == nullptr ? file_ : reader_.where(*checks, "check"),
+                         .fix = "begin each with [[check]]"});
+        std::set<std::string> names;
+        for (const toml::node& node : *checks->as_array()) {
+            SuiteCheck check = read_check(*node.as_table(), options);
+            if (suite.source.empty()) check.line = reader_.in_file(macheps::place_of(node)).line;
+            if (!names.insert(check.name).second)
+                throw Error({.what = fmt::format("two checks are called '{}'", check.name),
+                             .where = check.where,
+                             .fix = "give them names that tell them apart"});
+            suite.checks.push_back(std::move(check));
+        }
+        return suite;
+    }
+
+  private:
+    /// The value as the command line has it.
+    std::string value_text(const toml::node& node, std::string_view key, Takes takes) const {
+        if (takes == Takes::flag) return reader_.flag(node, key) ? "true" : "false";
+        if (takes == Takes::text) return reader_.text(node, key);
+        return fmt::format("{}", reader_.number(node, key));
+    }
+
+    void read_options(const toml::table& table, Options& options) const {
+        for (const OptionKey& key : option_keys()) {
+            const toml::node* node = table.get(key.name);
+            if (node == nullptr) continue;
+            if (key.repeats && node->is_array()) {
+                for (const toml::node& one : *node->as_array())
+                    key.set(options, value_text(one, key.name, key.takes), reader_.where(one, key.name));
+            } else {
+                key.set(options, value_text(*node, key.name, key.takes), reader_.where(*node, key.name));
+            }
+        }
+    }
+
+    std::string required_text(const toml::table& table, std::string_view key) const {
+        const toml::node* node = table.get(key);
+        if (node == nullptr)
+            throw Error({.what = fmt::format("a check without '{}'", key),
+                         .where = reader_.where(table, "check"),
+                         .fix = fmt::format("add {} = \"...\"", key)});
+        return reader_.text(*node, key);
+    }
+
+    SuiteCheck read_check(const toml::table& table, const Options& options) const {
+        SuiteCheck check;
+        check.options = options;
+        check.where = reader_.where(macheps::place_of(table));
+        check.operation = required_text(table, "op");
+        check.name = table.contains("name") ? required_text(table, "name") : check.operation;
+        check.files = required_text(table, "files");
+        check.files_where = reader_.where(*table.get("files"), "files");
+        if (const toml::node* line = table.get("line"))
+            check.line = static_cast<std::uint32_t>(reader_.integer(*line, "line", 1));
+        if (const Operation* operation = operation_named(*table.get("op"), check.operation)) {
+            check.declaration.operation = operation;
+            read_declaration(table, check);
+        } else {
+            check.declined = fmt::format("no check judges the operation '{}'", check.operation);
+        }
+        return check;
+    }
+
+    /// Nothing for an operation of later_operations.
+    const Operation* operation_named(const toml::node& node, const std::string& name) const {
+        std::vector<std::string_view> names;
+        for (const Operation& operation : all_operations()) {
+            if (operation.name == name) return &operation;
+            names.push_back(operation.name);
+        }
+        if (std::find(later_operations.begin(), later_operations.end(), name) != later_operations.end()) return nullptr;
+        throw Error({.what = fmt::format("unknown operation '{}'", name),
+                     .where = reader_.where(node, "op"),
+                     .fix = suggestion(name, names)});
+    }
+
+    void read_declaration(const toml::table& table, SuiteCheck& check) const {
+        const Operation& operation = *check.declaration.operation;
+        Names known(own_keys.begin(), own_keys.end()), roles;
+        for (const OptionKey& key : option_keys()) known.push_back(key.name);
+        for (const DeclareKey& key : declare_keys()) {
+            if (!key.applies(operation, key)) continue;
+            known.push_back(key.name);
+        }
+        for (auto&& [key, node] : table) {
+            // A key of other operations says which it is of; any other is a misspelling.
+            if (find_declare_key(key.str()) != nullptr) continue;
+            if (std::find(known.begin(), known.end(), key.str()) == known.end())
+                throw Error({.what = fmt::format("unknown key '{}' of check '{}'", key.str(), check.name),
+                             .where = reader_.where(macheps::place_of(key.source())),
+                             .fix = suggestion(key.str(), known)});
+        }
+        read_options(table, check.options);
+        for (const std::string& role : array_roles(operation)) roles.push_back(find_declare_key(role)->name);
+        if (const toml::node* node = table.get("arrays")) {
+            const toml::table& arrays = reader_.table(*node, "arrays");
+            reader_.only(arrays, roles, fmt::format("the arrays of {}", operation.name));
+            for (auto&& [role, name] : arrays) check.arrays[std::string(role.str())] = reader_.text(name, role.str());
+        }
+        for (const DeclareKey& key : declare_keys()) {
+            const toml::node* node = table.get(key.name);
+            if (node == nullptr) continue;
+            try {
+                declare(check.declaration, key, value_text(*node, key.name, key.takes), reader_.where(*node, key.name));
+            } catch (const Declined& declined) {
+                check.declined = declined.parts().what.substr(std::string_view("declined: ").size());
+            }
+        }
+    }
+
+    TomlReader reader_;
+    std::string file_;
+};
+
+}  // namespace
+
+Suite parse_suite(std::string_view text, const std::string& file) {
+    try {
+        return SuiteReader(split_toml_lines(text), file).suite();
+    } catch (const Declined&) {
+        throw;
+    } catch (const Error& error) {
+        // A suite is a command that stands in a file.
+        throw Error(
+            {.what = error.parts().what, .where = error.parts().where, .fix = error.parts().fix, .exit = Exit::usage});
+    }
+}
+
+Suite load_suite(const std::filesystem::path& file) {
+    constexpr std::uint64_t most_bytes = std::uint64_t{16} << 20;  // what people write is thousands of times smaller
+    return parse_suite(read_file(file, most_bytes), file.string());
+}
+
+std::vector<std::string> matching_files(const std::string& pattern) {
+    glob_t found{};
+    std::vector<std::string> files;
+    if (glob(pattern.c_str(), GLOB_NOSORT, nullptr, &found) == 0) {
+        for (std::size_t i = 0; i < found.gl_pathc; ++i) {
+            std::error_code failed;
+            if (!std::filesystem::is_directory(found.gl_pathv[i], failed)) files.emplace_back(found.gl_pathv[i]);
+        }
+    }
+    globfree(&found);
+    std::sort(files.begin(), files.end());
+    return files;
+}
+
+}  // namespace macheps::check

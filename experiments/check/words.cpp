@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/check/words.hpp"
+
+#include "core/format_table.hpp"
+#include "experiments/check/checked.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+
+namespace macheps::check {
+
+std::string problem_text(const Problem& problem) {
+    const Declaration& d = problem.declaration;
+    std::string text = fmt::format("{}", d.operation->name);
+    if (problem.products) {
+        const ProductOperands& of = problem.products->operands();
+        text += fmt::format("  {}[{}, {}] x {}[{}, {}]", format_name(of.a_format), of.m, of.k, format_name(of.b_format),
+                            of.k, of.n);
+        if (of.batches > 1) text += fmt::format(", {} batches", of.batches);
+        text += fmt::format(", machine {}", d.machine_name == "any" ? "any order of fp32 sums" : d.machine_name);
+    } else {
+        text += fmt::format("  {} rows of {}", problem.rows, problem.columns);
+    }
+    for (const Input& input : problem.inputs) {
+        if (input.name != "x") text += fmt::format(", {}", input.name);
+    }
+    if (d.eps) text += fmt::format(", eps {:g}", *d.eps);
+    if (d.alpha != 1) text += fmt::format(", alpha {:g}", d.alpha);
+    if (d.beta != 1) text += fmt::format(", beta {:g}", d.beta);
+    return text + fmt::format(" -> {}{}", format_name(problem.output), d.saturates ? ", saturating" : "");
+}
+
+std::vector<std::string> assumptions_of(const Problem& problem) {
+    std::vector<std::string> all{"arithmetic inside is fp32"};
+    const Declaration& d = problem.declaration;
+    for (const std::string& order : {d.sum_order, d.scale_order}) {
+        if (order != "any") all.push_back(fmt::format("{} is claimed, and every order allowed", order));
+    }
+    const FunctionTable& table = find_functions(d.functions);
+    if (!problem.products && d.operation->name.find("softmax") != std::string_view::npos) {
+        all.push_back(fmt::format("exp within {:g}, log within {:g} ulp ({}: {})", table.exponential, table.logarithm,
+                                  table.name, table.source));
+    }
+    if (d.operation->has_eps)
+        all.push_back(fmt::format("rsqrt within {:g} ulp ({}: {})", table.inverse_root, table.name, table.source));
+    return all;
+}
+
+std::string reason_text(const Limits& limits, const Reason& reason) {
+    std::string text = fmt::format("  {} {}  {}", reason.code, reason.test, reason.text);
+    if (reason.test == "T3") return text + fmt::format(", {:.4g} of at most {:.4g}", reason.got, reason.bound);
+    if (reason.index >= 0) {
+        text +=
+            fmt::format("\n             {}: got {}, exact {}", place_of(limits, reason.index), reason.got, reason.want);
+        if (reason.ratio > 0) text += fmt::format(", off by {:.4g} bounds of {:.3g}", reason.ratio, reason.bound);
+        if (reason.count > 1) text += fmt::format("; {} outputs", reason.count);
+    }
+    return text;
+}
+
+const std::map<std::string, std::string>& reason_codes() {
+    static const std::map<std::string, std::string> codes{
+        {"KC010", "NaN and infinities stand where the exact result has them, and nowhere else"},
+        {"KC020", "An error is larger than any legal kernel's, or than a limit of the user's"},
+        {"KC021", "An error is larger than a legal kernel's but once in the probability that was asked for"},
+        {"KC030", "Errors are larger together than roundings make them"},
+        {"KC031", "Errors are of one sign more often than roundings make them"},
+        {"KC032", "Errors of a row, a column or a tile are larger together than roundings make them"},
+        {"KC040", "Bits differ from those of the declared machine"},
+        {"KC041", "An output that has one right code has another"},
+        {"KC050", "The check could not have caught a wrong kernel that it must"},
+        {"KC051", "A limit of the user's is so wide that outputs of nothing satisfy it"},
+        {"KC060", "Worse than the baseline, or other than it"},
+        {"KC070", "Two runs of a kernel that claims to be deterministic differ"},
+        {"KC090", "A file cannot be read, or its arrays are not the operation's"},
+        {"KC091", "Nothing certain can be said"},
+    };
+    return codes;
+}
+
+}  // namespace macheps::check

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/files/toml_lines.hpp"
+
+#include <algorithm>
+
+namespace macheps {
+
+TomlLines split_toml_lines(std::string_view text) {
+    TomlLines lines{.text = std::string(text), .starts = {{}}};
+    std::uint32_t line = 1, column = 1;
+    std::string_view quote;  // that ends the string that is open
+    bool is_comment = false;
+    for (std::size_t i = 0; i < text.size();) {
+        const std::string_view rest = text.substr(i);
+        const char c = rest[0];
+        std::size_t taken = 1;
+        if (!quote.empty()) {
+            if (c == '\\' && quote[0] == '"' && rest.size() > 1 && rest[1] != '\n') {
+                taken = 2;
+            } else if (rest.starts_with(quote)) {
+                taken = quote.size();
+                quote = {};
+            } else if (c == '\n' && quote.size() == 1) {
+                quote = {};  // a string that nothing ends: the parser says so
+            }
+        } else if (!is_comment) {
+            for (const std::string_view begin : {"\"\"\"", "'''", "\"", "'"}) {
+                if (!rest.starts_with(begin)) continue;
+                quote = begin;
+                taken = begin.size();
+                break;
+            }
+            is_comment = c == '#';
+            if (c == ';') lines.text[i] = '\n';
+        }
+        if (c == '\n') is_comment = false;
+        // Columns count characters: of several bytes of UTF-8 the first.
+        const auto bytes = rest.substr(0, taken);
+        column += static_cast<std::uint32_t>(std::count_if(
+            bytes.begin(), bytes.end(), [](char b) { return (static_cast<unsigned char>(b) & 0xC0) != 0x80; }));
+        if (c == '\n') ++line, column = 1;
+        if (lines.text[i] == '\n') lines.starts.push_back({line, column});
+        i += taken;
+    }
+    return lines;
+}
+
+}  // namespace macheps

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// A baseline: what makes a kernel worse than it was, what is only other, and files that are no baseline.
+#include "experiments/check/baseline.hpp"
+#include "tests/test.hpp"
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+using namespace macheps;
+using namespace macheps::check;
+
+namespace {
+
+/// An input that passed, with 800 outputs: a mean square may then grow to (1 + 6/20)^2 of what it was.
+Checked passed(const std::string& name = "norm", const std::string& input = "a.npz") {
+    Checked one{.name = name, .input = input, .operation = "rmsnorm"};
+    one.declaration = {.operation = &find_operation("rmsnorm")};
+    one.verdict.judgement = {.rho = 0.6, .z = 0.25, .mean_square = 1, .outputs = 800};
+    one.omega = std::nan("");
+    one.blind = {"rows shifted"};
+    one.output_sha256 = "bits";
+    one.inputs_sha256 = "inputs";
+    return one;
+}
+
+std::string text_of(const std::vector<Checked>& checks, const Baseline& old = {}) { return baseline_text(checks, old); }
+
+Baseline agreed() { return parse_baseline(text_of({passed()}), "check.lock"); }
+
+}  // namespace
+
+TEST_CASE("a baseline is read as it was written, and the same checks write the same bytes", "[check][baseline]") {
+    Checked other = passed("alone", "b.npz");
+    other.omega = 0x1.23456789abcdep-7;
+    other.verdict.judgement.rho = 1 / 3.0;
+    const std::string text = text_of({passed(), other});
+    const Baseline rows = parse_baseline(text, "check.lock");
+    REQUIRE(rows.size() == 2);
+    CHECK(rows[0].name == "alone");  // sorted
+    CHECK(rows[0].omega == 0x1.23456789abcdep-7);
+    CHECK(rows[0].rho == 1 / 3.0);
+    CHECK(std::isnan(rows[1].omega));
+    CHECK(rows[1].blind == std::vector<std::string>{"rows shifted"});
+    CHECK(text_of({other, passed()}) == text);
+}
+
+TEST_CASE("the same bits say nothing more, other bits a note", "[check][baseline]") {
+    std::vector<Checked> same{passed()};
+    CHECK(compare(same, agreed()).empty());
+    CHECK(same[0].notes.empty());
+    CHECK(same[0].outcome == Outcome::pass);
+    std::vector<Checked> other{passed()};
+    other[0].output_sha256 = "other bits";
+    other[0].verdict.judgement.rho = 0.74;
+    other[0].verdict.judgement.mean_square = 1.29 * 1.29;
+    compare(other, agreed());
+    CHECK(other[0].outcome == Outcome::pass);
+    REQUIRE(other[0].notes.size() == 1);
+    CHECK(other[0].notes[0].starts_with("other bits than in the baseline"));
+}
+
+TEST_CASE("larger errors and lost power are worse than the baseline", "[check][baseline]") {
+    const auto outcome_of = [](auto change) {
+        std::vector<Checked> now{passed()};
+        now[0].output_sha256 = "other bits";
+        change(now[0]);
+        compare(now, agreed());
+        for (const Reason& reason : now[0].verdict.reasons) CHECK(reason.code == "KC060");
+        CHECK((now[0].outcome == Outcome::fail) == !now[0].verdict.reasons.empty());
+        return now[0].outcome;
+    };
+    CHECK(outcome_of([](Checked& one) { one.verdict.judgement.mean_square = 1.31 * 1.31; }) == Outcome::fail);
+    CHECK(outcome_of([](Checked& one) { one.verdict.judgement.rho = 0.751; }) == Outcome::fail);
+    CHECK(outcome_of([](Checked& one) { one.verdict.judgement.rho = 0.749; }) == Outcome::pass);
+    CHECK(outcome_of([](Checked& one) { one.blind.push_back("last term dropped"); }) == Outcome::fail);
+    CHECK(outcome_of([](Checked& one) { one.blind.clear(); }) == Outcome::pass);
+    // The bits are the same: whatever else is said of them was said before.
+    std::vector<Checked> same{passed()};
+    same[0].verdict.judgement.rho = 9;
+    compare(same, agreed());
+    CHECK(same[0].outcome == Outcome::pass);
+}
+
+TEST_CASE("a small rho may grow to five eighths", "[check][baseline]") {
+    Checked small = passed();
+    small.verdict.judgement.rho = 0.01;
+    const Baseline rows = parse_baseline(text_of({small}), "check.lock");
+    for (const double rho : {0.62, 0.63}) {
+        std::vector<Checked> now{small};
+        now[0].output_sha256 = "other bits";
+        now[0].verdict.judgement.rho = rho;
+        compare(now, rows);
+        CHECK((now[0].outcome == Outcome::fail) == (rho > 0.625));
+    }
+}
+
+TEST_CASE("a row holds for one declaration and one set of inputs, and says so", "[check][baseline]") {
+    std::vector<Checked> declared{passed()}, given{passed()};
+    declared[0].declaration.eps = 1e-5;
+    declared[0].verdict.judgement.rho = given[0].verdict.judgement.rho = 9;
+    given[0].inputs_sha256 = "other inputs";
+    compare(declared, agreed());
+    compare(given, agreed());
+    for (const auto* one : {&declared[0], &given[0]}) {
+        CHECK(one->outcome == Outcome::pass);
+        REQUIRE(one->notes.size() == 1);
+        CHECK(one->notes[0].starts_with("the baseline says nothing: the "));
+    }
+    CHECK(declared[0].notes[0].find("the declaration changed") != std::string::npos);
+    CHECK(given[0].notes[0].find("the inputs changed") != std::string::npos);
+}
+
+TEST_CASE("rows that nothing is judged for, and inputs without a row, are told", "[check][baseline]") {
+    std::vector<Checked> now{passed("norm", "new.npz")};
+    CHECK(compare(now, agreed()) == std::vector<std::string>{"norm/a.npz"});
+    REQUIRE(now[0].notes.size() == 1);
+    CHECK(now[0].notes[0].find("no row") != std::string::npos);
+    // Nobody agrees on what failed: its old row stays.
+    Checked failed = passed();
+    failed.outcome = Outcome::fail;
+    failed.verdict.judgement.rho = 9;
+    const Baseline kept = parse_baseline(text_of({failed, passed("b")}, agreed()), "check.lock");
+    REQUIRE(kept.size() == 2);
+    CHECK(kept[1].rho == 0.6);
+    CHECK(parse_baseline(text_of({failed}), "check.lock").empty());
+}
+
+TEST_CASE("what is no baseline is bad input with its file", "[check][baseline]") {
+    const std::string good = text_of({passed()});
+    for (std::string text : {std::string(), std::string("[]"), std::string("{\"schema\": \"macheps.check/1\"}"),
+                             std::string("{\"schema\": \"macheps.check.lock/1\"}"),
+                             std::string("{\"schema\": \"macheps.check.lock/1\", \"rows\": [{}]}"),
+                             std::string("{\"schema\": \"macheps.check.lock/1\", \"rows\": 3}"), std::string(5000, '['),
+                             good.substr(0, good.size() / 2)}) {
+        CAPTURE(text);
+        try {
+            parse_baseline(text, "check.lock");
+            FAIL("it was read");
+        } catch (const Error& error) {
+            CHECK(error.exit() == Exit::bad_input);
+            CHECK(std::string(error.what()).starts_with("check.lock: "));
+        }
+    }
+    std::string rho = good;
+    rho.replace(rho.find("0.6"), 3, "\"x\"");
+    CHECK_THROWS_AS(parse_baseline(rho, "check.lock"), Error);
+}

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+// Suites: what they may say, what they say wrongly and where, and how their inputs are judged together.
+#include "experiments/check/run.hpp"
+#include "experiments/files/toml_lines.hpp"
+#include "tests/check/npz.hpp"
+#include "tests/check/problems.hpp"
+#include "tests/scratch.hpp"
+#include "tests/test.hpp"
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+using namespace macheps;
+using namespace macheps::check;
+namespace fs = std::filesystem;
+
+namespace {
+
+// The sample of the specification (9.4), as it stands there.
+constexpr const char* sample = R"toml([suite]
+require = "structure"          # power that every check must have
+source  = "csrc/gemm_fp8.cu"   # where annotations point
+
+[[check]]
+name = "fp8 rowwise"; op = "gemm"; files = "out/fp8_*.npz"; line = 212
+a = "e4m3fn/row"; b = "e4m3fn/column"; out = "bf16"; machine = "cutlass.fp8.default"; scale_order = "any"; bits = false
+
+[[check]]
+name = "rmsnorm"; op = "rmsnorm"; files = "out/rms_*.safetensors"; x = "bf16"; eps = 1e-5; arrays = {gain = "w", out = "y"}
+functions = "cuda.fast"; sum = "lanes32"; out = "bf16"
+
+[[check]]
+name = "decode attention"; op = "attention"; files = "out/att.npz"; causal = true; scale = "1/sqrt(d)";
+p = "bf16"; deterministic_with = "out/att_again.npz"
+)toml";
+
+std::string error_of(const std::string& toml) {
+    try {
+        parse_suite(toml, "suite.toml");
+    } catch (const Error& error) {
+        CHECK(error.exit() == Exit::usage);
+        return error.what();
+    }
+    return {};
+}
+
+/// Rows of an RMSNorm in bf16, at that size of numbers; the gain differs from column to column.
+std::vector<StoredArray> norm_rows(float sigma, float eps, unsigned seed) {
+    std::mt19937 random(seed);
+    constexpr std::size_t rows = 16, columns = 256;
+    const test::Floats x = test::normal(rows * columns, random, 0, sigma, test::kernels::Store::bf16),
+                       gain = test::normal(columns, random, 2, 0.5f);
+    test::Floats y(rows * columns);
+    for (std::size_t r = 0; r < rows; ++r) {
+        double squares = 0;
+        for (std::size_t c = 0; c < columns; ++c)
+            squares += static_cast<double>(x[r * columns + c]) * x[r * columns + c];
+        const double factor = 1 / std::sqrt(squares / columns + eps);
+        for (std::size_t c = 0; c < columns; ++c)
+            y[r * columns + c] =
+                test::kernels::stored(test::kernels::Store::bf16, static_cast<float>(x[r * columns + c] * factor * gain[c]));
+    }
+    return {test::array("x", {rows, columns}, x, test::kernels::Store::bf16), test::array("gain", {columns}, gain),
+            test::array("out", {rows, columns}, y, test::kernels::Store::bf16)};
+}
+
+const std::string norms = "[[check]]\nop = 'rmsnorm'\neps = 1e-5; x = 'bf16'; out = 'bf16'\n";
+
+std::vector<Checked> run_text(const std::string& toml) {
+    return run_suite(parse_suite(toml, "suite.toml"), true, test::pool());
+}
+
+}  // namespace
+
+TEST_CASE("the sample of the specification is read as it stands there", "[check][suite]") {
+    const Suite suite = parse_suite(sample, "suite.toml");
+    CHECK(suite.source == "csrc/gemm_fp8.cu");
+    REQUIRE(suite.checks.size() == 3);
+    const SuiteCheck& gemm = suite.checks[0];
+    CHECK(gemm.name == "fp8 rowwise");
+    CHECK(gemm.files == "out/fp8_*.npz");
+    CHECK(gemm.line == 212);
+    CHECK(gemm.declined.empty());
+    CHECK(gemm.declaration.formats.at("a").format == e4m3fn);
+    CHECK(gemm.declaration.scale_shapes.at("b_scale") == "column");
+    CHECK(gemm.declaration.machine_name == "cutlass.fp8.default");
+    CHECK(gemm.declaration.machine);
+    const SuiteCheck& norm = suite.checks[1];
+    CHECK(norm.declaration.eps == 1e-5);
+    CHECK(norm.arrays.at("gain") == "w");
+    CHECK(norm.declaration.sum_order == "lanes32");
+    CHECK(suite.checks[2].name == "decode attention");
+    CHECK(suite.checks[2].declined.find("attention") != std::string::npos);
+}
+
+TEST_CASE("what a suite says wrongly ends with line, column and the nearest word", "[check][suite]") {
+    struct Case {
+        std::string toml, says;
+    };
+    const std::string gemm = "[[check]]\nop = 'gemm'\nfiles = 'x.npz'\n";
+    for (const Case& c : {
+             Case{"", "suite.toml: the suite has no check"},
+             Case{"[suite]\nrequires = 'null'\n" + gemm,
+                  "suite.toml:2:1: unknown key 'requires' in [suite] (did you mean 'require'?"},
+             Case{"[suit]\n" + gemm, "suite.toml:1:2: unknown key 'suit' in the suite (did you mean 'suite'?"},
+             Case{"[suite]\nrequire = 'structur'\n" + gemm,
+                  "suite.toml:2:11 (require): 'structur' is no power of a check (did you mean 'structure'?"},
+             Case{"[check]\nop = 'gemm'\n", "'check' is no list of tables"},
+             Case{"[[check]]\nop = 'gemm'\n", "suite.toml:1:1 (check): a check without 'files'"},
+             Case{"[[check]]\nfiles = 'x'\n", "a check without 'op'"},
+             Case{"[[check]]\nop = 'gem'\nfiles = 'x'\n",
+                  "suite.toml:2:6 (op): unknown operation 'gem' (did you mean 'gemm'?"},
+             Case{gemm + "machin = 'any'\n",
+                  "suite.toml:4:1: unknown key 'machin' of check 'gemm' (did you mean 'machine'?"},
+             Case{gemm + "eps = 1e-5\n", "suite.toml:4:7 (eps): gemm has no eps"},
+             Case{gemm + "x = 'bf16'\n", "suite.toml:4:5 (x): gemm has no array 'x'"},
+             Case{gemm + "a = 'e4m3fm'\n", "suite.toml:4:5 (a): unknown format 'e4m3fm' (did you mean e4m3fn?"},
+             Case{gemm + "a = 8\n", "suite.toml:4:5 (a): 'a' is an integer (give a string)"},
+             Case{gemm + "alpha = '2'\n", "'alpha' is a string (give a number)"},
+             Case{gemm + "saturate = 1\n", "give true or false"},
+             Case{gemm + "arrays = {biass = 'b'}\n",
+                  "suite.toml:4:11: unknown key 'biass' in the arrays of gemm (did you mean 'bias'?"},
+             Case{gemm + "limit = ['fro=1e-3', 'sqn=2']\n",
+                  "suite.toml:4:22 (limit): 'sqn=2' is no limit (did you mean 'sqnr'?"},
+             Case{gemm + "line = 0\n", "give 1 to"},
+             Case{gemm + gemm, "suite.toml:4:1: two checks are called 'gemm'"},
+             Case{gemm + "a = 'bf16'; b = 'bf17'\n", "suite.toml:4:17 (b): unknown format 'bf17'"},
+             Case{"[[check]]\nname = '\xc3\xa4;'; op = 'gem'\nfiles = 'x'\n",
+                  "suite.toml:2:19 (op): unknown operation 'gem'"},
+             Case{"a = [", "suite.toml:1:6"},
+             Case{std::string(300, '['), "nest deeper"},
+         }) {
+        CAPTURE(c.toml);
+        const std::string error = error_of(c.toml);
+        CAPTURE(error);
+        CHECK(error.find(c.says) != std::string::npos);
+    }
+}
+
+TEST_CASE("a semicolon ends a line outside strings and comments", "[check][suite]") {
+    const TomlLines lines = split_toml_lines("a = 1; b = ';'  # c; d\ns = \"x\\\";\"; m = '''\n;''' ; e = 2");
+    CHECK(lines.text == "a = 1\n b = ';'  # c; d\ns = \"x\\\";\"\n m = '''\n;''' \n e = 2");
+    REQUIRE(lines.starts.size() == 6);
+    CHECK(lines.starts[1].line == 1);
+    CHECK(lines.starts[1].column == 7);
+    CHECK(lines.starts[3].line == 2);
+    CHECK(lines.starts[3].column == 12);
+    CHECK(lines.starts[5].line == 3);
+}
+
+TEST_CASE("options of the suite hold for its checks, and those of a check before them", "[check][suite]") {
+    const Suite suite =
+        parse_suite("[suite]\nrequire = 'null'\ndelta = 1e-6\n" + norms + "files = 'x'\n" +
+                        "[[check]]\nname = 'other'\nop = 'softmax'\nfiles = 'x'\nrequire = 'precision'\n"
+                        "allow_weak = true\nlimit = ['fro=1e-3', 'sqnr=40']\nrtol = 0.5\n",
+                    "suite.toml");
+    CHECK(suite.checks[0].options.require == Power::null);
+    CHECK(suite.checks[0].options.delta == 1e-6);
+    CHECK(suite.checks[0].line == 4);  // without a source it is the suite that annotations point into
+    CHECK(suite.checks[1].options.require == Power::precision);
+    CHECK(suite.checks[1].options.allow_weak);
+    CHECK(suite.checks[1].options.rtol == 0.5);
+    CHECK(suite.checks[1].options.metric_limits.at("sqnr") == 40);
+}
+
+TEST_CASE("what one input of a check catches is no weakness of another", "[check][suite]") {
+    const test::TemporaryFolder folder;
+    test::write_npz(folder.path() / "usual.npz", norm_rows(1, 1e-5f, 1));
+    const std::string at = folder.path().string();
+    const std::vector<Checked> alone = run_text(norms + "files = '" + at + "/usual.npz'\n");
+    REQUIRE(alone.size() == 1);
+    REQUIRE(alone[0].outcome == Outcome::weak);  // nobody sees an eps beside numbers of 1
+    CHECK(exit_of(alone) == Exit::check_failed);
+    test::write_npz(folder.path() / "small.npz", norm_rows(0x1p-9f, 1e-5f, 2));
+    const std::vector<Checked> both = run_text(norms + "files = '" + at + "/*.npz'\n");
+    REQUIRE(both.size() == 2);
+    CHECK(both[0].input == at + "/small.npz");
+    for (const Checked& one : both) {
+        CAPTURE(one.text());
+        CHECK(one.outcome == Outcome::pass);
+        CHECK(one.verdict.reasons.empty());
+    }
+    CHECK(exit_of(both) == Exit::ok);
+    // The same files under two checks are two checks.
+    const std::vector<Checked> apart = run_text(norms + "name = 'one'\nfiles = '" + at + "/usual.npz'\n" + norms +
+                                                "name = 'two'\nfiles = '" + at + "/small.npz'\n");
+    CHECK(apart[0].outcome == Outcome::weak);
+    // A wrong kernel fails whatever else passes.
+    test::write_npz(folder.path() / "wrong.npz", norm_rows(0x1p-9f, 1e-6f, 3));
+    const std::vector<Checked> wrong = run_text(norms + "files = '" + at + "/*.npz'\n");
+    CHECK(wrong[2].outcome == Outcome::fail);
+    CHECK(wrong[0].outcome == Outcome::pass);
+    CHECK(exit_of(wrong) == Exit::check_failed);
+}
+
+TEST_CASE("an input that is wrong ends nothing, and its place is told", "[check][suite]") {
+    const test::TemporaryFolder folder;
+    const std::string at = folder.path().string();
+    test::write_npz(folder.path() / "good.npz", norm_rows(0x1p-9f, 1e-5f, 2));
+    std::ofstream(folder.path() / "torn.npz") << "PK\x03\x04 torn";
+    std::vector<StoredArray> none = norm_rows(1, 1e-5f, 1);
+    for (StoredArray& array : none) {
+        array.shape[0] = 0;
+        array.bytes.clear();
+    }
+    test::write_npz(folder.path() / "empty.npz", none);
+    const std::vector<Checked> all = run_text(norms + "files = '" + at + "/*.npz'\n");
+    REQUIRE(all.size() == 3);
+    CHECK(all[0].outcome == Outcome::declined);
+    CHECK(all[0].verdict.reasons[0].text.find("suite.toml:1:1: a check of zero outputs") != std::string::npos);
+    CHECK(all[1].outcome == Outcome::pass);
+    CHECK(all[2].outcome == Outcome::bad_input);
+    CHECK(all[2].verdict.reasons[0].code == "KC090");
+    CHECK(exit_of(all) == Exit::bad_input);
+    CHECK(exit_of(std::span(all).first(2)) == Exit::usage);
+    // A norm without its eps, and an operation that nobody computes yet.
+    const std::vector<Checked> declined = run_text("[[check]]\nop = 'rmsnorm'; x = 'bf16'; out = 'bf16'\nfiles = '" +
+                                                   at + "/good.npz'\n[[check]]\nop = 'attention'\nfiles = 'none'\n");
+    REQUIRE(declined.size() == 2);
+    CHECK(declined[0].outcome == Outcome::declined);
+    CHECK(declined[1].outcome == Outcome::declined);
+    CHECK(declined[1].verdict.reasons[0].text.find("'attention'") != std::string::npos);
+    CHECK(exit_of(declined) == Exit::usage);
+    try {
+        run_text(norms + "files = '" + at + "/*.safetensors'\n");
+        FAIL("a pattern without file");
+    } catch (const Error& error) {
+        CHECK(error.exit() == Exit::usage);
+        CHECK(std::string(error.what()).starts_with("suite.toml:4:9 (files): no file matches"));
+    }
+}
+
+TEST_CASE("of several checks the worst decides: 1 before 3 before 2", "[check][suite]") {
+    const auto code = [](std::vector<Outcome> outcomes, bool allow_weak = false) {
+        std::vector<Checked> checks;
+        for (const Outcome outcome : outcomes) {
+            checks.emplace_back();
+            checks.back().outcome = outcome;
+            checks.back().options.allow_weak = allow_weak;
+        }
+        return static_cast<int>(exit_of(checks));
+    };
+    using enum Outcome;
+    CHECK(code({}) == 0);
+    CHECK(code({pass, pass}) == 0);
+    CHECK(code({pass, declined}) == 2);
+    CHECK(code({refused, pass}) == 2);
+    CHECK(code({declined, bad_input}) == 3);
+    CHECK(code({bad_input, weak}) == 1);
+    CHECK(code({bad_input, fail, declined}) == 1);
+    CHECK(code({weak, pass}, true) == 0);
+    CHECK(code({weak, declined}, true) == 2);
+}
+
+TEST_CASE("the JSON of a check is the same over threads, and its numbers over runs", "[check][suite]") {
+    const std::vector<StoredArray> rows = norm_rows(0x1p-9f, 1e-5f, 7);
+    Declaration d{.operation = &find_operation("rmsnorm")};
+    check::declare(d, "eps", "1e-5");
+    check::declare(d, "x", "bf16");
+    check::declare(d, "out", "bf16");
+    ThreadPool one(1), two(2);
+    std::vector<std::string> texts;
+    for (ThreadPool* pool : {&one, &two, &two}) {
+        Checked checked = check_arrays(d, rows, {}, *pool);
+        digest(checked, rows);
+        texts.push_back(document_json({&checked, 1}).dump(2));
+    }
+    CHECK(texts[0] == texts[1]);
+    CHECK(texts[1] == texts[2]);
+    const Json document = Json::parse(texts[0]);
+    CHECK(document.at("schema") == Json("macheps.check/1"));
+    const Json& check = document.at("checks")[0];
+    for (const char* key : {"name",      "op",     "declared",      "verdict",     "reasons", "rho",
+                            "omega",     "z",      "ulp_histogram", "sqnr_db",     "fro",     "max_abs",
+                            "max_ulp",   "cosine", "calc_diff",     "outputs",     "sampled", "exact_outputs",
+                            "escalated", "power",  "blind",         "assumptions", "inputs",  "notes"}) {
+        CAPTURE(key);
+        CHECK(check.contains(key));
+    }
+    CHECK(check.at("declared").at("eps") == Json(1e-5));
+    CHECK(check.at("declared").at("x") == Json("bf16"));
+    CHECK(check.at("declared").at("functions") == Json("cuda"));
+    std::int64_t outputs = 0;
+    for (const Json& bin : check.at("ulp_histogram")) outputs += bin.at("outputs").get<std::int64_t>();
+    CHECK(outputs == 16 * 256);
+}
+
+TEST_CASE("the backward error of a product is the largest error in sums of magnitudes", "[check][suite]") {
+    const StoredArray a = stored_array("a", {1, 2}, std::vector<float>{3, -5}),
+                      b = stored_array("b", {2, 1}, std::vector<float>{7, 4});
+    const Declaration d{.operation = &find_operation("gemm")};
+    const Checked checked =
+        check_arrays(d, {a, b, stored_array("out", {1, 1}, std::vector<float>{1.5f})}, {}, test::pool());
+    CHECK(checked.omega == 0.5 / 41);  // 21 - 20, and 21 + 20
+    CHECK(checked.outcome == Outcome::fail);
+    CHECK_FALSE(checked);
+    CHECK(checked.text().starts_with("fail  gemm"));
+    // From 1 to 1.5 there are half of a binade's 2^23 codes.
+    REQUIRE(checked.code_distances.size() == 24);
+    CHECK(checked.code_distances.back() == 1);
+    CHECK_THROWS_AS(stored_array("a", {2, 2}, std::vector<float>{1}), Error);
+    Declaration misspelt = d;
+    CHECK_THROWS_AS(check::declare(misspelt, "machin", "any"), Error);
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// docs/check.md and examples/check: every command of the page ends and prints as the page says.
+#include "core/codec.hpp"
+#include "core/format.hpp"
+#include "experiments/check/checked.hpp"
+#include "tests/check/npz.hpp"
+#include "tests/program/program.hpp"
+
+#include <cmath>
+#include <regex>
+#include <string>
+#include <vector>
+
+using namespace macheps;
+using namespace macheps::test;
+
+namespace {
+
+const fs::path root = MACHEPS_SOURCE_DIR;
+
+bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+// --- the kernels of examples/check/kernels.py, for machines without NumPy
+
+float halved(double x) { return decode(fp16, encode(fp16, x, Round::nearest_even, Overflow::nonsaturate)); }
+
+std::vector<float> numbers(std::size_t count, std::uint64_t seed) {
+    std::vector<float> x(count);
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::uint64_t n = (i + 1000003 * seed) * 2654435761 % (std::uint64_t{1} << 32) >> 19;
+        x[i] = halved((static_cast<double>(n) - 4096) / 1024);
+    }
+    return x;
+}
+
+StoredArray halves(const std::string& name, std::vector<std::int64_t> shape, const std::vector<float>& values) {
+    StoredArray one{.name = name, .where = "test", .type = "<f2", .shape = std::move(shape)};
+    for (const float x : values) {
+        const std::uint32_t code = encode(fp16, x, Round::nearest_even, Overflow::nonsaturate);
+        one.bytes += {static_cast<char>(code & 0xff), static_cast<char>(code >> 8)};
+    }
+    return one;
+}
+
+std::vector<float> softmax(const std::vector<float>& x, std::size_t columns, bool is_wrong) {
+    std::vector<float> y(x.size());
+    for (std::size_t row = 0; row < x.size(); row += columns) {
+        const float most = *std::max_element(&x[row], &x[row] + columns);
+        double sum = 0;
+        for (std::size_t c = 0; c < columns; ++c) {
+            y[row + c] = static_cast<float>(std::exp(static_cast<double>(x[row + c] - most)));
+            if (!is_wrong || c < columns / 16 * 16) sum += y[row + c];
+        }
+        for (std::size_t c = 0; c < columns; ++c) y[row + c] = halved(y[row + c] / static_cast<float>(sum));
+    }
+    return y;
+}
+
+std::vector<float> gemm(const std::vector<float>& a, const std::vector<float>& b, std::size_t m, std::size_t k,
+                        std::size_t n, bool is_wrong) {
+    std::vector<float> out(m * n);
+    for (std::size_t p = 0; p < k; ++p) {
+        for (std::size_t i = 0; i < m * n; ++i) {
+            const float product = a[i / n * k + p] * b[p * n + i % n];
+            out[i] = is_wrong ? halved(out[i] + halved(product)) : out[i] + product;
+        }
+    }
+    for (float& y : out) y = halved(y);
+    return out;
+}
+
+std::vector<float> norm(const std::vector<float>& x, const std::vector<float>& gain, bool is_wrong) {
+    const std::size_t columns = gain.size();
+    std::vector<float> y(x.size());
+    for (std::size_t row = 0; row < x.size(); row += columns) {
+        double squares = 0;
+        for (std::size_t c = 0; c < columns; ++c) squares += static_cast<double>(x[row + c]) * x[row + c];
+        const float square = static_cast<float>(squares / static_cast<double>(columns));
+        const float under = is_wrong ? std::sqrt(square) + 1e-5f : std::sqrt(square + 1e-5f);
+        for (std::size_t c = 0; c < columns; ++c) y[row + c] = halved(x[row + c] / under * gain[c]);
+    }
+    return y;
+}
+
+void run_kernels(const fs::path& out, bool is_wrong) {
+    fs::create_directories(out);
+    std::vector<float> x = numbers(64 * 1000, 1);
+    write_npz(out / "softmax.npz", {halves("x", {64, 1000}, x), halves("out", {64, 1000}, softmax(x, 1000, is_wrong))});
+    const std::vector<float> a = numbers(96 * 200, 2), b = numbers(200 * 80, 3), gain = numbers(512, 5);
+    write_npz(out / "gemm.npz", {halves("a", {96, 200}, a), halves("b", {200, 80}, b),
+                                 halves("out", {96, 80}, gemm(a, b, 96, 200, 80, is_wrong))});
+    x = numbers(32 * 512, 4);
+    for (const char* name : {"norm_usual.npz", "norm_small.npz"}) {
+        write_npz(out / name, {halves("x", {32, 512}, x), halves("gain", {512}, gain),
+                               halves("out", {32, 512}, norm(x, gain, is_wrong))});
+        for (float& each : x) each = halved(each / 1024);
+    }
+}
+
+// --- the page
+
+bool has_numpy() { return std::system("python3 -c 'import numpy' >/dev/null 2>&1") == 0; }
+
+/// Runs a line of the page's shell in the scratch folder. Kernels without NumPy are those above.
+Outcome shell(const std::string& line, bool is_with_numpy) {
+    static const std::regex kernels(R"(python3 examples/check/kernels\.py (\w+)( --wrong)?)");
+    std::smatch match;
+    if (!is_with_numpy && std::regex_match(line, match, kernels)) {
+        run_kernels(scratch() / match[1].str(), match[2].matched);
+        return {0, "", ""};
+    }
+    const std::string programs = fs::path(MACHEPS_PROGRAM).parent_path().string();
+    write("line.sh", "PATH='" + programs + "':$PATH\nunset GITHUB_ACTIONS GITHUB_STEP_SUMMARY\n" + line + "\n");
+    const std::string command = "cd '" + scratch().string() + "' && sh line.sh >out.txt 2>&1 </dev/null";
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(scratch() / "out.txt"), ""};
+}
+
+/// Figures may be another library's: they are compared as `#`.
+std::string without_figures(const std::string& line) {
+    static const std::regex figure(R"([-+]?\d+(\.\d+)?(e[-+]?\d+)?)"), spaces("  +");
+    return std::regex_replace(std::regex_replace(line, figure, "#"), spaces, "  ");
+}
+
+bool prints(const std::string& out, const std::string& wanted) {
+    const bool is_begun = wanted.ends_with("...");
+    const std::string line = without_figures(is_begun ? wanted.substr(0, wanted.size() - 3) : wanted);
+    std::istringstream lines(out);
+    for (std::string each; std::getline(lines, each);) {
+        each = without_figures(each);
+        if (is_begun ? each.starts_with(line) : each == line) return true;
+    }
+    return false;
+}
+
+void follow(const std::string& page, bool is_with_numpy) {
+    fs::remove_all(scratch());
+    fs::create_symlink(root / "examples", scratch() / "examples");
+    std::istringstream lines(page);
+    bool is_console = false;
+    int commands = 0, compared = 0;
+    Outcome last;
+    for (std::string line; std::getline(lines, line);) {
+        if (line.starts_with("```")) {
+            is_console = line == "```console";
+            continue;
+        }
+        if (!is_console || line.empty() || line == "...") continue;
+        CAPTURE(line, last.out, last.code);
+        if (line == "$ echo $?") {
+            REQUIRE(std::getline(lines, line));
+            CHECK(std::to_string(last.code) == line);
+        } else if (line.starts_with("$ ")) {
+            last = shell(line.substr(2), is_with_numpy);
+            ++commands;
+        } else {
+            CHECK(prints(last.out, line));
+            ++compared;
+        }
+    }
+    CHECK(commands >= 14);
+    CHECK(compared >= 20);
+    fs::remove_all(scratch());
+}
+
+}  // namespace
+
+TEST_CASE("every command of the page of checks ends and prints as the page says", "[program][check]") {
+    const std::string page = contents(root / "docs/check.md");
+    follow(page, false);
+    if (has_numpy())
+        follow(page, true);
+    else
+        WARN("no NumPy: examples/check/kernels.py was not run, but the same kernels in C++");
+}
+
+TEST_CASE("the page of checks has the suite of the examples, and every code", "[program][check]") {
+    const std::string page = contents(root / "docs/check.md"), suite = contents(root / "examples/check/suite.toml");
+    CHECK(holds(page, suite.substr(suite.find("[suite]"))));
+    for (const auto& [code, sentence] : check::reason_codes()) {
+        CAPTURE(code);
+        CHECK(holds(page, "| " + code + " | " + sentence + " |"));
+    }
+}
+
+TEST_CASE("annotations of the example's suite point at its kernels", "[program][check]") {
+    const std::string suite = contents(root / "examples/check/suite.toml");
+    std::istringstream source(contents(root / "examples/check/kernels.py"));
+    std::vector<std::string> lines{""};
+    for (std::string line; std::getline(source, line);) lines.push_back(line);
+    static const std::regex place(R"(\nline = (\d+))");
+    int count = 0;
+    for (std::sregex_iterator each(suite.begin(), suite.end(), place), end; each != end; ++each, ++count) {
+        const auto line = static_cast<std::size_t>(std::stoi((*each)[1]));
+        REQUIRE(line < lines.size());
+        CHECK(lines[line].starts_with("def "));
+    }
+    CHECK(count == 3);
+}
+
+TEST_CASE("the examples' action calls macheps with options that there are", "[program][check]") {
+    const std::string action = contents(root / "examples/check/action.yml"), help = run("check --help").out;
+    const std::size_t from = action.find("  run: |", action.find("SARIF: "));
+    REQUIRE(from != std::string::npos);
+    const std::string script = action.substr(from, action.find("- if:", from) - from);
+    static const std::regex option("--[a-z-]+");
+    int count = 0;
+    for (std::sregex_iterator each(script.begin(), script.end(), option), end; each != end; ++each, ++count)
+        CHECK(holds(help, "  " + each->str() + " "));
+    CHECK(count == 3);
+    CHECK(fs::is_regular_file(root / "scripts/setup"));
+    fs::remove_all(scratch());
+}
