@@ -154,7 +154,7 @@ Arithmetic reference_arithmetic() {
     return {.unit_roundoff = 0x1p-100,
             .least = 0x1p-1022,
             .overflow = 0x1p1023,
-            .functions = {own, own, wide, wide, {.relative = 0x1p-49}, {.relative = 0x1p-48}, {.relative = 0x1p-100}},
+            .functions = {own, own, wide, wide, {.relative = 0x1p-49}, {.relative = 0x1p-47}, {.relative = 0x1p-100}},
             .is_reference = true};
 }
 
@@ -162,8 +162,9 @@ Arithmetic kernel_arithmetic(const FunctionTable& table) {
     Arithmetic arithmetic;
     for (std::size_t i = 0; i < function_count; ++i) {
         const Ulps& ulps = table.functions[i];
-        // An ulp is at most two unit roundoffs of the value.
-        arithmetic.functions[i] = {ulps.ulps * 0x1p-23, ulps.per_argument * 0x1p-23, ulps.absolute};
+        // An ulp is at most two unit roundoffs of the value, and at least the least subnormal number.
+        arithmetic.functions[i] = {ulps.ulps * 0x1p-23, ulps.per_argument * 0x1p-23,
+                                   ulps.absolute + ulps.ulps * 0x1p-149};
     }
     return arithmetic;
 }

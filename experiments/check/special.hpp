@@ -7,7 +7,7 @@
 
 namespace macheps::check {
 
-/// Within 2^-48 of erf x, relatively.
+/// Within 2^-47 of erf x, relatively.
 double error_function(double x);
 /// Within 2^-49 of tanh x, relatively.
 double hyperbolic_tangent(double x);
