@@ -135,6 +135,7 @@ std::vector<const Mutant*> Verdict::blind(Power require) const {
 }
 
 std::vector<Metric> metrics(const Limits& limits, std::span<const double> got) {
+    const double roundoff = Format::power_of_two(-limits.format.precision);
     double signal = 0, noise = 0, power = 0, product = 0, most = 0, ulps = 0;
     for (std::size_t i = 0; i < got.size(); ++i) {
         const double y = limits.exact[i], e = got[i] - y;
@@ -144,7 +145,8 @@ std::vector<Metric> metrics(const Limits& limits, std::span<const double> got) {
         power += got[i] * got[i];
         product += y * got[i];
         most = std::max(most, std::fabs(e));
-        ulps = std::max(ulps, std::fabs(e) / ulp(limits.format, y));
+        // An ulp is more than a unit roundoff of the number: most errors are seen to be smaller without it.
+        if (std::fabs(e) > ulps * roundoff * std::fabs(y)) ulps = std::max(ulps, std::fabs(e) / ulp(limits.format, y));
     }
     const double infinite = std::numeric_limits<double>::infinity();
     return {{"max", most},

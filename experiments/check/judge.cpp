@@ -73,6 +73,8 @@ class Judge {
             if (wanted == Demand::finite) is_special_wrong = !is_finite;
             if (wanted == Demand::either) is_special_wrong = !is_finite && !is_overflow(i);
             if (is_special_wrong) note(special, i, l_.certain[i], std::numeric_limits<double>::infinity());
+            // A saturated number is one code, too.
+            if (wanted == Demand::overflow && is_finite && l_.is_exact(i)) ++j_.outputs, ++j_.exact_outputs;
             if (is_special_wrong || !is_finite || wanted == Demand::nan || wanted == Demand::overflow) continue;
             ++j_.outputs;
             const double off = std::fabs(error(i)), ratio = off == 0 ? 0 : off / l_.certain[i];

@@ -9,8 +9,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 namespace macheps::check {
 
@@ -211,7 +213,28 @@ std::vector<double> mutated(const Problem& problem, const Defect& defect, Thread
     return out;
 }
 
+namespace {
+
+/// x to nearest even in the bits of fp64, for results that are normal numbers of the format; else nothing. Ten times as fast
+/// as the codec, whose result it is.
+std::optional<double> normal_nearest(const Format& format, double x) {
+    if (format.encoding != Encoding::binary) return {};
+    const int drop = 53 - format.precision;
+    const auto bits = std::bit_cast<std::uint64_t>(x), half = std::uint64_t{1} << (drop - 1), odd = (bits >> drop) & 1;
+    const auto y = std::bit_cast<double>((bits + (half - 1) + odd) & ~((half << 1) - 1));
+    const double size = std::fabs(y);
+    const int most = (1 << (format.bits - format.precision)) - 2 - format.exponent_bias;
+    // The top binade has other numbers than finite ones in some formats.
+    if (!(size > Format::power_of_two(format.emin())) || !(size < Format::power_of_two(most))) return {};
+    return y;
+}
+
+}  // namespace
+
 double stored(const Limits& limits, double x) {
+    if (limits.rounding == Round::nearest_even) {
+        if (const auto y = normal_nearest(limits.format, x)) return *y;
+    }
     const Overflow overflow = limits.saturates ? Overflow::saturate : Overflow::nonsaturate;
     const Round rounding = limits.rounding == Round::stochastic ? Round::nearest_even : limits.rounding;
     const double y = decode64(limits.format, encode64(limits.format, x, rounding, overflow));

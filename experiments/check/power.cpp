@@ -214,7 +214,9 @@ Sharpness sharpness_of(const Problem& problem, const Limits& limits, const Judge
         if (room > 0) s.scale_of_all = std::min(s.scale_of_all, std::sqrt(room / (squares / count)));
     }
     s.stale_share = static_cast<double>(stale) / static_cast<double>(limits.size());
-    const std::int64_t terms = problem.products ? problem.products->operands().k : problem.columns;
+    const std::int64_t terms = problem.products                               ? problem.products->operands().k
+                               : problem.declaration.operation->has_reduction ? problem.columns
+                                                                              : 0;
     for (std::int64_t dropped = 1; dropped < terms && s.dropped_terms == 0; dropped *= 2) {
         const std::vector<double> exact = mutated(problem, {.dropped = dropped}, pool);
         for (std::size_t i = 0; i < exact.size() && s.dropped_terms == 0; ++i) {
