@@ -132,6 +132,7 @@ double element_bound(const Node& node, const Row& row, Operand x, Operand y, dou
     const double before = carried(node, addend, x, y, z), size = std::fabs(z) + before;
     // Zero operands give zeros, and there is nothing to round.
     if (size == 0 && node.step != Step::sigmoid) return 0;
+    if (node.step == Step::sigmoid && !std::isfinite(x.value)) return 0;  // 1 / (1 + 0) and 1 / infinity
     if (node.step == Step::exponential && x.bound + 2 * a.unit_roundoff * std::fabs(x.value) > 1) return infinite;
     if (is_exact_quotient(node, x, y, z, a)) return 0;
     const double bound = (before + made(node, a, size, x, z)) * upward;

@@ -37,9 +37,17 @@ struct Trial {
                         !judge(limits, outputs, {.certain_only = false, .stops_at_first = true}).reasons.empty();
         mutants.push_back(std::move(mutant));
     }
+    bool is_certified(const std::vector<double>& exact) const {
+        for (std::size_t i = 0; i < exact.size(); ++i) {
+            if (std::fabs(exact[i] - limits.exact[i]) > 2 * limits.certain[i]) return true;
+        }
+        return false;
+    }
     void add(std::string name, std::string_view kind, const std::vector<double>& exact) {
-        std::vector<double> outputs(exact.size());
-        std::transform(exact.begin(), exact.end(), outputs.begin(), [&](double x) { return stored(limits, x); });
+        // What an element's bound refuses whatever is stored need not be stored.
+        std::vector<double> outputs(is_certified(exact) ? 0 : exact.size());
+        std::transform(exact.begin(), exact.begin() + static_cast<std::ptrdiff_t>(outputs.size()), outputs.begin(),
+                       [&](double x) { return stored(limits, x); });
         add(std::move(name), kind, kind == "precision" ? Power::precision : Power::structure, exact, outputs);
     }
     /// The exact results, with those of one 16x16 tile (the middle one) or a part of them taken from elsewhere.
