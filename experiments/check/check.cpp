@@ -2,6 +2,7 @@
 #include "experiments/check/check.hpp"
 
 #include "core/ulp.hpp"
+#include "experiments/check/stochastic.hpp"
 
 #include <fmt/format.h>
 
@@ -136,6 +137,7 @@ std::vector<const Mutant*> Verdict::blind(Power require) const {
 }
 
 std::vector<Metric> metrics(const Limits& limits, std::span<const double> got) {
+    const double roundoff = Format::power_of_two(-limits.format.precision);
     double signal = 0, noise = 0, power = 0, product = 0, most = 0, ulps = 0;
     for (std::size_t i = 0; i < got.size(); ++i) {
         const double y = limits.exact[i], e = got[i] - y;
@@ -145,7 +147,8 @@ std::vector<Metric> metrics(const Limits& limits, std::span<const double> got) {
         power += got[i] * got[i];
         product += y * got[i];
         most = std::max(most, std::fabs(e));
-        ulps = std::max(ulps, std::fabs(e) / ulp(limits.format, y));
+        // An ulp is more than a unit roundoff of the number: most errors are seen to be smaller without it.
+        if (std::fabs(e) > ulps * roundoff * std::fabs(y)) ulps = std::max(ulps, std::fabs(e) / ulp(limits.format, y));
     }
     const double infinite = std::numeric_limits<double>::infinity();
     return {{"max", most},
@@ -182,6 +185,17 @@ Verdict check(const Problem& problem, std::span<const double> out, const Options
     escalate(problem, out, limits, pool);
     verdict.judgement = judge(limits, out, {.certain_only = options.certain_only});
     verdict.reasons.insert(verdict.reasons.end(), verdict.judgement.reasons.begin(), verdict.judgement.reasons.end());
+    if (limits.rounding == Round::stochastic) {
+        if (auto reason = judge_frequencies(limits, out, options.delta)) verdict.reasons.push_back(std::move(*reason));
+    }
+    for (const Finding& finding : problem.findings) {
+        Reason reason{"KC041", "T1", fmt::format("{} is not what its rule makes of x", finding.array)};
+        reason.index = finding.index;
+        reason.count = finding.count;
+        reason.got = finding.got;
+        reason.want = finding.want;
+        verdict.reasons.push_back(std::move(reason));
+    }
     verdict.mutants = run_mutants(problem, limits, pool);
     verdict.sharpness = sharpness_of(problem, limits, verdict.judgement, pool);
     if (!verdict.reasons.empty()) {

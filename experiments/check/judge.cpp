@@ -20,13 +20,14 @@ enum class Demand : std::uint8_t { nan, overflow, finite, either };
 class Judge {
   public:
     Judge(const Limits& limits, std::span<const double> got, const JudgeOptions& options)
-        : l_(limits), got_(got), options_(options), threshold_(overflow_threshold(limits.format)) {}
+        : l_(limits), got_(got), options_(options), threshold_(overflow_threshold(limits)) {}
 
     Judgement run() {
         elements();
         if (is_done()) return std::move(j_);
         mean_squares();
-        if (!is_done()) bias();
+        // Outputs that a coin decided are not compared with rounded ones.
+        if (!is_done() && l_.rounding != Round::stochastic) bias();
         return std::move(j_);
     }
 
@@ -45,6 +46,18 @@ class Judge {
         return got_[i] == want || (std::isnan(want) && std::isnan(got_[i]));
     }
 
+    /// Of an output with a rounding to one code, or by chance to one of two.
+    bool is_right(std::size_t i) const {
+        const double y = l_.exact[i];
+        if (l_.rounding == Round::stochastic) {
+            const Neighbours around = neighbours(l_, y);
+            if (got_[i] != around.below && got_[i] != around.above && !(l_.flushes && got_[i] == 0)) return false;
+            return !l_.is_bitwise || got_[i] != 0 || std::signbit(got_[i]) == std::signbit(y);
+        }
+        const double want = stored(l_, y);
+        return got_[i] == want && (!l_.is_bitwise || want != 0 || std::signbit(got_[i]) == std::signbit(want));
+    }
+
     void elements() {
         Reason special{"KC010", "T0", "NaN or infinity where none may be, or none where one must be"};
         Reason exact{"KC041", "T1", "this output has no rounding but its last, and one code alone is right"};
@@ -60,13 +73,15 @@ class Judge {
             if (wanted == Demand::finite) is_special_wrong = !is_finite;
             if (wanted == Demand::either) is_special_wrong = !is_finite && !is_overflow(i);
             if (is_special_wrong) note(special, i, l_.certain[i], std::numeric_limits<double>::infinity());
+            // A saturated number is one code, too.
+            if (wanted == Demand::overflow && is_finite && l_.is_exact(i)) ++j_.outputs, ++j_.exact_outputs;
             if (is_special_wrong || !is_finite || wanted == Demand::nan || wanted == Demand::overflow) continue;
             ++j_.outputs;
             const double off = std::fabs(error(i)), ratio = off == 0 ? 0 : off / l_.certain[i];
             j_.rho = std::max(j_.rho, ratio);
             if (l_.is_exact(i)) {
                 ++j_.exact_outputs;
-                if (got_[i] != stored(l_, l_.exact[i])) note(exact, i, l_.certain[i], ratio);
+                if (!is_right(i)) note(exact, i, l_.certain[i], ratio);
             } else if (off > l_.certain[i]) {
                 note(certain, i, l_.certain[i], ratio);
             } else if (off > l_.probable[i]) {

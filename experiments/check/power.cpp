@@ -37,10 +37,18 @@ struct Trial {
                         !judge(limits, outputs, {.certain_only = false, .stops_at_first = true}).reasons.empty();
         mutants.push_back(std::move(mutant));
     }
+    bool is_certified(const std::vector<double>& exact) const {
+        for (std::size_t i = 0; i < exact.size(); ++i) {
+            if (std::fabs(exact[i] - limits.exact[i]) > 2 * limits.certain[i]) return true;
+        }
+        return false;
+    }
     void add(std::string name, std::string_view kind, const std::vector<double>& exact) {
-        std::vector<double> outputs(exact.size());
-        std::transform(exact.begin(), exact.end(), outputs.begin(), [&](double x) { return stored(limits, x); });
-        add(std::move(name), kind, Power::structure, exact, outputs);
+        // What an element's bound refuses whatever is stored need not be stored.
+        std::vector<double> outputs(is_certified(exact) ? 0 : exact.size());
+        std::transform(exact.begin(), exact.begin() + static_cast<std::ptrdiff_t>(outputs.size()), outputs.begin(),
+                       [&](double x) { return stored(limits, x); });
+        add(std::move(name), kind, kind == "precision" ? Power::precision : Power::structure, exact, outputs);
     }
     /// The exact results, with those of one 16x16 tile (the middle one) or a part of them taken from elsewhere.
     template <class From>
@@ -127,13 +135,20 @@ std::vector<std::pair<Mutant, Defect>> defects_of(const Problem& problem) {
     for (const ArrayRole& role : operation.arrays) {
         const auto input = std::find_if(problem.inputs.begin(), problem.inputs.end(),
                                         [&](const Input& i) { return i.name == role.name; });
-        if (role.is_required || input == problem.inputs.end()) continue;
+        const bool is_factor = operation.layout == Layout::product || operation.layout == Layout::rows;
+        if (!is_factor || role.is_required || input == problem.inputs.end()) continue;
         add(fmt::format("{} missing", role.name), "scale", {.missing = role.name});
         if (role.axis != Axis::each && input->values.size() > 1)
             add(fmt::format("{} from the neighbour", role.name), "scale", {.shifted = role.name});
     }
     if (operation.has_eps) add(fmt::format("eps {:g} for {:g}", *d.eps / 10, *d.eps), "operation", {.eps_factor = 0.1});
     if (operation.has_mean && terms > 1) add("mean over n - 1", "operation", {.divisor_less = 1});
+    for (const MutantRow& row : operation.mutants) {
+        const auto shifted = std::find_if(problem.inputs.begin(), problem.inputs.end(),
+                                          [&](const Input& i) { return i.name == row.defect.shifted; });
+        if (shifted != problem.inputs.end() && shifted->values.size() == 1) continue;  // it has no neighbour
+        if (row.applies == nullptr || row.applies(d)) add(row.name, row.kind, row.defect);
+    }
     return all;
 }
 
@@ -150,7 +165,8 @@ std::vector<NullOutput> null_outputs(const Problem& problem, const Limits& limit
     if (size > 1 && count > 0)
         all.push_back({"constant mean", std::vector<double>(size, stored(limits, total / count))});
     for (const Input& input : problem.inputs) {
-        if (input.axis == Axis::each && input.values.size() == size)
+        // What is only cast may be right as it came.
+        if (input.axis == Axis::each && input.values.size() == size && !problem.declaration.operation->is_bitwise)
             all.push_back({fmt::format("copy of {}", input.name), input.values});
     }
     if (limits.rows > tile || limits.columns > tile) {
@@ -206,7 +222,9 @@ Sharpness sharpness_of(const Problem& problem, const Limits& limits, const Judge
         if (room > 0) s.scale_of_all = std::min(s.scale_of_all, std::sqrt(room / (squares / count)));
     }
     s.stale_share = static_cast<double>(stale) / static_cast<double>(limits.size());
-    const std::int64_t terms = problem.products ? problem.products->operands().k : problem.columns;
+    const std::int64_t terms = problem.products                               ? problem.products->operands().k
+                               : problem.declaration.operation->has_reduction ? problem.columns
+                                                                              : 0;
     for (std::int64_t dropped = 1; dropped < terms && s.dropped_terms == 0; dropped *= 2) {
         const std::vector<double> exact = mutated(problem, {.dropped = dropped}, pool);
         for (std::size_t i = 0; i < exact.size() && s.dropped_terms == 0; ++i) {

@@ -32,22 +32,6 @@ std::string problem_text(const Problem& problem) {
     return text + fmt::format(" -> {}{}", format_name(problem.output), d.saturates ? ", saturating" : "");
 }
 
-std::vector<std::string> assumptions_of(const Problem& problem) {
-    std::vector<std::string> all{"arithmetic inside is fp32"};
-    const Declaration& d = problem.declaration;
-    for (const std::string& order : {d.sum_order, d.scale_order}) {
-        if (order != "any") all.push_back(fmt::format("{} is claimed, and every order allowed", order));
-    }
-    const FunctionTable& table = find_functions(d.functions);
-    if (!problem.products && d.operation->name.find("softmax") != std::string_view::npos) {
-        all.push_back(fmt::format("exp within {:g}, log within {:g} ulp ({}: {})", table.exponential, table.logarithm,
-                                  table.name, table.source));
-    }
-    if (d.operation->has_eps)
-        all.push_back(fmt::format("rsqrt within {:g} ulp ({}: {})", table.inverse_root, table.name, table.source));
-    return all;
-}
-
 std::string reason_text(const Limits& limits, const Reason& reason) {
     std::string text = fmt::format("  {} {}  {}", reason.code, reason.test, reason.text);
     if (reason.test == "T3") return text + fmt::format(", {:.4g} of at most {:.4g}", reason.got, reason.bound);

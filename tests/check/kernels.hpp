@@ -29,7 +29,7 @@ inline float to_fp16(float x) {
     const int exponent = std::max(std::ilogb(x), -14);
     const double unit = std::ldexp(1.0, exponent - 10), magic = unit * 0x1.8p52;
     const double rounded = (static_cast<double>(x) + magic) - magic;
-    return std::fabs(rounded) >= 65520 ? std::copysign(INFINITY, x) : static_cast<float>(rounded);
+    return std::copysign(std::fabs(rounded) >= 65520 ? INFINITY : static_cast<float>(rounded), x);
 }
 
 /// What a kernel stores in, and how.

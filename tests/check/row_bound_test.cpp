@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bounds of rows against what was worked out by hand: the table of check values, and the closed form of each operation.
+#include "tests/check/row_kernels.hpp"
+
+using namespace macheps;
+using namespace macheps::test;
+
+namespace {
+
+constexpr double u = 0x1p-24, k = 2;  // of exp, rsqrt, tanh and erf; log has half of it
+
+struct Bounded {
+    std::vector<double> y, bound, input;  ///< before the last rounding
+};
+
+/// The algebra's bounds of a case in fp32.
+Bounded bounded(const RowCase& c) {
+    std::vector<StoredArray> arrays = c.arrays;
+    std::size_t size = 1;
+    for (const std::int64_t n : c.out_shape) size *= static_cast<std::size_t>(n);
+    arrays.push_back(array("out", c.out_shape, Floats(size)));
+    const check::Posed posed = check::pose(c.declaration, arrays, pool());
+    const check::Limits limits = check::limits_of(posed.problem, 1e-9, pool());
+    return {limits.exact, limits.before, std::vector<double>(c.x.begin(), c.x.end())};
+}
+
+RowCase fixed(const std::string& op, std::int64_t columns, float mean, float sigma, unsigned seed) {
+    std::mt19937 random(seed);
+    return row_case(op, random, 1, columns, Store::fp32, Store::fp32, mean, sigma);
+}
+
+double sum_of(const std::vector<double>& x, double (*f)(double)) {
+    double s = 0;
+    for (const double t : x) s += f(t);
+    return s;
+}
+double magnitude(double x) { return std::fabs(x); }
+
+/// Every bound is the closed form's to within `below` and `above`, relatively.
+void compare(const std::string& op, const Bounded& b, const std::vector<double>& form, double below, double above) {
+    REQUIRE(b.bound.size() == form.size());
+    for (std::size_t i = 0; i < form.size(); ++i) {
+        const double x = b.input.size() == form.size() ? b.input[i] : 0;
+        CAPTURE(op, i, x, b.y[i], b.bound[i], form[i], b.bound[i] / form[i]);
+        CHECK(b.bound[i] <= form[i] * (1 + above));
+        CHECK(b.bound[i] >= form[i] * (1 - below));
+    }
+}
+
+RowCase single(const std::string& op, const Floats& x) {
+    RowCase c{.declaration = declare(op.c_str(), Store::fp32)};
+    c.rows = 1, c.columns = static_cast<std::int64_t>(x.size());
+    c.x = x, c.out_shape = {1, c.columns};
+    c.arrays.push_back(array("x", c.out_shape, x));
+    return c;
+}
+
+}  // namespace
+
+TEST_CASE("bounds of GELU are those of the specification's table", "[check]") {
+    const Bounded b = bounded(single("gelu", {-3, -1, 0.5f, 2}));
+    const double table[] = {4.54e-7, 1.83e-7, 1.15e-7, 6.75e-7};
+    for (std::size_t i = 0; i < 4; ++i) CHECK(b.bound[i] == Approx(table[i]).epsilon(0.01));
+}
+
+TEST_CASE("bounds of reductions are their closed forms", "[check]") {
+    for (const std::int64_t columns : {7, 100, 4096}) {
+        const auto n = static_cast<double>(columns);
+        for (const std::string op : {"sum", "mean", "norm2"}) {
+            const RowCase c = fixed(op, columns, 0.3f, 1, 5);
+            const Bounded b = bounded(c);
+            const double s = sum_of(b.input, magnitude), y = std::fabs(b.y[0]);
+            CAPTURE(op, columns);
+            if (op == "sum") compare(op, b, {(n - 1) * u * s}, 0.01, 0.01);
+            // A mean's quotient may be a product with the rounded reciprocal: 2u where the form has u.
+            if (op == "mean") compare(op, b, {(n - 1) * u * s / n + 2 * u * y}, 0.01, 0.01);
+            // Squares and their sum, half of it by the root; then x rsqrt(x).
+            if (op == "norm2") compare(op, b, {(0.5 * n + 2 * k + 1) * u * y}, 0.01, 0.01);
+        }
+        for (const auto& [order, height] : {std::pair{"pairwise", std::ceil(std::log2(n))},
+                                            {"lanes32", std::ceil(n / 32) - 1 + std::log2(std::min(n, 32.0))}}) {
+            RowCase c = fixed("sum", columns, 0.3f, 1, 5);
+            c.declaration.sum_order = order;
+            const Bounded b = bounded(c);
+            CAPTURE(order, columns);
+            compare(order, b, {std::ceil(height) * u * sum_of(b.input, magnitude)}, 0.01, 0.01);
+        }
+        RowCase narrow = fixed("sum", columns, 0.3f, 1, 5);
+        narrow.declaration.sum_order = "bf16";
+        const Bounded b = bounded(narrow);
+        compare("bf16", b, {n * 0x1p-8 * sum_of(b.input, magnitude)}, 0.05, (n + 1) * 0x1p-8);
+    }
+}
+
+TEST_CASE("bounds of softmax are their closed forms", "[check]") {
+    for (const std::int64_t columns : {8, 1000}) {
+        const RowCase c = fixed("softmax", columns, 0, 3, 9);
+        const Bounded b = bounded(c);
+        const double n = static_cast<double>(columns), m = *std::max_element(b.input.begin(), b.input.end());
+        std::vector<double> e(b.input.size()), form(b.input.size());
+        double mean = 0;
+        for (std::size_t i = 0; i < e.size(); ++i) {
+            e[i] = 3 * u * std::fabs(b.input[i] - m) + 2 * k * u;
+            mean += b.y[i] * e[i];
+        }
+        for (std::size_t i = 0; i < e.size(); ++i) form[i] = b.y[i] * (e[i] + mean + (n - 1) * u + 4 * u);
+        compare("softmax", b, form, 0.01, 0.01);
+        // Online: every block may lose two exponentials' and two roundings' worth of the sum.
+        RowCase online = c;
+        online.declaration.block = 8;
+        for (std::size_t i = 0; i < e.size(); ++i) form[i] += b.y[i] * std::ceil(n / 8) * 2 * (k + 1) * u;
+        compare("online", bounded(online), form, 0.01, 0.01);
+        // Without the maximum the same holds with |x|, and two roundings of the argument for three.
+        RowCase plain = c;
+        plain.declaration.subtracts_max = false;
+        mean = 0;
+        for (std::size_t i = 0; i < e.size(); ++i) {
+            e[i] = 2 * u * std::fabs(b.input[i]) + 2 * k * u;
+            mean += b.y[i] * e[i];
+        }
+        for (std::size_t i = 0; i < e.size(); ++i) form[i] = b.y[i] * (e[i] + mean + (n - 1) * u + 4 * u);
+        compare("unshifted", bounded(plain), form, 0.01, 0.01);
+    }
+}
+
+TEST_CASE("bounds of norms are their closed forms", "[check]") {
+    for (const std::int64_t columns : {16, 1000}) {
+        for (const float mean : {0.0f, 100.0f}) {
+            const double n = static_cast<double>(columns);
+            RowCase c = fixed("rmsnorm", columns, mean, 1, 11);
+            std::vector<double> form;
+            // The gain, which the table has at one, rounds once more; the quotient of the mean may round twice.
+            const Bounded rms = bounded(c);
+            for (const double y : rms.y) form.push_back(std::fabs(y) * (0.5 * (n + 3) + 2 * k + 2) * u);
+            compare("rmsnorm", rms, form, 0.05, 0.01);
+            // LayerNorm: the algebra does not know that deviations add up to zero, and neither does the form.
+            c = fixed("layernorm", columns, mean, 1, 11);
+            const Bounded b = bounded(c);
+            double mu = 0, v = 0, magnitudes = 0;
+            for (const double x : b.input) mu += x / n, magnitudes += std::fabs(x) / n;
+            for (const double x : b.input) v += (x - mu) * (x - mu) / n;
+            const double e_mu = (n + 1) * u * magnitudes;
+            double e_v = (n + 3) * u * v;
+            for (const double x : b.input) e_v += 2 * std::fabs(x - mu) * (e_mu + u * std::fabs(x - mu)) / n;
+            form.clear();
+            for (std::size_t i = 0; i < b.y.size(); ++i) {
+                const double d = b.input[i] - mu, r = 1 / std::sqrt(v + 1e-5), normal = d * r,
+                             gain = static_cast<double>(c.second[i]);
+                const double e_d = e_mu + u * std::fabs(d);
+                form.push_back(std::fabs(gain) *
+                                   (e_d * r * (1 + e_v / v) + std::fabs(normal) * (e_v / (2 * v) + 2 * k * u + 2 * u)) +
+                               u * std::fabs(b.y[i]));
+            }
+            compare("layernorm", b, form, 0.1, 0.02);
+        }
+    }
+}
+
+TEST_CASE("bounds of activations are their closed forms, or sharper", "[check]") {
+    std::mt19937 random(3);
+    Floats x = normal(200, random, 0, 3);
+    x.insert(x.end(), {-20, -8, -1e-3f, 1e-3f, 8, 30});
+    const Bounded gelu = bounded(single("gelu", x)), silu = bounded(single("silu", x));
+    std::vector<double> gelu_form, silu_form, silu_wide;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        const double v = static_cast<double>(x[i]), size = std::fabs(v), e = std::erf(v / std::sqrt(2.0));
+        gelu_form.push_back(0.5 * size *
+                                (2 * k * u * std::fabs(e) + u * size * std::exp(-v * v / 2) * 2.4 + u * (1 + e) + u) +
+                            2 * u * std::fabs(gelu.y[i]));
+        silu_form.push_back(std::fabs(silu.y[i]) * (2 * k + 4 + size) * u);
+        silu_wide.push_back(std::fabs(silu.y[i]) * (2 * k + 4 + 2 * size) * u);
+    }
+    compare("gelu", gelu, gelu_form, 0.01, 0.01);
+    // The form counts one rounding of the argument of an exponential that goes by 2^x; there are two, as in softmax. Where
+    // x is positive the exponential counts less than in the form.
+    compare("silu", silu, silu_wide, 1, 0.001);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        if (x[i] > -1) CHECK(silu.bound[i] <= silu_form[i] * 1.01);
+    }
+    const Bounded relu = bounded(single("relu", x));
+    for (const double bound : relu.bound) CHECK(bound == 0);
+}
+
+TEST_CASE("bounds of losses are their closed forms", "[check]") {
+    std::mt19937 random(21);
+    RowCase c = row_case("cross_entropy", random, 50, 300, Store::fp32, Store::fp32, 0, 2);
+    c.declaration.ignored.reset();
+    for (std::int64_t& target : c.indices) target = std::max<std::int64_t>(target, 0);
+    c.arrays.back() = integers("target", {50}, c.indices);
+    c.declaration.reduction = check::Reduction::none;
+    c.out_shape = {50};
+    const Bounded each = bounded(c);
+    const double n = 300;
+    double errors = 0, losses = 0;
+    std::vector<double> form;
+    for (std::size_t r = 0; r < 50; ++r) {
+        double most = 0;
+        for (std::size_t i = 0; i < 300; ++i) most = std::max(most, std::fabs(static_cast<double>(c.x[r * 300 + i])));
+        // Exponentials count 3u|x - m| besides, of at most 2 max|x|: the form takes its mean for less.
+        form.push_back((n + 2 * k + 4) * u + 2 * 0x1p-24 * 8 + 4 * u * most + 3 * u * 2 * most);
+        errors += each.bound[r];
+        losses += each.y[r];
+    }
+    compare("cross_entropy", each, form, 0.2, 0.01);
+    c.declaration.reduction = check::Reduction::mean;
+    c.out_shape = {};
+    compare("mean", bounded(c), {errors / 50 + (50 + 2) * u * losses / 50}, 0.02, 0.01);
+}

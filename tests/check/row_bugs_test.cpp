@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+// The acceptance table's kernels with bugs, rows of it that are operations on rows: each has its verdict, whatever the seed.
+// And for every operation its own wrong kernels, and kernels whose shortcuts are declared.
+#include "tests/check/row_kernels.hpp"
+
+using namespace macheps;
+using namespace macheps::test;
+using check::Outcome;
+
+namespace {
+
+Kernel lanes32(std::mt19937& random) {
+    Kernel k = random_kernel(random);
+    k.order = kernels::orders()[4];
+    k.f.is_one_sided = false;
+    return k;
+}
+
+check::Verdict verdict_of(const std::string& op, const RowCase& c, const Kernel& k) {
+    return judge_arrays(c.declaration, stored_case(op, c, k));
+}
+
+struct Bug {
+    const char *id, *op, *what;
+    std::int64_t rows, columns;
+    Store in, out;
+    float mean, sigma;
+    Fault fault;
+    Outcome expected = Outcome::fail;
+    const char* code = "KC020";
+};
+
+const Bug bugs[] = {
+    {"r20", "softmax", "sum accumulated in bf16", 32, 4096, Store::bf16, Store::bf16, 0, 1, {.narrow_sum = true}},
+    {"r21", "softmax", "last element left out of the sum", 32, 4096, Store::bf16, Store::bf16, 0, 1, {.dropped = 1}},
+    {"r23",
+     "rmsnorm",
+     "eps 1e-6 for 1e-5, rms ~ 1",
+     32,
+     4096,
+     Store::bf16,
+     Store::bf16,
+     0,
+     1,
+     {.eps = 1e-6f},
+     Outcome::weak,
+     "KC050"},
+    {"r24", "rmsnorm", "eps 1e-6 for 1e-5, rms ~ 2^-9", 32, 4096, Store::bf16, Store::bf16, 0, 0x1p-9f, {.eps = 1e-6f}},
+    {"r25",
+     "rmsnorm",
+     "divides by n - 1",
+     32,
+     4096,
+     Store::fp32,
+     Store::fp32,
+     0,
+     1,
+     {.less = 1},
+     Outcome::fail,
+     "KC021"},
+    {"r26",
+     "rmsnorm",
+     "rounded to bf16 before the gain",
+     32,
+     4096,
+     Store::bf16,
+     Store::bf16,
+     0,
+     1,
+     {.narrow_inner = true}},
+    {"r27",
+     "layernorm",
+     "E[x^2] - E[x]^2 at mean 100",
+     32,
+     4096,
+     Store::fp32,
+     Store::fp32,
+     100,
+     1,
+     {.one_pass = true},
+     Outcome::fail,
+     "KC02"},
+    {"e28", "gelu", "tanh form for erf", 32, 4096, Store::bf16, Store::bf16, 0, 1, {.other_form = true}},
+    {"c34", "cross_entropy", "mean over N - 1", 32, 4096, Store::fp32, Store::fp32, 0, 1, {.less = 1}},
+};
+
+/// e4m3fn codes by fp64 arithmetic: to nearest, ties to even or away; saturating.
+std::uint8_t to_e4m3(float x, bool is_away, bool flushes) {
+    const double size = std::min(448.0, std::fabs(static_cast<double>(x)));
+    const int exponent = std::max(size == 0 ? -6 : std::ilogb(size), -6);
+    const double unit = std::ldexp(1.0, exponent - 3), steps = size / unit, down = std::floor(steps),
+                 part = steps - down;
+    double rounded = part > 0.5 || (part == 0.5 && (is_away || std::fmod(down, 2) == 1)) ? down + 1 : down;
+    if (flushes && size < 0x1p-6) rounded = 0;
+    const double y = std::min(rounded * unit, 448.0);
+    const int top = y < 0x1p-6 ? -6 : std::ilogb(y);
+    const int code = y < 0x1p-6 ? static_cast<int>(y / 0x1p-9)
+                                : ((top + 7) << 3) + static_cast<int>(y / std::ldexp(1.0, top - 3)) - 8;
+    return static_cast<std::uint8_t>(code | (std::signbit(x) ? 0x80 : 0));
+}
+
+/// Row-wise, by powers of two, as torchao does it.
+check::Verdict quantised(unsigned seed, bool is_away, bool flushes, float sigma = 1) {
+    std::mt19937 random(seed);
+    const Floats x = normal(64 * 512, random, 0, sigma, Store::bf16);
+    Floats scales;
+    StoredArray out{.name = "out", .where = "test", .type = "|u1", .width = 1, .shape = {64, 512}};
+    for (std::size_t r = 0; r < 64; ++r) {
+        float amax = 0;
+        for (std::size_t c = 0; c < 512; ++c) amax = std::max(amax, std::fabs(x[r * 512 + c]));
+        const auto scale = static_cast<float>(std::exp2(std::floor(std::log2(448.0 / static_cast<double>(amax)))));
+        scales.push_back(1 / scale);
+        for (std::size_t c = 0; c < 512; ++c)
+            out.bytes += static_cast<char>(to_e4m3(x[r * 512 + c] * scale, is_away, flushes));
+    }
+    check::Declaration d = declare("quantize", Store::fp32, Store::bf16);
+    d.formats["out"] = {e4m3fn, false};
+    d.granularity = "row";
+    d.scale_rule = "ao_fp8_power";
+    return judge_arrays(d, {array("x", {64, 512}, x, Store::bf16), array("scale", {64}, scales), out});
+}
+
+void judge_bugs(unsigned seeds) {
+    for (unsigned seed = 1000; seed < 1000 + seeds; ++seed) {
+        for (const Bug& bug : bugs) {
+            std::mt19937 random(seed);
+            RowCase c = row_case(bug.op, random, bug.rows, bug.columns, bug.in, bug.out, bug.mean, bug.sigma);
+            if (bug.op == std::string("cross_entropy")) {
+                c.declaration.reduction = check::Reduction::mean;
+                c.declaration.ignored = -100;
+                c.out_shape = {};
+            }
+            Kernel k = lanes32(random);
+            // A chain loses the most, and the one-pass form with it.
+            if (bug.fault.one_pass) k.order = kernels::orders()[0];
+            const check::Verdict right = verdict_of(bug.op, c, k);
+            k.fault = bug.fault;
+            const check::Verdict wrong = verdict_of(bug.op, c, k);
+            CAPTURE(bug.id, bug.what, seed, wrong.judgement.rho, codes(wrong), codes(right));
+            CHECK(right.outcome != Outcome::fail);
+            CHECK(wrong.outcome == bug.expected);
+            CHECK(codes(wrong).find(bug.code) != std::string::npos);
+        }
+        CAPTURE(seed);
+        CHECK(quantised(seed, false, false).outcome != Outcome::fail);
+        for (const check::Verdict& wrong : {quantised(seed, true, false), quantised(seed, false, true)}) {
+            CHECK(wrong.outcome == Outcome::fail);
+            CHECK(codes(wrong).find("KC041") != std::string::npos);
+        }
+    }
+}
+
+}  // namespace
+
+TEST_CASE("kernels with bugs have the verdicts of the acceptance table", "[check]") { judge_bugs(1); }
+TEST_CASE("kernels with bugs have the verdicts of the acceptance table with ten seeds", "[check][slow]") {
+    judge_bugs(10);
+}
+
+TEST_CASE("a NaN that a softmax swallowed is found", "[check]") {
+    std::mt19937 random(39);
+    RowCase c = row_case("softmax", random, 8, 100, Store::fp32, Store::bf16);
+    Floats clean = c.x;
+    c.x[350] = std::nanf("");
+    const Kernel k = lanes32(random);
+    RowCase swallowed = c;
+    swallowed.x = clean;
+    const std::vector<StoredArray> wrong = stored_case("softmax", swallowed, k);
+    const check::Verdict v = judge_arrays(c.declaration, {array("x", {8, 100}, c.x), wrong.back()});
+    REQUIRE(v.outcome == Outcome::fail);
+    CHECK(v.reasons.front().code == "KC010");
+    CHECK(v.reasons.front().count == 100);
+}
+
+TEST_CASE("the wrong kernels that belong to an operation fail, and checks could have noticed them", "[check]") {
+    struct Case {
+        const char *op, *mutant;
+        Store out;
+        Fault fault;
+    };
+    for (const Case& row : {
+             Case{"max", "the extreme at the other end", Store::fp32, {.other_form = true}},
+             Case{"min", "the extreme at the other end", Store::fp32, {.other_form = true}},
+             Case{"amax", "signs kept", Store::fp32, {.other_form = true}},
+             Case{"argmax", "the extreme at the other end", Store::fp32, {.other_form = true}},
+             Case{"gelu", "tanh form for erf", Store::bf16, {.other_form = true}},
+             Case{"gelu_tanh", "erf for the tanh form", Store::fp16, {.other_form = true}},
+             Case{"swiglu", "gate and up exchanged", Store::bf16, {.exchanged = true}},
+             Case{"geglu", "tanh form for erf", Store::bf16, {.other_form = true}},
+             Case{"geglu_tanh", "gate and up exchanged", Store::bf16, {.exchanged = true}},
+             Case{"rope", "the other layout of pairs", Store::bf16, {.other_form = true}},
+             Case{"embedding", "index + 1", Store::bf16, {.index = true}},
+             Case{"cross_entropy", "target + 1", Store::fp32, {.index = true}},
+             Case{"cross_entropy", "mean over N - 1", Store::fp32, {.less = 1}},
+             Case{"cross_entropy", "ignored rows counted", Store::fp32, {.counts_ignored = true}},
+             Case{"swiglu", "activation rounded to bf16 before it meets up", Store::fp32, {.narrow_inner = true}},
+             Case{"rope", "products rounded to bf16 before their sum", Store::fp32, {.narrow_inner = true}},
+             Case{"layernorm", "rounded to bf16 before the gain", Store::bf16, {.narrow_inner = true}},
+             Case{"logsumexp", "last term dropped", Store::fp32, {.dropped = 1}},
+             Case{"norm2", "sum in bf16", Store::fp32, {.narrow_sum = true}},
+         }) {
+        for (unsigned seed = 1; seed < 4; ++seed) {
+            std::mt19937 random(seed);
+            RowCase c = row_case(row.op, random, 33, 130, Store::fp32, row.out);
+            if (row.op == std::string("cross_entropy")) {
+                c.declaration.reduction = check::Reduction::mean;
+                c.declaration.ignored = -100;
+                c.indices[5] = -100;
+                c.arrays.back() = integers("target", {33}, c.indices);
+                c.out_shape = {};
+            }
+            Kernel k = lanes32(random);
+            const check::Verdict right = verdict_of(row.op, c, k);
+            CAPTURE(row.op, row.mutant, seed, codes(right));
+            CHECK(right.outcome != Outcome::fail);
+            const auto mutant = std::find_if(right.mutants.begin(), right.mutants.end(),
+                                             [&](const check::Mutant& m) { return m.name == row.mutant; });
+            REQUIRE(mutant != right.mutants.end());
+            CHECK(mutant->caught);
+            k.fault = row.fault;
+            CHECK(verdict_of(row.op, c, k).outcome == Outcome::fail);
+        }
+    }
+}
+
+TEST_CASE("shortcuts of kernels fail unless they are declared", "[check]") {
+    struct Case {
+        const char* op;
+        Fault fault;
+        void (*declare)(check::Declaration&);
+        Store out;
+        float mean;
+    };
+    for (const Case& row : {
+             Case{"softmax", {.narrow_sum = true}, [](check::Declaration& d) { d.sum_order = "bf16"; }, Store::fp32, 0},
+             Case{"rmsnorm", {.narrow_inner = true}, [](check::Declaration& d) { d.inner = bf16; }, Store::bf16, 0},
+             Case{"swiglu", {.narrow_inner = true}, [](check::Declaration& d) { d.inner = bf16; }, Store::fp32, 0},
+             Case{"rope", {.narrow_inner = true}, [](check::Declaration& d) { d.inner = bf16; }, Store::fp32, 0},
+             Case{"layernorm",
+                  {.one_pass = true},
+                  [](check::Declaration& d) { d.has_one_pass_variance = true; },
+                  Store::fp32,
+                  100},
+             Case{"gelu",
+                  {.truncates = true},
+                  [](check::Declaration& d) { d.rounding = Round::toward_zero; },
+                  Store::bf16,
+                  0},
+         }) {
+        for (unsigned seed = 5; seed < 8; ++seed) {
+            std::mt19937 random(seed);
+            RowCase c = row_case(row.op, random, 16, 1024, Store::fp32, row.out, row.mean);
+            Kernel k = lanes32(random);
+            if (row.fault.one_pass) k.order = kernels::orders()[0];
+            k.fault = row.fault;
+            CAPTURE(row.op, seed);
+            CHECK(verdict_of(row.op, c, k).outcome == Outcome::fail);
+            row.declare(c.declaration);
+            const check::Verdict declared = verdict_of(row.op, c, k);
+            CAPTURE(codes(declared), declared.judgement.rho, declared.judgement.z);
+            CHECK(declared.outcome != Outcome::fail);
+        }
+    }
+}
+
+TEST_CASE("orders and functions that are claimed sharpen limits, and others fail under them", "[check]") {
+    std::mt19937 random(64);
+    RowCase c = row_case("sum", random, 40, 1000, Store::fp32, Store::fp32, 5);
+    Kernel chain = lanes32(random), tree = chain;
+    chain.order = kernels::orders()[0];
+    tree.order = kernels::orders()[2];
+    c.declaration.sum_order = "pairwise";
+    CHECK(verdict_of("sum", c, tree).outcome != Outcome::fail);
+    CHECK(verdict_of("sum", c, chain).outcome == Outcome::fail);
+    // tanh.approx is 2^-11 off: legal where it is declared.
+    c = row_case("tanh", random, 8, 500, Store::fp32, Store::fp32);
+    std::vector<StoredArray> arrays = c.arrays;
+    Floats approximate;
+    for (const float x : c.x) approximate.push_back(std::tanh(x) * (1 + 0x1p-12f));
+    arrays.push_back(array("out", {8, 500}, approximate));
+    CHECK(judge_arrays(c.declaration, arrays).outcome == Outcome::fail);
+    for (const char* functions : {"cuda.fast", "exact,tanh=5000"}) {
+        c.declaration.functions = functions;
+        CHECK(judge_arrays(c.declaration, arrays).outcome != Outcome::fail);
+    }
+}
