@@ -25,11 +25,10 @@ Row row_of(const Problem& problem, std::int64_t row, std::int64_t dropped, Frame
     if (problem.products == nullptr) return r;
     problem.products->row(row, dropped, frame.products);
     r.products = &frame.products;
-    const ErrorBound& error = problem.products->error();
-    const OutputSize one{.magnitudes = 1, .lifted = 1};
-    r.addend_certain = error.certain(one);
-    r.addend_mean = error.probable(one, 0);
-    r.addend_spread = error.probable(one, 1) - r.addend_mean;
+    const SumError addend = problem.products->addend_error();
+    r.addend_certain = addend.certain;
+    r.addend_mean = addend.mean;
+    r.addend_spread = addend.spread;
     return r;
 }
 

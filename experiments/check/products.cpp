@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/check/products.hpp"
 
-#include "core/codec.hpp"
+#include "emulation/matmul/rules.hpp"
 #include "experiments/numerics/exact_product.hpp"
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -55,13 +54,6 @@ std::vector<double> mapped(const std::vector<double>& values, Function function)
     return out;
 }
 
-/// The largest power of two that divides x.
-double unit_of(double x) {
-    if (x == 0 || !std::isfinite(x)) return std::numeric_limits<double>::infinity();
-    const Unpacked parts = unpack(x);
-    return Format::power_of_two(parts.exponent + std::countr_zero(parts.significand));
-}
-
 /// How many bits a sum of magnitudes may have, in units that divide every product, for the machine to lose none.
 int exact_bits(const MatmulRule& rule) {
     const Machine& machine = *rule.machine;
@@ -80,15 +72,17 @@ int exact_bits(const MatmulRule& rule) {
 
 }  // namespace
 
-Products::Products(ProductOperands operands, const std::optional<MatmulRule>& rule, ThreadPool& pool)
-    : of_(std::move(operands)) {
+Products::Products(ProductOperands operands, const std::optional<MatmulRule>& rule, ThreadPool& pool,
+                   const Format& output)
+    : of_(std::move(operands)), rule_(rule), output_(output) {
     const MatmulRule any{};  // an fma chain, whose certain bound holds for every order of fp32 sums
     bound_ = error_bound(rule.value_or(any), of_.k, fp32, 0);
-    exact_bits_ = exact_bits(rule.value_or(any));
+    exact_bits_ = rule && rounds_slices(*rule) ? 0 : exact_bits(rule.value_or(any));
     const auto magnitude = [](double x) { return std::fabs(x); };
     const std::vector<double> a = mapped(of_.a, magnitude), b = mapped(of_.b, magnitude);
     sums_ = multiply(of_, of_.a, of_.b, pool);
     magnitudes_ = multiply(of_, a, b, pool);
+    if (rule && has_running_bound(*rule)) running_ = running_bound(of_, *rule, magnitudes_, pool);
     const double a_least = Format::power_of_two(of_.a_format.emin()),
                  b_least = Format::power_of_two(of_.b_format.emin());
     const auto is_subnormal = [](double least) { return [least](double x) { return x != 0 && x < least; }; };
@@ -113,6 +107,36 @@ Products::Products(ProductOperands operands, const std::optional<MatmulRule>& ru
     }
 }
 
+/// Every partial sum is an integer, in units that divide all products, of no more bits than the machine keeps.
+bool Products::is_exact(std::int64_t row, std::int64_t column, const OutputSize& size) const {
+    const double unit = a_units_[static_cast<std::size_t>(row)] *
+                        b_units_[static_cast<std::size_t>(of_.batch_of_b(row) * of_.n + column)];
+    return exact_bits_ > 0 && unit >= 0x1p-126 && size.lifted == size.magnitudes &&
+           size.magnitudes <= unit * Format::power_of_two(exact_bits_);
+}
+
+void Products::bound_sum(std::size_t output, const OutputSize& size, ProductSum& sum) const {
+    sum.certain = bound_.certain(size);
+    sum.mean = bound_.probable(size, 0);
+    sum.spread = bound_.probable(size, 1) - sum.mean;
+    double range = size.magnitudes;
+    if (!running_.empty()) {
+        const SumError& own = running_[output];
+        const double below_normal = bound_.certain({.flushed = size.flushed});
+        if (own.certain + below_normal < sum.certain) {
+            sum.certain = own.certain + below_normal;
+            sum.mean = own.mean + below_normal;
+            sum.spread = own.spread;
+            range = std::min(range, own.range);
+        }
+    }
+    if (rule_ && rounds_slices(*rule_)) {
+        const double rounding = half_ulp(output_, range + sum.certain);
+        sum.certain += rule_->slices * rounding;
+        sum.spread += std::sqrt(static_cast<double>(rule_->slices)) * rounding;
+    }
+}
+
 ProductSum Products::at(std::int64_t row, std::int64_t column) const {
     const auto output = static_cast<std::size_t>(row * of_.n + column);
     const double terms = static_cast<double>(of_.k), rounding = 1 + terms * 0x1p-52;  // of sums of magnitudes in fp64
@@ -121,17 +145,20 @@ ProductSum Products::at(std::int64_t row, std::int64_t column) const {
     size.flushed = flushed_.empty() ? 0 : size.magnitudes - flushed_[output] / rounding;
     ProductSum sum{.sum = {sums_[output], 0}};
     if (!std::isfinite(sum.sum.high)) return sum;
-    const std::int64_t b_row = of_.has_one_b ? 0 : row / of_.m;
-    const double unit =
-        a_units_[static_cast<std::size_t>(row)] * b_units_[static_cast<std::size_t>(b_row * of_.n + column)];
-    const bool is_plain = unit >= 0x1p-126 && size.lifted == size.magnitudes;
+    const double unit = a_units_[static_cast<std::size_t>(row)] *
+                        b_units_[static_cast<std::size_t>(of_.batch_of_b(row) * of_.n + column)];
     // Every partial sum is an integer of so many bits.
     sum.certificate = size.magnitudes <= unit * 0x1p52 ? 0 : terms * 0x1p-53 * size.magnitudes;
-    if (is_plain && exact_bits_ > 0 && size.magnitudes <= unit * Format::power_of_two(exact_bits_)) return sum;
-    sum.certain = bound_.certain(size);
-    sum.mean = bound_.probable(size, 0);
-    sum.spread = bound_.probable(size, 1) - sum.mean;
+    if (!is_exact(row, column, size)) bound_sum(output, size, sum);
     return sum;
+}
+
+SumError Products::addend_error() const {
+    // A declared machine's chains begin with zero; a kernel of fp32 may begin with what it adds.
+    if (rule_) return {};
+    const OutputSize one{.magnitudes = 1, .lifted = 1};
+    const double mean = bound_.probable(one, 0);
+    return {.certain = bound_.certain(one), .mean = mean, .spread = bound_.probable(one, 1) - mean};
 }
 
 void Products::row(std::int64_t row, std::int64_t dropped, std::vector<ProductSum>& out) const {
