@@ -3,6 +3,7 @@
 // were not? The door of this folder.
 #pragma once
 #include "core/error.hpp"
+#include "experiments/check/declare.hpp"
 #include "experiments/check/power.hpp"
 #include "experiments/files/arrays.hpp"
 

@@ -26,6 +26,10 @@ struct Declaration {
     std::map<std::string, ArrayFormat, std::less<>> formats{};  ///< by array
     std::optional<MatmulRule> machine{};                        ///< nothing: any order of fp32 sums
     std::string machine_name = "any";
+    /// By arrays of scales: which elements share one, `tensor`, `row` or `column`; what the array's shape says where
+    /// nothing is declared.
+    std::map<std::string, std::string, std::less<>> scale_shapes{};
+    std::string scale_order = "any", sum_order = "any";  ///< claims; bounds hold for every order
     double alpha = 1, beta = 1;
     std::optional<double> eps{};
     std::string functions = "cuda";  ///< whose accuracies of exp, log and rsqrt: a name of function_tables()

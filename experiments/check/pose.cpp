@@ -75,7 +75,10 @@ class Poser {
     /// The optional arrays of the operation, whose sizes must fit rows and columns.
     void add_inputs(Problem& problem, const Shape& out_shape) const {
         for (const ArrayRole& role : d_.operation->arrays) {
-            if (!role.is_required && find(role.name) == nullptr) continue;
+            const auto declared = d_.scale_shapes.find(role.name);
+            const bool is_declared =
+                declared != d_.scale_shapes.end() || d_.formats.find(role.name) != d_.formats.end();
+            if (!role.is_required && !is_declared && find(role.name) == nullptr) continue;
             const Decoded array = decode(role.name);
             const auto count = static_cast<std::int64_t>(array.values.size());
             Axis axis = role.axis;
@@ -93,6 +96,15 @@ class Poser {
                     axis == Axis::each ? "save it in the shape of the output"
                                        : fmt::format("give 1 or {} elements", wanted));
             }
+            if (declared != d_.scale_shapes.end()) {
+                const bool is_one = declared->second == "tensor";
+                const Axis claimed = is_one ? Axis::whole : declared->second == "row" ? Axis::row : Axis::column;
+                if (is_one ? count != 1 : claimed != role.axis || count != wanted)
+                    bad(role.name,
+                        fmt::format("shape {}, declared one of each {}", text_of(array.shape), declared->second),
+                        "save or declare the other");
+            }
+            problem.declaration.formats[std::string(role.name)].format = array.format;
             problem.inputs.push_back({role.name, axis, array.values});
         }
     }
@@ -143,6 +155,8 @@ void pose_product(const Poser& poser, const Declaration& d, Posed& posed, Thread
                          .exit = Exit::usage});
         }
     }
+    posed.problem.declaration.formats["a"].format = a.format;
+    posed.problem.declaration.formats["b"].format = b.format;
     of.a_format = a.format;
     of.b_format = b.format;
     of.a = std::move(a.values);
@@ -193,7 +207,7 @@ Posed pose(const Declaration& d, const std::vector<StoredArray>& arrays, ThreadP
     Decoded out = poser.decode("out");
     posed.out_shape = out.shape;
     posed.problem.declaration = d;
-    posed.problem.output = out.format;
+    posed.problem.declaration.formats["out"].format = posed.problem.output = out.format;
     if (d.operation->is_product) {
         pose_product(poser, d, posed, pool);
     } else {

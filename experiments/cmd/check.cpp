@@ -1,23 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps check`: outputs of a kernel against what its formats, its K and its order of summation allow.
 #include "experiments/check/check.hpp"
-#include "core/format_table.hpp"
-#include "core/print.hpp"
 #include "core/publish.hpp"
 #include "core/read_file.hpp"
 #include "experiments/cmd/check_output.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
-#include "experiments/numerics/machine_spelling.hpp"
 #include "reports/sha256.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <cstdio>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -48,36 +44,17 @@ constexpr const char* help =
 
 struct Arguments {
     std::vector<std::string> words, limits;
-    std::string op, machine = "any", eps, functions = "cuda", require = "structure", bounds;
-    std::string alpha = "1", beta = "1", delta = "1e-9", rtol, atol;
-    std::array<std::string, 11> formats{};  ///< of format_options
-    bool saturates = false, allow_weak = false, certain_only = false, json = false;
+    std::string op, require = "structure", bounds, delta = "1e-9", rtol, atol;
+    std::vector<std::string> declared =
+        std::vector<std::string>(check::declare_keys().size());  ///< by key: what was given, if anything
+    std::deque<bool> flags = std::deque<bool>(check::declare_keys().size());
+    bool allow_weak = false, certain_only = false, json = false;
 };
 
-constexpr std::array<const char*, 11> format_options{"a", "b",        "out", "a_scale", "b_scale", "bias",
-                                                     "c", "residual", "x",   "gain",    "shift"};
 constexpr const char* powers[] = {"null", "structure", "precision"};
 
 Error usage(std::string what, std::string where, std::string fix) {
     return Error({.what = std::move(what), .where = std::move(where), .fix = std::move(fix), .exit = Exit::usage});
-}
-
-double number_of(const std::string& text, const char* option, double least, double greatest) {
-    const auto number = parse_number(text);
-    if (number && std::isfinite(*number) && *number >= least && *number <= greatest) return *number;
-    throw usage(fmt::format("'{}' is no number here", text), option, fmt::format("give {:g} to {:g}", least, greatest));
-}
-
-check::ArrayFormat format_of(std::string text, const std::string& option) {
-    const bool is_packed = text.ends_with("/packed");
-    if (is_packed) text.resize(text.size() - 7);
-    return {format_named(text, option, Exit::usage), is_packed};
-}
-
-std::string option_of(std::string_view array) {
-    std::string option = "--" + std::string(array);
-    std::replace(option.begin(), option.end(), '_', '-');
-    return option;
 }
 
 std::string sha256_text(std::string_view bytes) {
@@ -87,27 +64,11 @@ std::string sha256_text(std::string_view bytes) {
 }
 
 check::Declaration declaration_of(const Arguments& a) {
-    check::Declaration d{.operation = &check::find_operation(a.op),
-                         .machine_name = a.machine,
-                         .functions = a.functions,
-                         .saturates = a.saturates};
-    check::find_functions(a.functions);
-    if (a.machine != "any") {
-        if (!d.operation->is_product) throw usage("machines compute matrix products", "--machine", "leave it out");
-        d.machine = parse_machine(a.machine).rule;
-    }
-    constexpr double most = 3.4e38;
-    d.alpha = number_of(a.alpha, "--alpha", -most, most);
-    d.beta = number_of(a.beta, "--beta", -most, most);
-    if (!d.operation->is_product && (d.alpha != 1 || d.beta != 1))
-        throw usage("alpha and beta belong to gemm", "--alpha, --beta", "leave them out");
-    if (!a.eps.empty()) {
-        if (!d.operation->has_eps)
-            throw usage(fmt::format("{} has no eps", d.operation->name), "--eps", "leave it out");
-        d.eps = number_of(a.eps, "--eps", 0, 1);
-    }
-    for (std::size_t i = 0; i < format_options.size(); ++i) {
-        if (!a.formats[i].empty()) d.formats[format_options[i]] = format_of(a.formats[i], option_of(format_options[i]));
+    check::Declaration d{.operation = &check::find_operation(a.op)};
+    const std::vector<check::DeclareKey>& keys = check::declare_keys();
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+        const std::string text = a.flags[i] ? "true" : a.declared[i];
+        if (!text.empty()) check::declare(d, keys[i], text, keys[i].option());
     }
     return d;
 }
@@ -116,9 +77,9 @@ check::Options options_of(const Arguments& a) {
     check::Options options{.certain_only = a.certain_only};
     options.require =
         static_cast<check::Power>(std::find(std::begin(powers), std::end(powers), a.require) - std::begin(powers));
-    options.delta = number_of(a.delta, "--delta", 1e-300, 0.5);
-    if (!a.rtol.empty()) options.rtol = number_of(a.rtol, "--rtol", 0, 1e300);
-    if (!a.atol.empty()) options.atol = number_of(a.atol, "--atol", 0, 1e300);
+    options.delta = check::declared_number(a.delta, "--delta", 1e-300, 0.5);
+    if (!a.rtol.empty()) options.rtol = check::declared_number(a.rtol, "--rtol", 0, 1e300);
+    if (!a.atol.empty()) options.atol = check::declared_number(a.atol, "--atol", 0, 1e300);
     std::vector<std::string_view> names;
     for (const check::Metric& metric : check::metrics({}, {})) names.push_back(metric.name);
     for (const std::string& limit : a.limits) {
@@ -127,7 +88,7 @@ check::Options options_of(const Arguments& a) {
         if (equals == std::string::npos || std::find(names.begin(), names.end(), name) == names.end())
             throw usage(fmt::format("'{}' is no limit", limit), "--limit",
                         fmt::format("METRIC=X with one of {}", fmt::join(names, ", ")));
-        options.metric_limits[name] = number_of(limit.substr(equals + 1), "--limit", -1e300, 1e300);
+        options.metric_limits[name] = check::declared_number(limit.substr(equals + 1), "--limit", -1e300, 1e300);
     }
     return options;
 }
@@ -164,11 +125,6 @@ std::vector<StoredArray> read_all(const Arguments& a, const check::Declaration& 
                          .fix = "rename one that the files have"});
         array->name = role;
     }
-    for (const auto& [name, format] : d.formats) {
-        if (std::find(roles.begin(), roles.end(), name) == roles.end())
-            throw usage(fmt::format("{} has no array '{}'", d.operation->name, name), option_of(name),
-                        fmt::format("it has {}", fmt::join(roles, ", ")));
-    }
     for (const StoredArray& array : arrays) {
         if (std::find(roles.begin(), roles.end(), array.name) == roles.end()) files.unused.push_back(array.name);
     }
@@ -200,27 +156,26 @@ Exit run(const Arguments& a) {
 
 void describe(Command& verb) {
     const auto a = std::make_shared<Arguments>();
-    std::vector<std::string> operations, tables;
+    std::vector<std::string> operations;
     for (const check::Operation& operation : check::all_operations()) operations.emplace_back(operation.name);
-    for (const check::FunctionTable& table : check::function_tables()) tables.emplace_back(table.name);
     verb.option("FILE", a->words, "Files of arrays, and ROLE=NAME").required().takes(value_kind::file);
     verb.option("--op", a->op, "What the kernel computes; nothing is guessed when left out")
         .required()
         .one_of(operations);
-    for (std::size_t i = 0; i < format_options.size(); ++i) {
-        verb.option(option_of(format_options[i]), a->formats[i],
-                    fmt::format("Format of {}; the file's when left out", format_options[i]))
-            .takes(value_kind::format);
+    const std::vector<check::DeclareKey>& keys = check::declare_keys();
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+        const check::DeclareKey& key = keys[i];
+        if (key.takes == check::DeclareKey::Takes::flag) {
+            verb.flag(key.option(), a->flags[i], key.help);
+            continue;
+        }
+        Option option = verb.option(key.option(), a->declared[i], key.help).takes(key.value.c_str());
+        if (key.words != nullptr) {
+            const std::vector<std::string_view> words = key.words();
+            option.one_of({words.begin(), words.end()});
+        }
+        if (!key.default_text().empty()) option.default_text(key.default_text());
     }
-    verb.option("--machine", a->machine,
-                "Of a gemm: what sums it, as in `macheps gemm --machine`; any is fp32 in any order")
-        .takes("NAME")
-        .shows_default();
-    verb.option("--eps", a->eps, "Of a norm; none when left out, and then norms are refused").takes("X");
-    verb.option("--alpha", a->alpha, "What multiplies the product").takes("X").shows_default();
-    verb.option("--beta", a->beta, "What multiplies c").takes("X").shows_default();
-    verb.option("--functions", a->functions, "How accurate exp, log and rsqrt are").one_of(tables).shows_default();
-    verb.flag("--saturate", a->saturates, "Outputs that overflow become the largest finite number");
     verb.option("--require", a->require, "Which wrong kernels the check must be able to catch")
         .one_of({std::begin(powers), std::end(powers)})
         .shows_default();

@@ -127,7 +127,7 @@ TEST_CASE("bad input, bad words and wide limits have their exit codes", "[progra
              Case{"a.npy b.npy out.npy --op gemm --limit speed=1", 2, "one of max, ulp"},
              Case{"a.npy b.npy out.npy --op gemm --delta 2", 2, "--delta"},
              Case{"a.npy out.npy x=a --op rmsnorm", 2, "--eps"},
-             Case{"a.npy x=a --op softmax --machine any --alpha 2", 2, "alpha and beta belong to gemm"},
+             Case{"a.npy x=a --op softmax --alpha 2", 2, "softmax has no alpha"},
          }) {
         CAPTURE(c.arguments);
         const Outcome outcome = run(std::string("check ") + c.arguments);

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of what a declaration may say: every row, for every operation.
+#include "experiments/check/declare.hpp"
+#include "experiments/check/check.hpp"
+#include "tests/test.hpp"
+
+#include <set>
+#include <string>
+
+using namespace macheps;
+using namespace macheps::check;
+
+namespace {
+
+/// The message with which setting the key ends; empty where it ends well.
+std::string error_of(Declaration& d, const std::string& key, const std::string& text) {
+    try {
+        declare(d, *find_declare_key(key), text, "suite.toml:3:1");
+    } catch (const Error& error) {
+        CHECK(error.exit() == Exit::usage);
+        return error.what();
+    }
+    return {};
+}
+
+}  // namespace
+
+TEST_CASE("what a key sets is what it says back", "[check][declare]") {
+    struct Case {
+        const char *operation, *key, *text, *json;
+    };
+    for (const Case& c : {
+             Case{"gemm", "a", "e4m3fn", R"("e4m3fn")"},
+             Case{"gemm", "a", "e2m1fn/packed", R"("e2m1fn/packed")"},
+             Case{"gemm", "out", "float16", R"("fp16")"},
+             Case{"gemm", "a_scale", "row", R"("row")"},
+             Case{"gemm", "b_scale", "fp32/column", R"("fp32/column")"},
+             Case{"gemm", "machine", "sm90.wgmma.fp8+promote128", R"("sm90.wgmma.fp8+promote128")"},
+             Case{"gemm", "machine", "any", R"("any")"},
+             Case{"gemm", "alpha", "0x1p-3", "0.125"},
+             Case{"gemm", "scale_order", "b_first", R"("b_first")"},
+             Case{"gemm", "bits", "false", "false"},
+             Case{"rmsnorm", "eps", "1e-5", "1e-05"},
+             Case{"softmax", "functions", "exact", R"("exact")"},
+             Case{"softmax", "saturate", "true", "true"},
+         }) {
+        CAPTURE(c.operation, c.key, c.text);
+        Declaration d{.operation = &find_operation(c.operation)};
+        CHECK(error_of(d, c.key, c.text).empty());
+        CHECK(declared_json(d).at(c.key).dump() == c.json);
+    }
+}
+
+TEST_CASE("a format's shorthand says how its scales lie", "[check][declare]") {
+    Declaration d{.operation = &find_operation("gemm")};
+    CHECK(error_of(d, "a", "e4m3fn/row").empty());
+    CHECK(error_of(d, "b", "e2m1fn/packed/column").empty());
+    CHECK(d.formats.at("a").format == e4m3fn);
+    CHECK(d.scale_shapes.at("a_scale") == "row");
+    CHECK(d.formats.at("b").is_packed);
+    CHECK(d.scale_shapes.at("b_scale") == "column");
+}
+
+TEST_CASE("what no declaration can say ends with the place and what could be said", "[check][declare]") {
+    struct Case {
+        const char *operation, *key, *text, *says;
+    };
+    for (const Case& c : {
+             Case{"gemm", "eps", "1e-5", "gemm has no eps"},
+             Case{"gemm", "x", "fp32", "gemm has no array 'x' (it has a, b, out"},
+             Case{"softmax", "machine", "any", "softmax has no machine"},
+             Case{"gemm", "a", "e4m3fm", "did you mean e4m3fn?"},
+             Case{"gemm", "a", "bf16/rows", "'rows' says nothing of a format"},
+             Case{"softmax", "x", "bf16/row", "behind the slash stands packed"},
+             Case{"gemm", "a", "row", "row"},
+             Case{"gemm", "alpha", "one", "'one' is no number here"},
+             Case{"rmsnorm", "eps", "-1", "give 0 to 1"},
+             Case{"gemm", "machine", "sm81", "sm81"},
+             Case{"gemm", "scale_order", "a_frist", "did you mean 'a_first'?"},
+             Case{"softmax", "functions", "cudda", "did you mean 'cuda'?"},
+         }) {
+        CAPTURE(c.operation, c.key, c.text);
+        Declaration d{.operation = &find_operation(c.operation)};
+        const std::string error = error_of(d, c.key, c.text);
+        CAPTURE(error);
+        CHECK(error.starts_with("suite.toml:3:1: "));
+        CHECK(error.find(c.says) != std::string::npos);
+    }
+}
+
+TEST_CASE("what is known and cannot be judged is declined by its name", "[check][declare]") {
+    Declaration d{.operation = &find_operation("gemm")};
+    CHECK_THROWS_AS(declare(d, *find_declare_key("bits"), "true", "--bits"), Declined);
+    CHECK_THROWS_AS(declare(d, *find_declare_key("a"), "e4m3fn/none", "--a"), Declined);
+}
+
+TEST_CASE("every operation's arrays can be declared, and every key has one name and a help", "[check][declare]") {
+    std::set<std::string> names;
+    for (const DeclareKey& key : declare_keys()) {
+        CAPTURE(key.name);
+        CHECK(names.insert(key.name).second);
+        CHECK(!key.help.empty());
+        CHECK((key.takes == DeclareKey::Takes::flag) == key.value.empty());
+        bool is_of_any = false;
+        for (const Operation& operation : all_operations()) is_of_any = is_of_any || key.applies(operation, key);
+        CHECK(is_of_any);
+    }
+    for (const Operation& operation : all_operations()) {
+        for (const ArrayRole& role : operation.arrays) {
+            REQUIRE(find_declare_key(role.name) != nullptr);
+            CHECK(find_declare_key(role.name)->applies(operation, *find_declare_key(role.name)));
+        }
+    }
+}
