@@ -49,6 +49,23 @@ void for_rows(std::int64_t rows, ThreadPool& pool, Function function) {
     });
 }
 
+/// Each of the two arrays of scales holds the other's, from the beginning again where it is longer.
+void exchange_scales(const Problem& problem, std::vector<Input>& inputs) {
+    const auto values_of = [&](std::string_view name) -> const std::vector<double>* {
+        for (const Input& input : problem.inputs) {
+            if (input.name == name) return &input.values;
+        }
+        return nullptr;
+    };
+    const std::vector<double>*a = values_of("a_scale"), *b = values_of("b_scale");
+    if (a == nullptr || b == nullptr) return;
+    for (Input& input : inputs) {
+        const std::vector<double>* other = input.name == "a_scale" ? b : input.name == "b_scale" ? a : nullptr;
+        if (other == nullptr) continue;
+        for (std::size_t i = 0; i < input.values.size(); ++i) input.values[i] = (*other)[i % other->size()];
+    }
+}
+
 }  // namespace
 
 Limits limits_of(const Problem& problem, double delta, ThreadPool& pool) {
@@ -115,6 +132,7 @@ std::vector<double> mutated(const Problem& problem, const Defect& defect, Thread
         if (input.name == defect.shifted)
             std::rotate(input.values.begin(), input.values.begin() + 1, input.values.end());
     }
+    if (defect.exchanged) exchange_scales(problem, inputs);
     const Listing listing = listing_of(problem, inputs, defect);
     const std::size_t count = problem.is_one_per_row() ? 1 : static_cast<std::size_t>(problem.columns);
     std::vector<double> out(static_cast<std::size_t>(problem.outputs()));
@@ -122,6 +140,27 @@ std::vector<double> mutated(const Problem& problem, const Defect& defect, Thread
         reference(listing.nodes.list(), row_of(problem, row, defect.dropped, frame, inputs), frame.values);
         for (std::size_t j = 0; j < count; ++j)
             out[static_cast<std::size_t>(row) * count + j] = frame.values.back()[j].high;
+    });
+    return out;
+}
+
+std::vector<double> with_sums(const Problem& problem, std::int64_t first, std::int64_t count, ThreadPool& pool,
+                              const std::function<void(std::int64_t, std::vector<ProductSum>&)>& sums) {
+    const Listing listing = listing_of(problem, problem.inputs, {});
+    std::vector<double> out(static_cast<std::size_t>(count * problem.columns));
+    pool.run(count, [&](std::int64_t row) {
+        Frame frame;
+        sums(first + row, frame.products);
+        const Row r{.row = first + row,
+                    .columns = problem.columns,
+                    .first = 0,
+                    .count = problem.columns,
+                    .inputs = &problem.inputs,
+                    .products = &frame.products};
+        reference(listing.nodes.list(), r, frame.values);
+        for (std::int64_t j = 0; j < problem.columns; ++j)
+            out[static_cast<std::size_t>(row * problem.columns + j)] =
+                frame.values.back()[static_cast<std::size_t>(j)].high;
     });
     return out;
 }

@@ -50,9 +50,9 @@ inline Floats drawn(Draw draw, const Format& format, std::size_t outer, std::siz
 }
 
 struct MachineGemm {
-    std::size_t m, n, k;
-    Format a_format, b_format;
-    Floats a, b;  ///< [m, k] and [k, n]
+    std::size_t m = 0, n = 0, k = 0;
+    Format a_format = fp32, b_format = fp32;
+    Floats a{}, b{};  ///< [m, k] and [k, n]
 
     /// fp32 results of the machine.
     Floats run(const MatmulRule& rule, const Format& output = fp32) const {
