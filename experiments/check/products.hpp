@@ -15,11 +15,20 @@
 
 namespace macheps::check {
 
+/// What else a kernel may do with its sums.
+struct SumFreedom {
+    Format output = fp32;  ///< what the joins of a rule's slices may round to
+    double slices = 0;     ///< whose partial sums are rounded to `partials`
+    Format partials = fp32;
+    double operands = 0;  ///< relative error of the products, of operands that may be cut
+    double flushes = 0;   ///< partial sums that atomics may flush
+};
+
 class Products {
   public:
-    /// Without a rule: fp32 sums in any order. `output` is what the joins of slices may round to.
+    /// Without a rule: fp32 sums in any order.
     Products(ProductOperands operands, const std::optional<MatmulRule>& rule, ThreadPool& pool,
-             const Format& output = fp32);
+             const SumFreedom& freedom = {});
 
     /// The sums of one row of outputs, without the last `dropped` terms.
     void row(std::int64_t row, std::int64_t dropped, std::vector<ProductSum>& out) const;
@@ -32,6 +41,8 @@ class Products {
     double magnitudes(std::int64_t output) const { return magnitudes_[static_cast<std::size_t>(output)]; }
 
   private:
+    void find_subnormals(ThreadPool& pool);
+    void find_units();
     bool is_exact(std::int64_t row, std::int64_t column, const OutputSize& size) const;
     void bound_sum(std::size_t output, const OutputSize& size, ProductSum& sum) const;
     ProductSum at(std::int64_t row, std::int64_t column) const;
@@ -39,11 +50,13 @@ class Products {
     ProductOperands of_;
     ErrorBound bound_;
     std::optional<MatmulRule> rule_;
-    Format output_ = fp32;
+    SumFreedom freedom_{};
     std::vector<SumError> running_;  ///< empty: there is none
     int exact_bits_ = 0;  ///< a sum of magnitudes of at most 2^this units has no rounding anywhere; 0: nothing is known
+    double largest_factor(std::int64_t row, std::int64_t column) const;
     std::vector<double> sums_, magnitudes_, lifted_, flushed_;
-    std::vector<double> a_units_, b_units_;  ///< powers of two that divide a row of a, a column of b
+    std::vector<double> a_largest_, b_largest_;  ///< block factors of a row of a, a column of b; empty without
+    std::vector<double> a_units_, b_units_;      ///< powers of two that divide a row of a, a column of b
 };
 
 }  // namespace macheps::check

@@ -2,88 +2,15 @@
 #include "experiments/check/running.hpp"
 
 #include "core/ulp.hpp"
+#include "experiments/check/step_model.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <optional>
 
 namespace macheps::check {
 
 namespace {
-
-/// What one step of a machine loses.
-struct StepModel {
-    int terms = 1;                   ///< products between two partial sums
-    bool cuts_products = false;      ///< at the step's unit
-    double other_cuts = 0;           ///< numbers beside single products that are cut there: C, groups of products
-    double unit = 0, least_top = 0;  ///< 2^-F; the power of two that a zero addend counts as
-    double of_sum = 0;               ///< relative to the partial sum after the step
-    bool is_one_sided = false;       ///< that rounding is a cut
-    double of_step = 0;              ///< relative to the magnitudes of the step's products
-    bool starts_anew = false;        ///< its sum does not meet the partial sum before it is rounded
-};
-
-double delivered(Delivery delivery) {
-    switch (delivery) {
-        case Delivery::fp32_toward_zero:
-            return 2 * fp32.unit_roundoff();
-        case Delivery::e8m13_toward_zero:
-            return 0x1p-13;
-        case Delivery::fp16_nearest_even:
-            return fp16.unit_roundoff();
-        case Delivery::bf16_nearest_even:
-            return bf16.unit_roundoff();
-        case Delivery::fp64_nearest_even:
-            return fp64.unit_roundoff();
-        default:
-            return fp32.unit_roundoff();
-    }
-}
-
-std::optional<StepModel> step_model(const Machine& machine) {
-    const SumRule& sum = machine.sum;
-    StepModel step{.terms = std::max(std::min(sum.terms, machine.k), 1),
-                   .unit = Format::power_of_two(-sum.fraction_bits),
-                   .least_top = Format::power_of_two(std::max(sum.zero_exponent, sum.addend.emin())),
-                   .of_sum = delivered(sum.delivery)};
-    step.is_one_sided = sum.delivery == Delivery::fp32_toward_zero || sum.delivery == Delivery::e8m13_toward_zero;
-    const double u = fp32.unit_roundoff();
-    switch (sum.model) {
-        case SumModel::fma_chain:
-            step.terms = 1;
-            return step;
-        case SumModel::exact_step:
-            return step;
-        case SumModel::truncated:
-            step.cuts_products = true;
-            step.other_cuts = 1;
-            return step;
-        case SumModel::scaled_groups:
-            step.other_cuts = 1 + step.terms / 16.0;
-            return step;
-        case SumModel::through_fp16:
-            step.terms = machine.k;
-            step.cuts_products = step.starts_anew = true;
-            step.other_cuts = 1;
-            step.of_step = 2 * step.of_sum;
-            step.of_sum = machine.result.unit_roundoff();
-            step.is_one_sided = false;
-            return step;
-        case SumModel::flushed_pairs:
-            step.of_step = (1 + std::log2(step.terms)) * u * (1 + 8 * u);
-            return step;
-        case SumModel::floored:  // C, and the products' sum 8 bits lower
-        case SumModel::floored_even_odd:
-            step.cuts_products = true;
-            step.other_cuts = sum.model == SumModel::floored ? 1 + 0x1p-8 : 4;
-            step.least_top = Format::power_of_two(-126);
-            step.of_sum = u + 0x1p-31 + 0x1p-32;
-            return step;
-        default:
-            return {};
-    }
-}
 
 constexpr std::int64_t width = 64;
 using Lane = std::array<double, width>;
@@ -113,22 +40,28 @@ std::vector<Chain> chains_of(const MatmulRule& rule, std::int64_t k) {
 /// One row of a against up to 64 columns of b.
 class Walk {
   public:
-    Walk(const ProductOperands& of, const MatmulRule& rule, const StepModel& step, std::int64_t batch,
+    Walk(const ProductOperands& of, const MatmulRule& rule, const StepModel& step, std::int64_t matrix,
          std::int64_t column)
-        : of_(of), rule_(rule), step_(step), chains_(chains_of(rule, of.k)), columns_(std::min(width, of.n - column)) {
+        : of_(of),
+          rule_(rule),
+          step_(step),
+          chains_(chains_of(rule, of.k)),
+          is_scaled_(rule.machine->has_scales()),
+          matrix_(matrix),
+          column_(column),
+          columns_(std::min(width, of.n - column)) {
         const auto size = static_cast<std::size_t>(of.k * width);
         b_.resize(size);
         b_top_.resize(size);
         b_unit_.resize(size);
-        const double least = Format::power_of_two(of.b_format.emin());
+        const std::vector<double>& from = is_scaled_ ? of.b : of.unscaled_b();
         for (std::int64_t p = 0; p < of.k; ++p) {
             for (std::int64_t j = 0; j < columns_; ++j) {
-                const auto to = static_cast<std::size_t>(p * width + j);
-                const double x =
-                    of.b[static_cast<std::size_t>(((of.has_one_b ? 0 : batch) * of.k + p) * of.n + column + j)];
-                b_[to] = x;
-                b_top_[to] = x == 0 ? 0 : std::max(power_below(x), least);
-                b_unit_[to] = unit_of(x);
+                const auto to = static_cast<std::size_t>(p * width + j),
+                           at = static_cast<std::size_t>((matrix * of.k + p) * of.n + column + j);
+                b_[to] = from[at];
+                b_top_[to] = top_of(of.unscaled_b()[at], of.b_format, of.b_factor(matrix, p, column + j));
+                b_unit_[to] = unit_of(b_[to]);
             }
         }
         const std::int64_t steps = (of.k + step.terms - 1) / step.terms + static_cast<std::int64_t>(chains_.size());
@@ -140,29 +73,31 @@ class Walk {
         load(row);
         Lane errors{}, mean{}, squares{}, main{}, low{}, high{};
         for (const Chain& chain : chains_) {
+            const Lane factors = factors_of(row, chain);
             Lane sums{}, least{}, most{};
             add_up(chain, sums, least, most);
             Lane error{}, half{}, square{};
             // Partial sums have errors here too, of at most k 2^-53 of the magnitudes at either end.
             const double own = static_cast<double>(of_.k) * 0x1p-51;
-            for (std::int64_t j = 0; j < columns_; ++j)
-                ranges_[at(j)] = most[at(j)] - least[at(j)] + own * magnitudes[j];
+            for (std::int64_t j = 0; j < columns_; ++j) {
+                // `magnitudes` are scaled, the chain's sums may not be: its share of them is at most so much of theirs.
+                const double f = std::fabs(factors[at(j)]);
+                ranges_[at(j)] = most[at(j)] - least[at(j)] + (f > 0 ? own * magnitudes[j] / f : 0);
+            }
             lose(chain, error, half, square);
-            // fma_left rounds the block's sum times the first scale.
-            const double extra = rule_.promotion == Promotion::fma_left ? fp32.unit_roundoff() : 0;
+            // The product of two scales, or of the block's sum and one of them, is rounded.
+            const double extra = rule_.promotion == Promotion::none || rule_.promotion == Promotion::add
+                                     ? 0
+                                     : fp32.unit_roundoff() * (1 + 0x1p-20);
             for (std::int64_t j = 0; j < columns_; ++j) {
                 const std::size_t i = at(j);
-                errors[i] += error[i] + extra * (ranges_[i] + error[i]);
-                mean[i] += half[i];
-                squares[i] += square[i] + (extra * ranges_[i]) * (extra * ranges_[i]);
-                main[i] += sums[i];
-                if (rule_.promotion == Promotion::none) {
-                    low[i] = least[i];
-                    high[i] = most[i];
-                } else {
-                    low[i] = std::min(low[i], main[i]);
-                    high[i] = std::max(high[i], main[i]);
-                }
+                const double f = std::fabs(factors[i]);
+                errors[i] += f * (error[i] + extra * (ranges_[i] + error[i]));
+                mean[i] += f * half[i];
+                squares[i] += f * f * (square[i] + (extra * ranges_[i]) * (extra * ranges_[i]));
+                main[i] += factors[i] * sums[i];
+                low[i] = std::min(low[i], rule_.promotion == Promotion::none ? least[i] : main[i]);
+                high[i] = std::max(high[i], rule_.promotion == Promotion::none ? most[i] : main[i]);
             }
         }
         const double joins = rule_.promotion == Promotion::none ? 0 : static_cast<double>(chains_.size()),
@@ -187,15 +122,34 @@ class Walk {
   private:
     static std::size_t at(std::int64_t j) { return static_cast<std::size_t>(j); }
 
+    /// The power of two that an element counts as where exponents are compared.
+    double top_of(double raw, const Format& format, double factor) const {
+        if (raw == 0) return 0;
+        const double scale =
+            !is_scaled_ ? 1 : std::max(power_below(factor), Format::power_of_two(of_.scale_format.emin()));
+        if (rule_.machine->sum.model == SumModel::scaled_groups) return scale;  // of groups only scales count
+        return std::max(power_below(raw), Format::power_of_two(format.emin())) * scale;
+    }
+
     void load(std::int64_t row) {
-        const double least = Format::power_of_two(of_.a_format.emin());
-        a_ = of_.a.data() + row * of_.k;
+        const std::vector<double>&from = is_scaled_ ? of_.a : of_.unscaled_a(), &raw = of_.unscaled_a();
+        a_ = from.data() + row * of_.k;
         a_top_.resize(static_cast<std::size_t>(of_.k));
         a_unit_.resize(static_cast<std::size_t>(of_.k));
         for (std::int64_t p = 0; p < of_.k; ++p) {
-            a_top_[at(p)] = a_[p] == 0 ? 0 : std::max(power_below(a_[p]), least);
+            a_top_[at(p)] = top_of(raw[at(row * of_.k + p)], of_.a_format, of_.a_factor(row, p));
             a_unit_[at(p)] = unit_of(a_[p]);
         }
+    }
+
+    /// What multiplies the chain's sums when they are promoted.
+    Lane factors_of(std::int64_t row, const Chain& chain) const {
+        Lane factors;
+        factors.fill(1);
+        if (is_scaled_ || of_.k_block == 0) return factors;
+        for (std::int64_t j = 0; j < columns_; ++j)
+            factors[at(j)] = of_.a_factor(row, chain.first) * of_.b_factor(matrix_, chain.first, column_ + j);
+        return factors;
     }
 
     /// Sums of the chain's steps, their extremes, and the greatest exponents of each step's products.
@@ -263,7 +217,8 @@ class Walk {
     const MatmulRule& rule_;
     StepModel step_;
     std::vector<Chain> chains_;
-    std::int64_t columns_;
+    bool is_scaled_;  ///< the machine takes the factors in
+    std::int64_t matrix_, column_, columns_;
     const double* a_ = nullptr;
     std::vector<double> a_top_, a_unit_, b_, b_top_, b_unit_;
     std::vector<Lane> tops_, magnitudes_;
@@ -305,8 +260,9 @@ std::vector<SumError> running_bound(const ProductOperands& of, const MatmulRule&
     const std::int64_t blocks = (of.n + width - 1) / width;
     pool.run(of.batches * blocks, [&](std::int64_t task) {
         const std::int64_t batch = task / blocks, column = task % blocks * width;
-        Walk walk(of, rule, step, batch, column);
-        for (std::int64_t row = batch * of.m; row < (batch + 1) * of.m; ++row) {
+        if (of.first_row(batch) == of.first_row(batch + 1)) return;
+        Walk walk(of, rule, step, of.has_one_b ? 0 : batch, column);
+        for (std::int64_t row = of.first_row(batch); row < of.first_row(batch + 1); ++row) {
             const std::int64_t at = row * of.n + column;
             walk.row(row, magnitudes.data() + at, out.data() + at);
         }
