@@ -18,7 +18,38 @@ struct Operand {
     double value = 0, bound = 0;
 };
 
-/// What the operands' errors become, before the step's own roundings; `z` is the step's exact value.
+/// What the operand's error becomes in a function of one number; `z` is its exact value.
+double carried_by_function(Step step, Operand x, double z) {
+    const double ax = std::fabs(x.value), r = x.bound / ax, size = std::fabs(z);
+    if (x.bound == 0) return 0;
+    switch (step) {
+        case Step::inverse_root:
+            // |1/sqrt(x) - 1/sqrt(x')| is greatest at x - Ex, where it is z (1/sqrt(1 - r) - 1).
+            return r < 1 ? size * r / (sqrt(1 - r) * (1 + sqrt(1 - r))) : infinite;
+        case Step::root:
+            return r < 1 ? size * r / (1 + sqrt(1 - r)) : sqrt(ax + x.bound);
+        case Step::logarithm:
+            return r < 0.5 ? r / (1 - r) : infinite;
+        case Step::exponential:
+            return size * x.bound * (1 + x.bound);  // e^E - 1 <= E (1 + E) for E <= 1
+        case Step::sigmoid: {
+            // (log z)' = 1 - z grows by at most e^E <= 1 + 2 E over the interval.
+            const double t = (1 - z) * x.bound * (1 + 2 * x.bound);
+            return x.bound <= 1 ? std::min(1.0, z * t * (1 + t)) : 1;
+        }
+        case Step::tangent:
+            // 1 - z^2 grows by at most e^(2 E) <= 1 + 4 E over the interval.
+            return x.bound * (x.bound <= 0.5 ? std::min(1.0, (1 - z * z) * (1 + 4 * x.bound)) : 1);
+        case Step::error: {
+            const double t = 2 * ax * x.bound;  // e^-(|x| - E)^2 <= e^-x^2 e^t
+            return x.bound * 0x1.20dd76p+0 * (t <= 1 ? math::exp(-ax * ax) * (1 + 2 * t) : 1);
+        }
+        default:
+            return x.bound;
+    }
+}
+
+/// What the operands' errors become, before the step's own roundings.
 double carried(const Node& node, double addend, Operand x, Operand y, double z) {
     const double ax = std::fabs(x.value), ay = std::fabs(y.value);
     switch (node.step) {
@@ -32,54 +63,92 @@ double carried(const Node& node, double addend, Operand x, Operand y, double z) 
         case Step::divide:
             return ay > y.bound ? (x.bound + std::fabs(z) * y.bound) / (ay - y.bound) : infinite;
         case Step::either:
+        case Step::larger:
             return std::max(x.bound, y.bound);
-        case Step::inverse_root: {
-            // |1/sqrt(x) - 1/sqrt(x')| is greatest at x - Ex, where it is z (1/sqrt(1 - r) - 1).
-            const double r = x.bound / ax;
-            return r < 1 ? std::fabs(z) * r / (sqrt(1 - r) * (1 + sqrt(1 - r))) : infinite;
-        }
-        case Step::logarithm: {
-            const double r = x.bound / ax;
-            return r < 0.5 ? r / (1 - r) : infinite;
-        }
-        case Step::exponential:
-            return std::fabs(z) * x.bound * (1 + x.bound);  // e^E - 1 <= E (1 + E) for E <= 1
         default:
-            return x.bound;
+            return carried_by_function(node.step, x, z);
     }
 }
 
+/// Relative error of e^x, whose argument two more roundings reach where it is 2^(x log2 e).
+double exponential_error(const Arithmetic& a, Operand x) {
+    const Accuracy& of = a.of(Function::exponential);
+    const double size = std::fabs(x.value) + x.bound,
+                 argument = (a.is_reference ? 0 : 2 * a.unit_roundoff * size) + of.per_argument * size;
+    return of.relative + argument * (1 + argument);
+}
+
+double function_error(const Accuracy& of, double size) { return of.relative * size + of.absolute; }
+
 /// What the step itself rounds away from a value of at most `size`.
-double made(const Node& node, const Arithmetic& a, double size, Operand x) {
+double made(const Node& node, const Arithmetic& a, double size, Operand x, double z) {
+    const double u = a.unit_roundoff;
     switch (node.step) {
         case Step::either:
+        case Step::larger:
+        case Step::absolute:
             return 0;
         case Step::round:
             return half_ulp(node.format, size);
-        case Step::exponential: {
-            // Two more roundings of the argument where it is e^x = 2^(x log2 e).
-            const double argument = a.is_reference ? 0 : 2 * a.unit_roundoff * (std::fabs(x.value) + x.bound);
-            return size * (a.exponential + argument * (1 + argument)) + a.least;
+        case Step::convert:
+            return x.bound == 0 ? 0 : (node.rounding == Round::nearest_even ? 1 : 2) * half_ulp(node.format, size);
+        case Step::exponential:
+            return size * exponential_error(a, x) + a.of(Function::exponential).absolute + a.least;
+        case Step::sigmoid: {
+            // 1 / (1 + e^-x): the exponential counts by its share of the sum, 1 - z.
+            const double error = exponential_error(a, x), sum = (1 - z + x.bound) * error * (1 + error) + 3 * u,
+                         bound = size * (sum + a.of(Function::quotient).relative - u) + a.least;
+            return !a.is_reference && x.value < -87 ? bound + size : bound;  // e^-x may overflow, or the quotient flush
         }
         case Step::logarithm:
-            return size * a.logarithm + a.least;
+            return function_error(a.of(Function::logarithm), size) + a.least;
         case Step::inverse_root:
-            return size * a.inverse_root;
+            return function_error(a.of(Function::inverse_root), size);
+        case Step::root:  // also as x / sqrt(x)
+            return function_error(a.of(Function::inverse_root), size) + u * size + a.of(Function::root).absolute;
+        case Step::tangent:
+            return function_error(a.of(Function::tangent), size) + a.least;
+        case Step::error:
+            return function_error(a.of(Function::error), size) + a.least;
+        case Step::divide:
+            return node.roundings * (u * size + a.least) + (a.of(Function::quotient).relative - u) * size;
         default:
-            return node.roundings * (a.unit_roundoff * size + a.least);
+            return node.roundings * (u * size + a.least) + node.unit_roundings * u;
     }
+}
+
+/// A correctly rounded quotient whose divisor is a power of two, as of a mean, has no error if fp32 can hold it.
+bool is_exact_quotient(const Node& node, Operand x, Operand y, double z, const Arithmetic& a) {
+    if (node.step != Step::divide || x.bound != 0 || y.bound != 0 || a.of(Function::quotient).relative > 0x1p-24)
+        return false;
+    const Unpacked divisor = unpack(y.value);
+    return (divisor.significand & (divisor.significand - 1)) == 0 && static_cast<double>(static_cast<float>(z)) == z;
 }
 
 double element_bound(const Node& node, const Row& row, Operand x, Operand y, double z, const Arithmetic& a) {
     if (!std::isfinite(z)) return 0;  // NaN and infinities are judged as such
-    if (node.step == Step::exponential && z == 0) return a.least;
+    if (node.step == Step::exponential && z == 0) return a.least + a.of(Function::exponential).absolute;
     const double addend = a.is_reference ? 0 : row.addend_certain;  // the reference adds it behind its sum
     const double before = carried(node, addend, x, y, z), size = std::fabs(z) + before;
     // Zero operands give zeros, and there is nothing to round.
-    if (size == 0) return 0;
+    if (size == 0 && node.step != Step::sigmoid) return 0;
     if (node.step == Step::exponential && x.bound + 2 * a.unit_roundoff * std::fabs(x.value) > 1) return infinite;
-    const double bound = (before + made(node, a, size, x)) * upward;
+    if (is_exact_quotient(node, x, y, z, a)) return 0;
+    const double bound = (before + made(node, a, size, x, z)) * upward;
     return std::fabs(z) + bound < a.overflow ? bound : infinite;
+}
+
+/// Whether every partial sum is a number of the accumulator, whatever the order: all terms are multiples of one unit, and
+/// their magnitudes together are no more of those than the accumulator counts.
+bool is_exact_sum(const SumOrder& order, const std::vector<Wide>& x, std::size_t count, double magnitudes) {
+    if (magnitudes == 0) return true;
+    const double unit = ulp(order.accumulator, magnitudes);
+    if (unit < 0x1p-126 || magnitudes > Format::power_of_two(order.accumulator.precision) * unit) return false;
+    const double per_unit = 1 / unit;
+    return std::all_of(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(count), [&](const Wide& one) {
+        const double units = one.high * per_unit;
+        return one.low == 0 && units == std::nearbyint(units);
+    });
 }
 
 double sum_bound(const Node& node, const std::vector<Wide>& x, const std::vector<double>& bounds, const Arithmetic& a) {
@@ -90,10 +159,59 @@ double sum_bound(const Node& node, const std::vector<Wide>& x, const std::vector
         errors += bounds[i];
         magnitudes += std::fabs(x[i].high) + bounds[i];
     }
+    const auto terms = static_cast<std::int64_t>(count);
     const double additions = count > 0 ? static_cast<double>(count - 1) : 0;
-    if (magnitudes >= a.overflow) return infinite;
     // The sums here have errors too: of count additions of positive numbers in fp64.
-    return (errors + additions * (a.unit_roundoff * magnitudes)) * (1 + (additions + 4) * 0x1p-52) * upward;
+    const double up = (1 + (additions + 4) * 0x1p-52) * upward;
+    if (errors == 0 && node.roundings == 0 && is_exact_sum(node.order, x, count, magnitudes)) return 0;
+    if (a.is_reference) return (errors + additions * a.unit_roundoff * magnitudes) * up;
+    const Format& accumulator = node.order.accumulator;
+    double bound = errors + sum_error(node.order, terms) * magnitudes + node.roundings * a.unit_roundoff * magnitudes;
+    if (node.order.is_narrow()) bound += static_cast<double>(terms) * half_ulp(accumulator, 0);
+    const double most = node.order.is_narrow()
+                            ? decode64(accumulator, accumulator.max_finite_code() << accumulator.padding)
+                            : a.overflow;
+    return magnitudes + bound < most ? bound * up : infinite;
+}
+
+/// Steps whose operands lie elsewhere in the row.
+void placed_bound(const Node& node, const Row& row, const std::vector<double>& x, std::vector<double>& out) {
+    switch (node.step) {
+        case Step::greatest:
+        case Step::least:
+            out[0] = *std::max_element(x.begin(), x.end());
+            return;
+        case Step::select: {
+            const double place = (*row.inputs)[static_cast<std::size_t>(node.array)].at(row.row, 0, row.columns);
+            if (place >= 0 && place < static_cast<double>(x.size())) out[0] = x[static_cast<std::size_t>(place)];
+            return;
+        }
+        default:
+            for (std::size_t i = 0; i < out.size(); ++i)
+                out[i] = x[static_cast<std::size_t>(
+                    moved(node.move, static_cast<std::int64_t>(i), static_cast<std::int64_t>(out.size())).from)];
+    }
+}
+
+/// Steps without operands.
+bool is_source(const Node& node, const Row& row, const std::vector<Wide>& z, const Arithmetic& a,
+               std::vector<double>& out) {
+    if (node.step == Step::input) return true;
+    if (node.step == Step::constant) {
+        // A kernel holds constants in its compute format; the reference has them as they were declared.
+        const bool is_exact =
+            node.constant_low == 0 &&
+            (a.is_reference || static_cast<double>(static_cast<float>(node.constant)) == node.constant);
+        out[0] = is_exact ? 0 : a.unit_roundoff * std::fabs(node.constant);
+        return true;
+    }
+    if (node.step != Step::product) return false;
+    for (std::size_t i = 0; i < z.size(); ++i) {
+        const ProductSum& product = (*row.products)[i];
+        const double error = a.is_reference ? product.certificate : product.certain;
+        out[i] = !std::isfinite(z[i].high) ? 0 : std::fabs(z[i].high) + error < a.overflow ? error : infinite;
+    }
+    return true;
 }
 
 }  // namespace
@@ -111,39 +229,33 @@ void bound(const std::vector<Node>& nodes, const Row& row, const Columns<Wide>& 
         const Node& node = nodes[n];
         const std::vector<Wide>& z = values[n];
         out[n].assign(z.size(), 0);
-        if (node.step == Step::input) continue;
-        if (node.step == Step::constant) {
-            // A kernel holds constants in its compute format; the reference has them as they were declared.
-            const bool is_exact =
-                a.is_reference || static_cast<double>(static_cast<float>(node.constant)) == node.constant;
-            out[n][0] = is_exact ? 0 : a.unit_roundoff * std::fabs(node.constant);
-            continue;
-        }
-        if (node.step == Step::product) {
-            for (std::size_t i = 0; i < z.size(); ++i) {
-                const ProductSum& product = (*row.products)[i];
-                const double error = a.is_reference ? product.certificate : product.certain;
-                out[n][i] = !std::isfinite(z[i].high)                   ? 0
-                            : std::fabs(z[i].high) + error < a.overflow ? error
-                                                                        : infinite;
-            }
-            continue;
-        }
+        if (is_source(node, row, z, a, out[n])) continue;
         const auto& x = values[static_cast<std::size_t>(node.x)];
         const auto& x_bounds = out[static_cast<std::size_t>(node.x)];
-        if (node.step == Step::sum) {
-            out[n][0] = std::isfinite(z[0].high) ? sum_bound(node, x, x_bounds, a) : 0;
-        } else if (node.step == Step::greatest) {
-            out[n][0] = *std::max_element(x_bounds.begin(), x_bounds.end());
-        } else {
-            const auto& y = node.y < 0 ? x : values[static_cast<std::size_t>(node.y)];
-            const auto& y_bounds = node.y < 0 ? x_bounds : out[static_cast<std::size_t>(node.y)];
-            for (std::size_t i = 0; i < z.size(); ++i) {
-                const std::size_t p = x.size() == 1 ? 0 : i, q = y.size() == 1 ? 0 : i;
-                const double bound =
-                    element_bound(node, row, {x[p].high, x_bounds[p]}, {y[q].high, y_bounds[q]}, z[i].high, a);
-                out[n][i] = std::isnan(bound) ? infinite : bound;
-            }
+        switch (node.step) {
+            case Step::sum:
+                out[n][0] = std::isfinite(z[0].high) ? sum_bound(node, x, x_bounds, a) : 0;
+                continue;
+            case Step::greatest:
+            case Step::least:
+            case Step::select:
+            case Step::move:
+                placed_bound(node, row, x_bounds, out[n]);
+                continue;
+            case Step::keep:
+                if ((*row.inputs)[static_cast<std::size_t>(node.array)].at(row.row, 0, row.columns) != node.constant)
+                    out[n] = x_bounds;
+                continue;
+            default:
+                break;
+        }
+        const auto& y = node.y < 0 ? x : values[static_cast<std::size_t>(node.y)];
+        const auto& y_bounds = node.y < 0 ? x_bounds : out[static_cast<std::size_t>(node.y)];
+        for (std::size_t i = 0; i < z.size(); ++i) {
+            const std::size_t p = x.size() == 1 ? 0 : i, q = y.size() == 1 ? 0 : i;
+            const double bound =
+                element_bound(node, row, {x[p].high, x_bounds[p]}, {y[q].high, y_bounds[q]}, z[i].high, a);
+            out[n][i] = std::isnan(bound) ? infinite : bound;
         }
     }
 }

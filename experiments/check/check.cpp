@@ -2,6 +2,7 @@
 #include "experiments/check/check.hpp"
 
 #include "core/ulp.hpp"
+#include "experiments/check/stochastic.hpp"
 
 #include <fmt/format.h>
 
@@ -203,6 +204,17 @@ Verdict check(const Problem& problem, std::span<const double> out, const Options
             verdict.reasons.push_back(std::move(*reason));
     }
     judge_fitness(problem, verdict);
+    if (limits.rounding == Round::stochastic) {
+        if (auto reason = judge_frequencies(limits, out, options.delta)) verdict.reasons.push_back(std::move(*reason));
+    }
+    for (const Finding& finding : problem.findings) {
+        Reason reason{"KC041", "T1", fmt::format("{} is not what its rule makes of x", finding.array)};
+        reason.index = finding.index;
+        reason.count = finding.count;
+        reason.got = finding.got;
+        reason.want = finding.want;
+        verdict.reasons.push_back(std::move(reason));
+    }
     verdict.mutants = run_mutants(problem, limits, claimed ? &*claimed : nullptr, pool);
     verdict.sharpness = sharpness_of(problem, limits, verdict.judgement, pool);
     if (!verdict.reasons.empty()) {

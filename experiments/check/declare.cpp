@@ -4,6 +4,7 @@
 #include "core/format_table.hpp"
 #include "core/nearest_name.hpp"
 #include "core/print.hpp"
+#include "core/rounding_names.hpp"
 #include "emulation/matmul/rules.hpp"
 #include "experiments/check/declare_products.hpp"
 #include "experiments/numerics/machine_spelling.hpp"
@@ -115,10 +116,110 @@ void set_machine(Declaration& d, const DeclareKey&, Text text, Text where) {
     }
 }
 
-std::vector<std::string_view> function_words() {
+bool of_sums(const Operation& operation, const DeclareKey&) { return operation.has_reduction && !operation.is_product; }
+bool of_softmax(const Operation& operation, const DeclareKey&) { return operation.has_softmax; }
+bool of_inner(const Operation& operation, const DeclareKey&) { return operation.has_inner; }
+bool of_variance(const Operation& operation, const DeclareKey&) { return operation.has_variance; }
+template <Layout layout>
+bool of_layout(const Operation& operation, const DeclareKey&) {
+    return operation.layout == layout;
+}
+
+std::vector<std::string_view> rounding_words() {
     std::vector<std::string_view> names;
-    for (const FunctionTable& table : function_tables()) names.push_back(table.name);
+    for (const RoundName& row : round_names) names.push_back(row.name);
     return names;
+}
+void set_rounding(Declaration& d, const DeclareKey&, Text text, Text) {
+    for (const RoundName& row : round_names) {
+        if (row.name == text) d.rounding = row.value;
+    }
+}
+
+constexpr std::array<std::string_view, 3> reductions{"none", "mean", "sum"};
+void set_reduction(Declaration& d, const DeclareKey&, Text text, Text) {
+    d.reduction = static_cast<Reduction>(std::find(reductions.begin(), reductions.end(), text) - reductions.begin());
+}
+
+std::int64_t whole_number(Text text, Text where, double least, double greatest) {
+    const double number = declared_number(text, where, least, greatest);
+    if (number != std::floor(number)) throw usage(fmt::format("'{}' is no whole number", text), where, "give one");
+    return static_cast<std::int64_t>(number);
+}
+
+template <class Row>
+std::vector<std::string_view> names_of(const Row& rows) {
+    std::vector<std::string_view> names;
+    for (const auto& row : rows) names.push_back(row.name);
+    return names;
+}
+
+/// What operations on rows can say; docs/check.md tells when.
+std::vector<DeclareKey> row_keys() {
+    using D = const Declaration&;
+    using K = const DeclareKey&;
+    return {
+        {"sum", Takes::text, "ORDER",
+         "Order of a row's sums, and the format of partial sums: any, pairwise, lanes32, blocks128, kahan, bf16",
+         nullptr, of_sums,
+         [](Declaration& d, K, Text text, Text where) { d.sum_order = sum_order_text(parse_sum_order(text, where)); },
+         [](D d, K) { return Json(d.sum_order); }},
+        {"inner", Takes::text, "FORMAT",
+         "What the kernel rounds to on its way: before a norm's gain, of a gate's activation, of rotary products",
+         nullptr, of_inner,
+         [](Declaration& d, K, Text text, Text where) { d.inner = format_named(text, where, Exit::usage); },
+         [](D d, K) { return d.inner ? Json(std::string(format_name(*d.inner))) : Json(); }},
+        {"variance", Takes::text, "FORM", "one_pass is E[x^2] - mean^2, which loses more",
+         [] {
+             return std::vector<std::string_view>{"two_pass", "one_pass"};
+         },
+         of_variance, [](Declaration& d, K, Text text, Text) { d.has_one_pass_variance = text == "one_pass"; },
+         [](D d, K) { return Json(d.has_one_pass_variance ? "one_pass" : "two_pass"); }},
+        {"unshifted", Takes::flag, "", "Exponentials of x itself, without the row's maximum taken away", nullptr,
+         of_softmax, [](Declaration& d, K, Text text, Text) { d.subtracts_max = text != "true"; },
+         [](D d, K) { return Json(!d.subtracts_max); }},
+        {"block", Takes::number, "N",
+         "An online softmax: columns that are joined at a time; 0 has the whole row at once", nullptr, of_softmax,
+         [](Declaration& d, K, Text text, Text where) { d.block = whole_number(text, where, 0, 0x1p31); },
+         [](D d, K) { return Json(d.block); }},
+        {"rounding", Takes::text, "MODE", "How outputs are rounded", rounding_words, of_rows, set_rounding,
+         [](D d, K) { return Json(std::string(name_of(d.rounding))); }},
+        {"random_bits", Takes::number, "N", "Of a stochastic rounding", nullptr, of_rows,
+         [](Declaration& d, K, Text text, Text where) {
+             d.random_bits = static_cast<int>(whole_number(text, where, 1, 32));
+         },
+         [](D d, K) { return d.rounding == Round::stochastic ? Json(d.random_bits) : Json(); }},
+        {"flush", Takes::flag, "", "Outputs below the least normal number become zero", nullptr, of_rows,
+         [](Declaration& d, K, Text text, Text) { d.flushes = text == "true"; },
+         [](D d, K) { return Json(d.flushes); }},
+        {"layout", Takes::text, "LAYOUT", "What a rotary embedding turns: halves (x[i], x[i + n/2]) or neighbours",
+         [] {
+             return std::vector<std::string_view>{"halves", "pairs"};
+         },
+         of_layout<Layout::rotary>, [](Declaration& d, K, Text text, Text) { d.has_pairs = text == "pairs"; },
+         [](D d, K) { return Json(d.has_pairs ? "pairs" : "halves"); }},
+        {"halves", Takes::text, "ORDER", "What the halves of a gated x are",
+         [] {
+             return std::vector<std::string_view>{"gate_up", "up_gate"};
+         },
+         of_layout<Layout::gated>, [](Declaration& d, K, Text text, Text) { d.has_up_first = text == "up_gate"; },
+         [](D d, K) { return Json(d.has_up_first ? "up_gate" : "gate_up"); }},
+        {"reduction", Takes::text, "NAME", "What becomes of the losses of all rows",
+         [] { return std::vector<std::string_view>(reductions.begin(), reductions.end()); }, of_layout<Layout::classes>,
+         set_reduction, [](D d, K) { return Json(std::string(reductions[static_cast<std::size_t>(d.reduction)])); }},
+        {"ignore_index", Takes::number, "N", "The target whose rows have no loss and do not count; none when left out",
+         nullptr, of_layout<Layout::classes>,
+         [](Declaration& d, K, Text text, Text where) { d.ignored = whole_number(text, where, -0x1p31, 0x1p31); },
+         [](D d, K) { return d.ignored ? Json(*d.ignored) : Json(); }},
+        {"granularity", Takes::text, "NAME", "Which elements share a quantiser's scale, as policies name it",
+         [] { return names_of(granularities); }, of_layout<Layout::quantised>,
+         [](Declaration& d, K, Text text, Text) { d.granularity = text; },
+         [](D d, K) { return d.granularity.empty() ? Json() : Json(d.granularity); }},
+        {"scale_rule", Takes::text, "NAME", "How a scale is made, as policies name it; the usual of the granularity",
+         [] { return names_of(scale_rules); }, of_layout<Layout::quantised>,
+         [](Declaration& d, K, Text text, Text) { d.scale_rule = text; },
+         [](D d, K) { return d.scale_rule.empty() ? Json() : Json(d.scale_rule); }},
+    };
 }
 
 std::vector<std::string_view> scale_order_words() {
@@ -150,11 +251,13 @@ std::vector<DeclareKey> other_keys() {
         {"eps", Takes::number, "X", "Of a norm, which is refused without", nullptr, of_norms,
          [](Declaration& d, const DeclareKey&, Text text, Text where) { d.eps = declared_number(text, where, 0, 1); },
          [](const Declaration& d, const DeclareKey&) { return d.eps ? Json(*d.eps) : Json(); }},
-        {"sum", Takes::text, "ORDER", "The order of a row's sums that the kernel claims; the limits allow every order",
-         nullptr, of_rows, [](Declaration& d, const DeclareKey&, Text text, Text) { d.sum_order = text; },
-         [](const Declaration& d, const DeclareKey&) { return Json(d.sum_order); }},
-        {"functions", Takes::text, "NAME", "How accurate exp, log and rsqrt are", function_words, of_all,
-         [](Declaration& d, const DeclareKey&, Text text, Text) { d.functions = find_functions(text).name; },
+        {"functions", Takes::text, "NAME",
+         "How accurate functions are: cuda, cuda.fast, hip, exact; then single ones in ulp: cuda,exp=4", nullptr,
+         of_all,
+         [](Declaration& d, const DeclareKey&, Text text, Text where) {
+             find_functions(text, where);
+             d.functions = text;
+         },
          [](const Declaration& d, const DeclareKey&) { return Json(d.functions); }},
         {"saturate", Takes::flag, "", "Outputs that overflow become the largest finite number", nullptr, of_all,
          [](Declaration& d, const DeclareKey&, Text text, Text) { d.saturates = text == "true"; },
@@ -176,6 +279,7 @@ std::vector<DeclareKey> make_keys() {
     }
     for (DeclareKey& key : other_keys()) keys.push_back(std::move(key));
     for (DeclareKey& key : product_keys()) keys.push_back(std::move(key));
+    for (DeclareKey& key : row_keys()) keys.push_back(std::move(key));
     return keys;
 }
 

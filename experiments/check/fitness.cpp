@@ -23,7 +23,7 @@ Fitness fitness_of(const Problem& problem, const Limits& limits) {
         const double size = std::fabs(limits.exact[i]);
         if (!std::isfinite(size)) continue;
         relative.push_back(limits.before[i] == 0 ? 0 : limits.before[i] / size);
-        lost += limits.certain[i] > size ? 1 : 0;
+        lost += limits.before[i] > size ? 1 : 0;
     }
     if (!relative.empty()) {
         const auto middle = relative.begin() + static_cast<std::ptrdiff_t>(relative.size() / 2);

@@ -8,7 +8,7 @@ namespace macheps::check {
 
 struct Fitness {
     double bits = 0;        ///< -log2 of the median of bound / |y|, before the output's rounding
-    double lost_share = 0;  ///< outputs whose bound is larger than they are, the output's rounding included
+    double lost_share = 0;  ///< outputs whose bound is larger than they are
     double least_bits = 0;  ///< -log2 of the largest bound / sum of |a b| of a product's sums
     std::int64_t worst = -1;
 };

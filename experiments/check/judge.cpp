@@ -20,13 +20,14 @@ enum class Demand : std::uint8_t { nan, overflow, finite, either };
 class Judge {
   public:
     Judge(const Limits& limits, std::span<const double> got, const JudgeOptions& options)
-        : l_(limits), got_(got), options_(options), threshold_(overflow_threshold(limits.format)) {}
+        : l_(limits), got_(got), options_(options), threshold_(overflow_threshold(limits)) {}
 
     Judgement run() {
         elements();
         if (is_done()) return std::move(j_);
         mean_squares();
-        if (!is_done()) bias();
+        // Outputs that a coin decided are not compared with rounded ones.
+        if (!is_done() && l_.rounding != Round::stochastic) bias();
         return std::move(j_);
     }
 
@@ -43,6 +44,18 @@ class Judge {
     bool is_overflow(std::size_t i) const {
         const double want = stored(l_, std::copysign(std::numeric_limits<double>::infinity(), l_.exact[i]));
         return got_[i] == want || (std::isnan(want) && std::isnan(got_[i]));
+    }
+
+    /// Of an output with a rounding to one code, or by chance to one of two.
+    bool is_right(std::size_t i) const {
+        const double y = l_.exact[i];
+        if (l_.rounding == Round::stochastic) {
+            const Neighbours around = neighbours(l_, y);
+            if (got_[i] != around.below && got_[i] != around.above && !(l_.flushes && got_[i] == 0)) return false;
+            return !l_.is_bitwise || got_[i] != 0 || std::signbit(got_[i]) == std::signbit(y);
+        }
+        const double want = stored(l_, y);
+        return got_[i] == want && (!l_.is_bitwise || want != 0 || std::signbit(got_[i]) == std::signbit(want));
     }
 
     void elements() {
@@ -66,7 +79,7 @@ class Judge {
             j_.rho = std::max(j_.rho, ratio);
             if (l_.is_exact(i)) {
                 ++j_.exact_outputs;
-                if (got_[i] != stored(l_, l_.exact[i])) note(exact, i, l_.certain[i], ratio);
+                if (!is_right(i)) note(exact, i, l_.certain[i], ratio);
             } else if (off > l_.certain[i]) {
                 note(certain, i, l_.certain[i], ratio);
             } else if (off > l_.probable[i]) {

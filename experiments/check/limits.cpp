@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/check/limits.hpp"
 
+#include "core/format_table.hpp"
 #include "core/ulp.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <limits>
 
 namespace macheps::check {
 
@@ -36,6 +41,88 @@ Listing listing_of(const Problem& problem, const std::vector<Input>& inputs, con
     Listing listing{.declaration = problem.declaration, .inputs = inputs, .defect = defect, .columns = problem.columns};
     problem.declaration.operation->list(listing);
     return listing;
+}
+
+/// The list that goes on from the results of all rows.
+Listing across_of(const Problem& problem, const std::vector<Input>& inputs, const Defect& defect) {
+    Listing listing{.declaration = problem.declaration, .inputs = inputs, .defect = defect, .columns = problem.rows};
+    problem.declaration.operation->across(listing);
+    return listing;
+}
+Row across_row(const Problem& problem, const std::vector<Input>& inputs, const std::vector<ProductSum>& results) {
+    return {.columns = problem.rows, .count = problem.rows, .inputs = &inputs, .products = &results};
+}
+
+/// Both arithmetics: the kernel's, and that of the reference.
+struct Accuracies {
+    Arithmetic kernel, own = reference_arithmetic();
+};
+
+/// All four interpreters walk one row.
+void interpret(const std::vector<Node>& nodes, const Row& row, const Accuracies& accuracies, Frame& frame) {
+    reference(nodes, row, frame.values);
+    bound(nodes, row, frame.values, accuracies.kernel, frame.bounds);
+    bound(nodes, row, frame.values, accuracies.own, frame.certificates);
+    spread(nodes, row, frame.values, frame.bounds, accuracies.kernel, frame.spreads);
+}
+
+/// The limits of output i from element j of the last node. False where nothing certain can be said of it.
+bool set_limits(Limits& limits, std::size_t i, const Frame& frame, std::size_t j, double lambda) {
+    const Wide y = frame.values.back()[j];
+    const double certificate = frame.certificates.back()[j], before = frame.bounds.back()[j];
+    const Spread& s = frame.spreads.back()[j];
+    const double likely = std::min(before, s.linear + lambda * (s.own + s.shared)) + certificate,
+                 certain = before + certificate;
+    // To nearest, half of the distance of neighbours is lost at the most; else all of it.
+    const bool is_nearest = limits.rounding == Round::nearest_even || limits.rounding == Round::nearest_away;
+    const double halves = is_nearest ? 1 : 2;
+    const auto rounded = [&](double e) {
+        if (!limits.is_narrow) return e;
+        const double size = std::fabs(y.high) + e, loss = e + halves * half_ulp(limits.format, size);
+        return limits.flushes ? std::max(loss, std::min(size, Format::power_of_two(limits.format.emin()))) : loss;
+    };
+    const double ulp_width = limits.is_narrow ? 2 * half_ulp(limits.format, y.high) : 0, common = s.linear + s.common,
+                 // Uniform within half an ulp; within an ulp; or a coin's toss, at the most half an ulp.
+        own_square = is_nearest                             ? ulp_width * ulp_width / 12
+                     : limits.rounding == Round::stochastic ? ulp_width * ulp_width / 4
+                                                            : ulp_width * ulp_width / 3;
+    limits.exact[i] = y.high;
+    limits.low[i] = y.low;
+    limits.before[i] = certain;
+    limits.certain[i] = rounded(certain);
+    limits.probable[i] = rounded(likely);
+    limits.deviation[i] = sqrt(own_square + s.own * s.own / 3 + common * common);
+    return !std::isfinite(y.high) || !(std::isinf(before) || (certificate > 0 && certificate >= limits.certain[i] / 4));
+}
+
+/// The results of all rows as a list across them begins: with their errors.
+void set_result(ProductSum& result, const Frame& frame) {
+    const Spread& s = frame.spreads.back()[0];
+    result = {.sum = frame.values.back()[0],
+              .certain = frame.bounds.back()[0],
+              .mean = s.linear,
+              .spread = s.own + s.shared,
+              .certificate = frame.certificates.back()[0]};
+}
+
+/// The inputs as a wrong kernel reads them.
+std::vector<Input> misread(const Problem& problem, const Defect& defect) {
+    std::vector<Input> inputs = problem.inputs;
+    for (Input& input : inputs) {
+        if (input.name == defect.shifted && !input.values.empty()) {
+            const auto by = input.neighbour % static_cast<std::int64_t>(input.values.size());
+            std::rotate(input.values.begin(), input.values.begin() + by, input.values.end());
+        }
+        if (input.name != defect.next) continue;
+        const std::int64_t rows =
+            static_cast<std::int64_t>(input.values.size()) / std::max<std::int64_t>(1, problem.columns);
+        for (std::int64_t& row : input.rows) row = (row + 1) % rows;
+        for (double& place : input.values) {
+            const std::int64_t next = input.rows.empty() ? static_cast<std::int64_t>(place) + 1 : 0;
+            if (next > 0) place = static_cast<double>(next % problem.columns);
+        }
+    }
+    return inputs;
 }
 
 constexpr std::int64_t rows_per_task = 16;
@@ -69,12 +156,19 @@ void exchange_scales(const Problem& problem, std::vector<Input>& inputs) {
 }  // namespace
 
 Limits limits_of(const Problem& problem, double delta, ThreadPool& pool) {
+    const Declaration& d = problem.declaration;
     const bool is_one = problem.is_one_per_row();
     Limits limits{.format = problem.output,
                   .is_narrow = problem.output.precision < fp32.precision || problem.output.emin() > fp32.emin(),
-                  .saturates = problem.declaration.saturates,
+                  .saturates = d.saturates,
+                  .flushes = d.flushes,
+                  .is_bitwise = d.operation->is_bitwise,
+                  .rounding = d.rounding,
+                  .random_bits = d.random_bits,
                   .rows = is_one ? 1 : problem.rows,
-                  .columns = is_one ? problem.rows : problem.columns,
+                  .columns = problem.is_reduced() ? 1
+                             : is_one             ? problem.rows
+                                                  : problem.columns,
                   .group_rows = is_one ? 1 : problem.group_rows};
     const auto size = static_cast<std::size_t>(limits.size());
     for (auto* each :
@@ -82,65 +176,55 @@ Limits limits_of(const Problem& problem, double delta, ThreadPool& pool) {
         each->resize(size);
     const Defect none{};
     const Listing listing = listing_of(problem, problem.inputs, none);
-    const std::vector<Node>& nodes = listing.nodes.list();
-    const FunctionTable& functions = find_functions(problem.declaration.functions);
-    const Arithmetic kernel = kernel_arithmetic(functions.exponential, functions.logarithm, functions.inverse_root),
-                     own = reference_arithmetic();
+    const Accuracies accuracies{.kernel = kernel_arithmetic(find_functions(d.functions))};
     const double lambda = std::sqrt(2 * math::log(2 * static_cast<double>(size) / delta));
+    std::vector<ProductSum> results(problem.is_reduced() ? static_cast<std::size_t>(problem.rows) : 0);
     std::atomic<std::int64_t> declined{limits.size()};
     for_rows(problem.rows, pool, [&](std::int64_t row, Frame& frame) {
-        const Row r = row_of(problem, row, 0, frame, problem.inputs);
-        reference(nodes, r, frame.values);
-        bound(nodes, r, frame.values, kernel, frame.bounds);
-        bound(nodes, r, frame.values, own, frame.certificates);
-        spread(nodes, r, frame.values, frame.bounds, kernel, frame.spreads);
+        interpret(listing.nodes.list(), row_of(problem, row, 0, frame, problem.inputs), accuracies, frame);
+        if (problem.is_reduced()) return set_result(results[static_cast<std::size_t>(row)], frame);
         const std::size_t count = is_one ? 1 : static_cast<std::size_t>(problem.columns);
         for (std::size_t j = 0; j < count; ++j) {
             const std::size_t i = static_cast<std::size_t>(row) * count + j;
-            const Wide y = frame.values.back()[j];
-            const double certificate = frame.certificates.back()[j], before = frame.bounds.back()[j];
-            const Spread& s = frame.spreads.back()[j];
-            const double likely = std::min(before, s.linear + lambda * (s.own + s.shared)) + certificate,
-                         certain = before + certificate;
-            const auto rounded = [&](double e) {
-                return limits.is_narrow ? e + half_ulp(limits.format, std::fabs(y.high) + e) : e;
-            };
-            const double ulp_width = limits.is_narrow ? 2 * half_ulp(limits.format, y.high) : 0,
-                         common = s.linear + s.common;
-            limits.exact[i] = y.high;
-            limits.low[i] = y.low;
-            limits.before[i] = certain;
-            limits.certain[i] = rounded(certain);
-            limits.probable[i] = rounded(likely);
-            limits.deviation[i] = sqrt(ulp_width * ulp_width / 12 + s.own * s.own / 3 + common * common);
-            const bool is_unsure = std::isfinite(y.high) &&
-                                   (std::isinf(before) || (certificate > 0 && certificate >= limits.certain[i] / 4));
-            if (!is_unsure) continue;
+            if (set_limits(limits, i, frame, j, lambda)) continue;
             const auto place = static_cast<std::int64_t>(i);
             std::int64_t first = declined;
             while (place < first && !declined.compare_exchange_weak(first, place)) {
             }
         }
     });
+    if (problem.is_reduced()) {
+        Frame frame;
+        const Listing across = across_of(problem, problem.inputs, none);
+        interpret(across.nodes.list(), across_row(problem, problem.inputs, results), accuracies, frame);
+        if (!set_limits(limits, 0, frame, 0, lambda)) declined = 0;
+    }
     if (declined < limits.size()) limits.declined = declined;
     return limits;
 }
 
 std::vector<double> mutated(const Problem& problem, const Defect& defect, ThreadPool& pool) {
-    std::vector<Input> inputs = problem.inputs;
-    for (Input& input : inputs) {
-        if (input.name == defect.shifted)
-            std::rotate(input.values.begin(), input.values.begin() + 1, input.values.end());
-    }
-    if (defect.exchanged) exchange_scales(problem, inputs);
+    std::vector<Input> inputs = misread(problem, defect);
+    if (defect.exchanges_scales) exchange_scales(problem, inputs);
     const Listing listing = listing_of(problem, inputs, defect);
     const std::size_t count = problem.is_one_per_row() ? 1 : static_cast<std::size_t>(problem.columns);
     std::vector<double> out(static_cast<std::size_t>(problem.outputs()));
+    std::vector<ProductSum> results(problem.is_reduced() ? static_cast<std::size_t>(problem.rows) : 0);
     for_rows(problem.rows, pool, [&](std::int64_t row, Frame& frame) {
         reference(listing.nodes.list(), row_of(problem, row, defect.dropped, frame, inputs), frame.values);
+        if (problem.is_reduced()) {
+            results[static_cast<std::size_t>(row)].sum = frame.values.back()[0];
+            return;
+        }
         for (std::size_t j = 0; j < count; ++j)
             out[static_cast<std::size_t>(row) * count + j] = frame.values.back()[j].high;
     });
+    if (problem.is_reduced()) {
+        Columns<Wide> values;
+        const Listing across = across_of(problem, inputs, defect);
+        reference(across.nodes.list(), across_row(problem, inputs, results), values);
+        out[0] = values.back()[0].high;
+    }
     return out;
 }
 
@@ -167,12 +251,50 @@ std::vector<double> with_sums(const Problem& problem, std::int64_t first, std::i
 
 double stored(const Limits& limits, double x) {
     const Overflow overflow = limits.saturates ? Overflow::saturate : Overflow::nonsaturate;
-    return decode64(limits.format, encode64(limits.format, x, Round::nearest_even, overflow));
+    const Round rounding = limits.rounding == Round::stochastic ? Round::nearest_even : limits.rounding;
+    const double y = decode64(limits.format, encode64(limits.format, x, rounding, overflow));
+    return limits.flushes && std::fabs(y) < Format::power_of_two(limits.format.emin()) ? std::copysign(0.0, y) : y;
 }
 
-double overflow_threshold(const Format& format) {
+Neighbours neighbours(const Limits& limits, double x) {
+    const Overflow overflow = limits.saturates ? Overflow::saturate : Overflow::nonsaturate;
+    const auto to = [&](Round rounding) {
+        return decode64(limits.format, encode64(limits.format, x, rounding, overflow));
+    };
+    return {to(Round::down), to(Round::up)};
+}
+
+double overflow_threshold(const Limits& limits) {
+    const Format& format = limits.format;
+    if (limits.rounding != Round::nearest_even && limits.rounding != Round::nearest_away)
+        return std::numeric_limits<double>::infinity();
     const double most = decode64(format, format.max_finite_code() << format.padding);
     return most + half_ulp(format, most);
+}
+
+std::vector<std::string> assumptions_of(const Problem& problem) {
+    const Declaration& d = problem.declaration;
+    if (d.operation->is_bitwise) return {"no arithmetic but the scaling and the last rounding"};
+    const SumOrder order = parse_sum_order(d.sum_order);
+    std::vector<std::string> all{"arithmetic inside is fp32"};
+    if (d.operation->has_reduction && !d.operation->is_product)
+        all.push_back(fmt::format("sums in {} order", sum_order_text(order)));
+    if (d.inner) all.push_back(fmt::format("rounded to {} on the way", format_name(*d.inner)));
+    const FunctionTable table = find_functions(d.functions);
+    const Defect none{};
+    std::array<bool, function_count> used{};
+    const auto use = [&](Function function) { used[static_cast<std::size_t>(function)] = true; };
+    const Listing listing = listing_of(problem, problem.inputs, none);
+    for (const Node& node : listing.nodes.list()) {
+        if (const auto function = function_of(node.step)) use(*function);
+    }
+    std::vector<std::string> figures;
+    for (std::size_t i = 0; i < function_count; ++i) {
+        if (used[i]) figures.push_back(fmt::format("{} within {:g}", function_names[i], table.functions[i].ulps));
+    }
+    if (!figures.empty())
+        all.push_back(fmt::format("{} ulp ({}: {})", fmt::join(figures, ", "), d.functions, table.source));
+    return all;
 }
 
 }  // namespace macheps::check

@@ -12,6 +12,13 @@
 
 namespace macheps::check {
 
+/// An element that must have certain bits, and has others.
+struct Finding {
+    std::string array;
+    std::int64_t index = 0, count = 0;  ///< the first one, and how many there are
+    double got = 0, want = 0;
+};
+
 struct Problem {
     Declaration declaration{};
     Format output = fp32;
@@ -20,15 +27,22 @@ struct Problem {
     std::vector<Input> inputs{};
     std::shared_ptr<const Products> products{};
 
+    std::vector<Finding> findings{};  ///< what is wrong with arrays that the kernel wrote beside its output
+
     bool is_one_per_row() const { return declaration.operation->is_one_per_row; }
-    std::int64_t outputs() const { return is_one_per_row() ? rows : rows * columns; }
+    /// One number for all rows: they go into a second list.
+    bool is_reduced() const { return declaration.reduction != Reduction::none; }
+    std::int64_t outputs() const { return is_reduced() ? 1 : is_one_per_row() ? rows : rows * columns; }
 };
 
 /// Of every output, in order.
 struct Limits {
     Format format = fp32;
     bool is_narrow = false;  ///< the output is rounded once more than what the list computes
-    bool saturates = false;
+    bool saturates = false, flushes = false;
+    bool is_bitwise = false;  ///< signs of zeros count
+    Round rounding = Round::nearest_even;
+    int random_bits = 32;                                ///< of a stochastic rounding
     std::int64_t rows = 0, columns = 0, group_rows = 0;  ///< how the outputs lie
     std::vector<double> exact{}, low{};                  ///< the exact result is their sum, to within the certificate
     std::vector<double> before{};                        ///< certain bound of the error before the last rounding
@@ -52,9 +66,17 @@ std::vector<double> mutated(const Problem& problem, const Defect& defect, Thread
 std::vector<double> with_sums(const Problem& problem, std::int64_t first, std::int64_t count, ThreadPool& pool,
                               const std::function<void(std::int64_t, std::vector<ProductSum>&)>& sums);
 
-/// x as a kernel stores it: rounded to nearest even; overflow as the limits say.
+/// x as a kernel stores it: rounding, overflow and flushing as the limits say; a stochastic rounding is the nearest here.
 double stored(const Limits& limits, double x);
-/// Numbers of this magnitude, and greater ones, overflow.
-double overflow_threshold(const Format& format);
+/// The numbers below and above x that a kernel may store for it, equal where x is one itself.
+struct Neighbours {
+    double below = 0, above = 0;
+};
+Neighbours neighbours(const Limits& limits, double x);
+/// Numbers of this magnitude, and greater ones, overflow; infinite where rounding inward keeps them finite.
+double overflow_threshold(const Limits& limits);
+
+/// What was taken for granted of the arithmetic inside, in words.
+std::vector<std::string> assumptions_of(const Problem& problem);
 
 }  // namespace macheps::check

@@ -4,9 +4,12 @@
 // a time: `reference` has the values, `bound` what certainly bounds a legal kernel's errors, `spread` how far they spread
 // when the roundings are independent of each other.
 #pragma once
-#include "core/format.hpp"
+#include "core/rounding.hpp"
+#include "experiments/check/functions.hpp"
+#include "experiments/check/sums.hpp"
 #include "experiments/check/wide.hpp"
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -17,7 +20,7 @@ namespace macheps::check {
 
 enum class Step : std::uint8_t {
     input,        ///< an array of the check
-    product,      ///< the matrix product's sums
+    product,      ///< the matrix product's sums, or the rows' results that a list across rows begins with
     constant,     ///< as near as the compute format comes
     add,          ///< x + y
     subtract,     ///< x - y
@@ -26,12 +29,68 @@ enum class Step : std::uint8_t {
     exponential,  ///< e^x, also as 2^(x log2 e)
     logarithm,
     inverse_root,
+    root,
+    tangent,     ///< hyperbolic
+    error,       ///< erf
+    sigmoid,     ///< 1 / (1 + e^-x), which is 0 where e^-x overflows
+    absolute,    ///< |x|
+    larger,      ///< of x and y
     greatest,    ///< of a row
-    sum,         ///< of a row, in any order
+    least,       ///< of a row
+    sum,         ///< of a row
+    select,      ///< of a row: its element at the place that `array` names
+    keep,        ///< x, and 0 in rows whose number in `array` is `constant`
+    move,        ///< elements of a row change places
     accumulate,  ///< product x and addend y, which any chain of the product may have begun with
     either,      ///< x or y: two usual ways to the same number
-    round,       ///< to `format`, nearest even
+    round,       ///< a kernel may round to `format` here, to nearest even; the value stays what it was
+    convert,     ///< every kernel must round to `format` here, and the value is the rounded one
 };
+
+/// The function whose accuracy a step has.
+constexpr std::optional<Function> function_of(Step step) {
+    switch (step) {
+        case Step::exponential:
+        case Step::sigmoid:
+            return Function::exponential;
+        case Step::logarithm:
+            return Function::logarithm;
+        case Step::inverse_root:
+        case Step::root:
+            return Function::inverse_root;
+        case Step::tangent:
+            return Function::tangent;
+        case Step::error:
+            return Function::error;
+        default:
+            return {};
+    }
+}
+
+/// Where an element of a moved row comes from; n elements, h = n / 2.
+enum class Move : std::uint8_t {
+    turn_halves,  ///< -x[i + h] in the first half, x[i - h] in the second
+    turn_pairs,   ///< -x[i + 1] at even places, x[i - 1] at odd ones
+    to_pairs,     ///< what lies in halves, as pairs: x[i / 2]
+    to_halves,    ///< what lies in pairs, as halves: x[2 (i mod h)]
+};
+struct Moved {
+    std::int64_t from = 0;
+    bool is_negative = false;
+};
+constexpr Moved moved(Move move, std::int64_t i, std::int64_t n) {
+    const std::int64_t half = n / 2;
+    switch (move) {
+        case Move::turn_halves:
+            return i < half ? Moved{i + half, true} : Moved{i - half, false};
+        case Move::turn_pairs:
+            return i % 2 == 0 ? Moved{i + 1, true} : Moved{i - 1, false};
+        case Move::to_pairs:
+            return {i / 2, false};
+        default:
+            return {2 * (i % half), false};
+    }
+}
 
 /// A node's place in its list.
 struct Value {
@@ -43,15 +102,22 @@ struct Node {
     int x = -1, y = -1;   ///< operands: earlier nodes
     bool is_row = false;  ///< one number for a row; else one for each element
     int array = -1;       ///< of an input
-    double constant = 0;
-    double roundings =
-        1;  ///< roundings of the compute format behind the step, where usual kernels differ the most of them
-    std::int64_t skipped = 0;  ///< of a sum: last elements that it leaves out (no legal kernel does)
+    double constant = 0, constant_low = 0;  ///< their sum
+    /// Roundings of the compute format behind the step, where usual kernels differ the most of them; of a sum those of
+    /// the whole sum beside its additions.
+    double roundings = 1;
+    double unit_roundings = 0;  ///< of an addition: roundings of numbers as large as one, besides
+    std::int64_t skipped = 0;   ///< of a sum: last elements that it leaves out (no legal kernel does)
+    SumOrder order{};           ///< of a sum
+    bool is_narrow_sum =
+        false;  ///< the value of a sum is a chain's in the accumulator's format, as a wrong kernel has it
+    Move move = Move::turn_halves;
     Format format{};
+    Round rounding = Round::nearest_even;  ///< of a conversion
 };
 
 /// Where an array's elements lie among the outputs'.
-enum class Axis : std::uint8_t { each, row, column, whole };
+enum class Axis : std::uint8_t { each, row, column, whole, gathered };
 
 /// A list in the making, in the words of whoever writes an operation.
 class Nodes {
@@ -61,26 +127,66 @@ class Nodes {
     }
     Value product() { return put({.step = Step::product}); }
     Value constant(double x) { return put({.step = Step::constant, .is_row = true, .constant = x}); }
+    /// One that no format has: high + low is within 2^-106 of it.
+    Value irrational(double high, double low) {
+        return put({.step = Step::constant, .is_row = true, .constant = high, .constant_low = low});
+    }
     Value add(Value x, Value y) { return two(Step::add, x, y); }
     Value subtract(Value x, Value y) { return two(Step::subtract, x, y); }
     Value multiply(Value x, Value y, double roundings = 1) { return two(Step::multiply, x, y, roundings); }
     Value divide(Value x, Value y, double roundings = 1) { return two(Step::divide, x, y, roundings); }
     Value accumulate(Value product, Value addend) { return two(Step::accumulate, product, addend); }
     Value either(Value x, Value y) { return two(Step::either, x, y, 0); }
+    /// 1 + x of an |x| of at most one that some kernels round once more before they add it.
+    Value one_and(Value x) {
+        const Value sum = add(constant(1), x);
+        nodes_.back().unit_roundings = 1;
+        return sum;
+    }
+    Value larger(Value x, Value y) { return two(Step::larger, x, y, 0); }
+    Value absolute(Value x) { return one(Step::absolute, x, 0); }
     Value exponential(Value x) { return one(Step::exponential, x); }
     Value logarithm(Value x) { return one(Step::logarithm, x); }
     Value inverse_root(Value x) { return one(Step::inverse_root, x); }
+    Value root(Value x) { return one(Step::root, x); }
+    Value tangent(Value x) { return one(Step::tangent, x); }
+    Value error(Value x) { return one(Step::error, x); }
+    Value sigmoid(Value x) { return one(Step::sigmoid, x); }
     Value round(Value x, const Format& format) {
-        Node node{.step = Step::round,
-                  .x = x.node,
-                  .is_row = nodes_[static_cast<std::size_t>(x.node)].is_row,
-                  .format = format};
-        return put(node);
+        return put({.step = Step::round, .x = x.node, .is_row = at(x).is_row, .format = format});
+    }
+    Value convert(Value x, const Format& format, Round rounding = Round::nearest_even) {
+        return put(
+            {.step = Step::convert, .x = x.node, .is_row = at(x).is_row, .format = format, .rounding = rounding});
     }
     Value greatest(Value x) { return put({.step = Step::greatest, .x = x.node, .is_row = true, .roundings = 0}); }
-    Value sum(Value x, std::int64_t skipped = 0) {
-        return put({.step = Step::sum, .x = x.node, .is_row = true, .skipped = skipped});
+    Value least(Value x) { return put({.step = Step::least, .x = x.node, .is_row = true, .roundings = 0}); }
+    Value sum(Value x, std::int64_t skipped = 0, const SumOrder& order = {}, double roundings = 0) {
+        return put({.step = Step::sum,
+                    .x = x.node,
+                    .is_row = true,
+                    .roundings = roundings,
+                    .skipped = skipped,
+                    .order = order});
     }
+    /// A chain that is rounded to `format` after every addition: no legal kernel's.
+    Value narrow_sum(Value x, const Format& format) {
+        return put(
+            {.step = Step::sum, .x = x.node, .is_row = true, .order = {.accumulator = format}, .is_narrow_sum = true});
+    }
+    Value select(Value x, int array) {
+        return put({.step = Step::select, .x = x.node, .is_row = true, .array = array, .roundings = 0});
+    }
+    /// x, and 0 in rows whose number in `array` is `skipped`.
+    Value keep(Value x, int array, double skipped) {
+        return put({.step = Step::keep,
+                    .x = x.node,
+                    .is_row = at(x).is_row,
+                    .array = array,
+                    .constant = skipped,
+                    .roundings = 0});
+    }
+    Value move(Value x, Move move) { return put({.step = Step::move, .x = x.node, .roundings = 0, .move = move}); }
 
     const std::vector<Node>& list() const { return nodes_; }
 
@@ -89,7 +195,9 @@ class Nodes {
         nodes_.push_back(node);
         return {static_cast<int>(nodes_.size()) - 1};
     }
-    Value one(Step step, Value x) { return put({.step = step, .x = x.node, .is_row = at(x).is_row}); }
+    Value one(Step step, Value x, double roundings = 1) {
+        return put({.step = step, .x = x.node, .is_row = at(x).is_row, .roundings = roundings});
+    }
     Value two(Step step, Value x, Value y, double roundings = 1) {
         return put(
             {.step = step, .x = x.node, .y = y.node, .is_row = at(x).is_row && at(y).is_row, .roundings = roundings});
@@ -104,17 +212,32 @@ struct Input {
     std::string_view name{};
     Axis axis = Axis::each;
     std::vector<double> values{};
+    std::vector<std::int64_t> rows{};  ///< of a gathered one: which of its own rows each row of outputs reads
+    std::int64_t neighbour = 1;        ///< how far the element lies that a wrong kernel may read instead
 
     double at(std::int64_t row, std::int64_t column, std::int64_t columns) const {
-        const std::int64_t place = axis == Axis::each     ? row * columns + column
-                                   : axis == Axis::row    ? row
-                                   : axis == Axis::column ? column
-                                                          : 0;
+        std::int64_t place = 0;
+        switch (axis) {
+            case Axis::each:
+                place = row * columns + column;
+                break;
+            case Axis::row:
+                place = row;
+                break;
+            case Axis::column:
+                place = column;
+                break;
+            case Axis::gathered:
+                place = rows[static_cast<std::size_t>(row)] * columns + column;
+                break;
+            case Axis::whole:
+                break;
+        }
         return values[static_cast<std::size_t>(place)];
     }
 };
 
-/// What a matrix product's interpreter needs of one output.
+/// A number that a list begins with, and its errors: a matrix product's sum, or a row's result in a list across rows.
 struct ProductSum {
     Wide sum{};
     double certain = 0;      ///< bounds a legal kernel's error
@@ -133,17 +256,19 @@ struct Row {
            addend_spread = 0;  ///< errors of a chain relative to what it begins with
 };
 
-/// How accurate the arithmetic is that a list runs in: relative errors.
+/// How accurate the arithmetic is that a list runs in.
 struct Arithmetic {
     double unit_roundoff = 0x1p-24;
     double least = 0x1p-150;    ///< half of the least subnormal number
     double overflow = 0x1p128;  ///< from here on results are infinite
-    double exponential = 0x1p-22, logarithm = 0x1p-23, inverse_root = 0x1p-22;
+    std::array<Accuracy, function_count> functions{};
     bool is_reference = false;  ///< constants and products have the certificate's errors
+
+    const Accuracy& of(Function function) const { return functions[static_cast<std::size_t>(function)]; }
 };
 
 /// The fp32 of kernels, with functions as accurate as their vendor says.
-Arithmetic kernel_arithmetic(double exponential_ulps, double logarithm_ulps, double inverse_root_ulps);
+Arithmetic kernel_arithmetic(const FunctionTable& table);
 /// What `reference` computes with.
 Arithmetic reference_arithmetic();
 

@@ -20,6 +20,9 @@ struct ArrayFormat {
     bool is_packed = false;  ///< two codes of four bits a byte
 };
 
+/// What becomes of a loss of each row.
+enum class Reduction : std::uint8_t { none, mean, sum };
+
 /// What a kernel claims to compute. All arithmetic is fp32, in any order, but for what is said here.
 struct Declaration {
     const Operation* operation = nullptr;
@@ -31,11 +34,24 @@ struct Declaration {
     std::map<std::string, std::string, std::less<>> scale_shapes{};
     bool bits = false;                  ///< every output has the code that the machine gives
     std::optional<double> need_bits{};  ///< of the machine, relative to sums of |a b|
-    std::string scale_order = "any", sum_order = "any";  ///< claims; bounds hold for every order
+    std::string scale_order = "any";  ///< a claim; bounds hold for every order
     double alpha = 1, beta = 1;
     std::optional<double> eps{};
-    std::string functions = "cuda";  ///< whose accuracies of exp, log and rsqrt: a name of function_tables()
+    std::string functions = "cuda";  ///< how accurate functions are: find_functions
     bool saturates = false;          ///< overflowing outputs become the largest finite number
+    std::string sum_order = "any";   ///< of a row's sums, and the format of their partial sums: parse_sum_order
+    std::optional<Format> inner{};   ///< a format that the kernel rounds to on its way, where the operation says
+    bool has_one_pass_variance = false;       ///< E[x^2] - mean^2
+    bool subtracts_max = true;                ///< before a softmax's exponentials
+    std::int64_t block = 0;                   ///< columns that an online softmax joins at a time; 0: it has them all
+    Round rounding = Round::nearest_even;     ///< of the outputs
+    int random_bits = 32;                     ///< of a stochastic rounding
+    bool flushes = false;                     ///< outputs below the least normal number become zero
+    bool has_pairs = false;                   ///< a rotary embedding turns neighbours, and not halves
+    bool has_up_first = false;                ///< of a gated x the first half is `up`
+    Reduction reduction = Reduction::none;    ///< of losses
+    std::optional<std::int64_t> ignored{};    ///< the class whose rows have no loss
+    std::string granularity{}, scale_rule{};  ///< of a quantiser: rows of emulation/scaling/rules.hpp
 };
 
 /// What a wrong kernel does otherwise. A mutant of an operation is its list made with one of these.
@@ -45,7 +61,22 @@ struct Defect {
     std::int64_t dropped = 0;       ///< last terms of every reduction that are left out
     std::string_view missing{};     ///< an array that is not used, `alpha` or `beta`
     std::string_view shifted{};     ///< an array whose every element is its neighbour's
-    bool exchanged = false;         ///< the scales of a and b take each other's place
+    bool exchanges_scales = false;  ///< those of a and b take each other's place
+    std::string_view next{};        ///< an array of indices that are too great by one
+    bool exchanged = false;         ///< gate and up
+    bool is_negative = false;       ///< a difference for a sum
+    bool has_other_form = false;    ///< the form that is mistaken for the operation's: tanh for erf, pairs for halves
+    bool counts_ignored = false;    ///< ignored rows count in a mean
+    std::optional<Format> inner{};  ///< rounded to on the way
+    std::optional<Format> accumulator{};  ///< what a sum's every partial sum is rounded to
+};
+
+/// A wrong kernel that an operation's checks must notice.
+struct MutantRow {
+    std::string name;
+    std::string_view kind;  ///< structure, scale, operation, precision
+    Defect defect;
+    bool (*applies)(const Declaration& declaration) = nullptr;  ///< always, unless given
 };
 
 /// Whoever lists an operation's nodes asks this for what it needs.
@@ -60,9 +91,16 @@ struct Listing {
     std::optional<Value> input(std::string_view name);
     /// The mean over a row: a sum, and a division that may be a multiplication by the rounded reciprocal.
     Value mean(Value x) {
-        return nodes.divide(nodes.sum(x, defect.dropped),
-                            nodes.constant(static_cast<double>(columns - defect.divisor_less)), 2);
+        return nodes.divide(sum(x), nodes.constant(static_cast<double>(columns - defect.divisor_less)), 2);
     }
+    /// Over a row, in the declared order; `roundings` of the whole sum besides.
+    Value sum(Value x, double roundings = 0);
+    /// Where a kernel with a declared inner format rounds to it.
+    Value inner(Value x);
+    /// Of an array with one element.
+    double number(std::string_view name) const;
+    /// The place of an array among the inputs.
+    int array(std::string_view name) const;
     Value eps() { return nodes.constant(*declaration.eps * defect.eps_factor); }
 };
 
@@ -70,6 +108,17 @@ struct ArrayRole {
     std::string_view name;
     Axis axis;
     bool is_required = false;
+};
+
+/// How the arrays of an operation are found and laid out.
+enum class Layout : std::uint8_t {
+    product,
+    rows,       ///< x in the shape of the output, or of more columns that the output has one number for
+    gated,      ///< gate and up, or both as halves of x
+    rotary,     ///< x, and tables of cos and sin
+    gathered,   ///< rows of a table
+    classes,    ///< a row of x for each target
+    quantised,  ///< x and the scales that are made of it
 };
 
 struct Operation {
@@ -80,20 +129,18 @@ struct Operation {
     bool has_reduction = false;
     bool is_one_per_row = false;  ///< the output has one element for each row of `x`
     bool has_eps = false, has_mean = false;
+    Layout layout = Layout::rows;
+    std::span<const MutantRow> mutants{};  ///< beside those that follow from the members above
+    /// Of losses that are reduced: the list that goes on from the results of all rows.
+    Value (*across)(Listing& listing) = nullptr;
+    bool is_bitwise = false;   ///< signs of zeros count, and a copy of the input may be right
+    bool gives_index = false;  ///< outputs are places in rows of x; each is judged by what lies there
+    bool has_inner = false;    ///< somewhere on its way a kernel may round to a narrow format
+    bool has_variance = false, has_softmax = false;
 };
 
 std::span<const Operation> all_operations();
 /// Throws Error (usage) with the nearest name.
 const Operation& find_operation(std::string_view name);
-
-/// Accuracies of functions in ulp of fp32.
-struct FunctionTable {
-    std::string_view name;
-    double exponential, logarithm, inverse_root;
-    std::string_view source;
-};
-std::span<const FunctionTable> function_tables();
-/// Throws Error (usage) with the nearest name.
-const FunctionTable& find_functions(std::string_view name);
 
 }  // namespace macheps::check

@@ -40,7 +40,7 @@ struct Trial {
     void add(std::string name, std::string_view kind, const std::vector<double>& exact, Power by = Power::structure) {
         std::vector<double> outputs(exact.size());
         std::transform(exact.begin(), exact.end(), outputs.begin(), [&](double x) { return stored(limits, x); });
-        add(std::move(name), kind, by, exact, outputs);
+        add(std::move(name), kind, kind == "precision" ? Power::precision : by, exact, outputs);
     }
     /// True where the kernel without this fault would have stored another code, and that is claimed.
     bool changes_code(const std::vector<double>& exact, const std::vector<double>& outputs) const {
@@ -158,18 +158,25 @@ std::vector<std::pair<Mutant, Defect>> defects_of(const Problem& problem) {
         }
     }
     if (d.beta != 1) add("beta missing", "scale", {.missing = "beta"});
-    if (has_two_scales(problem)) add("scales of a and b exchanged", "scale", {.exchanged = true});
+    if (has_two_scales(problem)) add("scales of a and b exchanged", "scale", {.exchanges_scales = true});
     if (d.alpha != 1) add("alpha missing", "scale", {.missing = "alpha"});
     for (const ArrayRole& role : operation.arrays) {
         const auto input = std::find_if(problem.inputs.begin(), problem.inputs.end(),
                                         [&](const Input& i) { return i.name == role.name; });
-        if (role.is_required || input == problem.inputs.end()) continue;
+        const bool is_factor = operation.layout == Layout::product || operation.layout == Layout::rows;
+        if (!is_factor || role.is_required || input == problem.inputs.end()) continue;
         add(fmt::format("{} missing", role.name), "scale", {.missing = role.name});
         if (role.axis != Axis::each && input->values.size() > 1)
             add(fmt::format("{} from the neighbour", role.name), "scale", {.shifted = role.name});
     }
     if (operation.has_eps) add(fmt::format("eps {:g} for {:g}", *d.eps / 10, *d.eps), "operation", {.eps_factor = 0.1});
     if (operation.has_mean && terms > 1) add("mean over n - 1", "operation", {.divisor_less = 1});
+    for (const MutantRow& row : operation.mutants) {
+        const auto shifted = std::find_if(problem.inputs.begin(), problem.inputs.end(),
+                                          [&](const Input& i) { return i.name == row.defect.shifted; });
+        if (shifted != problem.inputs.end() && shifted->values.size() == 1) continue;  // it has no neighbour
+        if (row.applies == nullptr || row.applies(d)) add(row.name, row.kind, row.defect);
+    }
     return all;
 }
 
@@ -186,7 +193,8 @@ std::vector<NullOutput> null_outputs(const Problem& problem, const Limits& limit
     if (size > 1 && count > 0)
         all.push_back({"constant mean", std::vector<double>(size, stored(limits, total / count))});
     for (const Input& input : problem.inputs) {
-        if (input.axis == Axis::each && input.values.size() == size)
+        // What is only cast may be right as it came.
+        if (input.axis == Axis::each && input.values.size() == size && !problem.declaration.operation->is_bitwise)
             all.push_back({fmt::format("copy of {}", input.name), input.values});
     }
     if (limits.rows > tile || limits.columns > tile) {

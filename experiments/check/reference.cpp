@@ -1,49 +1,139 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/codec.hpp"
 #include "experiments/check/nodes.hpp"
+#include "experiments/check/special.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace macheps::check {
 
 namespace {
 
-Wide step_of(const Node& node, Wide x, Wide y) {
-    switch (node.step) {
-        case Step::add:
-        case Step::accumulate:
-            return x + y;
-        case Step::subtract:
-            return x - y;
-        case Step::multiply:
-            return x * y;
-        case Step::divide:
-            return x / y;
-        case Step::exponential:
-            return exponential(x);
-        case Step::logarithm:
-            return logarithm(x);
-        case Step::inverse_root:
-            return inverse_root(x);
-        default:
-            return x;  // either, and round, whose exact value is what it rounds
-    }
+using Wides = std::vector<Wide>;
+
+/// out[i] = function(x[i], y[i]), where a row's one number serves all of its elements.
+template <class Function>
+void each(const Wides& x, const Wides& y, Wides& out, Function function) {
+    const std::size_t by_x = x.size() == 1 ? 0 : 1, by_y = y.size() == 1 ? 0 : 1, count = out.size();
+    for (std::size_t i = 0; i < count; ++i) out[i] = function(x[i * by_x], y[i * by_y]);
 }
 
-Wide greatest_of(const std::vector<Wide>& x) {
+bool is_less(Wide x, Wide y) { return x.high < y.high || (x.high == y.high && x.low < y.low); }
+
+/// A NaN is the greatest and the least.
+Wide greatest_of(const Wides& x, bool is_least) {
     Wide most = x.front();
-    for (const Wide& each : x) {
-        if (std::isnan(each.high)) return each;
-        if (each.high > most.high || (each.high == most.high && each.low > most.low)) most = each;
+    for (const Wide& one : x) {
+        if (std::isnan(one.high)) return one;
+        if (is_least ? is_less(one, most) : is_less(most, one)) most = one;
     }
     return most;
 }
 
-Wide sum_of(const std::vector<Wide>& x, std::int64_t skipped) {
+Wide converted(Wide x, const Format& format, Round rounding) {
+    return {decode64(format, encode64(format, x.high, rounding, Overflow::nonsaturate)), 0};
+}
+
+/// The exact sum; a chain in the accumulator's format where that is narrow, which only wrong kernels ask for.
+Wide sum_of(const Wides& x, const Node& node) {
     Wide total{};
-    const std::size_t count = x.size() - std::min(x.size(), static_cast<std::size_t>(skipped));
-    for (std::size_t i = 0; i < count; ++i) total = total + x[i];
+    const std::size_t count = x.size() - std::min(x.size(), static_cast<std::size_t>(node.skipped));
+    for (std::size_t i = 0; i < count; ++i) {
+        total = total + x[i];
+        if (node.is_narrow_sum) total = converted(total, node.order.accumulator, Round::nearest_even);
+    }
     return total;
+}
+
+double number_of(const Node& node, const Row& row) {
+    return (*row.inputs)[static_cast<std::size_t>(node.array)].at(row.row, 0, row.columns);
+}
+
+/// Steps that are more than a function of one or two numbers.
+bool is_placed(const Node& node, const Row& row, const Columns<Wide>& values, Wides& out) {
+    const Wides* x = node.x < 0 ? nullptr : &values[static_cast<std::size_t>(node.x)];
+    switch (node.step) {
+        case Step::constant:
+            out[0] = {node.constant, node.constant_low};
+            return true;
+        case Step::input: {
+            const Input& input = (*row.inputs)[static_cast<std::size_t>(node.array)];
+            for (std::size_t i = 0; i < out.size(); ++i)
+                out[i] = {input.at(row.row, row.first + static_cast<std::int64_t>(i), row.columns), 0};
+            return true;
+        }
+        case Step::product:
+            for (std::size_t i = 0; i < out.size(); ++i) out[i] = (*row.products)[i].sum;
+            return true;
+        case Step::sum:
+            out[0] = sum_of(*x, node);
+            return true;
+        case Step::greatest:
+        case Step::least:
+            out[0] = greatest_of(*x, node.step == Step::least);
+            return true;
+        case Step::select: {
+            const double place = number_of(node, row);
+            out[0] =
+                place >= 0 && place < static_cast<double>(x->size()) ? (*x)[static_cast<std::size_t>(place)] : Wide{};
+            return true;
+        }
+        case Step::keep:
+            if (number_of(node, row) == node.constant)
+                std::fill(out.begin(), out.end(), Wide{});
+            else
+                out = *x;
+            return true;
+        case Step::move:
+            for (std::size_t i = 0; i < out.size(); ++i) {
+                const Moved from =
+                    moved(node.move, static_cast<std::int64_t>(i), static_cast<std::int64_t>(out.size()));
+                const Wide one = (*x)[static_cast<std::size_t>(from.from)];
+                out[i] = from.is_negative ? -one : one;
+            }
+            return true;
+        default:
+            return false;
+    }
+}
+
+void compute(const Node& node, const Wides& x, const Wides& y, Wides& out) {
+    switch (node.step) {
+        case Step::add:
+        case Step::accumulate:
+            return each(x, y, out, [](Wide a, Wide b) { return a + b; });
+        case Step::subtract:
+            return each(x, y, out, [](Wide a, Wide b) { return a - b; });
+        case Step::multiply:
+            return each(x, y, out, [](Wide a, Wide b) { return a * b; });
+        case Step::divide:
+            return each(x, y, out, [](Wide a, Wide b) { return a / b; });
+        case Step::larger:
+            return each(x, y, out, [](Wide a, Wide b) {
+                return std::isnan(a.high) ? a : std::isnan(b.high) || is_less(a, b) ? b : a;
+            });
+        case Step::exponential:
+            return each(x, x, out, [](Wide a, Wide) { return exponential(a); });
+        case Step::logarithm:
+            return each(x, x, out, [](Wide a, Wide) { return logarithm(a); });
+        case Step::inverse_root:
+            return each(x, x, out, [](Wide a, Wide) { return inverse_root(a); });
+        case Step::root:
+            return each(x, x, out, [](Wide a, Wide) { return square_root(a); });
+        case Step::tangent:
+            return each(x, x, out, [](Wide a, Wide) { return hyperbolic_tangent(a); });
+        case Step::error:
+            return each(x, x, out, [](Wide a, Wide) { return error_function(a); });
+        case Step::sigmoid:
+            return each(x, x, out, [](Wide a, Wide) { return logistic(a); });
+        case Step::absolute:
+            return each(x, x, out, [](Wide a, Wide) { return std::signbit(a.high) ? -a : a; });
+        case Step::convert:
+            return each(x, x, out, [&](Wide a, Wide) { return converted(a, node.format, node.rounding); });
+        default:  // either, and round, whose exact value is what it rounds
+            return each(x, x, out, [](Wide a, Wide) { return a; });
+    }
 }
 
 }  // namespace
@@ -53,43 +143,29 @@ void reference(const std::vector<Node>& nodes, const Row& row, Columns<Wide>& ou
     for (std::size_t n = 0; n < nodes.size(); ++n) {
         const Node& node = nodes[n];
         out[n].resize(node.is_row ? 1 : static_cast<std::size_t>(row.count));
-        if (node.step == Step::sum || node.step == Step::greatest) {
-            const auto& x = out[static_cast<std::size_t>(node.x)];
-            out[n][0] = node.step == Step::sum ? sum_of(x, node.skipped) : greatest_of(x);
-            continue;
-        }
-        const std::vector<Wide>* x = node.x < 0 ? nullptr : &out[static_cast<std::size_t>(node.x)];
-        const std::vector<Wide>* y = node.y < 0 ? x : &out[static_cast<std::size_t>(node.y)];
-        for (std::size_t i = 0; i < out[n].size(); ++i) {
-            if (node.step == Step::constant) {
-                out[n][i] = {node.constant, 0};
-            } else if (node.step == Step::input) {
-                const Input& input = (*row.inputs)[static_cast<std::size_t>(node.array)];
-                out[n][i] = {input.at(row.row, row.first + static_cast<std::int64_t>(i), row.columns), 0};
-            } else if (node.step == Step::product) {
-                out[n][i] = (*row.products)[i].sum;
-            } else {
-                out[n][i] = step_of(node, (*x)[x->size() == 1 ? 0 : i], (*y)[y->size() == 1 ? 0 : i]);
-            }
-        }
+        if (is_placed(node, row, out, out[n])) continue;
+        const Wides& x = out[static_cast<std::size_t>(node.x)];
+        compute(node, x, node.y < 0 ? x : out[static_cast<std::size_t>(node.y)], out[n]);
     }
 }
 
 Arithmetic reference_arithmetic() {
+    constexpr Accuracy own{.relative = 0x1p-51}, wide{.relative = 0x1p-96};
     return {.unit_roundoff = 0x1p-100,
             .least = 0x1p-1022,
             .overflow = 0x1p1023,
-            .exponential = 0x1p-51,
-            .logarithm = 0x1p-51,
-            .inverse_root = 0x1p-96,
+            .functions = {own, own, wide, wide, {.relative = 0x1p-49}, {.relative = 0x1p-48}, {.relative = 0x1p-100}},
             .is_reference = true};
 }
 
-Arithmetic kernel_arithmetic(double exponential_ulps, double logarithm_ulps, double inverse_root_ulps) {
-    // An ulp is at most two unit roundoffs of the value.
-    return {.exponential = exponential_ulps * 0x1p-23,
-            .logarithm = logarithm_ulps * 0x1p-23,
-            .inverse_root = inverse_root_ulps * 0x1p-23};
+Arithmetic kernel_arithmetic(const FunctionTable& table) {
+    Arithmetic arithmetic;
+    for (std::size_t i = 0; i < function_count; ++i) {
+        const Ulps& ulps = table.functions[i];
+        // An ulp is at most two unit roundoffs of the value.
+        arithmetic.functions[i] = {ulps.ulps * 0x1p-23, ulps.per_argument * 0x1p-23, ulps.absolute};
+    }
+    return arithmetic;
 }
 
 }  // namespace macheps::check

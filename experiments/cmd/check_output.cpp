@@ -36,18 +36,6 @@ std::string declared_text(const Problem& problem) {
     return text + fmt::format(" -> {}{}", format_name(problem.output), d.saturates ? ", saturating" : "");
 }
 
-std::vector<std::string> assumptions_of(const Problem& problem) {
-    std::vector<std::string> all{"arithmetic inside is fp32"};
-    const FunctionTable& table = find_functions(problem.declaration.functions);
-    if (!problem.products && problem.declaration.operation->name.find("softmax") != std::string_view::npos) {
-        all.push_back(fmt::format("exp within {:g}, log within {:g} ulp ({}: {})", table.exponential, table.logarithm,
-                                  table.name, table.source));
-    }
-    if (problem.declaration.operation->has_eps)
-        all.push_back(fmt::format("rsqrt within {:g} ulp ({}: {})", table.inverse_root, table.name, table.source));
-    return all;
-}
-
 /// A relative size, or `none` where it is infinite.
 std::string size_text(double x) { return std::isfinite(x) ? fmt::format("{:.2g}", x) : "no scale error at all"; }
 

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lists of all operations and the wrong kernels that belong to them: what the table in operations.cpp refers to.
+#pragma once
+#include "experiments/check/operations.hpp"
+
+namespace macheps::check::listing {
+
+Value gemm(Listing& l);
+
+// reductions.cpp
+Value sum(Listing& l);
+Value mean(Listing& l);
+Value greatest(Listing& l);
+Value least(Listing& l);
+Value amax(Listing& l);
+Value norm(Listing& l);
+Value log_sum_exp(Listing& l);
+Value softmax(Listing& l);
+Value log_softmax(Listing& l);
+Value rms_norm(Listing& l);
+Value layer_norm(Listing& l);
+Value cross_entropy(Listing& l);
+Value reduced_loss(Listing& l);
+std::span<const MutantRow> sum_mutants();
+std::span<const MutantRow> norm_mutants();
+std::span<const MutantRow> extreme_mutants();
+std::span<const MutantRow> amax_mutants();
+std::span<const MutantRow> norm2_mutants();
+std::span<const MutantRow> loss_mutants();
+
+// activations.cpp
+Value relu(Listing& l);
+Value gelu(Listing& l);
+Value gelu_tanh(Listing& l);
+Value silu(Listing& l);
+Value sigmoid(Listing& l);
+Value tanh(Listing& l);
+Value exp(Listing& l);
+Value swiglu(Listing& l);
+Value geglu(Listing& l);
+Value geglu_tanh(Listing& l);
+Value rotary(Listing& l);
+Value embedding(Listing& l);
+Value cast(Listing& l);
+Value quantise(Listing& l);
+std::span<const MutantRow> gelu_mutants();
+std::span<const MutantRow> gelu_tanh_mutants();
+std::span<const MutantRow> gated_mutants();
+std::span<const MutantRow> erf_gated_mutants();
+std::span<const MutantRow> tanh_gated_mutants();
+std::span<const MutantRow> rotary_mutants();
+std::span<const MutantRow> embedding_mutants();
+std::span<const MutantRow> quantise_mutants();
+
+}  // namespace macheps::check::listing

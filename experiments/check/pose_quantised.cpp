@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// A quantiser's codes are judged with the scales that its rule makes of x, and the scales that it wrote with the same. Rule
+// and granularity are rows of emulation/scaling/rules.hpp: a declaration that names one means that function, and what
+// is judged is the kernel, not the row. Casts are core's codecs.
+#include "emulation/scaling/scaling.hpp"
+#include "experiments/check/poser.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace macheps::check {
+
+namespace {
+
+Error usage(std::string what, std::string where, std::string fix) {
+    return Error({.what = std::move(what), .where = std::move(where), .fix = std::move(fix), .exit = Exit::usage});
+}
+
+struct Rule {
+    const Granularity* granularity = nullptr;
+    const ScaleRule* rule = nullptr;
+};
+
+Rule rule_of(const Declaration& d, const Format& element) {
+    if (d.granularity.empty())
+        throw usage("a quantiser has groups that share a scale", "--granularity", "give one: tensor, 1x128, mx32");
+    const Granularity* granularity = find_granularity(d.granularity);
+    if (granularity == nullptr)
+        throw usage(fmt::format("unknown granularity '{}'", d.granularity), "--granularity",
+                    "`macheps policy words` lists them");
+    const ScaleRule* rule = d.scale_rule.empty() ? usual_rule(*granularity) : find_scale_rule(d.scale_rule);
+    if (rule == nullptr)
+        throw usage(fmt::format("unknown scale rule '{}'", d.scale_rule), "--scale-rule",
+                    "`macheps policy words` lists them");
+    if (granularity->is_scaled() && !fits(*rule, *granularity))
+        throw usage(fmt::format("{} has scales of another kind than {}", d.granularity, rule->name), "--scale-rule",
+                    fmt::format("one such as {}", granularity->usual_rule));
+    if (granularity->kind == ScaleKind::nvfp4 && !(element == e2m1fn))
+        throw usage(fmt::format("elements of {} are e2m1fn", d.granularity), "--out", "declare --out e2m1fn");
+    return {granularity, rule};
+}
+
+/// The groups of a matrix.
+struct Groups {
+    std::int64_t rows = 0, columns = 0;  ///< of the matrix
+    std::int64_t height = 0, width = 0;  ///< of a group
+    ScaleGrid grid{};
+
+    std::size_t of(std::int64_t row, std::int64_t column) const {
+        return static_cast<std::size_t>(row / height * grid.columns + column / width);
+    }
+};
+
+Groups groups_of(const Granularity& granularity, std::int64_t rows, std::int64_t columns) {
+    const bool k_is_last = granularity.operand != "b";
+    const std::int64_t down = k_is_last ? granularity.outer : granularity.k,
+                       across = k_is_last ? granularity.k : granularity.outer;
+    return {rows, columns, down == 0 ? rows : down, across == 0 ? columns : across,
+            scale_grid(granularity, k_is_last, rows, columns)};
+}
+
+struct Scales {
+    std::vector<definition::GroupScale> groups{};
+    definition::GroupScale tensor{};
+};
+
+Scales scales_of(const Rule& how, const Groups& groups, const std::vector<double>& x, const Format& element) {
+    const auto count = static_cast<std::size_t>(groups.grid.rows * groups.grid.columns);
+    std::vector<float> amax(count);
+    float all = 0;
+    for (std::int64_t r = 0; r < groups.rows; ++r) {
+        for (std::int64_t c = 0; c < groups.columns; ++c) {
+            const auto value = static_cast<float>(x[static_cast<std::size_t>(r * groups.columns + c)]);
+            float& largest = amax[groups.of(r, c)];
+            largest = definition::join_amax(*how.rule, largest, value);
+            all = definition::join_amax(*how.rule, all, value);
+        }
+    }
+    Scales scales;
+    if (how.granularity->kind == ScaleKind::nvfp4) scales.tensor = how.rule->tensor(all);
+    for (const float largest : amax)
+        scales.groups.push_back(definition::group_scale(element, *how.rule, largest, scales.tensor));
+    return scales;
+}
+
+/// Compares an array that the kernel wrote with what its rule makes.
+template <class Wanted>
+void compare(const Poser& poser, Posed& posed, std::string_view name, std::size_t count, Wanted wanted) {
+    if (poser.find(name) == nullptr) return;
+    const Decoded got = poser.decode(name);
+    if (got.values.size() != count)
+        poser.bad(name, fmt::format("shape {}", text_of(got.shape)), fmt::format("save {} elements", count));
+    Finding finding{.array = std::string(name)};
+    for (std::size_t i = 0; i < count; ++i) {
+        const auto want = static_cast<double>(wanted(i));
+        if (got.values[i] == want || (std::isnan(want) && std::isnan(got.values[i]))) continue;
+        if (finding.count++ > 0) continue;
+        finding.index = static_cast<std::int64_t>(i);
+        finding.got = got.values[i];
+        finding.want = want;
+    }
+    if (finding.count > 0) posed.problem.findings.push_back(finding);
+}
+
+}  // namespace
+
+void pose_quantised(const Poser& poser, Posed& posed) {
+    Problem& problem = posed.problem;
+    const Decoded x = poser.decode("x");
+    if (x.shape.empty()) poser.bad("x", "one number has no last axis", "give at least one axis");
+    if (posed.out_shape != x.shape)
+        poser.bad("out", fmt::format("shape {} of x {}", text_of(posed.out_shape), text_of(x.shape)),
+                  fmt::format("save {}", text_of(x.shape)));
+    problem.columns = x.shape.back();
+    problem.rows = product_of(x.shape, 0, x.shape.size() - 1);
+    problem.group_rows = problem.rows;
+    problem.declaration.saturates = true;
+    problem.declaration.formats["x"].format = x.format;
+    const Rule how = rule_of(poser.declaration(), problem.output);
+    if (how.granularity->is_scaled()) {
+        const Groups groups = groups_of(*how.granularity, problem.rows, problem.columns);
+        const Scales scales = scales_of(how, groups, x.values, problem.output);
+        const std::size_t count = scales.groups.size();
+        Input encode{.name = "group_scale", .axis = count == 1 ? Axis::whole : Axis::each};
+        if (count == 1) encode.values = {static_cast<double>(scales.groups.front().encode)};
+        for (std::int64_t r = 0; count > 1 && r < groups.rows; ++r) {
+            for (std::int64_t c = 0; c < groups.columns; ++c)
+                encode.values.push_back(static_cast<double>(scales.groups[groups.of(r, c)].encode));
+        }
+        encode.neighbour = groups.grid.columns > 1 ? groups.width : groups.height * groups.columns;
+        problem.inputs.push_back(std::move(encode));
+        compare(poser, posed, "scale", count, [&](std::size_t i) { return scales.groups[i].decode; });
+        compare(poser, posed, "encode_scale", count, [&](std::size_t i) { return scales.groups[i].encode; });
+        compare(poser, posed, "tensor_scale", 1, [&](std::size_t) { return scales.tensor.decode; });
+    }
+    problem.inputs.push_back({.name = "x", .axis = Axis::each, .values = x.values});
+}
+
+}  // namespace macheps::check

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operations that reduce rows.
+#include "experiments/check/listings.hpp"
+
+#include <vector>
+
+namespace macheps::check::listing {
+
+namespace {
+
+/// e^(x - m), or e^x where that is declared, and their sum.
+struct Exponentials {
+    Value each, sum, greatest;
+};
+Exponentials exponentials(Listing& l, Value x) {
+    Nodes& n = l.nodes;
+    const Declaration& d = l.declaration;
+    const Value greatest = n.greatest(x), e = n.exponential(d.subtracts_max ? n.subtract(x, greatest) : x);
+    double rescaled = 0;
+    if (d.block > 0) {
+        // At every block the partial sum is multiplied by e^(old maximum - new maximum).
+        const double k = find_functions(d.functions).of(Function::exponential).ulps;
+        rescaled = static_cast<double>((l.columns + d.block - 1) / d.block) * 2 * (k + 1);
+    }
+    return {e, l.sum(e, rescaled), greatest};
+}
+
+Value gained(Listing& l, Value y) {
+    if (const auto gain = l.input("gain")) y = l.nodes.multiply(l.inner(y), *gain);
+    if (const auto shift = l.input("shift")) y = l.nodes.add(y, *shift);
+    return y;
+}
+
+bool is_wide_sum(const Declaration& d) { return !parse_sum_order(d.sum_order).is_narrow(); }
+bool has_no_inner(const Declaration& d) { return !d.inner; }
+bool has_mean(const Declaration& d) { return d.reduction == Reduction::mean; }
+
+const MutantRow bf16_sum{"sum in bf16", "precision", {.accumulator = bf16}, is_wide_sum};
+
+}  // namespace
+
+Value sum(Listing& l) { return l.sum(*l.input("x")); }
+Value mean(Listing& l) { return l.mean(*l.input("x")); }
+// The form that is mistaken for an extreme is the extreme at the other end.
+Value greatest(Listing& l) {
+    const Value x = *l.input("x");
+    return l.defect.has_other_form ? l.nodes.least(x) : l.nodes.greatest(x);
+}
+Value least(Listing& l) {
+    const Value x = *l.input("x");
+    return l.defect.has_other_form ? l.nodes.greatest(x) : l.nodes.least(x);
+}
+Value amax(Listing& l) {
+    const Value x = *l.input("x");
+    return l.nodes.greatest(l.defect.has_other_form ? x : l.nodes.absolute(x));
+}
+Value norm(Listing& l) {
+    const Value x = *l.input("x"), squares = l.sum(l.nodes.multiply(x, x));
+    return l.defect.has_other_form ? squares : l.nodes.root(squares);
+}
+
+Value log_sum_exp(Listing& l) {
+    Nodes& n = l.nodes;
+    const Exponentials e = exponentials(l, *l.input("x"));
+    const Value log = n.logarithm(e.sum);
+    return l.declaration.subtracts_max ? n.add(e.greatest, log) : log;
+}
+
+Value softmax(Listing& l) {
+    const Exponentials e = exponentials(l, *l.input("x"));
+    // The quotient may be a product with the rounded reciprocal, of a division that is not the best.
+    return l.nodes.divide(e.each, e.sum, 4);
+}
+
+Value log_softmax(Listing& l) {
+    Nodes& n = l.nodes;
+    const Value x = *l.input("x");
+    const Exponentials e = exponentials(l, x);
+    const Value log = n.logarithm(e.sum);
+    if (!l.declaration.subtracts_max) return n.subtract(x, log);
+    // (x - m) - log s, or x - (m + log s).
+    return n.either(n.subtract(n.subtract(x, e.greatest), log), n.subtract(x, n.add(e.greatest, log)));
+}
+
+Value rms_norm(Listing& l) {
+    Nodes& n = l.nodes;
+    const Value x = *l.input("x");
+    return gained(l, n.multiply(x, n.inverse_root(n.add(l.mean(n.multiply(x, x)), l.eps()))));
+}
+
+Value layer_norm(Listing& l) {
+    Nodes& n = l.nodes;
+    const Value x = *l.input("x"), mean = l.mean(x), d = n.subtract(x, mean);
+    Value variance = l.mean(n.multiply(d, d));
+    if (l.declaration.has_one_pass_variance)
+        variance = n.either(variance, n.subtract(l.mean(n.multiply(x, x)), n.multiply(mean, mean)));
+    return gained(l, n.multiply(d, n.inverse_root(n.add(variance, l.eps()))));
+}
+
+/// log sum e^x - x of the target, 0 where the target is ignored.
+Value cross_entropy(Listing& l) {
+    Nodes& n = l.nodes;
+    const Value x = *l.input("x");
+    const Exponentials e = exponentials(l, x);
+    const int targets = l.array("target");
+    const Value log = n.logarithm(e.sum), target = n.select(x, targets);
+    Value loss = n.subtract(log, target);
+    if (l.declaration.subtracts_max)
+        loss = n.either(n.subtract(n.add(e.greatest, log), target), n.subtract(log, n.subtract(target, e.greatest)));
+    return l.declaration.ignored ? n.keep(loss, targets, static_cast<double>(*l.declaration.ignored)) : loss;
+}
+
+Value reduced_loss(Listing& l) {
+    Nodes& n = l.nodes;
+    const Value total = l.sum(n.product());
+    if (l.declaration.reduction == Reduction::sum) return total;
+    const double rows = l.defect.counts_ignored ? static_cast<double>(l.columns) : l.number("divisor");
+    return n.divide(total, n.constant(rows - static_cast<double>(l.defect.divisor_less)), 2);
+}
+
+std::span<const MutantRow> sum_mutants() {
+    static const std::vector<MutantRow> rows{bf16_sum};
+    return rows;
+}
+std::span<const MutantRow> norm_mutants() {
+    static const std::vector<MutantRow> rows{
+        bf16_sum, {"rounded to bf16 before the gain", "precision", {.inner = bf16}, has_no_inner}};
+    return rows;
+}
+std::span<const MutantRow> extreme_mutants() {
+    static const std::vector<MutantRow> rows{{"the extreme at the other end", "operation", {.has_other_form = true}}};
+    return rows;
+}
+std::span<const MutantRow> amax_mutants() {
+    static const std::vector<MutantRow> rows{{"signs kept", "operation", {.has_other_form = true}}};
+    return rows;
+}
+std::span<const MutantRow> norm2_mutants() {
+    static const std::vector<MutantRow> rows{{"root left out", "operation", {.has_other_form = true}}, bf16_sum};
+    return rows;
+}
+std::span<const MutantRow> loss_mutants() {
+    static const std::vector<MutantRow> rows{
+        {"target + 1", "operation", {.next = "target"}},
+        {"mean over N - 1", "operation", {.divisor_less = 1}, has_mean},
+        {"ignored rows counted",
+         "operation",
+         {.counts_ignored = true},
+         [](const Declaration& d) { return has_mean(d) && d.ignored.has_value(); }},
+        bf16_sum,
+    };
+    return rows;
+}
+
+}  // namespace macheps::check::listing
