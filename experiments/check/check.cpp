@@ -107,6 +107,21 @@ void escalate(const Problem& problem, std::span<const double> out, Limits& limit
     }
 }
 
+/// A design that promises less than was asked of it fails whatever the kernel did.
+void judge_fitness(const Problem& problem, Verdict& verdict) {
+    verdict.fitness = fitness_of(problem, verdict.limits);
+    const std::optional<double>& need = problem.declaration.need_bits;
+    if (!need || verdict.fitness.least_bits >= *need) return;
+    Reason reason{
+        "KC020", "fitness",
+        fmt::format("the declared machine guarantees {:.3g} bits of the sum of |a b| here, and {:g} are needed",
+                    verdict.fitness.least_bits, *need)};
+    reason.index = verdict.fitness.worst;
+    reason.bound = *need;
+    reason.got = verdict.fitness.least_bits;
+    verdict.reasons.push_back(std::move(reason));
+}
+
 }  // namespace
 
 std::string_view to_string(Outcome outcome) {
@@ -165,6 +180,8 @@ std::vector<Metric> metrics(const Limits& limits, std::span<const double> got) {
 
 Verdict check(const Problem& problem, std::span<const double> out, const Options& options, ThreadPool& pool) {
     Verdict verdict;
+    std::optional<MachineOutputs> claimed;
+    if (problem.declaration.bits) claimed = machine_outputs(problem, pool.threads());
     verdict.limits = limits_of(problem, options.delta, pool);
     Limits& limits = verdict.limits;
     verdict.metrics = metrics(limits, out);
@@ -185,6 +202,12 @@ Verdict check(const Problem& problem, std::span<const double> out, const Options
     escalate(problem, out, limits, pool);
     verdict.judgement = judge(limits, out, {.certain_only = options.certain_only});
     verdict.reasons.insert(verdict.reasons.end(), verdict.judgement.reasons.begin(), verdict.judgement.reasons.end());
+    if (claimed) {
+        verdict.bits = compare_bits(problem.output, out, claimed->outputs);
+        if (auto reason = bits_reason(problem, *verdict.bits, out, claimed->outputs))
+            verdict.reasons.push_back(std::move(*reason));
+    }
+    judge_fitness(problem, verdict);
     if (limits.rounding == Round::stochastic) {
         if (auto reason = judge_frequencies(limits, out, options.delta)) verdict.reasons.push_back(std::move(*reason));
     }
@@ -196,11 +219,21 @@ Verdict check(const Problem& problem, std::span<const double> out, const Options
         reason.want = finding.want;
         verdict.reasons.push_back(std::move(reason));
     }
-    verdict.mutants = run_mutants(problem, limits, pool);
+    verdict.mutants = run_mutants(problem, limits, claimed ? &*claimed : nullptr, pool);
     verdict.sharpness = sharpness_of(problem, limits, verdict.judgement, pool);
     if (!verdict.reasons.empty()) {
         verdict.outcome = Outcome::fail;
         return verdict;
+    }
+    if (verdict.fitness.lost_share > 0.5) {
+        verdict.outcome = Outcome::weak;
+        Reason reason{
+            "KC050", "power",
+            fmt::format("at {:.3g} % of the outputs the bound is larger than the output: the declared machine "
+                        "guarantees nothing there",
+                        100 * verdict.fitness.lost_share)};
+        reason.ratio = verdict.fitness.lost_share;
+        verdict.reasons.push_back(std::move(reason));
     }
     for (const Mutant* mutant : verdict.blind(options.require)) {
         verdict.outcome = Outcome::weak;

@@ -4,6 +4,7 @@
 #pragma once
 #include "core/error.hpp"
 #include "experiments/check/declare.hpp"
+#include "experiments/check/fitness.hpp"
 #include "experiments/check/power.hpp"
 #include "experiments/files/arrays.hpp"
 
@@ -50,6 +51,8 @@ struct Verdict {
     std::vector<Metric> metrics{};
     std::vector<Mutant> mutants{};
     Sharpness sharpness{};
+    Fitness fitness{};
+    std::optional<BitsCount> bits{};  ///< where they are claimed
     Limits limits{};
 
     /// Mutants that went unnoticed; of those that `require` asks for.

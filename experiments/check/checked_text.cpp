@@ -18,8 +18,12 @@ namespace {
 std::string size_text(double x) { return std::isfinite(x) ? fmt::format("{:.2g}", x) : "no scale error at all"; }
 
 std::string sharpness_text(const Sharpness& s) {
-    std::string text = fmt::format("would have failed: a scale error of {} in all, {} in any one row",
-                                   size_text(s.scale_of_all), size_text(s.scale_of_row));
+    std::string text =
+        fmt::format("would have failed: a scale error of {} in all, {} in any one row, {} in a column, {} in a tile",
+                    size_text(s.scale_of_all), size_text(s.scale_of_row), size_text(s.scale_of_column),
+                    size_text(s.scale_of_tile));
+    if (std::isfinite(s.bias_share)) text += fmt::format(", {:.2g} of the bias left out", s.bias_share);
+    if (s.accumulator_bits > 0) text += fmt::format(", accumulators of {} bits", s.accumulator_bits);
     if (s.dropped_terms > 0)
         text += fmt::format(", {} dropped term{}", s.dropped_terms, s.dropped_terms == 1 ? "" : "s");
     return text + fmt::format(", 1 stale element in {:.3g} % of all places", 100 * s.stale_share);
@@ -71,8 +75,15 @@ void add_figures(const Checked& checked, Json& one) {
     one["escalated"] = v.limits.escalated;
     one["sharpness"] = {{"scale_of_all", json_number(v.sharpness.scale_of_all)},
                         {"scale_of_row", json_number(v.sharpness.scale_of_row)},
+                        {"scale_of_column", json_number(v.sharpness.scale_of_column)},
+                        {"scale_of_tile", json_number(v.sharpness.scale_of_tile)},
+                        {"scale_of_group", json_number(v.sharpness.scale_of_group)},
+                        {"bias_share", json_number(v.sharpness.bias_share)},
+                        {"accumulator_bits", v.sharpness.accumulator_bits},
                         {"dropped_terms", v.sharpness.dropped_terms},
                         {"stale_share", json_number(v.sharpness.stale_share)}};
+    one["guaranteed_bits"] = json_number(v.fitness.bits);
+    if (v.bits) one["bits"] = {{"equal", v.bits->equal}, {"differ", v.bits->differ}, {"first", v.bits->first}};
     Json power = Json::array();
     for (const Mutant& m : v.mutants) {
         power.push_back({{"mutant", m.name},
@@ -99,6 +110,10 @@ std::string Checked::text() const {
     for (const Metric& metric : verdict.metrics)
         text += fmt::format("{}{} {:.4g}", &metric == &verdict.metrics.front() ? "" : ", ", metric.name, metric.value);
     text += fmt::format("\n  {}\n", sharpness_text(verdict.sharpness));
+    text += fmt::format("  the declared machine guarantees {:.3g} bits here: median of |y| in bounds\n",
+                        verdict.fitness.bits);
+    if (const auto& bits = verdict.bits)
+        text += fmt::format("  bits of {} of {} outputs are the machine's\n", bits->equal, bits->equal + bits->differ);
     std::size_t caught = 0;
     for (const Mutant& mutant : verdict.mutants) caught += mutant.caught ? 1 : 0;
     text += fmt::format("  {} of {} wrong kernels would have been caught", caught, verdict.mutants.size());

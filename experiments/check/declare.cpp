@@ -6,6 +6,7 @@
 #include "core/print.hpp"
 #include "core/rounding_names.hpp"
 #include "emulation/matmul/rules.hpp"
+#include "experiments/check/declare_products.hpp"
 #include "experiments/numerics/machine_spelling.hpp"
 
 #include <fmt/format.h>
@@ -225,10 +226,6 @@ std::vector<std::string_view> scale_order_words() {
     return names;
 }
 
-void set_bits(Declaration&, const DeclareKey&, Text text, Text where) {
-    if (text == "true") throw Declined("no check demands the bits of a machine", where);
-}
-
 /// The keys that are no array's format.
 std::vector<DeclareKey> other_keys() {
     return {
@@ -239,8 +236,6 @@ std::vector<DeclareKey> other_keys() {
          scale_order_words, of_products,
          [](Declaration& d, const DeclareKey&, Text text, Text) { d.scale_order = text; },
          [](const Declaration& d, const DeclareKey&) { return Json(d.scale_order); }},
-        {"bits", Takes::flag, "", "Demand the machine's own bits", nullptr, of_products, set_bits,
-         [](const Declaration&, const DeclareKey&) { return Json(false); }},
         {"alpha", Takes::number, "X", "What multiplies the product", nullptr, of_products,
          [](Declaration& d, const DeclareKey&, Text text, Text where) {
              d.alpha = declared_number(text, where, -most, most);
@@ -281,6 +276,7 @@ std::vector<DeclareKey> make_keys() {
                         nullptr, has_array, set_format, get_format});
     }
     for (DeclareKey& key : other_keys()) keys.push_back(std::move(key));
+    for (DeclareKey& key : product_keys()) keys.push_back(std::move(key));
     for (DeclareKey& key : row_keys()) keys.push_back(std::move(key));
     return keys;
 }

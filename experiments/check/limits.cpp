@@ -32,11 +32,10 @@ Row row_of(const Problem& problem, std::int64_t row, std::int64_t dropped, Frame
     if (problem.products == nullptr) return r;
     problem.products->row(row, dropped, frame.products);
     r.products = &frame.products;
-    const ErrorBound& error = problem.products->error();
-    const OutputSize one{.magnitudes = 1, .lifted = 1};
-    r.addend_certain = error.certain(one);
-    r.addend_mean = error.probable(one, 0);
-    r.addend_spread = error.probable(one, 1) - r.addend_mean;
+    const SumError addend = problem.products->addend_error();
+    r.addend_certain = addend.certain;
+    r.addend_mean = addend.mean;
+    r.addend_spread = addend.spread;
     return r;
 }
 
@@ -139,6 +138,23 @@ void for_rows(std::int64_t rows, ThreadPool& pool, Function function) {
     });
 }
 
+/// Each of the two arrays of scales holds the other's, from the beginning again where it is longer.
+void exchange_scales(const Problem& problem, std::vector<Input>& inputs) {
+    const auto values_of = [&](std::string_view name) -> const std::vector<double>* {
+        for (const Input& input : problem.inputs) {
+            if (input.name == name) return &input.values;
+        }
+        return nullptr;
+    };
+    const std::vector<double>*a = values_of("a_scale"), *b = values_of("b_scale");
+    if (a == nullptr || b == nullptr) return;
+    for (Input& input : inputs) {
+        const std::vector<double>* other = input.name == "a_scale" ? b : input.name == "b_scale" ? a : nullptr;
+        if (other == nullptr) continue;
+        for (std::size_t i = 0; i < input.values.size(); ++i) input.values[i] = (*other)[i % other->size()];
+    }
+}
+
 }  // namespace
 
 Limits limits_of(const Problem& problem, double delta, ThreadPool& pool) {
@@ -190,7 +206,8 @@ Limits limits_of(const Problem& problem, double delta, ThreadPool& pool) {
 }
 
 std::vector<double> mutated(const Problem& problem, const Defect& defect, ThreadPool& pool) {
-    const std::vector<Input> inputs = misread(problem, defect);
+    std::vector<Input> inputs = misread(problem, defect);
+    if (defect.exchanges_scales) exchange_scales(problem, inputs);
     const Listing listing = listing_of(problem, inputs, defect);
     const std::size_t count = problem.is_one_per_row() ? 1 : static_cast<std::size_t>(problem.columns);
     std::vector<double> out(static_cast<std::size_t>(problem.outputs()));
@@ -230,6 +247,27 @@ std::optional<double> normal_nearest(const Format& format, double x) {
 }
 
 }  // namespace
+
+std::vector<double> with_sums(const Problem& problem, std::int64_t first, std::int64_t count, ThreadPool& pool,
+                              const std::function<void(std::int64_t, std::vector<ProductSum>&)>& sums) {
+    const Listing listing = listing_of(problem, problem.inputs, {});
+    std::vector<double> out(static_cast<std::size_t>(count * problem.columns));
+    pool.run(count, [&](std::int64_t row) {
+        Frame frame;
+        sums(first + row, frame.products);
+        const Row r{.row = first + row,
+                    .columns = problem.columns,
+                    .first = 0,
+                    .count = problem.columns,
+                    .inputs = &problem.inputs,
+                    .products = &frame.products};
+        reference(listing.nodes.list(), r, frame.values);
+        for (std::int64_t j = 0; j < problem.columns; ++j)
+            out[static_cast<std::size_t>(row * problem.columns + j)] =
+                frame.values.back()[static_cast<std::size_t>(j)].high;
+    });
+    return out;
+}
 
 double stored(const Limits& limits, double x) {
     if (limits.rounding == Round::nearest_even) {

@@ -5,6 +5,7 @@
 #include "experiments/check/operations.hpp"
 #include "experiments/check/products.hpp"
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -60,6 +61,10 @@ Limits limits_of(const Problem& problem, double delta, ThreadPool& pool);
 
 /// Exact results of a kernel with that defect.
 std::vector<double> mutated(const Problem& problem, const Defect& defect, ThreadPool& pool);
+
+/// Exact results of rows [first, first + count), with product sums that `sums` gives for each row.
+std::vector<double> with_sums(const Problem& problem, std::int64_t first, std::int64_t count, ThreadPool& pool,
+                              const std::function<void(std::int64_t, std::vector<ProductSum>&)>& sums);
 
 /// x as a kernel stores it: rounding, overflow and flushing as the limits say; a stochastic rounding is the nearest here.
 double stored(const Limits& limits, double x);

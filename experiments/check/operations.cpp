@@ -22,7 +22,7 @@ Value gemm(Listing& l) {
     if (l.declaration.alpha != 1 && l.defect.missing != "alpha") y = n.multiply(y, n.constant(l.declaration.alpha));
     if (const auto bias = l.input("bias")) y = n.accumulate(y, *bias);
     if (const auto c = l.input("c")) {
-        y = n.accumulate(y, l.declaration.beta == 1 ? *c : n.multiply(*c, n.constant(l.declaration.beta)));
+        y = n.accumulate(y, l.declaration.beta == 1 || l.defect.missing == "beta" ? *c : n.multiply(*c, n.constant(l.declaration.beta)));
     }
     if (const auto residual = l.input("residual")) y = n.add(y, *residual);
     return y;

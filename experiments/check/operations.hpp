@@ -32,6 +32,8 @@ struct Declaration {
     /// By arrays of scales: which elements share one, `tensor`, `row` or `column`; what the array's shape says where
     /// nothing is declared.
     std::map<std::string, std::string, std::less<>> scale_shapes{};
+    bool bits = false;                  ///< every output has the code that the machine gives
+    std::optional<double> need_bits{};  ///< of the machine, relative to sums of |a b|
     std::string scale_order = "any";  ///< a claim; bounds hold for every order
     double alpha = 1, beta = 1;
     std::optional<double> eps{};
@@ -57,8 +59,9 @@ struct Defect {
     double eps_factor = 1;
     std::int64_t divisor_less = 0;  ///< a mean that divides by so much less
     std::int64_t dropped = 0;       ///< last terms of every reduction that are left out
-    std::string_view missing{};     ///< an array that is not used, or `alpha`
+    std::string_view missing{};     ///< an array that is not used, `alpha` or `beta`
     std::string_view shifted{};     ///< an array whose every element is its neighbour's
+    bool exchanges_scales = false;  ///< those of a and b take each other's place
     std::string_view next{};        ///< an array of indices that are too great by one
     bool exchanged = false;         ///< gate and up
     bool is_negative = false;       ///< a difference for a sum

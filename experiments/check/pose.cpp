@@ -58,7 +58,8 @@ void pose_product(const Poser& poser, const Declaration& d, Posed& posed, Thread
     posed.problem.rows = of.batches * of.m;
     posed.problem.columns = of.n;
     posed.problem.group_rows = of.m;
-    posed.problem.products = std::make_shared<const Products>(std::move(of), d.machine, pool);
+    posed.problem.products = std::make_shared<const Products>(std::move(of), d.machine, pool,
+                                                               SumFreedom{.output = posed.problem.output});
 }
 
 /// What an operation needs to have been said, and arrays whose names are clear.

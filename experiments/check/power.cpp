@@ -2,23 +2,23 @@
 #include "experiments/check/power.hpp"
 
 #include "core/codec.hpp"
+#include "experiments/check/power_products.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace macheps::check {
 
 namespace {
 
-constexpr double infinite = std::numeric_limits<double>::infinity();
 constexpr std::int64_t tile = 16;
 
 struct Trial {
     const Limits& limits;
     std::vector<Mutant>& mutants;
+    bool claims_bits = false;  ///< then a changed code is noticed
 
     std::int64_t rows() const { return limits.rows; }
     std::int64_t columns() const { return limits.columns; }
@@ -33,7 +33,7 @@ struct Trial {
             mutant.largest = std::max(mutant.largest, change / limits.certain[i]);
         }
         mutant.certified = mutant.largest > 2;
-        mutant.caught = mutant.certified ||
+        mutant.caught = mutant.certified || changes_code(exact, outputs) ||
                         !judge(limits, outputs, {.certain_only = false, .stops_at_first = true}).reasons.empty();
         mutants.push_back(std::move(mutant));
     }
@@ -43,12 +43,20 @@ struct Trial {
         }
         return false;
     }
-    void add(std::string name, std::string_view kind, const std::vector<double>& exact) {
+    void add(std::string name, std::string_view kind, const std::vector<double>& exact, Power by = Power::structure) {
         // What an element's bound refuses whatever is stored need not be stored.
         std::vector<double> outputs(is_certified(exact) ? 0 : exact.size());
         std::transform(exact.begin(), exact.begin() + static_cast<std::ptrdiff_t>(outputs.size()), outputs.begin(),
                        [&](double x) { return stored(limits, x); });
-        add(std::move(name), kind, kind == "precision" ? Power::precision : Power::structure, exact, outputs);
+        add(std::move(name), kind, kind == "precision" ? Power::precision : by, exact, outputs);
+    }
+    /// True where the kernel without this fault would have stored another code, and that is claimed.
+    bool changes_code(const std::vector<double>& exact, const std::vector<double>& outputs) const {
+        if (!claims_bits) return false;
+        for (std::size_t i = 0; i < exact.size(); ++i) {
+            if (exact[i] != limits.exact[i] && outputs[i] != stored(limits, limits.exact[i])) return true;
+        }
+        return false;
     }
     /// The exact results, with those of one 16x16 tile (the middle one) or a part of them taken from elsewhere.
     template <class From>
@@ -100,21 +108,42 @@ void add_structure(Trial& t) {
     }
 }
 
-/// Outputs of a kernel whose only fault is its last rounding.
-void add_rounding(Trial& t) {
+/// Outputs of a kernel whose only fault is its last rounding: of the exact results, or of the claimed machine's.
+void add_rounding(Trial& t, const MachineOutputs* bits) {
     if (!t.limits.is_narrow) return;
-    const auto rounded = [&](Round mode) {
+    const Overflow overflow = t.limits.saturates ? Overflow::saturate : Overflow::nonsaturate;
+    const auto add = [&](const char* name, auto round) {
         std::vector<double> outputs(t.limits.exact.size());
-        std::transform(t.limits.exact.begin(), t.limits.exact.end(), outputs.begin(), [&](double x) {
-            return decode64(t.limits.format, encode64(t.limits.format, x, mode,
-                                                      t.limits.saturates ? Overflow::saturate : Overflow::nonsaturate));
-        });
-        return outputs;
+        bool is_other = false;
+        for (std::size_t i = 0; i < outputs.size(); ++i) {
+            outputs[i] = round(bits == nullptr ? t.limits.exact[i] : static_cast<double>(bits->before[i]));
+            is_other = is_other || (bits != nullptr && outputs[i] != bits->outputs[i] && outputs[i] == outputs[i]);
+        }
+        t.add(name, "precision", Power::precision, t.limits.exact, outputs);
+        t.mutants.back().caught = t.mutants.back().caught || is_other;
     };
-    for (const auto& [name, mode] :
-         {std::pair{"output truncated", Round::toward_zero}, std::pair{"ties away from zero", Round::nearest_away}}) {
-        t.add(name, "precision", Power::precision, t.limits.exact, rounded(mode));
+    const auto to = [&](const Format& format, double x, Round mode) {
+        return decode64(format, encode64(format, x, mode, overflow));
+    };
+    add("output truncated", [&](double x) { return to(t.limits.format, x, Round::toward_zero); });
+    add("ties away from zero", [&](double x) { return to(t.limits.format, x, Round::nearest_away); });
+    // Through the other 16-bit format, or one that is wider than the output's.
+    if (t.limits.format == fp16) return;
+    add("rounded twice, by way of fp16", [&](double x) {
+        return to(t.limits.format, decode64(fp16, encode64(fp16, x, Round::nearest_even, Overflow::nonsaturate)),
+                  Round::nearest_even);
+    });
+}
+
+/// One number for all of a times one number for all of b is the same either way.
+bool has_two_scales(const Problem& problem) {
+    int arrays = 0, many = 0;
+    for (const Input& input : problem.inputs) {
+        if (input.name != "a_scale" && input.name != "b_scale") continue;
+        ++arrays;
+        many += input.values.size() > 1 ? 1 : 0;
     }
+    return arrays == 2 && many > 0;
 }
 
 /// Wrong lists of nodes, as far as the operation has what they lack.
@@ -128,9 +157,16 @@ std::vector<std::pair<Mutant, Defect>> defects_of(const Problem& problem) {
     const std::int64_t terms = problem.products ? problem.products->operands().k : problem.columns;
     if (operation.has_reduction && terms > 1) {
         add("last term dropped", "structure", {.dropped = 1});
-        if (terms > 32 && terms % 32 > 1)
-            add(fmt::format("last {} terms dropped (K mod 32)", terms % 32), "structure", {.dropped = terms % 32});
+        std::int64_t before = 1;
+        for (const std::int64_t width : {8, 16, 32, 64, 128}) {
+            const std::int64_t tail = terms % width;
+            if (terms <= width || tail <= before) continue;
+            add(fmt::format("last {} terms dropped (K mod {})", tail, width), "structure", {.dropped = tail});
+            before = tail;
+        }
     }
+    if (d.beta != 1) add("beta missing", "scale", {.missing = "beta"});
+    if (has_two_scales(problem)) add("scales of a and b exchanged", "scale", {.exchanges_scales = true});
     if (d.alpha != 1) add("alpha missing", "scale", {.missing = "alpha"});
     for (const ArrayRole& role : operation.arrays) {
         const auto input = std::find_if(problem.inputs.begin(), problem.inputs.end(),
@@ -182,56 +218,25 @@ std::vector<NullOutput> null_outputs(const Problem& problem, const Limits& limit
     return all;
 }
 
-std::vector<Mutant> run_mutants(const Problem& problem, const Limits& limits, ThreadPool& pool) {
+std::vector<Mutant> run_mutants(const Problem& problem, const Limits& limits, const MachineOutputs* bits,
+                                ThreadPool& pool) {
     std::vector<Mutant> mutants;
-    Trial trial{limits, mutants};
+    Trial trial{limits, mutants, bits != nullptr};
     for (const NullOutput& output : null_outputs(problem, limits))
         trial.add(output.name, "null", Power::null, output.values, output.values);
     add_structure(trial);
     for (const auto& [mutant, defect] : defects_of(problem))
         trial.add(mutant.name, mutant.kind, mutated(problem, defect, pool));
-    add_rounding(trial);
+    if (problem.products != nullptr) {
+        if (const std::vector<double> other = with_other_b(problem, limits, pool); !other.empty())
+            trial.add("batch 1 with the b of batch 0", "structure", other);
+        const Limits part = first_rows(limits, simulated_rows(problem));
+        Trial first{part, mutants, bits != nullptr};
+        for (const WrongProduct& wrong : wrong_products(problem, pool))
+            first.add(wrong.name, wrong.kind, wrong.exact, wrong.required_by);
+    }
+    add_rounding(trial, bits);
     return mutants;
-}
-
-Sharpness sharpness_of(const Problem& problem, const Limits& limits, const Judgement& judgement, ThreadPool& pool) {
-    Sharpness s{.scale_of_all = infinite};
-    double squares = 0, count = 0;
-    std::int64_t stale = 0;
-    for (std::int64_t r = 0; r < limits.rows; ++r) {
-        double of_row = infinite;
-        for (std::int64_t c = 0; c < limits.columns; ++c) {
-            const auto i = static_cast<std::size_t>(r * limits.columns + c);
-            const double y = limits.exact[i];
-            if (!std::isfinite(y)) continue;
-            // A legal kernel's own error may hide as much as a bound.
-            if (y != 0) of_row = std::min(of_row, 2 * limits.certain[i] / std::fabs(y));
-            if (limits.deviation[i] > 0) {
-                squares += y / limits.deviation[i] * (y / limits.deviation[i]);
-                ++count;
-            }
-            const double before = limits.exact[i == 0 ? limits.exact.size() - 1 : i - 1];
-            stale += std::fabs(before - y) > 2 * limits.certain[i];
-        }
-        s.scale_of_all = std::min(s.scale_of_all, of_row);
-        s.scale_of_row = std::max(s.scale_of_row, of_row);
-    }
-    if (count >= 64 && squares > 0) {
-        // What these outputs' mean square lacks of the limit; a common factor adds its own square to it.
-        const double room = 1 + 6 * std::sqrt(8 / count) - judgement.mean_square;
-        if (room > 0) s.scale_of_all = std::min(s.scale_of_all, std::sqrt(room / (squares / count)));
-    }
-    s.stale_share = static_cast<double>(stale) / static_cast<double>(limits.size());
-    const std::int64_t terms = problem.products                               ? problem.products->operands().k
-                               : problem.declaration.operation->has_reduction ? problem.columns
-                                                                              : 0;
-    for (std::int64_t dropped = 1; dropped < terms && s.dropped_terms == 0; dropped *= 2) {
-        const std::vector<double> exact = mutated(problem, {.dropped = dropped}, pool);
-        for (std::size_t i = 0; i < exact.size() && s.dropped_terms == 0; ++i) {
-            if (std::fabs(exact[i] - limits.exact[i]) > 2 * limits.certain[i]) s.dropped_terms = dropped;
-        }
-    }
-    return s;
 }
 
 }  // namespace macheps::check

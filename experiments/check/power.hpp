@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a check could have noticed: wrong kernels, made from the exact results, that its tests must refuse.
 #pragma once
-#include "experiments/check/judge.hpp"
+#include "experiments/check/bits.hpp"
 
 #include <functional>
 #include <optional>
@@ -30,13 +30,18 @@ struct NullOutput {
 };
 std::vector<NullOutput> null_outputs(const Problem& problem, const Limits& limits);
 
-std::vector<Mutant> run_mutants(const Problem& problem, const Limits& limits, ThreadPool& pool);
+/// `bits`: what the claimed machine gives, where bits are claimed; else null.
+std::vector<Mutant> run_mutants(const Problem& problem, const Limits& limits, const MachineOutputs* bits,
+                                ThreadPool& pool);
 
 /// The least defects that would have been noticed in these outputs; infinite where none would.
 struct Sharpness {
     double scale_of_all = 0, scale_of_row = 0;  ///< relative
-    std::int64_t dropped_terms = 0;             ///< of the reduction's end; 0: none that was tried
-    double stale_share = 0;                     ///< of single outputs that hold the one before them instead, how many
+    double scale_of_column = 0, scale_of_tile = 0, scale_of_group = 0;
+    double bias_share = 0;           ///< of a bias, in every column; infinite without one
+    int accumulator_bits = 0;        ///< the widest accumulator that would have been noticed; 0: none, or no product
+    std::int64_t dropped_terms = 0;  ///< of the reduction's end; 0: none that was tried
+    double stale_share = 0;          ///< of single outputs that hold the one before them instead, how many
 };
 Sharpness sharpness_of(const Problem& problem, const Limits& limits, const Judgement& judgement, ThreadPool& pool);
 

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/check/products.hpp"
 
-#include "core/codec.hpp"
+#include "emulation/matmul/rules.hpp"
 #include "experiments/numerics/exact_product.hpp"
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
-#include <functional>
 #include <limits>
 
 namespace macheps::check {
@@ -34,32 +32,40 @@ void add_block(const double* a, const double* b, std::int64_t rows, std::int64_t
 /// All outputs of `a` and `b`, which have the shapes of `of`.
 std::vector<double> multiply(const ProductOperands& of, const std::vector<double>& a, const std::vector<double>& b,
                              ThreadPool& pool) {
-    std::vector<double> out(static_cast<std::size_t>(of.batches * of.m * of.n));
-    const std::int64_t row_blocks = (of.m + 3) / 4, column_blocks = (of.n + 63) / 64;
+    std::vector<double> out(static_cast<std::size_t>(of.rows() * of.n));
+    const std::int64_t column_blocks = (of.n + 63) / 64;
     pool.run(of.batches * column_blocks, [&](std::int64_t task) {
         const std::int64_t batch = task / column_blocks, column = task % column_blocks * 64;
         const double* terms = b.data() + (of.has_one_b ? 0 : batch) * of.k * of.n + column;
-        for (std::int64_t block = 0; block < row_blocks; ++block) {
-            const std::int64_t row = batch * of.m + block * 4, rows = std::min<std::int64_t>(4, of.m - block * 4);
-            add_block(a.data() + row * of.k, terms, rows, std::min<std::int64_t>(64, of.n - column), of.k, of.n,
-                      out.data() + row * of.n + column);
+        const std::int64_t end = of.first_row(batch + 1);
+        for (std::int64_t row = of.first_row(batch); row < end; row += 4) {
+            add_block(a.data() + row * of.k, terms, std::min<std::int64_t>(4, end - row),
+                      std::min<std::int64_t>(64, of.n - column), of.k, of.n, out.data() + row * of.n + column);
         }
     });
     return out;
 }
 
-template <class Function>
-std::vector<double> mapped(const std::vector<double>& values, Function function) {
-    std::vector<double> out(values.size());
-    std::transform(values.begin(), values.end(), out.begin(), function);
+std::vector<double> magnitudes_of(std::vector<double> x) {
+    for (double& each : x) each = std::fabs(each);
+    return x;
+}
+
+/// The magnitudes of an operand's elements as the exponents of steps see them: a subnormal number, and a subnormal scale
+/// that the machine takes in, counts as the least normal one of its format.
+template <class Factor>
+std::vector<double> lifted(const std::vector<double>& raw, const Format& format, double least_factor, Factor factor) {
+    const double least = Format::power_of_two(format.emin());
+    std::vector<double> out(raw.size());
+    for (std::size_t i = 0; i < raw.size(); ++i) {
+        if (raw[i] != 0) out[i] = std::max(std::fabs(raw[i]), least) * std::max(std::fabs(factor(i)), least_factor);
+    }
     return out;
 }
 
-/// The largest power of two that divides x.
-double unit_of(double x) {
-    if (x == 0 || !std::isfinite(x)) return std::numeric_limits<double>::infinity();
-    const Unpacked parts = unpack(x);
-    return Format::power_of_two(parts.exponent + std::countr_zero(parts.significand));
+bool has_subnormals(const std::vector<double>& raw, const Format& format) {
+    const double least = Format::power_of_two(format.emin());
+    return std::any_of(raw.begin(), raw.end(), [&](double x) { return x != 0 && std::fabs(x) < least; });
 }
 
 /// How many bits a sum of magnitudes may have, in units that divide every product, for the machine to lose none.
@@ -80,37 +86,115 @@ int exact_bits(const MatmulRule& rule) {
 
 }  // namespace
 
-Products::Products(ProductOperands operands, const std::optional<MatmulRule>& rule, ThreadPool& pool)
-    : of_(std::move(operands)) {
+Products::Products(ProductOperands operands, const std::optional<MatmulRule>& rule, ThreadPool& pool,
+                   const SumFreedom& freedom)
+    : of_(std::move(operands)), rule_(rule), freedom_(freedom) {
     const MatmulRule any{};  // an fma chain, whose certain bound holds for every order of fp32 sums
     bound_ = error_bound(rule.value_or(any), of_.k, fp32, 0);
-    exact_bits_ = exact_bits(rule.value_or(any));
-    const auto magnitude = [](double x) { return std::fabs(x); };
-    const std::vector<double> a = mapped(of_.a, magnitude), b = mapped(of_.b, magnitude);
+    const bool is_exact_possible = of_.k_block == 0 && !(rule && rounds_slices(*rule)) && freedom.slices == 0 &&
+                                   freedom.operands == 0 && freedom.flushes == 0;
+    exact_bits_ = is_exact_possible ? exact_bits(rule.value_or(any)) : 0;
+    // Kernels of fp32 may scale operands, products or the sums of blocks: four roundings at the most.
+    if (!rule && of_.k_block > 0) bound_.add({4, fp32.unit_roundoff()});
+    if (freedom.operands > 0) bound_.add({1, freedom.operands});
     sums_ = multiply(of_, of_.a, of_.b, pool);
-    magnitudes_ = multiply(of_, a, b, pool);
-    const double a_least = Format::power_of_two(of_.a_format.emin()),
-                 b_least = Format::power_of_two(of_.b_format.emin());
-    const auto is_subnormal = [](double least) { return [least](double x) { return x != 0 && x < least; }; };
-    if (rule && (std::any_of(a.begin(), a.end(), is_subnormal(a_least)) ||
-                 std::any_of(b.begin(), b.end(), is_subnormal(b_least)))) {
-        const auto lift = [](double least) { return [least](double x) { return x == 0 ? 0 : std::max(x, least); }; };
-        const auto flush = [](double least) { return [least](double x) { return x < least ? 0 : x; }; };
-        lifted_ = multiply(of_, mapped(a, lift(a_least)), mapped(b, lift(b_least)), pool);
-        flushed_ = multiply(of_, mapped(a, flush(a_least)), mapped(b, flush(b_least)), pool);
-    }
+    magnitudes_ = multiply(of_, magnitudes_of(of_.a), magnitudes_of(of_.b), pool);
+    if (rule && has_running_bound(*rule)) running_ = running_bound(of_, *rule, magnitudes_, pool);
+    find_subnormals(pool);
+    find_units();
+}
+
+/// Where operands have subnormal numbers: sums of what they count as, and of the products without them.
+void Products::find_subnormals(ThreadPool& pool) {
+    if (!rule_) return;
+    const std::vector<double>&a = of_.unscaled_a(), &b = of_.unscaled_b();
+    const bool is_scaled = rule_->machine->has_scales();
+    if (!is_scaled && !has_subnormals(a, of_.a_format) && !has_subnormals(b, of_.b_format)) return;
+    const double least_factor = is_scaled ? Format::power_of_two(of_.scale_format.emin()) : 0;
+    const auto factor_a = [&](std::size_t i) {
+        const auto at = static_cast<std::int64_t>(i);
+        return of_.a_factor(at / of_.k, at % of_.k);
+    };
+    const auto factor_b = [&](std::size_t i) {
+        const auto at = static_cast<std::int64_t>(i);
+        return of_.b_factor(at / (of_.k * of_.n), at / of_.n % of_.k, at % of_.n);
+    };
+    lifted_ = multiply(of_, lifted(a, of_.a_format, least_factor, factor_a),
+                       lifted(b, of_.b_format, least_factor, factor_b), pool);
+    const auto flush = [](const std::vector<double>& scaled, const std::vector<double>& raw, const Format& format) {
+        const double least = Format::power_of_two(format.emin());
+        std::vector<double> out(raw.size());
+        for (std::size_t i = 0; i < raw.size(); ++i) out[i] = std::fabs(raw[i]) < least ? 0 : std::fabs(scaled[i]);
+        return out;
+    };
+    flushed_ = multiply(of_, flush(of_.a, a, of_.a_format), flush(of_.b, b, of_.b_format), pool);
+}
+
+void Products::find_units() {
     const double none = std::numeric_limits<double>::infinity();
-    a_units_.assign(static_cast<std::size_t>(of_.batches * of_.m), none);
+    const auto n = static_cast<std::size_t>(of_.n), plane = n * static_cast<std::size_t>(of_.k);
+    a_units_.assign(static_cast<std::size_t>(of_.rows()), none);
     for (std::size_t i = 0; i < of_.a.size(); ++i) {
         double& unit = a_units_[i / static_cast<std::size_t>(of_.k)];
         unit = std::min(unit, unit_of(of_.a[i]));
     }
-    const auto n = static_cast<std::size_t>(of_.n), plane = n * static_cast<std::size_t>(of_.k);
-    b_units_.assign((of_.has_one_b ? 1 : static_cast<std::size_t>(of_.batches)) * n, none);
+    b_units_.assign(static_cast<std::size_t>(of_.matrices_of_b()) * n, none);
     for (std::size_t i = 0; i < of_.b.size(); ++i) {
         double& unit = b_units_[i / plane * n + i % n];
         unit = std::min(unit, unit_of(of_.b[i]));
     }
+    if (of_.k_block == 0) return;
+    a_largest_.resize(a_units_.size());
+    b_largest_.resize(b_units_.size());
+    for (std::size_t i = 0; i < of_.a_factors.size(); ++i) {
+        double& most = a_largest_[i / static_cast<std::size_t>(of_.blocks())];
+        most = std::max(most, std::fabs(of_.a_factors[i]));
+    }
+    for (std::size_t i = 0; i < of_.b_factors.size(); ++i) {
+        double& most = b_largest_[i / (n * static_cast<std::size_t>(of_.blocks())) * n + i % n];
+        most = std::max(most, std::fabs(of_.b_factors[i]));
+    }
+}
+
+double Products::largest_factor(std::int64_t row, std::int64_t column) const {
+    if (a_largest_.empty() || (rule_ && rule_->machine->has_scales())) return 1;
+    return a_largest_[static_cast<std::size_t>(row)] *
+           b_largest_[static_cast<std::size_t>(of_.batch_of_b(row) * of_.n + column)];
+}
+
+/// Every partial sum is an integer, in units that divide all products, of no more bits than the machine keeps.
+bool Products::is_exact(std::int64_t row, std::int64_t column, const OutputSize& size) const {
+    const double unit = a_units_[static_cast<std::size_t>(row)] *
+                        b_units_[static_cast<std::size_t>(of_.batch_of_b(row) * of_.n + column)];
+    return exact_bits_ > 0 && unit >= 0x1p-126 && size.lifted == size.magnitudes &&
+           size.magnitudes <= unit * Format::power_of_two(exact_bits_);
+}
+
+void Products::bound_sum(std::size_t output, const OutputSize& size, ProductSum& sum) const {
+    sum.certain = bound_.certain(size);
+    sum.mean = bound_.probable(size, 0);
+    sum.spread = bound_.probable(size, 1) - sum.mean;
+    double range = size.magnitudes;
+    if (!running_.empty()) {
+        const SumError& own = running_[output];
+        const double below_normal =
+            bound_.certain({.flushed = size.flushed, .factor = size.factor}) + freedom_.operands * size.magnitudes;
+        if (own.certain + below_normal < sum.certain) {
+            sum.certain = own.certain + below_normal;
+            sum.mean = own.mean + below_normal;
+            sum.spread = own.spread;
+            range = std::min(range, own.range);
+        }
+    }
+    const auto join = [&](double slices, const Format& format) {
+        const double rounding = half_ulp(format, range + sum.certain);
+        sum.certain += slices * rounding;
+        sum.spread += std::sqrt(slices) * rounding;
+    };
+    if (rule_ && rounds_slices(*rule_)) join(rule_->slices, freedom_.output);
+    if (freedom_.slices > 0) join(freedom_.slices, freedom_.partials);
+    sum.certain += freedom_.flushes * 0x1p-126;
+    sum.mean += freedom_.flushes * 0x1p-126;
 }
 
 ProductSum Products::at(std::int64_t row, std::int64_t column) const {
@@ -119,19 +203,24 @@ ProductSum Products::at(std::int64_t row, std::int64_t column) const {
     OutputSize size{.magnitudes = magnitudes_[output] * rounding};
     size.lifted = lifted_.empty() ? size.magnitudes : lifted_[output] * rounding;
     size.flushed = flushed_.empty() ? 0 : size.magnitudes - flushed_[output] / rounding;
+    size.factor = largest_factor(row, column);
     ProductSum sum{.sum = {sums_[output], 0}};
     if (!std::isfinite(sum.sum.high)) return sum;
-    const std::int64_t b_row = of_.has_one_b ? 0 : row / of_.m;
-    const double unit =
-        a_units_[static_cast<std::size_t>(row)] * b_units_[static_cast<std::size_t>(b_row * of_.n + column)];
-    const bool is_plain = unit >= 0x1p-126 && size.lifted == size.magnitudes;
+    const double unit = a_units_[static_cast<std::size_t>(row)] *
+                        b_units_[static_cast<std::size_t>(of_.batch_of_b(row) * of_.n + column)];
     // Every partial sum is an integer of so many bits.
-    sum.certificate = size.magnitudes <= unit * 0x1p52 ? 0 : terms * 0x1p-53 * size.magnitudes;
-    if (is_plain && exact_bits_ > 0 && size.magnitudes <= unit * Format::power_of_two(exact_bits_)) return sum;
-    sum.certain = bound_.certain(size);
-    sum.mean = bound_.probable(size, 0);
-    sum.spread = bound_.probable(size, 1) - sum.mean;
+    const bool is_integer = of_.k_block == 0 && size.magnitudes <= unit * 0x1p52;
+    sum.certificate = is_integer ? 0 : (terms + (of_.k_block > 0 ? 1 : 0)) * 0x1p-53 * size.magnitudes;
+    if (!is_exact(row, column, size)) bound_sum(output, size, sum);
     return sum;
+}
+
+SumError Products::addend_error() const {
+    // A declared machine's chains begin with zero; a kernel of fp32 may begin with what it adds.
+    if (rule_) return {};
+    const OutputSize one{.magnitudes = 1, .lifted = 1};
+    const double mean = bound_.probable(one, 0);
+    return {.certain = bound_.certain(one), .mean = mean, .spread = bound_.probable(one, 1) - mean};
 }
 
 void Products::row(std::int64_t row, std::int64_t dropped, std::vector<ProductSum>& out) const {
@@ -147,13 +236,20 @@ void Products::row(std::int64_t row, std::int64_t dropped, std::vector<ProductSu
 ProductSum Products::exact(std::int64_t row, std::int64_t column, ThreadPool& pool) const {
     ProductSum sum = at(row, column);
     std::vector<float> a, b;
+    BlockFactors factors{.block = of_.k_block};
+    const std::int64_t matrix = of_.batch_of_b(row);
     for (std::int64_t p = 0; p < of_.k; ++p) {
-        a.push_back(static_cast<float>(of_.a_at(row, p)));
-        b.push_back(static_cast<float>(of_.b_at(row, p, column)));
+        a.push_back(static_cast<float>(of_.unscaled_a()[static_cast<std::size_t>(row * of_.k + p)]));
+        b.push_back(
+            static_cast<float>(of_.unscaled_b()[static_cast<std::size_t>((matrix * of_.k + p) * of_.n + column)]));
+        if (of_.k_block == 0 || p % of_.k_block != 0) continue;
+        factors.a.push_back(static_cast<float>(of_.a_factor(row, p)));
+        factors.b.push_back(static_cast<float>(of_.b_factor(matrix, p, column)));
     }
-    const WideValue value = exact_product(a, b, 1, 1, of_.k, pool).front().sum;
+    const ExactOutput exact = exact_product(a, b, 1, 1, of_.k, pool, factors).front();
+    const WideValue value = exact.sum;
     sum.sum = {value.high, value.low};
-    sum.certificate = std::fabs(value.high) * 0x1p-104;
+    sum.certificate = std::fabs(value.high) * 0x1p-104 + (of_.k_block > 0 ? exact.magnitudes * 0x1p-99 : 0);
     return sum;
 }
 

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Exact matrix products for references: fp64 sums of exact products, and the integers of numerics/exact_product.hpp where
-// those are in doubt. The bounds that go with them come from the machine's row.
+// those are in doubt. The bounds that go with them come from the machine's row: of all orders, and of each output's own
+// partial sums; the smaller one counts.
 #pragma once
 #include "core/thread_pool.hpp"
 #include "emulation/matmul/rule.hpp"
 #include "experiments/check/nodes.hpp"
+#include "experiments/check/operands.hpp"
+#include "experiments/check/running.hpp"
 #include "experiments/numerics/error_bound.hpp"
 
 #include <optional>
@@ -12,24 +15,20 @@
 
 namespace macheps::check {
 
-/// `batches` products of a [m,k] and b [k,n]; one b may serve all. Values are those of formats up to fp32.
-struct ProductOperands {
-    std::int64_t batches = 1, m = 0, n = 0, k = 0;
-    bool has_one_b = true;
-    Format a_format = fp32, b_format = fp32;
-    std::vector<double> a{}, b{};
-
-    double a_at(std::int64_t row, std::int64_t p) const { return a[static_cast<std::size_t>(row * k + p)]; }
-    /// `row` is one of the outputs', counted through all batches.
-    double b_at(std::int64_t row, std::int64_t p, std::int64_t j) const {
-        return b[static_cast<std::size_t>(((has_one_b ? 0 : row / m) * k + p) * n + j)];
-    }
+/// What else a kernel may do with its sums.
+struct SumFreedom {
+    Format output = fp32;  ///< what the joins of a rule's slices may round to
+    double slices = 0;     ///< whose partial sums are rounded to `partials`
+    Format partials = fp32;
+    double operands = 0;  ///< relative error of the products, of operands that may be cut
+    double flushes = 0;   ///< partial sums that atomics may flush
 };
 
 class Products {
   public:
     /// Without a rule: fp32 sums in any order.
-    Products(ProductOperands operands, const std::optional<MatmulRule>& rule, ThreadPool& pool);
+    Products(ProductOperands operands, const std::optional<MatmulRule>& rule, ThreadPool& pool,
+             const SumFreedom& freedom = {});
 
     /// The sums of one row of outputs, without the last `dropped` terms.
     void row(std::int64_t row, std::int64_t dropped, std::vector<ProductSum>& out) const;
@@ -37,17 +36,27 @@ class Products {
     ProductSum exact(std::int64_t row, std::int64_t column, ThreadPool& pool) const;
 
     const ProductOperands& operands() const { return of_; }
-    const ErrorBound& error() const { return bound_; }
+    /// What any order may lose, relative to what its chains begin with.
+    SumError addend_error() const;
     double magnitudes(std::int64_t output) const { return magnitudes_[static_cast<std::size_t>(output)]; }
 
   private:
+    void find_subnormals(ThreadPool& pool);
+    void find_units();
+    bool is_exact(std::int64_t row, std::int64_t column, const OutputSize& size) const;
+    void bound_sum(std::size_t output, const OutputSize& size, ProductSum& sum) const;
     ProductSum at(std::int64_t row, std::int64_t column) const;
 
     ProductOperands of_;
     ErrorBound bound_;
+    std::optional<MatmulRule> rule_;
+    SumFreedom freedom_{};
+    std::vector<SumError> running_;  ///< empty: there is none
     int exact_bits_ = 0;  ///< a sum of magnitudes of at most 2^this units has no rounding anywhere; 0: nothing is known
+    double largest_factor(std::int64_t row, std::int64_t column) const;
     std::vector<double> sums_, magnitudes_, lifted_, flushed_;
-    std::vector<double> a_units_, b_units_;  ///< powers of two that divide a row of a, a column of b
+    std::vector<double> a_largest_, b_largest_;  ///< block factors of a row of a, a column of b; empty without
+    std::vector<double> a_units_, b_units_;      ///< powers of two that divide a row of a, a column of b
 };
 
 }  // namespace macheps::check

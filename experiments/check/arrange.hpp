@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the operands of a product lie in their arrays: transposed, in groups of rows, with scales for blocks of elements.
+#pragma once
+#include "experiments/check/operands.hpp"
+#include "experiments/files/arrays.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace macheps::check {
+
+using Shape = std::vector<std::int64_t>;
+
+/// An array of a file, with the place that errors name.
+struct Decoded {
+    Format format{};
+    Shape shape{};
+    std::vector<double> values{};
+    std::string where{};
+};
+
+/// Exchanges the last two axes.
+void transpose(Decoded& array);
+
+/// Integers, as counts and offsets are stored. Errors: throws Error (bad input) for other types.
+std::vector<std::int64_t> integers_of(const StoredArray& array);
+
+/// First rows of groups, and the end of the last: from `groups`, their sizes, or `offsets`, the ends of all groups, with or
+/// without the beginning of the first. A group may be empty. Errors: throws Error (bad input) where they do not cover
+/// `rows` rows in order.
+std::vector<std::int64_t> group_starts(const std::vector<std::int64_t>& numbers, bool are_sizes, std::int64_t groups,
+                                       std::int64_t rows, const std::string& where);
+
+/// Elements that share a scale: `outer` rows of a or columns of b, and `k` terms of the sum.
+struct ScaleBlock {
+    std::int64_t outer = 1, k = 0;
+    std::optional<Format> format{};  ///< that the name implies: mx32 has e8m0fnu
+};
+/// `1x128`, `128x128` or any two numbers, `mx32`, `nvfp4`; nothing for other words.
+std::optional<ScaleBlock> scale_block(std::string_view text);
+
+/// Where the scale of block (row, column) lies in cuBLAS's layout: tiles of 128 x 4 blocks, in a tile the row's 32 lanes,
+/// then its quarter, then the column. `columns` of blocks.
+std::int64_t place_in_128x4(std::int64_t row, std::int64_t column, std::int64_t columns);
+
+enum class ScaleStorage : std::uint8_t { linear, cublas128x4 };
+
+/// The scales of one operand, one for each of its `outer` rows (of all batches) and each block of k: [outer, blocks]. `rows`
+/// is how many outer rows one matrix has, and `is_b` says that the array is [blocks of k, blocks of columns].
+/// Errors: throws Error (bad input) where the array's size is another.
+std::vector<double> block_factors(const Decoded& scales, const ScaleBlock& block, ScaleStorage storage,
+                                  std::int64_t matrices, std::int64_t outer, std::int64_t k, bool is_b);
+
+/// Multiplies the operands by their block scales and keeps what they were: `a` [rows of a, blocks], `b` [b's columns of
+/// all matrices, blocks], either may be empty.
+void set_block_factors(ProductOperands& of, const std::vector<double>& a, std::int64_t a_block,
+                       const std::vector<double>& b, std::int64_t b_block);
+
+}  // namespace macheps::check

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/check/bits.hpp"
+
+#include "core/codec.hpp"
+#include "emulation/cpu/cpu_backend.hpp"
+#include "emulation/matmul/rules.hpp"
+#include "experiments/check/declare.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace macheps::check {
+
+namespace {
+
+std::vector<float> floats(const std::vector<double>& x) { return {x.begin(), x.end()}; }
+
+const Input* find_input(const Problem& problem, std::string_view name) {
+    for (const Input& input : problem.inputs) {
+        if (input.name == name) return &input;
+    }
+    return nullptr;
+}
+
+/// The rule, if it says all that decides a bit.
+MatmulRule rule_in_full(const Problem& problem) {
+    const Declaration& d = problem.declaration;
+    if (!d.operation->is_product || !d.machine)
+        throw Declined("bits are those of one machine, and 'any' machine has none", "bits (machine = any)");
+    for (const char* name : {"c", "residual"}) {
+        if (find_input(problem, name) != nullptr)
+            throw Declined(fmt::format("no machine's rule says how it adds {}", name), "bits");
+    }
+    MatmulRule rule = *d.machine;
+    const auto order = std::find(scale_order_names.begin(), scale_order_names.end(), d.scale_order);
+    if (order != scale_order_names.end()) {
+        rule.scale_order = static_cast<ScaleOrder>(order - scale_order_names.begin());
+        return rule;
+    }
+    const bool has_two = find_input(problem, "a_scale") != nullptr && find_input(problem, "b_scale") != nullptr;
+    const std::string first = d.machine_name.substr(0, d.machine_name.find('+'));
+    if (has_two && find_matmul_rule(first) == nullptr)
+        throw Declined("with scales of a and b the order in which they meet the sum decides bits",
+                       "bits (scale_order = any)");
+    return rule;
+}
+
+/// Scales that stay the same along k.
+OperandScales scales_of(const Input* input, const std::vector<float>& values, std::int64_t first) {
+    if (input == nullptr) return {};
+    const bool is_one = input->axis == Axis::whole;
+    return {
+        .data = values.data() + (is_one ? 0 : first), .k_block = std::int64_t{1} << 40, .outer_stride = is_one ? 0 : 1};
+}
+
+std::uint64_t code_of(const Format& format, double x) {
+    return encode64(format, x, Round::nearest_even, Overflow::nonsaturate);
+}
+
+}  // namespace
+
+MachineOutputs machine_outputs(const Problem& problem, int threads) {
+    const MatmulRule rule = rule_in_full(problem);
+    const ProductOperands& of = problem.products->operands();
+    const std::vector<float> a = floats(of.a), b = floats(of.b);
+    const Input *a_scale = find_input(problem, "a_scale"), *b_scale = find_input(problem, "b_scale"),
+                *bias = find_input(problem, "bias");
+    const std::vector<float> a_scales = floats(a_scale ? a_scale->values : std::vector<double>{}),
+                             b_scales = floats(b_scale ? b_scale->values : std::vector<double>{}),
+                             biases = floats(bias ? bias->values : std::vector<double>{});
+    std::vector<float> columns(static_cast<std::size_t>(of.n), biases.empty() ? 0 : biases.front());
+    if (biases.size() > 1) columns = biases;
+    MachineOutputs out{.before = std::vector<float>(static_cast<std::size_t>(of.rows() * of.n)), .outputs = {}};
+    std::vector<float> after(out.before.size());
+    CpuBackend backend(threads);
+    const Overflow overflow = problem.declaration.saturates ? Overflow::saturate : Overflow::nonsaturate;
+    for (std::int64_t batch = 0; batch < of.batches; ++batch) {
+        Matmul args{.m = of.m, .n = of.n, .k = of.k};
+        args.a = {.data = a.data() + batch * of.m * of.k, .ld = of.k, .format = of.a_format};
+        args.a.scales = scales_of(a_scale, a_scales, batch * of.m);
+        args.b = {.data = b.data() + (of.has_one_b ? 0 : batch) * of.k * of.n, .ld = of.n, .format = of.b_format};
+        args.b.scales = scales_of(b_scale, b_scales, 0);
+        args.rule = rule;
+        args.out_scale = static_cast<float>(problem.declaration.alpha);
+        args.bias = bias != nullptr ? columns.data() : nullptr;
+        args.ld_out = of.n;
+        // Once with the output's rounding, and once without: joins of slices may round to the output's format, too.
+        for (const bool is_rounded : {false, true}) {
+            if (!is_rounded && rounds_slices(rule)) continue;
+            args.out = (is_rounded ? after : out.before).data() + batch * of.m * of.n;
+            args.out_cast = is_rounded ? Cast{.format = problem.output, .overflow = overflow} : Cast{};
+            backend.matmul(args);
+        }
+    }
+    if (rounds_slices(rule)) out.before = after;
+    out.outputs.assign(after.begin(), after.end());
+    return out;
+}
+
+BitsCount compare_bits(const Format& format, std::span<const double> got, std::span<const double> want) {
+    BitsCount bits;
+    for (std::size_t i = 0; i < got.size(); ++i) {
+        const bool both_nan = got[i] != got[i] && want[i] != want[i];
+        if (both_nan || code_of(format, got[i]) == code_of(format, want[i])) {
+            ++bits.equal;
+            continue;
+        }
+        if (bits.differ++ == 0) bits.first = static_cast<std::int64_t>(i);
+    }
+    return bits;
+}
+
+std::optional<Reason> bits_reason(const Problem& problem, const BitsCount& bits, std::span<const double> got,
+                                  std::span<const double> want) {
+    if (bits.differ == 0) return {};
+    const auto first = static_cast<std::size_t>(bits.first);
+    const int digits = (problem.output.container_bits() + 3) / 4;
+    Reason reason{
+        "KC040", "T4",
+        fmt::format("{} of {} outputs have other bits than {}; the first has {:#0{}x}, claimed {:#0{}x}", bits.differ,
+                    bits.equal + bits.differ, problem.declaration.machine_name, code_of(problem.output, got[first]),
+                    digits + 2, code_of(problem.output, want[first]), digits + 2)};
+    reason.index = bits.first;
+    reason.count = bits.differ;
+    reason.got = got[first];
+    reason.want = want[first];
+    return reason;
+}
+
+}  // namespace macheps::check

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/check/power_products.hpp"
+
+#include "core/codec.hpp"
+#include "core/format_table.hpp"
+#include "emulation/cpu/cpu_backend.hpp"
+#include "emulation/matmul/rules.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace macheps::check {
+
+namespace {
+
+/// x to the nearest number of so many bits, whatever its exponent (Veltkamp's splitting).
+double to_bits(double x, int bits) {
+    const double scaled = x * (Format::power_of_two(53 - bits) + 1);
+    return std::isfinite(scaled) ? scaled - (scaled - x) : x;
+}
+
+double rounded(const Format& format, double x) {
+    return decode64(format, encode64(format, x, Round::nearest_even, Overflow::nonsaturate));
+}
+
+/// sums[j] += the products of terms [first, last).
+void add_terms(const ProductOperands& of, std::int64_t row, std::int64_t first, std::int64_t last,
+               std::vector<double>& sums) {
+    for (std::int64_t p = first; p < last; ++p) {
+        const double factor = of.a_at(row, p);
+        const double* b = &of.b[static_cast<std::size_t>((of.batch_of_b(row) * of.k + p) * of.n)];
+        for (std::size_t j = 0; j < sums.size(); ++j) sums[j] += factor * b[j];
+    }
+}
+
+void set_sums(const std::vector<double>& from, std::vector<ProductSum>& to) {
+    to.resize(from.size());
+    for (std::size_t j = 0; j < from.size(); ++j) to[j].sum = {from[j], 0};
+}
+
+/// Slices of k, each rounded to the output's format before they are added.
+std::vector<double> with_rounded_slices(const Problem& problem, std::int64_t slices, ThreadPool& pool) {
+    const ProductOperands& of = problem.products->operands();
+    return with_sums(problem, 0, simulated_rows(problem), pool, [&](std::int64_t row, std::vector<ProductSum>& out) {
+        const auto n = static_cast<std::size_t>(of.n);
+        std::vector<double> all(n), part(n);
+        for (std::int64_t s = 0; s < slices; ++s) {
+            std::fill(part.begin(), part.end(), 0);
+            add_terms(of, row, s * of.k / slices, (s + 1) * of.k / slices, part);
+            for (std::size_t j = 0; j < n; ++j) all[j] += rounded(problem.output, part[j]);
+        }
+        set_sums(all, out);
+    });
+}
+
+/// Operands that the kernel has in a narrower format.
+std::vector<double> with_operands(const Problem& problem, const Format& format, ThreadPool& pool) {
+    ProductOperands narrow = problem.products->operands();
+    for (std::vector<double>* x : {&narrow.a, &narrow.b}) {
+        for (double& each : *x) each = rounded(format, each);
+    }
+    return with_sums(problem, 0, simulated_rows(problem), pool, [&](std::int64_t row, std::vector<ProductSum>& out) {
+        std::vector<double> all(static_cast<std::size_t>(narrow.n));
+        add_terms(narrow, row, 0, narrow.k, all);
+        set_sums(all, out);
+    });
+}
+
+/// What the declared machine gives under another rule.
+std::vector<double> with_rule(const Problem& problem, const MatmulRule& rule, ThreadPool& pool) {
+    const ProductOperands& of = problem.products->operands();
+    const std::int64_t rows = simulated_rows(problem);
+    const std::vector<float> a(of.a.begin(), of.a.begin() + rows * of.k), b(of.b.begin(), of.b.begin() + of.k * of.n);
+    std::vector<float> sums(static_cast<std::size_t>(rows * of.n));
+    CpuBackend backend(pool.threads());
+    Matmul args{.m = rows, .n = of.n, .k = of.k};
+    args.a = {.data = a.data(), .ld = of.k, .format = of.a_format};
+    args.b = {.data = b.data(), .ld = of.n, .format = of.b_format};
+    args.out = sums.data();
+    args.ld_out = of.n;
+    args.rule = rule;
+    backend.matmul(args);
+    return with_sums(problem, 0, rows, pool, [&](std::int64_t row, std::vector<ProductSum>& out) {
+        const auto* from = sums.data() + row * of.n;
+        set_sums(std::vector<double>(from, from + of.n), out);
+    });
+}
+
+}  // namespace
+
+std::int64_t simulated_rows(const Problem& problem) {
+    const ProductOperands& of = problem.products->operands();
+    const std::int64_t fit = (std::int64_t{1} << 24) / std::max<std::int64_t>(of.n * of.k, 1);
+    return std::min(of.m, std::max<std::int64_t>(fit / 16 * 16, 16));
+}
+
+Limits first_rows(const Limits& limits, std::int64_t rows) {
+    Limits part = limits;
+    part.rows = part.group_rows = rows;
+    for (auto* each : {&part.exact, &part.low, &part.before, &part.certain, &part.probable, &part.deviation})
+        each->resize(static_cast<std::size_t>(rows * limits.columns));
+    return part;
+}
+
+std::vector<double> with_accumulator(const Problem& problem, int bits, ThreadPool& pool) {
+    const ProductOperands& of = problem.products->operands();
+    constexpr std::int64_t step = 8;
+    return with_sums(problem, 0, simulated_rows(problem), pool, [&](std::int64_t row, std::vector<ProductSum>& out) {
+        std::vector<double> sums(static_cast<std::size_t>(of.n));
+        for (std::int64_t p = 0; p < of.k; p += step) {
+            add_terms(of, row, p, std::min(p + step, of.k), sums);
+            for (double& each : sums) each = to_bits(each, bits);
+        }
+        set_sums(sums, out);
+    });
+}
+
+std::vector<WrongProduct> wrong_products(const Problem& problem, ThreadPool& pool) {
+    const ProductOperands& of = problem.products->operands();
+    const std::optional<MatmulRule>& rule = problem.declaration.machine;
+    const Format accumulator = rule ? rule->machine->result : fp32;
+    std::vector<WrongProduct> all;
+    const auto add = [&](std::string name, std::vector<double> exact) {
+        all.push_back({std::move(name), "precision", Power::precision, std::move(exact)});
+    };
+    if (of.k > 8 && accumulator.precision > fp16.precision)
+        add("fp16 accumulator", with_accumulator(problem, fp16.precision, pool));
+    if (of.k > 8 && accumulator.precision > bf16.precision)
+        add("bf16 accumulator", with_accumulator(problem, bf16.precision, pool));
+    if (rule && rule->promotion == Promotion::add && of.k > rule->promotion_interval) {
+        MatmulRule without = *rule;
+        without.promotion = Promotion::none;
+        without.slices = 1;
+        add("promotion absent", with_rule(problem, without, pool));
+    }
+    const bool is_narrow = problem.output.precision < fp32.precision;
+    if (is_narrow && of.k >= 8 && !(rule && rounds_slices(*rule)))
+        add(fmt::format("split-K 4, partial sums rounded to {}", format_name(problem.output)),
+            with_rounded_slices(problem, 4, pool));
+    if (of.a_format == fp32 || of.b_format == fp32) add("operands cut to tf32", with_operands(problem, tf32, pool));
+    if (of.a_format.precision > bf16.precision || of.b_format.precision > bf16.precision)
+        add("operands rounded to bf16", with_operands(problem, bf16, pool));
+    return all;
+}
+
+int refused_accumulator(const Problem& problem, const Limits& limits, ThreadPool& pool) {
+    const Limits part = first_rows(limits, simulated_rows(problem));
+    const auto is_refused = [&](int bits) {
+        std::vector<double> outputs = with_accumulator(problem, bits, pool);
+        for (double& y : outputs) y = stored(limits, y);
+        return !judge(part, outputs, {.certain_only = false, .stops_at_first = true}).reasons.empty();
+    };
+    int refused = 0, accepted = fp32.precision;
+    while (accepted - refused > 1) {
+        const int bits = (refused + accepted) / 2;
+        (is_refused(bits) ? refused : accepted) = bits;
+    }
+    return refused;
+}
+
+std::vector<double> with_other_b(const Problem& problem, const Limits& limits, ThreadPool& pool) {
+    const ProductOperands& of = problem.products->operands();
+    if (of.has_one_b || of.batches < 2) return {};
+    const std::int64_t rows = std::min<std::int64_t>(of.m, 16);
+    const std::vector<double> wrong =
+        with_sums(problem, of.m, rows, pool, [&](std::int64_t row, std::vector<ProductSum>& out) {
+            std::vector<double> sums(static_cast<std::size_t>(of.n));
+            for (std::int64_t p = 0; p < of.k; ++p) {
+                for (std::int64_t j = 0; j < of.n; ++j)
+                    sums[static_cast<std::size_t>(j)] += of.a_at(row, p) * of.b_at(0, p, j);
+            }
+            set_sums(sums, out);
+        });
+    std::vector<double> all = limits.exact;
+    std::copy(wrong.begin(), wrong.end(), all.begin() + of.m * of.n);
+    return all;
+}
+
+}  // namespace macheps::check

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// A check of a product on a matrix unit: declaration and arrays beside the kernel that made them.
+#pragma once
+#include "experiments/numerics/machine_spelling.hpp"
+#include "tests/check/machine_kernels.hpp"
+#include "tests/check/problems.hpp"
+
+namespace macheps::test {
+
+/// Codes of `format`, as files hold what NumPy has no type for.
+inline StoredArray coded(const std::string& name, std::vector<std::int64_t> shape, const Floats& values,
+                         const Format& format) {
+    const int bits = format.bits + format.padding;
+    StoredArray out{.name = name,
+                    .where = "test",
+                    .type = "codes",
+                    .width = bits <= 8    ? 1u
+                             : bits <= 16 ? 2u
+                                          : 4u,
+                    .shape = std::move(shape)};
+    for (const float x : values) {
+        const std::uint32_t code = encode(format, x, Round::nearest_even, Overflow::nonsaturate);
+        for (std::size_t i = 0; i < out.width; ++i) out.bytes += static_cast<char>(code >> (8 * i));
+    }
+    return out;
+}
+
+/// Everything of a check but the output.
+struct ProductCheck {
+    MachineGemm g{};
+    Format out = fp32;
+    std::string machine = "any";
+    Floats bias{}, a_scale{}, b_scale{};
+    bool bits = false;
+    std::string scale_order = "any";
+    std::optional<double> need_bits{};
+
+    check::Declaration declaration() const {
+        check::Declaration d{.operation = &check::find_operation("gemm")};
+        d.formats["a"].format = g.a_format;
+        d.formats["b"].format = g.b_format;
+        d.formats["out"].format = out;
+        d.machine_name = machine;
+        if (machine != "any") d.machine = parse_machine(machine).rule;
+        d.bits = bits;
+        d.scale_order = scale_order;
+        d.need_bits = need_bits;
+        return d;
+    }
+    std::vector<StoredArray> arrays(const Floats& outputs) const {
+        const auto m = static_cast<std::int64_t>(g.m), n = static_cast<std::int64_t>(g.n),
+                   k = static_cast<std::int64_t>(g.k);
+        std::vector<StoredArray> all{coded("a", {m, k}, g.a, g.a_format), coded("b", {k, n}, g.b, g.b_format),
+                                     coded("out", {m, n}, outputs, out)};
+        if (!bias.empty()) all.push_back(array("bias", {n}, bias));
+        if (!a_scale.empty()) all.push_back(array("a_scale", {static_cast<std::int64_t>(a_scale.size()), 1}, a_scale));
+        if (!b_scale.empty()) all.push_back(array("b_scale", {static_cast<std::int64_t>(b_scale.size())}, b_scale));
+        return all;
+    }
+    check::Verdict judge(const Floats& outputs, const check::Options& options = {}) const {
+        return judge_arrays(declaration(), arrays(outputs), options);
+    }
+    /// The epilogue in plain floats: scales of a first, then bias. Not rounded to the output's format.
+    Floats epilogue(Floats sums, bool b_first = false) const {
+        for (std::size_t i = 0; i < sums.size(); ++i) {
+            const float sa = a_scale.empty() ? 1 : a_scale[i / g.n % a_scale.size()],
+                        sb = b_scale.empty() ? 1 : b_scale[i % g.n % b_scale.size()];
+            sums[i] = b_first ? sa * (sb * sums[i]) : sb * (sa * sums[i]);
+            if (!bias.empty()) sums[i] += bias[i % g.n];
+        }
+        return sums;
+    }
+    Floats stored(Floats outputs) const {
+        for (float& y : outputs) y = decode(out, encode(out, y, Round::nearest_even, Overflow::nonsaturate));
+        return outputs;
+    }
+};
+
+inline bool is_blind(const check::Verdict& verdict, const std::string& mutant) {
+    for (const check::Mutant* each : verdict.blind(check::Power::precision)) {
+        if (each->name.find(mutant) != std::string::npos) return true;
+    }
+    return false;
+}
+
+}  // namespace macheps::test
