@@ -38,9 +38,9 @@ const std::map<std::string, Names> doors{
     {"emulation/gpu/probe/matrix", {"probes.hpp"}},
     {"emulation/gpu/probe/scalar", {"groups.hpp", "probes.hpp"}},
     {"emulation/scaling", {"cast_plan.hpp", "rules.hpp", "scaling.hpp"}},
-    {"experiments/check", {"check.hpp"}},
+    {"experiments/check", {"check.hpp", "inputs.hpp"}},
     {"experiments/cmd", {}},
-    {"experiments/policy", {"advise.hpp", "diff.hpp", "import/framework.hpp", "import/import.hpp", "memory_bytes.hpp", "policy.hpp", "sites.hpp", "tensors.hpp", "words.hpp"}},
+    {"experiments/policy", {"advise.hpp", "diff.hpp", "import/framework.hpp", "import/import.hpp", "memory_bytes.hpp", "policy.hpp", "sites.hpp", "tensors.hpp", "toml_reader.hpp", "words.hpp"}},
     {"experiments/scaler", {"scaler.hpp", "trace.hpp"}},
 };
 

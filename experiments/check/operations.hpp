@@ -33,6 +33,7 @@ struct Declaration {
     double alpha = 1, beta = 1;
     std::optional<double> eps{};
     std::string functions = "cuda";  ///< whose accuracies of exp, log and rsqrt: a name of function_tables()
+    std::int64_t canaries = 0;       ///< entries behind the output, along its first axis, that the kernel leaves alone
     bool saturates = false;          ///< overflowing outputs become the largest finite number
 };
 

@@ -3,6 +3,7 @@
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
 #include "emulation/matmul/rules.hpp"
+#include "experiments/check/canary.hpp"
 #include "experiments/check/check.hpp"
 
 #include <fmt/format.h>
@@ -185,9 +186,28 @@ void pose_rows(const Poser& poser, const Declaration& d, Posed& posed) {
     posed.problem.group_rows = posed.problem.rows;
 }
 
+/// The problem of the output without its canaries.
+Posed pose_before_canaries(const Declaration& d, std::vector<StoredArray> arrays, ThreadPool& pool) {
+    std::optional<std::int64_t> changed;
+    const auto declared = d.formats.find("out");
+    for (StoredArray& array : arrays) {
+        if (array.name != "out") continue;
+        const bool is_declared = declared != d.formats.end() && declared->second.format.bits != 0;
+        if (is_declared || array.format)
+            changed = take_canaries(array, is_declared ? declared->second.format : *array.format, d.canaries);
+    }
+    Declaration rest = d;
+    rest.canaries = 0;
+    Posed posed = pose(rest, arrays, pool);
+    posed.problem.declaration.canaries = d.canaries;
+    posed.problem.changed_canary = changed;
+    return posed;
+}
+
 }  // namespace
 
 Posed pose(const Declaration& d, const std::vector<StoredArray>& arrays, ThreadPool& pool) {
+    if (d.canaries > 0) return pose_before_canaries(d, arrays, pool);
     const auto usage = [](std::string what, std::string where, std::string fix) {
         return Error({.what = std::move(what), .where = std::move(where), .fix = std::move(fix), .exit = Exit::usage});
     };

@@ -2,6 +2,7 @@
 #include "experiments/check/power.hpp"
 
 #include "core/codec.hpp"
+#include "experiments/check/special_mutants.hpp"
 
 #include <fmt/format.h>
 
@@ -26,16 +27,7 @@ struct Trial {
     /// `outputs` as a kernel stores them; `exact` before their rounding.
     void add(std::string name, std::string_view kind, Power by, const std::vector<double>& exact,
              const std::vector<double>& outputs) {
-        Mutant mutant{.name = std::move(name), .kind = kind, .required_by = by};
-        for (std::size_t i = 0; i < exact.size(); ++i) {
-            const double change = std::fabs(exact[i] - limits.exact[i]);
-            if (change == 0 || std::isnan(change)) continue;
-            mutant.largest = std::max(mutant.largest, change / limits.certain[i]);
-        }
-        mutant.certified = mutant.largest > 2;
-        mutant.caught = mutant.certified ||
-                        !judge(limits, outputs, {.certain_only = false, .stops_at_first = true}).reasons.empty();
-        mutants.push_back(std::move(mutant));
+        mutants.push_back(try_mutant(limits, std::move(name), kind, by, exact, outputs));
     }
     void add(std::string name, std::string_view kind, const std::vector<double>& exact) {
         std::vector<double> outputs(exact.size());
@@ -166,6 +158,20 @@ std::vector<NullOutput> null_outputs(const Problem& problem, const Limits& limit
     return all;
 }
 
+Mutant try_mutant(const Limits& limits, std::string name, std::string_view kind, Power by,
+                  const std::vector<double>& exact, const std::vector<double>& outputs) {
+    Mutant mutant{.name = std::move(name), .kind = kind, .required_by = by};
+    for (std::size_t i = 0; i < exact.size(); ++i) {
+        const double change = std::fabs(exact[i] - limits.exact[i]);
+        if (change == 0 || std::isnan(change)) continue;
+        mutant.largest = std::max(mutant.largest, change / limits.certain[i]);
+    }
+    mutant.certified = mutant.largest > 2;
+    mutant.caught =
+        mutant.certified || !judge(limits, outputs, {.certain_only = false, .stops_at_first = true}).reasons.empty();
+    return mutant;
+}
+
 std::vector<Mutant> run_mutants(const Problem& problem, const Limits& limits, ThreadPool& pool) {
     std::vector<Mutant> mutants;
     Trial trial{limits, mutants};
@@ -175,6 +181,7 @@ std::vector<Mutant> run_mutants(const Problem& problem, const Limits& limits, Th
     for (const auto& [mutant, defect] : defects_of(problem))
         trial.add(mutant.name, mutant.kind, mutated(problem, defect, pool));
     add_rounding(trial);
+    add_special_mutants(problem, limits, pool, mutants);
     return mutants;
 }
 

@@ -3,9 +3,11 @@
 #include "experiments/check/check.hpp"
 #include "core/publish.hpp"
 #include "core/read_file.hpp"
+#include "experiments/cmd/check_inputs.hpp"
 #include "experiments/cmd/check_output.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
+#include "experiments/files/raw_word.hpp"
 #include "reports/sha256.hpp"
 
 #include <fmt/format.h>
@@ -32,7 +34,10 @@ constexpr const char* help =
     "  macheps check x.npy y.npy out=y --op softmax                  one array a file; y is the output\n"
     "  macheps check norm.safetensors gain=w --op rmsnorm --eps 1e-5 --allow-weak\n"
     "  macheps check out.npz --op gemm --bounds limits.npz --json    limits of each output, for an own assert\n\n"
-    "Files: .npz (compressed too), .npy (the array has the file's name), .safetensors. Arrays by name: a, b, out and\n"
+    "Files: .npz (compressed too), .npy (the array has the file's name), .safetensors, .pt; and bare numbers, declared "
+    "as\n"
+    "a.bin:bf16[192,1000], with /packed or /columns behind the format, @BYTES behind the sizes. Arrays by name: a, b, "
+    "out and\n"
     "a_scale, b_scale (decode scales: they multiply), bias, c, residual of gemm; x, out, gain, shift of the others, "
     "whose\n"
     "rows are the last axis. ROLE=NAME renames. What the file does not say is declared: --a e4m3fn; e2m1fn/packed has\n"
@@ -51,7 +56,7 @@ struct Arguments {
     bool allow_weak = false, certain_only = false, json = false;
 };
 
-constexpr const char* powers[] = {"null", "structure", "precision"};
+constexpr const char* powers[] = {"null", "structure", "precision", "all"};
 
 Error usage(std::string what, std::string where, std::string fix) {
     return Error({.what = std::move(what), .where = std::move(where), .fix = std::move(fix), .exit = Exit::usage});
@@ -109,8 +114,9 @@ std::vector<StoredArray> read_all(const Arguments& a, const check::Declaration& 
             continue;
         }
         files.files.push_back(word);
-        for (StoredArray& array : read_arrays(word)) arrays.push_back(std::move(array));
-        all += sha256_text(read_file(word));
+        const FileWord file = parse_file_word(word);
+        for (StoredArray& array : read_arrays(file)) arrays.push_back(std::move(array));
+        all += sha256_text(read_file(file.path));
     }
     if (files.files.empty()) throw usage("no file", "FILE", "give the arrays of the kernel");
     files.digest = files.files.size() == 1 ? all : sha256_text(all);
@@ -154,7 +160,10 @@ Exit run(const Arguments& a) {
     return check::exit_of(verdict.outcome);
 }
 
+constexpr const VerbRow* below[] = {&check_make_inputs, &check_power};
+
 void describe(Command& verb) {
+    if (verb.goes_on_with(below)) return;
     const auto a = std::make_shared<Arguments>();
     std::vector<std::string> operations;
     for (const check::Operation& operation : check::all_operations()) operations.emplace_back(operation.name);

@@ -123,7 +123,7 @@ Json check_json(const Problem& problem, const Verdict& v, const Options& options
     }
     for (const Mutant* mutant : v.blind(Power::precision)) blind.push_back(mutant->name);
     const Judgement& j = v.judgement;
-    constexpr const char* powers[] = {"null", "structure", "precision"};
+    constexpr const char* powers[] = {"null", "structure", "precision", "all"};
     Json one = {{"op", problem.declaration.operation->name},
                 {"declared", declared_text(problem)},
                 {"require", powers[static_cast<std::size_t>(options.require)]},
