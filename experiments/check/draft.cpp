@@ -22,11 +22,34 @@ const ArrayRole* role_of(const Operation& operation, std::string_view array) {
     return at == operation.arrays.end() ? nullptr : &*at;
 }
 
-/// Ordinary contents. Those that multiply the result stay away from zero, so that what they do can be seen.
-double ordinary(const Draws& draws, std::string_view array, std::int64_t i) {
-    if (array.ends_with("_scale")) return 0.5 + draws.uniform(i);
-    if (array == "gain") return 1 + 0.25 * draws.normal(i);
-    return draws.normal(i);
+/// Arrays whose ordinary contents are not N(0, 1).
+struct Contents {
+    std::string_view array;
+    double (*value)(const Draws& draws, const InputRequest& request, std::int64_t i);
+    bool is_whole = false;
+};
+/// What multiplies the result stays away from zero, so that what it does can be seen.
+double decode_scale(const Draws& draws, const InputRequest&, std::int64_t i) { return 0.5 + draws.uniform(i); }
+constexpr Contents contents[] = {
+    {"a_scale", decode_scale},
+    {"b_scale", decode_scale},
+    {"gain", [](const Draws& draws, const InputRequest&, std::int64_t i) { return 1 + 0.25 * draws.normal(i); }},
+    {"target",
+     [](const Draws& draws, const InputRequest& r, std::int64_t i) {
+         return static_cast<double>(draws.whole(i, 0, r.columns - 1));
+     },
+     true},
+    {"index",
+     [](const Draws& draws, const InputRequest& r, std::int64_t i) {
+         return static_cast<double>(draws.whole(i, 0, r.rows - 1));
+     },
+     true},
+};
+
+const Contents* contents_of(std::string_view array) {
+    const auto* at = std::find_if(std::begin(contents), std::end(contents),
+                                  [&](const Contents& each) { return each.array == array; });
+    return at == std::end(contents) ? nullptr : at;
 }
 
 double rounded(const Format& format, double x) {
@@ -68,7 +91,10 @@ std::vector<std::int64_t> InputRequest::shape_of(std::string_view array) const {
     const std::int64_t height = is_product ? m : rows, width = is_product ? n : columns;
     switch (role.axis) {
         case Axis::row:
-            return shape.push_back(height), shape.push_back(1), shape;
+            shape.push_back(height);
+            // Beside a matrix, one number for each of its rows.
+            if (is_product) shape.push_back(1);
+            return shape;
         case Axis::column:
             return {width};
         case Axis::whole:
@@ -147,7 +173,12 @@ MadeInputs& Maker::add(std::string_view part, const InputRequest& request) {
         for (const std::int64_t size : array.shape) count *= size;
         array.values.resize(static_cast<std::size_t>(count));
         const Draws draw(request.seed, inputs.name, name);
-        for (std::int64_t i = 0; i < count; ++i) array.values[static_cast<std::size_t>(i)] = ordinary(draw, name, i);
+        const Contents* special = contents_of(name);
+        array.is_whole = special != nullptr && special->is_whole;
+        for (std::int64_t i = 0; i < count; ++i) {
+            array.values[static_cast<std::size_t>(i)] =
+                special == nullptr ? draw.normal(i) : special->value(draw, request, i);
+        }
         inputs.arrays.push_back(std::move(array));
     }
     made_.push_back(std::move(inputs));
@@ -157,7 +188,7 @@ MadeInputs& Maker::add(std::string_view part, const InputRequest& request) {
 std::vector<MadeInputs> Maker::take() {
     for (MadeInputs& inputs : made_) {
         for (MadeArray& array : inputs.arrays) {
-            for (double& x : array.values) x = rounded(array.format.format, x);
+            for (double& x : array.values) x = array.is_whole ? x : rounded(array.format.format, x);
         }
     }
     return std::move(made_);

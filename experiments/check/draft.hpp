@@ -32,6 +32,7 @@ struct MadeArray {
     ArrayFormat format{};
     std::vector<std::int64_t> shape{};
     std::vector<double> values{};
+    bool is_whole = false;  ///< stored as integers
 };
 
 /// One set of inputs: a file.

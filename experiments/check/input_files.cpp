@@ -28,9 +28,9 @@ std::string npy_type(const Format& format) {
     return width == 1 ? "|u1" : fmt::format("<u{}", width);
 }
 
-Dtype dtype_of_format(const Format& format, bool is_packed) {
+Dtype dtype_of_format(const Format& format) {
     for (const NamedFormat& row : all_formats) {
-        if (!(row.format == format) || is_packed) continue;
+        if (!(row.format == format)) continue;
         for (const std::string_view name : split_names(row.aliases.safetensors)) {
             for (const Dtype dtype :
                  {Dtype::f64, Dtype::f32, Dtype::f16, Dtype::bf16, Dtype::f8_e4m3, Dtype::f8_e5m2, Dtype::f8_e8m0}) {
@@ -58,6 +58,16 @@ std::vector<StoredArray> stored_inputs(const MadeInputs& inputs) {
     std::vector<StoredArray> all;
     for (const MadeArray& made : inputs.arrays) {
         StoredArray array = stored(made.name, made.format, made.shape);
+        if (made.is_whole) {
+            array.type = "<i4";
+            array.format.reset();
+            for (const double x : made.values) {
+                const auto number = static_cast<std::int32_t>(x);
+                array.bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
+            }
+            all.push_back(std::move(array));
+            continue;
+        }
         array.bytes.assign(made.values.size() * array.width, '\0');
         for (std::size_t i = 0; i < made.values.size(); ++i) {
             const std::uint64_t code =
@@ -114,8 +124,9 @@ std::string safetensors_of(const std::vector<StoredArray>& arrays, const std::st
     SafetensorsWriter writer;
     writer.metadata("recipe", recipe);
     for (const StoredArray& array : arrays) {
-        const bool is_packed = !array.format;
-        const Dtype dtype = is_packed ? Dtype::u8 : dtype_of_format(*array.format, is_packed);
+        const Dtype dtype = array.type == "<i4" ? Dtype::i32
+                            : !array.format     ? Dtype::u8  // two codes
+                                                : dtype_of_format(*array.format);
         writer.borrow(array.name, dtype, array.shape, std::as_bytes(std::span(array.bytes)));
     }
     std::string bytes;

@@ -27,7 +27,16 @@ struct Trial {
     /// `outputs` as a kernel stores them; `exact` before their rounding.
     void add(std::string name, std::string_view kind, Power by, const std::vector<double>& exact,
              const std::vector<double>& outputs) {
-        mutants.push_back(try_mutant(limits, std::move(name), kind, by, exact, outputs));
+        Mutant mutant{.name = std::move(name), .kind = kind, .required_by = by};
+        for (std::size_t i = 0; i < exact.size(); ++i) {
+            const double change = std::fabs(exact[i] - limits.exact[i]);
+            if (change == 0 || std::isnan(change)) continue;
+            mutant.largest = std::max(mutant.largest, change / limits.certain[i]);
+        }
+        mutant.certified = mutant.largest > 2;
+        mutant.caught = mutant.certified ||
+                        !judge(limits, outputs, {.certain_only = false, .stops_at_first = true}).reasons.empty();
+        mutants.push_back(std::move(mutant));
     }
     void add(std::string name, std::string_view kind, const std::vector<double>& exact) {
         std::vector<double> outputs(exact.size());
@@ -158,20 +167,6 @@ std::vector<NullOutput> null_outputs(const Problem& problem, const Limits& limit
     return all;
 }
 
-Mutant try_mutant(const Limits& limits, std::string name, std::string_view kind, Power by,
-                  const std::vector<double>& exact, const std::vector<double>& outputs) {
-    Mutant mutant{.name = std::move(name), .kind = kind, .required_by = by};
-    for (std::size_t i = 0; i < exact.size(); ++i) {
-        const double change = std::fabs(exact[i] - limits.exact[i]);
-        if (change == 0 || std::isnan(change)) continue;
-        mutant.largest = std::max(mutant.largest, change / limits.certain[i]);
-    }
-    mutant.certified = mutant.largest > 2;
-    mutant.caught =
-        mutant.certified || !judge(limits, outputs, {.certain_only = false, .stops_at_first = true}).reasons.empty();
-    return mutant;
-}
-
 std::vector<Mutant> run_mutants(const Problem& problem, const Limits& limits, ThreadPool& pool) {
     std::vector<Mutant> mutants;
     Trial trial{limits, mutants};
@@ -181,7 +176,13 @@ std::vector<Mutant> run_mutants(const Problem& problem, const Limits& limits, Th
     for (const auto& [mutant, defect] : defects_of(problem))
         trial.add(mutant.name, mutant.kind, mutated(problem, defect, pool));
     add_rounding(trial);
-    add_special_mutants(problem, limits, pool, mutants);
+    for_special_mutants(problem, limits, pool, [&](const char* name, const auto& exact, const auto& outputs) {
+        if (exact.empty()) {
+            mutants.push_back({.name = name, .kind = "specials", .required_by = Power::all});
+        } else {
+            trial.add(name, "specials", Power::all, exact, outputs);
+        }
+    });
     return mutants;
 }
 

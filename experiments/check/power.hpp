@@ -30,10 +30,6 @@ struct NullOutput {
 };
 std::vector<NullOutput> null_outputs(const Problem& problem, const Limits& limits);
 
-/// The tests' answer to a kernel with the results `exact` before their last rounding, of which it stores `outputs`.
-Mutant try_mutant(const Limits& limits, std::string name, std::string_view kind, Power by,
-                  const std::vector<double>& exact, const std::vector<double>& outputs);
-
 std::vector<Mutant> run_mutants(const Problem& problem, const Limits& limits, ThreadPool& pool);
 
 /// The least defects that would have been noticed in these outputs; infinite where none would.

@@ -310,29 +310,29 @@ bool has_subnormals(const InputRequest& r) {
            r.format("b").min_normal_code() > 1;
 }
 
-/// Terms of one subnormal factor and one large one, so that products and sums are whole numbers of one ordinary unit.
+/// All of a, or of b, is subnormal and the other one large, so that sums are whole numbers of one ordinary unit.
 void subnormal(Maker& maker) {
-    MadeInputs& inputs = maker.add();
     const InputRequest& r = maker.request();
     const double most_sum = std::ldexp(1.0, r.accumulator_bits()) / static_cast<double>(r.k);
-    for (const char* name : {"a", "b"}) {
-        const bool is_a = *name == 'a';
-        const Format own = r.format(name), other = r.format(is_a ? "b" : "a");
-        const std::int64_t codes = std::max<std::int64_t>(
-            1, std::min((std::int64_t{1} << (own.precision - 1)) - 1, static_cast<std::int64_t>(most_sum / 3)));
-        // The large factor brings the other's unit as near to 1 as its format goes.
-        const int up = std::min(static_cast<int>(std::log2(greatest_of(own))) - 2,
-                                -static_cast<int>(std::log2(least_subnormal_of(other))));
-        MadeArray& array = inputs.at(name);
-        const Draws draw = maker.draws(name);
-        fill(array, [&](auto row, auto column) {
-            const std::int64_t i = row * array.shape.back() + column, p = is_a ? column : row % r.k;
-            const bool is_small = (p % 2 == 0) == is_a;
-            return is_small ? static_cast<double>(draw.signed_whole(i, 1, codes)) * least_subnormal_of(own)
-                            : std::ldexp(static_cast<double>(draw.signed_whole(i, 1, 3)), up);
-        });
+    for (const char* small : {"a", "b"}) {
+        MadeInputs& inputs = maker.add(small);
+        for (const char* name : {"a", "b"}) {
+            const Format own = r.format(name), other = r.format(*name == 'a' ? "b" : "a");
+            const std::int64_t codes = std::max<std::int64_t>(
+                1, std::min((std::int64_t{1} << (own.precision - 1)) - 1, static_cast<std::int64_t>(most_sum / 3)));
+            // The large factor brings the other's unit as near to 1 as its format goes.
+            const int up = std::min(static_cast<int>(std::log2(greatest_of(own))) - 2,
+                                    -static_cast<int>(std::log2(least_subnormal_of(other))));
+            MadeArray& array = inputs.at(name);
+            const Draws draw(r.seed, inputs.name, name);
+            fill(array, [&](auto row, auto column) {
+                const std::int64_t i = row * array.shape.back() + column;
+                return *name == *small ? static_cast<double>(draw.signed_whole(i, 1, codes)) * least_subnormal_of(own)
+                                       : std::ldexp(static_cast<double>(draw.signed_whole(i, 1, 3)), up);
+            });
+        }
+        leave_bare(inputs);
     }
-    leave_bare(inputs);
 }
 
 bool has_specials(const InputRequest& r) { return r.format("a").has_nan() && r.m >= 2; }
@@ -389,7 +389,7 @@ constexpr Recipe recipes[] = {
     {"wide", "exponents uniform over half of the formats' range", "alignment, flushed operands", always, wide},
     {"scales", "every scale another; a row of zeros, a subnormal scale", "scales swapped, shifted or transposed",
      has_scales, scales},
-    {"subnormal", "one factor of each term subnormal: exact", "flushed subnormal operands", has_subnormals, subnormal},
+    {"subnormal", "all of a, then all of b, subnormal: exact", "flushed subnormal operands", has_subnormals, subnormal},
     {"specials", "NaN, infinities, their difference and product with zero, overflow, -0", "swallowed specials",
      has_specials, specials},
 };

@@ -166,6 +166,10 @@ void set_shape(InputRequest& request, const std::vector<std::int64_t>& shape, co
 }
 
 std::vector<MadeInputs> all_inputs(const InputPlan& plan) {
+    if (plan.request.arrays().empty()) {
+        throw usage(fmt::format("no array of {} is declared, and it requires none", plan.name), "inputs",
+                    "declare the formats of those that the kernel reads");
+    }
     std::vector<const Recipe*> recipes = plan.recipes;
     if (recipes.empty()) {
         for (const Recipe& recipe : recipes_of(*plan.request.declaration.operation)) {

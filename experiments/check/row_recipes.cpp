@@ -123,6 +123,8 @@ void specials(Maker& maker) {
 /// Rows as long as no vector, and next to a tile's.
 void lengths(Maker& maker) {
     for (const std::int64_t columns : {1, 2, 127, 129, 1023, 1025}) {
+        // The sum of one number is a copy of it: nothing tells the two apart.
+        if (columns == 1 && maker.request().declaration.operation->is_one_per_row) continue;
         InputRequest request = maker.request();
         request.columns = columns;
         maker.add(std::to_string(columns), request);

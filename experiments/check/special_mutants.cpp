@@ -27,22 +27,34 @@ bool flush(const Format& format, std::vector<double>& values) {
     return any;
 }
 
-/// The results where subnormal operands are zero.
+bool has_subnormal(const Format& format, const std::vector<double>& values) {
+    return std::any_of(values.begin(), values.end(), [&](double x) { return is_subnormal(format, x); });
+}
+
+/// The results where subnormal operands are zero; the right ones where none is subnormal, which costs no copy of them.
 std::vector<double> with_flushed_operands(const Problem& problem, const Limits& limits, ThreadPool& pool) {
-    Problem flushed = problem;
-    bool any = false;
-    for (Input& input : flushed.inputs) {
+    const auto format_of = [&](const Input& input) {
         const auto format = problem.declaration.formats.find(input.name);
-        if (format != problem.declaration.formats.end()) any |= flush(format->second.format, input.values);
+        return format == problem.declaration.formats.end() ? fp32 : format->second.format;
+    };
+    bool is_changed = std::any_of(problem.inputs.begin(), problem.inputs.end(),
+                                  [&](const Input& input) { return has_subnormal(format_of(input), input.values); });
+    std::shared_ptr<const Products> products = problem.products;
+    if (products != nullptr) {
+        const ProductOperands& right = products->operands();
+        if (has_subnormal(right.a_format, right.a) || has_subnormal(right.b_format, right.b)) {
+            ProductOperands of = right;
+            flush(of.a_format, of.a);
+            flush(of.b_format, of.b);
+            products = std::make_shared<const Products>(std::move(of), problem.declaration.machine, pool);
+            is_changed = true;
+        }
     }
-    if (problem.products != nullptr) {
-        ProductOperands of = problem.products->operands();
-        const bool is_a = flush(of.a_format, of.a), is_b = flush(of.b_format, of.b);
-        if (is_a || is_b)
-            flushed.products = std::make_shared<const Products>(std::move(of), problem.declaration.machine, pool);
-        any |= is_a || is_b;
-    }
-    return any ? mutated(flushed, {}, pool) : limits.exact;
+    if (!is_changed) return limits.exact;
+    Problem flushed = problem;
+    flushed.products = products;
+    for (Input& input : flushed.inputs) flush(format_of(input), input.values);
+    return mutated(flushed, {}, pool);
 }
 
 std::vector<double> stored_all(const Limits& limits, const std::vector<double>& exact) {
@@ -77,32 +89,39 @@ std::vector<double> uncleared(const Limits& limits) {
 
 }  // namespace
 
-void add_special_mutants(const Problem& problem, const Limits& limits, ThreadPool& pool, std::vector<Mutant>& mutants) {
-    constexpr std::string_view kind = "specials";
-    const auto add = [&](const char* name, const std::vector<double>& exact, const std::vector<double>& outputs) {
-        mutants.push_back(exact.empty() ? Mutant{.name = name, .kind = kind, .required_by = Power::all}
-                                        : try_mutant(limits, name, kind, Power::all, exact, outputs));
-    };
+void for_special_mutants(const Problem& problem, const Limits& limits, ThreadPool& pool, const TryMutant& tries) {
     const std::vector<double> swallowed = changed(limits, [](double x) { return std::isnan(x) ? 0 : x; });
-    add("NaN swallowed", swallowed, stored_all(limits, swallowed));
+    tries("NaN swallowed", swallowed, stored_all(limits, swallowed));
     const double most = decode64(limits.format, limits.format.max_finite_code() << limits.format.padding);
     const std::vector<double> finite =
         changed(limits, [&](double x) { return std::fabs(x) > most ? std::copysign(most, x) : x; });
-    add("infinity made the largest number", finite, finite);
+    tries("infinity made the largest number", finite, finite);
     const std::vector<double> flushed = with_flushed_operands(problem, limits, pool);
     std::vector<double> outputs = stored_all(limits, flushed);
     const bool is_result_flushed = flush(limits.format, outputs);
-    add("subnormals flushed", is_result_flushed || flushed != limits.exact ? flushed : std::vector<double>{}, outputs);
+    if (!is_result_flushed && flushed == limits.exact) {
+        tries("subnormals flushed", {}, {});
+    } else {
+        tries("subnormals flushed", flushed, outputs);
+    }
     if (problem.products != nullptr && limits.size() > 1) {
         const std::vector<double> kept = uncleared(limits);
-        add("accumulator not cleared", kept, stored_all(limits, kept));
+        tries("accumulator not cleared", kept, stored_all(limits, kept));
     }
 }
 
 void add_size_mutants(const Limits& limits, std::vector<Mutant>& mutants) {
     if (limits.size() < 2) return;
     const auto add = [&](const char* name, const std::vector<double>& exact) {
-        mutants.push_back(try_mutant(limits, name, "size", Power::all, exact, stored_all(limits, exact)));
+        Mutant mutant{.name = name, .kind = "size", .required_by = Power::all};
+        for (std::size_t i = 0; i < exact.size(); ++i) {
+            const double change = std::fabs(exact[i] - limits.exact[i]);
+            if (change > 0) mutant.largest = std::max(mutant.largest, change / limits.certain[i]);
+        }
+        mutant.certified = mutant.largest > 2;
+        mutant.caught =
+            mutant.certified || !judge(limits, stored_all(limits, exact), {.stops_at_first = true}).reasons.empty();
+        mutants.push_back(std::move(mutant));
     };
     const auto middle = static_cast<std::size_t>(limits.size() / 2);
     std::vector<double> stale = limits.exact;

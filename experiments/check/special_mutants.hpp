@@ -4,13 +4,18 @@
 #pragma once
 #include "experiments/check/power.hpp"
 
+#include <functional>
 #include <vector>
 
 namespace macheps::check {
 
-/// NaN swallowed, infinities and overflow made finite, subnormals flushed, accumulators that keep what they held. One that
-/// changes nothing here is missed without being tried.
-void add_special_mutants(const Problem& problem, const Limits& limits, ThreadPool& pool, std::vector<Mutant>& mutants);
+/// A wrong kernel's name, its results before their last rounding, and what it stores.
+using TryMutant =
+    std::function<void(const char* name, const std::vector<double>& exact, const std::vector<double>& outputs)>;
+
+/// NaN swallowed, infinities and overflow made finite, subnormals flushed, accumulators that keep what they held. Of one that
+/// changes nothing here both results are empty.
+void for_special_mutants(const Problem& problem, const Limits& limits, ThreadPool& pool, const TryMutant& tries);
 
 /// A stale element, and a row that is larger by 0.001: to compare inputs with each other. What a check would see of such
 /// faults its sharpness says without a chosen size.

@@ -134,6 +134,9 @@ std::vector<double> values_of(const StoredArray& array, const Format& format, bo
                               width * 8),
                   "declare the format that was saved");
     }
+    // Codes of up to 16 bits are often saved as signed integers. Wider ones are numbers.
+    if (array.width > 2 && (array.type.starts_with("<i") || array.type.starts_with('I')))
+        throw bad(fmt::format("{} are whole numbers, no codes", array.type), "save them as floating-point numbers");
     if (is_packed && format.bits != 4)
         throw bad(fmt::format("{} is not packed", format_name(format)), "leave out /packed");
     std::vector<double> values(array.count() * (is_packed ? 2 : 1));

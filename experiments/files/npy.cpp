@@ -61,9 +61,10 @@ struct NpyType {
     std::size_t width;
     std::optional<Format> format;
 };
-const NpyType npy_types[] = {{"<f2", 2, fp16}, {"<f4", 4, fp32}, {"<f8", 8, fp64}, {"<f1", 1, e5m2},
-                             {"|f1", 1, e5m2}, {"|u1", 1, {}},   {"<u1", 1, {}},   {"|V1", 1, {}},
-                             {"<V1", 1, {}},   {"<u2", 2, {}},   {"|V2", 2, {}},   {"<V2", 2, {}}};
+const NpyType npy_types[] = {{"<f2", 2, fp16}, {"<f4", 4, fp32}, {"<f8", 8, fp64}, {"<f1", 1, e5m2}, {"|f1", 1, e5m2},
+                             {"|u1", 1, {}},   {"<u1", 1, {}},   {"|V1", 1, {}},   {"<V1", 1, {}},   {"<u2", 2, {}},
+                             {"|V2", 2, {}},   {"<V2", 2, {}},   {"<u4", 4, {}},   {"<u8", 8, {}},   {"|i1", 1, {}},
+                             {"<i1", 1, {}},   {"<i2", 2, {}},   {"<i4", 4, {}},   {"<i8", 8, {}},   {"|b1", 1, {}}};
 
 std::vector<double> npy_numbers(std::string_view bytes, const std::string& path) {
     const StoredArray array = parse_npy(bytes, "", path);
@@ -121,7 +122,7 @@ StoredArray parse_npy(std::string_view bytes, std::string name, const std::strin
         std::find_if(std::begin(npy_types), std::end(npy_types), [&](const NpyType& row) { return row.name == descr; });
     if (type == std::end(npy_types)) {
         bad(fmt::format("elements of type '{}'", descr), where,
-            "save float16, float32, float64, or codes as uint8 or uint16");
+            "save float16, float32, float64, integers, or codes as uint8 or uint16");
     }
     StoredArray array{.name = std::move(name),
                       .where = where,

@@ -22,15 +22,16 @@ constexpr std::string_view pickle_member = "/data.pkl";
 constexpr std::string_view rebuild = "torch._utils._rebuild_tensor_v2", ordered = "collections.OrderedDict";
 
 struct StorageType {
-    std::string_view name;
+    std::string_view name, type;  ///< PyTorch's, and as safetensors spells what it holds
     std::size_t width;
     std::optional<Format> format;  ///< nothing: codes, or whole numbers
 };
 const StorageType storage_types[] = {
-    {"torch.FloatStorage", 4, fp32}, {"torch.DoubleStorage", 8, fp64},   {"torch.HalfStorage", 2, fp16},
-    {"torch.ByteStorage", 1, {}},    {"torch.BFloat16Storage", 2, bf16}, {"torch.CharStorage", 1, {}},
-    {"torch.ShortStorage", 2, {}},   {"torch.IntStorage", 4, {}},        {"torch.LongStorage", 8, {}},
-    {"torch.BoolStorage", 1, {}},
+    {"torch.FloatStorage", "F32", 4, fp32}, {"torch.DoubleStorage", "F64", 8, fp64},
+    {"torch.HalfStorage", "F16", 2, fp16},  {"torch.BFloat16Storage", "BF16", 2, bf16},
+    {"torch.ByteStorage", "U8", 1, {}},     {"torch.CharStorage", "I8", 1, {}},
+    {"torch.ShortStorage", "I16", 2, {}},   {"torch.IntStorage", "I32", 4, {}},
+    {"torch.LongStorage", "I64", 8, {}},    {"torch.BoolStorage", "BOOL", 1, {}},
 };
 
 std::vector<std::string_view> known_names() {
@@ -114,7 +115,7 @@ class TorchFile {
         const std::int64_t offset = part(arguments, 1, Kind::integer).integer;
         StoredArray array{.name = name,
                           .where = where_,
-                          .type = type_name,
+                          .type = std::string(type->type),
                           .format = type->format,
                           .width = type->width,
                           .shape = sizes(part(arguments, 2, Kind::tuple))};
