@@ -46,4 +46,22 @@ std::optional<std::int64_t> take_canaries(StoredArray& array, const Format& form
     return changed;
 }
 
+Posed pose_before_canaries(const Declaration& d, std::vector<StoredArray> arrays, ThreadPool& pool) {
+    std::optional<std::int64_t> changed;
+    const auto declared = d.formats.find("out");
+    for (StoredArray& array : arrays) {
+        if (array.name != "out") continue;
+        const bool is_declared = declared != d.formats.end() && declared->second.format.bits != 0;
+        // pose() says so where nothing tells the format.
+        if (is_declared || array.format)
+            changed = take_canaries(array, is_declared ? declared->second.format : *array.format, d.canaries);
+    }
+    Declaration rest = d;
+    rest.canaries = 0;
+    Posed posed = pose(rest, arrays, pool);
+    posed.problem.declaration.canaries = d.canaries;
+    posed.problem.changed_canary = changed;
+    return posed;
+}
+
 }  // namespace macheps::check

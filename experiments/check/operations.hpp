@@ -24,6 +24,7 @@ struct ArrayFormat {
 struct Declaration {
     const Operation* operation = nullptr;
     std::map<std::string, ArrayFormat, std::less<>> formats{};  ///< by array
+    std::int64_t canaries = 0;  ///< entries behind the output, along its first axis, that the kernel leaves alone
     std::optional<MatmulRule> machine{};                        ///< nothing: any order of fp32 sums
     std::string machine_name = "any";
     /// By arrays of scales: which elements share one, `tensor`, `row` or `column`; what the array's shape says where
@@ -33,7 +34,6 @@ struct Declaration {
     double alpha = 1, beta = 1;
     std::optional<double> eps{};
     std::string functions = "cuda";  ///< whose accuracies of exp, log and rsqrt: a name of function_tables()
-    std::int64_t canaries = 0;       ///< entries behind the output, along its first axis, that the kernel leaves alone
     bool saturates = false;          ///< overflowing outputs become the largest finite number
 };
 

@@ -186,24 +186,6 @@ void pose_rows(const Poser& poser, const Declaration& d, Posed& posed) {
     posed.problem.group_rows = posed.problem.rows;
 }
 
-/// The problem of the output without its canaries.
-Posed pose_before_canaries(const Declaration& d, std::vector<StoredArray> arrays, ThreadPool& pool) {
-    std::optional<std::int64_t> changed;
-    const auto declared = d.formats.find("out");
-    for (StoredArray& array : arrays) {
-        if (array.name != "out") continue;
-        const bool is_declared = declared != d.formats.end() && declared->second.format.bits != 0;
-        if (is_declared || array.format)
-            changed = take_canaries(array, is_declared ? declared->second.format : *array.format, d.canaries);
-    }
-    Declaration rest = d;
-    rest.canaries = 0;
-    Posed posed = pose(rest, arrays, pool);
-    posed.problem.declaration.canaries = d.canaries;
-    posed.problem.changed_canary = changed;
-    return posed;
-}
-
 }  // namespace
 
 Posed pose(const Declaration& d, const std::vector<StoredArray>& arrays, ThreadPool& pool) {

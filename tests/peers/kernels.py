@@ -85,16 +85,21 @@ def matmuls():
     def exact(x):
         return x["a"].double() @ x["b"].double()
 
-    kernels = {"numpy": (torch.float32, lambda x: torch.from_numpy(x["a"].numpy() @ x["b"].numpy()))}
-    for dtype in FORMATS:
-        kernels["torch"] = (dtype, lambda x: x["a"] @ x["b"])
-        for library, (of, run) in list(kernels.items()):
-            if of is not dtype:
-                continue
-            twins = {"dropped tail": lambda x, run=run: run({"a": x["a"][:, :-1], "b": x["b"][:-1]}) if x["a"].shape[1] > 1 else None,
-                     "bf16 inner step": lambda x: chunked_in_bf16(x["a"], x["b"]) if x["a"].shape[1] > 64 else None,
-                     "stale element": stale(run)}
-            yield Kernel(f"{library} matmul", "gemm", dtype, make(dtype), run, exact, twins)
+    def by_onednn(x):
+        out = torch._C._nn.mkldnn_linear(x["a"].to_mkldnn(), x["b"].t().contiguous().to_mkldnn(), None)
+        return out.to_dense()
+
+    # PyTorch leaves fp32 to MKL, bf16 and fp16 to oneDNN (torch.backends.mkldnn.verbose shows it).
+    libraries = [("OpenBLAS (NumPy) matmul", torch.float32, lambda x: torch.from_numpy(x["a"].numpy() @ x["b"].numpy())),
+                 ("MKL (PyTorch) matmul", torch.float32, lambda x: x["a"] @ x["b"]),
+                 ("oneDNN (PyTorch) matmul", torch.float32, by_onednn),
+                 ("oneDNN (PyTorch) matmul", torch.bfloat16, lambda x: x["a"] @ x["b"]),
+                 ("oneDNN (PyTorch) matmul", torch.float16, lambda x: x["a"] @ x["b"])]
+    for name, dtype, run in libraries:
+        twins = {"dropped tail": lambda x, run=run: run({"a": x["a"][:, :-1], "b": x["b"][:-1]}) if x["a"].shape[1] > 1 else None,
+                 "bf16 inner step": lambda x: chunked_in_bf16(x["a"], x["b"]) if x["a"].shape[1] > 64 else None,
+                 "stale element": stale(run)}
+        yield Kernel(name, "gemm", dtype, make(dtype), run, exact, twins)
 
 
 def rows(name, op, function, twins, declares=(), arrays=("x",), shape=(64, 2048), draw=None):
@@ -117,7 +122,7 @@ def rows(name, op, function, twins, declares=(), arrays=("x",), shape=(64, 2048)
 
         wrong = {what: (lambda x, twin=twin: twin(x, function)) for what, twin in twins.items()}
         wrong["stale element"] = stale(run)
-        yield Kernel(f"torch {name}", op, dtype, make, run, exact, wrong, declares)
+        yield Kernel(f"PyTorch {name}", op, dtype, make, run, exact, wrong, declares)
 
 
 def in_fp32(function):
@@ -342,7 +347,7 @@ def compare(kernel, judge, shapes, wrong_shapes, seed, say):
 
 def table(results):
     """How many each judge lets pass."""
-    lines = ["| kernel | outputs | macheps check | " + " | ".join(JUDGES) + " |", "|---|---" * 1 + "|---" * (len(JUDGES) + 1) + "|"]
+    lines = ["| kernel | outputs | macheps check | " + " | ".join(JUDGES) + " |", "|---|---" + "|---" * (len(JUDGES) + 1) + "|"]
     for kernel, tally in results:
         name = f"{kernel.name}, {FORMATS[kernel.dtype]}"
         lines.append(f"| {name}: right | {tally.right} | {tally.right - tally.right_failed} | " +
@@ -392,6 +397,7 @@ def main():
     parser.add_argument("--write", type=pathlib.Path, help="write the page of judges here")
     options = parser.parse_args()
     torch.manual_seed(options.seed)
+    torch.set_num_threads(1)  # shapes are small
     known = known_operations(options.macheps)
     results, failed, skipped = [], 0, set()
     with tempfile.TemporaryDirectory() as folder:
