@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recipes of matrix products: contents of a [m,k] and b [k,n].
-#include "experiments/check/limits.hpp"
 #include "experiments/check/recipes.hpp"
 
 #include <fmt/format.h>
@@ -355,7 +354,7 @@ void specials(Maker& maker) {
         }
         return p;
     };
-    const double overflow = 4 * overflow_threshold(r.format("out"));
+    const double overflow = 8 * greatest_of(r.format("out"));
     set(std::numeric_limits<double>::quiet_NaN(), 0);
     if (r.format("a").has_inf()) {
         set(infinite, 0);

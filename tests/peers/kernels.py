@@ -177,9 +177,16 @@ def small_rows(rng, trial, made):
 
 
 def reduced(name, op, function):
-    yield from rows(name, op, function,
-                    {"dropped tail": in_fp32(lambda x: function({"x": x["x"][..., :-1]}) * (1 if op == "sum" else (x["x"].shape[-1] - 1) / x["x"].shape[-1])),
-                     "bf16 inner step": in_fp32(lambda x: sum_in_bf16(x["x"]) / (1 if op == "sum" else x["x"].shape[-1]) if x["x"].shape[-1] >= 256 else None)})
+    def without_last(x):
+        part = function({"x": x["x"][..., :-1]})
+        return part if op == "sum" else part * (x["x"].shape[-1] - 1) / x["x"].shape[-1]
+
+    def in_bf16(x):
+        terms = x["x"].shape[-1]
+        total = sum_in_bf16(x["x"])
+        return None if terms < 256 else total if op == "sum" else total / terms
+
+    yield from rows(name, op, function, {"dropped tail": in_fp32(without_last), "bf16 inner step": in_fp32(in_bf16)})
 
 
 def cross_entropies():
@@ -205,19 +212,22 @@ def cross_entropies():
 
 
 def activations():
+    def erf_form(x):
+        return F.gelu(x["x"])
+
     def tanh_form(x):
         return F.gelu(x["x"], approximate="tanh")
 
-    def narrow(function):
-        return in_fp32(lambda x: function(x["x"].bfloat16().float()))
+    def narrow_gelu(x):
+        return x["x"] * (0.5 * (1 + torch.erf(x["x"] / 2 ** 0.5))).bfloat16().float()
 
-    yield from rows("gelu", "gelu", lambda x: F.gelu(x["x"]),
-                    {"tanh form": in_fp32(tanh_form), "bf16 inner step": in_fp32(lambda x: x["x"] * (0.5 * (1 + torch.erf(x["x"] / 2 ** 0.5))).bfloat16().float())},
-                    shape=(32, 512))
-    yield from rows("gelu, tanh form", "gelu_tanh", tanh_form,
-                    {"erf form": in_fp32(lambda x: F.gelu(x["x"]))}, shape=(32, 512))
-    yield from rows("silu", "silu", lambda x: F.silu(x["x"]),
-                    {"bf16 inner step": in_fp32(lambda x: x["x"] * torch.sigmoid(x["x"]).bfloat16().float())}, shape=(32, 512))
+    def narrow_silu(x):
+        return x["x"] * torch.sigmoid(x["x"]).bfloat16().float()
+
+    size = {"shape": (32, 512)}
+    yield from rows("gelu", "gelu", erf_form, {"tanh form": in_fp32(tanh_form), "bf16 inner step": in_fp32(narrow_gelu)}, **size)
+    yield from rows("gelu, tanh form", "gelu_tanh", tanh_form, {"erf form": in_fp32(erf_form)}, **size)
+    yield from rows("silu", "silu", lambda x: F.silu(x["x"]), {"bf16 inner step": in_fp32(narrow_silu)}, **size)
 
 
 def all_kernels():
@@ -373,17 +383,18 @@ def summary(results):
 
 PAGE = """# What judges of kernels let pass
 
-Made by `tests/peers/kernels.py --write docs/check-judges.md`: {versions}, on one machine. Kernels that nobody here wrote ran on
-random shapes with N(0, 1) inputs; their wrong twins lack the last term, have another eps, round an inner step to bf16 or hold one
-stale element. Each output was judged by `macheps check` under the declaration that the kernel's documentation allows, and, against an
-ideal reference (fp64, rounded once), by `torch.testing.assert_close`, `allclose` with 1e-2, `calc_diff` with 1e-5 (fp32: 1e-10), an
-SQNR of 25 dB and a cosine of 0.99. A number is of outputs that the judge lets pass: of right ones it should be all, of wrong ones none.
+Made by `tests/peers/kernels.py --write docs/check-judges.md`: {versions}, on one machine. Kernels that nobody here wrote ran on random shapes with N(0, 1) inputs, {shapes} of each; on the first {wrong_shapes} shapes
+wrong twins of them ran, too. A dropped tail lacks the last term; a wrong eps is a tenth of the right one, on rows of an rms of 2^-9, where eps decides; a bf16 inner step joins partial sums in bf16, from 64 terms on (256 for sum and
+mean), or rounds a factor; a stale element is one output that holds the one before it, where the two differ by a tenth. Twins whose output is the ideal one are not counted.
+
+Each output was judged by `macheps check` under the declaration that the kernel's documentation allows (fp32 inside, any order), and, against an ideal reference (fp64, rounded once), by `torch.testing.assert_close`, `allclose` with 1e-2,
+`calc_diff` with 1e-5 (fp32: 1e-10), an SQNR of 25 dB and a cosine of 0.99.
 
 {summary}
 
-{table}
+How many outputs each judge lets pass: of right ones it should be all, of wrong ones none.
 
-Twins whose output equals the ideal one are not counted. "wrong eps" is judged on rows of an rms of 2^-9, where eps decides.
+{table}
 """
 
 
@@ -420,7 +431,8 @@ def main():
     print(summary(results))
     if options.write:
         versions = f"PyTorch {torch.__version__.split('+')[0]}, NumPy {np.__version__}"
-        options.write.write_text(PAGE.format(versions=versions, summary=summary(results), table=table(results)))
+        options.write.write_text(PAGE.format(versions=versions, shapes=options.shapes, wrong_shapes=options.wrong_shapes,
+                                             summary=summary(results), table=table(results)))
     sys.exit(1 if failed else 0)
 
 

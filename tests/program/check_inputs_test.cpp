@@ -157,6 +157,32 @@ TEST_CASE("what make-inputs cannot do is said in one line, with the exit code of
     fs::remove_all(scratch());
 }
 
+TEST_CASE("the commands of the page on inputs run, in its order", "[program]") {
+    const std::string page = contents(fs::path(MACHEPS_SOURCE_DIR) / "docs/check-inputs.md");
+    const auto block = [&](const std::string& kind) {
+        const std::size_t begin = page.find("```" + kind + "\n") + 4 + kind.size();
+        return page.substr(begin, page.find("```", begin) - begin);
+    };
+    write("recipe.toml", block("toml"));
+    std::istringstream commands(block("sh"));
+    int count = 0;
+    for (std::string line; std::getline(commands, line); ++count) {
+        REQUIRE(line.starts_with("macheps "));
+        const Outcome outcome = run(line.substr(8));
+        CAPTURE(line, outcome.err);
+        CHECK(outcome.code == 0);
+    }
+    CHECK(count == 4);
+    CHECK(!fs::is_empty(scratch() / "inputs"));
+    // Every recipe that the page names is one, and every one is named.
+    const std::string listed = run("check make-inputs --list").out, recipes = page.substr(page.find("## Recipes"));
+    std::istringstream lines(listed);
+    for (std::string line; std::getline(lines, line);) {
+        if (line.starts_with("  ")) CHECK(holds(recipes, "`" + line.substr(2, line.find(' ', 2) - 2) + "`"));
+    }
+    fs::remove_all(scratch());
+}
+
 TEST_CASE("bare numbers are checked as they are declared", "[program]") {
     std::string x, y;
     for (int i = 0; i < 96; ++i) {
