@@ -342,10 +342,11 @@ void specials(Maker& maker) {
     const InputRequest& r = maker.request();
     MadeArray &a = inputs.at("a"), &b = inputs.at("b");
     const Draws draw = maker.draws("places");
-    std::int64_t next = 0;
+    std::int64_t next = 0, step = 7;
+    while (std::gcd(step, r.m) != 1) ++step;
     const auto set = [&](double first, double second) {
-        // Every seventh row, and a term anywhere: no two specials meet in a row unless there are too few.
-        const std::int64_t row = (3 + 7 * next) % r.m, p = draw.whole(next, 0, r.k - 1);
+        // Rows far apart, and a term anywhere: no two specials meet in a row unless there are too few.
+        const std::int64_t row = (3 + step * next) % r.m, p = draw.whole(next, 0, r.k - 1);
         ++next;
         a.values[static_cast<std::size_t>(row * r.k + p)] = first;
         if (r.k > 1) {
@@ -364,7 +365,7 @@ void specials(Maker& maker) {
         b.values[static_cast<std::size_t>(p * r.n)] = 0;
     }
     if (overflow < greatest_of(r.format("a")) && overflow < 0x1p100) set(overflow, 0);
-    const std::int64_t row = (3 + 7 * next) % r.m;
+    const std::int64_t row = (3 + step * next) % r.m;
     for (std::int64_t p = 0; p < r.k; ++p) a.values[static_cast<std::size_t>(row * r.k + p)] = -0.0;
 }
 
