@@ -200,6 +200,10 @@ Verdict check(const Problem& problem, std::span<const double> out, const Options
     try_user_limits(problem, out, options, verdict);
     if (verdict.outcome == Outcome::refused) return verdict;
     escalate(problem, out, limits, pool);
+    if (problem.changed_canary) {
+        verdict.reasons.push_back(
+            {"KC010", "T0", fmt::format("element {} behind the output was written to", *problem.changed_canary)});
+    }
     verdict.judgement = judge(limits, out, {.certain_only = options.certain_only});
     verdict.reasons.insert(verdict.reasons.end(), verdict.judgement.reasons.begin(), verdict.judgement.reasons.end());
     if (claimed) {

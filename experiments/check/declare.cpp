@@ -257,6 +257,13 @@ std::vector<DeclareKey> other_keys() {
              d.functions = text;
          },
          [](const Declaration& d, const DeclareKey&) { return Json(d.functions); }},
+        {"canaries", Takes::number, "N",
+         "Entries behind the output, along its first axis, that must still hold what make-inputs put there", nullptr,
+         of_all,
+         [](Declaration& d, const DeclareKey&, Text text, Text where) {
+             d.canaries = static_cast<std::int64_t>(declared_number(text, where, 0, 1e6));
+         },
+         [](const Declaration& d, const DeclareKey&) { return d.canaries > 0 ? Json(d.canaries) : Json(); }},
         {"saturate", Takes::flag, "", "Outputs that overflow become the largest finite number", nullptr, of_all,
          [](Declaration& d, const DeclareKey&, Text text, Text) { d.saturates = text == "true"; },
          [](const Declaration& d, const DeclareKey&) { return Json(d.saturates); }},

@@ -25,6 +25,7 @@ struct Problem {
     std::int64_t rows = 0, columns = 0;  ///< of the lists: a row has so many elements
     std::int64_t group_rows = 0;         ///< rows of one batch, judged apart from the others
     std::vector<Input> inputs{};
+    std::optional<std::int64_t> changed_canary{};  ///< the first element behind the output that the kernel wrote to
     std::shared_ptr<const Products> products{};
 
     std::vector<Finding> findings{};  ///< what is wrong with arrays that the kernel wrote beside its output

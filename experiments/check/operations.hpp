@@ -27,6 +27,7 @@ enum class Reduction : std::uint8_t { none, mean, sum };
 struct Declaration {
     const Operation* operation = nullptr;
     std::map<std::string, ArrayFormat, std::less<>> formats{};  ///< by array
+    std::int64_t canaries = 0;  ///< entries behind the output, along its first axis, that the kernel leaves alone
     std::optional<MatmulRule> machine{};                        ///< nothing: any order of fp32 sums
     std::string machine_name = "any";
     /// By arrays of scales: which elements share one, `tensor`, `row` or `column`; what the array's shape says where

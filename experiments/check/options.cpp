@@ -16,9 +16,7 @@ namespace {
 using Takes = DeclareKey::Takes;
 using Text = const std::string&;
 
-constexpr std::string_view powers[] = {"null", "structure", "precision"};
-
-std::vector<std::string_view> power_words() { return {std::begin(powers), std::end(powers)}; }
+constexpr std::string_view powers[] = {"null", "structure", "precision", "all"};
 
 Error no_such(std::string what, Text name, const std::vector<std::string_view>& names, Text where,
               std::string_view form = "") {
@@ -30,12 +28,14 @@ Error no_such(std::string what, Text name, const std::vector<std::string_view>& 
                   .exit = Exit::usage});
 }
 
-void set_require(Options& options, Text text, Text where) {
+Power power_of(Text text, Text where) {
     const auto found = std::find(std::begin(powers), std::end(powers), text);
     if (found == std::end(powers))
         throw no_such(fmt::format("'{}' is no power of a check", text), text, power_words(), where);
-    options.require = static_cast<Power>(found - std::begin(powers));
+    return static_cast<Power>(found - std::begin(powers));
 }
+
+void set_require(Options& options, Text text, Text where) { options.require = power_of(text, where); }
 
 void set_limit(Options& options, Text text, Text where) {
     std::vector<std::string_view> names;
@@ -94,6 +94,10 @@ const OptionKey* find_option_key(std::string_view name) {
         std::find_if(std::begin(keys), std::end(keys), [&](const OptionKey& key) { return key.name == name; });
     return found == std::end(keys) ? nullptr : &*found;
 }
+
+std::vector<std::string_view> power_words() { return {std::begin(powers), std::end(powers)}; }
+
+Power power_named(const std::string& text, const std::string& where) { return power_of(text, where); }
 
 std::string_view to_string(Power power) { return powers[static_cast<std::size_t>(power)]; }
 

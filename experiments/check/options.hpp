@@ -29,5 +29,8 @@ const OptionKey* find_option_key(std::string_view name);
 
 /// `null`, `structure`, ...: by the values of Power.
 std::string_view to_string(Power power);
+std::vector<std::string_view> power_words();
+/// Throws Error (usage) with the nearest word.
+Power power_named(const std::string& text, const std::string& where);
 
 }  // namespace macheps::check

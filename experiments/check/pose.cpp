@@ -3,6 +3,7 @@
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
 #include "emulation/matmul/rules.hpp"
+#include "experiments/check/canary.hpp"
 #include "experiments/check/poser.hpp"
 
 #include <fmt/format.h>
@@ -83,6 +84,7 @@ void check_declaration(const Poser& poser, const Declaration& d, const std::vect
 }  // namespace
 
 Posed pose(const Declaration& d, const std::vector<StoredArray>& arrays, ThreadPool& pool) {
+    if (d.canaries > 0) return pose_before_canaries(d, arrays, pool);
     const Poser poser(d, arrays);
     check_declaration(poser, d, arrays);
     Posed posed;

@@ -3,6 +3,7 @@
 
 #include "core/codec.hpp"
 #include "experiments/check/power_products.hpp"
+#include "experiments/check/special_mutants.hpp"
 
 #include <fmt/format.h>
 
@@ -236,6 +237,13 @@ std::vector<Mutant> run_mutants(const Problem& problem, const Limits& limits, co
             first.add(wrong.name, wrong.kind, wrong.exact, wrong.required_by);
     }
     add_rounding(trial, bits);
+    for_special_mutants(problem, limits, pool, [&](const char* name, const auto& exact, const auto& outputs) {
+        if (exact.empty()) {
+            mutants.push_back({.name = name, .kind = "specials", .required_by = Power::all});
+        } else {
+            trial.add(name, "specials", Power::all, exact, outputs);
+        }
+    });
     return mutants;
 }
 

@@ -12,11 +12,11 @@
 namespace macheps::check {
 
 /// In rising order of what is asked of a check: it must notice every mutant up to the class that is required.
-enum class Power : std::uint8_t { null, structure, precision };
+enum class Power : std::uint8_t { null, structure, precision, all };
 
 struct Mutant {
     std::string name;
-    std::string_view kind;  ///< null, structure, scale, operation, precision
+    std::string_view kind;  ///< null, structure, scale, operation, precision, specials, size
     Power required_by = Power::structure;
     bool certified = false;  ///< it changes an output by more than twice its bound: T1 refuses it whatever else it does
     bool caught = false;     ///< the tests refuse it where all else is ideal: its exact results, rounded once

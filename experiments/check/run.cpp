@@ -2,6 +2,7 @@
 #include "experiments/check/run.hpp"
 
 #include "core/read_file.hpp"
+#include "experiments/files/raw_word.hpp"
 #include "reports/sha256.hpp"
 
 #include <fmt/format.h>
@@ -38,7 +39,7 @@ void rename(std::vector<StoredArray>& arrays, const std::map<std::string, std::s
 std::vector<StoredArray> read_all(const Inputs& inputs) {
     std::vector<StoredArray> arrays;
     for (const std::string& file : inputs.files) {
-        for (StoredArray& array : read_arrays(file)) arrays.push_back(std::move(array));
+        for (StoredArray& array : read_arrays(parse_file_word(file))) arrays.push_back(std::move(array));
     }
     rename(arrays, inputs.arrays, fmt::format("{}", fmt::join(inputs.files, ", ")));
     return arrays;
@@ -48,7 +49,7 @@ Checked judge_arrays(const Declaration& declaration, const Inputs& inputs, const
                      const Options& options, const RunOptions& run, ThreadPool& pool) {
     Checked checked = check_arrays(declaration, arrays, options, pool);
     for (const std::string& file : inputs.files)
-        checked.files.push_back({file, run.has_digests ? sha256_text(read_file(file)) : ""});
+        checked.files.push_back({file, run.has_digests ? sha256_text(read_file(parse_file_word(file).path)) : ""});
     checked.input = inputs.files.empty() ? "" : inputs.files.front();
     checked.source = checked.input;
     if (run.has_digests) digest(checked, arrays);

@@ -4,6 +4,8 @@
 #include "core/read_file.hpp"
 #include "experiments/check/baseline.hpp"
 #include "experiments/check/run.hpp"
+#include "experiments/cmd/check_inputs.hpp"
+#include "experiments/cmd/check_keys.hpp"
 #include "experiments/cmd/check_reports.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
@@ -36,7 +38,10 @@ constexpr const char* help =
     "  macheps check out.npz --op gemm --bounds limits.npz --json    limits of each output, for an own assert\n"
     "  macheps check suite.toml --junit junit.xml --sarif check.sarif --baseline check.lock --update-baseline\n"
     "                                                                all checks of a suite, for CI (docs/check.md)\n\n"
-    "Files: .npz (compressed too), .npy (the array has the file's name), .safetensors. Arrays by name: a, b, out and\n"
+    "Files: .npz (compressed too), .npy (the array has the file's name), .safetensors, .pt; and bare numbers, declared "
+    "as\n"
+    "a.bin:bf16[192,1000], with /packed or /columns behind the format, @BYTES behind the sizes. Arrays by name: a, b, "
+    "out and\n"
     "a_scale, b_scale (decode scales: they multiply), bias, c, residual of gemm; x, out, gain, shift of the others, "
     "whose\n"
     "rows are the last axis. ROLE=NAME renames. What the file does not say is declared: --a e4m3fn; e2m1fn/packed has\n"
@@ -49,15 +54,6 @@ constexpr const char* help =
     "any check has. Where GITHUB_ACTIONS is true, annotations are printed, too, and a table goes to "
     "GITHUB_STEP_SUMMARY.";
 
-/// What the command line said of the keys of a table; an empty text, and a flag that is not set, say nothing.
-struct Said {
-    explicit Said(std::size_t keys) : flags(keys), texts(keys), lists(keys) {}
-
-    std::deque<bool> flags;
-    std::deque<std::string> texts;
-    std::deque<std::vector<std::string>> lists;  ///< of keys that repeat
-};
-
 struct Arguments {
     std::vector<std::string> words;
     std::string op, bounds, junit, sarif, baseline;
@@ -67,22 +63,6 @@ struct Arguments {
 
 Error usage(std::string what, std::string where, std::string fix) {
     return Error({.what = std::move(what), .where = std::move(where), .fix = std::move(fix), .exit = Exit::usage});
-}
-
-std::string option_name(std::string_view key) {
-    std::string text = "--" + std::string(key);
-    std::replace(text.begin(), text.end(), '_', '-');
-    return text;
-}
-
-/// Calls `set` with each key that was said, and its text.
-template <class Keys, class Set>
-void for_each_said(const Keys& keys, const Said& said, Set set) {
-    for (std::size_t i = 0; i < said.texts.size(); ++i) {
-        if (said.flags[i]) set(keys[i], std::string("true"));
-        if (!said.texts[i].empty()) set(keys[i], said.texts[i]);
-        for (const std::string& text : said.lists[i]) set(keys[i], text);
-    }
 }
 
 check::Declaration declaration_of(const Arguments& a) {
@@ -210,34 +190,10 @@ Exit run(const Arguments& a) {
     return check::exit_of(checks);
 }
 
-std::string default_of(const check::DeclareKey& key) { return key.default_text(); }
-std::string default_of(const check::OptionKey& key) { return std::string(key.default_text); }
-
-bool repeats(const check::DeclareKey&) { return false; }
-bool repeats(const check::OptionKey& key) { return key.repeats; }
-
-template <class Keys>
-void describe_keys(Command& verb, const Keys& keys, Said& said) {
-    for (std::size_t i = 0; i < said.texts.size(); ++i) {
-        const auto& key = keys[i];
-        const std::string name = option_name(key.name);
-        if (key.takes == check::DeclareKey::Takes::flag) {
-            verb.flag(name, said.flags[i], std::string(key.help));
-            continue;
-        }
-        const std::string help_text(key.help);
-        Option option = repeats(key) ? verb.option(name, said.lists[i], help_text).repeats()
-                                     : verb.option(name, said.texts[i], help_text);
-        option.takes(std::string(key.value).c_str());
-        if (key.words != nullptr) {
-            const std::vector<std::string_view> words = key.words();
-            option.one_of({words.begin(), words.end()});
-        }
-        if (const std::string text = default_of(key); !text.empty()) option.default_text(text);
-    }
-}
+constexpr const VerbRow* below[] = {&check_make_inputs, &check_power};
 
 void describe(Command& verb) {
+    if (verb.goes_on_with(below)) return;
     const auto a = std::make_shared<Arguments>();
     std::vector<std::string> operations;
     for (const check::Operation& operation : check::all_operations()) operations.emplace_back(operation.name);

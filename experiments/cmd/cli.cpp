@@ -47,12 +47,13 @@ std::vector<std::string> names_of(std::span<const VerbRow* const> rows) {
 /// for its own --help.
 class VerbList : public CLI::Formatter {
   public:
-    VerbList(const CLI::App& app, std::span<const VerbRow* const> rows) : app_(&app), rows_(rows) {}
+    VerbList(const CLI::App& app, std::span<const VerbRow* const> rows, bool is_needed)
+        : app_(&app), rows_(rows), is_needed_(is_needed) {}
 
     std::string make_usage(const CLI::App* app, std::string name) const override {
         std::string text = CLI::Formatter::make_usage(app, std::move(name));
         const bool tells_of_verbs = !app->get_subcommands({}).empty();
-        if (app == app_ && !tells_of_verbs) text.insert(text.size() - 1, " SUBCOMMAND");
+        if (app == app_ && is_needed_ && !tells_of_verbs) text.insert(text.size() - 1, " SUBCOMMAND");
         return text;
     }
     std::string make_subcommands(const CLI::App* app, CLI::AppFormatMode) const override {
@@ -67,6 +68,7 @@ class VerbList : public CLI::Formatter {
   private:
     const CLI::App* app_;
     std::span<const VerbRow* const> rows_;
+    bool is_needed_;
 };
 
 /// What was wrong with the words that `app` was to read. `path` leads to it from the program: `policy`, `explain`.
@@ -177,6 +179,7 @@ OptionEntry option_entry(const CLI::Option& option) {
 
 VerbEntry verb_entry(const CLI::App& app, std::vector<std::string> path) {
     VerbEntry entry{.path = std::move(path), .summary = {}, .description = {}, .options = {}, .verbs = {}};
+    entry.needs_verb = app.get_require_subcommand_min() > 0;
     const std::string text = app.get_description();
     entry.summary = first_line(text);
     entry.description = text.substr(std::min(text.find_first_not_of('\n', entry.summary.size()), text.size()));
@@ -287,24 +290,41 @@ Option Command::flag(std::string names, bool& value, std::string help) {
 
 void Command::version_flag(std::string text) { app_->set_version_flag("--version", std::move(text)); }
 
+void Command::describe_verb(const VerbRow& row, std::size_t next_word) {
+    CLI::App* app = app_->add_subcommand(row.name, row.help);
+    described_.emplace_back(new Command(*app, row, *reading_, next_word));
+}
+
 void Command::verbs(std::span<const VerbRow* const> rows) {
     rows_ = rows;
     app_->require_subcommand(1);
-    app_->formatter(std::make_shared<VerbList>(*app_, rows));
-    const auto describe = [this](const VerbRow& row, std::size_t next_word) {
-        CLI::App* app = app_->add_subcommand(row.name, row.help);
-        described_.emplace_back(new Command(*app, row, *reading_, next_word));
-    };
+    app_->formatter(std::make_shared<VerbList>(*app_, rows, true));
     if (reading_->describes_all) {
-        for (const VerbRow* row : rows) describe(*row, next_word_);
+        for (const VerbRow* row : rows) describe_verb(*row, next_word_);
         return;
     }
     // The parser takes the first word that is a verb's name, whatever stands before it, and no second one.
     for (std::size_t i = next_word_; i < reading_->words.size(); ++i) {
         const auto named =
             std::find_if(rows.begin(), rows.end(), [&](const VerbRow* row) { return reading_->words[i] == row->name; });
-        if (named != rows.end()) return describe(**named, i + 1);
+        if (named != rows.end()) return describe_verb(**named, i + 1);
     }
+}
+
+bool Command::goes_on_with(std::span<const VerbRow* const> rows) {
+    app_->formatter(std::make_shared<VerbList>(*app_, rows, false));
+    if (reading_->describes_all) {
+        for (const VerbRow* row : rows) describe_verb(*row, next_word_);
+        return false;
+    }
+    for (const VerbRow* row : rows) {
+        if (next_word_ >= reading_->words.size() || reading_->words[next_word_] != row->name) continue;
+        rows_ = rows;
+        app_->require_subcommand(1);
+        describe_verb(*row, next_word_ + 1);
+        return true;
+    }
+    return false;
 }
 
 void Command::runs(std::function<Exit()> action) {

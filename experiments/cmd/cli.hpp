@@ -85,6 +85,8 @@ class Command {
 
     /// The command line must name one of `rows`; only that one is described.
     void verbs(std::span<const VerbRow* const> rows);
+    /// The next word may name one of `rows`: whether it does, and then this verb has nothing of its own.
+    bool goes_on_with(std::span<const VerbRow* const> rows);
     void runs(std::function<Exit()> action);
 
     /// Words that no option takes (-inf looks like one) are no error but the rest().
@@ -99,6 +101,7 @@ class Command {
     friend class CommandLine;
     friend struct Reading;
     Command(CLI::App& app, const VerbRow& row, Reading& reading, std::size_t next_word);
+    void describe_verb(const VerbRow& row, std::size_t next_word);
 
     CLI::App* app_;
     Reading* reading_;

@@ -179,11 +179,15 @@ std::string zsh_script(const VerbEntry& root) {
         "}}\n",
         fmt::join(presets, " "));
     for (const VerbEntry* verb : all_verbs(root)) {
-        std::string arguments;
+        std::string arguments, first;  // what may stand in the place of a verb
         for (const OptionEntry& option : verb->options) {
             const std::string what = zsh_text(option.description);
             const std::string value =
                 option.is_flag() ? "" : fmt::format(":{}:{}", zsh_text(option.kind), zsh_action(option));
+            if (option.is_positional && !verb->verbs.empty()) {
+                first = zsh_action(option);
+                continue;
+            }
             if (option.is_positional) {
                 arguments += " \\\n        " + single_quoted((option.takes_many ? "*" : "") + value);
                 continue;
@@ -205,9 +209,11 @@ std::string zsh_script(const VerbEntry& root) {
                 "        verb)\n            local -a verbs=(\n";
         for (const VerbEntry& below : verb->verbs)
             text += "                " + single_quoted(below.path.back() + ":" + zsh_text(below.summary)) + "\n";
-        text += "            )\n            _describe verb verbs ;;\n        argument)\n            case $line[1] in\n";
+        text += "            )\n            _describe verb verbs" + (first.empty() ? "" : "; " + first) +
+                " ;;\n        argument)\n            case $line[1] in\n";
         for (const VerbEntry& below : verb->verbs)
             text += fmt::format("                {}) {} ;;\n", below.path.back(), zsh_name(below));
+        if (!first.empty()) text += "                *) " + first + " ;;\n";
         text += "            esac ;;\n    esac\n}\n";
     }
     // Autoloaded from fpath the file is the function's body; sourced, it registers itself.

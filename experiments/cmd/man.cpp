@@ -66,7 +66,7 @@ std::string synopsis(const VerbEntry& verb) {
     std::string text = ".B macheps";
     if (!verb.path.empty()) text += fmt::format(" {}", roff(verb.name()));
     text += "\n";
-    if (!verb.verbs.empty()) return text + ".I VERB\n.RI [ options ]\n";
+    if (verb.needs_verb) return text + ".I VERB\n.RI [ options ]\n";
     text += ".RI [ options ]\n";
     for (const OptionEntry& option : verb.options) {
         if (!option.is_positional) continue;
@@ -132,7 +132,7 @@ std::string page(const VerbEntry& root) {
         version());
     const auto verbs = all_verbs(root);
     for (const VerbEntry* verb : verbs) {
-        if (!verb->verbs.empty()) continue;
+        if (verb->needs_verb) continue;
         text += synopsis(*verb) + ".br\n";
     }
     text +=

@@ -26,6 +26,7 @@ struct VerbEntry {
     std::string description;        ///< what follows it
     std::vector<OptionEntry> options;
     std::vector<VerbEntry> verbs;
+    bool needs_verb = false;  ///< it does nothing by itself
 
     std::string name() const;  ///< `policy diff`
 };

@@ -7,9 +7,12 @@
 #include "core/read_file.hpp"
 #include "experiments/files/npy.hpp"
 #include "experiments/files/safetensors.hpp"
+#include "experiments/files/strided.hpp"
+#include "experiments/files/torch_file.hpp"
 #include "experiments/files/zip.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>
@@ -19,15 +22,17 @@ namespace macheps {
 
 namespace {
 
-std::vector<StoredArray> npz_arrays(std::string_view bytes, const std::string& where) {
+/// Of an archive: NumPy's, or PyTorch's.
+std::vector<StoredArray> zip_arrays(std::string_view bytes, const std::string& name, const std::string& where) {
+    const std::vector<ZipMember> members = read_zip(bytes, where);
+    if (is_torch_file(members)) return torch_arrays(members, name, where);
     std::vector<StoredArray> arrays;
-    for (const ZipMember& member : read_zip(bytes, where)) {
+    for (const ZipMember& member : members) {
         const bool is_array = member.name.ends_with(".npy");
         if (!is_array) {
-            throw Error(
-                {.what = fmt::format("'{}' in it is no .npy array", member.name),
-                 .where = where,
-                 .fix = "save arrays with numpy.savez or as safetensors: a file of pickled code is not opened"});
+            throw Error({.what = fmt::format("'{}' in it is no .npy array", member.name),
+                         .where = where,
+                         .fix = "save arrays with numpy.savez or as safetensors"});
         }
         arrays.push_back(parse_npy(member.bytes, member.name.substr(0, member.name.size() - 4), where));
     }
@@ -58,11 +63,59 @@ std::vector<StoredArray> safetensors_arrays(const std::string& bytes, const std:
 }  // namespace
 
 std::vector<StoredArray> read_arrays(const std::filesystem::path& path) {
-    const std::string bytes = read_file(path), where = path.string();
+    return parse_arrays(read_file(path), path.stem().string(), path.string());
+}
+
+std::vector<StoredArray> parse_arrays(const std::string& bytes, const std::string& name, const std::string& where) {
     if (bytes.empty()) throw Error({.what = "an empty file", .where = where, .fix = "save it again"});
-    if (bytes.starts_with(npy_magic)) return {parse_npy(bytes, path.stem().string(), where)};
-    if (bytes.starts_with("PK")) return npz_arrays(bytes, where);
+    if (bytes.starts_with(npy_magic)) return {parse_npy(bytes, name, where)};
+    if (bytes.starts_with("PK")) return zip_arrays(bytes, name, where);
+    if (bytes.starts_with('\x80')) {
+        throw Error({.what = "a pickle without an archive around it, as PyTorch saved before 1.6",
+                     .where = where,
+                     .fix = "save as safetensors: a file of pickled code is not opened"});
+    }
     return safetensors_arrays(bytes, where);
+}
+
+StoredArray read_raw(const std::filesystem::path& path, const RawArray& raw) {
+    const std::string bytes = read_file(path);
+    const auto bad = [&](std::string what, std::string fix) {
+        return Error({.what = std::move(what), .where = path.string(), .fix = std::move(fix)});
+    };
+    StoredArray array{.name = raw.name,
+                      .where = path.string(),
+                      .type = std::string(format_name(raw.format)),
+                      .format = raw.format,
+                      .width = element_bytes(raw.format),
+                      .shape = raw.shape};
+    if (raw.is_packed) {
+        if (raw.is_column_major) throw bad("packed codes lie in rows", "leave out that the first axis is the fastest");
+        if (array.shape.empty() || array.shape.back() % 2 != 0)
+            throw bad("two codes a byte, and rows of an odd number of them", "declare a last axis of even size");
+        array.shape.back() /= 2;
+        array.format.reset();
+    }
+    const std::optional<std::size_t> wanted = array_bytes(array.shape, array.width);
+    const std::uint64_t offset = raw.offset.value_or(0);
+    const std::string declared = fmt::format("{} [{}]", array.type, fmt::join(raw.shape, ", "));
+    if (!wanted || offset > bytes.size() || *wanted > bytes.size() - offset)
+        throw bad(fmt::format("{} bytes from {} on are too few for {}",
+                              bytes.size() - std::min<std::size_t>(offset, bytes.size()), offset, declared),
+                  "declare the shape, type and offset that were saved");
+    if (!raw.offset && *wanted != bytes.size())
+        throw bad(fmt::format("{} bytes, and {} has {}", bytes.size(), declared, *wanted),
+                  "declare the shape and type that were saved; with an offset, too, more may follow");
+    const std::string_view data = std::string_view(bytes).substr(offset, *wanted);
+    const std::vector<std::int64_t> strides =
+        raw.is_column_major ? column_major_strides(array.shape) : row_major_strides(array.shape);
+    array.bytes = *in_rows(data, array.width, array.shape, strides);
+    return array;
+}
+
+std::size_t element_bytes(const Format& format) {
+    const int bits = format.bits + format.padding;
+    return bits <= 8 ? 1 : bits <= 16 ? 2 : bits <= 32 ? 4 : 8;
 }
 
 std::vector<double> values_of(const StoredArray& array, const Format& format, bool is_packed) {
@@ -75,12 +128,15 @@ std::vector<double> values_of(const StoredArray& array, const Format& format, bo
                               format_name(format)),
                   fmt::format("declare {}, or save the codes as unsigned integers", format_name(*array.format)));
     }
-    const int bits = format.bits + format.padding, width = bits <= 8 ? 8 : bits <= 16 ? 16 : bits <= 32 ? 32 : 64;
-    if (array.width * 8 != static_cast<std::size_t>(width)) {
+    const std::size_t width = element_bytes(format);
+    if (array.width != width) {
         throw bad(fmt::format("{} has {} bits an element, {} has {}", array.type, array.width * 8, format_name(format),
-                              width),
+                              width * 8),
                   "declare the format that was saved");
     }
+    // Codes of up to 16 bits are often saved as signed integers. Wider ones are numbers.
+    if (array.width > 2 && (array.type.starts_with("<i") || array.type.starts_with('I')))
+        throw bad(fmt::format("{} are whole numbers, no codes", array.type), "save them as floating-point numbers");
     if (is_packed && format.bits != 4)
         throw bad(fmt::format("{} is not packed", format_name(format)), "leave out /packed");
     std::vector<double> values(array.count() * (is_packed ? 2 : 1));

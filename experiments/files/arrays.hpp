@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Named arrays of numbers, as kernels' authors dump them: .npy, .npz and .safetensors behind one door.
+// Named arrays of numbers, as kernels' authors dump them: .npy, .npz, .safetensors and .pt behind one door.
 #pragma once
 #include "core/format.hpp"
 
@@ -25,9 +25,26 @@ struct StoredArray {
     std::size_t count() const { return width == 0 ? 0 : bytes.size() / width; }
 };
 
-/// The arrays of a file. One of an .npy file has the file's name without its ending. Files are told apart by their first
-/// bytes. Errors: throws Error (bad input) that names the file and what is wrong with it.
+/// The arrays of a file. One of an .npy file, or the one tensor of a .pt file, has the file's name without its ending. Files
+/// are told apart by their first bytes. Errors: throws Error (bad input) that names the file and what is wrong with it.
 std::vector<StoredArray> read_arrays(const std::filesystem::path& path);
+/// The same of a file's bytes; `name` is for an array that has none.
+std::vector<StoredArray> parse_arrays(const std::string& bytes, const std::string& name, const std::string& where);
+
+/// What a file of bare numbers does not say of itself.
+struct RawArray {
+    std::string name;
+    Format format{};
+    std::vector<std::int64_t> shape{};
+    std::optional<std::uint64_t> offset{};  ///< bytes before the first element; nothing: the file has no others
+    bool is_packed = false;                 ///< two codes a byte; the last axis counts codes
+    bool is_column_major = false;           ///< the first axis is the fastest
+};
+/// Errors: throws Error (bad input) where the file's size contradicts the declaration.
+StoredArray read_raw(const std::filesystem::path& path, const RawArray& raw);
+
+/// How wide an element is in arrays: 1, 2, 4 or 8.
+std::size_t element_bytes(const Format& format);
 
 /// The values of an array whose elements are codes of `format`, exact for every format. With `is_packed` a byte holds
 /// two codes of four bits, the lower half first, and the last axis is twice as long as the file says. Errors: throws

@@ -5,12 +5,12 @@
 #include "core/print.hpp"
 #include "core/publish.hpp"
 #include "core/read_file.hpp"
+#include "experiments/files/strided.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
 #include <optional>
 #include <string_view>
 
@@ -36,8 +36,6 @@ std::string_view entry(std::string_view header, std::string_view key, char open,
 std::vector<std::int64_t> parse_shape(std::string_view text, std::size_t width, std::size_t data,
                                       const std::string& path) {
     std::vector<std::int64_t> shape;
-    bool holds_nothing = false;
-    std::size_t count = width;
     for (std::size_t at = 0; at < text.size();) {
         const std::size_t end = std::min(text.find(',', at), text.size());
         std::string_view size = text.substr(at, end - at);
@@ -50,31 +48,11 @@ std::vector<std::int64_t> parse_shape(std::string_view text, std::size_t width, 
         if (error != std::errc{} || last != size.data() + size.size() || number < 0)
             bad(fmt::format("'{}' is no size of an array", size), path, "save it again");
         shape.push_back(number);
-        holds_nothing = holds_nothing || number == 0;
-        if (__builtin_mul_overflow(count, static_cast<std::size_t>(std::max<std::int64_t>(number, 1)), &count))
-            count = data + 1;
     }
-    if (holds_nothing) count = 0;
-    if (count > data) bad("an .npy file that ends before its last element", path, "save it again");
-    if (count < data) bad("an .npy file with bytes behind its last element", path, "save it again");
+    const std::optional<std::size_t> bytes = array_bytes(shape, width);
+    if (!bytes || *bytes > data) bad("an .npy file that ends before its last element", path, "save it again");
+    if (*bytes < data) bad("an .npy file with bytes behind its last element", path, "save it again");
     return shape;
-}
-
-/// Elements whose first axis is the fastest, in row-major order.
-std::string transposed(std::string_view data, const std::vector<std::int64_t>& shape, std::size_t width) {
-    std::string out(data.size(), '\0');
-    std::vector<std::int64_t> index(shape.size());
-    for (std::size_t to = 0; to < data.size(); to += width) {
-        std::size_t from = 0;
-        for (std::size_t axis = shape.size(); axis-- > 0;)
-            from = from * static_cast<std::size_t>(shape[axis]) + static_cast<std::size_t>(index[axis]);
-        std::memcpy(out.data() + to, data.data() + from * width, width);
-        for (std::size_t axis = shape.size(); axis-- > 0;) {
-            if (++index[axis] < shape[axis]) break;
-            index[axis] = 0;
-        }
-    }
-    return out;
 }
 
 /// The types of elements that are read. Those without a format are codes: the declaration says of what.
@@ -83,9 +61,10 @@ struct NpyType {
     std::size_t width;
     std::optional<Format> format;
 };
-const NpyType npy_types[] = {{"<f2", 2, fp16}, {"<f4", 4, fp32}, {"<f8", 8, fp64}, {"<f1", 1, e5m2},
-                             {"|f1", 1, e5m2}, {"|u1", 1, {}},   {"<u1", 1, {}},   {"|V1", 1, {}},
-                             {"<V1", 1, {}},   {"<u2", 2, {}},   {"|V2", 2, {}},   {"<V2", 2, {}}};
+const NpyType npy_types[] = {{"<f2", 2, fp16}, {"<f4", 4, fp32}, {"<f8", 8, fp64}, {"<f1", 1, e5m2}, {"|f1", 1, e5m2},
+                             {"|u1", 1, {}},   {"<u1", 1, {}},   {"|V1", 1, {}},   {"<V1", 1, {}},   {"<u2", 2, {}},
+                             {"|V2", 2, {}},   {"<V2", 2, {}},   {"<u4", 4, {}},   {"<u8", 8, {}},   {"|i1", 1, {}},
+                             {"<i1", 1, {}},   {"<i2", 2, {}},   {"<i4", 4, {}},   {"<i8", 8, {}},   {"|b1", 1, {}}};
 
 std::vector<double> npy_numbers(std::string_view bytes, const std::string& path) {
     const StoredArray array = parse_npy(bytes, "", path);
@@ -143,7 +122,7 @@ StoredArray parse_npy(std::string_view bytes, std::string name, const std::strin
         std::find_if(std::begin(npy_types), std::end(npy_types), [&](const NpyType& row) { return row.name == descr; });
     if (type == std::end(npy_types)) {
         bad(fmt::format("elements of type '{}'", descr), where,
-            "save float16, float32, float64, or codes as uint8 or uint16");
+            "save float16, float32, float64, integers, or codes as uint8 or uint16");
     }
     StoredArray array{.name = std::move(name),
                       .where = where,
@@ -152,7 +131,8 @@ StoredArray parse_npy(std::string_view bytes, std::string name, const std::strin
                       .width = type->width};
     array.shape = parse_shape(entry(header, "'shape'", '(', ')', where), type->width, data.size(), where);
     const bool is_fortran = header.find("'fortran_order': True") != std::string_view::npos;
-    array.bytes = is_fortran ? transposed(data, array.shape, type->width) : std::string(data);
+    array.bytes =
+        is_fortran ? *in_rows(data, type->width, array.shape, column_major_strides(array.shape)) : std::string(data);
     return array;
 }
 

@@ -17,7 +17,7 @@ inline constexpr std::string_view npy_magic{"\x93NUMPY", 6};
 std::string npy_header(std::string_view type, const std::vector<std::int64_t>& shape);
 
 /// An .npy file of any version, in row-major order whatever the file's. `where` stands in errors. Its elements are
-/// fp16, fp32, fp64, or codes: |u1, <u2, and what ml_dtypes writes (|V1, <V2, <f1). Errors: throws Error (bad input).
+/// fp16, fp32, fp64, integers, or codes: |u1, <u2, and what ml_dtypes writes (|V1, <V2, <f1). Errors: throws Error (bad input).
 StoredArray parse_npy(std::string_view bytes, std::string name, const std::string& where);
 
 /// Writes little-endian fp32 in row-major order, format version 1.0. Errors: throws Error (cannot_write).

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/check/canary.hpp"
+
+#include "core/codec.hpp"
+#include "core/error.hpp"
+#include "experiments/check/draft.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+namespace macheps::check {
+
+std::uint64_t canary_code(const Format& format, std::int64_t i) {
+    const double size = 1 + Draws(0, "canary", "out").uniform(i);
+    return encode64(format, i % 2 == 0 ? size : -size, Round::toward_zero, Overflow::saturate);
+}
+
+std::string canary_bytes(const Format& format, std::size_t count) {
+    const std::size_t width = element_bytes(format);
+    std::string bytes(count * width, '\0');
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::uint64_t code = canary_code(format, static_cast<std::int64_t>(i));
+        std::memcpy(bytes.data() + i * width, &code, width);
+    }
+    return bytes;
+}
+
+std::optional<std::int64_t> take_canaries(StoredArray& array, const Format& format, std::int64_t rows) {
+    if (array.shape.empty() || array.shape.front() <= rows) {
+        throw Error({.what = fmt::format("no output before its {} canaries", rows),
+                     .where = fmt::format("{} ({})", array.where, array.name),
+                     .fix = "save the output with the entries behind it, as make-inputs laid it out"});
+    }
+    const std::size_t each = array.bytes.size() / static_cast<std::size_t>(array.shape.front()),
+                      kept = array.bytes.size() - each * static_cast<std::size_t>(rows);
+    // Inputs come with canaries everywhere in `out`, counted from its first element.
+    const std::string whole = canary_bytes(format, array.count());
+    std::optional<std::int64_t> changed;
+    for (std::size_t i = kept / array.width; i < array.count() && !changed; ++i) {
+        if (whole.compare(i * array.width, array.width, array.bytes, i * array.width, array.width) != 0)
+            changed = static_cast<std::int64_t>(i - kept / array.width);
+    }
+    array.shape.front() -= rows;
+    array.bytes.resize(kept);
+    return changed;
+}
+
+Posed pose_before_canaries(const Declaration& d, std::vector<StoredArray> arrays, ThreadPool& pool) {
+    std::optional<std::int64_t> changed;
+    const auto declared = d.formats.find("out");
+    for (StoredArray& array : arrays) {
+        if (array.name != "out") continue;
+        const bool is_declared = declared != d.formats.end() && declared->second.format.bits != 0;
+        // pose() says so where nothing tells the format.
+        if (is_declared || array.format)
+            changed = take_canaries(array, is_declared ? declared->second.format : *array.format, d.canaries);
+    }
+    Declaration rest = d;
+    rest.canaries = 0;
+    Posed posed = pose(rest, arrays, pool);
+    posed.problem.declaration.canaries = d.canaries;
+    posed.problem.changed_canary = changed;
+    return posed;
+}
+
+}  // namespace macheps::check

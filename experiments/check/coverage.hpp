@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What checks on made inputs would catch, before any kernel exists: wrong kernels by inputs, and a least set of inputs.
+#pragma once
+#include "core/thread_pool.hpp"
+#include "experiments/check/draft.hpp"
+#include "experiments/check/power.hpp"
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace macheps::check {
+
+enum class Sight : std::uint8_t {
+    none,       ///< these inputs have no such mutant, or nothing can be said of their outputs
+    missed,     ///< the check passes
+    caught,     ///< the tests refuse an otherwise ideal kernel
+    certified,  ///< and whatever else it does
+};
+
+struct Coverage {
+    struct Line {
+        std::string mutant;
+        std::string_view kind;
+        Power required_by = Power::structure;
+        std::vector<Sight> sights{};  ///< by inputs
+    };
+    std::vector<std::string> inputs{};     ///< their names
+    std::vector<std::int64_t> declined{};  ///< by inputs: the first output of which nothing can be said, or -1
+    std::vector<Line> lines{};             ///< in the order in which mutants first occur
+
+    bool is_caught(const Line& line) const;
+    /// What a check of this strictness must catch, and none of these inputs shows.
+    std::vector<const Line*> blind(Power require) const;
+};
+
+/// Runs every mutant on all inputs.
+Coverage coverage_of(std::span<const MadeInputs> inputs, double delta, ThreadPool& pool);
+
+/// Inputs that together catch what all of them do, each the one that adds most to those before it; among equals the first.
+std::vector<std::size_t> least_set(const Coverage& coverage);
+
+}  // namespace macheps::check

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/check/draft.hpp"
+
+#include "core/codec.hpp"
+#include "core/error.hpp"
+#include "core/math64.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace macheps::check {
+
+namespace {
+
+using Shape = std::vector<std::int64_t>;
+
+const ArrayRole* role_of(const Operation& operation, std::string_view array) {
+    const auto at = std::find_if(operation.arrays.begin(), operation.arrays.end(),
+                                 [&](const ArrayRole& role) { return role.name == array; });
+    return at == operation.arrays.end() ? nullptr : &*at;
+}
+
+/// Arrays whose ordinary contents are not N(0, 1).
+struct Contents {
+    std::string_view array;
+    double (*value)(const Draws& draws, const InputRequest& request, std::int64_t i);
+    bool is_whole = false;
+};
+/// What multiplies the result stays away from zero, so that what it does can be seen.
+double decode_scale(const Draws& draws, const InputRequest&, std::int64_t i) { return 0.5 + draws.uniform(i); }
+constexpr Contents contents[] = {
+    {"a_scale", decode_scale},
+    {"b_scale", decode_scale},
+    {"gain", [](const Draws& draws, const InputRequest&, std::int64_t i) { return 1 + 0.25 * draws.normal(i); }},
+    {"target",
+     [](const Draws& draws, const InputRequest& r, std::int64_t i) {
+         return static_cast<double>(draws.whole(i, 0, r.columns - 1));
+     },
+     true},
+    {"index",
+     [](const Draws& draws, const InputRequest& r, std::int64_t i) {
+         return static_cast<double>(draws.whole(i, 0, r.rows - 1));
+     },
+     true},
+};
+
+const Contents* contents_of(std::string_view array) {
+    const auto* at = std::find_if(std::begin(contents), std::end(contents),
+                                  [&](const Contents& each) { return each.array == array; });
+    return at == std::end(contents) ? nullptr : at;
+}
+
+double rounded(const Format& format, double x) {
+    const Overflow overflow = std::isfinite(x) ? Overflow::saturate : Overflow::nonsaturate;
+    return decode64(format, encode64(format, x, Round::nearest_even, overflow));
+}
+
+}  // namespace
+
+// --- InputRequest
+
+Format InputRequest::format(std::string_view array) const {
+    const auto declared = declaration.formats.find(array);
+    return declared == declaration.formats.end() || declared->second.format.bits == 0 ? fp32 : declared->second.format;
+}
+
+std::vector<std::string_view> InputRequest::arrays() const {
+    std::vector<std::string_view> names;
+    if (declaration.operation->is_product) names = {"a", "b"};
+    for (const ArrayRole& role : declaration.operation->arrays) {
+        const bool is_declared = declaration.formats.find(role.name) != declaration.formats.end() ||
+                                 declaration.scale_shapes.find(role.name) != declaration.scale_shapes.end();
+        const bool is_needed = role.is_required || (role.name == "c" && declaration.beta != 1);
+        if (is_declared || is_needed) names.push_back(role.name);
+    }
+    return names;
+}
+
+std::vector<std::int64_t> InputRequest::shape_of(std::string_view array) const {
+    Shape shape;
+    if (declaration.operation->is_product && batches > 1) shape.push_back(batches);
+    const Shape front = shape;
+    if (array == "a") return shape.push_back(m), shape.push_back(k), shape;
+    if (array == "b") return shape.push_back(k), shape.push_back(n), shape;
+    const ArrayRole& role = *role_of(*declaration.operation, array);
+    const auto scales = declaration.scale_shapes.find(array);
+    if (scales != declaration.scale_shapes.end() && scales->second == "tensor") return {1};
+    const bool is_product = declaration.operation->is_product;
+    const std::int64_t height = is_product ? m : rows, width = is_product ? n : columns;
+    switch (role.axis) {
+        case Axis::row:
+            shape.push_back(height);
+            // Beside a matrix, one number for each of its rows.
+            if (is_product) shape.push_back(1);
+            return shape;
+        case Axis::column:
+            return {width};
+        case Axis::whole:
+            return {1};
+        default:
+            return shape.push_back(height), shape.push_back(width), shape;
+    }
+}
+
+std::vector<std::int64_t> InputRequest::out_shape() const {
+    if (declaration.operation->is_one_per_row) return {rows};
+    if (!declaration.operation->is_product) return {rows, columns};
+    return batches > 1 ? Shape{batches, m, n} : Shape{m, n};
+}
+
+int InputRequest::accumulator_bits() const {
+    if (!declaration.machine) return fp32.precision;
+    const Machine& machine = *declaration.machine->machine;
+    const int bits = std::min(fp32.precision, machine.result.precision);
+    const int kept = machine.sum.fraction_bits;
+    return kept > 0 ? std::min(bits, kept + 1) : bits;
+}
+
+// --- MadeInputs
+
+MadeArray& MadeInputs::at(std::string_view array) {
+    return *std::find_if(arrays.begin(), arrays.end(), [&](const MadeArray& each) { return each.name == array; });
+}
+
+const MadeArray* MadeInputs::find(std::string_view array) const {
+    const auto at =
+        std::find_if(arrays.begin(), arrays.end(), [&](const MadeArray& each) { return each.name == array; });
+    return at == arrays.end() ? nullptr : &*at;
+}
+
+// --- Draws
+
+Draws::Draws(std::uint64_t seed, std::string_view recipe, std::string_view array)
+    : key_{.seed = seed, .site = site_id(fmt::format("check.{}.{}", recipe, array))} {}
+
+double Draws::uniform(std::int64_t i) const {
+    const PhiloxBlock block = random_block(key_, static_cast<std::uint64_t>(i));
+    const std::uint64_t bits = std::uint64_t{block.word[1]} << 32 | block.word[0];
+    return (static_cast<double>(bits >> 12) + 0.5) * 0x1p-52;
+}
+
+double Draws::normal(std::int64_t i) const {  // Box and Muller
+    const PhiloxBlock block = random_block(key_, static_cast<std::uint64_t>(i));
+    const std::uint64_t first = std::uint64_t{block.word[1]} << 32 | block.word[0],
+                        second = std::uint64_t{block.word[3]} << 32 | block.word[2];
+    const double u = (static_cast<double>(first >> 12) + 0.5) * 0x1p-52,
+                 v = static_cast<double>(second >> 11) * 0x1p-53;
+    return std::sqrt(-2 * math::log(u)) * math::cos(0x1.921fb54442d18p+2 * v);
+}
+
+std::int64_t Draws::whole(std::int64_t i, std::int64_t least, std::int64_t greatest) const {
+    return least + static_cast<std::int64_t>(std::floor(uniform(i) * static_cast<double>(greatest - least + 1)));
+}
+
+std::int64_t Draws::signed_whole(std::int64_t i, std::int64_t least, std::int64_t greatest) const {
+    const std::int64_t choice = whole(i, 0, 2 * (greatest - least) + 1), size = least + choice / 2;
+    return choice % 2 == 0 ? size : -size;
+}
+
+// --- Maker
+
+MadeInputs& Maker::add(std::string_view part) { return add(part, request_); }
+
+MadeInputs& Maker::add(std::string_view part, const InputRequest& request) {
+    MadeInputs inputs{.name = part.empty() ? recipe_ : fmt::format("{}-{}", recipe_, part), .request = request};
+    for (const std::string_view name : request.arrays()) {
+        MadeArray array{.name = std::string(name), .format = {request.format(name)}, .shape = request.shape_of(name)};
+        const auto declared = request.declaration.formats.find(name);
+        if (declared != request.declaration.formats.end()) array.format.is_packed = declared->second.is_packed;
+        std::int64_t count = 1;
+        for (const std::int64_t size : array.shape) count *= size;
+        array.values.resize(static_cast<std::size_t>(count));
+        const Draws draw(request.seed, inputs.name, name);
+        const Contents* special = contents_of(name);
+        array.is_whole = special != nullptr && special->is_whole;
+        for (std::int64_t i = 0; i < count; ++i) {
+            array.values[static_cast<std::size_t>(i)] =
+                special == nullptr ? draw.normal(i) : special->value(draw, request, i);
+        }
+        inputs.arrays.push_back(std::move(array));
+    }
+    made_.push_back(std::move(inputs));
+    return made_.back();
+}
+
+std::vector<MadeInputs> Maker::take() {
+    for (MadeInputs& inputs : made_) {
+        for (MadeArray& array : inputs.arrays) {
+            for (double& x : array.values) x = array.is_whole ? x : rounded(array.format.format, x);
+        }
+    }
+    return std::move(made_);
+}
+
+// --- formats
+
+double greatest_of(const Format& format) { return decode64(format, format.max_finite_code() << format.padding); }
+
+double least_normal_of(const Format& format) {
+    return format.min_normal_code() == 0 ? least_subnormal_of(format) : Format::power_of_two(format.emin());
+}
+
+double least_subnormal_of(const Format& format) { return Format::power_of_two(format.emin() - format.precision + 1); }
+
+std::int64_t greatest_whole_of(const Format& format) {
+    return static_cast<std::int64_t>(
+        std::min(greatest_of(format), static_cast<double>(std::int64_t{1} << format.precision)));
+}
+
+}  // namespace macheps::check

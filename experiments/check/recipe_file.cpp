@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/check/recipe_file.hpp"
+
+#include "core/read_file.hpp"
+#include "experiments/check/declare.hpp"
+#include "experiments/policy/toml_reader.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+
+namespace macheps::check {
+
+namespace {
+
+Error usage(std::string what, std::string where, std::string fix) {
+    return Error({.what = std::move(what), .where = std::move(where), .fix = std::move(fix), .exit = Exit::usage});
+}
+
+struct SizeKey {
+    std::string_view name;
+    std::int64_t InputRequest::*field;
+    bool is_of_products;
+};
+constexpr SizeKey size_keys[] = {
+    {"batches", &InputRequest::batches, true},
+    {"m", &InputRequest::m, true},
+    {"n", &InputRequest::n, true},
+    {"k", &InputRequest::k, true},
+    {"rows", &InputRequest::rows, false},
+    {"columns", &InputRequest::columns, false},
+};
+
+void check_sizes(const InputRequest& r, const std::string& where) {
+    constexpr double most = 0x1p28;
+    std::vector<std::vector<std::int64_t>> shapes{r.out_shape()};
+    for (const std::string_view array : r.arrays()) shapes.push_back(r.shape_of(array));
+    for (const auto& shape : shapes) {
+        double count = 1;
+        for (const std::int64_t size : shape) count *= static_cast<double>(size);
+        if (count > most)
+            throw usage(fmt::format("an array of [{}] elements", fmt::join(shape, ", ")), where,
+                        "ask for less than 2^28");
+    }
+}
+
+class PlanReader {
+  public:
+    PlanReader(std::string_view text, const std::string& file) : reader_(text, file), file_(file) {}
+
+    std::vector<InputPlan> read() const {
+        const toml::table document = reader_.document();
+        reader_.only(document, {"recipe", "suite", "check"}, "a file of recipes");
+        std::vector<InputPlan> plans;
+        if (const toml::node* recipe = document.get("recipe"))
+            plans.push_back(read_recipe(reader_.table(*recipe, "recipe")));
+        if (const toml::node* checks = document.get("check")) {
+            if (!checks->is_array_of_tables()) reader_.wrong_type(*checks, "check", "tables, each behind [[check]]");
+            for (const toml::node& check : *checks->as_array()) plans.push_back(read_check(*check.as_table()));
+        }
+        if (plans.empty()) throw usage("neither a [recipe] nor a [[check]]", file_, "begin with [recipe]");
+        return plans;
+    }
+
+  private:
+    std::string text_of(const toml::node& node, const DeclareKey& key) const {
+        switch (key.takes) {
+            case DeclareKey::Takes::flag:
+                return reader_.flag(node, key.name) ? "true" : "false";
+            case DeclareKey::Takes::number:
+                return fmt::format("{}", reader_.number(node, key.name));
+            default:
+                return reader_.text(node, key.name);
+        }
+    }
+    /// `op`, and every key of the table that declarations have.
+    void read_declaration(const toml::table& table, Declaration& d) const {
+        const toml::node* op = table.get("op");
+        if (op == nullptr)
+            throw usage("no op", reader_.where(table, "op"), "say what the kernel computes: op = \"gemm\"");
+        d.operation = &named_operation(*op);
+        for (const DeclareKey& key : declare_keys()) {
+            if (const toml::node* node = table.get(key.name))
+                declare(d, key, text_of(*node, key), reader_.where(*node, key.name));
+        }
+    }
+    const Operation& named_operation(const toml::node& node) const {
+        try {
+            return find_operation(reader_.text(node, "op"));
+        } catch (const Error& error) {
+            throw usage(error.parts().what, reader_.where(node, "op"), error.parts().fix);
+        }
+    }
+
+    InputPlan read_recipe(const toml::table& table) const {
+        InputPlan plan;
+        Names known{"op", "inputs", "seed"};
+        for (const SizeKey& key : size_keys) known.push_back(key.name);
+        for (const DeclareKey& key : declare_keys()) known.push_back(key.name);
+        reader_.only(table, known, "[recipe]");
+        read_declaration(table, plan.request.declaration);
+        plan.name = plan.request.declaration.operation->name;
+        for (const SizeKey& key : size_keys) {
+            if (const toml::node* node = table.get(key.name))
+                set_size(plan.request, key.name, reader_.integer(*node, key.name), reader_.where(*node, key.name));
+        }
+        if (const toml::node* seed = table.get("seed"))
+            set_size(plan.request, "seed", reader_.integer(*seed, "seed"), reader_.where(*seed, "seed"));
+        if (const toml::node* inputs = table.get("inputs")) {
+            if (!inputs->is_array()) reader_.wrong_type(*inputs, "inputs", "a list of names");
+            for (const toml::node& node : *inputs->as_array()) {
+                plan.recipes.push_back(&find_recipe(*plan.request.declaration.operation, reader_.text(node, "inputs"),
+                                                    reader_.where(node, "inputs")));
+            }
+        }
+        return plan;
+    }
+
+    /// Keys that are no declaration's belong to the suite's reader.
+    InputPlan read_check(const toml::table& table) const {
+        InputPlan plan;
+        if (const toml::node* name = table.get("name")) plan.name = reader_.text(*name, "name");
+        try {
+            read_declaration(table, plan.request.declaration);
+            if (plan.name.empty()) plan.name = plan.request.declaration.operation->name;
+        } catch (const Error& error) {
+            plan.declined = error.what();
+        }
+        return plan;
+    }
+
+    TomlReader reader_;
+    const std::string& file_;
+};
+
+}  // namespace
+
+void set_size(InputRequest& request, std::string_view name, std::int64_t value, const std::string& where) {
+    if (name == "seed") {
+        if (value < 0) throw usage(fmt::format("seed {}", value), where, "give 0 or more");
+        request.seed = static_cast<std::uint64_t>(value);
+        return;
+    }
+    const Operation& operation = *request.declaration.operation;
+    const auto* key = std::find_if(std::begin(size_keys), std::end(size_keys), [&](const SizeKey& each) {
+        return each.name == name && each.is_of_products == operation.is_product;
+    });
+    if (key == std::end(size_keys))
+        throw usage(fmt::format("{} has no size '{}'", operation.name, name), where,
+                    operation.is_product ? "it has batches, m, n, k" : "it has rows, columns");
+    if (value < 1 || value > (1 << 28)) throw usage(fmt::format("{} = {}", name, value), where, "give 1 to 2^28");
+    request.*(key->field) = value;
+    check_sizes(request, where);
+}
+
+void set_shape(InputRequest& request, const std::vector<std::int64_t>& shape, const std::string& where) {
+    const bool is_product = request.declaration.operation->is_product;
+    std::vector<std::string_view> names{"rows", "columns"};
+    if (is_product) names = {"m", "n", "k"};
+    if (is_product && shape.size() == 4) names.insert(names.begin(), "batches");
+    if (shape.size() != names.size())
+        throw usage(fmt::format("{} sizes", shape.size()), where, fmt::format("give {}", fmt::join(names, ",")));
+    for (std::size_t i = 0; i < names.size(); ++i) set_size(request, names[i], shape[i], where);
+}
+
+std::vector<MadeInputs> all_inputs(const InputPlan& plan) {
+    if (plan.request.arrays().empty()) {
+        throw usage(fmt::format("no array of {} is declared, and it requires none", plan.name), "inputs",
+                    "declare the formats of those that the kernel reads");
+    }
+    std::vector<const Recipe*> recipes = plan.recipes;
+    if (recipes.empty()) {
+        for (const Recipe& recipe : recipes_of(*plan.request.declaration.operation)) {
+            if (recipe.applies(plan.request)) recipes.push_back(&recipe);
+        }
+    }
+    std::vector<MadeInputs> all;
+    for (const Recipe* recipe : recipes) {
+        if (!recipe->applies(plan.request)) {
+            throw usage(
+                fmt::format("recipe '{}' ({}) needs other formats, sizes or arrays", recipe->name, recipe->contents),
+                "inputs", "leave it out");
+        }
+        for (MadeInputs& inputs : make_inputs(*recipe, plan.request)) all.push_back(std::move(inputs));
+    }
+    return all;
+}
+
+std::vector<InputPlan> parse_plans(std::string_view text, const std::string& file) {
+    try {
+        return PlanReader(text, file).read();
+    } catch (const Error& error) {
+        // A key that nobody knows is a mistake of whoever calls the program, as an option would be.
+        throw usage(error.parts().what, error.parts().where, error.parts().fix);
+    }
+}
+
+std::vector<InputPlan> load_plans(const std::filesystem::path& file) {
+    return parse_plans(read_file(file), file.string());
+}
+
+}  // namespace macheps::check

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which recipe shows which wrong kernel: the published table, where a kernel of this size (fp16, k = 500, 64 x 64, fp32
+// accumulation on sm_80) was made wrong and judged. Lines whose mutant does not exist yet are looked for by name, and count
+// from the day it does.
+#include "experiments/check/inputs.hpp"
+#include "tests/check/problems.hpp"
+
+#include <algorithm>
+#include <set>
+
+using namespace macheps;
+using namespace macheps::test;
+using namespace macheps::check;
+
+namespace {
+
+/// The table's columns: a recipe and the output's format.
+struct Column {
+    const char *recipe, *out;
+};
+constexpr Column columns[] = {{"normal", "fp32"},   {"normal", "bf16"},      {"positive", "fp32"},
+                              {"integers", "fp32"}, {"resolution", "fp32"},  {"ties", "bf16"},
+                              {"one-hot", "fp32"},  {"tail-1", "fp32"},      {"cancel", "fp32"},
+                              {"wide", "fp32"},     {"subnormal-a", "fp32"}, {"specials", "fp32"}};
+
+/// By column: 1 seen; - not seen, as it cannot be; . not seen in the table, where our recipe may show more than its; blank:
+/// the output has no such rounding.
+struct Line {
+    const char *mutant, *seen;
+};
+constexpr Line lines[] = {
+    {"zeros", "111111111111"},
+    {"a tile shifted by a column", "111111111111"},
+    {"a tile transposed", "111111111111"},
+    {"accumulator not cleared", "111111111111"},
+    {"last term dropped", "111111.11111"},
+    {"last 20 terms dropped (K mod 32)", "111111.11111"},
+    {"fp16 accumulator", "111-1.--111."},
+    {"split-K 4, partial sums rounded to bf16", " 1   1      "},
+    {"operands rounded to bf16", "111-.11-111."},
+    {"one element stale", "11111111.111"},
+    {"one row larger by 0.001", "1.111.11.111"},
+    {"subnormals flushed", "----------1-"},
+    {"NaN swallowed", "-----------1"},
+    {"output truncated", " 1   1      "},
+    {"ties away from zero", " -   1      "},
+};
+
+}  // namespace
+
+TEST_CASE("recipes show the wrong kernels that the published table says, whatever the seed", "[check][recipes]") {
+    for (const std::uint64_t seed : {7u, 8u, 9u}) {
+        std::vector<MadeInputs> all;
+        for (const Column& column : columns) {
+            const InputPlan plan =
+                parse_plans(std::string("[recipe]\nop = 'gemm'\na = 'fp16'\nb = 'fp16'\nmachine = 'sm80.mma.fp16'\n") +
+                                "m = 64\nn = 64\nk = 500\nout = '" + column.out + "'\nseed = " + std::to_string(seed) +
+                                "\n",
+                            "table")
+                    .front();
+            for (MadeInputs& inputs : all_inputs(plan)) {
+                if (inputs.name == column.recipe) all.push_back(std::move(inputs));
+            }
+        }
+        REQUIRE(all.size() == std::size(columns));
+        const Coverage coverage = coverage_of(all, 1e-9, pool());
+        std::size_t found = 0;
+        for (const Line& line : lines) {
+            const auto at = std::find_if(coverage.lines.begin(), coverage.lines.end(),
+                                         [&](const Coverage::Line& each) { return each.mutant == line.mutant; });
+            if (at == coverage.lines.end()) continue;
+            ++found;
+            for (std::size_t i = 0; i < std::size(columns); ++i) {
+                CAPTURE(seed, line.mutant, columns[i].recipe, columns[i].out);
+                const Sight sight = at->sights[i];
+                if (line.seen[i] == '1') CHECK(sight >= Sight::caught);
+                if (line.seen[i] == '-') CHECK(sight == Sight::missed);
+                if (line.seen[i] == ' ') CHECK(sight == Sight::none);
+            }
+        }
+        CHECK(found >= 12);
+    }
+}
+
+TEST_CASE("a least set catches what all inputs catch, and nothing in it can be left out", "[check][recipes]") {
+    const InputPlan plan =
+        parse_plans(
+            "[recipe]\nop = 'gemm'\na = 'fp16'\nb = 'fp16'\nout = 'bf16'\nmachine = 'sm80.mma.fp16'\n"
+            "m = 64\nn = 64\nk = 500\n",
+            "table")
+            .front();
+    const Coverage all = coverage_of(all_inputs(plan), 1e-9, pool());
+    const std::vector<std::size_t> least = least_set(all);
+    CHECK(least.size() <= 5);  // the published set: normal, resolution, ties, subnormal, specials
+    const auto caught_by = [&](const std::vector<std::size_t>& inputs) {
+        std::set<std::string> names;
+        for (const Coverage::Line& line : all.lines) {
+            for (const std::size_t i : inputs) {
+                if (line.sights[i] >= Sight::caught) names.insert(line.mutant);
+            }
+        }
+        return names;
+    };
+    std::set<std::string> everything;
+    for (const Coverage::Line& line : all.lines) {
+        CAPTURE(line.mutant);
+        CHECK(all.is_caught(line));
+        everything.insert(line.mutant);
+    }
+    CHECK(caught_by(least) == everything);
+    CHECK(all.blind(Power::all).empty());
+    for (std::size_t i = 0; i < least.size(); ++i) {
+        std::vector<std::size_t> fewer = least;
+        fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
+        CHECK(caught_by(fewer).size() < everything.size());
+    }
+    // What nothing shows is said.
+    Coverage blind;
+    blind.inputs = {"x"};
+    blind.lines = {{"seen", "null", Power::null, {Sight::caught}},
+                   {"not", "structure", Power::structure, {Sight::missed}}};
+    CHECK(blind.blind(Power::structure).size() == 1);
+    CHECK(blind.blind(Power::null).empty());
+    CHECK(least_set(blind) == std::vector<std::size_t>{0});
+}
+
+TEST_CASE("every operation's wrong kernels are shown by its recipes", "[check][recipes]") {
+    const std::pair<const char*, const char*> declarations[] = {
+        {"gemm",
+         "a = 'fp16'\nb = 'fp16'\na_scale = 'fp32'\nb_scale = 'fp32'\nbias = 'fp16'\nm = 40\nn = 36\nk = 250\n"},
+        {"sum", "x = 'fp16'\n"},
+        {"mean", "x = 'fp16'\n"},
+        {"softmax", "x = 'fp16'\n"},
+        {"log_softmax", "x = 'fp16'\n"},
+        {"rmsnorm", "x = 'fp16'\ngain = 'fp16'\neps = 1e-5\n"},
+        {"layernorm", "x = 'fp16'\ngain = 'fp16'\nshift = 'fp16'\neps = 1e-5\n"},
+    };
+    for (const auto& [name, own] : declarations) {
+        const Operation& operation = find_operation(name);
+        std::string keys = std::string("[recipe]\nop = '") + name + "'\nout = 'bf16'\n" + own;
+        if (!operation.is_product) keys += "rows = 40\ncolumns = 130\n";
+        const Coverage coverage = coverage_of(all_inputs(parse_plans(keys, "all").front()), 1e-9, pool());
+        CAPTURE(operation.name);
+        for (const Coverage::Line* line : coverage.blind(Power::structure))
+            FAIL_CHECK("nothing shows " << line->mutant);
+        // Structure and scale faults are certain to be refused, whatever else the kernel does.
+        for (const Coverage::Line& line : coverage.lines) {
+            if (line.kind != "structure" && line.kind != "scale") continue;
+            CAPTURE(line.mutant);
+            CHECK(std::count(line.sights.begin(), line.sights.end(), Sight::certified) > 0);
+        }
+    }
+}

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// .npy arrays: what is accepted has as many elements as its shape says, and written again it is the same.
+#include "core/error.hpp"
+#include "experiments/files/npy.hpp"
+#include "tests/fuzz/arrays.hpp"
+#include "tests/fuzz/fuzz.hpp"
+
+using namespace macheps;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    fuzz::accept_or_refuse([&] {
+        const StoredArray array = parse_npy(fuzz::text(data, size), "x", "fuzz.npy");
+        fuzz::check_array(array);
+        const StoredArray again = parse_npy(npy_header(array.type, array.shape) + array.bytes, "x", "again.npy");
+        fuzz::require(again.bytes == array.bytes && again.shape == array.shape, "an array survives");
+    });
+    return 0;
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// .pt files. Behind a first byte of 'z' the input is the archive. Checksums keep most of what a fuzzer changes from being
+// read at all, so behind any other first byte it is the pickle of an archive with two storages made here.
+#include "experiments/files/zip.hpp"
+#include "tests/fuzz/arrays.hpp"
+
+using namespace macheps;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    if (size == 0) return 0;
+    const std::string rest(fuzz::text(data + 1, size - 1));
+    fuzz::accept_or_refuse([&] {
+        const std::string bytes = data[0] == 'z' ? rest
+                                                 : stored_zip({{"archive/data.pkl", rest},
+                                                               {"archive/byteorder", "little"},
+                                                               {"archive/data/0", std::string(64, 'x')},
+                                                               {"archive/data/1", std::string(24, 'y')}});
+        std::size_t total = 0;
+        for (const StoredArray& array : parse_arrays(bytes, "fuzz", "fuzz.pt")) {
+            fuzz::check_array(array);
+            total += array.bytes.size();
+        }
+        fuzz::require(total <= 16 * 1032 * (bytes.size() + 64), "arrays are held to the file's size");
+    });
+    return 0;
+}

@@ -1,0 +1,440 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`macheps check` on kernels that nobody here wrote: those of NumPy (OpenBLAS) and PyTorch (MKL, oneDNN and its own).
+
+    build/peers/torch/bin/python tests/peers/kernels.py --macheps build/release/experiments/macheps
+    ... --write docs/check-judges.md        the table of judges, for the documentation
+
+Each kernel runs on random shapes under the declaration that its documentation allows, and must not fail; its wrong twins (a
+dropped tail, another eps, an inner step in bf16, a stale element) must. The same outputs are judged as people do, against an
+ideal reference (fp64, rounded once to the output's format): torch.testing.assert_close, allclose(1e-2), calc_diff, 25 dB of
+SQNR, a cosine of 0.99. Exit: 0 all is as it must be, 1 not, 2 usage, 77 a peer does not import.
+"""
+import argparse
+import collections
+import json
+import pathlib
+import random
+import re
+import subprocess
+import sys
+import tempfile
+
+import peer
+
+np = peer.need("numpy")
+torch = peer.need("torch")
+F = torch.nn.functional
+
+FORMATS = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16"}
+EPS = 1e-5
+
+
+# --- kernels: a name, the operation that it claims, its inputs, what it computes, and how it goes wrong
+
+
+class Kernel:
+    """`make(rng, shape)` gives arrays by role, of the kernel's dtype; `run(arrays)` the output. `exact(arrays)`, in fp64, is
+    what judges compare with. `twins` are wrong kernels by name; `declares` is what the documentation allows."""
+
+    def __init__(self, name, op, dtype, make, run, exact, twins, declares=()):
+        self.name, self.op, self.dtype, self.make, self.run = name, op, dtype, make, run
+        self.exact, self.twins, self.declares = exact, twins, list(declares)
+
+
+def normal(rng, *shape, scale=1.0, mean=0.0):
+    return torch.from_numpy(rng.standard_normal(shape) * scale + mean)
+
+
+def stale(run):
+    """One output holds what the one before it should."""
+
+    def wrong(arrays):
+        out = run(arrays).clone()
+        flat = out.view(-1)
+        if flat.numel() < 2:
+            return None
+        at = flat.numel() // 2
+        # Where the two are nearly equal nobody could tell: take the next that is not.
+        for _ in range(flat.numel() - 1):
+            if abs(float(flat[at]) - float(flat[at - 1])) > 0.1 * abs(float(flat[at])):
+                flat[at] = flat[at - 1]
+                return out
+            at = at + 1 if at + 1 < flat.numel() else 1
+        return None
+
+    return wrong
+
+
+def chunked_in_bf16(a, b):
+    """Sums of 16 terms in fp32, joined in bf16."""
+    out = torch.zeros(a.shape[0], b.shape[1])
+    for at in range(0, a.shape[1], 16):
+        out = (out + a[:, at:at + 16].float() @ b[at:at + 16].float()).bfloat16().float()
+    return out.to(a.dtype)
+
+
+def matmuls():
+    def make(dtype):
+        def draw(rng, _):
+            m, n, k = (int(rng.integers(2, most)) for most in (97, 97, 1001))
+            return {"a": normal(rng, m, k).to(dtype), "b": normal(rng, k, n).to(dtype)}
+
+        return draw
+
+    def exact(x):
+        return x["a"].double() @ x["b"].double()
+
+    def by_onednn(x):
+        out = torch._C._nn.mkldnn_linear(x["a"].to_mkldnn(), x["b"].t().contiguous().to_mkldnn(), None)
+        return out.to_dense()
+
+    # PyTorch leaves fp32 to MKL, bf16 and fp16 to oneDNN (torch.backends.mkldnn.verbose shows it).
+    libraries = [("OpenBLAS (NumPy) matmul", torch.float32, lambda x: torch.from_numpy(x["a"].numpy() @ x["b"].numpy())),
+                 ("MKL (PyTorch) matmul", torch.float32, lambda x: x["a"] @ x["b"]),
+                 ("oneDNN (PyTorch) matmul", torch.float32, by_onednn),
+                 ("oneDNN (PyTorch) matmul", torch.bfloat16, lambda x: x["a"] @ x["b"]),
+                 ("oneDNN (PyTorch) matmul", torch.float16, lambda x: x["a"] @ x["b"])]
+    for name, dtype, run in libraries:
+        twins = {"dropped tail": lambda x, run=run: run({"a": x["a"][:, :-1], "b": x["b"][:-1]}) if x["a"].shape[1] > 1 else None,
+                 "bf16 inner step": lambda x: chunked_in_bf16(x["a"], x["b"]) if x["a"].shape[1] > 64 else None,
+                 "stale element": stale(run)}
+        yield Kernel(name, "gemm", dtype, make(dtype), run, exact, twins)
+
+
+def rows(name, op, function, twins, declares=(), arrays=("x",), shape=(64, 2048), draw=None):
+    """A kernel on rows for each dtype; `function` also runs in fp64, which is the reference."""
+    for dtype in FORMATS:
+        def make(rng, trial, dtype=dtype):
+            height, width = int(rng.integers(1, shape[0] + 1)), int(rng.integers(2, shape[1] + 1))
+            made = {}
+            for array in arrays:
+                made[array] = normal(rng, height, width) if array == "x" else normal(rng, width, scale=0.25, mean=1)
+            if draw is not None:
+                draw(rng, trial, made)
+            return {role: value.to(dtype) if value.is_floating_point() else value for role, value in made.items()}
+
+        def run(x):
+            return function(x)
+
+        def exact(x):
+            return function({role: value.double() if value.is_floating_point() else value for role, value in x.items()})
+
+        wrong = {what: (lambda x, twin=twin: twin(x, function)) for what, twin in twins.items()}
+        wrong["stale element"] = stale(run)
+        yield Kernel(f"PyTorch {name}", op, dtype, make, run, exact, wrong, declares)
+
+
+def in_fp32(function):
+    """A twin that computes as the kernel does, in fp32, but for one thing; stored in the kernel's dtype."""
+
+    def twin(x, _):
+        out = function({role: value.float() if value.is_floating_point() else value for role, value in x.items()})
+        return None if out is None else out.to(x["x"].dtype)
+
+    return twin
+
+
+def sum_without_last(x):
+    e = (x["x"] - x["x"].amax(-1, keepdim=True)).exp()
+    return e / e[..., :-1].sum(-1, keepdim=True)
+
+
+def sum_in_bf16(values):
+    """A chain of additions, each rounded to bf16."""
+    total = torch.zeros(values.shape[:-1])
+    for at in range(0, values.shape[-1], 8):
+        total = (total + values[..., at:at + 8].sum(-1)).bfloat16().float()
+    return total
+
+
+def softmax_in_bf16(x):
+    e = (x["x"] - x["x"].amax(-1, keepdim=True)).exp()
+    return e / sum_in_bf16(e)[..., None] if x["x"].shape[-1] >= 64 else None
+
+
+def normalised(x, eps, centred, inner=False, terms=None):
+    d = x["x"] - x["x"].mean(-1, keepdim=True) if centred else x["x"]
+    squares = d * d
+    used = squares if terms is None else squares[..., :terms]
+    r = torch.rsqrt(used.sum(-1, keepdim=True) / squares.shape[-1] + eps)
+    y = d * r
+    y = y.bfloat16().float() if inner else y
+    y = y * x["gain"]
+    return y + x["shift"] if "shift" in x else y
+
+
+def norm_twins(centred):
+    return {"dropped tail": in_fp32(lambda x: normalised(x, EPS, centred, terms=-1)),
+            "wrong eps": in_fp32(lambda x: normalised(x, EPS / 10, centred)),
+            "bf16 inner step": in_fp32(lambda x: normalised(x, EPS, centred, inner=True))}
+
+
+def small_rows(rng, trial, made):
+    """Every second input has rows so small that eps decides."""
+    if trial % 2 == 0:
+        made["x"] *= 2.0 ** -9
+
+
+def reduced(name, op, function):
+    def without_last(x):
+        part = function({"x": x["x"][..., :-1]})
+        return part if op == "sum" else part * (x["x"].shape[-1] - 1) / x["x"].shape[-1]
+
+    def in_bf16(x):
+        terms = x["x"].shape[-1]
+        total = sum_in_bf16(x["x"])
+        return None if terms < 256 else total if op == "sum" else total / terms
+
+    yield from rows(name, op, function, {"dropped tail": in_fp32(without_last), "bf16 inner step": in_fp32(in_bf16)})
+
+
+def cross_entropies():
+    def draw(rng, _, made):
+        height, width = made["x"].shape
+        made["target"] = torch.from_numpy(rng.integers(0, width, height))
+
+    def function(x):
+        return F.cross_entropy(x["x"], x["target"], reduction="none")
+
+    def without_last(x):
+        e = (x["x"] - x["x"].amax(-1, keepdim=True)).exp()
+        loss = e[..., :-1].sum(-1).log() + x["x"].amax(-1)
+        return loss - x["x"].gather(-1, x["target"][:, None])[:, 0]
+
+    def in_bf16(x):
+        shifted = x["x"] - x["x"].amax(-1, keepdim=True)
+        loss = sum_in_bf16(shifted.exp()).log() - shifted.gather(-1, x["target"][:, None])[:, 0]
+        return loss if x["x"].shape[-1] >= 64 else None
+
+    yield from rows("cross_entropy", "cross_entropy", function,
+                    {"dropped tail": in_fp32(without_last), "bf16 inner step": in_fp32(in_bf16)}, draw=draw)
+
+
+def activations():
+    def erf_form(x):
+        return F.gelu(x["x"])
+
+    def tanh_form(x):
+        return F.gelu(x["x"], approximate="tanh")
+
+    def narrow_gelu(x):
+        return x["x"] * (0.5 * (1 + torch.erf(x["x"] / 2 ** 0.5))).bfloat16().float()
+
+    def narrow_silu(x):
+        return x["x"] * torch.sigmoid(x["x"]).bfloat16().float()
+
+    size = {"shape": (32, 512)}
+    yield from rows("gelu", "gelu", erf_form, {"tanh form": in_fp32(tanh_form), "bf16 inner step": in_fp32(narrow_gelu)}, **size)
+    yield from rows("gelu, tanh form", "gelu_tanh", tanh_form, {"erf form": in_fp32(erf_form)}, **size)
+    yield from rows("silu", "silu", lambda x: F.silu(x["x"]), {"bf16 inner step": in_fp32(narrow_silu)}, **size)
+
+
+def all_kernels():
+    yield from matmuls()
+    yield from rows("softmax", "softmax", lambda x: torch.softmax(x["x"], -1),
+                    {"dropped tail": in_fp32(sum_without_last), "bf16 inner step": in_fp32(softmax_in_bf16)})
+    yield from rows("layer_norm", "layernorm", lambda x: F.layer_norm(x["x"], x["x"].shape[-1:], x["gain"], x["shift"], EPS),
+                    norm_twins(True), ["--eps", str(EPS)], ("x", "gain", "shift"), draw=small_rows)
+    yield from rows("rms_norm", "rmsnorm", lambda x: F.rms_norm(x["x"], x["x"].shape[-1:], x["gain"], EPS),
+                    norm_twins(False), ["--eps", str(EPS)], ("x", "gain"), draw=small_rows)
+    yield from reduced("sum", "sum", lambda x: x["x"].sum(-1))
+    yield from reduced("mean", "mean", lambda x: x["x"].mean(-1))
+    yield from activations()
+    yield from cross_entropies()
+
+
+# --- judges: customary ones, and macheps
+
+
+def assert_close(out, ideal, _):
+    try:
+        torch.testing.assert_close(out, ideal)
+        return True
+    except AssertionError:
+        return False
+
+
+def errors(out, exact):
+    x, y = out.double(), exact
+    return float(((x - y) ** 2).sum()), float((y ** 2).sum()), float((x ** 2).sum()), float((x * y).sum())
+
+
+def calc_diff(out, _, exact):
+    noise, signal, power, _ = errors(out, exact)
+    return noise / (signal + power) <= (1e-10 if out.dtype is torch.float32 else 1e-5)
+
+
+def decibels(out, _, exact):
+    noise, signal, _, _ = errors(out, exact)
+    return noise * 10 ** 2.5 <= signal
+
+
+def cosine(out, _, exact):
+    _, signal, power, product = errors(out, exact)
+    return product >= 0.99 * (signal * power) ** 0.5
+
+
+JUDGES = {"assert_close": assert_close,
+          "allclose 1e-2": lambda out, ideal, _: bool(torch.allclose(out, ideal, rtol=1e-2, atol=1e-2)),
+          "calc_diff": calc_diff, "25 dB": decibels, "cosine 0.99": cosine}
+
+
+def stored(tensor):
+    """As NumPy saves it: bf16 as codes."""
+    return tensor.contiguous().view(torch.uint16).numpy() if tensor.dtype is torch.bfloat16 else tensor.contiguous().numpy()
+
+
+class Judge:
+    def __init__(self, program, folder):
+        self.program, self.file = program, folder / "kernel.npz"
+
+    def verdict(self, kernel, arrays, out):
+        """pass, weak or fail, and the reasons."""
+        np.savez(self.file, out=stored(out), **{role: stored(value) for role, value in arrays.items()})
+        command = [self.program, "check", str(self.file), "--op", kernel.op, "--require", "null", "--json", *kernel.declares]
+        for role, value in {**arrays, "out": out}.items():
+            if value.dtype is torch.bfloat16:
+                command += [f"--{role}", "bf16"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode not in (0, 1):
+            raise peer.Failure(f"{' '.join(command)}: exit code {done.returncode}: {done.stderr.strip()}{done.stdout.strip()}")
+        checked = json.loads(done.stdout)["checks"][0]
+        reasons = [f"{r['code']} {r['text']} ({r['ratio']})" for r in checked["reasons"]]
+        return checked["verdict"], reasons, checked["rho"]
+
+
+def known_operations(program):
+    text = subprocess.run([program, "check", "--help"], capture_output=True, text=True).stdout
+    return set(re.search(r"--op TEXT:\{([^}]*)\}", text).group(1).split(","))
+
+
+# --- the comparison
+
+
+class Tally:
+    def __init__(self):
+        self.right, self.right_failed, self.weak = 0, 0, 0
+        self.rho = 0.0
+        self.twins = collections.Counter()         # by twin
+        self.twins_passed = collections.Counter()  # by twin: macheps did not fail it
+        self.judges = collections.Counter()        # (judge, "right" or twin): how many it let pass
+
+
+def compare(kernel, judge, shapes, wrong_shapes, seed, say):
+    tally = Tally()
+    for trial in range(shapes):
+        rng = np.random.default_rng([seed, sum(map(ord, kernel.name + FORMATS[kernel.dtype])), trial])
+        arrays = kernel.make(rng, trial)
+        exact = kernel.exact(arrays)
+        ideal = exact.to(kernel.dtype)
+        cases = {"right": kernel.run}
+        if trial < wrong_shapes:
+            cases.update(kernel.twins)
+        for what, run in cases.items():
+            out = run(arrays)
+            # A twin that happens to give the ideal output is not wrong.
+            if out is None or (what != "right" and torch.equal(out, ideal)):
+                continue
+            if what == "wrong eps" and trial % 2 == 1:
+                continue  # at an rms of 1 the two are one function of fp32
+            verdict, reasons, rho = judge.verdict(kernel, arrays, out)
+            if what == "right":
+                tally.right += 1
+                tally.weak += verdict == "weak"
+                tally.rho = max(tally.rho, float(rho))
+                if verdict == "fail":
+                    tally.right_failed += 1
+                    if tally.right_failed <= 3:
+                        say(f"  {kernel.name} {FORMATS[kernel.dtype]} trial {trial} {[tuple(v.shape) for v in arrays.values()]}: {reasons}")
+            else:
+                tally.twins[what] += 1
+                tally.twins_passed[what] += verdict != "fail"
+            for name, accepts in JUDGES.items():
+                tally.judges[name, what] += accepts(out, ideal, exact)
+    return tally
+
+
+def table(results):
+    """How many each judge lets pass."""
+    lines = ["| kernel | outputs | macheps check | " + " | ".join(JUDGES) + " |", "|---|---" + "|---" * (len(JUDGES) + 1) + "|"]
+    for kernel, tally in results:
+        name = f"{kernel.name}, {FORMATS[kernel.dtype]}"
+        lines.append(f"| {name}: right | {tally.right} | {tally.right - tally.right_failed} | " +
+                     " | ".join(str(tally.judges[judge, "right"]) for judge in JUDGES) + " |")
+        for twin, count in tally.twins.items():
+            lines.append(f"| {name}: {twin} | {count} | {tally.twins_passed[twin]} | " +
+                         " | ".join(str(tally.judges[judge, twin]) for judge in JUDGES) + " |")
+    return "\n".join(lines)
+
+
+def summary(results):
+    """The table's sums: right outputs that a judge fails, wrong ones that it lets pass."""
+    right = sum(tally.right for _, tally in results)
+    wrong = sum(sum(tally.twins.values()) for _, tally in results)
+    lines = [f"| judge | right outputs that it fails, of {right} | wrong outputs that it lets pass, of {wrong} |", "|---|---|---|"]
+    lines.append(f"| macheps check | {sum(t.right_failed for _, t in results)} | {sum(sum(t.twins_passed.values()) for _, t in results)} |")
+    for judge in JUDGES:
+        failed = sum(t.right - t.judges[judge, "right"] for _, t in results)
+        passed = sum(t.judges[judge, twin] for _, t in results for twin in t.twins)
+        lines.append(f"| {judge} | {failed} | {passed} |")
+    return "\n".join(lines)
+
+
+PAGE = """# What judges of kernels let pass
+
+Made by `tests/peers/kernels.py --write docs/check-judges.md`: {versions}, on one machine. Kernels that nobody here wrote ran on random shapes with N(0, 1) inputs, {shapes} of each; on the first {wrong_shapes} shapes
+wrong twins of them ran, too. A dropped tail lacks the last term; a wrong eps is a tenth of the right one, on rows of an rms of 2^-9, where eps decides; a bf16 inner step joins partial sums in bf16, from 64 terms on (256 for sum and
+mean), or rounds a factor; a stale element is one output that holds the one before it, where the two differ by a tenth. Twins whose output is the ideal one are not counted.
+
+Each output was judged by `macheps check` under the declaration that the kernel's documentation allows (fp32 inside, any order), and, against an ideal reference (fp64, rounded once), by `torch.testing.assert_close`, `allclose` with 1e-2,
+`calc_diff` with 1e-5 (fp32: 1e-10), an SQNR of 25 dB and a cosine of 0.99.
+
+{summary}
+
+How many outputs each judge lets pass: of right ones it should be all, of wrong ones none.
+
+{table}
+"""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--macheps", default="build/release/experiments/macheps", help="the program")
+    parser.add_argument("--shapes", type=int, default=100, help="random shapes for each kernel")
+    parser.add_argument("--wrong-shapes", type=int, default=10, help="of these also run by the wrong twins")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", default="", help="kernels whose name holds this")
+    parser.add_argument("--write", type=pathlib.Path, help="write the page of judges here")
+    options = parser.parse_args()
+    torch.manual_seed(options.seed)
+    torch.set_num_threads(1)  # shapes are small
+    known = known_operations(options.macheps)
+    results, failed, skipped = [], 0, set()
+    with tempfile.TemporaryDirectory() as folder:
+        judge = Judge(options.macheps, pathlib.Path(folder))
+        for kernel in all_kernels():
+            if options.only not in kernel.name:
+                continue
+            if kernel.op not in known:
+                skipped.add(kernel.op)
+                continue
+            tally = compare(kernel, judge, options.shapes, options.wrong_shapes, options.seed, print)
+            results.append((kernel, tally))
+            blind = sum(tally.twins_passed.values())
+            failed += tally.right_failed + blind
+            print(f"{kernel.name} {FORMATS[kernel.dtype]}: {tally.right_failed} of {tally.right} right outputs fail "
+                  f"({tally.weak} weak, largest rho {tally.rho:.3f}); wrong ones that do not: "
+                  + ", ".join(f"{twin} {tally.twins_passed[twin]} of {count}" for twin, count in tally.twins.items()), flush=True)
+    if skipped:
+        print(f"this macheps does not check {', '.join(sorted(skipped))}")
+    print(summary(results))
+    if options.write:
+        versions = f"PyTorch {torch.__version__.split('+')[0]}, NumPy {np.__version__}"
+        options.write.write_text(PAGE.format(versions=versions, shapes=options.shapes, wrong_shapes=options.wrong_shapes,
+                                             summary=summary(results), table=table(results)))
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
