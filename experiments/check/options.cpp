@@ -28,14 +28,7 @@ Error no_such(std::string what, Text name, const std::vector<std::string_view>& 
                   .exit = Exit::usage});
 }
 
-Power power_of(Text text, Text where) {
-    const auto found = std::find(std::begin(powers), std::end(powers), text);
-    if (found == std::end(powers))
-        throw no_such(fmt::format("'{}' is no power of a check", text), text, power_words(), where);
-    return static_cast<Power>(found - std::begin(powers));
-}
-
-void set_require(Options& options, Text text, Text where) { options.require = power_of(text, where); }
+void set_require(Options& options, Text text, Text where) { options.require = power_named(text, where); }
 
 void set_limit(Options& options, Text text, Text where) {
     std::vector<std::string_view> names;
@@ -97,7 +90,12 @@ const OptionKey* find_option_key(std::string_view name) {
 
 std::vector<std::string_view> power_words() { return {std::begin(powers), std::end(powers)}; }
 
-Power power_named(const std::string& text, const std::string& where) { return power_of(text, where); }
+Power power_named(const std::string& text, const std::string& where) {
+    const auto found = std::find(std::begin(powers), std::end(powers), text);
+    if (found == std::end(powers))
+        throw no_such(fmt::format("'{}' is no power of a check", text), text, power_words(), where);
+    return static_cast<Power>(found - std::begin(powers));
+}
 
 std::string_view to_string(Power power) { return powers[static_cast<std::size_t>(power)]; }
 
