@@ -26,7 +26,12 @@ constexpr std::array<std::string_view, 5> own_keys{"name", "op", "files", "array
 class SuiteReader {
   public:
     SuiteReader(const TomlLines& lines, const std::string& file)
-        : reader_(lines.text, file, lines.starts), file_(file) {}
+        : reader_(lines.text, file, lines.starts), file_(file) {
+        if (lines.stray)
+            throw Error({.what = "a character that is no ASCII, outside of strings and comments",
+                         .where = fmt::format("{}:{}:{}", file, lines.stray->line, lines.stray->column),
+                         .fix = "put names in quotes"});
+    }
 
     Suite suite() const {
         const toml::table document = reader_.document();

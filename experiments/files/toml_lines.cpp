@@ -6,7 +6,7 @@
 namespace macheps {
 
 TomlLines split_toml_lines(std::string_view text) {
-    TomlLines lines{.text = std::string(text), .starts = {{}}};
+    TomlLines lines{.text = std::string(text), .starts = {{}}, .stray = {}};
     std::uint32_t line = 1, column = 1;
     std::string_view quote;  // that ends the string that is open
     bool is_comment = false;
@@ -19,6 +19,8 @@ TomlLines split_toml_lines(std::string_view text) {
                 taken = 2;
             } else if (rest.starts_with(quote)) {
                 taken = quote.size();
+                // The string may end in two quotes of its own.
+                while (quote.size() == 3 && taken < 5 && taken < rest.size() && rest[taken] == quote[0]) ++taken;
                 quote = {};
             } else if (c == '\n' && quote.size() == 1) {
                 quote = {};  // a string that nothing ends: the parser says so
@@ -31,6 +33,8 @@ TomlLines split_toml_lines(std::string_view text) {
                 break;
             }
             is_comment = c == '#';
+            const bool is_mark = i < 3 && text.starts_with("\xEF\xBB\xBF");  // of UTF-8, which may begin a file
+            if (static_cast<unsigned char>(c) >= 0x80 && !is_mark && !lines.stray) lines.stray = {line, column};
             if (c == ';') lines.text[i] = '\n';
         }
         if (c == '\n') is_comment = false;

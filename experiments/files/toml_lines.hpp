@@ -3,6 +3,7 @@
 // line as a line end does.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,9 @@ struct TomlLines {
     };
     std::string text{};           ///< TOML 1.0, where the original is no more than TOML with semicolons
     std::vector<Start> starts{};  ///< where each line of `text` stands in the original
+    /// The first character outside strings and comments that is no ASCII. TOML has none there, and the parser's tables of
+    /// such characters are not to be relied on: some of them lead where its authors say that nothing leads.
+    std::optional<Start> stray{};
 };
 
 TomlLines split_toml_lines(std::string_view text);

@@ -58,8 +58,8 @@ std::vector<StoredArray> norm_rows(float sigma, float eps, unsigned seed) {
             squares += static_cast<double>(x[r * columns + c]) * x[r * columns + c];
         const double factor = 1 / std::sqrt(squares / columns + eps);
         for (std::size_t c = 0; c < columns; ++c)
-            y[r * columns + c] =
-                test::kernels::stored(test::kernels::Store::bf16, static_cast<float>(x[r * columns + c] * factor * gain[c]));
+            y[r * columns + c] = test::kernels::stored(test::kernels::Store::bf16,
+                                                       static_cast<float>(x[r * columns + c] * factor * gain[c]));
     }
     return {test::array("x", {rows, columns}, x, test::kernels::Store::bf16), test::array("gain", {columns}, gain),
             test::array("out", {rows, columns}, y, test::kernels::Store::bf16)};
@@ -129,6 +129,9 @@ TEST_CASE("what a suite says wrongly ends with line, column and the nearest word
              Case{"[[check]]\nname = '\xc3\xa4;'; op = 'gem'\nfiles = 'x'\n",
                   "suite.toml:2:19 (op): unknown operation 'gem'"},
              Case{"a = [", "suite.toml:1:6"},
+             Case{gemm + "a = 'bf16'; \xc8\x8c = 1\n", "suite.toml:4:13: a character that is no ASCII"},
+             Case{gemm + "name = '''\xc8\x8c'''''\n[[check]]\nop = 'gem'; files = ''\n",
+                  "suite.toml:6:6 (op): unknown"},
              Case{std::string(300, '['), "nest deeper"},
          }) {
         CAPTURE(c.toml);
@@ -147,6 +150,8 @@ TEST_CASE("a semicolon ends a line outside strings and comments", "[check][suite
     CHECK(lines.starts[3].line == 2);
     CHECK(lines.starts[3].column == 12);
     CHECK(lines.starts[5].line == 3);
+    CHECK_FALSE(split_toml_lines("\xef\xbb\xbf# \xc3\xa4\nb = '\xc3\xa4'").stray);
+    CHECK(split_toml_lines("a = '\xc3\xa4'; \xc3\xa4 = 1").stray->column == 10);
 }
 
 TEST_CASE("options of the suite hold for its checks, and those of a check before them", "[check][suite]") {
