@@ -57,6 +57,13 @@ Value sigmoid(Listing& l) { return l.nodes.sigmoid(*l.input("x")); }
 Value tanh(Listing& l) { return l.nodes.tangent(*l.input("x")); }
 Value exp(Listing& l) { return l.nodes.exponential(*l.input("x")); }
 
+Value activated(Nodes& n, std::string_view name, Value x) {
+    if (name == "relu") return n.larger(x, n.constant(0));
+    if (name == "gelu") return erf_gelu(n, x);
+    if (name == "gelu_tanh") return tanh_gelu(n, x);
+    return name == "silu" ? silu_of(n, x) : x;
+}
+
 Value swiglu(Listing& l) { return gated(l, silu_of); }
 Value geglu(Listing& l) { return gated(l, l.defect.has_other_form ? tanh_gelu : erf_gelu); }
 Value geglu_tanh(Listing& l) { return gated(l, l.defect.has_other_form ? erf_gelu : tanh_gelu); }

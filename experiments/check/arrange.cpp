@@ -5,11 +5,9 @@
 #include "emulation/scaling/rules.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
 #include <numeric>
 
 namespace macheps::check {
@@ -44,20 +42,6 @@ void transpose(Decoded& array) {
     }
     array.values = std::move(out);
     std::swap(array.shape[rank - 2], array.shape[rank - 1]);
-}
-
-std::vector<std::int64_t> integers_of(const StoredArray& array) {
-    const bool is_32 = array.type == "<i4" || array.type == "I32", is_64 = array.type == "<i8" || array.type == "I64";
-    if (!is_32 && !is_64)
-        bad(fmt::format("{} ({})", array.where, array.name), fmt::format("its type is {}", array.type),
-            "save integers of 32 or 64 bits");
-    std::vector<std::int64_t> all(array.count());
-    for (std::size_t i = 0; i < all.size(); ++i) {
-        std::int32_t half = 0;
-        std::memcpy(is_32 ? static_cast<void*>(&half) : &all[i], array.bytes.data() + i * array.width, array.width);
-        if (is_32) all[i] = half;
-    }
-    return all;
 }
 
 std::vector<std::int64_t> group_starts(const std::vector<std::int64_t>& numbers, bool are_sizes, std::int64_t groups,
@@ -101,7 +85,8 @@ std::int64_t place_in_128x4(std::int64_t row, std::int64_t column, std::int64_t 
 }
 
 std::vector<double> block_factors(const Decoded& scales, const ScaleBlock& block, ScaleStorage storage,
-                                  std::int64_t matrices, std::int64_t outer, std::int64_t k, bool is_b) {
+                                  std::int64_t matrices, std::int64_t outer, std::int64_t k, bool is_b,
+                                  const std::string& where) {
     const std::int64_t rows = parts(outer, block.outer), columns = parts(k, block.k);
     const std::int64_t plane =
         storage == ScaleStorage::linear ? rows * columns : parts(rows, 128) * parts(columns, 4) * 512;
@@ -112,8 +97,7 @@ std::vector<double> block_factors(const Decoded& scales, const ScaleBlock& block
     const bool fits = storage != ScaleStorage::linear ||
                       (scales.shape.size() >= 2 && std::equal(wanted.begin(), wanted.end(), scales.shape.end() - 2));
     if (count != plane * matrices || !fits)
-        bad(scales.where,
-            fmt::format("shape [{}] of scales for {} x {} blocks", fmt::join(scales.shape, ", "), wanted[0], wanted[1]),
+        bad(where, fmt::format("shape {} of scales for {} x {} blocks", text_of(scales.shape), wanted[0], wanted[1]),
             storage == ScaleStorage::linear ? "save one for each block"
                                             : fmt::format("cublas128x4 has {} of them, padded", plane * matrices));
     std::vector<double> all(static_cast<std::size_t>(matrices * outer * columns));

@@ -2,7 +2,7 @@
 // How the operands of a product lie in their arrays: transposed, in groups of rows, with scales for blocks of elements.
 #pragma once
 #include "experiments/check/operands.hpp"
-#include "experiments/files/arrays.hpp"
+#include "experiments/check/poser.hpp"
 
 #include <optional>
 #include <string>
@@ -11,21 +11,8 @@
 
 namespace macheps::check {
 
-using Shape = std::vector<std::int64_t>;
-
-/// An array of a file, with the place that errors name.
-struct Decoded {
-    Format format{};
-    Shape shape{};
-    std::vector<double> values{};
-    std::string where{};
-};
-
 /// Exchanges the last two axes.
 void transpose(Decoded& array);
-
-/// Integers, as counts and offsets are stored. Errors: throws Error (bad input) for other types.
-std::vector<std::int64_t> integers_of(const StoredArray& array);
 
 /// First rows of groups, and the end of the last: from `groups`, their sizes, or `offsets`, the ends of all groups, with or
 /// without the beginning of the first. A group may be empty. Errors: throws Error (bad input) where they do not cover
@@ -51,7 +38,8 @@ enum class ScaleStorage : std::uint8_t { linear, cublas128x4 };
 /// is how many outer rows one matrix has, and `is_b` says that the array is [blocks of k, blocks of columns].
 /// Errors: throws Error (bad input) where the array's size is another.
 std::vector<double> block_factors(const Decoded& scales, const ScaleBlock& block, ScaleStorage storage,
-                                  std::int64_t matrices, std::int64_t outer, std::int64_t k, bool is_b);
+                                  std::int64_t matrices, std::int64_t outer, std::int64_t k, bool is_b,
+                                  const std::string& where);
 
 /// Multiplies the operands by their block scales and keeps what they were: `a` [rows of a, blocks], `b` [b's columns of
 /// all matrices, blocks], either may be empty.

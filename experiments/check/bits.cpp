@@ -32,6 +32,10 @@ MatmulRule rule_in_full(const Problem& problem) {
         if (find_input(problem, name) != nullptr)
             throw Declined(fmt::format("no machine's rule says how it adds {}", name), "bits");
     }
+    if (d.activation != "none") throw Declined("no machine's rule has an activation", "bits (activation)");
+    if (d.operands == "any") throw Declined("how operands are converted decides bits", "bits (operands = any)");
+    if (d.partials || d.has_atomics)
+        throw Declined("how slices join decides bits: a machine's rule says it", "bits (partials, atomics)");
     MatmulRule rule = *d.machine;
     const auto order = std::find(scale_order_names.begin(), scale_order_names.end(), d.scale_order);
     if (order != scale_order_names.end()) {
@@ -63,7 +67,8 @@ std::uint64_t code_of(const Format& format, double x) {
 MachineOutputs machine_outputs(const Problem& problem, int threads) {
     const MatmulRule rule = rule_in_full(problem);
     const ProductOperands& of = problem.products->operands();
-    const std::vector<float> a = floats(of.a), b = floats(of.b);
+    const std::vector<float> a = floats(of.unscaled_a()), b = floats(of.unscaled_b()), a_factors = floats(of.a_factors),
+                             b_factors = floats(of.b_factors);
     const Input *a_scale = find_input(problem, "a_scale"), *b_scale = find_input(problem, "b_scale"),
                 *bias = find_input(problem, "bias");
     const std::vector<float> a_scales = floats(a_scale ? a_scale->values : std::vector<double>{}),
@@ -76,11 +81,26 @@ MachineOutputs machine_outputs(const Problem& problem, int threads) {
     CpuBackend backend(threads);
     const Overflow overflow = problem.declaration.saturates ? Overflow::saturate : Overflow::nonsaturate;
     for (std::int64_t batch = 0; batch < of.batches; ++batch) {
-        Matmul args{.m = of.m, .n = of.n, .k = of.k};
-        args.a = {.data = a.data() + batch * of.m * of.k, .ld = of.k, .format = of.a_format};
-        args.a.scales = scales_of(a_scale, a_scales, batch * of.m);
-        args.b = {.data = b.data() + (of.has_one_b ? 0 : batch) * of.k * of.n, .ld = of.n, .format = of.b_format};
+        const std::int64_t first = of.first_row(batch), rows = of.first_row(batch + 1) - first;
+        if (rows == 0) continue;
+        const std::int64_t matrix = of.has_one_b ? 0 : batch;
+        Matmul args{.m = rows, .n = of.n, .k = of.k};
+        args.a = {.data = a.data() + first * of.k, .ld = of.k, .format = of.a_format};
+        args.a.scales = scales_of(a_scale, a_scales, first);
+        args.b = {.data = b.data() + matrix * of.k * of.n, .ld = of.n, .format = of.b_format};
         args.b.scales = scales_of(b_scale, b_scales, 0);
+        if (of.k_block > 0) {
+            if (a_scale == nullptr)
+                args.a.scales = {.data = a_factors.data() + first * of.blocks(),
+                                 .k_block = of.k_block,
+                                 .outer_stride = of.blocks(),
+                                 .k_stride = 1};
+            if (b_scale == nullptr)
+                args.b.scales = {.data = b_factors.data() + matrix * of.blocks() * of.n,
+                                 .k_block = of.k_block,
+                                 .outer_stride = 1,
+                                 .k_stride = of.n};
+        }
         args.rule = rule;
         args.out_scale = static_cast<float>(problem.declaration.alpha);
         args.bias = bias != nullptr ? columns.data() : nullptr;
@@ -88,7 +108,7 @@ MachineOutputs machine_outputs(const Problem& problem, int threads) {
         // Once with the output's rounding, and once without: joins of slices may round to the output's format, too.
         for (const bool is_rounded : {false, true}) {
             if (!is_rounded && rounds_slices(rule)) continue;
-            args.out = (is_rounded ? after : out.before).data() + batch * of.m * of.n;
+            args.out = (is_rounded ? after : out.before).data() + first * of.n;
             args.out_cast = is_rounded ? Cast{.format = problem.output, .overflow = overflow} : Cast{};
             backend.matmul(args);
         }

@@ -6,6 +6,7 @@
 #include "core/print.hpp"
 #include "core/rounding_names.hpp"
 #include "emulation/matmul/rules.hpp"
+#include "experiments/check/arrange.hpp"
 #include "experiments/check/declare_products.hpp"
 #include "experiments/numerics/machine_spelling.hpp"
 
@@ -62,10 +63,15 @@ void set_format(Declaration& d, const DeclareKey& key, Text text, Text where) {
                 d.scale_shapes[scales] = part;
                 continue;
             }
+            if (const auto block = scale_block(part)) {
+                d.scale_shapes[scales] = part;
+                if (block->format) d.formats.try_emplace(scales, ArrayFormat{*block->format});
+                continue;
+            }
             if (find_granularity(part) != nullptr)
-                throw Declined(
-                    fmt::format("scales of shape '{}' are not judged, only {}", part, fmt::join(scale_shapes, ", ")),
-                    where);
+                throw Declined(fmt::format("scales of shape '{}' are not judged, only {}, 1x128 and such blocks", part,
+                                           fmt::join(scale_shapes, ", ")),
+                               where);
         }
         if (i == 0) {
             d.formats[key.name].format = format_named(part, where, Exit::usage);
@@ -74,7 +80,8 @@ void set_format(Declaration& d, const DeclareKey& key, Text text, Text where) {
             d.formats[key.name].is_packed = true;
         } else {
             throw usage(fmt::format("'{}' says nothing of a format", part), where,
-                        has_scales ? fmt::format("packed, or how its scales lie: {}", fmt::join(scale_shapes, ", "))
+                        has_scales ? fmt::format("packed, or how its scales lie: {}, 1x128, mx32 and other blocks",
+                                                 fmt::join(scale_shapes, ", "))
                                    : "behind the slash stands packed, or nothing");
         }
     }
@@ -274,7 +281,7 @@ std::vector<DeclareKey> make_keys() {
     std::vector<std::string> names{"a", "b", "out"};
     for (const Operation& operation : all_operations()) {
         for (const ArrayRole& role : operation.arrays) {
-            if (std::find(names.begin(), names.end(), role.name) == names.end()) names.emplace_back(role.name);
+            if (!role.is_layout && std::find(names.begin(), names.end(), role.name) == names.end()) names.emplace_back(role.name);
         }
     }
     std::vector<DeclareKey> keys;

@@ -1,19 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/check/declare_products.hpp"
 
+#include "core/format_table.hpp"
+
 namespace macheps::check {
 
 namespace {
 
 using Takes = DeclareKey::Takes;
 using Text = const std::string&;
+using Words = std::vector<std::string_view>;
 
 bool of_products(const Operation& operation, const DeclareKey&) { return operation.is_product; }
+
+/// A key whose value is one of a few words, and the field that holds it.
+struct WordKey {
+    std::string_view name;
+    std::string Declaration::*field;
+    const char* help;
+    Words (*words)();
+};
+const WordKey word_keys[] = {
+    {"activation", &Declaration::activation, "Behind bias and c, before the residual",
+     [] {
+         return Words{"none", "relu", "gelu", "gelu_tanh", "silu"};
+     }},
+    {"a_layout", &Declaration::a_layout, "Of the array a: [m,k], or its transpose",
+     [] {
+         return Words{"mk", "km"};
+     }},
+    {"b_layout", &Declaration::b_layout, "Of the array b: [k,n], or its transpose",
+     [] {
+         return Words{"kn", "nk"};
+     }},
+    {"scale_layout", &Declaration::scale_layout, "How scales of blocks are stored",
+     [] {
+         return Words{"linear", "cublas128x4"};
+     }},
+    {"operands", &Declaration::operands,
+     "What becomes of fp32 operands before they are multiplied; any may cut them to tf32",
+     [] {
+         return Words{"stored", "tf32:nearest_away", "tf32:toward_zero", "any"};
+     }},
+};
+const WordKey& row_of(const DeclareKey& key) {
+    const WordKey* row = word_keys;
+    while (row->name != key.name) ++row;
+    return *row;
+}
 
 }  // namespace
 
 std::vector<DeclareKey> product_keys() {
-    return {
+    std::vector<DeclareKey> keys{
         {"bits", Takes::flag, "", "Demand the machine's own bits", nullptr, of_products,
          [](Declaration& d, const DeclareKey&, Text text, Text) { d.bits = text == "true"; },
          [](const Declaration& d, const DeclareKey&) { return Json(d.bits); }},
@@ -23,7 +62,30 @@ std::vector<DeclareKey> product_keys() {
              d.need_bits = declared_number(text, where, 0, 64);
          },
          [](const Declaration& d, const DeclareKey&) { return d.need_bits ? Json(*d.need_bits) : Json(); }},
+        {"slices", Takes::number, "N", "Into how many parts k is split; one, or as the machine says, when left out",
+         nullptr, of_products,
+         [](Declaration& d, const DeclareKey&, Text text, Text where) {
+             d.slices = static_cast<std::int64_t>(declared_number(text, where, 1, 65536));
+         },
+         [](const Declaration& d, const DeclareKey&) { return d.slices > 0 ? Json(d.slices) : Json(); }},
+        {"partials", Takes::text, "FORMAT", "What the sum of each slice is rounded to before they are added", nullptr,
+         of_products,
+         [](Declaration& d, const DeclareKey&, Text text, Text where) {
+             d.partials = format_named(text, where, Exit::usage);
+         },
+         [](const Declaration& d, const DeclareKey&) {
+             return d.partials ? Json(std::string(format_name(*d.partials))) : Json();
+         }},
+        {"atomics", Takes::flag, "", "Slices are added by fp32 atomics, in any order, which may flush", nullptr,
+         of_products, [](Declaration& d, const DeclareKey&, Text text, Text) { d.has_atomics = text == "true"; },
+         [](const Declaration& d, const DeclareKey&) { return Json(d.has_atomics); }},
     };
+    for (const WordKey& row : word_keys) {
+        keys.push_back({std::string(row.name), Takes::text, "WORD", row.help, row.words, of_products,
+                        [](Declaration& d, const DeclareKey& key, Text text, Text) { d.*row_of(key).field = text; },
+                        [](const Declaration& d, const DeclareKey& key) { return Json(d.*row_of(key).field); }});
+    }
+    return keys;
 }
 
 }  // namespace macheps::check

@@ -21,8 +21,8 @@ Fitness fitness_of(const Problem& problem, const Limits& limits) {
     double lost = 0;
     for (std::size_t i = 0; i < limits.exact.size(); ++i) {
         const double size = std::fabs(limits.exact[i]);
-        if (!std::isfinite(size)) continue;
-        relative.push_back(limits.before[i] == 0 ? 0 : limits.before[i] / size);
+        if (!std::isfinite(size) || size == 0) continue;  // a rectified output is 0, and right
+        relative.push_back(limits.before[i] / size);
         lost += limits.before[i] > size ? 1 : 0;
     }
     if (!relative.empty()) {

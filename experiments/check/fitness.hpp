@@ -6,6 +6,7 @@
 
 namespace macheps::check {
 
+/// Of outputs that are not zero.
 struct Fitness {
     double bits = 0;        ///< -log2 of the median of bound / |y|, before the output's rounding
     double lost_share = 0;  ///< outputs whose bound is larger than they are

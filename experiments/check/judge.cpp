@@ -190,8 +190,9 @@ class Judge {
             name = fmt::format("{} at {}", what, place_of(l_, g.row * l_.columns + g.column));
         };
         for (std::int64_t r = 0; r < l_.rows && l_.rows > 1; ++r) part({r, 1, 0, l_.columns}, "the row");
-        for (std::int64_t first = 0; first < l_.rows && !is_done(); first += l_.group_rows) {
-            const std::int64_t rows = std::min(l_.group_rows, l_.rows - first);
+        const std::vector<std::int64_t> starts = group_starts_of(l_);
+        for (std::size_t group = 0; group + 1 < starts.size() && !is_done(); ++group) {
+            const std::int64_t first = starts[group], rows = starts[group + 1] - first;
             for (std::int64_t c = 0; c < l_.columns && rows > 1; ++c) part({first, rows, c, 1}, "the column");
             for (std::int64_t r = 0; r < rows; r += 16) {
                 for (std::int64_t c = 0; c < l_.columns; c += 16)
@@ -199,7 +200,7 @@ class Judge {
                           std::min<std::int64_t>(16, l_.columns - c)},
                          "the 16x16 tile");
             }
-            if (rows < l_.rows) part({first, rows, 0, l_.columns}, "the batch");
+            if (rows < l_.rows) part({first, rows, 0, l_.columns}, "the group");
         }
         if (j_.z_part > z_limit) refuse("KC032", name, worst, j_.z_part);
     }

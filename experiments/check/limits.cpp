@@ -172,6 +172,7 @@ Limits limits_of(const Problem& problem, double delta, ThreadPool& pool) {
                              : is_one             ? problem.rows
                                                   : problem.columns,
                   .group_rows = is_one ? 1 : problem.group_rows};
+    if (problem.products) limits.starts = problem.products->operands().starts;
     const auto size = static_cast<std::size_t>(limits.size());
     for (auto* each :
          {&limits.exact, &limits.low, &limits.before, &limits.certain, &limits.probable, &limits.deviation})
@@ -203,6 +204,15 @@ Limits limits_of(const Problem& problem, double delta, ThreadPool& pool) {
     }
     if (declined < limits.size()) limits.declined = declined;
     return limits;
+}
+
+std::vector<std::int64_t> group_starts_of(const Limits& limits) {
+    if (!limits.starts.empty()) return limits.starts;
+    std::vector<std::int64_t> starts;
+    for (std::int64_t row = 0; row < limits.rows; row += std::max<std::int64_t>(limits.group_rows, 1))
+        starts.push_back(row);
+    starts.push_back(limits.rows);
+    return starts;
 }
 
 std::vector<double> mutated(const Problem& problem, const Defect& defect, ThreadPool& pool) {

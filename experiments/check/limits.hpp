@@ -45,6 +45,7 @@ struct Limits {
     Round rounding = Round::nearest_even;
     int random_bits = 32;                                ///< of a stochastic rounding
     std::int64_t rows = 0, columns = 0, group_rows = 0;  ///< how the outputs lie
+    std::vector<std::int64_t> starts{};                  ///< of groups that differ in their rows; else empty
     std::vector<double> exact{}, low{};                  ///< the exact result is their sum, to within the certificate
     std::vector<double> before{};                        ///< certain bound of the error before the last rounding
     std::vector<double> certain{}, probable{};
@@ -59,6 +60,9 @@ struct Limits {
 
 /// `delta`: the probability with which any probable bound may be exceeded by a legal kernel, over all outputs.
 Limits limits_of(const Problem& problem, double delta, ThreadPool& pool);
+
+/// Where each batch or group of the outputs begins, in rows, and where the last one ends.
+std::vector<std::int64_t> group_starts_of(const Limits& limits);
 
 /// Exact results of a kernel with that defect.
 std::vector<double> mutated(const Problem& problem, const Defect& defect, ThreadPool& pool);

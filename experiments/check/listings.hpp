@@ -29,6 +29,8 @@ std::span<const MutantRow> norm2_mutants();
 std::span<const MutantRow> loss_mutants();
 
 // activations.cpp
+/// `none`, relu, gelu, gelu_tanh or silu of x.
+Value activated(Nodes& n, std::string_view name, Value x);
 Value relu(Listing& l);
 Value gelu(Listing& l);
 Value gelu_tanh(Listing& l);

@@ -22,8 +22,10 @@ Value gemm(Listing& l) {
     if (l.declaration.alpha != 1 && l.defect.missing != "alpha") y = n.multiply(y, n.constant(l.declaration.alpha));
     if (const auto bias = l.input("bias")) y = n.accumulate(y, *bias);
     if (const auto c = l.input("c")) {
-        y = n.accumulate(y, l.declaration.beta == 1 || l.defect.missing == "beta" ? *c : n.multiply(*c, n.constant(l.declaration.beta)));
+        const bool is_plain = l.declaration.beta == 1 || l.defect.missing == "beta";
+        y = n.accumulate(y, is_plain ? *c : n.multiply(*c, n.constant(l.declaration.beta)));
     }
+    if (l.defect.missing != "activation") y = activated(n, l.declaration.activation, y);
     if (const auto residual = l.input("residual")) y = n.add(y, *residual);
     return y;
 }
@@ -36,7 +38,9 @@ constexpr ArrayRole gemm_arrays[] = {{"a_scale", Axis::row},
                                      {"b_scale", Axis::column},
                                      {"bias", Axis::column},
                                      {"c", Axis::each},
-                                     {"residual", Axis::each}};
+                                     {"residual", Axis::each},
+                                     {"groups", Axis::whole, false, true},
+                                     {"offsets", Axis::whole, false, true}};
 constexpr ArrayRole plain_arrays[] = {{"x", Axis::each, true}};
 constexpr ArrayRole norm_arrays[] = {{"x", Axis::each, true}, {"gain", Axis::column}, {"shift", Axis::column}};
 constexpr ArrayRole gated_arrays[] = {{"x", Axis::each}, {"gate", Axis::each}, {"up", Axis::each}};
@@ -182,7 +186,8 @@ std::vector<Operation> element_operations() {
 std::vector<Operation> make_operations() {
     std::vector<Operation> all{
         {.name = "gemm",
-         .summary = "alpha (a b) a_scale b_scale + bias + beta c + residual; a [m,k], b [k,n], or batches of them",
+         .summary = "activation(alpha (a b) a_scale b_scale + bias + beta c) + residual; a [m,k], b [k,n], batches or groups of "
+                    "them",
          .arrays = gemm_arrays,
          .list = listing::gemm,
          .is_product = true,

@@ -37,6 +37,13 @@ struct Declaration {
     std::optional<double> need_bits{};  ///< of the machine, relative to sums of |a b|
     std::string scale_order = "any";  ///< a claim; bounds hold for every order
     double alpha = 1, beta = 1;
+    std::string activation = "none";                           ///< behind bias and c
+    std::string a_layout = "mk", b_layout = "kn";              ///< or km, nk: stored as the transpose
+    std::string scale_layout = "linear";                       ///< of block scales, or cublas128x4
+    std::string operands = "stored";                           ///< or tf32:nearest_away, tf32:toward_zero, any
+    std::int64_t slices = 0;                                   ///< of k; 0: as the machine says
+    std::optional<Format> partials{};                          ///< what partial sums of slices are rounded to
+    bool has_atomics = false;                                  ///< slices join by fp32 atomics, in any order
     std::optional<double> eps{};
     std::string functions = "cuda";  ///< how accurate functions are: find_functions
     bool saturates = false;          ///< overflowing outputs become the largest finite number
@@ -109,6 +116,7 @@ struct ArrayRole {
     std::string_view name;
     Axis axis;
     bool is_required = false;
+    bool is_layout = false;  ///< whole numbers that say how other arrays lie
 };
 
 /// How the arrays of an operation are found and laid out.

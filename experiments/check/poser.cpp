@@ -2,6 +2,7 @@
 #include "experiments/check/poser.hpp"
 
 #include "core/format_table.hpp"
+#include "experiments/check/arrange.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -94,6 +95,8 @@ void Poser::add_inputs(Problem& problem, const Shape& out_shape) const {
         const auto declared = d_.scale_shapes.find(role.name);
         const bool is_declared = declared != d_.scale_shapes.end() || d_.formats.find(role.name) != d_.formats.end();
         if (!role.is_required && !is_declared && find(role.name) == nullptr) continue;
+        // Groups and the scales of blocks are parts of a product's operands.
+        if (role.is_layout || (declared != d_.scale_shapes.end() && scale_block(declared->second))) continue;
         Decoded array = decode(role.name);
         const auto count = static_cast<std::int64_t>(array.values.size());
         Axis axis = role.axis;

@@ -49,8 +49,9 @@ class Poser {
     const std::vector<StoredArray>& arrays_;
 };
 
-/// One function for each layout but a product's: rows, columns and inputs of `posed`, whose output is decoded already but
+/// One function for each layout: rows, columns and inputs of `posed`, whose output is decoded already but
 /// for places in rows, which become what lies there.
+void pose_product(const Poser& poser, Posed& posed, ThreadPool& pool);
 void pose_rows(const Poser& poser, Posed& posed);
 void pose_gated(const Poser& poser, Posed& posed);
 void pose_rotary(const Poser& poser, Posed& posed);

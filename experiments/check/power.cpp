@@ -101,11 +101,19 @@ void add_structure(Trial& t) {
         t.move("a tile transposed", r0, c0, side, side, [&](auto r, auto c) {
             return Place{r0 + (c - c0), c0 + (r - r0)};
         });
-    if (t.limits.group_rows < t.rows()) {
-        const std::int64_t group = t.limits.group_rows;
-        t.move("batch 1 holds batch 0", group, 0, group, t.columns(), [&](auto r, auto c) {
-            return Place{r - group, c};
-        });
+    // The first group that has rows behind another that has some.
+    const std::vector<std::int64_t> starts = group_starts_of(t.limits);
+    std::int64_t before = -1;
+    for (std::size_t group = 0; group + 1 < starts.size(); ++group) {
+        const std::int64_t rows = starts[group + 1] - starts[group];
+        if (rows == 0) continue;
+        if (before >= 0) {
+            t.move("a group holds the one before it", starts[group], 0, rows, t.columns(), [&](auto r, auto c) {
+                return Place{before + (r - starts[group]), c};
+            });
+            break;
+        }
+        before = starts[group];
     }
 }
 
@@ -166,6 +174,7 @@ std::vector<std::pair<Mutant, Defect>> defects_of(const Problem& problem) {
             before = tail;
         }
     }
+    if (d.activation != "none") add(d.activation + " missing", "operation", {.missing = "activation"});
     if (d.beta != 1) add("beta missing", "scale", {.missing = "beta"});
     if (has_two_scales(problem)) add("scales of a and b exchanged", "scale", {.exchanges_scales = true});
     if (d.alpha != 1) add("alpha missing", "scale", {.missing = "alpha"});
@@ -230,7 +239,7 @@ std::vector<Mutant> run_mutants(const Problem& problem, const Limits& limits, co
         trial.add(mutant.name, mutant.kind, mutated(problem, defect, pool));
     if (problem.products != nullptr) {
         if (const std::vector<double> other = with_other_b(problem, limits, pool); !other.empty())
-            trial.add("batch 1 with the b of batch 0", "structure", other);
+            trial.add("a group with the b of the one before it", "structure", other);
         const Limits part = first_rows(limits, simulated_rows(problem));
         Trial first{part, mutants, bits != nullptr};
         for (const WrongProduct& wrong : wrong_products(problem, pool))

@@ -55,17 +55,33 @@ std::vector<double> with_rounded_slices(const Problem& problem, std::int64_t sli
     });
 }
 
+/// Products of other operands than the check's.
+std::vector<double> with_operands(const Problem& problem, const ProductOperands& other, ThreadPool& pool) {
+    return with_sums(problem, 0, simulated_rows(problem), pool, [&](std::int64_t row, std::vector<ProductSum>& out) {
+        std::vector<double> all(static_cast<std::size_t>(other.n));
+        add_terms(other, row, 0, other.k, all);
+        set_sums(all, out);
+    });
+}
+
 /// Operands that the kernel has in a narrower format.
 std::vector<double> with_operands(const Problem& problem, const Format& format, ThreadPool& pool) {
     ProductOperands narrow = problem.products->operands();
     for (std::vector<double>* x : {&narrow.a, &narrow.b}) {
         for (double& each : *x) each = rounded(format, each);
     }
-    return with_sums(problem, 0, simulated_rows(problem), pool, [&](std::int64_t row, std::vector<ProductSum>& out) {
-        std::vector<double> all(static_cast<std::size_t>(narrow.n));
-        add_terms(narrow, row, 0, narrow.k, all);
-        set_sums(all, out);
-    });
+    return with_operands(problem, narrow, pool);
+}
+
+/// Every block of one operand with the scale of the next block along k.
+std::vector<double> with_next_scales(const Problem& problem, bool of_b, ThreadPool& pool) {
+    ProductOperands wrong = problem.products->operands();
+    std::vector<double>& factors = of_b ? wrong.b_factors : wrong.a_factors;
+    const std::int64_t blocks = wrong.blocks(), step = of_b ? wrong.n : 1, plane = blocks * step;
+    for (auto first = factors.begin(); first != factors.end(); first += plane)
+        std::rotate(first, first + step, first + plane);
+    wrong.scale();
+    return with_operands(problem, wrong, pool);
 }
 
 /// What the declared machine gives under another rule.
@@ -93,12 +109,14 @@ std::vector<double> with_rule(const Problem& problem, const MatmulRule& rule, Th
 std::int64_t simulated_rows(const Problem& problem) {
     const ProductOperands& of = problem.products->operands();
     const std::int64_t fit = (std::int64_t{1} << 24) / std::max<std::int64_t>(of.n * of.k, 1);
-    return std::min(of.m, std::max<std::int64_t>(fit / 16 * 16, 16));
+    const std::int64_t batch = of.batch_of(0);
+    return std::min(of.first_row(batch + 1), std::max<std::int64_t>(fit / 16 * 16, 16));
 }
 
 Limits first_rows(const Limits& limits, std::int64_t rows) {
     Limits part = limits;
     part.rows = part.group_rows = rows;
+    part.starts.clear();
     for (auto* each : {&part.exact, &part.low, &part.before, &part.certain, &part.probable, &part.deviation})
         each->resize(static_cast<std::size_t>(rows * limits.columns));
     return part;
@@ -139,6 +157,11 @@ std::vector<WrongProduct> wrong_products(const Problem& problem, ThreadPool& poo
     if (is_narrow && of.k >= 8 && !(rule && rounds_slices(*rule)))
         add(fmt::format("split-K 4, partial sums rounded to {}", format_name(problem.output)),
             with_rounded_slices(problem, 4, pool));
+    for (const bool of_b : {false, true}) {
+        if (of.blocks() < 2) continue;
+        all.push_back({fmt::format("scales of {} off by one block", of_b ? "b" : "a"), "scale", Power::structure,
+                       with_next_scales(problem, of_b, pool)});
+    }
     if (of.a_format == fp32 || of.b_format == fp32) add("operands cut to tf32", with_operands(problem, tf32, pool));
     if (of.a_format.precision > bf16.precision || of.b_format.precision > bf16.precision)
         add("operands rounded to bf16", with_operands(problem, bf16, pool));
@@ -162,19 +185,22 @@ int refused_accumulator(const Problem& problem, const Limits& limits, ThreadPool
 
 std::vector<double> with_other_b(const Problem& problem, const Limits& limits, ThreadPool& pool) {
     const ProductOperands& of = problem.products->operands();
-    if (of.has_one_b || of.batches < 2) return {};
-    const std::int64_t rows = std::min<std::int64_t>(of.m, 16);
+    std::int64_t batch = 1;
+    while (batch < of.batches && of.first_row(batch) == of.first_row(batch + 1)) ++batch;
+    if (of.has_one_b || batch >= of.batches) return {};
+    const std::int64_t first = of.first_row(batch), rows = std::min<std::int64_t>(of.first_row(batch + 1) - first, 16);
+    const double* b = of.b.data() + (batch - 1) * of.k * of.n;
     const std::vector<double> wrong =
-        with_sums(problem, of.m, rows, pool, [&](std::int64_t row, std::vector<ProductSum>& out) {
+        with_sums(problem, first, rows, pool, [&](std::int64_t row, std::vector<ProductSum>& out) {
             std::vector<double> sums(static_cast<std::size_t>(of.n));
             for (std::int64_t p = 0; p < of.k; ++p) {
                 for (std::int64_t j = 0; j < of.n; ++j)
-                    sums[static_cast<std::size_t>(j)] += of.a_at(row, p) * of.b_at(0, p, j);
+                    sums[static_cast<std::size_t>(j)] += of.a_at(row, p) * b[p * of.n + j];
             }
             set_sums(sums, out);
         });
     std::vector<double> all = limits.exact;
-    std::copy(wrong.begin(), wrong.end(), all.begin() + of.m * of.n);
+    std::copy(wrong.begin(), wrong.end(), all.begin() + first * of.n);
     return all;
 }
 

@@ -2,49 +2,17 @@
 #include "experiments/check/products.hpp"
 
 #include "emulation/matmul/rules.hpp"
+#include "experiments/check/multiply.hpp"
 #include "experiments/numerics/exact_product.hpp"
 
 #include <algorithm>
-#include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
 
 namespace macheps::check {
 
 namespace {
-
-/// out += a b of one rectangle of outputs: rows x columns accumulators stay in the nearest cache.
-void add_block(const double* a, const double* b, std::int64_t rows, std::int64_t columns, std::int64_t k,
-               std::int64_t n, double* out) {
-    constexpr std::int64_t most_rows = 4, most_columns = 64;
-    std::array<double, most_rows * most_columns> sums{};
-    for (std::int64_t p = 0; p < k; ++p) {
-        for (std::int64_t i = 0; i < rows; ++i) {
-            const double factor = a[i * k + p];
-            const double* terms = b + p * n;
-            double* to = sums.data() + i * most_columns;
-            for (std::int64_t j = 0; j < columns; ++j) to[j] += factor * terms[j];
-        }
-    }
-    for (std::int64_t i = 0; i < rows; ++i) std::copy_n(sums.data() + i * most_columns, columns, out + i * n);
-}
-
-/// All outputs of `a` and `b`, which have the shapes of `of`.
-std::vector<double> multiply(const ProductOperands& of, const std::vector<double>& a, const std::vector<double>& b,
-                             ThreadPool& pool) {
-    std::vector<double> out(static_cast<std::size_t>(of.rows() * of.n));
-    const std::int64_t column_blocks = (of.n + 63) / 64;
-    pool.run(of.batches * column_blocks, [&](std::int64_t task) {
-        const std::int64_t batch = task / column_blocks, column = task % column_blocks * 64;
-        const double* terms = b.data() + (of.has_one_b ? 0 : batch) * of.k * of.n + column;
-        const std::int64_t end = of.first_row(batch + 1);
-        for (std::int64_t row = of.first_row(batch); row < end; row += 4) {
-            add_block(a.data() + row * of.k, terms, std::min<std::int64_t>(4, end - row),
-                      std::min<std::int64_t>(64, of.n - column), of.k, of.n, out.data() + row * of.n + column);
-        }
-    });
-    return out;
-}
 
 std::vector<double> magnitudes_of(std::vector<double> x) {
     for (double& each : x) each = std::fabs(each);
@@ -99,7 +67,8 @@ Products::Products(ProductOperands operands, const std::optional<MatmulRule>& ru
     if (freedom.operands > 0) bound_.add({1, freedom.operands});
     sums_ = multiply(of_, of_.a, of_.b, pool);
     magnitudes_ = multiply(of_, magnitudes_of(of_.a), magnitudes_of(of_.b), pool);
-    if (rule && has_running_bound(*rule)) running_ = running_bound(of_, *rule, magnitudes_, pool);
+    // Operands that may be cut or rounded up have other exponents.
+    if (rule && freedom.operands == 0 && has_running_bound(*rule)) running_ = running_bound(of_, *rule, magnitudes_, pool);
     find_subnormals(pool);
     find_units();
 }
@@ -143,6 +112,15 @@ void Products::find_units() {
         double& unit = b_units_[i / plane * n + i % n];
         unit = std::min(unit, unit_of(of_.b[i]));
     }
+    const auto words = static_cast<std::size_t>((of_.k + 63) / 64), k = static_cast<std::size_t>(of_.k);
+    a_terms_.assign(a_units_.size() * words, 0);
+    b_terms_.assign(b_units_.size() * words, 0);
+    for (std::size_t i = 0; i < of_.a.size(); ++i)
+        a_terms_[i / k * words + i % k / 64] |= std::uint64_t{of_.a[i] != 0} << (i % k % 64);
+    for (std::size_t i = 0; i < of_.b.size(); ++i) {
+        const std::size_t p = i % plane / n;
+        b_terms_[(i / plane * n + i % n) * words + p / 64] |= std::uint64_t{of_.b[i] != 0} << (p % 64);
+    }
     if (of_.k_block == 0) return;
     a_largest_.resize(a_units_.size());
     b_largest_.resize(b_units_.size());
@@ -162,12 +140,33 @@ double Products::largest_factor(std::int64_t row, std::int64_t column) const {
            b_largest_[static_cast<std::size_t>(of_.batch_of_b(row) * of_.n + column)];
 }
 
-/// Every partial sum is an integer, in units that divide all products, of no more bits than the machine keeps.
+/// Every partial sum is an integer, in units that divide all products, of no more bits than the machine keeps; or there is
+/// one product that is not zero, and the machine keeps all of it.
 bool Products::is_exact(std::int64_t row, std::int64_t column, const OutputSize& size) const {
-    const double unit = a_units_[static_cast<std::size_t>(row)] *
-                        b_units_[static_cast<std::size_t>(of_.batch_of_b(row) * of_.n + column)];
-    return exact_bits_ > 0 && unit >= 0x1p-126 && size.lifted == size.magnitudes &&
-           size.magnitudes <= unit * Format::power_of_two(exact_bits_);
+    if (exact_bits_ == 0 || size.lifted != size.magnitudes) return false;
+    const auto fits = [&](double unit) {
+        return unit >= 0x1p-126 && size.magnitudes <= unit * Format::power_of_two(exact_bits_);
+    };
+    const std::int64_t matrix = of_.batch_of_b(row);
+    if (fits(a_units_[static_cast<std::size_t>(row)] * b_units_[static_cast<std::size_t>(matrix * of_.n + column)]))
+        return true;
+    const std::int64_t p = lone_term(row, column);
+    return p >= 0 && fits(unit_of(of_.a_at(row, p)) * unit_of(of_.b_at(row, p, column)));
+}
+
+/// The only term whose product is not zero; -1 where there is none, or more than one.
+std::int64_t Products::lone_term(std::int64_t row, std::int64_t column) const {
+    const std::int64_t words = (of_.k + 63) / 64;
+    const auto* a = a_terms_.data() + row * words;
+    const auto* b = b_terms_.data() + (of_.batch_of_b(row) * of_.n + column) * words;
+    std::int64_t lone = -1;
+    for (std::int64_t w = 0; w < words; ++w) {
+        const std::uint64_t both = a[w] & b[w];
+        if (both == 0) continue;
+        if (lone >= 0 || (both & (both - 1)) != 0) return -1;
+        lone = 64 * w + std::countr_zero(both);
+    }
+    return lone;
 }
 
 void Products::bound_sum(std::size_t output, const OutputSize& size, ProductSum& sum) const {
@@ -177,8 +176,7 @@ void Products::bound_sum(std::size_t output, const OutputSize& size, ProductSum&
     double range = size.magnitudes;
     if (!running_.empty()) {
         const SumError& own = running_[output];
-        const double below_normal =
-            bound_.certain({.flushed = size.flushed, .factor = size.factor}) + freedom_.operands * size.magnitudes;
+        const double below_normal = bound_.certain({.flushed = size.flushed, .factor = size.factor});
         if (own.certain + below_normal < sum.certain) {
             sum.certain = own.certain + below_normal;
             sum.mean = own.mean + below_normal;

@@ -44,6 +44,7 @@ class Products {
     void find_subnormals(ThreadPool& pool);
     void find_units();
     bool is_exact(std::int64_t row, std::int64_t column, const OutputSize& size) const;
+    std::int64_t lone_term(std::int64_t row, std::int64_t column) const;
     void bound_sum(std::size_t output, const OutputSize& size, ProductSum& sum) const;
     ProductSum at(std::int64_t row, std::int64_t column) const;
 
@@ -55,6 +56,7 @@ class Products {
     int exact_bits_ = 0;  ///< a sum of magnitudes of at most 2^this units has no rounding anywhere; 0: nothing is known
     double largest_factor(std::int64_t row, std::int64_t column) const;
     std::vector<double> sums_, magnitudes_, lifted_, flushed_;
+    std::vector<std::uint64_t> a_terms_, b_terms_;  ///< which terms of a row of a, a column of b are not zero: bits
     std::vector<double> a_largest_, b_largest_;  ///< block factors of a row of a, a column of b; empty without
     std::vector<double> a_units_, b_units_;      ///< powers of two that divide a row of a, a column of b
 };

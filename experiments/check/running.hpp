@@ -30,7 +30,8 @@ struct SumError {
 /// True where this bounds the rule's sums: chains on matrix units, fp32 chains, one exact sum.
 bool has_running_bound(const MatmulRule& rule);
 
-/// Of every output of `operands` under `rule`, which has one. `magnitudes` are the sums of |a b|. Losses below the
+/// Of every output of `operands` under `rule`, which has one; of products beyond 2^32 terms only of some rows, and infinite
+/// elsewhere. `magnitudes` are the sums of |a b|. Losses below the
 /// normal numbers, and in the output's format, are not in it.
 std::vector<SumError> running_bound(const ProductOperands& operands, const MatmulRule& rule,
                                     const std::vector<double>& magnitudes, ThreadPool& pool);

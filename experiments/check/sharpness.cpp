@@ -16,8 +16,10 @@ constexpr double infinite = std::numeric_limits<double>::infinity();
 struct Part {
     double certain = infinite;  ///< the least error that one output's bound refuses, whatever the kernel's own error is
     double squares = 0, count = 0;
+    bool is_empty = true;
 
     void see(const Limits& limits, std::size_t i) {
+        is_empty = false;
         const double y = limits.exact[i];
         if (!std::isfinite(y)) return;
         // A legal kernel's own error may hide as much as a bound.
@@ -37,24 +39,24 @@ struct Part {
 
 double worst(const std::vector<Part>& parts, double mean_square) {
     double most = 0;
-    for (const Part& part : parts) most = std::max(most, part.least(mean_square));
+    for (const Part& part : parts) most = std::max(most, part.is_empty ? 0 : part.least(mean_square));
     return most;
 }
 
 void see_scales(const Limits& limits, double mean_square, Sharpness& s) {
     constexpr std::int64_t tile = 16;
-    const std::int64_t across = (limits.columns + tile - 1) / tile,
-                       group = std::max<std::int64_t>(limits.group_rows, 1);
+    const std::int64_t across = (limits.columns + tile - 1) / tile;
+    const std::vector<std::int64_t> starts = group_starts_of(limits);
     const auto sized = [](std::int64_t n) { return std::vector<Part>(static_cast<std::size_t>(n)); };
     std::vector<Part> all(1), rows = sized(limits.rows), columns = sized(limits.columns),
-                              tiles = sized(((limits.rows + tile - 1) / tile) * across),
-                              groups = sized((limits.rows + group - 1) / group);
+                              tiles = sized(((limits.rows + tile - 1) / tile) * across), groups(starts.size() - 1);
+    std::size_t group = 0;
     for (std::int64_t r = 0; r < limits.rows; ++r) {
+        while (starts[group + 1] <= r) ++group;
         for (std::int64_t c = 0; c < limits.columns; ++c) {
             const auto i = static_cast<std::size_t>(r * limits.columns + c);
             for (Part* part : {&all[0], &rows[static_cast<std::size_t>(r)], &columns[static_cast<std::size_t>(c)],
-                               &tiles[static_cast<std::size_t>(r / tile * across + c / tile)],
-                               &groups[static_cast<std::size_t>(r / group)]})
+                               &tiles[static_cast<std::size_t>(r / tile * across + c / tile)], &groups[group]})
                 part->see(limits, i);
         }
     }

@@ -365,3 +365,24 @@ TEST_CASE("a design that promises too little fails, and one that promises nothin
     CHECK(lost.outcome == Outcome::weak);
     CHECK(lost.fitness.lost_share == 1);
 }
+
+TEST_CASE("one nonzero product leaves no freedom, and that is said", "[check][exact]") {
+    // Each row of a selects one row of b: the output is b's code, whatever sums it.
+    std::mt19937 random(9);
+    ProductCheck c{.g = machine_gemm(24, 20, 100, bf16, bf16, Draw::normal, random), .out = bf16};
+    std::fill(c.g.a.begin(), c.g.a.end(), 0.0f);
+    for (std::size_t i = 0; i < 24; ++i) c.g.a[i * 100 + (7 * i) % 100] = 1;
+    Floats y = c.stored(c.g.run({}));
+    for (const char* machine : {"any", "sm80.mma.bf16"}) {
+        c.machine = machine;
+        const check::Verdict v = c.judge(y);
+        CHECK(v.judgement.exact_outputs == 24 * 20);
+        Floats wrong = y;
+        wrong[33] = std::bit_cast<float>(std::bit_cast<std::uint32_t>(y[33]) ^ 0x10000u);
+        CHECK(codes(c.judge(wrong)).find("KC041") != std::string::npos);
+    }
+    // fp16 accumulators do not hold a product of two bf16 numbers of 8 bits exactly, but of 1 and any of 11 they do.
+    c.g.a_format = c.g.b_format = fp16;
+    c.machine = "sm80.mma.fp16.acc16";
+    CHECK(c.judge(y).judgement.exact_outputs == 24 * 20);
+}

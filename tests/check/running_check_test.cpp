@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The running bound: values worked out by hand, what it buys over the bound of all orders, and that no emulated kernel
 // exceeds it.
+#include "experiments/check/multiply.hpp"
 #include "experiments/numerics/machine_spelling.hpp"
 #include "tests/check/machine_kernels.hpp"
 #include "tests/check/problems.hpp"
@@ -202,4 +203,22 @@ TEST_CASE("no emulated kernel exceeds the bounds of its machine", "[check][runni
 }
 TEST_CASE("no emulated kernel of 1000 exceeds the bounds of its machine", "[check][running][slow]") {
     check_fared(fared_of_all(1000, 1448, 20260102));
+}
+
+TEST_CASE("products of references have the same bits on every instruction set and number of threads", "[check][products]") {
+    std::mt19937 random(13);
+    for (const auto& [m, n, k] : {std::array<std::size_t, 3>{1, 1, 1}, {5, 67, 33}, {13, 130, 200}, {64, 64, 7}}) {
+        const MachineGemm g = machine_gemm(m, n, k, fp32, fp32, Draw::normal, random);
+        const check::ProductOperands of = g.operands();
+        std::vector<double> plain(m * n);
+        for (std::size_t i = 0; i < plain.size(); ++i) {
+            for (std::size_t p = 0; p < k; ++p) plain[i] += of.a[i / n * k + p] * of.b[p * n + i % n];
+        }
+        ThreadPool one(1);
+        for (const Simd simd : available_simd()) {
+            CAPTURE(m, n, k, simd_name(simd));
+            CHECK(check::multiply(of, of.a, of.b, pool(), simd) == plain);
+            CHECK(check::multiply(of, of.a, of.b, one, simd) == plain);
+        }
+    }
 }

@@ -100,6 +100,24 @@ TEST_CASE("the JSON of a check, and its file of bounds", "[program]") {
     fs::remove_all(scratch());
 }
 
+TEST_CASE("a check of a machine's bits is the same JSON on every instruction set and number of threads", "[program]") {
+    write_gemm(0);
+    const std::string arguments =
+        "check a16.npy b16.npy out.npy a=a16 b=b16 --a bf16 --b bf16 --op gemm --machine sm80.mma.bf16 --bits --json";
+    const Outcome right = run(arguments);
+    CHECK(right.code == 0);
+    const json check = json::parse(right.out).at("checks").at(0);
+    CHECK(check.at("bits").at("differ") == 0);
+    CHECK(check.at("guaranteed_bits").is_string());  // nothing is lost: infinitely many
+    CHECK(run(arguments, "MACHEPS_SIMD=scalar").out == right.out);
+    CHECK(run(arguments, "taskset -c 0").out == right.out);
+    write_gemm(0.25f);
+    const Outcome wrong = run(arguments);
+    CHECK(wrong.code == 1);
+    CHECK(holds(wrong.out, "KC040"));
+    fs::remove_all(scratch());
+}
+
 TEST_CASE("bad input, bad words and wide limits have their exit codes", "[program]") {
     write_gemm(0);
     write("short.npy", npy("<f4", "(40, 36)", "abcd"));
@@ -121,6 +139,11 @@ TEST_CASE("bad input, bad words and wide limits have their exit codes", "[progra
              Case{"a.npy b.npy out.npy --op gem", 2, "gem"},
              Case{"a.npy b.npy out.npy --op gemm --machine sm81", 2, "sm81"},
              Case{"a.npy b.npy out.npy --op gemm --machine sm80.mma.tf32", 2, "reads fp32 as tf32"},
+             Case{"a.npy b.npy out.npy --op gemm --bits", 2, "declined: bits are those of one machine"},
+             Case{"a.npy b.npy out.npy --op gemm --machine sm80.mma.tf32 --operands any --bits", 2, "declined: how"},
+             Case{"a.npy b.npy out.npy --op gemm --partials bf17", 2, "bf17"},
+             Case{"a.npy b.npy out.npy --op gemm --b-layout nk", 3, "shapes disagree"},
+             Case{"a.npy b.npy out.npy offsets=a --op gemm", 3, "there is no array 'a'"},
              Case{"a.npy b.npy out.npy --op gemm --eps 1", 2, "gemm has no eps"},
              Case{"a.npy b.npy out.npy --op gemm --x fp32", 2, "gemm has no array 'x'"},
              Case{"a.npy b.npy out.npy --op gemm --beta 2", 2, "there is no array 'c'"},

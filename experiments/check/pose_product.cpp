@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// The arrays of a matrix product: operands in their layouts, batches and groups, scales of blocks.
+#include "core/codec.hpp"
+#include "core/format_table.hpp"
+#include "emulation/matmul/rules.hpp"
+#include "experiments/check/arrange.hpp"
+#include "experiments/check/declare.hpp"
+
+#include <fmt/format.h>
+
+namespace macheps::check {
+
+namespace {
+
+[[noreturn]] void shapes_disagree(const Poser& poser, const Decoded& a, const Decoded& b, const Shape& out) {
+    poser.bad("out",
+              fmt::format("shapes disagree: a {}, b {}, out {}", text_of(a.shape), text_of(b.shape), text_of(out)),
+              poser.find("offsets") != nullptr || poser.find("groups") != nullptr
+                  ? "groups of a [m,k] with b [groups,k,n], out [m,n]"
+                  : "a [m,k], b [k,n], out [m,n], each with the same batches in front");
+}
+
+/// Shapes, batches and groups; values are not in it yet.
+ProductOperands arranged(const Poser& poser, const Decoded& a, const Decoded& b, const Shape& out) {
+    const std::size_t rank = a.shape.size(), b_rank = b.shape.size();
+    ProductOperands of{.batches = product_of(a.shape, 0, rank - 2),
+                       .m = a.shape[rank - 2],
+                       .n = b.shape.back(),
+                       .k = a.shape[rank - 1],
+                       .a_format = a.format,
+                       .b_format = b.format};
+    const std::int64_t matrices = product_of(b.shape, 0, b_rank - 2);
+    Shape shape(a.shape.begin(), a.shape.end() - 1);
+    shape.push_back(of.n);
+    if (b.shape[b_rank - 2] != of.k || out != shape) shapes_disagree(poser, a, b, out);
+    const bool has_sizes = poser.find("groups") != nullptr;
+    if (!has_sizes && poser.find("offsets") == nullptr) {
+        of.has_one_b = matrices == 1;
+        if (matrices != 1 && matrices != of.batches) shapes_disagree(poser, a, b, out);
+        return of;
+    }
+    if (rank != 2 || b_rank != 3) shapes_disagree(poser, a, b, out);
+    const char* name = has_sizes ? "groups" : "offsets";
+    of.batches = matrices;
+    of.has_one_b = false;
+    of.starts = group_starts(poser.integers(name).values, has_sizes, matrices, of.m, poser.find(name)->where);
+    return of;
+}
+
+/// Numbers of fp32 as tf32 units read them, where that is declared.
+void convert_operands(const Declaration& d, ProductOperands& of) {
+    if (d.operands != "tf32:nearest_away" && d.operands != "tf32:toward_zero") return;
+    const Round mode = d.operands == "tf32:nearest_away" ? Round::nearest_away : Round::toward_zero;
+    for (auto [values, format] : {std::pair{&of.a, &of.a_format}, std::pair{&of.b, &of.b_format}}) {
+        if (!(*format == fp32)) continue;
+        *format = tf32;
+        for (double& x : *values) x = decode64(tf32, encode64(tf32, x, mode, Overflow::nonsaturate));
+    }
+}
+
+struct BlockScales {
+    std::vector<double> factors{};
+    std::int64_t k_block = 0;
+    Format format = fp32;
+};
+
+/// The scales of an operand, if they are declared to change along k.
+BlockScales block_scales(const Poser& poser, const ProductOperands& of, const char* name) {
+    const Declaration& d = poser.declaration();
+    const auto declared = d.scale_shapes.find(name);
+    if (declared == d.scale_shapes.end()) return {};
+    const std::optional<ScaleBlock> block = scale_block(declared->second);
+    if (!block) return {};
+    const bool is_b = std::string_view(name) == "b_scale";
+    Decoded scales = poser.decode(name);
+    const auto storage = d.scale_layout == "cublas128x4" ? ScaleStorage::cublas128x4 : ScaleStorage::linear;
+    const bool is_stored_by_columns = is_b && d.b_layout == "nk" && storage == ScaleStorage::linear;
+    if (is_stored_by_columns && scales.shape.size() >= 2) transpose(scales);
+    const std::int64_t matrices = is_b ? of.matrices_of_b() : of.starts.empty() ? of.batches : 1;
+    const auto place = fmt::format("{} ({})", poser.find(name)->where, name);
+    return {block_factors(scales, *block, storage, matrices, is_b ? of.n : of.m, of.k, is_b, place), block->k,
+            scales.format};
+}
+
+void require_machine(const Declaration& d, const ProductOperands& of, const MatmulUse& use) {
+    require_possible(*d.machine, use, "--machine");
+    for (const Format& format : {of.a_format, of.b_format}) {
+        if (decoded_format(*d.machine->machine, format) == format || d.operands == "any") continue;
+        throw Error(
+            {.what =
+                 fmt::format("{} reads {} as {}, and the check is of the operands as they are stored", d.machine_name,
+                             format_name(format), format_name(decoded_format(*d.machine->machine, format))),
+             .where = "--machine",
+             .fix = "declined: declare how they are converted (operands), or save them as the machine reads them",
+             .exit = Exit::usage});
+    }
+}
+
+SumFreedom freedom_of(const Declaration& d, const Format& output) {
+    SumFreedom freedom{.output = output};
+    if (d.partials) {
+        freedom.slices = d.slices;
+        freedom.partials = *d.partials;
+    }
+    // Either operand may lose 2^-10 of itself where it is cut to tf32.
+    if (d.operands == "any") freedom.operands = 0x1p-9 + 0x1p-20;
+    // Both addends and their sum may be flushed.
+    if (d.has_atomics) freedom.flushes = 3 * static_cast<double>(std::max<std::int64_t>(d.slices, 1));
+    return freedom;
+}
+
+}  // namespace
+
+void pose_product(const Poser& poser, Posed& posed, ThreadPool& pool) {
+    Declaration& d = posed.problem.declaration;
+    Decoded a = poser.decode("a"), b = poser.decode("b");
+    if (a.shape.size() < 2 || b.shape.size() < 2)
+        poser.bad("a", fmt::format("shapes a {}, b {}", text_of(a.shape), text_of(b.shape)),
+                  "give matrices, or batches of them");
+    if (d.a_layout == "km") transpose(a);
+    if (d.b_layout == "nk") transpose(b);
+    ProductOperands of = arranged(poser, a, b, posed.out_shape);
+    d.formats["a"].format = a.format;
+    d.formats["b"].format = b.format;
+    of.a = std::move(a.values);
+    of.b = std::move(b.values);
+    convert_operands(d, of);
+    const BlockScales a_scales = block_scales(poser, of, "a_scale"), b_scales = block_scales(poser, of, "b_scale");
+    MatmulUse use{.a = of.a_format, .b = of.b_format};
+    if (a_scales.k_block > 0)
+        use.a_scales = {.kind = ScaleLayout::Kind::blocks, .k_block = a_scales.k_block, .format = a_scales.format};
+    if (b_scales.k_block > 0)
+        use.b_scales = {.kind = ScaleLayout::Kind::blocks, .k_block = b_scales.k_block, .format = b_scales.format};
+    if (a_scales.k_block > 0 || b_scales.k_block > 0) {
+        of.scale_format = a_scales.k_block > 0 ? a_scales.format : b_scales.format;
+        set_block_factors(of, a_scales.factors, a_scales.k_block, b_scales.factors, b_scales.k_block);
+    }
+    if (d.machine && d.slices > 0 && d.machine->slices <= 1) d.machine->slices = static_cast<int>(d.slices);
+    if (d.machine) require_machine(d, of, use);
+    posed.problem.rows = of.rows();
+    posed.problem.columns = of.n;
+    posed.problem.group_rows = of.m;
+    posed.problem.products =
+        std::make_shared<const Products>(std::move(of), d.machine, pool, freedom_of(d, posed.problem.output));
+}
+
+}  // namespace macheps::check
