@@ -59,6 +59,10 @@ inline constexpr AdamKernel adam_kernels[] = {
     {"single", "torch's single-tensor and foreach Adam: every primitive rounds to the format of the weight that it moves", "torch/optim/adam.py"},
     {"fused", "torch's fused Adam: constants of fp64 make products of fp64; each line rounds to fp32, and what is stored once more",
      "torch aten/src/ATen/native/cuda/fused_adam_utils.cuh"},
+    {"single-cpu", "torch's single-tensor Adam on a CPU: as `single`, with sums and products fused as its vectors fuse them",
+     "torch aten/src/ATen/native/cpu/LerpKernel.cpp, PointwiseOpsKernel.cpp"},
+    {"fused-cpu", "torch's fused Adam on a CPU: the operations of `single-cpu` in fp32, rounded where they are stored",
+     "torch aten/src/ATen/native/cpu/FusedAdamKernel.cpp"},
     {"multi-tensor", "Apex's, DeepSpeed's and Megatron's fused Adam: fp32, moments divided by their bias corrections before the root",
      "Apex csrc/multi_tensor_adam.cu, DeepSpeed csrc/adam/multi_tensor_adam.cu"},
 };

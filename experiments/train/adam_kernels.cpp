@@ -39,6 +39,30 @@ Element single(Element x, const AdamStep& s) {
     return x;
 }
 
+/// The same lines as torch compiles them for a CPU: lerp and addcmul end in a fused multiply-add, and addcdiv divides last.
+Element single_cpu(Element x, const AdamStep& s) {
+    const auto rounded = [&](float value) {
+        return quantize(s.arithmetic, canonical(value), Round::nearest_even, Overflow::nonsaturate);
+    };
+    const float weight1 = as_fp32(1.0 - s.beta1), weight2 = as_fp32(1.0 - s.beta2);
+    if (s.weight_decay != 0 && s.adds_decay_to_gradient) x.g = rounded(fma(as_fp32(s.weight_decay), x.p, x.g));
+    if (s.weight_decay != 0 && !s.adds_decay_to_gradient) x.p = rounded(x.p * as_fp32(1.0 - s.lr * s.weight_decay));
+    x.m = weight1 < 0.5f ? rounded(fma(weight1, x.g - x.m, x.m)) : rounded(fma(weight1 - 1.0f, x.g - x.m, x.g));
+    x.v = rounded(as_fp32(s.beta2) * x.v);
+    x.v = rounded(fma(weight2 * x.g, x.g, x.v));
+    const float root = rounded(macheps::sqrt(x.v));
+    const float corrected = rounded(root / as_fp32(macheps::sqrt(s.bias_correction2)));
+    const float denominator = rounded(corrected + as_fp32(s.eps));
+    x.p = x.p - as_fp32(s.lr / s.bias_correction1) * x.m / denominator;
+    return x;
+}
+
+Element fused_cpu(Element x, const AdamStep& s) {
+    AdamStep wide = s;
+    wide.arithmetic = fp32;
+    return single_cpu(x, wide);
+}
+
 /// torch's adam_math: the hyperparameters are fp64, so that what they meet is; every assignment rounds to fp32.
 Element fused(Element x, const AdamStep& s) {
     if (s.weight_decay != 0 && s.adds_decay_to_gradient) x.g = as_fp32(double{x.g} + double{x.p} * s.weight_decay);
@@ -73,8 +97,8 @@ struct KernelRow {
 };
 
 // `plain` stands for the engines' own; decay that is added to the gradient is not among what they do.
-constexpr KernelRow kernels[] = {
-    {"plain", single}, {"single", single}, {"fused", fused}, {"multi-tensor", multi_tensor}};
+constexpr KernelRow kernels[] = {{"plain", single},          {"single", single},       {"fused", fused},
+                                 {"single-cpu", single_cpu}, {"fused-cpu", fused_cpu}, {"multi-tensor", multi_tensor}};
 
 constexpr bool names_agree() {
     for (std::size_t i = 0; i < std::size(kernels); ++i) {

@@ -256,7 +256,7 @@ void Optimizer::update(State& state, std::int64_t step_index, UpdateStats& total
     if (has_kernel(policy_.training, options_)) {
         AdamStep args = adam_step(lr);
         if (!state.decays) args.weight_decay = 0;
-        if (args.kernel->name == "single") args.arithmetic = value_cast.format;
+        if (args.kernel->name.starts_with("single")) args.arithmetic = value_cast.format;
         args.value_cast = value_cast;
         args.moment1_cast = keyed(state.moment1_slot, step_index);
         args.moment2_cast = keyed(state.moment2_slot, step_index);

@@ -382,6 +382,28 @@ TEST_CASE("row 10: on a growth step DeepSpeed's gradients are half their value, 
     CHECK(ratio_at_growth(1e-3) == Approx(1.0).epsilon(1e-3));
 }
 
+TEST_CASE("row 10: DeepSpeed's one product undoes every scale and clips to the bound", "[experiments][systems]") {
+    for (const char* scale : {R"("loss_scale": 1024)", R"("loss_scale": 3)", R"("initial_scale_power": 10)"}) {
+        for (const double bound : {1e-2, 1e3}) {
+            CAPTURE(scale, bound);
+            TinyRun run(deepspeed_policy(
+                fmt::format(
+                    R"({{"fp16": {{"enabled": true, {}}}, "zero_optimization": {{"stage": 2}}, "gradient_clipping": {}}})",
+                    scale, bound)
+                    .c_str()));
+            TinyRun fp32_run(load_policy("fp32"));
+            const StepResult step = run.next(), wanted = fp32_run.next();
+            REQUIRE_FALSE(step.outcome.skipped);
+            CHECK(step.outcome.grad_norm == Approx(wanted.outcome.grad_norm).epsilon(0.01));
+            double squares = 0;
+            for (const auto& parameter : run.step.model().parameters())
+                squares += run.backend.sum_of_squares(parameter->grad);
+            CHECK(std::sqrt(squares) ==
+                  Approx(std::min(bound, static_cast<double>(step.outcome.grad_norm))).epsilon(1e-4));
+        }
+    }
+}
+
 TEST_CASE("row 11: DeepSpeed's bf16 adds micro-batches up as the version does", "[experiments][systems]") {
     const auto policy = [](const char* version) {
         return deepspeed_policy(

@@ -85,6 +85,21 @@ Moved by_fused(Moved x, float g, const AdamStep& s, float (*r)(float)) {
     return {r(p), r(m), r(v)};
 }
 
+/// The lines as a CPU's vectors have them; a product of two fp32 numbers and their sum are exact in long double.
+Moved by_cpu_lines(Moved x, float g, const AdamStep& s, float (*r)(float)) {
+    const auto fused = [](float a, float b, float c) {
+        return static_cast<float>(static_cast<long double>(a) * b + static_cast<long double>(c));
+    };
+    x.p = r(x.p * static_cast<float>(1 - s.lr * s.weight_decay));
+    x.m = r(fused(static_cast<float>(1 - s.beta1), g - x.m, x.m));
+    x.v = r(x.v * static_cast<float>(s.beta2));
+    x.v = r(fused(static_cast<float>(1 - s.beta2) * g, g, x.v));
+    const float divided = r(r(std::sqrt(x.v)) / static_cast<float>(std::sqrt(s.bias_correction2)));
+    const float denominator = r(divided + static_cast<float>(s.eps));
+    x.p = r(x.p - static_cast<float>(s.lr / s.bias_correction1) * x.m / denominator);
+    return x;
+}
+
 AdamStep adam(std::string_view name, Format format) {
     return {.kernel = kernel(name),
             .lr = 1.3e-3,
@@ -116,6 +131,8 @@ TEST_CASE("foreach and fused Adam round where torch's rounds, in bf16 and in fp3
             const Moved single = moved(x, g, adam("single", format)), fused = moved(x, g, adam("fused", format));
             CHECK(single == by_lines(x, g, adam("single", format), r));
             CHECK(fused == by_fused(x, g, adam("fused", format), r));
+            CHECK(moved(x, g, adam("single-cpu", format)) == by_cpu_lines(x, g, adam("single-cpu", format), r));
+            if (!is_low) CHECK(moved(x, g, adam("fused-cpu", format)) == moved(x, g, adam("single-cpu", format)));
             single_differs += single == fused ? 0 : 1;
             plain_differs += fused == moved(x, g, adam("multi-tensor", format)) ? 0 : 1;
         }
@@ -126,7 +143,7 @@ TEST_CASE("foreach and fused Adam round where torch's rounds, in bf16 and in fp3
 
 TEST_CASE("Adam with L2 adds the decayed weight to the gradient, AdamW takes it from the weight",
           "[experiments][optimizer]") {
-    for (const char* name : {"single", "fused", "multi-tensor"}) {
+    for (const char* name : {"single", "fused", "single-cpu", "fused-cpu", "multi-tensor"}) {
         CAPTURE(name);
         AdamStep step = adam(name, fp32);
         const Moved x{2.0f, 0, 0};

@@ -225,11 +225,14 @@ class PolicyWriter {
     }
 
     /// Whose Adam moves the weights: DeepSpeed, Megatron and Apex have a fused kernel of their own beside their masters.
-    std::string_view adam_kernel() const {
+    std::string adam_kernel() const {
         const std::string_view kernel = fields_.word("opt_kernel"), clip = fields_.word("clip");
-        if (kernel != "fused") return kernel;
-        const bool has_own = fields_.word("master") != "none" || clip.starts_with("deepspeed") || clip == "megatron";
-        return has_own ? "multi-tensor" : "fused";
+        const bool on_cpu = fields_.word("device") == "cpu" || context_.device().kind == DeviceProfile::Kind::cpu;
+        const std::string torchs = fmt::format("{}{}", kernel, on_cpu ? "-cpu" : "");
+        if (kernel != "fused") return torchs;
+        const bool has_own =
+            !format_of(fields_.word("master")).empty() || clip.starts_with("deepspeed") || clip == "megatron";
+        return has_own ? "multi-tensor" : torchs;
     }
 
     void optimizer() {

@@ -108,7 +108,7 @@ std::optional<double> number_at(const ImportContext& context, const std::string&
 std::string kind_word(std::string written) {
     std::transform(written.begin(), written.end(), written.begin(),
                    [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-    if (written.starts_with("adamw") || written == "paged_adamw") return "adamw";
+    if (written.starts_with("adamw") || written.starts_with("paged_adamw")) return "adamw";
     // DeepSpeed's and Megatron's Adam decay weights unless told not to.
     if (written == "adam" || written == "fusedadam") return "adamw";
     return written;
