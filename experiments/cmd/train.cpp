@@ -210,6 +210,7 @@ Experiment new_experiment(const Arguments& a, const Command& verb) {
     for (const std::string& name : names) experiment.policies.push_back(load_policy(name));
     for (Policy& policy : configs.policies) experiment.policies.push_back(std::move(policy));
     check_names(experiment.policies);
+    tell_micro_batches(experiment.policies, experiment.options);
     auto seeds = experiment.seeds;
     std::sort(seeds.begin(), seeds.end());
     if (std::adjacent_find(seeds.begin(), seeds.end()) != seeds.end()) {

@@ -138,4 +138,14 @@ ConfigPolicies load_configs(const ConfigChoice& choice, const Command& verb) {
     return loaded;
 }
 
+void tell_micro_batches(const std::vector<Policy>& policies, const TrainOptions& options) {
+    for (const Policy& policy : policies) {
+        const std::int64_t wanted = policy.training.micro_batches.value_or(1);
+        const std::int64_t trained = options_under(policy.training, options).micro_batches;
+        if (wanted <= 1 || wanted == trained) continue;
+        tell("macheps: {} asks for {} micro-batches; a step has {} x {} samples, which are divided into {}\n",
+             policy.name, wanted, options.micro_batches, options.batch, trained);
+    }
+}
+
 }  // namespace macheps

@@ -2,6 +2,7 @@
 // `macheps train --config`: frameworks' configs as the policies of a comparison.
 #pragma once
 #include "experiments/cmd/policy_import.hpp"
+#include "experiments/train/options.hpp"
 
 #include <string>
 #include <vector>
@@ -25,5 +26,8 @@ struct ConfigPolicies {
 /// Imports every config and tells what was found. Throws Error, once all is told: check_failed where a framework refuses its config, usage for
 /// what is not trained here, such as fp8.
 ConfigPolicies load_configs(const ConfigChoice& choice, const Command& verb);
+
+/// Tells of policies whose number of micro-batches does not divide the samples of a step, and what they train with instead.
+void tell_micro_batches(const std::vector<Policy>& policies, const TrainOptions& options);
 
 }  // namespace macheps

@@ -107,6 +107,16 @@ TEST_CASE("train --config: two files are one config, and a key may be changed", 
     fs::remove_all(scratch());
 }
 
+TEST_CASE("train --config: micro-batches divide the samples of a step, as far as they can", "[program][config]") {
+    write("many.yaml", "{bf16: true, fp16: false, gradient_accumulation_steps: 3}\n");
+    const Outcome outcome = run(std::string(quick) + "--config many.yaml --batch 4 -q --out run");
+    CHECK(outcome.code == 0);
+    CHECK(outcome.err.find("many asks for 3 micro-batches; a step has 1 x 4 samples, which are divided into 2") !=
+          std::string::npos);
+    CHECK(column("run/steps.csv", "tokens", "many") == column("run/steps.csv", "tokens", "fp32"));
+    fs::remove_all(scratch());
+}
+
 TEST_CASE("train --config: --take lr takes the config's learning rate", "[program][config]") {
     write("hf.yaml", arguments);
     REQUIRE(run(std::string(quick) + "--config hf.yaml -q --out run").code == 0);
@@ -142,8 +152,15 @@ TEST_CASE("train --config: what a framework refuses never trains", "[program][co
     write("axolotl.yaml", "{base_model: my/model, bf16: full}\n");
     write("scaler.yaml", "{autocast: {enabled: false}, model_dtype: float16, grad_scaler: {}}\n");
     write("hf.yaml", arguments);
+    write("classes.yaml",
+          "{base_model: my/model, bf16: true, fp32_norms: true, fp32_norm_classes: [FooNorm], fsdp_version: 2, "
+          "fsdp_config: {reshard_after_forward: true}}\n");
+    write("modules.json",
+          "{\"torch_autocast\": {\"enabled\": true, \"lower_precision_safe_modules\": [\"my.Thing\"]}}\n");
     const std::pair<const char*, const char*> refused[] = {{"axolotl.yaml", "axolotl/bf16-full"},
-                                                           {"scaler.yaml", "torch/fp16-gradients"}};
+                                                           {"scaler.yaml", "torch/fp16-gradients"},
+                                                           {"classes.yaml", "axolotl/norm-classes-match-nothing"},
+                                                           {"modules.json", "deepspeed/safe-modules-match-nothing"}};
     for (const auto& [name, rule] : refused) {
         const Outcome outcome = run(std::string(quick) + "--config hf.yaml " + name + " --out run");
         CAPTURE(name, outcome.err);
@@ -151,6 +168,9 @@ TEST_CASE("train --config: what a framework refuses never trains", "[program][co
         CHECK(outcome.err.find(rule) != std::string::npos);
         CHECK_FALSE(fs::exists(scratch() / "run"));
     }
+    // What is only not ours is no error of the framework's.
+    for (const char* name : {"classes.yaml", "modules.json"})
+        CHECK(run(std::string("policy import ") + name).code == 0);
     CHECK(run(std::string(quick) + "--config missing.json").code == 3);
     write("list.json", "[1, 2]");
     CHECK(run(std::string(quick) + "--config list.json").code == 3);
