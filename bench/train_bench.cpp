@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training steps: forward, backward, clip, AdamW. Unit of work: a token. The loss is checked before it is timed.
 #include "emulation/cpu/cpu_backend.hpp"
+#include "experiments/policy/import/import.hpp"
 #include "experiments/train/data.hpp"
 #include "experiments/train/optimizer.hpp"
 
@@ -11,16 +12,51 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <string>
+#include <vector>
 
 namespace {
 
 using namespace macheps;
 
+/// A policy that is not a preset: what a framework's config, given as overrides, computes.
+struct BenchConfig {
+    const char *name, *framework;
+    std::vector<std::string> overrides;
+};
+const BenchConfig configs[] = {
+    {"deepspeed-fp16",
+     "deepspeed",
+     {"fp16.enabled=true", "zero_optimization.stage=2", "data_types.grad_accum_dtype=fp32", "gradient_clipping=1.0"}},
+    {"deepspeed-bf16", "deepspeed", {"bf16.enabled=true", "zero_optimization.stage=1", "gradient_clipping=1.0"}},
+    {"fsdp",
+     "torch",
+     {"fsdp.param_dtype=bfloat16", "fsdp.reduce_dtype=float32", "fsdp.buffer_dtype=float32", "fused=true"}},
+    {"transformers-bf16", "transformers", {"bf16=true", "fp16=false"}},
+    {"transformers-fp16", "transformers", {"fp16=true", "bf16=false"}},
+    {"torch-pure-bf16", "torch", {"autocast.enabled=false", "model_dtype=bfloat16"}},
+    {"torch-cpu-bf16", "torch", {"autocast.dtype=bfloat16", "autocast.device_type=cpu"}},
+    {"apex-o1", "apex", {"opt_level=O1"}},
+    {"apex-o2", "apex", {"opt_level=O2"}},
+};
+
+Policy policy_called(const std::string& name) {
+    for (const BenchConfig& config : configs) {
+        if (name != config.name) continue;
+        ImportOptions options;
+        options.framework = config.framework;
+        options.policy_name = name;
+        return parse_policy(import_config(config.overrides, options).policy, name);
+    }
+    return load_policy(name);
+}
+
 /// A model ready to take steps on one batch, as the trainer takes them, without rows and evaluations.
 struct Steps {
     Steps(const ModelSize& size, const char* policy_name, int threads)
         : backend(threads),
-          policy(resolve(load_policy(policy_name), model_sites(size.model))),
+          policy(resolve(policy_called(policy_name), model_sites(size.model))),
+          options(options_under(policy.training, {})),
           model(backend, size.model, size.batch, policy, 0),
           scaler(make_loss_scaler(policy.loss_scaler)),
           tokens(backend.empty_tokens({size.batch, size.model.context})),
@@ -37,6 +73,7 @@ struct Steps {
         model.rounder().begin(static_cast<std::uint32_t>(index), 0);
         const float loss = model.forward(tokens, targets).rounded;
         model.backward(static_cast<float>(scaler->scale()));
+        model.end_micro_batch();
         optimizer->step(index++, *scaler);
         return loss;
     }
@@ -81,8 +118,10 @@ void train_step(benchmark::State& state, const char* size_name, const char* poli
 }
 
 void register_all() {
+    std::vector<const char*> policies{"fp32", "amp-bf16", "fp8-tensorwise"};
+    for (const BenchConfig& config : configs) policies.push_back(config.name);
     for (const char* size : {"tiny", "small", "base"}) {
-        for (const char* policy : {"fp32", "amp-bf16", "fp8-tensorwise"}) {
+        for (const char* policy : policies) {
             for (const int threads : {1, 2}) {
                 benchmark::RegisterBenchmark((std::string("train_step/") + size + "/" + policy).c_str(), train_step,
                                              size, policy)

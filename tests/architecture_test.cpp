@@ -40,7 +40,9 @@ const std::map<std::string, Names> doors{
     {"emulation/scaling", {"cast_plan.hpp", "rules.hpp", "scaling.hpp"}},
     {"experiments/check", {"baseline.hpp", "check.hpp", "checked.hpp", "inputs.hpp", "run.hpp"}},
     {"experiments/cmd", {}},
-    {"experiments/policy", {"advise.hpp", "diff.hpp", "import/framework.hpp", "import/import.hpp", "memory_bytes.hpp", "policy.hpp", "sites.hpp", "tensors.hpp", "toml_reader.hpp", "words.hpp"}},
+    {"experiments/policy",
+     {"advise.hpp", "diff.hpp", "import/framework.hpp", "import/import.hpp", "memory_bytes.hpp", "policy.hpp",
+      "sites.hpp", "tensors.hpp", "toml_reader.hpp", "training.hpp", "words.hpp"}},
     {"experiments/scaler", {"scaler.hpp", "trace.hpp"}},
 };
 

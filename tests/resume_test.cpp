@@ -52,6 +52,10 @@ class Folder {
     std::string err() const { return contents(path_ / "err.txt"); }
     std::string out() const { return contents(path_ / "out.txt"); }
 
+    void write(const std::map<std::string, std::string>& files) const {
+        for (const auto& [name, text] : files) std::ofstream(path_ / name, std::ios::binary) << text;
+    }
+
     /// Starts `macheps ARGUMENTS` here.
     pid_t start(const std::string& arguments, const char* simd = nullptr) const {
         Arguments all = words("macheps " + arguments);
@@ -148,22 +152,40 @@ void check_same_files(const fs::path& directory, const std::map<std::string, std
 constexpr const char* model =
     "--layers 1 --width 8 --heads 2 --context 6 --vocabulary 24 --batch 2 --eval-batches 1 "
     "--warmup 2 --threads 1 ";
-const std::string tiny = std::string("train ") + model +
-                         "--steps 40 --eval-every 7 --probe-every 8 --histogram-every 16 --save-every 4 --seeds 0,5 "
-                         "--policy amp-fp16,pure-bf16-sr --out run";
+const std::string schedule = "--steps 40 --eval-every 7 --probe-every 8 --histogram-every 16 --save-every 4 ";
+const std::string tiny =
+    std::string("train ") + model + schedule + "--seeds 0,5 --policy amp-fp16,pure-bf16-sr --out run";
+
+/// Configs with every loss scaler that is trained with, some of which skip, and with sums of micro-batches.
+const std::map<std::string, std::string> configs{
+    {"torch.yaml", "{fp16: true, bf16: false, gradient_accumulation_steps: 2, optim: adamw_torch}"},
+    {"sharded.yaml", "{fsdp: {param_dtype: float16, reduce_dtype: float32}, grad_scaler: {init_scale: 67108864}}"},
+    {"zero.json", R"({"fp16": {"enabled": true, "initial_scale_power": 26, "loss_scale_window": 5, "hysteresis": 2},
+                      "zero_optimization": {"stage": 2}, "gradient_accumulation_steps": 2,
+                      "data_types": {"grad_accum_dtype": "fp32"}, "gradient_clipping": 1.0})"},
+    {"fused.json", R"({"fp16": {"enabled": true, "initial_scale_power": 26, "loss_scale_window": 5}})"},
+    {"apex.json", R"({"opt_level": "O2", "loss_scale": "dynamic", "min_loss_scale": 1, "num_losses": 1})"},
+    {"megatron.args", "--fp16 --initial-loss-scale 67108864 --loss-scale-window 4 --clip-grad 1.0"}};
+const std::string configured =
+    std::string("train ") + model + schedule +
+    "--config torch.yaml sharded.yaml zero.json fused.json apex.json megatron.args --out run";
 
 /// Kills `trials` runs at a moment each, resumes them, kills some of the resumed ones, and compares what they leave.
-void kill_and_resume(int trials, unsigned seed, const std::vector<fs::path>& places) {
+void kill_and_resume(int trials, unsigned seed, const std::vector<fs::path>& places, const std::string& first = tiny) {
     const Folder whole;
+    whole.write(configs);
     const auto begin = std::chrono::steady_clock::now();
-    REQUIRE(whole.run(tiny) == 0);
+    const int code_of_whole = whole.run(first);
+    CAPTURE(whole.err());
+    REQUIRE(code_of_whole == 0);
     auto length = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     const auto wanted = files_of(whole / "run");
     std::mt19937 random(seed);
     int kills = 0, before_manifest = 0, with_checkpoint = 0, in_a_report = 0;
     for (int trial = 0; trial < trials || (kills < trials / 2 && trial < 4 * trials); ++trial) {
         const Folder folder(places[static_cast<std::size_t>(trial) % places.size()]);
-        std::string arguments = tiny;
+        folder.write(configs);
+        std::string arguments = first;
         for (int attempt = 0;; ++attempt) {
             REQUIRE(attempt < 50);
             const pid_t child = folder.start(arguments);
@@ -187,7 +209,7 @@ void kill_and_resume(int trials, unsigned seed, const std::vector<fs::path>& pla
             }
             if (code == 3 && !has_manifest) {  // ended before it began: it begins again
                 CHECK(folder.err().find("nothing to resume") != std::string::npos);
-                arguments = tiny;
+                arguments = first;
                 continue;
             }
             REQUIRE(code == 0);
@@ -207,6 +229,15 @@ void kill_and_resume(int trials, unsigned seed, const std::vector<fs::path>& pla
 
 TEST_CASE("a run killed at random moments and resumed writes the same bytes", "[resume]") {
     kill_and_resume(15, 1, {macheps::test::memory_folder()});
+}
+
+TEST_CASE("a run of configs with every scaler, killed and resumed, writes the same bytes", "[resume]") {
+    kill_and_resume(6, 3, {macheps::test::memory_folder()}, configured);
+}
+
+TEST_CASE("a run of configs with every scaler, killed at 50 moments and resumed, writes the same bytes",
+          "[resume][slow]") {
+    kill_and_resume(50, 4, {macheps::test::memory_folder()}, configured);
 }
 
 TEST_CASE("a run killed at 200 random moments and resumed writes the same bytes", "[resume][slow]") {

@@ -55,7 +55,8 @@ constexpr const char* show_help =
     "  macheps policy show pure-bf16 > mine.toml\n"
     "  macheps policy show amp-fp16 --json     {\"name\", \"description\", \"extends\", \"loss_scaler\", \"toml\"}";
 constexpr const char* explain_help =
-    "Prints a policy as the model sees it: one row per slot of every site and parameter; then every tensor that is kept, "
+    "Prints a policy as the model sees it: one row per slot of every site and parameter; then every tensor that is "
+    "kept, "
     "and each matmul.\n\n"
     "Examples:\n"
     "  macheps policy explain amp-bf16\n"
@@ -66,8 +67,9 @@ constexpr const char* explain_help =
     "it\n"
     "  macheps policy explain amp-bf16 --params 7.5e9 --shards 64     bytes of such a model, beside other recipes\n\n"
     "JSON: {\"policy\", \"description\", \"extends\", \"model\", \"size\", \"loss_scaler\", \"optimizer\", "
-    "\"machines\",\n"
-    "\"unverified\", \"left_out\", \"rows\": [{\"site\", \"slot\", \"cast\", \"machine\", \"rule\"}, ...], \"tensors\": "
+    "\"training\", \"machines\",\n"
+    "\"unverified\", \"left_out\", \"rows\": [{\"site\", \"slot\", \"cast\", \"machine\", \"rule\"}, ...], "
+    "\"tensors\": "
     "[{\"kind\", \"site\",\n"
     "\"format\", \"elements\", \"rule\"}, ...], \"memory\"}; with --params also \"memory_of_params\".";
 constexpr const char* diff_help =
@@ -82,7 +84,7 @@ constexpr const char* diff_help =
     "Exit codes: 0, the two are the same; 1, they differ.\n\n"
     "JSON: {\"a\", \"b\", \"model\", \"size\", \"same\", \"differences\": [{\"what\", \"site\", \"slot\", \"a\", "
     "\"b\"}, ...]};\n"
-    "`what` is cast, machine, loss_scaler, optimizer or left_out, and `-` stands for none.";
+    "`what` is cast, machine, loss_scaler, optimizer, clip, accumulation or left_out, and `-` stands for none.";
 constexpr const char* words_help =
     "Prints the policy language: every key, slot, format and name that a policy may hold, with a sentence for each.\n\n"
     "Examples:\n"
@@ -130,6 +132,12 @@ Json scaler_json(const LossScalerConfig& config) {
 }
 
 /// What the matmuls run on, and how many.
+Json training_json(const TrainingRecipe& recipe) {
+    Json json = Json::object();
+    for (const auto& [key, value] : settings_of(recipe)) json[key] = value;
+    return json;
+}
+
 Json machines_json(const ResolvedPolicy& policy) {
     Json json = Json::object();
     for (const auto& [machine, count] : policy.machines()) json[machine] = count;
@@ -273,6 +281,7 @@ Exit explain(const Arguments& a) {
                   {"size", a.model.size},
                   {"loss_scaler", scaler_json(resolved.loss_scaler)},
                   {"optimizer", {{"arithmetic", to_string(CastRule{.format = resolved.optimizer_arithmetic})}}},
+                  {"training", training_json(resolved.training)},
                   {"machines", machines_json(resolved)},
                   {"unverified", resolved.unverified()},
                   {"left_out", resolved.left_out},
@@ -308,6 +317,7 @@ Exit explain(const Arguments& a) {
     print(fmt::format("model        {}\n", a.model.describe()));
     print(fmt::format("loss scaler  {}\n", to_string(resolved.loss_scaler)));
     print(fmt::format("optimizer    arithmetic {}\n", to_string(CastRule{.format = resolved.optimizer_arithmetic})));
+    for (const auto& [key, value] : settings_of(resolved.training)) print(fmt::format("{:<24} {}\n", key, value));
     for (const auto& [machine, count] : resolved.machines()) {
         print(fmt::format("matmuls      {:>4} on {}\n", count, machine));
     }

@@ -7,6 +7,7 @@
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/progress.hpp"
 #include "experiments/cmd/tell.hpp"
+#include "experiments/cmd/train_config.hpp"
 #include "experiments/cmd/train_plan.hpp"
 #include "experiments/train/experiment.hpp"
 #include "experiments/train/manifest.hpp"
@@ -39,6 +40,7 @@ constexpr const char* help =
     "  macheps train --policy ./mine.toml --seeds 0,1,2,3,4   your own policy, with an interval for the gap\n"
     "  macheps train --data corpus.txt --size small           a text of your own, as bytes\n"
     "  macheps train --model llama --kv-heads 2               the demo with a llama, two query heads to a key head\n"
+    "  macheps train --config ds.json hf_args.yaml             what two frameworks' configs compute, next to fp32\n"
     "  macheps train --size base --dry-run                    the plan: runs, time, memory, disk; writes nothing\n"
     "  macheps train --resume runs/001                        go on with what Ctrl-C, or a crash, ended\n"
     "  macheps train --from runs/001/manifest.json            the same run once more, to the bit\n\n"
@@ -90,6 +92,7 @@ double parse_weight(const std::string& text) {
 
 struct Arguments {
     std::vector<std::string> policies;
+    ConfigChoice configs;
     std::string kind = "gpt2", size = "tiny", gelu = "erf", optimizer = "adamw", data, val_data, data_format = "auto",
                 out, token_weight;
     std::optional<std::int64_t> layers, width, heads, kv_heads, hidden, context, vocabulary, batch;
@@ -150,8 +153,26 @@ Experiment repeated_experiment(const Arguments& a, const Command& verb) {
     return experiment;
 }
 
+bool is_given(const Command& verb, std::string_view option) {
+    const std::vector<std::string> given = verb.given();
+    return std::find(given.begin(), given.end(), option) != given.end();
+}
+
+void check_names(const std::vector<Policy>& policies) {
+    for (const Policy& policy : policies) {
+        const auto same = [&](const Policy& other) { return other.name == policy.name; };
+        if (std::count_if(policies.begin(), policies.end(), same) == 1) continue;
+        throw Error({.what = fmt::format("two policies are called '{}'", policy.name),
+                     .where = "--policy",
+                     .fix = "name each once, and give your own policies names of their own",
+                     .exit = Exit::usage});
+    }
+}
+
 Experiment new_experiment(const Arguments& a, const Command& verb) {
-    const ModelSize size = named_size(a.size, parse_model_kind(a.kind));
+    ConfigPolicies configs = load_configs(a.configs, verb);
+    const bool is_asked = is_given(verb, "--model") || configs.model.empty();
+    const ModelSize size = named_size(a.size, parse_model_kind(is_asked ? a.kind : configs.model));
     Experiment experiment;
     experiment.model = size.model;
     experiment.options = a.train;
@@ -171,7 +192,7 @@ Experiment new_experiment(const Arguments& a, const Command& verb) {
     experiment.options.batch = a.batch.value_or(size.batch);
     experiment.options.optimizer = a.optimizer == "sgd" ? OptimizerKind::sgd : OptimizerKind::adamw;
     experiment.options.min_lr = a.min_lr.value_or(a.train.lr / 10);
-    const bool is_demo = a.policies.empty();
+    const bool is_demo = a.policies.empty() && configs.policies.empty();
     experiment.seeds = a.seeds;
     if (a.seeds.empty() && is_demo) experiment.seeds.assign(std::begin(demo_seeds), std::end(demo_seeds));
     if (a.seeds.empty() && !is_demo) experiment.seeds = {0};
@@ -186,16 +207,10 @@ Experiment new_experiment(const Arguments& a, const Command& verb) {
     if (std::find(names.begin(), names.end(), baseline_policy) == names.end()) {
         names.insert(names.begin(), std::string(baseline_policy));
     }
-    for (const std::string& name : names) {
-        experiment.policies.push_back(load_policy(name));
-        const auto same = [&](const Policy& p) { return p.name == experiment.policies.back().name; };
-        if (std::count_if(experiment.policies.begin(), experiment.policies.end(), same) > 1) {
-            throw Error({.what = fmt::format("two policies are called '{}'", experiment.policies.back().name),
-                         .where = "--policy",
-                         .fix = "name each once, and give your own policies names of their own",
-                         .exit = Exit::usage});
-        }
-    }
+    for (const std::string& name : names) experiment.policies.push_back(load_policy(name));
+    for (Policy& policy : configs.policies) experiment.policies.push_back(std::move(policy));
+    check_names(experiment.policies);
+    tell_micro_batches(experiment.policies, experiment.options);
     auto seeds = experiment.seeds;
     std::sort(seeds.begin(), seeds.end());
     if (std::adjacent_find(seeds.begin(), seeds.end()) != seeds.end()) {
@@ -207,7 +222,7 @@ Experiment new_experiment(const Arguments& a, const Command& verb) {
     experiment.data_format = files.format;
     if (a.dump) {
         // fp32 may have been added in front as the baseline: the dump is of the first policy that was asked for.
-        const std::size_t added = is_demo || experiment.policies.size() == a.policies.size() ? 0 : 1;
+        const std::size_t added = names.size() == a.policies.size() || is_demo ? 0 : 1;
         experiment.dump = {.file = a.dump->second,
                            .step = a.dump->first,
                            .policy = experiment.policies[added].name,
@@ -314,6 +329,7 @@ void describe_task(Command& verb, Arguments& a) {
                 "Policies: presets (macheps policy list) or .toml files; the demo's when left out")
         .takes(value_kind::policy)
         .list();
+    a.configs.add_options(verb);
     verb.integer("--seeds", a.seeds, seed_limits,
                  "Seeds; each gives every policy the same weights and batches; 0, in the demo 0,1,2")
         .list();

@@ -24,21 +24,40 @@ ParameterState::ParameterState(Backend& backend, const ResolvedPolicy& policy, s
       value(backend.empty(size)),
       grad(backend.empty(size)),
       value_slot(policy, name + ":value"),
-      grad_slot(policy, name + ":grad") {}
+      grad_slot(policy, name + ":grad"),
+      has_sum_(policy.has_sum(name)),
+      accum_slot_(policy, name + ":accum") {
+    if (has_sum_) part_ = backend.empty(size);
+}
 
 View ParameterState::first_target(Backend& backend, Tensor& scratch) {
-    return has_grad ? sized(backend, scratch, shape) : grad.view();
+    return has_grad ? sized(backend, scratch, shape) : (has_sum_ ? part_ : grad).view();
 }
 
 void ParameterState::accumulate(Backend& backend, Rounder& rounder, View g, Format held) {
+    const View into = (has_sum_ ? part_ : grad).view();
     if (has_grad) {
-        backend.add(grad, g, grad);
+        backend.add(into, g, into);
         held = fp32;
-    } else if (g.data != grad.data()) {
-        backend.copy(g, grad);
+    } else if (g.data != into.data) {
+        backend.copy(g, into);
     }
     has_grad = true;
-    rounder.apply_in_place(grad_slot, grad, held);
+    rounder.apply_in_place(grad_slot, into, held);
+}
+
+void ParameterState::clear() { has_grad = sum_begun_ = false; }
+
+void ParameterState::end_micro_batch(Backend& backend, Rounder& rounder) {
+    if (!has_sum_) return;
+    if (sum_begun_) {
+        backend.add(grad, part_, grad);
+    } else {
+        backend.copy(part_, grad);
+    }
+    sum_begun_ = true;
+    has_grad = false;
+    rounder.apply_in_place(accum_slot_, grad, fp32);
 }
 
 // --- Linear

@@ -13,7 +13,7 @@ namespace macheps {
 struct ParameterState {
     std::string name;
     Shape shape;
-    Tensor value, grad;
+    Tensor value, grad;     ///< `grad` is what the optimiser reads: the sum over micro-batches
     bool has_grad = false;  ///< something was accumulated since clear()
     Slot value_slot, grad_slot;
 
@@ -25,6 +25,18 @@ struct ParameterState {
     View first_target(Backend& backend, Tensor& scratch);
     /// Adds `g` (which may be first_target itself), then rounds as `grad` says.
     void accumulate(Backend& backend, Rounder& rounder, View g, Format held);
+    /// Before the first micro-batch of a step.
+    void clear();
+    /// A micro-batch is over: where the sum has a format of its own, what was accumulated is added to it.
+    void end_micro_batch(Backend& backend, Rounder& rounder);
+    /// How what the optimiser reads is rounded.
+    const Slot& sum_slot() const { return has_sum_ ? accum_slot_ : grad_slot; }
+
+  private:
+    bool has_sum_;  ///< gradients of micro-batches are added up in a format of their own
+    bool sum_begun_ = false;
+    Slot accum_slot_;
+    Tensor part_;  ///< the gradient of the micro-batch in hand, where there is such a sum
 };
 
 /// Y = X W^T + bias. X [M,K], W [N,K], Y [M,N].

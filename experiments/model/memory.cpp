@@ -15,6 +15,7 @@ MemoryEstimate estimate_memory(const SiteList& sites, const ResolvedPolicy& poli
         estimate.gradients += bytes(name, "grad", count);
         estimate.optimizer += bytes(name, "moment1", count);
         if (moments > 1) estimate.optimizer += bytes(name, "moment2", count);
+        if (policy.has_sum(name)) estimate.gradients += bytes(name, "accum", count);
         if (policy.has_master(name)) estimate.master += bytes(name, "master", count);
     }
     for (const Site& site : sites.sites) {

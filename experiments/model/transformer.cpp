@@ -169,7 +169,11 @@ void Transformer::backward(float factor) {
 }
 
 void Transformer::clear_gradients() {
-    for (const auto& parameter : parameters_) parameter->has_grad = false;
+    for (const auto& parameter : parameters_) parameter->clear();
+}
+
+void Transformer::end_micro_batch() {
+    for (const auto& parameter : parameters_) parameter->end_micro_batch(backend_, rounder_);
 }
 
 void Transformer::parameters_changed() {

@@ -35,6 +35,8 @@ class Transformer {
     /// Gradients of the last forward: the loss is multiplied by `factor` (loss scale, token weight, 1 / micro-batches).
     /// Adds to the gradients of earlier micro-batches.
     void backward(float factor);
+    /// The gradients of a micro-batch are complete: call after each backward.
+    void end_micro_batch();
     /// Forgets the gradients; call before the first micro-batch of a step.
     void clear_gradients();
     /// The parameters changed: casts of them are stale.

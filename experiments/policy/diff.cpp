@@ -119,6 +119,10 @@ std::vector<Difference> differences(const ResolvedPolicy& a, const ResolvedPolic
     };
     if (arithmetic(a) != arithmetic(b))
         settings.push_back({"optimizer", "", "arithmetic", arithmetic(a), arithmetic(b)});
+    for (const TrainingKey& key : training_keys()) {
+        const std::string of_a = key.text(a.training).value_or("-"), of_b = key.text(b.training).value_or("-");
+        if (of_a != of_b) settings.push_back({std::string(key.table), "", std::string(key.name), of_a, of_b});
+    }
     compare_left_out(a, b, sites);
 
     const auto cells_a = cells_of(a), cells_b = cells_of(b);

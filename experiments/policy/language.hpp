@@ -18,8 +18,11 @@ inline constexpr PolicyKey file_keys[] = {
     {"rule", "[[rule]]: what happens at some sites or parameters; later rules win, slot by slot"},
     {"loss_scaler", "[loss_scaler]: what the loss is multiplied by"},
     {"optimizer", "[optimizer]: how the optimiser computes"},
+    {"clip", "[clip]: how gradients are clipped"},
+    {"accumulation", "[accumulation]: how a step is divided into micro-batches"},
 };
 
+/// [optimizer] has this key, and with [clip] and [accumulation] those of training.hpp.
 inline constexpr PolicyKey optimizer_keys[] = {
     {"arithmetic", "the format that every operation of an optimiser step is rounded to"},
 };

@@ -13,6 +13,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace macheps {
 
@@ -46,13 +47,8 @@ class Reader {
         if (const toml::node* node = document.get("description")) policy.description = toml_.text(*node, "description");
         if (const toml::node* node = document.get("rule")) read_rules(*node, policy);
         if (const toml::node* node = document.get("loss_scaler")) policy.loss_scaler = read_scaler(*node);
-        if (const toml::node* node = document.get("optimizer")) {
-            const toml::table& table = toml_.table(*node, "[optimizer]");
-            toml_.only(table, names_of(optimizer_keys), "[optimizer]");
-            if (const toml::node* format = table.get("arithmetic")) {
-                policy.optimizer_arithmetic = parse_value_format(toml_.text(*format, "arithmetic"),
-                                                                 toml_.where(*format, "[optimizer] arithmetic"));
-            }
+        for (const char* name : {"optimizer", "clip", "accumulation"}) {
+            if (const toml::node* node = document.get(name)) read_training(name, *node, policy);
         }
         return policy;
     }
@@ -77,6 +73,8 @@ class Reader {
     void read_group(std::string_view group, const toml::node& node, Policy::Rule& rule) const;
     std::int64_t read_matmul(const MatmulKey& key, const toml::node& value, const std::string& slot) const;
     CastRule read_cast(const toml::node& node, const std::string& slot) const;
+    void read_training(std::string_view name, const toml::node& node, Policy& policy) const;
+    double read_training_key(const TrainingKey& key, const toml::node& node) const;
     LossScalerConfig read_scaler(const toml::node& node) const;
     const ScalerKind& read_scaler_kind(const toml::node& node, const toml::table& table) const;
     double read_scaler_key(const ScalerKey& key, const toml::node& node) const;
@@ -317,6 +315,43 @@ CastRule Reader::read_cast(const toml::node& node, const std::string& slot) cons
     }
     check_scaling(cast, toml_.where(node, slot));
     return cast;
+}
+
+/// [optimizer], [clip] or [accumulation].
+void Reader::read_training(std::string_view name, const toml::node& node, Policy& policy) const {
+    const std::string title = fmt::format("[{}]", name);
+    const toml::table& table = toml_.table(node, title);
+    const std::vector<const TrainingKey*> keys = training_keys_of(name);
+    Names known = name == "optimizer" ? names_of(optimizer_keys) : Names{};
+    for (const TrainingKey* key : keys) known.push_back(key->name);
+    toml_.only(table, known, title);
+    if (const toml::node* format = name == "optimizer" ? table.get("arithmetic") : nullptr) {
+        policy.optimizer_arithmetic =
+            parse_value_format(toml_.text(*format, "arithmetic"), toml_.where(*format, "[optimizer] arithmetic"));
+    }
+    for (const TrainingKey* key : keys) {
+        if (const toml::node* value = table.get(key->name)) key->set(policy.training, read_training_key(*key, *value));
+    }
+}
+
+double Reader::read_training_key(const TrainingKey& key, const toml::node& node) const {
+    switch (key.takes) {
+        case TrainingKey::Takes::name:
+            return static_cast<double>(toml_.one_of(key.names(), node, key.name, key.name));
+        case TrainingKey::Takes::flag:
+            return toml_.flag(node, key.name) ? 1 : 0;
+        case TrainingKey::Takes::count:
+        case TrainingKey::Takes::number:
+            break;
+    }
+    const double value = key.takes == TrainingKey::Takes::count ? static_cast<double>(toml_.integer(node, key.name))
+                                                                : toml_.number(node, key.name);
+    if (!std::isfinite(value) || (key.is_good != nullptr && !key.is_good(value))) {
+        throw Error({.what = fmt::format("'{}' is {}", key.name, value),
+                     .where = toml_.where(node, fmt::format("[{}] {}", key.table, key.name)),
+                     .fix = fmt::format("give {}", key.wanted)});
+    }
+    return value;
 }
 
 LossScalerConfig Reader::read_scaler(const toml::node& node) const {

@@ -7,6 +7,7 @@
 #include "emulation/matmul/rules.hpp"
 #include "emulation/scaling/scaling.hpp"
 #include "experiments/policy/sites.hpp"
+#include "experiments/policy/training.hpp"
 #include "experiments/scaler/scaler.hpp"
 
 #include <filesystem>
@@ -59,6 +60,14 @@ struct PolicySource {
     bool operator==(const PolicySource&) const = default;
 };
 
+/// The config that a policy was made of, for the record: files and overrides as they were read.
+struct PolicyConfig {
+    std::string framework, version, device;
+    std::vector<std::pair<std::string, std::string>> files;  ///< name and text
+
+    bool operator==(const PolicyConfig&) const = default;
+};
+
 /// One policy, parsed and with its `extends` chain joined, not yet resolved.
 struct Policy {
     struct Rule;  // defined in rule.hpp
@@ -69,6 +78,8 @@ struct Policy {
     std::vector<std::shared_ptr<const Rule>> rules;
     LossScalerConfig loss_scaler;
     Format optimizer_arithmetic = fp32;
+    TrainingRecipe training{};
+    PolicyConfig config{};  ///< without files where the policy was made of no config
 };
 
 /// A policy against one model: a plain table that the model reads.
@@ -80,10 +91,13 @@ struct ResolvedPolicy {
     const MatmulChoice& matmul(std::string_view site, std::string_view matmul) const;
     /// True when a rule gave this parameter a master copy.
     bool has_master(std::string_view parameter) const;
+    /// True when a rule gave this parameter a sum of its own for the gradients of micro-batches.
+    bool has_sum(std::string_view parameter) const;
 
     std::string name, description;
     LossScalerConfig loss_scaler;
     Format optimizer_arithmetic = fp32;
+    TrainingRecipe training{};
     /// Linears that `multiple_of` left as they were.
     std::vector<std::string> left_out;
 

@@ -63,6 +63,7 @@ class Resolver {
         result_.description = policy.description;
         result_.loss_scaler = policy.loss_scaler;
         result_.optimizer_arithmetic = policy.optimizer_arithmetic;
+        result_.training = policy.training;
         for (const std::vector<Target>* targets : {&sites_, &parameters_}) {
             for (const Target& target : *targets) {
                 for (const std::string_view slot : target.slots) add_row(target, slot);
@@ -284,6 +285,10 @@ bool ResolvedPolicy::has_master(std::string_view parameter) const {
     return origin.find(key_of(parameter, "master")) != origin.end();
 }
 
+bool ResolvedPolicy::has_sum(std::string_view parameter) const {
+    return origin.find(key_of(parameter, "accum")) != origin.end();
+}
+
 std::string to_string(const MatmulChoice& choice) {
     std::string text = to_string(choice.rule);
     if (choice.named != nullptr) {
@@ -338,7 +343,7 @@ std::vector<ResolvedPolicy::Row> ResolvedPolicy::table() const {
         const std::string key = key_of(site, slot);
         const CastRule& rule = cast(key);
         Row row{.site = site, .slot = slot, .cast = to_string(rule), .machine = {}, .rule = "default"};
-        if (slot == "master" && !has_master(site)) row.cast = "-";
+        if ((slot == "master" && !has_master(site)) || (slot == "accum" && !has_sum(site))) row.cast = "-";
         if (const auto from = origin.find(key); from != origin.end()) row.rule = from->second;
         // The machine stands where its sum ends.
         if (slot.ends_with(".out")) {

@@ -179,6 +179,10 @@ inline constexpr SlotRow parameter_slots[] = {
     {"value", "the weight that forward and backward read"},
     {"master", "a copy of the weight that the optimiser updates instead; there is none unless a rule names it"},
     {"grad", "the gradient, whenever it is accumulated, unscaled or clipped"},
+    {"accum",
+     "the sum of the micro-batches' gradients, each of which is then in the format of `grad`; unscaling and clipping "
+     "round to it. There "
+     "is none unless a rule names it: `grad` is then that sum"},
     {"moment1", "the first moment of AdamW; the momentum of SGD stays fp32"},
     {"moment2", "the second moment of AdamW"},
     {"update", "what a step adds to the weight; not read where [optimizer] arithmetic is narrower than fp32"},

@@ -83,6 +83,11 @@ class TensorTable {
                              field->from});
             return;
         }
+        const ResolvedPolicy::Row* own = sum.kind == "accum" ? find(each.name + ":accum") : nullptr;
+        if (own != nullptr && own->cast != "-") {
+            rows_.push_back({sum.kind, each.name, own->cast, each.count, own->rule});
+            return;
+        }
         const std::string grad = find(each.name + ":grad")->cast;
         rows_.push_back({sum.kind, each.name, sum.kind == "wire" ? "-" : grad, each.count, std::string(sum.rule)});
     }

@@ -122,6 +122,14 @@ Words row_words(const Rows& rows) {
     return words;
 }
 
+/// Keys of [optimizer], [clip] or [accumulation].
+Words training_words(std::string_view table) {
+    Words words = table == "optimizer" ? key_words(optimizer_keys) : Words{};
+    for (const TrainingKey* key : training_keys_of(table))
+        words.push_back({.of = {}, .name = text(key->name), .summary = text(key->summary)});
+    return words;
+}
+
 Words granularity_words() {
     Words words = row_words(granularities);
     for (std::size_t i = 0; i < words.size(); ++i) {
@@ -178,7 +186,11 @@ std::vector<PolicyWordGroup> policy_words() {
     groups.push_back({"overflows", "behind a colon of a cast, or its `overflow`", overflow_words()});
     groups.push_back({"loss_scalers", "the `kind` of [loss_scaler]", scaler_words()});
     groups.push_back({"loss_scaler_keys", "in [loss_scaler], by kinds", scaler_key_words()});
-    groups.push_back({"optimizer_keys", "in [optimizer]", key_words(optimizer_keys)});
+    groups.push_back({"optimizer_keys", "in [optimizer]", training_words("optimizer")});
+    groups.push_back({"clip_keys", "in [clip]", training_words("clip")});
+    groups.push_back({"accumulation_keys", "in [accumulation]", training_words("accumulation")});
+    groups.push_back({"clip_formulas", "the `formula` of [clip]", row_words(clip_formulas)});
+    groups.push_back({"adam_kernels", "the `kernel` of [optimizer]", row_words(adam_kernels)});
     return groups;
 }
 

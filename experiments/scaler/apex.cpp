@@ -18,7 +18,7 @@ class ApexScaler final : public LossScaler {
           max_scale_(config.at("max_scale")),
           scale_(std::min(max_scale_, config.at("init_scale"))) {}
     double scale() const override { return scale_; }
-    Unscaling unscaling(bool) override { return {.factor = inverse_scale(scale_), .widens = true}; }
+    Unscaling unscaling(bool) override { return {.factor = inverse_scale(scale_), .widens = true, .scale = scale_}; }
     void update(bool found_inf) override {
         if (found_inf) {
             scale_ = std::max(scale_ / 2, min_scale_);

@@ -18,7 +18,7 @@ class Fp16UtilsScaler final : public LossScaler {
           scale_(config.at("init_scale")) {}
     double scale() const override { return scale_; }
     bool checks_sums() const override { return true; }
-    Unscaling unscaling(bool) override { return {.factor = inverse_scale(scale_), .widens = true}; }
+    Unscaling unscaling(bool) override { return {.factor = inverse_scale(scale_), .widens = true, .scale = scale_}; }
     void update(bool found_inf) override {
         if (found_inf) {
             scale_ = std::max(scale_ / factor_, 1.0);

@@ -13,7 +13,9 @@ class ConstantScaler final : public LossScaler {
     ConstantScaler(double scale, bool skips, bool divides) : scale_(scale), skips_(skips), divides_(divides) {}
     double scale() const override { return scale_; }
     Unscaling unscaling(bool) override {
-        return {.factor = divides_ ? static_cast<float>(scale_) : inverse_scale(scale_), .divides = divides_};
+        return {.factor = divides_ ? static_cast<float>(scale_) : inverse_scale(scale_),
+                .divides = divides_,
+                .scale = scale_};
     }
     bool skips() const override { return skips_; }
     void update(bool) override {}

@@ -30,7 +30,8 @@ class FusedScaler final : public LossScaler {
             scale_ *= 2;
         }
         ++iteration_;
-        return {.factor = inverse_scale(halves_gradients_ ? scale_ : used), .widens = true};
+        const double undone = halves_gradients_ ? scale_ : used;
+        return {.factor = inverse_scale(undone), .widens = true, .scale = undone};
     }
     void update(bool) override {}
     std::int64_t growth_tracker() const override { return iteration_ - last_overflow_ - 1; }

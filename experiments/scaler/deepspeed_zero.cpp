@@ -33,7 +33,8 @@ class ZeroScaler final : public LossScaler {
             clean_step();
         }
         ++iteration_;
-        return {.factor = inverse_scale(halves_gradients_ ? scale_ : used), .widens = true};
+        const double undone = halves_gradients_ ? scale_ : used;
+        return {.factor = inverse_scale(undone), .widens = true, .scale = undone};
     }
     void update(bool) override {}
     std::int64_t growth_tracker() const override { return iteration_ - last_overflow_ - 1; }

@@ -24,7 +24,7 @@ class MegatronScaler final : public LossScaler {
           scale_(static_cast<float>(config.at("init_scale"))),
           hysteresis_(full_hysteresis_) {}
     double scale() const override { return scale_; }
-    Unscaling unscaling(bool) override { return {.factor = inverse_scale(scale_), .widens = true}; }
+    Unscaling unscaling(bool) override { return {.factor = inverse_scale(scale_), .widens = true, .scale = scale_}; }
     void update(bool found_inf) override {
         if (found_inf) {
             growth_tracker_ = 0;

@@ -103,6 +103,8 @@ struct Unscaling {
     /// Gradients are copied to fp32 before, and stay there, as those of fp32 master weights do. Otherwise each product
     /// is rounded to the gradient's own format.
     bool widens = false;
+    /// What the factor undoes, in the type of `scale()`: where one product unscales and clips, it is made of this.
+    double scale = 1;
 };
 
 /// The framework ends the run: some do when the scale would fall below its floor.

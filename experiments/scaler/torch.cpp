@@ -38,7 +38,7 @@ float inverse_scale(double scale) { return static_cast<float>(1.0 / scale); }
 float fused_unscale(float gradient, float scale) { return static_cast<float>(double{gradient} / double{scale}); }
 
 Unscaling torch_unscaling(float scale, bool divides) {
-    return {.factor = divides ? scale : inverse_scale(scale), .divides = divides};
+    return {.factor = divides ? scale : inverse_scale(scale), .divides = divides, .scale = scale};
 }
 
 namespace {

@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "core/publish.hpp"
 #include "experiments/train/manifest.hpp"
+#include "experiments/train/trainable.hpp"
 #include "experiments/version.hpp"
 #include "reports/manifest_text.hpp"
 #include "reports/run_log.hpp"
@@ -58,7 +59,8 @@ ResumePoint begin_or_go_on(const Experiment& experiment, const SharedInputs& inp
     std::vector<std::string> names;
     for (const PlannedRun& run : plan) names.push_back(run.name);
     const auto check = [&](std::size_t run, const Checkpoint& checkpoint) {
-        check_state(checkpoint, inputs.sites, experiment.options, inputs.policies[plan[run].policy]);
+        const ResolvedPolicy& policy = inputs.policies[plan[run].policy];
+        check_state(checkpoint, inputs.sites, options_under(policy.training, experiment.options), policy);
     };
     return find_resume_point(experiment.directory, names, check, recipe_checksum(manifest), checkpoints,
                              [&](const std::string& text) {
@@ -77,7 +79,10 @@ std::vector<StepRow> rows_of(const std::vector<StepRow>& rows, const std::string
 SharedInputs::SharedInputs(const Experiment& experiment) {
     check(experiment);
     sites = model_sites(experiment.model);
-    for (const Policy& policy : experiment.policies) policies.push_back(resolve(policy, sites));
+    for (const Policy& policy : experiment.policies) {
+        policies.push_back(resolve(policy, sites));
+        check_trainable(policies.back());
+    }
     fp32 = resolve(load_policy(baseline_policy), sites);
     data = open_data(
         {.train = experiment.data_file, .held_out = experiment.held_out_file, .format = experiment.data_format},
@@ -127,12 +132,14 @@ RunJob::RunJob(const RunContext& work, std::span<const PlannedRun> plan, std::si
             .policy = policy.name,
             .seed = run_.seed,
             .steps = experiment.options.steps};
+    options_ = options_under(policy.training, experiment.options);
     request_.emplace(RunRequest{.setup = {.policy = policy,
                                           .fp32 = work.inputs.fp32,
                                           .model = experiment.model,
-                                          .options = experiment.options,
+                                          .options = options_,
                                           .data = *work.inputs.data,
                                           .seed = run_.seed,
+                                          .drawn = experiment.options.batch,
                                           .stop_now = work.stop_now},
                                 .is_baseline = run_.is_baseline,
                                 .baseline = baseline,

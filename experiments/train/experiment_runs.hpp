@@ -115,6 +115,7 @@ class RunJob {
     const PlannedRun& run_;
     std::size_t index_;
     Progress now_;
+    TrainOptions options_;  ///< under the policy
     std::optional<RunRequest> request_;
     std::optional<Checkpoint> start_;
     DumpRequest dump_;

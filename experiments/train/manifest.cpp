@@ -66,7 +66,7 @@ void visit_model(Model& m, Visitor&& field) {
 Json to_json(std::int64_t value) { return value; }
 Json to_json(double value) { return value; }
 Json to_json(bool value) { return value; }
-Json to_json(OptimizerKind kind) { return kind == OptimizerKind::adamw ? "adamw" : "sgd"; }
+Json to_json(OptimizerKind kind) { return std::string(to_string(kind)); }
 Json to_json(ModelKind kind) { return std::string(to_string(kind)); }
 Json to_json(const elementwise::Unary& activation) { return std::string(to_string(activation)); }
 
@@ -81,7 +81,7 @@ void read_name(const Json& json, Enum& value, std::initializer_list<Enum> all) {
     throw Error({.what = fmt::format("{} is not known here", json.dump())});
 }
 void from_json(const Json& json, OptimizerKind& kind) {
-    read_name(json, kind, {OptimizerKind::adamw, OptimizerKind::sgd});
+    read_name(json, kind, {OptimizerKind::adamw, OptimizerKind::sgd, OptimizerKind::adam});
 }
 void from_json(const Json& json, ModelKind& kind) { read_name(json, kind, {ModelKind::gpt2, ModelKind::llama}); }
 void from_json(const Json& json, elementwise::Unary& activation) {
@@ -90,6 +90,12 @@ void from_json(const Json& json, elementwise::Unary& activation) {
 template <class Number>
 void from_json(const Json& json, Number& value) {
     json.get_to(value);
+}
+
+Json config_json(const PolicyConfig& config) {
+    Json files = Json::array();
+    for (const auto& [name, text] : config.files) files.push_back({{"name", name}, {"text", text}});
+    return {{"framework", config.framework}, {"version", config.version}, {"device", config.device}, {"files", files}};
 }
 
 Json policy_json(const Policy& policy, const ResolvedPolicy& resolved) {
@@ -102,13 +108,28 @@ Json policy_json(const Policy& policy, const ResolvedPolicy& resolved) {
         const PolicySource& base = policy.sources[i];
         extends.push_back({{"source", base.name}, {"is_file", base.is_file}, {"toml", base.text}});
     }
-    return {{"description", resolved.description},
-            {"source", policy.sources.empty() ? policy.name : policy.sources.front().name},
-            {"is_file", policy.sources.empty() || policy.sources.front().is_file},
-            {"toml", policy.text},
-            {"extends", extends},
-            {"left_out", resolved.left_out},
-            {"resolved", rows}};
+    Json json{{"description", resolved.description},
+              {"source", policy.sources.empty() ? policy.name : policy.sources.front().name},
+              {"is_file", policy.sources.empty() || policy.sources.front().is_file},
+              {"toml", policy.text},
+              {"extends", extends},
+              {"left_out", resolved.left_out},
+              {"resolved", rows}};
+    if (!policy.config.files.empty()) json["config"] = config_json(policy.config);
+    return json;
+}
+
+/// The config that a policy was made of; nothing where there is none.
+PolicyConfig config_of(const Json& policy) {
+    PolicyConfig config;
+    if (!policy.contains("config")) return config;
+    const Json& json = policy.at("config");
+    json.at("framework").get_to(config.framework);
+    json.at("version").get_to(config.version);
+    json.at("device").get_to(config.device);
+    for (const Json& file : json.at("files"))
+        config.files.emplace_back(file.at("name").get<std::string>(), file.at("text").get<std::string>());
+    return config;
 }
 
 /// What the matmuls of each policy ran on, and what of it is unverified. No part of the recipe: it follows from it.
@@ -188,6 +209,7 @@ Experiment experiment_of(const Json& json) {
     experiment.data_format = parse_data_format(data.at("format").get<std::string>());
     for (const auto& [name, policy] : json.at("policies").items()) {
         experiment.policies.push_back(parse_policy(sources_of(policy)));
+        experiment.policies.back().config = config_of(policy);
     }
     if (experiment.policies.empty() || experiment.seeds.empty()) throw Error({.what = "no policy or no seed"});
     return experiment;
@@ -286,7 +308,8 @@ void check_complete(const Experiment& experiment, const std::string& text) {
     bool same = back.model == experiment.model && back.options == experiment.options &&
                 back.seeds == experiment.seeds && back.policies.size() == experiment.policies.size();
     for (std::size_t i = 0; same && i < back.policies.size(); ++i) {
-        same = back.policies[i].sources == experiment.policies[i].sources;
+        same = back.policies[i].sources == experiment.policies[i].sources &&
+               back.policies[i].config == experiment.policies[i].config;
     }
     if (!same) {
         throw std::logic_error("the manifest does not hold everything: leave out the newest option");

@@ -4,6 +4,7 @@
 #include "core/codec.hpp"
 #include "core/error.hpp"
 #include "core/math64.hpp"
+#include "experiments/train/clip_norm.hpp"
 
 #include <fmt/format.h>
 
@@ -49,7 +50,7 @@ Optimizer::Optimizer(Backend& backend, const ResolvedPolicy& policy, const Train
                     .moment2_slot = Slot(policy, parameter->name + ":moment2"),
                     .decays = parameter->shape.rank() > 1};
         backend.fill(state.moment1, 0.0f);
-        if (options.optimizer == OptimizerKind::adamw) {
+        if (moments(options.optimizer) > 1) {
             state.moment2 = backend.empty(parameter->shape);
             backend.fill(state.moment2, 0.0f);
         }
@@ -80,6 +81,7 @@ void Optimizer::visit_state(Visitor&& tensor) const {
 
 void Optimizer::save(Checkpoint& checkpoint) const {
     checkpoint.optimizer = {beta1_power_, beta2_power_};
+    if (policy_.training.rate_waits.value_or(false)) checkpoint.optimizer.push_back(static_cast<double>(taken_));
     checkpoint.state.clear();
     visit_state([&](const std::string& name, View view) {
         Checkpoint::State tensor{.name = name, .shape = {}, .values = {}};
@@ -93,6 +95,7 @@ void Optimizer::save(Checkpoint& checkpoint) const {
 void Optimizer::load(const Checkpoint& checkpoint) {
     beta1_power_ = checkpoint.optimizer[0];
     beta2_power_ = checkpoint.optimizer[1];
+    if (checkpoint.optimizer.size() > 2) taken_ = static_cast<std::int64_t>(checkpoint.optimizer[2]);
     auto next = checkpoint.state.begin();
     visit_state([&](const std::string&, View view) { backend_.upload((next++)->values, view); });
     model_.parameters_changed();
@@ -106,13 +109,14 @@ void check_state(const Checkpoint& checkpoint, const SiteList& model, const Trai
         add(":value");
         if (policy.has_master(parameter.name)) add(":master");
         add(":moment1");
-        if (options.optimizer == OptimizerKind::adamw) add(":moment2");
+        if (moments(options.optimizer) > 1) add(":moment2");
     }
     const auto refuse = [&](const std::string& what) { throw Error({.what = what, .where = checkpoint.run}); };
     if (!make_loss_scaler(policy.loss_scaler)->load(checkpoint.loss_scaler)) {
         refuse("this checkpoint is of another loss scaler");
     }
-    if (checkpoint.state.size() != wanted.size() || checkpoint.optimizer.size() != 2) {
+    const std::size_t numbers = policy.training.rate_waits.value_or(false) ? 3 : 2;
+    if (checkpoint.state.size() != wanted.size() || checkpoint.optimizer.size() != numbers) {
         refuse(fmt::format("this checkpoint holds {} tensors, the run has {}", checkpoint.state.size(), wanted.size()));
     }
     for (std::size_t i = 0; i < wanted.size(); ++i) {
@@ -137,7 +141,7 @@ Cast Optimizer::keyed(const Slot& slot, std::int64_t step_index) const {
 bool Optimizer::overflows(const ParameterState& parameter, bool in_sum) const {
     const View gradient = parameter.grad;
     if (backend_.any_nonfinite(gradient)) return true;
-    const Format format = parameter.grad_slot.rule.format;
+    const Format format = parameter.sum_slot().rule.format;
     const double largest_sum = decode64(format, format.max_finite_code()) * static_cast<double>(gradient.count());
     if (!in_sum || largest_sum <= std::numeric_limits<float>::max()) return false;
     std::vector<float> values(static_cast<std::size_t>(gradient.count()));
@@ -156,35 +160,81 @@ void Optimizer::scale_gradient(State& state, Unscaling by, std::int64_t step_ind
     } else {
         divide(backend_, g, by.factor);
     }
-    const Slot& slot = state.parameter->grad_slot;
+    const Slot& slot = state.parameter->sum_slot();
     if (by.widens || slot.rule.is_identity()) return;
     Cast cast = keyed(slot, step_index);
     cast.key.site ^= stream;
     backend_.cast(g, g, cast);
 }
 
-/// Unscales (left out when the factor is 1) and returns the global norm: fp32, tensor by tensor in site order.
-float Optimizer::unscale_and_measure(Unscaling by, std::int64_t step_index) {
-    float sum = 0;
-    for (State& state : states_) {
-        if (by.factor != 1.0f) scale_gradient(state, by, step_index, unscale_stream);
-        sum += backend_.sum_of_squares(state.parameter->grad);
+/// Left out when the factor is 1.
+void Optimizer::unscale(Unscaling by, std::int64_t step_index) {
+    if (by.factor == 1.0f) return;
+    for (State& state : states_) scale_gradient(state, by, step_index, unscale_stream);
+}
+
+/// Of the gradients as they are, tensor by tensor in site order.
+float Optimizer::norm(const ClipFormula& formula, bool widened) const {
+    const bool is_rounded = formula.in_grad_format && !widened;
+    NormOfTensors norm(formula);
+    for (const State& state : states_) {
+        const View g = state.parameter->grad;
+        // Sums of fp64 leave non-finite elements out, and those of fp32 do not.
+        const bool is_wide = formula.norm == ClipFormula::Norm::tensors_fp64 && !backend_.any_nonfinite(g);
+        const Format format = is_rounded ? state.parameter->sum_slot().rule.format : fp32;
+        norm.add(is_wide ? backend_.compare(g, g).x2 : double{backend_.sum_of_squares(g)}, format);
     }
-    return macheps::sqrt(sum);
+    return norm.result();
 }
 
-/// torch's clip_grad_norm_: coefficient min(1, max_norm / (norm + 1e-6)), a NaN norm included, always multiplied.
-void Optimizer::clip(float norm, bool widened, std::int64_t step_index) {
+/// A factor of 1 is not multiplied by: x * 1 is x, on every grid.
+void Optimizer::clip(const ClipFormula& formula, float norm, bool widened, std::int64_t step_index) {
     if (options_.clip <= 0) return;
-    const float ratio = static_cast<float>(options_.clip) / (norm + 1e-6f);
-    const float coefficient = ratio > 1.0f ? 1.0f : ratio;
-    if (coefficient == 1.0f) return;  // x * 1 is x, on every grid
-    const Unscaling by{.factor = coefficient, .widens = widened};
-    for (State& state : states_) scale_gradient(state, by, step_index, clip_stream);
+    for (State& state : states_) {
+        const bool is_rounded = formula.in_grad_format && !widened;
+        const Format format = is_rounded ? state.parameter->sum_slot().rule.format : fp32;
+        const Unscaling by{.factor = clip_coefficient(formula, norm, options_.clip, format), .widens = widened};
+        if (by.factor != 1.0f) scale_gradient(state, by, step_index, clip_stream);
+    }
 }
 
-AdamW Optimizer::adamw_constants(std::int64_t step_index) const {
-    const double lr = learning_rate(options_, step_index);
+/// Returns the norm of the unscaled gradients. Where the step is skipped, nothing is clipped.
+float Optimizer::unscale_and_clip(Unscaling by, std::int64_t step_index, bool is_skipped) {
+    const ClipFormula& formula = policy_.training.clip_formula();
+    by.widens = by.widens || formula.widens;
+    if (!formula.is_combined || by.divides) {
+        unscale(by, step_index);
+        const float unscaled = norm(formula, by.widens);
+        if (!is_skipped) clip(formula, unscaled, by.widens, step_index);
+        return unscaled;
+    }
+    const double undone = by.scale * options_.token_weight;
+    const float scaled = norm(formula, by.widens);
+    const float unscaled = scaled / static_cast<float>(undone);
+    if (!is_skipped && options_.clip > 0) by.factor = combined_factor(unscaled, undone, options_.clip);
+    unscale(by, step_index);
+    return unscaled;
+}
+
+double Optimizer::rate(std::int64_t step_index) const {
+    return learning_rate(options_, policy_.training.rate_waits.value_or(false) ? taken_ : step_index);
+}
+
+/// What a kernel of torch, Apex or DeepSpeed reads.
+AdamStep Optimizer::adam_step(double lr) const {
+    return {.kernel = &policy_.training.adam_kernel(),
+            .lr = lr,
+            .beta1 = options_.beta1,
+            .beta2 = options_.beta2,
+            .eps = options_.eps,
+            .weight_decay = options_.weight_decay,
+            .bias_correction1 = 1.0 - beta1_power_,
+            .bias_correction2 = 1.0 - beta2_power_,
+            .adds_decay_to_gradient = options_.optimizer == OptimizerKind::adam,
+            .arithmetic = policy_.optimizer_arithmetic};
+}
+
+AdamW Optimizer::adamw_constants(double lr) const {
     return {.beta1 = static_cast<float>(options_.beta1),
             .one_minus_beta1 = static_cast<float>(1.0 - options_.beta1),
             .beta2 = static_cast<float>(options_.beta2),
@@ -202,8 +252,17 @@ void Optimizer::update(State& state, std::int64_t step_index, UpdateStats& total
     const View target = has_master ? state.master.view() : parameter.value.view();
     const Cast value_cast = keyed(has_master ? state.master_slot : parameter.value_slot, step_index);
     UpdateStats stats;
-    if (options_.optimizer == OptimizerKind::adamw) {
-        AdamW args = adamw_constants(step_index);
+    const double lr = rate(step_index);
+    if (has_kernel(policy_.training, options_)) {
+        AdamStep args = adam_step(lr);
+        if (!state.decays) args.weight_decay = 0;
+        if (args.kernel->name.starts_with("single")) args.arithmetic = value_cast.format;
+        args.value_cast = value_cast;
+        args.moment1_cast = keyed(state.moment1_slot, step_index);
+        args.moment2_cast = keyed(state.moment2_slot, step_index);
+        step_adam(backend_, target, parameter.grad, state.moment1, state.moment2, args, stats);
+    } else if (options_.optimizer == OptimizerKind::adamw) {
+        AdamW args = adamw_constants(lr);
         if (!state.decays) args.decay = 0;
         args.value_cast = value_cast;
         args.update_cast = keyed(state.update_slot, step_index);
@@ -211,7 +270,7 @@ void Optimizer::update(State& state, std::int64_t step_index, UpdateStats& total
         args.moment2_cast = keyed(state.moment2_slot, step_index);
         backend_.adamw(target, parameter.grad, state.moment1, state.moment2, args, &stats);
     } else {
-        const Sgd args{.lr = static_cast<float>(learning_rate(options_, step_index)),
+        const Sgd args{.lr = static_cast<float>(lr),
                        .momentum = static_cast<float>(options_.momentum),
                        .value_cast = value_cast,
                        .update_cast = keyed(state.update_slot, step_index)};
@@ -233,14 +292,15 @@ StepOutcome Optimizer::step(std::int64_t step_index, LossScaler& scaler) {
     // The token weight is a power of two, so that undoing it costs no rounding of its own.
     Unscaling by = scaler.unscaling(found_inf);
     by.factor *= static_cast<float>(by.divides ? options_.token_weight : 1.0 / options_.token_weight);
-    outcome.grad_norm = unscale_and_measure(by, step_index);
+    outcome.lr = rate(step_index);
     outcome.skipped = found_inf && scaler.skips();
+    outcome.grad_norm = unscale_and_clip(by, step_index, outcome.skipped);
     if (!outcome.skipped) {
-        clip(outcome.grad_norm, by.widens, step_index);
-        beta1_power_ *= options_.beta1;
-        beta2_power_ *= options_.beta2;
+        beta1_power_ *= power_base(policy_.training, options_.beta1);
+        beta2_power_ *= power_base(policy_.training, options_.beta2);
         for (State& state : states_) update(state, step_index, outcome.updates);
         model_.parameters_changed();
+        ++taken_;
     }
     scaler.update(found_inf);
     return outcome;

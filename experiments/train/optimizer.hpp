@@ -3,6 +3,7 @@
 #pragma once
 #include "experiments/model/transformer.hpp"
 #include "experiments/scaler/scaler.hpp"
+#include "experiments/train/adam_kernels.hpp"
 #include "experiments/train/checkpoint.hpp"
 #include "experiments/train/options.hpp"
 
@@ -13,6 +14,7 @@ namespace macheps {
 struct StepOutcome {
     bool skipped = false;
     float grad_norm = 0;    ///< after unscaling, before clipping
+    double lr = 0;          ///< the learning rate of the step, taken or skipped
     UpdateStats updates{};  ///< over all tensors; zero when skipped
 };
 
@@ -42,11 +44,15 @@ class Optimizer {
         Slot master_slot, update_slot, moment1_slot, moment2_slot;
         bool decays;
     };
-    float unscale_and_measure(Unscaling by, std::int64_t step_index);
-    void clip(float norm, bool widened, std::int64_t step_index);
+    void unscale(Unscaling by, std::int64_t step_index);
+    float norm(const ClipFormula& formula, bool widened) const;
+    void clip(const ClipFormula& formula, float norm, bool widened, std::int64_t step_index);
+    float unscale_and_clip(Unscaling by, std::int64_t step_index, bool skips);
     bool overflows(const ParameterState& parameter, bool in_sum) const;
     void scale_gradient(State& state, Unscaling by, std::int64_t step_index, std::uint32_t stream);
-    AdamW adamw_constants(std::int64_t step_index) const;
+    double rate(std::int64_t step_index) const;
+    AdamW adamw_constants(double lr) const;
+    AdamStep adam_step(double lr) const;
     Cast keyed(const Slot& slot, std::int64_t step_index) const;
     void update(State& state, std::int64_t step_index, UpdateStats& total);
 
@@ -56,6 +62,7 @@ class Optimizer {
     Transformer& model_;
     std::uint64_t seed_;
     double beta1_power_ = 1, beta2_power_ = 1;
+    std::int64_t taken_ = 0;  ///< steps that were not skipped
     std::vector<State> states_;
 };
 

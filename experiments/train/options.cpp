@@ -41,6 +41,28 @@ void check(const TrainOptions& o) {
     }
 }
 
+TrainOptions options_under(const TrainingRecipe& recipe, const TrainOptions& run) {
+    TrainOptions o = run;
+    o.optimizer = recipe.optimizer.value_or(o.optimizer);
+    o.beta1 = recipe.beta1.value_or(o.beta1);
+    o.beta2 = recipe.beta2.value_or(o.beta2);
+    o.eps = recipe.eps.value_or(o.eps);
+    o.weight_decay = recipe.weight_decay.value_or(o.weight_decay);
+    o.momentum = recipe.momentum.value_or(o.momentum);
+    o.clip = recipe.max_norm.value_or(o.clip);
+    if (recipe.lr) {
+        o.lr = *recipe.lr;
+        o.min_lr = o.lr * (run.min_lr / run.lr);
+    }
+    if (recipe.micro_batches && run.micro_batches == 1) {
+        std::int64_t parts = min_of(*recipe.micro_batches, run.batch);
+        while (run.batch % parts != 0) --parts;
+        o.micro_batches = parts;
+        o.batch = run.batch / parts;
+    }
+    return o;
+}
+
 double learning_rate(const TrainOptions& o, std::int64_t step) {
     if (step < o.warmup) return o.lr * static_cast<double>(step + 1) / static_cast<double>(o.warmup);
     if (o.steps <= o.warmup + 1) return o.lr;

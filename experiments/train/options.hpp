@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a training run is told, apart from the policy.
 #pragma once
+#include "experiments/policy/training.hpp"
+
 #include <cstdint>
 
 namespace macheps {
 
-enum class OptimizerKind : std::uint8_t { adamw, sgd };
-
 /// Moments that the optimiser keeps of every parameter.
-constexpr int moments(OptimizerKind kind) { return kind == OptimizerKind::adamw ? 2 : 1; }
+constexpr int moments(OptimizerKind kind) { return kind == OptimizerKind::sgd ? 1 : 2; }
 
 /// Steps, and counts of steps between one thing and the next.
 inline constexpr std::int64_t most_steps = std::int64_t{1} << 40;
@@ -35,6 +35,11 @@ struct TrainOptions {
 
 /// Throws FieldError for numbers that no training takes.
 void check(const TrainOptions& options);
+
+/// The options of a run under a policy that says this: its words go before the run's. The samples of a step are the run's: micro-batches
+/// divide them, as many as the policy asks for or the nearest number below that divides `batch`. Where the run itself asks for several, they
+/// stay. A policy's learning rate keeps the proportion of `min_lr`.
+TrainOptions options_under(const TrainingRecipe& recipe, const TrainOptions& options);
 
 /// Linear warm-up, then half a cosine down to min_lr at the last step. fp64, no libm.
 double learning_rate(const TrainOptions& options, std::int64_t step);

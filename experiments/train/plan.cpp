@@ -52,7 +52,7 @@ Plan::PolicyPlan measure(Backend& backend, const Experiment& experiment, const S
     constexpr std::int64_t most_steps = 32, least_steps = 3;
     constexpr double least_seconds = 0.2;
     constexpr std::int64_t evaluation_row_bytes = 110, run_row_bytes = 180;
-    const TrainOptions& o = experiment.options;
+    const TrainOptions o = options_under(policy.training, experiment.options);
     Plan::PolicyPlan plan{.policy = policy.name,
                           .memory = estimate_memory(inputs.sites, policy, o.batch, moments(o.optimizer))};
     const RunSetup setup{.policy = policy,
@@ -60,7 +60,8 @@ Plan::PolicyPlan measure(Backend& backend, const Experiment& experiment, const S
                          .model = experiment.model,
                          .options = o,
                          .data = *inputs.data,
-                         .seed = experiment.seeds.front()};
+                         .seed = experiment.seeds.front(),
+                         .drawn = experiment.options.batch};
     Step step(backend, setup);
     StepResult last = step.run(0, Sampling::counts);  // makes what is made once
     const auto next = [&](Sampling sampling) { return last = step.run(last.step + 1, sampling); };

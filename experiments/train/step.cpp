@@ -48,9 +48,16 @@ void Step::release() {
     watchers_.pop_back();
 }
 
-Batch Step::upload(std::int64_t draw) {
-    Batch batch = setup_.data.batch(Split::train, setup_.stream_seed(), static_cast<std::uint32_t>(draw),
-                                    setup_.options.batch, setup_.model.context);
+/// The samples of part number `part` of the run.
+Batch Step::upload(std::int64_t part) {
+    const std::int64_t drawn = setup_.draws(), parts = drawn / setup_.options.batch;
+    if (const std::int64_t draw = part / parts; draw != draw_) {
+        drawn_ = setup_.data.batch(Split::train, setup_.stream_seed(), static_cast<std::uint32_t>(draw), drawn,
+                                   setup_.model.context);
+        draw_ = draw;
+    }
+    Batch batch = drawn_;
+    keep_part(batch, part % parts, parts);
     backend_.upload(batch.tokens, tokens_);
     backend_.upload(batch.targets, targets_);
     return batch;
@@ -75,6 +82,7 @@ void Step::accumulate_gradients(StepResult& result) {
         result.loss += loss.exact;
         result.loss_rounded += loss.rounded / parts;
         model_.backward(factor);
+        model_.end_micro_batch();
     }
     result.loss /= static_cast<double>(setup_.options.micro_batches);
 }
@@ -102,7 +110,7 @@ StepRow Step::row(const StepResult& result, std::optional<double> baseline_loss)
             .gap = baseline_loss ? std::optional(result.loss - *baseline_loss) : std::nullopt,
             .grad_norm = result.outcome.grad_norm,
             .update_norm = static_cast<float>(sqrt(u.moved2)),
-            .lr = static_cast<float>(learning_rate(setup_.options, result.step)),
+            .lr = static_cast<float>(result.outcome.lr),
             .loss_scale = result.loss_scale,
             .growth_tracker = scaler_->growth_tracker(),
             .skipped = result.outcome.skipped,

@@ -28,10 +28,12 @@ struct RunSetup {
     const TrainOptions& options;
     const Data& data;
     std::int64_t seed = 0;
+    std::int64_t drawn = 0;  ///< samples that are drawn at once, a multiple of options.batch; 0: options.batch
     const std::atomic<bool>* stop_now = nullptr;  ///< once it is set, passes throw Abandoned; null: none does
 
     std::string name() const { return run_name(policy.name, seed); }
     /// Of the streams of random numbers.
+    std::int64_t draws() const { return drawn > 0 ? drawn : options.batch; }
     std::uint64_t stream_seed() const { return static_cast<std::uint64_t>(seed); }
     /// Tokens that `steps` steps read.
     std::int64_t tokens(std::int64_t steps) const {
@@ -89,7 +91,7 @@ class Step {
     void load(const Checkpoint& checkpoint);
 
   private:
-    Batch upload(std::int64_t draw);
+    Batch upload(std::int64_t part);
     void accumulate_gradients(StepResult& result);
 
     Backend& backend_;
@@ -99,6 +101,8 @@ class Step {
     Probe probe_;
     Optimizer optimizer_;
     TokenTensor tokens_, targets_;
+    Batch drawn_;  ///< the samples that were drawn last, of which a micro-batch may be a part
+    std::int64_t draw_ = -1;
     std::vector<StepWatcher*> watchers_;
 };
 

@@ -144,7 +144,7 @@ class Trainer {
         dump.add_scalar("loss_rounded", result.loss_rounded);
         dump.add_scalar("loss_scale", result.loss_scale);
         dump.add_scalar("grad_norm", result.outcome.grad_norm);
-        dump.add_scalar("lr", learning_rate(options_, result.step));
+        dump.add_scalar("lr", result.outcome.lr);
         dump.add_scalar("skipped", static_cast<std::uint8_t>(result.outcome.skipped));
         auto metadata = request_.dump->metadata;
         metadata["run"] = setup_.name();

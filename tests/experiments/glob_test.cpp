@@ -93,7 +93,7 @@ TEST_CASE("every kind of site has its slots and matmuls", "[experiments][policy]
     CHECK(slots_of({.name = "x", .kind = SiteKind::product, .scaled = true}).size() == 12);
     CHECK(slots_of({.name = "x", .kind = SiteKind::elementwise}).size() == 3);
     CHECK(slots_of({.name = "x", .kind = SiteKind::loss}).size() == 3);
-    CHECK(std::size(parameter_slots) == 6);
+    CHECK(std::size(parameter_slots) == 7);
     CHECK(matmuls_of({.name = "x", .kind = SiteKind::linear}) ==
           std::vector<std::string_view>{"forward", "input_grad", "weight_grad"});
     CHECK(matmuls_of({.name = "x", .kind = SiteKind::product}) ==

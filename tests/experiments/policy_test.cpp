@@ -370,7 +370,7 @@ TEST_CASE("a slip in a policy file is named by line and column, with its remedy"
         {"[loss_scaler]\nkind = \"torch\"\ngrowth_interval = 99999999999", "mine.toml:3:19", "'growth_interval'",
          "give 1 to"},
         {"[optimizer]\narithmetic = \"fp17\"", "mine.toml:2:14", "unknown format 'fp17'", "did you mean fp16?"},
-        {"[optimizer]\nlr = 1", "mine.toml:2:1", "unknown key 'lr'", "arithmetic"},
+        {"[optimizer]\nrate = 1", "mine.toml:2:1", "unknown key 'rate'", "arithmetic"},
         // What only a model can tell:
         {"[[rule]]\nsites = [\"embed\", \"block.*.mlp.upp\"]\nforward = { out = \"bf16\" }", "mine.toml:2:19 (rule 1)",
          "'block.*.mlp.upp' matches no site", "did you mean 'block.0.mlp.up'?"},
@@ -522,7 +522,8 @@ TEST_CASE("a machine that cannot serve its matmul is an error with site, slot an
     CHECK_NOTHROW(resolved("[[rule]]\nsites = \"lm_head\"\nforward = { machine = \"exact\", a = \"e3m4\" }"));
 }
 
-TEST_CASE("a master copy that no rule names is no copy, and nothing else in a table is", "[experiments][policy]") {
+TEST_CASE("a master copy or a sum that no rule names is none, and nothing else in a table is",
+          "[experiments][policy]") {
     const ResolvedPolicy p = resolved(R"(
 [[rule]]
 params = "embed.*"
@@ -537,7 +538,7 @@ input_grad = { split_k = 1 }
 )");
     for (const auto& row : p.table()) {
         CAPTURE(row.site, row.slot, row.cast, row.machine);
-        const bool is_absent = row.slot == "master" && !row.site.starts_with("embed.");
+        const bool is_absent = row.slot == "accum" || (row.slot == "master" && !row.site.starts_with("embed."));
         CHECK((row.cast == "-") == is_absent);
         const bool has_fp32_values = row.cast == "fp32" || is_absent;
         CHECK(row.is_default == (has_fp32_values && (row.machine.empty() || row.machine == "fp32.chain")));

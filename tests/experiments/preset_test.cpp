@@ -58,7 +58,8 @@ const std::vector<OpRow> gpt2_rows{
     {"residual stream and embedding, backward", "{block.?.residual?,embed}:grad.{in,out}", 'F', 'F', 'F', 'L'},
     // parameters
     {"stored weights, .grad, moments", "*:{value,grad,moment1,moment2}", 'F', 'F', 'F', 'L'},
-    {"no master copy, no rounding of the update itself", "*:{master,update}", 'F', 'F', 'F', 'F'},
+    {"no master copy, no sum of micro-batches beside .grad, no rounding of the update itself",
+     "*:{master,accum,update}", 'F', 'F', 'F', 'F'},
 };
 
 const std::vector<OpRow> llama_rows{
@@ -99,7 +100,8 @@ const std::vector<OpRow> llama_rows{
     {"residual stream and embedding, backward", "{block.?.residual?,embed}:grad.{in,out}", 'F', 'F', 'F', 'L'},
     // parameters
     {"stored weights, .grad, moments", "*:{value,grad,moment1,moment2}", 'F', 'F', 'F', 'L'},
-    {"no master copy, no rounding of the update itself", "*:{master,update}", 'F', 'F', 'F', 'F'},
+    {"no master copy, no sum of micro-batches beside .grad, no rounding of the update itself",
+     "*:{master,accum,update}", 'F', 'F', 'F', 'F'},
 };
 
 std::string expected_cast(char column, const char* low) {

@@ -107,9 +107,11 @@ TEST_CASE("keys of a policy are taken where they are printed and nowhere else", 
     const std::vector<std::string> unknown{"unknown key"};
     check_place(
         "file", words_of("file_keys"), [](const auto& word) { return fmt::format("\"{}\" = 3", word); }, unknown);
-    check_place(
-        "optimizer", words_of("optimizer_keys"),
-        [](const auto& word) { return fmt::format("[optimizer]\n\"{}\" = 3", word); }, unknown);
+    for (const std::string table : {"optimizer", "clip", "accumulation"}) {
+        check_place(
+            table, words_of(table + "_keys"),
+            [&](const auto& word) { return fmt::format("[{}]\n\"{}\" = 3", table, word); }, unknown);
+    }
     check_place("site rule", joined(words_of("site_rule_keys"), parts_of_slots()),
                 [](const auto& word) { return fmt::format("[[rule]]\nsites = \"lm_head\"\n\"{}\" = 3", word); },
                 {"unknown key", "both 'sites' and 'params'"});
@@ -167,6 +169,11 @@ TEST_CASE("names in a policy are taken where they are printed and nowhere else",
                     [&](const auto& word) { return forward(fmt::format("{{ {} = \"{}\" }}", key, word)); },
                     {"unknown"});
     }
+    check_place("formula", words_of("clip_formulas"),
+                [&](const auto& word) { return fmt::format("[clip]\nformula = \"{}\"", word); }, {"unknown formula"});
+    check_place("kernel", words_of("adam_kernels"),
+                [&](const auto& word) { return fmt::format("[optimizer]\nkernel = \"{}\"", word); },
+                {"unknown kernel"});
     check_place("model", words_of("models"),
                 [&](const auto& word) { return forward("{ out = \"bf16\" }") + fmt::format("\nmodel = \"{}\"", word); },
                 {"unknown model"});

@@ -282,6 +282,7 @@ extern const Framework axolotl_framework{
     .newest = "0.18.0",
     .oldest = "0.4",
     .keys = axolotl::keys(),
+    .model = "llama",
     .recognises = axolotl::recognises,
     // Pydantic's models drop what they do not know.
     .refuses_unknown = [](const ImportContext&, std::string_view) { return false; },

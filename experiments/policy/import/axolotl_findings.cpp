@@ -4,6 +4,7 @@
 #include "core/nearest_name.hpp"
 #include "experiments/policy/import/axolotl.hpp"
 #include "experiments/policy/import/finding_row.hpp"
+#include "experiments/policy/import/name_rules.hpp"
 #include "experiments/policy/import/storage_recipe.hpp"
 
 #include <fmt/format.h>
@@ -75,6 +76,19 @@ Maybe cpu_ram(const Context& c, const Facts& f) {
 Maybe fp32_norms(const Context& c, const Facts& f) {
     if (!c.flag("fp32_norms") || (f.fsdp && f.fsdp_version == 2)) return {};
     return Said{"fp32_norms asks for FSDP2: the validator raises", "fsdp_version: 2 with an fsdp_config"};
+}
+/// Known of the models here, and of no other: told where one of them is to be trained.
+Maybe norm_classes_match_nothing(const Context& c, const Facts&) {
+    const ConfigValue* classes = c.value("fp32_norm_classes");
+    if (!c.options().for_training || !c.flag("fp32_norms") || classes == nullptr || classes->items.empty()) return {};
+    std::vector<std::string_view> entries;
+    for (const ConfigValue& entry : classes->items) entries.push_back(entry.written);
+    for (const char* norm :
+         {"transformers.models.llama.modeling_llama.LlamaRMSNorm", "torch.nn.modules.normalization.LayerNorm"}) {
+        if (name_rules::axolotl_fp32_norm(norm, entries)) return {};
+    }
+    return Said{"none of these classes is a norm of the model that trains: LlamaRMSNorm, LayerNorm",
+                "fp32_norm_classes: [RMSNorm]"};
 }
 Maybe norm_classes(const Context& c, const Facts&) {
     if (!c.has("fp32_norm_classes") || c.flag("fp32_norms")) return {};
@@ -249,6 +263,7 @@ const FindingRow<Facts> rows[] = {
      activation_checkpointing},
     {"fp16-packing-without-flash", warning, {"sample_packing", "attn_implementation", "fp16"}, fp16_packing},
     {"sdpa-packing-zero-loss", warning, {"attn_implementation", "sample_packing", "bf16"}, sdpa_packing},
+    {"norm-classes-match-nothing", error, {"fp32_norm_classes"}, norm_classes_match_nothing},
     {"norm-classes-alone", warning, {"fp32_norm_classes", "fp32_norms"}, norm_classes},
     {"q-galore-precision", warning, {"optimizer", "bf16", "fp16"}, q_galore},
     {"torch-compile", warning, {"torch_compile"}, compile_fuses},

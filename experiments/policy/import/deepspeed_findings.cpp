@@ -27,6 +27,19 @@ std::string title(const Context& context) {
 
 // Switches.
 
+/// Known of the models here, and of no other: told where one of them is to be trained.
+Maybe safe_modules(const Context& c, const Facts& f) {
+    const ConfigValue* modules = c.value("torch_autocast.lower_precision_safe_modules");
+    if (!c.options().for_training || !f.autocast || modules == nullptr || modules->items.empty()) return {};
+    for (const ConfigValue& module : modules->items) {
+        for (const char* ours : {"torch.nn.Linear", "torch.nn.Embedding", "torch.nn.LayerNorm"}) {
+            if (module.written == ours) return {};
+        }
+    }
+    return Said{
+        "none of these is a module of the model that trains: torch.nn.Linear, torch.nn.Embedding, torch.nn.LayerNorm",
+        "torch.nn.Linear"};
+}
 Maybe both_on(const Context& c, const Facts& f) {
     if (!f.fp16 || !f.bf16 || is_auto(c, "fp16.enabled") || is_auto(c, "bf16.enabled")) return {};
     return Said{"fp16 and bf16 are both on: DeepSpeed asserts that only one is",
@@ -381,6 +394,7 @@ const FindingRow<Facts> rows[] = {
     {"amp-with-zero", error, {"amp.enabled", "zero_optimization.stage"}, amp_zero},
     {"amp-with-half", error, {"amp.enabled", "fp16.enabled", "bf16.enabled"}, amp_half},
     {"max-grad-norm", error, {"optimizer.params.max_grad_norm"}, max_grad_norm},
+    {"safe-modules-match-nothing", error, {"torch_autocast.lower_precision_safe_modules"}, safe_modules},
     {"lamb-static-scale", error, {"optimizer.type", "fp16.loss_scale"}, lamb_static},
     {"auto-is-true", warning, {"fp16.enabled"}, auto_true_fp16},
     {"auto-is-true", warning, {"bf16.enabled"}, auto_true_bf16},

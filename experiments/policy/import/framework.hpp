@@ -59,6 +59,8 @@ struct Framework {
     /// Frameworks, with spaces between them, whose keys may stand beside its own at the root, as Transformers' do in
     /// LLaMA-Factory's files: its resolve() delegates the root to them, and they check those keys.
     std::string_view shares_root_with{};
+    /// The kind of model that it trains, `llama`; empty where any may be meant.
+    std::string_view model{};
     /// How sure it is from its keys alone that a tree is of this framework: 0, not; 100, nothing else can be meant.
     int (*recognises)(const ConfigValue& root) = nullptr;
     /// Whether an unknown key at this path makes the framework itself refuse the config.

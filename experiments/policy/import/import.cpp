@@ -5,6 +5,7 @@
 #include "experiments/field_error.hpp"
 #include "experiments/policy/import/framework.hpp"
 #include "experiments/policy/import/policy_text.hpp"
+#include "experiments/policy/import/step_fields.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -205,6 +206,7 @@ ImportResult import_config(std::span<const std::string> files_and_overrides, con
     ImportContext context(framework, std::move(file.root), options);
     context.add_file(file);
     context.run();
+    set_step_fields(context);
     context.report_device();
     ImportResult result;
     result.policy = policy_text(context);

@@ -26,6 +26,9 @@ struct ImportOptions {
     std::string checkpoint_dtype = "fp32";  ///< fp32, fp16 or bf16
     bool checkpoint_is_default = true;
     std::map<std::string, std::string, std::less<>> environment;  ///< of --env: variables that frameworks read
+    std::string policy_name{};                                    ///< empty: `imported-` and the framework
+    bool for_training = false;                                    ///< what stays the harness's is told as inert
+    bool takes_rate = false;                                      ///< the policy has the config's learning rate
 };
 
 /// All that is known of one config.

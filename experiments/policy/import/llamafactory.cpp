@@ -209,6 +209,7 @@ extern const Framework llamafactory_framework{
     .oldest = "0.9.3",
     .keys = llamafactory::keys(),
     .shares_root_with = "transformers",
+    .model = "llama",
     .recognises = llamafactory::recognises,
     // HfArgumentParser raises unless the environment asks for leniency.
     .refuses_unknown =

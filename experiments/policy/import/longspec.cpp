@@ -163,6 +163,7 @@ extern const Framework longspec_framework{
     .oldest = "1",
     .keys = rows,
     .inert_keys = inert_keys,
+    .model = "llama",
     .recognises = recognises,
     .refuses_unknown = [](const ImportContext&, std::string_view) { return false; },
     .prepare = [](ImportContext& context) { hydra::compose(context); },

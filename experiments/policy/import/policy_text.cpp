@@ -52,7 +52,7 @@ constexpr Base bases[] = {
 
 /// The parameters' slots in one rule, in the order of the policy language.
 struct ParameterRule {
-    std::string_view value = "fp32", master, grad = "fp32", moments = "fp32";
+    std::string_view value = "fp32", master, grad = "fp32", accum, moments = "fp32";
     bool operator==(const ParameterRule&) const = default;
 };
 
@@ -64,20 +64,27 @@ class PolicyWriter {
         choose_base();
         std::string head = fmt::format(
             "# What {} {} computes from this config, as near as a policy comes.\n"
-            "name        = \"imported-{}\"\n"
+            "name        = \"{}\"\n"
             "description = \"imported from a config of {}: {}, stored in {}\"\n"
             "extends     = \"{}\"\n",
-            context_.framework().title, to_string(context_.version()), context_.framework().name,
-            context_.framework().title, words("compute"), words("store"), preset_);
+            context_.framework().title, to_string(context_.version()), name(), context_.framework().title,
+            words("compute"), words("store"), preset_);
         rules_of_operations();
         rules_of_parameters();
         optimizer();
+        clip();
+        micro_batches();
         scaler();
         report_open();
         return head + body_;
     }
 
   private:
+    std::string name() const {
+        const std::string& given = context_.options().policy_name;
+        return given.empty() ? fmt::format("imported-{}", context_.framework().name) : given;
+    }
+
     std::string words(std::string_view field) const {
         const std::string_view word = fields_.word(field);
         const std::string_view format = format_of(word);
@@ -120,22 +127,39 @@ class PolicyWriter {
         const std::string_view oplist = fields_.word("oplist");
         const std::string low = words("compute");
         if (base_->is_whole_model_low) {
-            if (oplist.starts_with("torch") || fields_.word("logits") == "F") {
-                rule("The loss is taken in fp32 of logits in the low format.",
-                     "sites   = \"loss\"\nforward = { out = \"fp32\", mean = \"fp32\" }\n");
-            }
-            if (fields_.word("buffers") == "F") {
-                rule("Rotary frequencies are buffers, which keep fp32.",
-                     "model = \"llama\"\nsites = \"block.*.attn.rope:forward.inv_freq\"\ncast  = \"fp32\"\n");
-            }
+            rules_of_low_model(oplist);
         } else if (oplist == "apex-o1" && is_low(fields_.word("compute"))) {
-            rule("Apex has GELU on its list of fp32 operations.",
-                 "sites = \"block.*.mlp.act:forward.out\"\ncast  = \"fp32\"\n");
+            rule("Apex has GELU on its list of fp32 operations; SiLU is on none.",
+                 "model = \"gpt2\"\nsites = \"block.*.mlp.act:forward.out\"\ncast  = \"fp32\"\n");
         } else if (oplist == "torch-cpu" && is_low(fields_.word("compute"))) {
-            rule("On a CPU, softmax is on no list: it gives the format that it reads.",
-                 fmt::format("sites = \"block.*.attn.softmax:*\"\ncast  = \"{}\"\n", low));
-        } else if (oplist == "ds-safe-modules") {
-            not_emulated("lists of modules; the policy has those of torch's autocast");
+            rule("On a CPU, softmax is on no list: it gives the format that it reads. A llama's is asked for fp32.",
+                 fmt::format("model = \"gpt2\"\nsites = \"block.*.attn.softmax:*\"\ncast  = \"{}\"\n", low));
+        }
+    }
+
+    /// What a model whose parameters and activations are low still computes in fp32.
+    void rules_of_low_model(std::string_view oplist) {
+        if (oplist.starts_with("torch") || fields_.word("logits") == "F") {
+            rule("The loss is taken in fp32 of logits in the low format.",
+                 "sites   = \"loss\"\nforward = { out = \"fp32\", mean = \"fp32\" }\n");
+        }
+        if (oplist == "torch-cuda") {
+            rule("Autocast has softmax on its list of fp32 operations: its backward pass reads fp32 probabilities.",
+                 "sites = \"block.*.attn.softmax:forward.out\"\ncast  = \"fp32\"\n");
+        } else {
+            rule("Softmax is asked for fp32 there: its backward pass reads fp32 probabilities.",
+                 "model = \"llama\"\nsites = \"block.*.attn.softmax:forward.out\"\ncast  = \"fp32\"\n");
+        }
+        if (fields_.word("buffers") == "F") {
+            rule("Rotary frequencies are buffers, which keep fp32.",
+                 "model = \"llama\"\nsites = \"block.*.attn.rope:forward.inv_freq\"\ncast  = \"fp32\"\n");
+        }
+        if (fields_.word("norm") == "F" && fields_.word("store") != "F") {
+            rule("Norms with fp32 weights give fp32, which the next linear rounds.",
+                 "sites = [\"*norm1:forward.out\", \"*norm2:forward.out\", \"final_norm:forward.out\"]\ncast  = "
+                 "\"fp32\"\n");
+            rule("So does the gradient of such a weight.",
+                 "model = \"llama\"\nsites = \"*norm*:weight_grad.*\"\ncast  = \"fp32\"\n");
         }
     }
 
@@ -144,7 +168,7 @@ class PolicyWriter {
         ParameterRule rule;
         if (!base_->is_whole_model_low) return rule;
         const std::string_view low = format_of(fields_.word("compute"));
-        return {low, {}, low, low};
+        return {.value = low, .master = {}, .grad = low, .accum = {}, .moments = low};
     }
 
     ParameterRule config_rule() const {
@@ -165,12 +189,15 @@ class PolicyWriter {
             rule.master = "fp32";
         }
         if (is_low(store) && !format_of(master).empty()) rule.master = format_of(master);
+        const std::string_view sum = format_of(fields_.word("accum"));
+        if (!sum.empty() && sum != rule.grad) rule.accum = sum;
         return rule;
     }
 
     static std::string lines_of(std::string_view params, const ParameterRule& rule) {
         std::string lines = fmt::format("params  = {}\nvalue   = \"{}\"\n", params, rule.value);
         if (!rule.master.empty()) lines += fmt::format("master  = \"{}\"\n", rule.master);
+        if (!rule.accum.empty()) lines += fmt::format("accum   = \"{}\"\n", rule.accum);
         return lines + fmt::format("grad    = \"{}\"\nmoment1 = \"{}\"\nmoment2 = \"{}\"\n", rule.grad, rule.moments,
                                    rule.moments);
     }
@@ -183,23 +210,93 @@ class PolicyWriter {
         struct Part {
             std::string_view field, params;
         };
-        for (const Part& part :
-             {Part{"embed", "\"embed.*\""}, Part{"norm", "[\"*norm1.*\", \"*norm2.*\", \"final_norm.*\"]"}}) {
+        // A head with weights of its own has the embedding's rule where both are kept alike. Where it is tied, it has no weights.
+        const bool is_head_alike = fields_.word("lm_head") == fields_.word("embed");
+        for (const Part& part : {Part{"embed", is_head_alike ? "\"{embed,lm_head}.*\"" : "\"embed.*\""},
+                                 Part{"norm", "[\"*norm1.*\", \"*norm2.*\", \"final_norm.*\"]"}}) {
             const std::string_view format = format_of(fields_.word(part.field));
             if (format.empty() || format == all.value || !all.master.empty()) continue;
             ParameterRule some = all;
             some.value = format;
             if (format == "fp32") some.grad = some.moments = "fp32";
+            if (some.accum == some.grad) some.accum = {};
             rule(fmt::format("The parameters of {} keep {}.", part.field, format), lines_of(part.params, some));
         }
     }
 
+    /// Whose Adam moves the weights: DeepSpeed, Megatron and Apex have a fused kernel of their own beside their masters.
+    std::string adam_kernel() const {
+        const std::string_view kernel = fields_.word("opt_kernel"), clip = fields_.word("clip");
+        const bool on_cpu = fields_.word("device") == "cpu" || context_.device().kind == DeviceProfile::Kind::cpu;
+        const std::string torchs = fmt::format("{}{}", kernel, on_cpu ? "-cpu" : "");
+        if (kernel != "fused") return torchs;
+        const bool has_own =
+            !format_of(fields_.word("master")).empty() || clip.starts_with("deepspeed") || clip == "megatron";
+        return has_own ? "multi-tensor" : torchs;
+    }
+
     void optimizer() {
         const std::string_view kernel = fields_.word("opt_kernel"), state = fields_.word("opt_state");
-        if (state == "int8") not_emulated("8-bit moments; the policy keeps them in fp32");
-        if (!base_->is_whole_model_low || kernel.empty()) return;
-        const bool rounds_each = kernel == "single" && is_low(state) && config_rule().master.empty();
-        body_ += fmt::format("\n[optimizer]\narithmetic = \"{}\"\n", rounds_each ? format_of(state) : "fp32");
+        if (state == "int8" || state == "int4")
+            not_emulated(fmt::format("moments of {} bits; the policy keeps them in fp32", state.substr(3)));
+        std::string lines;
+        if (base_->is_whole_model_low) {
+            const bool rounds_each = kernel != "fused" && is_low(state) && config_rule().master.empty();
+            lines += fmt::format("arithmetic = \"{}\"\n", rounds_each ? format_of(state) : "fp32");
+        }
+        if (!kernel.empty()) lines += fmt::format("kernel = \"{}\"\n", adam_kernel());
+        lines += optimizer_constants();
+        if (!lines.empty()) body_ += "\n[optimizer]\n" + lines;
+    }
+
+    std::string optimizer_constants() {
+        const ResolvedField* field = fields_.find("optimizer");
+        if (field == nullptr) return {};
+        std::string lines;
+        const std::string kind(fields_.word("optimizer"));
+        if (kind == "adamw" || kind == "adam" || kind == "sgd")
+            lines += fmt::format("kind = \"{}\"\n", kind);
+        else
+            not_emulated(fmt::format("the optimiser {}; AdamW trains", kind));
+        for (const auto& [part, value] : field->value.parts) {
+            if (part == "lr" && !context_.options().takes_rate) continue;
+            if (const bool* flag = std::get_if<bool>(&value)) {
+                // Nothing is skipped where nothing is checked.
+                if (*flag && fields_.word("scaler") != "none") lines += fmt::format("{} = true\n", part);
+                continue;
+            }
+            lines += number_line(part, std::get<double>(value));
+        }
+        return lines;
+    }
+
+    void clip() {
+        const ResolvedField* field = fields_.find("clip");
+        if (field == nullptr) return;
+        const std::string formula(fields_.word("clip"));
+        if (formula == "none") {
+            body_ += "\n[clip]\nmax_norm = 0.0\n";
+            return;
+        }
+        body_ += fmt::format("\n[clip]\nformula = \"{}\"\n", formula);
+        for (const auto& [part, value] : field->value.parts) {
+            if (part == "max") body_ += number_line("max_norm", std::get<double>(value));
+        }
+    }
+
+    void micro_batches() {
+        const ResolvedField* field = fields_.find("micro_batches");
+        if (field == nullptr) return;
+        const double count = std::get<double>(field->value.value);
+        if (count > 1 && count <= 0x1p20)
+            body_ += fmt::format("\n[accumulation]\nmicro_batches = {}\n", static_cast<long long>(count));
+    }
+
+    /// TOML tells 2.0 from 2.
+    static std::string number_line(std::string_view name, double number) {
+        const std::string digits = fmt::format("{}", number);
+        const bool is_float = digits.find_first_of(".en") != std::string::npos;
+        return fmt::format("{} = {}{}\n", name, digits, is_float ? "" : ".0");
     }
 
     void scaler() {
@@ -243,21 +340,16 @@ class PolicyWriter {
         } else if (key->type == ScalerValue::count) {
             body_ += fmt::format("{} = {}\n", name, static_cast<long long>(*number));
         } else {
-            // TOML tells 2.0 from 2.
-            const std::string digits = fmt::format("{}", *number);
-            const bool is_float = digits.find_first_of(".en") != std::string::npos;
-            body_ += fmt::format("{} = {}{}\n", name, digits, is_float ? "" : ".0");
+            body_ += number_line(name, *number);
         }
     }
 
     /// Fields that a policy has no word for.
     void report_open() {
         const std::string_view adapter = fields_.word("adapter");
-        if (!adapter.empty() && adapter != "none") not_emulated(fmt::format("adapters in {}", scalar_text(std::string(adapter))));
-        const std::string_view accum = fields_.word("accum"), grad = fields_.word("grad");
-        if (!format_of(accum).empty() && !format_of(grad).empty() && accum != grad)
-            not_emulated(
-                fmt::format("micro-batches added up in {} where gradients are {}", format_of(accum), format_of(grad)));
+        if (!adapter.empty() && adapter != "none")
+            not_emulated(fmt::format("adapters in {}", scalar_text(std::string(adapter))));
+        const std::string_view grad = fields_.word("grad");
         const std::string_view reduce = fields_.word("reduce");
         if (!format_of(reduce).empty() && !format_of(grad).empty() && reduce != grad)
             not_emulated(fmt::format("sums between ranks in {}: a run has one rank", format_of(reduce)));

@@ -30,6 +30,8 @@ constexpr FieldRow rows[] = {
     {"logits", "format of the logits that the loss reads"},
     {"scaler", "what the loss is multiplied by"},
     {"clip", "how gradients are clipped"},
+    {"optimizer", "the optimiser and its constants"},
+    {"micro_batches", "micro-batches of a step"},
     {"ckpt", "whether activations are computed again in backward"},
     {"adapter", "format of adapters' weights"},
     {"fp8", "the recipe of fp8 products"},

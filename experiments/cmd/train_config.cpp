@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/cmd/train_config.hpp"
+
+#include "core/read_file.hpp"
+#include "experiments/cmd/policy_import_output.hpp"
+#include "experiments/cmd/tell.hpp"
+#include "experiments/files/config_value.hpp"
+#include "experiments/policy/import/framework.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <optional>
+
+namespace macheps {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+bool exists(const std::string& name) {
+    std::error_code ignored;
+    return fs::exists(name, ignored);
+}
+
+/// The files and overrides of one config: the parts between `+`, unless a file has that name.
+std::vector<std::string> parts_of(const std::string& config) {
+    if (exists(config)) return {config};
+    std::vector<std::string> parts;
+    for (std::size_t start = 0; start <= config.size();) {
+        const std::size_t plus = std::min(config.find('+', start), config.size());
+        if (plus > start) parts.push_back(config.substr(start, plus - start));
+        start = plus + 1;
+    }
+    return parts;
+}
+
+/// A policy's name after its files', with characters that a policy may have and no other policy's name.
+std::string name_of(const std::vector<std::string>& parts, const std::vector<Policy>& others) {
+    std::string name;
+    for (const std::string& part : parts) {
+        if (!exists(part)) continue;  // an override
+        if (!name.empty()) name += '+';
+        for (const char c : fs::path(part).stem().string()) {
+            const bool is_plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '-';
+            name += is_plain ? c : '-';
+        }
+    }
+    if (name.empty() || name.front() == '-') name.insert(0, "config");
+    const auto is_taken = [&](const std::string& one) {
+        const auto presets = preset_names();
+        return std::find(presets.begin(), presets.end(), one) != presets.end() ||
+               std::any_of(others.begin(), others.end(), [&](const Policy& other) { return other.name == one; });
+    };
+    if (!is_taken(name)) return name;
+    for (int i = 2;; ++i) {
+        if (const std::string next = fmt::format("{}-{}", name, i); !is_taken(next)) return next;
+    }
+}
+
+/// What is said of configs where none is given would be lost.
+void refuse_without_config(const ConfigChoice& choice, const Command& verb) {
+    if (!choice.configs.empty()) return;
+    const std::vector<std::string> given = verb.given();
+    for (const char* option :
+         {"--take", "--framework", "--framework-version", "--device-profile", "--checkpoint-dtype", "--env"}) {
+        if (std::find(given.begin(), given.end(), option) == given.end()) continue;
+        throw Error({.what = fmt::format("{} is about configs, and none is given", option),
+                     .where = option,
+                     .fix = "give one with --config, or leave it out",
+                     .exit = Exit::usage});
+    }
+}
+
+/// Why a config that its framework takes is not trained; nothing where it is.
+std::optional<Error> untrained(const ImportResult& result, const std::string& config) {
+    const ResolvedField* fp8 = result.resolved.find("fp8");
+    if (fp8 == nullptr || result.resolved.word("fp8") == "none") return {};
+    return Error({.what = fmt::format("fp8 recipes are not trained from configs yet: {} ({})", field_text(fp8->value),
+                                      fp8->from),
+                  .where = config,
+                  .fix = "switch it off, or train the preset fp8-tensorwise: --policy fp8-tensorwise",
+                  .exit = Exit::usage});
+}
+
+}  // namespace
+
+void ConfigChoice::add_options(Command& verb) {
+    verb.option("--config", configs,
+                "Training frameworks' configs, as `policy import` reads them: each FILE is a policy; A+B is one config "
+                "of two "
+                "files, and A+KEY=VALUE changes a key")
+        .takes(value_kind::file);
+    verb.option("--take", take, "Of a config also its learning rate: lr").one_of({"lr"}).list();
+    import.add_options(verb);
+}
+
+ConfigPolicies load_configs(const ConfigChoice& choice, const Command& verb) {
+    refuse_without_config(choice, verb);
+    ImportOptions options = choice.import.options(verb);
+    options.for_training = true;
+    options.takes_rate = std::find(choice.take.begin(), choice.take.end(), "lr") != choice.take.end();
+    ConfigPolicies loaded;
+    std::optional<Error> refused, not_trained;
+    for (const std::string& config : choice.configs) {
+        const std::vector<std::string> parts = parts_of(config);
+        options.policy_name = name_of(parts, loaded.policies);
+        const ImportResult result = import_config(parts, options);
+        tell("{} as {}: {} {}, {}\n{}", config, options.policy_name, result.framework->title, to_string(result.version),
+             finding_counts(result.findings), finding_lines(result.findings));
+        if (result.refused()) {
+            const Finding& first = result.findings.front();
+            if (!refused) {
+                refused = Error({.what = fmt::format("{} refuses this config: {} [{}]", result.framework->title,
+                                                     first.message, first.rule),
+                                 .where = to_string(first.place),
+                                 .fix = first.instead.empty() ? "an error never trains" : first.instead,
+                                 .exit = Exit::check_failed});
+            }
+            continue;
+        }
+        if (!not_trained) not_trained = untrained(result, config);
+        Policy policy = parse_policy(result.policy, config);
+        policy.config = {.framework = std::string(result.framework->name),
+                         .version = to_string(result.version),
+                         .device = options.device,
+                         .files = {}};
+        for (const std::string& part : parts)
+            policy.config.files.emplace_back(part, exists(part) ? read_file(part, config_size_limit) : part);
+        loaded.policies.push_back(std::move(policy));
+        if (loaded.model.empty()) loaded.model = result.framework->model;
+    }
+    if (refused) throw std::move(*refused);
+    if (not_trained) throw std::move(*not_trained);
+    return loaded;
+}
+
+void tell_micro_batches(const std::vector<Policy>& policies, const TrainOptions& options) {
+    for (const Policy& policy : policies) {
+        const std::int64_t wanted = policy.training.micro_batches.value_or(1);
+        const std::int64_t trained = options_under(policy.training, options).micro_batches;
+        if (wanted <= 1 || wanted == trained) continue;
+        tell("macheps: {} asks for {} micro-batches; a step has {} x {} samples, which are divided into {}\n",
+             policy.name, wanted, options.micro_batches, options.batch, trained);
+    }
+}
+
+}  // namespace macheps

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// `macheps train --config`: frameworks' configs as the policies of a comparison.
+#pragma once
+#include "experiments/cmd/policy_import.hpp"
+#include "experiments/train/options.hpp"
+
+#include <string>
+#include <vector>
+
+namespace macheps {
+
+/// What the command line says of configs.
+struct ConfigChoice {
+    std::vector<std::string> configs;  ///< each a policy; `A+B` is one config of two files
+    std::vector<std::string> take;     ///< what is taken beside the policy: lr
+    ImportChoice import;
+
+    void add_options(Command& verb);
+};
+
+struct ConfigPolicies {
+    std::vector<Policy> policies;  ///< in the order of the command line
+    std::string model;             ///< the kind that one of the frameworks trains; empty where any may be meant
+};
+
+/// Imports every config and tells what was found. Throws Error, once all is told: check_failed where a framework refuses its config, usage for
+/// what is not trained here, such as fp8.
+ConfigPolicies load_configs(const ConfigChoice& choice, const Command& verb);
+
+/// Tells of policies whose number of micro-batches does not divide the samples of a step, and what they train with instead.
+void tell_micro_batches(const std::vector<Policy>& policies, const TrainOptions& options);
+
+}  // namespace macheps

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/policy/training.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <iterator>
+
+namespace macheps {
+
+namespace {
+
+using enum TrainingKey::Takes;
+using Text = std::optional<std::string>;
+
+constexpr std::array optimizer_names{"adamw", "sgd", "adam"};  // in the order of OptimizerKind
+
+template <class Rows>
+std::vector<std::string_view> names_of_rows(const Rows& rows) {
+    std::vector<std::string_view> names;
+    for (const auto& row : rows) names.push_back(row.name);
+    return names;
+}
+std::vector<std::string_view> kind_names() { return {optimizer_names.begin(), optimizer_names.end()}; }
+
+/// Setter and printer of a number that a recipe may hold.
+template <auto member>
+void set_number(TrainingRecipe& recipe, double value) {
+    using Value = typename std::remove_reference_t<decltype(recipe.*member)>::value_type;
+    recipe.*member = static_cast<Value>(value);
+}
+template <auto member>
+Text number_text(const TrainingRecipe& recipe) {
+    return recipe.*member ? Text(fmt::format("{}", *(recipe.*member))) : Text();
+}
+
+bool is_beta(double x) { return x >= 0 && x < 1; }
+bool is_no_less_than_0(double x) { return x >= 0; }
+bool is_positive(double x) { return x > 0; }
+bool is_count(double x) { return x >= 1 && x <= 0x1p20; }
+
+using Recipe = TrainingRecipe;
+
+const TrainingKey rows[] = {
+    {.table = "optimizer",
+     .name = "kind",
+     .summary = "adamw, adam (decay is added to the gradient) or sgd",
+     .takes = name,
+     .names = kind_names,
+     .set = [](Recipe& r, double at) { r.optimizer = static_cast<OptimizerKind>(static_cast<int>(at)); },
+     .text = [](const Recipe& r) { return r.optimizer ? Text(to_string(*r.optimizer)) : Text(); }},
+    {.table = "optimizer",
+     .name = "kernel",
+     .summary = "where a step of Adam rounds",
+     .takes = name,
+     .names = [] { return names_of_rows(adam_kernels); },
+     .set = [](Recipe& r, double at) { r.kernel = &adam_kernels[static_cast<int>(at)]; },
+     .text = [](const Recipe& r) { return r.kernel != nullptr ? Text(r.kernel->name) : Text(); }},
+    {.table = "optimizer",
+     .name = "lr",
+     .summary = "the learning rate after warm-up; its schedule is the run's",
+     .is_good = is_positive,
+     .wanted = "a positive number",
+     .set = set_number<&Recipe::lr>,
+     .text = number_text<&Recipe::lr>},
+    {.table = "optimizer",
+     .name = "beta1",
+     .summary = "of Adam's first moment",
+     .is_good = is_beta,
+     .wanted = "0 or more, below 1",
+     .set = set_number<&Recipe::beta1>,
+     .text = number_text<&Recipe::beta1>},
+    {.table = "optimizer",
+     .name = "beta2",
+     .summary = "of Adam's second moment",
+     .is_good = is_beta,
+     .wanted = "0 or more, below 1",
+     .set = set_number<&Recipe::beta2>,
+     .text = number_text<&Recipe::beta2>},
+    {.table = "optimizer",
+     .name = "eps",
+     .summary = "what Adam adds to the root",
+     .is_good = is_no_less_than_0,
+     .wanted = "0 or more",
+     .set = set_number<&Recipe::eps>,
+     .text = number_text<&Recipe::eps>},
+    {.table = "optimizer",
+     .name = "weight_decay",
+     .summary = "of matrices only",
+     .is_good = is_no_less_than_0,
+     .wanted = "0 or more",
+     .set = set_number<&Recipe::weight_decay>,
+     .text = number_text<&Recipe::weight_decay>},
+    {.table = "optimizer",
+     .name = "momentum",
+     .summary = "of sgd",
+     .is_good = is_no_less_than_0,
+     .wanted = "0 or more",
+     .set = set_number<&Recipe::momentum>,
+     .text = number_text<&Recipe::momentum>},
+    {.table = "optimizer",
+     .name = "rate_waits",
+     .summary = "the schedule of the learning rate stands still in steps that are skipped",
+     .takes = flag,
+     .set = [](Recipe& r, double value) { r.rate_waits = value != 0; },
+     .text = [](const Recipe& r) { return r.rate_waits ? Text(*r.rate_waits ? "true" : "false") : Text(); }},
+    {.table = "clip",
+     .name = "formula",
+     .summary = "how the norm becomes a factor",
+     .takes = name,
+     .names = [] { return names_of_rows(clip_formulas); },
+     .set = [](Recipe& r, double at) { r.clip = &clip_formulas[static_cast<int>(at)]; },
+     .text = [](const Recipe& r) { return r.clip != nullptr ? Text(r.clip->name) : Text(); }},
+    {.table = "clip",
+     .name = "max_norm",
+     .summary = "largest gradient norm; 0: no clipping",
+     .is_good = is_no_less_than_0,
+     .wanted = "0 or more",
+     .set = set_number<&Recipe::max_norm>,
+     .text = number_text<&Recipe::max_norm>},
+    {.table = "accumulation",
+     .name = "micro_batches",
+     .summary = "into how many parts the samples of a step are divided, if they can be; the gradients of the parts are "
+                "added up",
+     .takes = count,
+     .is_good = is_count,
+     .wanted = "1 to 1048576",
+     .set = set_number<&Recipe::micro_batches>,
+     .text = number_text<&Recipe::micro_batches>},
+};
+
+}  // namespace
+
+std::span<const TrainingKey> training_keys() { return rows; }
+
+std::vector<const TrainingKey*> training_keys_of(std::string_view table) {
+    std::vector<const TrainingKey*> keys;
+    for (const TrainingKey& row : rows) {
+        if (row.table == table) keys.push_back(&row);
+    }
+    return keys;
+}
+
+std::vector<std::pair<std::string, std::string>> settings_of(const TrainingRecipe& recipe) {
+    std::vector<std::pair<std::string, std::string>> settings;
+    for (const TrainingKey& row : rows) {
+        if (const Text text = row.text(recipe)) settings.emplace_back(fmt::format("{}.{}", row.table, row.name), *text);
+    }
+    return settings;
+}
+
+std::string_view to_string(OptimizerKind kind) { return optimizer_names[static_cast<std::size_t>(kind)]; }
+
+}  // namespace macheps

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a policy says of an optimiser step beside its casts: how gradients are added up and clipped, with whose arithmetic the optimiser
+// moves the weights, and its constants. What a policy does not say is the run's own.
+#pragma once
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace macheps {
+
+/// adamw: decay is taken from the weight. adam: the decayed weight is added to the gradient first (L2). sgd: with momentum.
+enum class OptimizerKind : std::uint8_t { adamw, sgd, adam };
+
+/// How gradients are clipped by their norm: what the norm is taken of, and how it becomes a factor. In the formulas, `norm` is that of the
+/// unscaled gradients and S what the loss was multiplied by.
+struct ClipFormula {
+    enum class Norm : std::uint8_t {
+        elements,     ///< of all elements, in fp32
+        tensors,      ///< of the tensors' norms, each fp32
+        tensors_fp64  ///< the same in fp64, the result in fp32
+    };
+    std::string_view name, summary, source;
+    Norm norm = Norm::tensors;
+    bool in_grad_format = false;  ///< norms and factor are numbers of the gradients' own format
+    bool is_combined = false;     ///< one product unscales and clips
+    bool only_shrinks = false;    ///< a factor of 1 or more, or a NaN, is not multiplied by
+    bool widens = false;          ///< gradients are fp32 copies from here on, as those of master weights are
+};
+
+// clang-format off
+inline constexpr ClipFormula clip_formulas[] = {
+    {.name = "plain", .summary = "min(1, max_norm / (norm + 1e-6)), of the norm of all elements", .source = "",
+     .norm = ClipFormula::Norm::elements},
+    {.name = "torch", .summary = "min(1, max_norm / (norm + 1e-6)), of the norm of the tensors' norms, in the gradients' format; always multiplied",
+     .source = "torch/nn/utils/clip_grad.py", .in_grad_format = true},
+    {.name = "fsdp1", .summary = "as torch, with norms in fp32", .source = "torch/distributed/fsdp/fully_sharded_data_parallel.py"},
+    {.name = "deepspeed", .summary = "gradients times 1 / (c S), with c = max(1, (norm + 1e-6) / max_norm)",
+     .source = "DeepSpeed runtime/zero/stage_1_and_2.py", .norm = ClipFormula::Norm::tensors_fp64, .is_combined = true, .widens = true},
+    {.name = "deepspeed-bf16", .summary = "max_norm / (norm + 1e-6), where it is below 1", .source = "DeepSpeed runtime/bf16_optimizer.py",
+     .only_shrinks = true, .widens = true},
+    {.name = "megatron", .summary = "max_norm / (norm + 1e-6), where it is below 1", .source = "Megatron-LM core/optimizer/clip_grads.py",
+     .only_shrinks = true, .widens = true},
+};
+// clang-format on
+
+/// Where a step of Adam rounds. Each kernel is a function in train/adam_kernels.cpp.
+struct AdamKernel {
+    std::string_view name, summary, source;
+};
+
+// clang-format off
+inline constexpr AdamKernel adam_kernels[] = {
+    {"plain", "fp32, each operation rounded; constants of fp64 rounded once. In a narrower arithmetic the order of `single`", ""},
+    {"single", "torch's single-tensor and foreach Adam: every primitive rounds to the format of the weight that it moves", "torch/optim/adam.py"},
+    {"fused", "torch's fused Adam: constants of fp64 make products of fp64; each line rounds to fp32, and what is stored once more",
+     "torch aten/src/ATen/native/cuda/fused_adam_utils.cuh"},
+    {"single-cpu", "torch's single-tensor Adam on a CPU: as `single`, with sums and products fused as its vectors fuse them",
+     "torch aten/src/ATen/native/cpu/LerpKernel.cpp, PointwiseOpsKernel.cpp"},
+    {"fused-cpu", "torch's fused Adam on a CPU: the operations of `single-cpu` in fp32, rounded where they are stored",
+     "torch aten/src/ATen/native/cpu/FusedAdamKernel.cpp"},
+    {"multi-tensor", "Apex's, DeepSpeed's and Megatron's fused Adam: fp32, moments divided by their bias corrections before the root",
+     "Apex csrc/multi_tensor_adam.cu, DeepSpeed csrc/adam/multi_tensor_adam.cu"},
+};
+// clang-format on
+
+/// What was said; nothing where it was not.
+struct TrainingRecipe {
+    const ClipFormula* clip = nullptr;
+    const AdamKernel* kernel = nullptr;
+    std::optional<OptimizerKind> optimizer{};
+    std::optional<std::int64_t> micro_batches{};
+    std::optional<double> max_norm{}, lr{}, beta1{}, beta2{}, eps{}, weight_decay{}, momentum{};
+    std::optional<bool> rate_waits{};  ///< the learning rate stands still in skipped steps
+
+    bool operator==(const TrainingRecipe&) const = default;
+    const ClipFormula& clip_formula() const { return clip != nullptr ? *clip : clip_formulas[0]; }
+    const AdamKernel& adam_kernel() const { return kernel != nullptr ? *kernel : adam_kernels[0]; }
+};
+
+/// A key of [optimizer], [clip] or [accumulation] that sets a part of a TrainingRecipe. A key more is a row more.
+struct TrainingKey {
+    enum class Takes : std::uint8_t { name, number, count, flag };
+    std::string_view table, name, summary;
+    Takes takes = Takes::number;
+    std::vector<std::string_view> (*names)() = nullptr;
+    bool (*is_good)(double) = nullptr;  ///< of a number; null: anything finite
+    std::string_view wanted{};          ///< `0 or more`: what is_good asks for
+    /// `value` is the number, 0 or 1, or the place of a name in names().
+    void (*set)(TrainingRecipe&, double value) = nullptr;
+    /// As it would be written; nothing where nothing was said.
+    std::optional<std::string> (*text)(const TrainingRecipe&) = nullptr;
+};
+std::span<const TrainingKey> training_keys();
+/// The keys of one table.
+std::vector<const TrainingKey*> training_keys_of(std::string_view table);
+/// What a recipe says, as (`clip.formula`, "torch").
+std::vector<std::pair<std::string, std::string>> settings_of(const TrainingRecipe& recipe);
+
+std::string_view to_string(OptimizerKind kind);
+
+}  // namespace macheps

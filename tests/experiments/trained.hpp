@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// A few steps of a tiny model under a policy, or under what a framework's config says, and what they left.
+#pragma once
+#include "emulation/cpu/cpu_backend.hpp"
+#include "experiments/policy/policy.hpp"
+#include "experiments/train/step.hpp"
+#include "tests/experiments/import_case.hpp"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace macheps::test {
+
+inline ModelConfig tiny_model(ModelKind kind) {
+    return {.kind = kind,
+            .layers = 2,
+            .width = 16,
+            .heads = 2,
+            .context = 8,
+            .vocabulary = 24,
+            .kv_heads = kind == ModelKind::llama ? 1 : 0,
+            .tied = kind == ModelKind::gpt2};
+}
+
+/// The policy of a config's text, which its framework must not refuse.
+inline Policy policy_of(std::string_view config, const Told& told) {
+    const ImportResult result = import_text(config, told);
+    for (const Finding& one : result.findings) {
+        CAPTURE(one.rule, one.message);
+        CHECK(severity(one) != FindingSeverity::error);
+    }
+    CAPTURE(result.policy);
+    return parse_policy(result.policy, "config.yaml");
+}
+
+inline std::vector<float> values_of(Backend& backend, ConstView view) {
+    std::vector<float> values(static_cast<std::size_t>(view.count()));
+    backend.download(view, values);
+    return values;
+}
+
+/// A model in training, kept so that a test can look into it between steps.
+class TinyRun {
+  public:
+    explicit TinyRun(const Policy& policy, ModelKind kind = ModelKind::gpt2, TrainOptions options = tiny_options())
+        : model(tiny_model(kind)),
+          sites(model_sites(model)),
+          resolved(resolve(policy, sites)),
+          fp32_policy(resolve(load_policy("fp32"), sites)),
+          run_options(options_under(policy.training, options)),
+          data(model.vocabulary),
+          step(backend, RunSetup{.policy = resolved,
+                                 .fp32 = fp32_policy,
+                                 .model = model,
+                                 .options = run_options,
+                                 .data = data,
+                                 .seed = 0,
+                                 .drawn = options.batch}) {}
+
+    static TrainOptions tiny_options() {
+        TrainOptions options;
+        options.steps = 20;
+        options.batch = 4;
+        options.warmup = 0;
+        options.probe_every = 0;
+        return options;
+    }
+
+    StepResult next() { return step.run(next_step++, Sampling::counts); }
+    std::vector<StepResult> run(int steps) {
+        std::vector<StepResult> results;
+        for (int i = 0; i < steps; ++i) results.push_back(next());
+        return results;
+    }
+
+    /// `parameter:value` and so on, as a checkpoint has them.
+    std::map<std::string, std::vector<float>> state() const {
+        Checkpoint checkpoint;
+        step.save(checkpoint);
+        std::map<std::string, std::vector<float>> all;
+        for (const Checkpoint::State& tensor : checkpoint.state) all[tensor.name] = tensor.values;
+        return all;
+    }
+    ParameterState& parameter(const std::string& name) {
+        for (const auto& one : step.model().parameters()) {
+            if (one->name == name) return *one;
+        }
+        FAIL("no parameter " + name);
+        return *step.model().parameters().front();
+    }
+    std::vector<float> gradient(const std::string& name) { return values_of(backend, parameter(name).grad); }
+
+    CpuBackend backend{1};
+    ModelConfig model;
+    SiteList sites;
+    ResolvedPolicy resolved, fp32_policy;
+    TrainOptions run_options;
+    SyntheticLanguage data;
+    Step step;
+    std::int64_t next_step = 0;
+};
+
+}  // namespace macheps::test

@@ -1,0 +1,282 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A training step of macheps under a config against PyTorch's own: AdamW, clipping, unscaling, and the dtypes of autocast.
+
+    build/peers/torch/bin/python tests/peers/training.py torch --macheps build/release/experiments/macheps
+
+`macheps train --config FILE --dump-step` gives the numbers before and behind one optimiser step; torch makes the same step of them on the CPU.
+What is compared, and where bits may differ for a reason that is known:
+  - one step of AdamW (single-tensor, foreach, fused) on parameters of fp32 and bf16, with the kernels of a CPU, `single-cpu` and `fused-cpu`: both
+    moments by bits, and the weights but for some ten in fourteen thousand of fp32, whose update differs in its last bit for a reason that is not
+    known;
+  - foreach in bf16: on a CPU torch multiplies a list by a scalar that it has rounded to bf16, and the second moment is a unit or two off;
+  - clip_grad_norm_ and GradScaler's unscale_: by bits. Sums of squares have orders of their own: the norm agrees to 1e-6, and what is compared
+    by bits is what either makes of one norm;
+  - the dtype of each operation of a GPT-2 and a Llama block under CPU autocast to bf16: equal to `macheps policy explain`.
+Exit: 0 all agree, 1 not, 2 usage, 77 torch does not import.
+"""
+import argparse
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+
+import peer
+
+torch = None
+
+
+def load(path):
+    """The tensors of a safetensors file."""
+    with open(path, "rb") as file:
+        size = struct.unpack("<Q", file.read(8))[0]
+        header = json.loads(file.read(size))
+        body = file.read()
+    kinds = {"F32": torch.float32, "F64": torch.float64, "U8": torch.uint8, "I32": torch.int32}
+    tensors = {}
+    for name, entry in header.items():
+        if name == "__metadata__":
+            continue
+        first, last = entry["data_offsets"]
+        flat = torch.frombuffer(bytearray(body[first:last]), dtype=kinds[entry["dtype"]])
+        tensors[name] = flat.reshape(entry["shape"])
+    return tensors
+
+
+def dump(program, config, *more):
+    """A step of a tiny model under the config, the fourth, as tensors."""
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, "config.yaml"), "w") as file:
+            file.write(config)
+        command = [program, "train", "--config", "config.yaml", "--framework", "torch", "--device-profile", "cpu", "--steps", "6", "--warmup", "0", "--layers", "1", "--width", "32",
+                   "--heads", "2", "--context", "8", "--vocabulary", "32", "--batch", "4", "--dump-step", "3", "step.safetensors",
+                   "--no-report", "-q", "--out", "run", *more]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise peer.Failure(f"{' '.join(command)}: exit code {done.returncode}: {done.stderr.strip()}")
+        return load(os.path.join(folder, "step.safetensors"))
+
+
+def parameters(tensors):
+    return [name[:-len(":value")] for name in tensors if name.endswith(":value")]
+
+
+def ulps(a, b, dtype):
+    """Largest distance of two tensors in units of the last place of dtype, and how many elements differ."""
+    kind = torch.int16 if dtype == torch.bfloat16 else torch.int32
+    codes = [x.to(dtype).contiguous().view(kind).to(torch.int64) for x in (a, b)]
+    ordered = [torch.where(c < 0, -(c & (0x7FFF if kind == torch.int16 else 0x7FFFFFFF)), c) for c in codes]
+    distance = (ordered[0] - ordered[1]).abs()
+    return int(distance.max()), int((distance > 0).sum()), distance.numel()
+
+
+def adamw_step(tensors, name, dtype, decay, **kind):
+    """torch's step for one parameter: (value, moment1, moment2)."""
+    value = torch.nn.Parameter(tensors[name + ":value"].to(dtype).clone())
+    value.grad = tensors[name + ":grad.applied"].to(dtype).clone()
+    optimizer = torch.optim.AdamW([value], lr=float(tensors["lr"]), betas=(0.9, 0.95), eps=1e-8, weight_decay=decay if value.ndim > 1 else 0.0, **kind)
+    state = optimizer.state[value]
+    state["step"] = torch.tensor(3.0)
+    state["exp_avg"] = tensors[name + ":moment1"].to(dtype).clone()
+    state["exp_avg_sq"] = tensors[name + ":moment2"].to(dtype).clone()
+    optimizer.step()
+    return value.detach(), state["exp_avg"], state["exp_avg_sq"]
+
+
+def compare_adamw(program):
+    total = 0
+    for dtype, word in ((torch.float32, "float32"), (torch.bfloat16, "bfloat16")):
+        for fused in (False, True):
+            config = f"{{autocast: {{enabled: false}}, model_dtype: {word}, fused: {'true' if fused else 'false'}, max_norm: 0}}\n"
+            tensors = dump(program, config, "--weight-decay", "0.1")
+            for kind in ({"fused": True},) if fused else ({"foreach": False}, {"foreach": True}):
+                worst, differ, count = 0, 0, 0
+                for name in parameters(tensors):
+                    ours = [tensors[f"{name}:{slot}.after"] for slot in ("value", "moment1", "moment2")]
+                    for mine, theirs in zip(ours, adamw_step(tensors, name, dtype, 0.1, **kind)):
+                        far, some, all_of = ulps(mine, theirs, dtype)
+                        worst, differ, count = max(worst, far), differ + some, count + all_of
+                print(f"AdamW {kind} {word}: {differ} of {count} numbers differ, by {worst} ulp at most")
+                is_rounded_scalar = dtype == torch.bfloat16 and kind == {"foreach": True}
+                if not is_rounded_scalar and differ > count // 1000:
+                    raise peer.Failure(f"AdamW {kind} {word}: too far")
+                total += count
+    return total
+
+
+def compare_clip(program):
+    tensors = dump(program, "{autocast: {enabled: false}, max_norm: 0.05}\n")
+    names = parameters(tensors)
+    values = [torch.nn.Parameter(tensors[name + ":value"].clone()) for name in names]
+    for value, name in zip(values, names):
+        value.grad = tensors[name + ":grad"].clone()
+    norm = torch.nn.utils.clip_grad_norm_(values, 0.05)
+    ours = tensors["grad_norm"].to(torch.float32).reshape(())
+    if abs(float(norm) / float(ours) - 1) > 1e-6:
+        raise peer.Failure(f"clip_grad_norm_: norm {float(norm)!r}, ours {float(ours)!r}")
+    # What torch makes of the norm that macheps found.
+    coefficient = torch.clamp(0.05 / (ours + 1e-6), max=1.0)
+    for name in names:
+        wanted = tensors[name + ":grad"] * coefficient
+        if not torch.equal(wanted, tensors[name + ":grad.applied"]):
+            raise peer.Failure(f"clip_grad_norm_: {name} differs")
+    print(f"clip_grad_norm_: norm {float(norm)!r} and ours {float(ours)!r}; {len(names)} tensors equal by bits")
+    return len(names)
+
+
+def compare_unscale(program):
+    count = 0
+    for scale in (65536, 1000, 3):
+        tensors = dump(program, f"{{autocast: {{enabled: false}}, grad_scaler: {{init_scale: {scale}}}, max_norm: 0}}\n")
+        names = parameters(tensors)
+        values = [torch.nn.Parameter(tensors[name + ":value"].clone()) for name in names]
+        for value, name in zip(values, names):
+            value.grad = tensors[name + ":grad"].clone()
+        scaler = torch.amp.GradScaler("cpu", init_scale=float(scale))
+        scaler.scale(torch.zeros(1))
+        scaler.unscale_(torch.optim.SGD(values, lr=0.1))
+        for value, name in zip(values, names):
+            if not torch.equal(value.grad, tensors[name + ":grad.applied"]):
+                raise peer.Failure(f"unscale_ of {scale}: {name} differs")
+            count += 1
+    print(f"unscale_: {count} tensors equal by bits, scales 65536, 1000 and 3")
+    return count
+
+
+# --- dtypes of autocast
+
+
+def gpt2_dtypes():
+    """The dtype of every operation's output in nanoGPT's block with explicit attention, by macheps' slots."""
+    F = torch.nn.functional
+    found = {}
+
+    def saw(slot, tensor):
+        found[slot] = tensor.dtype
+        return tensor
+
+    width, heads, vocabulary = 16, 2, 24
+    wte = torch.nn.Embedding(vocabulary, width)
+    norm, up, down = torch.nn.LayerNorm(width), torch.nn.Linear(width, 4 * width), torch.nn.Linear(4 * width, width)
+    qkv, proj, head = torch.nn.Linear(width, 3 * width), torch.nn.Linear(width, width), torch.nn.Linear(width, vocabulary, bias=False)
+    tokens = torch.randint(vocabulary, (2, 8))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        x = saw("embed:forward.out", wte(tokens))
+        normed = saw("block.0.norm1:forward.out", norm(x))
+        q, k, v = saw("block.0.attn.qkv:forward.out", qkv(normed)).split(width, dim=2)
+        q, k, v = (t.view(2, 8, heads, width // heads).transpose(1, 2) for t in (q, k, v))
+        scores = saw("block.0.attn.scores:forward.out", q @ k.transpose(-2, -1))
+        scores = saw("block.0.attn.scores:forward.scaled", scores * (1.0 / (width // heads) ** 0.5))
+        p = saw("block.0.attn.softmax:forward.out", F.softmax(scores, dim=-1))
+        y = saw("block.0.attn.mix:forward.out", p @ v).transpose(1, 2).reshape(2, 8, width)
+        y = saw("block.0.attn.proj:forward.out", proj(y))
+        x = saw("block.0.residual1:forward.out", x + y)
+        hidden = saw("block.0.mlp.up:forward.out", up(norm(x)))
+        hidden = saw("block.0.mlp.act:forward.out", F.gelu(hidden))
+        x = saw("block.0.residual2:forward.out", x + saw("block.0.mlp.down:forward.out", down(hidden)))
+        logits = saw("lm_head:forward.out", head(saw("final_norm:forward.out", norm(x))))
+        loss = saw("loss:forward.mean", F.cross_entropy(logits.view(-1, vocabulary), tokens.view(-1)))
+    logits.retain_grad()
+    loss.backward()
+    found["loss:grad.out"] = logits.grad.dtype
+    found["block.0.mlp.up.weight:grad"] = up.weight.grad.dtype
+    return found
+
+
+def llama_dtypes():
+    """The same of a Llama block in the form of Hugging Face transformers, with eager attention."""
+    F = torch.nn.functional
+    found = {}
+
+    def saw(slot, tensor):
+        found[slot] = tensor.dtype
+        return tensor
+
+    width, heads, vocabulary = 16, 2, 24
+    size = width // heads
+    embed, weight = torch.nn.Embedding(vocabulary, width), torch.nn.Parameter(torch.ones(width))
+    q, k, v, o, gate, up = (torch.nn.Linear(width, width, bias=False) for _ in range(6))
+    head = torch.nn.Linear(width, vocabulary, bias=False)
+    tokens = torch.randint(vocabulary, (2, 8))
+    inverse = 1.0 / (10000 ** (torch.arange(0, size, 2).float() / size))
+
+    def rms_norm(x, site):
+        kind = x.dtype
+        x = x.to(torch.float32)
+        x = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+        return saw(site + ":forward.out", weight * saw(site + ":forward.normed", x.to(kind)))
+
+    def rotate(x):
+        return torch.cat((-x[..., size // 2:], x[..., :size // 2]), dim=-1)
+
+    def heads_of(x):
+        return x.view(2, 8, heads, size).transpose(1, 2)
+
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        x = saw("embed:forward.out", embed(tokens))
+        with torch.autocast("cpu", enabled=False):
+            angles = torch.outer(torch.arange(8).float(), inverse)
+            angles = torch.cat((angles, angles), dim=-1)
+            cos, sin = saw("block.0.attn.rope:forward.cos", angles.cos().to(x.dtype)), angles.sin().to(x.dtype)
+        normed = rms_norm(x, "block.0.norm1")
+        query, key, value = heads_of(saw("block.0.attn.qkv:forward.out", q(normed))), heads_of(k(normed)), heads_of(v(normed))
+        direct, turned = saw("block.0.attn.rope:forward.direct", query * cos), saw("block.0.attn.rope:forward.rotated", rotate(query) * sin)
+        query = saw("block.0.attn.rope:forward.out", direct + turned)
+        key = key * cos + rotate(key) * sin
+        scores = saw("block.0.attn.scores:forward.out", query @ key.transpose(2, 3))
+        scores = saw("block.0.attn.scores:forward.scaled", scores * size ** -0.5)
+        p = saw("block.0.attn.softmax:forward.out", F.softmax(scores, dim=-1, dtype=torch.float32)).to(query.dtype)
+        y = saw("block.0.attn.mix:forward.out", p @ value).transpose(1, 2).reshape(2, 8, width)
+        x = saw("block.0.residual1:forward.out", x + saw("block.0.attn.proj:forward.out", o(y)))
+        normed = rms_norm(x, "block.0.norm2")
+        activated = saw("block.0.mlp.act:forward.activated", F.silu(saw("block.0.mlp.gate:forward.out", gate(normed))))
+        hidden = saw("block.0.mlp.act:forward.out", activated * saw("block.0.mlp.up:forward.out", up(normed)))
+        x = saw("block.0.residual2:forward.out", x + saw("block.0.mlp.down:forward.out", o(hidden)))
+        logits = saw("lm_head:forward.out", head(rms_norm(x, "final_norm")))
+        loss = saw("loss:forward.mean", F.cross_entropy(logits.float().view(-1, vocabulary), tokens.view(-1)))
+    logits.retain_grad()
+    loss.backward()
+    found["loss:grad.out"] = logits.grad.dtype
+    found["block.0.mlp.up.weight:grad"] = up.weight.grad.dtype
+    return found
+
+
+def compare_dtypes(program):
+    count = 0
+    with tempfile.TemporaryDirectory() as folder:
+        config = os.path.join(folder, "cpu.yaml")
+        with open(config, "w") as file:
+            file.write("{autocast: {dtype: bfloat16, device_type: cpu}}\n")
+        for model, dtypes in (("gpt2", gpt2_dtypes()), ("llama", llama_dtypes())):
+            ours = {f"{row['site']}:{row['slot']}": row["cast"] for row in peer.rows(program, "policy", "explain", config, "--model", model)}
+            for slot, dtype in dtypes.items():
+                word = {torch.float32: "fp32", torch.bfloat16: "bf16"}[dtype]
+                if ours[slot] != word:
+                    raise peer.Failure(f"autocast, {model} {slot}: torch has {word}, macheps {ours[slot]}")
+                count += 1
+    print(f"autocast to bf16 on a CPU: {count} operations have the dtype that is told")
+    return count
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("peer", choices=["torch"])
+    parser.add_argument("--macheps", default="build/release/experiments/macheps")
+    arguments = parser.parse_args()
+    global torch
+    torch = peer.need("torch")
+    torch.manual_seed(0)
+    program = os.path.abspath(arguments.macheps)
+    try:
+        total = sum(compare(program) for compare in (compare_adamw, compare_clip, compare_unscale, compare_dtypes))
+    except peer.Failure as failure:
+        print(f"differs: {failure}")
+        return 1
+    print(f"torch {torch.__version__}: {total} comparisons")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// `macheps train --config`: configs as policies, what is told of them, and what is refused.
+#include "tests/program/program.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <sstream>
+#include <string>
+#include <vector>
+
+using namespace macheps::test;
+using nlohmann::json;
+
+namespace {
+
+constexpr const char* deepspeed =
+    "{\"fp16\": {\"enabled\": true, \"initial_scale_power\": 16, \"loss_scale_window\": 1000, \"hysteresis\": 2,\n"
+    "  \"min_loss_scale\": 1}, \"zero_optimization\": {\"stage\": 2}, \"gradient_clipping\": 1.0,\n"
+    "  \"optimizer\": {\"type\": \"AdamW\", \"params\": {\"lr\": 2e-4, \"betas\": [0.8, 0.99], \"eps\": 1e-7}},\n"
+    "  \"gradient_accumulation_steps\": 2, \"train_micro_batch_size_per_gpu\": 2}\n";
+constexpr const char* arguments = "{bf16: true, fp16: false, max_grad_norm: 0.5, learning_rate: 3.0e-4}\n";
+
+/// The text behind `key: ` in the manifest's policies.
+json policy_in(const std::string& run, const std::string& name) {
+    return json::parse(contents(scratch() / run / "manifest.json")).at("policies").at(name);
+}
+
+/// Cells of a column of a table, for one policy.
+std::vector<std::string> column(const std::string& file, const std::string& name, const std::string& policy) {
+    std::istringstream lines(contents(scratch() / file));
+    std::string line;
+    std::getline(lines, line);
+    const auto cells = [](const std::string& text) {
+        std::vector<std::string> all;
+        std::istringstream in(text);
+        for (std::string cell; std::getline(in, cell, ',');) all.push_back(cell);
+        return all;
+    };
+    const std::vector<std::string> header = cells(line);
+    const auto at = static_cast<std::size_t>(std::find(header.begin(), header.end(), name) - header.begin());
+    std::vector<std::string> found;
+    while (std::getline(lines, line)) {
+        const std::vector<std::string> row = cells(line);
+        if (row.at(1) == policy) found.push_back(row.at(at));
+    }
+    return found;
+}
+
+}  // namespace
+
+TEST_CASE("train --config: each file is a policy beside fp32, and findings are told", "[program][config]") {
+    write("ds.json", deepspeed);
+    write("hf.yaml", arguments);
+    const Outcome outcome = run(std::string(quick) + "--config ds.json hf.yaml -q --out run");
+    CAPTURE(outcome.out, outcome.err);
+    REQUIRE(outcome.code == 0);
+    for (const char* name : {"fp32", "ds", "hf"})
+        CHECK(outcome.out.find(std::string("\n") + name + " ") != std::string::npos);
+    CHECK(outcome.err.find("[deepspeed/growth-step-half-gradient]") != std::string::npos);
+    CHECK(outcome.err.find("ds.json as ds: DeepSpeed") != std::string::npos);
+    CHECK(outcome.err.find("[transformers/harness-setting]") != std::string::npos);
+    const json ds = policy_in("run", "ds");
+    CHECK(ds.at("config").at("files").at(0).at("text") == deepspeed);
+    CHECK(ds.at("config").at("framework") == "deepspeed");
+    const std::string toml = ds.at("toml");
+    for (const char* line : {"beta1 = 0.8\n", "beta2 = 0.99\n", "eps = 1e-07\n", "formula = \"deepspeed\"\n",
+                             "max_norm = 1.0\n", "micro_batches = 2\n", "kernel = \"multi-tensor\"\n"}) {
+        CAPTURE(line, toml);
+        CHECK(toml.find(line) != std::string::npos);
+    }
+    CHECK(toml.find("lr = ") == std::string::npos);
+    CHECK_FALSE(policy_in("run", "fp32").contains("config"));
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("train --config: a run is repeated and resumed without the config's file", "[program][config]") {
+    write("ds.json", deepspeed);
+    REQUIRE(run(std::string(quick) + "--config ds.json -q --out run").code == 0);
+    fs::remove(scratch() / "ds.json");
+    const Outcome again = run("train --from run/manifest.json -q --out again");
+    CAPTURE(again.err);
+    REQUIRE(again.code == 0);
+    for (const char* name : {"steps.csv", "evals.csv", "sites.csv"})
+        CHECK(contents(scratch() / "run" / name) == contents(scratch() / "again" / name));
+    CHECK(policy_in("again", "ds") == policy_in("run", "ds"));
+    CHECK(run("train --resume run -q").code == 0);
+    const Outcome both = run("train --from run/manifest.json --config ds.json --out x");
+    CHECK(both.code == 2);
+    CHECK(both.err.find("--config cannot be given with --from") != std::string::npos);
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("train --config: two files are one config, and a key may be changed", "[program][config]") {
+    write("args.yaml", "{bf16: false, fp16: true, output_dir: out}\n");
+    write("more.yaml", "{bf16: true, fp16: false}\n");
+    const Outcome joined =
+        run(std::string(quick) + "--config args.yaml args.yaml+more.yaml args.yaml+max_grad_norm=0.25 -q --out run");
+    CAPTURE(joined.err);
+    REQUIRE(joined.code == 0);
+    const std::string half = policy_in("run", "args").at("toml"), bf16 = policy_in("run", "args+more").at("toml"),
+                      clipped = policy_in("run", "args-2").at("toml");
+    CHECK(half.find("extends     = \"amp-fp16\"") != std::string::npos);
+    CHECK(bf16.find("extends     = \"amp-bf16\"") != std::string::npos);
+    CHECK(clipped.find("max_norm = 0.25") != std::string::npos);
+    CHECK(policy_in("run", "args+more").at("config").at("files").size() == 2);
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("train --config: micro-batches divide the samples of a step, as far as they can", "[program][config]") {
+    write("many.yaml", "{bf16: true, fp16: false, gradient_accumulation_steps: 3}\n");
+    const Outcome outcome = run(std::string(quick) + "--config many.yaml --batch 4 -q --out run");
+    CHECK(outcome.code == 0);
+    CHECK(outcome.err.find("many asks for 3 micro-batches; a step has 1 x 4 samples, which are divided into 2") !=
+          std::string::npos);
+    CHECK(column("run/steps.csv", "tokens", "many") == column("run/steps.csv", "tokens", "fp32"));
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("train --config: --take lr takes the config's learning rate", "[program][config]") {
+    write("hf.yaml", arguments);
+    REQUIRE(run(std::string(quick) + "--config hf.yaml -q --out run").code == 0);
+    REQUIRE(run(std::string(quick) + "--config hf.yaml --take lr -q --out taken").code == 0);
+    CHECK(column("run/steps.csv", "lr", "hf") == column("run/steps.csv", "lr", "fp32"));
+    CHECK(column("taken/steps.csv", "lr", "hf").front() == "0.0003");
+    CHECK(column("taken/steps.csv", "lr", "fp32").front() == "0.001");
+    const Outcome lost = run(std::string(quick) + "--take lr --policy amp-bf16");
+    CHECK(lost.code == 2);
+    CHECK(lost.err.find("--take") != std::string::npos);
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("train --config: LLaMA-Factory's, Axolotl's and LongSpec's configs train a llama", "[program][config]") {
+    const std::pair<const char*, const char*> llamas[] = {
+        {"lf.yaml", "{stage: pt, do_train: true, finetuning_type: full, bf16: true}\n"},
+        {"axolotl.yaml", "{base_model: my/model, bf16: auto, micro_batch_size: 1}\n"},
+        {"longspec.yaml",
+         "{fp16: true, ds_cfg: {bf16: {enabled: false}, fp16: {enabled: true, loss_scale: 0}}, model_name: glide}\n"}};
+    for (const auto& [name, text] : llamas) {
+        write(name, text);
+        const Outcome outcome = run(std::string(quick) + "--config " + name + " -q --force --out run");
+        CAPTURE(name, outcome.err);
+        REQUIRE(outcome.code == 0);
+        CHECK(json::parse(contents(scratch() / "run/manifest.json")).at("model").at("kind") == "llama");
+    }
+    CHECK(run(std::string(quick) + "--config axolotl.yaml --model gpt2 -q --force --out run").code == 0);
+    CHECK(json::parse(contents(scratch() / "run/manifest.json")).at("model").at("kind") == "gpt2");
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("train --config: what a framework refuses never trains", "[program][config]") {
+    write("axolotl.yaml", "{base_model: my/model, bf16: full}\n");
+    write("scaler.yaml", "{autocast: {enabled: false}, model_dtype: float16, grad_scaler: {}}\n");
+    write("hf.yaml", arguments);
+    write("classes.yaml",
+          "{base_model: my/model, bf16: true, fp32_norms: true, fp32_norm_classes: [FooNorm], fsdp_version: 2, "
+          "fsdp_config: {reshard_after_forward: true}}\n");
+    write("modules.json",
+          "{\"torch_autocast\": {\"enabled\": true, \"lower_precision_safe_modules\": [\"my.Thing\"]}}\n");
+    const std::pair<const char*, const char*> refused[] = {{"axolotl.yaml", "axolotl/bf16-full"},
+                                                           {"scaler.yaml", "torch/fp16-gradients"},
+                                                           {"classes.yaml", "axolotl/norm-classes-match-nothing"},
+                                                           {"modules.json", "deepspeed/safe-modules-match-nothing"}};
+    for (const auto& [name, rule] : refused) {
+        const Outcome outcome = run(std::string(quick) + "--config hf.yaml " + name + " --out run");
+        CAPTURE(name, outcome.err);
+        CHECK(outcome.code == 1);
+        CHECK(outcome.err.find(rule) != std::string::npos);
+        CHECK_FALSE(fs::exists(scratch() / "run"));
+    }
+    // What is only not ours is no error of the framework's.
+    for (const char* name : {"classes.yaml", "modules.json"})
+        CHECK(run(std::string("policy import ") + name).code == 0);
+    CHECK(run(std::string(quick) + "--config missing.json").code == 3);
+    write("list.json", "[1, 2]");
+    CHECK(run(std::string(quick) + "--config list.json").code == 3);
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("train --config: an fp8 recipe is refused by its key", "[program][config]") {
+    write("fp8.yaml", "{base_model: my/model, fp8: true, bf16: true, torch_compile: true}\n");
+    const Outcome outcome = run(std::string(quick) + "--config fp8.yaml --device-profile h100 --out run");
+    CAPTURE(outcome.err);
+    CHECK(outcome.code == 2);
+    CHECK(outcome.err.find("ao_tensorwise") != std::string::npos);
+    CHECK(outcome.err.find("fp8.yaml:1:23 fp8") != std::string::npos);
+    CHECK_FALSE(fs::exists(scratch() / "run"));
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("train --config: bits do not depend on threads or on the SIMD path", "[program][config]") {
+    write("ds.json", deepspeed);
+    write("pure.yaml", "{autocast: {enabled: false}, model_dtype: bfloat16, fused: true, max_norm: 0.01}\n");
+    const std::string command = std::string(quick) + "--config ds.json pure.yaml -q --out ";
+    REQUIRE(run(command + "a --threads 1 --jobs 1").code == 0);
+    REQUIRE(run(command + "b --threads 3 --jobs 2", "MACHEPS_SIMD=scalar").code == 0);
+    for (const char* name : {"steps.csv", "evals.csv", "sites.csv", "exponents.csv"})
+        CHECK(contents(scratch() / "a" / name) == contents(scratch() / "b" / name));
+    fs::remove_all(scratch());
+}
