@@ -65,7 +65,7 @@ constexpr const char* explain_help =
     "  macheps policy explain ds.json                                 a framework's config, as policy import reads "
     "it\n"
     "  macheps policy explain amp-bf16 --params 7.5e9 --shards 64     bytes of such a model, beside other recipes\n\n"
-    "JSON: {\"policy\", \"description\", \"extends\", \"model\", \"size\", \"loss_scaler\", \"optimizer\", "
+    "JSON: {\"policy\", \"description\", \"extends\", \"model\", \"size\", \"loss_scaler\", \"reduce\", \"optimizer\", "
     "\"machines\",\n"
     "\"unverified\", \"left_out\", \"rows\": [{\"site\", \"slot\", \"cast\", \"machine\", \"rule\"}, ...], \"tensors\": "
     "[{\"kind\", \"site\",\n"
@@ -82,7 +82,7 @@ constexpr const char* diff_help =
     "Exit codes: 0, the two are the same; 1, they differ.\n\n"
     "JSON: {\"a\", \"b\", \"model\", \"size\", \"same\", \"differences\": [{\"what\", \"site\", \"slot\", \"a\", "
     "\"b\"}, ...]};\n"
-    "`what` is cast, machine, loss_scaler, optimizer or left_out, and `-` stands for none.";
+    "`what` is cast, machine, loss_scaler, reduce, optimizer or left_out, and `-` stands for none.";
 constexpr const char* words_help =
     "Prints the policy language: every key, slot, format and name that a policy may hold, with a sentence for each.\n\n"
     "Examples:\n"
@@ -126,6 +126,12 @@ Json scaler_json(const LossScalerConfig& config) {
     Json json{{"kind", config.kind->name}};
     for (const ScalerKey& key : config.kind->keys)
         json[std::string(key.name)] = setting_json(key, config.find(key.name));
+    return json;
+}
+
+Json reduce_json(const ReduceConfig& config) {
+    Json json = Json::object();
+    for (const auto& [key, text] : settings_of(config)) json[key] = text;
     return json;
 }
 
@@ -272,6 +278,7 @@ Exit explain(const Arguments& a) {
                   {"model", a.model.kind},
                   {"size", a.model.size},
                   {"loss_scaler", scaler_json(resolved.loss_scaler)},
+                  {"reduce", reduce_json(resolved.reduce)},
                   {"optimizer", {{"arithmetic", to_string(CastRule{.format = resolved.optimizer_arithmetic})}}},
                   {"machines", machines_json(resolved)},
                   {"unverified", resolved.unverified()},
@@ -307,6 +314,7 @@ Exit explain(const Arguments& a) {
     if (!policy.chain.empty()) print(fmt::format("extends      {}\n", fmt::join(policy.chain, ", ")));
     print(fmt::format("model        {}\n", a.model.describe()));
     print(fmt::format("loss scaler  {}\n", to_string(resolved.loss_scaler)));
+    print(fmt::format("ranks        {}\n", to_string(resolved.reduce)));
     print(fmt::format("optimizer    arithmetic {}\n", to_string(CastRule{.format = resolved.optimizer_arithmetic})));
     for (const auto& [machine, count] : resolved.machines()) {
         print(fmt::format("matmuls      {:>4} on {}\n", count, machine));

@@ -21,6 +21,9 @@ struct Batch {
     double entropy_floor = 0;  ///< mean conditional entropy of the targets in nats; NaN where it is not known
 };
 
+/// Keeps part number `part` of `parts` equal ones of the samples; the entropy floor stays that of all.
+void keep_part(Batch& batch, std::int64_t part, std::int64_t parts);
+
 enum class Split : std::uint8_t { train, held_out };
 
 class Data {

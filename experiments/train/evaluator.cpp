@@ -10,15 +10,17 @@ namespace macheps {
 Evaluator::Evaluator(Backend& backend, const RunSetup& setup, std::int64_t batches)
     : backend_(backend),
       setup_(setup),
-      fp32_model_(backend, setup.model, setup.options.batch, setup.fp32, setup.stream_seed()) {
-    const Shape shape{setup.options.batch, setup.model.context};
-    for (std::int64_t i = 0; i < batches; ++i) {
-        const Batch batch = setup.data.batch(Split::held_out, 0, static_cast<std::uint32_t>(i), shape[0], shape[1]);
+      fp32_model_(backend, setup.model, setup.rank_batch(), setup.fp32, setup.stream_seed()) {
+    const Shape shape{setup.rank_batch(), setup.model.context};
+    const std::int64_t parts = setup.draws() / shape[0];
+    for (std::int64_t i = 0; i < batches * parts; ++i) {
+        Batch batch = setup.data.batch(Split::held_out, 0, static_cast<std::uint32_t>(i / parts), setup.draws(), shape[1]);
+        keep_part(batch, i % parts, parts);
         tokens_.push_back(backend.empty_tokens(shape));
         targets_.push_back(backend.empty_tokens(shape));
         backend.upload(batch.tokens, tokens_.back());
         backend.upload(batch.targets, targets_.back());
-        entropy_floor_ += batch.entropy_floor / static_cast<double>(batches);
+        entropy_floor_ += batch.entropy_floor / static_cast<double>(batches * parts);
     }
 }
 

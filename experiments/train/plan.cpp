@@ -54,7 +54,7 @@ Plan::PolicyPlan measure(Backend& backend, const Experiment& experiment, const S
     constexpr std::int64_t evaluation_row_bytes = 110, run_row_bytes = 180;
     const TrainOptions& o = experiment.options;
     Plan::PolicyPlan plan{.policy = policy.name,
-                          .memory = estimate_memory(inputs.sites, policy, o.batch, moments(o.optimizer))};
+                          .memory = estimate_memory(inputs.sites, policy, o.batch / o.ranks, moments(o.optimizer))};
     const RunSetup setup{.policy = policy,
                          .fp32 = inputs.fp32,
                          .model = experiment.model,
@@ -145,7 +145,7 @@ Plan make_plan(std::span<Backend* const> backends, const Experiment& experiment)
               .steps = o.steps,
               .tokens = o.steps * o.micro_batches * o.batch * experiment.model.context,
               .parameters = parameter_count(experiment.model),
-              .least_bytes = static_cast<std::int64_t>(least_memory(experiment.model, o.batch, moments(o.optimizer))),
+              .least_bytes = static_cast<std::int64_t>(least_memory(experiment)),
               .policies = {},
               .problems = {}};
     for (const ResolvedPolicy& policy : inputs.policies) {

@@ -5,6 +5,7 @@
 #include "experiments/train/data.hpp"
 #include "experiments/train/optimizer.hpp"
 #include "experiments/train/probe.hpp"
+#include "experiments/train/ranks.hpp"
 #include "experiments/train/step_watcher.hpp"
 #include "reports/event.hpp"
 
@@ -28,9 +29,13 @@ struct RunSetup {
     const TrainOptions& options;
     const Data& data;
     std::int64_t seed = 0;
+    std::int64_t drawn = 0;  ///< samples that are drawn at once, a multiple of options.batch; 0: options.batch
     const std::atomic<bool>* stop_now = nullptr;  ///< once it is set, passes throw Abandoned; null: none does
 
     std::string name() const { return run_name(policy.name, seed); }
+    std::int64_t draws() const { return drawn > 0 ? drawn : options.batch; }
+    /// Samples that one rank takes of a micro-batch.
+    std::int64_t rank_batch() const { return options.batch / options.ranks; }
     /// Of the streams of random numbers.
     std::uint64_t stream_seed() const { return static_cast<std::uint64_t>(seed); }
     /// Tokens that `steps` steps read.
@@ -50,7 +55,7 @@ Sampling sampling_of(const TrainOptions& options, std::int64_t step);
 
 struct StepResult {
     std::int64_t step = 0;
-    double loss = 0;         ///< Loss::exact, mean over the micro-batches
+    double loss = 0;         ///< Loss::exact, mean over the micro-batches of all ranks
     float loss_rounded = 0;  ///< Loss::rounded, the same
     float loss_scale = 1;  ///< of this step
     StepOutcome outcome{};
@@ -89,7 +94,7 @@ class Step {
     void load(const Checkpoint& checkpoint);
 
   private:
-    Batch upload(std::int64_t draw);
+    Batch upload(std::int64_t part);
     void accumulate_gradients(StepResult& result);
 
     Backend& backend_;
@@ -98,7 +103,10 @@ class Step {
     std::unique_ptr<LossScaler> scaler_;
     Probe probe_;
     Optimizer optimizer_;
+    Ranks ranks_;
     TokenTensor tokens_, targets_;
+    Batch drawn_;  ///< the samples that were drawn last, of which a micro-batch may be a part
+    std::int64_t draw_ = -1;
     std::vector<StepWatcher*> watchers_;
 };
 

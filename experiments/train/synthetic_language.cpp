@@ -11,6 +11,14 @@
 
 namespace macheps {
 
+void keep_part(Batch& batch, std::int64_t part, std::int64_t parts) {
+    if (parts == 1) return;
+    for (std::vector<std::int32_t>* tokens : {&batch.tokens, &batch.targets}) {
+        const auto size = static_cast<std::ptrdiff_t>(tokens->size()) / parts;
+        tokens->assign(tokens->begin() + part * size, tokens->begin() + (part + 1) * size);
+    }
+}
+
 namespace {
 
 constexpr std::uint32_t share_unit = 1u << 16;             // shares are multiples of 2^-16

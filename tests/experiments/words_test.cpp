@@ -110,6 +110,9 @@ TEST_CASE("keys of a policy are taken where they are printed and nowhere else", 
     check_place(
         "optimizer", words_of("optimizer_keys"),
         [](const auto& word) { return fmt::format("[optimizer]\n\"{}\" = 3", word); }, unknown);
+    check_place(
+        "reduce", words_of("reduce_keys"), [](const auto& word) { return fmt::format("[reduce]\n\"{}\" = []", word); },
+        unknown);
     check_place("site rule", joined(words_of("site_rule_keys"), parts_of_slots()),
                 [](const auto& word) { return fmt::format("[[rule]]\nsites = \"lm_head\"\n\"{}\" = 3", word); },
                 {"unknown key", "both 'sites' and 'params'"});
