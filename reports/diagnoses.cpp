@@ -202,6 +202,12 @@ std::optional<Sighting> gradient_underflow(const RunView& view) {
                     .figures = {{"percent", 100 * worst.rate}, {"first", double(*worst.first_step)}}};
 }
 
+std::optional<Sighting> narrow_wire(const RunView& view) {
+    const WorstSite& wire = view.sites.wire;
+    if (!wire.first_step) return {};
+    return Sighting{.step = wire.step, .site = wire.site, .figures = {{"percent", 100 * wire.rate}}};
+}
+
 /// Calls visit(row, grad_norm over that of fp32, the next row or null) for the steps that were not skipped.
 template <class Visitor>
 void each_norm_ratio(const RunView& view, Visitor visit) {
@@ -371,6 +377,13 @@ constexpr Diagnosis table[] = {
      "at step {first}",
      "scale the loss (fp16), scale the tensor (fp8), or use a format with a wider range (bf16, e5m2)",
      gradient_underflow},
+    {"narrow-wire", Reads::sites, "ranks sent their gradients in a format narrower than fp32",
+     "ranks sent their gradients in a narrow format: at most {percent} % of the elements became zero, and every order "
+     "of "
+     "addition gives sums of its own",
+     "reduce in fp32 (FSDP: reduce_dtype, DeepSpeed: communication_data_type); order = \"fp64\" of [reduce] shows what "
+     "the rounding of sums costs",
+     narrow_wire},
     {"layers-left-out", Reads::manifest, "the policy names layers whose sizes it cannot take",
      "{layers} layers that the policy is about were left as they were, for their sizes are no multiples of what it "
      "asks "

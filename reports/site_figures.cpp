@@ -62,6 +62,10 @@ SiteFigures site_figures(std::span<const SiteRow> rows) {
     for (const SiteRow& site : rows) {
         figures.underflow += site.underflow;
         figures.count += site.count;
+        if (site.site == "all_reduce:grad.wire") {
+            if (!figures.wire.first_step) figures.wire.site = site.site, figures.wire.step = site.step;
+            keep_worst(figures.wire, site, double(site.underflow) / double(std::max<std::uint64_t>(site.count, 1)), -1);
+        }
         if (is_gradient_slot(site.site)) {
             const double rate = double(site.underflow) / double(std::max<std::uint64_t>(site.count, 1));
             keep_worst(figures.gradient_underflow, site, rate, Rules::notable_underflow);

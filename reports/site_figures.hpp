@@ -24,6 +24,7 @@ struct SiteFigures {
     std::string first{}, first_why{};        ///< the first notable site, and "underflow 3.1 % at step 20"
     std::optional<std::int64_t> first_step{};
     WorstSite gradient_underflow{};  ///< of elements that carry a gradient: the share that became zero
+    WorstSite wire{};                ///< of what ranks sent in a format narrower than fp32: the share that became zero
     WorstSite activation_reach{};    ///< forward and unscaled: amax over the largest finite number of the format
 };
 

@@ -263,6 +263,25 @@ TEST_CASE("micro-batches added in bf16 are told from the settings", "[diagnosis]
     CHECK(ids_of(verdicts, "amp-bf16").empty());
 }
 
+TEST_CASE("a wire between ranks that is narrower than fp32 is told, and one of fp32 is not",
+          "[diagnosis][narrow-wire]") {
+    const TemporaryFolder folder;
+    Experiment experiment =
+        small({variant("low", "amp-bf16", "[reduce]\nwire = \"bf16\"\n"), load_policy("amp-bf16")}, 10);
+    experiment.options.ranks = 4;
+    const Log log = trained(folder, experiment, Keep::all);
+    const Verdicts verdicts = diagnose(log);
+    CHECK(ids_of(verdicts, "low") == Ids{"narrow-wire"});
+    CHECK(ids_of(verdicts, "amp-bf16").empty());
+    double worst = 0;
+    for (const SiteRow& row : run_of(log, "low").sites) {
+        if (row.site != "all_reduce:grad.wire") continue;
+        CHECK(row.format == "bf16");
+        worst = std::max(worst, 100 * double(row.underflow) / double(row.count));
+    }
+    CHECK(figure_of(finding_of(verdicts, "low", "narrow-wire"), "percent") == Approx(worst));
+}
+
 TEST_CASE("layers that a policy leaves out are told", "[diagnosis][layers-left-out]") {
     const TemporaryFolder folder;
     const std::string rule =
@@ -291,12 +310,15 @@ TEST_CASE("a verdict says what it could not have seen, and then finds nothing th
         if (one.policy == "fp16-noscale") unseen.emplace(one.diagnosis->id);
         CHECK_FALSE(one.why.empty());
     }
-    CHECK(unseen == Ids{"activation-overflow", "gradient-underflow", "layers-left-out", "narrow-accumulation"});
+    CHECK(unseen ==
+          Ids{"activation-overflow", "gradient-underflow", "layers-left-out", "narrow-accumulation", "narrow-wire"});
     CHECK(ids_of(verdicts, "fp16-noscale").empty());
     CHECK_FALSE(ids_of(verdicts, "pure-bf16").contains("narrow-accumulation"));
     const std::string text = diagnosis_text(verdicts);
-    CHECK(text.find("Not looked for: activation-overflow, gradient-underflow in fp32, fp16-noscale, pure-bf16") !=
-          std::string::npos);
+    CHECK(
+        text.find(
+            "Not looked for: activation-overflow, gradient-underflow, narrow-wire in fp32, fp16-noscale, pure-bf16") !=
+        std::string::npos);
 }
 
 TEST_CASE("every diagnosis has its words, and every figure of a sentence its number", "[diagnosis]") {
