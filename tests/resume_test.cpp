@@ -153,17 +153,18 @@ const std::string tiny = std::string("train ") + model +
                          "--policy amp-fp16,pure-bf16-sr --out run";
 
 /// Kills `trials` runs at a moment each, resumes them, kills some of the resumed ones, and compares what they leave.
-void kill_and_resume(int trials, unsigned seed, const std::vector<fs::path>& places) {
+void kill_and_resume(int trials, unsigned seed, const std::vector<fs::path>& places, const std::string& more = "") {
+    const std::string whole_run = tiny + more;
     const Folder whole;
     const auto begin = std::chrono::steady_clock::now();
-    REQUIRE(whole.run(tiny) == 0);
+    REQUIRE(whole.run(whole_run) == 0);
     auto length = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     const auto wanted = files_of(whole / "run");
     std::mt19937 random(seed);
     int kills = 0, before_manifest = 0, with_checkpoint = 0, in_a_report = 0;
     for (int trial = 0; trial < trials || (kills < trials / 2 && trial < 4 * trials); ++trial) {
         const Folder folder(places[static_cast<std::size_t>(trial) % places.size()]);
-        std::string arguments = tiny;
+        std::string arguments = whole_run;
         for (int attempt = 0;; ++attempt) {
             REQUIRE(attempt < 50);
             const pid_t child = folder.start(arguments);
@@ -187,7 +188,7 @@ void kill_and_resume(int trials, unsigned seed, const std::vector<fs::path>& pla
             }
             if (code == 3 && !has_manifest) {  // ended before it began: it begins again
                 CHECK(folder.err().find("nothing to resume") != std::string::npos);
-                arguments = tiny;
+                arguments = whole_run;
                 continue;
             }
             REQUIRE(code == 0);
@@ -212,6 +213,10 @@ TEST_CASE("a run killed at random moments and resumed writes the same bytes", "[
 TEST_CASE("a run killed at 200 random moments and resumed writes the same bytes", "[resume][slow]") {
     // On a disk, where syncing takes time, and in memory, where the steps do.
     kill_and_resume(200, 2, {fs::temp_directory_path(), macheps::test::memory_folder()});
+}
+
+TEST_CASE("a run of ranks killed at 50 random moments and resumed writes the same bytes", "[resume][slow]") {
+    kill_and_resume(50, 3, {macheps::test::memory_folder()}, " --ranks 2 --recompute");
 }
 
 TEST_CASE("Ctrl-C and SIGTERM finish the step, save, say how to go on, and exit 75", "[resume]") {

@@ -371,6 +371,9 @@ void describe_steps(Command& verb, Arguments& a) {
                  "Data parallel ranks, computed one after the other: each takes its share of a micro-batch, and "
                  "gradients are reduced as [reduce] of the policy says. A divisor of --batch")
         .shows_default();
+    verb.flag("--recompute", a.train.recompute,
+              "Gradient checkpointing: of each block only the input is kept, and the block is computed again for its "
+              "backward pass. The results do not depend on it; bytes of activations do");
     verb.option("--momentum", a.train.momentum, "For sgd").shows_default();
     verb.option("--token-weight", a.token_weight,
                 "Weight of every token's loss in the backward pass, undone in fp32 before clipping: a stand-in for a "

@@ -45,9 +45,9 @@ class Reader {
         policy.name = read_name(document.get("name"));
         policy.description.clear();
         if (const toml::node* node = document.get("description")) policy.description = toml_.text(*node, "description");
+        if (const toml::node* node = document.get("reduce")) policy.reduce = read_reduce(toml_, *node);
         if (const toml::node* node = document.get("rule")) read_rules(*node, policy);
         if (const toml::node* node = document.get("loss_scaler")) policy.loss_scaler = read_scaler(*node);
-        if (const toml::node* node = document.get("reduce")) policy.reduce = read_reduce(toml_, *node);
         if (const toml::node* node = document.get("optimizer")) {
             const toml::table& table = toml_.table(*node, "[optimizer]");
             toml_.only(table, names_of(optimizer_keys), "[optimizer]");

@@ -61,9 +61,9 @@ class Resolver {
     ResolvedPolicy run(const Policy& policy) {
         result_.name = policy.name;
         result_.description = policy.description;
+        result_.reduce = policy.reduce;
         result_.loss_scaler = policy.loss_scaler;
         result_.optimizer_arithmetic = policy.optimizer_arithmetic;
-        result_.reduce = policy.reduce;
         for (const std::vector<Target>* targets : {&sites_, &parameters_}) {
             for (const Target& target : *targets) {
                 for (const std::string_view slot : target.slots) add_row(target, slot);

@@ -52,6 +52,7 @@ void visit(Options& o, Visitor&& field) {
 template <class Options, class Visitor>
 void visit_later(Options& o, Visitor&& field) {
     field("ranks", o.ranks);
+    field("recompute", o.recompute);
 }
 
 template <class Model, class Visitor>

@@ -20,6 +20,7 @@ struct TrainOptions {
     std::int64_t batch = 16;
     std::int64_t micro_batches = 1;  ///< gradient accumulation: each of `batch` samples
     std::int64_t ranks = 1;          ///< data parallel: each takes batch / ranks samples of a micro-batch
+    bool recompute = false;          ///< gradient checkpointing: every block's forward pass is done twice
     OptimizerKind optimizer = OptimizerKind::adamw;
     double lr = 1e-3, min_lr = 1e-4;
     std::int64_t warmup = 20;

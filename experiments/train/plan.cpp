@@ -53,8 +53,9 @@ Plan::PolicyPlan measure(Backend& backend, const Experiment& experiment, const S
     constexpr double least_seconds = 0.2;
     constexpr std::int64_t evaluation_row_bytes = 110, run_row_bytes = 180;
     const TrainOptions& o = experiment.options;
-    Plan::PolicyPlan plan{.policy = policy.name,
-                          .memory = estimate_memory(inputs.sites, policy, o.batch / o.ranks, moments(o.optimizer))};
+    Plan::PolicyPlan plan{
+        .policy = policy.name,
+        .memory = estimate_memory(inputs.sites, policy, o.batch / o.ranks, moments(o.optimizer), o.recompute)};
     const RunSetup setup{.policy = policy,
                          .fp32 = inputs.fp32,
                          .model = experiment.model,

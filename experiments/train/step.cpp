@@ -36,6 +36,7 @@ Step::Step(Backend& backend, const RunSetup& setup)
       ranks_(backend, setup.policy, model_, setup.options.ranks, setup.stream_seed()),
       tokens_(backend.empty_tokens({setup.rank_batch(), setup.model.context})),
       targets_(backend.empty_tokens({setup.rank_batch(), setup.model.context})) {
+    model_.recompute(setup.options.recompute);
     if (setup.options.probe_every > 0) model_.rounder().observe(&probe_);
 }
 

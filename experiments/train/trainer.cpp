@@ -175,8 +175,8 @@ class Trainer {
     RunRow run_row() const {
         const auto steps = static_cast<std::int64_t>(result_.losses.size());
         const std::int64_t tokens = setup_.tokens(steps);
-        const MemoryEstimate bytes =
-            estimate_memory(model_sites(setup_.model), setup_.policy, setup_.rank_batch(), moments(options_.optimizer));
+        const MemoryEstimate bytes = estimate_memory(model_sites(setup_.model), setup_.policy, setup_.rank_batch(),
+                                                     moments(options_.optimizer), options_.recompute);
         RunRow row{.run = setup_.name(),
                    .policy = setup_.policy.name,
                    .seed = setup_.seed,
