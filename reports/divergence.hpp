@@ -27,6 +27,7 @@ struct DivergenceRules {
     static constexpr std::int64_t failure_min_steps = 40;  ///< a shorter run may end above its first loss unpunished
     static constexpr double notable_underflow = 0.01;      ///< of a site's elements
     static constexpr double notable_overflow = 0.001;      ///< of a scaled site's elements
+    static constexpr double notable_reach = 0.5;           ///< of the largest finite number, without a scale
 };
 
 /// Quantile of Student's t with `df` degrees of freedom, for p = 0.95 or 0.975: a table to df 30 (errors below 1e-6),

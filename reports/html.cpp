@@ -2,6 +2,7 @@
 #include "reports/html.hpp"
 
 #include "core/publish.hpp"
+#include "reports/diagnosis.hpp"
 #include "reports/drawn.hpp"
 #include "reports/gemm_table.hpp"
 #include "reports/page_assets.hpp"
@@ -215,6 +216,9 @@ std::string page_html(const Log& log, const Summary& all) {
     const std::string products = gemm_html(log.gemm);
     const std::string table = summary_html(summary) + first_sites_html(summary);
     const std::string reading = reading_html(summary), notes = notes_html(summary);
+    std::vector<std::string> shown;
+    for (const PolicySummary& policy : summary.policies) shown.push_back(policy.row.policy);
+    const std::string diagnosis = diagnosis_html(diagnose(log), shown);
     const std::string data = page_data(log, summary);
     const std::string footer =
         "Made by <code>macheps report</code> from the CSV files beside it. Charts: Chart.js (MIT licence).";
@@ -229,6 +233,7 @@ std::string page_html(const Log& log, const Summary& all) {
                                       {"summary", table},
                                       {"reading", reading},
                                       {"notes", notes},
+                                      {"diagnosis", diagnosis},
                                       {"bucket", each},
                                       {"kind", kind},
                                       {"products", products},

@@ -25,6 +25,8 @@ constexpr std::pair<std::string_view, std::string_view> words[] = {
     {"warmup", "warm-up steps"},
     {"batch", "batch (samples)"},
     {"micro_batches", "micro-batches per step"},
+    {"ranks", "data parallel ranks"},
+    {"recompute", "blocks computed again for the backward pass"},
     {"context", "context (tokens)"},
     {"vocabulary", "vocabulary (tokens)"},
     {"width", "width (channels)"},

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/site_figures.hpp"
 
+#include "core/codec.hpp"
+#include "core/format_table.hpp"
 #include "reports/divergence.hpp"
 
 #include <fmt/format.h>
@@ -31,13 +33,45 @@ std::string remarkable(const SiteRow& site) {
     return {};
 }
 
+void keep_worst(WorstSite& worst, const SiteRow& site, double rate, double notable) {
+    if (rate > notable && (!worst.first_step || site.step < *worst.first_step)) worst.first_step = site.step;
+    if (rate > worst.rate) worst.site = site.site, worst.step = site.step, worst.rate = rate;
+}
+
+/// How far the largest value reaches in its format's range; 0 where a scale put it there on purpose.
+double reach_of(const SiteRow& site) {
+    const NamedFormat* named = find_format(site.format);
+    if (named == nullptr || site.scale_inv_min != 1 || site.scale_inv_max != 1) return 0;
+    const double largest = decode64(named->format, named->format.max_finite_code());
+    return site.overflow > 0 ? std::max(1.0, double(site.amax) / largest) : double(site.amax) / largest;
+}
+
 }  // namespace
+
+bool is_gradient_slot(std::string_view name) {
+    const std::size_t colon = name.find(':');
+    if (colon == std::string_view::npos) return false;
+    const std::string_view slot = name.substr(colon + 1);
+    constexpr std::string_view others[] = {"input_grad.b", "weight_grad.b", "grad_a.b", "grad_b.a", "grad_b.b"};
+    if (std::find(std::begin(others), std::end(others), slot) != std::end(others)) return false;
+    return slot.substr(0, slot.find('.')).find("grad") != std::string_view::npos;
+}
 
 SiteFigures site_figures(std::span<const SiteRow> rows) {
     SiteFigures figures;
     for (const SiteRow& site : rows) {
         figures.underflow += site.underflow;
         figures.count += site.count;
+        if (site.site == "all_reduce:grad.wire") {
+            if (!figures.wire.first_step) figures.wire.site = site.site, figures.wire.step = site.step;
+            keep_worst(figures.wire, site, double(site.underflow) / double(std::max<std::uint64_t>(site.count, 1)), -1);
+        }
+        if (is_gradient_slot(site.site)) {
+            const double rate = double(site.underflow) / double(std::max<std::uint64_t>(site.count, 1));
+            keep_worst(figures.gradient_underflow, site, rate, Rules::notable_underflow);
+        } else if (site.site.find(":forward.") != std::string::npos) {
+            keep_worst(figures.activation_reach, site, reach_of(site), Rules::notable_reach);
+        }
         if (figures.first_step && site.step >= *figures.first_step) continue;
         if (std::string why = remarkable(site); !why.empty()) {
             figures.first = site.site;

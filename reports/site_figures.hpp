@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a summary says of a run's sampled sites, without their rows.
+// What a summary and a diagnosis say of a run's sampled sites, without their rows.
 #pragma once
 #include "reports/event.hpp"
 
@@ -7,14 +7,29 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace macheps {
+
+/// The row that is worst in one way, and by how much.
+struct WorstSite {
+    std::string site{};
+    std::int64_t step = 0;
+    double rate = 0;
+    std::optional<std::int64_t> first_step{};  ///< of any site's rows, where `rate` was first notable
+};
 
 struct SiteFigures {
     std::uint64_t underflow = 0, count = 0;  ///< over all rows
     std::string first{}, first_why{};        ///< the first notable site, and "underflow 3.1 % at step 20"
     std::optional<std::int64_t> first_step{};
+    WorstSite gradient_underflow{};  ///< of elements that carry a gradient: the share that became zero
+    WorstSite wire{};                ///< of what ranks sent in a format narrower than fp32: the share that became zero
+    WorstSite activation_reach{};    ///< forward and unscaled: amax over the largest finite number of the format
 };
+
+/// Whether the values at a slot are gradients: of the operands of a backward matmul one is a weight or an activation.
+bool is_gradient_slot(std::string_view site_and_slot);
 
 /// Of the rows of one run. First is the earliest by step, then in the order of the rows; what is notable,
 /// DivergenceRules says.

@@ -41,13 +41,6 @@ std::size_t width_of(std::string_view text) {
     return std::size_t(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
 }
 
-/// Names come from files: control characters must not reach a terminal.
-std::string printable(std::string_view text) {
-    std::string out;
-    for (const char c : text) out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
-    return out;
-}
-
 std::string percent(double rate) {
     const double p = 100 * rate;
     if (p == 0) return "0 %";
@@ -79,6 +72,12 @@ Json json_of(const std::optional<Value>& value) {
 Colour colour_for(int descriptor) {
     const char* no_color = std::getenv("NO_COLOR");
     return isatty(descriptor) && (!no_color || !*no_color) ? Colour::always : Colour::never;
+}
+
+std::string printable(std::string_view text) {
+    std::string out;
+    for (const char c : text) out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
+    return out;
 }
 
 SummaryCells summary_cells(const PolicySummary& policy) {

@@ -4,6 +4,7 @@
 #include "reports/divergence.hpp"
 
 #include <string>
+#include <string_view>
 
 namespace macheps {
 
@@ -15,6 +16,9 @@ Colour colour_for(int descriptor);
 /// One aligned line per policy under a header: policy, seeds, loss, gap, verdict, skipped, underflow, lost updates,
 /// slowdown, memory. Below it, where the numbers came from in one sentence. Ends with a line end.
 std::string summary_table(const Summary& summary, Colour colour = Colour::never);
+
+/// `text` without control characters: names come from files, and these must not reach a terminal.
+std::string printable(std::string_view text);
 
 /// Over how many steps the losses of each row are means: "50 steps", and where rows differ those of the most rows, then
 /// of each other one: "50 steps (short: 3; early: 2 to 50)". A row whose seeds differ has a range.

@@ -36,6 +36,8 @@ TEST_CASE("bad input gets one line that says what, where and how to mend it", "[
              {"train --out /proc/nowhere/run --steps 1", "/proc/nowhere", 5, "an unwritable directory"},
              {"train --steps 0", "--steps", 2, "no steps"},
              {"train --batch 0", "--batch", 2, "an empty batch"},
+             {"train --ranks 3 --batch 16 --steps 1", "--ranks: 3 ranks do not divide", 2,
+              "samples that cannot be dealt"},
              {"train --layers 0", "--layers", 2, "no layers"},
              {"train --width 0", "--width", 2, "no width"},
              {"train --heads 3", "--heads", 2, "heads that do not divide the width"},

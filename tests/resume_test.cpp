@@ -245,6 +245,10 @@ TEST_CASE("a run killed at 200 random moments and resumed writes the same bytes"
     kill_and_resume(200, 2, {fs::temp_directory_path(), macheps::test::memory_folder()});
 }
 
+TEST_CASE("a run of ranks killed at 50 random moments and resumed writes the same bytes", "[resume][slow]") {
+    kill_and_resume(50, 3, {macheps::test::memory_folder()}, tiny + " --ranks 2 --recompute");
+}
+
 TEST_CASE("Ctrl-C and SIGTERM finish the step, save, say how to go on, and exit 75", "[resume]") {
     const std::string endless = std::string("train ") + model + "--save-every 0 --out run --steps ";
     for (const int signal : {SIGINT, SIGTERM}) {

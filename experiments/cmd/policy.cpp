@@ -66,7 +66,7 @@ constexpr const char* explain_help =
     "  macheps policy explain ds.json                                 a framework's config, as policy import reads "
     "it\n"
     "  macheps policy explain amp-bf16 --params 7.5e9 --shards 64     bytes of such a model, beside other recipes\n\n"
-    "JSON: {\"policy\", \"description\", \"extends\", \"model\", \"size\", \"loss_scaler\", \"optimizer\", "
+    "JSON: {\"policy\", \"description\", \"extends\", \"model\", \"size\", \"loss_scaler\", \"reduce\", \"optimizer\", "
     "\"training\", \"machines\",\n"
     "\"unverified\", \"left_out\", \"rows\": [{\"site\", \"slot\", \"cast\", \"machine\", \"rule\"}, ...], "
     "\"tensors\": "
@@ -84,7 +84,7 @@ constexpr const char* diff_help =
     "Exit codes: 0, the two are the same; 1, they differ.\n\n"
     "JSON: {\"a\", \"b\", \"model\", \"size\", \"same\", \"differences\": [{\"what\", \"site\", \"slot\", \"a\", "
     "\"b\"}, ...]};\n"
-    "`what` is cast, machine, loss_scaler, optimizer, clip, accumulation or left_out, and `-` stands for none.";
+    "`what` is cast, machine, loss_scaler, reduce, optimizer, clip, accumulation or left_out, and `-` stands for none.";
 constexpr const char* words_help =
     "Prints the policy language: every key, slot, format and name that a policy may hold, with a sentence for each.\n\n"
     "Examples:\n"
@@ -131,13 +131,19 @@ Json scaler_json(const LossScalerConfig& config) {
     return json;
 }
 
-/// What the matmuls run on, and how many.
+Json reduce_json(const ReduceConfig& config) {
+    Json json = Json::object();
+    for (const auto& [key, text] : settings_of(config)) json[key] = text;
+    return json;
+}
+
 Json training_json(const TrainingRecipe& recipe) {
     Json json = Json::object();
     for (const auto& [key, value] : settings_of(recipe)) json[key] = value;
     return json;
 }
 
+/// What the matmuls run on, and how many.
 Json machines_json(const ResolvedPolicy& policy) {
     Json json = Json::object();
     for (const auto& [machine, count] : policy.machines()) json[machine] = count;
@@ -280,6 +286,7 @@ Exit explain(const Arguments& a) {
                   {"model", a.model.kind},
                   {"size", a.model.size},
                   {"loss_scaler", scaler_json(resolved.loss_scaler)},
+                  {"reduce", reduce_json(resolved.reduce)},
                   {"optimizer", {{"arithmetic", to_string(CastRule{.format = resolved.optimizer_arithmetic})}}},
                   {"training", training_json(resolved.training)},
                   {"machines", machines_json(resolved)},
@@ -316,6 +323,7 @@ Exit explain(const Arguments& a) {
     if (!policy.chain.empty()) print(fmt::format("extends      {}\n", fmt::join(policy.chain, ", ")));
     print(fmt::format("model        {}\n", a.model.describe()));
     print(fmt::format("loss scaler  {}\n", to_string(resolved.loss_scaler)));
+    print(fmt::format("ranks        {}\n", to_string(resolved.reduce)));
     print(fmt::format("optimizer    arithmetic {}\n", to_string(CastRule{.format = resolved.optimizer_arithmetic})));
     for (const auto& [key, value] : settings_of(resolved.training)) print(fmt::format("{:<24} {}\n", key, value));
     for (const auto& [machine, count] : resolved.machines()) {

@@ -6,6 +6,7 @@
 #include "experiments/cmd/picture.hpp"
 #include "experiments/cmd/tell.hpp"
 #include "reports/csv.hpp"
+#include "reports/diagnosis.hpp"
 #include "reports/drawn.hpp"
 #include "reports/gemm_table.hpp"
 #include "reports/html.hpp"
@@ -30,6 +31,7 @@ constexpr const char* help =
     "  macheps report runs/001                         table on stdout; summary.csv and report.html into runs/001\n"
     "  macheps report runs/001 runs/002 -o both.html   several directories, joined\n"
     "  macheps report runs/001 --json                  the summary as JSON\n"
+    "  macheps report runs/001 --diagnose              what went wrong: where, how much, and what to change\n"
     "  macheps report runs/001 --png page.png          the page as a picture (needs Chromium or Chrome)\n"
     "  macheps report runs/001 --charts figures        a picture of each chart: figures/loss.png, ...\n"
     "  macheps report gemm.csv                         matrix products: the rows of `macheps gemm`\n\n"
@@ -37,15 +39,19 @@ constexpr const char* help =
     "losses\n"
     "differ between directories stand as policy@directory.\n"
     "Without a browser on PATH (or in MACHEPS_BROWSER), each chart of the page has a button that saves it as PNG.\n"
+    "--diagnose names what the rows show (overflow cascade, lost updates, ...), and what they could not show; the page\n"
+    "says the same. Whatever it finds, the exit code is 0.\n"
     "A CSV file, or the gemm.csv of a folder, adds a section of matrix products: error growth with both bounds.\n"
     "JSON: {\"schema\", \"policies\": [one object per row of summary.csv], \"notes\": [...]}; null: not measured. With "
-    "matrix\nproducts: \"gemm\", [one object per row of those files].\n"
+    "matrix\nproducts: \"gemm\", [one object per row of those files]. With --diagnose: \"diagnosis\", {\"looked_for\", "
+    "\"findings\": [{\"id\",\n\"policy\", \"seed\", \"seeds\", \"of_seeds\", \"step\", \"site\", \"figures\", "
+    "\"sentence\", \"remedy\"}], \"not_looked_for\": [{\"id\",\n\"policy\", \"why\"}]}.\n"
     "Exit codes: 3, a folder or file is missing or damaged; 5, the results could not be written.";
 
 struct ReportOptions {
     std::vector<std::filesystem::path> folders;
     std::filesystem::path out, png, charts;
-    bool json = false, csv = false, dark = false;
+    bool json = false, csv = false, dark = false, diagnose = false;
 };
 
 /// report.html in the first folder, or beside the first file, under its name.
@@ -60,13 +66,15 @@ std::filesystem::path page_of(const ReportOptions& options) {
 std::string text_of(const Log& log, const Summary& summary, const ReportOptions& options) {
     const bool has_runs = !log.folders.empty();
     if (options.json) {
-        if (log.gemm_files.empty()) return summary_json(summary);
+        if (log.gemm_files.empty() && !options.diagnose) return summary_json(summary);
         Json all = Json::parse(summary_json(summary));
-        all["gemm"] = Json::parse(gemm_json(log.gemm))["rows"];
+        if (!log.gemm_files.empty()) all["gemm"] = Json::parse(gemm_json(log.gemm))["rows"];
+        if (options.diagnose) all["diagnosis"] = diagnosis_json(diagnose(log));
         return json_text(all);
     }
     if (options.csv) return summary_csv(summary);
     std::string text = has_runs ? summary_table(summary, colour_for(STDOUT_FILENO)) : "";
+    if (has_runs && options.diagnose) text += "\n" + diagnosis_text(diagnose(log));
     if (has_runs && !log.gemm.empty()) text += "\n";
     return text + gemm_table(log.gemm);
 }
@@ -118,7 +126,9 @@ void describe(Command& verb) {
         .takes(value_kind::folder);
     verb.flag("--dark", a->dark, "Draw pictures in the dark theme");
     const Option json = verb.flag("--json", a->json, "Print the summary as JSON");
-    verb.flag("--csv", a->csv, "Print the summary as CSV").excludes(json);
+    const Option csv = verb.flag("--csv", a->csv, "Print the summary as CSV").excludes(json);
+    verb.flag("--diagnose", a->diagnose, "Name what the runs show: where, the figures, and what to change")
+        .excludes(csv);
     verb.runs([a] { return report(*a); });
 }
 

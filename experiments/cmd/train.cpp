@@ -383,6 +383,13 @@ void describe_steps(Command& verb, Arguments& a) {
     verb.integer("--warmup", a.train.warmup, {0, most_steps}, "Steps of linear warm-up").shows_default();
     verb.option("--clip", a.train.clip, "Largest gradient norm; 0: no clipping").shows_default();
     verb.option("--weight-decay", a.train.weight_decay, "Of matrices only").shows_default();
+    verb.integer("--ranks", a.train.ranks, {1, most_ranks},
+                 "Data parallel ranks, computed one after the other: each takes its share of a micro-batch, and "
+                 "gradients are reduced as [reduce] of the policy says. A divisor of --batch")
+        .shows_default();
+    verb.flag("--recompute", a.train.recompute,
+              "Gradient checkpointing: of each block only the input is kept, and the block is computed again for its "
+              "backward pass. The results do not depend on it; bytes of activations do");
     verb.option("--momentum", a.train.momentum, "For sgd").shows_default();
     verb.option("--token-weight", a.token_weight,
                 "Weight of every token's loss in the backward pass, undone in fp32 before clipping: a stand-in for a "

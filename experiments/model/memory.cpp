@@ -5,7 +5,8 @@
 
 namespace macheps {
 
-MemoryEstimate estimate_memory(const SiteList& sites, const ResolvedPolicy& policy, std::int64_t batch, int moments) {
+MemoryEstimate estimate_memory(const SiteList& sites, const ResolvedPolicy& policy, std::int64_t batch, int moments,
+                               bool recomputes) {
     const auto bytes = [&](const std::string& name, std::string_view slot, std::int64_t count) {
         return count * policy.cast(name + ":" + std::string(slot)).format.container_bits() / 8;
     };
@@ -20,6 +21,8 @@ MemoryEstimate estimate_memory(const SiteList& sites, const ResolvedPolicy& poli
     }
     for (const Site& site : sites.sites) {
         if (site.saved == 0) continue;
+        // The input of a block is what the one before it gave, or the embedding.
+        if (recomputes && site.name.starts_with("block.") && !site.name.ends_with(".residual2")) continue;
         estimate.activations += bytes(site.name, "forward.out", batch * site.saved);
         if (!site.saved_beside.empty()) estimate.activations += bytes(site.name, site.saved_beside, batch * site.saved);
     }

@@ -71,6 +71,9 @@ enum class Pass : std::uint8_t { training, evaluation };
 
 class Rounder {
   public:
+    /// How often each stochastic slot was met in a batch, by id.
+    using Met = std::map<std::uint32_t, std::uint32_t>;
+
     Rounder(Backend& backend, std::uint64_t seed) : backend_(&backend), seed_(seed) {}
 
     /// Names the stochastic streams of what follows. Every batch of either kind draws from streams of its own: the
@@ -80,6 +83,7 @@ class Rounder {
     /// Every operation from now on begins with a look at `stop`, which may be null, and throws Abandoned once it is set.
     void abandon_when(const std::atomic<bool>* stop) { stop_ = stop; }
     Observer* observer() const { return observer_; }
+    const Met& met() const { return met_; }
     bool counting() const { return observer_ != nullptr; }
     bool sampling() const { return observer_ != nullptr && observer_->sampling(); }
     bool capturing() const { return observer_ != nullptr && observer_->capturing(); }
@@ -116,6 +120,7 @@ class Rounder {
     Format matmul(const Slot& out_slot, Matmul args, Shape out_shape);
 
   private:
+    friend class Replay;
     void look_at_stop() const {
         if (stop_ != nullptr && stop_->load(std::memory_order_relaxed)) throw Abandoned();
     }
@@ -130,7 +135,7 @@ class Rounder {
     Backend* backend_;
     std::uint64_t seed_;
     std::uint32_t step_ = 0, batch_stream_ = 0;
-    std::map<std::uint32_t, std::uint32_t> met_;  ///< how often each stochastic slot was met in this batch, by id
+    Met met_;  ///< in this batch, so far
     Observer* observer_ = nullptr;
     const std::atomic<bool>* stop_ = nullptr;
     Tensor scratch_;

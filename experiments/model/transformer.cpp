@@ -4,6 +4,7 @@
 #include "experiments/model/attention.hpp"
 #include "experiments/model/feed_forward.hpp"
 #include "experiments/model/initialise.hpp"
+#include "experiments/model/replay.hpp"
 
 #include <fmt/format.h>
 
@@ -144,7 +145,10 @@ Loss Transformer::forward(TokenView tokens, TokenView targets) {
     const View x0 = sized(backend_, x0_, {batch_, config_.context, config_.width});
     backend_.embedding(tokens, token_->value, position_ != nullptr ? ConstView(position_->value) : ConstView{}, x0);
     Value x{x0, rounder_.apply_in_place(embed_out_, x0, fp32)};
-    for (const auto& block : blocks_) x = block->forward(rounder_, x);
+    for (std::size_t i = 0; i < blocks_.size(); ++i) {
+        if (recomputes_) keep_input(i, x);
+        x = blocks_[i]->forward(rounder_, x);
+    }
     const Value logits = lm_head_->forward(rounder_, final_norm_->forward(rounder_, x));
     const View logp = sized(backend_, logp_tensor_, logits.view.shape);
     backend_.log_softmax(logits.view, logp);
@@ -158,7 +162,10 @@ void Transformer::backward(float factor) {
     backend_.nll_backward(logp_.view, targets_, factor / static_cast<float>(logp_.view.rows()), dlogits);
     const Format dlogits_held = rounder_.apply_in_place(loss_grad_out_, dlogits, fp32);
     Value d = final_norm_->backward(rounder_, lm_head_->backward(rounder_, {dlogits, dlogits_held}, dfinal_), dstream_);
-    for (auto block = blocks_.rbegin(); block != blocks_.rend(); ++block) d = (*block)->backward(rounder_, d, dstream_);
+    for (std::size_t i = blocks_.size(); i-- > 0;) {
+        if (recomputes_) recompute_block(i);
+        d = blocks_[i]->backward(rounder_, d, dstream_);
+    }
     d = rounder_.apply(embed_grad_in_, d, dembed_);
     // A tied head has written the token gradient already: this one is made beside it and added.
     const View dtoken = token_->first_target(backend_, dtoken_);
@@ -166,6 +173,21 @@ void Transformer::backward(float factor) {
     backend_.embedding_backward(tokens_, {d.view.data, {batch_, config_.context, config_.width}}, dtoken, dposition);
     token_->accumulate(backend_, rounder_, dtoken, fp32);
     if (position_ != nullptr) position_->accumulate(backend_, rounder_, dposition, fp32);
+}
+
+void Transformer::keep_input(std::size_t block, const Value& x) {
+    inputs_.resize(blocks_.size());
+    BlockInput& input = inputs_[block];
+    backend_.copy(x.view, sized(backend_, input.kept, x.view.shape));
+    input.held = x.held;
+    input.met = rounder_.met();
+}
+
+/// Casts of weights are those of the step: they were made once, and are what the first pass read.
+void Transformer::recompute_block(std::size_t block) {
+    const BlockInput& input = inputs_[block];
+    const Replay replay(rounder_, input.met);
+    blocks_[block]->forward(rounder_, {input.kept.view(), input.held});
 }
 
 void Transformer::clear_gradients() {

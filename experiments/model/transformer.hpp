@@ -42,6 +42,10 @@ class Transformer {
     /// The parameters changed: casts of them are stale.
     void parameters_changed();
 
+    /// Gradient checkpointing: of each block only the input is kept, and the block's forward pass is done again before its
+    /// backward pass. No bit of a gradient, and nothing that is observed, depends on it.
+    void recompute(bool yes) { recomputes_ = yes; }
+
     Rounder& rounder() { return rounder_; }
     /// In the order of the sites.
     std::vector<std::unique_ptr<ParameterState>>& parameters() { return parameters_; }
@@ -49,6 +53,14 @@ class Transformer {
 
   private:
     struct Block;
+    /// What a block is computed again from.
+    struct BlockInput {
+        Tensor kept{};
+        Format held = fp32;
+        Rounder::Met met{};
+    };
+    void keep_input(std::size_t block, const Value& x);
+    void recompute_block(std::size_t block);
     ParameterState& make_parameter(const std::string& name, Shape shape);
     /// A bias, which a llama has not.
     ParameterState* make_bias(const std::string& name, std::int64_t size);
@@ -61,6 +73,8 @@ class Transformer {
     std::vector<std::unique_ptr<ParameterState>> parameters_;
     ParameterState *token_ = nullptr, *position_ = nullptr;  ///< no positions in a llama
     std::vector<std::unique_ptr<Block>> blocks_;
+    bool recomputes_ = false;
+    std::vector<BlockInput> inputs_;  ///< of each block, where it is computed again
     std::unique_ptr<Norm> final_norm_;
     std::unique_ptr<Linear> lm_head_;
     Slot embed_out_, embed_grad_in_, loss_out_, loss_mean_, loss_grad_out_;

@@ -114,6 +114,11 @@ std::vector<std::pair<std::string, std::string>> settings_of(const LossScalerCon
 std::vector<Difference> differences(const ResolvedPolicy& a, const ResolvedPolicy& b) {
     std::vector<Difference> settings, sites;
     compare_scalers(a.loss_scaler, b.loss_scaler, settings);
+    const Settings reduce_a = settings_of(a.reduce), reduce_b = settings_of(b.reduce);
+    for (std::size_t i = 0; i < reduce_a.size(); ++i) {
+        const auto& [name, text] = reduce_a[i];
+        if (reduce_b[i].second != text) settings.push_back({"reduce", "", name, text, reduce_b[i].second});
+    }
     const auto arithmetic = [](const ResolvedPolicy& p) {
         return to_string(CastRule{.format = p.optimizer_arithmetic});
     };

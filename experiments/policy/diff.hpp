@@ -10,7 +10,7 @@ namespace macheps {
 
 /// One thing that differs. The order of rules, names and texts do not count: what they resolve to does.
 struct Difference {
-    std::string what;  ///< `cast`, `machine`, `loss_scaler`, `optimizer`, `clip`, `accumulation`, `left_out`
+    std::string what;  ///< `cast`, `machine`, `loss_scaler`, `reduce`, `optimizer`, `clip`, `accumulation`, `left_out`
     std::string site;  ///< a site, a parameter, or equal blocks as `block.*.mlp.up`; empty for a setting
     std::string slot;  ///< `forward.a`; of a setting its name, `growth_interval`
     std::string a, b;  ///< as `policy explain` spells them; `-`: there is none, as of a master copy

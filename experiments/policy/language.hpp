@@ -17,6 +17,7 @@ inline constexpr PolicyKey file_keys[] = {
     {"extends", "the preset or file whose rules come first"},
     {"rule", "[[rule]]: what happens at some sites or parameters; later rules win, slot by slot"},
     {"loss_scaler", "[loss_scaler]: what the loss is multiplied by"},
+    {"reduce", "[reduce]: how data parallel ranks make one gradient of theirs"},
     {"optimizer", "[optimizer]: how the optimiser computes"},
     {"clip", "[clip]: how gradients are clipped"},
     {"accumulation", "[accumulation]: how a step is divided into micro-batches"},

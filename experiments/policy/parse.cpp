@@ -2,6 +2,7 @@
 // The policy language: TOML to Policy. Every error names file, line, column and remedy.
 #include "experiments/policy/language.hpp"
 #include "experiments/policy/policy_name.hpp"
+#include "experiments/policy/reduce_language.hpp"
 #include "experiments/policy/rule.hpp"
 #include "experiments/policy/toml_reader.hpp"
 
@@ -45,6 +46,7 @@ class Reader {
         policy.name = read_name(document.get("name"));
         policy.description.clear();
         if (const toml::node* node = document.get("description")) policy.description = toml_.text(*node, "description");
+        if (const toml::node* node = document.get("reduce")) policy.reduce = read_reduce(toml_, *node);
         if (const toml::node* node = document.get("rule")) read_rules(*node, policy);
         if (const toml::node* node = document.get("loss_scaler")) policy.loss_scaler = read_scaler(*node);
         for (const char* name : {"optimizer", "clip", "accumulation"}) {

@@ -6,6 +6,7 @@
 #include "core/rounding.hpp"
 #include "emulation/matmul/rules.hpp"
 #include "emulation/scaling/scaling.hpp"
+#include "experiments/policy/reduce.hpp"
 #include "experiments/policy/sites.hpp"
 #include "experiments/policy/training.hpp"
 #include "experiments/scaler/scaler.hpp"
@@ -51,6 +52,24 @@ struct MatmulChoice {
 /// "fp32.chain", "sm90.wgmma.fp8, cublaslt.fp8.split, bias after, unverified".
 std::string to_string(const MatmulChoice& choice);
 
+/// How data parallel ranks make one gradient of theirs; read only where there are several.
+struct ReduceConfig {
+    std::optional<CastRule> wire{};  ///< what is sent, without a scale; nothing: in the gradient's own format
+    const ReduceOrder* order = &reduce_orders[0];
+    const Averaging* average = &averagings[0];
+    const Bucketing* bucket = &bucketings[0];
+    std::int64_t start = 1;  ///< of a ring: chunk c begins at rank c + start
+    bool accumulates_in_wire = false;
+    double predivide = 1;
+    bool divides = false;
+
+    bool operator==(const ReduceConfig&) const = default;
+};
+/// Keys and values, as a policy file writes them.
+std::vector<std::pair<std::string, std::string>> settings_of(const ReduceConfig& config);
+/// "wire bf16, order ring, average before".
+std::string to_string(const ReduceConfig& config);
+
 /// A preset or a file of a policy, as it was read.
 struct PolicySource {
     std::string name;  ///< the preset's name or the file's path
@@ -79,6 +98,7 @@ struct Policy {
     LossScalerConfig loss_scaler;
     Format optimizer_arithmetic = fp32;
     TrainingRecipe training{};
+    ReduceConfig reduce{};
     PolicyConfig config{};  ///< without files where the policy was made of no config
 };
 
@@ -98,6 +118,7 @@ struct ResolvedPolicy {
     LossScalerConfig loss_scaler;
     Format optimizer_arithmetic = fp32;
     TrainingRecipe training{};
+    ReduceConfig reduce{};
     /// Linears that `multiple_of` left as they were.
     std::vector<std::string> left_out;
 

@@ -61,6 +61,7 @@ class Resolver {
     ResolvedPolicy run(const Policy& policy) {
         result_.name = policy.name;
         result_.description = policy.description;
+        result_.reduce = policy.reduce;
         result_.loss_scaler = policy.loss_scaler;
         result_.optimizer_arithmetic = policy.optimizer_arithmetic;
         result_.training = policy.training;

@@ -17,7 +17,7 @@ struct GradientSum {
     std::string_view rule;  ///< where no config says otherwise
 };
 constexpr GradientSum sums[] = {{"accum", "accum", "micro-batches are added up in the gradient's format"},
-                                {"wire", "reduce", "a run has one rank: nothing is sent"}};
+                                {"wire", "reduce", "sent where there are several ranks"}};
 
 std::string_view format_of_letter(std::string_view letter) {
     static const std::pair<std::string_view, std::string_view> words[] = {
@@ -31,7 +31,7 @@ std::string_view format_of_letter(std::string_view letter) {
 class TensorTable {
   public:
     TensorTable(const SiteList& sites, const ResolvedPolicy& policy, const ResolvedConfig* config)
-        : sites_(sites), config_(config) {
+        : sites_(sites), config_(config), reduce_(policy.reduce) {
         for (const ResolvedPolicy::Row& row : policy.table()) rules_[row.site + ":" + row.slot] = row;
     }
 
@@ -89,7 +89,9 @@ class TensorTable {
             return;
         }
         const std::string grad = find(each.name + ":grad")->cast;
-        rows_.push_back({sum.kind, each.name, sum.kind == "wire" ? "-" : grad, each.count, std::string(sum.rule)});
+        const bool is_told = sum.kind == "wire" && reduce_.wire;
+        rows_.push_back(
+            {sum.kind, each.name, is_told ? to_string(*reduce_.wire) : grad, each.count, std::string(sum.rule)});
     }
 
     void add_activations(const Site& each) {
@@ -119,6 +121,7 @@ class TensorTable {
 
     const SiteList& sites_;
     const ResolvedConfig* config_;
+    const ReduceConfig& reduce_;
     std::map<std::string, ResolvedPolicy::Row> rules_;
     std::vector<TensorRow> rows_;
 };

@@ -6,6 +6,7 @@
 #include "emulation/machine/table.hpp"
 #include "emulation/scaling/rules.hpp"
 #include "experiments/policy/language.hpp"
+#include "experiments/policy/reduce_language.hpp"
 #include "experiments/policy/rule.hpp"
 
 #include <fmt/format.h>
@@ -184,6 +185,10 @@ std::vector<PolicyWordGroup> policy_words() {
                       row_words(scale_rules)});
     groups.push_back({"roundings", "behind a colon of a cast, or its `round`", rounding_words()});
     groups.push_back({"overflows", "behind a colon of a cast, or its `overflow`", overflow_words()});
+    groups.push_back({"reduce_keys", "in [reduce]", key_words(reduce_keys())});
+    groups.push_back({"reduce_orders", "the `order` of [reduce]", row_words(reduce_orders)});
+    groups.push_back({"reduce_averages", "the `average` of [reduce]", row_words(averagings)});
+    groups.push_back({"reduce_buckets", "the `bucket` of [reduce]", row_words(bucketings)});
     groups.push_back({"loss_scalers", "the `kind` of [loss_scaler]", scaler_words()});
     groups.push_back({"loss_scaler_keys", "in [loss_scaler], by kinds", scaler_key_words()});
     groups.push_back({"optimizer_keys", "in [optimizer]", training_words("optimizer")});

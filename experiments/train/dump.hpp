@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // StepDump: every number of one optimiser step, by name, as a safetensors file.
 //
-//   tokens, targets                        I32 [micro-batches, batch, context]
-//   block.0.mlp.up:forward.a               F32: what left each slot, of the last micro-batch; scaled slots as they are
+//   tokens, targets                        I32 [micro-batches, batch, context]; with ranks [ranks x micro-batches, their share, context]
+//   block.0.mlp.up:forward.a               F32: what left each slot, of the last micro-batch (of the last rank); scaled slots as they are
 //   block.0.mlp.up:forward.a.decode_scale  ... with the factor that undoes the scale, where it is not 1
 //   block.0.mlp.up.weight:value            before the step; so too :master, :moment1, :moment2
-//   block.0.mlp.up.weight:grad             as the backward passes left it: times loss_scale and token weight
+//   block.0.mlp.up.weight:grad             as the backward passes, and the ranks, left it: times loss_scale and token weight
 //   block.0.mlp.up.weight:grad.applied     unscaled and clipped: what the optimiser read
 //   block.0.mlp.up.weight:value.after      after the step; so too the others
 //   loss_rounded, loss_scale, grad_norm    F32 scalars; loss, lr, beta1_power, beta2_power (before the step): F64;

@@ -10,8 +10,8 @@ namespace macheps {
 Evaluator::Evaluator(Backend& backend, const RunSetup& setup, std::int64_t batches)
     : backend_(backend),
       setup_(setup),
-      fp32_model_(backend, setup.model, setup.options.batch, setup.fp32, setup.stream_seed()) {
-    const Shape shape{setup.options.batch, setup.model.context};
+      fp32_model_(backend, setup.model, setup.rank_batch(), setup.fp32, setup.stream_seed()) {
+    const Shape shape{setup.rank_batch(), setup.model.context};
     const std::int64_t parts = setup.draws() / shape[0];
     for (std::int64_t i = 0; i < batches * parts; ++i) {
         Batch batch =

@@ -55,13 +55,20 @@ void check(const Experiment& experiment) {
     }
 }
 
+double least_memory(const Experiment& experiment) {
+    const TrainOptions& o = experiment.options;
+    const double kept = o.ranks == 1 ? 0 : static_cast<double>(o.ranks) * sizeof(float);
+    return least_memory(experiment.model, o.batch / o.ranks, moments(o.optimizer)) +
+           kept * static_cast<double>(parameter_count(experiment.model));
+}
+
 void check_memory(const Backend& backend, const Experiment& experiment, int at_a_time) {
     check(experiment);
     if (dynamic_cast<const CpuBackend*>(&backend) == nullptr) return;
     const TrainOptions& o = experiment.options;
     const double held_out = static_cast<double>(o.eval_batches) * static_cast<double>(o.batch) *
                             static_cast<double>(experiment.model.context) * 2 * sizeof(std::int32_t);
-    const double one = least_memory(experiment.model, o.batch, moments(o.optimizer)) + held_out;
+    const double one = least_memory(experiment) + held_out;
     require_memory(at_a_time * one, experiment.memory, "training this model");
 }
 
@@ -180,7 +187,7 @@ int runs_side_by_side(const Experiment& experiment, int threads) {
     const TrainOptions& o = experiment.options;
     const double tokens = static_cast<double>(o.steps) * static_cast<double>(o.batch) *
                           static_cast<double>(o.micro_batches) * static_cast<double>(experiment.model.context);
-    if (least_memory(experiment.model, o.batch, moments(o.optimizer)) > most_bytes) return 1;
+    if (least_memory(experiment) > most_bytes) return 1;
     if (experiment.hash_sites || 3 * tokens * static_cast<double>(parameter_count(experiment.model)) > short_run)
         return 1;
     const std::size_t runs = experiment.policies.size() * experiment.seeds.size();

@@ -50,6 +50,9 @@ struct Progress {
 
 /// Throws Error for sizes and options that no training takes.
 void check(const Experiment& experiment);
+/// Bytes that training takes of this process at the least: of the model (model/memory.hpp), and a gradient for each rank where there are
+/// several.
+double least_memory(const Experiment& experiment);
 /// Throws FieldError where training that many runs at a time on engines such as `backend` would take more memory than the experiment grants, or than there is. A
 /// GPU's memory is its own: it refuses what does not fit.
 void check_memory(const Backend& backend, const Experiment& experiment, int at_a_time = 1);

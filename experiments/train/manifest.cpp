@@ -48,6 +48,13 @@ void visit(Options& o, Visitor&& field) {
     field("histogram_every", o.histogram_every);
 }
 
+/// Options that came later: a manifest holds them where they are not what they always were, so that older ones stay as they are.
+template <class Options, class Visitor>
+void visit_later(Options& o, Visitor&& field) {
+    field("ranks", o.ranks);
+    field("recompute", o.recompute);
+}
+
 template <class Model, class Visitor>
 void visit_model(Model& m, Visitor&& field) {
     field("kind", m.kind);
@@ -200,6 +207,9 @@ Experiment experiment_of(const Json& json) {
     const Json &model = json.at("model"), &train = json.at("train");
     visit_model(experiment.model, [&](const char* name, auto& value) { from_json(model.at(name), value); });
     visit(experiment.options, [&](const char* name, auto& value) { from_json(train.at(name), value); });
+    visit_later(experiment.options, [&](const char* name, auto& value) {
+        if (const Json* said = train.find(name)) from_json(*said, value);
+    });
     json.at("seeds").get_to(experiment.seeds);
     json.at("command").get_to(experiment.command);
     json.at("save_every").get_to(experiment.save_every);
@@ -226,6 +236,12 @@ std::string manifest_text(const Experiment& experiment, const std::vector<Resolv
     visit_model(experiment.model, [&](const char* name, const auto& value) { model[name] = to_json(value); });
     model["parameters"] = parameter_count(experiment.model);
     visit(experiment.options, [&](const char* name, const auto& value) { train[name] = to_json(value); });
+    Json usual;
+    const TrainOptions always;
+    visit_later(always, [&](const char* name, const auto& value) { usual[name] = to_json(value); });
+    visit_later(experiment.options, [&](const char* name, const auto& value) {
+        if (!(to_json(value) == usual[name])) train[name] = to_json(value);
+    });
     Json data{{"what", description}, {"format", to_string(experiment.data_format)}};
     data.update(file_json(experiment.data_file));
     if (!experiment.held_out_file.empty()) data["held_out"] = file_json(experiment.held_out_file);

@@ -19,6 +19,11 @@ void check(const TrainOptions& o) {
     check_range("steps", o.steps, 1, most_steps);
     check_range("batch", o.batch, 1, most_size);
     check_range("micro_batches", o.micro_batches, 1, most_size);
+    check_range("ranks", o.ranks, 1, most_ranks);
+    if (o.batch % o.ranks != 0) {
+        refuse("ranks", fmt::format("{} ranks do not divide a micro-batch of {} samples", o.ranks, o.batch),
+               "give a divisor of `batch`, or another `batch`");
+    }
     check_range("warmup", o.warmup, 0, most_steps);
     check_range("eval_every", o.eval_every, 0, most_steps);
     check_range("eval_batches", o.eval_batches, 1, most_size);

@@ -13,10 +13,14 @@ constexpr int moments(OptimizerKind kind) { return kind == OptimizerKind::sgd ? 
 /// Steps, and counts of steps between one thing and the next.
 inline constexpr std::int64_t most_steps = std::int64_t{1} << 40;
 
+inline constexpr std::int64_t most_ranks = 1024;
+
 struct TrainOptions {
     std::int64_t steps = 300;
     std::int64_t batch = 16;
     std::int64_t micro_batches = 1;  ///< gradient accumulation: each of `batch` samples
+    std::int64_t ranks = 1;          ///< data parallel: each takes batch / ranks samples of a micro-batch
+    bool recompute = false;          ///< gradient checkpointing: every block's forward pass is done twice
     OptimizerKind optimizer = OptimizerKind::adamw;
     double lr = 1e-3, min_lr = 1e-4;
     std::int64_t warmup = 20;

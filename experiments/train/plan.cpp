@@ -53,8 +53,9 @@ Plan::PolicyPlan measure(Backend& backend, const Experiment& experiment, const S
     constexpr double least_seconds = 0.2;
     constexpr std::int64_t evaluation_row_bytes = 110, run_row_bytes = 180;
     const TrainOptions o = options_under(policy.training, experiment.options);
-    Plan::PolicyPlan plan{.policy = policy.name,
-                          .memory = estimate_memory(inputs.sites, policy, o.batch, moments(o.optimizer))};
+    Plan::PolicyPlan plan{
+        .policy = policy.name,
+        .memory = estimate_memory(inputs.sites, policy, o.batch / o.ranks, moments(o.optimizer), o.recompute)};
     const RunSetup setup{.policy = policy,
                          .fp32 = inputs.fp32,
                          .model = experiment.model,
@@ -146,7 +147,7 @@ Plan make_plan(std::span<Backend* const> backends, const Experiment& experiment)
               .steps = o.steps,
               .tokens = o.steps * o.micro_batches * o.batch * experiment.model.context,
               .parameters = parameter_count(experiment.model),
-              .least_bytes = static_cast<std::int64_t>(least_memory(experiment.model, o.batch, moments(o.optimizer))),
+              .least_bytes = static_cast<std::int64_t>(least_memory(experiment)),
               .policies = {},
               .problems = {}};
     for (const ResolvedPolicy& policy : inputs.policies) {

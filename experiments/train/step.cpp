@@ -29,12 +29,14 @@ Sampling sampling_of(const TrainOptions& o, std::int64_t step) {
 Step::Step(Backend& backend, const RunSetup& setup)
     : backend_(backend),
       setup_(setup),
-      model_(backend, setup.model, setup.options.batch, setup.policy, setup.stream_seed()),
+      model_(backend, setup.model, setup.rank_batch(), setup.policy, setup.stream_seed()),
       scaler_(make_loss_scaler(setup.policy.loss_scaler)),
       probe_(backend),
       optimizer_(backend, setup.policy, setup.options, initialised(model_, setup.stream_seed()), setup.stream_seed()),
-      tokens_(backend.empty_tokens({setup.options.batch, setup.model.context})),
-      targets_(backend.empty_tokens({setup.options.batch, setup.model.context})) {
+      ranks_(backend, setup.policy, model_, setup.options.ranks, setup.stream_seed()),
+      tokens_(backend.empty_tokens({setup.rank_batch(), setup.model.context})),
+      targets_(backend.empty_tokens({setup.rank_batch(), setup.model.context})) {
+    model_.recompute(setup.options.recompute);
     if (setup.options.probe_every > 0) model_.rounder().observe(&probe_);
 }
 
@@ -50,7 +52,7 @@ void Step::release() {
 
 /// The samples of part number `part` of the run.
 Batch Step::upload(std::int64_t part) {
-    const std::int64_t drawn = setup_.draws(), parts = drawn / setup_.options.batch;
+    const std::int64_t drawn = setup_.draws(), parts = drawn / setup_.rank_batch();
     if (const std::int64_t draw = part / parts; draw != draw_) {
         drawn_ = setup_.data.batch(Split::train, setup_.stream_seed(), static_cast<std::uint32_t>(draw), drawn,
                                    setup_.model.context);
@@ -63,10 +65,9 @@ Batch Step::upload(std::int64_t part) {
     return batch;
 }
 
-/// Forward and backward over the micro-batches; fills in their mean losses.
+/// Forward and backward over the micro-batches of each rank, and the mean of the ranks; fills in their mean losses.
 void Step::accumulate_gradients(StepResult& result) {
     const StopScope scope(model_.rounder(), setup_.stop_now);
-    model_.clear_gradients();
     // Casts of weights live for one step, though a skipped one leaves the weights as they were: what they are must not
     // depend on whether an evaluation came between.
     model_.parameters_changed();
@@ -74,17 +75,25 @@ void Step::accumulate_gradients(StepResult& result) {
     // torch's order: the loss is divided by the number of micro-batches, then scaled.
     const auto scale = static_cast<float>(scaler_->scale());
     const float factor = scale * static_cast<float>(setup_.options.token_weight) / parts;
-    for (std::int64_t part = 0; part < setup_.options.micro_batches; ++part) {
-        const Batch batch = upload(result.step * setup_.options.micro_batches + part);
-        model_.rounder().begin(static_cast<std::uint32_t>(result.step), static_cast<std::uint32_t>(part));
-        for (StepWatcher* watcher : watchers_) watcher->on_batch(result.step, part, batch);
-        const Loss loss = model_.forward(tokens_, targets_);
-        result.loss += loss.exact;
-        result.loss_rounded += loss.rounded / parts;
-        model_.backward(factor);
-        model_.end_micro_batch();
+    const std::int64_t ranks = ranks_.count(), micro_batches = setup_.options.micro_batches;
+    for (std::int64_t rank = 0; rank < ranks; ++rank) {
+        model_.clear_gradients();
+        for (std::int64_t micro_batch = 0; micro_batch < micro_batches; ++micro_batch) {
+            // Each micro-batch is dealt to the ranks in order.
+            const std::int64_t part = micro_batch * ranks + rank;
+            const Batch batch = upload(result.step * micro_batches * ranks + part);
+            model_.rounder().begin(static_cast<std::uint32_t>(result.step), static_cast<std::uint32_t>(part));
+            for (StepWatcher* watcher : watchers_) watcher->on_batch(result.step, part, batch);
+            const Loss loss = model_.forward(tokens_, targets_);
+            result.loss += loss.exact;
+            result.loss_rounded += loss.rounded / (parts * static_cast<float>(ranks));
+            model_.backward(factor);
+            model_.end_micro_batch();
+        }
+        ranks_.keep(rank);
     }
-    result.loss /= static_cast<double>(setup_.options.micro_batches);
+    ranks_.reduce(result.step, observer());
+    result.loss /= static_cast<double>(micro_batches * ranks);
 }
 
 StepResult Step::run(std::int64_t step, Sampling sampling) {

@@ -5,6 +5,7 @@
 #include "experiments/train/data.hpp"
 #include "experiments/train/optimizer.hpp"
 #include "experiments/train/probe.hpp"
+#include "experiments/train/ranks.hpp"
 #include "experiments/train/step_watcher.hpp"
 #include "reports/event.hpp"
 
@@ -32,8 +33,10 @@ struct RunSetup {
     const std::atomic<bool>* stop_now = nullptr;  ///< once it is set, passes throw Abandoned; null: none does
 
     std::string name() const { return run_name(policy.name, seed); }
-    /// Of the streams of random numbers.
     std::int64_t draws() const { return drawn > 0 ? drawn : options.batch; }
+    /// Samples that one rank takes of a micro-batch.
+    std::int64_t rank_batch() const { return options.batch / options.ranks; }
+    /// Of the streams of random numbers.
     std::uint64_t stream_seed() const { return static_cast<std::uint64_t>(seed); }
     /// Tokens that `steps` steps read.
     std::int64_t tokens(std::int64_t steps) const {
@@ -52,7 +55,7 @@ Sampling sampling_of(const TrainOptions& options, std::int64_t step);
 
 struct StepResult {
     std::int64_t step = 0;
-    double loss = 0;         ///< Loss::exact, mean over the micro-batches
+    double loss = 0;         ///< Loss::exact, mean over the micro-batches of all ranks
     float loss_rounded = 0;  ///< Loss::rounded, the same
     float loss_scale = 1;  ///< of this step
     StepOutcome outcome{};
@@ -100,6 +103,7 @@ class Step {
     std::unique_ptr<LossScaler> scaler_;
     Probe probe_;
     Optimizer optimizer_;
+    Ranks ranks_;
     TokenTensor tokens_, targets_;
     Batch drawn_;  ///< the samples that were drawn last, of which a micro-batch may be a part
     std::int64_t draw_ = -1;

@@ -151,7 +151,7 @@ class Trainer {
         metadata["policy"] = setup_.policy.name;
         metadata["seed"] = std::to_string(setup_.seed);
         metadata["step"] = std::to_string(result.step);
-        dump.write(request_.dump->file, options_.batch, setup_.model.context, metadata);
+        dump.write(request_.dump->file, setup_.rank_batch(), setup_.model.context, metadata);
         result_.dumped = true;
     }
 
@@ -175,8 +175,8 @@ class Trainer {
     RunRow run_row() const {
         const auto steps = static_cast<std::int64_t>(result_.losses.size());
         const std::int64_t tokens = setup_.tokens(steps);
-        const MemoryEstimate bytes =
-            estimate_memory(model_sites(setup_.model), setup_.policy, options_.batch, moments(options_.optimizer));
+        const MemoryEstimate bytes = estimate_memory(model_sites(setup_.model), setup_.policy, setup_.rank_batch(),
+                                                     moments(options_.optimizer), options_.recompute);
         RunRow row{.run = setup_.name(),
                    .policy = setup_.policy.name,
                    .seed = setup_.seed,

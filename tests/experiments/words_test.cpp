@@ -118,6 +118,9 @@ TEST_CASE("keys of a policy are taken where they are printed and nowhere else", 
     check_place("parameter rule", joined(words_of("parameter_rule_keys"), words_of("parameter_slots")),
                 [](const auto& word) { return fmt::format("[[rule]]\nparams = \"*\"\n\"{}\" = 3", word); },
                 {"unknown key", "both 'sites' and 'params'"});
+    check_place(
+        "reduce", words_of("reduce_keys"), [](const auto& word) { return fmt::format("[reduce]\n\"{}\" = []", word); },
+        unknown);
     for (const std::string group : {"forward", "weight_grad", "grad"}) {
         Names printed = parts_of_slots(group);
         if (group != "grad") printed = joined(printed, words_of("matmul_keys"));
@@ -191,6 +194,12 @@ TEST_CASE("names in a policy are taken where they are printed and nowhere else",
     check_place("scale rule", words_of("scale_rules"), of_cast("scale_rule"), {"unknown scale rule"});
     check_place("rounding", words_of("roundings"), of_cast("round"), {"unknown rounding mode"});
     check_place("overflow", words_of("overflows"), of_cast("overflow"), {"unknown overflow"});
+    for (const std::string key : {"order", "average", "bucket"}) {
+        const std::string group = "reduce_" + key + "s";
+        check_place(key, words_of(group),
+                    [&](const auto& word) { return fmt::format("[reduce]\n{} = \"{}\"", key, word); },
+                    {"unknown " + key});
+    }
     check_place("behind a colon", joined(joined(words_of("scale_rules"), words_of("roundings")), words_of("overflows")),
                 [&](const auto& word) { return forward(fmt::format("{{ a = \"bf16:{}\" }}", word)); },
                 {"unknown rounding mode"});

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// How data parallel ranks make one gradient of theirs: the rows behind the words of [reduce]. What each of them computes is in
+// docs/ranks.md, and in train/all_reduce.cpp, where an order has its function.
+#pragma once
+#include <iterator>
+#include <string_view>
+
+namespace macheps {
+
+/// In which order the parts of the ranks are added up.
+struct ReduceOrder {
+    std::string_view name, source, summary;
+};
+inline constexpr ReduceOrder reduce_orders[] = {
+    {"ring", "NCCL's ring; which rank a chunk begins at is unverified",
+     "the vector is cut into as many chunks as there are ranks; each goes around once from a rank of its own, and "
+     "every hop rounds "
+     "to the wire"},
+    {"tree", "NCCL's double tree has another shape on several nodes: unverified",
+     "neighbours in pairs, then pairs of pairs; every hop rounds to the wire"},
+    {"gather", "DeepSpeed runtime/comm/coalesced_collectives.py; all-to-all, then a local sum",
+     "every rank gets all parts and adds them from +0 in the order of ranks, in `accumulate`"},
+    {"fp64", "",
+     "the parts are added in fp64 in the order of ranks and rounded once: what the other orders are measured by"},
+};
+
+/// Where the sum becomes a mean.
+struct Averaging {
+    std::string_view name, source, summary;
+};
+inline constexpr Averaging averagings[] = {
+    {"before", "torch DistributedDataParallel, its compress hooks; DeepSpeed prescale_gradients",
+     "each part is divided by the number of ranks before it is sent"},
+    {"after", "DeepSpeed, with gradient_predivide_factor as `predivide`",
+     "each part is divided by `predivide` before, and the sum by ranks / predivide after"},
+    {"split", "torch FSDP: _get_gradient_predivide_factor",
+     "by f before and ranks / f after; f doubles from 1 while it divides the ranks and ranks / f is more than f"},
+};
+
+/// What one reduction is of.
+struct Bucketing {
+    std::string_view name, source, summary;
+};
+inline constexpr Bucketing bucketings[] = {
+    {"tensor", "", "each gradient by itself"},
+    {"model", "FSDP's flat parameter, ZeRO's partition",
+     "all gradients of one format in one vector, in the order of the model"},
+    {"ddp", "torch/csrc/distributed/c10d/reducer.cpp: compute_bucket_assignment_by_size",
+     "gradients of one format in reverse order, a bucket full at 1 MiB, then at 25 MiB each"},
+};
+
+}  // namespace macheps

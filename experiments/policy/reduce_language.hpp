@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// [reduce] of a policy file: its keys, and what a file says of them.
+#pragma once
+#include "experiments/policy/language.hpp"
+#include "experiments/policy/policy.hpp"
+#include "experiments/policy/toml_reader.hpp"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace macheps {
+
+std::vector<PolicyKey> reduce_keys();
+
+/// Reads the table. Throws Error for what is no key or no value of it.
+ReduceConfig read_reduce(const TomlReader& toml, const toml::node& node);
+
+}  // namespace macheps
