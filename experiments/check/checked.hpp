@@ -67,7 +67,7 @@ void digest(Checked& checked, const std::vector<StoredArray>& arrays);
 /// An array in memory: elements of `format`, whose codes stand in `bytes`, little-endian and row-major. Errors: throws
 /// Error (usage) where the shape has another number of elements.
 StoredArray stored_array(std::string name, const Format& format, std::vector<std::int64_t> shape,
-                  std::span<const std::byte> bytes);
+                         std::span<const std::byte> bytes);
 /// The same of fp32 numbers.
 StoredArray stored_array(std::string name, std::vector<std::int64_t> shape, std::span<const float> values);
 

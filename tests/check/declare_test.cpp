@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of what a declaration may say: every row, for every operation.
-#include "experiments/check/declare.hpp"
-#include "experiments/check/check.hpp"
+#include "experiments/check/checked.hpp"
 #include "tests/test.hpp"
 
 #include <set>
 #include <string>
+#include <vector>
 
 using namespace macheps;
 using namespace macheps::check;
@@ -70,6 +70,32 @@ TEST_CASE("a format's shorthand says how its scales lie", "[check][declare]") {
     CHECK(d.scale_shapes.at("a_scale") == "row");
     CHECK(d.formats.at("b").is_packed);
     CHECK(d.scale_shapes.at("b_scale") == "column");
+}
+
+TEST_CASE("scales lie as they were declared, or the shape is bad input", "[check][declare]") {
+    ThreadPool pool(1);
+    const auto outcome = [&](const char* a, std::vector<float> scale) {
+        Declaration d{.operation = &find_operation("gemm")};
+        check::declare(d, "a", a);
+        std::vector<StoredArray> arrays{stored_array("a", {3, 1}, std::vector<float>{1, 2, 3}),
+                                        stored_array("b", {1, 2}, std::vector<float>{5, 7}),
+                                        stored_array("out", {3, 2}, std::vector<float>{10, 14, 20, 28, 30, 42})};
+        const auto count = static_cast<std::int64_t>(scale.size());
+        if (count > 0) arrays.push_back(stored_array("a_scale", {count}, scale));
+        try {
+            return std::string(to_string(check_arrays(d, arrays, {.require = Power::null}, pool).outcome));
+        } catch (const Error& error) {
+            CHECK(error.exit() == Exit::bad_input);
+            return std::string(error.what());
+        }
+    };
+    CHECK(outcome("fp32/row", {2, 2, 2}) == "pass");
+    CHECK(outcome("fp32/tensor", {2}) == "pass");
+    CHECK(outcome("fp32", {2, 2, 2}) == "pass");
+    CHECK(outcome("fp32/tensor", {2, 2, 2}).find("declared one of each tensor") != std::string::npos);
+    CHECK(outcome("fp32/row", {2}).find("declared one of each row") != std::string::npos);
+    CHECK(outcome("fp32/column", {2, 2, 2}).find("declared one of each column") != std::string::npos);
+    CHECK(outcome("fp32/row", {}).find("there is no array 'a_scale'") != std::string::npos);
 }
 
 TEST_CASE("what no declaration can say ends with the place and what could be said", "[check][declare]") {
