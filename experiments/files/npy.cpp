@@ -83,9 +83,10 @@ struct NpyType {
     std::size_t width;
     std::optional<Format> format;
 };
-const NpyType npy_types[] = {{"<f2", 2, fp16}, {"<f4", 4, fp32}, {"<f8", 8, fp64}, {"<f1", 1, e5m2},
-                             {"|f1", 1, e5m2}, {"|u1", 1, {}},   {"<u1", 1, {}},   {"|V1", 1, {}},
-                             {"<V1", 1, {}},   {"<u2", 2, {}},   {"|V2", 2, {}},   {"<V2", 2, {}}};
+const NpyType npy_types[] = {{"<f2", 2, fp16}, {"<f4", 4, fp32}, {"<f8", 8, fp64}, {"<f1", 1, e5m2}, {"|f1", 1, e5m2},
+                             {"|u1", 1, {}},   {"<u1", 1, {}},   {"|V1", 1, {}},   {"<V1", 1, {}},   {"<u2", 2, {}},
+                             {"|V2", 2, {}},   {"<V2", 2, {}},   {"<u4", 4, {}},   {"<u8", 8, {}},   {"|i1", 1, {}},
+                             {"<i1", 1, {}},   {"<i2", 2, {}},   {"<i4", 4, {}},   {"<i8", 8, {}},   {"|b1", 1, {}}};
 
 std::vector<double> npy_numbers(std::string_view bytes, const std::string& path) {
     const StoredArray array = parse_npy(bytes, "", path);
