@@ -89,7 +89,7 @@ double made(const Node& node, const Arithmetic& a, double size, Operand x, doubl
         case Step::absolute:
             return 0;
         case Step::round:
-            return half_ulp(node.format, size);
+            return a.is_reference ? 0 : half_ulp(node.format, size);
         case Step::convert:
             return x.bound == 0 ? 0 : (node.rounding == Round::nearest_even ? 1 : 2) * half_ulp(node.format, size);
         case Step::exponential:

@@ -223,6 +223,15 @@ class Judge {
         j_.bias = mean;
         j_.bias_limit = allowed / count + z_limit * sigma / std::sqrt(count);
         if (std::fabs(mean) <= j_.bias_limit) return;
+        // Errors of one sign move an output by the step that its rounding then takes. That is the error in the mean, but for
+        // numbers that lie on the middle of two codes, as those of a wider format do that an operation hardly changes:
+        // all of them go to the other code.
+        allowed = 0;
+        visit(all, [&](std::size_t i) {
+            const double y = l_.exact[i], e = std::copysign(l_.before[i], mean < 0 ? -y : y),
+                         step = std::fabs(stored(l_, y + e) - stored(l_, y));
+            if (std::isfinite(step)) allowed += step / l_.deviation[i];
+        });
         const double distinct = effective(all);
         if (distinct < least_group) return;
         j_.bias_limit = allowed / count + z_limit * sigma / std::sqrt(distinct);

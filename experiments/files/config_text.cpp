@@ -56,6 +56,12 @@ void check(std::string_view text, const std::string& name) {
                      .fix = "a config is a few kilobytes; is this the right file?"});
     }
     text = without_mark(text);
+    // Readers take a second one for the first, and the places of all that follows would be wrong.
+    if (text.starts_with(mark)) {
+        throw Error({.what = "a second byte order mark",
+                     .where = to_string(place_at(text, 0, name)),
+                     .fix = "save the file as UTF-8 without one"});
+    }
     if (text.find_first_not_of(blanks) == std::string_view::npos) {
         throw Error({.what = "the file is empty", .where = name, .fix = "give a config with at least one key"});
     }

@@ -157,7 +157,7 @@ TEST_CASE("tables of a rotary embedding repeat over the axes that they lack", "[
     }
     const std::vector<StoredArray> arrays{array("x", {2, 3, 5, 4}, x), array("cos", {5, 2}, cos),
                                           array("sin", {1, 5, 2}, sin), array("out", {2, 3, 5, 4}, out)};
-    CHECK(judge_arrays(declare("rope", Store::fp32), arrays).outcome != Outcome::fail);
+    CHECK(is_accepted(judge_arrays(declare("rope", Store::fp32), arrays)));
     check::Declaration pairs = declare("rope", Store::fp32);
     pairs.has_pairs = true;
     CHECK(judge_arrays(pairs, arrays).outcome == Outcome::fail);
@@ -175,7 +175,7 @@ TEST_CASE("halves of a gated x are gate and up, or up and gate", "[check]") {
     }
     check::Declaration d = declare("swiglu", Store::fp32);
     const std::vector<StoredArray> arrays{array("x", {10, 12}, x), array("out", {10, 6}, out)};
-    CHECK(judge_arrays(d, arrays).outcome != Outcome::fail);
+    CHECK(is_accepted(judge_arrays(d, arrays)));
     d.has_up_first = true;
     CHECK(judge_arrays(d, arrays).outcome == Outcome::fail);
 }
@@ -192,7 +192,7 @@ TEST_CASE("losses are divided by the number that was given", "[check]") {
     k.fault.less = 2;
     CHECK(judge_arrays(c.declaration, stored_case("cross_entropy", c, k)).outcome == Outcome::fail);
     c.arrays.push_back(integers("divisor", {}, {7}));
-    CHECK(judge_arrays(c.declaration, stored_case("cross_entropy", c, k)).outcome != Outcome::fail);
+    CHECK(is_accepted(judge_arrays(c.declaration, stored_case("cross_entropy", c, k))));
 }
 
 TEST_CASE("equal maxima may be found at any of their places", "[check]") {

@@ -56,6 +56,11 @@ inline check::Verdict judge_arrays(const check::Declaration& d, const std::vecto
     return check::check(posed.problem, posed.out, options, pool());
 }
 
+/// Judged, and by no test refused.
+inline bool is_accepted(const check::Verdict& verdict) {
+    return verdict.outcome == check::Outcome::pass || verdict.outcome == check::Outcome::weak;
+}
+
 /// The codes of the reasons, joined.
 inline std::string codes(const check::Verdict& verdict) {
     std::string all;
