@@ -78,8 +78,13 @@ struct PlanArguments {
                 verb.flag(key.option(), flags[i], key.help);
                 continue;
             }
-            Option option = verb.option(key.option(), declared[i], key.help);
-            option.takes(key.value == "FORMAT" ? value_kind::format : key.value.c_str());
+            const bool is_format = key.value == "FORMAT";
+            Option option = verb.option(
+                key.option(), declared[i],
+                is_format
+                    ? fmt::format("Format of {}; fp32 when left out, or no such array where none is required", key.name)
+                    : key.help);
+            option.takes(is_format ? value_kind::format : key.value.c_str());
             if (key.words != nullptr) {
                 const std::vector<std::string_view> words = key.words();
                 option.one_of({words.begin(), words.end()});
@@ -175,9 +180,9 @@ Exit make(const MakeArguments& a, const Command& verb) {
 void describe_make(Command& verb) {
     const auto a = std::make_shared<MakeArguments>();
     a->plan.add_options(verb);
-    verb.option("-o,--output", a->folder, "The folder for the files; none when left out, and then nothing is written")
+    verb.option("-o,--output", a->folder, "The folder for the files; refused when left out, but for --list")
         .takes(value_kind::folder);
-    verb.option("--save", a->save, "How").one_of({"npz", "safetensors"}).shows_default();
+    verb.option("--save", a->save, "As which files").one_of({"npz", "safetensors"}).shows_default();
     verb.flag("--all", a->all, "All inputs, where a least set would do");
     verb.flag("--list", a->lists, "Print the recipes");
     verb.runs([a, &verb] { return make(*a, verb); });
