@@ -13,13 +13,14 @@ namespace macheps::check {
 
 namespace {
 
-/// A mutant of rows of another length names another number of terms, and is the same line.
-std::string without_numbers(std::string_view name) {
+/// A mutant of rows of another length drops another number of terms, and is the same line. What stands in brackets tells
+/// those of one length apart.
+std::string line_name(std::string_view name) {
     std::string text;
-    for (const char c : name) {
+    for (const char c : name.substr(0, name.find('('))) {
         if (c < '0' || c > '9') text += c;
     }
-    return text;
+    return text += name.substr(std::min(name.find('('), name.size()));
 }
 
 }  // namespace
@@ -50,9 +51,9 @@ Coverage coverage_of(std::span<const MadeInputs> inputs, double delta, ThreadPoo
         std::vector<Mutant> mutants = run_mutants(posed.problem, limits, claimed ? &*claimed : nullptr, pool);
         add_size_mutants(limits, mutants);
         for (const Mutant& mutant : mutants) {
-            const std::string name = without_numbers(mutant.name);
+            const std::string name = line_name(mutant.name);
             auto line = std::find_if(coverage.lines.begin(), coverage.lines.end(),
-                                     [&](const Coverage::Line& each) { return without_numbers(each.mutant) == name; });
+                                     [&](const Coverage::Line& each) { return line_name(each.mutant) == name; });
             if (line == coverage.lines.end()) {
                 coverage.lines.push_back({mutant.name, mutant.kind, mutant.required_by});
                 line = coverage.lines.end() - 1;

@@ -70,7 +70,12 @@ struct PlanArguments {
             .list();
         verb.option("--inputs", inputs, "Names of recipes; all that apply when left out").list().takes("NAME");
         verb.integer("--seed", seed, seed_limits, "Of the random numbers").shows_default();
-        describe_keys(verb, check::declare_keys(), declared);
+        describe_keys(verb, check::declare_keys(), declared, [](const check::DeclareKey& key) {
+            return key.value == "FORMAT"
+                       ? fmt::format("Format of {}; fp32 when left out, or no such array where none is required",
+                                     key.name)
+                       : key.help;
+        });
     }
 
     std::vector<check::InputPlan> plans(const Command& verb) const {
@@ -158,9 +163,9 @@ Exit make(const MakeArguments& a, const Command& verb) {
 void describe_make(Command& verb) {
     const auto a = std::make_shared<MakeArguments>();
     a->plan.add_options(verb);
-    verb.option("-o,--output", a->folder, "The folder for the files; none when left out, and then nothing is written")
+    verb.option("-o,--output", a->folder, "The folder for the files; refused when left out, but for --list")
         .takes(value_kind::folder);
-    verb.option("--save", a->save, "How").one_of({"npz", "safetensors"}).shows_default();
+    verb.option("--save", a->save, "As which files").one_of({"npz", "safetensors"}).shows_default();
     verb.flag("--all", a->all, "All inputs, where a least set would do");
     verb.flag("--list", a->lists, "Print the recipes");
     verb.runs([a, &verb] { return make(*a, verb); });

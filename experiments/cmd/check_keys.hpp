@@ -45,16 +45,17 @@ inline std::string default_of(const check::OptionKey& key) { return std::string(
 inline bool repeats(const check::DeclareKey&) { return false; }
 inline bool repeats(const check::OptionKey& key) { return key.repeats; }
 
-template <class Keys>
-void describe_keys(Command& verb, const Keys& keys, Said& said) {
+/// `help_of` gives the help of a key.
+template <class Keys, class Help>
+void describe_keys(Command& verb, const Keys& keys, Said& said, Help help_of) {
     for (std::size_t i = 0; i < said.texts.size(); ++i) {
         const auto& key = keys[i];
         const std::string name = option_name(key.name);
         if (key.takes == check::DeclareKey::Takes::flag) {
-            verb.flag(name, said.flags[i], std::string(key.help));
+            verb.flag(name, said.flags[i], help_of(key));
             continue;
         }
-        const std::string help_text(key.help);
+        const std::string help_text = help_of(key);
         Option option = repeats(key) ? verb.option(name, said.lists[i], help_text).repeats()
                                      : verb.option(name, said.texts[i], help_text);
         option.takes(std::string(key.value).c_str());
@@ -64,6 +65,11 @@ void describe_keys(Command& verb, const Keys& keys, Said& said) {
         }
         if (const std::string text = default_of(key); !text.empty()) option.default_text(text);
     }
+}
+
+template <class Keys>
+void describe_keys(Command& verb, const Keys& keys, Said& said) {
+    describe_keys(verb, keys, said, [](const auto& key) { return std::string(key.help); });
 }
 
 }  // namespace macheps

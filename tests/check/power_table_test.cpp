@@ -122,6 +122,15 @@ TEST_CASE("a least set catches what all inputs catch, and nothing in it can be l
     CHECK(blind.blind(Power::structure).size() == 1);
     CHECK(blind.blind(Power::null).empty());
     CHECK(least_set(blind) == std::vector<std::size_t>{0});
+    // The one that adds most comes first, among equals the first; one that adds nothing never.
+    Coverage three;
+    three.inputs = {"one", "most", "others", "as many"};
+    const Sight no = Sight::missed, yes = Sight::certified;
+    three.lines = {{"1", "null", Power::null, {yes, yes, no, no}},
+                   {"2", "null", Power::null, {no, yes, no, no}},
+                   {"3", "null", Power::null, {no, yes, yes, yes}},
+                   {"4", "null", Power::null, {no, no, yes, yes}}};
+    CHECK(least_set(three) == std::vector<std::size_t>{1, 2});
 }
 
 TEST_CASE("every operation's wrong kernels are shown by its recipes", "[check][recipes]") {
