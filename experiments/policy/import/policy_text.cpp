@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/policy/import/policy_text.hpp"
+#include "experiments/policy/import/reduce_text.hpp"
 #include "experiments/scaler/scaler.hpp"
 
 #include <fmt/format.h>
@@ -73,6 +74,7 @@ class PolicyWriter {
         rules_of_parameters();
         optimizer();
         scaler();
+        body_ += reduce_text(fields_);
         report_open();
         return head + body_;
     }
@@ -258,9 +260,6 @@ class PolicyWriter {
         if (!format_of(accum).empty() && !format_of(grad).empty() && accum != grad)
             not_emulated(
                 fmt::format("micro-batches added up in {} where gradients are {}", format_of(accum), format_of(grad)));
-        const std::string_view reduce = fields_.word("reduce");
-        if (!format_of(reduce).empty() && !format_of(grad).empty() && reduce != grad)
-            not_emulated(fmt::format("sums between ranks in {}: a run has one rank", format_of(reduce)));
     }
 
     ImportContext& context_;
