@@ -101,12 +101,15 @@ std::optional<Sighting> first_steps_skipped(const RunView& view) {
 }
 
 std::optional<Sighting> schedule_over_skips(const RunView& view) {
+    const Steps& steps = view.run.steps;
     double all = 0, skipped = 0;
     std::int64_t count = 0;
     const StepRow* first = nullptr;
-    for (const StepRow& step : view.run.steps) {
+    for (const StepRow& step : steps) {
         all += step.lr;
-        if (!step.skipped) continue;
+        // A schedule that counts the optimiser's steps stands still while steps are skipped.
+        const bool waits = &step != &steps.back() && (&step + 1)->lr == step.lr;
+        if (!step.skipped || waits) continue;
         skipped += step.lr, ++count;
         if (first == nullptr) first = &step;
     }
@@ -319,7 +322,8 @@ constexpr Diagnosis table[] = {
      "optimiser's "
      "first step, which a scheduler in torch warns of",
      "begin with a smaller loss scale, or step the scheduler only where the optimiser stepped", first_steps_skipped},
-    {"schedule-over-skips", Reads::steps, "skipped steps had more than 1 % of the sum of all steps' learning rates",
+    {"schedule-over-skips", Reads::steps,
+     "skipped steps, after which the schedule went on, had more than 1 % of the sum of all steps' learning rates",
      "{skipped} of {steps} steps were skipped and took {percent} % of the learning rate schedule with them",
      "let the schedule count the optimiser's steps and not iterations; a skip inside a fused optimiser is seen by its "
      "step counter and not by whether it was called",

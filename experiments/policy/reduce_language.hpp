@@ -5,8 +5,6 @@
 #include "experiments/policy/policy.hpp"
 #include "experiments/policy/toml_reader.hpp"
 
-#include <string>
-#include <utility>
 #include <vector>
 
 namespace macheps {

@@ -34,19 +34,17 @@ std::vector<ReduceBucket> reduce_buckets(const Bucketing& bucketing, std::span<c
     std::vector<ReduceBucket> buckets;
     const auto add = [&](std::size_t i) {
         const GradientSize& gradient = gradients[i];
-        const auto limit = [&](const ReduceBucket& bucket) {
-            const bool is_first = &bucket == &*std::find_if(buckets.begin(), buckets.end(),
-                                                            [&](const auto& each) { return each.wire == bucket.wire; });
-            return is_first ? first_bytes : later_bytes;
-        };
-        const auto has_room = [&](const ReduceBucket& bucket) {
-            if (is_single || !(bucket.wire == gradient.wire)) return false;
-            return !is_ddp || bucket.count * bucket.wire.format.container_bits() / 8 < limit(bucket);
-        };
-        auto open = std::find_if(buckets.begin(), buckets.end(), has_room);
-        if (open == buckets.end()) open = buckets.insert(open, {.wire = gradient.wire});
-        open->parameters.push_back(i);
-        open->count += gradient.count;
+        ReduceBucket* last = nullptr;
+        std::int64_t of_format = 0;
+        for (ReduceBucket& bucket : buckets) {
+            if (bucket.wire == gradient.wire) last = &bucket, ++of_format;
+        }
+        const std::int64_t limit = of_format == 1 ? first_bytes : later_bytes;
+        const auto is_full = [&] { return is_ddp && last->count * last->wire.format.container_bits() / 8 >= limit; };
+        if (last == nullptr || is_single || is_full())
+            last = &buckets.emplace_back(ReduceBucket{.wire = gradient.wire});
+        last->parameters.push_back(i);
+        last->count += gradient.count;
     };
     for (std::size_t i = 0; i < gradients.size(); ++i) add(is_ddp ? gradients.size() - 1 - i : i);
     return buckets;

@@ -121,6 +121,15 @@ TEST_CASE("a loss scale that begins far too high is an overflow cascade, and cos
     CHECK(figure_of(cascade, "halvings") == double(taken->step));
     CHECK(figure_of(finding_of(verdicts, "high", "first-steps-skipped"), "lr") == taken->lr);
     CHECK(cascade.sentence().find("from 2^40 to ") != std::string::npos);
+
+    // The same rows, had the schedule waited for the optimiser's steps.
+    Log waiting = log;
+    for (RunLog& run : waiting.runs) {
+        for (std::size_t i = 1; i < run.steps.size(); ++i) {
+            if (run.steps[i - 1].skipped) run.steps[i].lr = run.steps[i - 1].lr;
+        }
+    }
+    CHECK(ids_of(diagnose(waiting), "high") == Ids{"overflow-cascade", "first-steps-skipped"});
 }
 
 TEST_CASE("a scaler that has nowhere to go is told by its floor, by its error, or by a scale below 1",

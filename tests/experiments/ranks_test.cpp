@@ -265,7 +265,7 @@ TEST_CASE("a ring's chunks begin at ranks of their own, and every element is in 
 
 TEST_CASE("buckets: a tensor each, one for a format, or DDP's", "[ranks]") {
     const CastRule wide{}, low{.format = bf16};
-    const std::vector<GradientSize> gradients{{wide, 10}, {low, 20}, {wide, 300000}, {wide, 5}, {wide, 40}};
+    std::vector<GradientSize> gradients{{wide, 10}, {low, 20}, {wide, 300000}, {wide, 5}, {wide, 40}};
     const auto groups = [&](const char* name) {
         std::vector<std::vector<std::size_t>> out;
         for (const Bucketing& row : bucketings) {
@@ -287,6 +287,9 @@ TEST_CASE("buckets: a tensor each, one for a format, or DDP's", "[ranks]") {
     CHECK(groups("model") == Groups{{0, 2, 3, 4}, {1}});
     // Backwards; 300,000 numbers of fp32 are more than 1 MiB, which closes the first one.
     CHECK(groups("ddp") == Groups{{4, 3, 2}, {1}, {0}});
+    // The second one has room for both: 25 MiB.
+    gradients = {{wide, 300000}, {wide, 300000}, {wide, 300000}};
+    CHECK(groups("ddp") == Groups{{2}, {1, 0}});
 }
 
 TEST_CASE("a step's gradients are the reduced gradients of ranks that were made apart", "[ranks]") {

@@ -146,8 +146,7 @@ void resolve(ImportContext& context) {
     context.set("clip", clip_field("torch", max_norm), "grad_clip");
     context.infer("opt_kernel", word_field(facts.on_gpu ? "fused" : "single"),
                   "from device: fused AdamW where it is cuda");
-    context.infer("predivide", {.value = std::string("postscale"), .parts = {{"factor", 1.0}}},
-                  "DDP: the sum is divided");
+    context.infer("predivide", word_field("prescale"), "DDP: a gradient is divided as it is copied into its bucket");
     context.infer("ckpt", {.value = false, .parts = {}}, "nanoGPT has none");
     context.infer("fp8", word_field("none"), "nanoGPT has none");
     context.infer("adapter", word_field("none"), "nanoGPT has none");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/policy/import/policy_text.hpp"
+#include "experiments/policy/import/reduce_text.hpp"
 #include "experiments/scaler/scaler.hpp"
 
 #include <fmt/format.h>
@@ -75,6 +76,7 @@ class PolicyWriter {
         clip();
         micro_batches();
         scaler();
+        body_ += reduce_text(fields_);
         report_open();
         return head + body_;
     }
@@ -349,10 +351,6 @@ class PolicyWriter {
         const std::string_view adapter = fields_.word("adapter");
         if (!adapter.empty() && adapter != "none")
             not_emulated(fmt::format("adapters in {}", scalar_text(std::string(adapter))));
-        const std::string_view grad = fields_.word("grad");
-        const std::string_view reduce = fields_.word("reduce");
-        if (!format_of(reduce).empty() && !format_of(grad).empty() && reduce != grad)
-            not_emulated(fmt::format("sums between ranks in {}: a run has one rank", format_of(reduce)));
     }
 
     ImportContext& context_;

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/policy/import/reduce_text.hpp"
+
+#include "experiments/policy/import/resolved.hpp"
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <variant>
+
+namespace macheps {
+
+namespace {
+
+/// What the field `reduce` may say.
+constexpr struct {
+    std::string_view letter, format;
+} wires[] = {{"F", "fp32"}, {"T", "tf32"}, {"H", "fp16"}, {"B", "bf16"}};
+
+/// What the field `predivide` may say. NCCL's mean multiplies by 1 / ranks as it reads its input: unverified.
+constexpr struct {
+    std::string_view word, average;
+    bool has_factor;
+} averages[] = {{"average", "before", false},
+                {"split", "split", false},
+                {"prescale", "before", false},
+                {"postscale", "after", true}};
+
+std::string factor_of(const ResolvedField& field) {
+    for (const auto& [name, value] : field.value.parts) {
+        const double* number = std::get_if<double>(&value);
+        if (name != "factor" || number == nullptr || *number == 1) continue;
+        const std::string digits = fmt::format("{}", *number);
+        return fmt::format("predivide = {}{}\n", digits, digits.find_first_of(".e") == digits.npos ? ".0" : "");
+    }
+    return {};
+}
+
+}  // namespace
+
+std::string reduce_text(const ResolvedConfig& config) {
+    std::string lines;
+    // Gradients are sent as they are unless something says otherwise.
+    const std::string_view reduce = config.word("reduce"), grad = config.word("grad"), accum = config.word("accum");
+    const bool is_usual = reduce == grad && (accum.empty() || accum == grad);
+    for (const auto& [letter, format] : wires) {
+        if (!is_usual && reduce == letter) lines += fmt::format("wire    = \"{}\"\n", format);
+    }
+    for (const auto& [word, average, has_factor] : averages) {
+        if (config.word("predivide") != word) continue;
+        lines += fmt::format("average = \"{}\"\n", average);
+        if (has_factor) lines += factor_of(*config.find("predivide"));
+    }
+    return lines.empty() ? "" : "\n# Between ranks, where there are several.\n[reduce]\n" + lines;
+}
+
+}  // namespace macheps
