@@ -107,10 +107,9 @@ struct Node {
     /// the whole sum beside its additions.
     double roundings = 1;
     double unit_roundings = 0;  ///< of an addition: roundings of numbers as large as one, besides
-    std::int64_t skipped = 0;   ///< of a sum: last elements that it leaves out (no legal kernel does)
+    std::int64_t skipped = 0;   ///< of a sum or an extreme: last elements that it leaves out (no legal kernel does)
     SumOrder order{};           ///< of a sum
-    bool is_narrow_sum =
-        false;  ///< the value of a sum is a chain's in the accumulator's format, as a wrong kernel has it
+    bool is_narrow_sum = false;  ///< its value is a chain's in the accumulator's format, as a wrong kernel has it
     Move move = Move::turn_halves;
     Format format{};
     Round rounding = Round::nearest_even;  ///< of a conversion
@@ -159,8 +158,12 @@ class Nodes {
         return put(
             {.step = Step::convert, .x = x.node, .is_row = at(x).is_row, .format = format, .rounding = rounding});
     }
-    Value greatest(Value x) { return put({.step = Step::greatest, .x = x.node, .is_row = true, .roundings = 0}); }
-    Value least(Value x) { return put({.step = Step::least, .x = x.node, .is_row = true, .roundings = 0}); }
+    Value greatest(Value x, std::int64_t skipped = 0) {
+        return put({.step = Step::greatest, .x = x.node, .is_row = true, .roundings = 0, .skipped = skipped});
+    }
+    Value least(Value x, std::int64_t skipped = 0) {
+        return put({.step = Step::least, .x = x.node, .is_row = true, .roundings = 0, .skipped = skipped});
+    }
     Value sum(Value x, std::int64_t skipped = 0, const SumOrder& order = {}, double roundings = 0) {
         return put({.step = Step::sum,
                     .x = x.node,

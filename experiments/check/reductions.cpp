@@ -44,15 +44,15 @@ Value mean(Listing& l) { return l.mean(*l.input("x")); }
 // The form that is mistaken for an extreme is the extreme at the other end.
 Value greatest(Listing& l) {
     const Value x = *l.input("x");
-    return l.defect.has_other_form ? l.nodes.least(x) : l.nodes.greatest(x);
+    return l.defect.has_other_form ? l.nodes.least(x) : l.nodes.greatest(x, l.defect.dropped);
 }
 Value least(Listing& l) {
     const Value x = *l.input("x");
-    return l.defect.has_other_form ? l.nodes.greatest(x) : l.nodes.least(x);
+    return l.defect.has_other_form ? l.nodes.greatest(x) : l.nodes.least(x, l.defect.dropped);
 }
 Value amax(Listing& l) {
     const Value x = *l.input("x");
-    return l.nodes.greatest(l.defect.has_other_form ? x : l.nodes.absolute(x));
+    return l.nodes.greatest(l.defect.has_other_form ? x : l.nodes.absolute(x), l.defect.dropped);
 }
 Value norm(Listing& l) {
     const Value x = *l.input("x"), squares = l.sum(l.nodes.multiply(x, x));

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 
 namespace macheps::check {
 
@@ -22,9 +23,11 @@ void each(const Wides& x, const Wides& y, Wides& out, Function function) {
 bool is_less(Wide x, Wide y) { return x.high < y.high || (x.high == y.high && x.low < y.low); }
 
 /// A NaN is the greatest and the least.
-Wide greatest_of(const Wides& x, bool is_least) {
+Wide extreme_of(const Wides& x, const Node& node) {
+    const bool is_least = node.step == Step::least;
+    const auto skipped = std::min(static_cast<std::ptrdiff_t>(node.skipped), static_cast<std::ptrdiff_t>(x.size()) - 1);
     Wide most = x.front();
-    for (const Wide& one : x) {
+    for (const Wide& one : std::span(x.begin(), x.end() - skipped)) {
         if (std::isnan(one.high)) return one;
         if (is_least ? is_less(one, most) : is_less(most, one)) most = one;
     }
@@ -71,7 +74,7 @@ bool is_placed(const Node& node, const Row& row, const Columns<Wide>& values, Wi
             return true;
         case Step::greatest:
         case Step::least:
-            out[0] = greatest_of(*x, node.step == Step::least);
+            out[0] = extreme_of(*x, node);
             return true;
         case Step::select: {
             const double place = number_of(node, row);

@@ -63,6 +63,17 @@ TEST_CASE("bounds of GELU are those of the specification's table", "[check]") {
     for (std::size_t i = 0; i < 4; ++i) CHECK(b.bound[i] == Approx(table[i]).epsilon(0.01));
 }
 
+TEST_CASE("bounds of a softmax in bf16 are those of the specification's table", "[check]") {
+    RowCase c = single("softmax", {0, 1, 2, 3});
+    c.declaration = declare("softmax", Store::bf16);
+    c.declaration.functions = "cuda,exp=4";
+    c.arrays.push_back(array("out", c.out_shape, Floats(4), Store::bf16));
+    const check::Posed posed = check::pose(c.declaration, c.arrays, pool());
+    const check::Limits limits = check::limits_of(posed.problem, 1e-9, pool());
+    const double table[] = {1.221e-4, 2.443e-4, 4.887e-4, 1.954e-3};
+    for (std::size_t i = 0; i < 4; ++i) CHECK(limits.certain[i] == Approx(table[i]).epsilon(0.001));
+}
+
 TEST_CASE("bounds of reductions are their closed forms", "[check]") {
     for (const std::int64_t columns : {7, 100, 4096}) {
         const auto n = static_cast<double>(columns);
