@@ -107,7 +107,6 @@ bool has_array(const Operation& operation, const DeclareKey& key) {
 
 // --- what else is declared
 
-bool of_products(const Operation& operation, const DeclareKey&) { return operation.is_product; }
 bool of_rows(const Operation& operation, const DeclareKey&) { return !operation.is_product; }
 bool of_norms(const Operation& operation, const DeclareKey&) { return operation.has_eps; }
 bool of_all(const Operation&, const DeclareKey&) { return true; }

@@ -11,8 +11,6 @@ using Takes = DeclareKey::Takes;
 using Text = const std::string&;
 using Words = std::vector<std::string_view>;
 
-bool of_products(const Operation& operation, const DeclareKey&) { return operation.is_product; }
-
 /// A key whose value is one of a few words, and the field that holds it.
 struct WordKey {
     std::string_view name;
@@ -50,6 +48,8 @@ const WordKey& row_of(const DeclareKey& key) {
 }
 
 }  // namespace
+
+bool of_products(const Operation& operation, const DeclareKey&) { return operation.is_product; }
 
 std::vector<DeclareKey> product_keys() {
     std::vector<DeclareKey> keys{

@@ -5,6 +5,9 @@
 
 namespace macheps::check {
 
+/// Of keys that say something of matrix products alone.
+bool of_products(const Operation& operation, const DeclareKey& key);
+
 std::vector<DeclareKey> product_keys();
 
 }  // namespace macheps::check

@@ -242,8 +242,10 @@ std::vector<Mutant> run_mutants(const Problem& problem, const Limits& limits, co
             trial.add("a group with the b of the one before it", "structure", other);
         const Limits part = first_rows(limits, simulated_rows(problem));
         Trial first{part, mutants, bits != nullptr};
-        for (const WrongProduct& wrong : wrong_products(problem, pool))
+        for (const WrongProduct& wrong : wrong_products(problem, pool)) {
             first.add(wrong.name, wrong.kind, wrong.exact, wrong.required_by);
+            mutants.back().certified = mutants.back().certified && !wrong.is_simulated;
+        }
     }
     add_rounding(trial, bits);
     for_special_mutants(problem, limits, pool, [&](const char* name, const auto& exact, const auto& outputs) {

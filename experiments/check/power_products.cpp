@@ -140,8 +140,8 @@ std::vector<WrongProduct> wrong_products(const Problem& problem, ThreadPool& poo
     const std::optional<MatmulRule>& rule = problem.declaration.machine;
     const Format accumulator = rule ? rule->machine->result : fp32;
     std::vector<WrongProduct> all;
-    const auto add = [&](std::string name, std::vector<double> exact) {
-        all.push_back({std::move(name), "precision", Power::precision, std::move(exact)});
+    const auto add = [&](std::string name, std::vector<double> exact, bool is_simulated = true) {
+        all.push_back({std::move(name), "precision", Power::precision, std::move(exact), is_simulated});
     };
     if (of.k > 8 && accumulator.precision > fp16.precision)
         add("fp16 accumulator", with_accumulator(problem, fp16.precision, pool));
@@ -160,11 +160,12 @@ std::vector<WrongProduct> wrong_products(const Problem& problem, ThreadPool& poo
     for (const bool of_b : {false, true}) {
         if (of.blocks() < 2) continue;
         all.push_back({fmt::format("scales of {} off by one block", of_b ? "b" : "a"), "scale", Power::structure,
-                       with_next_scales(problem, of_b, pool)});
+                       with_next_scales(problem, of_b, pool), false});
     }
-    if (of.a_format == fp32 || of.b_format == fp32) add("operands cut to tf32", with_operands(problem, tf32, pool));
+    if (of.a_format == fp32 || of.b_format == fp32)
+        add("operands cut to tf32", with_operands(problem, tf32, pool), false);
     if (of.a_format.precision > bf16.precision || of.b_format.precision > bf16.precision)
-        add("operands rounded to bf16", with_operands(problem, bf16, pool));
+        add("operands rounded to bf16", with_operands(problem, bf16, pool), false);
     return all;
 }
 

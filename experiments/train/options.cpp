@@ -61,7 +61,7 @@ TrainOptions options_under(const TrainingRecipe& recipe, const TrainOptions& run
     }
     if (recipe.micro_batches && run.micro_batches == 1) {
         std::int64_t parts = min_of(*recipe.micro_batches, run.batch);
-        while (run.batch % parts != 0) --parts;
+        while (run.batch % (parts * run.ranks) != 0) --parts;
         o.micro_batches = parts;
         o.batch = run.batch / parts;
     }

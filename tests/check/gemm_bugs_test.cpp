@@ -366,6 +366,14 @@ TEST_CASE("a design that promises too little fails, and one that promises nothin
     CHECK(lost.fitness.lost_share == 1);
 }
 
+TEST_CASE("limits that zeros satisfy are refused, however they came about", "[check][bugs]") {
+    // 21 is what a bound of norms gives for K = 1024, used as atol and as rtol.
+    ProductCheck c = usual(1000);
+    const Floats y = c.stored(c.g.run(rule(c.machine + "+slices2")));
+    CHECK(c.judge(y, {.rtol = 21, .atol = 21}).outcome == Outcome::refused);
+    CHECK(c.judge(y, {.rtol = 0.004, .atol = 0.01}).outcome == Outcome::pass);
+}
+
 TEST_CASE("one nonzero product leaves no freedom, and that is said", "[check][exact]") {
     // Each row of a selects one row of b: the output is b's code, whatever sums it.
     std::mt19937 random(9);

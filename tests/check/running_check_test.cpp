@@ -205,7 +205,8 @@ TEST_CASE("no emulated kernel of 1000 exceeds the bounds of its machine", "[chec
     check_fared(fared_of_all(1000, 1448, 20260102));
 }
 
-TEST_CASE("products of references have the same bits on every instruction set and number of threads", "[check][products]") {
+TEST_CASE("products of references have the same bits on every instruction set and number of threads",
+          "[check][products]") {
     std::mt19937 random(13);
     for (const auto& [m, n, k] : {std::array<std::size_t, 3>{1, 1, 1}, {5, 67, 33}, {13, 130, 200}, {64, 64, 7}}) {
         const MachineGemm g = machine_gemm(m, n, k, fp32, fp32, Draw::normal, random);

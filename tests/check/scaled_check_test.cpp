@@ -45,7 +45,8 @@ struct Scaled {
                    k = static_cast<std::int64_t>(g.k), each = static_cast<std::int64_t>(block);
         Matmul args{.m = m, .n = n, .k = k};
         args.a = {.data = g.a.data(), .ld = k, .format = g.a_format};
-        args.a.scales = {.data = a_scales.data(), .k_block = each, .outer_stride = (k + each - 1) / each, .k_stride = 1};
+        args.a.scales = {
+            .data = a_scales.data(), .k_block = each, .outer_stride = (k + each - 1) / each, .k_stride = 1};
         args.b = {.data = g.b.data(), .ld = n, .format = g.b_format};
         args.b.scales = {.data = b_all.data(), .k_block = each, .outer_stride = 1, .k_stride = n};
         args.out = y.data();
@@ -71,7 +72,8 @@ struct Scaled {
 
 Scaled scaled(std::size_t m, std::size_t n, std::size_t k, const Format& format, Draw draw, const Format& scale,
               std::size_t block, std::size_t b_outer, std::mt19937& random) {
-    Scaled s{.g = machine_gemm(m, n, k, format, format, draw, random), .block = block, .b_outer = b_outer, .scale = scale};
+    Scaled s{
+        .g = machine_gemm(m, n, k, format, format, draw, random), .block = block, .b_outer = b_outer, .scale = scale};
     s.a_scales = drawn_scales(m * s.blocks(), scale, random);
     s.b_scales = drawn_scales(parts(n, b_outer) * s.blocks(), scale, random);
     return s;
@@ -83,9 +85,12 @@ struct Unit {
     std::size_t block, b_outer;
 };
 const Unit scaled_units[] = {
-    {"deepgemm.sm90.1d2d", e4m3fn, fp32, 128, 128},   {"cutlass.fp8.blockwise", e4m3fn, fp32, 128, 1},
-    {"sm100.tcgen05.mxfp8", e4m3fn, e8m0fnu, 32, 1},  {"sm100.tcgen05.mxfp4", e2m1fn, e8m0fnu, 32, 1},
-    {"sm100.tcgen05.nvfp4", e2m1fn, e4m3fn, 16, 1},   {"sm120.mma.mxfp8", e4m3fn, e8m0fnu, 32, 1},
+    {"deepgemm.sm90.1d2d", e4m3fn, fp32, 128, 128},     {"deepgemm.sm90.1d1d", e4m3fn, fp32, 128, 1},
+    {"cutlass.fp8.blockwise", e4m3fn, fp32, 128, 1},    {"sm100.tcgen05.mxfp8", e4m3fn, e8m0fnu, 32, 1},
+    {"sm100.tcgen05.mxf8f6f4", e3m2fn, e8m0fnu, 32, 1}, {"sm100.tcgen05.mxfp4", e2m1fn, e8m0fnu, 32, 1},
+    {"sm100.tcgen05.nvfp4", e2m1fn, e4m3fn, 16, 1},     {"sm100.tcgen05.nvfp4.ue8m0", e2m1fn, e8m0fnu, 32, 1},
+    {"sm120.mma.mxfp8", e5m2, e8m0fnu, 32, 1},          {"sm120.mma.mxf8f6f4", e2m3fn, e8m0fnu, 32, 1},
+    {"sm120.mma.mxfp4", e2m1fn, e8m0fnu, 32, 1},        {"sm120.mma.nvfp4", e2m1fn, e4m3fn, 16, 1},
 };
 MatmulRule rule(const std::string& name) { return parse_machine(name).rule; }
 
@@ -118,12 +123,12 @@ std::string message(const check::Declaration& d, const std::vector<StoredArray>&
 
 }  // namespace
 
-TEST_CASE("block-scaled sums stay within the bounds of their units", "[check][scaled]") {
+void judge_scaled_units(int runs) {
     double all = 0;
     for (const Unit& unit : scaled_units) {
         std::mt19937 random(3);
         double most = 0;
-        for (int run = 0; run < 40; ++run) {
+        for (int run = 0; run < runs; ++run) {
             const std::size_t m = 1 + random() % 4, n = 1 + random() % 9, k = 1 + random() % 700;
             const Scaled s = scaled(m, n, k, unit.operand, static_cast<Draw>(run % draws), unit.scale, unit.block,
                                     unit.b_outer, random);
@@ -149,6 +154,11 @@ TEST_CASE("block-scaled sums stay within the bounds of their units", "[check][sc
     CHECK(all > 0.1);  // fp4 sums lose next to nothing
 }
 
+TEST_CASE("block-scaled sums stay within the bounds of their units", "[check][scaled]") { judge_scaled_units(40); }
+TEST_CASE("1000 block-scaled sums stay within the bounds of each unit", "[check][scaled][slow]") {
+    judge_scaled_units(1000);
+}
+
 TEST_CASE("block scales are found in their arrays, and a neighbour's scale fails", "[check][scaled]") {
     std::mt19937 random(4);
     const Scaled s = scaled(48, 256, 512, e4m3fn, Draw::normal, fp32, 128, 128, random);
@@ -157,8 +167,11 @@ TEST_CASE("block scales are found in their arrays, and a neighbour's scale fails
                                         coded("out", {48, 256}, y, bf16), array("a_scale", {48, 4}, a_scales),
                                         array("b_scale", {4, 2}, s.b_scales)};
     };
-    const check::Declaration d = declared({{"a", "e4m3fn/1x128"}, {"b", "e4m3fn/128x128"}, {"out", "bf16"},
-                                           {"machine", "deepgemm.sm90.1d2d"}, {"bits", "true"}});
+    const check::Declaration d = declared({{"a", "e4m3fn/1x128"},
+                                           {"b", "e4m3fn/128x128"},
+                                           {"out", "bf16"},
+                                           {"machine", "deepgemm.sm90.1d2d"},
+                                           {"bits", "true"}});
     const Floats right = s.run(rule("deepgemm.sm90.1d2d"), bf16);
     const check::Verdict v = judge_arrays(d, arrays(right, s.a_scales));
     CAPTURE(codes(v));
@@ -178,7 +191,8 @@ TEST_CASE("block scales are found in their arrays, and a neighbour's scale fails
     stored[2] = coded("out", {48, 256}, plain.run({}), fp32);
     CHECK(judge_arrays(any, stored).outcome == Outcome::pass);
     bool has_mutant = false;
-    for (const check::Mutant& mutant : v.mutants) has_mutant = has_mutant || mutant.name == "scales of a off by one block";
+    for (const check::Mutant& mutant : v.mutants)
+        has_mutant = has_mutant || mutant.name == "scales of a off by one block";
     CHECK(has_mutant);
     stored = arrays(right, Floats(48 * 5, 1.0f));
     CHECK(message(d, stored).find("3 test (a_scale): shape [48, 4]") == 0);
@@ -186,7 +200,8 @@ TEST_CASE("block scales are found in their arrays, and a neighbour's scale fails
     CHECK(message(d, stored).starts_with("3 test (a_scale): shape [48, 3] of scales for 48 x 4 blocks"));
 }
 
-TEST_CASE("microscaled operands: codes of e8m0, cuBLAS's tiles of scales, fp4 packed and transposed", "[check][scaled]") {
+TEST_CASE("microscaled operands: codes of e8m0, cuBLAS's tiles of scales, fp4 packed and transposed",
+          "[check][scaled]") {
     std::mt19937 random(5);
     // The place in cuBLAS's tiles: row 33 is the second quarter's second lane.
     CHECK(check::place_in_128x4(33, 2, 8) == 1 * 16 + 1 * 4 + 2);
@@ -202,8 +217,12 @@ TEST_CASE("microscaled operands: codes of e8m0, cuBLAS's tiles of scales, fp4 pa
         return out;
     };
     const Floats a_tiles = tiled(s.a_scales, 40, 10, false), b_tiles = tiled(s.b_scales, 24, 10, true);
-    check::Declaration d = declared({{"a", "e4m3fn/mx32"}, {"b", "e4m3fn/mx32"}, {"out", "bf16"},
-                                     {"machine", "sm100.tcgen05.mxfp8"}, {"scale_layout", "cublas128x4"}, {"bits", "true"}});
+    check::Declaration d = declared({{"a", "e4m3fn/mx32"},
+                                     {"b", "e4m3fn/mx32"},
+                                     {"out", "bf16"},
+                                     {"machine", "sm100.tcgen05.mxfp8"},
+                                     {"scale_layout", "cublas128x4"},
+                                     {"bits", "true"}});
     const Floats y = s.run(rule("sm100.tcgen05.mxfp8"), bf16);
     const std::vector<StoredArray> arrays{coded("a", {40, 320}, s.g.a, e4m3fn), coded("b", {320, 24}, s.g.b, e4m3fn),
                                           coded("out", {40, 24}, y, bf16),
@@ -236,12 +255,16 @@ TEST_CASE("microscaled operands: codes of e8m0, cuBLAS's tiles of scales, fp4 pa
     for (std::size_t j = 0; j < 32; ++j) {
         for (std::size_t c = 0; c < 12; ++c) b_scales[j * 12 + c] = f.b_scales[c * 32 + j];
     }
-    const check::Declaration fp4 = declared({{"a", "e2m1fn/packed/nvfp4"}, {"b", "e2m1fn/packed/nvfp4"}, {"out", "fp32"},
-                                             {"b_layout", "nk"}, {"machine", "sm100.tcgen05.nvfp4"}, {"bits", "true"}});
+    const check::Declaration fp4 = declared({{"a", "e2m1fn/packed/nvfp4"},
+                                             {"b", "e2m1fn/packed/nvfp4"},
+                                             {"out", "fp32"},
+                                             {"b_layout", "nk"},
+                                             {"machine", "sm100.tcgen05.nvfp4"},
+                                             {"bits", "true"}});
     const check::Verdict four = judge_arrays(
         fp4, {packed("a", f.g.a, 32, 192, false), packed("b", f.g.b, 32, 192, true),
-              array("out", {32, 32}, f.run(rule("sm100.tcgen05.nvfp4"))), coded("a_scale", {32, 12}, f.a_scales, e4m3fn),
-              coded("b_scale", {32, 12}, b_scales, e4m3fn)});
+              array("out", {32, 32}, f.run(rule("sm100.tcgen05.nvfp4"))),
+              coded("a_scale", {32, 12}, f.a_scales, e4m3fn), coded("b_scale", {32, 12}, b_scales, e4m3fn)});
     CAPTURE(codes(four));
     CHECK(four.outcome == Outcome::pass);
     CHECK(four.bits->differ == 0);
@@ -295,8 +318,8 @@ TEST_CASE("operands may be stored transposed, converted to tf32, and joined from
         for (std::size_t i = 0; i < x.size(); ++i) out[i % columns * rows + i / columns] = x[i];
         return out;
     };
-    const auto verdict = [&](const Floats& y, std::vector<std::pair<const char*, std::string>> keys, bool is_turned = false,
-                             const Format& out = fp32) {
+    const auto verdict = [&](const Floats& y, std::vector<std::pair<const char*, std::string>> keys,
+                             bool is_turned = false, const Format& out = fp32) {
         keys.emplace_back("out", out == bf16 ? "bf16" : "fp32");
         return judge_arrays(declared(keys),
                             {is_turned ? array("a", {256, 32}, turned(g.a, 32, 256)) : array("a", {32, 256}, g.a),
@@ -309,12 +332,15 @@ TEST_CASE("operands may be stored transposed, converted to tf32, and joined from
     for (Floats* x : {&cut.a, &cut.b, &near.a, &near.b}) {
         const bool is_cut = x == &cut.a || x == &cut.b;
         for (float& each : *x)
-            each = decode(tf32, encode(tf32, each, is_cut ? Round::toward_zero : Round::nearest_away, Overflow::nonsaturate));
+            each = decode(tf32,
+                          encode(tf32, each, is_cut ? Round::toward_zero : Round::nearest_away, Overflow::nonsaturate));
     }
     for (MachineGemm* each : {&cut, &near}) each->a_format = each->b_format = tf32;
     const Floats by_cut = cut.run(rule("sm80.mma.tf32")), by_near = near.run(rule("sm80.mma.tf32"));
-    CHECK(verdict(by_cut, {{"machine", "sm80.mma.tf32"}, {"operands", "tf32:toward_zero"}, {"bits", "true"}}).bits->differ == 0);
-    CHECK(verdict(by_near, {{"machine", "sm80.mma.tf32"}, {"operands", "tf32:nearest_away"}, {"bits", "true"}}).bits->differ == 0);
+    CHECK(verdict(by_cut, {{"machine", "sm80.mma.tf32"}, {"operands", "tf32:toward_zero"}, {"bits", "true"}})
+              .bits->differ == 0);
+    CHECK(verdict(by_near, {{"machine", "sm80.mma.tf32"}, {"operands", "tf32:nearest_away"}, {"bits", "true"}})
+              .bits->differ == 0);
     CHECK(verdict(by_cut, {{"machine", "sm80.mma.tf32"}, {"operands", "tf32:nearest_away"}}).outcome == Outcome::fail);
     CHECK(verdict(by_cut, {}).outcome == Outcome::fail);
     for (const Floats* y : {&by_cut, &by_near}) {
@@ -330,7 +356,8 @@ TEST_CASE("operands may be stored transposed, converted to tf32, and joined from
         float sum = 0;
         for (std::size_t s = 0; s < 4; ++s) {
             float part = 0;
-            for (std::size_t p = s * 64; p < (s + 1) * 64; ++p) part = std::fma(g.a[i / 24 * 256 + p], g.b[p * 24 + i % 24], part);
+            for (std::size_t p = s * 64; p < (s + 1) * 64; ++p)
+                part = std::fma(g.a[i / 24 * 256 + p], g.b[p * 24 + i % 24], part);
             sum += kernels::to_bf16(part);
         }
         sliced[i] = kernels::to_bf16(sum);
@@ -348,12 +375,11 @@ TEST_CASE("an activation stands behind the bias, and one that is left out fails"
         Floats y = g.run({});
         for (std::size_t i = 0; i < y.size(); ++i) {
             const float x = y[i] + bias[i % 24];
-            y[i] = name == "relu"   ? std::max(x, 0.0f)
-                   : name == "gelu" ? 0.5f * x * (1 + std::erf(x * 0.70710678f))
-                   : name == "gelu_tanh"
-                       ? 0.5f * x * (1 + std::tanh(0.79788456f * (x + 0.044715f * x * x * x)))
-                   : name == "silu" ? x / (1 + std::exp(-x))
-                                    : x;
+            y[i] = name == "relu"        ? std::max(x, 0.0f)
+                   : name == "gelu"      ? 0.5f * x * (1 + std::erf(x * 0.70710678f))
+                   : name == "gelu_tanh" ? 0.5f * x * (1 + std::tanh(0.79788456f * (x + 0.044715f * x * x * x)))
+                   : name == "silu"      ? x / (1 + std::exp(-x))
+                                         : x;
         }
         return y;
     };
