@@ -35,11 +35,12 @@ EPS = 1e-5
 
 class Kernel:
     """`make(rng, shape)` gives arrays by role, of the kernel's dtype; `run(arrays)` the output. `exact(arrays)`, in fp64, is
-    what judges compare with. `twins` are wrong kernels by name; `declares` is what the documentation allows."""
+    what judges compare with. `twins` are wrong kernels by name; `declares` is what the documentation allows. `known(arrays)`
+    is what a right kernel is known to compute instead of its operation, bit for bit: an output that fails and equals it is explained."""
 
-    def __init__(self, name, op, dtype, make, run, exact, twins, declares=()):
+    def __init__(self, name, op, dtype, make, run, exact, twins, declares=(), known=None):
         self.name, self.op, self.dtype, self.make, self.run = name, op, dtype, make, run
-        self.exact, self.twins, self.declares = exact, twins, list(declares)
+        self.exact, self.twins, self.declares, self.known = exact, twins, list(declares), known
 
 
 def normal(rng, *shape, scale=1.0, mean=0.0):
@@ -102,7 +103,7 @@ def matmuls():
         yield Kernel(name, "gemm", dtype, make(dtype), run, exact, twins)
 
 
-def rows(name, op, function, twins, declares=(), arrays=("x",), shape=(64, 2048), draw=None):
+def rows(name, op, function, twins, declares=(), arrays=("x",), shape=(64, 2048), draw=None, known=None):
     """A kernel on rows for each dtype; `function` also runs in fp64, which is the reference."""
     for dtype in FORMATS:
         def make(rng, trial, dtype=dtype):
@@ -122,7 +123,7 @@ def rows(name, op, function, twins, declares=(), arrays=("x",), shape=(64, 2048)
 
         wrong = {what: (lambda x, twin=twin: twin(x, function)) for what, twin in twins.items()}
         wrong["stale element"] = stale(run)
-        yield Kernel(f"PyTorch {name}", op, dtype, make, run, exact, wrong, declares)
+        yield Kernel(f"PyTorch {name}", op, dtype, make, run, exact, wrong, declares, known)
 
 
 def in_fp32(function):
@@ -199,7 +200,8 @@ def cross_entropies():
 
     def without_last(x):
         e = (x["x"] - x["x"].amax(-1, keepdim=True)).exp()
-        loss = e[..., :-1].sum(-1).log() + x["x"].amax(-1)
+        # One class of many is below the last rounding of a narrow loss: a quarter of them is not.
+        loss = e[..., : -(e.shape[-1] // 4 or 1)].sum(-1).log() + x["x"].amax(-1)
         return loss - x["x"].gather(-1, x["target"][:, None])[:, 0]
 
     def in_bf16(x):
@@ -207,8 +209,16 @@ def cross_entropies():
         loss = sum_in_bf16(shifted.exp()).log() - shifted.gather(-1, x["target"][:, None])[:, 0]
         return loss if x["x"].shape[-1] >= 64 else None
 
+    def rounds_sum_and_logarithm(x):
+        """PyTorch's log_softmax on the CPU keeps the sum of a row, and then its logarithm, in the input's format."""
+        dtype = x["x"].dtype
+        shifted = x["x"].float() - x["x"].float().amax(-1, keepdim=True)
+        logarithm = shifted.exp().sum(-1, keepdim=True).to(dtype).float().log().to(dtype).float()
+        return -(shifted - logarithm).gather(-1, x["target"][:, None])[:, 0].to(dtype)
+
     yield from rows("cross_entropy", "cross_entropy", function,
-                    {"dropped tail": in_fp32(without_last), "bf16 inner step": in_fp32(in_bf16)}, draw=draw)
+                    {"dropped tail": in_fp32(without_last), "bf16 inner step": in_fp32(in_bf16)}, draw=draw,
+                    known=rounds_sum_and_logarithm)
 
 
 def activations():
@@ -225,7 +235,9 @@ def activations():
         return x["x"] * torch.sigmoid(x["x"]).bfloat16().float()
 
     size = {"shape": (32, 512)}
-    yield from rows("gelu", "gelu", erf_form, {"tanh form": in_fp32(tanh_form), "bf16 inner step": in_fp32(narrow_gelu)}, **size)
+    # oneDNN documents no accuracy of its erf, which is off by 7e-7 in gelu(3.5): more than the 2 ulp of CUDA's.
+    yield from rows("gelu", "gelu", erf_form, {"tanh form": in_fp32(tanh_form), "bf16 inner step": in_fp32(narrow_gelu)},
+                    ["--functions", "cuda,erf=8"], **size)
     yield from rows("gelu, tanh form", "gelu_tanh", tanh_form, {"erf form": in_fp32(erf_form)}, **size)
     yield from rows("silu", "silu", lambda x: F.silu(x["x"]), {"bf16 inner step": in_fp32(narrow_silu)}, **size)
 
@@ -314,7 +326,7 @@ def known_operations(program):
 
 class Tally:
     def __init__(self):
-        self.right, self.right_failed, self.weak = 0, 0, 0
+        self.right, self.right_failed, self.explained, self.weak = 0, 0, 0, 0
         self.rho = 0.0
         self.twins = collections.Counter()         # by twin
         self.twins_passed = collections.Counter()  # by twin: macheps did not fail it
@@ -343,7 +355,9 @@ def compare(kernel, judge, shapes, wrong_shapes, seed, say):
                 tally.right += 1
                 tally.weak += verdict == "weak"
                 tally.rho = max(tally.rho, float(rho))
-                if verdict == "fail":
+                if verdict == "fail" and kernel.known is not None and torch.equal(out, kernel.known(arrays)):
+                    tally.explained += 1
+                elif verdict == "fail":
                     tally.right_failed += 1
                     if tally.right_failed <= 3:
                         say(f"  {kernel.name} {FORMATS[kernel.dtype]} trial {trial} {[tuple(v.shape) for v in arrays.values()]}: {reasons}")
@@ -360,7 +374,7 @@ def table(results):
     lines = ["| kernel | outputs | macheps check | " + " | ".join(JUDGES) + " |", "|---|---" + "|---" * (len(JUDGES) + 1) + "|"]
     for kernel, tally in results:
         name = f"{kernel.name}, {FORMATS[kernel.dtype]}"
-        lines.append(f"| {name}: right | {tally.right} | {tally.right - tally.right_failed} | " +
+        lines.append(f"| {name}: right | {tally.right} | {tally.right - tally.right_failed - tally.explained} | " +
                      " | ".join(str(tally.judges[judge, "right"]) for judge in JUDGES) + " |")
         for twin, count in tally.twins.items():
             lines.append(f"| {name}: {twin} | {count} | {tally.twins_passed[twin]} | " +
@@ -373,7 +387,7 @@ def summary(results):
     right = sum(tally.right for _, tally in results)
     wrong = sum(sum(tally.twins.values()) for _, tally in results)
     lines = [f"| judge | right outputs that it fails, of {right} | wrong outputs that it lets pass, of {wrong} |", "|---|---|---|"]
-    lines.append(f"| macheps check | {sum(t.right_failed for _, t in results)} | {sum(sum(t.twins_passed.values()) for _, t in results)} |")
+    lines.append(f"| macheps check | {sum(t.right_failed + t.explained for _, t in results)} | {sum(sum(t.twins_passed.values()) for _, t in results)} |")
     for judge in JUDGES:
         failed = sum(t.right - t.judges[judge, "right"] for _, t in results)
         passed = sum(t.judges[judge, twin] for _, t in results for twin in t.twins)
@@ -381,17 +395,24 @@ def summary(results):
     return "\n".join(lines)
 
 
+def explained(results):
+    """The outputs that fail and are what the kernel is known to compute."""
+    return "".join(f"\n{tally.explained} outputs of {kernel.name} in {FORMATS[kernel.dtype]} fail and should: bit for bit they are what a kernel "
+                   f"computes that keeps a row's sum, and its logarithm, in the input's format, where others have fp32.\n"
+                   for kernel, tally in results if tally.explained)
+
+
 PAGE = """# What judges of kernels let pass
 
 Made by `tests/peers/kernels.py --write docs/check-judges.md`: {versions}, on one machine. Kernels that nobody here wrote ran on random shapes with N(0, 1) inputs, {shapes} of each; on the first {wrong_shapes} shapes
-wrong twins of them ran, too. A dropped tail lacks the last term; a wrong eps is a tenth of the right one, on rows of an rms of 2^-9, where eps decides; a bf16 inner step joins partial sums in bf16, from 64 terms on (256 for sum and
+wrong twins of them ran, too. A dropped tail lacks the last term (of cross_entropy a quarter of the classes: one of a thousand is below the last rounding of a 16-bit loss, and one such twin of ten passed); a wrong eps is a tenth of the right one, on rows of an rms of 2^-9, where eps decides; a bf16 inner step joins partial sums in bf16, from 64 terms on (256 for sum and
 mean), or rounds a factor; a stale element is one output that holds the one before it, where the two differ by a tenth. Twins whose output is the ideal one are not counted.
 
-Each output was judged by `macheps check` under the declaration that the kernel's documentation allows (fp32 inside, any order), and, against an ideal reference (fp64, rounded once), by `torch.testing.assert_close`, `allclose` with 1e-2,
+Each output was judged by `macheps check` under the declaration that the kernel's documentation allows (fp32 inside, any order; of gelu an erf within 8 ulp, as oneDNN promises none; with the 2 ulp of CUDA's 65 of 100 fp32 and 6 of 100 fp16 outputs fail), and, against an ideal reference (fp64, rounded once), by `torch.testing.assert_close`, `allclose` with 1e-2,
 `calc_diff` with 1e-5 (fp32: 1e-10), an SQNR of 25 dB and a cosine of 0.99.
 
 {summary}
-
+{explained}
 How many outputs each judge lets pass: of right ones it should be all, of wrong ones none.
 
 {table}
@@ -424,7 +445,7 @@ def main():
             blind = sum(tally.twins_passed.values())
             failed += tally.right_failed + blind
             print(f"{kernel.name} {FORMATS[kernel.dtype]}: {tally.right_failed} of {tally.right} right outputs fail "
-                  f"({tally.weak} weak, largest rho {tally.rho:.3f}); wrong ones that do not: "
+                  f"({tally.explained} more do, and are known to; {tally.weak} weak, largest rho {tally.rho:.3f}); wrong ones that do not: "
                   + ", ".join(f"{twin} {tally.twins_passed[twin]} of {count}" for twin, count in tally.twins.items()), flush=True)
     if skipped:
         print(f"this macheps does not check {', '.join(sorted(skipped))}")
@@ -432,7 +453,7 @@ def main():
     if options.write:
         versions = f"PyTorch {torch.__version__.split('+')[0]}, NumPy {np.__version__}"
         options.write.write_text(PAGE.format(versions=versions, shapes=options.shapes, wrong_shapes=options.wrong_shapes,
-                                             summary=summary(results), table=table(results)))
+                                             summary=summary(results), table=table(results), explained=explained(results)))
     sys.exit(1 if failed else 0)
 
 
