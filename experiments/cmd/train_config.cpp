@@ -94,7 +94,10 @@ void ConfigChoice::add_options(Command& verb) {
                 "of two "
                 "files, and A+KEY=VALUE changes a key")
         .takes(value_kind::file);
-    verb.option("--take", take, "Of a config also its learning rate: lr").one_of({"lr"}).list();
+    verb.option("--take", take,
+                "What is taken of a config beside its policy: lr, its learning rate; nothing when left out")
+        .one_of({"lr"})
+        .list();
     import.add_options(verb);
 }
 
