@@ -137,6 +137,9 @@ void pose_product(const Poser& poser, Posed& posed, ThreadPool& pool) {
     }
     if (d.machine && d.slices > 0 && d.machine->slices <= 1) d.machine->slices = static_cast<int>(d.slices);
     if (d.machine) require_machine(d, of, use);
+    const bool is_scaled = d.alpha != 1 || poser.find("a_scale") != nullptr || poser.find("b_scale") != nullptr;
+    if (d.machine && d.machine->join == SliceJoin::serial && d.machine->slices > 1 && is_scaled)
+        throw Declined("slices that join one by one round after each scaling, which no bound here covers", "--machine");
     posed.problem.rows = of.rows();
     posed.problem.columns = of.n;
     posed.problem.group_rows = of.m;

@@ -98,6 +98,23 @@ TEST_CASE("scales lie as they were declared, or the shape is bad input", "[check
     CHECK(outcome("fp32/row", {}).find("there is no array 'a_scale'") != std::string::npos);
 }
 
+TEST_CASE("slices that join one by one are not judged where scales come between", "[check][declare]") {
+    ThreadPool pool(1);
+    const auto judged = [&](std::vector<float> scale) {
+        Declaration d{.operation = &find_operation("gemm")};
+        for (const char* name : {"a", "b", "out"}) check::declare(d, name, "fp16");
+        check::declare(d, "machine", "sm80.mma.fp16+cutlass2.splitk.serial+slices2");
+        const std::vector<std::uint16_t> one{0x3c00};
+        std::vector<StoredArray> arrays{stored_array("a", fp16, {1, 1}, std::as_bytes(std::span(one))),
+                                        stored_array("b", fp16, {1, 1}, std::as_bytes(std::span(one))),
+                                        stored_array("out", fp16, {1, 1}, std::as_bytes(std::span(one)))};
+        if (!scale.empty()) arrays.push_back(stored_array("a_scale", {1}, scale));
+        return check_arrays(d, arrays, {.require = Power::null}, pool).outcome;
+    };
+    CHECK_NOTHROW(judged({}));
+    CHECK_THROWS_AS(judged({1}), Declined);
+}
+
 TEST_CASE("what no declaration can say ends with the place and what could be said", "[check][declare]") {
     struct Case {
         const char *operation, *key, *text, *says;

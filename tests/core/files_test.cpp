@@ -36,7 +36,7 @@ std::string text_of(const fs::path& path) {
 
 void write_text(const fs::path& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
 
-std::vector<std::string> names_in(const fs::path& folder) {
+std::vector<std::string> sorted_names(const fs::path& folder) {
     std::vector<std::string> names;
     for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename().string());
     std::sort(names.begin(), names.end());
@@ -69,7 +69,9 @@ TEST_CASE("a file is published whole and alone", "[core][files]") {
     CHECK(text_of(folder / "page") == "two");
     { Publication(folder / "page").write("never finished"); }
     CHECK(text_of(folder / "page") == "two");
+    CHECK(sorted_names(folder.path()) == std::vector<std::string>{"page"});
     CHECK(names_in(folder.path()) == std::vector<std::string>{"page"});
+    CHECK(names_in(folder / "page").empty());
     const std::string longest(255, 'x');  // a draft's name is no longer than its file's
     publish(folder / longest, "long");
     CHECK(text_of(folder / longest) == "long");
@@ -87,7 +89,7 @@ TEST_CASE("links are followed, and what they name keeps its permissions", "[core
     CHECK(fs::is_symlink(folder / "inner/second"));
     CHECK(text_of(folder / "inner/real") == "new");
     CHECK(fs::status(folder / "inner/real").permissions() == fs::perms(0640));
-    CHECK(names_in(folder.path()) == std::vector<std::string>{"first", "inner"});
+    CHECK(sorted_names(folder.path()) == std::vector<std::string>{"first", "inner"});
 
     fs::create_symlink(folder / "inner/made", folder / "dangling");
     publish(folder / "dangling", "made");
@@ -130,7 +132,7 @@ TEST_CASE("what is no regular file is written in place", "[core][files]") {
         CHECK(std::string(back) == "in place");
     }
     ::close(kept);
-    CHECK(names_in(folder.path()) == std::vector<std::string>{"link", "pipe"});
+    CHECK(sorted_names(folder.path()) == std::vector<std::string>{"link", "pipe"});
 
     const Error::Parts parts = parts_of_error([&] { publish(folder.path(), "x"); });
     CHECK(parts.exit == Exit::cannot_write);
@@ -160,7 +162,7 @@ TEST_CASE("any number of writers publish one file at once", "[core][files]") {
     }
     for (std::thread& writer : writers) writer.join();
     CHECK(torn == 0);
-    CHECK(names_in(folder.path()) == std::vector<std::string>{"page"});
+    CHECK(sorted_names(folder.path()) == std::vector<std::string>{"page"});
 }
 
 TEST_CASE("drafts of the dead are removed, those of the living stay", "[core][files]") {
@@ -179,14 +181,14 @@ TEST_CASE("drafts of the dead are removed, those of the living stay", "[core][fi
     REQUIRE(::read(ready[0], &byte, 1) == 1);
     ::close(ready[0]), ::close(ready[1]);
     remove_leftover_drafts(folder.path());
-    CHECK(names_in(folder.path()).size() == 1);  // its writer lives
+    CHECK(sorted_names(folder.path()).size() == 1);  // its writer lives
     ::kill(child, SIGKILL);
     int status = 0;
     ::waitpid(child, &status, 0);
-    CHECK(names_in(folder.path()).size() == 1);
+    CHECK(sorted_names(folder.path()).size() == 1);
     write_text(folder / ".macheps-notes", "not a draft");
     publish(folder / "other", "text");
-    CHECK(names_in(folder.path()) == std::vector<std::string>{".macheps-notes", "other"});
+    CHECK(sorted_names(folder.path()) == std::vector<std::string>{".macheps-notes", "other"});
 }
 
 TEST_CASE("a name that was planted is neither followed nor replaced", "[core][files]") {
@@ -198,7 +200,7 @@ TEST_CASE("a name that was planted is neither followed nor replaced", "[core][fi
     CHECK(text_of(folder / "victim") == "untouched");
     CHECK(text_of(folder / "page") == "text");
     CHECK_FALSE(fs::is_symlink(folder / "page"));
-    CHECK(names_in(folder.path()).size() == 3002);
+    CHECK(sorted_names(folder.path()).size() == 3002);
 }
 
 TEST_CASE("what is read has an end", "[core][files]") {
