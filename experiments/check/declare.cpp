@@ -169,7 +169,7 @@ std::vector<DeclareKey> row_keys() {
          [](Declaration& d, K, Text text, Text where) { d.sum_order = sum_order_text(parse_sum_order(text, where)); },
          [](D d, K) { return Json(d.sum_order); }},
         {"inner", Takes::text, "FORMAT",
-         "What the kernel rounds to on its way: before a norm's gain, of a gate's activation, of rotary products",
+         "What the kernel rounds to on its way: before a norm's gain, of a gate's activation, of rotary products; fp32 when left out",
          nullptr, of_inner,
          [](Declaration& d, K, Text text, Text where) { d.inner = format_named(text, where, Exit::usage); },
          [](D d, K) { return d.inner ? Json(std::string(format_name(*d.inner))) : Json(); }},
@@ -219,7 +219,7 @@ std::vector<DeclareKey> row_keys() {
          [] { return names_of(granularities); }, of_layout<Layout::quantised>,
          [](Declaration& d, K, Text text, Text) { d.granularity = text; },
          [](D d, K) { return d.granularity.empty() ? Json() : Json(d.granularity); }},
-        {"scale_rule", Takes::text, "NAME", "How a scale is made, as policies name it; the usual of the granularity",
+        {"scale_rule", Takes::text, "NAME", "How a scale is made, as policies name it; the usual of the granularity when left out",
          [] { return names_of(scale_rules); }, of_layout<Layout::quantised>,
          [](Declaration& d, K, Text text, Text) { d.scale_rule = text; },
          [](D d, K) { return d.scale_rule.empty() ? Json() : Json(d.scale_rule); }},
@@ -342,6 +342,10 @@ std::vector<std::string> array_roles(const Operation& operation) {
     std::vector<std::string> roles;
     for (const DeclareKey& key : declare_keys()) {
         if (key.applies == has_array && has_array(operation, key)) roles.push_back(key.name);
+    }
+    // Arrays of whole numbers have no format to declare.
+    for (const ArrayRole& role : operation.arrays) {
+        if (std::find(roles.begin(), roles.end(), role.name) == roles.end()) roles.emplace_back(role.name);
     }
     return roles;
 }

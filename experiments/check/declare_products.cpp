@@ -68,7 +68,7 @@ std::vector<DeclareKey> product_keys() {
              d.slices = static_cast<std::int64_t>(declared_number(text, where, 1, 65536));
          },
          [](const Declaration& d, const DeclareKey&) { return d.slices > 0 ? Json(d.slices) : Json(); }},
-        {"partials", Takes::text, "FORMAT", "What the sum of each slice is rounded to before they are added", nullptr,
+        {"partials", Takes::text, "FORMAT", "What the sum of each slice is rounded to before they are added; not at all when left out", nullptr,
          of_products,
          [](Declaration& d, const DeclareKey&, Text text, Text where) {
              d.partials = format_named(text, where, Exit::usage);

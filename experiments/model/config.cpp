@@ -8,6 +8,8 @@
 
 #include <cmath>
 
+#include <limits>
+
 namespace macheps {
 
 std::string_view to_string(ModelKind kind) { return model_names()[static_cast<std::size_t>(kind)]; }
@@ -160,9 +162,18 @@ SiteList model_sites(const ModelConfig& c) {
 }
 
 std::int64_t parameter_count(const ModelConfig& config) {
-    std::int64_t count = 0;
-    for (const Parameter& parameter : model_sites(config).parameters) count += parameter.count;
-    return count;
+    const auto of_layers = [&](std::int64_t layers) {
+        ModelConfig some = config;
+        some.layers = layers;
+        std::int64_t count = 0;
+        for (const Parameter& parameter : model_sites(some).parameters) count += parameter.count;
+        return count;
+    };
+    if (config.layers <= 2) return of_layers(config.layers);
+    // Blocks are alike: a million of them need no list.
+    const std::int64_t one = of_layers(1), block = of_layers(2) - one;
+    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+    return block > (most - one) / (config.layers - 1) ? most : one + (config.layers - 1) * block;
 }
 
 }  // namespace macheps

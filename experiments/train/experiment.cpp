@@ -57,7 +57,7 @@ void check(const Experiment& experiment) {
 
 double least_memory(const Experiment& experiment) {
     const TrainOptions& o = experiment.options;
-    const double kept = o.ranks == 1 ? 0 : static_cast<double>(o.ranks) * sizeof(float);
+    const double kept = o.ranks == 1 ? 0 : static_cast<double>(o.ranks) * sizeof(float);  // a gradient of each
     return least_memory(experiment.model, o.batch / o.ranks, moments(o.optimizer)) +
            kept * static_cast<double>(parameter_count(experiment.model));
 }

@@ -74,8 +74,10 @@ void log_softmax(const float* x, std::int64_t rows, std::int64_t n, float* out) 
 }
 
 /// The lane rule over the exponentials of at most 1024 elements less `top`. Lanes l .. l + vector_step - 1 go down the
-/// chunk before the next ones do, as in stats.cpp. What lies beyond n counts as -Inf, whose exponential adds +0.
-double chunk_exponentials(const float* x, std::int64_t n, F64 top) {
+/// chunk before the next ones do, as in stats.cpp. What lies beyond n counts as -Inf, whose exponential adds +0. No argument
+/// is a vector: GCC would not clear the registers' upper halves behind it, and scalar code would crawl on Intel's CPUs.
+double chunk_exponentials(const float* x, std::int64_t n, double row_top) {
+    const F64 top(row_top);
     constexpr auto half = static_cast<std::int64_t>(f64_lanes);
     const F32 lowest(bit_cast<float>(0xff800000u));
     HWY_ALIGN double sum[lanes];
@@ -97,10 +99,10 @@ void cross_entropy(const float* x, const std::int32_t* targets, std::int64_t row
     for (std::int64_t r = 0; r < rows; ++r) {
         const float* row = x + r * n;
         const double top = row_max(row, n);
-        const double sum = n <= chunk ? chunk_exponentials(row, n, F64(top))
+        const double sum = n <= chunk ? chunk_exponentials(row, n, top)
                                       : lane_sum<double>((n + chunk - 1) / chunk, [&](std::int64_t c) HWY_ATTR {
                                             return chunk_exponentials(row + c * chunk, min_of(chunk, n - c * chunk),
-                                                                      F64(top));
+                                                                      top);
                                         });
         losses[r] = definition::canonical(macheps::math::log(sum) + (top - row[targets[r]]));
     }
