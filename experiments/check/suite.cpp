@@ -128,7 +128,7 @@ class SuiteReader {
 
     void read_declaration(const toml::table& table, SuiteCheck& check) const {
         const Operation& operation = *check.declaration.operation;
-        Names known(own_keys.begin(), own_keys.end()), roles;
+        Names known(own_keys.begin(), own_keys.end());
         for (const OptionKey& key : option_keys()) known.push_back(key.name);
         for (const DeclareKey& key : declare_keys()) {
             if (!key.applies(operation, key)) continue;
@@ -143,7 +143,8 @@ class SuiteReader {
                              .fix = suggestion(key.str(), known)});
         }
         read_options(table, check.options);
-        for (const std::string& role : array_roles(operation)) roles.push_back(find_declare_key(role)->name);
+        const std::vector<std::string> arrays_of_operation = array_roles(operation);
+        const Names roles(arrays_of_operation.begin(), arrays_of_operation.end());
         if (const toml::node* node = table.get("arrays")) {
             const toml::table& arrays = reader_.table(*node, "arrays");
             reader_.only(arrays, roles, fmt::format("the arrays of {}", operation.name));
