@@ -37,7 +37,7 @@ class ConfigFolder {
 
 /// What an import is told beside the text. Versions as the command line has them: "deepspeed=0.16.5,transformers=4.41".
 struct Told {
-    std::string framework, versions, device = "h100", checkpoint = "fp32";
+    std::string framework{}, versions{}, device = "h100", checkpoint = "fp32";
 };
 
 inline ImportResult import_files(const std::vector<std::string>& files, const Told& told) {
