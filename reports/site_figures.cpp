@@ -42,7 +42,7 @@ void keep_worst(WorstSite& worst, const SiteRow& site, double rate, double notab
 double reach_of(const SiteRow& site) {
     const NamedFormat* named = find_format(site.format);
     if (named == nullptr || site.scale_inv_min != 1 || site.scale_inv_max != 1) return 0;
-    const double largest = decode64(named->format, named->format.max_finite_code());
+    const double largest = decode64(named->format, named->format.max_finite_code() << named->format.padding);
     return site.overflow > 0 ? std::max(1.0, double(site.amax) / largest) : double(site.amax) / largest;
 }
 
