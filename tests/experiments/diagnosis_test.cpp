@@ -187,6 +187,12 @@ TEST_CASE("a forward pass beyond fp16's range: NaN behind skipped steps, a scale
     CHECK(figure_of(finding_of(verdicts, "fp32", "divergence-after-spike"), "jump") > 0.5);
 }
 
+TEST_CASE("tf32 has fp32's range, and its runs are not near the end of it", "[diagnosis][activation-overflow]") {
+    const TemporaryFolder folder;
+    const Log log = trained(folder, small({load_policy("tf32")}));
+    CHECK_FALSE(ids_of(diagnose(log), "tf32").contains("activation-overflow"));
+}
+
 TEST_CASE("a static scale that nobody checks lets infinities into the weights", "[diagnosis][nonfinite-update]") {
     const TemporaryFolder folder;
     const std::string text = "[loss_scaler]\nkind = \"static\"\nskip = false\ninit_scale = ";
