@@ -15,9 +15,15 @@ ScaledResult group_scales(const ScaledCast& how, std::span<const std::uint32_t> 
         tensor = how.rule->tensor(amax);
         result.tensor = {tensor.decode, amax, how.rule->product};
     }
+    // definition::group_scale, with what all groups share worked out once.
+    const Format& format = how.cast.format;
+    definition::ScaleGroup group{.amax = 0,
+                                 .max = macheps::decode(format, format.max_finite_code() << format.padding),
+                                 .element = format,
+                                 .tensor = tensor};
     for (std::size_t i = 0; i < largest.size(); ++i) {
-        const auto scale = definition::group_scale(how.cast.format, *how.rule,
-                                                   definition::canonical(bit_cast<float>(largest[i])), tensor);
+        group.amax = definition::canonical(bit_cast<float>(largest[i]));
+        const auto scale = how.rule->group(group);
         encode[i] = scale.encode;
         decode[i] = scale.decode;
         const float whole = scale.decode * result.tensor.decode;
