@@ -74,15 +74,16 @@ std::vector<std::vector<std::string>> gemm_cells(std::span<const GemmRow> rows) 
     std::map<std::array<std::string, 3>, std::size_t> index;
     std::vector<const GemmRow*> chosen;
     for (const GemmRow& row : rows) {
-        const auto [at, is_new] = index.emplace(std::array{gemm_data_name(row), row.machine, row.output}, chosen.size());
+        const auto [at, is_new] =
+            index.emplace(std::array{gemm_data_name(row), row.machine, row.output}, chosen.size());
         if (is_new) {
             chosen.push_back(&row);
         } else if (is_larger(row, *chosen[at->second])) {
             chosen[at->second] = &row;
         }
     }
-    std::vector<std::vector<std::string>> cells{{"machine", "evidence", "operands", "output", "m x n x k", "max error", "bound",
-                                                 "probable", "max relative", "max ulp", "SQNR (dB)", "drift"}};
+    std::vector<std::vector<std::string>> cells{{"machine", "evidence", "operands", "output", "m x n x k", "max error",
+                                                 "bound", "probable", "max relative", "max ulp", "SQNR (dB)", "drift"}};
     for (const GemmRow* row : chosen) {
         cells.push_back({row->machine, row->evidence, gemm_data_name(*row), row->output,
                          fmt::format("{} x {} x {}", row->m, row->n, row->k), figure(row->max_error),

@@ -79,7 +79,7 @@ int RevealOperands::size_of(int terms, TermPair pair, double result) const {
     const double left = result / unit();
     if (!(left >= 0 && left <= terms - 2) || left != std::floor(left)) {
         throw no_tree(fmt::format("terms {} and {} leave {} units of {}: no whole number from 0 to {}", pair.first,
-                            pair.second, left, unit(), terms - 2));
+                                  pair.second, left, unit(), terms - 2));
     }
     return terms - static_cast<int>(left);
 }

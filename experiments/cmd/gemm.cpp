@@ -46,7 +46,8 @@ constexpr const char* help =
     "A machine is a name of `macheps machine list`, followed at will by +promoteN (every N terms the partial sum joins "
     "an\n"
     "fp32 accumulator) and +slicesN (N slices of k, added in order in fp32), or a library's rule, such as "
-    "cutlass.fp8.default\nor sm80.mma.fp16+cutlass2.splitk.serial+slices4. ORDER:FORMAT[:ROUND] is an order of summation "
+    "cutlass.fp8.default\nor sm80.mma.fp16+cutlass2.splitk.serial+slices4. ORDER:FORMAT[:ROUND] is an order of "
+    "summation "
     "(chain, pairwise, kahan,\nexact) in any format, such as fp16, e5m6 or e3m4, each operation rounded to it "
     "(nearest_even when left out). Operands are drawn, rounded to --format, "
     "and\n"
@@ -236,8 +237,7 @@ GridCost cost_of(const GemmGrid& grid) {
     GridCost cost;
     for (const GemmData& data : all_data(grid)) {
         std::size_t machines = 0;
-        for (const SpelledRule& spelled : grid.machines)
-            machines += takes(spelled, data.formats, data.scaling) ? 1 : 0;
+        for (const SpelledRule& spelled : grid.machines) machines += takes(spelled, data.formats, data.scaling) ? 1 : 0;
         const double a = double(data.m) * double(data.k), b = double(data.k) * double(data.n),
                      out = double(data.m) * double(data.n);
         cost.rows += machines;

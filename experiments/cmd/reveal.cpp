@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps reveal`: the order in which a sum is made, from its results.
-#include "emulation/matmul/reveal_control.hpp"
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
+#include "emulation/matmul/reveal_control.hpp"
 #include "emulation/matmul/rules.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
@@ -38,19 +38,19 @@ Examples:
   macheps reveal -f fp16 -k 64 --results out.npy       ... and the tree from what it returned
 
 Of k products one is +M, one -M, the others a unit that vanishes beside M. What is left of the units counts the terms
-that joined after the two met; pairs of terms 1, 2, 4, 8 ... apart give the tree (about k log2 k of them), and others are
-asked for where these leave it open. Steps print as s1 = 0-31: terms 0 to 31 and nothing else; s2 = s1 + 32-63: those
-terms and s1, in one rounding. Not seen: roundings, the order within a step, compensation. A sum that is exact where two
+that joined after the two met; pairs of terms 1, 2, 4, 8 ... apart give the tree (about k log2 k of them), and others
+are asked for where these leave it open. Steps print as s1 = 0-31: terms 0 to 31 and nothing else; s2 = s1 + 32-63:
+those terms and s1, in one rounding. Not seen: roundings, the order within a step, compensation. A sum that is exact where two
 masks meet has no tree.
 
 Operands of a kernel: --emit-operands writes an .npy file of fp32 [2, rows, k], x[0] rows of a and x[1] columns of b,
-numbers of --format. First come 1 + ceil(log2 k) control rows: units alone, at all terms, then at those whose number has
-the binary digit 1, 2, 4, ... From them a kernel that returns zeros, leaves out a term or reads one twice is told so. Then
-come the pairs (i, j), i < j, by i and then by j: --pairs near, those 1, 2, 4, 8 ... apart; all; or first, with term 0.
-near tells the tree of kernels that add neighbours or terms a power of two apart; where that is not enough, --results
-says so, and what it left open; all settles everything, and first is enough for a chain of single terms.
-Let out[r] = the sum of x[0,r] x[1,r] over k by your kernel, in fp32 or as --accumulator says, each at the same element of
-an output: kernels sum edges and tiles in other orders. Where that is no concern all rows go into one product: x[1] is 1
+numbers of --format. First come 1 + ceil(log2 k) control rows: units alone, at all terms, then at those whose number
+has the binary digit 1, 2, 4, ... From them a kernel that returns zeros, leaves out a term or reads one twice is told
+so. Then come the pairs (i, j), i < j, by i and then by j: --pairs near, those 1, 2, 4, 8 ... apart; all; or first, with
+term 0. near tells the tree of kernels that add neighbours or terms a power of two apart; where that is not enough,
+--results says so, and what it left open; all settles everything, and first is enough for a chain of single terms.
+Let out[r] = the sum of x[0,r] x[1,r] over k by your kernel, in fp32 or as --accumulator says, each at the same element
+of an output: kernels sum edges and tiles in other orders. Where that is no concern all rows go into one product: x[1] is 1
 everywhere for fp32, tf32, bf16 and fp16; elsewhere take the diagonal. --results reads out, [rows] or [rows, rows] (its
 diagonal), from .npy (fp16, fp32, fp64) or from text, with the same -k, --format, --accumulator and --pairs.
 
@@ -104,7 +104,7 @@ std::vector<TermPair> pairs_of(const Arguments& a) {
 }
 
 std::string size_text(double bytes) {
-    return bytes < 1e6 ? fmt::format("{:.0f} kB", std::max(bytes / 1e3, 1.0))
+    return bytes < 1e6   ? fmt::format("{:.0f} kB", std::max(bytes / 1e3, 1.0))
            : bytes < 1e9 ? fmt::format("{:.0f} MB", bytes / 1e6)
                          : fmt::format("{:.1f} GB", bytes / 1e9);
 }
@@ -137,8 +137,7 @@ Exit emit(const Arguments& a, const RevealOperands& operands) {
         }
     }
     write_npy(a.operands, values, {2, rows, k});
-    tell("wrote {}: M = {:g}, u = {:g}, b {}\n", a.operands, operands.mask_a * double{operands.mask_b},
-         operands.unit(),
+    tell("wrote {}: M = {:g}, u = {:g}, b {}\n", a.operands, operands.mask_a * double{operands.mask_b}, operands.unit(),
          operands.mask_b == 1 && operands.unit_b == 1 ? "is 1 everywhere" : "varies: take the diagonal");
     return Exit::ok;
 }
@@ -200,13 +199,13 @@ Revealed of_order(const Arguments& arguments, const SpelledRule& spelled) {
         throw usage("a unit vanishes beside a mask only where sums are rounded to nearest", spelled.name,
                     "leave out the rounding: it changes no order");
     }
-    const auto [a, b] = arguments.format.empty() ? std::pair{order.format, order.format} : formats_named(arguments.format);
+    const auto [a, b] =
+        arguments.format.empty() ? std::pair{order.format, order.format} : formats_named(arguments.format);
     const Format& f = order.format;
-    const RevealLimits limits{
-        .vanishing_bits = f.precision + 1,
-        .precision = f.precision,
-        .largest_exponent = std::min(60, std::ilogb(decode(f, f.max_finite_code() << f.padding))),
-        .least_exponent = std::max(-120, f.emin() - f.fraction_bits())};
+    const RevealLimits limits{.vanishing_bits = f.precision + 1,
+                              .precision = f.precision,
+                              .largest_exponent = std::min(60, std::ilogb(decode(f, f.max_finite_code() << f.padding))),
+                              .least_exponent = std::max(-120, f.emin() - f.fraction_bits())};
     const RevealOperands operands = reveal_operands(a, b, arguments.terms, limits);
     const PairSizes sizes = [&](std::span<const TermPair> pairs) {
         std::vector<int> list;
@@ -275,8 +274,9 @@ void print_tree(const Arguments& a, const Revealed& r) {
     fmt::print("{}, {}\n{}\n", r.source, formats, tree_summary(r.tree));
     if (!r.unverified.empty()) fmt::print("unverified: {}\n", r.unverified);
     if (r.open > 0) {
-        fmt::print("as far as near pairs show: {} pairs in roundings of three and more were not measured (--pairs all)\n",
-                   r.open);
+        fmt::print(
+            "as far as near pairs show: {} pairs in roundings of three and more were not measured (--pairs all)\n",
+            r.open);
     }
     fmt::print("\n{}", a.tree ? tree_indented(r.tree) : tree_steps(r.tree));
 }
@@ -291,18 +291,16 @@ Exit reveal(const Arguments& a) {
     const RevealOperands operands = reveal_operands(left, right, a.terms, limits_of(a.accumulator));
     if (!a.operands.empty()) return emit(a, operands);
     FoundTree found = tree_of_results(a, operands);
-    print_tree(a, {.tree = std::move(found.tree),
-                   .source = a.results,
-                   .a = left,
-                   .b = right,
-                   .open = found.open.size()});
+    print_tree(a,
+               {.tree = std::move(found.tree), .source = a.results, .a = left, .b = right, .open = found.open.size()});
     return Exit::ok;
 }
 
 void describe(Command& verb) {
     const auto a = std::make_shared<Arguments>();
     const Option machine =
-        verb.option("-M,--machine", a->machine, "A machine, a rule or ORDER:FORMAT, as for `macheps gemm`: NAME[+promoteN][+slicesN]")
+        verb.option("-M,--machine", a->machine,
+                    "A machine, a rule or ORDER:FORMAT, as for `macheps gemm`: NAME[+promoteN][+slicesN]")
             .takes("NAME")
             .shows_default();
     verb.integer("-k,--terms", a->terms, {1, most_terms}, "Terms of the sum").shows_default();

@@ -68,8 +68,9 @@ void add_output(ErrorBound& bound, const Format& before, const Format& output, i
 
 void LocalErrors::add(const ModelError& error) {
     // Of mean zero, but at worst each makes the sum larger, and the next error with it.
-    const double sum = error.loss == Loss::unbiased ? std::min(std::expm1(error.count * std::log1p(error.size)), 0x1p500)
-                                                    : error.count * error.size;
+    const double sum = error.loss == Loss::unbiased
+                           ? std::min(std::expm1(error.count * std::log1p(error.size)), 0x1p500)
+                           : error.count * error.size;
     const bool is_cut = error.loss == Loss::cut_sum || error.loss == Loss::cut_term;
     const double width = is_cut ? error.size / 2 : error.size;
     sum_ += sum;

@@ -47,8 +47,12 @@ TEST_CASE("whichever term is left out or read twice is named", "[emulation][reve
         for (int wrong = 0; wrong < terms; ++wrong) {
             CAPTURE(terms, wrong);
             const std::string number = std::to_string(wrong);
-            CHECK(said(terms, [&](int i) { return i == wrong ? 0 : 1; }).starts_with("term " + number + " takes no part"));
-            CHECK(said(terms, [&](int i) { return i == wrong ? 2 : 1; }).starts_with("term " + number + " is read twice"));
+            CHECK(said(terms, [&](int i) {
+                      return i == wrong ? 0 : 1;
+                  }).starts_with("term " + number + " takes no part"));
+            CHECK(said(terms, [&](int i) {
+                      return i == wrong ? 2 : 1;
+                  }).starts_with("term " + number + " is read twice"));
         }
     }
     CHECK(said(64, [](int i) { return i < 3 ? 0 : 1; }).starts_with("the first 3 terms take no part"));
@@ -57,7 +61,9 @@ TEST_CASE("whichever term is left out or read twice is named", "[emulation][reve
     CHECK(said(64, [](int i) { return i < 2 ? 3 : 1; }).starts_with("4 terms too many"));
     CHECK(said(64, [](int) { return 3; }).starts_with("every result is 3 times the sum"));
     CHECK(said(64, [](int i) { return i == 0 ? 0.5 : 1; }).find("no whole number") != std::string::npos);
-    CHECK(said(64, [](int i) { return i == 6 ? 0 : i == 7 ? 2 : 1; }).find("another read in its place") != std::string::npos);
+    CHECK(said(64, [](int i) {
+              return i == 6 ? 0 : i == 7 ? 2 : 1;
+          }).find("another read in its place") != std::string::npos);
 }
 
 TEST_CASE("every machine that has a tree passes the control rows", "[emulation][reveal]") {

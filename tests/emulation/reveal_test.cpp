@@ -226,8 +226,8 @@ TEST_CASE("trees of any shape are found, and sums without one are refused", "[em
 }
 
 TEST_CASE("sums of two take about k log2 k pairs", "[emulation][reveal]") {
-    CHECK(near_pairs(6) == std::vector<TermPair>{{0, 1}, {0, 2}, {0, 4}, {1, 2}, {1, 3}, {1, 5}, {2, 3}, {2, 4}, {3, 4},
-                                                 {3, 5}, {4, 5}});
+    CHECK(near_pairs(6) == std::vector<TermPair>{
+                               {0, 1}, {0, 2}, {0, 4}, {1, 2}, {1, 3}, {1, 5}, {2, 3}, {2, 4}, {3, 4}, {3, 5}, {4, 5}});
     CHECK(near_pairs(1).empty());
     CHECK(near_pairs(1000).size() == 8977);
     for (const char* machine : {"fp32.chain", "fp32.pairwise"}) {

@@ -120,9 +120,9 @@ TEST_CASE("report draws the rows of gemm, alone or beside runs", "[program]") {
 
 TEST_CASE("gemm takes orders of summation in any format beside machines, and any format of operands", "[program]") {
     fs::remove_all(scratch());
-    const Outcome outcome = run(
-        "gemm -q -m 2 -n 2 --sweep k=16..64 -f e5m6 -o orders.csv "
-        "-M pairwise:fp16,kahan:bf16,chain:bf16:stochastic,chain:e3m4,exact,fp16.chain");
+    const Outcome outcome =
+        run("gemm -q -m 2 -n 2 --sweep k=16..64 -f e5m6 -o orders.csv "
+            "-M pairwise:fp16,kahan:bf16,chain:bf16:stochastic,chain:e3m4,exact,fp16.chain");
     CAPTURE(outcome.err);
     REQUIRE(outcome.code == 0);
     const json report = json::parse(run("report orders.csv --json").out, nullptr, false);
@@ -134,8 +134,10 @@ TEST_CASE("gemm takes orders of summation in any format beside machines, and any
     // Whatever they sum in, one chart compares them: one kind of operands, and a curve for each.
     const std::string page = contents(scratch() / "orders.html");
     CHECK(page.find(R"("set":["e5m6, normal"])") != std::string::npos);
-    CHECK(page.find(R"("machine":["pairwise:fp16","kahan:bf16","chain:bf16:stochastic","chain:e3m4","exact","fp16.chain"])") !=
-          std::string::npos);
+    CHECK(
+        page.find(
+            R"("machine":["pairwise:fp16","kahan:bf16","chain:bf16:stochastic","chain:e3m4","exact","fp16.chain"])") !=
+        std::string::npos);
     // Alone an order has operands of its own format.
     const json own = json::parse(run("gemm -q --json -m 1 -n 1 -k 8 -M kahan:e5m6").out, nullptr, false);
     CHECK(own["rows"][0]["format_b"] == "e5m6");

@@ -25,8 +25,8 @@ struct Operands {
         const std::size_t length = static_cast<unsigned char>(bytes[8]) + 256u * static_cast<unsigned char>(bytes[9]);
         CHECK((10 + length) % 64 == 0);
         const std::string header = bytes.substr(10, length);
-        REQUIRE(std::sscanf(header.c_str(), "{'descr': '<f4', 'fortran_order': False, 'shape': (2, %zu, %zu, ), }", &rows,
-                            &k) == 2);
+        REQUIRE(std::sscanf(header.c_str(), "{'descr': '<f4', 'fortran_order': False, 'shape': (2, %zu, %zu, ), }",
+                            &rows, &k) == 2);
         values.resize(2 * rows * k);
         REQUIRE(bytes.size() == 10 + length + values.size() * sizeof(float));
         std::memcpy(values.data(), bytes.data() + 10 + length, values.size() * sizeof(float));
@@ -170,9 +170,10 @@ TEST_CASE("a kernel that is no sum of all terms is told so in words", "[program]
     };
     for (const Case& c : {
              Case{"-k 64 -f fp16", [](const Operands&, std::size_t) { return 0.0f; }, "the kernel returns zeros"},
-             Case{"-k 64 -f fp16", [](const Operands&, std::size_t) { return 1.0f; }, "does not depend on the operands"},
+             Case{"-k 64 -f fp16", [](const Operands&, std::size_t) { return 1.0f; },
+                  "does not depend on the operands"},
              Case{"-k 64 -f fp16", [](const Operands&, std::size_t) { return 0.0f / 0.0f; }, "not finite"},
-             Case{"-k 64 -f fp16", [](const Operands& x, std::size_t r) { return 2 * chain(x, r); }, "2 times the sum"},
+             Case{"-k 64 -f fp16", [](const Operands&x, std::size_t r) { return 2 * chain(x, r); }, "2 times the sum"},
              Case{"-k 64 -f fp16", chain_of(ignoring), "term 37 takes no part in the sum: 64 units gave 63"},
              Case{"-k 64 -f e4m3fn", chain_of(ignoring), "term 37 takes no part"},
              Case{"-k 64 -f fp16", chain_of(doubling), "term 5 is read twice: 64 units gave 65"},

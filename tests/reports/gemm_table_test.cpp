@@ -101,12 +101,14 @@ TEST_CASE("the table has the longest sum of each machine and kind of operands", 
     CHECK(gemm_cells(rows)[6][5] == "1.56e-02");  // the second seed is now the first
 }
 
-TEST_CASE("machines with different outputs share a chart, and one with several has a curve for each", "[reports][gemm]") {
+TEST_CASE("machines with different outputs share a chart, and one with several has a curve for each",
+          "[reports][gemm]") {
     std::vector<GemmRow> rows(3, test::sample_gemm()[0]);
     rows[1].machine = "pairwise:fp16", rows[1].output = "fp16";
     rows[2].output = "bf16";
     CHECK(gemm_data_name(rows[0]) == gemm_data_name(rows[1]));
-    CHECK(gemm_series_names(rows) == std::vector<std::string>{rows[0].machine + " -> fp32", "pairwise:fp16", rows[0].machine + " -> bf16"});
+    CHECK(gemm_series_names(rows) ==
+          std::vector<std::string>{rows[0].machine + " -> fp32", "pairwise:fp16", rows[0].machine + " -> bf16"});
     CHECK(gemm_cells(rows).size() == 4);
     rows.pop_back();
     CHECK(gemm_series_names(rows) == std::vector<std::string>{rows[0].machine, "pairwise:fp16"});
