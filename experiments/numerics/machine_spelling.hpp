@@ -25,8 +25,9 @@ struct SpelledRule {
 /// Reads `NAME[+SUFFIX...]`. NAME is a machine of emulation/machine/table.hpp, or a rule of emulation/matmul/rules.hpp
 /// that has one. A suffix is `promoteN` (N terms per partial sum, which joins an fp32 accumulator: Promotion::add),
 /// `slicesN` (N slices of k, joined in a workspace unless the rule says otherwise), or a rule that leaves its machine
-/// open. Or reads `ORDER:FORMAT[:ROUND]`, an order of summation in any format. Errors: throws Error (usage) with the nearest name, for an unknown suffix, for an interval that is no multiple
-/// of the instruction's k, and for a rule whose number of slices is left open.
+/// open. Or reads `ORDER:FORMAT[:ROUND]`, an order of summation in any format.
+/// Errors: throws Error (usage) with the nearest name, for an unknown suffix, for an interval that is no multiple of the
+/// instruction's k, and for a rule whose number of slices is left open.
 SpelledRule parse_machine(std::string_view text);
 
 }  // namespace macheps
