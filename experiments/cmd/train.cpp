@@ -37,7 +37,7 @@ constexpr const char* help =
     "Examples:\n"
     "  macheps train                                          the demo: eight policies, a minute or two\n"
     "  macheps train --policy amp-fp16,fp16-noscale           two policies (fp32 is added: it is the baseline)\n"
-    "  macheps train --policy ./mine.toml --seeds 0,1,2,3,4   your own policy, with an interval for the gap\n"
+    "  macheps train --policy ./mine.toml --seeds 0-4         your own policy, with an interval for the gap\n"
     "  macheps train --data corpus.txt --size small           a text of your own, as bytes\n"
     "  macheps train --model llama --kv-heads 2               the demo with a llama, two query heads to a key head\n"
     "  macheps train --config ds.json hf_args.yaml             what two frameworks' configs compute, next to fp32\n"

@@ -432,7 +432,16 @@ Policy load_policy(std::string_view name_or_path) {
     const bool is_file = names_a_file(name_or_path);
     const std::string source =
         is_file ? std::filesystem::path(name_or_path).lexically_normal().string() : preset_spelling(name_or_path);
-    return load(source, is_file, "", open, {});
+    const std::vector<std::string_view> presets = preset_names();
+    const bool is_known = is_file || std::find(presets.begin(), presets.end(), source) != presets.end();
+    try {
+        return load(source, is_file, "", open, {});
+    } catch (const Error& error) {
+        if (is_known) throw;
+        Error::Parts parts = error.parts();
+        parts.exit = Exit::usage;  // a name that was typed, not a file's
+        throw Error(std::move(parts));
+    }
 }
 
 }  // namespace macheps
