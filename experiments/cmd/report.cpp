@@ -30,7 +30,8 @@ constexpr const char* help =
     "Examples:\n"
     "  macheps report runs/001                         table on stdout; summary.csv and report.html into runs/001\n"
     "  macheps report runs/001 runs/002 -o both.html   several directories, joined\n"
-    "  macheps report runs/001 --margin 0.1 --gpu b200 a narrower margin of equivalence; peaks of another GPU\n"
+    "  macheps report runs/001 --margin 0.1            a narrower margin of equivalence, in percent\n"
+    "  macheps report runs/001 --gpu b200              the peak of the policies' formats on another GPU\n"
     "  macheps report runs/001 --json                  the summary as JSON\n"
     "  macheps report runs/001 --diagnose              what went wrong: where, how much, and what to change\n"
     "  macheps report runs/001 --png page.png          the page as a picture (needs Chromium or Chrome)\n"
@@ -44,9 +45,9 @@ constexpr const char* help =
     "says the same. Whatever it finds, the exit code is 0.\n"
     "A CSV file, or the gemm.csv of a folder, adds a section of matrix products: error growth with both bounds.\n"
     "JSON: {\"schema\", \"policies\": [one object per row of summary.csv, and \"sentence\"], \"notes\": [...], "
-    "\"warnings\": [...]};\nnull: not measured. With matrix\nproducts: \"gemm\", [one object per row of those files]. With --diagnose: \"diagnosis\", {\"looked_for\", "
-    "\"findings\": [{\"id\",\n\"policy\", \"seed\", \"seeds\", \"of_seeds\", \"step\", \"site\", \"figures\", "
-    "\"sentence\", \"remedy\"}], \"not_looked_for\": [{\"id\",\n\"policy\", \"why\"}]}.\n"
+    "\"warnings\": [...]};\nnull: not measured. With matrix products: \"gemm\", [one object per row of those files]. With "
+    "--diagnose: \"diagnosis\",\n{\"looked_for\", \"findings\": [{\"id\", \"policy\", \"seed\", \"seeds\", \"of_seeds\", "
+    "\"step\", \"site\", \"figures\", \"sentence\",\n\"remedy\"}], \"not_looked_for\": [{\"id\", \"policy\", \"why\"}]}.\n"
     "Exit codes: 3, a folder or file is missing or damaged; 5, the results could not be written.";
 
 struct ReportOptions {
