@@ -2,8 +2,10 @@
 #include "experiments/train/trainer.hpp"
 
 #include "core/float_environment.hpp"
+#include "experiments/model/matmul_formats.hpp"
 #include "experiments/model/memory.hpp"
 #include "experiments/train/evaluator.hpp"
+#include "experiments/train/gradient_shadow.hpp"
 #include "experiments/train/site_hash.hpp"
 
 #include <fmt/format.h>
@@ -116,14 +118,21 @@ class Trainer {
             dump->add_state(step_.optimizer(), "");
             step_.attach(*dump);
         }
+        std::optional<GradientShadow> shadow;
+        if (!request_.is_baseline && sampling_of(options_, step) != Sampling::counts) {
+            shadow.emplace(backend_, setup_, evaluator_.fp32_model(), step_);
+            step_.attach(*shadow);
+        }
         StepResult result;
         try {
             result = step_.run(step);
         } catch (const ScalerRaised& raised) {
+            if (shadow) step_.release();
             if (dump) step_.release();
             result_.status = fmt::format("failed: {}", raised.what());
             return false;
         }
+        if (shadow) step_.release();
         if (hasher_) hasher_->add_update(step_.model(), step_.optimizer());
         if (dump) {
             step_.release();
@@ -131,7 +140,7 @@ class Trainer {
         }
         seconds_ += result.seconds;
         count(result.loss, result.outcome.skipped);
-        write_rows(result);
+        write_rows(result, shadow ? shadow->result() : std::nullopt);
         if (request_.on_step) request_.on_step(step, result.loss);
         return std::isfinite(result.loss) || result.outcome.skipped;
     }
@@ -155,8 +164,13 @@ class Trainer {
         result_.dumped = true;
     }
 
-    void write_rows(const StepResult& result) {
-        rows_.append(step_.row(result, baseline_loss(result)));
+    void write_rows(const StepResult& result, const std::optional<GradientFidelity>& gradient) {
+        StepRow step = step_.row(result, baseline_loss(result));
+        if (gradient) {
+            step.grad_cosine = gradient->cosine, step.grad_proj = gradient->proj, step.grad_snr_db = gradient->snr_db;
+            step.grad_cosine_least = gradient->least_cosine, step.grad_least_parameter = gradient->least_parameter;
+        }
+        rows_.append(step);
         if (request_.hashes != nullptr) request_.hashes->flush();
         const std::string& policy = setup_.policy.name;
         for (const SiteRow& row : step_.probe().site_rows(setup_.name(), policy, setup_.seed, result.step))
@@ -175,7 +189,8 @@ class Trainer {
     RunRow run_row() const {
         const auto steps = static_cast<std::int64_t>(result_.losses.size());
         const std::int64_t tokens = setup_.tokens(steps);
-        const MemoryEstimate bytes = estimate_memory(model_sites(setup_.model), setup_.policy, setup_.rank_batch(),
+        const SiteList sites = model_sites(setup_.model);
+        const MemoryEstimate bytes = estimate_memory(sites, setup_.policy, setup_.rank_batch(),
                                                      moments(options_.optimizer), options_.recompute);
         RunRow row{.run = setup_.name(),
                    .policy = setup_.policy.name,
@@ -194,6 +209,8 @@ class Trainer {
         row.bytes_master = bytes.master;
         row.bytes_optimizer = bytes.optimizer;
         row.bytes_activations = bytes.activations;
+        row.parameters = parameter_count(setup_.model);
+        row.matmul_formats = matmul_formats(setup_.model, sites, setup_.policy);
         return row;
     }
 
