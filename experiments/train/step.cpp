@@ -90,6 +90,9 @@ void Step::accumulate_gradients(StepResult& result) {
             model_.backward(factor);
             model_.end_micro_batch();
         }
+        if (ranks > 1) {
+            for (StepWatcher* watcher : watchers_) watcher->on_rank(model_, rank);
+        }
         ranks_.keep(rank);
     }
     ranks_.reduce(result.step, observer());
