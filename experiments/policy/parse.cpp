@@ -51,7 +51,7 @@ class Reader {
         if (const toml::node* node = document.get("reduce")) policy.reduce = read_reduce(toml_, *node);
         if (const toml::node* node = document.get("rule")) read_rules(*node, policy);
         if (const toml::node* node = document.get("loss_scaler")) policy.loss_scaler = read_scaler(*node);
-        for (const char* name : {"optimizer", "clip", "accumulation"}) {
+        for (const char* name : {"optimizer", "clip", "accumulation", "backward"}) {
             if (const toml::node* node = document.get(name)) read_training(name, *node, policy);
         }
         return policy;
@@ -315,7 +315,7 @@ std::int64_t Reader::read_matmul(const MatmulKey& key, const toml::node& value, 
     return toml_.integer(value, slot, key.least, key.most);
 }
 
-/// [optimizer], [clip] or [accumulation].
+/// [optimizer], [clip], [accumulation] or [backward].
 void Reader::read_training(std::string_view name, const toml::node& node, Policy& policy) const {
     const std::string title = fmt::format("[{}]", name);
     const toml::table& table = toml_.table(node, title);
