@@ -68,6 +68,8 @@ struct RunRow {
     std::optional<std::int64_t> diverged_step{};
     double seconds = 0, tokens_per_second = 0;
     std::int64_t bytes_params = 0, bytes_grads = 0, bytes_master = 0, bytes_optimizer = 0, bytes_activations = 0;
+    /// Linears whose operands are of 8 bits or fewer, and those for which the policy asked: the others were left out.
+    std::optional<std::int64_t> low_linears{}, asked_linears{};
 
     bool operator==(const RunRow&) const = default;
     static constexpr std::string_view file = "runs.csv";
@@ -79,7 +81,8 @@ struct RunRow {
         column("seconds", &RunRow::seconds), column("tokens_per_second", &RunRow::tokens_per_second),
         column("bytes_params", &RunRow::bytes_params), column("bytes_grads", &RunRow::bytes_grads),
         column("bytes_master", &RunRow::bytes_master), column("bytes_optimizer", &RunRow::bytes_optimizer),
-        column("bytes_activations", &RunRow::bytes_activations));
+        column("bytes_activations", &RunRow::bytes_activations), column("low_linears", &RunRow::low_linears),
+        column("asked_linears", &RunRow::asked_linears));
 };
 
 /// An optimiser step. `loss` is computed in fp64 from the policy's logits, and everything that is compared is computed

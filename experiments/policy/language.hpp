@@ -38,6 +38,9 @@ inline constexpr PolicyKey site_rule_keys[] = {
     {"sites", "names with * ? and {a,b}, or an array of them: which sites the rule is about"},
     {"cast", "what happens at the slots that the patterns name, as in \"lm_head:forward.out\""},
     {"multiple_of", "linears whose sides are no multiples of it are left as they were"},
+    {"filter", "a framework's layer filter: linears that it keeps in high precision are left as they were"},
+    {"skip_first_blocks", "linears of so many blocks at the beginning are left as they were"},
+    {"skip_last_blocks", "linears of so many blocks at the end are left as they were"},
     {"model", "the rule is for this kind of model only"},
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The policy language: TOML to Policy. Every error names file, line, column and remedy.
 #include "experiments/policy/language.hpp"
+#include "experiments/policy/layer_language.hpp"
 #include "experiments/policy/policy_name.hpp"
 #include "experiments/policy/reduce_language.hpp"
 #include "experiments/policy/rule.hpp"
@@ -195,8 +196,8 @@ Policy::Rule Reader::read_rule(const toml::table& table, int number) const {
         if (name == "model") {
             const Names names(model_names().begin(), model_names().end());
             rule.model = names[toml_.one_of(names, node, name, "model")];
-        } else if (name == "multiple_of") {
-            rule.multiple_of = static_cast<int>(toml_.integer(node, name, 1));
+        } else if (read_layer_key(toml_, name, node, rule.layers)) {
+            continue;
         } else if (name == "cast") {
             has_cast = true;
             rule.casts.push_back({"", read_cast(node, name), place_of(node)});

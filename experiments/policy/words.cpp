@@ -183,6 +183,8 @@ std::vector<PolicyWordGroup> policy_words() {
     groups.push_back({"scale_rules",
                       "behind a colon of a cast, or its `scale_rule`: how a scale is made of the largest magnitude",
                       row_words(scale_rules)});
+    groups.push_back(
+        {"layer_filters", "a rule's `filter`: which linears a framework converts", row_words(layer_filters())});
     groups.push_back({"roundings", "behind a colon of a cast, or its `round`", rounding_words()});
     groups.push_back({"overflows", "behind a colon of a cast, or its `overflow`", overflow_words()});
     groups.push_back({"reduce_keys", "in [reduce]", key_words(reduce_keys())});

@@ -194,6 +194,9 @@ class Trainer {
         row.bytes_master = bytes.master;
         row.bytes_optimizer = bytes.optimizer;
         row.bytes_activations = bytes.activations;
+        const auto [low, asked] = setup_.policy.low_linears();
+        row.low_linears = low;
+        row.asked_linears = asked;
         return row;
     }
 
