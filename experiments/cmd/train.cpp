@@ -213,6 +213,7 @@ Experiment make_experiment(const Arguments& a, const Command& verb) {
     Experiment experiment = !a.resume.empty() ? resumed_experiment(a, verb)
                             : !a.from.empty() ? repeated_experiment(a, verb)
                                               : new_experiment(a, verb);
+    tell_left_out(experiment.policies, experiment.model);
     if (a.save_every) experiment.save_every = *a.save_every;
     experiment.hash_sites = a.hash_sites;
     return experiment;

@@ -153,4 +153,17 @@ void tell_micro_batches(const std::vector<Policy>& policies, const TrainOptions&
     }
 }
 
+void tell_left_out(const std::vector<Policy>& policies, const ModelConfig& model) {
+    const SiteList sites = model_sites(model);
+    for (const Policy& policy : policies) {
+        const ResolvedPolicy resolved = resolve(policy, sites);
+        if (resolved.left_out.empty()) continue;
+        if (const auto [low, asked] = resolved.low_linears(); asked > 0)
+            tell("macheps: {}: {} of {} linears in 8 bits or fewer\n", policy.name, low, asked);
+        else
+            tell("macheps: {}:\n", policy.name);
+        for (const auto& one : resolved.left_out) tell("  left out: {}: {}\n", one.site, one.why);
+    }
+}
+
 }  // namespace macheps

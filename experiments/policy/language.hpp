@@ -40,6 +40,9 @@ inline constexpr PolicyKey site_rule_keys[] = {
     {"cast", "what happens at the slots that the patterns name, as in \"lm_head:forward.out\""},
     {"recipe", "a library's recipe of low precision by its name; what else the rule says changes it"},
     {"multiple_of", "linears whose sides are no multiples of it are left as they were"},
+    {"filter", "a framework's layer filter: linears that it keeps in high precision are left as they were"},
+    {"skip_first_blocks", "linears of so many blocks at the beginning are left as they were"},
+    {"skip_last_blocks", "linears of so many blocks at the end are left as they were"},
     {"model", "the rule is for this kind of model only"},
 };
 

@@ -180,6 +180,8 @@ std::vector<PolicyWordGroup> policy_words() {
                       "behind a colon of a cast whose scale rule has a history, or its `algorithm`",
                       named_words(amax_choices)});
     groups.push_back({"recipes", "the `recipe` of a [[rule]] about sites", row_words(all_recipes())});
+    groups.push_back(
+        {"layer_filters", "a rule's `filter`: which linears a framework converts", row_words(layer_filters())});
     groups.push_back({"roundings", "behind a colon of a cast, or its `round`", named_words(round_names)});
     groups.push_back({"overflows", "behind a colon of a cast, or its `overflow`", named_words(overflow_names)});
     groups.push_back({"reduce_keys", "in [reduce]", key_words(reduce_keys())});

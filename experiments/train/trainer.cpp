@@ -223,6 +223,9 @@ class Trainer {
         row.bytes_activations = bytes.activations;
         row.parameters = parameter_count(setup_.model);
         row.matmul_formats = matmul_formats(setup_.model, sites, setup_.policy);
+        const auto [low, asked] = setup_.policy.low_linears();
+        row.low_linears = low;
+        row.asked_linears = asked;
         return row;
     }
 
