@@ -149,13 +149,7 @@ struct BlockScale {
     float block, encode;
 };
 
-/// x >= 0 on the grid of e4m3fn, to nearest even, at most 448.
 MACHEPS_HD constexpr float to_e4m3(float x) {
-    if (x >= 0 && x < 448) {
-        // The sum's last place is the format's quantum at x: the addition rounds as the codec does, in a few operations.
-        const float binade = floor_power(x) > 0x1p-6f ? floor_power(x) : 0x1p-6f, c = binade * 0x1p20f;
-        return (x + c) - c;
-    }
     constexpr Format e4m3{.bits = 8, .precision = 4, .exponent_bias = 7, .specials = Specials::nan_only};
     return quantize(e4m3, x, Round::nearest_even, Overflow::saturate);
 }
