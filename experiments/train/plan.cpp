@@ -4,8 +4,10 @@
 #include "core/float_environment.hpp"
 #include "experiments/train/evaluator.hpp"
 #include "experiments/train/experiment_runs.hpp"
+#include "experiments/train/gradient_shadow.hpp"
 #include "experiments/train/step.hpp"
 #include "reports/csv.hpp"
+#include "reports/run_log.hpp"
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -51,7 +53,7 @@ Plan::PolicyPlan measure(Backend& backend, const Experiment& experiment, const S
                          const ResolvedPolicy& policy) {
     constexpr std::int64_t most_steps = 32, least_steps = 3;
     constexpr double least_seconds = 0.2;
-    constexpr std::int64_t evaluation_row_bytes = 110, run_row_bytes = 180;
+    constexpr std::int64_t evaluation_row_bytes = 110, run_row_bytes = 260, gradient_bytes = 120;
     const TrainOptions o = options_under(policy.training, experiment.options);
     Plan::PolicyPlan plan{
         .policy = policy.name,
@@ -74,13 +76,21 @@ Plan::PolicyPlan measure(Backend& backend, const Experiment& experiment, const S
     plan.step_seconds = spent / static_cast<double>(plan.timed_steps);
     const std::int64_t samples = std::min(times(o.steps, o.probe_every), o.steps), histograms = histogram_steps(o);
     std::int64_t bytes = run_row_bytes + o.steps * step_row_bytes(step, last, setup);
-    if (samples > 0) {
-        plan.sampled_step_seconds = next(histograms > 0 ? Sampling::histograms : Sampling::sites).seconds;
-        bytes += samples * bytes_of(step.probe().site_rows(setup.name(), policy.name, setup.seed, o.steps)) +
-                 histograms * bytes_of(step.probe().exponent_rows(setup.name(), o.steps));
-    }
     Evaluator evaluator(backend, setup, 1);
     evaluator.evaluate(last.step, step);  // makes the fp32 model's buffers
+    if (samples > 0) {
+        // Sampled steps of all but the baseline make the gradients of fp32 too.
+        std::optional<GradientShadow> shadow;
+        if (policy.name != baseline_policy) {
+            shadow.emplace(backend, setup, evaluator.fp32_model(), step);
+            step.attach(*shadow);
+        }
+        plan.sampled_step_seconds = next(histograms > 0 ? Sampling::histograms : Sampling::sites).seconds;
+        if (shadow) step.release();
+        bytes += samples * bytes_of(step.probe().site_rows(setup.name(), policy.name, setup.seed, o.steps)) +
+                 (shadow ? samples * gradient_bytes : 0) +
+                 histograms * bytes_of(step.probe().exponent_rows(setup.name(), o.steps));
+    }
     const auto start = std::chrono::steady_clock::now();
     evaluator.evaluate(last.step, step);
     plan.evaluation_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() *
