@@ -2,6 +2,7 @@
 // Training steps: forward, backward, clip, AdamW. Unit of work: a token. The loss is checked before it is timed.
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/policy/import/import.hpp"
+#include "experiments/policy/recipes.hpp"
 #include "experiments/train/data.hpp"
 #include "experiments/train/optimizer.hpp"
 
@@ -74,6 +75,7 @@ struct Steps {
         const float loss = model.forward(tokens, targets).rounded;
         model.backward(static_cast<float>(scaler->scale()));
         model.end_micro_batch();
+        model.rounder().histories().update();
         optimizer->step(index++, *scaler);
         return loss;
     }
@@ -118,7 +120,10 @@ void train_step(benchmark::State& state, const char* size_name, const char* poli
 }
 
 void register_all() {
-    std::vector<const char*> policies{"fp32", "amp-bf16", "fp8-tensorwise"};
+    std::vector<const char*> policies{"fp32",          "amp-bf16",          "fp8-tensorwise",
+                                      "h100-fp8-fast", "h100-fp8-promoted", "b200-fp8",
+                                      "b200-mxfp8",    "b200-nvfp4"};
+    for (const Recipe& recipe : all_recipes()) policies.push_back(recipe.name.data());  // literals, and so end in \0
     for (const BenchConfig& config : configs) policies.push_back(config.name);
     for (const char* size : {"tiny", "small", "base"}) {
         for (const char* policy : policies) {

@@ -189,6 +189,10 @@ class Resolver {
         const bool has_bias =
             matmul == "forward" && std::any_of(parameters_.begin(), parameters_.end(),
                                                [&](const Target& p) { return p.name == target.name + ".bias"; });
+        // A library's kernel is what it is: one that takes in no scales of blocks is refused below.
+        if (choice.named == nullptr) {
+            choice.rule = with_block_scales(choice.rule, scale_layout(*a.granularity), scale_layout(*b.granularity));
+        }
         choice.unverified = check_matmul_rule(choice.rule,
                                               {.a = a.format,
                                                .b = b.format,

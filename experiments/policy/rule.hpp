@@ -60,10 +60,12 @@ struct Policy::Rule {
 
 /// Reads "bf16", "e4m3fn/tensor", "bf16:stochastic", "fp16:saturate": a format, then a granularity (`/tensor`, `/1x128`:
 /// a row of `granularities`), then words after colons: a rounding mode, saturate or nonsaturate, a scale rule (a row of
-/// `scale_rules`), random_bits=N. A cast with a scale saturates unless told not to. Throws Error naming `where`.
+/// `scale_rules`), random_bits=N, history=N, margin=N, max or most_recent, via=FORMAT, hadamard. A cast with a scale
+/// saturates unless told not to. Throws Error naming `where`.
 CastRule parse_cast(std::string_view text, const std::string& where);
 
-/// Throws Error where the scale rule makes no scales of the granularity's kind, or the format cannot have them.
+/// Throws Error where the scale rule makes no scales of the granularity's kind, or the format cannot have them, and where
+/// something is said of a scale that there is not.
 void check_scaling(const CastRule& cast, const std::string& where);
 
 /// False for fp64, in which nothing is computed, and for formats of scales, which have neither sign nor zero.
@@ -75,6 +77,7 @@ Round parse_round(std::string_view name, const std::string& where);
 Overflow parse_overflow(std::string_view name, const std::string& where);
 const Granularity* parse_granularity(std::string_view name, const std::string& where);
 const ScaleRule* parse_scale_rule(std::string_view name, const std::string& where);
+AmaxChoice parse_amax_choice(std::string_view name, const std::string& where);
 int check_random_bits(std::int64_t bits, const std::string& where);
 
 }  // namespace macheps

@@ -2,8 +2,9 @@
 // StepDump: every number of one optimiser step, by name, as a safetensors file.
 //
 //   tokens, targets                        I32 [micro-batches, batch, context]; with ranks [ranks x micro-batches, their share, context]
-//   block.0.mlp.up:forward.a               F32: what left each slot, of the last micro-batch (of the last rank); scaled slots as they are
-//   block.0.mlp.up:forward.a.decode_scale  ... with the factor that undoes the scale, where it is not 1
+//   block.0.mlp.up:forward.a               F32: what left each slot, of the last micro-batch (of the last rank): values; where one
+//                                          scale serves the tensor, the numbers that its codes stand for, without the scale
+//   block.0.mlp.up:forward.a.decode_scale  ... with the factor that undoes that scale
 //   block.0.mlp.up.weight:value            before the step; so too :master, :moment1, :moment2
 //   block.0.mlp.up.weight:grad             as the backward passes, and the ranks, left it: times loss_scale and token weight
 //   block.0.mlp.up.weight:grad.applied     unscaled and clipped: what the optimiser read
@@ -11,7 +12,8 @@
 //   loss_rounded, loss_scale, grad_norm    F32 scalars; loss, lr, beta1_power, beta2_power (before the step): F64;
 //                                          skipped: U8
 //
-// Metadata: manifest (the text of manifest.json), run, policy, seed, step, created_by, git.
+// Metadata: manifest (the text of manifest.json), run, policy, seed, step, created_by, git; and for each array of a slot with a
+// scale `holds:NAME`: whether these are codes' numbers or values decoded from codes.
 #pragma once
 #include "experiments/files/safetensors.hpp"
 #include "experiments/train/data.hpp"
@@ -70,6 +72,7 @@ class StepDump final : public StepWatcher {
     Backend& backend_;
     std::vector<Captured> captured_;
     std::map<std::string, std::size_t> index_;
+    std::map<std::string, std::string> holds_;
     std::vector<std::int32_t> tokens_, targets_;
     SafetensorsWriter writer_;
 };

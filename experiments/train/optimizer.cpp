@@ -111,6 +111,9 @@ void check_state(const Checkpoint& checkpoint, const SiteList& model, const Trai
         add(":moment1");
         if (moments(options.optimizer) > 1) add(":moment2");
     }
+    for (const auto& [slot, size] : AmaxHistories::layout(policy)) {
+        wanted.emplace_back(slot + std::string(history_ending), static_cast<std::int64_t>(size));
+    }
     const auto refuse = [&](const std::string& what) { throw Error({.what = what, .where = checkpoint.run}); };
     if (!make_loss_scaler(policy.loss_scaler)->load(checkpoint.loss_scaler)) {
         refuse("this checkpoint is of another loss scaler");

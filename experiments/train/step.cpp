@@ -89,6 +89,8 @@ void Step::accumulate_gradients(StepResult& result) {
             result.loss_rounded += loss.rounded / (parts * static_cast<float>(ranks));
             model_.backward(factor);
             model_.end_micro_batch();
+            // One scale for all ranks, of the largest amax among them (reduce_amax).
+            if (rank + 1 == ranks) model_.rounder().histories().update();
         }
         ranks_.keep(rank);
     }
@@ -100,7 +102,13 @@ StepResult Step::run(std::int64_t step, Sampling sampling) {
     const auto start = std::chrono::steady_clock::now();
     probe_.begin(sampling != Sampling::counts, sampling == Sampling::histograms);
     StepResult result{.step = step, .loss_scale = static_cast<float>(scaler_->scale())};
-    accumulate_gradients(result);
+    const AmaxHistories before = model_.rounder().histories();
+    try {
+        accumulate_gradients(result);
+    } catch (const Abandoned&) {
+        model_.rounder().histories() = before;  // the step will be run again
+        throw;
+    }
     for (StepWatcher* watcher : watchers_) watcher->on_gradients(model_);
     result.outcome = optimizer_.step(step, *scaler_);
     result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -135,6 +143,10 @@ StepRow Step::row(const StepResult& result, std::optional<double> baseline_loss)
 void Step::save(Checkpoint& checkpoint) const {
     checkpoint.loss_scaler = scaler_->state();
     optimizer_.save(checkpoint);
+    for (auto& [slot, state] : model_.rounder().histories().state()) {
+        checkpoint.state.push_back(
+            {.name = slot + std::string(history_ending), .shape = {static_cast<std::int64_t>(state.size())}, .values = state});
+    }
 }
 
 void Step::load(const Checkpoint& checkpoint) {
@@ -142,6 +154,10 @@ void Step::load(const Checkpoint& checkpoint) {
         throw Error({.what = "the checkpoint is of another loss scaler", .where = setup_.name()});
     }
     optimizer_.load(checkpoint);
+    for (const Checkpoint::State& each : checkpoint.state) {
+        if (!each.name.ends_with(history_ending)) continue;
+        model_.rounder().histories().load(each.name.substr(0, each.name.size() - history_ending.size()), each.values);
+    }
 }
 
 }  // namespace macheps
