@@ -55,9 +55,11 @@ part == "top" {
 line ~ /\/\/\/</ {
     code = trimmed(substr(line, 1, index(line, "///<") - 1))
     text = trimmed(substr(line, index(line, "///<") + 4))
+    is_private = code != "" ? code ~ /[A-Za-z0-9]_ *([=;{]|$)/ : is_private
+    is_member = !is_private
+    if (is_private) next
     if (code == "") put("  " text)
     else put("- `" code "` " text)
-    is_member = 1
     next
 }
 line ~ /^\/\/\// {
