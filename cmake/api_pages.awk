@@ -8,8 +8,8 @@ function trimmed(text) {
     return text
 }
 
-# A declaration is over where its body, its value or the next one begins.
-function is_over(text) { return text ~ /[;{]/ }
+# A declaration is over where its body begins, or ends on the same line.
+function is_over(text) { return text ~ /[;{}]$/ }
 
 function put(text) { print text > page }
 
@@ -82,7 +82,7 @@ line != "" && line !~ /^\/\// {
     declaration = declaration (declaration == "" ? "" : "\n") line
     # What a template or an attribute stands before is part of it.
     if (!is_over(line) || line ~ /^template *<.*> *$/) next
-    sub(/ *(\{.*)?$/, "", declaration)
+    if (declaration !~ /^enum .*;$/) sub(/( \{( .*)?|\{\{)$/, "", declaration)
     put("\n```cpp\n" declaration "\n```" (doc == "" ? "" : "\n" doc))
     doc = declaration = ""
 }
