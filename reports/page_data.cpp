@@ -379,7 +379,7 @@ std::string page_data(const Log& log, const Summary& summary, const PageLimits& 
     const Share histograms = share_of(log, &RunLog::exponents, limits.histogram_steps, 24, limits.histogram_bins);
     JsonText out;
     out.open('{');
-    out.key("margin"), out.put(DivergenceRules::equivalence_margin);
+    out.key("margin"), out.put(summary.margin);
     put_formats(out);
     out.key("policies"), out.open('[');
     std::map<std::string, std::size_t> index;

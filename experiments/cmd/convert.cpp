@@ -5,6 +5,7 @@
 #include "core/profile.hpp"
 #include "core/rng.hpp"
 #include "experiments/cmd/command.hpp"
+#include "experiments/cmd/convert_scaled.hpp"
 #include "experiments/cmd/rounding_option.hpp"
 #include "experiments/files/arrays.hpp"
 #include "experiments/files/npy.hpp"
@@ -33,7 +34,9 @@ constexpr const char* help =
     "  macheps convert --from e4m3fn --to fp32 < codes.u8 > x.f32     codes to numbers, exactly\n"
     "  macheps convert --from fp64 --to bf16 --round rz < x.f64       fp64 numbers, rounded once, toward zero\n"
     "  macheps convert --from fp16 --to e5m2 --profile mldtypes       as that library makes them (NaN, infinities)\n"
-    "  macheps convert --to bf16 < x.npy > codes.npy                  an .npy file, of the same shape\n\n"
+    "  macheps convert --to bf16 < x.npy > codes.npy                  an .npy file, of the same shape\n"
+    "  macheps convert --to e4m3fn --scale-rule te_block --granularity 1x128 x.npy -o codes.npz     codes and "
+    "scales\n\n"
     "Every value is little-endian, one after another, without a header: numpy's tofile and fromfile. A value takes "
     "its\n"
     "format's container: 1 byte for 8 bits and fewer (right-aligned), 2 for fp16 and bf16, 4 for fp32 and tf32, 8 for "
@@ -45,12 +48,20 @@ constexpr const char* help =
     "need "
     "it),\n"
     "and stdout gets an .npy file of the same shape: float16, float32 and float64 for fp16, fp32, tf32 and fp64, else "
-    "codes.";
+    "codes.\n\n"
+    "With --granularity an array of fp32 numbers, rows by columns, becomes an .npz of arrays: `codes` of its shape, a "
+    "byte\n"
+    "each for formats of up to 8 bits; `scales`, the decode scales of the groups in fp32, as rows and columns of "
+    "groups;\n"
+    "`scale_codes` beside them where a scale is stored as a byte (e8m0, e4m3); `tensor_scale` of NVFP4; `decoded`, "
+    "the\n"
+    "values that codes and scales stand for, in fp32. They are the bits that a policy with this cast trains with.";
 
 struct Arguments {
     std::string from, to, profile, round = "nearest_even";
     bool saturate = false;
     std::uint64_t seed = 0;
+    ScaledConversion scaled;
 };
 
 /// Everything that one element needs.
@@ -138,7 +149,8 @@ Exit convert_npy(Conversion convert, const Arguments& a, const std::string& byte
     return Exit::ok;
 }
 
-Exit run(const Arguments& a) {
+Exit run(const Command& verb, const Arguments& a) {
+    if (a.scaled.is_asked(verb)) return a.scaled.run(verb, format_named(a.to, "--to", Exit::usage), a.round, a.seed);
     const Conversion convert{
         .from = format_named(a.from.empty() ? "fp32" : a.from, "--from", Exit::usage),
         .to = format_named(a.to, "--to", Exit::usage),
@@ -191,7 +203,8 @@ void describe(Command& verb) {
                 "left out")
         .excludes(saturate);
     verb.integer("--seed", a->seed, seed_limits, "Of the random bits for --round stochastic").shows_default();
-    verb.runs([a] { return run(*a); });
+    a->scaled.add_options(verb);
+    verb.runs([a, &verb] { return run(verb, *a); });
 }
 
 }  // namespace
