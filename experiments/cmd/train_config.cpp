@@ -133,6 +133,8 @@ ConfigPolicies load_configs(const ConfigChoice& choice, const Command& verb) {
                          .files = {}};
         for (const std::string& part : parts)
             policy.config.files.emplace_back(part, exists(part) ? read_file(part, config_size_limit) : part);
+        for (const std::string& file : result.included)
+            policy.config.files.emplace_back(file, read_file(file, config_size_limit));
         loaded.policies.push_back(std::move(policy));
         if (loaded.model.empty()) loaded.model = result.framework->model;
     }

@@ -5,6 +5,7 @@
 #include "experiments/policy/policy.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
@@ -20,7 +21,13 @@ class AmaxHistories {
 
     bool empty() const { return all_.empty(); }
     /// The slot's; begun where there is none.
-    AmaxHistory& of(const std::string& slot, const CastRule& rule);
+    AmaxHistory& of(const std::string& slot, const CastRule& rule) { return entry(slot, rule).history; }
+    /// How long a slot's scale has been what it is.
+    struct Age {
+        std::int64_t steps = 0;   ///< since it changed last, or since the beginning
+        std::int64_t frozen = 0;  ///< of these, the last ones in a row that kept it because the amax was 0, Inf or NaN
+    };
+    Age age(const std::string& slot, const CastRule& rule) { return entry(slot, rule).age; }
     /// A micro-batch has been forward and backward, on every rank: what its casts showed enters each history. Slots of the
     /// forward pass cast nothing during the backward pass, so that it makes no difference that Transformer Engine updates
     /// theirs in between.
@@ -35,7 +42,14 @@ class AmaxHistories {
     static std::vector<std::pair<std::string, std::size_t>> layout(const ResolvedPolicy& policy);
 
   private:
-    std::map<std::string, AmaxHistory, std::less<>> all_;
+    struct Entry {
+        AmaxHistory history;
+        AmaxChoice choice = AmaxChoice::max;
+        Age age{};
+    };
+    Entry& entry(const std::string& slot, const CastRule& rule);
+
+    std::map<std::string, Entry, std::less<>> all_;
 };
 
 }  // namespace macheps

@@ -120,8 +120,13 @@ Value Rounder::round(const Slot& slot, Value in, Tensor& buffer, Contraction con
     Tally tally;
     backend_->cast(in.view, out, cast, counting() ? &tally : nullptr);
     if (counting()) {
-        observer_->on_cast(slot, cast, tally, {decode_scale, decode_scale, decode_scale},
-                           sampling() ? in.view : ConstView{}, sampling() ? ConstView(out) : ConstView{});
+        Decoding decoding{.factor = decode_scale, .min = decode_scale, .max = decode_scale};
+        if (slot.rule.has_history()) {
+            const AmaxHistories::Age age = histories_.age(slot.name, slot.rule);
+            decoding.scale_age = age.steps, decoding.scale_frozen_steps = age.frozen;
+        }
+        observer_->on_cast(slot, cast, tally, decoding, sampling() ? in.view : ConstView{},
+                           sampling() ? ConstView(out) : ConstView{});
     }
     return {out, slot.rule.has_scale() ? fp32 : slot.rule.format, {decode_scale}};
 }
@@ -224,7 +229,12 @@ Value Rounder::round_groups(const Slot& slot, Value in, Tensor& buffer, Contract
             x = in.view;
             y = whole;
         }
-        observer_->on_cast(slot, how.cast, tally, {1, made.decode_min, made.decode_max}, x, y);
+        observer_->on_cast(slot, how.cast, tally,
+                           {.min = made.decode_min,
+                            .max = made.decode_max,
+                            .codes = sampling() ? ConstView(out) : ConstView{},
+                            .contraction = contraction},
+                           x, y);
     }
     return {out, fp32, made.tensor, made.scales, contraction};
 }

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <map>
+#include <optional>
 #include <string>
 
 namespace macheps {
@@ -41,6 +42,11 @@ struct Value {
 struct Decoding {
     float factor = 1;        ///< y * factor has the units of x
     float min = 1, max = 1;  ///< least and largest decode scale of the tensor
+    /// The values of the codes, where y is decoded already: a scale for each group. Empty otherwise, and unless sampling.
+    ConstView codes{};
+    Contraction contraction = Contraction::last;  ///< along which the groups lie
+    /// A delayed scale: steps since it changed, and steps in a row that kept it because amax was 0, Inf or NaN.
+    std::optional<std::int64_t> scale_age{}, scale_frozen_steps{};
 };
 
 /// An Observer is told of every cast that ran.

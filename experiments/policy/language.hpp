@@ -21,9 +21,10 @@ inline constexpr PolicyKey file_keys[] = {
     {"optimizer", "[optimizer]: how the optimiser computes"},
     {"clip", "[clip]: how gradients are clipped"},
     {"accumulation", "[accumulation]: how a step is divided into micro-batches"},
+    {"backward", "[backward]: what is kept for the backward pass"},
 };
 
-/// [optimizer] has this key, and with [clip] and [accumulation] those of training.hpp.
+/// [optimizer] has this key, and with [clip], [accumulation] and [backward] those of training.hpp.
 inline constexpr PolicyKey optimizer_keys[] = {
     {"arithmetic", "the format that every operation of an optimiser step is rounded to"},
 };

@@ -52,7 +52,7 @@ class Reader {
         if (const toml::node* node = document.get("reduce")) policy.reduce = read_reduce(toml_, *node);
         if (const toml::node* node = document.get("rule")) read_rules(*node, policy);
         if (const toml::node* node = document.get("loss_scaler")) policy.loss_scaler = read_scaler(*node);
-        for (const char* name : {"optimizer", "clip", "accumulation"}) {
+        for (const char* name : {"optimizer", "clip", "accumulation", "backward"}) {
             if (const toml::node* node = document.get(name)) read_training(name, *node, policy);
         }
         return policy;
@@ -318,7 +318,7 @@ std::int64_t Reader::read_matmul(const MatmulKey& key, const toml::node& value, 
     return toml_.integer(value, slot, key.least, key.most);
 }
 
-/// [optimizer], [clip] or [accumulation].
+/// [optimizer], [clip], [accumulation] or [backward].
 void Reader::read_training(std::string_view name, const toml::node& node, Policy& policy) const {
     const std::string title = fmt::format("[{}]", name);
     const toml::table& table = toml_.table(node, title);
@@ -435,7 +435,16 @@ Policy load_policy(std::string_view name_or_path) {
     const bool is_file = names_a_file(name_or_path);
     const std::string source =
         is_file ? std::filesystem::path(name_or_path).lexically_normal().string() : preset_spelling(name_or_path);
-    return load(source, is_file, "", open, {});
+    const std::vector<std::string_view> presets = preset_names();
+    const bool is_known = is_file || std::find(presets.begin(), presets.end(), source) != presets.end();
+    try {
+        return load(source, is_file, "", open, {});
+    } catch (const Error& error) {
+        if (is_known) throw;
+        Error::Parts parts = error.parts();
+        parts.exit = Exit::usage;  // a name that was typed, not a file's
+        throw Error(std::move(parts));
+    }
 }
 
 }  // namespace macheps

@@ -92,6 +92,9 @@ void Step::accumulate_gradients(StepResult& result) {
             // One scale for all ranks, of the largest amax among them (reduce_amax).
             if (rank + 1 == ranks) model_.rounder().histories().update();
         }
+        if (ranks > 1) {
+            for (StepWatcher* watcher : watchers_) watcher->on_rank(model_, rank);
+        }
         ranks_.keep(rank);
     }
     ranks_.reduce(result.step, observer());
@@ -117,6 +120,7 @@ StepResult Step::run(std::int64_t step, Sampling sampling) {
 
 StepRow Step::row(const StepResult& result, std::optional<double> baseline_loss) const {
     const UpdateStats& u = result.outcome.updates;
+    const auto efficiency = u.wanted2 > 0 ? std::optional(u.moved_wanted / u.wanted2) : std::nullopt;
     return {.run = setup_.name(),
             .policy = setup_.policy.name,
             .seed = setup_.seed,
@@ -136,8 +140,11 @@ StepRow Step::row(const StepResult& result, std::optional<double> baseline_loss)
             .overflow = probe_.total().overflow,
             .saturated = probe_.total().saturated,
             .lost_updates = u.lost,
-            .update_eff = u.wanted2 > 0 ? std::optional(u.moved_wanted / u.wanted2) : std::nullopt,
-            .loss_rounded = result.loss_rounded};
+            .update_eff = efficiency,
+            .loss_rounded = result.loss_rounded,
+            .update_stagnation =
+                u.nonzero > 0 ? std::optional(static_cast<double>(u.lost) / static_cast<double>(u.nonzero)) : std::nullopt,
+            .effective_lr = efficiency ? std::optional(result.outcome.lr * *efficiency) : std::nullopt};
 }
 
 void Step::save(Checkpoint& checkpoint) const {

@@ -284,7 +284,7 @@ TEST_CASE("presets name their scaler and their optimiser's arithmetic", "[experi
     CHECK(torch.at("growth_interval") == 2000);
     const std::vector<std::string_view> order{
         "fp32",      "tf32",          "amp-fp16",      "amp-bf16",       "fp16-noscale",      "static-1024",
-        "pure-bf16", "pure-bf16-sr",  "pure-fp16",     "fp8-tensorwise", "a100-amp-fp16",     "a100-amp-bf16",
+        "pure-bf16", "pure-bf16-sr",  "pure-fp16",     "infer-fp16", "fp8-tensorwise", "a100-amp-fp16",     "a100-amp-bf16",
         "h100-tf32", "h100-amp-fp16", "h100-amp-bf16", "h100-fp8-fast",  "h100-fp8-promoted", "b200-amp-bf16",
         "b200-fp8",  "b200-mxfp8",    "b200-nvfp4",
         "te-delayed", "te-current", "te-block", "te-mxfp8", "te-nvfp4", "ao-tensorwise", "ao-rowwise", "ao-rowwise-gw-hp",
