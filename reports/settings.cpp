@@ -2,6 +2,7 @@
 // A manifest in words. It is read leniently: last year's, or a newer one, still shows what it holds.
 #include "core/json.hpp"
 #include "reports/html.hpp"
+#include "reports/manifest_facts.hpp"
 
 #include <fmt/format.h>
 
@@ -47,6 +48,14 @@ std::string label_of(std::string_view key) {
     std::string label{found == std::end(words) ? key : found->second};
     if (found == std::end(words)) std::replace(label.begin(), label.end(), '_', ' ');
     return label;
+}
+
+std::string text_of(const Json& value);
+
+/// A weight reads as the power of two that it is.
+std::string text_of(const std::string& key, const Json& value) {
+    const bool is_weight = key == "token_weight" && value.is_number_float();
+    return is_weight ? power_words(value.get<double>()) : text_of(value);
 }
 
 std::string text_of(const Json& value) {
@@ -160,8 +169,10 @@ std::string policies_html(const Json& policies) {
         };
         if (const std::string text = text_at("description"); !text.empty()) out += "<p>" + escape_html(text) + "</p>\n";
         if (const std::string text = text_at("left_out"); !text.empty()) {
-            out += "<p>Left as they were, because a size is no multiple of what the policy asks for: " +
-                   escape_html(text) + "</p>\n";
+            const std::string why = text_at("left_out_why");
+            out += why.empty() ? "<p>Left as they were, because a size is no multiple of what the policy asks for: " +
+                                     escape_html(text) + "</p>\n"
+                               : "<p>Left as they were: " + escape_html(text) + ". Why: " + escape_html(why) + "</p>\n";
         }
         if (policy.is_object() && policy.contains("toml")) {
             out += "<pre><code>" + escape_html(text_of(policy["toml"])) + "</code></pre>\n";
@@ -190,7 +201,9 @@ std::string settings_html(const RunFolder& folder) {
             groups += machines_html(value);
         } else if (value.is_object()) {
             std::string rows;
-            for (const auto& [inner_key, inner] : value.items()) append_row(rows, label_of(inner_key), inner);
+            for (const auto& [inner_key, inner] : value.items()) {
+                append_row(rows, label_of(inner_key), inner.is_structured() ? inner : Json(text_of(inner_key, inner)));
+            }
             groups += table_of(label_of(key), rows);
         } else {
             append_row(run, label_of(key), value);
