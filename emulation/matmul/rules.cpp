@@ -119,7 +119,9 @@ void require_operand(const Machine& machine, const Format& grid, const char* ope
 void require_promotion(const MatmulRule& rule, std::string_view where) {
     if (rule.promotion == Promotion::none) return;
     const Machine& machine = *rule.machine;
-    if (is_order_of_summation(machine) || machine.has_scales()) {
+    // An order of summation is cut where scales change along k, and there alone: adding its parts would be another order.
+    const bool may_be_cut = is_order_of_summation(machine) && takes_scales_in(rule.promotion);
+    if ((is_order_of_summation(machine) && !may_be_cut) || machine.has_scales()) {
         impossible(fmt::format("{} has nothing to promote: its sums are {}", machine.name,
                                machine.has_scales() ? "scaled as they are made" : "a definition, not instructions"),
                    where, "leave out the promotion, or take a machine such as sm90.wgmma.fp8");
@@ -167,8 +169,12 @@ void require_slices(const MatmulRule& rule, const MatmulUse& use, std::string_vi
 
 void require_block_scales(const MatmulRule& rule, const ScaleLayout& scales, const char* operand,
                           std::string_view where) {
-    if (scales.kind != Kind::blocks) return;
     const Machine& machine = *rule.machine;
+    if (reads_values(machine) && scales.kind != Kind::none && scales.kind != Kind::tensor) {
+        impossible(fmt::format("{} reads values, and operand {} is codes with scales", machine.name, operand), where,
+                   "multiply the codes by their scales first");
+    }
+    if (scales.kind != Kind::blocks) return;
     if (machine.has_scales()) {
         if (!(scales.format == machine.scale)) {
             impossible(fmt::format("operand {} has scales of {}, and {} takes those of {}", operand,
@@ -272,6 +278,16 @@ void require_possible(const Matmul& args) {
                       .bias_after = bias_after,
                       .out_cast = args.out_cast},
                      "matmul");
+}
+
+MatmulRule with_block_scales(MatmulRule rule, const ScaleLayout& a, const ScaleLayout& b) {
+    const bool by_block = a.kind == Kind::blocks || b.kind == Kind::blocks;
+    if (!by_block || rule.machine->has_scales() || rule.promotion != Promotion::none) return rule;
+    rule.promotion = Promotion::fma_joint;
+    rule.promotion_interval = static_cast<int>(a.kind != Kind::blocks   ? b.k_block
+                                               : b.kind != Kind::blocks ? a.k_block
+                                                                        : min_of(a.k_block, b.k_block));
+    return rule;
 }
 
 std::string check_matmul_rule(const MatmulRule& rule, const MatmulUse& use, std::string_view where,

@@ -3,6 +3,7 @@
 #include "experiments/train/dump.hpp"
 #include "core/codec.hpp"
 #include "core/error.hpp"
+#include "core/json.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/train/experiment.hpp"
 #include "reports/csv.hpp"
@@ -106,6 +107,41 @@ TEST_CASE("a dumped step has every slot of every site and every tensor of every 
             }
         }
     }
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("a dump holds the gradients of each rank and the vectors that are reduced", "[experiments][dump]") {
+    Experiment e = experiment("fp32", 2);
+    e.options.ranks = 3;
+    e.policies = {parse_policy(
+        "extends = \"fp32\"\n[reduce]\naverage = \"before\"\norder = \"gather\"\nbucket = \"ddp\"\n", "fp32")};
+    const Safetensors dump = dump_of(e);
+    const Json buckets = Json::parse(dump.metadata().at("buckets"));
+    REQUIRE(buckets.size() == 1);
+    std::vector<std::string> names;
+    for (const Json& name : buckets[0]) names.push_back(name.string());
+    const std::vector<std::string> state = [&] {
+        std::vector<std::string> all;
+        for (const Parameter& one : model_sites(e.model).parameters) all.push_back(one.name);
+        return all;
+    }();
+    CHECK(names == std::vector<std::string>(state.rbegin(), state.rend()));
+    // torch's mean: each part times fl32(1/3), added up from +0 in the order of ranks.
+    for (const std::string& name : names) {
+        CAPTURE(name);
+        const auto sum = dump.values<float>(name + ":grad");
+        std::vector<float> wanted(sum.size(), 0.0f);
+        for (const char* rank : {".rank0", ".rank1", ".rank2"}) {
+            const auto part = dump.values<float>(name + ":grad" + rank);
+            REQUIRE(part.size() == sum.size());
+            for (std::size_t i = 0; i < part.size(); ++i) wanted[i] += part[i] * (1.0f / 3);
+        }
+        CHECK(sum == wanted);
+    }
+    const Safetensors alone = dump_of(experiment("fp32", 2));
+    CHECK(alone.metadata().count("buckets") == 0);
+    CHECK(std::none_of(alone.tensors().begin(), alone.tensors().end(),
+                       [](const StoredTensor& tensor) { return tensor.name.find(":grad.rank") != std::string::npos; }));
     fs::remove_all(scratch());
 }
 
@@ -218,6 +254,25 @@ TEST_CASE("a scaled slot is dumped as it is, with the factor that undoes the sca
     CHECK(largest(values) == 448.0f);  // e4m3fn's largest: tensor-wise scaling maps amax there
     // 448 * (amax / 448): the encode scale and its reciprocal are rounded once each.
     CHECK(std::abs(largest(values) * scale - largest(meant)) <= 3 * 0x1p-24f * largest(meant));
+    CHECK(dump.metadata_at("holds:" + name) == "codes of e4m3fn/tensor: times " + name + ".decode_scale");
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("a dump says which arrays are codes' numbers and which are decoded", "[experiments][dump]") {
+    const std::string name = "block.0.mlp.up:forward.a";
+    const Safetensors blocks = dump_of(experiment("te-mxfp8", 1));
+    CHECK(blocks.metadata_at("holds:" + name) == "values, decoded from e4m3fn/mx32");
+    // Decoded by powers of two: what e4m3fn can hold, so that most values are not those that came in, but near them.
+    const auto values = blocks.values<float>(name), meant = blocks.values<float>("block.0.mlp.up:forward.in");
+    REQUIRE(values.size() == meant.size());
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        CHECK(std::abs(values[i] - meant[i]) <= std::max(0x1p-4f * std::abs(meant[i]), 0x1p-9f));
+    }
+    CHECK(values != meant);
+    // A scale that is 1, as delayed scaling's first, is written all the same.
+    const Safetensors delayed = dump_of(experiment("te-delayed", 0));
+    CHECK(delayed.values<float>(name + ".decode_scale").at(0) == 1);
+    CHECK(delayed.metadata_at("holds:" + name) == "codes of e4m3fn/tensor:te_delayed: times " + name + ".decode_scale");
     fs::remove_all(scratch());
 }
 
