@@ -51,21 +51,31 @@ double visibility(const Mutant& mutant) { return mutant.certified ? mutant.large
 
 std::vector<Advice> advise(const Declaration& declaration, std::int64_t row_elements,
                            std::span<const std::string> blind, double delta, ThreadPool& pool) {
-    std::vector<Advice> best(blind.size());
-    std::vector<double> most(blind.size(), 0);
+    struct Sight {
+        std::string_view recipe;
+        double visibility = 0;
+    };
+    std::vector<std::vector<Sight>> sights(blind.size());
     const InputRequest request = small_request(declaration, row_elements);
     for (const Recipe& recipe : recipes_of(*declaration.operation)) {
         if (!recipe.applies(request)) continue;
         for (const Mutant& mutant : mutants_of(recipe, request, delta, pool)) {
             for (std::size_t i = 0; i < blind.size(); ++i) {
-                if (visibility(mutant) <= most[i] || line_name(mutant.name) != line_name(blind[i])) continue;
-                most[i] = visibility(mutant);
-                best[i] = {blind[i], std::string(recipe.name)};
+                if (visibility(mutant) > 0 && line_name(mutant.name) == line_name(blind[i]))
+                    sights[i].push_back({recipe.name, visibility(mutant)});
             }
         }
     }
-    std::erase_if(best, [](const Advice& each) { return each.recipe.empty(); });
-    return best;
+    std::vector<Advice> all;
+    for (std::size_t i = 0; i < blind.size(); ++i) {
+        double most = 0;
+        for (const Sight& sight : sights[i]) most = std::max(most, sight.visibility);
+        // Recipes stand in the order in which people know them: the first that shows it about as well as any.
+        const auto first = std::find_if(sights[i].begin(), sights[i].end(),
+                                        [&](const Sight& sight) { return sight.visibility >= most / 10; });
+        if (first != sights[i].end()) all.push_back({blind[i], std::string(first->recipe)});
+    }
+    return all;
 }
 
 }  // namespace macheps::check

@@ -15,7 +15,7 @@ namespace macheps::check {
 
 struct Advice {
     std::string mutant;
-    std::string recipe;  ///< whose inputs show it most
+    std::string recipe;  ///< whose inputs show it as well as any, or nearly
 };
 
 /// Small inputs of each recipe are made and tried. `blind`: names of wrong kernels; those that no recipe shows have no advice.
