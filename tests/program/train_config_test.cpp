@@ -146,9 +146,9 @@ TEST_CASE("train --config: a config's gradient checkpointing counts in bytes and
     CHECK(policy_in("run", "args-2").at("toml").get<std::string>().find("recompute = true") != std::string::npos);
     const auto kept = column("run/runs.csv", "bytes_activations", "args"),
                again = column("run/runs.csv", "bytes_activations", "args-2");
-    REQUIRE(kept.size() == 1);
-    REQUIRE(again.size() == 1);
-    CHECK(std::stoll(again[0]) < std::stoll(kept[0]));
+    REQUIRE(kept.size() == again.size());
+    REQUIRE_FALSE(kept.empty());
+    for (std::size_t seed = 0; seed < kept.size(); ++seed) CHECK(std::stoll(again[seed]) < std::stoll(kept[seed]));
     CHECK(column("run/runs.csv", "bytes_grads", "args") == column("run/runs.csv", "bytes_grads", "args-2"));
     CHECK(column("run/steps.csv", "loss", "args") == column("run/steps.csv", "loss", "args-2"));
     CHECK(column("run/steps.csv", "update_norm", "args") == column("run/steps.csv", "update_norm", "args-2"));
