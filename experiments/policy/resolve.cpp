@@ -3,6 +3,7 @@
 #include "core/format_table.hpp"
 #include "core/nearest_name.hpp"
 #include "emulation/machine/table.hpp"
+#include "experiments/policy/float8_gather.hpp"
 #include "experiments/policy/rule.hpp"
 
 #include <fmt/format.h>
@@ -75,6 +76,7 @@ class Resolver {
         for (const auto& rule : policy.rules) {
             if (rule->model.empty() || rule->model == model_.model) apply(*rule);
         }
+        for (const auto& [site, where] : gathered_) gather_as_codes(result_, site, where);
         for (const Target& target : sites_) {
             for (const std::string_view matmul : target.matmuls) check(target, matmul);
         }
@@ -137,7 +139,7 @@ class Resolver {
             }
             if (!any) no_slot(rule, each.at, each.matmul, each.needs_bias() ? "matmul with a bias" : "matmul", matched);
         }
-        if (kept_.none_of_some() && (rule.layers.filter != nullptr || rule.is_low())) no_linear_left(rule);
+        if (kept_.none_of_some() && rule.layers.chooses()) no_linear_left(rule);
     }
 
     /// False for a linear that the rule leaves as it was; notes its name and the reason.
@@ -145,7 +147,10 @@ class Resolver {
         if (target.site == nullptr || !target.site->kind.has_weight) return true;
         const auto found = left_out_.find(target.name);
         (found == left_out_.end() ? kept_.kept : kept_.left) = true;
-        if (found == left_out_.end()) return true;
+        if (found == left_out_.end()) {
+            if (rule.gathers_codes) gathered_.insert_or_assign(target.name, rule.where(rule.at));
+            return true;
+        }
         if (found->second.raises) framework_raises(rule, found->second.why);
         std::vector<ResolvedPolicy::LeftOut>& list = result_.left_out;
         const auto is_it = [&](const ResolvedPolicy::LeftOut& one) { return one.site == target.name; };
@@ -302,6 +307,7 @@ class Resolver {
     ResolvedPolicy result_;
     std::map<std::string, std::string> places_;  ///< slot or matmul -> where a rule last set it
     std::map<std::string, FilterVerdict, std::less<>> left_out_;  ///< by the rule that is being applied
+    std::map<std::string, std::string> gathered_;  ///< linear -> the rule whose `all_gather` speaks of it
     /// Whether that rule has met linears that it leaves alone, and others.
     struct Kept {
         bool kept = false, left = false;
