@@ -45,6 +45,8 @@ constexpr ColumnWords run_words[] = {
     {"parameters", "weights", "of the model; not in rows of earlier versions", ""},
     {"matmul_formats", "multiply-adds",
      "of each pair of operand formats, in one sample's step: `bf16*bf16:98304;e4m3fn*e5m2:24576`", ""},
+    {"low_linears", "linears", "whose operands are of 8 bits or fewer; not in rows of earlier versions", ""},
+    {"asked_linears", "linears", "for which the policy asked for that: the others were left out", ""},
 };
 
 constexpr ColumnWords step_words[] = {

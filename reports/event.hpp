@@ -73,6 +73,8 @@ struct RunRow {
     /// The formats of both operands of every matmul, with the multiply-adds of each pair in one sample's step:
     /// `bf16*bf16:98304;e4m3fn*e5m2:24576`.
     std::optional<std::string> matmul_formats{};
+    /// Linears whose operands are of 8 bits or fewer, and those for which the policy asked: the others were left out.
+    std::optional<std::int64_t> low_linears{}, asked_linears{};
 
     bool operator==(const RunRow&) const = default;
     static constexpr std::string_view file = "runs.csv";
@@ -85,7 +87,9 @@ struct RunRow {
         column("bytes_params", &RunRow::bytes_params), column("bytes_grads", &RunRow::bytes_grads),
         column("bytes_master", &RunRow::bytes_master), column("bytes_optimizer", &RunRow::bytes_optimizer),
         column("bytes_activations", &RunRow::bytes_activations), column("parameters", &RunRow::parameters),
-        column("matmul_formats", &RunRow::matmul_formats));
+        column("matmul_formats", &RunRow::matmul_formats),
+        column("low_linears", &RunRow::low_linears),
+        column("asked_linears", &RunRow::asked_linears));
 };
 
 /// An optimiser step. `loss` is computed in fp64 from the policy's logits, and everything that is compared is computed

@@ -40,13 +40,14 @@ void put_column(JsonText& out, const GemmRow& row, std::string_view name) {
 
 }  // namespace
 
-/// A list each: machine and kind of operands by index, then gemm_fields.
+/// A list each: curve and kind of operands by index, then gemm_fields.
 void put_gemm(JsonText& out, const std::vector<GemmRow>& rows, std::size_t most) {
     Names machines, sets;
+    const std::vector<std::string> series = gemm_series_names(rows);
     out.key("gemm"), out.open('{'), out.key("rows"), out.open('[');
     for (std::size_t i = 0; i < std::min(most, rows.size()); ++i) {
         out.open('[');
-        out.put(machines.index_of(rows[i].machine)), out.put(sets.index_of(gemm_data_name(rows[i])));
+        out.put(machines.index_of(series[i])), out.put(sets.index_of(gemm_data_name(rows[i])));
         for (const std::string_view name : gemm_fields) put_column(out, rows[i], name);
         out.close(']');
     }

@@ -37,7 +37,7 @@ constexpr const char* help =
     "Examples:\n"
     "  macheps train                                          the demo: eight policies, a minute or two\n"
     "  macheps train --policy amp-fp16,fp16-noscale           the stall of fp16 without a loss scale, and its cure, beside fp32\n"
-    "  macheps train --policy ./mine.toml --seeds 0,1,2,3,4   your own policy, with an interval for the gap\n"
+    "  macheps train --policy ./mine.toml --seeds 0-4         your own policy, with an interval for the gap\n"
     "  macheps train --data corpus.txt --size small           a text of your own, as bytes\n"
     "  macheps train --model llama --kv-heads 2               the demo with a llama, two query heads to a key head\n"
     "  macheps train --config ds.json hf_args.yaml             what two frameworks' configs compute, next to fp32\n"
@@ -213,6 +213,7 @@ Experiment make_experiment(const Arguments& a, const Command& verb) {
     Experiment experiment = !a.resume.empty() ? resumed_experiment(a, verb)
                             : !a.from.empty() ? repeated_experiment(a, verb)
                                               : new_experiment(a, verb);
+    tell_left_out(experiment.policies, experiment.model);
     if (a.save_every) experiment.save_every = *a.save_every;
     experiment.hash_sites = a.hash_sites;
     return experiment;

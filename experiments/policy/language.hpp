@@ -21,9 +21,10 @@ inline constexpr PolicyKey file_keys[] = {
     {"optimizer", "[optimizer]: how the optimiser computes"},
     {"clip", "[clip]: how gradients are clipped"},
     {"accumulation", "[accumulation]: how a step is divided into micro-batches"},
+    {"backward", "[backward]: what is kept for the backward pass"},
 };
 
-/// [optimizer] has this key, and with [clip] and [accumulation] those of training.hpp.
+/// [optimizer] has this key, and with [clip], [accumulation] and [backward] those of training.hpp.
 inline constexpr PolicyKey optimizer_keys[] = {
     {"arithmetic", "the format that every operation of an optimiser step is rounded to"},
 };
@@ -39,6 +40,9 @@ inline constexpr PolicyKey site_rule_keys[] = {
     {"cast", "what happens at the slots that the patterns name, as in \"lm_head:forward.out\""},
     {"recipe", "a library's recipe of low precision by its name; what else the rule says changes it"},
     {"multiple_of", "linears whose sides are no multiples of it are left as they were"},
+    {"filter", "a framework's layer filter: linears that it keeps in high precision are left as they were"},
+    {"skip_first_blocks", "linears of so many blocks at the beginning are left as they were"},
+    {"skip_last_blocks", "linears of so many blocks at the end are left as they were"},
     {"model", "the rule is for this kind of model only"},
 };
 

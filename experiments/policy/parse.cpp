@@ -2,6 +2,7 @@
 // The policy language: TOML to Policy. Every error names file, line, column and remedy.
 #include "experiments/policy/cast_language.hpp"
 #include "experiments/policy/language.hpp"
+#include "experiments/policy/layer_language.hpp"
 #include "experiments/policy/policy_name.hpp"
 #include "experiments/policy/recipes.hpp"
 #include "experiments/policy/reduce_language.hpp"
@@ -51,7 +52,7 @@ class Reader {
         if (const toml::node* node = document.get("reduce")) policy.reduce = read_reduce(toml_, *node);
         if (const toml::node* node = document.get("rule")) read_rules(*node, policy);
         if (const toml::node* node = document.get("loss_scaler")) policy.loss_scaler = read_scaler(*node);
-        for (const char* name : {"optimizer", "clip", "accumulation"}) {
+        for (const char* name : {"optimizer", "clip", "accumulation", "backward"}) {
             if (const toml::node* node = document.get(name)) read_training(name, *node, policy);
         }
         return policy;
@@ -204,8 +205,8 @@ Policy::Rule Reader::read_rule(const toml::table& table, int number) const {
         if (name == "model") {
             const Names names(model_names().begin(), model_names().end());
             rule.model = names[toml_.one_of(names, node, name, "model")];
-        } else if (name == "multiple_of") {
-            rule.multiple_of = static_cast<int>(toml_.integer(node, name, 1));
+        } else if (read_layer_key(toml_, name, node, rule.layers)) {
+            continue;
         } else if (name == "cast") {
             has_cast = true;
             rule.casts.push_back({"", read_cast(toml_, node, name), place_of(node)});
@@ -299,7 +300,7 @@ void Reader::read_recipe(const toml::node& node, Policy::Rule& rule) const {
         if (each.cast.has_scale()) each.cast = parse_cast(to_string(each.cast) + text.substr(colon), at);
     }
     for (Policy::Rule::MatmulSetting& each : rule.matmuls) each.at = place_of(node);
-    rule.multiple_of = recipe.multiple_of;
+    rule.layers.multiple_of = recipe.multiple_of;
 }
 
 /// The value of a matmul's key, as MatmulKey::apply takes it.
@@ -315,7 +316,7 @@ std::int64_t Reader::read_matmul(const MatmulKey& key, const toml::node& value, 
     return toml_.integer(value, slot, key.least, key.most);
 }
 
-/// [optimizer], [clip] or [accumulation].
+/// [optimizer], [clip], [accumulation] or [backward].
 void Reader::read_training(std::string_view name, const toml::node& node, Policy& policy) const {
     const std::string title = fmt::format("[{}]", name);
     const toml::table& table = toml_.table(node, title);
@@ -432,7 +433,16 @@ Policy load_policy(std::string_view name_or_path) {
     const bool is_file = names_a_file(name_or_path);
     const std::string source =
         is_file ? std::filesystem::path(name_or_path).lexically_normal().string() : preset_spelling(name_or_path);
-    return load(source, is_file, "", open, {});
+    const std::vector<std::string_view> presets = preset_names();
+    const bool is_known = is_file || std::find(presets.begin(), presets.end(), source) != presets.end();
+    try {
+        return load(source, is_file, "", open, {});
+    } catch (const Error& error) {
+        if (is_known) throw;
+        Error::Parts parts = error.parts();
+        parts.exit = Exit::usage;  // a name that was typed, not a file's
+        throw Error(std::move(parts));
+    }
 }
 
 }  // namespace macheps

@@ -126,8 +126,21 @@ struct ResolvedPolicy {
     Format optimizer_arithmetic = fp32;
     TrainingRecipe training{};
     ReduceConfig reduce{};
-    /// Linears that `multiple_of` left as they were.
-    std::vector<std::string> left_out;
+    /// A linear that a rule's filter, or its `multiple_of`, left as it was.
+    struct LeftOut {
+        std::string site, why;
+        bool asks_low = false;  ///< for 8 bits or fewer
+        bool operator==(const LeftOut&) const = default;
+    };
+    std::vector<LeftOut> left_out;
+    std::vector<std::string> left_out_sites() const;
+
+    /// Linears whose forward operands are of 8 bits or fewer, and those that rules asked for: these and the ones left out.
+    struct LowLinears {
+        int low = 0, asked = 0;
+        bool operator==(const LowLinears&) const = default;
+    };
+    LowLinears low_linears() const;
 
     /// A slot, as `policy explain` prints it.
     struct Row {

@@ -2,6 +2,7 @@
 // One [[rule]] of a policy file, with the places that errors name. Shared by the parser and resolve().
 #pragma once
 #include "core/error.hpp"
+#include "experiments/policy/layer_filter.hpp"
 #include "experiments/policy/matmul_keys.hpp"
 #include "experiments/policy/policy.hpp"
 #include "experiments/policy/source_place.hpp"
@@ -50,8 +51,10 @@ struct Policy::Rule {
     std::vector<Pattern> patterns;
     std::vector<SlotCast> casts;
     std::vector<MatmulSetting> matmuls;
-    int multiple_of = 0;
+    LayerChoice layers;  ///< which of the linears that the patterns match are left as they were
 
+    /// True where some operand is cast to 8 bits or fewer.
+    bool is_low() const;
     /// "preset amp-bf16, rule 3"
     std::string origin() const;
     /// "my.toml:12:5 (rule 3)"

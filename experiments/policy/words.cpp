@@ -124,7 +124,7 @@ Words row_words(const Rows& rows) {
     return words;
 }
 
-/// Keys of [optimizer], [clip] or [accumulation].
+/// Keys of [optimizer], [clip], [accumulation] or [backward].
 Words training_words(std::string_view table) {
     Words words = table == "optimizer" ? key_words(optimizer_keys) : Words{};
     for (const TrainingKey* key : training_keys_of(table))
@@ -180,6 +180,8 @@ std::vector<PolicyWordGroup> policy_words() {
                       "behind a colon of a cast whose scale rule has a history, or its `algorithm`",
                       named_words(amax_choices)});
     groups.push_back({"recipes", "the `recipe` of a [[rule]] about sites", row_words(all_recipes())});
+    groups.push_back(
+        {"layer_filters", "a rule's `filter`: which linears a framework converts", row_words(layer_filters())});
     groups.push_back({"roundings", "behind a colon of a cast, or its `round`", named_words(round_names)});
     groups.push_back({"overflows", "behind a colon of a cast, or its `overflow`", named_words(overflow_names)});
     groups.push_back({"reduce_keys", "in [reduce]", key_words(reduce_keys())});
@@ -191,6 +193,7 @@ std::vector<PolicyWordGroup> policy_words() {
     groups.push_back({"optimizer_keys", "in [optimizer]", training_words("optimizer")});
     groups.push_back({"clip_keys", "in [clip]", training_words("clip")});
     groups.push_back({"accumulation_keys", "in [accumulation]", training_words("accumulation")});
+    groups.push_back({"backward_keys", "in [backward]", training_words("backward")});
     groups.push_back({"clip_formulas", "the `formula` of [clip]", row_words(clip_formulas)});
     groups.push_back({"adam_kernels", "the `kernel` of [optimizer]", row_words(adam_kernels)});
     return groups;

@@ -28,6 +28,8 @@ void StepDump::on_batch(std::int64_t, std::int64_t, const Batch& batch) {
     targets_.insert(targets_.end(), batch.targets.begin(), batch.targets.end());
 }
 
+void StepDump::on_rank(Transformer& model, std::int64_t rank) { add_gradients(model, ".rank" + std::to_string(rank)); }
+
 void StepDump::add_state(const Optimizer& optimizer, const std::string& ending) {
     Checkpoint state;
     optimizer.save(state);

@@ -92,6 +92,9 @@ void Step::accumulate_gradients(StepResult& result) {
             // One scale for all ranks, of the largest amax among them (reduce_amax).
             if (rank + 1 == ranks) model_.rounder().histories().update();
         }
+        if (ranks > 1) {
+            for (StepWatcher* watcher : watchers_) watcher->on_rank(model_, rank);
+        }
         ranks_.keep(rank);
     }
     ranks_.reduce(result.step, observer());

@@ -90,6 +90,7 @@ class Step {
 
     Transformer& model() { return model_; }
     const Optimizer& optimizer() const { return optimizer_; }
+    const Ranks& ranks() const { return ranks_; }
 
     /// Fills in the state of the optimiser and the loss scaler.
     void save(Checkpoint& checkpoint) const;

@@ -2,6 +2,7 @@
 #include "experiments/train/trainer.hpp"
 
 #include "core/float_environment.hpp"
+#include "core/json.hpp"
 #include "experiments/model/matmul_formats.hpp"
 #include "experiments/model/memory.hpp"
 #include "experiments/train/evaluator.hpp"
@@ -160,8 +161,19 @@ class Trainer {
         metadata["policy"] = setup_.policy.name;
         metadata["seed"] = std::to_string(setup_.seed);
         metadata["step"] = std::to_string(result.step);
+        if (step_.ranks().count() > 1) metadata["buckets"] = bucket_names();
         dump.write(request_.dump->file, setup_.rank_batch(), setup_.model.context, metadata);
         result_.dumped = true;
+    }
+
+    /// The parameters of each vector that is reduced as one.
+    std::string bucket_names() {
+        std::vector<std::vector<std::string>> buckets;
+        for (const ReduceBucket& bucket : step_.ranks().buckets()) {
+            std::vector<std::string>& names = buckets.emplace_back();
+            for (const std::size_t p : bucket.parameters) names.push_back(step_.model().parameters()[p]->name);
+        }
+        return Json(buckets).dump();
     }
 
     void write_rows(const StepResult& result, const std::optional<GradientFidelity>& gradient) {
@@ -211,6 +223,9 @@ class Trainer {
         row.bytes_activations = bytes.activations;
         row.parameters = parameter_count(setup_.model);
         row.matmul_formats = matmul_formats(setup_.model, sites, setup_.policy);
+        const auto [low, asked] = setup_.policy.low_linears();
+        row.low_linears = low;
+        row.asked_linears = asked;
         return row;
     }
 
