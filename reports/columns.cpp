@@ -297,9 +297,11 @@ std::string cell(std::string_view text) {
     return out;
 }
 
+/// A formula, unless it refers to another one in words.
 std::string code(std::string_view text) {
-    if (text.empty() || text.front() == '`') return cell(text);
-    return fmt::format("`{}`", cell(text));
+    const bool is_words =
+        text.empty() || text.front() == '`' || text.starts_with("the same") || text.starts_with("as ");
+    return is_words ? cell(text) : fmt::format("`{}`", cell(text));
 }
 
 }  // namespace
