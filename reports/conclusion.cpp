@@ -262,15 +262,15 @@ Conclusion conclude(const Log& log, const Summary& summary, const Verdicts& verd
     for (const RunFolder& folder : log.folders) models.insert(model_words(folder.manifest));
     std::set<std::int64_t> seeds;
     for (const RunLog& run : log.runs) seeds.insert(run.row.seed);
+    std::string model;
+    if (models.size() > 1) model = fmt::format("; {} different models", models.size());
+    if (models.size() == 1 && !models.begin()->empty()) model = "; " + *models.begin();
     conclusion.lead = fmt::format(
         "{} of {}, {}{}: each policy against the fp32 run of the same seed, with the same first weights "
         "and batches.",
         counted(log.runs.size(), "run"),
         summary.policies.size() == 1 ? "one policy" : fmt::format("{} policies", summary.policies.size()),
-        counted(seeds.size(), "seed"),
-        models.size() > 1         ? fmt::format("; {} different models", models.size())
-        : models.begin()->empty() ? ""
-                                  : "; " + *models.begin());
+        counted(seeds.size(), "seed"), model);
     const std::pair<std::string_view, std::string> answers[] = {
         {"Which recipe is safe?", which_is_safe(summary)},
         {"What does it cost?", what_it_costs(summary)},
