@@ -43,7 +43,7 @@ std::string filled(std::string_view text, const std::map<std::string_view, std::
 std::string verdicts_html(const Summary& summary) {
     std::string rows;
     for (const PolicySummary& policy : summary.policies) {
-        const std::string sentence = verdict_sentence(policy, summary);
+        const std::string sentence = verdict_sentence(policy);
         if (sentence.empty()) continue;
         rows += fmt::format("<li><b>{}</b>: {}.</li>\n", escape_html(policy.row.policy), escape_html(sentence));
     }
