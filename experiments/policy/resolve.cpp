@@ -2,6 +2,7 @@
 // Policy against a model's sites: globs become a table, once.
 #include "core/format_table.hpp"
 #include "core/nearest_name.hpp"
+#include "emulation/machine/table.hpp"
 #include "experiments/policy/float8_gather.hpp"
 #include "experiments/policy/rule.hpp"
 
@@ -201,15 +202,27 @@ class Resolver {
         const bool has_bias =
             matmul == "forward" && std::any_of(parameters_.begin(), parameters_.end(),
                                                [&](const Target& p) { return p.name == target.name + ".bias"; });
-        // A library's kernel is what it is: one that takes in no scales of blocks is refused below.
-        if (choice.named == nullptr) {
-            choice.rule = with_block_scales(choice.rule, scale_layout(*a.granularity), scale_layout(*b.granularity));
+        if (a.hadamard != b.hadamard) {
+            throw Error({.what = fmt::format("only one operand of '{}' is mixed by a Hadamard matrix", key),
+                         .where = place(key),
+                         .fix = "say hadamard of both: the product undoes what was done to both, along its sum"});
         }
+        ScaleLayout a_scales = scale_layout(*a.granularity), b_scales = scale_layout(*b.granularity);
+        if (reads_values(*choice.rule.machine)) {
+            if (!target.site->kind.has_weight && (a.has_scale() || b.has_scale())) {
+                throw Error({.what = fmt::format("{} at '{}', whose operands have scales", choice.rule.machine->name, key),
+                             .where = place(key),
+                             .fix = "only linears decode their operands before the matmul"});
+            }
+            a_scales = b_scales = {};
+        }
+        // A library's kernel is what it is: one that takes in no scales of blocks is refused below.
+        if (choice.named == nullptr) choice.rule = with_block_scales(choice.rule, a_scales, b_scales);
         choice.unverified = check_matmul_rule(choice.rule,
                                               {.a = a.format,
                                                .b = b.format,
-                                               .a_scales = scale_layout(*a.granularity),
-                                               .b_scales = scale_layout(*b.granularity),
+                                               .a_scales = a_scales,
+                                               .b_scales = b_scales,
                                                .has_bias = has_bias,
                                                .bias_after = has_bias && choice.bias_after,
                                                .out_cast = {.format = out.format, .round = out.round}},

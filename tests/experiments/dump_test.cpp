@@ -113,8 +113,9 @@ TEST_CASE("a dumped step has every slot of every site and every tensor of every 
 TEST_CASE("a dump holds the gradients of each rank and the vectors that are reduced", "[experiments][dump]") {
     Experiment e = experiment("fp32", 2);
     e.options.ranks = 3;
-    e.policies = {parse_policy(
-        "extends = \"fp32\"\n[reduce]\naverage = \"before\"\norder = \"gather\"\nbucket = \"ddp\"\n", "fp32")};
+    const char* text = "extends = \"fp32\"\n[reduce]\naverage = \"before\"\norder = \"gather\"\nbucket = \"ddp\"\n";
+    e.policies.push_back(parse_policy(text, "ddp.toml"));
+    e.dump.policy = e.policies.back().name;
     const Safetensors dump = dump_of(e);
     const Json buckets = Json::parse(dump.metadata().at("buckets"));
     REQUIRE(buckets.size() == 1);
@@ -254,6 +255,24 @@ TEST_CASE("a scaled slot is dumped as it is, with the factor that undoes the sca
     CHECK(largest(values) == 448.0f);  // e4m3fn's largest: tensor-wise scaling maps amax there
     // 448 * (amax / 448): the encode scale and its reciprocal are rounded once each.
     CHECK(std::abs(largest(values) * scale - largest(meant)) <= 3 * 0x1p-24f * largest(meant));
+    CHECK(dump.metadata_at("holds:" + name) == "codes of e4m3fn/tensor: times " + name + ".decode_scale");
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("a dump says which arrays are codes' numbers and which are decoded", "[experiments][dump]") {
+    const std::string name = "block.0.mlp.up:forward.a";
+    const Safetensors blocks = dump_of(experiment("te-mxfp8", 1));
+    CHECK(blocks.metadata_at("holds:" + name) == "values, decoded from e4m3fn/mx32");
+    // Decoded by powers of two: what e4m3fn can hold, so that most values are not those that came in, but near them.
+    const auto values = blocks.values<float>(name), meant = blocks.values<float>("block.0.mlp.up:forward.in");
+    REQUIRE(values.size() == meant.size());
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        CHECK(std::abs(values[i] - meant[i]) <= std::max(0x1p-4f * std::abs(meant[i]), 0x1p-9f));
+    }
+    CHECK(values != meant);
+    const Safetensors delayed = dump_of(experiment("te-delayed", 0));
+    CHECK(delayed.values<float>(name + ".decode_scale").size() == 1);
+    CHECK(delayed.metadata_at("holds:" + name) == "codes of e4m3fn/tensor:te_delayed: times " + name + ".decode_scale");
     fs::remove_all(scratch());
 }
 
