@@ -145,9 +145,11 @@ float Rounder::largest(ConstView x, bool ignores_nan) {
     if (amax == amax || !ignores_nan) return amax;
     // A rule whose scale is the largest magnitude itself: the engine's loop over the numbers among the values.
     static constexpr ScaleRule magnitude{
-        .name = "magnitude", .ignores_nan = true, .group = [](const definition::ScaleGroup& g) {
-            return definition::GroupScale{1, g.amax};
-        }};
+        .name = "magnitude",
+        .ignores_nan = true,
+        .group = [](const definition::ScaleGroup& g) { return definition::GroupScale{1, g.amax}; },
+        .source = "",
+        .summary = "the largest magnitude"};
     const View scale = sized(*backend_, scales_[nullptr], {1, 1});
     return backend_->scaled_cast(x, sized(*backend_, scratch_, x.shape), scale, {.rule = &magnitude}).decode_max;
 }
