@@ -92,7 +92,7 @@ TEST_CASE("every picture of docs/ comes from scripts/pictures, and stands where 
         CAPTURE(file);
         CHECK(fs::exists(source / "docs" / file));
     }
-    for (const std::string& ending : {".png", ".html"}) {
+    for (const char* ending : {".png", ".html"}) {
         for (const std::string& file : names_in(source / "docs", ending)) {
             CAPTURE(file);
             CHECK(listed.contains(file));

@@ -149,7 +149,7 @@ TEST_CASE("names decide where a framework goes by names", "[policy][filter]") {
     const auto judged = [](std::string_view filter, std::vector<std::string> own, std::size_t i) {
         std::vector<FrameworkLinear> all;
         for (std::string& name : own)
-            all.push_back({.name = std::move(name), .in = 64, .out = 64, .block = 0, .blocks = 1});
+            all.push_back({.name = std::move(name), .site = "", .in = 64, .out = 64, .block = 0, .blocks = 1});
         return find_layer_filter(filter)->judge(all, i).why;
     };
     for (const char* name : {"model.layers.0.mlp.gate", "model.layers.0.router.linear"}) {
