@@ -49,6 +49,21 @@ std::optional<fs::path> behind_links(fs::path path) {
     return std::nullopt;
 }
 
+/// False for a link of /proc whose text names nothing, or another file: it is the open file itself that is meant. Another
+/// writer may publish the file between two looks at it, so that only a link that leads to the same file before and after
+/// the look at its target tells the difference.
+bool names_what_is_behind(const fs::path& link, const fs::path& target) {
+    constexpr int most_looks = 100;
+    std::optional<struct stat> before = status_of(link);
+    for (int i = 0; i < most_looks && before; ++i) {
+        const std::optional<struct stat> named = status_of(target), after = status_of(link);
+        if (named && is_same_file(*before, *named)) return true;
+        if (after && is_same_file(*before, *after)) return false;
+        before = after;
+    }
+    return true;
+}
+
 /// Locks a file that this process opened; false where another holds it, and true where there are no locks.
 bool lock(const Descriptor& file, bool& has_locks) {
     while (::flock(file.number(), LOCK_EX | LOCK_NB) != 0) {
@@ -100,9 +115,7 @@ Publication::Publication(const fs::path& path) : path_(path) {
     const std::optional<fs::path> target = behind_links(path);
     if (!target) fail(ELOOP, "open for writing");
     target_ = *target;
-    // Behind a link of /proc there need not be a name: it is the open file itself that is meant.
-    const std::optional<struct stat> behind = status_of(target_);
-    const bool is_named = !there || (behind && is_same_file(*there, *behind));
+    const bool is_named = !there || target_ == path || names_what_is_behind(path, target_);
     if (there && (!S_ISREG(there->st_mode) || !is_named)) {
         const int cut = S_ISREG(there->st_mode) ? O_TRUNC : 0;
         file_ = Descriptor(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | cut));

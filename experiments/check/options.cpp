@@ -79,7 +79,8 @@ constexpr OptionKey keys[] = {
      .set = set_limit},
     {.name = "deterministic_with",
      .value = "FILE",
-     .help = "The output of another run on the same inputs: it must have the same bits; * stands for the input's name",
+     .help = "The output of another run on the same inputs: it must have the same bits; * stands for the input's "
+             "name; none when left out",
      .set = [](Options& options, Text text, Text) { options.deterministic_with = text; }},
 };
 

@@ -214,7 +214,6 @@ Experiment make_experiment(const Arguments& a, const Command& verb) {
     Experiment experiment = !a.resume.empty() ? resumed_experiment(a, verb)
                             : !a.from.empty() ? repeated_experiment(a, verb)
                                               : new_experiment(a, verb);
-    tell_left_out(experiment.policies, experiment.model);
     if (a.save_every) experiment.save_every = *a.save_every;
     experiment.hash_sites = a.hash_sites;
     return experiment;
@@ -271,6 +270,8 @@ Exit run(const Arguments& arguments, const Command& verb) {
         make_backends(arguments.device, jobs(arguments, experiment));
     std::vector<Backend*> backends;
     for (const auto& engine : engines) backends.push_back(engine.get());
+    check_memory(*backends.front(), experiment, static_cast<int>(backends.size()));
+    tell_left_out(experiment.policies, experiment.model);
     if (arguments.dry_run) return print_plan(make_plan(backends, experiment), verb, arguments.json);
     std::signal(SIGINT, request_stop);
     std::signal(SIGTERM, request_stop);

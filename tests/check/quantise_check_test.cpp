@@ -137,6 +137,7 @@ TEST_CASE("every granularity and rule that fit can be judged", "[check]") {
     for (const Granularity& granularity : granularities) {
         for (const ScaleRule& rule : scale_rules) {
             if (!granularity.is_scaled() || !fits(rule, granularity)) continue;
+            if (rule.has_history()) continue;  // a first tensor has the scale 1
             check::Declaration d = declare("quantize", Store::fp32);
             const Format element = granularity.kind == ScaleKind::nvfp4 ? e2m1fn : e4m3fn;
             d.formats["out"] = {element, false};

@@ -81,7 +81,7 @@ TEST_CASE("a stderr that cannot be written changes no exit code", "[faults]") {
 
 TEST_CASE("a mode that a library left while it was loaded changes no bit", "[faults][float_modes]") {
     const std::vector<std::string> commands{
-        short_run + " --token-weight 2^-99 -q",
+        short_run_with("2^-99") + " -q",
         "report run",
         "gemm -k 96 -m 4 -n 4 -M fp32.chain,sm90.wgmma.fp8 -f e4m3fn --scale 1e-18 -q",
         "show 0.1 1e-40 3e-45 --json",

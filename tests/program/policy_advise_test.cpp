@@ -198,7 +198,7 @@ TEST_CASE("policy advise and policy explain refuse sizes that cannot be, in one 
              {"advise --sides 4096,0", "--sides", 2},
              {"advise --json --toml", "--toml", 2},
              {"advise --have absent.json", "absent.json", 3},
-             {"advise --have no-such-preset", "no-such-preset", 3}}) {
+             {"advise --have no-such-preset", "no-such-preset", 2}}) {
         CAPTURE(c.arguments);
         const Outcome outcome = run(std::string("policy ") + c.arguments);
         CAPTURE(outcome.out, outcome.err);
