@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps scale`: what a scale rule makes of a sequence of largest magnitudes.
 #include "core/print.hpp"
+#include "emulation/scaling/history.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
 #include "experiments/numerics/scale_trace.hpp"
@@ -114,10 +115,10 @@ void describe(Command& verb) {
         .takes("X,X...");
     verb.option("--format", a->question.format, "Of the elements; e4m3fn when left out, and e2m1fn for NVFP4")
         .takes(value_kind::format);
-    verb.integer("--history", a->history, {INT64_MIN, INT64_MAX},
+    verb.integer("--history", a->history, {1, DelayedScaling::longest},
                  "Of te_delayed: how many amaxes are remembered, from 1; 1024 when left out")
         .takes("N");
-    verb.integer("--margin", a->margin, {INT64_MIN, INT64_MAX},
+    verb.integer("--margin", a->margin, {0, DelayedScaling::widest},
                  "Of te_delayed: the scale is divided by 2^M; 0 when left out")
         .takes("M");
     verb.option("--algorithm", a->question.algorithm,

@@ -38,7 +38,7 @@ TEST_CASE("scale refuses what it cannot answer by the option's name", "[program]
         const char *arguments, *says;
     };
     for (const Case& c :
-         {Case{"scale te_delayed --amax 1 --history 0", "--history: 0 is out of range"},
+         {Case{"scale te_delayed --amax 1 --history 0", "--history: '0' is out of range (give 1 to 65536)"},
           Case{"scale te_delayde --amax 1", "did you mean 'te_delayed'?"},
           Case{"scale te_delayed --amax 1,x", "--amax: 'x' is no number"},
           Case{"scale te_delayed --amax -1", "-1 is no largest magnitude"},
