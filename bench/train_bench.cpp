@@ -2,6 +2,7 @@
 // Training steps: forward, backward, clip, AdamW. Unit of work: a token. The loss is checked before it is timed.
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/policy/import/import.hpp"
+#include "experiments/policy/recipes.hpp"
 #include "experiments/train/data.hpp"
 #include "experiments/train/optimizer.hpp"
 
@@ -38,6 +39,14 @@ const BenchConfig configs[] = {
     {"torch-cpu-bf16", "torch", {"autocast.dtype=bfloat16", "autocast.device_type=cpu"}},
     {"apex-o1", "apex", {"opt_level=O1"}},
     {"apex-o2", "apex", {"opt_level=O2"}},
+    {"nanogpt-fp16", "nanogpt", {"dtype=float16", "device=cuda"}},
+    {"accelerate-bf16", "accelerate", {"compute_environment=LOCAL_MACHINE", "mixed_precision=bf16"}},
+    {"llamafactory-pure-bf16",
+     "llamafactory",
+     {"stage=pt", "do_train=true", "finetuning_type=full", "use_galore=true", "pure_bf16=true"}},
+    {"axolotl-bf16", "axolotl", {"base_model=my/model", "bf16=true", "micro_batch_size=1"}},
+    {"longspec-fp16", "longspec", {"fp16=true", "ds_cfg.bf16.enabled=false", "ds_cfg.fp16.enabled=true"}},
+    {"megatron-bf16", "megatron", {"bf16=true"}},
 };
 
 Policy policy_called(const std::string& name) {
@@ -74,6 +83,7 @@ struct Steps {
         const float loss = model.forward(tokens, targets).rounded;
         model.backward(static_cast<float>(scaler->scale()));
         model.end_micro_batch();
+        model.rounder().histories().update();
         optimizer->step(index++, *scaler);
         return loss;
     }
@@ -95,7 +105,7 @@ double seconds(clockid_t clock) {
 }
 
 /// The counter tokens_per_second is that of the fastest step, which other programs disturb least: one thread in its
-/// own processor time, several in wall time.
+/// own processor time, several in wall time. `of_fp32` is that step's time in fastest steps of fp32, which are taken in turn.
 void train_step(benchmark::State& state, const char* size_name, const char* policy) {
     const ModelSize& size = named_size(size_name);
     const int threads = static_cast<int>(state.range(0));
@@ -106,19 +116,29 @@ void train_step(benchmark::State& state, const char* size_name, const char* poli
         return;
     }
     const clockid_t clock = threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
-    double fastest = std::numeric_limits<double>::infinity();
-    for (auto _ : state) {
+    const auto timed = [clock](Steps& one, double& fastest) {
         const double start = seconds(clock);
-        benchmark::DoNotOptimize(steps.step());
+        benchmark::DoNotOptimize(one.step());
         const double each = seconds(clock) - start;
-        state.SetIterationTime(each);
         fastest = std::min(fastest, each);
+        return each;
+    };
+    Steps reference(size, "fp32", threads);
+    reference.step();
+    double fastest = std::numeric_limits<double>::infinity(), fastest_reference = fastest;
+    for (auto _ : state) {
+        timed(reference, fastest_reference);
+        state.SetIterationTime(timed(steps, fastest));
     }
     state.counters["tokens_per_second"] = static_cast<double>(size.batch * size.model.context) / fastest;
+    state.counters["of_fp32"] = fastest / fastest_reference;
 }
 
 void register_all() {
-    std::vector<const char*> policies{"fp32", "amp-bf16", "fp8-tensorwise"};
+    std::vector<const char*> policies{"fp32",          "amp-bf16",          "fp8-tensorwise",
+                                      "h100-fp8-fast", "h100-fp8-promoted", "b200-fp8",
+                                      "b200-mxfp8",    "b200-nvfp4"};
+    for (const Recipe& recipe : all_recipes()) policies.push_back(recipe.name.data());  // literals, and so end in \0
     for (const BenchConfig& config : configs) policies.push_back(config.name);
     for (const char* size : {"tiny", "small", "base"}) {
         for (const char* policy : policies) {

@@ -28,6 +28,37 @@ const Ambiguous* find_ambiguous(std::string_view lowered_name) {
     return nullptr;
 }
 
+constexpr int least_exponent = 2, most_exponent = 8, least_fraction = 1, most_fraction = 23;
+
+constexpr Format of_widths(int exponent_bits, int fraction_bits) {
+    return {.bits = 1 + exponent_bits + fraction_bits,
+            .precision = fraction_bits + 1,
+            .exponent_bias = (1 << (exponent_bits - 1)) - 1};
+}
+
+/// `e5m6` for every pair of widths, so that names can be handed out as views.
+struct WidthName {
+    std::array<char, 5> text{};
+    std::size_t length = 0;
+    Format format{};
+
+    constexpr std::string_view view() const { return {text.data(), length}; }
+};
+constexpr auto width_names = [] {
+    std::array<WidthName, (most_exponent - least_exponent + 1) * (most_fraction - least_fraction + 1)> names{};
+    std::size_t at = 0;
+    for (int e = least_exponent; e <= most_exponent; ++e) {
+        for (int m = least_fraction; m <= most_fraction; ++m, ++at) {
+            WidthName& name = names[at];
+            for (const char c : {'e', static_cast<char>('0' + e), 'm'}) name.text[name.length++] = c;
+            if (m >= 10) name.text[name.length++] = static_cast<char>('0' + m / 10);
+            name.text[name.length++] = static_cast<char>('0' + m % 10);
+            name.format = of_widths(e, m);
+        }
+    }
+    return names;
+}();
+
 }  // namespace
 
 std::vector<std::string_view> split_names(std::string_view cell) {
@@ -56,8 +87,27 @@ const NamedFormat* find_format(std::string_view name) {
     return nullptr;
 }
 
+std::optional<Format> ieee_format(std::string_view name) {
+    const std::string wanted = lowered(name);
+    if (find_ambiguous(wanted) != nullptr) return std::nullopt;
+    for (const WidthName& each : width_names) {
+        if (each.view() != wanted) continue;
+        for (const NamedFormat& row : all_formats) {
+            const Format unpadded{.bits = row.format.bits,
+                                  .precision = row.format.precision,
+                                  .exponent_bias = row.format.exponent_bias,
+                                  .specials = row.format.specials,
+                                  .encoding = row.format.encoding};
+            if (unpadded == each.format) return row.format;
+        }
+        return each.format;
+    }
+    return std::nullopt;
+}
+
 Format format_named(std::string_view name, std::string_view where, Exit exit) {
     if (const NamedFormat* row = find_format(name)) return row->format;
+    if (const std::optional<Format> format = ieee_format(name)) return *format;
     if (const Ambiguous* row = find_ambiguous(lowered(name))) {
         throw Error({.what = fmt::format("format '{}' is ambiguous", name),
                      .where = std::string(where),
@@ -67,7 +117,7 @@ Format format_named(std::string_view name, std::string_view where, Exit exit) {
     const std::string near = nearest_name(name, format_names());
     throw Error({.what = fmt::format("unknown format '{}'", name),
                  .where = std::string(where),
-                 .fix = near.empty() ? fmt::format("one of {}", fmt::join(format_names(), ", "))
+                 .fix = near.empty() ? fmt::format("one of {}, or widths such as e5m6", fmt::join(format_names(), ", "))
                                      : fmt::format("did you mean {}? `macheps formats` lists them all", near),
                  .exit = exit});
 }
@@ -75,6 +125,9 @@ Format format_named(std::string_view name, std::string_view where, Exit exit) {
 std::string_view format_name(const Format& format) {
     for (const auto& row : all_formats) {
         if (row.format == format) return row.name;
+    }
+    for (const WidthName& each : width_names) {
+        if (each.format == format) return each.view();
     }
     return "custom";
 }

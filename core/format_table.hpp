@@ -5,6 +5,7 @@
 #include "core/format.hpp"
 
 #include <array>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -218,10 +219,16 @@ inline constexpr std::array<NamedFormat, 17> all_formats{{
 /// means e4m3fn to CUDA, OCP and PyTorch, but an IEEE-like format to ml_dtypes and LLVM.
 const NamedFormat* find_format(std::string_view name);
 
-/// The format called `name`. Throws Error with the nearest name; `where` says who asked (a file and line, an option).
+/// The format that `e5m6` names where no row has that name: sign, exponent and fraction as in IEEE 754, with its
+/// infinities, NaNs and bias, 2 to 8 exponent bits and 1 to 23 fraction bits, so that fp32 holds its values. The widths of
+/// a row without a name of that kind (e5m10, e8m10) give the row's format.
+std::optional<Format> ieee_format(std::string_view name);
+
+/// The format called `name`: a row's, or that of its widths. Throws Error with the nearest name; `where` says who asked (a
+/// file and line, an option).
 Format format_named(std::string_view name, std::string_view where = {}, Exit exit = Exit::bad_input);
 
-/// Our name of `format`; "custom" for a format that is in no row.
+/// Our name of `format`, or its widths (e5m6) where it is none of the table but what these name; else "custom".
 std::string_view format_name(const Format& format);
 
 /// Our names, in the table's order.

@@ -2,6 +2,7 @@
 #include "emulation/backend.hpp"
 
 #include "core/error.hpp"
+#include "emulation/adam.hpp"
 
 namespace macheps {
 
@@ -25,6 +26,12 @@ void Backend::draw(const AdamW& args, std::int64_t count) {
     if (args.arithmetic == fp32) draw("adamw", args.update_cast, count);
     draw("adamw", args.moment1_cast, count);
     draw("adamw", args.moment2_cast, count);
+}
+
+void Backend::draw(const Adam& args, std::int64_t count) {
+    draw("adam", args.value_cast, count);
+    draw("adam", args.moment1_cast, count);
+    draw("adam", args.moment2_cast, count);
 }
 
 void Backend::draw(const Sgd& args, std::int64_t count) {

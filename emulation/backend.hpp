@@ -103,6 +103,8 @@ struct UpdateStats {
     std::uint64_t count = 0;
     std::uint64_t nonzero = 0;  ///< u != 0
     std::uint64_t lost = 0;     ///< u != 0 and the stored value did not change
+    /// Second moments that did not change, where the gradient or they themselves were not 0.
+    std::uint64_t frozen = 0;
     double wanted2 = 0;         ///< sum of u^2, fp64, lane rule
     double moved2 = 0;          ///< sum of moved^2
     double moved_wanted = 0;    ///< sum of moved * u
@@ -146,6 +148,7 @@ struct Sgd {
     Cast value_cast{}, update_cast{};
 };
 
+struct Adam;          // emulation/adam.hpp
 struct ScaledCast;    // emulation/scaling/scaling.hpp
 struct ScaledResult;  // emulation/scaling/scaling.hpp
 
@@ -262,12 +265,15 @@ class Backend {
     /// sum(x*x) over all elements, fp32, lane rule.
     virtual float sum_of_squares(ConstView x) = 0;
     virtual void adamw(View p, ConstView g, View m, View v, const AdamW& args, UpdateStats* stats = nullptr) = 0;
+    /// A step of Adam as a framework's kernel rounds it (emulation/adam.hpp). Shapes: all the same.
+    virtual void adam(View p, ConstView g, View m, View v, const Adam& args, UpdateStats* stats = nullptr) = 0;
     virtual void sgd(View p, ConstView g, View momentum, const Sgd& args, UpdateStats* stats = nullptr) = 0;
 
   protected:
     /// draw() for each cast of an operation.
     void draw(const Matmul& args);
     void draw(const AdamW& args, std::int64_t count);
+    void draw(const Adam& args, std::int64_t count);
     void draw(const Sgd& args, std::int64_t count);
 
   private:

@@ -263,6 +263,25 @@ MACHEPS_HD inline UpdateSums observe(UpdateStats& stats, float before, float aft
     return {u * u, moved * moved, moved * u};
 }
 
+/// Counts a second moment that stays as it was, where its decay or the gradient's square ought to move it.
+MACHEPS_HD inline void observe_moment(UpdateStats& stats, float g, float before, float after) {
+    stats.frozen += after == before && (g != 0 || before != 0);
+}
+
+/// Stores what a step of Adam made of an element, and counts it unless stats is null; its terms of the sums are the
+/// result.
+MACHEPS_HD inline UpdateSums store(const Updated& after, UpdateStats* stats, float& p, float g, float& m, float& v) {
+    UpdateSums sums;
+    if (stats != nullptr) {
+        observe_moment(*stats, g, v, after.v);
+        sums = observe(*stats, p, after.p, after.wanted);
+    }
+    p = after.p;
+    m = after.m;
+    v = after.v;
+    return sums;
+}
+
 MACHEPS_HD inline void set_sums(UpdateStats& stats, const UpdateSums& sums) {
     stats.wanted2 = canonical(sums.wanted2);
     stats.moved2 = canonical(sums.moved2);

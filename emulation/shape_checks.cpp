@@ -188,7 +188,9 @@ void rotate(const Shape& x, const Shape& cos, const Shape& sin, const Shape& dir
             {x, cos, sin, direct, rotated});
 }
 
-void adamw(const Shape& p, const Shape& g, const Shape& m, const Shape& v) { same_count("adamw", {p, g, m, v}); }
+void adam(const char* operation, const Shape& p, const Shape& g, const Shape& m, const Shape& v) {
+    same_count(operation, {p, g, m, v});
+}
 
 void sgd(const Shape& p, const Shape& g, const Shape& momentum, const Sgd& args) {
     require(g.count() == p.count() && (args.momentum == 0 || momentum.count() == p.count()), "sgd",

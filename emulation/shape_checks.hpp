@@ -37,7 +37,8 @@ void nll_backward(const Shape& logp, const Shape& targets, const Shape& dx);
 void column_sum(const Shape& x, const Shape& out);
 void sum_head_groups(const Shape& x, const Shape& out);
 void rotate(const Shape& x, const Shape& cos, const Shape& sin, const Shape& direct, const Shape& rotated);
-void adamw(const Shape& p, const Shape& g, const Shape& m, const Shape& v);
+/// `operation` is adam or adamw.
+void adam(const char* operation, const Shape& p, const Shape& g, const Shape& m, const Shape& v);
 void sgd(const Shape& p, const Shape& g, const Shape& momentum, const Sgd& args);
 
 /// Sizes of heads that lie from column `first` on in a joined [B,T,W] tensor, and of their split [B,H,T,D] form.

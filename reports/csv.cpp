@@ -83,6 +83,22 @@ std::string difference(std::string_view theirs, std::string_view ours) {
            (has.empty() ? "" : (lacks.empty() ? ": it has " : ", and has ") + has);
 }
 
+/// Which columns of `ours` the header `theirs` lacks, where it is `ours` but for some of `may_lack`; else nothing.
+std::optional<std::vector<bool>> lacking(std::string_view theirs, std::string_view ours,
+                                         std::span<const std::string_view> may_lack) {
+    const std::vector<std::string_view> their_names = names_in(theirs);
+    std::vector<bool> lacks;
+    std::size_t at = 0;
+    for (const std::string_view name : names_in(ours)) {
+        const bool is_there = at < their_names.size() && their_names[at] == name;
+        if (!is_there && std::find(may_lack.begin(), may_lack.end(), name) == may_lack.end()) return std::nullopt;
+        lacks.push_back(!is_there);
+        at += is_there ? 1 : 0;
+    }
+    if (at != their_names.size()) return std::nullopt;
+    return lacks;
+}
+
 }  // namespace
 
 std::string read_text(const std::filesystem::path& path) { return read_file(path); }
@@ -154,7 +170,7 @@ std::size_t whole_rows(std::string_view text) {
     return end;
 }
 
-LineFile::LineFile(std::filesystem::path path, std::string_view header)
+LineFile::LineFile(std::filesystem::path path, std::string_view header, std::span<const std::string_view> may_lack)
     : path_(std::move(path)), file_(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666)) {
     if (!file_) throw_cannot_write(path_, errno, "open for writing");
     struct stat status {};
@@ -170,6 +186,10 @@ LineFile::LineFile(std::filesystem::path path, std::string_view header)
         buffer_.append(header).append("\n");
         flush();
     } else if (const auto begun = std::string_view(there).substr(0, there.find('\n')); begun != header) {
+        if (std::optional<std::vector<bool>> lacks = lacking(begun, header, may_lack)) {
+            lacks_ = std::move(*lacks);
+            return;
+        }
         throw Error({.what = "this file has other columns than this version writes" + difference(begun, header),
                      .where = path_.string(),
                      .fix = "continue it with the version that began it, or name a new folder"});

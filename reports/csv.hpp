@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <functional>
 #include <limits>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -56,11 +57,24 @@ std::string header() {
     return line;
 }
 
-/// `row` as one line with its line end.
+/// The columns of `Row` whose cells may be empty, and which a file of an older version may therefore lack.
 template <class Row>
-void append_line(std::string& text, const Row& row) {
+std::vector<std::string_view> optional_columns() {
+    std::vector<std::string_view> names;
+    const auto look = [&](const auto& c) {
+        if (is_optional<std::decay_t<decltype(Row{}.*c.field)>>) names.push_back(c.name);
+    };
+    std::apply([&](const auto&... c) { (look(c), ...); }, Row::columns);
+    return names;
+}
+
+/// `row` as one line with its line end; without the cells of the columns for which `lacks` is true, which may be empty.
+template <class Row>
+void append_line(std::string& text, const Row& row, const std::vector<bool>& lacks = {}) {
     bool first = true;
+    std::size_t index = 0;
     const auto cell = [&](const auto& c) {
+        if (const std::size_t at = index++; at < lacks.size() && lacks[at]) return;
         if (!first) text += ',';
         first = false;
         append_cell(text, row.*c.field);
@@ -82,9 +96,10 @@ struct FileMark {
 class LineFile {
   public:
     /// Opens or makes `path`. A file that is there must begin with `header`, and loses an unterminated last row. One that
-    /// an older or newer version began is refused with the columns in which it differs: rows of two widths in one file
-    /// could not be read.
-    LineFile(std::filesystem::path path, std::string_view header);
+    /// an older version began may lack columns of `may_lack`, and goes on without them: a run that is resumed ends with the
+    /// columns with which it began. Any other header is refused with the columns in which it differs: rows of two widths
+    /// in one file could not be read.
+    LineFile(std::filesystem::path path, std::string_view header, std::span<const std::string_view> may_lack = {});
     ~LineFile();
     LineFile(LineFile&&) = default;
     LineFile& operator=(LineFile&&) = delete;
@@ -100,6 +115,8 @@ class LineFile {
     /// Of what was flushed.
     FileMark mark() const { return {sum_.bytes(), sum_.value()}; }
     const std::filesystem::path& path() const { return path_; }
+    /// True for each column of the header that the file lacks; empty: it has them all.
+    const std::vector<bool>& lacks() const { return lacks_; }
 
   private:
     static constexpr std::size_t flush_bytes = 1 << 16;
@@ -107,6 +124,7 @@ class LineFile {
     std::string buffer_;
     Checksum sum_;
     Descriptor file_;
+    std::vector<bool> lacks_;
 };
 
 /// A parsed file: cells, unquoted, and where each row stood.
@@ -150,10 +168,11 @@ void cut_back(const std::filesystem::path& path, std::uint64_t bytes);
 template <class Row>
 class CsvWriter {
   public:
-    explicit CsvWriter(std::filesystem::path path) : file_(std::move(path), csv::header<Row>()) {}
+    explicit CsvWriter(std::filesystem::path path)
+        : file_(std::move(path), csv::header<Row>(), csv::optional_columns<Row>()) {}
 
     void append(const Row& row) {
-        csv::append_line(file_.buffer(), row);
+        csv::append_line(file_.buffer(), row, file_.lacks());
         file_.written();
     }
     void flush() { file_.flush(); }

@@ -2,11 +2,12 @@
 #include "reports/divergence.hpp"
 
 #include "core/float_environment.hpp"
+#include "reports/manifest_facts.hpp"
+#include "reports/spikes.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 namespace macheps {
@@ -14,18 +15,6 @@ namespace macheps {
 namespace {
 
 using Rules = DivergenceRules;
-
-/// t from the normal quantile z.
-double cornish_fisher(double z, std::int64_t df) {
-    const double n = double(df), z2 = z * z;
-    const double first = z * (z2 + 1) / 4, second = z * ((5 * z2 + 16) * z2 + 3) / 96,
-                 third = z * (((3 * z2 + 19) * z2 + 17) * z2 - 15) / 384;
-    return z + (first + (second + third / n) / n) / n;
-}
-
-double t_quantile(const std::array<double, 30>& table, double z, std::int64_t df) {
-    return df <= 30 ? table[std::size_t(std::max<std::int64_t>(df, 1) - 1)] : cornish_fisher(z, df);
-}
 
 /// Steps that two runs share, in order.
 struct Pair {
@@ -102,132 +91,192 @@ bool run_failed(const RunLog& run) {
     return !std::isfinite(tail) || tail > run.steps.front().loss;
 }
 
-std::int64_t all_bytes(const RunRow& row) {
-    return row.bytes_params + row.bytes_grads + row.bytes_master + row.bytes_optimizer + row.bytes_activations;
+std::int64_t static_bytes(const RunRow& row) {
+    return row.bytes_params + row.bytes_grads + row.bytes_master + row.bytes_optimizer;
+}
+std::int64_t all_bytes(const RunRow& row) { return static_bytes(row) + row.bytes_activations; }
+
+/// A mean that is absent where nothing was added.
+class Mean {
+  public:
+    void add(double value) { sum_ += value, ++count_; }
+    void add(const std::optional<double>& value) {
+        if (value) add(*value);
+    }
+    std::optional<double> value() const { return count_ ? std::optional(sum_ / double(count_)) : std::nullopt; }
+
+  private:
+    double sum_ = 0;
+    std::int64_t count_ = 0;
+};
+
+/// The spike score of one number of each step, of those steps where it is finite.
+std::optional<double> spikes_of(const RunLog& run, double (*number)(const StepRow&)) {
+    std::vector<double> values;
+    for (const StepRow& step : run.steps) {
+        if (const double value = number(step); std::isfinite(value)) values.push_back(value);
+    }
+    return spike_score(values);
 }
 
-std::string_view verdict_of(const PolicySummary& policy, bool failed, const PairedMean& gap, double baseline_loss) {
-    if (failed) return "diverged";
-    if (policy.seed_gaps.empty()) return "no_baseline";
-    if (policy.seed_gaps.size() == 1) return "one_seed";
-    const double margin = Rules::equivalence_margin * baseline_loss;
-    if (gap.mean - *gap.half_width_90 > -margin && gap.mean + *gap.half_width_90 < margin) return "equivalent";
-    return gap.mean - *gap.half_width_95 > 0 ? "worse" : "undecided";
-}
+/// Takes the runs of one policy, one after the other.
+class PolicyFold {
+  public:
+    PolicyFold(std::string name, const SummaryOptions& options) : options_(options) {
+        policy_.row.policy = std::move(name);
+    }
 
-PolicySummary summarise_policy(const Log& log, const std::string& name) {
-    PolicySummary policy;
-    SummaryRow& row = policy.row;
-    row.policy = name;
-    double loss = 0, baseline_loss = 0, lost = 0, efficiency = 0, seconds = 0, baseline_seconds = 0;
-    std::int64_t steps = 0, skipped = 0, kept = 0, efficient = 0, memory = 0, baseline_memory = 0;
-    std::uint64_t underflow = 0, count = 0;
-    bool failed = false, is_baseline = true;
-    for (const RunLog& run : log.runs) {
-        if (run.policy != name) continue;
+    /// `baseline` may be null, and may be the run itself.
+    void add(const RunLog& run, const RunLog* baseline, const ManifestFacts& manifest) {
+        SummaryRow& row = policy_.row;
         ++row.seeds;
-        is_baseline &= run.row.policy == baseline_policy;
+        is_baseline_ &= run.row.policy == baseline_policy;
+        const auto steps = std::int64_t(run.steps.size());
+        row.steps = row.steps ? std::min(*row.steps, steps) : steps;
+        policy_.model = row.seeds == 1 || policy_.model == manifest.model ? manifest.model : "";
         const WindowMeans tail = tail_loss(run);
-        loss += tail.loss;
-        const auto used = [&](std::int64_t window) {
-            policy.window = policy.longest_window == 0 ? window : std::min(policy.window, window);
-            policy.longest_window = std::max(policy.longest_window, window);
-        };
+        loss_ += tail.loss;
         used(tail.window);
-        failed |= run_failed(run);
+        const bool failed = run_failed(run);
+        failed_ += failed ? 1 : 0;
+        if (baseline != nullptr && baseline != &run && failed && run_failed(*baseline)) has_failed_baseline_ = true;
+        add_pair(run, baseline);
+        add_bytes(run.row, baseline == nullptr ? nullptr : &baseline->row, manifest);
+        add_steps(run);
+        add_sites(run);
+    }
 
-        const RunLog* baseline = run.baseline ? &log.runs[*run.baseline] : nullptr;
-        if (const std::vector<Pair> pairs = pair_up(run, baseline); baseline != &run && !pairs.empty()) {
-            const PairMeans gap = tail_gap(pairs);
-            policy.seed_gaps.push_back(gap.gap);
-            baseline_loss += gap.baseline_loss;
-            used(gap.window);
-            DivergenceWatch watch;
-            for (const Pair& pair : pairs) {
-                watch.add(pair.step->step, pair.step->loss, pair.baseline_loss, pair.step->skipped);
-            }
-            if (watch.step() && (!row.diverged_step || *watch.step() < *row.diverged_step))
-                row.diverged_step = watch.step();
+    PolicySummary summary() {
+        SummaryRow& row = policy_.row;
+        row.loss = loss_ / double(row.seeds);
+        row.failed_seeds = failed_;
+        add_gap();
+        if (steps_) row.skipped_rate = double(skipped_) / double(steps_);
+        if (count_) row.underflow_rate = double(underflow_) / double(count_);
+        if (baseline_bytes_) row.memory_ratio = double(bytes_) / double(baseline_bytes_);
+        row.static_bytes = static_.value(), row.activation_bytes = activations_.value();
+        row.relative_peak = peak_.value();
+        if (row.relative_peak) row.peak_gpu = options_.gpu;
+        row.loss_spikes = loss_spikes_.value(), row.grad_norm_spikes = norm_spikes_.value();
+        row.update_stagnation = stagnation_.value(), row.update_eff = policy_.update_eff = efficiency_.value();
+        row.grad_cosine = cosine_.value(), row.grad_proj = proj_.value();
+        policy_.lost_updates_per_step = lost_.value().value_or(0);
+        return std::move(policy_);
+    }
+
+  private:
+    void used(std::int64_t window) {
+        policy_.window = policy_.longest_window == 0 ? window : std::min(policy_.window, window);
+        policy_.longest_window = std::max(policy_.longest_window, window);
+    }
+
+    void add_pair(const RunLog& run, const RunLog* baseline) {
+        const std::vector<Pair> pairs = pair_up(run, baseline);
+        if (baseline == &run || pairs.empty()) return;
+        const PairMeans gap = tail_gap(pairs);
+        policy_.seed_gaps.push_back(gap.gap);
+        baseline_loss_ += gap.baseline_loss;
+        learned_ += pairs.front().baseline_loss - gap.baseline_loss;
+        used(gap.window);
+        DivergenceWatch watch;
+        for (const Pair& pair : pairs) {
+            watch.add(pair.step->step, pair.step->loss, pair.baseline_loss, pair.step->skipped);
+            is_same_ = is_same_ && pair.step->loss == pair.baseline_loss;
         }
-        if (baseline && run.row.seconds > 0 && baseline->row.seconds > 0 && run.row.steps > 0 &&
-            baseline->row.steps > 0) {
-            seconds += run.row.seconds / double(run.row.steps);
-            baseline_seconds += baseline->row.seconds / double(baseline->row.steps);
+        std::optional<std::int64_t>& first = policy_.row.diverged_step;
+        if (watch.step() && (!first || *watch.step() < *first)) first = watch.step();
+    }
+
+    void add_bytes(const RunRow& run, const RunRow* baseline, const ManifestFacts& manifest) {
+        if (baseline != nullptr && all_bytes(*baseline) > 0 && all_bytes(run) > 0) {
+            bytes_ += all_bytes(run);
+            baseline_bytes_ += all_bytes(*baseline);
         }
-        if (baseline && all_bytes(baseline->row) > 0 && all_bytes(run.row) > 0) {
-            memory += all_bytes(run.row);
-            baseline_memory += all_bytes(baseline->row);
+        const double parameters = double(run.parameters ? *run.parameters : manifest.parameters.value_or(0));
+        if (parameters > 0 && static_bytes(run) > 0) {
+            static_.add(double(static_bytes(run)) / parameters);
+            activations_.add(double(run.bytes_activations) / parameters);
         }
+        if (run.matmul_formats) peak_.add(relative_peak(*run.matmul_formats, options_.gpu));
+    }
+
+    void add_steps(const RunLog& run) {
         for (const StepRow& step : run.steps) {
-            ++steps;
-            skipped += step.skipped;
-            if (!step.skipped) lost += double(step.lost_updates), ++kept;
-            if (step.update_eff) efficiency += *step.update_eff, ++efficient;
+            ++steps_;
+            skipped_ += step.skipped;
+            if (!step.skipped) lost_.add(double(step.lost_updates));
+            efficiency_.add(step.update_eff), stagnation_.add(step.update_stagnation);
+            cosine_.add(step.grad_cosine), proj_.add(step.grad_proj);
         }
+        loss_spikes_.add(spikes_of(run, [](const StepRow& step) { return step.loss; }));
+        norm_spikes_.add(spikes_of(run, [](const StepRow& step) { return double{step.grad_norm}; }));
+    }
+
+    void add_sites(const RunLog& run) {
         const SiteFigures sites = run.site_figures ? *run.site_figures : site_figures(run.sites);
-        underflow += sites.underflow;
-        count += sites.count;
-        if (sites.first_step && (!policy.first_site_step || *sites.first_step < *policy.first_site_step)) {
-            row.first_site = sites.first;
-            policy.first_site_why = sites.first_why;
-            policy.first_site_step = sites.first_step;
-        }
+        underflow_ += sites.underflow;
+        count_ += sites.count;
+        if (!sites.first_step || (policy_.first_site_step && *sites.first_step >= *policy_.first_site_step)) return;
+        policy_.row.first_site = sites.first;
+        policy_.first_site_why = sites.first_why;
+        policy_.first_site_step = sites.first_step;
     }
-    row.loss = loss / double(row.seeds);
-    const PairedMean gap = paired_mean(policy.seed_gaps);
-    if (!policy.seed_gaps.empty()) {
-        baseline_loss /= double(policy.seed_gaps.size());
-        row.gap_mean = gap.mean;
-        policy.relative_gap = gap.mean / baseline_loss;
-        if (gap.half_width_95) {
-            row.gap_ci_low = gap.mean - *gap.half_width_95;
-            row.gap_ci_high = gap.mean + *gap.half_width_95;
+
+    /// The gap over seeds, the verdict, and what both could have been.
+    void add_gap() {
+        SummaryRow& row = policy_.row;
+        const PairedMean gap = paired_mean(policy_.seed_gaps);
+        const auto seeds = double(policy_.seed_gaps.size());
+        double margin = 0;
+        if (!policy_.seed_gaps.empty()) {
+            baseline_loss_ /= seeds, learned_ /= seeds;
+            margin = options_.margin * baseline_loss_;
+            row.gap_mean = gap.mean;
+            policy_.relative_gap = gap.mean / baseline_loss_;
+            if (gap.half_width_95) {
+                row.gap_ci_low = gap.mean - *gap.half_width_95;
+                row.gap_ci_high = gap.mean + *gap.half_width_95;
+            }
         }
+        row.verdict = is_baseline_ ? "baseline" : verdict_of(gap, margin);
+        if (row.gap_mean && std::isfinite(margin)) row.margin = margin;
+        if (gap.detectable && std::isfinite(*gap.detectable)) {
+            row.detectable_gap = gap.detectable;
+            const double shift = detectable_shift(std::int64_t(policy_.seed_gaps.size()) - 1);
+            policy_.seeds_needed = samples_to_detect(margin, *gap.detectable / shift * std::sqrt(seeds));
+        }
+        if (const Forced* forced = forced_by(gap, margin)) row.forced = std::string(forced->word);
     }
-    row.verdict = is_baseline ? "baseline" : verdict_of(policy, failed, gap, baseline_loss);
-    if (steps) row.skipped_rate = double(skipped) / double(steps);
-    if (count) row.underflow_rate = double(underflow) / double(count);
-    if (baseline_seconds > 0) row.slowdown = seconds / baseline_seconds;
-    if (baseline_memory) row.memory_ratio = double(memory) / double(baseline_memory);
-    if (kept) policy.lost_updates_per_step = lost / double(kept);
-    if (efficient) policy.update_eff = efficiency / double(efficient);
-    return policy;
-}
+
+    std::string_view verdict_of(const PairedMean& gap, double margin) const {
+        if (failed_ > 0) return "diverged";
+        if (policy_.seed_gaps.empty()) return "no_baseline";
+        if (policy_.seed_gaps.size() == 1) return "one_seed";
+        if (gap.mean - *gap.half_width_90 > -margin && gap.mean + *gap.half_width_90 < margin) return "equivalent";
+        return gap.mean - *gap.half_width_95 > 0 ? "worse" : "undecided";
+    }
+
+    const Forced* forced_by(const PairedMean& gap, double margin) const {
+        const std::string& verdict = policy_.row.verdict;
+        if (verdict == "one_seed") return &forced::one_seed;
+        if (verdict == "diverged") return has_failed_baseline_ ? &forced::baseline_failed : nullptr;
+        if (verdict == "undecided") return *gap.half_width_90 >= margin ? &forced::wide_interval : nullptr;
+        if (verdict != "equivalent") return nullptr;
+        if (is_same_) return &forced::same_losses;
+        return learned_ < margin ? &forced::nothing_learned : nullptr;
+    }
+
+    const SummaryOptions& options_;
+    PolicySummary policy_;
+    double loss_ = 0, baseline_loss_ = 0;
+    double learned_ = 0;  ///< how far the baseline's loss fell
+    std::int64_t failed_ = 0, steps_ = 0, skipped_ = 0, bytes_ = 0, baseline_bytes_ = 0;
+    std::uint64_t underflow_ = 0, count_ = 0;
+    bool is_baseline_ = true, is_same_ = true, has_failed_baseline_ = false;
+    Mean lost_, efficiency_, stagnation_, cosine_, proj_, loss_spikes_, norm_spikes_, static_, activations_, peak_;
+};
 
 }  // namespace
-
-double t_quantile_95(std::int64_t df) {
-    static constexpr std::array<double, 30> table{
-        6.313752, 2.919986, 2.353363, 2.131847, 2.015048, 1.943180, 1.894579, 1.859548, 1.833113, 1.812461,
-        1.795885, 1.782288, 1.770933, 1.761310, 1.753050, 1.745884, 1.739607, 1.734064, 1.729133, 1.724718,
-        1.720743, 1.717144, 1.713872, 1.710882, 1.708141, 1.705618, 1.703288, 1.701131, 1.699127, 1.697261};
-    return t_quantile(table, 1.6448536269514722, df);
-}
-
-double t_quantile_975(std::int64_t df) {
-    static constexpr std::array<double, 30> table{
-        12.706205, 4.302653, 3.182446, 2.776445, 2.570582, 2.446912, 2.364624, 2.306004, 2.262157, 2.228139,
-        2.200985,  2.178813, 2.160369, 2.144787, 2.131450, 2.119905, 2.109816, 2.100922, 2.093024, 2.085963,
-        2.079614,  2.073873, 2.068658, 2.063899, 2.059539, 2.055529, 2.051831, 2.048407, 2.045230, 2.042272};
-    return t_quantile(table, 1.959963984540054, df);
-}
-
-PairedMean paired_mean(std::span<const double> gaps) {
-    PairedMean result;
-    if (gaps.empty()) return result;
-    const double n = double(gaps.size());
-    double sum = 0;
-    for (const double gap : gaps) sum += gap;
-    result.mean = sum / n;
-    if (gaps.size() < 2) return result;
-    double squares = 0;
-    for (const double gap : gaps) squares += (gap - result.mean) * (gap - result.mean);
-    const double standard_error = std::sqrt(squares / (n - 1) / n);
-    const std::int64_t df = std::int64_t(gaps.size()) - 1;
-    result.half_width_95 = t_quantile_975(df) * standard_error;
-    result.half_width_90 = t_quantile_95(df) * standard_error;
-    return result;
-}
 
 void DivergenceWatch::add(std::int64_t step, double loss, double baseline_loss, bool skipped) {
     if (found_) return;
@@ -256,16 +305,25 @@ void FailureWatch::add(double loss, bool skipped) {
     failed_ |= in_a_row_ >= Rules::failure_steps;
 }
 
-Summary summarise(const Log& log) {
+Summary summarise(const Log& log, const SummaryOptions& options) {
     const DefaultFloatModes modes;
-    Summary summary{.policies = {}, .notes = log.notes};
+    Summary summary{.policies = {}, .notes = log.notes, .margin = options.margin, .gpu = options.gpu};
     for (const RunLog& run : log.runs) {
         if (run.row.status.starts_with("failed")) {
             summary.notes.push_back(fmt::format("run {} {}", run.row.run, run.row.status));
         }
     }
+    std::vector<ManifestFacts> manifests;
+    for (const RunFolder& folder : log.folders) manifests.push_back(manifest_facts(folder));
+    summary.setup = setup_words(manifests);
     for (const std::string& name : log.policies()) {
-        PolicySummary policy = summarise_policy(log, name);
+        PolicyFold fold(name, options);
+        for (const RunLog& run : log.runs) {
+            if (run.policy != name) continue;
+            fold.add(run, run.baseline ? &log.runs[*run.baseline] : nullptr,
+                     run.folder < manifests.size() ? manifests[run.folder] : ManifestFacts{});
+        }
+        PolicySummary policy = fold.summary();
         const bool unpaired =
             policy.row.policy != baseline_policy && std::int64_t(policy.seed_gaps.size()) < policy.row.seeds;
         if (unpaired) {

@@ -3,9 +3,11 @@
 //
 // Runs are pairs: the same seed gives every policy the same first weights and the same batches. Seeds are the samples;
 // steps of one run are autocorrelated and never counted as such. Arithmetic: + - * / sqrt alone, in the order of the
-// rows, so that every figure but `slowdown` is the same on every machine.
+// rows, so that every figure is the same on every machine.
 #pragma once
 #include "reports/run_log.hpp"
+#include "reports/student.hpp"
+#include "reports/vendor_peaks.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -18,7 +20,9 @@ namespace macheps {
 /// The rules of the verdicts. A page states them beside its figures.
 struct DivergenceRules {
     static constexpr std::int64_t longest_window = 50;    ///< W = min(50, steps / 4), at least 1
-    static constexpr double equivalence_margin = 0.0025;  ///< delta, of the baseline's loss
+    static constexpr double equivalence_margin = 0.0025;  ///< delta, of the baseline's loss, where no other is given
+    static constexpr std::int64_t least_steps = 200;      ///< of a run whose verdict says something of longer ones
+    static constexpr std::int64_t least_seeds = 3;
     static constexpr double divergence_threshold = 1e-3;  ///< of the baseline's loss at that step, without a null
     static constexpr int consecutive_steps = 10;
     static constexpr double ema_decay = 0.9;
@@ -29,18 +33,6 @@ struct DivergenceRules {
     static constexpr double notable_overflow = 0.001;      ///< of a scaled site's elements
     static constexpr double notable_reach = 0.5;           ///< of the largest finite number, without a scale
 };
-
-/// Quantile of Student's t with `df` degrees of freedom, for p = 0.95 or 0.975: a table to df 30 (errors below 1e-6),
-/// then the Cornish-Fisher series to order df^-3 (errors below 2e-6). Source: Abramowitz and Stegun 26.7.5.
-double t_quantile_95(std::int64_t df);
-double t_quantile_975(std::int64_t df);
-
-/// Mean of paired samples and its two-sided t intervals. With fewer than two samples there are no intervals.
-struct PairedMean {
-    double mean = 0;
-    std::optional<double> half_width_95{}, half_width_90{};
-};
-PairedMean paired_mean(std::span<const double> gaps);
 
 /// Watches one pair of runs, step by step. The ema (decay 0.9) of loss - baseline starts at its first value; a step
 /// that the loss scaler skipped because its loss was not finite is left out.
@@ -75,6 +67,8 @@ class FailureWatch {
 struct PolicySummary {
     SummaryRow row{};
     std::vector<double> seed_gaps{};       ///< one per paired seed, in the order of the runs
+    std::optional<std::int64_t> seeds_needed{};  ///< to see a gap of the margin at this scatter; absent beyond 1000
+    std::string model{};                         ///< "2 layers x 64" of all its runs; empty where unknown or not one
     std::int64_t window = 0, longest_window = 0;  ///< W, the least and the greatest over the seeds
     std::optional<double> relative_gap{};  ///< gap_mean / the baseline's loss
     double lost_updates_per_step = 0;      ///< mean over the steps that were not skipped
@@ -86,7 +80,30 @@ struct PolicySummary {
 struct Summary {
     std::vector<PolicySummary> policies{};  ///< the baseline first
     std::vector<std::string> notes{};
+    double margin = DivergenceRules::equivalence_margin;  ///< of equivalence, a part of the baseline's loss
+    std::string gpu{usual_gpu};                           ///< whose peaks the policies are told in
+    std::string setup{};                                  ///< setup_words of the runs' manifests
 };
+
+/// What a summary is asked for beyond the rows.
+struct SummaryOptions {
+    double margin = DivergenceRules::equivalence_margin;
+    std::string gpu{usual_gpu};  ///< of vendor_gpus()
+};
+
+/// Why a verdict could not have come out otherwise: a word in summary.csv, and a clause for people.
+struct Forced {
+    std::string_view word, clause;
+};
+namespace forced {
+inline constexpr Forced one_seed{"one_seed", "one seed has no interval"},
+    baseline_failed{"baseline_failed", "the fp32 run failed too"},
+    same_losses{"same_losses", "every loss is fp32's to the bit"},
+    nothing_learned{"nothing_learned",
+                    "fp32 itself learned less than the margin, so that a policy that learns nothing passes"},
+    wide_interval{"wide_interval", "the seeds scatter by more than the margin, so that not even a gap of 0 passes"};
+inline constexpr const Forced* all[] = {&one_seed, &baseline_failed, &same_losses, &nothing_learned, &wide_interval};
+}  // namespace forced
 
 /// One row per policy of the log.
 ///
@@ -99,8 +116,14 @@ struct Summary {
 /// the file, over all seeds, with more than 1 % underflow, a NaN or infinity, an overflow without a scale, or more than
 /// 0.1 % and more than one overflow with one (scaling by the current amax may push the largest element itself over by
 /// an ulp). skipped_rate: of all steps. underflow_rate: all underflows over all elements of the rows in sites.csv.
-/// slowdown: seconds per step over the baseline's. memory_ratio: all bytes_* over the baseline's.
-Summary summarise(const Log& log);
+/// slowdown: empty, see SummaryRow. memory_ratio: all bytes_* over the baseline's. margin: of equivalence, in nats.
+/// detectable_gap: see detectable_shift. forced: the word of one of forced::all, where the verdict could not have come out
+/// otherwise. failed_seeds: whose runs failed as in `diverged`. static_bytes: those of parameters, gradients, masters and
+/// optimiser over the number of parameters; activation_bytes: those of the activations, of one rank and micro-batch, over
+/// the same. relative_peak: see vendor_peaks.hpp. loss_spikes, grad_norm_spikes: spike_score of each run, mean over
+/// seeds; of steps whose loss or norm is finite. update_stagnation, update_eff, grad_cosine, grad_proj: means over the
+/// steps of all seeds that have one.
+Summary summarise(const Log& log, const SummaryOptions& options = {});
 
 /// Reads one run directory and summarises it.
 Summary summarise(const std::filesystem::path& folder);

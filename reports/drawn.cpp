@@ -34,7 +34,7 @@ Summary drawn_of(const Summary& summary, std::size_t most) {
     });
     order.resize(room);
     std::sort(order.begin(), order.end());
-    Summary drawn{.policies = {}, .notes = {}};
+    Summary drawn{.policies = {}, .notes = {}, .margin = summary.margin, .gpu = summary.gpu, .setup = summary.setup};
     for (const std::size_t i : order) drawn.policies.push_back(summary.policies[i]);
     drawn.notes.push_back(
         fmt::format("{} policies were compared; this page shows the {} whose loss differs most from "

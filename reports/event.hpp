@@ -57,7 +57,8 @@ struct ExponentBin {
     bool operator==(const ExponentBin&) const = default;
 };
 
-/// A run: one policy, one seed. A failed run still has a row.
+/// A run: one policy, one seed. A failed run still has a row. `seconds` is the time of the emulation on that computer, and
+/// nothing that hardware would take.
 struct RunRow {
     std::string run{}, policy{};
     std::int64_t seed = 0;
@@ -68,6 +69,12 @@ struct RunRow {
     std::optional<std::int64_t> diverged_step{};
     double seconds = 0, tokens_per_second = 0;
     std::int64_t bytes_params = 0, bytes_grads = 0, bytes_master = 0, bytes_optimizer = 0, bytes_activations = 0;
+    std::optional<std::int64_t> parameters{};
+    /// The formats of both operands of every matmul, with the multiply-adds of each pair in one sample's step:
+    /// `bf16*bf16:98304;e4m3fn*e5m2:24576`.
+    std::optional<std::string> matmul_formats{};
+    /// Linears whose operands are of 8 bits or fewer, and those for which the policy asked: the others were left out.
+    std::optional<std::int64_t> low_linears{}, asked_linears{};
 
     bool operator==(const RunRow&) const = default;
     static constexpr std::string_view file = "runs.csv";
@@ -79,7 +86,10 @@ struct RunRow {
         column("seconds", &RunRow::seconds), column("tokens_per_second", &RunRow::tokens_per_second),
         column("bytes_params", &RunRow::bytes_params), column("bytes_grads", &RunRow::bytes_grads),
         column("bytes_master", &RunRow::bytes_master), column("bytes_optimizer", &RunRow::bytes_optimizer),
-        column("bytes_activations", &RunRow::bytes_activations));
+        column("bytes_activations", &RunRow::bytes_activations), column("parameters", &RunRow::parameters),
+        column("matmul_formats", &RunRow::matmul_formats),
+        column("low_linears", &RunRow::low_linears),
+        column("asked_linears", &RunRow::asked_linears));
 };
 
 /// An optimiser step. `loss` is computed in fp64 from the policy's logits, and everything that is compared is computed
@@ -98,6 +108,13 @@ struct StepRow {
     std::uint64_t underflow = 0, overflow = 0, saturated = 0, lost_updates = 0;
     std::optional<double> update_eff{};  ///< <moved, wanted> / <wanted, wanted>; absent in a skipped step
     std::optional<float> loss_rounded{};
+    std::optional<double> update_stagnation{};  ///< of the updates that were not zero, those that changed nothing
+    std::optional<double> effective_lr{};       ///< lr * update_eff: with which the weights moved
+    /// The gradients of the step against those of an fp32 model with the same weights and batch, at sampled steps:
+    /// <g, g32> / (|g| |g32|), <g, g32> / <g32, g32>, 20 log10(|g32| / |g - g32|); then the least cosine of a parameter's
+    /// gradient, and whose it is.
+    std::optional<double> grad_cosine{}, grad_proj{}, grad_snr_db{}, grad_cosine_least{};
+    std::optional<std::string> grad_least_parameter{};
 
     bool operator==(const StepRow&) const = default;
     static constexpr std::string_view file = "steps.csv";
@@ -111,7 +128,12 @@ struct StepRow {
                    column("overflow_site", &StepRow::overflow_site), column("underflow", &StepRow::underflow),
                    column("overflow", &StepRow::overflow), column("saturated", &StepRow::saturated),
                    column("lost_updates", &StepRow::lost_updates), column("update_eff", &StepRow::update_eff),
-                   column("loss_rounded", &StepRow::loss_rounded));
+                   column("loss_rounded", &StepRow::loss_rounded),
+                   column("update_stagnation", &StepRow::update_stagnation),
+                   column("effective_lr", &StepRow::effective_lr), column("grad_cosine", &StepRow::grad_cosine),
+                   column("grad_proj", &StepRow::grad_proj), column("grad_snr_db", &StepRow::grad_snr_db),
+                   column("grad_cosine_least", &StepRow::grad_cosine_least),
+                   column("grad_least_parameter", &StepRow::grad_least_parameter));
 };
 
 /// A held-out evaluation. The same batches for every policy and seed.
@@ -142,6 +164,16 @@ struct SiteRow {
                   inf_in = 0;
     float amax = 0, amin_nz = 0;
     std::optional<double> mse{}, sqnr_db{}, cosine{}, proj{};
+    /// Of the casts whose values were read. y is the value that a code stands for, z the scaled x before rounding.
+    std::optional<std::uint64_t> subnormal_inexact{};  ///< landed on a subnormal code, and y != x
+    std::optional<std::uint64_t> overflow_rounded{};   ///< |z| that rounding to nearest even would send past the largest
+    std::optional<std::uint64_t> block_flush{};        ///< blocks with some x != 0 and all y == 0; absent without blocks
+    std::optional<double> dynamic_range{};             ///< log2(amax) - log2(amin_nz)
+    std::optional<double> headroom_bits{};             ///< log2(largest / max |z|); below 0 the largest values are cut
+    std::optional<double> rel_err_mean{}, rel_err_max{};  ///< |y - x| / |x| over x != 0
+    std::optional<double> bias_rel{};                     ///< sum of sgn(x) (y - x) over sum of |x|
+    /// Delayed scaling: steps since the scale changed, and steps in a row that kept it because amax was 0, Inf or NaN.
+    std::optional<std::int64_t> scale_age{}, scale_frozen_steps{};
 
     bool operator==(const SiteRow&) const = default;
     static constexpr std::string_view file = "sites.csv";
@@ -154,7 +186,13 @@ struct SiteRow {
         column("overflow", &SiteRow::overflow), column("saturated", &SiteRow::saturated),
         column("nan_in", &SiteRow::nan_in), column("inf_in", &SiteRow::inf_in), column("amax", &SiteRow::amax),
         column("amin_nz", &SiteRow::amin_nz), column("mse", &SiteRow::mse), column("sqnr_db", &SiteRow::sqnr_db),
-        column("cosine", &SiteRow::cosine), column("proj", &SiteRow::proj));
+        column("cosine", &SiteRow::cosine), column("proj", &SiteRow::proj),
+        column("subnormal_inexact", &SiteRow::subnormal_inexact),
+        column("overflow_rounded", &SiteRow::overflow_rounded), column("block_flush", &SiteRow::block_flush),
+        column("dynamic_range", &SiteRow::dynamic_range), column("headroom_bits", &SiteRow::headroom_bits),
+        column("rel_err_mean", &SiteRow::rel_err_mean), column("rel_err_max", &SiteRow::rel_err_max),
+        column("bias_rel", &SiteRow::bias_rel), column("scale_age", &SiteRow::scale_age),
+        column("scale_frozen_steps", &SiteRow::scale_frozen_steps));
 };
 
 /// A bin of a site's exponent histogram, over x before scaling. Bins that counted nothing have no row.
@@ -201,8 +239,8 @@ constexpr std::array<std::string_view, sizeof...(Row)> files_of(std::type_identi
     return {Row::file...};
 }
 
-/// A policy against the policy named fp32; divergence.hpp makes these. `slowdown` is a ratio of times, and the only
-/// column that differs between machines.
+/// A policy against the policy named fp32; divergence.hpp makes these. `slowdown` has an empty cell: a ratio of times of
+/// the emulation says nothing of a recipe, and every cell here is the same on every machine.
 struct SummaryRow {
     std::string policy{};
     std::int64_t seeds = 0;
@@ -213,6 +251,17 @@ struct SummaryRow {
     std::string first_site{};
     double skipped_rate = 0;
     std::optional<double> underflow_rate{}, slowdown{}, memory_ratio{};
+    std::optional<std::int64_t> steps{};      ///< of its shortest run
+    std::optional<double> margin{};           ///< of equivalence, in nats
+    std::optional<double> detectable_gap{};   ///< nats: seen in four comparisons of five; absent with one seed
+    std::optional<std::string> forced{};      ///< why the verdict could not have come out otherwise; empty: it could
+    std::optional<std::int64_t> failed_seeds{};
+    std::optional<double> static_bytes{}, activation_bytes{};  ///< a parameter; what lives from step to step, and the rest
+    std::optional<std::string> peak_gpu{};                     ///< whose figures `relative_peak` is made of
+    std::optional<double> relative_peak{};                     ///< dense peak of its matmuls' formats over bf16's
+    std::optional<double> loss_spikes{}, grad_norm_spikes{};   ///< spike scores, in percent of the steps
+    std::optional<double> update_stagnation{}, update_eff{};   ///< means over steps
+    std::optional<double> grad_cosine{}, grad_proj{};          ///< means over sampled steps
 
     bool operator==(const SummaryRow&) const = default;
     static constexpr std::string_view file = "summary.csv";
@@ -222,7 +271,15 @@ struct SummaryRow {
         column("gap_ci_high", &SummaryRow::gap_ci_high), column("verdict", &SummaryRow::verdict),
         column("diverged_step", &SummaryRow::diverged_step), column("first_site", &SummaryRow::first_site),
         column("skipped_rate", &SummaryRow::skipped_rate), column("underflow_rate", &SummaryRow::underflow_rate),
-        column("slowdown", &SummaryRow::slowdown), column("memory_ratio", &SummaryRow::memory_ratio));
+        column("slowdown", &SummaryRow::slowdown), column("memory_ratio", &SummaryRow::memory_ratio),
+        column("steps", &SummaryRow::steps), column("margin", &SummaryRow::margin),
+        column("detectable_gap", &SummaryRow::detectable_gap), column("forced", &SummaryRow::forced),
+        column("failed_seeds", &SummaryRow::failed_seeds), column("static_bytes", &SummaryRow::static_bytes),
+        column("activation_bytes", &SummaryRow::activation_bytes), column("peak_gpu", &SummaryRow::peak_gpu),
+        column("relative_peak", &SummaryRow::relative_peak), column("loss_spikes", &SummaryRow::loss_spikes),
+        column("grad_norm_spikes", &SummaryRow::grad_norm_spikes),
+        column("update_stagnation", &SummaryRow::update_stagnation), column("update_eff", &SummaryRow::update_eff),
+        column("grad_cosine", &SummaryRow::grad_cosine), column("grad_proj", &SummaryRow::grad_proj));
 };
 
 }  // namespace macheps

@@ -8,8 +8,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
+#include <set>
 #include <type_traits>
 
 namespace macheps {
@@ -47,32 +49,43 @@ std::size_t width_of(std::string_view text) {
 }
 
 /// How many cells of a line are words; the rest are figures, and stand right.
-constexpr std::size_t words = 3;
+constexpr std::size_t words = 4;
 
 }  // namespace
 
 std::string gemm_data_name(const GemmRow& row) {
-    return fmt::format("{}{} -> {}, {}{}", row.format_a, row.format_a == row.format_b ? "" : " x " + row.format_b,
-                       row.output, row.distribution,
-                       row.scaling == "none" ? "" : fmt::format(", scaled per {}", row.scaling));
+    return fmt::format("{}{}, {}{}", row.format_a, row.format_a == row.format_b ? "" : " x " + row.format_b,
+                       row.distribution, row.scaling == "none" ? "" : fmt::format(", scaled per {}", row.scaling));
+}
+
+std::vector<std::string> gemm_series_names(std::span<const GemmRow> rows) {
+    std::map<std::pair<std::string, std::string>, std::set<std::string>> outputs;
+    for (const GemmRow& row : rows) outputs[{gemm_data_name(row), row.machine}].insert(row.output);
+    std::vector<std::string> names;
+    for (const GemmRow& row : rows) {
+        const bool is_one = outputs[{gemm_data_name(row), row.machine}].size() == 1;
+        names.push_back(is_one ? row.machine : fmt::format("{} -> {}", row.machine, row.output));
+    }
+    return names;
 }
 
 std::vector<std::vector<std::string>> gemm_cells(std::span<const GemmRow> rows) {
     if (rows.empty()) return {};
-    std::map<std::pair<std::string, std::string>, std::size_t> index;
+    std::map<std::array<std::string, 3>, std::size_t> index;
     std::vector<const GemmRow*> chosen;
     for (const GemmRow& row : rows) {
-        const auto [at, is_new] = index.emplace(std::pair{gemm_data_name(row), row.machine}, chosen.size());
+        const auto [at, is_new] =
+            index.emplace(std::array{gemm_data_name(row), row.machine, row.output}, chosen.size());
         if (is_new) {
             chosen.push_back(&row);
         } else if (is_larger(row, *chosen[at->second])) {
             chosen[at->second] = &row;
         }
     }
-    std::vector<std::vector<std::string>> cells{{"machine", "evidence", "operands", "m x n x k", "max error", "bound",
-                                                 "probable", "max relative", "max ulp", "SQNR (dB)", "drift"}};
+    std::vector<std::vector<std::string>> cells{{"machine", "evidence", "operands", "output", "m x n x k", "max error",
+                                                 "bound", "probable", "max relative", "max ulp", "SQNR (dB)", "drift"}};
     for (const GemmRow* row : chosen) {
-        cells.push_back({row->machine, row->evidence, gemm_data_name(*row),
+        cells.push_back({row->machine, row->evidence, gemm_data_name(*row), row->output,
                          fmt::format("{} x {} x {}", row->m, row->n, row->k), figure(row->max_error),
                          figure(row->bound), figure(row->probable_bound),
                          row->max_rel ? figure(*row->max_rel) : std::string("-"), fmt::format("{:.4g}", row->max_ulp),

@@ -9,11 +9,14 @@
 
 namespace macheps {
 
-/// `e4m3fn x e5m2 -> fp32, normal, scaled per tensor`: what a row's operands were, sizes and seed aside.
+/// `e4m3fn x e5m2, normal, scaled per tensor`: what a row's operands were, sizes and seed aside.
 std::string gemm_data_name(const GemmRow& row);
+/// What one curve is of: the row's machine, or `exact -> bf16` for one whose sums of the same operands were put out in
+/// several formats.
+std::vector<std::string> gemm_series_names(std::span<const GemmRow> rows);
 
-/// One line per machine and kind of operands: its product with the most terms (then the most outputs, then the first).
-/// The first line holds the headings.
+/// One line per machine, output and kind of operands: its product with the most terms (then the most outputs, then the
+/// first). The first line holds the headings.
 std::vector<std::vector<std::string>> gemm_cells(std::span<const GemmRow> rows);
 
 /// gemm_cells, aligned, with a line end; nothing for no rows.

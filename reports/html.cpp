@@ -9,6 +9,7 @@
 #include "reports/page_data.hpp"
 #include "reports/sha256.hpp"
 #include "reports/summary_table.hpp"
+#include "reports/verdict.hpp"
 
 #include <fmt/format.h>
 
@@ -36,12 +37,28 @@ std::string filled(std::string_view text, const std::map<std::string_view, std::
     }
 }
 
+/// Each policy's verdict with what it rests on, and what to know before believing it.
+std::string verdicts_html(const Summary& summary) {
+    std::string rows;
+    for (const PolicySummary& policy : summary.policies) {
+        const std::string sentence = verdict_sentence(policy, summary);
+        if (sentence.empty()) continue;
+        rows += fmt::format("<li><b>{}</b>: {}.</li>\n", escape_html(policy.row.policy), escape_html(sentence));
+    }
+    std::string out = rows.empty() ? "" : "<ul class=\"verdicts\">\n" + rows + "</ul>\n";
+    for (const std::string& warning : warnings_of(summary)) {
+        out += fmt::format("<p class=\"note warning\">{}.</p>\n", escape_html(warning));
+    }
+    return out;
+}
+
 std::string summary_html(const Summary& summary) {
     std::string out =
         "<div class=\"table\"><table><thead><tr><th>policy</th><th class=\"n\">seeds</th><th class=\"n\">loss</th>"
-        "<th class=\"n\">gap to fp32</th><th>verdict</th><th class=\"n\">diverges at step</th>"
+        "<th class=\"n\">gap to fp32</th><th>verdict</th><th class=\"n\">parts at step</th>"
         "<th class=\"n\">skipped</th><th class=\"n\">underflow</th><th class=\"n\">lost updates</th>"
-        "<th class=\"n\">slowdown</th><th class=\"n\">memory</th></tr></thead><tbody>\n";
+        "<th class=\"n\">bytes/param</th><th class=\"n\">activations</th><th class=\"n\">peak</th></tr></thead>"
+        "<tbody>\n";
     for (std::size_t i = 0; i < summary.policies.size(); ++i) {
         const PolicySummary& policy = summary.policies[i];
         const SummaryCells cells = summary_cells(policy);
@@ -51,13 +68,14 @@ std::string summary_html(const Summary& summary) {
         out += fmt::format("<tr data-policy=\"{}\"><th scope=\"row\"><span class=\"swatch\"></span>{}</th>", i,
                            escape_html(cells.policy));
         number(cells.seeds), number(cells.loss), number(cells.gap);
-        out += fmt::format("<td class=\"verdict {0}\">{0}</td>", escape_html(cells.verdict));
-        number(policy.row.diverged_step ? fmt::format("{}", *policy.row.diverged_step) : "-");
+        out += fmt::format("<td class=\"verdict {}\">{}</td>", escape_html(policy.row.verdict),
+                           escape_html(cells.verdict));
+        number(parts_at_step(policy.row));
         number(cells.skipped), number(cells.underflow), number(cells.lost_updates);
-        number(cells.slowdown), number(cells.memory);
+        number(cells.static_bytes), number(cells.activation_bytes), number(cells.peak);
         out += "</tr>\n";
     }
-    return out + "</tbody></table></div>\n";
+    return out + "</tbody></table></div>\n" + verdicts_html(summary);
 }
 
 /// Where each policy's trouble may have begun; nothing when no site was notable.
@@ -86,32 +104,29 @@ std::string reading_html(const Summary& summary) {
         "seeds. The gap is the difference to the fp32 run of the same seed, which had the same first weights and "
         "batches; "
         "± is the 95 % Student t interval over seeds.</dd>"
-        "<dt>verdict</dt><dd><b>equivalent</b>: the 90 % interval of the gap lies within {:g} % of the fp32 loss (two "
-        "one-sided tests); <b>worse</b>: the 95 % interval is above zero; <b>undecided</b>: neither, run more seeds; "
-        "<b>one_seed</b>: no interval from one seed, and the sign of its gap means nothing; <b>diverged</b>: in some "
-        "seed "
-        "the loss was not finite in a step that was not skipped, or stayed {:g} nat above its least for {} steps, or "
-        "ended "
-        "above its beginning.</dd>"
-        "<dt>diverges at step</dt><dd>The first of {} steps in a row whose smoothed gap (moving average, decay {:g}) "
-        "exceeds {:g} % of the fp32 loss; the earliest seed. A small gap on purpose: it says when the curves part, not "
-        "that "
-        "the run failed.</dd>"
+        "<dt>verdict</dt><dd><b>no difference found</b> (<code>equivalent</code> in summary.csv): the 90 % interval of the "
+        "gap lies within {:g} % of the fp32 loss (two one-sided tests), which is also called <b>within the margin</b> where "
+        "the 95 % interval leaves zero out; <b>worse</b>: the 95 % interval is above zero; <b>undecided</b>: neither, run "
+        "more seeds; <b>one seed</b>: no interval, and the sign of its gap means nothing; <b>diverged</b>: in some seed the "
+        "loss was not finite in a step that was not skipped, or stayed {:g} nat above its least for {} steps, or ended above "
+        "its beginning. A gap <b>would have been seen</b> where the 95 % interval of as many seeds, scattering as these did, "
+        "would leave zero out in four comparisons of five.</dd>"
+        "<dt>parts at step</dt><dd>The first of {} steps in a row whose smoothed gap (moving average, decay {:g}) exceeds "
+        "{:g} % of the fp32 loss; the earliest seed. A small gap on purpose: it says when the curves part, not that the run "
+        "failed. Empty where no difference was found.</dd>"
         "<dt>skipped</dt><dd>Steps dropped by the loss scaler because a gradient was not finite.</dd>"
         "<dt>underflow</dt><dd>Nonzero values that became zero, of all values cast at sampled sites and steps.</dd>"
         "<dt>first notable site</dt><dd>The first sampled site with more than {:g} % underflow, a NaN or infinity, or "
         "an "
         "overflow (with a scale: more than {:g} %).</dd>"
         "<dt>lost updates</dt><dd>Weights whose update was not zero and changed nothing, per step.</dd>"
-        "<dt>slowdown</dt><dd>Time per step over that of fp32, on this computer: emulation costs time, so this says "
-        "nothing "
-        "about hardware.</dd>"
-        "<dt>memory</dt><dd>Bytes of parameters, gradients, master copies, optimiser state and activations in the "
-        "formats "
-        "of the policy, over those of fp32.</dd></dl></details>\n",
-        escape_html(window_words(summary)), Rules::longest_window, 100 * Rules::equivalence_margin, Rules::failure_rise,
+        "<dt>bytes/param</dt><dd>Bytes of parameters, gradients, master copies and optimiser state in the formats of the "
+        "policy, for each parameter. <b>activations</b>: those that a micro-batch keeps for the backward pass, over the same "
+        "number; they grow with batch and context.</dd>"
+        "<dt>peak</dt><dd>What the formats of its matmuls could gain on a GPU at most: {}</dd></dl></details>\n",
+        escape_html(window_words(summary)), Rules::longest_window, 100 * summary.margin, Rules::failure_rise,
         Rules::failure_steps, Rules::consecutive_steps, Rules::ema_decay, 100 * Rules::divergence_threshold,
-        100 * Rules::notable_underflow, 100 * Rules::notable_overflow);
+        100 * Rules::notable_underflow, 100 * Rules::notable_overflow, escape_html(peak_words(summary)));
 }
 
 std::string notes_html(const Summary& summary) {
@@ -207,6 +222,7 @@ std::string page_html(const Log& log, const Summary& all) {
     if (is_training) {
         lead = fmt::format("{} run{} of {} polic{}, each against the fp32 run of its seed.", log.runs.size(),
                            log.runs.size() == 1 ? "" : "s", policies, policies == 1 ? "y" : "ies");
+        if (!summary.setup.empty()) lead += " Settings: " + escape_html(summary.setup) + ".";
     }
     if (!log.gemm_files.empty()) {
         lead += fmt::format("{}{} matrix product{} on emulated machines, each against exact sums.",

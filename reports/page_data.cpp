@@ -311,9 +311,10 @@ void put_column(JsonText& out, const GemmRow& row, std::string_view name) {
     std::apply([&](const auto&... columns) { (put(columns), ...); }, GemmRow::columns);
 }
 
-/// The rows of `macheps gemm`, a list each: machine and kind of operands by index, then gemm_fields.
+/// The rows of `macheps gemm`, a list each: curve and kind of operands by index, then gemm_fields.
 void put_gemm(JsonText& out, const std::vector<GemmRow>& rows, std::size_t most) {
     std::vector<std::string> machines, sets;
+    const std::vector<std::string> series = gemm_series_names(rows);
     const auto index_of = [](std::vector<std::string>& names, const std::string& name) {
         const auto at = std::find(names.begin(), names.end(), name);
         if (at != names.end()) return static_cast<std::int64_t>(at - names.begin());
@@ -323,7 +324,7 @@ void put_gemm(JsonText& out, const std::vector<GemmRow>& rows, std::size_t most)
     out.key("gemm"), out.open('{'), out.key("rows"), out.open('[');
     for (std::size_t i = 0; i < std::min(most, rows.size()); ++i) {
         out.open('[');
-        out.put(index_of(machines, rows[i].machine)), out.put(index_of(sets, gemm_data_name(rows[i])));
+        out.put(index_of(machines, series[i])), out.put(index_of(sets, gemm_data_name(rows[i])));
         for (const std::string_view name : gemm_fields) put_column(out, rows[i], name);
         out.close(']');
     }
@@ -378,7 +379,7 @@ std::string page_data(const Log& log, const Summary& summary, const PageLimits& 
     const Share histograms = share_of(log, &RunLog::exponents, limits.histogram_steps, 24, limits.histogram_bins);
     JsonText out;
     out.open('{');
-    out.key("margin"), out.put(DivergenceRules::equivalence_margin);
+    out.key("margin"), out.put(summary.margin);
     put_formats(out);
     out.key("policies"), out.open('[');
     std::map<std::string, std::size_t> index;

@@ -2,6 +2,7 @@
 // A manifest in words. It is read leniently: last year's, or a newer one, still shows what it holds.
 #include "core/json.hpp"
 #include "reports/html.hpp"
+#include "reports/manifest_facts.hpp"
 
 #include <fmt/format.h>
 
@@ -47,6 +48,14 @@ std::string label_of(std::string_view key) {
     std::string label{found == std::end(words) ? key : found->second};
     if (found == std::end(words)) std::replace(label.begin(), label.end(), '_', ' ');
     return label;
+}
+
+std::string text_of(const Json& value);
+
+/// A weight reads as the power of two that it is.
+std::string text_of(const std::string& key, const Json& value) {
+    const bool is_weight = key == "token_weight" && value.is_number_float();
+    return is_weight ? power_words(value.get<double>()) : text_of(value);
 }
 
 std::string text_of(const Json& value) {
@@ -190,7 +199,9 @@ std::string settings_html(const RunFolder& folder) {
             groups += machines_html(value);
         } else if (value.is_object()) {
             std::string rows;
-            for (const auto& [inner_key, inner] : value.items()) append_row(rows, label_of(inner_key), inner);
+            for (const auto& [inner_key, inner] : value.items()) {
+                append_row(rows, label_of(inner_key), inner.is_structured() ? inner : Json(text_of(inner_key, inner)));
+            }
             groups += table_of(label_of(key), rows);
         } else {
             append_row(run, label_of(key), value);

@@ -4,6 +4,7 @@
 #include "core/json.hpp"
 #include "core/publish.hpp"
 #include "reports/csv.hpp"
+#include "reports/verdict.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -25,7 +26,7 @@ struct Heading {
     bool right;
 };
 
-constexpr std::array<Heading, 10> headings{{{"policy", &SummaryCells::policy, false},
+constexpr std::array<Heading, 11> headings{{{"policy", &SummaryCells::policy, false},
                                             {"seeds", &SummaryCells::seeds, true},
                                             {"loss", &SummaryCells::loss, true},
                                             {"gap to fp32", &SummaryCells::gap, true},
@@ -33,8 +34,9 @@ constexpr std::array<Heading, 10> headings{{{"policy", &SummaryCells::policy, fa
                                             {"skipped", &SummaryCells::skipped, true},
                                             {"underflow", &SummaryCells::underflow, true},
                                             {"lost updates", &SummaryCells::lost_updates, true},
-                                            {"slowdown", &SummaryCells::slowdown, true},
-                                            {"memory", &SummaryCells::memory, true}}};
+                                            {"bytes/param", &SummaryCells::static_bytes, true},
+                                            {"activations", &SummaryCells::activation_bytes, true},
+                                            {"peak", &SummaryCells::peak, true}}};
 
 /// Width on a terminal: code points, which is enough for the letters that we print and for most names.
 std::size_t width_of(std::string_view text) {
@@ -85,25 +87,17 @@ SummaryCells summary_cells(const PolicySummary& policy) {
     SummaryCells cells{.policy = printable(row.policy),
                        .seeds = fmt::format("{}", row.seeds),
                        .loss = fmt::format("{:.4f}", row.loss),
-                       .gap = "-",
-                       .verdict = row.verdict,
+                       .gap = gap_words(row),
+                       .verdict = verdict_words(row),
                        .skipped = percent(row.skipped_rate),
                        .underflow = row.underflow_rate ? percent(*row.underflow_rate) : "-",
                        .lost_updates = policy.lost_updates_per_step == 0
                                            ? "0"
                                            : fmt::format("{:.{}f}/step", policy.lost_updates_per_step,
                                                          policy.lost_updates_per_step < 10 ? 1 : 0),
-                       .slowdown = row.slowdown ? fmt::format("{:.2f}x", *row.slowdown) : "-",
-                       .memory = row.memory_ratio ? fmt::format("{:.2f}x", *row.memory_ratio) : "-"};
-    if (row.gap_mean && !std::isfinite(*row.gap_mean)) {
-        cells.gap = "not finite";
-    } else if (row.gap_mean) {
-        // A difference that four decimals would show as zero is told by its size.
-        const bool is_tiny = *row.gap_mean != 0 && std::abs(*row.gap_mean) < 0.00005;
-        cells.gap = row.gap_ci_high ? fmt::format("{:+.4f} ± {:.4f}", *row.gap_mean, *row.gap_ci_high - *row.gap_mean)
-                    : is_tiny       ? fmt::format("{:+.0e}", *row.gap_mean)
-                                    : fmt::format("{:+.4f}", *row.gap_mean);
-    }
+                       .static_bytes = row.static_bytes ? fmt::format("{:.1f}", *row.static_bytes) : "-",
+                       .activation_bytes = row.activation_bytes ? fmt::format("{:.1f}", *row.activation_bytes) : "-",
+                       .peak = row.relative_peak ? fmt::format("{:.2f}x", *row.relative_peak) : "-"};
     return cells;
 }
 
@@ -128,14 +122,40 @@ std::string summary_table(const Summary& summary, Colour colour) {
         out += line + '\n';
     };
     put([](const Heading& heading) { return heading.text; }, "");
-    for (const SummaryCells& cells : lines) {
-        put([&](const Heading& heading) { return cells.*heading.cell; }, cells.verdict);
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+        put([&](const Heading& heading) { return lines[i].*heading.cell; }, summary.policies[i].row.verdict);
     }
     const bool has_intervals =
         std::any_of(summary.policies.begin(), summary.policies.end(),
                     [](const PolicySummary& policy) { return policy.row.gap_ci_low.has_value(); });
     out += fmt::format("loss and gap in nats: means of the last {}, seeds paired{}.\n", window_words(summary),
                        has_intervals ? ", ± is the 95 % t interval" : "");
+    if (!summary.setup.empty()) out += summary.setup + ".\n";
+    out += cost_words(summary);
+    for (const PolicySummary& policy : summary.policies) {
+        const std::string sentence = verdict_sentence(policy, summary);
+        if (!sentence.empty()) out += fmt::format("  {}: {}.\n", printable(policy.row.policy), sentence);
+    }
+    for (const std::string& warning : warnings_of(summary)) out += "warning: " + warning + ".\n";
+    return out;
+}
+
+std::string peak_words(const Summary& summary) {
+    const VendorGpu* gpu = find_vendor_gpu(summary.gpu);
+    return fmt::format("on {}, dense, bf16 = 1x: the vendor's figures, not a measurement.",
+                       gpu != nullptr ? gpu->title : summary.gpu);
+}
+
+std::string cost_words(const Summary& summary) {
+    const auto any = [&](const auto& cell) {
+        return std::any_of(summary.policies.begin(), summary.policies.end(),
+                           [&](const PolicySummary& policy) { return (policy.row.*cell).has_value(); });
+    };
+    std::string out;
+    if (any(&SummaryRow::static_bytes)) {
+        out += "bytes/param: weights, gradients, masters and optimiser state; activations, of a micro-batch, apart.\n";
+    }
+    if (any(&SummaryRow::relative_peak)) out += "peak: of the formats that its matmuls multiply, " + peak_words(summary) + "\n";
     return out;
 }
 
@@ -177,9 +197,10 @@ std::string summary_json(const Summary& summary) {
         Json object;
         const auto put = [&](const auto& c) { object[std::string(c.name)] = json_of(policy.row.*c.field); };
         std::apply([&](const auto&... c) { (put(c), ...); }, SummaryRow::columns);
+        object["sentence"] = verdict_sentence(policy, summary);
         policies.push_back(std::move(object));
     }
-    const Json all{{"schema", schema_version}, {"policies", policies}, {"notes", summary.notes}};
+    const Json all{{"schema", schema_version}, {"policies", policies}, {"notes", summary.notes}, {"warnings", warnings_of(summary)}};
     return all.dump(2, Json::BadUtf8::is_replaced) + '\n';
 }
 

@@ -13,8 +13,9 @@ enum class Colour { never, always };
 /// Colour for file descriptor `descriptor`: never unless it is a terminal and NO_COLOR is unset or empty.
 Colour colour_for(int descriptor);
 
-/// One aligned line per policy under a header: policy, seeds, loss, gap, verdict, skipped, underflow, lost updates,
-/// slowdown, memory. Below it, where the numbers came from in one sentence. Ends with a line end.
+/// One aligned line per policy under a header: policy, seeds, loss, gap, verdict, skipped, underflow, lost updates, static
+/// and activation bytes, peak. Below it, where the numbers came from; then each policy's verdict in a sentence (verdict.hpp),
+/// and warnings. Ends with a line end.
 std::string summary_table(const Summary& summary, Colour colour = Colour::never);
 
 /// `text` without control characters: names come from files, and these must not reach a terminal.
@@ -31,14 +32,19 @@ std::string summary_csv(const Summary& summary);
 void write_summary(const Summary& summary, const std::filesystem::path& path);
 
 /// {"schema": 2, "policies": [one object per row, keys as the columns, null where not measured, NaN and infinities as
-/// strings], "notes": [...]}, indented, with a line end.
+/// strings; and "sentence", the verdict in words], "notes": [...], "warnings": [...]}, indented, with a line end.
 std::string summary_json(const Summary& summary);
 
 /// How one policy's cells read in the table and on the page.
 struct SummaryCells {
-    std::string policy{}, seeds{}, loss{}, gap{}, verdict{}, skipped{}, underflow{}, lost_updates{}, slowdown{},
-        memory{};
+    std::string policy{}, seeds{}, loss{}, gap{}, verdict{}, skipped{}, underflow{}, lost_updates{},
+        static_bytes{}, activation_bytes{}, peak{};
 };
+
+/// What the columns of bytes and of the peak are, in a sentence each: vendor's figures are marked as such.
+std::string cost_words(const Summary& summary);
+/// Whose figures the column `peak` is made of, in a sentence.
+std::string peak_words(const Summary& summary);
 SummaryCells summary_cells(const PolicySummary& policy);
 
 }  // namespace macheps

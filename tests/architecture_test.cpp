@@ -37,12 +37,12 @@ const std::map<std::string, Names> doors{
     {"emulation/gpu/probe/library", {"probes.hpp"}},
     {"emulation/gpu/probe/matrix", {"probes.hpp"}},
     {"emulation/gpu/probe/scalar", {"groups.hpp", "probes.hpp"}},
-    {"emulation/scaling", {"cast_plan.hpp", "rules.hpp", "scaling.hpp"}},
+    {"emulation/scaling", {"cast_plan.hpp", "history.hpp", "rules.hpp", "scaling.hpp"}},
     {"experiments/check", {"baseline.hpp", "check.hpp", "checked.hpp", "declare.hpp", "inputs.hpp", "options.hpp", "run.hpp"}},
     {"experiments/cmd", {}},
     {"experiments/policy",
      {"advise.hpp", "diff.hpp", "import/framework.hpp", "import/import.hpp", "memory_bytes.hpp", "policy.hpp",
-      "sites.hpp", "tensors.hpp", "toml_reader.hpp", "training.hpp", "words.hpp"}},
+      "recipes.hpp", "sites.hpp", "tensors.hpp", "toml_reader.hpp", "training.hpp", "words.hpp"}},
     {"experiments/scaler", {"scaler.hpp", "trace.hpp"}},
 };
 

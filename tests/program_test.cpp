@@ -24,7 +24,7 @@ TEST_CASE("bad input gets one line that says what, where and how to mend it", "[
              {"train --data nowhere.txt --steps 1", "nowhere.txt", 3, "missing data file"},
              {"train --data . --steps 1", "directory", 3, "a directory for a data file"},
              {"train --data short.txt --steps 1", "short.txt", 3, "a file shorter than one context"},
-             {"train --policy amp-bf61 --steps 1", "amp-bf16", 3, "unknown policy: the nearest name"},
+             {"train --policy amp-bf61 --steps 1", "amp-bf16", 2, "unknown policy: the nearest name"},
              {"train --policy typo.toml --steps 1", "typo.toml:4", 3, "unknown key: file and line"},
              {"train --policy format.toml --steps 1", "bf16", 3, "unknown format: the nearest name"},
              {"train --policy ambiguous.toml --steps 1", "e4m3fn", 3, "plain e4m3 is ambiguous"},
@@ -53,7 +53,7 @@ TEST_CASE("bad input gets one line that says what, where and how to mend it", "[
              {"train --threads -1 --steps 1", "thread", 2, "fewer threads than none"},
              {"show twelve", "twelve", 2, "a number that is no number"},
              {"show 1 --format e4m3", "e4m3fn", 2, "an ambiguous format"},
-             {"policy show amp-bf61", "amp-bf16", 3, "unknown policy"},
+             {"policy show amp-bf61", "amp-bf16", 2, "unknown policy"},
              {"report nowhere", "nowhere", 3, "no such run directory"},
              {"", "subcommand", 2, "no verb"},
              {"trian", "trian", 2, "an unknown verb"}}) {

@@ -7,11 +7,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <fstream>
 #include <map>
 #include <random>
+#include <regex>
 #include <sstream>
 #include <vector>
 
@@ -165,10 +167,33 @@ const std::map<std::string, std::string> configs{
                       "data_types": {"grad_accum_dtype": "fp32"}, "gradient_clipping": 1.0})"},
     {"fused.json", R"({"fp16": {"enabled": true, "initial_scale_power": 26, "loss_scale_window": 5}})"},
     {"apex.json", R"({"opt_level": "O2", "loss_scale": "dynamic", "min_loss_scale": 1, "num_losses": 1})"},
-    {"megatron.args", "--fp16 --initial-loss-scale 67108864 --loss-scale-window 4 --clip-grad 1.0"}};
+    {"megatron.args", "--fp16 --initial-loss-scale 67108864 --loss-scale-window 4 --clip-grad 1.0"},
+    {"static.json", R"({"fp16": {"enabled": true, "loss_scale": 1024}, "zero_optimization": {"stage": 1}})"},
+    {"utils.toml", "extends = \"amp-fp16\"\n[loss_scaler]\nkind = \"apex-fp16-utils\"\ninit_scale = 67108864.0\n"}};
 const std::string configured =
     std::string("train ") + model + schedule +
-    "--config torch.yaml sharded.yaml zero.json fused.json apex.json megatron.args --out run";
+    "--config torch.yaml sharded.yaml zero.json fused.json apex.json megatron.args static.json --policy ./utils.toml "
+    "--out run";
+
+/// The names of scalers that no policy of the run in `run` has.
+std::string scalers_without_a_policy(const Folder& folder) {
+    REQUIRE(folder.run("policy words --json") == 0);
+    const std::string words = folder.out(), manifest = contents(folder / "run/manifest.json");
+    const std::size_t group = words.find("\"loss_scalers\""), end = words.find("\"group\"", group);
+    REQUIRE(group != std::string::npos);
+    const std::regex name("\"name\": *\"([a-z0-9-]+)\"");
+    std::string missing;
+    int found = 0;
+    for (std::sregex_iterator one(words.begin() + static_cast<std::ptrdiff_t>(group),
+                                  words.begin() + static_cast<std::ptrdiff_t>(std::min(end, words.size())), name);
+         one != std::sregex_iterator(); ++one, ++found) {
+        const std::string kind = (*one)[1];
+        if (kind.starts_with("deepspeed-")) continue;  // another word for ds-...
+        if (kind != "none" && manifest.find("kind = \\\"" + kind + "\\\"") == std::string::npos) missing += kind + " ";
+    }
+    CHECK(found >= 8);
+    return missing;
+}
 
 /// Kills `trials` runs at a moment each, resumes them, kills some of the resumed ones, and compares what they leave.
 void kill_and_resume(int trials, unsigned seed, const std::vector<fs::path>& places, const std::string& first = tiny) {
@@ -231,6 +256,15 @@ TEST_CASE("a run killed at random moments and resumed writes the same bytes", "[
     kill_and_resume(15, 1, {macheps::test::memory_folder()});
 }
 
+TEST_CASE("every loss scaler is among those that are killed and resumed", "[resume]") {
+    const Folder folder;
+    folder.write(configs);
+    REQUIRE(folder.run(configured) == 0);
+    CHECK(scalers_without_a_policy(folder) == "");
+    fs::remove_all(folder / "run");
+    CHECK(folder.run(configured + " --ranks 2") == 0);
+}
+
 TEST_CASE("a run of configs with every scaler, killed and resumed, writes the same bytes", "[resume]") {
     kill_and_resume(6, 3, {macheps::test::memory_folder()}, configured);
 }
@@ -247,6 +281,11 @@ TEST_CASE("a run killed at 200 random moments and resumed writes the same bytes"
 
 TEST_CASE("a run of ranks killed at 50 random moments and resumed writes the same bytes", "[resume][slow]") {
     kill_and_resume(50, 3, {macheps::test::memory_folder()}, tiny + " --ranks 2 --recompute");
+}
+
+TEST_CASE("a run of ranks with every scaler, killed at 50 moments and resumed, writes the same bytes",
+          "[resume][slow]") {
+    kill_and_resume(50, 5, {macheps::test::memory_folder()}, configured + " --ranks 2");
 }
 
 TEST_CASE("Ctrl-C and SIGTERM finish the step, save, say how to go on, and exit 75", "[resume]") {

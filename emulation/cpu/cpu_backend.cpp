@@ -3,7 +3,9 @@
 
 #include "core/error.hpp"
 #include "core/float_environment.hpp"
+#include "emulation/adam.hpp"
 #include "emulation/cpu/matmul/matmul.hpp"
+#include "emulation/cpu/ops/adam.hpp"
 #include "emulation/cpu/ops/cast.hpp"
 #include "emulation/cpu/ops/elementwise.hpp"
 #include "emulation/cpu/ops/optimizer.hpp"
@@ -269,6 +271,7 @@ void CpuBackend::update(std::int64_t n, UpdateStats* stats, const Chunk& chunk_k
         total.count += counts.count;
         total.nonzero += counts.nonzero;
         total.lost += counts.lost;
+        total.frozen += counts.frozen;
     });
     if (stats == nullptr) return;
     // The lane rule over the chunks' results is the lane rule over the elements (emulation/reduce.hpp).
@@ -279,12 +282,22 @@ void CpuBackend::update(std::int64_t n, UpdateStats* stats, const Chunk& chunk_k
 
 void CpuBackend::adamw(View p, ConstView g, View m, View v, const AdamW& args, UpdateStats* stats) {
     const DefaultFloatModes modes;
-    check::adamw(p.shape, g.shape, m.shape, v.shape);
+    check::adam("adamw", p.shape, g.shape, m.shape, v.shape);
     draw(args, p.count());
     const auto kernel = optimizer_kernels(simd_).adamw;
     const AdamWStep step(simd_, args);
     update(p.count(), stats, [&](std::int64_t first, std::int64_t n, UpdateStats* counts) {
         return kernel(step, p.data + first, g.data + first, m.data + first, v.data + first, first, n, counts);
+    });
+}
+
+void CpuBackend::adam(View p, ConstView g, View m, View v, const Adam& args, UpdateStats* stats) {
+    const DefaultFloatModes modes;
+    check::adam("adam", p.shape, g.shape, m.shape, v.shape);
+    draw(args, p.count());
+    const AdamWork work(simd_, args);
+    update(p.count(), stats, [&](std::int64_t first, std::int64_t n, UpdateStats* counts) {
+        return work.kernel(work, p.data + first, g.data + first, m.data + first, v.data + first, first, n, counts);
     });
 }
 

@@ -70,6 +70,7 @@ class CpuBackend final : public Backend {
 
     float sum_of_squares(ConstView x) override;
     void adamw(View p, ConstView g, View m, View v, const AdamW& args, UpdateStats* stats = nullptr) override;
+    void adam(View p, ConstView g, View m, View v, const Adam& args, UpdateStats* stats = nullptr) override;
     void sgd(View p, ConstView g, View momentum, const Sgd& args, UpdateStats* stats = nullptr) override;
 
   private:

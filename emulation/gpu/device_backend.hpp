@@ -327,17 +327,23 @@ class DeviceBackend final : public Backend {
     }
 
     void adamw(View p, ConstView g, View m, View v, const AdamW& args, UpdateStats* stats) override {
-        check::adamw(p.shape, g.shape, m.shape, v.shape);
+        check::adam("adamw", p.shape, g.shape, m.shape, v.shape);
         draw(args, p.count());
         float *value = p.data, *moment1 = m.data, *moment2 = v.data;
         const float* grad = g.data;
         update(p.count(), stats, [=] MACHEPS_KERNEL(std::int64_t i, UpdateStats & counts) {
-            const float before = value[i];
-            const definition::Updated after = definition::adamw(before, grad[i], moment1[i], moment2[i], args, i);
-            value[i] = after.p;
-            moment1[i] = after.m;
-            moment2[i] = after.v;
-            return definition::observe(counts, before, after.p, after.wanted);
+            const auto after = definition::adamw(value[i], grad[i], moment1[i], moment2[i], args, i);
+            return definition::store(after, &counts, value[i], grad[i], moment1[i], moment2[i]);
+        });
+    }
+
+    void adam(View p, ConstView g, View m, View v, const Adam& args, UpdateStats* stats) override {
+        check::adam("adam", p.shape, g.shape, m.shape, v.shape);
+        draw(args, p.count());
+        const DefaultFloatModes modes;
+        const AdamConstants constants = adam_constants(args);
+        elementwise::visit(adam::Kernels{}, args.kernel.place, [&]<class Kernel>(Kernel) {
+            update(p.count(), stats, AdamElement<Kernel>{constants, p.data, m.data, v.data, g.data});
         });
     }
 
@@ -413,6 +419,7 @@ class DeviceBackend final : public Backend {
         total.count = static_cast<std::uint64_t>(n);
         total.nonzero = found.counts.nonzero;
         total.lost = found.counts.lost;
+        total.frozen = found.counts.frozen;
         definition::set_sums(total, found.sums);
         *stats = total;
     }

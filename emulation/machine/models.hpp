@@ -23,6 +23,7 @@ struct DisputedPoint {
 /// What a local error is relative to, and whether it has a mean.
 enum class Loss : std::uint8_t {
     nearest,   ///< a sum rounded to nearest: at most `size` of the magnitudes that were added so far
+    unbiased,  ///< a sum rounded stochastically: at most `size` of the same, and of mean zero
     cut_sum,   ///< a sum cut toward zero or down: below `size` of the same, and of one sign
     cut_term,  ///< an addend cut at the unit of its step: as `cut_sum`, of magnitudes in which a subnormal factor
                ///< counts as the least normal number of its format, since that sets the unit

@@ -8,98 +8,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <unordered_map>
 
 namespace macheps {
 
 namespace {
-
-[[noreturn]] void no_tree(std::string what) {
-    throw Error({.what = std::move(what),
-                 .where = "reveal",
-                 .fix = "exact sums, wider ones than the masks need, and sums whose order varies show no tree",
-                 .exit = Exit::check_failed});
-}
-
-/// Builds the tree of a set of terms from the sizes that it asks for.
-class Builder {
-  public:
-    Builder(int terms, const PairSizes& sizes) : sizes_(sizes) { tree_.terms = terms; }
-
-    SumTree tree() {
-        std::vector<int> all(static_cast<std::size_t>(tree_.terms));
-        for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int>(i);
-        if (!all.empty()) build(all);
-        return std::move(tree_);
-    }
-
-  private:
-    /// The sizes of the pairs (first, each of rest), first < rest.
-    std::vector<int> ask(int first, std::span<const int> rest) {
-        const auto key = [&](int j) { return std::int64_t{first} * tree_.terms + j; };
-        std::vector<TermPair> pairs;
-        for (const int j : rest) {
-            if (!known_.contains(key(j))) pairs.emplace_back(first, j);
-        }
-        const std::vector<int> answers = sizes_(pairs);
-        for (std::size_t i = 0; i < pairs.size(); ++i) known_[key(pairs[i].second)] = answers[i];
-        tree_.probes += static_cast<std::int64_t>(pairs.size());
-        std::vector<int> all;
-        for (const int j : rest) all.push_back(known_[key(j)]);
-        return all;
-    }
-
-    int add(std::vector<int> children) {
-        tree_.sums.push_back(std::move(children));
-        return tree_.terms + static_cast<int>(tree_.sums.size()) - 1;
-    }
-
-    /// The node of a part of the sum: its terms, ascending.
-    int build(const std::vector<int>& part) {
-        const int first = part.front();
-        std::map<int, std::vector<int>> by_size;
-        const std::vector<int> rest(part.begin() + 1, part.end());
-        const std::vector<int> answers = ask(first, rest);
-        for (std::size_t i = 0; i < rest.size(); ++i) by_size[answers[i]].push_back(rest[i]);
-        int node = first;
-        std::size_t below = 1;
-        for (const auto& [size, joining] : by_size) {
-            below += joining.size();
-            if (static_cast<std::size_t>(size) != below) {
-                no_tree(fmt::format("terms {} and {} meet in a sum of {} terms by one result, of {} by the others",
-                                    first, joining.front(), size, below));
-            }
-            std::vector<int> children{node};
-            for (std::vector<int> left = joining; !left.empty();) {
-                const int head = left.front();
-                const std::vector<int> others(left.begin() + 1, left.end());
-                const std::vector<int> meets = ask(head, others);
-                std::vector<int> same{head}, apart;
-                for (std::size_t i = 0; i < others.size(); ++i) (meets[i] < size ? same : apart).push_back(others[i]);
-                children.push_back(same.size() == 1 ? head : build(same));
-                left = std::move(apart);
-            }
-            node = add(std::move(children));
-        }
-        return node;
-    }
-
-    const PairSizes& sizes_;
-    SumTree tree_;
-    std::unordered_map<std::int64_t, int> known_;
-};
-
-/// For each node, the sum it is a child of.
-std::vector<int> parents(const SumTree& tree) {
-    std::vector<int> parent(static_cast<std::size_t>(tree.terms) + tree.sums.size(), -1);
-    for (std::size_t i = 0; i < tree.sums.size(); ++i) {
-        for (const int child : tree.sums[i]) {
-            parent[static_cast<std::size_t>(child)] = tree.terms + static_cast<int>(i);
-        }
-    }
-    return parent;
-}
 
 int ceil_log2(int n) {
     int bits = 0;
@@ -128,38 +40,11 @@ float power(int e) { return static_cast<float>(std::ldexp(1.0, e)); }
 
 }  // namespace
 
-SumTree reveal_tree(int terms, const PairSizes& sizes) { return Builder(terms, sizes).tree(); }
-
-void verify_tree(const SumTree& tree, const PairSizes& sizes, std::int64_t most) {
-    const std::int64_t n = tree.terms, all = n * (n - 1) / 2;
-    if (all == 0) return;
-    const std::vector<int> parent = parents(tree), size = tree.sizes();
-    const auto meeting = [&](int i, int j) {
-        // A parent's number is above its child's: the lower of two nodes climbs.
-        while (i != j) (i < j ? i : j) = parent[static_cast<std::size_t>(i < j ? i : j)];
-        return size[static_cast<std::size_t>(i)];
-    };
-    std::vector<TermPair> pairs;
-    // A step prime to the number of pairs, about the golden section of it, spreads the chosen ones.
-    const std::int64_t wanted = std::min(all, most);
-    std::vector<std::int64_t> places;
-    for (std::int64_t i = 0; i < wanted; ++i)
-        places.push_back(all <= most ? i : i * all / wanted + (i * 40503) % (all / wanted));
-    std::size_t at = 0;
-    std::int64_t before = 0;
-    for (int i = 0; i + 1 < n && at < places.size(); before += n - 1 - i, ++i) {
-        for (; at < places.size() && places[at] < before + (n - 1 - i); ++at) {
-            pairs.emplace_back(i, static_cast<int>(i + 1 + places[at] - before));
-        }
-    }
-    const std::vector<int> answers = sizes(pairs);
-    for (std::size_t p = 0; p < pairs.size(); ++p) {
-        const auto [i, j] = pairs[p];
-        if (const int expected = meeting(i, j); answers[p] != expected) {
-            no_tree(fmt::format("terms {} and {} meet in a sum of {} terms, in the tree of the others in one of {}", i,
-                                j, answers[p], expected));
-        }
-    }
+Error no_tree(std::string what) {
+    return Error({.what = std::move(what),
+                  .where = "reveal",
+                  .fix = "exact sums, wider ones than the masks need, and sums whose order varies show no tree",
+                  .exit = Exit::check_failed});
 }
 
 RevealLimits reveal_limits(const MatmulRule& rule) {
@@ -193,8 +78,8 @@ void RevealOperands::fill(int terms, TermPair pair, float* a, float* b) const {
 int RevealOperands::size_of(int terms, TermPair pair, double result) const {
     const double left = result / unit();
     if (!(left >= 0 && left <= terms - 2) || left != std::floor(left)) {
-        no_tree(fmt::format("terms {} and {} leave {} units of {}: no whole number from 0 to {}", pair.first,
-                            pair.second, left, unit(), terms - 2));
+        throw no_tree(fmt::format("terms {} and {} leave {} units of {}: no whole number from 0 to {}", pair.first,
+                                  pair.second, left, unit(), terms - 2));
     }
     return terms - static_cast<int>(left);
 }

@@ -2,14 +2,20 @@
 // In which order a matrix product adds its terms, found from its results alone: Xie et al., "FPRev: Revealing
 // Floating-Point Accumulation Orders in Software/Hardware Implementations", arXiv 2411.00442. A product is +M at term
 // i, -M at term j and a unit u elsewhere, with M so large that u vanishes beside it. What remains of the units counts
-// the terms that joined after the two masks met: the rest is the smallest part of the sum that holds i and j. Host
-// only.
+// the terms that joined after the two masks met: the rest is the smallest part of the sum that holds i and j.
+//
+// Such sizes are an ultrametric, and its tree stands in the edges of a minimum spanning tree (Gower and Ross, "Minimum
+// spanning trees and single linkage cluster analysis", Applied Statistics 18, 1969). Kernels add neighbours, or terms a
+// power of two apart: k log2 k pairs at such distances hold the spanning tree of their sums, and every set that they
+// join must have as many terms as its size says. Where it has not, terms drawn at random settle it. Host only.
 #pragma once
+#include "core/error.hpp"
 #include "emulation/backend.hpp"
 #include "emulation/matmul/sum_tree.hpp"
 
 #include <functional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -20,8 +26,30 @@ using TermPair = std::pair<int, int>;
 /// For each pair, the number of terms in the smallest sum that holds both.
 using PairSizes = std::function<std::vector<int>(std::span<const TermPair>)>;
 
-/// The tree over `terms` terms; asks for between n - 1 (a chain) and n (n - 1) / 2 pairs.
-/// Errors: throws Error (check_failed) when the answers are those of no tree, as those of exact sums are.
+/// What is thrown where results are those of no tree (check_failed).
+Error no_tree(std::string what);
+
+/// Pairs of terms 1, 2, 4, 8 ... apart, by their first term and then by their second.
+std::vector<TermPair> near_pairs(int terms);
+
+/// Two terms of sums that meet others in a rounding of so many terms; whether they meet each other before was not asked.
+struct OpenPair {
+    TermPair pair;
+    int size = 0;
+};
+/// The tree out of pairs that were all measured beforehand, and what of it they leave open.
+struct FoundTree {
+    SumTree tree{};
+    /// Exact where there are none: each stands for two sums whose own pair is missing in a rounding of three or more.
+    std::vector<OpenPair> open{};
+    std::string gap{};  ///< in words, what is missing for a tree; there is none then
+};
+/// Errors: throws no_tree where two answers contradict each other.
+FoundTree tree_of_pairs(int terms, std::span<const TermPair> pairs, std::span<const int> sizes);
+
+/// The tree over `terms` terms. Asks for the near pairs; for those that these leave open, at most w / 2 for each term
+/// where w terms meet in one rounding; and for about k log k more where the near ones do not hold the tree.
+/// Errors: throws no_tree when the answers are those of no tree, as those of exact sums are.
 SumTree reveal_tree(int terms, const PairSizes& sizes);
 
 /// Compares the answers with the tree for every pair, or for `most` pairs spread over all of them. Errors: as above.

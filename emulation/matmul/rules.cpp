@@ -119,7 +119,9 @@ void require_operand(const Machine& machine, const Format& grid, const char* ope
 void require_promotion(const MatmulRule& rule, std::string_view where) {
     if (rule.promotion == Promotion::none) return;
     const Machine& machine = *rule.machine;
-    if (is_order_of_summation(machine) || machine.has_scales()) {
+    // An order of summation is cut where scales change along k, and there alone: adding its parts would be another order.
+    const bool may_be_cut = is_order_of_summation(machine) && takes_scales_in(rule.promotion);
+    if ((is_order_of_summation(machine) && !may_be_cut) || machine.has_scales()) {
         impossible(fmt::format("{} has nothing to promote: its sums are {}", machine.name,
                                machine.has_scales() ? "scaled as they are made" : "a definition, not instructions"),
                    where, "leave out the promotion, or take a machine such as sm90.wgmma.fp8");
@@ -272,6 +274,16 @@ void require_possible(const Matmul& args) {
                       .bias_after = bias_after,
                       .out_cast = args.out_cast},
                      "matmul");
+}
+
+MatmulRule with_block_scales(MatmulRule rule, const ScaleLayout& a, const ScaleLayout& b) {
+    const bool by_block = a.kind == Kind::blocks || b.kind == Kind::blocks;
+    if (!by_block || rule.machine->has_scales() || rule.promotion != Promotion::none) return rule;
+    rule.promotion = Promotion::fma_joint;
+    rule.promotion_interval = static_cast<int>(a.kind != Kind::blocks   ? b.k_block
+                                               : b.kind != Kind::blocks ? a.k_block
+                                                                        : min_of(a.k_block, b.k_block));
+    return rule;
 }
 
 std::string check_matmul_rule(const MatmulRule& rule, const MatmulUse& use, std::string_view where,

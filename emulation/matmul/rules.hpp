@@ -99,6 +99,10 @@ void require_possible(const MatmulRule& rule, const MatmulUse& use, std::string_
 /// The same for a matmul that is about to run.
 void require_possible(const Matmul& args);
 
+/// The rule, cut by fma_joint where the scales of the operands change along k, if nothing in it takes them in yet: each
+/// partial sum is multiplied by the scales of its terms.
+MatmulRule with_block_scales(MatmulRule rule, const ScaleLayout& a, const ScaleLayout& b);
+
 /// require_possible, then why the bits are unverified; empty where the machine and every option have a source.
 /// `named`: the rule has this name, and its source vouches for its options.
 std::string check_matmul_rule(const MatmulRule& rule, const MatmulUse& use, std::string_view where,

@@ -27,10 +27,10 @@ MACHEPS_HD constexpr float te_delayed(float amax, float max, int margin, float o
     return at_most_largest((max * static_cast<float>(Format::power_of_two(-margin))) / amax);
 }
 
-/// The same, unfused: (max / amax) / 2^margin.
+/// The same, unfused: torch evaluates max / amax as fl(1 / amax) max, and then divides by 2^margin.
 MACHEPS_HD constexpr float te_delayed_unfused(float amax, float max, int margin, float old) {
     if (!(amax > 0) || !is_finite(amax)) return old;
-    return at_most_largest((max / amax) / static_cast<float>(Format::power_of_two(margin)));
+    return at_most_largest(((1.0f / amax) * max) / static_cast<float>(Format::power_of_two(margin)));
 }
 
 /// Transformer Engine, current scaling: max / amax, amax at least `eps`; 1 where that is 0, Inf or NaN; on overflow
@@ -45,21 +45,39 @@ MACHEPS_HD constexpr float te_current(float amax, float max, float eps = 0, bool
     return power ? floor_power(s) : s;
 }
 
+/// exp2(floor(log2 s)) with the logarithm rounded to fp32, s > 0 and normal: the power of two at or below s, but the one
+/// above where log2 s rounds up to it. With s = 2^k (1 - d), log2 s = k - d / ln 2 (d stays below 2^-18, where the next
+/// term of the series decides nothing) rounds to k where d / ln 2 is less than half the distance from k to the number
+/// below it; and that is the distance of an odd multiple of an ulp, never a tie.
+MACHEPS_HD constexpr float floor_power_by_log2(float s) {
+    const std::uint32_t field = bit_cast<std::uint32_t>(s) >> 23;
+    const int k = static_cast<int>(field) + 1 - 127;
+    const double size = k < 0 ? -k : k;
+    if (size == 0 || field >= 254) return floor_power(s);  // near 0 the logarithms are all told apart
+    int exponent = 0;                                      // of the number k
+    while (Format::power_of_two(exponent + 1) <= size) ++exponent;
+    // Below a positive power of two the numbers of fp32 lie twice as close.
+    const bool is_close = k > 0 && Format::power_of_two(exponent) == size;
+    const double half = Format::power_of_two(exponent - (is_close ? 25 : 24));
+    const double power = Format::power_of_two(k), d = (power - double{s}) / power;
+    return d * 1.4426950408889634 < half ? static_cast<float>(power) : floor_power(s);
+}
+
 /// torchao float8: max / max(amax, 1e-12) in fp64, rounded once to fp32. NaN propagates. With `power` the power of two
-/// at or below; torch computes that by log2 in fp32, which a few ulps below a power of two may round up to it.
+/// at or below, as torch computes it: by a logarithm in fp32.
 MACHEPS_HD constexpr float ao_fp8(float amax, float max, bool power = false) {
     const double floor = 1e-12, size = double{amax};
     const auto s = static_cast<float>(double{max} / (size < floor ? floor : size));
-    return power && s == s ? floor_power(s) : s;
+    return power && s == s ? floor_power_by_log2(s) : s;
 }
 
 // --- one fp32 decode scale
 
 /// DeepGEMM: max(amax, floor) / max, for the element range 448 of e4m3; elements are multiplied by fl32(1 / decode).
-/// With `power` the power of two at or above, exponent field 1 to 254.
+/// With `power` the power of two at or above, exponent field 1 to 254: Inf and NaN give 2^127.
 MACHEPS_HD constexpr float deepgemm(float amax, float max, float floor = 1e-4f, bool power = false) {
     const float d = (amax < floor ? floor : amax) / max;
-    if (!power || !is_finite(d)) return d;
+    if (!power) return d;
     const auto bits = bit_cast<std::uint32_t>(d);
     const std::uint32_t field = (bits >> 23) + ((bits & 0x7fffffu) != 0 ? 1u : 0u);
     return bit_cast<float>(min_of(max_of(field, 1u), 254u) << 23);

@@ -120,12 +120,19 @@ struct ScaleRule {
     ScaleKind kind = ScaleKind::fp32;
     /// fmaxf: a NaN element does not show in the group's largest magnitude, and becomes a NaN code alone.
     bool ignores_nan = false;
+    /// Of a rule with a history: the scales of a first tensor, before anything is known.
     definition::GroupScale (*group)(const definition::ScaleGroup&) = nullptr;
     definition::GroupScale (*tensor)(float amax) = nullptr;  ///< for ScaleKind::nvfp4: the tensor's own scale
     /// For ScaleKind::nvfp4, the factor of a product of two tensors that both have this rule; where there is none, the
     /// product of their decode scales.
     float (*product)(float amax_a, float amax_b) = nullptr;
+    /// Of a rule with a history (emulation/scaling/history.hpp): the encode scale after `old`, from the largest magnitude
+    /// of earlier tensors.
+    float (*next)(float amax, float max, int margin, float old) = nullptr;
     std::string_view source, summary;
+
+    /// The scale is made of earlier tensors: whoever casts keeps a history from tensor to tensor.
+    constexpr bool has_history() const { return next != nullptr; }
 };
 
 namespace scale_row {
@@ -144,6 +151,8 @@ inline constexpr std::string_view ao_mx = "pytorch/ao torchao/prototype/mx_forma
 inline constexpr std::string_view te_recipe = "NVIDIA/TransformerEngine common/recipe/recipe_common.cuh";
 inline constexpr std::string_view deepgemm_math = "deepseek-ai/DeepGEMM deep_gemm/utils/math.py";
 
+constexpr GroupScale unscaled(const Group&) { return {1, 1}; }
+
 inline constexpr ScaleRule rules[] = {
     {.name = "ao_fp8",
      .group = [](const Group& g) { return from_encode(ao_fp8(g.amax, g.max)); },
@@ -152,7 +161,20 @@ inline constexpr ScaleRule rules[] = {
     {.name = "ao_fp8_power",
      .group = [](const Group& g) { return from_encode(ao_fp8(g.amax, g.max, true)); },
      .source = ao_float8,
-     .summary = "as ao_fp8, lowered to a power of two"},
+     .summary = "as ao_fp8, lowered to a power of two by a logarithm in fp32, which rounds up just below one"},
+    {.name = "te_delayed",
+     .ignores_nan = true,
+     .group = unscaled,
+     .next = te_delayed,
+     .source = "NVIDIA/TransformerEngine common/recipe/delayed_scaling.cu",
+     .summary = "(largest finite value / 2^margin) / amax of earlier tensors; 1 at first, and kept where amax is 0, "
+                "infinite or NaN"},
+    {.name = "te_delayed_unfused",
+     .ignores_nan = true,
+     .group = unscaled,
+     .next = te_delayed_unfused,
+     .source = "NVIDIA/TransformerEngine pytorch/quantization.py, _default_sf_compute",
+     .summary = "as te_delayed, by way of the fp32 reciprocal of amax"},
     {.name = "te_current",
      .ignores_nan = true,
      .group = [](const Group& g) { return from_encode(te_current(g.amax, g.max)); },
@@ -175,7 +197,7 @@ inline constexpr ScaleRule rules[] = {
     {.name = "deepgemm_power",
      .group = [](const Group& g) { return from_decode(deepgemm(g.amax, g.max, 1e-4f, true)); },
      .source = deepgemm_math,
-     .summary = "as deepgemm, the divisor raised to a power of two"},
+     .summary = "as deepgemm, the divisor raised to a power of two; 2^127 where amax is infinite or NaN"},
     {.name = "te_mxfp8",
      .kind = ScaleKind::e8m0,
      .ignores_nan = true,
@@ -238,8 +260,10 @@ constexpr const ScaleRule* find_scale_rule(std::string_view name) {
     return nullptr;
 }
 
-/// True when the rule makes scales of the kind that the granularity stores.
-constexpr bool fits(const ScaleRule& rule, const Granularity& granularity) { return rule.kind == granularity.kind; }
+/// True when the rule makes scales of the kind that the granularity stores; a history is that of whole tensors.
+constexpr bool fits(const ScaleRule& rule, const Granularity& granularity) {
+    return rule.kind == granularity.kind && (!rule.has_history() || granularity.is_axis_free());
+}
 
 /// The rule that a granularity has unless another is named.
 constexpr const ScaleRule* usual_rule(const Granularity& granularity) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Certain bounds: midpoint-radius inclusion on the list of nodes. With u the unit roundoff and Ex, Ey the operands' bounds,
 // every step keeps first and second order terms, and rounds its bound up.
-#include "core/ulp.hpp"
 #include "experiments/check/nodes.hpp"
+#include "experiments/check/rounding_to.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -217,11 +217,7 @@ bool is_source(const Node& node, const Row& row, const std::vector<Wide>& z, con
 
 }  // namespace
 
-double half_ulp(const Format& format, double x) {
-    const double magnitude = std::fabs(x);
-    if (std::isinf(magnitude)) return std::isinf(x) ? infinite : 0;
-    return ulp(format, magnitude) / 2;
-}
+double half_ulp(const Format& format, double x) { return HalfUlp(format)(x); }
 
 void bound(const std::vector<Node>& nodes, const Row& row, const Columns<Wide>& values, const Arithmetic& a,
            Columns<double>& out) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/check/check.hpp"
 
-#include "core/ulp.hpp"
+#include "experiments/check/grid.hpp"
 #include "experiments/check/stochastic.hpp"
 
 #include <fmt/format.h>
@@ -31,12 +31,15 @@ double tolerance_ratio(const Limits& limits, std::span<const double> got, const 
 }
 
 /// Tries the user's limits on outputs that nothing computed, then on the kernel's.
-void try_user_limits(const Problem& problem, std::span<const double> out, const Options& options, Verdict& verdict) {
+void try_user_limits(const Problem& problem, std::span<const double> out, const Options& options, Verdict& verdict,
+                     ThreadPool& pool) {
     const bool has_tolerance = options.rtol || options.atol;
+    if (!has_tolerance && options.metric_limits.empty()) return;
     const std::string tolerance =
         fmt::format("rtol {:g}, atol {:g}", options.rtol.value_or(0), options.atol.value_or(0));
-    for (const NullOutput& null : null_outputs(problem, verdict.limits)) {
-        const double ratio = has_tolerance ? tolerance_ratio(verdict.limits, null.values, options) : 2;
+    for (const NullOutput& null : null_outputs(problem, verdict.limits, pool)) {
+        const std::vector<double> values = values_of(null, verdict.limits);
+        const double ratio = has_tolerance ? tolerance_ratio(verdict.limits, values, options) : 2;
         if (ratio <= 1) {
             Reason reason{"KC051", "limit",
                           fmt::format("{}: an output that is {} passes; too wide by {:.3g} at the least", tolerance,
@@ -44,7 +47,7 @@ void try_user_limits(const Problem& problem, std::span<const double> out, const 
             reason.ratio = ratio;
             verdict.reasons.push_back(std::move(reason));
         }
-        for (const Metric& metric : metrics(verdict.limits, null.values)) {
+        for (const Metric& metric : metrics(verdict.limits, values, pool)) {
             const auto limit = options.metric_limits.find(metric.name);
             if (limit == options.metric_limits.end() || !is_within(metric, limit->second)) continue;
             Reason reason{"KC051", "limit",
@@ -107,6 +110,20 @@ void escalate(const Problem& problem, std::span<const double> out, Limits& limit
     }
 }
 
+/// What metrics are made of.
+struct Sums {
+    double signal = 0, noise = 0, power = 0, product = 0, most = 0, ulps = 0;
+
+    void add(const Sums& other) {
+        signal += other.signal;
+        noise += other.noise;
+        power += other.power;
+        product += other.product;
+        most = std::max(most, other.most);
+        ulps = std::max(ulps, other.ulps);
+    }
+};
+
 /// A design that promises less than was asked of it fails whatever the kernel did.
 void judge_fitness(const Problem& problem, Verdict& verdict) {
     verdict.fitness = fitness_of(problem, verdict.limits);
@@ -151,20 +168,27 @@ std::vector<const Mutant*> Verdict::blind(Power require) const {
     return all;
 }
 
-std::vector<Metric> metrics(const Limits& limits, std::span<const double> got) {
-    const double roundoff = Format::power_of_two(-limits.format.precision);
-    double signal = 0, noise = 0, power = 0, product = 0, most = 0, ulps = 0;
-    for (std::size_t i = 0; i < got.size(); ++i) {
-        const double y = limits.exact[i], e = got[i] - y;
-        if (!std::isfinite(y) || !std::isfinite(got[i])) continue;
-        signal += y * y;
-        noise += e * e;
-        power += got[i] * got[i];
-        product += y * got[i];
-        most = std::max(most, std::fabs(e));
-        // An ulp is more than a unit roundoff of the number: most errors are seen to be smaller without it.
-        if (std::fabs(e) > ulps * roundoff * std::fabs(y)) ulps = std::max(ulps, std::fabs(e) / ulp(limits.format, y));
-    }
+std::vector<Metric> metrics(const Limits& limits, std::span<const double> got, ThreadPool& pool) {
+    const HalfUlp half_ulp(limits.format);
+    Sums s;
+    in_parts(
+        static_cast<std::int64_t>(got.size()), pool,
+        [&](std::size_t first, std::size_t last) {
+            Sums part;
+            for (std::size_t i = first; i < last; ++i) {
+                const double y = limits.exact[i], e = got[i] - y;
+                if (!std::isfinite(y) || !std::isfinite(got[i])) continue;
+                part.signal += y * y;
+                part.noise += e * e;
+                part.power += got[i] * got[i];
+                part.product += y * got[i];
+                part.most = std::max(part.most, std::fabs(e));
+                part.ulps = std::max(part.ulps, std::fabs(e) / (2 * half_ulp(y)));
+            }
+            return part;
+        },
+        [&](const Sums& part) { s.add(part); });
+    const auto& [signal, noise, power, product, most, ulps] = s;
     const double infinite = std::numeric_limits<double>::infinity();
     return {{"max", most},
             {"ulp", ulps},
@@ -184,7 +208,7 @@ Verdict check(const Problem& problem, std::span<const double> out, const Options
     if (problem.declaration.bits) claimed = machine_outputs(problem, pool.threads());
     verdict.limits = limits_of(problem, options.delta, pool);
     Limits& limits = verdict.limits;
-    verdict.metrics = metrics(limits, out);
+    verdict.metrics = metrics(limits, out, pool);
     if (limits.declined >= 0) {
         verdict.outcome = Outcome::declined;
         Reason reason{"KC091", "reference",
@@ -197,14 +221,14 @@ Verdict check(const Problem& problem, std::span<const double> out, const Options
         verdict.reasons.push_back(std::move(reason));
         return verdict;
     }
-    try_user_limits(problem, out, options, verdict);
+    try_user_limits(problem, out, options, verdict, pool);
     if (verdict.outcome == Outcome::refused) return verdict;
     escalate(problem, out, limits, pool);
     if (problem.changed_canary) {
         verdict.reasons.push_back(
             {"KC010", "T0", fmt::format("element {} behind the output was written to", *problem.changed_canary)});
     }
-    verdict.judgement = judge(limits, out, {.certain_only = options.certain_only});
+    verdict.judgement = judge(limits, out, {.certain_only = options.certain_only, .pool = &pool});
     verdict.reasons.insert(verdict.reasons.end(), verdict.judgement.reasons.begin(), verdict.judgement.reasons.end());
     if (claimed) {
         verdict.bits = compare_bits(problem.output, out, claimed->outputs);
@@ -225,6 +249,7 @@ Verdict check(const Problem& problem, std::span<const double> out, const Options
     }
     verdict.mutants = run_mutants(problem, limits, claimed ? &*claimed : nullptr, pool);
     verdict.sharpness = sharpness_of(problem, limits, verdict.judgement, pool);
+    set_thresholds(verdict.sharpness, verdict.mutants);
     if (!verdict.reasons.empty()) {
         verdict.outcome = Outcome::fail;
         return verdict;

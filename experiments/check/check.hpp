@@ -35,6 +35,9 @@ struct Options {
     double delta = 1e-9;                                         ///< of all probable bounds of a check together
     std::optional<double> rtol{}, atol{};                        ///< |error| <= atol + rtol |exact|, in addition
     std::map<std::string, double, std::less<>> metric_limits{};  ///< by the names of metrics()
+    /// A file with what another run of the kernel made of the same inputs: the same bits. `*` stands for the name of the
+    /// input, without its folder and ending. Empty: there is none.
+    std::string deterministic_with{};
 };
 
 /// Numbers that people know. They decide nothing unless the user limits them.
@@ -72,6 +75,6 @@ Posed pose(const Declaration& declaration, const std::vector<StoredArray>& array
 /// Judges `out` and the check itself.
 Verdict check(const Problem& problem, std::span<const double> out, const Options& options, ThreadPool& pool);
 
-std::vector<Metric> metrics(const Limits& limits, std::span<const double> got);
+std::vector<Metric> metrics(const Limits& limits, std::span<const double> got, ThreadPool& pool);
 
 }  // namespace macheps::check

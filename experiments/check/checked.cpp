@@ -3,12 +3,14 @@
 
 #include "core/codec.hpp"
 #include "core/nearest_name.hpp"
+#include "experiments/check/grid.hpp"
 #include "experiments/check/words.hpp"
 #include "reports/sha256.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -27,18 +29,32 @@ std::int64_t ordinal_of(const Limits& limits, double x) {
     return std::signbit(x) ? -code : code;
 }
 
-std::vector<std::int64_t> distances_of(const Limits& limits, std::span<const double> got) {
-    std::vector<std::int64_t> counts;
-    for (std::size_t i = 0; i < got.size(); ++i) {
-        const double want = stored(limits, limits.exact[i]);
-        if (!std::isfinite(got[i]) || !std::isfinite(want)) continue;
-        const auto distance =
-            static_cast<std::uint64_t>(std::abs(ordinal_of(limits, got[i]) - ordinal_of(limits, want)));
-        const auto bin = static_cast<std::size_t>(std::bit_width(distance));
-        if (bin >= counts.size()) counts.resize(bin + 1);
-        ++counts[bin];
-    }
-    return counts;
+std::vector<std::int64_t> distances_of(const Limits& limits, std::span<const double> got, ThreadPool& pool) {
+    const Storing stored(limits);
+    const NearestNormal nearest(limits.format);
+    std::array<std::int64_t, 66> all{};
+    in_parts(
+        static_cast<std::int64_t>(got.size()), pool,
+        [&](std::size_t first, std::size_t last) {
+            std::array<std::int64_t, 66> counts{};
+            for (std::size_t i = first; i < last; ++i) {
+                const double want = stored(limits.exact[i]);
+                if (!std::isfinite(got[i]) || !std::isfinite(want)) continue;
+                const bool is_plain = nearest.is_normal(got[i]) && nearest.is_normal(want) && want * got[i] > 0;
+                const std::uint64_t distance =
+                    want == got[i] ? 0
+                    : is_plain     ? nearest.distance(got[i], want)
+                                   : static_cast<std::uint64_t>(
+                                         std::abs(ordinal_of(limits, got[i]) - ordinal_of(limits, want)));
+                ++counts[static_cast<std::size_t>(std::bit_width(distance))];
+            }
+            return counts;
+        },
+        [&](const std::array<std::int64_t, 66>& counts) {
+            for (std::size_t bin = 0; bin < all.size(); ++bin) all[bin] += counts[bin];
+        });
+    const auto end = std::find_if(all.rbegin(), all.rend(), [](std::int64_t n) { return n > 0; }).base();
+    return {all.begin(), end};
 }
 
 double omega_of(const Problem& problem, const Limits& limits, std::span<const double> got) {
@@ -74,6 +90,7 @@ Checked check_arrays(const Declaration& declaration, const std::vector<StoredArr
     const Posed posed = pose(declaration, arrays, pool);
     checked.declaration = posed.problem.declaration;
     checked.out_shape = posed.out_shape;
+    checked.row_elements = posed.problem.products ? posed.problem.products->operands().k : posed.problem.columns;
     checked.problem = problem_text(posed.problem);
     checked.assumed = assumptions_of(posed.problem);
     checked.verdict = check(posed.problem, posed.out, options, pool);
@@ -81,7 +98,7 @@ Checked check_arrays(const Declaration& declaration, const std::vector<StoredArr
     for (const Mutant& mutant : checked.verdict.mutants) {
         if (!mutant.caught) checked.blind.push_back(mutant.name);
     }
-    checked.code_distances = distances_of(checked.verdict.limits, posed.out);
+    checked.code_distances = distances_of(checked.verdict.limits, posed.out, pool);
     checked.omega = omega_of(posed.problem, checked.verdict.limits, posed.out);
     return checked;
 }

@@ -7,6 +7,7 @@
 //     if (!checked) std::fputs(checked.text().c_str(), stderr);
 #pragma once
 #include "core/json.hpp"
+#include "experiments/check/advice.hpp"
 #include "experiments/check/check.hpp"
 
 #include <cstdint>
@@ -34,6 +35,7 @@ struct Checked {
     Outcome outcome = Outcome::pass;
     Verdict verdict{};                   ///< a reason even where there was nothing to judge
     std::vector<std::string> blind{};    ///< wrong kernels that no input of the check could have caught
+    std::vector<Advice> advice{};        ///< inputs that would have shown what this weak check could not
     std::vector<std::string> assumed{};  ///< what the limits rest on
     std::vector<std::string> unused{};   ///< arrays that the operation does not have
     std::vector<std::string> notes{};    ///< what a baseline says and does not fail
@@ -44,6 +46,7 @@ struct Checked {
     double omega = 0;  ///< of a product and nothing behind it: the largest error in sums of magnitudes; NaN of all else
 
     std::vector<std::int64_t> out_shape{};
+    std::int64_t row_elements = 0;  ///< terms of a product's sums, or elements of a row
     std::string source{};    ///< the file that an annotation stands in: the kernel's, the suite, or the input
     std::uint32_t line = 0;  ///< there; 0: not known
 

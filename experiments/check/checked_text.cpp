@@ -60,6 +60,10 @@ void add_figures(const Checked& checked, Json& one) {
     one["omega"] = std::isnan(checked.omega) ? Json() : json_number(checked.omega);
     one["z"] = {{"all", json_number(j.z)},
                 {"part", json_number(j.z_part)},
+                {"rows", json_number(j.z_rows)},
+                {"cols", json_number(j.z_columns)},
+                {"tiles", json_number(j.z_tiles)},
+                {"groups", json_number(j.z_groups)},
                 {"bias", json_number(j.bias)},
                 {"bias_limit", json_number(j.bias_limit)}};
     Json histogram = Json::array();
@@ -90,6 +94,7 @@ void add_figures(const Checked& checked, Json& one) {
                          {"class", m.kind},
                          {"certified", m.certified},
                          {"simulated", m.caught},
+                         {"threshold", m.threshold ? json_number(*m.threshold) : Json()},
                          {"largest", json_number(m.largest)}});
     }
     one["power"] = power;
@@ -100,6 +105,9 @@ void add_figures(const Checked& checked, Json& one) {
 std::string Checked::text() const {
     std::string text = fmt::format("{}  {}\n", to_string(outcome), problem.empty() ? operation : problem);
     for (const Reason& reason : verdict.reasons) text += reason_text(verdict.limits, reason) + '\n';
+    for (const Advice& each : advice)
+        text += fmt::format("  advice: inputs of the recipe '{}' catch: {} (macheps check make-inputs)\n", each.recipe,
+                            each.mutant);
     for (const std::string& note : notes) text += fmt::format("  note: {}\n", note);
     if (!has_figures(outcome)) return text;
     const Judgement& j = verdict.judgement;
@@ -142,6 +150,9 @@ Json Checked::json() const {
     one["reasons"] = reasons;
     if (has_figures(outcome)) add_figures(*this, one);
     one["blind"] = blind;
+    Json recipes = Json::array();
+    for (const Advice& each : advice) recipes.push_back({{"mutant", each.mutant}, {"recipe", each.recipe}});
+    one["advice"] = recipes;
     one["assumptions"] = assumed;
     one["notes"] = notes;
     one["inputs"] = inputs;

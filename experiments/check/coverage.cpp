@@ -11,10 +11,6 @@
 
 namespace macheps::check {
 
-namespace {
-
-/// A mutant of rows of another length drops another number of terms, and is the same line. What stands in brackets tells
-/// those of one length apart.
 std::string line_name(std::string_view name) {
     std::string text;
     for (const char c : name.substr(0, name.find('('))) {
@@ -22,8 +18,6 @@ std::string line_name(std::string_view name) {
     }
     return text += name.substr(std::min(name.find('('), name.size()));
 }
-
-}  // namespace
 
 bool Coverage::is_caught(const Line& line) const {
     return std::any_of(line.sights.begin(), line.sights.end(), [](Sight sight) { return sight >= Sight::caught; });
@@ -49,7 +43,8 @@ Coverage coverage_of(std::span<const MadeInputs> inputs, double delta, ThreadPoo
         std::optional<MachineOutputs> claimed;
         if (posed.problem.declaration.bits) claimed = machine_outputs(posed.problem, pool.threads());
         std::vector<Mutant> mutants = run_mutants(posed.problem, limits, claimed ? &*claimed : nullptr, pool);
-        add_size_mutants(limits, mutants);
+        Trial sizes(limits, growing_parts(posed.problem), nullptr, pool, mutants);
+        add_size_mutants(sizes);
         for (const Mutant& mutant : mutants) {
             const std::string name = line_name(mutant.name);
             auto line = std::find_if(coverage.lines.begin(), coverage.lines.end(),

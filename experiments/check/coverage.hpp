@@ -7,6 +7,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace macheps::check {
@@ -33,6 +34,10 @@ struct Coverage {
     /// What a check of this strictness must catch, and none of these inputs shows.
     std::vector<const Line*> blind(Power require) const;
 };
+
+/// A mutant of rows of another length drops another number of terms, and is the same line. What stands in brackets tells
+/// those of one length apart.
+std::string line_name(std::string_view mutant);
 
 /// Runs every mutant on all inputs.
 Coverage coverage_of(std::span<const MadeInputs> inputs, double delta, ThreadPool& pool);

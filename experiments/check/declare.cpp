@@ -169,7 +169,7 @@ std::vector<DeclareKey> row_keys() {
          [](Declaration& d, K, Text text, Text where) { d.sum_order = sum_order_text(parse_sum_order(text, where)); },
          [](D d, K) { return Json(d.sum_order); }},
         {"inner", Takes::text, "FORMAT",
-         "What the kernel rounds to on its way: before a norm's gain, of a gate's activation, of rotary products; fp32 when left out",
+         "What the kernel rounds to on its way: before a norm's gain, of a gate's activation, of rotary products, of a loss's sum and its log; fp32 when left out",
          nullptr, of_inner,
          [](Declaration& d, K, Text text, Text where) { d.inner = format_named(text, where, Exit::usage); },
          [](D d, K) { return d.inner ? Json(std::string(format_name(*d.inner))) : Json(); }},

@@ -4,6 +4,7 @@
 #include "core/codec.hpp"
 #include "core/error.hpp"
 #include "core/math64.hpp"
+#include "experiments/check/arrange.hpp"
 
 #include <fmt/format.h>
 
@@ -87,8 +88,13 @@ std::vector<std::int64_t> InputRequest::shape_of(std::string_view array) const {
     const ArrayRole& role = *role_of(*declaration.operation, array);
     const auto scales = declaration.scale_shapes.find(array);
     if (scales != declaration.scale_shapes.end() && scales->second == "tensor") return {1};
+    if (const auto block = scales == declaration.scale_shapes.end() ? std::nullopt : scale_block(scales->second)) {
+        const auto parts = [](std::int64_t size, std::int64_t each) { return (size + each - 1) / each; };
+        if (array == "a_scale") return shape.push_back(parts(m, block->outer)), shape.push_back(parts(k, block->k)), shape;
+        return shape.push_back(parts(k, block->k)), shape.push_back(parts(n, block->outer)), shape;
+    }
     const bool is_product = declaration.operation->is_product;
-    const std::int64_t height = is_product ? m : rows, width = is_product ? n : columns;
+    const std::int64_t height = is_product ? m : rows, width = is_product ? n : row_width();
     switch (role.axis) {
         case Axis::row:
             shape.push_back(height);
@@ -104,9 +110,15 @@ std::vector<std::int64_t> InputRequest::shape_of(std::string_view array) const {
     }
 }
 
+std::int64_t InputRequest::row_width() const {
+    // What is turned comes in pairs.
+    return declaration.operation->layout == Layout::rotary ? columns + columns % 2 : columns;
+}
+
 std::vector<std::int64_t> InputRequest::out_shape() const {
+    if (declaration.reduction != Reduction::none) return {1};
     if (declaration.operation->is_one_per_row) return {rows};
-    if (!declaration.operation->is_product) return {rows, columns};
+    if (!declaration.operation->is_product) return {rows, row_width()};
     return batches > 1 ? Shape{batches, m, n} : Shape{m, n};
 }
 

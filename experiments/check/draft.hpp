@@ -23,6 +23,7 @@ struct InputRequest {
     std::vector<std::string_view> arrays() const;
     std::vector<std::int64_t> shape_of(std::string_view array) const;
     std::vector<std::int64_t> out_shape() const;
+    std::int64_t row_width() const;  ///< elements of a row of the output
     /// Sums of magnitudes of at most 2^this units have no rounding in the accumulator: 24 of fp32.
     int accumulator_bits() const;
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/check/judge.hpp"
 
+#include "experiments/check/grid.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,18 +14,74 @@ namespace macheps::check {
 namespace {
 
 constexpr double z_limit = 6;
+/// Up to here it does not matter how many outputs are distinct: three deviations of independent uniform errors.
+constexpr double plain_z = 1;
 constexpr double least_group = 64;
+constexpr std::int64_t least_outputs = 64, tile = 16;
 
 /// What a finite, infinite or missing number must be.
 enum class Demand : std::uint8_t { nan, overflow, finite, either };
 
+/// Outputs that one test refuses: how many, and the one that is farthest off.
+struct Refused {
+    std::int64_t index = -1, count = 0;
+    double got = 0, want = 0, bound = 0, ratio = 0;
+
+    void add(const Refused& other) {
+        if (other.count == 0) return;
+        const std::int64_t all = count + other.count;
+        if (index < 0 || other.ratio > ratio) *this = other;
+        count = all;
+    }
+};
+
+/// What the tests of single outputs say of some.
+struct Singles {
+    Refused special{}, exact{}, certain{}, probable{};
+    double rho = 0;
+    std::int64_t outputs = 0, exact_outputs = 0;
+
+    void add(const Singles& other) {
+        special.add(other.special);
+        exact.add(other.exact);
+        certain.add(other.certain);
+        probable.add(other.probable);
+        rho = std::max(rho, other.rho);
+        outputs += other.outputs;
+        exact_outputs += other.exact_outputs;
+    }
+    bool is_any_refused() const { return special.count + exact.count + certain.count + probable.count > 0; }
+};
+
+/// Of errors in their deviations.
+struct Squares {
+    double total = 0, count = 0;
+
+    void add(const Squares& other) {
+        total += other.total;
+        count += other.count;
+    }
+};
+
+struct Means {
+    double count = 0, total = 0, squares = 0, allowed = 0;
+};
+
 class Judge {
   public:
-    Judge(const Limits& limits, std::span<const double> got, const JudgeOptions& options)
-        : l_(limits), got_(got), options_(options), threshold_(overflow_threshold(limits)) {}
+    /// `got` are the outputs from `first` on.
+    Judge(const Limits& limits, std::span<const double> got, const JudgeOptions& options, ThreadPool& pool,
+          std::size_t first = 0)
+        : l_(limits),
+          got_(got),
+          options_(options),
+          pool_(pool),
+          first_(first),
+          threshold_(overflow_threshold(limits)),
+          stored_(limits) {}
 
     Judgement run() {
-        elements();
+        if (!options_.only_together) elements();
         if (is_done()) return std::move(j_);
         mean_squares();
         // Outputs that a coin decided are not compared with rounded ones.
@@ -31,9 +89,19 @@ class Judge {
         return std::move(j_);
     }
 
+    /// True where a test of single outputs refuses one.
+    bool refuses_any() const {
+        constexpr std::size_t step = 1024;
+        for (std::size_t i = 0; i < got_.size(); i += step) {
+            if (singles(i, std::min(got_.size(), i + step)).is_any_refused()) return true;
+        }
+        return false;
+    }
+
   private:
     bool is_done() const { return options_.stops_at_first && !j_.reasons.empty(); }
-    double error(std::size_t i) const { return (got_[i] - l_.exact[i]) - l_.low[i]; }
+    double got(std::size_t i) const { return got_[i - first_]; }
+    double error(std::size_t i) const { return (got(i) - l_.exact[i]) - l_.low[i]; }
 
     Demand demand(std::size_t i) const {
         const double y = l_.exact[i], size = std::fabs(y);
@@ -42,67 +110,96 @@ class Judge {
         return size + l_.before[i] < threshold_ ? Demand::finite : Demand::either;
     }
     bool is_overflow(std::size_t i) const {
-        const double want = stored(l_, std::copysign(std::numeric_limits<double>::infinity(), l_.exact[i]));
-        return got_[i] == want || (std::isnan(want) && std::isnan(got_[i]));
+        const double want = stored_(std::copysign(std::numeric_limits<double>::infinity(), l_.exact[i]));
+        return got(i) == want || (std::isnan(want) && std::isnan(got(i)));
     }
 
     /// Of an output with a rounding to one code, or by chance to one of two.
     bool is_right(std::size_t i) const {
-        const double y = l_.exact[i];
+        const double y = l_.exact[i], z = got(i);
         if (l_.rounding == Round::stochastic) {
             const Neighbours around = neighbours(l_, y);
-            if (got_[i] != around.below && got_[i] != around.above && !(l_.flushes && got_[i] == 0)) return false;
-            return !l_.is_bitwise || got_[i] != 0 || std::signbit(got_[i]) == std::signbit(y);
+            if (z != around.below && z != around.above && !(l_.flushes && z == 0)) return false;
+            return !l_.is_bitwise || z != 0 || std::signbit(z) == std::signbit(y);
         }
-        const double want = stored(l_, y);
-        return got_[i] == want && (!l_.is_bitwise || want != 0 || std::signbit(got_[i]) == std::signbit(want));
+        const double want = stored_(y);
+        return z == want && (!l_.is_bitwise || want != 0 || std::signbit(z) == std::signbit(want));
+    }
+
+    bool is_special_wrong(std::size_t i, Demand wanted) const {
+        const bool is_finite = std::isfinite(got(i));
+        switch (wanted) {
+            case Demand::nan:
+                return !std::isnan(got(i)) && l_.format.has_nan();
+            case Demand::overflow:
+                return !is_overflow(i);
+            case Demand::finite:
+                return !is_finite;
+            default:
+                return !is_finite && !is_overflow(i);
+        }
+    }
+
+    void see(std::size_t i, Singles& seen) const {
+        const auto refuse = [&](Refused& by, double bound, double ratio) {
+            by.add({static_cast<std::int64_t>(i), 1, got(i), l_.exact[i], bound, ratio});
+        };
+        const Demand wanted = demand(i);
+        const bool is_finite = std::isfinite(got(i));
+        // A saturated number is one code, too.
+        if (wanted == Demand::overflow && is_finite && l_.is_exact(i)) ++seen.outputs, ++seen.exact_outputs;
+        if (is_special_wrong(i, wanted))
+            return refuse(seen.special, l_.certain[i], std::numeric_limits<double>::infinity());
+        if (!is_finite || wanted == Demand::nan || wanted == Demand::overflow) return;
+        ++seen.outputs;
+        const double off = std::fabs(error(i)), ratio = off == 0 ? 0 : off / l_.certain[i];
+        seen.rho = std::max(seen.rho, ratio);
+        if (l_.is_exact(i)) {
+            ++seen.exact_outputs;
+            if (!is_right(i)) refuse(seen.exact, l_.certain[i], ratio);
+        } else if (off > l_.certain[i]) {
+            refuse(seen.certain, l_.certain[i], ratio);
+        } else if (off > l_.probable[i]) {
+            refuse(seen.probable, l_.probable[i], off / l_.probable[i]);
+        }
+    }
+    /// Of got_[first] to got_[last].
+    Singles singles(std::size_t first, std::size_t last) const {
+        Singles seen;
+        for (std::size_t i = first; i < last; ++i) see(first_ + i, seen);
+        return seen;
     }
 
     void elements() {
-        Reason special{"KC010", "T0", "NaN or infinity where none may be, or none where one must be"};
-        Reason exact{"KC041", "T1", "this output has no rounding but its last, and one code alone is right"};
-        Reason certain{"KC020", "T1", "no order of summation of this machine gives this value"};
-        Reason probable{"KC021", "T2",
-                        "improbable of independent roundings: at most once in 1/delta checks of a legal kernel"};
-        for (std::size_t i = 0; i < got_.size(); ++i) {
-            const Demand wanted = demand(i);
-            const bool is_finite = std::isfinite(got_[i]);
-            bool is_special_wrong = false;
-            if (wanted == Demand::nan) is_special_wrong = !std::isnan(got_[i]) && l_.format.has_nan();
-            if (wanted == Demand::overflow) is_special_wrong = !is_overflow(i);
-            if (wanted == Demand::finite) is_special_wrong = !is_finite;
-            if (wanted == Demand::either) is_special_wrong = !is_finite && !is_overflow(i);
-            if (is_special_wrong) note(special, i, l_.certain[i], std::numeric_limits<double>::infinity());
-            // A saturated number is one code, too.
-            if (wanted == Demand::overflow && is_finite && l_.is_exact(i)) ++j_.outputs, ++j_.exact_outputs;
-            if (is_special_wrong || !is_finite || wanted == Demand::nan || wanted == Demand::overflow) continue;
-            ++j_.outputs;
-            const double off = std::fabs(error(i)), ratio = off == 0 ? 0 : off / l_.certain[i];
-            j_.rho = std::max(j_.rho, ratio);
-            if (l_.is_exact(i)) {
-                ++j_.exact_outputs;
-                if (!is_right(i)) note(exact, i, l_.certain[i], ratio);
-            } else if (off > l_.certain[i]) {
-                note(certain, i, l_.certain[i], ratio);
-            } else if (off > l_.probable[i]) {
-                note(probable, i, l_.probable[i], off / l_.probable[i]);
-            }
-            if (options_.stops_at_first && special.count + exact.count + certain.count + probable.count > 0) break;
-        }
-        for (Reason* reason : {&special, &exact, &certain, &probable}) {
-            if (reason->count == 0 || (reason == &probable && options_.certain_only)) continue;
-            j_.reasons.push_back(std::move(*reason));
-        }
+        Singles all;
+        in_parts(
+            static_cast<std::int64_t>(got_.size()), pool_,
+            [&](std::size_t first, std::size_t last) { return singles(first, last); },
+            [&](const Singles& part) { all.add(part); });
+        j_.rho = all.rho;
+        j_.outputs = all.outputs;
+        j_.exact_outputs = all.exact_outputs;
+        const auto add = [&](const char* code, const char* test, const char* text, const Refused& by) {
+            if (by.count == 0) return;
+            Reason reason{code, test, text};
+            reason.index = by.index;
+            reason.count = by.count;
+            reason.got = by.got;
+            reason.want = by.want;
+            reason.bound = by.bound;
+            reason.ratio = by.ratio;
+            j_.reasons.push_back(std::move(reason));
+        };
+        add("KC010", "T0", "NaN or infinity where none may be, or none where one must be", all.special);
+        add("KC041", "T1", "this output has no rounding but its last, and one code alone is right", all.exact);
+        add("KC020", "T1", "no order of summation of this machine gives this value", all.certain);
+        if (options_.certain_only) return;
+        add("KC021", "T2", "improbable of independent roundings: at most once in 1/delta checks of a legal kernel",
+            all.probable);
     }
 
-    void note(Reason& reason, std::size_t i, double bound, double ratio) const {
-        ++reason.count;
-        if (reason.index >= 0 && !(ratio > reason.ratio)) return;
-        reason.index = static_cast<std::int64_t>(i);
-        reason.got = got_[i];
-        reason.want = l_.exact[i];
-        reason.bound = bound;
-        reason.ratio = ratio;
+    bool is_counted(std::size_t i) const {
+        return std::isfinite(got(i)) && std::isfinite(l_.exact[i]) && l_.deviation[i] > 0;
     }
 
     /// A rectangle of outputs.
@@ -114,7 +211,7 @@ class Judge {
         for (std::int64_t r = g.row; r < g.row + g.rows; ++r) {
             for (std::int64_t c = g.column; c < g.column + g.columns; ++c) {
                 const auto i = static_cast<std::size_t>(r * l_.columns + c);
-                if (std::isfinite(got_[i]) && std::isfinite(l_.exact[i]) && l_.deviation[i] > 0) function(i);
+                if (is_counted(i)) function(i);
             }
         }
     }
@@ -140,28 +237,20 @@ class Judge {
         return n == 0 ? 0 : n * n / squares;
     }
 
-    /// z of a group, by its number of distinct outputs where the plain number would refuse it; 0 where that is too small.
-    double z_of(const Group& g, double* mean = nullptr) const {
-        if (static_cast<double>(g.rows * g.columns) < least_group) return 0;
-        double total = 0, count = 0;
-        visit(g, [&](std::size_t i) {
-            const double scaled = error(i) / l_.deviation[i];
-            total += scaled * scaled;
-            ++count;
-        });
-        if (mean != nullptr && count > 0) *mean = total / count;
-        if (count < least_group) return 0;
-        const double excess = total / count - 1, z = excess / std::sqrt(8 / count);
-        if (z <= z_limit) return z;
+    /// z of a group whose sums are known: by its number of distinct outputs where it is large; 0 of groups that are too small.
+    double z_of(const Group& g, const Squares& sums) const {
+        if (sums.count < least_group) return 0;
+        const double mean = sums.total / sums.count, z = (mean - 1) / std::sqrt(8 / sums.count);
+        if (z <= plain_z) return z;
         // The model takes rounding errors for uniform. Where outputs lie close together, or on a grid, those of an ideal
         // kernel are not: a legal kernel is then held against that one.
         double ideal = 0;
         visit(g, [&](std::size_t i) {
-            const double scaled = (stored(l_, l_.exact[i]) - l_.exact[i]) / l_.deviation[i];
+            const double scaled = (stored_(l_.exact[i]) - l_.exact[i]) / l_.deviation[i];
             if (l_.is_narrow && std::isfinite(scaled)) ideal += scaled * scaled;
         });
         const double distinct = effective(g);
-        return distinct < least_group ? 0 : (total / count - std::max(1.0, ideal / count)) / std::sqrt(8 / distinct);
+        return distinct < least_group ? 0 : (mean - std::max(1.0, ideal / sums.count)) / std::sqrt(8 / distinct);
     }
 
     void refuse(const char* code, const std::string& what, const Group& g, double z) {
@@ -177,47 +266,85 @@ class Judge {
     }
 
     void mean_squares() {
+        const Grid<Squares> grid = gather<Squares>(l_, pool_, [&](std::size_t i) {
+            if (!is_counted(i)) return Squares{};
+            const double scaled = error(i) / l_.deviation[i];
+            return Squares{scaled * scaled, 1};
+        });
+        // Parts are smaller, and soon looked at: one reason may be enough.
+        if (options_.stops_at_first) mean_squares_of_parts(grid);
+        if (!is_done()) mean_square_of_all(grid);
+        if (!options_.stops_at_first) mean_squares_of_parts(grid);
+    }
+
+    void mean_square_of_all(const Grid<Squares>& grid) {
         const Group all{0, l_.rows, 0, l_.columns};
-        j_.z = z_of(all, &j_.mean_square);
+        if (l_.size() >= least_outputs && grid.all.count > 0) j_.mean_square = grid.all.total / grid.all.count;
+        j_.z = z_of(all, grid.all);
         if (j_.z > z_limit) refuse("KC030", "all outputs", all, j_.z);
+    }
+
+    void mean_squares_of_parts(const Grid<Squares>& grid) {
         Group worst{};
-        std::string name;
-        const auto part = [&](const Group& g, const char* what) {
-            const double z = z_of(g);
-            if (z <= j_.z_part) return;
-            j_.z_part = z;
+        const char* name = "";
+        const auto part = [&](double& most, const Group& g, const char* what, const Squares& sums) {
+            if (options_.stops_at_first && j_.z_part > z_limit) return;
+            // What counts equal outputs as one is never larger than what does not.
+            if (sums.count < least_group || !(sums.total / sums.count - 1 > most * std::sqrt(8 / sums.count))) return;
+            most = std::max(most, z_of(g, sums));
+            if (most <= j_.z_part) return;
+            j_.z_part = most;
             worst = g;
-            name = fmt::format("{} at {}", what, place_of(l_, g.row * l_.columns + g.column));
+            name = what;
         };
-        for (std::int64_t r = 0; r < l_.rows && l_.rows > 1; ++r) part({r, 1, 0, l_.columns}, "the row");
-        const std::vector<std::int64_t> starts = group_starts_of(l_);
-        for (std::size_t group = 0; group + 1 < starts.size() && !is_done(); ++group) {
-            const std::int64_t first = starts[group], rows = starts[group + 1] - first;
-            for (std::int64_t c = 0; c < l_.columns && rows > 1; ++c) part({first, rows, c, 1}, "the column");
-            for (std::int64_t r = 0; r < rows; r += 16) {
-                for (std::int64_t c = 0; c < l_.columns; c += 16)
-                    part({first + r, std::min<std::int64_t>(16, rows - r), c,
-                          std::min<std::int64_t>(16, l_.columns - c)},
-                         "the 16x16 tile");
+        for (std::int64_t r = 0; r < l_.rows && l_.rows > 1; ++r)
+            part(j_.z_rows, {r, 1, 0, l_.columns}, "the row", grid.rows[static_cast<std::size_t>(r)]);
+        const std::int64_t across = (l_.columns + tile - 1) / tile;
+        for (const auto& group : grid.groups) {
+            for (std::size_t c = 0; c < group.columns.size(); ++c)
+                part(j_.z_columns, {group.first, group.rows, static_cast<std::int64_t>(c), 1}, "the column",
+                     group.columns[c]);
+            for (std::size_t t = 0; t < group.tiles.size(); ++t) {
+                const std::int64_t r = static_cast<std::int64_t>(t) / across * tile,
+                                   c = static_cast<std::int64_t>(t) % across * tile;
+                part(j_.z_tiles,
+                     {group.first + r, std::min(tile, group.rows - r), c, std::min(tile, l_.columns - c)},
+                     "the 16x16 tile", group.tiles[t]);
             }
-            if (rows < l_.rows) part({first, rows, 0, l_.columns}, "the group");
+            if (group.rows < l_.rows)
+                part(j_.z_groups, {group.first, group.rows, 0, l_.columns}, "the group", group.all);
         }
-        if (j_.z_part > z_limit) refuse("KC032", name, worst, j_.z_part);
+        if (j_.z_part > z_limit)
+            refuse("KC032", fmt::format("{} at {}", name, place_of(l_, worst.row * l_.columns + worst.column)), worst,
+                   j_.z_part);
     }
 
     /// Against the rounded result: an error before the rounding may have a mean within its bound, truncation has more.
     void bias() {
         const Group all{0, l_.rows, 0, l_.columns};
         double count = 0, total = 0, squares = 0, allowed = 0;
-        visit(all, [&](std::size_t i) {
-            const double off = (got_[i] - stored(l_, l_.exact[i])) / l_.deviation[i],
-                         signed_off = l_.exact[i] < 0 ? -off : off;
-            if (!std::isfinite(off)) return;
-            ++count;
-            total += signed_off;
-            squares += signed_off * signed_off;
-            allowed += l_.before[i] / l_.deviation[i];
-        });
+        in_parts(
+            l_.size(), pool_,
+            [&](std::size_t first, std::size_t last) {
+                Means m;
+                for (std::size_t i = first; i < last; ++i) {
+                    if (!is_counted(i)) continue;
+                    const double off = (got(i) - stored_(l_.exact[i])) / l_.deviation[i],
+                                 signed_off = l_.exact[i] < 0 ? -off : off;
+                    if (!std::isfinite(off)) continue;
+                    ++m.count;
+                    m.total += signed_off;
+                    m.squares += signed_off * signed_off;
+                    m.allowed += l_.before[i] / l_.deviation[i];
+                }
+                return m;
+            },
+            [&](const Means& m) {
+                count += m.count;
+                total += m.total;
+                squares += m.squares;
+                allowed += m.allowed;
+            });
         if (count < least_group) return;
         const double mean = total / count, sigma = std::sqrt(std::max(0.0, squares / count - mean * mean));
         j_.bias = mean;
@@ -229,7 +356,7 @@ class Judge {
         allowed = 0;
         visit(all, [&](std::size_t i) {
             const double y = l_.exact[i], e = std::copysign(l_.before[i], mean < 0 ? -y : y),
-                         step = std::fabs(stored(l_, y + e) - stored(l_, y));
+                         step = std::fabs(stored_(y + e) - stored_(y));
             if (std::isfinite(step)) allowed += step / l_.deviation[i];
         });
         const double distinct = effective(all);
@@ -250,14 +377,24 @@ class Judge {
     const Limits& l_;
     std::span<const double> got_;
     JudgeOptions options_;
+    ThreadPool& pool_;
+    std::size_t first_;
     double threshold_;
+    Storing stored_;
     Judgement j_{};
 };
 
 }  // namespace
 
 Judgement judge(const Limits& limits, std::span<const double> got, const JudgeOptions& options) {
-    return Judge(limits, got, options).run();
+    if (options.pool != nullptr) return Judge(limits, got, options, *options.pool).run();
+    ThreadPool alone(1);
+    return Judge(limits, got, options, alone).run();
+}
+
+bool refuses_any(const Limits& limits, std::int64_t first, std::span<const double> got) {
+    ThreadPool alone(1);
+    return Judge(limits, got, {}, alone, static_cast<std::size_t>(first)).refuses_any();
 }
 
 std::string place_of(const Limits& limits, std::int64_t index) {

@@ -22,8 +22,10 @@ struct Reason {
 struct Judgement {
     std::vector<Reason> reasons{};
     double rho = 0;     ///< the largest error, in certain bounds
-    double z = 0;       ///< of all outputs: (mean square - 1) / sqrt(8 / n)
-    double z_part = 0;  ///< the largest of any row, column or tile
+    /// Of all outputs: (mean square - 1) / sqrt(8 / n), where above 1 equal outputs count as one.
+    double z = 0;
+    double z_part = 0;  ///< the largest of any row, column, tile or group
+    double z_rows = 0, z_columns = 0, z_tiles = 0, z_groups = 0;  ///< the largest of each kind; 0 where none is positive
     double bias = 0, bias_limit = 0;
     double mean_square = 0;  ///< of errors in their deviations
     std::int64_t outputs = 0, exact_outputs = 0;
@@ -32,9 +34,14 @@ struct Judgement {
 struct JudgeOptions {
     bool certain_only = false;    ///< T2 is said, and fails nothing
     bool stops_at_first = false;  ///< one reason is enough
+    bool only_together = false;   ///< T3 alone: no single output is refused, and that is known
+    ThreadPool* pool = nullptr;   ///< else one thread does it; the judgement is the same
 };
 
 Judgement judge(const Limits& limits, std::span<const double> got, const JudgeOptions& options = {});
+
+/// True where T0, T1 or T2 refuses one of `got`, which are the outputs from `first` on.
+bool refuses_any(const Limits& limits, std::int64_t first, std::span<const double> got);
 
 /// `(3, 5)`, or `(5)` where the outputs are a row.
 std::string place_of(const Limits& limits, std::int64_t index);

@@ -2,7 +2,7 @@
 #include "experiments/check/limits.hpp"
 
 #include "core/format_table.hpp"
-#include "core/ulp.hpp"
+#include "experiments/check/interpret.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -17,43 +17,6 @@
 namespace macheps::check {
 
 namespace {
-
-/// What a worker needs for one row after the other.
-struct Frame {
-    Columns<Wide> values{};
-    Columns<double> bounds{}, certificates{};
-    Columns<Spread> spreads{};
-    std::vector<ProductSum> products{};
-};
-
-Row row_of(const Problem& problem, std::int64_t row, std::int64_t dropped, Frame& frame,
-           const std::vector<Input>& inputs) {
-    Row r{.row = row, .columns = problem.columns, .first = 0, .count = problem.columns, .inputs = &inputs};
-    if (problem.products == nullptr) return r;
-    problem.products->row(row, dropped, frame.products);
-    r.products = &frame.products;
-    const SumError addend = problem.products->addend_error();
-    r.addend_certain = addend.certain;
-    r.addend_mean = addend.mean;
-    r.addend_spread = addend.spread;
-    return r;
-}
-
-Listing listing_of(const Problem& problem, const std::vector<Input>& inputs, const Defect& defect) {
-    Listing listing{.declaration = problem.declaration, .inputs = inputs, .defect = defect, .columns = problem.columns};
-    problem.declaration.operation->list(listing);
-    return listing;
-}
-
-/// The list that goes on from the results of all rows.
-Listing across_of(const Problem& problem, const std::vector<Input>& inputs, const Defect& defect) {
-    Listing listing{.declaration = problem.declaration, .inputs = inputs, .defect = defect, .columns = problem.rows};
-    problem.declaration.operation->across(listing);
-    return listing;
-}
-Row across_row(const Problem& problem, const std::vector<Input>& inputs, const std::vector<ProductSum>& results) {
-    return {.columns = problem.rows, .count = problem.rows, .inputs = &inputs, .products = &results};
-}
 
 /// Both arithmetics: the kernel's, and that of the reference.
 struct Accuracies {
@@ -107,54 +70,6 @@ void set_result(ProductSum& result, const Frame& frame) {
               .certificate = frame.certificates.back()[0]};
 }
 
-/// The inputs as a wrong kernel reads them.
-std::vector<Input> misread(const Problem& problem, const Defect& defect) {
-    std::vector<Input> inputs = problem.inputs;
-    for (Input& input : inputs) {
-        if (input.name == defect.shifted && !input.values.empty()) {
-            const auto by = input.neighbour % static_cast<std::int64_t>(input.values.size());
-            std::rotate(input.values.begin(), input.values.begin() + by, input.values.end());
-        }
-        if (input.name != defect.next) continue;
-        const std::int64_t rows =
-            static_cast<std::int64_t>(input.values.size()) / std::max<std::int64_t>(1, problem.columns);
-        for (std::int64_t& row : input.rows) row = (row + 1) % rows;
-        for (double& place : input.values) {
-            const std::int64_t next = input.rows.empty() ? static_cast<std::int64_t>(place) + 1 : 0;
-            if (next > 0) place = static_cast<double>(next % problem.columns);
-        }
-    }
-    return inputs;
-}
-
-constexpr std::int64_t rows_per_task = 16;
-
-template <class Function>
-void for_rows(std::int64_t rows, ThreadPool& pool, Function function) {
-    pool.run((rows + rows_per_task - 1) / rows_per_task, [&](std::int64_t task) {
-        Frame frame;
-        for (std::int64_t row = task * rows_per_task; row < std::min(rows, (task + 1) * rows_per_task); ++row)
-            function(row, frame);
-    });
-}
-
-/// Each of the two arrays of scales holds the other's, from the beginning again where it is longer.
-void exchange_scales(const Problem& problem, std::vector<Input>& inputs) {
-    const auto values_of = [&](std::string_view name) -> const std::vector<double>* {
-        for (const Input& input : problem.inputs) {
-            if (input.name == name) return &input.values;
-        }
-        return nullptr;
-    };
-    const std::vector<double>*a = values_of("a_scale"), *b = values_of("b_scale");
-    if (a == nullptr || b == nullptr) return;
-    for (Input& input : inputs) {
-        const std::vector<double>* other = input.name == "a_scale" ? b : input.name == "b_scale" ? a : nullptr;
-        if (other == nullptr) continue;
-        for (std::size_t i = 0; i < input.values.size(); ++i) input.values[i] = (*other)[i % other->size()];
-    }
-}
-
 }  // namespace
 
 Limits limits_of(const Problem& problem, double delta, ThreadPool& pool) {
@@ -183,7 +98,7 @@ Limits limits_of(const Problem& problem, double delta, ThreadPool& pool) {
     const double lambda = std::sqrt(2 * math::log(2 * static_cast<double>(size) / delta));
     std::vector<ProductSum> results(problem.is_reduced() ? static_cast<std::size_t>(problem.rows) : 0);
     std::atomic<std::int64_t> declined{limits.size()};
-    for_rows(problem.rows, pool, [&](std::int64_t row, Frame& frame) {
+    for_rows(problem, 0, problem.rows, pool, [&](std::int64_t row, Frame& frame) {
         interpret(listing.nodes.list(), row_of(problem, row, 0, frame, problem.inputs), accuracies, frame);
         if (problem.is_reduced()) return set_result(results[static_cast<std::size_t>(row)], frame);
         const std::size_t count = is_one ? 1 : static_cast<std::size_t>(problem.columns);
@@ -215,78 +130,18 @@ std::vector<std::int64_t> group_starts_of(const Limits& limits) {
     return starts;
 }
 
-std::vector<double> mutated(const Problem& problem, const Defect& defect, ThreadPool& pool) {
-    std::vector<Input> inputs = misread(problem, defect);
-    if (defect.exchanges_scales) exchange_scales(problem, inputs);
-    const Listing listing = listing_of(problem, inputs, defect);
-    const std::size_t count = problem.is_one_per_row() ? 1 : static_cast<std::size_t>(problem.columns);
-    std::vector<double> out(static_cast<std::size_t>(problem.outputs()));
-    std::vector<ProductSum> results(problem.is_reduced() ? static_cast<std::size_t>(problem.rows) : 0);
-    for_rows(problem.rows, pool, [&](std::int64_t row, Frame& frame) {
-        reference(listing.nodes.list(), row_of(problem, row, defect.dropped, frame, inputs), frame.values);
-        if (problem.is_reduced()) {
-            results[static_cast<std::size_t>(row)].sum = frame.values.back()[0];
-            return;
-        }
-        for (std::size_t j = 0; j < count; ++j)
-            out[static_cast<std::size_t>(row) * count + j] = frame.values.back()[j].high;
-    });
-    if (problem.is_reduced()) {
-        Columns<Wide> values;
-        const Listing across = across_of(problem, inputs, defect);
-        reference(across.nodes.list(), across_row(problem, inputs, results), values);
-        out[0] = values.back()[0].high;
-    }
-    return out;
-}
+Storing::Storing(const Limits& limits)
+    : format_(limits.format),
+      rounding_(limits.rounding == Round::stochastic ? Round::nearest_even : limits.rounding),
+      saturates_(limits.saturates),
+      flushes_(limits.flushes),
+      is_fast_(limits.rounding == Round::nearest_even),
+      normal_(limits.format) {}
 
-namespace {
-
-/// x to nearest even in the bits of fp64, for results that are normal numbers of the format; else nothing. Ten times as fast
-/// as the codec, whose result it is.
-std::optional<double> normal_nearest(const Format& format, double x) {
-    if (format.encoding != Encoding::binary) return {};
-    const int drop = 53 - format.precision;
-    const auto bits = std::bit_cast<std::uint64_t>(x), half = std::uint64_t{1} << (drop - 1), odd = (bits >> drop) & 1;
-    const auto y = std::bit_cast<double>((bits + (half - 1) + odd) & ~((half << 1) - 1));
-    const double size = std::fabs(y);
-    const int most = (1 << (format.bits - format.precision)) - 2 - format.exponent_bias;
-    // The top binade has other numbers than finite ones in some formats.
-    if (!(size > Format::power_of_two(format.emin())) || !(size < Format::power_of_two(most))) return {};
-    return y;
-}
-
-}  // namespace
-
-std::vector<double> with_sums(const Problem& problem, std::int64_t first, std::int64_t count, ThreadPool& pool,
-                              const std::function<void(std::int64_t, std::vector<ProductSum>&)>& sums) {
-    const Listing listing = listing_of(problem, problem.inputs, {});
-    std::vector<double> out(static_cast<std::size_t>(count * problem.columns));
-    pool.run(count, [&](std::int64_t row) {
-        Frame frame;
-        sums(first + row, frame.products);
-        const Row r{.row = first + row,
-                    .columns = problem.columns,
-                    .first = 0,
-                    .count = problem.columns,
-                    .inputs = &problem.inputs,
-                    .products = &frame.products};
-        reference(listing.nodes.list(), r, frame.values);
-        for (std::int64_t j = 0; j < problem.columns; ++j)
-            out[static_cast<std::size_t>(row * problem.columns + j)] =
-                frame.values.back()[static_cast<std::size_t>(j)].high;
-    });
-    return out;
-}
-
-double stored(const Limits& limits, double x) {
-    if (limits.rounding == Round::nearest_even) {
-        if (const auto y = normal_nearest(limits.format, x)) return *y;
-    }
-    const Overflow overflow = limits.saturates ? Overflow::saturate : Overflow::nonsaturate;
-    const Round rounding = limits.rounding == Round::stochastic ? Round::nearest_even : limits.rounding;
-    const double y = decode64(limits.format, encode64(limits.format, x, rounding, overflow));
-    return limits.flushes && std::fabs(y) < Format::power_of_two(limits.format.emin()) ? std::copysign(0.0, y) : y;
+double Storing::by_codec(double x) const {
+    const Overflow overflow = saturates_ ? Overflow::saturate : Overflow::nonsaturate;
+    const double y = decode64(format_, encode64(format_, x, rounding_, overflow));
+    return flushes_ && std::fabs(y) < Format::power_of_two(format_.emin()) ? std::copysign(0.0, y) : y;
 }
 
 Neighbours neighbours(const Limits& limits, double x) {

@@ -4,8 +4,8 @@
 #include "core/thread_pool.hpp"
 #include "experiments/check/operations.hpp"
 #include "experiments/check/products.hpp"
+#include "experiments/check/rounding_to.hpp"
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -64,15 +64,26 @@ Limits limits_of(const Problem& problem, double delta, ThreadPool& pool);
 /// Where each batch or group of the outputs begins, in rows, and where the last one ends.
 std::vector<std::int64_t> group_starts_of(const Limits& limits);
 
-/// Exact results of a kernel with that defect.
-std::vector<double> mutated(const Problem& problem, const Defect& defect, ThreadPool& pool);
+/// Stores numbers as a kernel does: rounding, overflow and flushing as the limits say; a stochastic rounding is the nearest
+/// here.
+class Storing {
+  public:
+    explicit Storing(const Limits& limits);
 
-/// Exact results of rows [first, first + count), with product sums that `sums` gives for each row.
-std::vector<double> with_sums(const Problem& problem, std::int64_t first, std::int64_t count, ThreadPool& pool,
-                              const std::function<void(std::int64_t, std::vector<ProductSum>&)>& sums);
+    double operator()(double x) const {
+        double y = 0;
+        return is_fast_ && normal_.round(x, y) ? y : by_codec(x);
+    }
 
-/// x as a kernel stores it: rounding, overflow and flushing as the limits say; a stochastic rounding is the nearest here.
-double stored(const Limits& limits, double x);
+  private:
+    double by_codec(double x) const;
+
+    Format format_;
+    Round rounding_;
+    bool saturates_, flushes_, is_fast_;
+    NearestNormal normal_;
+};
+inline double stored(const Limits& limits, double x) { return Storing(limits)(x); }
 /// The numbers below and above x that a kernel may store for it, equal where x is one itself.
 struct Neighbours {
     double below = 0, above = 0;

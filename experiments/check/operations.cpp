@@ -131,6 +131,7 @@ std::vector<Operation> reductions() {
          .layout = Layout::classes,
          .mutants = loss_mutants(),
          .across = reduced_loss,
+         .has_inner = true,
          .has_softmax = true},
     };
     for (Operation& operation : all) {

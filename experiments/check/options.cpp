@@ -32,7 +32,8 @@ void set_require(Options& options, Text text, Text where) { options.require = po
 
 void set_limit(Options& options, Text text, Text where) {
     std::vector<std::string_view> names;
-    for (const Metric& metric : metrics({}, {})) names.push_back(metric.name);
+    ThreadPool alone(1);
+    for (const Metric& metric : metrics({}, {}, alone)) names.push_back(metric.name);
     const std::size_t equals = text.find('=');
     const std::string name = text.substr(0, equals);
     if (equals == std::string::npos || std::find(names.begin(), names.end(), name) == names.end())
@@ -76,6 +77,10 @@ constexpr OptionKey keys[] = {
      .help = "Repeat for several: besides, a limit on max, ulp, fro, sqnr, cosine or calc_diff",
      .repeats = true,
      .set = set_limit},
+    {.name = "deterministic_with",
+     .value = "FILE",
+     .help = "The output of another run on the same inputs: it must have the same bits; * stands for the input's name",
+     .set = [](Options& options, Text text, Text) { options.deterministic_with = text; }},
 };
 
 }  // namespace

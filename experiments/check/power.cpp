@@ -2,8 +2,10 @@
 #include "experiments/check/power.hpp"
 
 #include "core/codec.hpp"
+#include "experiments/check/grid.hpp"
 #include "experiments/check/power_products.hpp"
 #include "experiments/check/special_mutants.hpp"
+#include "experiments/check/trial.hpp"
 
 #include <fmt/format.h>
 
@@ -16,131 +18,123 @@ namespace {
 
 constexpr std::int64_t tile = 16;
 
-struct Trial {
-    const Limits& limits;
-    std::vector<Mutant>& mutants;
-    bool claims_bits = false;  ///< then a changed code is noticed
+/// The right results of a range.
+void copy_right(const Limits& limits, const OutputRange& range, std::span<double> exact) {
+    std::copy_n(limits.exact.begin() + range.first, range.size(), exact.begin());
+}
 
-    std::int64_t rows() const { return limits.rows; }
-    std::int64_t columns() const { return limits.columns; }
+/// The exact results, with those of one 16x16 tile (the middle one) or a part of them taken from elsewhere.
+template <class From>
+void add_moved(Trial& t, const char* name, std::int64_t row, std::int64_t column, std::int64_t height,
+               std::int64_t width, From from) {
+    const Limits& limits = t.limits();
+    t.add({.name = name,
+           .kind = "structure",
+           .results =
+               [&, from](const OutputRange& range, std::span<double> exact) {
+                   copy_right(limits, range, exact);
+                   for (std::int64_t r = row; r < row + height; ++r) {
+                       for (std::int64_t c = column; c < column + width; ++c) {
+                           const std::int64_t to = r * t.columns() + c;
+                           if (to < range.first || to >= range.last) continue;
+                           const auto [i, j] = from(r, c);
+                           exact[static_cast<std::size_t>(to - range.first)] = limits.exact[static_cast<std::size_t>(
+                               i % t.rows() * t.columns() + j % t.columns())];
+                       }
+                   }
+               },
+           .changes = {row * t.columns() + column, (row + height - 1) * t.columns() + column + width}});
+}
 
-    /// `outputs` as a kernel stores them; `exact` before their rounding.
-    void add(std::string name, std::string_view kind, Power by, const std::vector<double>& exact,
-             const std::vector<double>& outputs) {
-        Mutant mutant{.name = std::move(name), .kind = kind, .required_by = by};
-        for (std::size_t i = 0; i < exact.size(); ++i) {
-            const double change = std::fabs(exact[i] - limits.exact[i]);
-            if (change == 0 || std::isnan(change)) continue;
-            mutant.largest = std::max(mutant.largest, change / limits.certain[i]);
-        }
-        mutant.certified = mutant.largest > 2;
-        mutant.caught = mutant.certified || changes_code(exact, outputs) ||
-                        !judge(limits, outputs, {.certain_only = false, .stops_at_first = true}).reasons.empty();
-        mutants.push_back(std::move(mutant));
-    }
-    bool is_certified(const std::vector<double>& exact) const {
-        for (std::size_t i = 0; i < exact.size(); ++i) {
-            if (std::fabs(exact[i] - limits.exact[i]) > 2 * limits.certain[i]) return true;
-        }
-        return false;
-    }
-    void add(std::string name, std::string_view kind, const std::vector<double>& exact, Power by = Power::structure) {
-        // What an element's bound refuses whatever is stored need not be stored.
-        std::vector<double> outputs(is_certified(exact) ? 0 : exact.size());
-        std::transform(exact.begin(), exact.begin() + static_cast<std::ptrdiff_t>(outputs.size()), outputs.begin(),
-                       [&](double x) { return stored(limits, x); });
-        add(std::move(name), kind, kind == "precision" ? Power::precision : by, exact, outputs);
-    }
-    /// True where the kernel without this fault would have stored another code, and that is claimed.
-    bool changes_code(const std::vector<double>& exact, const std::vector<double>& outputs) const {
-        if (!claims_bits) return false;
-        for (std::size_t i = 0; i < exact.size(); ++i) {
-            if (exact[i] != limits.exact[i] && outputs[i] != stored(limits, limits.exact[i])) return true;
-        }
-        return false;
-    }
-    /// The exact results, with those of one 16x16 tile (the middle one) or a part of them taken from elsewhere.
-    template <class From>
-    void move(const char* name, std::int64_t row, std::int64_t column, std::int64_t height, std::int64_t width,
-              From from) {
-        std::vector<double> moved = limits.exact;
-        for (std::int64_t r = row; r < row + height; ++r) {
-            for (std::int64_t c = column; c < column + width; ++c) {
-                const auto [i, j] = from(r, c);
-                moved[static_cast<std::size_t>(r * columns() + c)] =
-                    limits.exact[static_cast<std::size_t>(i % rows() * columns() + j % columns())];
-            }
-        }
-        add(name, "structure", moved);
-    }
-};
+void add_unwritten(Trial& t) {
+    const Limits& limits = t.limits();
+    const std::int64_t columns = t.columns(), last = limits.size() - columns;
+    if (t.rows() > 1)
+        t.add({.name = "last row unwritten",
+               .kind = "structure",
+               .results =
+                   [&, last](const OutputRange& range, std::span<double> exact) {
+                       copy_right(limits, range, exact);
+                       if (range.last > last)
+                           std::fill(exact.begin() + std::max<std::int64_t>(last - range.first, 0), exact.end(), 0.0);
+                   },
+               .changes = {last, limits.size()}});
+    if (columns > 1)
+        t.add({.name = "last column unwritten",
+               .kind = "structure",
+               .results = [&, columns](const OutputRange& range, std::span<double> exact) {
+                   copy_right(limits, range, exact);
+                   for (std::size_t j = 0; j < exact.size(); ++j) {
+                       if ((range.first + static_cast<std::int64_t>(j) + 1) % columns == 0) exact[j] = 0;
+                   }
+               }});
+}
 
 void add_structure(Trial& t) {
     using Place = std::pair<std::int64_t, std::int64_t>;
-    if (t.rows() > 1) {
-        std::vector<double> unwritten = t.limits.exact;
-        std::fill(unwritten.end() - t.columns(), unwritten.end(), 0.0);
-        t.add("last row unwritten", "structure", unwritten);
-    }
-    if (t.columns() > 1) {
-        std::vector<double> unwritten = t.limits.exact;
-        for (std::int64_t r = 0; r < t.rows(); ++r) unwritten[static_cast<std::size_t>((r + 1) * t.columns() - 1)] = 0;
-        t.add("last column unwritten", "structure", unwritten);
-    }
+    add_unwritten(t);
     const std::int64_t height = std::min(tile, t.rows()), width = std::min(tile, t.columns());
     const std::int64_t row = (t.rows() / tile) / 2 * tile, column = (t.columns() / tile) / 2 * tile;
     const std::int64_t r0 = std::min(row, t.rows() - height), c0 = std::min(column, t.columns() - width);
     if (t.columns() > 1)
-        t.move("a tile shifted by a column", r0, c0, height, width, [](auto r, auto c) { return Place{r, c + 1}; });
+        add_moved(t, "a tile shifted by a column", r0, c0, height, width, [](auto r, auto c) { return Place{r, c + 1}; });
     if (t.columns() > tile)
-        t.move("a tile shifted by a tile", r0, c0, height, width, [](auto r, auto c) { return Place{r, c + tile}; });
+        add_moved(t, "a tile shifted by a tile", r0, c0, height, width,
+                  [](auto r, auto c) { return Place{r, c + tile}; });
     if (t.rows() > 1)
-        t.move("a tile shifted by a row", r0, c0, height, width, [](auto r, auto c) { return Place{r + 1, c}; });
+        add_moved(t, "a tile shifted by a row", r0, c0, height, width, [](auto r, auto c) { return Place{r + 1, c}; });
     const std::int64_t side = std::min(height, width);
     if (side > 1)
-        t.move("a tile transposed", r0, c0, side, side, [&](auto r, auto c) {
+        add_moved(t, "a tile transposed", r0, c0, side, side, [&](auto r, auto c) {
             return Place{r0 + (c - c0), c0 + (r - r0)};
         });
     // The first group that has rows behind another that has some.
-    const std::vector<std::int64_t> starts = group_starts_of(t.limits);
+    const std::vector<std::int64_t> starts = group_starts_of(t.limits());
     std::int64_t before = -1;
     for (std::size_t group = 0; group + 1 < starts.size(); ++group) {
-        const std::int64_t rows = starts[group + 1] - starts[group];
+        const std::int64_t first = starts[group], rows = starts[group + 1] - first;
         if (rows == 0) continue;
         if (before >= 0) {
-            t.move("a group holds the one before it", starts[group], 0, rows, t.columns(), [&](auto r, auto c) {
-                return Place{before + (r - starts[group]), c};
+            add_moved(t, "a group holds the one before it", first, 0, rows, t.columns(), [&](auto r, auto c) {
+                return Place{before + (r - first), c};
             });
             break;
         }
-        before = starts[group];
+        before = first;
     }
 }
 
 /// Outputs of a kernel whose only fault is its last rounding: of the exact results, or of the claimed machine's.
 void add_rounding(Trial& t, const MachineOutputs* bits) {
-    if (!t.limits.is_narrow) return;
-    const Overflow overflow = t.limits.saturates ? Overflow::saturate : Overflow::nonsaturate;
+    const Limits& limits = t.limits();
+    if (!limits.is_narrow) return;
+    const Overflow overflow = limits.saturates ? Overflow::saturate : Overflow::nonsaturate;
     const auto add = [&](const char* name, auto round) {
-        std::vector<double> outputs(t.limits.exact.size());
-        bool is_other = false;
-        for (std::size_t i = 0; i < outputs.size(); ++i) {
-            outputs[i] = round(bits == nullptr ? t.limits.exact[i] : static_cast<double>(bits->before[i]));
-            is_other = is_other || (bits != nullptr && outputs[i] != bits->outputs[i] && outputs[i] == outputs[i]);
-        }
-        t.add(name, "precision", Power::precision, t.limits.exact, outputs);
-        t.mutants.back().caught = t.mutants.back().caught || is_other;
+        t.add({.name = name,
+               .kind = "precision",
+               .required_by = Power::precision,
+               .results = [&](const OutputRange& range, std::span<double> exact) { copy_right(limits, range, exact); },
+               .store =
+                   [&limits, bits, round](std::size_t i, double) {
+                       return round(bits == nullptr ? limits.exact[i] : static_cast<double>(bits->before[i]));
+                   },
+               .has_other_bits = true});
     };
-    const auto to = [&](const Format& format, double x, Round mode) {
-        return decode64(format, encode64(format, x, mode, overflow));
+    const NearestNormal nearest(limits.format), through(fp16);
+    const auto to = [&](double x, Round mode) {
+        return decode64(limits.format, encode64(limits.format, x, mode, overflow));
     };
-    add("output truncated", [&](double x) { return to(t.limits.format, x, Round::toward_zero); });
-    add("ties away from zero", [&](double x) { return to(t.limits.format, x, Round::nearest_away); });
+    add("output truncated", [&](double x) { return to(x, Round::toward_zero); });
+    add("ties away from zero", [&](double x) {
+        double y = 0;
+        return !nearest.is_tie(x) && nearest.round(x, y) ? y : to(x, Round::nearest_away);
+    });
     // Through the other 16-bit format, or one that is wider than the output's.
-    if (t.limits.format == fp16) return;
+    if (limits.format == fp16) return;
     add("rounded twice, by way of fp16", [&](double x) {
-        return to(t.limits.format, decode64(fp16, encode64(fp16, x, Round::nearest_even, Overflow::nonsaturate)),
-                  Round::nearest_even);
+        double half = 0, y = 0;
+        if (!through.round(x, half)) half = decode64(fp16, encode64(fp16, x, Round::nearest_even, Overflow::nonsaturate));
+        return nearest.round(half, y) ? y : to(half, Round::nearest_even);
     });
 }
 
@@ -200,61 +194,93 @@ std::vector<std::pair<Mutant, Defect>> defects_of(const Problem& problem) {
 
 }  // namespace
 
-std::vector<NullOutput> null_outputs(const Problem& problem, const Limits& limits) {
+std::vector<NullOutput> null_outputs(const Problem& problem, const Limits& limits, ThreadPool& pool) {
     std::vector<NullOutput> all;
     const std::size_t size = limits.exact.size();
-    all.push_back({"zeros", std::vector<double>(size)});
+    all.push_back({"zeros", [](std::size_t) { return 0.0; }});
     double total = 0, count = 0;
-    for (const double y : limits.exact) {
-        if (std::isfinite(y)) total += y, ++count;
-    }
+    in_parts(
+        limits.size(), pool,
+        [&](std::size_t first, std::size_t last) {
+            std::pair<double, double> part{};
+            for (std::size_t i = first; i < last; ++i) {
+                if (std::isfinite(limits.exact[i])) part.first += limits.exact[i], ++part.second;
+            }
+            return part;
+        },
+        [&](const std::pair<double, double>& part) {
+            total += part.first;
+            count += part.second;
+        });
     if (size > 1 && count > 0)
-        all.push_back({"constant mean", std::vector<double>(size, stored(limits, total / count))});
+        all.push_back({"constant mean", [mean = stored(limits, total / count)](std::size_t) { return mean; }});
     for (const Input& input : problem.inputs) {
         // What is only cast may be right as it came.
         if (input.axis == Axis::each && input.values.size() == size && !problem.declaration.operation->is_bitwise)
-            all.push_back({fmt::format("copy of {}", input.name), input.values});
+            all.push_back({fmt::format("copy of {}", input.name), [&](std::size_t i) { return input.values[i]; }});
     }
     if (limits.rows > tile || limits.columns > tile) {
-        std::vector<double> last(size);
-        std::transform(limits.exact.begin(), limits.exact.end(), last.begin(),
-                       [&](double x) { return stored(limits, x); });
-        for (std::int64_t r = (limits.rows - 1) / tile * tile; r < limits.rows; ++r) {
-            for (std::int64_t c = (limits.columns - 1) / tile * tile; c < limits.columns; ++c)
-                last[static_cast<std::size_t>(r * limits.columns + c)] = 0;
-        }
-        all.push_back({"last tile of zeros", std::move(last)});
+        const auto columns = static_cast<std::size_t>(limits.columns);
+        const std::size_t row = static_cast<std::size_t>(limits.rows - 1) / tile * tile,
+                          column = (columns - 1) / tile * tile;
+        all.push_back({"last tile of zeros",
+                       [&limits, columns, row, column, stored = Storing(limits)](std::size_t i) {
+                           return i / columns >= row && i % columns >= column ? 0 : stored(limits.exact[i]);
+                       },
+                       {static_cast<std::int64_t>(row * columns), limits.size()}});
     }
     return all;
 }
 
+std::vector<double> values_of(const NullOutput& output, const Limits& limits) {
+    std::vector<double> values(limits.exact.size());
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = output.value(i);
+    return values;
+}
+
+namespace {
+
+void add_null_outputs(Trial& trial, const Problem& problem) {
+    for (const NullOutput& output : null_outputs(problem, trial.limits(), trial.pool())) {
+        trial.add({.name = output.name,
+                   .kind = "null",
+                   .required_by = Power::null,
+                   .results =
+                       [&](const OutputRange& range, std::span<double> exact) {
+                           for (std::size_t j = 0; j < exact.size(); ++j)
+                               exact[j] = output.value(static_cast<std::size_t>(range.first) + j);
+                       },
+                   .store = [](std::size_t, double exact) { return exact; },
+                   .changes = output.changes});
+    }
+}
+
+}  // namespace
+
 std::vector<Mutant> run_mutants(const Problem& problem, const Limits& limits, const MachineOutputs* bits,
                                 ThreadPool& pool) {
     std::vector<Mutant> mutants;
-    Trial trial{limits, mutants, bits != nullptr};
-    for (const NullOutput& output : null_outputs(problem, limits))
-        trial.add(output.name, "null", Power::null, output.values, output.values);
+    Trial trial(limits, growing_parts(problem), bits, pool, mutants);
+    add_null_outputs(trial, problem);
     add_structure(trial);
-    for (const auto& [mutant, defect] : defects_of(problem))
-        trial.add(mutant.name, mutant.kind, mutated(problem, defect, pool));
+    for (const auto& [mutant, defect] : defects_of(problem)) {
+        const Mutated mutated(problem, defect);
+        trial.add({.name = mutant.name,
+                   .kind = mutant.kind,
+                   .required_by = mutant.kind == "precision" ? Power::precision : Power::structure,
+                   .results = [&](const OutputRange& range, std::span<double> exact) {
+                       mutated.results(range, exact, pool);
+                   }});
+    }
     if (problem.products != nullptr) {
-        if (const std::vector<double> other = with_other_b(problem, limits, pool); !other.empty())
-            trial.add("a group with the b of the one before it", "structure", other);
+        add_other_b(trial, problem);
         const Limits part = first_rows(limits, simulated_rows(problem));
-        Trial first{part, mutants, bits != nullptr};
-        for (const WrongProduct& wrong : wrong_products(problem, pool)) {
-            first.add(wrong.name, wrong.kind, wrong.exact, wrong.required_by);
-            mutants.back().certified = mutants.back().certified && !wrong.is_simulated;
-        }
+        Trial first(part, {{0, part.size()}}, bits, pool, mutants);
+        for (const WrongProduct& wrong : wrong_products(problem, pool))
+            first.add(wrong.name, wrong.kind, wrong.required_by, wrong.exact, wrong.is_simulated);
     }
     add_rounding(trial, bits);
-    for_special_mutants(problem, limits, pool, [&](const char* name, const auto& exact, const auto& outputs) {
-        if (exact.empty()) {
-            mutants.push_back({.name = name, .kind = "specials", .required_by = Power::all});
-        } else {
-            trial.add(name, "specials", Power::all, exact, outputs);
-        }
-    });
+    add_special_mutants(trial, problem);
     return mutants;
 }
 

@@ -2,6 +2,7 @@
 // What a check could have noticed: wrong kernels, made from the exact results, that its tests must refuse.
 #pragma once
 #include "experiments/check/bits.hpp"
+#include "experiments/check/mutated.hpp"
 
 #include <functional>
 #include <optional>
@@ -20,15 +21,19 @@ struct Mutant {
     Power required_by = Power::structure;
     bool certified = false;  ///< it changes an output by more than twice its bound: T1 refuses it whatever else it does
     bool caught = false;     ///< the tests refuse it where all else is ideal: its exact results, rounded once
-    double largest = 0;      ///< its largest change, in bounds
+    /// Of a fault that has a size: the least one that would have been noticed, as Sharpness has it.
+    std::optional<double> threshold{};
+    double largest = 0;      ///< its largest change, in bounds: of those outputs that were looked at until it was caught
 };
 
 /// The outputs of kernels that compute nothing: what a user's own limits are tried on, too.
 struct NullOutput {
     std::string name;
-    std::vector<double> values;
+    std::function<double(std::size_t i)> value;  ///< of output i; as long as the problem and the limits live
+    OutputRange changes{};                       ///< all others are as a kernel stores them; empty: any may differ
 };
-std::vector<NullOutput> null_outputs(const Problem& problem, const Limits& limits);
+std::vector<NullOutput> null_outputs(const Problem& problem, const Limits& limits, ThreadPool& pool);
+std::vector<double> values_of(const NullOutput& output, const Limits& limits);
 
 /// `bits`: what the claimed machine gives, where bits are claimed; else null.
 std::vector<Mutant> run_mutants(const Problem& problem, const Limits& limits, const MachineOutputs* bits,
@@ -43,6 +48,8 @@ struct Sharpness {
     std::int64_t dropped_terms = 0;  ///< of the reduction's end; 0: none that was tried
     double stale_share = 0;          ///< of single outputs that hold the one before them instead, how many
 };
+/// Gives mutants that have a size their thresholds.
+void set_thresholds(const Sharpness& sharpness, std::vector<Mutant>& mutants);
 Sharpness sharpness_of(const Problem& problem, const Limits& limits, const Judgement& judgement, ThreadPool& pool);
 
 }  // namespace macheps::check

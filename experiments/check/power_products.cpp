@@ -114,11 +114,20 @@ std::int64_t simulated_rows(const Problem& problem) {
 }
 
 Limits first_rows(const Limits& limits, std::int64_t rows) {
-    Limits part = limits;
-    part.rows = part.group_rows = rows;
-    part.starts.clear();
-    for (auto* each : {&part.exact, &part.low, &part.before, &part.certain, &part.probable, &part.deviation})
-        each->resize(static_cast<std::size_t>(rows * limits.columns));
+    Limits part{.format = limits.format,
+                .is_narrow = limits.is_narrow,
+                .saturates = limits.saturates,
+                .flushes = limits.flushes,
+                .is_bitwise = limits.is_bitwise,
+                .rounding = limits.rounding,
+                .random_bits = limits.random_bits,
+                .rows = rows,
+                .columns = limits.columns,
+                .group_rows = rows};
+    const auto size = static_cast<std::ptrdiff_t>(part.size());
+    for (const auto member :
+         {&Limits::exact, &Limits::low, &Limits::before, &Limits::certain, &Limits::probable, &Limits::deviation})
+        (part.*member).assign((limits.*member).begin(), (limits.*member).begin() + size);
     return part;
 }
 
@@ -184,15 +193,15 @@ int refused_accumulator(const Problem& problem, const Limits& limits, ThreadPool
     return refused;
 }
 
-std::vector<double> with_other_b(const Problem& problem, const Limits& limits, ThreadPool& pool) {
+void add_other_b(Trial& trial, const Problem& problem) {
     const ProductOperands& of = problem.products->operands();
     std::int64_t batch = 1;
     while (batch < of.batches && of.first_row(batch) == of.first_row(batch + 1)) ++batch;
-    if (of.has_one_b || batch >= of.batches) return {};
+    if (of.has_one_b || batch >= of.batches) return;
     const std::int64_t first = of.first_row(batch), rows = std::min<std::int64_t>(of.first_row(batch + 1) - first, 16);
     const double* b = of.b.data() + (batch - 1) * of.k * of.n;
     const std::vector<double> wrong =
-        with_sums(problem, first, rows, pool, [&](std::int64_t row, std::vector<ProductSum>& out) {
+        with_sums(problem, first, rows, trial.pool(), [&](std::int64_t row, std::vector<ProductSum>& out) {
             std::vector<double> sums(static_cast<std::size_t>(of.n));
             for (std::int64_t p = 0; p < of.k; ++p) {
                 for (std::int64_t j = 0; j < of.n; ++j)
@@ -200,9 +209,20 @@ std::vector<double> with_other_b(const Problem& problem, const Limits& limits, T
             }
             set_sums(sums, out);
         });
-    std::vector<double> all = limits.exact;
-    std::copy(wrong.begin(), wrong.end(), all.begin() + first * of.n);
-    return all;
+    const OutputRange changes{first * of.n, (first + rows) * of.n};
+    const std::vector<double>& right = trial.limits().exact;
+    trial.add({.name = "a group with the b of the one before it",
+               .kind = "structure",
+               .results =
+                   [&](const OutputRange& range, std::span<double> exact) {
+                       for (std::size_t j = 0; j < exact.size(); ++j) {
+                           const std::int64_t i = range.first + static_cast<std::int64_t>(j);
+                           exact[j] = i >= changes.first && i < changes.last
+                                          ? wrong[static_cast<std::size_t>(i - changes.first)]
+                                          : right[static_cast<std::size_t>(i)];
+                       }
+                   },
+               .changes = changes});
 }
 
 }  // namespace macheps::check

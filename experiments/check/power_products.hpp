@@ -2,7 +2,7 @@
 // Wrong kernels of matrix products: accumulators too narrow, promotion left out, partial sums rounded, operands cut.
 // They are simulated on the first rows of the outputs, as many as take no longer than the check itself.
 #pragma once
-#include "experiments/check/power.hpp"
+#include "experiments/check/trial.hpp"
 
 namespace macheps::check {
 
@@ -30,7 +30,7 @@ std::vector<double> with_accumulator(const Problem& problem, int bits, ThreadPoo
 /// The largest width of accumulators, in bits, that the tests refuse; 0: none that was tried.
 int refused_accumulator(const Problem& problem, const Limits& limits, ThreadPool& pool);
 
-/// All outputs, up to 16 rows of a batch or group made with the b of the one before it; nothing where there is one b.
-std::vector<double> with_other_b(const Problem& problem, const Limits& limits, ThreadPool& pool);
+/// Up to 16 rows of a batch or group, made with the b of the one before it; nothing where there is one b.
+void add_other_b(Trial& trial, const Problem& problem);
 
 }  // namespace macheps::check

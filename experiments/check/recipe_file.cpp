@@ -3,6 +3,7 @@
 
 #include "core/read_file.hpp"
 #include "experiments/check/declare.hpp"
+#include "experiments/files/toml_lines.hpp"
 #include "experiments/policy/toml_reader.hpp"
 
 #include <fmt/format.h>
@@ -48,7 +49,12 @@ void check_sizes(const InputRequest& r, const std::string& where) {
 
 class PlanReader {
   public:
-    PlanReader(std::string_view text, const std::string& file) : reader_(text, file), file_(file) {}
+    PlanReader(const TomlLines& lines, const std::string& file)
+        : reader_(lines.text, file, lines.starts), file_(file) {
+        if (lines.stray)
+            throw usage("a character that is no ASCII, outside of strings and comments",
+                        fmt::format("{}:{}:{}", file, lines.stray->line, lines.stray->column), "put names in quotes");
+    }
 
     std::vector<InputPlan> read() const {
         const toml::table document = reader_.document();
@@ -190,7 +196,7 @@ std::vector<MadeInputs> all_inputs(const InputPlan& plan) {
 
 std::vector<InputPlan> parse_plans(std::string_view text, const std::string& file) {
     try {
-        return PlanReader(text, file).read();
+        return PlanReader(split_toml_lines(text), file).read();
     } catch (const Error& error) {
         // A key that nobody knows is a mistake of whoever calls the program, as an option would be.
         throw usage(error.parts().what, error.parts().where, error.parts().fix);

@@ -103,7 +103,8 @@ Value cross_entropy(Listing& l) {
     const Value x = *l.input("x");
     const Exponentials e = exponentials(l, x);
     const int targets = l.array("target");
-    const Value log = n.logarithm(e.sum), target = n.select(x, targets);
+    // Some kernels keep a row's sum, and its logarithm, in the format of their input.
+    const Value log = l.inner(n.logarithm(l.inner(e.sum))), target = n.select(x, targets);
     Value loss = n.subtract(log, target);
     if (l.declaration.subtracts_max)
         loss = n.either(n.subtract(n.add(e.greatest, log), target), n.subtract(log, n.subtract(target, e.greatest)));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/codec.hpp"
 #include "experiments/check/nodes.hpp"
-#include "experiments/check/special.hpp"
+#include "experiments/check/rounding_to.hpp"
+#include "experiments/check/wide_steps.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -39,14 +40,32 @@ Wide converted(Wide x, const Format& format, Round rounding) {
 }
 
 /// The exact sum; a chain in the accumulator's format where that is narrow, which only wrong kernels ask for.
-Wide sum_of(const Wides& x, const Node& node) {
-    Wide total{};
+Wide sum_of(const Wides& x, const Node& node, const WideSteps& steps) {
     const std::size_t count = x.size() - std::min(x.size(), static_cast<std::size_t>(node.skipped));
+    if (!node.is_narrow_sum) return steps.sum(x.data(), count);
+    Wide total{};
+    const NearestNormal nearest(node.order.accumulator);
     for (std::size_t i = 0; i < count; ++i) {
-        total = total + x[i];
-        if (node.is_narrow_sum) total = converted(total, node.order.accumulator, Round::nearest_even);
+        const double sum = (total + x[i]).high;
+        if (!nearest.round(sum, total.high))
+            total = converted({sum, 0}, node.order.accumulator, Round::nearest_even);
     }
     return total;
+}
+
+/// The elements of an array that a row reads.
+void read_input(const Input& input, const Row& row, Wides& out) {
+    const std::int64_t columns = row.columns;
+    if (input.axis == Axis::row || input.axis == Axis::whole) {
+        std::fill(out.begin(), out.end(), Wide{input.at(row.row, 0, columns), 0});
+        return;
+    }
+    const double* from = &input.values[static_cast<std::size_t>(
+        (input.axis == Axis::column ? 0 : input.axis == Axis::gathered ? input.rows[static_cast<std::size_t>(row.row)]
+                                                                       : row.row) *
+            columns +
+        row.first)];
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = {from[i], 0};
 }
 
 double number_of(const Node& node, const Row& row) {
@@ -54,23 +73,20 @@ double number_of(const Node& node, const Row& row) {
 }
 
 /// Steps that are more than a function of one or two numbers.
-bool is_placed(const Node& node, const Row& row, const Columns<Wide>& values, Wides& out) {
+bool is_placed(const Node& node, const Row& row, const Columns<Wide>& values, Wides& out, const WideSteps& steps) {
     const Wides* x = node.x < 0 ? nullptr : &values[static_cast<std::size_t>(node.x)];
     switch (node.step) {
         case Step::constant:
             out[0] = {node.constant, node.constant_low};
             return true;
-        case Step::input: {
-            const Input& input = (*row.inputs)[static_cast<std::size_t>(node.array)];
-            for (std::size_t i = 0; i < out.size(); ++i)
-                out[i] = {input.at(row.row, row.first + static_cast<std::int64_t>(i), row.columns), 0};
+        case Step::input:
+            read_input((*row.inputs)[static_cast<std::size_t>(node.array)], row, out);
             return true;
-        }
         case Step::product:
             for (std::size_t i = 0; i < out.size(); ++i) out[i] = (*row.products)[i].sum;
             return true;
         case Step::sum:
-            out[0] = sum_of(*x, node);
+            out[0] = sum_of(*x, node, steps);
             return true;
         case Step::greatest:
         case Step::least:
@@ -101,35 +117,42 @@ bool is_placed(const Node& node, const Row& row, const Columns<Wide>& values, Wi
     }
 }
 
-void compute(const Node& node, const Wides& x, const Wides& y, Wides& out) {
+void compute(const Node& node, const Wides& x, const Wides& y, Wides& out, const WideSteps& steps) {
+    const WideRow a{x.data(), x.size() == 1}, b{y.data(), y.size() == 1};
+    const auto function = [&](WideSteps::One step) {
+        // A row's one number has one result, and serves all elements where there are more.
+        if (!a.is_one) return step(x.data(), out.data(), out.size());
+        step(x.data(), out.data(), 1);
+        std::fill(out.begin() + 1, out.end(), out.front());
+    };
     switch (node.step) {
         case Step::add:
         case Step::accumulate:
-            return each(x, y, out, [](Wide a, Wide b) { return a + b; });
+            return steps.add(a, b, out.data(), out.size());
         case Step::subtract:
-            return each(x, y, out, [](Wide a, Wide b) { return a - b; });
+            return steps.subtract(a, b, out.data(), out.size());
         case Step::multiply:
-            return each(x, y, out, [](Wide a, Wide b) { return a * b; });
+            return steps.multiply(a, b, out.data(), out.size());
         case Step::divide:
-            return each(x, y, out, [](Wide a, Wide b) { return a / b; });
+            return steps.divide(a, b, out.data(), out.size());
+        case Step::exponential:
+            return function(steps.exponential);
+        case Step::tangent:
+            return function(steps.tangent);
+        case Step::error:
+            return function(steps.error);
+        case Step::sigmoid:
+            return function(steps.sigmoid);
         case Step::larger:
             return each(x, y, out, [](Wide a, Wide b) {
                 return std::isnan(a.high) ? a : std::isnan(b.high) || is_less(a, b) ? b : a;
             });
-        case Step::exponential:
-            return each(x, x, out, [](Wide a, Wide) { return exponential(a); });
         case Step::logarithm:
             return each(x, x, out, [](Wide a, Wide) { return logarithm(a); });
         case Step::inverse_root:
             return each(x, x, out, [](Wide a, Wide) { return inverse_root(a); });
         case Step::root:
             return each(x, x, out, [](Wide a, Wide) { return square_root(a); });
-        case Step::tangent:
-            return each(x, x, out, [](Wide a, Wide) { return hyperbolic_tangent(a); });
-        case Step::error:
-            return each(x, x, out, [](Wide a, Wide) { return error_function(a); });
-        case Step::sigmoid:
-            return each(x, x, out, [](Wide a, Wide) { return logistic(a); });
         case Step::absolute:
             return each(x, x, out, [](Wide a, Wide) { return std::signbit(a.high) ? -a : a; });
         case Step::convert:
@@ -142,13 +165,14 @@ void compute(const Node& node, const Wides& x, const Wides& y, Wides& out) {
 }  // namespace
 
 void reference(const std::vector<Node>& nodes, const Row& row, Columns<Wide>& out) {
+    static const WideSteps& steps = wide_steps(chosen_simd());
     out.resize(nodes.size());
     for (std::size_t n = 0; n < nodes.size(); ++n) {
         const Node& node = nodes[n];
         out[n].resize(node.is_row ? 1 : static_cast<std::size_t>(row.count));
-        if (is_placed(node, row, out, out[n])) continue;
+        if (is_placed(node, row, out, out[n], steps)) continue;
         const Wides& x = out[static_cast<std::size_t>(node.x)];
-        compute(node, x, node.y < 0 ? x : out[static_cast<std::size_t>(node.y)], out[n]);
+        compute(node, x, node.y < 0 ? x : out[static_cast<std::size_t>(node.y)], out[n], steps);
     }
 }
 

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <span>
 #include <utility>
@@ -45,9 +46,54 @@ std::vector<StoredArray> read_all(const Inputs& inputs) {
     return arrays;
 }
 
+/// The file of another run: `*` stands for the name of the input, without its folder and ending.
+std::string other_run(std::string pattern, const std::string& input) {
+    const std::size_t star = pattern.find('*');
+    if (star != std::string::npos) pattern.replace(star, 1, parse_file_word(input).path.stem().string());
+    return pattern;
+}
+
+/// Another run has the same output, bit for bit; else a reason.
+std::optional<Reason> compare_runs(const Inputs& inputs, const std::vector<StoredArray>& arrays,
+                                   const std::string& pattern) {
+    const Inputs others{.files = {other_run(pattern, inputs.files.front())}, .arrays = inputs.arrays};
+    const auto is_out = [](const StoredArray& array) { return array.name == "out"; };
+    std::vector<StoredArray> again;
+    for (StoredArray& array : read_arrays(parse_file_word(others.files.front()))) again.push_back(std::move(array));
+    const auto renamed = inputs.arrays.find("out");
+    for (StoredArray& array : again) {
+        if (renamed != inputs.arrays.end() && array.name == renamed->second) array.name = "out";
+    }
+    const auto one = std::find_if(arrays.begin(), arrays.end(), is_out);
+    const auto two = std::find_if(again.begin(), again.end(), is_out);
+    const auto bad = [&](std::string what) {
+        return Error({.what = std::move(what),
+                      .where = others.files.front(),
+                      .fix = "save the output of the other run as the first one's"});
+    };
+    if (two == again.end()) throw bad("no array 'out' of another run");
+    if (one == arrays.end() || one->shape != two->shape || one->width != two->width)
+        throw bad("the output of another run has another shape or type");
+    Reason reason{"KC070", "runs",
+                  fmt::format("{} has other bits: two runs of a kernel that claims to be deterministic differ",
+                              others.files.front())};
+    for (std::size_t i = 0; i < one->count(); ++i) {
+        if (one->bytes.compare(i * one->width, one->width, two->bytes, i * one->width, one->width) == 0) continue;
+        if (reason.count++ == 0) reason.index = static_cast<std::int64_t>(i);
+    }
+    return reason.count == 0 ? std::nullopt : std::optional(reason);
+}
+
 Checked judge_arrays(const Declaration& declaration, const Inputs& inputs, const std::vector<StoredArray>& arrays,
                      const Options& options, const RunOptions& run, ThreadPool& pool) {
     Checked checked = check_arrays(declaration, arrays, options, pool);
+    const bool is_judged = checked.outcome != Outcome::refused && checked.outcome != Outcome::declined;
+    if (!options.deterministic_with.empty() && is_judged) {
+        if (auto reason = compare_runs(inputs, arrays, options.deterministic_with)) {
+            checked.verdict.reasons.insert(checked.verdict.reasons.begin(), std::move(*reason));
+            checked.outcome = checked.verdict.outcome = Outcome::fail;
+        }
+    }
     for (const std::string& file : inputs.files)
         checked.files.push_back({file, run.has_digests ? sha256_text(read_file(parse_file_word(file).path)) : ""});
     checked.input = inputs.files.empty() ? "" : inputs.files.front();
@@ -81,6 +127,17 @@ Checked judge_input(const SuiteCheck& of, const std::string& file, bool has_dige
     }
 }
 
+/// Of a weak check: which inputs would show what it could not have caught.
+void add_advice(Checked& checked, ThreadPool& pool) {
+    std::vector<std::string> blind;
+    for (const Reason& reason : checked.verdict.reasons) {
+        if (!reason.mutant.empty()) blind.push_back(reason.mutant);
+    }
+    if (checked.outcome == Outcome::weak && !blind.empty())
+        checked.advice =
+            advise(checked.declaration, checked.row_elements, blind, checked.options.delta, pool);
+}
+
 /// A wrong kernel that one input catches is caught: what is weak is weak over all inputs of the check together.
 void join_powers(std::span<Checked> inputs) {
     std::set<std::string> caught;
@@ -102,7 +159,9 @@ void join_powers(std::span<Checked> inputs) {
 
 Checked check_files(const Declaration& declaration, const Inputs& inputs, const Options& options, const RunOptions& run,
                     ThreadPool& pool) {
-    return judge_arrays(declaration, inputs, read_all(inputs), options, run, pool);
+    Checked checked = judge_arrays(declaration, inputs, read_all(inputs), options, run, pool);
+    add_advice(checked, pool);
+    return checked;
 }
 
 Checked unjudged(const Declaration& declaration, std::string operation, std::string input, const Error& error) {
@@ -140,6 +199,10 @@ std::vector<Checked> run_suite(const Suite& suite, bool has_digests, ThreadPool&
             all[k].line = check.line;
         }
         join_powers(std::span(all).subspan(first));
+        // What one input of a check lacks, the others lack as well.
+        const auto weak = std::find_if(all.begin() + static_cast<std::ptrdiff_t>(first), all.end(),
+                                       [](const Checked& each) { return each.outcome == Outcome::weak; });
+        if (weak != all.end()) add_advice(*weak, pool);
     }
     return all;
 }

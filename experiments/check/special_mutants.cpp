@@ -2,6 +2,7 @@
 #include "experiments/check/special_mutants.hpp"
 
 #include "core/codec.hpp"
+#include "experiments/check/grid.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -31,7 +32,7 @@ bool has_subnormal(const Format& format, const std::vector<double>& values) {
     return std::any_of(values.begin(), values.end(), [&](double x) { return is_subnormal(format, x); });
 }
 
-/// The results where subnormal operands are zero; the right ones where none is subnormal, which costs no copy of them.
+/// The results where subnormal operands are zero; nothing where none is subnormal.
 std::vector<double> with_flushed_operands(const Problem& problem, const Limits& limits, ThreadPool& pool) {
     const auto format_of = [&](const Input& input) {
         const auto format = problem.declaration.formats.find(input.name);
@@ -50,88 +51,125 @@ std::vector<double> with_flushed_operands(const Problem& problem, const Limits& 
             is_changed = true;
         }
     }
-    if (!is_changed) return limits.exact;
+    if (!is_changed) return {};
     Problem flushed = problem;
     flushed.products = products;
     for (Input& input : flushed.inputs) flush(format_of(input), input.values);
-    return mutated(flushed, {}, pool);
+    std::vector<double> results(limits.exact.size());
+    Mutated(flushed, {}).results({0, limits.size()}, results, pool);
+    return results == limits.exact ? std::vector<double>{} : results;
 }
 
-std::vector<double> stored_all(const Limits& limits, const std::vector<double>& exact) {
-    std::vector<double> outputs(exact.size());
-    std::transform(exact.begin(), exact.end(), outputs.begin(), [&](double x) { return stored(limits, x); });
-    return outputs;
-}
-
-/// Every result by a function of the right one; empty where that changes none.
+/// True where a result is another number by a function of it.
 template <class Function>
-std::vector<double> changed(const Limits& limits, Function function) {
-    const auto differs = [&](double x) { return !(function(x) == x || std::isnan(function(x))); };
-    if (std::none_of(limits.exact.begin(), limits.exact.end(), differs)) return {};
-    std::vector<double> values(limits.exact.size());
-    std::transform(limits.exact.begin(), limits.exact.end(), values.begin(), function);
-    return values;
+bool changes_any(const Limits& limits, ThreadPool& pool, Function function) {
+    bool any = false;
+    in_parts(
+        limits.size(), pool,
+        [&](std::size_t first, std::size_t last) {
+            return std::any_of(limits.exact.begin() + static_cast<std::ptrdiff_t>(first),
+                               limits.exact.begin() + static_cast<std::ptrdiff_t>(last), [&](double x) {
+                                   const double y = function(x);
+                                   return !(y == x || std::isnan(y));
+                               });
+        },
+        [&](bool part) { any = any || part; });
+    return any;
+}
+
+/// Every result by a function of the right one; nothing where that changes none.
+template <class Function>
+void add_changed(Trial& trial, const char* name, Function function) {
+    const Limits& limits = trial.limits();
+    if (!changes_any(limits, trial.pool(), function)) return trial.add_unseen(name, "specials", Power::all);
+    trial.add({.name = name,
+               .kind = "specials",
+               .required_by = Power::all,
+               .results = [&](const OutputRange& range, std::span<double> exact) {
+                   std::transform(limits.exact.begin() + range.first, limits.exact.begin() + range.last, exact.begin(),
+                                  function);
+               }});
+}
+
+void add_flushed(Trial& trial, const Problem& problem) {
+    const Limits& limits = trial.limits();
+    const std::vector<double> flushed = with_flushed_operands(problem, limits, trial.pool());
+    const std::vector<double>& results = flushed.empty() ? limits.exact : flushed;
+    const Storing stored(limits);
+    const auto store = [&](double x) {
+        const double y = stored(x);
+        return is_subnormal(limits.format, y) ? 0 : y;
+    };
+    const double least = Format::power_of_two(limits.format.emin());
+    const bool may_flush = changes_any(limits, trial.pool(), [&](double x) { return std::fabs(x) < least ? 0 : x; });
+    if (flushed.empty() && !may_flush) return trial.add_unseen("subnormals flushed", "specials", Power::all);
+    trial.add({.name = "subnormals flushed",
+               .kind = "specials",
+               .required_by = Power::all,
+               .results =
+                   [&](const OutputRange& range, std::span<double> exact) {
+                       std::copy_n(results.begin() + range.first, range.size(), exact.begin());
+                   },
+               .store = [&](std::size_t, double exact) { return store(exact); }});
 }
 
 /// A tile whose accumulators still hold the outputs of the row before it.
-std::vector<double> uncleared(const Limits& limits) {
-    std::vector<double> kept = limits.exact;
-    const std::int64_t row = limits.rows / tile / 2 * tile, column = limits.columns / tile / 2 * tile;
-    for (std::int64_t r = row; r < std::min(row + tile, limits.rows); ++r) {
-        for (std::int64_t c = column; c < std::min(column + tile, limits.columns); ++c) {
-            const std::int64_t i = r * limits.columns + c,
-                               before = (i + limits.size() - limits.columns) % limits.size();
-            kept[static_cast<std::size_t>(i)] += limits.exact[static_cast<std::size_t>(before)];
-        }
-    }
-    return kept;
+void add_uncleared(Trial& trial) {
+    const Limits& limits = trial.limits();
+    const std::int64_t row = limits.rows / tile / 2 * tile, column = limits.columns / tile / 2 * tile,
+                       bottom = std::min(row + tile, limits.rows), right = std::min(column + tile, limits.columns);
+    trial.add({.name = "accumulator not cleared",
+               .kind = "specials",
+               .required_by = Power::all,
+               .results =
+                   [&](const OutputRange& range, std::span<double> exact) {
+                       std::copy_n(limits.exact.begin() + range.first, range.size(), exact.begin());
+                       for (std::int64_t r = row; r < bottom; ++r) {
+                           for (std::int64_t c = column; c < right; ++c) {
+                               const std::int64_t i = r * limits.columns + c,
+                                                  before = (i + limits.size() - limits.columns) % limits.size();
+                               if (i >= range.first && i < range.last)
+                                   exact[static_cast<std::size_t>(i - range.first)] +=
+                                       limits.exact[static_cast<std::size_t>(before)];
+                           }
+                       }
+                   },
+               .changes = {row * limits.columns + column, (bottom - 1) * limits.columns + right}});
 }
 
 }  // namespace
 
-void for_special_mutants(const Problem& problem, const Limits& limits, ThreadPool& pool, const TryMutant& tries) {
-    const std::vector<double> swallowed = changed(limits, [](double x) { return std::isnan(x) ? 0 : x; });
-    tries("NaN swallowed", swallowed, stored_all(limits, swallowed));
+void add_special_mutants(Trial& trial, const Problem& problem) {
+    const Limits& limits = trial.limits();
+    add_changed(trial, "NaN swallowed", [](double x) { return std::isnan(x) ? 0 : x; });
     const double most = decode64(limits.format, limits.format.max_finite_code() << limits.format.padding);
-    const std::vector<double> finite =
-        changed(limits, [&](double x) { return std::fabs(x) > most ? std::copysign(most, x) : x; });
-    tries("infinity made the largest number", finite, finite);
-    const std::vector<double> flushed = with_flushed_operands(problem, limits, pool);
-    std::vector<double> outputs = stored_all(limits, flushed);
-    const bool is_result_flushed = flush(limits.format, outputs);
-    if (!is_result_flushed && flushed == limits.exact) {
-        tries("subnormals flushed", {}, {});
-    } else {
-        tries("subnormals flushed", flushed, outputs);
-    }
-    if (problem.products != nullptr && limits.size() > 1) {
-        const std::vector<double> kept = uncleared(limits);
-        tries("accumulator not cleared", kept, stored_all(limits, kept));
-    }
+    add_changed(trial, "infinity made the largest number",
+                [most](double x) { return std::fabs(x) > most ? std::copysign(most, x) : x; });
+    add_flushed(trial, problem);
+    if (problem.products != nullptr && limits.size() > 1) add_uncleared(trial);
 }
 
-void add_size_mutants(const Limits& limits, std::vector<Mutant>& mutants) {
+void add_size_mutants(Trial& trial) {
+    const Limits& limits = trial.limits();
     if (limits.size() < 2) return;
-    const auto add = [&](const char* name, const std::vector<double>& exact) {
-        Mutant mutant{.name = name, .kind = "size", .required_by = Power::all};
-        for (std::size_t i = 0; i < exact.size(); ++i) {
-            const double change = std::fabs(exact[i] - limits.exact[i]);
-            if (change > 0) mutant.largest = std::max(mutant.largest, change / limits.certain[i]);
-        }
-        mutant.certified = mutant.largest > 2;
-        mutant.caught =
-            mutant.certified || !judge(limits, stored_all(limits, exact), {.stops_at_first = true}).reasons.empty();
-        mutants.push_back(std::move(mutant));
+    const std::int64_t middle = limits.size() / 2, columns = limits.columns,
+                       row = std::min<std::int64_t>(9, limits.rows - 1);
+    const auto add = [&](const char* name, const OutputRange& changes, auto change) {
+        trial.add({.name = name,
+                   .kind = "size",
+                   .required_by = Power::all,
+                   .results =
+                       [&, changes, change](const OutputRange& range, std::span<double> exact) {
+                           std::copy_n(limits.exact.begin() + range.first, range.size(), exact.begin());
+                           for (std::int64_t i = std::max(range.first, changes.first);
+                                i < std::min(range.last, changes.last); ++i)
+                               exact[static_cast<std::size_t>(i - range.first)] = change(static_cast<std::size_t>(i));
+                       },
+                   .changes = changes});
     };
-    const auto middle = static_cast<std::size_t>(limits.size() / 2);
-    std::vector<double> stale = limits.exact;
-    stale[middle] = stale[middle - 1];
-    add("one element stale", stale);
-    std::vector<double> scaled = limits.exact;
-    const std::int64_t row = std::min<std::int64_t>(9, limits.rows - 1);
-    for (std::int64_t c = 0; c < limits.columns; ++c)
-        scaled[static_cast<std::size_t>(row * limits.columns + c)] *= 1.001;
-    add("one row larger by 0.001", scaled);
+    add("one element stale", {middle, middle + 1}, [&](std::size_t i) { return limits.exact[i - 1]; });
+    add("one row larger by 0.001", {row * columns, (row + 1) * columns},
+        [&](std::size_t i) { return limits.exact[i] * 1.001; });
 }
 
 }  // namespace macheps::check

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Double-double arithmetic, in which references are computed: relative errors below 2^-100. What is not finite behaves as
-// fp64 says. Sources: Dekker 1971; Knuth, TAOCP 2, 4.2.2; Joldes, Muller and Popescu, ACM TOMS 44(2), 2017.
+// fp64 says. erf and tanh are fp64 functions: + - * / fma and core's exp, so that a verdict has the same bits everywhere.
 #pragma once
 #include "core/math64.hpp"
 
+#include <array>
 #include <cmath>
 
 namespace macheps::check {
@@ -12,37 +13,30 @@ struct Wide {
     double high = 0, low = 0;  ///< high is their sum, rounded
 };
 
-inline Wide settled(double high, double low) {
-    const double top = high + low;
-    return std::isfinite(top) ? Wide{top, low - (top - high)} : Wide{top, 0};
-}
+// The words of wide.inl.
+inline bool is_finite(double x) { return std::isfinite(x); }
+inline double select(bool condition, double x, double y) { return condition ? x : y; }
+inline double size_of(double x) { return std::fabs(x); }
+inline double floor_of(double x) { return std::floor(x); }
+inline double most_of(double x) { return x; }
+inline bool any_of(bool x) { return x; }
+using math::exp;
 
-inline Wide operator+(Wide x, Wide y) {
-    const double high = x.high + y.high, back = high - x.high;
-    if (!std::isfinite(high)) return {high, 0};
-    const double low = (x.high - (high - back)) + (y.high - back);
-    const double low_high = x.low + y.low, low_back = low_high - x.low;
-    const double low_low = (x.low - (low_high - low_back)) + (y.low - low_back);
-    const Wide first = settled(high, low + low_high);
-    return settled(first.high, first.low + low_low);
-}
-inline Wide operator-(Wide x) { return {-x.high, -x.low}; }
-inline Wide operator-(Wide x, Wide y) { return x + -y; }
+/// 1 / (2 k + 1), as far as erf needs them: of magnitudes below 6 fewer than 14 + 6 25 terms.
+inline constexpr int most_terms = 164;
+inline constexpr auto odd_reciprocals = [] {
+    std::array<double, most_terms + 1> all{};
+    for (int k = 0; k <= most_terms; ++k) all[static_cast<std::size_t>(k)] = 1.0 / (2 * k + 1);
+    return all;
+}();
 
-inline Wide operator*(Wide x, Wide y) {
-    const double high = x.high * y.high;
-    if (!std::isfinite(high)) return {high, 0};
-    return settled(high, fma(x.high, y.high, -high) + (x.high * y.low + x.low * y.high));
-}
-
-inline Wide operator/(Wide x, Wide y) {
-    const double first = x.high / y.high;
-    if (!std::isfinite(first) || !std::isfinite(y.high)) return {first, 0};
-    const Wide rest = x - y * Wide{first, 0};
-    const double second = rest.high / y.high;
-    const Wide last = rest - y * Wide{second, 0};
-    return settled(first, second + last.high / y.high);
-}
+#define MACHEPS_MATH_FN inline
+#define MACHEPS_MATH_REAL double
+#define MACHEPS_MATH_WIDE Wide
+#include "experiments/check/wide.inl"
+#undef MACHEPS_MATH_FN
+#undef MACHEPS_MATH_REAL
+#undef MACHEPS_MATH_WIDE
 
 /// 1 / sqrt(x), by two steps of Newton's iteration from fp64's.
 inline Wide inverse_root(Wide x) {
@@ -53,10 +47,9 @@ inline Wide inverse_root(Wide x) {
     return y;
 }
 
-/// Within 2^-51 of e^x, relatively: core's exp has an error below an ulp.
-inline Wide exponential(Wide x) {
-    const double high = math::exp(x.high);
-    return std::isfinite(high) ? settled(high, high * x.low) : Wide{high, 0};
+inline Wide square_root(Wide x) {
+    if (x.high == 0 || !std::isfinite(x.high) || x.high < 0) return {sqrt(x.high), 0};
+    return x * inverse_root(x);
 }
 
 /// Within 2^-51 of log x, relatively.

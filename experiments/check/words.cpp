@@ -35,6 +35,8 @@ std::string problem_text(const Problem& problem) {
 std::string reason_text(const Limits& limits, const Reason& reason) {
     std::string text = fmt::format("  {} {}  {}", reason.code, reason.test, reason.text);
     if (reason.test == "T3") return text + fmt::format(", {:.4g} of at most {:.4g}", reason.got, reason.bound);
+    if (reason.test == "runs")
+        return text + fmt::format("\n             first {}; {} outputs", place_of(limits, reason.index), reason.count);
     if (reason.index >= 0) {
         text +=
             fmt::format("\n             {}: got {}, exact {}", place_of(limits, reason.index), reason.got, reason.want);

@@ -132,6 +132,29 @@ void read_integer(const std::string& option, std::string& text, const Limits& li
     text = std::to_string(value);
 }
 
+/// Appends the number, or the numbers of the range, that `word` is.
+void append_range(const std::string& option, std::string word, const Limits& limits, std::vector<std::int64_t>& list) {
+    constexpr std::int64_t most = 100000;
+    const auto number = [&](std::string text) {
+        read_integer(option, text, limits);
+        return std::stoll(text);
+    };
+    const std::size_t dash = word.find('-', 1);
+    if (dash == std::string::npos) {
+        list.push_back(number(std::move(word)));
+        return;
+    }
+    const std::int64_t first = number(word.substr(0, dash)), last = number(word.substr(dash + 1));
+    if (last < first || last - first >= most) {
+        throw Error({.what = fmt::format("'{}' is no range", word),
+                     .where = option,
+                     .fix = last < first ? fmt::format("the first number is the lesser: {}-{}", last, first)
+                                         : fmt::format("a range has at most {} numbers", most),
+                     .exit = Exit::usage});
+    }
+    for (std::int64_t each = first; each <= last; ++each) list.push_back(each);
+}
+
 /// Reads a value of the option as a whole number: each, or the one of this index where they are of different kinds.
 void limit(CLI::Option& option, const Limits& limits, int index = -1) {
     const std::string name = option.get_name();
@@ -273,6 +296,23 @@ Option Command::integer(std::string names, Value& value, Limits limits, std::str
     return Option(option);
 }
 
+/// A list also takes ranges: 0-4 is 0,1,2,3,4.
+template <>
+Option Command::integer(std::string names, std::vector<std::int64_t>& value, Limits limits, std::string help) {
+    using Words = std::vector<std::string>;
+    const auto name = std::make_shared<std::string>();
+    CLI::Option& option = *app_->add_option_function<Words>(
+        std::move(names),
+        [&value, limits, name](const Words& words) {
+            value.clear();
+            for (const std::string& word : words) append_range(*name, word, limits, value);
+        },
+        std::move(help));
+    *name = option.get_name();
+    option.type_name("INT");
+    return Option(option);
+}
+
 /// CLI11 has no optional pairs.
 template <>
 Option Command::integer(std::string names, std::optional<std::pair<std::int64_t, std::string>>& value, Limits limits,
@@ -390,6 +430,5 @@ template Option Command::integer(std::string, std::int64_t&, Limits, std::string
 template Option Command::integer(std::string, std::uint32_t&, Limits, std::string);
 template Option Command::integer(std::string, std::uint64_t&, Limits, std::string);
 template Option Command::integer(std::string, std::optional<std::int64_t>&, Limits, std::string);
-template Option Command::integer(std::string, std::vector<std::int64_t>&, Limits, std::string);
 
 }  // namespace macheps

@@ -77,7 +77,7 @@ class Command {
     template <class Value>
     Option option(std::string names, Value& value, std::string help);
     /// The same for whole numbers, and lists of them, within limits that the Value can hold. What is no such number, or no
-    /// number that 64 bits hold, is refused with the limits.
+    /// number that 64 bits hold, is refused with the limits. Lists also take ranges: 0-4.
     template <class Value>
     Option integer(std::string names, Value& value, Limits limits, std::string help);
     Option flag(std::string names, bool& value, std::string help);

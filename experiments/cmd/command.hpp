@@ -13,6 +13,7 @@ extern const VerbRow completion_verb;
 extern const VerbRow convert_verb;
 extern const VerbRow formats_verb;
 extern const VerbRow gemm_verb;
+extern const VerbRow help_verb;
 extern const VerbRow machine_verb;
 extern const VerbRow man_verb;
 extern const VerbRow policy_verb;
@@ -27,9 +28,9 @@ extern const VerbRow version_verb;
 
 /// In the order of --help.
 inline constexpr const VerbRow* verbs[] = {
-    &train_verb,  &show_verb,    &formats_verb,    &convert_verb, &policy_verb, &scaler_verb,
-    &report_verb, &gemm_verb,    &check_verb,      &machine_verb, &reveal_verb, &testfloat_verb,
-    &verify_verb, &version_verb, &completion_verb, &man_verb,
+    &train_verb,  &show_verb,    &formats_verb, &convert_verb,    &policy_verb, &scaler_verb,
+    &report_verb, &gemm_verb,    &check_verb,   &machine_verb,    &reveal_verb, &testfloat_verb,
+    &verify_verb, &version_verb, &help_verb,    &completion_verb, &man_verb,
 };
 
 }  // namespace macheps

@@ -5,7 +5,10 @@
 #include "core/profile.hpp"
 #include "core/rng.hpp"
 #include "experiments/cmd/command.hpp"
+#include "experiments/cmd/convert_scaled.hpp"
 #include "experiments/cmd/rounding_option.hpp"
+#include "experiments/files/arrays.hpp"
+#include "experiments/files/npy.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -30,22 +33,36 @@ constexpr const char* help =
     "  macheps convert --to e4m3fn < x.f32 > codes.u8                 fp32 numbers to codes, nearest even\n"
     "  macheps convert --from e4m3fn --to fp32 < codes.u8 > x.f32     codes to numbers, exactly\n"
     "  macheps convert --from fp64 --to bf16 --round rz < x.f64       fp64 numbers, rounded once, toward zero\n"
-    "  macheps convert --from fp16 --to e5m2 --profile mldtypes       as that library makes them (NaN, infinities)\n\n"
+    "  macheps convert --from fp16 --to e5m2 --profile mldtypes       as that library makes them (NaN, infinities)\n"
+    "  macheps convert --to bf16 < x.npy > codes.npy                  an .npy file, of the same shape\n"
+    "  macheps convert --to e4m3fn --scale-rule te_block --granularity 1x128 x.npy -o codes.npz     codes and "
+    "scales\n\n"
     "Every value is little-endian, one after another, without a header: numpy's tofile and fromfile. A value takes "
     "its\n"
     "format's container: 1 byte for 8 bits and fewer (right-aligned), 2 for fp16 and bf16, 4 for fp32 and tf32, 8 for "
     "fp64.\n"
     "Any format converts to any other, with one rounding. With --round stochastic, element i takes the 32 bits of "
     "place "
-    "i in\nthe stream of --seed.";
+    "i in\nthe stream of --seed.\n\n"
+    "An .npy file on stdin is recognised by its first bytes: its type says what --from would say (codes in integers "
+    "need "
+    "it),\n"
+    "and stdout gets an .npy file of the same shape: float16, float32 and float64 for fp16, fp32, tf32 and fp64, else "
+    "codes.\n\n"
+    "With --granularity an array of fp32 numbers, rows by columns, becomes an .npz of arrays: `codes` of its shape, a "
+    "byte\n"
+    "each for formats of up to 8 bits; `scales`, the decode scales of the groups in fp32, as rows and columns of "
+    "groups;\n"
+    "`scale_codes` beside them where a scale is stored as a byte (e8m0, e4m3); `tensor_scale` of NVFP4; `decoded`, "
+    "the\n"
+    "values that codes and scales stand for, in fp32. They are the bits that a policy with this cast trains with.";
 
 struct Arguments {
-    std::string from = "fp32", to, profile, round = "nearest_even";
+    std::string from, to, profile, round = "nearest_even";
     bool saturate = false;
     std::uint64_t seed = 0;
+    ScaledConversion scaled;
 };
-
-std::size_t container_bytes(Format f) { return static_cast<std::size_t>(f.container_bits() + 7) / 8; }
 
 /// Everything that one element needs.
 struct Conversion {
@@ -73,9 +90,69 @@ struct Conversion {
     }
 };
 
-Exit run(const Arguments& a) {
+void write_all(const void* bytes, std::size_t count) {
+    if (std::fwrite(bytes, 1, count, stdout) == count) return;
+    throw Error({.what = fmt::format("cannot write: {}", std::strerror(errno)),
+                 .where = "standard output",
+                 .fix = "check the free space",
+                 .exit = Exit::cannot_write});
+}
+
+/// The next bytes of stdin, `most` unless it ends before.
+std::string read_some(std::size_t most) {
+    std::string bytes(most, '\0');
+    bytes.resize(std::fread(bytes.data(), 1, most, stdin));
+    if (std::ferror(stdin) == 0) return bytes;
+    throw Error({.what = fmt::format("cannot read: {}", std::strerror(errno)), .where = "standard input"});
+}
+
+/// Whole elements of `in`, the first of which is `element`, as `out` has them.
+std::string converted(const Conversion& convert, const std::string& in, std::uint64_t element) {
+    const std::size_t in_bytes = element_bytes(convert.from), out_bytes = element_bytes(convert.to);
+    std::string out(in.size() / in_bytes * out_bytes, '\0');
+    for (std::size_t i = 0; i < in.size() / in_bytes; ++i) {
+        std::uint64_t container = 0;
+        std::memcpy(&container, in.data() + i * in_bytes, in_bytes);
+        const std::uint64_t code = convert(container, element + i);
+        std::memcpy(out.data() + i * out_bytes, &code, out_bytes);
+    }
+    return out;
+}
+
+/// NumPy's type for a format's values, or for its codes.
+std::string npy_type(const Format& format) {
+    const std::size_t bytes = element_bytes(format);
+    const bool is_float = format == fp16 || format == fp32 || format == tf32 || format == fp64;
+    return fmt::format("{}{}{}", bytes == 1 ? '|' : '<', is_float ? 'f' : 'u', bytes);
+}
+
+Exit convert_npy(Conversion convert, const Arguments& a, const std::string& bytes) {
+    const StoredArray array = parse_npy(bytes, "x", "standard input");
+    if (a.from.empty() && !array.format) {
+        throw Error({.what = fmt::format("elements of type {} may be codes of any format", array.type),
+                     .where = "standard input",
+                     .fix = "name it with --from",
+                     .exit = Exit::usage});
+    }
+    if (a.from.empty()) convert.from = *array.format;
+    const bool is_other =
+        array.format && !(*array.format == convert.from) && !(convert.from == tf32 && *array.format == fp32);
+    if (is_other || array.width != element_bytes(convert.from)) {
+        throw Error({.what = fmt::format("the file's elements are of type {}, not {}", array.type, a.from),
+                     .where = "standard input",
+                     .fix = "leave out --from, or name the format of the file's codes"});
+    }
+    const std::string header = npy_header(npy_type(convert.to), array.shape),
+                      codes = converted(convert, array.bytes, 0);
+    write_all(header.data(), header.size());
+    write_all(codes.data(), codes.size());
+    return Exit::ok;
+}
+
+Exit run(const Command& verb, const Arguments& a) {
+    if (a.scaled.is_asked(verb)) return a.scaled.run(verb, format_named(a.to, "--to", Exit::usage), a.round, a.seed);
     const Conversion convert{
-        .from = format_named(a.from, "--from", Exit::usage),
+        .from = format_named(a.from.empty() ? "fp32" : a.from, "--from", Exit::usage),
         .to = format_named(a.to, "--to", Exit::usage),
         .has_profile = !a.profile.empty(),
         .profile = a.profile.empty() ? Profile{} : profile_named(a.profile, "--profile", Exit::usage),
@@ -88,42 +165,32 @@ Exit run(const Arguments& a) {
                      .fix = "send them to a file or a program: > codes.bin (macheps show prints single numbers)",
                      .exit = Exit::usage});
     }
-    const std::size_t in_bytes = container_bytes(convert.from), out_bytes = container_bytes(convert.to);
-    constexpr std::size_t piece = 1 << 16;  // elements
-    std::vector<std::byte> in(piece * in_bytes), out(piece * out_bytes);
+    const std::size_t in_bytes = element_bytes(convert.from);
+    constexpr std::size_t piece = std::size_t{1} << 19;  // bytes, of whole elements
     std::uint64_t element = 0;
     for (;;) {
-        const std::size_t got = std::fread(in.data(), 1, in.size(), stdin);
-        if (std::ferror(stdin) != 0) {
-            throw Error({.what = fmt::format("cannot read: {}", std::strerror(errno)), .where = "standard input"});
+        std::string in = read_some(piece);
+        if (element == 0 && in.starts_with(npy_magic)) {
+            while (std::feof(stdin) == 0) in += read_some(piece);
+            return convert_npy(convert, a, in);
         }
-        if (got % in_bytes != 0) {
+        if (in.size() % in_bytes != 0) {
             throw Error({.what = fmt::format("{} bytes are no whole number of {} values of {} bytes",
-                                             element * in_bytes + got, a.from, in_bytes),
+                                             element * in_bytes + in.size(), format_name(convert.from), in_bytes),
                          .where = "standard input",
                          .fix = "name what the bytes are with --from"});
         }
-        const std::size_t count = got / in_bytes;
-        for (std::size_t i = 0; i < count; ++i) {
-            std::uint64_t container = 0;
-            std::memcpy(&container, in.data() + i * in_bytes, in_bytes);
-            const std::uint64_t code = convert(container, element + i);
-            std::memcpy(out.data() + i * out_bytes, &code, out_bytes);
-        }
-        element += count;
-        if (std::fwrite(out.data(), out_bytes, count, stdout) != count) {
-            throw Error({.what = fmt::format("cannot write: {}", std::strerror(errno)),
-                         .where = "standard output",
-                         .fix = "check the free space",
-                         .exit = Exit::cannot_write});
-        }
-        if (got < in.size()) return Exit::ok;
+        const std::string out = converted(convert, in, element);
+        write_all(out.data(), out.size());
+        element += in.size() / in_bytes;
+        if (in.size() < piece) return Exit::ok;
     }
 }
 
 void describe(Command& verb) {
     const auto a = std::make_shared<Arguments>();
-    verb.option("--from", a->from, "What stdin holds (macheps formats)").takes(value_kind::format).shows_default();
+    verb.option("--from", a->from, "What stdin holds (macheps formats); fp32, or what an .npy file says, when left out")
+        .takes(value_kind::format);
     verb.option("--to", a->to, "What stdout gets").takes(value_kind::format).required();
     verb.option("-r,--round", a->round,
                 "nearest_even, nearest_away, toward_zero, up, down, to_odd, stochastic; or rne, rna, rz, ru, rd, ro, "
@@ -136,7 +203,8 @@ void describe(Command& verb) {
                 "left out")
         .excludes(saturate);
     verb.integer("--seed", a->seed, seed_limits, "Of the random bits for --round stochastic").shows_default();
-    verb.runs([a] { return run(*a); });
+    a->scaled.add_options(verb);
+    verb.runs([a, &verb] { return run(verb, *a); });
 }
 
 }  // namespace

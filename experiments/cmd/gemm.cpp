@@ -40,11 +40,16 @@ constexpr const char* help =
     "  macheps gemm --machine all --format fp16             every machine that takes fp16, on the same data\n"
     "  macheps gemm --format e4m3fn:e5m2 --scaling tensor --distribution lognormal\n"
     "  macheps gemm --machine sm100.tcgen05.nvfp4 --scaling nvfp4\n"
+    "  macheps gemm -M chain:bf16,chain:bf16:stochastic,kahan:bf16,pairwise:fp16 --sweep k=16..4096\n"
+    "                                                       orders of summation, each in a format of its own\n"
     "  macheps gemm --sweep scale=2^-20..2^4 --dry-run      what would be run\n\n"
     "A machine is a name of `macheps machine list`, followed at will by +promoteN (every N terms the partial sum joins "
     "an\n"
     "fp32 accumulator) and +slicesN (N slices of k, added in order in fp32), or a library's rule, such as "
-    "cutlass.fp8.default\nor sm80.mma.fp16+cutlass2.splitk.serial+slices4. Operands are drawn, rounded to --format, "
+    "cutlass.fp8.default\nor sm80.mma.fp16+cutlass2.splitk.serial+slices4. ORDER:FORMAT[:ROUND] is an order of "
+    "summation "
+    "(chain, pairwise, kahan,\nexact) in any format, such as fp16, e5m6 or e3m4, each operation rounded to it "
+    "(nearest_even when left out). Operands are drawn, rounded to --format, "
     "and\n"
     "the same for every machine; the exact product is that of the rounded operands. A machine that is named must take "
     "them;\n`all` is every machine that does, and stderr says how many are left out.\n"
@@ -89,8 +94,10 @@ FormatPair format_pair(const std::string& text) {
     return {a, b};
 }
 
-/// The first format that the machine lists.
-FormatPair natural_formats(const Machine& machine) {
+/// The first format that the machine lists; of an order its own.
+FormatPair natural_formats(const SpelledRule& spelled) {
+    if (spelled.order) return {spelled.order->format, spelled.order->format};
+    const Machine& machine = *spelled.rule.machine;
     for (const NamedFormat& row : all_formats) {
         if (row.format != fp64 && takes(machine, {row.format, row.format})) return {row.format, row.format};
     }
@@ -99,11 +106,11 @@ FormatPair natural_formats(const Machine& machine) {
                 std::string(machine.name), "name another machine");
 }
 
-/// Combinations of the grid's formats and scalings of which `rule` takes the operands.
-std::size_t combinations_taken(const GemmGrid& grid, const MatmulRule& rule) {
+/// Combinations of the grid's formats and scalings of which `spelled` takes the operands.
+std::size_t combinations_taken(const GemmGrid& grid, const SpelledRule& spelled) {
     std::size_t taken = 0;
     for (const FormatPair& pair : grid.formats) {
-        for (const OperandScaling scaling : grid.scalings) taken += takes(rule, pair, scaling) ? 1 : 0;
+        for (const OperandScaling scaling : grid.scalings) taken += takes(spelled, pair, scaling) ? 1 : 0;
     }
     return taken;
 }
@@ -111,8 +118,9 @@ std::size_t combinations_taken(const GemmGrid& grid, const MatmulRule& rule) {
 /// A machine was named and takes none of the grid's operands.
 Error does_not_fit(const GemmGrid& grid, const SpelledRule& spelled) {
     const Machine& machine = *spelled.rule.machine;
-    const bool has_format = std::any_of(grid.formats.begin(), grid.formats.end(),
-                                        [&](const FormatPair& pair) { return takes(machine, pair); });
+    const bool has_format = std::any_of(grid.formats.begin(), grid.formats.end(), [&](const FormatPair& pair) {
+        return takes(spelled, pair, OperandScaling::none) || (!spelled.order && takes(machine, pair));
+    });
     std::vector<std::string_view> taken;
     if (!has_format) {
         for (const Format& format : FormatSet::known) {
@@ -123,7 +131,7 @@ Error does_not_fit(const GemmGrid& grid, const SpelledRule& spelled) {
     }
     for (std::size_t i = 0; i < std::size(scaling_names); ++i) {
         for (const FormatPair& pair : grid.formats) {
-            if (!takes(spelled.rule, pair, static_cast<OperandScaling>(i))) continue;
+            if (!takes(spelled, pair, static_cast<OperandScaling>(i))) continue;
             taken.push_back(scaling_names[i]);
             break;
         }
@@ -141,11 +149,11 @@ void add_machines(GemmGrid& grid, const Arguments& a) {
     for (const std::string& name : a.formats) grid.formats.push_back(format_pair(name));
     if (grid.formats.empty()) {
         if (grid.machines.empty()) throw usage("`--machine all` needs formats", "--format", "such as --format fp16");
-        grid.formats.push_back(natural_formats(*grid.machines.front().rule.machine));
+        grid.formats.push_back(natural_formats(grid.machines.front()));
     }
     const std::size_t combinations = grid.formats.size() * grid.scalings.size();
     for (const SpelledRule& spelled : grid.machines) {
-        const std::size_t taken = combinations_taken(grid, spelled.rule);
+        const std::size_t taken = combinations_taken(grid, spelled);
         if (taken == 0) throw does_not_fit(grid, spelled);
         if (taken == combinations) continue;
         tell("{}: takes {} of the {} combinations of formats and scalings; the others are left out\n",
@@ -155,7 +163,7 @@ void add_machines(GemmGrid& grid, const Arguments& a) {
     std::size_t left_out = 0;
     for (const Machine* machine : all_machines) {
         const SpelledRule spelled{std::string(machine->name), {.machine = machine}};
-        if (combinations_taken(grid, spelled.rule) > 0) {
+        if (combinations_taken(grid, spelled) > 0) {
             grid.machines.push_back(spelled);
         } else {
             ++left_out;
@@ -205,7 +213,7 @@ GemmGrid grid_of(const Arguments& a) {
 void require_possible(const GemmGrid& grid) {
     for (const GemmData& data : all_data(grid)) {
         for (const SpelledRule& spelled : grid.machines) {
-            if (!takes(spelled.rule, data.formats, data.scaling)) continue;
+            if (spelled.order || !takes(spelled, data.formats, data.scaling)) continue;
             const Format output = grid.output.value_or(spelled.rule.machine->result);
             try {
                 require_possible(spelled.rule, use_of(data.formats, data.scaling, output), spelled.name);
@@ -229,8 +237,7 @@ GridCost cost_of(const GemmGrid& grid) {
     GridCost cost;
     for (const GemmData& data : all_data(grid)) {
         std::size_t machines = 0;
-        for (const SpelledRule& spelled : grid.machines)
-            machines += takes(spelled.rule, data.formats, data.scaling) ? 1 : 0;
+        for (const SpelledRule& spelled : grid.machines) machines += takes(spelled, data.formats, data.scaling) ? 1 : 0;
         const double a = double(data.m) * double(data.k), b = double(data.k) * double(data.n),
                      out = double(data.m) * double(data.n);
         cost.rows += machines;

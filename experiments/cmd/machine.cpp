@@ -17,6 +17,7 @@
 #include <array>
 #include <cstdio>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -50,15 +51,16 @@ constexpr const char* show_help = R"(Prints one matrix unit: parameters, model, 
 
 Examples:
   macheps machine show sm90.wgmma.fp8
+  macheps machine show h100                     the matrix units of a GPU, or of an architecture (sm_90, CDNA3)
   macheps machine show cdna3.mfma.fp8 --json
 
 JSON: what `machine list --json` has, with steps, words, formula, summary, unverified (true: no trace recorded by this
-program covers it) and disputed: [{"field", "question", "taken", "others"}, ...].)";
+program covers it) and disputed: [{"field", "question", "taken", "others"}, ...]; of a GPU an array of these.)";
 
 constexpr const char* eval_help = R"(Computes recorded results of matrix units and compares the bits.
 
 Examples:
-  macheps machine eval vectors.jsonl
+  macheps machine eval vectors.jsonl                    such as examples/vectors.jsonl of the source tree
   macheps machine eval vectors.jsonl --engine scalar --json
   zstd -dc TRACE.jsonl.zst | macheps machine eval -     a trace of `macheps verify --record`
 
@@ -154,10 +156,11 @@ Json json_of(const Machine& machine) {
     return json;
 }
 
-std::string as_text() {
+/// The row of `list` for each machine.
+std::string list_text(std::span<const Machine* const> machines) {
     std::vector<std::array<std::string, 10>> rows{
         {"machine", "arch", "instruction", "operands", "C", "D", "k", "terms", "F", "evidence"}};
-    for (const Machine* m : all_machines) {
+    for (const Machine* m : machines) {
         const bool is_order = is_order_of_summation(*m);
         std::string evidence{to_string(m->evidence)};
         if (!m->measured.empty()) evidence += fmt::format(": {}", measured_words(*m));
@@ -189,7 +192,7 @@ Exit list(bool csv, bool json) {
         for (const Machine* machine : all_machines) all.push_back(json_of(*machine));
         print_json(all);
     } else {
-        print(csv ? as_csv() : as_text());
+        print(csv ? as_csv() : list_text(all_machines));
     }
     return Exit::ok;
 }
@@ -297,11 +300,54 @@ Json show_json(const Machine& machine) {
     return json;
 }
 
+/// A GPU by the name that people know, and the architecture of its matrix units.
+struct Gpu {
+    std::string_view name, arch;
+};
+constexpr Gpu gpus[] = {
+    {"v100", "sm_70"},  {"t4", "sm_75"},      {"rtx2080", "sm_75"}, {"a100", "sm_80"},     {"a800", "sm_80"},
+    {"a10", "sm_86"},   {"a40", "sm_86"},     {"rtx3090", "sm_86"}, {"l4", "sm_89"},       {"l40", "sm_89"},
+    {"l40s", "sm_89"},  {"rtx4090", "sm_89"}, {"h100", "sm_90"},    {"h200", "sm_90"},     {"h800", "sm_90"},
+    {"gh200", "sm_90"}, {"b200", "sm_100"},   {"gb200", "sm_100"},  {"rtx5090", "sm_120"}, {"mi100", "CDNA1"},
+    {"mi210", "CDNA2"}, {"mi250x", "CDNA2"},  {"mi300x", "CDNA3"},  {"mi325x", "CDNA3"},
+};
+
+/// The machines of a GPU or an architecture; none where `name` is neither.
+std::vector<const Machine*> machines_of(const std::string& name) {
+    std::string arch = lowered(name);
+    for (const Gpu& gpu : gpus) {
+        if (gpu.name == arch) arch = lowered(gpu.arch);
+    }
+    std::vector<const Machine*> machines;
+    for (const Machine* machine : all_machines) {
+        const std::vector<std::string_view> names = split_names(machine->arch);
+        if (std::any_of(names.begin(), names.end(), [&](std::string_view each) { return lowered(each) == arch; }))
+            machines.push_back(machine);
+    }
+    return machines;
+}
+
+Exit show_gpu(std::span<const Machine* const> machines, bool json) {
+    if (json) {
+        Json all = Json::array();
+        for (const Machine* machine : machines) all.push_back(show_json(*machine));
+        print_json(all);
+        return Exit::ok;
+    }
+    print(list_text(machines) +
+          fmt::format("\n`macheps machine show {}` says what one computes, and how that is known.\n",
+                      machines.front()->name));
+    return Exit::ok;
+}
+
 Exit show(const std::string& name, bool json) {
     const Machine* machine = find_machine(name);
     if (machine == nullptr) {
+        if (const std::vector<const Machine*> of_gpu = machines_of(name); !of_gpu.empty())
+            return show_gpu(of_gpu, json);
         std::vector<std::string_view> names;
         for (const Machine* other : all_machines) names.push_back(other->name);
+        for (const Gpu& gpu : gpus) names.push_back(gpu.name);
         const std::string near = nearest_name(name, names);
         throw Error(
             {.what = fmt::format("unknown machine '{}'", name),
@@ -332,7 +378,7 @@ void describe_show(Command& verb) {
         bool json = false;
     };
     const auto a = std::make_shared<Arguments>();
-    verb.option("NAME", a->name, "A name of `macheps machine list`").required();
+    verb.option("NAME", a->name, "A name of `macheps machine list`, a GPU or an architecture").required();
     verb.flag("--json", a->json, "JSON");
     verb.runs([a] { return show(a->name, a->json); });
 }

@@ -68,7 +68,8 @@ constexpr const char* explain_help =
     "  macheps policy explain amp-bf16 --params 7.5e9 --shards 64     bytes of such a model, beside other recipes\n\n"
     "JSON: {\"policy\", \"description\", \"extends\", \"model\", \"size\", \"loss_scaler\", \"reduce\", \"optimizer\", "
     "\"training\", \"machines\",\n"
-    "\"unverified\", \"left_out\", \"rows\": [{\"site\", \"slot\", \"cast\", \"machine\", \"rule\"}, ...], "
+    "\"unverified\", \"linears\": {\"low\", \"asked\"}, \"left_out\", \"left_out_why\", \"rows\": [{\"site\", "
+    "\"slot\", \"cast\", \"machine\", \"rule\"}, ...], "
     "\"tensors\": "
     "[{\"kind\", \"site\",\n"
     "\"format\", \"elements\", \"rule\"}, ...], \"memory\"}; with --params also \"memory_of_params\".";
@@ -291,7 +292,9 @@ Exit explain(const Arguments& a) {
                   {"training", training_json(resolved.training)},
                   {"machines", machines_json(resolved)},
                   {"unverified", resolved.unverified()},
-                  {"left_out", resolved.left_out},
+                  {"linears", linears_json(resolved)},
+                  {"left_out", resolved.left_out_sites()},
+                  {"left_out_why", left_out_why_json(resolved)},
                   {"rows", Json::array()}};
         for (const Row& row : rows) {
             json["rows"].push_back({{"site", row.site},
@@ -313,7 +316,7 @@ Exit explain(const Arguments& a) {
     if (a.csv) {
         print("site,slot,cast,machine,rule\n");
         for (const Row& row : rows) print(csv_line({&row.site, &row.slot, &row.cast, &row.machine, &row.rule}));
-        for (const std::string& site : resolved.left_out) tell("left out by multiple_of: {}\n", site);
+        for (const auto& one : resolved.left_out) tell("left out: {}: {}\n", one.site, one.why);
         return Exit::ok;
     }
     const std::string body =
@@ -330,10 +333,7 @@ Exit explain(const Arguments& a) {
         print(fmt::format("matmuls      {:>4} on {}\n", count, machine));
     }
     for (const std::string& reason : resolved.unverified()) print(fmt::format("unverified   {}\n", reason));
-    if (!resolved.left_out.empty()) {
-        print(fmt::format("left out     {} (sides are no multiples of what the rule asks)\n",
-                          fmt::join(resolved.left_out, ", ")));
-    }
+    print(linears_text(resolved));
     print(body);
     return Exit::ok;
 }

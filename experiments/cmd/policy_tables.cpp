@@ -107,6 +107,24 @@ Json tensors_json(const std::vector<TensorRow>& rows) {
     return list;
 }
 
+std::string linears_text(const ResolvedPolicy& policy) {
+    const auto [low, asked] = policy.low_linears();
+    std::string text = asked == 0 ? "" : fmt::format("linears      {} of {} in 8 bits or fewer\n", low, asked);
+    for (const auto& one : policy.left_out) text += fmt::format("left out     {}: {}\n", one.site, one.why);
+    return text;
+}
+
+Json linears_json(const ResolvedPolicy& policy) {
+    const auto [low, asked] = policy.low_linears();
+    return {{"low", low}, {"asked", asked}};
+}
+
+Json left_out_why_json(const ResolvedPolicy& policy) {
+    Json list = Json::array();
+    for (const auto& one : policy.left_out) list.push_back(one.why);
+    return list;
+}
+
 std::string memory_line(const MemoryEstimate& memory, std::int64_t batch) {
     return fmt::format("memory       parameters {}, gradients {}, master {}, optimiser {}; activations {} (batch {})\n",
                        in_words(memory.parameters), in_words(memory.gradients), in_words(memory.master),

@@ -20,6 +20,13 @@ std::string row_table(const std::vector<ResolvedPolicy::Row>& rows);
 std::string tensor_table(const std::vector<TensorRow>& rows);
 Json tensors_json(const std::vector<TensorRow>& rows);
 
+/// The linears whose operands are of 8 bits or fewer, of those that rules ask for, and why the others are left out; empty
+/// where no rule asks.
+std::string linears_text(const ResolvedPolicy& policy);
+Json linears_json(const ResolvedPolicy& policy);
+/// A reason for each linear that was left out.
+Json left_out_why_json(const ResolvedPolicy& policy);
+
 /// "memory       parameters 428 kB, ...": the model at hand, with a micro-batch of `batch` samples.
 std::string memory_line(const MemoryEstimate& memory, std::int64_t batch);
 Json memory_json(const MemoryEstimate& memory, std::int64_t batch);

@@ -30,6 +30,8 @@ constexpr const char* help =
     "Examples:\n"
     "  macheps report runs/001                         table on stdout; summary.csv and report.html into runs/001\n"
     "  macheps report runs/001 runs/002 -o both.html   several directories, joined\n"
+    "  macheps report runs/001 --margin 0.1            a narrower margin of equivalence, in percent\n"
+    "  macheps report runs/001 --gpu b200              the peak of the policies' formats on another GPU\n"
     "  macheps report runs/001 --json                  the summary as JSON\n"
     "  macheps report runs/001 --diagnose              what went wrong: where, how much, and what to change\n"
     "  macheps report runs/001 --png page.png          the page as a picture (needs Chromium or Chrome)\n"
@@ -42,16 +44,18 @@ constexpr const char* help =
     "--diagnose names what the rows show (overflow cascade, lost updates, ...), and what they could not show; the page\n"
     "says the same. Whatever it finds, the exit code is 0.\n"
     "A CSV file, or the gemm.csv of a folder, adds a section of matrix products: error growth with both bounds.\n"
-    "JSON: {\"schema\", \"policies\": [one object per row of summary.csv], \"notes\": [...]}; null: not measured. With "
-    "matrix\nproducts: \"gemm\", [one object per row of those files]. With --diagnose: \"diagnosis\", {\"looked_for\", "
-    "\"findings\": [{\"id\",\n\"policy\", \"seed\", \"seeds\", \"of_seeds\", \"step\", \"site\", \"figures\", "
-    "\"sentence\", \"remedy\"}], \"not_looked_for\": [{\"id\",\n\"policy\", \"why\"}]}.\n"
+    "JSON: {\"schema\", \"policies\": [one object per row of summary.csv, and \"sentence\"], \"notes\": [...], "
+    "\"warnings\": [...]};\nnull: not measured. With matrix products: \"gemm\", [one object per row of those files]. With "
+    "--diagnose: \"diagnosis\",\n{\"looked_for\", \"findings\": [{\"id\", \"policy\", \"seed\", \"seeds\", \"of_seeds\", "
+    "\"step\", \"site\", \"figures\", \"sentence\",\n\"remedy\"}], \"not_looked_for\": [{\"id\", \"policy\", \"why\"}]}.\n"
     "Exit codes: 3, a folder or file is missing or damaged; 5, the results could not be written.";
 
 struct ReportOptions {
     std::vector<std::filesystem::path> folders;
     std::filesystem::path out, png, charts;
     bool json = false, csv = false, dark = false, diagnose = false;
+    double margin = 100 * DivergenceRules::equivalence_margin;  ///< in percent
+    std::string gpu{usual_gpu};
 };
 
 /// report.html in the first folder, or beside the first file, under its name.
@@ -81,7 +85,13 @@ std::string text_of(const Log& log, const Summary& summary, const ReportOptions&
 
 Exit report(const ReportOptions& options) {
     Log log = read_runs(options.folders, Keep::summary);
-    Summary summary = summarise(log);
+    if (!(options.margin > 0) || options.margin > 100) {
+        throw Error({.what = fmt::format("a margin of {} % is none", options.margin),
+                     .where = "--margin",
+                     .fix = "give a percentage of the fp32 loss above 0, such as 0.25",
+                     .exit = Exit::usage});
+    }
+    Summary summary = summarise(log, {.margin = options.margin / 100, .gpu = options.gpu});
     std::vector<std::string> drawn;
     for (const PolicySummary& policy : drawn_of(summary).policies) drawn.push_back(policy.row.policy);
     for (std::string& note : read_samples(log, drawn)) summary.notes.push_back(std::move(note));
@@ -127,6 +137,10 @@ void describe(Command& verb) {
     verb.flag("--dark", a->dark, "Draw pictures in the dark theme");
     const Option json = verb.flag("--json", a->json, "Print the summary as JSON");
     const Option csv = verb.flag("--csv", a->csv, "Print the summary as CSV").excludes(json);
+    verb.option("--margin", a->margin, "Percent of the fp32 loss within which a gap is no difference").shows_default();
+    std::vector<std::string> gpus;
+    for (const VendorGpu& gpu : vendor_gpus()) gpus.emplace_back(gpu.name);
+    verb.option("--gpu", a->gpu, "Whose peaks the column `peak` is made of").one_of(gpus).shows_default();
     verb.flag("--diagnose", a->diagnose, "Name what the runs show: where, the figures, and what to change")
         .excludes(csv);
     verb.runs([a] { return report(*a); });

@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps reveal`: the order in which a sum is made, from its results.
-#include "emulation/matmul/reveal.hpp"
+#include "core/codec.hpp"
 #include "core/format_table.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
+#include "emulation/matmul/reveal_control.hpp"
 #include "emulation/matmul/rules.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/tell.hpp"
 #include "experiments/files/npy.hpp"
+#include "experiments/memory_limit.hpp"
 #include "experiments/numerics/machine_spelling.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace macheps {
@@ -27,36 +32,41 @@ Examples:
   macheps reveal                                       Hopper's fp8 wgmma: 33 numbers meet in one rounding
   macheps reveal --machine sm90.wgmma.fp8+promote128 -k 512
   macheps reveal --machine fp32.pairwise -k 16 --tree
+  macheps reveal --machine pairwise:bf16 -k 16 --brackets
   macheps reveal --machine sm80.mma.fp16 -k 64 --dot | dot -Tsvg > tree.svg
   macheps reveal -f fp16 -k 64 --emit-operands x.npy   operands for a kernel of yours ...
   macheps reveal -f fp16 -k 64 --results out.npy       ... and the tree from what it returned
 
 Of k products one is +M, one -M, the others a unit that vanishes beside M. What is left of the units counts the terms
-that joined after the two met; all pairs give the tree. Steps print as s1 = 0-31: terms 0 to 31 and nothing else; s2 = s1 +
-32-63: those terms and s1, in one rounding. Not seen: roundings, the order within a step, compensation. A sum that is
-exact where two masks meet has no tree.
+that joined after the two met; pairs of terms 1, 2, 4, 8 ... apart give the tree (about k log2 k of them), and others
+are asked for where these leave it open. Steps print as s1 = 0-31: terms 0 to 31 and nothing else; s2 = s1 + 32-63:
+those terms and s1, in one rounding. Not seen: roundings, the order within a step, compensation. A sum that is exact where two
+masks meet has no tree.
 
-Operands of a kernel: --emit-operands writes an .npy file of fp32 [2, pairs, k], x[0] rows of a and x[1] columns of b,
-numbers of --format: pairs (i, j), i < j, in the order (0,1), (0,2), ..., (1,2), ... Let out[p] = the sum of x[0,p] x[1,p]
-over k by your kernel, in fp32 or as --accumulator says, each at the same element of an output: kernels sum edges and
-tiles in other orders. Where that is no concern all rows go into one product: x[1] is 1 everywhere for fp32, tf32, bf16
-and fp16; elsewhere take the diagonal. --results reads out, [pairs] or [pairs, pairs] (its diagonal), from .npy (fp16,
-fp32, fp64) or from text, with the same -k, --format, --accumulator and --pairs. With --pairs first only pairs (0, j) are
-used: enough for a chain of single terms.
+Operands of a kernel: --emit-operands writes an .npy file of fp32 [2, rows, k], x[0] rows of a and x[1] columns of b,
+numbers of --format. First come 1 + ceil(log2 k) control rows: units alone, at all terms, then at those whose number
+has the binary digit 1, 2, 4, ... From them a kernel that returns zeros, leaves out a term or reads one twice is told
+so. Then come the pairs (i, j), i < j, by i and then by j: --pairs near, those 1, 2, 4, 8 ... apart; all; or first, with
+term 0. near tells the tree of kernels that add neighbours or terms a power of two apart; where that is not enough,
+--results says so, and what it left open; all settles everything, and first is enough for a chain of single terms.
+Let out[r] = the sum of x[0,r] x[1,r] over k by your kernel, in fp32 or as --accumulator says, each at the same element
+of an output: kernels sum edges and tiles in other orders. Where that is no concern all rows go into one product: x[1] is 1
+everywhere for fp32, tf32, bf16 and fp16; elsewhere take the diagonal. --results reads out, [rows] or [rows, rows] (its
+diagonal), from .npy (fp16, fp32, fp64) or from text, with the same -k, --format, --accumulator and --pairs.
 
 JSON: {"source", "format_a", "format_b", "terms", "probes", "depth", "chain", "balanced", "ways": {children: sums},
-"sums": [[children], ...], "unverified"}: children below `terms` are terms, terms + i is sums[i].
-Exit codes: 1, the results are those of no tree; 2, the format's range is too small for so many terms; 3, results that
-cannot be read.)";
+"sums": [[children], ...], "unverified", "open_pairs"}: children below `terms` are terms, terms + i is sums[i].
+Exit codes: 1, the results are those of no tree, or of no sum of all terms; 2, the format's range is too small for so
+many terms, or operands of more than 1 GB without --force; 3, results that cannot be read.)";
 
 struct Arguments {
-    std::string machine = "sm90.wgmma.fp8", format, accumulator = "fp32", operands, results, pairs = "all";
+    std::string machine = "sm90.wgmma.fp8", format, accumulator = "fp32", operands, results, pairs = "near";
     int terms = 128;
-    bool tree = false, brackets = false, dot = false, json = false;
+    bool tree = false, brackets = false, dot = false, json = false, force = false;
 };
 
 constexpr int most_terms = 1 << 14;
-constexpr std::size_t most_values = std::size_t{1} << 30;  // of a file of operands: 4 GiB
+constexpr double most_bytes = 1e9;  // of a file of operands without --force
 
 Error usage(std::string what, std::string where, std::string fix) {
     return Error({.what = std::move(what), .where = std::move(where), .fix = std::move(fix), .exit = Exit::usage});
@@ -84,74 +94,138 @@ RevealLimits limits_of(const std::string& accumulator) {
     return {};
 }
 
-std::vector<TermPair> pairs_of(int terms, bool only_first) {
+std::vector<TermPair> pairs_of(const Arguments& a) {
+    if (a.pairs == "near") return near_pairs(a.terms);
     std::vector<TermPair> pairs;
-    for (int i = 0; i < (only_first ? 1 : terms - 1); ++i) {
-        for (int j = i + 1; j < terms; ++j) pairs.emplace_back(i, j);
+    for (int i = 0; i < (a.pairs == "first" ? 1 : a.terms - 1); ++i) {
+        for (int j = i + 1; j < a.terms; ++j) pairs.emplace_back(i, j);
     }
     return pairs;
 }
 
+std::string size_text(double bytes) {
+    return bytes < 1e6   ? fmt::format("{:.0f} kB", std::max(bytes / 1e3, 1.0))
+           : bytes < 1e9 ? fmt::format("{:.0f} MB", bytes / 1e6)
+                         : fmt::format("{:.1f} GB", bytes / 1e9);
+}
+
 Exit emit(const Arguments& a, const RevealOperands& operands) {
-    const std::vector<TermPair> pairs = pairs_of(a.terms, a.pairs == "first");
-    const std::size_t k = static_cast<std::size_t>(a.terms), half = pairs.size() * k;
-    if (2 * half > most_values) {
-        throw usage(fmt::format("{} pairs of {} terms are {} GiB", pairs.size(), a.terms, (2 * half) >> 28), "-k",
-                    "take fewer terms: order shows in a few hundred");
+    const std::int64_t k = a.terms, controls = control_rows(a.terms),
+                       pair_count = a.pairs == "all"     ? k * (k - 1) / 2
+                                    : a.pairs == "first" ? k - 1
+                                                         : static_cast<std::int64_t>(near_pairs(a.terms).size()),
+                       rows = controls + pair_count;
+    const double bytes = 2.0 * 4.0 * static_cast<double>(rows) * static_cast<double>(k);
+    const std::string size = fmt::format("{} rows ({} controls and {} pairs) of {} terms, {}", rows, controls,
+                                         pair_count, k, size_text(bytes));
+    if (bytes > most_bytes && !a.force) {
+        throw usage(size, "--emit-operands",
+                    fmt::format("take fewer terms, as order shows in a few hundred{}, or give --force",
+                                a.pairs == "all" ? ", or --pairs near" : ""));
     }
+    require_memory(bytes, std::nullopt, "the operands");
+    tell("writing {}: {}\n", a.operands, size);
+    const std::vector<TermPair> pairs = pairs_of(a);
+    const std::size_t half = static_cast<std::size_t>(rows * k);
     std::vector<float> values(2 * half);
-    for (std::size_t p = 0; p < pairs.size(); ++p)
-        operands.fill(a.terms, pairs[p], &values[p * k], &values[half + p * k]);
-    write_npy(a.operands, values, {2, static_cast<std::int64_t>(pairs.size()), a.terms});
-    tell("wrote {}: {} pairs of {} terms, M = {:g}, u = {:g}, b {}\n", a.operands, pairs.size(), a.terms,
-         operands.mask_a * double{operands.mask_b}, operands.unit(),
+    for (std::int64_t row = 0; row < rows; ++row) {
+        float *left = &values[static_cast<std::size_t>(row * k)], *right = left + half;
+        if (row < controls) {
+            fill_control(operands, a.terms, static_cast<int>(row), left, right);
+        } else {
+            operands.fill(a.terms, pairs[static_cast<std::size_t>(row - controls)], left, right);
+        }
+    }
+    write_npy(a.operands, values, {2, rows, k});
+    tell("wrote {}: M = {:g}, u = {:g}, b {}\n", a.operands, operands.mask_a * double{operands.mask_b}, operands.unit(),
          operands.mask_b == 1 && operands.unit_b == 1 ? "is 1 everywhere" : "varies: take the diagonal");
     return Exit::ok;
 }
 
-/// Answers out of a file of results.
-SumTree tree_of_results(const Arguments& a, const RevealOperands& operands) {
-    const std::vector<TermPair> pairs = pairs_of(a.terms, a.pairs == "first");
+/// A kernel's results: of the control rows, then of the pairs.
+struct KernelResults {
+    std::vector<double> controls{};
+    std::vector<TermPair> pairs{};
+    std::vector<int> sizes{};
+};
+
+KernelResults read_results(const Arguments& a, const RevealOperands& operands) {
     const std::vector<double> results = read_numbers(a.results);
-    const std::size_t count = pairs.size();
+    const auto controls = static_cast<std::size_t>(control_rows(a.terms));
+    KernelResults read{.pairs = pairs_of(a)};
+    const std::size_t count = controls + read.pairs.size();
     if (results.size() != count && results.size() != count * count) {
         throw Error({.what = fmt::format("{} results", results.size()),
                      .where = a.results,
-                     .fix = fmt::format("{} terms have {} pairs: give that many, or their square (the diagonal is "
-                                        "read)",
-                                        a.terms, count)});
+                     .fix = fmt::format("{} terms have {} control rows and {} pairs with --pairs {}: give one result "
+                                        "each, or their square (the diagonal is read)",
+                                        a.terms, controls, read.pairs.size(), a.pairs)});
     }
     const std::size_t step = results.size() == count ? 1 : count + 1;
-    const PairSizes sizes = [&](std::span<const TermPair> asked) {
-        std::vector<int> list;
-        for (const auto& [i, j] : asked) {
-            const std::int64_t n = a.terms, row = i;
-            const std::int64_t place = row * n - row * (row + 1) / 2 + (j - i - 1);
-            if (static_cast<std::size_t>(place) >= count) {
-                throw Error({.what = fmt::format("the pairs with term 0 do not tell how terms {} and {} meet", i, j),
-                             .where = a.results,
-                             .fix = "emit and measure all pairs: --pairs all",
-                             .exit = Exit::check_failed});
-            }
-            // Decimals of nine digits stand for the fp32 number nearest to them.
-            const auto result = static_cast<float>(results[static_cast<std::size_t>(place) * step]);
-            list.push_back(operands.size_of(a.terms, {i, j}, result));
-        }
-        return list;
-    };
-    SumTree tree = reveal_tree(a.terms, sizes);
-    if (a.pairs != "first") verify_tree(tree, sizes, static_cast<std::int64_t>(count));
-    return tree;
+    // Decimals of nine digits stand for the fp32 number nearest to them.
+    const auto result = [&](std::size_t row) { return static_cast<float>(results[row * step]); };
+    for (std::size_t row = 0; row < controls; ++row) read.controls.push_back(result(row));
+    check_controls(operands, a.terms, read.controls);
+    for (std::size_t p = 0; p < read.pairs.size(); ++p)
+        read.sizes.push_back(operands.size_of(a.terms, read.pairs[p], result(controls + p)));
+    return read;
+}
+
+FoundTree tree_of_results(const Arguments& a, const RevealOperands& operands) {
+    const KernelResults read = read_results(a, operands);
+    FoundTree found = tree_of_pairs(a.terms, read.pairs, read.sizes);
+    if (found.gap.empty() && (found.open.empty() || a.pairs == "near")) return found;
+    if (a.pairs == "all") throw no_tree(found.gap);
+    const std::string open = found.gap.empty() ? fmt::format("whether terms {} and {} meet before others does not show",
+                                                             found.open[0].pair.first, found.open[0].pair.second)
+                                               : found.gap;
+    throw Error({.what = fmt::format("the pairs that were measured are not enough: {}", open),
+                 .where = a.results,
+                 .fix = "emit and measure all pairs: --pairs all",
+                 .exit = Exit::check_failed});
 }
 
 struct Revealed {
     SumTree tree;
     std::string source, unverified{};
     Format a, b;
+    std::size_t open = 0;  ///< pairs of sums that meet others in one rounding, and may meet each other before
 };
+
+/// Of an order in a format of its own, its sums: masks and units as for a machine.
+Revealed of_order(const Arguments& arguments, const SpelledRule& spelled) {
+    const SumOrder& order = *spelled.order;
+    if (order.round != Round::nearest_even && order.round != Round::nearest_away) {
+        throw usage("a unit vanishes beside a mask only where sums are rounded to nearest", spelled.name,
+                    "leave out the rounding: it changes no order");
+    }
+    const auto [a, b] =
+        arguments.format.empty() ? std::pair{order.format, order.format} : formats_named(arguments.format);
+    const Format& f = order.format;
+    const RevealLimits limits{.vanishing_bits = f.precision + 1,
+                              .precision = f.precision,
+                              .largest_exponent = std::min(60, std::ilogb(decode(f, f.max_finite_code() << f.padding))),
+                              .least_exponent = std::max(-120, f.emin() - f.fraction_bits())};
+    const RevealOperands operands = reveal_operands(a, b, arguments.terms, limits);
+    const PairSizes sizes = [&](std::span<const TermPair> pairs) {
+        std::vector<int> list;
+        std::vector<float> left(static_cast<std::size_t>(arguments.terms)), right(left.size());
+        std::vector<double> products(left.size());
+        for (const TermPair& pair : pairs) {
+            operands.fill(arguments.terms, pair, left.data(), right.data());
+            for (std::size_t i = 0; i < left.size(); ++i) products[i] = double{left[i]} * double{right[i]};
+            list.push_back(operands.size_of(arguments.terms, pair, order.sum(products, {}, 0)));
+        }
+        return list;
+    };
+    Revealed out{.tree = reveal_tree(arguments.terms, sizes), .source = spelled.name, .a = a, .b = b};
+    verify_tree(out.tree, sizes, 4096);
+    return out;
+}
 
 Revealed of_machine(const Arguments& arguments) {
     const SpelledRule spelled = parse_machine(arguments.machine);
+    if (spelled.order) return of_order(arguments, spelled);
     const Format natural = natural_format(*spelled.rule.machine);
     const auto [a, b] = arguments.format.empty() ? std::pair{natural, natural} : formats_named(arguments.format);
     Revealed out{.tree = {}, .source = spelled.name, .a = a, .b = b};
@@ -185,7 +259,8 @@ void print_tree(const Arguments& a, const Revealed& r) {
                     {"balanced", r.tree.is_balanced()},
                     {"ways", ways},
                     {"sums", r.tree.sums},
-                    {"unverified", r.unverified}});
+                    {"unverified", r.unverified},
+                    {"open_pairs", r.open}});
         return;
     }
     if (a.dot) {
@@ -198,6 +273,11 @@ void print_tree(const Arguments& a, const Revealed& r) {
     }
     fmt::print("{}, {}\n{}\n", r.source, formats, tree_summary(r.tree));
     if (!r.unverified.empty()) fmt::print("unverified: {}\n", r.unverified);
+    if (r.open > 0) {
+        fmt::print(
+            "as far as near pairs show: {} pairs in roundings of three and more were not measured (--pairs all)\n",
+            r.open);
+    }
     fmt::print("\n{}", a.tree ? tree_indented(r.tree) : tree_steps(r.tree));
 }
 
@@ -210,14 +290,17 @@ Exit reveal(const Arguments& a) {
     const auto [left, right] = formats_named(a.format);
     const RevealOperands operands = reveal_operands(left, right, a.terms, limits_of(a.accumulator));
     if (!a.operands.empty()) return emit(a, operands);
-    print_tree(a, {.tree = tree_of_results(a, operands), .source = a.results, .a = left, .b = right});
+    FoundTree found = tree_of_results(a, operands);
+    print_tree(a,
+               {.tree = std::move(found.tree), .source = a.results, .a = left, .b = right, .open = found.open.size()});
     return Exit::ok;
 }
 
 void describe(Command& verb) {
     const auto a = std::make_shared<Arguments>();
     const Option machine =
-        verb.option("-M,--machine", a->machine, "A machine or rule, as for `macheps gemm`: NAME[+promoteN][+slicesN]")
+        verb.option("-M,--machine", a->machine,
+                    "A machine, a rule or ORDER:FORMAT, as for `macheps gemm`: NAME[+promoteN][+slicesN]")
             .takes("NAME")
             .shows_default();
     verb.integer("-k,--terms", a->terms, {1, most_terms}, "Terms of the sum").shows_default();
@@ -232,7 +315,10 @@ void describe(Command& verb) {
     verb.option("--accumulator", a->accumulator, "What the kernel sums in, and returns")
         .one_of({"fp32", "fp16", "bf16"})
         .shows_default();
-    verb.option("--pairs", a->pairs, "Pairs of the kernel's operands").one_of({"all", "first"}).shows_default();
+    verb.option("--pairs", a->pairs, "Pairs of the kernel's operands: those 1, 2, 4, 8 ... apart, all, or term 0's")
+        .one_of({"near", "all", "first"})
+        .shows_default();
+    verb.flag("--force", a->force, "Write operands even of more than 1 GB").needs(emit_operands);
     emit_operands.excludes(results).excludes(machine);
     results.excludes(machine);
     Option tree = verb.flag("--tree", a->tree, "Indented, the root first");

@@ -14,7 +14,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdio>
 #include <memory>
@@ -27,33 +26,49 @@ namespace macheps {
 namespace {
 
 constexpr const char* help =
-    "Shows one number in every format: value, code, error, and the values beside it.\n\n"
-    "Examples:\n"
-    "  macheps show 0.1                                       every format, rounded to nearest even\n"
-    "  macheps show 1000 --format e4m3fn,e5m2                 overflow: NaN here, a finite number there\n"
-    "  macheps show 1000 --format e4m3fn --saturate           overflow held at the largest finite value\n"
-    "  macheps show 0x1.8p-9 --round toward_zero              a hexadecimal float, another rounding mode\n"
-    "  macheps show 0x3dcd --bits bf16                        a code of bf16, and its value everywhere else\n"
-    "  macheps show -0 nan -inf --json                        several numbers, for a program to read\n\n"
-    "A decimal is first rounded to fp64, correctly; every format then rounds that fp64 once.\n"
-    "Errors are against that fp64 value; an ulp is Goldberg's, taken there. `below` and `above` are the values beside "
-    "the\n"
-    "format's own.\n\n"
-    "JSON: [{\"input\", \"value\", \"hex\", \"round\", \"overflow\", \"formats\": [{\"format\", \"value\", \"hex\", "
-    "\"code\",\n"
-    "\"error\", \"relative_error\", \"ulp_error\", \"below\": {\"value\", \"code\"}, \"above\"}, ...]}, ...].";
+    R"(Shows one number in every format: value, code, error, and the values beside it.
+
+Examples:
+  macheps show 0.1                                       every format, rounded to nearest even
+  macheps show 1/3 --format fp16,bf16,e5m6               a fraction; a format may also be given by its widths
+  macheps show 1000 --format e4m3fn,e5m2                 overflow: NaN here, a finite number there
+  macheps show 1000 --format e4m3fn --saturate           overflow held at the largest finite value
+  macheps show 0x1.8p-9 --round toward_zero              a hexadecimal float, another rounding mode
+  macheps show 0x3dcd --bits bf16                        a code of bf16, and its value everywhere else
+  macheps show 0.1 1/3 --csv > numbers.csv               a row for each number and format
+  macheps show -0 nan -inf --json                        several numbers, for a program to read
+
+A decimal, or a fraction of whole numbers up to 2^53, is first rounded to fp64, correctly; every format then rounds that
+fp64 once. Errors are against that fp64 value; an ulp is Goldberg's, taken there. `below` and `above` are the values beside
+the format's own. The second table has the format's value as a fraction and as a hexadecimal float, both exact, and the
+code's fields: sign|exponent|fraction.
+
+CSV: input, format, value, code, error, relative_error, ulp_error, below, above, fraction, hex, fields.
+JSON: [{"input", "value", "hex", "round", "overflow", "formats": [{"format", "value", "hex", "code", "fraction", "fields",
+"error", "relative_error", "ulp_error", "below": {"value", "code"}, "above"}, ...]}, ...].)";
 
 struct Arguments {
     std::vector<std::string> values, formats;
     std::string bits, round = "nearest_even";
     std::uint32_t random = 0;
-    bool saturate = false, json = false;
+    bool saturate = false, csv = false, json = false;
 };
 
 std::string option_suggestion(const std::string& option) {
-    const std::vector<std::string> names{"--format", "--bits", "--round", "--random", "--saturate", "--json", "--help"};
+    const std::vector<std::string> names{"--format",   "--bits", "--round", "--random",
+                                         "--saturate", "--csv",  "--json",  "--help"};
     const std::string near = nearest_name(option.substr(0, option.find('=')), names);
     return (near.empty() ? "" : fmt::format("did you mean '{}'? ", near)) + "macheps show --help lists them";
+}
+
+/// Two whole numbers that fp64 holds, divided with one rounding: `1/3`.
+std::optional<double> read_fraction(const std::string& text) {
+    const std::size_t slash = text.find('/');
+    if (slash == std::string::npos) return std::nullopt;
+    const auto above = parse_number(text.substr(0, slash)), below = parse_number(text.substr(slash + 1));
+    const auto is_whole = [](double x) { return std::fabs(x) <= 0x1p53 && x == std::floor(x); };
+    if (!above || !below || !is_whole(*above) || !is_whole(*below) || *below == 0) return std::nullopt;
+    return *above / *below;
 }
 
 double read_value(const std::string& text, const std::optional<Format>& bits) {
@@ -66,13 +81,14 @@ double read_value(const std::string& text, const std::optional<Format>& bits) {
                      .exit = Exit::usage});
     }
     if (const auto value = parse_number(text)) return *value;
+    if (const auto value = read_fraction(text)) return *value;
     throw Error({.what = text.starts_with("--") ? fmt::format("unknown option '{}'", text)
                                                 : fmt::format("'{}' is no number", text),
                  .where = "show",
                  .fix = text.starts_with("--")
                             ? option_suggestion(text)
-                            : "write a decimal (0.1, -1e-3), a hexadecimal float (0x1.8p-3), inf or nan; "
-                              "for a bit pattern add --bits FORMAT",
+                            : "write a decimal (0.1, -1e-3), a fraction (1/3), a hexadecimal float (0x1.8p-3), inf or "
+                              "nan; for a bit pattern add --bits FORMAT",
                  .exit = Exit::usage});
 }
 
@@ -126,14 +142,38 @@ std::string ulp_text(double ulps) {
     return std::isnan(ulps) ? "nan" : ulps < 1000 ? fmt::format("{:.3g}", ulps) : fmt::format("{:.1e}", ulps);
 }
 
-std::string table(const std::vector<Shown>& rows) {
-    std::vector<std::array<std::string, 8>> cells{
-        {"format", "value", "code", "error", "relative", "ulps", "below", "above"}};
-    for (const auto& s : rows) {
-        cells.push_back({std::string(s.format), decimal(s.value), hex_code(s.f, s.code), error_text(s.error),
-                         error_text(s.relative_error), ulp_text(s.ulps), neighbour(s, s.below), neighbour(s, s.above)});
+/// The exact value as a fraction, 819/2^13; a whole number as it is.
+std::string fraction_text(double value) {
+    if (!std::isfinite(value) || value == 0) return decimal(value);
+    if (value == std::trunc(value) && std::fabs(value) <= 0x1p53) return fmt::format("{:.0f}", value);
+    int exponent = 0;
+    double digits = std::frexp(value, &exponent) * 0x1p53;  // a whole number
+    for (exponent -= 53; std::fmod(digits, 2) == 0; ++exponent) digits /= 2;
+    if (exponent > 0) return fmt::format("{:.0f}*2^{}", digits, exponent);
+    return fmt::format("{:.0f}/2^{}", digits, -exponent);
+}
+
+/// The code's digits: sign|exponent|fraction, where the format has them.
+std::string fields_text(Format f, std::uint64_t container) {
+    const std::uint64_t code = container >> f.padding;
+    const auto digits = [code](int from, int count) {
+        std::string text;
+        for (int i = from + count - 1; i >= from; --i) text += (code >> i & 1) != 0 ? '1' : '0';
+        return text;
+    };
+    switch (f.encoding) {
+        case Encoding::power_of_two:
+            return fmt::format("|{}|", digits(0, f.bits));
+        case Encoding::fixed_point:
+            return fmt::format("{}||{}", digits(f.bits - 1, 1), digits(0, f.bits - 1));
+        default:
+            return fmt::format("{}|{}|{}", digits(f.bits - 1, 1), digits(f.fraction_bits(), f.exponent_bits()),
+                               digits(0, f.fraction_bits()));
     }
-    std::array<std::size_t, 8> widths{};
+}
+
+std::string aligned(const std::vector<std::vector<std::string>>& cells) {
+    std::vector<std::size_t> widths(cells.front().size());
     for (const auto& row : cells) {
         for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
     }
@@ -146,6 +186,31 @@ std::string table(const std::vector<Shown>& rows) {
     return text;
 }
 
+std::string table(const std::vector<Shown>& rows) {
+    std::vector<std::vector<std::string>> cells{
+        {"format", "value", "code", "error", "relative", "ulps", "below", "above"}};
+    std::vector<std::vector<std::string>> exact{{"format", "fraction", "hex", "sign|exponent|fraction"}};
+    for (const auto& s : rows) {
+        cells.push_back({std::string(s.format), decimal(s.value), hex_code(s.f, s.code), error_text(s.error),
+                         error_text(s.relative_error), ulp_text(s.ulps), neighbour(s, s.below), neighbour(s, s.above)});
+        exact.push_back({std::string(s.format), fraction_text(s.value), hex_float(s.value), fields_text(s.f, s.code)});
+    }
+    return aligned(cells) + "\n" + aligned(exact);
+}
+
+constexpr const char* csv_header =
+    "input,format,value,code,error,relative_error,ulp_error,below,above,fraction,hex,fields\n";
+
+std::string csv_line(const std::string& input, const Shown& s) {
+    const auto beside = [&s](const std::optional<std::uint64_t>& code) {
+        return code ? decimal(decode64(s.f, *code)) : std::string();
+    };
+    return fmt::format("{},{},{},{},{},{},{},{},{},{},{},{}\n", input, s.format, decimal(s.value),
+                       hex_code(s.f, s.code), decimal(s.error), decimal(s.relative_error), decimal(s.ulps),
+                       beside(s.below), beside(s.above), fraction_text(s.value), hex_float(s.value),
+                       fields_text(s.f, s.code));
+}
+
 Json json_of(const Shown& s) {
     const auto beside = [&s](const std::optional<std::uint64_t>& code) -> Json {
         if (!code) return nullptr;
@@ -155,6 +220,8 @@ Json json_of(const Shown& s) {
             {"value", json_number(s.value)},
             {"hex", hex_float(s.value)},
             {"code", hex_code(s.f, s.code)},
+            {"fraction", fraction_text(s.value)},
+            {"fields", fields_text(s.f, s.code)},
             {"error", json_number(s.error)},
             {"relative_error", json_number(s.relative_error)},
             {"ulp_error", json_number(s.ulps)},
@@ -170,23 +237,26 @@ Exit run(const Arguments& a) {
     const Overflow overflow = a.saturate ? Overflow::saturate : Overflow::nonsaturate;
     std::optional<Format> bits;
     if (!a.bits.empty()) bits = format_named(a.bits, "--bits", Exit::usage);
-    std::vector<NamedFormat> formats;
+    std::vector<std::pair<std::string_view, Format>> formats;
     for (const auto& name : a.formats) {
         const Format wanted = format_named(name, "--format", Exit::usage);
-        for (const auto& row : all_formats) {
-            if (row.format == wanted) formats.push_back(row);
-        }
+        formats.emplace_back(format_name(wanted), wanted);
     }
-    if (formats.empty()) formats.assign(all_formats.begin(), all_formats.end());
+    if (formats.empty()) {
+        for (const NamedFormat& row : all_formats) formats.emplace_back(row.name, row.format);
+    }
 
     std::string text;
     Json json = Json::array();
     for (const auto& value : a.values) {
         const double x = read_value(value, bits);
         std::vector<Shown> rows;
-        for (const auto& row : formats)
-            rows.push_back(show_in(row.name, row.format, x, mode, overflow, {a.random, 32}));
-        if (a.json) {
+        for (const auto& [name, format] : formats)
+            rows.push_back(show_in(name, format, x, mode, overflow, {a.random, 32}));
+        if (a.csv) {
+            if (text.empty()) text = csv_header;
+            for (const auto& row : rows) text += csv_line(value, row);
+        } else if (a.json) {
             Json shown = Json::array();
             for (const auto& row : rows) shown.push_back(json_of(row));
             json.push_back({{"input", value},
@@ -212,7 +282,8 @@ Exit run(const Arguments& a) {
 
 void describe(Command& verb) {
     const auto a = std::make_shared<Arguments>();
-    verb.option("VALUE", a->values, "Numbers: decimals, hexadecimal floats, inf, nan; with --bits, bit patterns");
+    verb.option("VALUE", a->values,
+                "Numbers: decimals, fractions, hexadecimal floats, inf, nan; with --bits, bit patterns");
     verb.option("-f,--format", a->formats, "Formats to show (macheps formats); all when left out")
         .takes(value_kind::format)
         .list();
@@ -226,7 +297,8 @@ void describe(Command& verb) {
     verb.integer("--random", a->random, {0, UINT32_MAX}, "The 32 random bits that stochastic rounding adds")
         .shows_default();
     verb.flag("-s,--saturate", a->saturate, "Hold an overflow at the largest finite value");
-    verb.flag("--json", a->json, "JSON on stdout: an array with one object per VALUE");
+    const Option csv = verb.flag("--csv", a->csv, "CSV on stdout: a row for each VALUE and format");
+    verb.flag("--json", a->json, "JSON on stdout: an array with one object per VALUE").excludes(csv);
     verb.allow_rest();  // -inf and -nan look like options; whatever is no number is refused in run()
     verb.runs([a, &verb] {
         for (const std::string& word : verb.rest()) {

@@ -8,6 +8,7 @@
 #include "experiments/cmd/progress.hpp"
 #include "experiments/cmd/tell.hpp"
 #include "experiments/cmd/train_config.hpp"
+#include "experiments/cmd/train_defaults.hpp"
 #include "experiments/cmd/train_plan.hpp"
 #include "experiments/train/experiment.hpp"
 #include "experiments/train/manifest.hpp"
@@ -23,7 +24,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <csignal>
 #include <memory>
 #include <optional>
@@ -36,16 +36,17 @@ constexpr const char* help =
     "Trains a small transformer under each precision policy, next to fp32, and reports what rounding did.\n\n"
     "Examples:\n"
     "  macheps train                                          the demo: eight policies, a minute or two\n"
-    "  macheps train --policy amp-fp16,fp16-noscale           two policies (fp32 is added: it is the baseline)\n"
-    "  macheps train --policy ./mine.toml --seeds 0,1,2,3,4   your own policy, with an interval for the gap\n"
+    "  macheps train --policy amp-fp16,fp16-noscale           the stall of fp16 without a loss scale, and its cure, beside fp32\n"
+    "  macheps train --policy ./mine.toml --seeds 0-4         your own policy, with an interval for the gap\n"
     "  macheps train --data corpus.txt --size small           a text of your own, as bytes\n"
     "  macheps train --model llama --kv-heads 2               the demo with a llama, two query heads to a key head\n"
     "  macheps train --config ds.json hf_args.yaml             what two frameworks' configs compute, next to fp32\n"
     "  macheps train --size base --dry-run                    the plan: runs, time, memory, disk; writes nothing\n"
     "  macheps train --resume runs/001                        go on with what Ctrl-C, or a crash, ended\n"
     "  macheps train --from runs/001/manifest.json            the same run once more, to the bit\n\n"
-    "Without --policy it is the demo, over seeds 0,1,2 and with --token-weight 2^-12. Its policies:\n"
-    "fp32 tf32 amp-bf16 pure-bf16 pure-bf16-sr amp-fp16 fp16-noscale fp8-tensorwise.\n"
+    "With and without --policy: seeds 0,1,2, so that a gap has an interval, and --token-weight 2^-12, a stand-in for a "
+    "large\nbatch, in whose gradients underflow shows (with --config 1: a config has a batch of its own). Without either it is "
+    "the\ndemo, of the policies fp32 tf32 amp-bf16 pure-bf16 pure-bf16-sr amp-fp16 fp16-noscale fp8-tensorwise.\n"
     "Writes runs.csv, steps.csv, evals.csv, sites.csv, exponents.csv, summary.csv, manifest.json and report.html.\n\n"
     "JSON: {\"finished\", \"directory\", \"files\": {\"page\", \"summary\"}, \"summary\": as of `macheps report "
     "--json`}; with\n"
@@ -56,13 +57,6 @@ constexpr const char* help =
     "\"sampled_step_seconds\", \"evaluation_seconds\", \"seconds\", \"row_bytes\", \"framework_bytes\"}], "
     "\"problems\"}.";
 
-constexpr const char* demo_policies[] = {"fp32",         "tf32",     "amp-bf16",     "pure-bf16",
-                                         "pure-bf16-sr", "amp-fp16", "fp16-noscale", "fp8-tensorwise"};
-/// Three, so that a gap has an interval.
-constexpr std::int64_t demo_seeds[] = {0, 1, 2};
-/// Stands in for a batch 4096 times as large: at this size gradients do not underflow by themselves.
-constexpr double demo_token_weight = 0x1p-12;
-
 std::atomic<bool> stop_after_step{false}, stop_now{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 /// The first one asks for an end after this step, the second one for an end at the next operation; a third one ends the
@@ -72,22 +66,6 @@ extern "C" void request_stop(int) {
     stop_now.store(true);
     std::signal(SIGINT, SIG_DFL);
     std::signal(SIGTERM, SIG_DFL);
-}
-
-/// A number, or a power written 2^-12.
-double parse_weight(const std::string& text) {
-    const bool is_power = text.starts_with("2^");
-    const char *first = text.data() + (is_power ? 2 : 0), *last = text.data() + text.size();
-    double value = 0;
-    const auto [end, error] = std::from_chars(first, last, value);
-    if (error != std::errc{} || end != last ||
-        (is_power && (value < -1000 || value > 1000 || value != static_cast<int>(value)))) {
-        throw Error({.what = fmt::format("'{}' is no number", text),
-                     .where = "--token-weight",
-                     .fix = "give a power of two such as 2^-12 or 0.5",
-                     .exit = Exit::usage});
-    }
-    return is_power ? Format::power_of_two(static_cast<int>(value)) : value;
 }
 
 struct Arguments {
@@ -194,16 +172,12 @@ Experiment new_experiment(const Arguments& a, const Command& verb) {
     experiment.options.min_lr = a.min_lr.value_or(a.train.lr / 10);
     const bool is_demo = a.policies.empty() && configs.policies.empty();
     experiment.seeds = a.seeds;
-    if (a.seeds.empty() && is_demo) experiment.seeds.assign(std::begin(demo_seeds), std::end(demo_seeds));
-    if (a.seeds.empty() && !is_demo) experiment.seeds = {0};
-    if (!a.token_weight.empty()) {
-        experiment.options.token_weight = parse_weight(a.token_weight);
-    } else if (is_demo) {
-        experiment.options.token_weight = demo_token_weight;
-    }
+    if (a.seeds.empty()) experiment.seeds.assign(std::begin(usual_seeds), std::end(usual_seeds));
+    experiment.options.token_weight = !a.token_weight.empty()     ? parse_weight(a.token_weight)
+                                      : configs.policies.empty() ? usual_token_weight
+                                                                 : config_token_weight;
 
-    std::vector<std::string> names = a.policies;
-    if (is_demo) names.assign(std::begin(demo_policies), std::end(demo_policies));
+    std::vector<std::string> names = is_demo ? demo_policies() : a.policies;
     if (std::find(names.begin(), names.end(), baseline_policy) == names.end()) {
         names.insert(names.begin(), std::string(baseline_policy));
     }
@@ -239,6 +213,7 @@ Experiment make_experiment(const Arguments& a, const Command& verb) {
     Experiment experiment = !a.resume.empty() ? resumed_experiment(a, verb)
                             : !a.from.empty() ? repeated_experiment(a, verb)
                                               : new_experiment(a, verb);
+    tell_left_out(experiment.policies, experiment.model);
     if (a.save_every) experiment.save_every = *a.save_every;
     experiment.hash_sites = a.hash_sites;
     return experiment;
@@ -331,7 +306,7 @@ void describe_task(Command& verb, Arguments& a) {
         .list();
     a.configs.add_options(verb);
     verb.integer("--seeds", a.seeds, seed_limits,
-                 "Seeds; each gives every policy the same weights and batches; 0, in the demo 0,1,2")
+                 "Seeds; each gives every policy the same weights and batches; 0,1,2 when left out")
         .list();
     const Option data =
         verb.option("--data", a.data, "A text, read as bytes, or tokens; the synthetic language when left out")
@@ -393,7 +368,7 @@ void describe_steps(Command& verb, Arguments& a) {
     verb.option("--momentum", a.train.momentum, "For sgd").shows_default();
     verb.option("--token-weight", a.token_weight,
                 "Weight of every token's loss in the backward pass, undone in fp32 before clipping: a stand-in for a "
-                "batch 1/weight times as large; a power of two; 1, in the demo 2^-12");
+                "batch 1/weight times as large; a power of two; 2^-12 when left out, with --config 1");
     verb.integer("--eval-every", a.train.eval_every, {0, most_steps},
                  "Steps between held-out evaluations; 0: only at the end")
         .shows_default();

@@ -133,6 +133,8 @@ ConfigPolicies load_configs(const ConfigChoice& choice, const Command& verb) {
                          .files = {}};
         for (const std::string& part : parts)
             policy.config.files.emplace_back(part, exists(part) ? read_file(part, config_size_limit) : part);
+        for (const std::string& file : result.included)
+            policy.config.files.emplace_back(file, read_file(file, config_size_limit));
         loaded.policies.push_back(std::move(policy));
         if (loaded.model.empty()) loaded.model = result.framework->model;
     }
@@ -148,6 +150,19 @@ void tell_micro_batches(const std::vector<Policy>& policies, const TrainOptions&
         if (wanted <= 1 || wanted == trained) continue;
         tell("macheps: {} asks for {} micro-batches; a step has {} x {} samples, which are divided into {}\n",
              policy.name, wanted, options.micro_batches, options.batch, trained);
+    }
+}
+
+void tell_left_out(const std::vector<Policy>& policies, const ModelConfig& model) {
+    const SiteList sites = model_sites(model);
+    for (const Policy& policy : policies) {
+        const ResolvedPolicy resolved = resolve(policy, sites);
+        if (resolved.left_out.empty()) continue;
+        if (const auto [low, asked] = resolved.low_linears(); asked > 0)
+            tell("macheps: {}: {} of {} linears in 8 bits or fewer\n", policy.name, low, asked);
+        else
+            tell("macheps: {}:\n", policy.name);
+        for (const auto& one : resolved.left_out) tell("  left out: {}: {}\n", one.site, one.why);
     }
 }
 

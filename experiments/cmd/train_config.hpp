@@ -2,6 +2,7 @@
 // `macheps train --config`: frameworks' configs as the policies of a comparison.
 #pragma once
 #include "experiments/cmd/policy_import.hpp"
+#include "experiments/model/config.hpp"
 #include "experiments/train/options.hpp"
 
 #include <string>
@@ -29,5 +30,9 @@ ConfigPolicies load_configs(const ConfigChoice& choice, const Command& verb);
 
 /// Tells of policies whose number of micro-batches does not divide the samples of a step, and what they train with instead.
 void tell_micro_batches(const std::vector<Policy>& policies, const TrainOptions& options);
+
+/// Tells how many linears of the model each policy has in 8 bits or fewer, and why it leaves the others out; nothing of
+/// policies that leave none out. Throws Error for a policy that does not fit the model.
+void tell_left_out(const std::vector<Policy>& policies, const ModelConfig& model);
 
 }  // namespace macheps

@@ -53,8 +53,14 @@ std::string as_text(const Plan& plan) {
                         ms(policy.evaluation_seconds), duration_text(policy.seconds), size_of(total(policy.memory)));
     }
     text +=
-        "\nTimes were measured here and now: the mean of 3 to 32 steps after one to warm up, one sampled step, one "
-        "held-out batch.\n"
+        plan.timed_tokens == 0
+            ? "\nTimes were measured here and now: the mean of 3 to 32 steps after one to warm up, one sampled step, "
+              "one held-out batch.\n"
+            : fmt::format(
+                  "\nTimes were scaled from steps of two layers on {} tokens, by the multiply-adds and the "
+                  "weights: right to a factor of two or so.\n",
+                  plan.timed_tokens);
+    text +=
         "`in a framework`: parameters, gradients, master copies, optimiser state and activations in the policy's "
         "formats.\n";
     return text;
@@ -89,6 +95,7 @@ Json as_json(const Plan& plan, const Command& verb) {
             {"tokens", plan.tokens},
             {"parameters", plan.parameters},
             {"seconds", json_number(plan.seconds)},
+            {"timed_tokens", plan.timed_tokens},
             {"least_bytes", plan.least_bytes},
             {"peak_bytes", plan.peak_bytes},
             {"disk_bytes", plan.disk_bytes},

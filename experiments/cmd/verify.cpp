@@ -35,7 +35,7 @@ Examples:
   macheps verify                                        everything, in about three minutes
   macheps verify --quick --only 'matrix:wgmma.*'        one kind of instruction, within a minute
   macheps verify --full --seconds 480 --record traces   and keep what the GPU gave, as small files
-  macheps verify --replay tests/traces                  recorded results against the emulators; takes no GPU
+  macheps verify --replay traces                        recorded results against the emulators; takes no GPU
   macheps verify --list                                 what would be run; takes no GPU
 
 Matrix instructions run on operands of every class of hardness, made on the GPU; each result is compared there with

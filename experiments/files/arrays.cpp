@@ -79,12 +79,15 @@ std::vector<StoredArray> parse_arrays(const std::string& bytes, const std::strin
 }
 
 StoredArray read_raw(const std::filesystem::path& path, const RawArray& raw) {
-    const std::string bytes = read_file(path);
+    return parse_raw(read_file(path), raw, path.string());
+}
+
+StoredArray parse_raw(std::string_view bytes, const RawArray& raw, const std::string& where) {
     const auto bad = [&](std::string what, std::string fix) {
-        return Error({.what = std::move(what), .where = path.string(), .fix = std::move(fix)});
+        return Error({.what = std::move(what), .where = where, .fix = std::move(fix)});
     };
     StoredArray array{.name = raw.name,
-                      .where = path.string(),
+                      .where = where,
                       .type = std::string(format_name(raw.format)),
                       .format = raw.format,
                       .width = element_bytes(raw.format),
@@ -106,7 +109,7 @@ StoredArray read_raw(const std::filesystem::path& path, const RawArray& raw) {
     if (!raw.offset && *wanted != bytes.size())
         throw bad(fmt::format("{} bytes, and {} has {}", bytes.size(), declared, *wanted),
                   "declare the shape and type that were saved; with an offset, too, more may follow");
-    const std::string_view data = std::string_view(bytes).substr(offset, *wanted);
+    const std::string_view data = bytes.substr(offset, *wanted);
     const std::vector<std::int64_t> strides =
         raw.is_column_major ? column_major_strides(array.shape) : row_major_strides(array.shape);
     array.bytes = *in_rows(data, array.width, array.shape, strides);
@@ -140,18 +143,33 @@ std::vector<double> values_of(const StoredArray& array, const Format& format, bo
     if (is_packed && format.bits != 4)
         throw bad(fmt::format("{} is not packed", format_name(format)), "leave out /packed");
     std::vector<double> values(array.count() * (is_packed ? 2 : 1));
+    if (format == fp32) {
+        for (std::size_t i = 0; i < values.size(); ++i) {
+            float value = 0;
+            std::memcpy(&value, array.bytes.data() + 4 * i, 4);
+            values[i] = static_cast<double>(value);
+        }
+        return values;
+    }
+    // Of codes of up to 16 bits a table has the values, where there are more elements than codes.
+    const int bits = format.bits + format.padding;
+    std::vector<double> table(bits <= 16 && values.size() > std::size_t{1} << bits ? std::size_t{1} << bits : 0);
+    for (std::size_t code = 0; code < table.size(); ++code) table[code] = decode64(format, code);
+    const auto value_of = [&](std::uint64_t code) {
+        return code < table.size() ? table[static_cast<std::size_t>(code)] : decode64(format, code);
+    };
     for (std::size_t i = 0; i < array.count(); ++i) {
         std::uint64_t code = 0;
         std::memcpy(&code, array.bytes.data() + i * array.width, array.width);
         if (is_packed) {
-            values[2 * i] = decode64(format, code & 15);
-            values[2 * i + 1] = decode64(format, code >> 4);
+            values[2 * i] = value_of(code & 15);
+            values[2 * i + 1] = value_of(code >> 4);
             continue;
         }
         if (format.bits < 8 && (code >> format.bits) != 0)
             throw bad(fmt::format("element {} is {:#x}, which is no code of {}", i, code, format_name(format)),
                       "one code a byte, or declare /packed");
-        values[i] = decode64(format, code);
+        values[i] = value_of(code);
     }
     return values;
 }

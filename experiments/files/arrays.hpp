@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace macheps {
@@ -42,6 +43,8 @@ struct RawArray {
 };
 /// Errors: throws Error (bad input) where the file's size contradicts the declaration.
 StoredArray read_raw(const std::filesystem::path& path, const RawArray& raw);
+/// The same of a file's bytes.
+StoredArray parse_raw(std::string_view bytes, const RawArray& raw, const std::string& where);
 
 /// How wide an element is in arrays: 1, 2, 4 or 8.
 std::size_t element_bytes(const Format& format);

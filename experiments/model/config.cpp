@@ -5,6 +5,7 @@
 #include "experiments/field_error.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 
@@ -63,8 +64,10 @@ ModelSize named_size(std::string_view name, ModelKind kind) {
         size.model.tied = kind == ModelKind::gpt2;
         return size;
     }
+    const std::string near = nearest_name(name, names);
     throw FieldError("size", fmt::format("unknown size '{}'", name),
-                     fmt::format("did you mean '{}'? sizes are tiny, small, base", nearest_name(name, names)));
+                     fmt::format("{}sizes are {}", near.empty() ? "" : fmt::format("did you mean '{}'? ", near),
+                                 fmt::join(names, ", ")));
 }
 
 void check(const ModelConfig& c) {

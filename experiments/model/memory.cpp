@@ -10,6 +10,7 @@ MemoryEstimate estimate_memory(const SiteList& sites, const ResolvedPolicy& poli
     const auto bytes = [&](const std::string& name, std::string_view slot, std::int64_t count) {
         return count * policy.cast(name + ":" + std::string(slot)).format.container_bits() / 8;
     };
+    const bool keeps_inputs = recomputes || policy.training.recompute.value_or(false);
     MemoryEstimate estimate;
     for (const auto& [name, count] : sites.parameters) {
         estimate.parameters += bytes(name, "value", count);
@@ -22,7 +23,7 @@ MemoryEstimate estimate_memory(const SiteList& sites, const ResolvedPolicy& poli
     for (const Site& site : sites.sites) {
         if (site.saved == 0) continue;
         // The input of a block is what the one before it gave, or the embedding.
-        if (recomputes && site.name.starts_with("block.") && !site.name.ends_with(".residual2")) continue;
+        if (keeps_inputs && site.name.starts_with("block.") && !site.name.ends_with(".residual2")) continue;
         estimate.activations += bytes(site.name, "forward.out", batch * site.saved);
         if (!site.saved_beside.empty()) estimate.activations += bytes(site.name, site.saved_beside, batch * site.saved);
     }

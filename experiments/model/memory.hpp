@@ -14,7 +14,8 @@ struct MemoryEstimate {
 };
 
 /// `sites` is the model that `policy` was resolved against. `batch` counts the samples of a micro-batch, `moments` the
-/// moments that the optimiser keeps of every parameter: two for AdamW, one for SGD. With `recomputes`, of a block its input alone is kept.
+/// moments that the optimiser keeps of every parameter: two for AdamW, one for SGD. With `recomputes`, or where the policy
+/// says so, of a block its input alone is kept.
 MemoryEstimate estimate_memory(const SiteList& sites, const ResolvedPolicy& policy, std::int64_t batch, int moments,
                                bool recomputes = false);
 

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/model/rounder.hpp"
 
+#include "core/error.hpp"
 #include "emulation/definitions.hpp"
 
-#include <cmath>
+#include <fmt/format.h>
+
+#include <bit>
 #include <utility>
+#include <vector>
 
 namespace macheps {
 
@@ -32,6 +36,7 @@ definition::GroupScale tensor_scale(const CastRule& rule, float amax) {
 
 void Rounder::begin(std::uint32_t step, std::uint32_t batch, Pass pass) {
     step_ = step;
+    pass_ = pass;
     batch_stream_ = batch * 0x9e3779b9u ^ (pass == Pass::evaluation ? 0x27d4eb2fu : 0);
     met_.clear();
 }
@@ -102,11 +107,12 @@ Value Rounder::round(const Slot& slot, Value in, Tensor& buffer, Contraction con
         watch(slot, in.view);
         return in;
     }
+    if (slot.rule.is_prepared()) in = {prepared(slot, in.view, contraction)};
     if (!slot.rule.granularity->is_axis_free()) return round_groups(slot, in, buffer, contraction);
     Cast cast = cast_for(slot);
     float decode_scale = 1;
     if (slot.rule.has_scale()) {
-        const auto scale = tensor_scale(slot.rule, backend_->amax(in.view));
+        const auto scale = scale_of_tensor(slot, in.view);
         cast.encode_scale = scale.encode;
         decode_scale = scale.decode;
     }
@@ -114,10 +120,93 @@ Value Rounder::round(const Slot& slot, Value in, Tensor& buffer, Contraction con
     Tally tally;
     backend_->cast(in.view, out, cast, counting() ? &tally : nullptr);
     if (counting()) {
-        observer_->on_cast(slot, cast, tally, {decode_scale, decode_scale, decode_scale},
-                           sampling() ? in.view : ConstView{}, sampling() ? ConstView(out) : ConstView{});
+        Decoding decoding{.factor = decode_scale, .min = decode_scale, .max = decode_scale};
+        if (slot.rule.has_history()) {
+            const AmaxHistories::Age age = histories_.age(slot.name, slot.rule);
+            decoding.scale_age = age.steps, decoding.scale_frozen_steps = age.frozen;
+        }
+        observer_->on_cast(slot, cast, tally, decoding, sampling() ? in.view : ConstView{},
+                           sampling() ? ConstView(out) : ConstView{});
     }
     return {out, slot.rule.has_scale() ? fp32 : slot.rule.format, {decode_scale}};
+}
+
+float Rounder::largest(ConstView x, bool ignores_nan) {
+    const float amax = backend_->amax(x);
+    if (amax == amax || !ignores_nan) return amax;
+    // A rule whose scale is the largest magnitude itself: the engine's loop over the numbers among the values.
+    static constexpr ScaleRule magnitude{
+        .name = "magnitude", .ignores_nan = true, .group = [](const definition::ScaleGroup& g) {
+            return definition::GroupScale{1, g.amax};
+        }};
+    const View scale = sized(*backend_, scales_[nullptr], {1, 1});
+    return backend_->scaled_cast(x, sized(*backend_, scratch_, x.shape), scale, {.rule = &magnitude}).decode_max;
+}
+
+definition::GroupScale Rounder::scale_of_tensor(const Slot& slot, ConstView x) {
+    const ScaleRule& rule = *slot.rule.scale_rule;
+    const float amax = largest(x, rule.ignores_nan);
+    if (!rule.has_history()) return tensor_scale(slot.rule, amax);
+    AmaxHistory& history = histories_.of(slot.name, slot.rule);
+    // An evaluation is looking on: it leaves no trace in the training.
+    if (pass_ == Pass::training) history.see(amax);
+    return {history.scale(), history.decode_scale()};
+}
+
+ConstView Rounder::prepared(const Slot& slot, ConstView x, Contraction contraction) {
+    const CastRule& rule = slot.rule;
+    if (!(rule.via == fp32)) {
+        const Round round = rule.round == Round::stochastic ? Round::nearest_even : rule.round;
+        const View out = sized(*backend_, rounded_first_, x.shape);
+        backend_->cast(x, out, {.format = rule.via, .round = round});
+        x = out;
+    }
+    if (!rule.hadamard) return x;
+    const View out = sized(*backend_, mixed_, x.shape);
+    mix(x, contraction, out);
+    return out;
+}
+
+/// out = x with every 16 terms of the contraction multiplied by (1/4) diag(signs) H, H the Hadamard matrix of Sylvester,
+/// rounded to bf16. The matrix is orthogonal: a product of two tensors that were both mixed is what it was.
+void Rounder::mix(ConstView x, Contraction contraction, View out) {
+    constexpr std::int64_t size = 16;
+    // NVIDIA/TransformerEngine pytorch/tensor/nvfp4_tensor.py: one vector for every layer and the whole run.
+    constexpr int signs[size] = {1, 1, 1, -1, 1, -1, -1, -1, -1, -1, -1, 1, -1, 1, -1, -1};
+    if (mixer_.empty()) {
+        std::vector<float> r;
+        for (unsigned i = 0; i < size; ++i) {
+            for (unsigned j = 0; j < size; ++j) {
+                r.push_back(0.25f * static_cast<float>(signs[i]) * (std::popcount(i & j) % 2 == 0 ? 1.0f : -1.0f));
+            }
+        }
+        mixer_ = backend_->empty({size, size});
+        backend_->upload(r, mixer_);
+    }
+    const std::int64_t columns = x.columns(), rows = x.count() / columns;
+    const bool down = contraction == Contraction::first;
+    const std::int64_t length = down ? rows : columns;
+    if (length % size != 0) {
+        throw Error({.what = fmt::format("a Hadamard transform of {} terms, which are no multiple of {}", length, size),
+                     .where = "hadamard",
+                     .fix = "give a batch whose tokens are a multiple of 16"});
+    }
+    Matmul args{.m = rows * columns / size, .n = size, .k = size};
+    args.a = {.data = x.data, .ld = size};
+    args.b = {.data = mixer_.data(), .ld = size};
+    args.ld_out = size;
+    if (down) {
+        args.m = size;
+        args.n = columns;
+        args.batch_outer = rows / size;
+        args.a = {.data = mixer_.data(), .ld = size, .transposed = true};
+        args.b = {.data = x.data, .ld = columns, .stride_outer = size * columns};
+        args.ld_out = columns;
+        args.stride_out_outer = size * columns;
+    }
+    args.out = out.data;
+    args.out_cast.format = bf16;
+    backend_->matmul(args);
 }
 
 /// A scale for each row, column or block.
@@ -140,7 +229,12 @@ Value Rounder::round_groups(const Slot& slot, Value in, Tensor& buffer, Contract
             x = in.view;
             y = whole;
         }
-        observer_->on_cast(slot, how.cast, tally, {1, made.decode_min, made.decode_max}, x, y);
+        observer_->on_cast(slot, how.cast, tally,
+                           {.min = made.decode_min,
+                            .max = made.decode_max,
+                            .codes = sampling() ? ConstView(out) : ConstView{},
+                            .contraction = contraction},
+                           x, y);
     }
     return {out, fp32, made.tensor, made.scales, contraction};
 }

@@ -2,10 +2,12 @@
 // Rounder: where a model's values meet the policy's casts.
 #pragma once
 #include "emulation/backend.hpp"
+#include "experiments/model/histories.hpp"
 #include "experiments/policy/policy.hpp"
 
 #include <atomic>
 #include <map>
+#include <optional>
 #include <string>
 
 namespace macheps {
@@ -40,6 +42,11 @@ struct Value {
 struct Decoding {
     float factor = 1;        ///< y * factor has the units of x
     float min = 1, max = 1;  ///< least and largest decode scale of the tensor
+    /// The values of the codes, where y is decoded already: a scale for each group. Empty otherwise, and unless sampling.
+    ConstView codes{};
+    Contraction contraction = Contraction::last;  ///< along which the groups lie
+    /// A delayed scale: steps since it changed, and steps in a row that kept it because amax was 0, Inf or NaN.
+    std::optional<std::int64_t> scale_age{}, scale_frozen_steps{};
 };
 
 /// An Observer is told of every cast that ran.
@@ -80,6 +87,10 @@ class Rounder {
     /// micro-batches of a step, and the batches of an evaluation before it.
     void begin(std::uint32_t step, std::uint32_t batch, Pass pass = Pass::training);
     void observe(Observer* observer) { observer_ = observer; }
+    /// The amax histories of the slots that have one. Passes of training show them what they cast; whoever runs these
+    /// updates them.
+    AmaxHistories& histories() { return histories_; }
+    const AmaxHistories& histories() const { return histories_; }
     /// Every operation from now on begins with a look at `stop`, which may be null, and throws Abandoned once it is set.
     void abandon_when(const std::atomic<bool>* stop) { stop_ = stop; }
     Observer* observer() const { return observer_; }
@@ -125,6 +136,12 @@ class Rounder {
         if (stop_ != nullptr && stop_->load(std::memory_order_relaxed)) throw Abandoned();
     }
     bool is_noop(const Slot& slot, Format held) const;
+    /// The largest magnitude, of the numbers alone where `ignores_nan`.
+    float largest(ConstView x, bool ignores_nan);
+    definition::GroupScale scale_of_tensor(const Slot& slot, ConstView x);
+    /// What is cast instead of `x` where the slot's rule wants it mixed or rounded first.
+    ConstView prepared(const Slot& slot, ConstView x, Contraction contraction);
+    void mix(ConstView x, Contraction contraction, View out);
     void watch(const Slot& slot, ConstView values);
     void capture(const Slot& slot, const Value& value);
     Value round(const Slot& slot, Value in, Tensor& buffer, Contraction contraction);
@@ -135,11 +152,14 @@ class Rounder {
     Backend* backend_;
     std::uint64_t seed_;
     std::uint32_t step_ = 0, batch_stream_ = 0;
+    Pass pass_ = Pass::training;
     Met met_;  ///< in this batch, so far
     Observer* observer_ = nullptr;
     const std::atomic<bool>* stop_ = nullptr;
     Tensor scratch_;
+    Tensor rounded_first_, mixed_, mixer_;  ///< of prepared()
     std::map<const Slot*, Tensor> scales_;  ///< of the groups of each slot's last cast
+    AmaxHistories histories_;
 };
 
 /// While it is there, passes of a rounder end as soon as `stop` is set.

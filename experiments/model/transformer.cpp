@@ -90,6 +90,7 @@ Transformer::Transformer(Backend& backend, const ModelConfig& config, std::int64
       loss_out_(policy, "loss:forward.out"),
       loss_mean_(policy, "loss:forward.mean"),
       loss_grad_out_(policy, "loss:grad.out") {
+    rounder_.histories() = AmaxHistories(policy);
     const bool llama = config.kind == ModelKind::llama;
     const std::int64_t c = config.width, qkv = config.qkv_width(), hidden = config.hidden_width();
     token_ = &make_parameter("embed.token.weight", {config.vocabulary, c});
@@ -142,6 +143,8 @@ void Transformer::initialise(std::uint64_t seed) {
 Loss Transformer::forward(TokenView tokens, TokenView targets) {
     tokens_ = tokens;
     targets_ = targets;
+    // Scales of weights may have changed since the last micro-batch.
+    if (!rounder_.histories().empty()) parameters_changed();
     const View x0 = sized(backend_, x0_, {batch_, config_.context, config_.width});
     backend_.embedding(tokens, token_->value, position_ != nullptr ? ConstView(position_->value) : ConstView{}, x0);
     Value x{x0, rounder_.apply_in_place(embed_out_, x0, fp32)};

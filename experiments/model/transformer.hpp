@@ -47,6 +47,7 @@ class Transformer {
     void recompute(bool yes) { recomputes_ = yes; }
 
     Rounder& rounder() { return rounder_; }
+    const Rounder& rounder() const { return rounder_; }
     /// In the order of the sites.
     std::vector<std::unique_ptr<ParameterState>>& parameters() { return parameters_; }
     const ModelConfig& config() const { return config_; }

@@ -51,13 +51,30 @@ void add_join(ErrorBound& bound, const MatmulRule& rule, const Format& output) {
     }
 }
 
+/// A sum of format `before` on its way to the output: `factors` multiplications in fp32, and a rounding.
+void add_output(ErrorBound& bound, const Format& before, const Format& output, int factors) {
+    if (factors > 0) {
+        bound.add({static_cast<double>(factors), fp32.unit_roundoff()});
+        bound.add_underflow(factors * half_least(fp32));
+    }
+    const Format& last = factors > 0 ? fp32 : before;
+    if (output.precision < last.precision || output.emin() > last.emin()) {
+        bound.add({1, output.unit_roundoff()});
+        bound.add_underflow(half_least(output));
+    }
+}
+
 }  // namespace
 
 void LocalErrors::add(const ModelError& error) {
-    const double sum = error.count * error.size;
-    const double width = error.loss == Loss::nearest ? error.size : error.size / 2;
+    // Of mean zero, but at worst each makes the sum larger, and the next error with it.
+    const double sum = error.loss == Loss::unbiased
+                           ? std::min(std::expm1(error.count * std::log1p(error.size)), 0x1p500)
+                           : error.count * error.size;
+    const bool is_cut = error.loss == Loss::cut_sum || error.loss == Loss::cut_term;
+    const double width = is_cut ? error.size / 2 : error.size;
     sum_ += sum;
-    mean_ += error.loss == Loss::nearest ? sum * std::min(1.0, sum / 2) : sum / 2;
+    mean_ += is_cut ? sum / 2 : error.loss == Loss::nearest ? sum * std::min(1.0, sum / 2) : 0;
     squares_ += error.count * width * width;
 }
 
@@ -99,17 +116,17 @@ ErrorBound error_bound(const MatmulRule& rule, std::int64_t k, const Format& out
         add_slice(bound, rule, std::min(length, k), rule.slices);
         add_join(bound, rule, output);
     }
-    if (factors > 0) {
-        bound.add({static_cast<double>(factors), fp32.unit_roundoff()});
-        bound.add_underflow(factors * half_least(fp32));
-    }
     // Promoted, joined or scaled sums are fp32, whatever the machine gives.
-    const bool is_single = rule.promotion != Promotion::none || rule.slices > 1 || factors > 0;
-    const Format& before = is_single ? fp32 : rule.machine->result;
-    if (output.precision < before.precision || output.emin() > before.emin()) {
-        bound.add({1, output.unit_roundoff()});
-        bound.add_underflow(half_least(output));
-    }
+    const bool is_single = rule.promotion != Promotion::none || rule.slices > 1;
+    add_output(bound, is_single ? fp32 : rule.machine->result, output, factors);
+    return bound;
+}
+
+ErrorBound error_bound(const SumOrder& order, std::int64_t k, const Format& output, int factors) {
+    ErrorBound bound;
+    if (k <= 0) return bound;
+    bound.add_machine(order.errors(k), 1);
+    add_output(bound, order.format, output, factors);
     return bound;
 }
 

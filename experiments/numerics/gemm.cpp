@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/numerics/gemm.hpp"
 
+#include "core/codec.hpp"
 #include "core/float_environment.hpp"
 #include "core/format_table.hpp"
 #include "core/math64.hpp"
@@ -135,33 +136,60 @@ void compare(GemmRow& row, const std::vector<float>& out, const Prepared& operan
         row.bound = std::max(row.bound, certain / size.magnitudes);
         row.probable_bound = std::max(row.probable_bound, probable / size.magnitudes);
     }
+    // No sum of rounded terms is so far off: nothing is known of it.
+    for (double* each : {&row.unit, &row.bound, &row.probable_bound}) *each = *each > 0x1p20 ? infinity : *each;
     row.beyond_bound = beyond_bound;
     row.beyond_probable = beyond_probable;
 }
 
+/// The outputs of an order in a format of its own: sums, a multiplication by the scale, and a rounding to the output.
+std::vector<float> order_outputs(ThreadPool& pool, const SumOrder& order, const GemmData& data, const Prepared& p,
+                                 const Format& output, std::string_view name) {
+    const RngKey stream{static_cast<std::uint64_t>(data.seed), 0, site_id(name)};
+    std::vector<float> out(static_cast<std::size_t>(data.m * data.n));
+    const auto k = static_cast<std::size_t>(data.k), n = static_cast<std::size_t>(data.n);
+    pool.run(data.m * data.n, [&](std::int64_t element) {
+        const auto at = static_cast<std::size_t>(element), i = at / n, j = at % n;
+        std::vector<double> products(k);  // exact: of two numbers that fp32 holds
+        for (std::size_t t = 0; t < k; ++t) products[t] = double{p.a.host[i * k + t]} * double{p.b.host[t * n + j]};
+        auto sum = static_cast<float>(order.sum(products, stream, static_cast<std::uint64_t>(element)));
+        if (p.out_scale != 1) sum *= p.out_scale;
+        out[at] = decode(output, encode(output, sum, Round::nearest_even, Overflow::nonsaturate));
+    });
+    return out;
+}
+
 /// The machine's evidence, or `unverified` where no source documents the rule as a whole.
 std::string evidence_of(const SpelledRule& spelled, const GemmData& data, const Format& output) {
+    if (spelled.order) return std::string(to_string(Evidence::definition));
     const MatmulUse use = use_of(data.formats, data.scaling, output);
     if (!check_matmul_rule(spelled.rule, use, spelled.name, spelled.named).empty()) return "unverified";
     return std::string(to_string(spelled.rule.machine->evidence));
 }
 
-GemmRow product_row(Backend& backend, const GemmGrid& grid, const GemmData& data, const Prepared& operands,
-                    const SpelledRule& spelled) {
-    const Format output = grid.output.value_or(spelled.rule.machine->result);
+std::vector<float> machine_outputs(Backend& backend, const MatmulRule& rule, const GemmData& data,
+                                   const Prepared& operands, const Format& output) {
     const Tensor result = backend.empty({data.m, data.n});
     Matmul args{.m = data.m, .n = data.n, .k = data.k};
     args.a = {.data = operands.a.tensor.data(), .ld = data.k, .format = data.formats.a, .scales = operands.a.scales};
     args.b = {.data = operands.b.tensor.data(), .ld = data.n, .format = data.formats.b, .scales = operands.b.scales};
     args.out = result.data();
     args.ld_out = data.n;
-    args.rule = spelled.rule;
+    args.rule = rule;
     args.out_scale = operands.out_scale;
     args.out_cast.format = output;
     backend.matmul(args);
     std::vector<float> out(operands.exact.size());
     backend.download(result, out);
+    return out;
+}
 
+GemmRow product_row(Backend& backend, ThreadPool& pool, const GemmGrid& grid, const GemmData& data,
+                    const Prepared& operands, const SpelledRule& spelled) {
+    const Format output = grid.output.value_or(spelled.result());
+    const std::vector<float> out = spelled.order
+                                       ? order_outputs(pool, *spelled.order, data, operands, output, spelled.name)
+                                       : machine_outputs(backend, spelled.rule, data, operands, output);
     GemmRow row{.machine = spelled.name,
                 .format_a = std::string(format_name(data.formats.a)),
                 .format_b = std::string(format_name(data.formats.b)),
@@ -176,13 +204,21 @@ GemmRow product_row(Backend& backend, const GemmGrid& grid, const GemmData& data
     measure(row, out, operands.exact, output);
     // A factor of the whole product is one multiplication; those of row and column are two.
     const int factors = data.scaling == OperandScaling::row ? 2 : operands.out_scale != 1 ? 1 : 0;
-    compare(row, out, operands, error_bound(spelled.rule, data.k, output, factors), grid.lambda);
+    const ErrorBound bound = spelled.order ? error_bound(*spelled.order, data.k, output, factors)
+                                           : error_bound(spelled.rule, data.k, output, factors);
+    compare(row, out, operands, bound, grid.lambda);
     row.operand_sqnr_db = operands.operand_sqnr_db;
     row.evidence = evidence_of(spelled, data, output);
     return row;
 }
 
 }  // namespace
+
+bool takes(const SpelledRule& spelled, const FormatPair& formats, OperandScaling scaling) {
+    if (!spelled.order) return takes(spelled.rule, formats, scaling);
+    const bool is_held = !(formats.a == fp64) && !(formats.b == fp64);
+    return is_held && (scaling == OperandScaling::none || scaling == OperandScaling::tensor);
+}
 
 std::vector<GemmData> all_data(const GemmGrid& grid) {
     std::vector<GemmData> list;
@@ -203,7 +239,7 @@ void run_gemm(Backend& backend, ThreadPool& pool, const GemmGrid& grid, const st
     const DefaultFloatModes modes;
     const std::vector<GemmData> list = all_data(grid);
     const auto is_taken = [](const GemmData& data) {
-        return [&data](const SpelledRule& machine) { return takes(machine.rule, data.formats, data.scaling); };
+        return [&data](const SpelledRule& machine) { return takes(machine, data.formats, data.scaling); };
     };
     std::size_t rows = 0, done = 0;
     for (const GemmData& data : list) {
@@ -215,10 +251,10 @@ void run_gemm(Backend& backend, ThreadPool& pool, const GemmGrid& grid, const st
     for (const GemmData& data : list) {
         std::optional<Prepared> operands;
         for (const SpelledRule& machine : grid.machines) {
-            if (!takes(machine.rule, data.formats, data.scaling)) continue;
+            if (!takes(machine, data.formats, data.scaling)) continue;
             if (progress) progress({done, rows, machine.name, data});
             if (!operands) operands = prepare(backend, pool, data);
-            row(product_row(backend, grid, data, *operands, machine));
+            row(product_row(backend, pool, grid, data, *operands, machine));
             ++done;
         }
     }

@@ -26,6 +26,10 @@ struct GemmGrid {
     double lambda = 4;
 };
 
+/// True when it takes operands of these formats, and something takes the scales in. An order in a format of its own takes
+/// scales of the whole product.
+bool takes(const SpelledRule& spelled, const FormatPair& formats, OperandScaling scaling);
+
 /// The operands of a grid, in the order in which they are run: k varies fastest, then n, m, scale.
 std::vector<GemmData> all_data(const GemmGrid& grid);
 

@@ -48,8 +48,10 @@ std::optional<OperandScaling> find_scaling(std::string_view name) {
 Format scale_format_of(OperandScaling scaling) { return scale_format(recipe_of(scaling).rule->kind); }
 
 bool takes(const Machine& machine, const FormatPair& formats) {
-    return machine.addend == machine.result && machine.operands.contains(formats.a) &&
-           machine.operands.contains(formats.b);
+    const auto takes_one = [&machine](const Format& format) {
+        return is_order_of_summation(machine) ? !(format == fp64) : machine.operands.contains(format);
+    };
+    return machine.addend == machine.result && takes_one(formats.a) && takes_one(formats.b);
 }
 
 bool takes(const MatmulRule& rule, const FormatPair& formats, OperandScaling scaling) {

@@ -44,7 +44,8 @@ struct GemmData {
     std::int64_t seed = 0, m = 16, n = 16, k = 4096;
 };
 
-/// True when the machine takes operands of these formats and chains: what it gives is what it takes as addend.
+/// True when the machine takes operands of these formats and chains: what it gives is what it takes as addend. An order
+/// of summation takes every format that fp32 holds.
 bool takes(const Machine& machine, const FormatPair& formats);
 /// The same, and something takes the scales in.
 bool takes(const MatmulRule& rule, const FormatPair& formats, OperandScaling scaling);

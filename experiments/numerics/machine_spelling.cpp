@@ -6,6 +6,7 @@
 #include "experiments/field_error.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <charconv>
 #include <vector>
@@ -29,6 +30,15 @@ SpelledRule base_rule(std::string_view name, std::string_view text) {
     std::vector<std::string> names;
     for (const Machine* machine : all_machines) names.emplace_back(machine->name);
     for (const NamedMatmulRule& rule : all_matmul_rules()) names.emplace_back(rule.name);
+    if (name.find(':') != std::string_view::npos) {
+        names.clear();
+        for (const SumOrderRow& row : sum_orders()) names.emplace_back(row.name);
+        const std::string_view order = name.substr(0, name.find(':'));
+        const std::string nearest = nearest_name(order, names);
+        throw bad(fmt::format("unknown order of summation '{}'", order), text,
+                  nearest.empty() ? fmt::format("one of {}", fmt::join(names, ", "))
+                                  : fmt::format("did you mean '{}'?", nearest));
+    }
     const std::string near = nearest_name(std::string(name), names);
     throw bad(fmt::format("unknown machine '{}'", name), text,
               near.empty() ? "`macheps machine list` lists them" : fmt::format("did you mean '{}'?", near));
@@ -71,6 +81,9 @@ void add_suffix(SpelledRule& spelled, std::string_view word) {
 }  // namespace
 
 SpelledRule parse_machine(std::string_view text) {
+    if (const std::optional<SumOrder> order = parse_sum_order(text)) {
+        return {.name = std::string(text), .order = order};
+    }
     const std::size_t end = std::min(text.find('+'), text.size());
     SpelledRule spelled = base_rule(text.substr(0, end), text);
     std::string_view rest = text.substr(end);

@@ -24,6 +24,9 @@ static_assert([] {
         for (const OverflowName& row : overflow_names) {
             if (row.name == rule.name) return false;
         }
+        for (const AmaxChoiceName& row : amax_choices) {
+            if (row.name == rule.name) return false;
+        }
     }
     return true;
 }());
@@ -50,6 +53,58 @@ Overflow usual_overflow(const CastRule& rule) {
     return rule.has_scale() ? Overflow::saturate : Overflow::nonsaturate;
 }
 
+/// A word that is the name of a row. False where it is none.
+bool read_word(CastRule& cast, std::string_view word, const std::string& where) {
+    if (has_name(round_names, word)) {
+        cast.round = parse_round(word, where);
+    } else if (has_name(overflow_names, word)) {
+        cast.overflow = parse_overflow(word, where);
+    } else if (has_name(scale_rules, word)) {
+        cast.scale_rule = parse_scale_rule(word, where);
+    } else if (has_name(amax_choices, word)) {
+        cast.delayed.choice = parse_amax_choice(word, where);
+    } else if (word == "hadamard") {
+        cast.hadamard = true;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/// The number behind the sign of `key=17`; -1 where it is no number.
+int number_of(std::string_view digits) {
+    int count = 0;
+    const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), count);
+    return error == std::errc{} && stop == digits.data() + digits.size() ? count : -1;
+}
+
+int number_within(std::string_view key, std::string_view digits, int least, int most, const std::string& where) {
+    const int number = number_of(digits);
+    if (number >= least && number <= most) return number;
+    throw Error({.what = fmt::format("{} is {}", key, digits.empty() ? "missing" : digits),
+                 .where = where,
+                 .fix = fmt::format("give {} to {}", least, most)});
+}
+
+/// A word of the form `key=value`. False where it is none.
+bool read_setting(CastRule& cast, std::string_view word, const std::string& where) {
+    const std::size_t sign = word.find('=');
+    if (sign == std::string_view::npos) return false;
+    const std::string_view key = word.substr(0, sign), value = word.substr(sign + 1);
+    if (key == "random_bits") {
+        cast.random_bits = check_random_bits(max_of(number_of(value), 0), where);
+    } else if (key == "history") {
+        cast.delayed.length = number_within(key, value, 1, DelayedScaling::longest, where);
+    } else if (key == "margin") {
+        cast.delayed.margin = number_within(key, value, 0, DelayedScaling::widest, where);
+    } else if (key == "via") {
+        cast.via = parse_value_format(value, where);
+    } else {
+        return false;
+    }
+    return true;
+}
+
 }  // namespace
 
 std::string suggestion(std::string_view name, const std::vector<std::string_view>& names) {
@@ -69,6 +124,10 @@ const Granularity* parse_granularity(std::string_view name, const std::string& w
 }
 const ScaleRule* parse_scale_rule(std::string_view name, const std::string& where) {
     return &row_named(scale_rules, "scale rule", name, where);
+}
+
+AmaxChoice parse_amax_choice(std::string_view name, const std::string& where) {
+    return row_named(amax_choices, "algorithm", name, where).value;
 }
 
 int check_random_bits(std::int64_t bits, const std::string& where) {
@@ -106,23 +165,11 @@ CastRule parse_cast(std::string_view text, const std::string& where) {
         const std::size_t end = std::min(rest.find(':'), rest.size());
         const std::string_view word = rest.substr(0, end);
         rest.remove_prefix(end);
-        constexpr std::string_view bits = "random_bits=";
-        if (has_name(round_names, word)) {
-            cast.round = parse_round(word, where);
-        } else if (has_name(overflow_names, word)) {
-            cast.overflow = parse_overflow(word, where);
-        } else if (has_name(scale_rules, word)) {
-            cast.scale_rule = parse_scale_rule(word, where);
-        } else if (word.starts_with(bits)) {
-            int count = 0;
-            const std::string_view digits = word.substr(bits.size());
-            const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), count);
-            const bool whole = error == std::errc{} && stop == digits.data() + digits.size();
-            cast.random_bits = check_random_bits(whole ? count : 0, where);
-        } else {
+        if (!read_setting(cast, word, where) && !read_word(cast, word, where)) {
             std::vector<std::string_view> names = names_of(round_names);
-            for (const std::string_view name : names_of(overflow_names)) names.push_back(name);
-            for (const std::string_view name : names_of(scale_rules)) names.push_back(name);
+            for (const auto& more : {names_of(overflow_names), names_of(scale_rules), names_of(amax_choices)}) {
+                names.insert(names.end(), more.begin(), more.end());
+            }
             unknown("rounding mode", word, names, where);
         }
     }
@@ -131,6 +178,16 @@ CastRule parse_cast(std::string_view text, const std::string& where) {
 }
 
 void check_scaling(const CastRule& cast, const std::string& where) {
+    if (!(cast.delayed == DelayedScaling{}) && !cast.has_history()) {
+        throw Error({.what = "a history, a margin or which amax counts, of a cast whose scale has no history",
+                     .where = where,
+                     .fix = "name the rule: e4m3fn/tensor:te_delayed:history=16"});
+    }
+    if (cast.is_prepared() && !cast.has_scale()) {
+        throw Error({.what = fmt::format("'{}' of a cast without a scale", cast.hadamard ? "hadamard" : "via"),
+                     .where = where,
+                     .fix = "it belongs to the operands of a matmul that are scaled: e2m1fn/nvfp4:hadamard"});
+    }
     if (!cast.has_scale()) return;
     const Granularity& granularity = *cast.granularity;
     if (fits(*cast.scale_rule, granularity)) {
@@ -155,6 +212,16 @@ std::string to_string(const CastRule& rule) {
     if (rule.round != Round::nearest_even) text += fmt::format(":{}", name_of(rule.round));
     if (rule.overflow != usual_overflow(rule)) text += fmt::format(":{}", name_of(rule.overflow));
     if (rule.random_bits != 32) text += fmt::format(":random_bits={}", rule.random_bits);
+    const DelayedScaling usual;
+    if (rule.delayed.length != usual.length) text += fmt::format(":history={}", rule.delayed.length);
+    if (rule.delayed.margin != usual.margin) text += fmt::format(":margin={}", rule.delayed.margin);
+    if (rule.delayed.choice != usual.choice) {
+        const auto at = std::find_if(std::begin(amax_choices), std::end(amax_choices),
+                                     [&](const auto& row) { return row.value == rule.delayed.choice; });
+        text += fmt::format(":{}", at->name);
+    }
+    if (!(rule.via == fp32)) text += fmt::format(":via={}", format_name(rule.via));
+    if (rule.hadamard) text += ":hadamard";
     return text;
 }
 

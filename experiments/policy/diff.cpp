@@ -34,9 +34,10 @@ std::map<std::string, Cells> cells_of(const ResolvedPolicy& policy) {
     return cells;
 }
 
-/// Sites that a rule left out because of their sides: said of both, or it is a difference.
+/// Linears that a rule left out: said of both, or it is a difference.
 void compare_left_out(const ResolvedPolicy& a, const ResolvedPolicy& b, std::vector<Difference>& list) {
-    const std::set<std::string> in_a(a.left_out.begin(), a.left_out.end()), in_b(b.left_out.begin(), b.left_out.end());
+    const std::vector<std::string> left_a = a.left_out_sites(), left_b = b.left_out_sites();
+    const std::set<std::string> in_a(left_a.begin(), left_a.end()), in_b(left_b.begin(), left_b.end());
     std::set<std::string> all = in_a;
     all.insert(in_b.begin(), in_b.end());
     for (const std::string& site : all) {

@@ -21,9 +21,10 @@ inline constexpr PolicyKey file_keys[] = {
     {"optimizer", "[optimizer]: how the optimiser computes"},
     {"clip", "[clip]: how gradients are clipped"},
     {"accumulation", "[accumulation]: how a step is divided into micro-batches"},
+    {"backward", "[backward]: what is kept for the backward pass"},
 };
 
-/// [optimizer] has this key, and with [clip] and [accumulation] those of training.hpp.
+/// [optimizer] has this key, and with [clip], [accumulation] and [backward] those of training.hpp.
 inline constexpr PolicyKey optimizer_keys[] = {
     {"arithmetic", "the format that every operation of an optimiser step is rounded to"},
 };
@@ -37,7 +38,11 @@ inline constexpr PolicyKey loss_scaler_keys[] = {
 inline constexpr PolicyKey site_rule_keys[] = {
     {"sites", "names with * ? and {a,b}, or an array of them: which sites the rule is about"},
     {"cast", "what happens at the slots that the patterns name, as in \"lm_head:forward.out\""},
+    {"recipe", "a library's recipe of low precision by its name; what else the rule says changes it"},
     {"multiple_of", "linears whose sides are no multiples of it are left as they were"},
+    {"filter", "a framework's layer filter: linears that it keeps in high precision are left as they were"},
+    {"skip_first_blocks", "linears of so many blocks at the beginning are left as they were"},
+    {"skip_last_blocks", "linears of so many blocks at the end are left as they were"},
     {"model", "the rule is for this kind of model only"},
 };
 
@@ -58,6 +63,13 @@ inline constexpr PolicyKey cast_keys[] = {
     {"scale_rule", "how a scale is made of the largest magnitude; each scaling has a usual one"},
     {"random_bits",
      "1 to 32: random bits of a stochastic rounding, 32 when left out; as a string, bf16:stochastic:random_bits=8"},
+    {"history", "of a scale rule with a history: how many amaxes it has, 1024 when left out"},
+    {"margin", "of a scale rule with a history: powers of two left free above amax, 0 when left out"},
+    {"algorithm", "of a scale rule with a history: which of its amaxes counts, max when left out"},
+    {"via", "a format that the values are rounded to first, by the same rounding mode, before they are scaled"},
+    {"hadamard",
+     "true: every 16 terms of the contraction are first mixed by a Hadamard matrix with signs, rounded to bf16; both "
+     "operands of the matmul must have it. As a string, e2m1fn/nvfp4:hadamard"},
 };
 
 }  // namespace macheps

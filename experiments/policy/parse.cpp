@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The policy language: TOML to Policy. Every error names file, line, column and remedy.
+#include "experiments/policy/cast_language.hpp"
 #include "experiments/policy/language.hpp"
+#include "experiments/policy/layer_language.hpp"
 #include "experiments/policy/policy_name.hpp"
+#include "experiments/policy/recipes.hpp"
 #include "experiments/policy/reduce_language.hpp"
 #include "experiments/policy/rule.hpp"
 #include "experiments/policy/toml_reader.hpp"
@@ -49,7 +52,7 @@ class Reader {
         if (const toml::node* node = document.get("reduce")) policy.reduce = read_reduce(toml_, *node);
         if (const toml::node* node = document.get("rule")) read_rules(*node, policy);
         if (const toml::node* node = document.get("loss_scaler")) policy.loss_scaler = read_scaler(*node);
-        for (const char* name : {"optimizer", "clip", "accumulation"}) {
+        for (const char* name : {"optimizer", "clip", "accumulation", "backward"}) {
             if (const toml::node* node = document.get(name)) read_training(name, *node, policy);
         }
         return policy;
@@ -74,7 +77,7 @@ class Reader {
     void read_patterns(const toml::node& node, std::string_view key, Policy::Rule& rule) const;
     void read_group(std::string_view group, const toml::node& node, Policy::Rule& rule) const;
     std::int64_t read_matmul(const MatmulKey& key, const toml::node& value, const std::string& slot) const;
-    CastRule read_cast(const toml::node& node, const std::string& slot) const;
+    void read_recipe(const toml::node& node, Policy::Rule& rule) const;
     void read_training(std::string_view name, const toml::node& node, Policy& policy) const;
     double read_training_key(const TrainingKey& key, const toml::node& node) const;
     LossScalerConfig read_scaler(const toml::node& node) const;
@@ -89,6 +92,11 @@ class Reader {
 };
 
 bool names_a_file(std::string_view name) { return name.find_first_of("./\\") != std::string_view::npos; }
+
+/// A preset's name as it is listed; what names a file stays as it is.
+std::string preset_spelling(std::string_view name) {
+    return names_a_file(name) ? std::string(name) : with_hyphens(name);
+}
 
 std::string read_policy_file(const std::filesystem::path& path, const std::string& where) {
     try {
@@ -130,7 +138,7 @@ Policy load(const std::string& source, bool is_file, const std::string& where, s
 }
 
 Policy Reader::base_policy(const toml::node& node, std::vector<std::string>& open) const {
-    const std::string name = toml_.text(node, "extends"), at = toml_.where(node, "extends");
+    const std::string at = toml_.where(node, "extends"), name = preset_spelling(toml_.text(node, "extends"));
     std::string source = name;
     if (names_a_file(name)) {
         // Relative to the file that says it, so that a folder of policies can be moved.
@@ -188,20 +196,22 @@ Policy::Rule Reader::read_rule(const toml::table& table, int number) const {
     const char* about = rule.about_parameters ? "params" : "sites";
     read_patterns(*table.get(about), about, rule);
 
+    // What a rule says beside its recipe changes the recipe.
+    if (const toml::node* recipe = table.get("recipe")) read_recipe(*recipe, rule);
     bool has_cast = false;
     for (auto&& [key, node] : table) {
         const std::string name{key.str()};
-        if (name == about) continue;
+        if (name == about || name == "recipe") continue;
         if (name == "model") {
             const Names names(model_names().begin(), model_names().end());
             rule.model = names[toml_.one_of(names, node, name, "model")];
-        } else if (name == "multiple_of") {
-            rule.multiple_of = static_cast<int>(toml_.integer(node, name, 1));
+        } else if (read_layer_key(toml_, name, node, rule.layers)) {
+            continue;
         } else if (name == "cast") {
             has_cast = true;
-            rule.casts.push_back({"", read_cast(node, name), place_of(node)});
+            rule.casts.push_back({"", read_cast(toml_, node, name), place_of(node)});
         } else if (rule.about_parameters) {
-            rule.casts.push_back({name, read_cast(node, name), place_of(node)});
+            rule.casts.push_back({name, read_cast(toml_, node, name), place_of(node)});
         } else {
             read_group(name, node, rule);
         }
@@ -265,7 +275,7 @@ void Reader::read_group(std::string_view group, const toml::node& node, Policy::
         const SourcePlace at = place_of(value);
         const MatmulKey* row = find_matmul_key(key.str());
         if (row == nullptr) {
-            rule.casts.push_back({slot, read_cast(value, slot), at});
+            rule.casts.push_back({slot, read_cast(toml_, value, slot), at});
         } else if (row->changes_rule()) {
             setting.said.push_back({row, read_matmul(*row, value, slot)});
             if (setting.at.line == 0 || row->begins_anew()) setting.at = at;
@@ -274,6 +284,23 @@ void Reader::read_group(std::string_view group, const toml::node& node, Policy::
         }
     }
     if (!setting.said.empty()) rule.matmuls.push_back(std::move(setting));
+}
+
+/// What a rule of these sites would say that wrote the recipe out. Words behind the recipe's name are words of each of
+/// its casts with a scale.
+void Reader::read_recipe(const toml::node& node, Policy::Rule& rule) const {
+    const std::string text = toml_.text(node, "recipe"), at = toml_.where(node, "recipe");
+    const std::size_t colon = std::min(text.find(':'), text.size());
+    const Recipe& recipe = recipe_named(std::string_view(text).substr(0, colon), at);
+    const Reader rows(recipe.rule, fmt::format("recipe {}", recipe.name), false, {});
+    const toml::table groups = rows.toml_.document();
+    for (auto&& [group, table] : groups) rows.read_group(group.str(), table, rule);
+    for (Policy::Rule::SlotCast& each : rule.casts) {
+        each.at = place_of(node);
+        if (each.cast.has_scale()) each.cast = parse_cast(to_string(each.cast) + text.substr(colon), at);
+    }
+    for (Policy::Rule::MatmulSetting& each : rule.matmuls) each.at = place_of(node);
+    rule.layers.multiple_of = recipe.multiple_of;
 }
 
 /// The value of a matmul's key, as MatmulKey::apply takes it.
@@ -289,37 +316,7 @@ std::int64_t Reader::read_matmul(const MatmulKey& key, const toml::node& value, 
     return toml_.integer(value, slot, key.least, key.most);
 }
 
-CastRule Reader::read_cast(const toml::node& node, const std::string& slot) const {
-    if (node.is_string()) return parse_cast(node.as_string()->get(), toml_.where(node, slot));
-    if (!node.is_table()) toml_.wrong_type(node, slot, "a cast such as \"bf16\" or \"e4m3fn/tensor\"");
-    const toml::table& table = *node.as_table();
-    toml_.only(table, names_of(cast_keys), slot);
-    const toml::node* format = table.get("format");
-    if (format == nullptr) {
-        throw Error(
-            {.what = "the cast has no format", .where = toml_.where(node, slot), .fix = "add format = \"bf16\""});
-    }
-    const auto text = [&](const char* key) -> std::string {
-        const toml::node* value = table.get(key);
-        return value == nullptr ? "" : toml_.text(*value, fmt::format("{}.{}", slot, key));
-    };
-    const auto place = [&](const char* key) { return toml_.where(*table.get(key), fmt::format("{}.{}", slot, key)); };
-    CastRule cast = parse_cast("fp32", place("format"));
-    cast.format = parse_value_format(text("format"), place("format"));
-    if (table.contains("scaling")) cast.granularity = parse_granularity(text("scaling"), place("scaling"));
-    if (cast.has_scale()) cast.overflow = Overflow::saturate;
-    cast.scale_rule = usual_rule(*cast.granularity);
-    if (table.contains("round")) cast.round = parse_round(text("round"), place("round"));
-    if (table.contains("overflow")) cast.overflow = parse_overflow(text("overflow"), place("overflow"));
-    if (table.contains("scale_rule")) cast.scale_rule = parse_scale_rule(text("scale_rule"), place("scale_rule"));
-    if (const toml::node* bits = table.get("random_bits")) {
-        cast.random_bits = check_random_bits(toml_.integer(*bits, slot + ".random_bits", 1), place("random_bits"));
-    }
-    check_scaling(cast, toml_.where(node, slot));
-    return cast;
-}
-
-/// [optimizer], [clip] or [accumulation].
+/// [optimizer], [clip], [accumulation] or [backward].
 void Reader::read_training(std::string_view name, const toml::node& node, Policy& policy) const {
     const std::string title = fmt::format("[{}]", name);
     const toml::table& table = toml_.table(node, title);
@@ -435,8 +432,17 @@ Policy load_policy(std::string_view name_or_path) {
     std::vector<std::string> open;
     const bool is_file = names_a_file(name_or_path);
     const std::string source =
-        is_file ? std::filesystem::path(name_or_path).lexically_normal().string() : std::string(name_or_path);
-    return load(source, is_file, "", open, {});
+        is_file ? std::filesystem::path(name_or_path).lexically_normal().string() : preset_spelling(name_or_path);
+    const std::vector<std::string_view> presets = preset_names();
+    const bool is_known = is_file || std::find(presets.begin(), presets.end(), source) != presets.end();
+    try {
+        return load(source, is_file, "", open, {});
+    } catch (const Error& error) {
+        if (is_known) throw;
+        Error::Parts parts = error.parts();
+        parts.exit = Exit::usage;  // a name that was typed, not a file's
+        throw Error(std::move(parts));
+    }
 }
 
 }  // namespace macheps

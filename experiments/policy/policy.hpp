@@ -5,6 +5,7 @@
 #include "core/format.hpp"
 #include "core/rounding.hpp"
 #include "emulation/matmul/rules.hpp"
+#include "emulation/scaling/history.hpp"
 #include "emulation/scaling/scaling.hpp"
 #include "experiments/policy/reduce.hpp"
 #include "experiments/policy/sites.hpp"
@@ -31,10 +32,16 @@ struct CastRule {
     const Granularity* granularity = no_scale;
     const ScaleRule* scale_rule = usual_rule(*no_scale);
     int random_bits = 32;
+    DelayedScaling delayed{};  ///< read by a scale rule with a history
+    Format via = fp32;         ///< values are rounded to it first
+    bool hadamard = false;     ///< 16 terms of the contraction after the other are first mixed by a Hadamard matrix
 
     bool operator==(const CastRule&) const = default;
     bool has_scale() const { return granularity->is_scaled(); }
     bool is_identity() const { return format == fp32 && !has_scale(); }
+    bool has_history() const { return has_scale() && scale_rule->has_history(); }
+    /// True when what is cast is not the values themselves.
+    bool is_prepared() const { return !(via == fp32) || hadamard; }
 };
 
 /// "e4m3fn/tensor", "bf16:stochastic", "fp16:saturate", "tf32:nearest_away"; the spelling that parse_cast reads.
@@ -119,8 +126,21 @@ struct ResolvedPolicy {
     Format optimizer_arithmetic = fp32;
     TrainingRecipe training{};
     ReduceConfig reduce{};
-    /// Linears that `multiple_of` left as they were.
-    std::vector<std::string> left_out;
+    /// A linear that a rule's filter, or its `multiple_of`, left as it was.
+    struct LeftOut {
+        std::string site, why;
+        bool asks_low = false;  ///< for 8 bits or fewer
+        bool operator==(const LeftOut&) const = default;
+    };
+    std::vector<LeftOut> left_out;
+    std::vector<std::string> left_out_sites() const;
+
+    /// Linears whose forward operands are of 8 bits or fewer, and those that rules asked for: these and the ones left out.
+    struct LowLinears {
+        int low = 0, asked = 0;
+        bool operator==(const LowLinears&) const = default;
+    };
+    LowLinears low_linears() const;
 
     /// A slot, as `policy explain` prints it.
     struct Row {

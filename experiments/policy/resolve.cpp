@@ -56,7 +56,7 @@ static_assert(
 class Resolver {
   public:
     explicit Resolver(const SiteList& model)
-        : model_(model.model), sites_(targets_of(model, false)), parameters_(targets_of(model, true)) {}
+        : model_(model), sites_(targets_of(model, false)), parameters_(targets_of(model, true)) {}
 
     ResolvedPolicy run(const Policy& policy) {
         result_.name = policy.name;
@@ -72,7 +72,7 @@ class Resolver {
             }
         }
         for (const auto& rule : policy.rules) {
-            if (rule->model.empty() || rule->model == model_) apply(*rule);
+            if (rule->model.empty() || rule->model == model_.model) apply(*rule);
         }
         for (const Target& target : sites_) {
             for (const std::string_view matmul : target.matmuls) check(target, matmul);
@@ -88,6 +88,8 @@ class Resolver {
 
     void apply(const Policy::Rule& rule) {
         const std::vector<Target>& targets = rule.about_parameters ? parameters_ : sites_;
+        left_out_ = left_out_by(rule.layers, model_);
+        kept_ = {};
         std::vector<const Target*> matched;
         std::vector<std::pair<const Target*, std::string_view>> matched_slots;
         for (const Policy::Rule::Pattern& pattern : rule.patterns) {
@@ -134,14 +136,19 @@ class Resolver {
             }
             if (!any) no_slot(rule, each.at, each.matmul, each.needs_bias() ? "matmul with a bias" : "matmul", matched);
         }
+        if (kept_.none_of_some() && (rule.layers.filter != nullptr || rule.is_low())) no_linear_left(rule);
     }
 
-    /// False for a linear whose sides are no multiples of rule.multiple_of; notes its name.
+    /// False for a linear that the rule leaves as it was; notes its name and the reason.
     bool may_touch(const Policy::Rule& rule, const Target& target) {
-        if (rule.multiple_of == 0 || target.site == nullptr || !target.site->kind.has_weight) return true;
-        if (target.site->in % rule.multiple_of == 0 && target.site->out % rule.multiple_of == 0) return true;
-        std::vector<std::string>& left_out = result_.left_out;
-        if (std::find(left_out.begin(), left_out.end(), target.name) == left_out.end()) left_out.push_back(target.name);
+        if (target.site == nullptr || !target.site->kind.has_weight) return true;
+        const auto found = left_out_.find(target.name);
+        (found == left_out_.end() ? kept_.kept : kept_.left) = true;
+        if (found == left_out_.end()) return true;
+        if (found->second.raises) framework_raises(rule, found->second.why);
+        std::vector<ResolvedPolicy::LeftOut>& list = result_.left_out;
+        const auto is_it = [&](const ResolvedPolicy::LeftOut& one) { return one.site == target.name; };
+        if (std::none_of(list.begin(), list.end(), is_it)) list.push_back({target.name, found->second.why, rule.is_low()});
         return false;
     }
 
@@ -189,6 +196,10 @@ class Resolver {
         const bool has_bias =
             matmul == "forward" && std::any_of(parameters_.begin(), parameters_.end(),
                                                [&](const Target& p) { return p.name == target.name + ".bias"; });
+        // A library's kernel is what it is: one that takes in no scales of blocks is refused below.
+        if (choice.named == nullptr) {
+            choice.rule = with_block_scales(choice.rule, scale_layout(*a.granularity), scale_layout(*b.granularity));
+        }
         choice.unverified = check_matmul_rule(choice.rule,
                                               {.a = a.format,
                                                .b = b.format,
@@ -224,6 +235,22 @@ class Resolver {
              .fix = fmt::format("round it: {} = {{ {} = \"{}\" }}, or take another machine", matmul, operand, first)});
     }
 
+    [[noreturn]] void framework_raises(const Policy::Rule& rule, const std::string& why) const {
+        throw Error({.what = fmt::format("{} ends the program there: {}", rule.layers.filter->source, why),
+                     .where = rule.where(rule.at),
+                     .fix = "give sizes that fit, or keep that layer out of the rule"});
+    }
+
+    [[noreturn]] void no_linear_left(const Policy::Rule& rule) const {
+        throw Error(
+            {.what = fmt::format(
+                 "{} leaves no linear of this model: {}",
+                 rule.layers.filter != nullptr ? fmt::format("the filter '{}'", rule.layers.filter->name) : "the rule",
+                 result_.left_out.empty() ? "" : result_.left_out.front().why),
+             .where = rule.where(rule.at),
+             .fix = "train a model of other sizes, or take another filter"});
+    }
+
     [[noreturn]] void no_match(const Policy::Rule& rule, const Policy::Rule::Pattern& pattern,
                                const std::vector<Target>& targets) const {
         std::vector<std::string> names;
@@ -257,10 +284,16 @@ class Resolver {
                                           : fmt::format("they have {}", fmt::join(known, ", "))});
     }
 
-    std::string model_;
+    const SiteList& model_;
     std::vector<Target> sites_, parameters_;
     ResolvedPolicy result_;
     std::map<std::string, std::string> places_;  ///< slot or matmul -> where a rule last set it
+    std::map<std::string, FilterVerdict, std::less<>> left_out_;  ///< by the rule that is being applied
+    /// Whether that rule has met linears that it leaves alone, and others.
+    struct Kept {
+        bool kept = false, left = false;
+        bool none_of_some() const { return left && !kept; }
+    } kept_;
 };
 
 [[noreturn]] void no_such_name(std::string_view name) {
@@ -288,6 +321,24 @@ bool ResolvedPolicy::has_master(std::string_view parameter) const {
 
 bool ResolvedPolicy::has_sum(std::string_view parameter) const {
     return origin.find(key_of(parameter, "accum")) != origin.end();
+}
+
+std::vector<std::string> ResolvedPolicy::left_out_sites() const {
+    std::vector<std::string> sites;
+    for (const LeftOut& one : left_out) sites.push_back(one.site);
+    return sites;
+}
+
+ResolvedPolicy::LowLinears ResolvedPolicy::low_linears() const {
+    LowLinears count;
+    for (const auto& [site, slot] : order) {
+        if (slot != "forward.bias") continue;  // a linear's alone
+        const bool is_low = cast(key_of(site, "forward.a")).format.bits <= 8;
+        count.low += is_low ? 1 : 0;
+        const auto asks = [&name = site](const LeftOut& one) { return one.site == name && one.asks_low; };
+        count.asked += is_low || std::any_of(left_out.begin(), left_out.end(), asks) ? 1 : 0;
+    }
+    return count;
 }
 
 std::string to_string(const MatmulChoice& choice) {
@@ -366,7 +417,7 @@ ResolvedPolicy ResolvedPolicy::restricted_to(std::string_view pattern) const {
     std::erase_if(some.order, [&](const auto& each) {
         return !glob_match(pattern, each.first) && !glob_match(pattern, key_of(each.first, each.second));
     });
-    std::erase_if(some.left_out, [&](const std::string& site) { return !glob_match(pattern, site); });
+    std::erase_if(some.left_out, [&](const LeftOut& one) { return !glob_match(pattern, one.site); });
     return some;
 }
 

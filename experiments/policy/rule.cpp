@@ -7,6 +7,12 @@
 
 namespace macheps {
 
+bool Policy::Rule::is_low() const {
+    return std::any_of(casts.begin(), casts.end(), [](const SlotCast& each) {
+        return each.cast.format.bits <= 8 && (each.slot.ends_with(".a") || each.slot.ends_with(".b"));
+    });
+}
+
 std::string Policy::Rule::origin() const {
     return fmt::format("{}{}, rule {}", from_preset ? "preset " : "", source, number);
 }

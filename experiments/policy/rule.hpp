@@ -2,6 +2,7 @@
 // One [[rule]] of a policy file, with the places that errors name. Shared by the parser and resolve().
 #pragma once
 #include "core/error.hpp"
+#include "experiments/policy/layer_filter.hpp"
 #include "experiments/policy/matmul_keys.hpp"
 #include "experiments/policy/policy.hpp"
 #include "experiments/policy/source_place.hpp"
@@ -50,8 +51,10 @@ struct Policy::Rule {
     std::vector<Pattern> patterns;
     std::vector<SlotCast> casts;
     std::vector<MatmulSetting> matmuls;
-    int multiple_of = 0;
+    LayerChoice layers;  ///< which of the linears that the patterns match are left as they were
 
+    /// True where some operand is cast to 8 bits or fewer.
+    bool is_low() const;
     /// "preset amp-bf16, rule 3"
     std::string origin() const;
     /// "my.toml:12:5 (rule 3)"
@@ -60,10 +63,12 @@ struct Policy::Rule {
 
 /// Reads "bf16", "e4m3fn/tensor", "bf16:stochastic", "fp16:saturate": a format, then a granularity (`/tensor`, `/1x128`:
 /// a row of `granularities`), then words after colons: a rounding mode, saturate or nonsaturate, a scale rule (a row of
-/// `scale_rules`), random_bits=N. A cast with a scale saturates unless told not to. Throws Error naming `where`.
+/// `scale_rules`), random_bits=N, history=N, margin=N, max or most_recent, via=FORMAT, hadamard. A cast with a scale
+/// saturates unless told not to. Throws Error naming `where`.
 CastRule parse_cast(std::string_view text, const std::string& where);
 
-/// Throws Error where the scale rule makes no scales of the granularity's kind, or the format cannot have them.
+/// Throws Error where the scale rule makes no scales of the granularity's kind, or the format cannot have them, and where
+/// something is said of a scale that there is not.
 void check_scaling(const CastRule& cast, const std::string& where);
 
 /// False for fp64, in which nothing is computed, and for formats of scales, which have neither sign nor zero.
@@ -75,6 +80,7 @@ Round parse_round(std::string_view name, const std::string& where);
 Overflow parse_overflow(std::string_view name, const std::string& where);
 const Granularity* parse_granularity(std::string_view name, const std::string& where);
 const ScaleRule* parse_scale_rule(std::string_view name, const std::string& where);
+AmaxChoice parse_amax_choice(std::string_view name, const std::string& where);
 int check_random_bits(std::int64_t bits, const std::string& where);
 
 }  // namespace macheps

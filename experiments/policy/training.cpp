@@ -129,6 +129,13 @@ const TrainingKey rows[] = {
      .wanted = "1 to 1048576",
      .set = set_number<&Recipe::micro_batches>,
      .text = number_text<&Recipe::micro_batches>},
+    {.table = "backward",
+     .name = "recompute",
+     .summary = "a block's activations are computed again (gradient checkpointing): their bytes are counted so, and no "
+                "bit is another one",
+     .takes = flag,
+     .set = [](Recipe& r, double value) { r.recompute = value != 0; },
+     .text = [](const Recipe& r) { return r.recompute ? Text(*r.recompute ? "true" : "false") : Text(); }},
 };
 
 }  // namespace

@@ -48,7 +48,7 @@ inline constexpr ClipFormula clip_formulas[] = {
 };
 // clang-format on
 
-/// Where a step of Adam rounds. Each kernel is a function in train/adam_kernels.cpp.
+/// Where a step of Adam rounds. `plain` is Backend::adamw, and each other kernel a type in emulation/adam.inl.
 struct AdamKernel {
     std::string_view name, summary, source;
 };
@@ -59,8 +59,11 @@ inline constexpr AdamKernel adam_kernels[] = {
     {"single", "torch's single-tensor and foreach Adam: every primitive rounds to the format of the weight that it moves", "torch/optim/adam.py"},
     {"fused", "torch's fused Adam: constants of fp64 make products of fp64; each line rounds to fp32, and what is stored once more",
      "torch aten/src/ATen/native/cuda/fused_adam_utils.cuh"},
-    {"single-cpu", "torch's single-tensor Adam on a CPU: as `single`, with sums and products fused as its vectors fuse them",
+    {"single-cpu", "torch's single-tensor Adam on a CPU: as `single`, with sums and products fused as its vectors fuse them; its square root is MKL's, which is not "
+     "always the nearest number, and this one is",
      "torch aten/src/ATen/native/cpu/LerpKernel.cpp, PointwiseOpsKernel.cpp"},
+    {"foreach-cpu", "torch's foreach Adam on a CPU: as `single-cpu`, but what multiplies weights and second moments is rounded to their format first",
+     "torch aten/src/ATen/native/ForeachOpsKernels.cpp"},
     {"fused-cpu", "torch's fused Adam on a CPU: the operations of `single-cpu` in fp32, rounded where they are stored",
      "torch aten/src/ATen/native/cpu/FusedAdamKernel.cpp"},
     {"multi-tensor", "Apex's, DeepSpeed's and Megatron's fused Adam: fp32, moments divided by their bias corrections before the root",
@@ -76,13 +79,14 @@ struct TrainingRecipe {
     std::optional<std::int64_t> micro_batches{};
     std::optional<double> max_norm{}, lr{}, beta1{}, beta2{}, eps{}, weight_decay{}, momentum{};
     std::optional<bool> rate_waits{};  ///< the learning rate stands still in skipped steps
+    std::optional<bool> recompute{};   ///< gradient checkpointing
 
     bool operator==(const TrainingRecipe&) const = default;
     const ClipFormula& clip_formula() const { return clip != nullptr ? *clip : clip_formulas[0]; }
     const AdamKernel& adam_kernel() const { return kernel != nullptr ? *kernel : adam_kernels[0]; }
 };
 
-/// A key of [optimizer], [clip] or [accumulation] that sets a part of a TrainingRecipe. A key more is a row more.
+/// A key of [optimizer], [clip], [accumulation] or [backward] that sets a part of a TrainingRecipe. A key more is a row more.
 struct TrainingKey {
     enum class Takes : std::uint8_t { name, number, count, flag };
     std::string_view table, name, summary;

@@ -6,6 +6,7 @@
 #include "emulation/machine/table.hpp"
 #include "emulation/scaling/rules.hpp"
 #include "experiments/policy/language.hpp"
+#include "experiments/policy/recipes.hpp"
 #include "experiments/policy/reduce_language.hpp"
 #include "experiments/policy/rule.hpp"
 
@@ -123,7 +124,7 @@ Words row_words(const Rows& rows) {
     return words;
 }
 
-/// Keys of [optimizer], [clip] or [accumulation].
+/// Keys of [optimizer], [clip], [accumulation] or [backward].
 Words training_words(std::string_view table) {
     Words words = table == "optimizer" ? key_words(optimizer_keys) : Words{};
     for (const TrainingKey* key : training_keys_of(table))
@@ -140,19 +141,11 @@ Words granularity_words() {
     return words;
 }
 
-Words rounding_words() {
+/// The words of rows that have a name and a summary.
+template <class Rows>
+Words named_words(const Rows& rows) {
     Words words;
-    for (const RoundName& row : round_names) {
-        words.push_back({.of = {}, .name = text(row.name), .summary = text(row.summary)});
-    }
-    return words;
-}
-
-Words overflow_words() {
-    Words words;
-    for (const OverflowName& row : overflow_names) {
-        words.push_back({.of = {}, .name = text(row.name), .summary = text(row.summary)});
-    }
+    for (const auto& row : rows) words.push_back({.of = {}, .name = text(row.name), .summary = text(row.summary)});
     return words;
 }
 
@@ -183,8 +176,14 @@ std::vector<PolicyWordGroup> policy_words() {
     groups.push_back({"scale_rules",
                       "behind a colon of a cast, or its `scale_rule`: how a scale is made of the largest magnitude",
                       row_words(scale_rules)});
-    groups.push_back({"roundings", "behind a colon of a cast, or its `round`", rounding_words()});
-    groups.push_back({"overflows", "behind a colon of a cast, or its `overflow`", overflow_words()});
+    groups.push_back({"amax_algorithms",
+                      "behind a colon of a cast whose scale rule has a history, or its `algorithm`",
+                      named_words(amax_choices)});
+    groups.push_back({"recipes", "the `recipe` of a [[rule]] about sites", row_words(all_recipes())});
+    groups.push_back(
+        {"layer_filters", "a rule's `filter`: which linears a framework converts", row_words(layer_filters())});
+    groups.push_back({"roundings", "behind a colon of a cast, or its `round`", named_words(round_names)});
+    groups.push_back({"overflows", "behind a colon of a cast, or its `overflow`", named_words(overflow_names)});
     groups.push_back({"reduce_keys", "in [reduce]", key_words(reduce_keys())});
     groups.push_back({"reduce_orders", "the `order` of [reduce]", row_words(reduce_orders)});
     groups.push_back({"reduce_averages", "the `average` of [reduce]", row_words(averagings)});
@@ -194,6 +193,7 @@ std::vector<PolicyWordGroup> policy_words() {
     groups.push_back({"optimizer_keys", "in [optimizer]", training_words("optimizer")});
     groups.push_back({"clip_keys", "in [clip]", training_words("clip")});
     groups.push_back({"accumulation_keys", "in [accumulation]", training_words("accumulation")});
+    groups.push_back({"backward_keys", "in [backward]", training_words("backward")});
     groups.push_back({"clip_formulas", "the `formula` of [clip]", row_words(clip_formulas)});
     groups.push_back({"adam_kernels", "the `kernel` of [optimizer]", row_words(adam_kernels)});
     return groups;

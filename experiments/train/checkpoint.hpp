@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checkpoint: the state of one run between two steps, as a safetensors file.
 //
-// Tensors: every parameter's `value`, `master`, `moment1`, `moment2` as F32; `optimizer`, `loss_scaler`, `seconds` as
+// Tensors: every parameter's `value`, `master`, `moment1`, `moment2` and the amax histories of delayed scaling as F32; `optimizer`, `loss_scaler`, `seconds` as
 // F64; `step`, `files` as I64 and U64; last `checksum`, U8 [8]: the little-endian XXH64 of every byte
 // before it. Random streams and batches are functions of (seed, step), so that they have no state to keep; the losses
 // so far stand in steps.csv.
@@ -40,6 +40,9 @@ struct Checkpoint {
     std::array<csv::FileMark, row_files.size()> files;  ///< as they were
     std::vector<State> state;
 };
+
+/// Behind the name of a slot: the state of its amax history.
+inline constexpr std::string_view history_ending = ".amax_history";
 
 std::string to_bytes(const Checkpoint& checkpoint);
 

@@ -3,23 +3,32 @@
 
 #include "experiments/train/checkpoint.hpp"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 namespace macheps {
 
 void StepDump::take(const Slot& slot, ConstView values, float decode_scale) {
     add(slot.name, values);
-    if (decode_scale != 1) {
-        Captured& scale = entry(slot.name + ".decode_scale");
-        scale.shape.clear();
-        scale.values = {decode_scale};
+    const CastRule& rule = slot.rule;
+    if (!rule.has_scale()) return;
+    if (!rule.granularity->is_axis_free()) {
+        holds_[slot.name] = fmt::format("values, decoded from {}", to_string(rule));
+        return;
     }
+    holds_[slot.name] = fmt::format("codes of {}: times {}.decode_scale", to_string(rule), slot.name);
+    Captured& scale = entry(slot.name + ".decode_scale");
+    scale.shape.clear();
+    scale.values = {decode_scale};
 }
 
 void StepDump::on_batch(std::int64_t, std::int64_t, const Batch& batch) {
     tokens_.insert(tokens_.end(), batch.tokens.begin(), batch.tokens.end());
     targets_.insert(targets_.end(), batch.targets.begin(), batch.targets.end());
 }
+
+void StepDump::on_rank(Transformer& model, std::int64_t rank) { add_gradients(model, ".rank" + std::to_string(rank)); }
 
 void StepDump::add_state(const Optimizer& optimizer, const std::string& ending) {
     Checkpoint state;
@@ -63,6 +72,7 @@ void StepDump::write(const std::filesystem::path& path, std::int64_t batch, std:
         writer_.borrow(tensor.name, Dtype::f32, tensor.shape, std::as_bytes(std::span(tensor.values)));
     }
     for (const auto& [key, value] : metadata) writer_.metadata(key, value);
+    for (const auto& [name, what] : holds_) writer_.metadata("holds:" + name, what);
     writer_.write(path);
 }
 

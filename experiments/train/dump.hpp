@@ -2,16 +2,20 @@
 // StepDump: every number of one optimiser step, by name, as a safetensors file.
 //
 //   tokens, targets                        I32 [micro-batches, batch, context]; with ranks [ranks x micro-batches, their share, context]
-//   block.0.mlp.up:forward.a               F32: what left each slot, of the last micro-batch (of the last rank); scaled slots as they are
-//   block.0.mlp.up:forward.a.decode_scale  ... with the factor that undoes the scale, where it is not 1
+//   block.0.mlp.up:forward.a               F32: what left each slot, of the last micro-batch (of the last rank): values; where one
+//                                          scale serves the tensor, the numbers that its codes stand for, without the scale
+//   block.0.mlp.up:forward.a.decode_scale  ... with the factor that undoes that scale
 //   block.0.mlp.up.weight:value            before the step; so too :master, :moment1, :moment2
 //   block.0.mlp.up.weight:grad             as the backward passes, and the ranks, left it: times loss_scale and token weight
+//   block.0.mlp.up.weight:grad.rank1       ... of one of several ranks, before they are reduced
 //   block.0.mlp.up.weight:grad.applied     unscaled and clipped: what the optimiser read
 //   block.0.mlp.up.weight:value.after      after the step; so too the others
 //   loss_rounded, loss_scale, grad_norm    F32 scalars; loss, lr, beta1_power, beta2_power (before the step): F64;
 //                                          skipped: U8
 //
-// Metadata: manifest (the text of manifest.json), run, policy, seed, step, created_by, git.
+// Metadata: manifest (the text of manifest.json), run, policy, seed, step, created_by, git; for each array of a slot with a
+// scale `holds:NAME`: whether these are codes' numbers or values decoded from codes; with ranks buckets, the gradients that are
+// reduced as one vector, in their order: [["lm_head.weight", ...], ...].
 #pragma once
 #include "experiments/files/safetensors.hpp"
 #include "experiments/train/data.hpp"
@@ -41,6 +45,7 @@ class StepDump final : public StepWatcher {
     StepDump(Backend& backend, Observer* next) : StepWatcher(next), backend_(backend) {}
 
     void on_batch(std::int64_t step, std::int64_t micro_batch, const Batch& batch) override;
+    void on_rank(Transformer& model, std::int64_t rank) override;
     void on_gradients(Transformer& model) override { add_gradients(model, ""); }
 
     /// Parameters and what the optimiser keeps of them; `ending` follows each name.
@@ -70,6 +75,7 @@ class StepDump final : public StepWatcher {
     Backend& backend_;
     std::vector<Captured> captured_;
     std::map<std::string, std::size_t> index_;
+    std::map<std::string, std::string> holds_;
     std::vector<std::int32_t> tokens_, targets_;
     SafetensorsWriter writer_;
 };

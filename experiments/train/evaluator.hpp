@@ -17,6 +17,9 @@ class Evaluator {
     /// outlives it, and its random words are its own, so that no bit of training depends on it.
     EvalRow evaluate(std::int64_t step, Step& trained);
 
+    /// The model that evaluates in fp32, for others between two evaluations: each makes its weights anew.
+    Transformer& fp32_model() { return fp32_model_; }
+
   private:
     double mean_loss(Transformer& model, std::int64_t step) const;
 

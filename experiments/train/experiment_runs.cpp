@@ -82,6 +82,7 @@ SharedInputs::SharedInputs(const Experiment& experiment) {
     for (const Policy& policy : experiment.policies) {
         policies.push_back(resolve(policy, sites));
         check_trainable(policies.back());
+        check_batches(policies.back(), experiment.model, options_under(policy.training, experiment.options));
     }
     fp32 = resolve(load_policy(baseline_policy), sites);
     data = open_data(

@@ -105,6 +105,13 @@ Json config_json(const PolicyConfig& config) {
     return {{"framework", config.framework}, {"version", config.version}, {"device", config.device}, {"files", files}};
 }
 
+/// A reason for each linear of `left_out`, in its order.
+Json left_out_why(const ResolvedPolicy& resolved) {
+    Json reasons = Json::array();
+    for (const ResolvedPolicy::LeftOut& one : resolved.left_out) reasons.push_back(one.why);
+    return reasons;
+}
+
 Json policy_json(const Policy& policy, const ResolvedPolicy& resolved) {
     Json rows = Json::array();
     for (const ResolvedPolicy::Row& row : resolved.table()) {
@@ -120,7 +127,8 @@ Json policy_json(const Policy& policy, const ResolvedPolicy& resolved) {
               {"is_file", policy.sources.empty() || policy.sources.front().is_file},
               {"toml", policy.text},
               {"extends", extends},
-              {"left_out", resolved.left_out},
+              {"left_out", resolved.left_out_sites()},
+              {"left_out_why", left_out_why(resolved)},
               {"resolved", rows}};
     if (!policy.config.files.empty()) json["config"] = config_json(policy.config);
     return json;

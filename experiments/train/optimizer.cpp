@@ -111,6 +111,9 @@ void check_state(const Checkpoint& checkpoint, const SiteList& model, const Trai
         add(":moment1");
         if (moments(options.optimizer) > 1) add(":moment2");
     }
+    for (const auto& [slot, size] : AmaxHistories::layout(policy)) {
+        wanted.emplace_back(slot + std::string(history_ending), static_cast<std::int64_t>(size));
+    }
     const auto refuse = [&](const std::string& what) { throw Error({.what = what, .where = checkpoint.run}); };
     if (!make_loss_scaler(policy.loss_scaler)->load(checkpoint.loss_scaler)) {
         refuse("this checkpoint is of another loss scaler");
@@ -221,8 +224,8 @@ double Optimizer::rate(std::int64_t step_index) const {
 }
 
 /// What a kernel of torch, Apex or DeepSpeed reads.
-AdamStep Optimizer::adam_step(double lr) const {
-    return {.kernel = &policy_.training.adam_kernel(),
+Adam Optimizer::adam_constants(double lr) const {
+    return {.kernel = engine_kernel(policy_.training.adam_kernel()),
             .lr = lr,
             .beta1 = options_.beta1,
             .beta2 = options_.beta2,
@@ -254,13 +257,13 @@ void Optimizer::update(State& state, std::int64_t step_index, UpdateStats& total
     UpdateStats stats;
     const double lr = rate(step_index);
     if (has_kernel(policy_.training, options_)) {
-        AdamStep args = adam_step(lr);
+        Adam args = adam_constants(lr);
         if (!state.decays) args.weight_decay = 0;
-        if (args.kernel->name.starts_with("single")) args.arithmetic = value_cast.format;
+        if (policy_.training.adam_kernel().name != "plain") args.arithmetic = value_cast.format;
         args.value_cast = value_cast;
         args.moment1_cast = keyed(state.moment1_slot, step_index);
         args.moment2_cast = keyed(state.moment2_slot, step_index);
-        step_adam(backend_, target, parameter.grad, state.moment1, state.moment2, args, stats);
+        backend_.adam(target, parameter.grad, state.moment1, state.moment2, args, &stats);
     } else if (options_.optimizer == OptimizerKind::adamw) {
         AdamW args = adamw_constants(lr);
         if (!state.decays) args.decay = 0;
@@ -280,6 +283,7 @@ void Optimizer::update(State& state, std::int64_t step_index, UpdateStats& total
     total.count += stats.count;
     total.nonzero += stats.nonzero;
     total.lost += stats.lost;
+    total.frozen += stats.frozen;
     total.wanted2 += stats.wanted2;
     total.moved2 += stats.moved2;
     total.moved_wanted += stats.moved_wanted;

@@ -52,7 +52,7 @@ class Optimizer {
     void scale_gradient(State& state, Unscaling by, std::int64_t step_index, std::uint32_t stream);
     double rate(std::int64_t step_index) const;
     AdamW adamw_constants(double lr) const;
-    AdamStep adam_step(double lr) const;
+    Adam adam_constants(double lr) const;
     Cast keyed(const Slot& slot, std::int64_t step_index) const;
     void update(State& state, std::int64_t step_index, UpdateStats& total);
 

@@ -15,6 +15,8 @@
 #include <algorithm>
 #include <chrono>
 #include <numeric>
+#include <optional>
+#include <utility>
 
 namespace macheps {
 
@@ -47,15 +49,44 @@ std::int64_t histogram_steps(const TrainOptions& o) {
     return o.probe_every > o.steps / factor ? 1 : times(o.steps, o.probe_every * factor);
 }
 
-Plan::PolicyPlan measure(Backend& backend, const Experiment& experiment, const SharedInputs& inputs,
-                         const ResolvedPolicy& policy) {
-    constexpr std::int64_t most_steps = 32, least_steps = 3;
-    constexpr double least_seconds = 0.2;
+/// Multiply-adds of a step, but for a factor: of its tokens with the weights, and with the tokens before them.
+double work(const ModelConfig& model, const TrainOptions& o) {
+    const double before =
+        2.0 * static_cast<double>(model.layers) * static_cast<double>(model.context) * static_cast<double>(model.width);
+    return static_cast<double>(o.micro_batches * o.batch * model.context) *
+           (static_cast<double>(parameter_count(model)) + before);
+}
+
+/// What is timed: the experiment, or the same on fewer tokens and with fewer layers.
+struct Timing {
+    Experiment experiment;
+    /// Of a timed step, the part that grows with its tokens; the rest is done once for each weight: casts, the optimiser.
+    double token_share = 1;
+    bool is_scaled = false;
+
+    /// How much longer a step, or an evaluation, of the real experiment is.
+    double factor(const TrainOptions& real, const ModelConfig& model, const TrainOptions& timed) const {
+        const double weights =
+            static_cast<double>(parameter_count(model)) / static_cast<double>(parameter_count(experiment.model));
+        return (1 - token_share) * weights + token_share * work(model, real) / work(experiment.model, timed);
+    }
+};
+
+struct Timed {
+    std::int64_t steps = 0;
+    double step = 0, sampled = 0, evaluation = 0;  ///< seconds
+    /// Of a run, with as many steps as it really has: rows of steps and evaluations, rows of sites.
+    std::int64_t step_bytes = 0, site_bytes = 0;
+};
+
+/// Times a policy; of the experiment's own tokens for least_seconds, of fewer ones as few steps as tell the time.
+Timed time_policy(Backend& backend, const Timing& timing, const SharedInputs& inputs, const ResolvedPolicy& policy) {
     constexpr std::int64_t evaluation_row_bytes = 110, run_row_bytes = 180;
+    const std::int64_t most_steps = timing.is_scaled ? 2 : 32, least_steps = timing.is_scaled ? 2 : 3;
+    constexpr double least_seconds = 0.2;
+    const Experiment& experiment = timing.experiment;
     const TrainOptions o = options_under(policy.training, experiment.options);
-    Plan::PolicyPlan plan{
-        .policy = policy.name,
-        .memory = estimate_memory(inputs.sites, policy, o.batch / o.ranks, moments(o.optimizer), o.recompute)};
+    Timed timed;
     const RunSetup setup{.policy = policy,
                          .fp32 = inputs.fp32,
                          .model = experiment.model,
@@ -67,32 +98,80 @@ Plan::PolicyPlan measure(Backend& backend, const Experiment& experiment, const S
     StepResult last = step.run(0, Sampling::counts);  // makes what is made once
     const auto next = [&](Sampling sampling) { return last = step.run(last.step + 1, sampling); };
     double spent = 0;
-    while (plan.timed_steps < most_steps && (plan.timed_steps < least_steps || spent < least_seconds)) {
+    while (timed.steps < most_steps && (timed.steps < least_steps || spent < least_seconds)) {
         spent += next(Sampling::counts).seconds;
-        ++plan.timed_steps;
+        ++timed.steps;
     }
-    plan.step_seconds = spent / static_cast<double>(plan.timed_steps);
+    timed.step = spent / static_cast<double>(timed.steps);
     const std::int64_t samples = std::min(times(o.steps, o.probe_every), o.steps), histograms = histogram_steps(o);
-    std::int64_t bytes = run_row_bytes + o.steps * step_row_bytes(step, last, setup);
+    timed.step_bytes = run_row_bytes + o.steps * step_row_bytes(step, last, setup) +
+                       (times(o.steps, o.eval_every) + 1) * evaluation_row_bytes;
     if (samples > 0) {
-        plan.sampled_step_seconds = next(histograms > 0 ? Sampling::histograms : Sampling::sites).seconds;
-        bytes += samples * bytes_of(step.probe().site_rows(setup.name(), policy.name, setup.seed, o.steps)) +
-                 histograms * bytes_of(step.probe().exponent_rows(setup.name(), o.steps));
+        timed.sampled = next(histograms > 0 ? Sampling::histograms : Sampling::sites).seconds;
+        timed.site_bytes = samples * bytes_of(step.probe().site_rows(setup.name(), policy.name, setup.seed, o.steps)) +
+                           histograms * bytes_of(step.probe().exponent_rows(setup.name(), o.steps));
     }
     Evaluator evaluator(backend, setup, 1);
     evaluator.evaluate(last.step, step);  // makes the fp32 model's buffers
     const auto start = std::chrono::steady_clock::now();
     evaluator.evaluate(last.step, step);
-    plan.evaluation_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() *
-                              static_cast<double>(o.eval_batches);
-    const std::int64_t evaluations = times(o.steps, o.eval_every) + 1;
-    bytes += evaluations * evaluation_row_bytes;
+    timed.evaluation = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return timed;
+}
+
+Plan::PolicyPlan plan_of(const Experiment& experiment, const SharedInputs& inputs, const ResolvedPolicy& policy,
+                         const Timing& timing, const Timed& timed) {
+    const TrainOptions o = options_under(policy.training, experiment.options),
+                       small = options_under(policy.training, timing.experiment.options);
+    const double factor = timing.factor(o, experiment.model, small);
+    Plan::PolicyPlan plan{
+        .policy = policy.name,
+        .memory = estimate_memory(inputs.sites, policy, o.batch / o.ranks, moments(o.optimizer), o.recompute),
+        .timed_steps = timed.steps,
+        .step_seconds = timed.step * factor,
+        .evaluation_seconds = timed.evaluation * factor * static_cast<double>(o.eval_batches)};
+    const std::int64_t samples = std::min(times(o.steps, o.probe_every), o.steps),
+                       evaluations = times(o.steps, o.eval_every) + 1;
+    if (samples > 0) plan.sampled_step_seconds = timed.sampled * factor;
     const auto seeds = static_cast<double>(experiment.seeds.size());
     plan.seconds = seeds * (static_cast<double>(o.steps - samples) * plan.step_seconds +
                             static_cast<double>(samples) * plan.sampled_step_seconds.value_or(0) +
                             static_cast<double>(evaluations) * plan.evaluation_seconds);
-    plan.row_bytes = static_cast<std::int64_t>(experiment.seeds.size()) * bytes;
+    const double layers =
+        static_cast<double>(experiment.model.layers) / static_cast<double>(timing.experiment.model.layers);
+    plan.row_bytes = static_cast<std::int64_t>(
+        seeds * (static_cast<double>(timed.step_bytes) + layers * static_cast<double>(timed.site_bytes)));
     return plan;
+}
+
+/// The experiment where its steps are soon timed, else the same on so few tokens, and with so few layers, that they are.
+Timing timing_of(const Experiment& experiment) {
+    constexpr double soon = 3e9;  // of work(): about as much as a few seconds of steps of every policy
+    Timing timing{.experiment = experiment};
+    const double most = soon / static_cast<double>(experiment.policies.size());
+    ModelConfig& model = timing.experiment.model;
+    TrainOptions& o = timing.experiment.options;
+    if (work(model, o) <= most) return timing;
+    timing.is_scaled = true;
+    o.micro_batches = 1;
+    o.batch = o.ranks;
+    while (model.context > 16 && work(model, o) > most) model.context = std::max<std::int64_t>(model.context / 2, 16);
+    const std::int64_t layers = std::exchange(model.layers, std::min<std::int64_t>(model.layers, 2));
+    try {
+        const SharedInputs fits(timing.experiment);
+    } catch (const Error&) {
+        model.layers = layers;  // a policy names a layer that would be missing
+    }
+    return timing;
+}
+
+/// How much of a step grows with its tokens, from the same policy's steps on twice as many.
+double token_share(Backend& backend, const Timing& timing, const ResolvedPolicy& policy, const Timed& timed) {
+    Timing twice = timing;
+    twice.experiment.options.batch *= 2;
+    const SharedInputs inputs(twice.experiment);
+    const double more = time_policy(backend, twice, inputs, policy).step;
+    return std::clamp(more / timed.step - 1, 0.1, 1.0);
 }
 
 /// The nearest folder above that exists: what can be written, and how much fits.
@@ -150,8 +229,17 @@ Plan make_plan(std::span<Backend* const> backends, const Experiment& experiment)
               .least_bytes = static_cast<std::int64_t>(least_memory(experiment)),
               .policies = {},
               .problems = {}};
-    for (const ResolvedPolicy& policy : inputs.policies) {
-        plan.policies.push_back(measure(backend, experiment, inputs, policy));
+    Timing timing = timing_of(experiment);
+    plan.timed_tokens = timing.is_scaled ? timing.experiment.options.batch * timing.experiment.model.context : 0;
+    std::optional<SharedInputs> small;
+    if (timing.is_scaled) small.emplace(timing.experiment);
+    const SharedInputs& timed_inputs = small ? *small : inputs;
+    for (std::size_t i = 0; i < inputs.policies.size(); ++i) {
+        const Timed timed = time_policy(backend, timing, timed_inputs, timed_inputs.policies[i]);
+        if (i == 0 && timing.is_scaled) {
+            timing.token_share = token_share(backend, timing, timed_inputs.policies[i], timed);
+        }
+        plan.policies.push_back(plan_of(experiment, inputs, inputs.policies[i], timing, timed));
         plan.seconds += plan.policies.back().seconds;
         plan.disk_bytes += plan.policies.back().row_bytes;
     }

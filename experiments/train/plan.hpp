@@ -36,6 +36,8 @@ struct Plan {
     std::int64_t parameters = 0;
     std::int64_t least_bytes = 0;  ///< least_memory(): what decides whether the experiment is begun
     std::vector<PolicyPlan> policies;
+    std::int64_t timed_tokens =
+        0;  ///< of the steps that were timed, where these are fewer than a step really has; else 0
     double seconds = 0;                        ///< of everything, runs side by side counted once
     std::int64_t peak_bytes = 0;               ///< the largest resident size of this process while it measured
     std::int64_t disk_bytes = 0;               ///< rows, checkpoints, manifest and page
@@ -44,7 +46,9 @@ struct Plan {
 };
 
 /// Trains each policy for a few steps from the experiment's first weights: one to warm up, then at least three and at
-/// least 0.2 s of plain ones (32 at most), one sampled step, and one held-out batch under the policy and in fp32.
+/// least 0.2 s of plain ones (32 at most), one sampled step, and one held-out batch under the policy and in fp32. Where
+/// that would take long, steps of two layers of the model on fewer tokens are timed: the part that grows with the tokens
+/// is scaled by the multiply-adds, the rest by the weights.
 /// Errors: throws Error for what no directory would mend: policies, sizes, options, data.
 /// With several engines, on which runs train side by side, the first one is timed.
 Plan make_plan(std::span<Backend* const> backends, const Experiment& experiment);

@@ -27,12 +27,13 @@ void Probe::on_cast(const Slot& slot, const Cast& cast, const Tally& tally, cons
     const auto [place, is_new] = index_.try_emplace(slot.name, entries_.size());
     if (is_new) {
         entries_.push_back({.site = slot.name,
-                            .format = cast.format,
+                            .kind = {cast.format, cast.is_identity() ? no_scale : slot.rule.granularity},
                             .decode_scale_min = decoding.min,
                             .decode_scale_max = decoding.max});
     }
     Entry& entry = entries_[place->second];
     entry.tally += tally;
+    entry.scale_age = decoding.scale_age, entry.scale_frozen_steps = decoding.scale_frozen_steps;
     entry.decode_scale_min = min_of(entry.decode_scale_min, decoding.min);
     entry.decode_scale_max = max_of(entry.decode_scale_max, decoding.max);
     if (x.data == nullptr) return;
@@ -42,6 +43,12 @@ void Probe::on_cast(const Slot& slot, const Cast& cast, const Tally& tally, cons
     entry.sums.y2 += sums.y2;
     entry.sums.xy += sums.xy;
     entry.sums.count += sums.count;
+    entry.has_values = true;
+    if (cast.is_identity() && x.data == y.data) {
+        entry.fidelity.add_identity(tally.amax);
+    } else {
+        read_values(entry, cast, decoding, x, y);
+    }
     if (histograms_) {
         const ExponentHistogram histogram = backend_.exponents(x);
         for (std::size_t i = 0; i < histogram.bins.size(); ++i) entry.histogram.bins[i] += histogram.bins[i];
@@ -49,6 +56,26 @@ void Probe::on_cast(const Slot& slot, const Cast& cast, const Tally& tally, cons
         entry.histogram.infinities += histogram.infinities;
         entry.histogram.nans += histogram.nans;
     }
+}
+
+void Probe::read_values(Entry& entry, const Cast& cast, const Decoding& decoding, ConstView x, ConstView y) {
+    const auto read = [&](ConstView from, std::vector<float>& to) {
+        to.resize(static_cast<std::size_t>(from.count()));
+        backend_.download(from, to);
+    };
+    read(x, x_), read(y, y_);
+    const bool is_decoded = decoding.codes.data != nullptr;
+    if (is_decoded || decoding.factor != 1) read(is_decoded ? decoding.codes : y, codes_);
+    if (!is_decoded && decoding.factor != 1) {
+        for (float& value : y_) value *= decoding.factor;
+    }
+    const std::vector<float>& codes = is_decoded || decoding.factor != 1 ? codes_ : y_;
+    entry.fidelity.add(entry.kind, {.x = x_,
+                                    .y = y_,
+                                    .codes = codes,
+                                    .columns = x.columns(),
+                                    .encode_scale = cast.encode_scale,
+                                    .contraction = decoding.contraction});
 }
 
 std::vector<SiteRow> Probe::site_rows(const std::string& run, const std::string& policy, std::int64_t seed,
@@ -63,7 +90,7 @@ std::vector<SiteRow> Probe::site_rows(const std::string& run, const std::string&
                         .seed = seed,
                         .step = step,
                         .site = entry.site,
-                        .format = std::string(format_name(entry.format)),
+                        .format = std::string(format_name(entry.kind.format)),
                         .scale_inv_min = entry.decode_scale_min,
                         .scale_inv_max = entry.decode_scale_max,
                         .count = t.count,
@@ -76,8 +103,10 @@ std::vector<SiteRow> Probe::site_rows(const std::string& run, const std::string&
                         .inf_in = t.inf_in,
                         .amax = t.amax,
                         .amin_nz = t.amin_nz});
-        if (s.count == 0) continue;
         SiteRow& row = rows.back();
+        row.scale_age = entry.scale_age, row.scale_frozen_steps = entry.scale_frozen_steps;
+        if (entry.has_values) entry.fidelity.fill(row, entry.kind);
+        if (s.count == 0) continue;
         row.mse = s.error2 / static_cast<double>(s.count);
         if (s.x2 == 0) continue;
         row.sqnr_db =

@@ -2,9 +2,11 @@
 // Probe: what the casts of one optimiser step did, site by site.
 #pragma once
 #include "experiments/model/rounder.hpp"
+#include "experiments/train/cast_fidelity.hpp"
 #include "reports/event.hpp"
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,18 +35,24 @@ class Probe final : public Observer {
   private:
     struct Entry {
         std::string site;
-        Format format;
+        CastKind kind;
         Tally tally{};
         ErrorSums sums{};
+        CastFidelity fidelity{};
         ExponentHistogram histogram{};
         float decode_scale_min = 1, decode_scale_max = 1;
+        std::optional<std::int64_t> scale_age{}, scale_frozen_steps{};
+        bool has_values = false;  ///< those of some cast were read
     };
+    void read_values(Entry& entry, const Cast& cast, const Decoding& decoding, ConstView x, ConstView y);
+
     Backend& backend_;
     bool sampling_ = false, histograms_ = false;
     Tally total_;
     std::string overflow_site_;
     std::vector<Entry> entries_;
     std::map<std::string, std::size_t, std::less<>> index_;
+    std::vector<float> x_, y_, codes_;  ///< of the cast in hand, on the host
 };
 
 }  // namespace macheps

@@ -36,6 +36,8 @@ class Ranks {
     Ranks(Backend& backend, const ResolvedPolicy& policy, Transformer& model, std::int64_t ranks, std::uint64_t seed);
 
     std::int64_t count() const { return ranks_; }
+    /// What is reduced as one, in that order; nothing where there is one rank.
+    std::span<const ReduceBucket> buckets() const { return buckets_; }
     /// The gradients of the model are those of `rank`.
     void keep(std::int64_t rank);
     /// All ranks are kept: their mean becomes the gradient of the model, in its format. Tells `observer`, which may be null.

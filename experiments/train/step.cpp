@@ -89,6 +89,11 @@ void Step::accumulate_gradients(StepResult& result) {
             result.loss_rounded += loss.rounded / (parts * static_cast<float>(ranks));
             model_.backward(factor);
             model_.end_micro_batch();
+            // One scale for all ranks, of the largest amax among them (reduce_amax).
+            if (rank + 1 == ranks) model_.rounder().histories().update();
+        }
+        if (ranks > 1) {
+            for (StepWatcher* watcher : watchers_) watcher->on_rank(model_, rank);
         }
         ranks_.keep(rank);
     }
@@ -100,7 +105,13 @@ StepResult Step::run(std::int64_t step, Sampling sampling) {
     const auto start = std::chrono::steady_clock::now();
     probe_.begin(sampling != Sampling::counts, sampling == Sampling::histograms);
     StepResult result{.step = step, .loss_scale = static_cast<float>(scaler_->scale())};
-    accumulate_gradients(result);
+    const AmaxHistories before = model_.rounder().histories();
+    try {
+        accumulate_gradients(result);
+    } catch (const Abandoned&) {
+        model_.rounder().histories() = before;  // the step will be run again
+        throw;
+    }
     for (StepWatcher* watcher : watchers_) watcher->on_gradients(model_);
     result.outcome = optimizer_.step(step, *scaler_);
     result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -109,6 +120,7 @@ StepResult Step::run(std::int64_t step, Sampling sampling) {
 
 StepRow Step::row(const StepResult& result, std::optional<double> baseline_loss) const {
     const UpdateStats& u = result.outcome.updates;
+    const auto efficiency = u.wanted2 > 0 ? std::optional(u.moved_wanted / u.wanted2) : std::nullopt;
     return {.run = setup_.name(),
             .policy = setup_.policy.name,
             .seed = setup_.seed,
@@ -128,13 +140,20 @@ StepRow Step::row(const StepResult& result, std::optional<double> baseline_loss)
             .overflow = probe_.total().overflow,
             .saturated = probe_.total().saturated,
             .lost_updates = u.lost,
-            .update_eff = u.wanted2 > 0 ? std::optional(u.moved_wanted / u.wanted2) : std::nullopt,
-            .loss_rounded = result.loss_rounded};
+            .update_eff = efficiency,
+            .loss_rounded = result.loss_rounded,
+            .update_stagnation =
+                u.nonzero > 0 ? std::optional(static_cast<double>(u.lost) / static_cast<double>(u.nonzero)) : std::nullopt,
+            .effective_lr = efficiency ? std::optional(result.outcome.lr * *efficiency) : std::nullopt};
 }
 
 void Step::save(Checkpoint& checkpoint) const {
     checkpoint.loss_scaler = scaler_->state();
     optimizer_.save(checkpoint);
+    for (auto& [slot, state] : model_.rounder().histories().state()) {
+        checkpoint.state.push_back(
+            {.name = slot + std::string(history_ending), .shape = {static_cast<std::int64_t>(state.size())}, .values = state});
+    }
 }
 
 void Step::load(const Checkpoint& checkpoint) {
@@ -142,6 +161,10 @@ void Step::load(const Checkpoint& checkpoint) {
         throw Error({.what = "the checkpoint is of another loss scaler", .where = setup_.name()});
     }
     optimizer_.load(checkpoint);
+    for (const Checkpoint::State& each : checkpoint.state) {
+        if (!each.name.ends_with(history_ending)) continue;
+        model_.rounder().histories().load(each.name.substr(0, each.name.size() - history_ending.size()), each.values);
+    }
 }
 
 }  // namespace macheps

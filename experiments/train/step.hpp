@@ -85,8 +85,12 @@ class Step {
     /// Who is told of the casts; null when nobody is. A watcher passes on to this one.
     Observer* observer() { return model_.rounder().observer(); }
 
+    /// What the loss of the next step is multiplied by before the backward pass, and gradients are divided by after it.
+    double gradient_factor() const { return static_cast<double>(scaler_->scale()) * setup_.options.token_weight; }
+
     Transformer& model() { return model_; }
     const Optimizer& optimizer() const { return optimizer_; }
+    const Ranks& ranks() const { return ranks_; }
 
     /// Fills in the state of the optimiser and the loss scaler.
     void save(Checkpoint& checkpoint) const;

@@ -17,6 +17,8 @@ class StepWatcher : public Observer {
 
     /// A micro-batch lies ready, and its forward pass comes next.
     virtual void on_batch(std::int64_t step, std::int64_t micro_batch, const Batch& batch) = 0;
+    /// The last backward pass of one of several ranks is over, and its gradients have not met those of the others yet.
+    virtual void on_rank(Transformer&, std::int64_t) {}
     /// The last backward pass is over, and the optimiser has not seen the gradients yet.
     virtual void on_gradients(Transformer& model) = 0;
 

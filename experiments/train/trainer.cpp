@@ -2,8 +2,11 @@
 #include "experiments/train/trainer.hpp"
 
 #include "core/float_environment.hpp"
+#include "core/json.hpp"
+#include "experiments/model/matmul_formats.hpp"
 #include "experiments/model/memory.hpp"
 #include "experiments/train/evaluator.hpp"
+#include "experiments/train/gradient_shadow.hpp"
 #include "experiments/train/site_hash.hpp"
 
 #include <fmt/format.h>
@@ -116,14 +119,21 @@ class Trainer {
             dump->add_state(step_.optimizer(), "");
             step_.attach(*dump);
         }
+        std::optional<GradientShadow> shadow;
+        if (!request_.is_baseline && sampling_of(options_, step) != Sampling::counts) {
+            shadow.emplace(backend_, setup_, evaluator_.fp32_model(), step_);
+            step_.attach(*shadow);
+        }
         StepResult result;
         try {
             result = step_.run(step);
         } catch (const ScalerRaised& raised) {
+            if (shadow) step_.release();
             if (dump) step_.release();
             result_.status = fmt::format("failed: {}", raised.what());
             return false;
         }
+        if (shadow) step_.release();
         if (hasher_) hasher_->add_update(step_.model(), step_.optimizer());
         if (dump) {
             step_.release();
@@ -131,7 +141,7 @@ class Trainer {
         }
         seconds_ += result.seconds;
         count(result.loss, result.outcome.skipped);
-        write_rows(result);
+        write_rows(result, shadow ? shadow->result() : std::nullopt);
         if (request_.on_step) request_.on_step(step, result.loss);
         return std::isfinite(result.loss) || result.outcome.skipped;
     }
@@ -151,12 +161,28 @@ class Trainer {
         metadata["policy"] = setup_.policy.name;
         metadata["seed"] = std::to_string(setup_.seed);
         metadata["step"] = std::to_string(result.step);
+        if (step_.ranks().count() > 1) metadata["buckets"] = bucket_names();
         dump.write(request_.dump->file, setup_.rank_batch(), setup_.model.context, metadata);
         result_.dumped = true;
     }
 
-    void write_rows(const StepResult& result) {
-        rows_.append(step_.row(result, baseline_loss(result)));
+    /// The parameters of each vector that is reduced as one.
+    std::string bucket_names() {
+        std::vector<std::vector<std::string>> buckets;
+        for (const ReduceBucket& bucket : step_.ranks().buckets()) {
+            std::vector<std::string>& names = buckets.emplace_back();
+            for (const std::size_t p : bucket.parameters) names.push_back(step_.model().parameters()[p]->name);
+        }
+        return Json(buckets).dump();
+    }
+
+    void write_rows(const StepResult& result, const std::optional<GradientFidelity>& gradient) {
+        StepRow step = step_.row(result, baseline_loss(result));
+        if (gradient) {
+            step.grad_cosine = gradient->cosine, step.grad_proj = gradient->proj, step.grad_snr_db = gradient->snr_db;
+            step.grad_cosine_least = gradient->least_cosine, step.grad_least_parameter = gradient->least_parameter;
+        }
+        rows_.append(step);
         if (request_.hashes != nullptr) request_.hashes->flush();
         const std::string& policy = setup_.policy.name;
         for (const SiteRow& row : step_.probe().site_rows(setup_.name(), policy, setup_.seed, result.step))
@@ -175,7 +201,8 @@ class Trainer {
     RunRow run_row() const {
         const auto steps = static_cast<std::int64_t>(result_.losses.size());
         const std::int64_t tokens = setup_.tokens(steps);
-        const MemoryEstimate bytes = estimate_memory(model_sites(setup_.model), setup_.policy, setup_.rank_batch(),
+        const SiteList sites = model_sites(setup_.model);
+        const MemoryEstimate bytes = estimate_memory(sites, setup_.policy, setup_.rank_batch(),
                                                      moments(options_.optimizer), options_.recompute);
         RunRow row{.run = setup_.name(),
                    .policy = setup_.policy.name,
@@ -194,6 +221,11 @@ class Trainer {
         row.bytes_master = bytes.master;
         row.bytes_optimizer = bytes.optimizer;
         row.bytes_activations = bytes.activations;
+        row.parameters = parameter_count(setup_.model);
+        row.matmul_formats = matmul_formats(setup_.model, sites, setup_.policy);
+        const auto [low, asked] = setup_.policy.low_linears();
+        row.low_linears = low;
+        row.asked_linears = asked;
         return row;
     }
 

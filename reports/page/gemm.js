@@ -15,7 +15,7 @@ if (D.gemm) {
     const rest = (r, axis) => sizes.filter(name => name !== axis).map(name => `${name} ${r[name]}`).join(", ");
     const inPlot = () => ofSet().filter(r => rest(r, chosen("gemm-axis")) === chosen("gemm-rest"));
 
-    fill(at("gemm-set"), G.set.map((name, i) => [name.replace("->", "→"), i]), 0);
+    fill(at("gemm-set"), G.set.map((name, i) => [name, i]), 0);
     fill(at("gemm-measure"), Object.entries(measures).map(([key, text]) => [text, key]), "max_error");
     const choose = () => {
         const rows = ofSet(), moving = sizes.filter(name => values(rows, name).length > 1);

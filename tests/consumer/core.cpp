@@ -48,7 +48,7 @@ int main() {
 
     bool refused = false;
     try {
-        format_named("e4m4");
+        format_named("e4m44");
     } catch (const Error&) {
         refused = true;
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory, movement of data, and what a backend refuses.
 #include "core/error.hpp"
-#include "emulation/definitions.hpp"
+#include "emulation/adam.hpp"
 #include "emulation/scaling/scaling.hpp"
 #include "tests/emulation/backends.hpp"
 
@@ -173,6 +173,9 @@ TEST_CASE("a stochastic cast without random words is refused by every operation 
                 {"adamw", [&] { b.adamw(y, x, m, v, {.update_cast = cast}); }},
                 {"adamw", [&] { b.adamw(y, x, m, v, {.moment1_cast = cast}); }},
                 {"adamw", [&] { b.adamw(y, x, m, v, {.moment2_cast = cast}); }},
+                {"adam", [&] { b.adam(y, x, m, v, {.value_cast = cast}); }},
+                {"adam", [&] { b.adam(y, x, m, v, {.moment1_cast = cast}); }},
+                {"adam", [&] { b.adam(y, x, m, v, {.moment2_cast = cast}); }},
                 {"sgd", [&] { b.sgd(y, x, m, {.value_cast = cast}); }},
                 {"sgd", [&] { b.sgd(y, x, m, {.update_cast = cast}); }},
             };
@@ -213,12 +216,13 @@ TEST_CASE("a backend lists the random words that its casts take", "[emulation][b
         b.adamw(x, y, z, w,
                 {.arithmetic = bf16, .value_cast = cast(7), .update_cast = cast(8)});  // reads no update_cast
         b.sgd(x, y, z, {.value_cast = cast(9)});
+        b.adam(x, y, z, w, {.value_cast = cast(11), .moment1_cast = cast(12), .moment2_cast = cast(13)});
         b.list_draws(nullptr);
         b.cast(x, y, cast(10));
         std::vector<std::pair<std::uint32_t, std::uint64_t>> found;
         for (const RandomDraw& draw : draws) found.emplace_back(draw.key.site, draw.count);
         CHECK(found == std::vector<std::pair<std::uint32_t, std::uint64_t>>{
-                           {2, 24}, {3, 9}, {4, 24}, {5, 24}, {6, 24}, {7, 24}, {9, 24}});
+                           {2, 24}, {3, 9}, {4, 24}, {5, 24}, {6, 24}, {7, 24}, {9, 24}, {11, 24}, {12, 24}, {13, 24}});
     }
 }
 
@@ -298,6 +302,7 @@ TEST_CASE("shapes that disagree, tokens out of range and broken matmuls are refu
         {"split_heads", [&] { b.split_heads(joined, -1, split); }},
         {"merge_heads", [&] { b.merge_heads(joined, 0, split); }},
         {"adamw", [&] { b.adamw(six, six, four, six, {}); }},
+        {"adam", [&] { b.adam(six, six, six, four, {}); }},
         {"sgd", [&] { b.sgd(six, six, four, {.momentum = 0.5f}); }},
         {"matmul", [&] { b.matmul(broken([](Matmul& m) { m.a.ld = 1; })); }},
         {"matmul", [&] { b.matmul(broken([](Matmul& m) { m.b.data = nullptr; })); }},

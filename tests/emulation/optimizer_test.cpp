@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Optimiser steps: one set of bits on every engine, the right values, and the known ways of losing an update.
-#include "emulation/definitions.hpp"
+#include "emulation/adam.hpp"
 #include "tests/emulation/backends.hpp"
 #include "tests/emulation/bounded.hpp"
 
@@ -45,8 +45,8 @@ Outcome run(Backend& b, const State& s, const Step& step) {
 
 bool same(const UpdateStats& a, const UpdateStats& b) {
     const auto equal = [](double x, double y) { return bit_cast<std::uint64_t>(x) == bit_cast<std::uint64_t>(y); };
-    return a.count == b.count && a.nonzero == b.nonzero && a.lost == b.lost && equal(a.wanted2, b.wanted2) &&
-           equal(a.moved2, b.moved2) && equal(a.moved_wanted, b.moved_wanted);
+    return a.count == b.count && a.nonzero == b.nonzero && a.lost == b.lost && a.frozen == b.frozen &&
+           equal(a.wanted2, b.wanted2) && equal(a.moved2, b.moved2) && equal(a.moved_wanted, b.moved_wanted);
 }
 
 AdamW adam_settings() { return {.step_size = 0x1p-6f, .sqrt_bias2 = 0.4f}; }
@@ -96,6 +96,51 @@ std::vector<AdamCase> adam_cases() {
     return cases;
 }
 
+/// A framework's kernel of Adam, in the third step.
+Adam kernel_settings(adam::Kernel kernel) {
+    return {.kernel = kernel,
+            .lr = 1.3e-2,
+            .beta1 = 0.9,
+            .beta2 = 0.98,
+            .weight_decay = 0.1,
+            .bias_correction1 = 1 - 0.9 * 0.9 * 0.9,
+            .bias_correction2 = 1 - 0.98 * 0.98 * 0.98};
+}
+
+struct KernelCase {
+    const char* why;
+    Adam args;
+};
+
+std::vector<KernelCase> kernel_cases() {
+    std::vector<KernelCase> cases;
+    for (const adam::Kernel& kernel : adam::kernels) {
+        const auto with = [&](const char* why, auto change) {
+            cases.push_back({why, kernel_settings(kernel)});
+            change(cases.back().args);
+        };
+        const auto in = [](const Format& format) {
+            return [format](Adam& a) {
+                a.arithmetic = a.value_cast.format = a.moment1_cast.format = a.moment2_cast.format = format;
+            };
+        };
+        with("fp32 throughout", [](Adam&) {});
+        with("Adam with L2", [](Adam& a) { a.adds_decay_to_gradient = true; });
+        with("no decay, a momentum of its own", [](Adam& a) { a.weight_decay = 0, a.beta1 = 0.25; });
+        with("bf16 throughout", in(bf16));
+        with("fp16 throughout", in(fp16));
+        with("bf16 and L2", [&](Adam& a) { in(bf16)(a), a.adds_decay_to_gradient = true; });
+        with("an arithmetic that only the definition has", in(e4m3fnuz));
+        with("bf16 lines, stores of other formats", [](Adam& a) {
+            a.arithmetic = bf16;
+            a.value_cast = {.format = e4m3fn, .round = Round::stochastic, .key = {.seed = 7}, .random_bits = 8};
+            a.moment1_cast = {.format = e5m2, .round = Round::up};
+            a.moment2_cast = {.format = bf16, .round = Round::stochastic, .key = {.seed = 8, .step = 3, .site = 1}};
+        });
+    }
+    return cases;
+}
+
 }  // namespace
 
 TEST_CASE("every engine takes the same optimiser step, bit for bit, and reports the same statistics",
@@ -117,6 +162,12 @@ TEST_CASE("every engine takes the same optimiser step, bit for bit, and reports 
             for (const AdamCase& c : adam_cases()) {
                 compare(c.why, [&](Backend& b, View p, ConstView g, View m, View v, UpdateStats* stats) {
                     b.adamw(p, g, m, v, c.args, stats);
+                });
+            }
+            for (const KernelCase& c : kernel_cases()) {
+                const std::string why = std::string(c.args.kernel.name) + ", " + c.why;
+                compare(why.c_str(), [&](Backend& b, View p, ConstView g, View m, View v, UpdateStats* stats) {
+                    b.adam(p, g, m, v, c.args, stats);
                 });
             }
             for (const float momentum : {0.0f, 0.9f}) {
@@ -144,6 +195,33 @@ TEST_CASE("asking for statistics changes nothing", "[emulation][optimizer]") {
         CHECK(differences(with.values, without.values) == "");
         CHECK(without.stats.count == 0);
         CHECK(with.stats.count == 3000);
+    }
+}
+
+TEST_CASE("a second moment that ought to move and does not is counted", "[emulation][optimizer]") {
+    // One of bf16, with beta2 = 0.999, is held by its own rounding; where it and the gradient are 0 nothing is held.
+    const std::vector<float> g{0, 0, 1, 1e-4f, 0, 4}, v{0, 1, 0, 1, 0x1p-120f, 1};
+    for (const auto& engine : backends({1})) {
+        CAPTURE(engine->name());
+        const auto frozen = [&](const Format& format) {
+            const std::vector<float> ones(v.size(), 1.0f);
+            const auto n = static_cast<std::int64_t>(v.size());
+            Tensor p = uploaded(*engine, ones, {n}), m = uploaded(*engine, ones, {n}),
+                   moment = uploaded(*engine, v, {n}), grad = uploaded(*engine, g, {n});
+            UpdateStats stats, same_by_own;
+            Adam args = kernel_settings(adam::Fused{});
+            args.beta2 = 0.999;
+            args.moment2_cast.format = format;
+            engine->adam(p, grad, m, moment, args, &stats);
+            Tensor again = uploaded(*engine, v, {n});
+            const AdamW own{.beta2 = 0.999f, .one_minus_beta2 = 0.001f, .moment2_cast = {.format = format}};
+            engine->adamw(p, grad, m, again, own, &same_by_own);
+            CHECK(stats.frozen == same_by_own.frozen);
+            CHECK(stats.count == v.size());
+            return stats.frozen;
+        };
+        CHECK(frozen(fp32) == 0);
+        CHECK(frozen(bf16) == 3);  // elements 1, 3 and 4; a gradient of 4 moves the last one
     }
 }
 

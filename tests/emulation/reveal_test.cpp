@@ -225,8 +225,55 @@ TEST_CASE("trees of any shape are found, and sums without one are refused", "[em
     CHECK_THROWS_AS(revealed(rule_of("cdna1.mfma.fp16"), fp16, fp16, 16), Error);
 }
 
-TEST_CASE("a chain takes as many pairs as it has terms", "[emulation][reveal]") {
-    CHECK(revealed(rule_of("fp32.chain"), fp32, fp32, 200).probes == 199);
+TEST_CASE("sums of two take about k log2 k pairs", "[emulation][reveal]") {
+    CHECK(near_pairs(6) == std::vector<TermPair>{
+                               {0, 1}, {0, 2}, {0, 4}, {1, 2}, {1, 3}, {1, 5}, {2, 3}, {2, 4}, {3, 4}, {3, 5}, {4, 5}});
+    CHECK(near_pairs(1).empty());
+    CHECK(near_pairs(1000).size() == 8977);
+    for (const char* machine : {"fp32.chain", "fp32.pairwise"}) {
+        CHECK(revealed(rule_of(machine), fp32, fp32, 200).probes == static_cast<std::int64_t>(near_pairs(200).size()));
+    }
+    // Chains whose neighbours are no near terms, from the first term on and from the last one: terms drawn at random.
+    for (const bool is_reversed : {false, true}) {
+        const int terms = 512;
+        std::vector<int> place(terms);
+        std::iota(place.begin(), place.end(), 0);
+        std::shuffle(place.begin(), place.end(), std::mt19937(5));
+        if (is_reversed) std::reverse(place.begin(), place.end());
+        std::int64_t asked = 0;
+        const PairSizes sizes = [&](std::span<const TermPair> pairs) {
+            std::vector<int> list;
+            asked += static_cast<std::int64_t>(pairs.size());
+            for (const auto& [i, j] : pairs)
+                list.push_back(1 + std::max(place[static_cast<std::size_t>(i)], place[static_cast<std::size_t>(j)]));
+            return list;
+        };
+        const SumTree tree = reveal_tree(terms, sizes);
+        CHECK(tree.is_chain());
+        CHECK(tree.depth() == terms - 1);
+        CHECK(tree.probes == asked);
+        CHECK(asked < 4 * 512 * 9);  // of 130,816
+        CHECK_NOTHROW(verify_tree(tree, sizes));
+    }
+}
+
+TEST_CASE("pairs that were measured give the tree, what it leaves open, and contradictions", "[emulation][reveal]") {
+    const std::vector<TermPair> pairs{{0, 1}, {1, 2}, {2, 3}};
+    const auto found = [&](std::vector<int> sizes) { return tree_of_pairs(4, pairs, sizes); };
+    CHECK(tree_brackets(found({2, 3, 4}).tree) == "(((0 1) 2) 3)\n");
+    CHECK(found({2, 3, 4}).open.empty());
+    CHECK(tree_brackets(found({2, 4, 2}).tree) == "((0 1) (2 3))\n");
+    // All four in one rounding, or terms 0 and 2 and then the others: three pairs of single terms were not measured.
+    CHECK(tree_brackets(found({4, 4, 4}).tree) == "(0 1 2 3)\n");
+    CHECK(found({4, 4, 4}).open.size() == 3);
+    CHECK(tree_brackets(found({2, 4, 4}).tree) == "((0 1) 2 3)\n");
+    CHECK(found({2, 4, 4}).open.front().pair == TermPair{0, 3});
+    // Terms 1 and 2 meet with one more, and none of the three pairs says which.
+    CHECK_FALSE(found({4, 3, 4}).gap.empty());
+    CHECK_FALSE(tree_of_pairs(4, std::vector<TermPair>{{0, 1}, {2, 3}}, std::vector{2, 2}).gap.empty());
+    CHECK_THROWS_AS(found({2, 2, 4}), Error);
+    CHECK_THROWS_AS(tree_of_pairs(3, std::vector<TermPair>{{0, 1}, {1, 2}, {0, 2}}, std::vector{2, 2, 3}), Error);
+    CHECK_THROWS_AS(tree_of_pairs(3, std::vector<TermPair>{{0, 1}, {1, 2}, {0, 2}}, std::vector{2, 3, 2}), Error);
 }
 
 TEST_CASE("masks and units lie in their formats, and ranges that are too small are named", "[emulation][reveal]") {

@@ -25,13 +25,19 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Weights are cast with random bits, gradients overflow and steps are skipped: all the state that a run can have.
+/// Weights are cast with random bits, scales have histories, gradients overflow and steps are skipped: all the state that
+/// a run can have.
 constexpr const char* restless = R"(
 name    = "restless"
 extends = "amp-fp16"
 [[rule]]
 sites   = "block.*.{attn.qkv,mlp.up}"
 forward = { b = "fp16:stochastic" }
+[[rule]]
+sites      = "block.*.mlp.down"
+recipe     = "te-delayed:history=3"
+input_grad = { a = "e5m2/tensor:te_delayed:history=2:most_recent" }
+multiple_of = 8
 [loss_scaler]
 kind            = "torch"
 init_scale      = 1048576.0

@@ -3,6 +3,7 @@
 #include "experiments/train/dump.hpp"
 #include "core/codec.hpp"
 #include "core/error.hpp"
+#include "core/json.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/train/experiment.hpp"
 #include "reports/csv.hpp"
@@ -106,6 +107,41 @@ TEST_CASE("a dumped step has every slot of every site and every tensor of every 
             }
         }
     }
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("a dump holds the gradients of each rank and the vectors that are reduced", "[experiments][dump]") {
+    Experiment e = experiment("fp32", 2);
+    e.options.ranks = 3;
+    e.policies = {parse_policy(
+        "extends = \"fp32\"\n[reduce]\naverage = \"before\"\norder = \"gather\"\nbucket = \"ddp\"\n", "fp32")};
+    const Safetensors dump = dump_of(e);
+    const Json buckets = Json::parse(dump.metadata().at("buckets"));
+    REQUIRE(buckets.size() == 1);
+    std::vector<std::string> names;
+    for (const Json& name : buckets[0]) names.push_back(name.string());
+    const std::vector<std::string> state = [&] {
+        std::vector<std::string> all;
+        for (const Parameter& one : model_sites(e.model).parameters) all.push_back(one.name);
+        return all;
+    }();
+    CHECK(names == std::vector<std::string>(state.rbegin(), state.rend()));
+    // torch's mean: each part times fl32(1/3), added up from +0 in the order of ranks.
+    for (const std::string& name : names) {
+        CAPTURE(name);
+        const auto sum = dump.values<float>(name + ":grad");
+        std::vector<float> wanted(sum.size(), 0.0f);
+        for (const char* rank : {".rank0", ".rank1", ".rank2"}) {
+            const auto part = dump.values<float>(name + ":grad" + rank);
+            REQUIRE(part.size() == sum.size());
+            for (std::size_t i = 0; i < part.size(); ++i) wanted[i] += part[i] * (1.0f / 3);
+        }
+        CHECK(sum == wanted);
+    }
+    const Safetensors alone = dump_of(experiment("fp32", 2));
+    CHECK(alone.metadata().count("buckets") == 0);
+    CHECK(std::none_of(alone.tensors().begin(), alone.tensors().end(),
+                       [](const StoredTensor& tensor) { return tensor.name.find(":grad.rank") != std::string::npos; }));
     fs::remove_all(scratch());
 }
 

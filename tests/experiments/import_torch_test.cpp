@@ -63,6 +63,22 @@ TEST_CASE("PyTorch's arguments decide formats and the scaler", "[import][torch]"
     CHECK(field_of(result, "scaler") == scaler);
 }
 
+TEST_CASE("torch.optim's kernels are told apart, on a GPU and on a CPU", "[import][torch]") {
+    const auto [text, device, kernel] = GENERATE(table<const char*, const char*, const char*>({
+        {"{model_dtype: bfloat16}", "h100", "single"},
+        {"{model_dtype: bfloat16}", "cpu", "single-cpu"},
+        {"{model_dtype: bfloat16, foreach: true}", "h100", "single"},
+        {"{model_dtype: bfloat16, foreach: true}", "cpu", "foreach-cpu"},
+        {"{model_dtype: bfloat16, foreach: false}", "cpu", "single-cpu"},
+        {"{model_dtype: bfloat16, fused: true}", "h100", "fused"},
+        {"{model_dtype: bfloat16, fused: true, foreach: false}", "cpu", "fused-cpu"},
+    }));
+    CAPTURE(text, device);
+    const ImportResult result = torch(text, device);
+    CAPTURE(result.policy);
+    CHECK(result.policy.find(fmt::format("kernel = \"{}\"\n", kernel)) != std::string::npos);
+}
+
 TEST_CASE("each error and trap of plain PyTorch speaks where it applies and nowhere else", "[import][torch]") {
     check_triggers(
         "torch",
@@ -73,6 +89,8 @@ TEST_CASE("each error and trap of plain PyTorch speaks where it applies and nowh
              false, "above 1"},
             {"{grad_scaler: {backoff_factor: 1.0}, autocast: {dtype: float16}}", v, "h100", "torch/backoff-factor", 'E',
              true, "asserted below 1"},
+            {"{fused: true, foreach: true}", v, "h100", "torch/fused-and-foreach", 'E', true, "both kernels at once"},
+            {"{fused: true, foreach: false}", v, "h100", "torch/fused-and-foreach", 'E', false, "one of them"},
             {"{model_dtype: float16, grad_scaler: {}}", v, "h100", "torch/fp16-gradients", 'E', true,
              "unscale refuses fp16"},
             {"{model_dtype: float16}", v, "h100", "torch/fp16-gradients", 'E', false, "no scaler"},

@@ -206,7 +206,7 @@ cast = "fp16"
 )",
                                        "mine.toml");
     const ResolvedPolicy p = resolve(policy, model_sites(model));
-    CHECK(p.left_out == std::vector<std::string>{"lm_head"});  // 16 x 20, named once
+    CHECK(p.left_out_sites() == std::vector<std::string>{"lm_head"});  // 16 x 20, named once
     CHECK(to_string(p.cast("lm_head:forward.a")) == "bf16");
     CHECK(to_string(p.cast("lm_head:forward.b")) == "bf16");
     CHECK(to_string(p.cast("lm_head:forward.out")) == "fp32");

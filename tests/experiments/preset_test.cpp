@@ -255,11 +255,12 @@ TEST_CASE("fp8-tensorwise is amp-bf16 but for the hidden linears' operands", "[e
 }
 
 TEST_CASE("fp8-tensorwise leaves linears alone whose sides are no multiples of 16", "[experiments][preset]") {
-    const ModelConfig model{.layers = 1, .width = 24, .heads = 4, .context = 8, .vocabulary = 48};
+    const ModelConfig model{.layers = 1, .width = 32, .heads = 4, .context = 8, .vocabulary = 40, .hidden = 72};
     const ResolvedPolicy fp8 = resolve(load_policy("fp8-tensorwise"), model_sites(model));
-    const std::vector<std::string> expected{"block.0.attn.qkv", "block.0.attn.proj", "block.0.mlp.up",
-                                            "block.0.mlp.down"};
-    CHECK(fp8.left_out == expected);  // 24 is no multiple; lm_head is not the rule's, 24 or not
+    const std::vector<std::string> expected{"block.0.mlp.up", "block.0.mlp.down"};
+    CHECK(fp8.left_out_sites() == expected);  // 72 is no multiple; lm_head is not the rule's, 40 or not
+    CHECK(fp8.left_out.front().why == "16 does not divide its sides 72 x 32");
+    CHECK(fp8.low_linears() == ResolvedPolicy::LowLinears{.low = 2, .asked = 4});
     CHECK(to_string(fp8.cast("block.0.mlp.up:forward.a")) == "bf16");
     CHECK_FALSE(fp8.matmul("block.0.mlp.up", "forward").bias_after);
 }
@@ -271,7 +272,7 @@ TEST_CASE("presets name their scaler and their optimiser's arithmetic", "[experi
         CHECK(policy.name == name);
         CHECK_FALSE(policy.description.empty());
         CHECK(policy.text == preset_text(name));
-        const std::string_view scaler = name.ends_with("amp-fp16")   ? "torch"
+        const std::string_view scaler = name.ends_with("amp-fp16") || name == "e5m2-direct" ? "torch"
                                         : name.starts_with("static") ? "static"
                                                                      : "none";
         CHECK(policy.loss_scaler.kind->name == scaler);
@@ -283,9 +284,11 @@ TEST_CASE("presets name their scaler and their optimiser's arithmetic", "[experi
     CHECK(torch.at("growth_interval") == 2000);
     const std::vector<std::string_view> order{
         "fp32",      "tf32",          "amp-fp16",      "amp-bf16",       "fp16-noscale",      "static-1024",
-        "pure-bf16", "pure-bf16-sr",  "pure-fp16",     "fp8-tensorwise", "a100-amp-fp16",     "a100-amp-bf16",
+        "pure-bf16", "pure-bf16-sr",  "pure-fp16",     "infer-fp16", "fp8-tensorwise", "a100-amp-fp16",     "a100-amp-bf16",
         "h100-tf32", "h100-amp-fp16", "h100-amp-bf16", "h100-fp8-fast",  "h100-fp8-promoted", "b200-amp-bf16",
-        "b200-fp8",  "b200-mxfp8",    "b200-nvfp4"};
+        "b200-fp8",  "b200-mxfp8",    "b200-nvfp4",
+        "te-delayed", "te-current", "te-block", "te-mxfp8", "te-nvfp4", "ao-tensorwise", "ao-rowwise", "ao-rowwise-gw-hp",
+        "ao-mxfp8-rceil", "ao-mxfp8-floor", "ao-mxfp8-even", "ao-mxfp8-ceil", "dsv3", "mx-microxcaling", "e5m2-direct"};
     CHECK(preset_names() == order);
 }
 
@@ -386,7 +389,7 @@ TEST_CASE("a preset of a GPU is its base on that GPU's matrix units: every matmu
     std::size_t on_machines = 0;
     for (const std::string_view name : preset_names())
         on_machines += resolved(std::string(name).c_str()).machines().front().first != "fp32.chain";
-    CHECK(on_machines == std::size(machine_presets));
+    CHECK(on_machines == std::size(machine_presets) + 1);  // and the recipe that is written for a Hopper: dsv3
 }
 
 TEST_CASE("block-scaled presets scale as their frameworks do", "[experiments][preset]") {
@@ -430,10 +433,13 @@ TEST_CASE("operands of a linear in NVFP4 bring their amaxes to the product's fac
 }
 
 TEST_CASE("linears that fp8 leaves alone run on the bf16 instruction", "[experiments][preset]") {
-    const ModelConfig model{.layers = 1, .width = 24, .heads = 4, .context = 8, .vocabulary = 48};
+    const ModelConfig model{.layers = 1, .width = 32, .heads = 4, .context = 8, .vocabulary = 48, .hidden = 72};
     const ResolvedPolicy policy = resolve(load_policy("h100-fp8-promoted"), model_sites(model));
-    CHECK(policy.left_out.size() == 4);
-    CHECK(policy.machines() == std::vector<std::pair<std::string, int>>{{"sm90.wgmma.bf16", 21}});
+    CHECK(policy.left_out_sites() == std::vector<std::string>{"block.0.mlp.up", "block.0.mlp.down"});
+    for (const char* matmul : {"forward", "input_grad", "weight_grad"}) {
+        CHECK(policy.matmul("block.0.mlp.up", matmul).rule.machine->name == "sm90.wgmma.bf16");
+        CHECK(policy.matmul("block.0.attn.proj", matmul).rule.machine->name == "sm90.wgmma.fp8");
+    }
 }
 
 TEST_CASE("a step on matrix units has bits of its own, the same on every engine and for any threads",

@@ -161,6 +161,9 @@ TEST_CASE("of a block that is computed again its input alone is kept", "[recompu
         const std::int64_t kept = c.of_stream * stream * (1 + model.layers + 1) + c.of_logits * logits;
         CHECK(estimate_memory(sites, policy, 5, 2, true).activations == 5 * kept);
         CHECK(estimate_memory(sites, policy, 5, 2).activations > 5 * kept);
+        const Policy told =
+            parse_policy(fmt::format("extends = \"{}\"\n[backward]\nrecompute = true\n", c.policy), "told");
+        CHECK(estimate_memory(sites, resolve(told, sites), 5, 2).activations == 5 * kept);
         CHECK(estimate_memory(sites, policy, 5, 2, true).gradients == estimate_memory(sites, policy, 5, 2).gradients);
     }
 }

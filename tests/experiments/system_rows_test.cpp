@@ -121,6 +121,22 @@ class Grids final : public Observer {
     Backend& backend_;
 };
 
+/// Keeps the logits of a forward pass.
+class Logits final : public Observer {
+  public:
+    explicit Logits(Backend& backend) : backend_(backend) {}
+    bool sampling() const override { return false; }
+    void on_cast(const Slot&, const Cast&, const Tally&, const Decoding&, ConstView, ConstView) override {}
+    bool capturing() const override { return true; }
+    void on_value(const Slot& slot, ConstView logits, float) override {
+        if (slot.name == "lm_head:forward.out") values = test::values_of(backend_, logits);
+    }
+    std::vector<float> values;
+
+  private:
+    Backend& backend_;
+};
+
 void check_rows(std::span<const OperationRow> rows, ModelKind kind) {
     const std::array policies{policy_of(plain, {.framework = "transformers"}),
                               torch_policy("{allow_tf32: true}"),
@@ -533,24 +549,57 @@ TEST_CASE("row 28: LongSpec trains as its DeepSpeed section says", "[experiments
 }
 
 TEST_CASE("row 30: model.half() for inference gives logits of fp16", "[experiments][systems]") {
-    const ModelConfig model = test::tiny_model(ModelKind::gpt2);
+    const ModelKind kind = GENERATE(ModelKind::gpt2, ModelKind::llama);
+    const ModelConfig model = test::tiny_model(kind);
     const SiteList sites = model_sites(model);
-    const ResolvedPolicy half = resolve(load_policy("pure-fp16"), sites), full = resolve(load_policy("fp32"), sites);
+    const ResolvedPolicy half = resolve(load_policy("infer-fp16"), sites),
+                         pure = resolve(load_policy("pure-fp16"), sites), full = resolve(load_policy("fp32"), sites);
     CpuBackend backend(1);
     SyntheticLanguage data(model.vocabulary);
     const Batch batch = data.batch(Split::held_out, 0, 0, 2, model.context);
     TokenTensor tokens = backend.empty_tokens({2, model.context}), targets = backend.empty_tokens({2, model.context});
     backend.upload(batch.tokens, tokens);
     backend.upload(batch.targets, targets);
-    Transformer low(backend, model, 2, half, 0), wide(backend, model, 2, full, 0);
+    Transformer low(backend, model, 2, half, 0), same(backend, model, 2, pure, 0), wide(backend, model, 2, full, 0);
     Grids grids(backend);
-    low.initialise(0);
-    wide.initialise(0);
-    low.rounder().observe(&grids);
-    const Loss a = low.forward(tokens, targets), b = wide.forward(tokens, targets);
+    Logits of_low(backend), of_same(backend), of_wide(backend);
+    const auto forward = [&](Transformer& one, Observer& observer) {
+        one.initialise(0);
+        one.rounder().observe(&observer);
+        return one.forward(tokens, targets).exact;
+    };
+    forward(low, grids);
     CHECK(grids.off == std::set<std::string>{});
-    CHECK(a.exact != b.exact);
-    CHECK(a.exact == Approx(b.exact).epsilon(0.01));
+    const double a = forward(low, of_low), b = forward(wide, of_wide);
+    CHECK(forward(same, of_same) == a);
+    CHECK(of_low.values == of_same.values);
+    CHECK(a != b);
+    CHECK(a == Approx(b).epsilon(0.01));
+    // In units of the last place of fp16, where the fp32 logit lies.
+    REQUIRE(of_low.values.size() == of_wide.values.size());
+    double most = 0;
+    for (std::size_t i = 0; i < of_low.values.size(); ++i) {
+        const double exact = of_wide.values[i];
+        const double ulp = std::exp2(std::max(std::floor(std::log2(std::abs(exact))), -14.0) - 10);
+        most = std::max(most, std::abs(of_low.values[i] - exact) / ulp);
+    }
+    CAPTURE(most);
+    CHECK(most > 0.5);  // more than the rounding of the logits alone
+    CHECK(most < 1000);
+}
+
+TEST_CASE("row 30: what trains a model for inference in half is fp32", "[experiments][systems]") {
+    TinyRun run(load_policy("infer-fp16"));
+    run.run(3);
+    const auto is_half = [](const std::vector<float>& values) {
+        return std::all_of(values.begin(), values.end(),
+                           [](float x) { return quantize(fp16, x, Round::nearest_even, Overflow::nonsaturate) == x; });
+    };
+    const auto state = run.state();
+    CHECK(is_half(state.at("block.0.mlp.up.weight:value")));
+    CHECK_FALSE(is_half(state.at("block.0.mlp.up.weight:master")));
+    CHECK_FALSE(is_half(state.at("block.0.mlp.up.weight:moment1")));
+    CHECK_FALSE(is_half(run.gradient("block.0.mlp.up.weight")));
 }
 
 TEST_CASE("row 31: the device profile decides what auto trains", "[experiments][systems]") {

@@ -24,12 +24,12 @@ const ClipFormula& formula(std::string_view name) {
     return clip_formulas[0];
 }
 
-const AdamKernel* kernel(std::string_view name) {
+adam::Kernel kernel(std::string_view name) {
     for (const AdamKernel& one : adam_kernels) {
-        if (one.name == name) return &one;
+        if (one.name == name) return engine_kernel(one);
     }
     FAIL("no kernel");
-    return nullptr;
+    return adam::Single{};
 }
 
 /// bf16 by hand: to nearest even on the upper half of the bits.
@@ -45,7 +45,7 @@ struct Moved {
 };
 
 /// A step of one element by way of the backend.
-Moved moved(Moved x, float g, const AdamStep& step) {
+Moved moved(Moved x, float g, const Adam& step) {
     CpuBackend backend(1);
     Tensor p = backend.empty({1}), gradient = backend.empty({1}), m = backend.empty({1}), v = backend.empty({1});
     backend.upload(std::vector<float>{x.p}, p);
@@ -53,13 +53,13 @@ Moved moved(Moved x, float g, const AdamStep& step) {
     backend.upload(std::vector<float>{x.m}, m);
     backend.upload(std::vector<float>{x.v}, v);
     UpdateStats stats;
-    step_adam(backend, p, gradient, m, v, step, stats);
+    backend.adam(p, gradient, m, v, step, &stats);
     CHECK(stats.count == 1);
     return {test::values_of(backend, p)[0], test::values_of(backend, m)[0], test::values_of(backend, v)[0]};
 }
 
 /// torch/optim/adam.py, line by line, with the rounding of a tensor's format after each.
-Moved by_lines(Moved x, float g, const AdamStep& s, float (*r)(float)) {
+Moved by_lines(Moved x, float g, const Adam& s, float (*r)(float)) {
     x.p = r(static_cast<float>(x.p * static_cast<float>(1 - s.lr * s.weight_decay)));    // param.mul_
     x.m = r(x.m + static_cast<float>(1 - s.beta1) * (g - x.m));                          // exp_avg.lerp_
     x.v = r(x.v * static_cast<float>(s.beta2));                                          // exp_avg_sq.mul_
@@ -72,7 +72,7 @@ Moved by_lines(Moved x, float g, const AdamStep& s, float (*r)(float)) {
 }
 
 /// adam_math of torch's fused kernel; `r` is what a store does.
-Moved by_fused(Moved x, float g, const AdamStep& s, float (*r)(float)) {
+Moved by_fused(Moved x, float g, const Adam& s, float (*r)(float)) {
     float p = x.p, m = x.m, v = x.v;
     p = static_cast<float>(static_cast<double>(p) - s.lr * s.weight_decay * static_cast<double>(p));
     m = static_cast<float>(s.beta1 * static_cast<double>(m) + (1 - s.beta1) * static_cast<double>(g));
@@ -85,14 +85,18 @@ Moved by_fused(Moved x, float g, const AdamStep& s, float (*r)(float)) {
     return {r(p), r(m), r(v)};
 }
 
-/// The lines as a CPU's vectors have them; a product of two fp32 numbers and their sum are exact in long double.
-Moved by_cpu_lines(Moved x, float g, const AdamStep& s, float (*r)(float)) {
+/// The lines as a CPU's vectors have them; a product of two fp32 numbers and their sum are exact in long double. foreach
+/// rounds the numbers that it multiplies by.
+Moved by_cpu_lines(Moved x, float g, const Adam& s, float (*r)(float), bool is_foreach = false) {
+    const auto factor = [&](double number) {
+        return is_foreach ? r(static_cast<float>(number)) : static_cast<float>(number);
+    };
     const auto fused = [](float a, float b, float c) {
         return static_cast<float>(static_cast<long double>(a) * b + static_cast<long double>(c));
     };
-    x.p = r(x.p * static_cast<float>(1 - s.lr * s.weight_decay));
+    x.p = r(x.p * factor(1 - s.lr * s.weight_decay));
     x.m = r(fused(static_cast<float>(1 - s.beta1), g - x.m, x.m));
-    x.v = r(x.v * static_cast<float>(s.beta2));
+    x.v = r(x.v * factor(s.beta2));
     x.v = r(fused(static_cast<float>(1 - s.beta2) * g, g, x.v));
     const float divided = r(r(std::sqrt(x.v)) / static_cast<float>(std::sqrt(s.bias_correction2)));
     const float denominator = r(divided + static_cast<float>(s.eps));
@@ -100,7 +104,7 @@ Moved by_cpu_lines(Moved x, float g, const AdamStep& s, float (*r)(float)) {
     return x;
 }
 
-AdamStep adam(std::string_view name, Format format) {
+Adam step_of(std::string_view name, Format format) {
     return {.kernel = kernel(name),
             .lr = 1.3e-3,
             .beta1 = 0.9,
@@ -120,7 +124,7 @@ AdamStep adam(std::string_view name, Format format) {
 TEST_CASE("foreach and fused Adam round where torch's rounds, in bf16 and in fp32", "[experiments][optimizer]") {
     std::mt19937 words(7);
     std::normal_distribution<float> normal;
-    int single_differs = 0, plain_differs = 0;
+    int single_differs = 0, plain_differs = 0, foreach_differs = 0;
     for (int i = 0; i < 400; ++i) {
         for (const bool is_low : {false, true}) {
             float (*r)(float) = is_low ? to_bf16 : same;
@@ -128,24 +132,30 @@ TEST_CASE("foreach and fused Adam round where torch's rounds, in bf16 and in fp3
             const float g = r(normal(words) * 1e-3f);
             const Moved x{r(normal(words) * 0.02f), r(normal(words) * 1e-3f), r(std::abs(normal(words)) * 1e-6f)};
             CAPTURE(i, is_low, g, x.p, x.m, x.v);
-            const Moved single = moved(x, g, adam("single", format)), fused = moved(x, g, adam("fused", format));
-            CHECK(single == by_lines(x, g, adam("single", format), r));
-            CHECK(fused == by_fused(x, g, adam("fused", format), r));
-            CHECK(moved(x, g, adam("single-cpu", format)) == by_cpu_lines(x, g, adam("single-cpu", format), r));
-            if (!is_low) CHECK(moved(x, g, adam("fused-cpu", format)) == moved(x, g, adam("single-cpu", format)));
+            const Moved single = moved(x, g, step_of("single", format)), fused = moved(x, g, step_of("fused", format));
+            CHECK(single == by_lines(x, g, step_of("single", format), r));
+            CHECK(fused == by_fused(x, g, step_of("fused", format), r));
+            CHECK(moved(x, g, step_of("single-cpu", format)) == by_cpu_lines(x, g, step_of("single-cpu", format), r));
+            const Moved foreach = moved(x, g, step_of("foreach-cpu", format));
+            CHECK(foreach == by_cpu_lines(x, g, step_of("foreach-cpu", format), r, true));
+            const bool is_single = foreach == moved(x, g, step_of("single-cpu", format));
+            CHECK((is_low || is_single));
+            foreach_differs += is_single ? 0 : 1;
+            if (!is_low) CHECK(moved(x, g, step_of("fused-cpu", format)) == moved(x, g, step_of("single-cpu", format)));
             single_differs += single == fused ? 0 : 1;
-            plain_differs += fused == moved(x, g, adam("multi-tensor", format)) ? 0 : 1;
+            plain_differs += fused == moved(x, g, step_of("multi-tensor", format)) ? 0 : 1;
         }
     }
     CHECK(single_differs > 100);  // the kernels are told apart
     CHECK(plain_differs > 10);
+    CHECK(foreach_differs > 10);
 }
 
 TEST_CASE("Adam with L2 adds the decayed weight to the gradient, AdamW takes it from the weight",
           "[experiments][optimizer]") {
-    for (const char* name : {"single", "fused", "single-cpu", "fused-cpu", "multi-tensor"}) {
+    for (const char* name : {"single", "fused", "single-cpu", "foreach-cpu", "fused-cpu", "multi-tensor"}) {
         CAPTURE(name);
-        AdamStep step = adam(name, fp32);
+        Adam step = step_of(name, fp32);
         const Moved x{2.0f, 0, 0};
         step.lr = 0;
         const Moved decoupled = moved(x, 0.5f, step);

@@ -177,6 +177,8 @@ inline std::string differing(const std::map<std::string, std::string>& a, const 
 inline const std::string short_run =
     "train --layers 1 --width 8 --heads 2 --context 6 --vocabulary 24 --batch 2 --eval-batches 1 --warmup 2 --threads "
     "2 "
-    "--steps 6 --eval-every 3 --probe-every 2 --histogram-every 4 --save-every 2 --policy amp-fp16 --out run";
+    "--steps 6 --eval-every 3 --probe-every 2 --histogram-every 4 --save-every 2 --seeds 0 --token-weight 1 --policy "
+    "amp-fp16 --out "
+    "run";
 
 }  // namespace macheps::test

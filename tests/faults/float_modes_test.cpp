@@ -3,6 +3,7 @@
 #include "tests/faults/float_modes.hpp"
 #include "core/float_environment.hpp"
 #include "core/thread_pool.hpp"
+#include "emulation/adam.hpp"
 #include "emulation/machine/table.hpp"
 #include "emulation/scaling/scaling.hpp"
 #include "experiments/numerics/gemm.hpp"
@@ -234,6 +235,21 @@ std::vector<Operation> other_operations() {
              in.b.adamw(p, ConstView{in.small.data(), {in.count}}, m, v, how, &stats);
              Values out = joined(in.got(p), joined(in.got(m), in.got(v)));
              append(out, stats.moved2), append(out, stats.wanted2), append(out, stats.moved_wanted);
+             return out;
+         }},
+        {"adam",
+         [](Inputs& in) {
+             Values out;
+             for (const adam::Kernel& kernel : adam::kernels) {
+                 Tensor p = uploaded(in.b, operands(Operands::plain, in.count, 11), {in.count});
+                 Tensor m = uploaded(in.b, Inputs::tiny(in.count), {in.count});
+                 Tensor v = uploaded(in.b, Values(static_cast<std::size_t>(in.count), 0x1p-130f), {in.count});
+                 UpdateStats stats;
+                 const Adam how{.kernel = kernel, .lr = 1e-3, .weight_decay = 0.1, .bias_correction1 = 0.1};
+                 in.b.adam(p, ConstView{in.small.data(), {in.count}}, m, v, how, &stats);
+                 out = joined(out, joined(in.got(p), joined(in.got(m), in.got(v))));
+                 append(out, stats.moved2), append(out, stats.wanted2), append(out, stats.moved_wanted);
+             }
              return out;
          }},
         {"sgd", [](Inputs& in) {

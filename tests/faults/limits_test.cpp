@@ -131,7 +131,7 @@ TEST_CASE("the limit of the process is kept, and --memory raises it", "[faults]"
     const Folder folder;
     // 300 MB of address space hold the program, and no model of 420 MB.
     const std::string large =
-        "train --size small --batch 16 --steps 1 --threads 1 --policy fp32 --eval-batches 1 --out run";
+        "train --size small --batch 16 --steps 1 --threads 1 --policy fp32 --seeds 0 --eval-batches 1 --out run";
     const Outcome refused = folder.run(large, with_address_space(200'000'000));
     CAPTURE(refused.err);
     CHECK(refused.code == 2);
@@ -150,7 +150,7 @@ TEST_CASE("the memory that is planned for is about what is taken", "[faults][slo
                               "--size tiny --width 512 --context 8 --batch 1 --optimizer sgd",
                               "--size tiny --layers 150 --width 8 --heads 2 --context 4 --batch 1"}) {
         const Outcome plan =
-            folder.run(std::string("train --dry-run --json --steps 2 --policy fp32 --eval-batches 1 ") + sizes);
+            folder.run(std::string("train --dry-run --json --steps 2 --policy fp32 --seeds 0 --eval-batches 1 ") + sizes);
         CAPTURE(sizes, plan.err);
         REQUIRE(plan.code == 0);
         const auto number_at = [&](const std::string& key) {
@@ -183,7 +183,7 @@ TEST_CASE("a second signal ends the step in hand, and nothing before it is lost"
     // Two steps of many micro-batches: the second one is ended in its middle.
     const std::string run =
         "train --layers 1 --width 16 --heads 2 --context 16 --batch 4 --eval-every 1 --eval-batches 1 --probe-every 1 "
-        "--histogram-every 1 --threads 1 --policy amp-fp16 --save-every 0 --steps 3 --out run --micro-batches ";
+        "--histogram-every 1 --threads 1 --policy amp-fp16 --seeds 0 --token-weight 1 --save-every 0 --steps 3 --out run --micro-batches ";
     const auto wait_for_rows = [](const Folder& folder, int rows) {
         for (int i = 0; i < 6000; ++i) {
             const std::string text = contents(folder / "run/steps.csv");

@@ -2,6 +2,7 @@
 // Every SIMD path and several threads against the scalar definition, on raw bits. The first bytes choose an operation
 // and its shape, the rest are operands; where an input is short, operands repeat with their bits turned about.
 #include "core/format_table.hpp"
+#include "emulation/adam.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
@@ -81,7 +82,7 @@ Cast any_cast(fuzz::Bytes& bytes) {
 
 /// One operation on operands that are the same for every engine.
 std::function<Results(Backend&)> any_operation(fuzz::Bytes& bytes) {
-    const int operation = bytes.below(10);
+    const int operation = bytes.below(11);
     const std::int64_t rows = 1 + bytes.below(9), columns = 1 + bytes.below(150), n = rows * columns;
     const Cast cast = any_cast(bytes), other_cast = any_cast(bytes);
     const float parameter = bytes.take<float>();
@@ -214,6 +215,17 @@ std::function<Results(Backend&)> any_operation(fuzz::Bytes& bytes) {
                 if (operation == 9) {
                     b.sgd(p, g, m, {.lr = parameter, .momentum = 0.9f, .value_cast = cast, .update_cast = other_cast},
                           &stats);
+                } else if (operation == 10) {
+                    Adam args{.kernel = adam::kernels[static_cast<std::size_t>(columns) % adam::kernels.size()],
+                              .lr = double{parameter},
+                              .weight_decay = 0.1,
+                              .bias_correction1 = 0.25,
+                              .adds_decay_to_gradient = flag,
+                              .arithmetic = other_cast.format,
+                              .value_cast = cast,
+                              .moment1_cast = {.format = cast.format},
+                              .moment2_cast = {.format = other_cast.format}};
+                    b.adam(p, g, m, v, args, &stats);
                 } else {
                     AdamW args{.step_size = parameter, .sqrt_bias2 = 0.5f, .decay = flag ? 0.01f : 0.0f};
                     if (operation == 8) args.arithmetic = bf16;
@@ -226,6 +238,7 @@ std::function<Results(Backend&)> any_operation(fuzz::Bytes& bytes) {
                 for (const Tensor* t : {&p, &m, &v}) append(results, b, *t);
                 append_bits(results, stats.nonzero);
                 append_bits(results, stats.lost);
+                append_bits(results, stats.frozen);
                 for (const double sum : {stats.wanted2, stats.moved2, stats.moved_wanted}) append_bits(results, sum);
                 return results;
             };
@@ -252,7 +265,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         const auto at = std::mismatch(actual.begin(), actual.end(), expected.begin(), expected.end());
         const bool both = at.first != actual.end() && at.second != expected.end();
         fuzz::require(
-            false, fmt::format("operation {}, word {}: {} gives {:08x}, scalar {:08x}", size > 0 ? data[0] % 10 : 0,
+            false, fmt::format("operation {}, word {}: {} gives {:08x}, scalar {:08x}", size > 0 ? data[0] % 11 : 0,
                                at.first - actual.begin(), engine->name(), both ? *at.first : 0, both ? *at.second : 0));
     }
     return 0;

@@ -103,9 +103,9 @@ def matmuls():
         yield Kernel(name, "gemm", dtype, make(dtype), run, exact, twins)
 
 
-def rows(name, op, function, twins, declares=(), arrays=("x",), shape=(64, 2048), draw=None, known=None):
-    """A kernel on rows for each dtype; `function` also runs in fp64, which is the reference."""
-    for dtype in FORMATS:
+def rows(name, op, function, twins, declares=(), arrays=("x",), shape=(64, 2048), draw=None, known=None, dtypes=tuple(FORMATS)):
+    """A kernel on rows for each dtype; `function` also runs in fp64, which is the reference. `declares` may depend on the dtype."""
+    for dtype in dtypes:
         def make(rng, trial, dtype=dtype):
             height, width = int(rng.integers(1, shape[0] + 1)), int(rng.integers(2, shape[1] + 1))
             made = {}
@@ -123,7 +123,8 @@ def rows(name, op, function, twins, declares=(), arrays=("x",), shape=(64, 2048)
 
         wrong = {what: (lambda x, twin=twin: twin(x, function)) for what, twin in twins.items()}
         wrong["stale element"] = stale(run)
-        yield Kernel(f"PyTorch {name}", op, dtype, make, run, exact, wrong, declares, known)
+        declared = declares(dtype) if callable(declares) else declares
+        yield Kernel(f"PyTorch {name}", op, dtype, make, run, exact, wrong, declared, known)
 
 
 def in_fp32(function):
@@ -219,6 +220,10 @@ def cross_entropies():
     yield from rows("cross_entropy", "cross_entropy", function,
                     {"dropped tail": in_fp32(without_last), "bf16 inner step": in_fp32(in_bf16)}, draw=draw,
                     known=rounds_sum_and_logarithm)
+    # The same kernel, declared as it is.
+    yield from rows("cross_entropy, inner format declared", "cross_entropy", function,
+                    {"dropped tail": in_fp32(without_last)}, draw=draw,
+                    declares=lambda dtype: ["--inner", FORMATS[dtype]], dtypes=(torch.bfloat16, torch.float16))
 
 
 def activations():

@@ -70,6 +70,51 @@ TEST_CASE("convert turns raw numbers into codes and back", "[program]") {
     std::filesystem::remove_all(scratch());
 }
 
+TEST_CASE("convert recognises an .npy file, and gives one of its shape", "[program]") {
+    const auto npy = [](const std::string& type, const std::string& shape, const std::string& bytes,
+                        bool is_fortran = false) {
+        std::string header = "{'descr': '" + type + "', 'fortran_order': " + (is_fortran ? "True" : "False") +
+                             ", 'shape': (" + shape + "), }";
+        header.append((64 - (10 + header.size() + 1) % 64) % 64, ' ');
+        header += '\n';
+        return std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(header.size()) + '\0' + header + bytes;
+    };
+    const std::string x = npy("<f4", "2, 3, ", raw<float>({0, 1, 464, 0x1.ep-7f, -1, 2}));
+    struct Case {
+        const char* arguments;
+        std::string in, out;
+        const char* why;
+    };
+    for (const Case& c : std::initializer_list<Case>{
+             {"--to e4m3fn", x, npy("|u1", "2, 3, ", raw<std::uint8_t>({0, 0x38, 0x7e, 0x08, 0xb8, 0x40})),
+              "codes are bytes"},
+             {"--to fp16", x, npy("<f2", "2, 3, ", raw<std::uint16_t>({0, 0x3c00, 0x5f40, 0x2380, 0xbc00, 0x4000})),
+              "fp16 is a type of NumPy's"},
+             {"--to fp64 --from fp32", x, npy("<f8", "2, 3, ", raw<double>({0, 1, 464, 0x1.ep-7, -1, 2})),
+              "--from may say the same"},
+             {"--to bf16", npy("<f8", "", raw<double>({1.5})), npy("<u2", "", raw<std::uint16_t>({0x3fc0})),
+              "a type says what is in it"},
+             {"--to e5m6", npy("<f2", "1, ", raw<std::uint16_t>({0x3c00})),
+              npy("<u2", "1, ", raw<std::uint16_t>({0x3c0})), "any widths"},
+             {"--from e4m3fn --to fp32", npy("|u1", "2, ", raw<std::uint8_t>({0x38, 0x7e})),
+              npy("<f4", "2, ", raw<float>({1, 448})), "codes are named"},
+             {"--to e4m3fn", npy("<f4", "2, 2, ", raw<float>({1, 2, 3, 4}), true),
+              npy("|u1", "2, 2, ", raw<std::uint8_t>({0x38, 0x44, 0x40, 0x48})), "columns become rows"},
+             {"--to fp32", npy("<f4", "0, ", ""), npy("<f4", "0, ", ""), "no numbers"}}) {
+        CAPTURE(c.arguments, c.why);
+        const Outcome outcome = convert(c.arguments, c.in);
+        CAPTURE(outcome.err);
+        CHECK(outcome.code == 0);
+        CHECK(outcome.out == c.out);
+    }
+    const std::string many = npy("<f4", "200000, ", raw(std::vector<float>(200000, 1.03125f)));
+    CHECK(convert("--to e4m3fn", many).out.size() == 200000 + 128);
+    CHECK(convert("--to e4m3fn", npy("|u1", "1, ", "8")).code == 2);                 // codes of which format?
+    CHECK(convert("--to e4m3fn --from bf16", x).code == 3);                          // the file says otherwise
+    CHECK(convert("--to e4m3fn", npy("<f4", "3, ", raw<float>({1, 2}))).code == 3);  // it ends too soon
+    std::filesystem::remove_all(scratch());
+}
+
 TEST_CASE("convert refuses what it cannot read", "[program]") {
     struct Case {
         const char *arguments, *in, *says;

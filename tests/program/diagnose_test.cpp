@@ -12,7 +12,7 @@ TEST_CASE("report --diagnose tells what a run shows, as text, as JSON and on the
     write("high.toml",
           "name = \"high\"\nextends = \"amp-fp16\"\nloss_scaler = { kind = \"torch\", init_scale = 1e15 }\n");
     REQUIRE(run("train --steps 8 --layers 1 --width 16 --heads 2 --context 8 --batch 2 --eval-batches 1 --warmup 1 "
-                "--policy ./high.toml --out run")
+                "--policy ./high.toml --seeds 0 --token-weight 1 --out run")
                 .code == 0);
     const Outcome text = run("report run --diagnose");
     CHECK(text.code == 0);

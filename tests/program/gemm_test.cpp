@@ -118,6 +118,32 @@ TEST_CASE("report draws the rows of gemm, alone or beside runs", "[program]") {
     fs::remove_all(scratch());
 }
 
+TEST_CASE("gemm takes orders of summation in any format beside machines, and any format of operands", "[program]") {
+    fs::remove_all(scratch());
+    const Outcome outcome =
+        run("gemm -q -m 2 -n 2 --sweep k=16..64 -f e5m6 -o orders.csv "
+            "-M pairwise:fp16,kahan:bf16,chain:bf16:stochastic,chain:e3m4,exact,fp16.chain");
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    const json report = json::parse(run("report orders.csv --json").out, nullptr, false);
+    REQUIRE(report["gemm"].size() == 18);
+    CHECK(report["gemm"][0]["machine"] == "pairwise:fp16");
+    CHECK(report["gemm"][0]["format_a"] == "e5m6");
+    CHECK(report["gemm"][2]["output"] == "bf16");
+    CHECK(report["gemm"][3]["output"] == "e3m4");
+    // Whatever they sum in, one chart compares them: one kind of operands, and a curve for each.
+    const std::string page = contents(scratch() / "orders.html");
+    CHECK(page.find(R"("set":["e5m6, normal"])") != std::string::npos);
+    CHECK(
+        page.find(
+            R"("machine":["pairwise:fp16","kahan:bf16","chain:bf16:stochastic","chain:e3m4","exact","fp16.chain"])") !=
+        std::string::npos);
+    // Alone an order has operands of its own format.
+    const json own = json::parse(run("gemm -q --json -m 1 -n 1 -k 8 -M kahan:e5m6").out, nullptr, false);
+    CHECK(own["rows"][0]["format_b"] == "e5m6");
+    fs::remove_all(scratch());
+}
+
 TEST_CASE("gemm --dry-run counts what it would do, and does nothing", "[program]") {
     fs::remove_all(scratch());
     const Outcome outcome = run("gemm --dry-run --json --sweep k=64..256 --seeds 1,2 -m 4 -n 4 -o rows.csv");
@@ -144,6 +170,10 @@ TEST_CASE("gemm names what is wrong in one line", "[program]") {
                                                      {"--machine sm80.mma.fp64", "fp64", 2},
                                                      {"--machine sm70.mma.fp16.c16", "its own sums", 2},
                                                      {"--machine all", "--format", 2},
+                                                     {"--machine pairwse:fp16", "did you mean 'pairwise'", 2},
+                                                     {"--machine pairwise:bf61", "did you mean bf16", 2},
+                                                     {"--machine chain:bf16:stochstic", "did you mean stochastic", 2},
+                                                     {"--machine chain:bf16 --scaling row", "scaling none, tensor", 2},
                                                      {"--machine fp32.chain+promote128", "nothing to promote", 2},
                                                      {"--format e4m3", "e4m3fn", 2},
                                                      {"--distribution gauss", "gauss", 2},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps machine` and `macheps reveal` as people and programs call them.
+// `macheps machine`, and `macheps reveal` of machines, as people and programs call them.
 #include "tests/program/program.hpp"
 
 #include <nlohmann/json.hpp>
@@ -248,90 +248,5 @@ TEST_CASE("reveal prints the tree of a machine", "[program]") {
         CHECK(outcome.out.empty());
         CHECK(lines(outcome.err) == 1);
     }
-    fs::remove_all(scratch());
-}
-
-namespace {
-
-/// An .npy file of fp32 as reveal writes it: [2, pairs, k].
-struct Operands {
-    std::size_t pairs = 0, k = 0;
-    std::vector<float> values;
-
-    explicit Operands(const std::string& bytes) {
-        REQUIRE(bytes.size() > 128);
-        const std::size_t length = static_cast<unsigned char>(bytes[8]) + 256u * static_cast<unsigned char>(bytes[9]);
-        CHECK((10 + length) % 64 == 0);
-        const std::string header = bytes.substr(10, length);
-        REQUIRE(std::sscanf(header.c_str(), "{'descr': '<f4', 'fortran_order': False, 'shape': (2, %zu, %zu, ), }",
-                            &pairs, &k) == 2);
-        values.resize(2 * pairs * k);
-        REQUIRE(bytes.size() == 10 + length + values.size() * sizeof(float));
-        std::memcpy(values.data(), bytes.data() + 10 + length, values.size() * sizeof(float));
-    }
-    float product(std::size_t p, std::size_t i) const { return values[p * k + i] * values[(pairs + p) * k + i]; }
-};
-
-}  // namespace
-
-TEST_CASE("reveal tells the order of a kernel that it sees only by files", "[program]") {
-    // The kernel: two interleaved chains, joined at the end.
-    const auto kernel = [](const Operands& x, std::size_t p) {
-        float sum[2] = {};
-        for (std::size_t i = 0; i < x.k; ++i) sum[i % 2] += x.product(p, i);
-        return sum[0] + sum[1];
-    };
-    for (const std::string format : {"fp16", "e4m3fn"}) {
-        CAPTURE(format);
-        const std::string options = "reveal -k 10 -f " + format;
-        const Outcome emitted = run(options + " --emit-operands x.npy");
-        CAPTURE(emitted.err);
-        REQUIRE(emitted.code == 0);
-        CHECK(says(emitted.err, format == "fp16" ? "b is 1 everywhere" : "take the diagonal"));
-        const Operands x(contents(scratch() / "x.npy"));
-        REQUIRE(x.pairs == 45);
-        REQUIRE(x.k == 10);
-        std::string row, square;
-        for (std::size_t p = 0; p < x.pairs; ++p) {
-            char text[32];
-            std::snprintf(text, sizeof text, "%.9g\n", kernel(x, p));
-            row += text;
-            for (std::size_t q = 0; q < x.pairs; ++q) square += p == q ? text : "7, ";
-        }
-        const char* tree = "(((((0 2) 4) 6) 8) ((((1 3) 5) 7) 9))\n";
-        for (const std::string& results : {row, square}) {
-            write("out.txt2", results);
-            const Outcome revealed = run(options + " --results out.txt2 --brackets");
-            CAPTURE(revealed.err);
-            CHECK(revealed.out == tree);
-        }
-        // Results that are none of a tree, or not as many as there are pairs.
-        const std::size_t second = row.find('\n') + 1;  // terms 0 and 2, which meet first
-        const std::string wrong = row.substr(0, second) + "0" + row.substr(row.find('\n', second));
-        write("out.txt2", wrong);
-        CHECK(run(options + " --results out.txt2").code == 1);
-        write("out.txt2", "1 2 3");
-        CHECK(says(run(options + " --results out.txt2").err, "10 terms have 45 pairs"));
-        write("out.txt2", "1 2 three");
-        const Outcome word = run(options + " --results out.txt2");
-        CHECK(word.code == 3);
-        CHECK(says(word.err, "'three' is no number"));
-    }
-    // A chain shows by its first term's pairs alone; other trees ask for more.
-    REQUIRE(run("reveal -k 6 -f bf16 --pairs first --emit-operands x.npy").code == 0);
-    const Operands x(contents(scratch() / "x.npy"));
-    REQUIRE(x.pairs == 5);
-    std::string chain, two;
-    for (std::size_t p = 0; p < x.pairs; ++p) {
-        float sum = 0;
-        for (std::size_t i = 0; i < x.k; ++i) sum += x.product(p, i);
-        chain += std::to_string(sum) + " ";
-        two += std::to_string(kernel(x, p)) + " ";
-    }
-    write("chain", chain);
-    write("two", two);
-    const std::string options = "reveal -k 6 -f bf16 --pairs first --brackets --results ";
-    CHECK(run(options + "chain").out == "(((((0 1) 2) 3) 4) 5)\n");
-    CHECK(says(run(options + "two").err, "--pairs all"));
     fs::remove_all(scratch());
 }

@@ -188,7 +188,8 @@ TEST_CASE("policy import --toml prints what train, explain and diff take", "[pro
     const json differences = json::parse(run("policy diff amp-bf16 hf_args.yaml --json").out).at("differences");
     CHECK_FALSE(differences.empty());
     for (const json& one : differences)
-        CHECK(std::set<std::string>{"optimizer", "clip", "accumulation"}.contains(one.at("what").get<std::string>()));
+        CHECK(std::set<std::string>{"optimizer", "clip", "accumulation", "reduce"}.contains(
+            one.at("what").get<std::string>()));
     const Outcome refused = run("policy explain bad.json");
     CHECK(refused.code == 1);
     CHECK(refused.err.find("refuses this config") != std::string::npos);

@@ -107,6 +107,52 @@ TEST_CASE("train --config: two files are one config, and a key may be changed", 
     fs::remove_all(scratch());
 }
 
+TEST_CASE("train --config: the manifest keeps the text of files that a config names", "[program][config]") {
+    for (const char* folder : {"sub", "conf"}) fs::create_directories(scratch() / folder);
+    write("sub/ds.json", deepspeed);
+    const std::string args = "{fp16: true, bf16: false, output_dir: out, deepspeed: sub/ds.json}\n";
+    write("args.yaml", args);
+    const std::string base = "{ds_cfg: {bf16: {enabled: false}, fp16: {enabled: true, initial_scale_power: 12}}}\n";
+    write("conf/base.yaml", base);
+    const std::string hydra = "{defaults: [base, _self_], fp16: true, model: {gradient_checkpointing: false}}\n";
+    write("conf/longspec.yaml", hydra);
+    const Outcome named = run(std::string(quick) + "--config args.yaml -q --out named");
+    CAPTURE(named.err);
+    REQUIRE(named.code == 0);
+    const Outcome composed =
+        run(std::string(quick) + "--config conf/longspec.yaml --framework longspec -q --out composed");
+    CAPTURE(composed.err);
+    REQUIRE(composed.code == 0);
+    const auto files_of = [](const char* directory, const char* policy) {
+        std::vector<std::pair<std::string, std::string>> files;
+        for (const json& file : policy_in(directory, policy).at("config").at("files"))
+            files.emplace_back(file.at("name"), file.at("text"));
+        return files;
+    };
+    using Files = std::vector<std::pair<std::string, std::string>>;
+    CHECK(files_of("named", "args") == Files{{"args.yaml", args}, {"sub/ds.json", deepspeed}});
+    CHECK(files_of("composed", "longspec") == Files{{"conf/longspec.yaml", hydra}, {"conf/base.yaml", base}});
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("train --config: a config's gradient checkpointing counts in bytes and in no bit", "[program][config]") {
+    write("args.yaml", "{bf16: true, fp16: false, output_dir: out}\n");
+    const Outcome both =
+        run(std::string(quick) + "--config args.yaml args.yaml+gradient_checkpointing=true -q --out run");
+    CAPTURE(both.err);
+    REQUIRE(both.code == 0);
+    CHECK(policy_in("run", "args-2").at("toml").get<std::string>().find("recompute = true") != std::string::npos);
+    const auto kept = column("run/runs.csv", "bytes_activations", "args"),
+               again = column("run/runs.csv", "bytes_activations", "args-2");
+    REQUIRE(kept.size() == 1);
+    REQUIRE(again.size() == 1);
+    CHECK(std::stoll(again[0]) < std::stoll(kept[0]));
+    CHECK(column("run/runs.csv", "bytes_grads", "args") == column("run/runs.csv", "bytes_grads", "args-2"));
+    CHECK(column("run/steps.csv", "loss", "args") == column("run/steps.csv", "loss", "args-2"));
+    CHECK(column("run/steps.csv", "update_norm", "args") == column("run/steps.csv", "update_norm", "args-2"));
+    fs::remove_all(scratch());
+}
+
 TEST_CASE("train --config: micro-batches divide the samples of a step, as far as they can", "[program][config]") {
     write("many.yaml", "{bf16: true, fp16: false, gradient_accumulation_steps: 3}\n");
     const Outcome outcome = run(std::string(quick) + "--config many.yaml -q --out run");

@@ -130,20 +130,23 @@ TEST_CASE("headers hold the promised columns in the promised order", "[reports][
     CHECK(csv::header<RunRow>() ==
           "run,policy,seed,status,steps,tokens,final_loss,best_loss,skipped_steps,diverged_step,seconds,tokens_per_"
           "second,"
-          "bytes_params,bytes_grads,bytes_master,bytes_optimizer,bytes_activations");
+          "bytes_params,bytes_grads,bytes_master,bytes_optimizer,bytes_activations,parameters,matmul_formats");
     CHECK(
         csv::header<StepRow>() ==
         "run,policy,seed,step,tokens,loss,baseline_loss,gap,grad_norm,update_norm,lr,loss_scale,growth_tracker,skipped,"
-        "overflow_site,underflow,overflow,saturated,lost_updates,update_eff,loss_rounded");
+        "overflow_site,underflow,overflow,saturated,lost_updates,update_eff,loss_rounded,update_stagnation,effective_lr,"
+        "grad_cosine,grad_proj,grad_snr_db,grad_cosine_least,grad_least_parameter");
     CHECK(csv::header<EvalRow>() == "run,policy,seed,step,eval_loss,eval_loss_fp32,perplexity,entropy_floor");
     CHECK(csv::header<SiteRow>() ==
           "run,policy,seed,step,site,format,scale_inv_min,scale_inv_max,count,zero_in,underflow,to_subnormal,overflow,"
-          "saturated,nan_in,inf_in,amax,amin_nz,mse,sqnr_db,cosine,proj");
+          "saturated,nan_in,inf_in,amax,amin_nz,mse,sqnr_db,cosine,proj,subnormal_inexact,overflow_rounded,block_flush,"
+          "dynamic_range,headroom_bits,rel_err_mean,rel_err_max,bias_rel,scale_age,scale_frozen_steps");
     CHECK(csv::header<ExponentRow>() == "run,step,site,exponent,count");
     CHECK(csv::header<SummaryRow>() ==
           "policy,seeds,loss,gap_mean,gap_ci_low,gap_ci_high,verdict,diverged_step,first_site,skipped_rate,underflow_"
           "rate,"
-          "slowdown,memory_ratio");
+          "slowdown,memory_ratio,steps,margin,detectable_gap,forced,failed_seeds,static_bytes,activation_bytes,peak_gpu,"
+          "relative_peak,loss_spikes,grad_norm_spikes,update_stagnation,update_eff,grad_cosine,grad_proj");
 }
 
 TEST_CASE("a file's text is what the columns and the shortest digits say", "[reports][csv]") {
@@ -158,7 +161,7 @@ TEST_CASE("a file's text is what the columns and the shortest digits say", "[rep
     writer.flush();
     CHECK(text_of(path) == csv::header<StepRow>() +
                                "\n\"a,b.0\",\"say \"\"hi\"\"\",7,1,512,0.1,,-0,inf,nan,0.001,65536,0,1,,3,0,0,0,"
-                               "0.3333333333333333,0.1\n");
+                               "0.3333333333333333,0.1,,,,,,,\n");
     const auto bins = folder / "exponents.csv";
     CsvWriter<ExponentRow> exponents(bins);
     exponents.append({.run = "r", .step = 1, .site = "s", .exponent = {.exponent = -24}, .count = 5});
@@ -275,6 +278,31 @@ TEST_CASE("a folder that is not there is an error when the writer opens", "[repo
         FAIL("no error");
     } catch (const Error& error) {
         CHECK(error.exit() == Exit::cannot_write);
+    }
+}
+
+TEST_CASE("a writer continues an older file with the columns that it began with", "[reports][csv]") {
+    const TemporaryFolder folder;
+    const auto path = folder / "steps.csv";
+    const std::string older =
+        "run,policy,seed,step,tokens,loss,baseline_loss,gap,grad_norm,update_norm,lr,loss_scale,growth_tracker,skipped,"
+        "overflow_site,underflow,overflow,saturated,lost_updates,update_eff,loss_rounded\n";
+    write_text(path, older);
+    const StepRow row{.run = "a", .policy = "p", .loss = 2, .update_eff = 0.5, .effective_lr = 0.25};
+    {
+        CsvWriter<StepRow> writer(path);
+        writer.append(row);
+    }
+    CHECK(text_of(path) == older + "a,p,0,0,0,2,,,0,0,0,1,0,0,,0,0,0,0,0.5,\n");
+    StepRow read = CsvReader<StepRow>(path).rows().at(0);
+    CHECK_FALSE(read.effective_lr.has_value());
+    read.effective_lr = 0.25;
+    CHECK(read == row);
+    // A column that is never empty is no older file's to lack, and neither may the order differ.
+    for (const char* header : {"run,policy,seed,step,tokens,baseline_loss,gap,grad_norm\n", "policy,run\n"}) {
+        write_text(path, header);
+        CHECK_THROWS_AS(CsvWriter<StepRow>(path), Error);
+        CHECK(text_of(path) == header);
     }
 }
 

@@ -81,13 +81,14 @@ TEST_CASE("the table has the longest sum of each machine and kind of operands", 
     REQUIRE(cells.size() == 1 + 2 * 3);
     for (const auto& line : cells) CHECK(line.size() == cells.front().size());
     CHECK(cells[1][0] == rows[0].machine);
-    CHECK(cells[1][2] == "e4m3fn -> fp32, normal");
-    CHECK(cells[4][2] == "e4m3fn x e5m2 -> fp32, equal, scaled per tensor");
-    for (std::size_t i = 1; i < cells.size(); ++i) CHECK(cells[i][3] == "2 x 3 x 4096");
-    CHECK(cells[1][4] == "7.81e-03");  // 2^-13 sqrt(4096)
-    CHECK(cells[1][5] == "5.00e-01");
-    CHECK(cells[3][4] == "0");
-    CHECK(cells[3][9] == "inf");
+    CHECK(cells[1][2] == "e4m3fn, normal");
+    CHECK(cells[1][3] == "fp32");
+    CHECK(cells[4][2] == "e4m3fn x e5m2, equal, scaled per tensor");
+    for (std::size_t i = 1; i < cells.size(); ++i) CHECK(cells[i][4] == "2 x 3 x 4096");
+    CHECK(cells[1][5] == "7.81e-03");  // 2^-13 sqrt(4096)
+    CHECK(cells[1][6] == "5.00e-01");
+    CHECK(cells[3][5] == "0");
+    CHECK(cells[3][10] == "inf");
     const std::string text = gemm_table(rows);
     CHECK(std::count(text.begin(), text.end(), '\n') == 1 + 6 + 3);
     CHECK(gemm_table({}).empty());
@@ -97,7 +98,20 @@ TEST_CASE("the table has the longest sum of each machine and kind of operands", 
     CHECK(html.find("<b>") == std::string::npos);
     // The larger product stands for its machine, whatever the order of the rows.
     std::reverse(rows.begin(), rows.end());
-    CHECK(gemm_cells(rows)[6][4] == "1.56e-02");  // the second seed is now the first
+    CHECK(gemm_cells(rows)[6][5] == "1.56e-02");  // the second seed is now the first
+}
+
+TEST_CASE("machines with different outputs share a chart, and one with several has a curve for each",
+          "[reports][gemm]") {
+    std::vector<GemmRow> rows(3, test::sample_gemm()[0]);
+    rows[1].machine = "pairwise:fp16", rows[1].output = "fp16";
+    rows[2].output = "bf16";
+    CHECK(gemm_data_name(rows[0]) == gemm_data_name(rows[1]));
+    CHECK(gemm_series_names(rows) ==
+          std::vector<std::string>{rows[0].machine + " -> fp32", "pairwise:fp16", rows[0].machine + " -> bf16"});
+    CHECK(gemm_cells(rows).size() == 4);
+    rows.pop_back();
+    CHECK(gemm_series_names(rows) == std::vector<std::string>{rows[0].machine, "pairwise:fp16"});
 }
 
 TEST_CASE("the rows as JSON: shortest numbers, null and words where JSON has none", "[reports][gemm]") {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packed panels of B (32 columns on AVX-512, 16 on AVX2) stay in the second-level cache and a packed strip of A rows in
 // the first, while a tile of accumulators stays in registers. The order of an element's terms is k ascending, whatever
-// the blocks are: a later block of k starts from the stored accumulator.
+// the blocks are: a later block of k starts from the stored accumulator. Where scales change along k, a tile's chains end
+// at every change, and a block of k ends with one.
 #include "emulation/cpu/simd/targets.hpp"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "emulation/cpu/matmul/kernel.cpp"
@@ -9,6 +10,7 @@
 #include <hwy/highway.h>
 
 #include "emulation/cpu/matmul/kernel.hpp"
+#include "emulation/cpu/matmul/joins-inl.hpp"
 #include "emulation/cpu/matmul/parts-inl.hpp"
 #include "emulation/matmul/matmul.hpp"
 
@@ -16,6 +18,7 @@
 #include <cstdlib>
 #include <memory>
 #include <utility>
+#include <vector>
 
 HWY_BEFORE_NAMESPACE();
 namespace macheps::HWY_NAMESPACE {
@@ -48,6 +51,8 @@ struct Scratch {
     }
     std::unique_ptr<float, Free> a{allocate(strips_packed * strip_stride(strip_rows, k_block))};
     std::unique_ptr<float, Free> b{allocate(column_block * k_block + panel_columns)};
+    // Scales of a strip's rows and of a block's columns, where there are any.
+    std::vector<float> a_scales, b_scales;
 };
 
 // --- packing
@@ -152,14 +157,44 @@ HWY_INLINE void run_tile(const Tile& t, const Finish* finish, std::integer_seque
     (store_part<is_whole(i)>(acc[i], place(i), n), ...);
 }
 
+/// The same with a chain for every interval, joined with what `out` holds.
+template <int vectors, bool whole, int... i>
+HWY_INLINE void run_joined(const Tile& t, const Joins& joins, std::integer_sequence<int, i...>) {
+    constexpr std::int64_t lanes = lanes_of_vector;
+    const std::size_t n = t.last_count;
+    constexpr auto is_whole = [](int v) { return whole || v % vectors != vectors - 1; };
+    const auto place = [&t](int v) { return t.out + v / vectors * t.ld_out + v % vectors * lanes; };
+    const float *a = t.a, *b = t.b, *sa = joins.a, *sb = joins.b;
+    const std::int64_t a_row = t.a_row, a_step = t.a_step, b_step = t.b_step;
+    bool is_begun = t.resume;
+    for (std::int64_t rest = t.k; rest > 0 || !is_begun; rest -= joins.interval, is_begun = true) {
+        F32 acc[] = {(static_cast<void>(i), F32())...};
+        for (std::int64_t p = min_of(joins.interval, rest); p > 0; --p, a += a_step, b += b_step) {
+            const F32 b0 = load(b), b1 = vectors == 2 ? load(b + lanes) : b0;
+            ((acc[i] = fma(F32(a[i / vectors * a_row]), i % vectors == 0 ? b0 : b1, acc[i])), ...);
+        }
+        const F32 s0 = load(sb), s1 = vectors == 2 ? load(sb + lanes) : s0;
+        ((acc[i] = joined(joins.promotion, acc[i], F32(sa[i / vectors]), i % vectors == 0 ? s0 : s1,
+                          is_begun ? load_part<is_whole(i)>(place(i), n) : F32())),
+         ...);
+        (store_part<is_whole(i)>(acc[i], place(i), n), ...);
+        sa += joins.a_ld;
+        sb += joins.b_ld;
+    }
+}
+
 template <int rows, int vectors>
-void multiply_tile(const Tile& t, const Finish* finish) {
+void multiply_tile(const Tile& t, const Finish* finish, const Joins& joins) {
     const auto indices = std::make_integer_sequence<int, rows * vectors>();
-    if (t.last_count == f32_lanes) return run_tile<vectors, true>(t, finish, indices);
+    const bool whole = t.last_count == f32_lanes;
+    if (joins.interval > 0) {
+        return whole ? run_joined<vectors, true>(t, joins, indices) : run_joined<vectors, false>(t, joins, indices);
+    }
+    if (whole) return run_tile<vectors, true>(t, finish, indices);
     run_tile<vectors, false>(t, finish, indices);
 }
 
-using TileKernel = void (*)(const Tile&, const Finish*);
+using TileKernel = void (*)(const Tile&, const Finish*, const Joins&);
 template <int vectors, int... rows>
 constexpr std::array<TileKernel, sizeof...(rows)> tile_kernels(std::integer_sequence<int, rows...>) {
     return {multiply_tile<rows + 1, vectors>...};
@@ -216,17 +251,72 @@ void leave_out_zeros(Triangle triangle, std::int64_t first_k, std::int64_t row, 
     }
 }
 
+/// The scales of a block, packed part by part: of all its columns, and of a strip of rows.
+class ScalePacker {
+  public:
+    ScalePacker(const Matmul& args, Scratch& scratch) : args_(args), scratch_(scratch) {
+        joins_.promotion = args.rule.promotion;
+        joins_.order = args.rule.scale_order;
+        joins_.interval = args.rule.promotion_interval;
+        joins_.a_ld = round_up(strip_rows);
+        is_used_ = args.a.scales.data != nullptr || args.b.scales.data != nullptr || joins_.interval > 0;
+    }
+    /// True where sums are not finished by the tile itself.
+    bool is_used() const { return is_used_; }
+    std::int64_t interval() const { return joins_.interval; }
+
+    void begin_columns(std::int64_t column, std::int64_t columns, std::int64_t first_k, std::int64_t k) {
+        if (!is_used_) return;
+        first_k_ = first_k;
+        intervals_ = joins_.interval > 0 ? max_of((k + joins_.interval - 1) / joins_.interval, std::int64_t{1}) : 1;
+        joins_.b_ld = round_up(columns);
+        pack(args_.b.scales, column, columns, joins_.b_ld, scratch_.b_scales);
+    }
+    void begin_rows(std::int64_t row, std::int64_t rows) {
+        if (is_used_) pack(args_.a.scales, row, rows, joins_.a_ld, scratch_.a_scales);
+    }
+    /// Of the tile that begins `j` columns behind the first.
+    Joins joins(std::int64_t j) const {
+        Joins some = joins_;
+        if (is_used_) some.a = scratch_.a_scales.data(), some.b = scratch_.b_scales.data() + j;
+        return some;
+    }
+
+  private:
+    static std::int64_t round_up(std::int64_t count) {
+        return (count + panel_columns - 1) / panel_columns * panel_columns;
+    }
+    void pack(const OperandScales& scales, std::int64_t first, std::int64_t count, std::int64_t ld,
+              std::vector<float>& out) {
+        out.resize(static_cast<std::size_t>(ld * intervals_));
+        pack_scales(scales, first, count, first_k_, joins_.interval, intervals_, ld, out.data());
+    }
+
+    const Matmul& args_;
+    Scratch& scratch_;
+    Joins joins_{};
+    bool is_used_ = false;
+    std::int64_t first_k_ = 0, intervals_ = 1;
+};
+
+/// Terms of k that are packed together: whole partial sums where there are any.
+std::int64_t part_of_k(const Matmul& args) {
+    const std::int64_t interval = args.rule.promotion_interval;
+    return interval > 0 ? part_of(args.k, k_block / interval * interval, interval) : part_of(args.k, k_block, 4);
+}
+
 void multiply_block(const Matmul& args, const Caster& caster, const MatmulBlock& block, Tally* tally) {
     thread_local Scratch scratch;
+    ScalePacker scales(args, scratch);
     const bool at = args.a.transposed;
     const std::int64_t a_row = at ? 1 : args.a.ld, a_step = at ? args.a.ld : 1;
     const std::int64_t column_part = part_of(block.last_column - block.first_column, column_block, panel_columns);
-    const std::int64_t k_part = part_of(args.k, k_block, 4);
+    const std::int64_t k_part = part_of_k(args);
     const std::int64_t row_part = part_of(block.last_row - block.first_row, strip_rows, 1);
     const float* bias = args.bias_after_cast ? nullptr : args.bias;
     const bool only_lower = args.triangle == Triangle::out_lower && tally == nullptr;
     const bool zeros_in_a = (args.triangle == Triangle::a_lower || args.triangle == Triangle::a_upper) &&
-                            all_finite(args.b, block.b, args.k, block.first_column, block.last_column);
+                            !scales.is_used() && all_finite(args.b, block.b, args.k, block.first_column, block.last_column);
 
     for (std::int64_t column = block.first_column; column < block.last_column; column += column_part) {
         const std::int64_t columns = min_of(column_part, block.last_column - column);
@@ -240,6 +330,7 @@ void multiply_block(const Matmul& args, const Caster& caster, const MatmulBlock&
             const bool last = first_k + k == args.k;
             Tile tile{.k = k, .ld_out = args.ld_out, .resume = first_k != 0};
             if (pack_b && k > 0) pack_panels(args.b, block.b, first_k, k, column, columns, scratch.b.get());
+            scales.begin_columns(column, columns, first_k, k);
 
             for (std::int64_t row = block.first_row; row < block.last_row; row += row_part) {
                 const std::int64_t rows = min_of(row_part, block.last_row - row);
@@ -260,6 +351,7 @@ void multiply_block(const Matmul& args, const Caster& caster, const MatmulBlock&
                     tile.a_row = 1;
                     tile.a_step = row_part;
                 }
+                scales.begin_rows(row, rows);
                 for (std::int64_t j = 0; j < wanted; j += panel_columns) {
                     const std::int64_t width = min_of(panel_columns, columns - j);
                     const int vectors = width > lanes_of_vector ? 2 : 1;
@@ -270,7 +362,11 @@ void multiply_block(const Matmul& args, const Caster& caster, const MatmulBlock&
                     const Finish finish{args.out_scale, bias != nullptr ? bias + column + j : nullptr};
                     Tile part = tile;
                     if (zeros_in_a) leave_out_zeros(args.triangle, first_k, row, rows, part);
-                    tile_table[vectors - 1][rows - 1](part, last ? &finish : nullptr);
+                    const Joins joins = scales.joins(j);
+                    tile_table[vectors - 1][rows - 1](part, last && !scales.is_used() ? &finish : nullptr, joins);
+                    if (last && scales.is_used()) {
+                        finish_rows(joins, finish.scale, finish.bias, rows, width, tile.out, args.ld_out);
+                    }
                 }
                 if (last) cast_rows(args, caster, block, row, rows, column, wanted, tally);
             }

@@ -355,8 +355,13 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace macheps {
 
-bool is_plain_fp32_chain(const Matmul& args) {
-    return args.rule == MatmulRule{} && args.a.scales.data == nullptr && args.b.scales.data == nullptr;
+bool runs_as_fp32_chain(const Matmul& args) {
+    constexpr int most = 384;  // of a partial sum's terms, which one block of k must hold
+    const MatmulRule& rule = args.rule;
+    const bool joins = rule.promotion == Promotion::none || definition::scales_in_promotion(args);
+    const bool changes = args.a.scales.k_stride != 0 || args.b.scales.k_stride != 0;
+    return rule.machine == &fp32_chain && rule.slices <= 1 && joins && rule.promotion_interval <= most &&
+           (rule.promotion_interval > 0 || !changes);
 }
 
 bool has_machine_kernel(Simd level, const Machine& machine) {

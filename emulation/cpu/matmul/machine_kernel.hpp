@@ -5,8 +5,8 @@
 
 namespace macheps {
 
-/// True when the rule is plain fp32.chain without scales of blocks: matmul_block_kernel's work.
-bool is_plain_fp32_chain(const Matmul& args);
+/// True when matmul_block_kernel computes it: fp32.chain over all of k, or cut where scales change.
+bool runs_as_fp32_chain(const Matmul& args);
 
 /// The same contract as matmul_block_kernel, for every rule and scaling.
 MatmulBlockKernel machine_block_kernel(Simd level);

@@ -2,7 +2,7 @@
 // Casts and what they did, elementwise operations, statistics of whole tensors, optimiser steps. Sums over a tensor are
 // made in two launches, of chunks of 1024 and of their results, which is the lane rule.
 #pragma once
-#include "emulation/definitions.hpp"
+#include "emulation/adam.hpp"
 #include "emulation/gpu/device/device_tally.hpp"
 #include "emulation/scaling/cast_plan.hpp"
 #include "emulation/scaling/scaling.hpp"
@@ -338,11 +338,12 @@ void cast_groups(Device& device, const float* in, float* out, const GroupGrid& g
 
 /// Counters of UpdateStats, in device memory.
 struct UpdateCounts {
-    std::uint64_t nonzero = 0, lost = 0;
+    std::uint64_t nonzero = 0, lost = 0, frozen = 0;
 
     MACHEPS_KERNEL UpdateCounts& operator+=(const UpdateCounts& other) {
         nonzero += other.nonzero;
         lost += other.lost;
+        frozen += other.frozen;
         return *this;
     }
 };
@@ -351,6 +352,19 @@ struct UpdateCounts {
 struct UpdateTotals {
     definition::UpdateSums sums;
     UpdateCounts counts;
+};
+
+/// A step of Adam by one of its kernels, on element i.
+template <class Kernel>
+struct AdamElement {
+    AdamConstants constants;
+    float *p, *m, *v;
+    const float* g;
+    MACHEPS_KERNEL definition::UpdateSums operator()(std::int64_t i, UpdateStats& counts) const {
+        const auto at = static_cast<std::uint64_t>(i);
+        const definition::Updated after = definition::adam<Kernel>(p[i], g[i], m[i], v[i], constants, at);
+        return definition::store(after, &counts, p[i], g[i], m[i], v[i]);
+    }
 };
 
 /// step(i) makes element i's step and returns what it was and became; sums of chunks go to `parts`, counts to *counts,
@@ -365,6 +379,7 @@ void update(Device& device, std::int64_t n, const Step& step, definition::Update
             UpdateCounts& mine = found[static_cast<int>(i % lanes)];
             mine.nonzero += one.nonzero;
             mine.lost += one.lost;
+            mine.frozen += one.frozen;
             return sums;
         };
         const auto sum = warp_sum<definition::UpdateSums>(warp, min_of(chunk, n - c * chunk), term, c * chunk);
@@ -375,6 +390,7 @@ void update(Device& device, std::int64_t n, const Step& step, definition::Update
             parts[c] = sum;
             atomic_add(&counts->nonzero, all.nonzero);
             atomic_add(&counts->lost, all.lost);
+            atomic_add(&counts->frozen, all.frozen);
         });
     });
 }

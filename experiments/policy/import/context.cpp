@@ -254,14 +254,14 @@ std::optional<ConfigValue> ImportContext::read_file(std::string_view key, const 
     constexpr std::size_t most_files = 64;
     bool is_circle = includer == wanted || included_.size() >= most_files;
     for (std::size_t i = included_.size(); i-- > 0 && !is_circle;) {
-        if (included_[i].first != includer) continue;
-        includer = included_[i].second;
+        if (included_[i].identity != includer) continue;
+        includer = included_[i].includer;
         is_circle = includer == wanted;
     }
     if (is_circle)
         return refuse("circle-of-files", fmt::format("'{}' leads back to itself", path),
                       "remove one of the references");
-    included_.emplace_back(wanted, identity(at.file));
+    included_.push_back({.identity = wanted, .includer = identity(at.file), .path = name});
     try {
         ConfigFile read = read_config_file(name);
         add_file(read);
@@ -269,6 +269,14 @@ std::optional<ConfigValue> ImportContext::read_file(std::string_view key, const 
     } catch (const Error& error) {
         return refuse("unreadable-file", error.what(), error.parts().fix);
     }
+}
+
+std::vector<std::string> ImportContext::included() const {
+    std::vector<std::string> paths;
+    for (const Included& file : included_) {
+        if (std::find(paths.begin(), paths.end(), file.path) == paths.end()) paths.push_back(file.path);
+    }
+    return paths;
 }
 
 void ImportContext::report_device() {

@@ -153,6 +153,7 @@ class ImportContext {
     void add_file(ConfigFile& file);  ///< takes note of what a reader has found beside the values
     const std::vector<RepeatedKey>& repeated() const { return repeated_; }
     const std::vector<IgnoredRule>& ignored_rules() const { return ignored_rules_; }
+    std::vector<std::string> included() const;  ///< the files that read_file() has read
     /// True where the root is another framework's, which has handed it on: keys that are not known are that one's.
     bool root_is_shared() const { return shared_by_ != nullptr; }
     /// That framework; null where the root is this one's own.
@@ -176,7 +177,12 @@ class ImportContext {
     std::vector<DefaultUsed> defaults_used_;
     std::vector<RepeatedKey> repeated_;
     std::vector<IgnoredRule> ignored_rules_;
-    std::vector<std::pair<std::string, std::string>> included_;  // a file, and the one that names it
+    /// A file that is a part of the config.
+    struct Included {
+        std::string identity, includer;  ///< canonical paths: of it, and of the file that names it
+        std::string path;                ///< as it was opened
+    };
+    std::vector<Included> included_;
     std::string prefix_;                                         // of the paths of a part that was handed on
     const Framework* shared_by_ = nullptr;
     mutable bool asked_device_ = false, asked_checkpoint_ = false;

@@ -219,6 +219,7 @@ ImportResult import_config(std::span<const std::string> files_and_overrides, con
     result.version = context.version();
     result.resolved = context.resolved();
     result.findings = std::move(context.findings());
+    result.included = context.included();
     return result;
 }
 

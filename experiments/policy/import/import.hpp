@@ -38,6 +38,8 @@ struct ImportResult {
     ResolvedConfig resolved;
     std::vector<Finding> findings;  ///< errors first, then in the order of codes and places
     std::string policy;             ///< TOML, loadable as a policy
+    /// The files that the config names and that were read as parts of it, in that order; a file once.
+    std::vector<std::string> included;
 
     /// True when a finding is an error.
     bool refused() const;

@@ -75,6 +75,7 @@ class PolicyWriter {
         optimizer();
         clip();
         micro_batches();
+        checkpointing();
         scaler();
         body_ += reduce_text(fields_);
         report_open();
@@ -230,7 +231,9 @@ class PolicyWriter {
     std::string adam_kernel() const {
         const std::string_view kernel = fields_.word("opt_kernel"), clip = fields_.word("clip");
         const bool on_cpu = fields_.word("device") == "cpu" || context_.device().kind == DeviceProfile::Kind::cpu;
-        const std::string torchs = fmt::format("{}{}", kernel, on_cpu ? "-cpu" : "");
+        // On a GPU foreach has the lines of the single-tensor kernel.
+        const std::string torchs =
+            on_cpu ? fmt::format("{}-cpu", kernel) : std::string(kernel == "foreach" ? "single" : kernel);
         if (kernel != "fused") return torchs;
         const bool has_own =
             !format_of(fields_.word("master")).empty() || clip.starts_with("deepspeed") || clip == "megatron";
@@ -292,6 +295,12 @@ class PolicyWriter {
         const double count = std::get<double>(field->value.value);
         if (count > 1 && count <= 0x1p20)
             body_ += fmt::format("\n[accumulation]\nmicro_batches = {}\n", static_cast<long long>(count));
+    }
+
+    void checkpointing() {
+        const ResolvedField* field = fields_.find("ckpt");
+        const bool* recomputes = field == nullptr ? nullptr : std::get_if<bool>(&field->value.value);
+        if (recomputes != nullptr && *recomputes) body_ += "\n[backward]\nrecompute = true\n";
     }
 
     /// TOML tells 2.0 from 2.

@@ -36,6 +36,14 @@ std::string factor_of(const ResolvedField& field) {
     return {};
 }
 
+/// torch's DDP fills buckets, FSDP and DeepSpeed reduce flat vectors of what they partition. Of the former no field says
+/// more than nanoGPT, whose DDP divides what it copies.
+std::string_view bucket_of(const ResolvedConfig& config) {
+    const ResolvedField* divided = config.find("predivide");
+    const bool is_ddp = divided == nullptr || (config.word("predivide") == "prescale" && divided->value.parts.empty());
+    return is_ddp ? "ddp" : "model";
+}
+
 }  // namespace
 
 std::string reduce_text(const ResolvedConfig& config) {
@@ -51,7 +59,10 @@ std::string reduce_text(const ResolvedConfig& config) {
         lines += fmt::format("average = \"{}\"\n", average);
         if (has_factor) lines += factor_of(*config.find("predivide"));
     }
-    return lines.empty() ? "" : "\n# Between ranks, where there are several.\n[reduce]\n" + lines;
+    // torch's compress hooks divide what they have rounded; DDP itself multiplies by the reciprocal.
+    const std::string_view bucket = bucket_of(config);
+    if (!is_usual && bucket == "ddp" && (reduce == "H" || reduce == "B")) lines += "by_division = true\n";
+    return fmt::format("\n# Between ranks, where there are several.\n[reduce]\n{}bucket  = \"{}\"\n", lines, bucket);
 }
 
 }  // namespace macheps

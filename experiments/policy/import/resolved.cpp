@@ -22,7 +22,7 @@ constexpr FieldRow rows[] = {
     {"reduce", "format of gradients between ranks"},
     {"predivide", "what gradients are divided by before they are added up between ranks"},
     {"opt_state", "format of the optimiser's moments"},
-    {"opt_kernel", "single: each operation of a step rounds by itself; fused: one rounding at the end"},
+    {"opt_kernel", "single, foreach: each operation of a step rounds by itself; fused: one rounding at the end"},
     {"norm", "format of the norms' parameters"},
     {"embed", "format of the embedding"},
     {"lm_head", "format of the output head's weight"},

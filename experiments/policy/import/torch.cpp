@@ -67,6 +67,11 @@ const KeyRow rows[] = {
      .sets = "reduce",
      .summary = "DDP's fp16_compress_hook or bf16_compress_hook"},
     {.path = "fused", .type = flag, .defaults = {{"", "false"}}, .sets = "opt_kernel", .summary = "of torch.optim"},
+    {.path = "foreach",
+     .type = flag,
+     .defaults = {{"", "false"}},
+     .sets = "opt_kernel",
+     .summary = "of torch.optim; what its None means follows the device"},
     {.path = "gradient_checkpointing", .type = flag, .defaults = {{"", "false"}}, .sets = "ckpt"},
     {.path = "compile", .type = flag, .defaults = {{"", "false"}}},
     {.path = "apex", .type = any, .summary = "arguments of apex.amp.initialize: another way to train"},
@@ -162,6 +167,10 @@ Maybe low_model(const Context&, const Facts& f) {
                             format_word(f.model)),
                 "model_dtype: float32 with autocast"};
 }
+Maybe two_kernels(const Context& c, const Facts&) {
+    if (!c.flag("fused") || !c.flag("foreach")) return {};
+    return Said{"`fused` and `foreach` cannot be true together", "one of them"};
+}
 Maybe low_reduce(const Context& c, const Facts& f) {
     if (!f.fsdp || f.param == 0 || f.param == 'F' || c.has("fsdp.reduce_dtype")) return {};
     return Said{
@@ -195,6 +204,7 @@ Maybe compiled(const Context& c, const Facts&) {
 const FindingRow<Facts> findings[] = {
     {"growth-factor", error, {"grad_scaler.growth_factor"}, growth_factor},
     {"backoff-factor", error, {"grad_scaler.backoff_factor"}, backoff_factor},
+    {"fused-and-foreach", error, {"foreach", "fused"}, two_kernels},
     {"fp16-gradients", error, {"model_dtype", "grad_scaler"}, fp16_gradients},
     {"bf16-gradients", error, {"grad_scaler", "model_dtype"}, bf16_gradients},
     {"fsdp2-argument",
@@ -271,7 +281,10 @@ void resolve(ImportContext& context) {
         "clip",
         clip_field(found.fsdp && found.version == 1 ? "fsdp1" : "torch", context.number("max_norm").value_or(0)),
         "max_norm");
-    context.set("opt_kernel", word_field(context.flag("fused") ? "fused" : "single"), "fused");
+    if (!context.flag("fused") && context.has("foreach"))
+        context.set("opt_kernel", word_field(context.flag("foreach") ? "foreach" : "single"), "foreach");
+    else
+        context.set("opt_kernel", word_field(context.flag("fused") ? "fused" : "single"), "fused");
     context.set("ckpt", {.value = context.flag("gradient_checkpointing"), .parts = {}}, "gradient_checkpointing");
     context.infer("fp8", word_field("none"), "no recipe of fp8");
     if (context.text("autocast.device_type") == "cpu") context.set("device", word_field("cpu"), "autocast.device_type");

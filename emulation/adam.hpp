@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Adam as the kernels of torch, Apex and DeepSpeed round it: what Backend::adam takes, and what it means. The kernels
+// stand in emulation/adam.inl. (Backend::adamw is macheps's own.)
+#pragma once
+#include "emulation/definitions.hpp"
+
+namespace macheps {
+
+struct AdamConstants;
+
+namespace adam {
+
+using elementwise::Operations;
+// Words of the text that a SIMD target has beside its operators.
+MACHEPS_HD inline double widen(float x) { return x; }
+MACHEPS_HD inline float narrow(double x) { return static_cast<float>(x); }
+
+/// A row of a kernel: `Kernel kernel = adam::Fused{}`.
+struct Kernel;
+
+}  // namespace adam
+
+/// What a kernel makes of a step's numbers, once for a tensor: fp32 where the kernel has it so. The words without a
+/// comment are those of Adam, below.
+struct AdamConstants {
+    double lr, beta1, beta2, eps, weight_decay;
+    bool adds_decay_to_gradient, gains_decay, loses_decay;  ///< the latter two: and decay is not 0
+    float lr_fp32, beta1_fp32, beta2_fp32, eps_fp32, decay;
+    float weight1, weight2;             ///< 1 - beta
+    float kept;                         ///< 1 - lr decay
+    float kept_rounded, beta2_rounded;  ///< to the arithmetic
+    float step_size;                    ///< lr / bias_correction1
+    float fused_step_size;              ///< the same with a correction of fp32
+    float root_correction;              ///< sqrt(bias_correction2)
+    float correction1, correction2;     ///< the corrections themselves
+    Format arithmetic;
+    Cast value_cast, moment1_cast, moment2_cast;
+};
+
+#define MACHEPS_MATH_FN MACHEPS_HD inline
+#define MACHEPS_MATH_REAL float
+#define MACHEPS_MATH_WIDE double
+#include "emulation/adam.inl"
+#undef MACHEPS_MATH_FN
+#undef MACHEPS_MATH_REAL
+#undef MACHEPS_MATH_WIDE
+
+namespace adam {
+
+struct Kernel {
+    std::string_view name;
+    bool rounds;  ///< each line, to the arithmetic
+    std::size_t place;
+
+    template <elementwise::OneOf<Kernels> K>
+    constexpr Kernel(K) : name(K::name), rounds(K::rounds), place(elementwise::place_in<K>(Kernels{})) {}
+};
+
+/// Every kernel, for those who loop.
+inline constexpr auto kernels = elementwise::rows_of<Kernel>(Kernels{});
+
+}  // namespace adam
+
+/// One step for one tensor. m and v become the moment casts of the new moments, and p the value cast of the new p;
+/// UpdateStats speak of the new p before that cast, less the old one.
+struct Adam {
+    adam::Kernel kernel = adam::Single{};
+    double lr = 0, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
+    double bias_correction1 = 1, bias_correction2 = 1;  ///< 1 - beta^t
+    bool adds_decay_to_gradient = false;                ///< Adam with L2, not AdamW
+    Format arithmetic = fp32;                           ///< what every line of a kernel that rounds them rounds to
+    Cast value_cast{}, moment1_cast{}, moment2_cast{};
+};
+
+inline AdamConstants adam_constants(const Adam& a) {
+    const auto as_fp32 = [](double x) { return static_cast<float>(x); };
+    const float correction1 = as_fp32(a.bias_correction1);
+    const float kept = as_fp32(1.0 - a.lr * a.weight_decay);
+    const Format arithmetic = a.kernel.rounds ? a.arithmetic : fp32;
+    const auto rounded = [&](float x) { return quantize(arithmetic, x, Round::nearest_even, Overflow::nonsaturate); };
+    return {.lr = a.lr,
+            .beta1 = a.beta1,
+            .beta2 = a.beta2,
+            .eps = a.eps,
+            .weight_decay = a.weight_decay,
+            .adds_decay_to_gradient = a.adds_decay_to_gradient,
+            .gains_decay = a.weight_decay != 0 && a.adds_decay_to_gradient,
+            .loses_decay = a.weight_decay != 0 && !a.adds_decay_to_gradient,
+            .lr_fp32 = as_fp32(a.lr),
+            .beta1_fp32 = as_fp32(a.beta1),
+            .beta2_fp32 = as_fp32(a.beta2),
+            .eps_fp32 = as_fp32(a.eps),
+            .decay = as_fp32(a.weight_decay),
+            .weight1 = as_fp32(1.0 - a.beta1),
+            .weight2 = as_fp32(1.0 - a.beta2),
+            .kept = kept,
+            .kept_rounded = rounded(kept),
+            .beta2_rounded = rounded(as_fp32(a.beta2)),
+            .step_size = as_fp32(a.lr / a.bias_correction1),
+            .fused_step_size = as_fp32(a.lr / double{correction1}),
+            .root_correction = as_fp32(sqrt(a.bias_correction2)),
+            .correction1 = correction1,
+            .correction2 = as_fp32(a.bias_correction2),
+            .arithmetic = arithmetic,
+            .value_cast = a.value_cast,
+            .moment1_cast = a.moment1_cast,
+            .moment2_cast = a.moment2_cast};
+}
+
+namespace definition {
+
+template <class Kernel>
+MACHEPS_HD inline Updated adam(float p, float g, float m, float v, const AdamConstants& s, std::uint64_t i) {
+    macheps::adam::Element x{p, g, m, v};
+    Kernel::step(x, s, [&](float value) {
+        if (is_fp32(s.arithmetic)) return value;
+        return quantize(s.arithmetic, canonical(value), Round::nearest_even, Overflow::nonsaturate);
+    });
+    return {store_as(s.value_cast, x.p, i), store_as(s.moment1_cast, x.m, i), store_as(s.moment2_cast, x.v, i),
+            canonical(x.p - p)};
+}
+
+}  // namespace definition
+
+}  // namespace macheps

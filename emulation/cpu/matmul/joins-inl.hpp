@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decode scales in the kernel of fp32.chain: packed beside the operands, applied where a chain is cut (Promotion) or at
+// its end. Included once per target.
+#include "emulation/cpu/matmul/parts-inl.hpp"
+
+#if defined(MACHEPS_MATMUL_JOINS_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef MACHEPS_MATMUL_JOINS_INL
+#undef MACHEPS_MATMUL_JOINS_INL
+#else
+#define MACHEPS_MATMUL_JOINS_INL
+#endif
+
+#if MACHEPS_SIMD_TARGET
+HWY_BEFORE_NAMESPACE();
+namespace macheps::HWY_NAMESPACE {
+
+/// Scales of `count` rows of a or columns of b from `first` on, for the terms from first_k on, `interval` of them at a
+/// time: out[q * ld + i], ld a multiple of the vector, filled up with 1.
+inline void pack_scales(const OperandScales& scales, std::int64_t first, std::int64_t count, std::int64_t first_k,
+                        std::int64_t interval, std::int64_t intervals, std::int64_t ld, float* out) {
+    for (std::int64_t q = 0; q < intervals; ++q, out += ld) {
+        std::int64_t i = 0;
+        if (scales.data != nullptr) {
+            const float* row = scales.data + (first_k + q * interval) / scales.k_block * scales.k_stride;
+            // Indices of rows and columns fit 32 bits by far; dividing those is faster.
+            const auto block = static_cast<std::uint32_t>(min_of(scales.outer_block, std::int64_t{1} << 31));
+            for (; i < count; ++i) out[i] = row[static_cast<std::uint32_t>(first + i) / block * scales.outer_stride];
+        }
+        for (; i < ld; ++i) out[i] = 1;
+    }
+}
+
+/// Where the partial sums of a tile end, and what joins them.
+struct Joins {
+    std::int64_t interval = 0;               ///< terms per partial sum; 0: there is one chain
+    const float *a = nullptr, *b = nullptr;  ///< scales of the tile's rows and columns
+    std::int64_t a_ld = 0, b_ld = 0;         ///< from interval to interval
+    Promotion promotion = Promotion::none;   ///< fma_joint or fma_left
+    ScaleOrder order = ScaleOrder::joint;    ///< of scales at the end of one chain
+    bool at_end() const { return a != nullptr && interval == 0; }
+};
+
+/// main joined by a partial sum.
+HWY_INLINE F32 joined(Promotion promotion, F32 partial, F32 sa, F32 sb, F32 main) {
+    return promotion == Promotion::fma_joint ? fma(partial, sa * sb, main) : fma(partial * sa, sb, main);
+}
+
+/// What becomes of finished sums, rows of `ld` elements, short of the cast: the scales of one chain, the factor, the
+/// bias (of the first column, or null).
+inline void finish_rows(const Joins& joins, float factor, const float* bias, std::int64_t rows, std::int64_t columns,
+                        float* out, std::int64_t ld) {
+    for (std::int64_t i = 0; i < rows; ++i, out += ld) {
+        for (std::int64_t j = 0; j < columns; j += lanes_of_vector) {
+            const auto count = static_cast<std::size_t>(min_of(lanes_of_vector, columns - j));
+            F32 x = load_n(out + j, count);
+            if (joins.at_end()) {
+                const F32 sa(joins.a[i]), sb = load(joins.b + j);
+                switch (joins.order) {
+                    case ScaleOrder::a_first:
+                        x = sb * (sa * x);
+                        break;
+                    case ScaleOrder::b_first:
+                        x = sa * (sb * x);
+                        break;
+                    default:
+                        x = x * (sa * sb);
+                        break;
+                }
+            }
+            x = x * F32(factor);  // exact when it is 1
+            if (bias != nullptr) x = x + load_n(bias + j, count);
+            store_n(canonical(x), out + j, count);
+        }
+    }
+}
+
+}  // namespace macheps::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
+#endif

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Delayed scaling: a tensor is cast with a scale that was made of the largest magnitudes of earlier ones. Host only.
+// Source: NVIDIA/TransformerEngine common/recipe/delayed_scaling.cu, pytorch/quantization.py.
+#pragma once
+#include "emulation/scaling/rules.hpp"
+
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace macheps {
+
+/// Which amax of the history the next scale is made of.
+enum class AmaxChoice : std::uint8_t { max, most_recent };
+
+struct AmaxChoiceName {
+    std::string_view name;
+    AmaxChoice value;
+    std::string_view summary;
+};
+inline constexpr AmaxChoiceName amax_choices[] = {
+    {"max", AmaxChoice::max, "the largest of the history"},
+    {"most_recent", AmaxChoice::most_recent, "the last one"},
+};
+
+/// What a user may say of a rule with a history.
+struct DelayedScaling {
+    int length = 1024;  ///< amaxes that the choice is among, 1 to longest
+    int margin = 0;     ///< the scale leaves that many powers of two free above amax, 0 to widest
+    AmaxChoice choice = AmaxChoice::max;
+
+    static constexpr int longest = 1 << 16, widest = 64;
+    constexpr bool operator==(const DelayedScaling&) const = default;
+};
+
+/// The history of one place where tensors are cast one after the other.
+///
+///     AmaxHistory history(rule, e4m3fn, {.length = 16});
+///     for each step:  cast by history.scale();  history.see(amax of the tensor);  history.update();
+class AmaxHistory {
+  public:
+    AmaxHistory(const ScaleRule& rule, const Format& element, const DelayedScaling& how)
+        : rule_(&rule), max_(decode(element, element.max_finite_code() << element.padding)), how_(how) {}
+
+    /// What the tensor at hand is multiplied by before its cast, and its codes afterwards.
+    float scale() const { return scale_; }
+    float decode_scale() const { return 1.0f / scale_; }
+
+    /// A tensor of this step has that largest magnitude; NaN is passed over, as fmaxf does.
+    void see(float amax) { seen_ = amax > seen_ ? amax : seen_; }
+    /// The largest magnitude seen since the last update.
+    float seen() const { return seen_; }
+
+    /// The step is over: what was seen enters the history, and the next scale is made. A step in which nothing but zeros
+    /// was seen changes nothing.
+    void update() {
+        if (seen_ == 0) return;
+        amaxes_.push_back(seen_);
+        if (amaxes_.size() > static_cast<std::size_t>(how_.length)) amaxes_.pop_front();
+        const float amax =
+            how_.choice == AmaxChoice::max ? *std::max_element(amaxes_.begin(), amaxes_.end()) : amaxes_.back();
+        scale_ = rule_->next(amax, max_, how_.margin, scale_);
+        seen_ = 0;
+    }
+
+    /// Scale, what was seen, then `length` amaxes, the newest last and zeros before the oldest: for checkpoints, between
+    /// two updates.
+    std::vector<float> state() const {
+        std::vector<float> all{scale_, seen_};
+        all.resize(state_size(how_) - amaxes_.size(), 0.0f);
+        all.insert(all.end(), amaxes_.begin(), amaxes_.end());
+        return all;
+    }
+    static std::size_t state_size(const DelayedScaling& how) { return 2 + static_cast<std::size_t>(how.length); }
+    /// Takes back what state() gave of a history of the same length.
+    void load(std::span<const float> state) {
+        scale_ = state[0];
+        seen_ = state[1];
+        amaxes_.clear();
+        for (const float amax : state.subspan(2)) {
+            if (amax != 0) amaxes_.push_back(amax);  // no zero ever enters
+        }
+    }
+
+  private:
+    const ScaleRule* rule_;
+    float max_;
+    DelayedScaling how_;
+    float scale_ = 1, seen_ = 0;
+    std::deque<float> amaxes_;  ///< oldest first
+};
+
+}  // namespace macheps

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/numerics/sum_order.hpp"
+
+#include "core/codec.hpp"
+#include "core/error.hpp"
+#include "core/format_table.hpp"
+#include "core/nearest_name.hpp"
+#include "core/rounding_names.hpp"
+#include "emulation/machine/exact_sum.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <vector>
+
+namespace macheps {
+
+namespace {
+
+double chain(Rounding& round, std::span<const double> products) {
+    double sum = 0;
+    for (const double product : products) sum = round.sum(sum, product);
+    return sum;
+}
+
+/// n terms are those up to the largest power of two below n, plus the rest.
+double halves(Rounding& round, std::span<const double> terms) {
+    if (terms.size() == 1) return terms.front();
+    const std::size_t half = std::bit_floor(terms.size() - 1);
+    const double left = halves(round, terms.first(half));
+    return round.sum(left, halves(round, terms.subspan(half)));
+}
+
+double pairwise(Rounding& round, std::span<const double> products) {
+    std::vector<double> terms;
+    for (const double product : products) terms.push_back(round(product));
+    return terms.empty() ? 0 : halves(round, terms);
+}
+
+double kahan(Rounding& round, std::span<const double> products) {
+    double sum = 0, error = 0;
+    for (const double product : products) {
+        const double y = round.sum(round(product), -error), t = round.sum(sum, y);
+        error = round.sum(round.sum(t, -sum), -y);
+        sum = t;
+    }
+    return sum;
+}
+
+double exact(Rounding& round, std::span<const double> products) {
+    ExactSum sum;
+    double special = 0;
+    for (const double product : products) {
+        if (!std::isfinite(product)) {
+            special += product;
+            continue;
+        }
+        const Unpacked u = unpack(product);
+        const int zeros =
+            u.significand == 0 ? 0 : std::countr_zero(u.significand);  // down to the products' last digits
+        sum.add(u.negative, u.significand >> zeros, u.significand == 0 ? 0 : u.exponent + zeros);
+    }
+    return special == 0 ? round(sum.value()) : round(special);
+}
+
+double log2_up(double k) { return std::bit_width(static_cast<std::uint64_t>(k) - 1); }
+
+bool is_nearest(Round round) { return round == Round::nearest_even || round == Round::nearest_away; }
+
+/// Of k roundings of one sum, all errors together. To nearest they are k u of the magnitudes (Jeannerod and Rump), and
+/// where magnitudes are cut no sum outgrows its terms; else a sum may grow with each rounding: (1 + u)^k - 1.
+ModelError chained(double k, double unit, Round round) {
+    if (is_nearest(round) || round == Round::toward_zero || round == Round::stochastic) return {k, unit};
+    return {k, std::min(std::expm1(k * std::log1p(unit)), 0x1p500) / k};
+}
+std::vector<ModelError> chain_errors(double k, double unit, Round round) { return {chained(k, unit, round)}; }
+std::vector<ModelError> pairwise_errors(double k, double unit, Round) {
+    const double depth = 1 + log2_up(k);
+    return {{depth, unit * (1 + depth * unit)}};
+}
+/// The usual bound wants corrections that are exact, as they are to nearest, and k u small. Else a correction is off by
+/// its own three roundings: eight errors of a sum for every term, and each of them grows.
+std::vector<ModelError> kahan_errors(double k, double unit, Round round) {
+    if (is_nearest(round) && k * unit <= 0.125) return {{4, unit}, {1, (4 * k + 12) * unit * unit}};
+    return {chained(8 * k, unit, round == Round::stochastic ? round : Round::up)};
+}
+std::vector<ModelError> one_error(double, double unit, Round) { return {{1, unit}}; }
+
+constexpr SumOrderRow rows[] = {
+    {"chain", "one fma per term, k ascending: each is rounded once", chain, 1, chain_errors},
+    {"pairwise", "products are rounded, then added by halves at the largest power of two below n", pairwise, 2,
+     pairwise_errors},
+    {"kahan", "products are rounded and added with Kahan's compensation, k ascending", kahan, 5, kahan_errors},
+    {"exact", "the exact sum of the exact products, rounded once", exact, 1, one_error},
+};
+
+Round round_of(std::string_view name, std::string_view text) {
+    std::vector<std::string_view> names;
+    for (const RoundName& row : round_names) {
+        if (row.name == name || row.acronym == name) return row.value;
+        names.push_back(row.name);
+    }
+    const std::string near = nearest_name(name, names);
+    throw Error(
+        {.what = fmt::format("unknown rounding mode '{}'", name),
+         .where = std::string(text),
+         .fix = near.empty() ? "such as chain:bf16:stochastic, or :toward_zero" : fmt::format("did you mean {}?", near),
+         .exit = Exit::usage});
+}
+
+}  // namespace
+
+double Rounding::operator()(double x) {
+    return decode64(format_, encode64(format_, x, mode_, Overflow::nonsaturate, next()));
+}
+
+double Rounding::operator()(const Unpacked& x) {
+    return decode64(format_, detail::encode_unpacked(format_, x, mode_, Overflow::nonsaturate, next())
+                                 << format_.padding);
+}
+
+double Rounding::sum(double x, double y) {
+    // Knuth's TwoSum: x + y = sum + rest, exactly.
+    const double sum = x + y, of_y = sum - x, of_x = sum - of_y, rest = (x - of_x) + (y - of_y);
+    if (rest == 0 || !std::isfinite(sum)) {
+        const bool cancels = sum == 0 && std::signbit(x) != std::signbit(y);
+        return (*this)(cancels && mode_ == Round::down ? -0.0 : sum);
+    }
+    // Ten digits of the rest and one that says whether more follow: rounding these 64 rounds the exact sum.
+    Unpacked u = unpack(sum);
+    const double below = std::ldexp(u.negative ? -rest : rest, 10 - u.exponent), digits = std::floor(below);
+    const auto low = static_cast<std::int64_t>(digits) * 2 + (digits == below ? 0 : 1);
+    u.significand = (u.significand << 11) + static_cast<std::uint64_t>(low);
+    u.exponent -= 11;
+    return (*this)(u);
+}
+
+std::span<const SumOrderRow> sum_orders() { return rows; }
+
+double SumOrder::sum(std::span<const double> products, RngKey stream, std::uint64_t output) const {
+    const std::uint64_t words = static_cast<std::uint64_t>(row->roundings) * (products.size() + 1);
+    Rounding rounding(format, round, stream, output * words);
+    return row->sum(rounding, products);
+}
+
+ModelErrors SumOrder::errors(std::int64_t k) const {
+    const bool nearest = is_nearest(round);
+    const double unit = format.unit_roundoff() * (nearest ? 1 : 2),
+                 least = Format::power_of_two(format.emin() - format.fraction_bits());
+    ModelErrors errors{.relative = row->errors(static_cast<double>(k), unit, round)};
+    const Loss loss = nearest                      ? Loss::nearest
+                      : round == Round::stochastic ? Loss::unbiased
+                      : round == Round::to_odd     ? Loss::nearest
+                                                   : Loss::cut_sum;
+    for (ModelError& each : errors.relative) each.loss = loss;
+    // Sums of numbers of the format that lie below its normal ones are exact; products are not.
+    errors.underflow = static_cast<double>(k) * least * (nearest ? 0.5 : 1);
+    return errors;
+}
+
+std::optional<SumOrder> parse_sum_order(std::string_view text) {
+    const std::size_t colon = text.find(':');
+    if (colon == std::string_view::npos) return std::nullopt;
+    const auto row = std::find_if(std::begin(rows), std::end(rows),
+                                  [&](const SumOrderRow& each) { return each.name == text.substr(0, colon); });
+    if (row == std::end(rows)) return std::nullopt;
+    const std::string_view rest = text.substr(colon + 1), format = rest.substr(0, rest.find(':'));
+    SumOrder order{.row = &*row, .format = format_named(format, text, Exit::usage)};
+    if (order.format == fp64 || order.format.encoding != Encoding::binary) {
+        throw Error({.what = fmt::format("sums in {} are not made here", format_name(order.format)),
+                     .where = std::string(text),
+                     .fix = "take a format with sign, exponent and fraction of up to 32 bits",
+                     .exit = Exit::usage});
+    }
+    if (format.size() < rest.size()) order.round = round_of(rest.substr(format.size() + 1), text);
+    return order;
+}
+
+}  // namespace macheps

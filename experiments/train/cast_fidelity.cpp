@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/train/cast_fidelity.hpp"
+
+#include "core/math64.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace macheps {
+
+namespace {
+
+/// The part of a format's range that the counts speak of.
+struct Limits {
+    explicit Limits(const Format& format) {
+        largest = decode64(format, format.max_finite_code() << format.padding);
+        least_normal = format.encoding == Encoding::binary ? Format::power_of_two(format.emin()) : 0;
+        int exponent = 0;
+        std::frexp(largest, &exponent);
+        const double ulp = std::ldexp(1.0, exponent - format.precision);
+        beyond = largest + ulp / 2;
+        // A tie goes to the even neighbour: to the largest number, unless its last digit is 1.
+        tie_goes_beyond = std::fmod(largest / ulp, 2) == 1;
+    }
+    bool is_beyond(double z) const { return tie_goes_beyond ? z >= beyond : z > beyond; }
+
+    double largest, least_normal, beyond;
+    bool tie_goes_beyond;
+};
+
+double log2_of(double x) { return math::log(x) * 1.4426950408889634; }
+
+}  // namespace
+
+void CastFidelity::add(const CastKind& kind, const CastValues& values) {
+    const Limits limits(kind.format);
+    const bool has_groups = kind.granularity->is_scaled() && !kind.granularity->is_axis_free();
+    for (std::size_t i = 0; i < values.x.size(); ++i) {
+        const double x = values.x[i], y = values.y[i], q = values.codes[i];
+        if (!std::isfinite(x)) continue;
+        const double size = std::abs(x), code = std::abs(q);
+        // The encode scale of a group is not at hand. What its code stands for is: the scale is q / y, within an ulp.
+        const double z = has_groups ? (y != 0 ? size * (code / std::abs(y)) : 0)
+                                    : std::abs(double{values.x[i] * values.encode_scale});
+        z_max_ = std::max(z_max_, z);
+        overflow_rounded_ += limits.is_beyond(z) || (has_groups && !std::isfinite(q)) ? 1 : 0;
+        if (!std::isfinite(y)) continue;
+        const double error = y - x;
+        subnormal_inexact_ += q != 0 && code < limits.least_normal && error != 0 ? 1 : 0;
+        if (x == 0) continue;
+        const double relative = std::abs(error) / size;
+        ++nonzero_;
+        relative_sum_ += relative;
+        relative_max_ = std::max(relative_max_, relative);
+        signed_error_ += x < 0 ? -error : error;
+        abs_x_ += size;
+    }
+    if (kind.granularity->is_scaled()) add_blocks(*kind.granularity, values);
+}
+
+void CastFidelity::add_identity(float amax) { z_max_ = std::max(z_max_, double{amax}); }
+
+/// Blocks of which something went in and nothing came out.
+void CastFidelity::add_blocks(const Granularity& granularity, const CastValues& values) {
+    const std::int64_t columns = values.columns, rows = static_cast<std::int64_t>(values.x.size()) / columns;
+    const bool k_is_last = values.contraction == Contraction::last;
+    const ScaleGrid grid = scale_grid(granularity, k_is_last, rows, columns);
+    const std::int64_t down = k_is_last ? granularity.outer : granularity.k,
+                       across = k_is_last ? granularity.k : granularity.outer;
+    enum : std::uint8_t { has_input = 1, has_output = 2 };
+    std::vector<std::uint8_t> blocks(static_cast<std::size_t>(grid.rows * grid.columns));
+    for (std::int64_t r = 0; r < rows; ++r) {
+        const std::int64_t first = (down == 0 ? 0 : r / down) * grid.columns;
+        for (std::int64_t c = 0; c < columns; ++c) {
+            const auto i = static_cast<std::size_t>(r * columns + c);
+            std::uint8_t& block = blocks[static_cast<std::size_t>(first + (across == 0 ? 0 : c / across))];
+            block = static_cast<std::uint8_t>(block | (values.x[i] != 0 ? has_input : 0) |
+                                              (values.y[i] != 0 ? has_output : 0));
+        }
+    }
+    block_flush_ += static_cast<std::uint64_t>(std::count(blocks.begin(), blocks.end(), has_input));
+}
+
+void CastFidelity::fill(SiteRow& row, const CastKind& kind) const {
+    const Limits limits(kind.format);
+    row.subnormal_inexact = subnormal_inexact_;
+    row.overflow_rounded = overflow_rounded_;
+    if (kind.granularity->is_scaled()) row.block_flush = block_flush_;
+    if (row.amin_nz > 0) row.dynamic_range = log2_of(double{row.amax} / double{row.amin_nz});
+    if (z_max_ > 0) row.headroom_bits = log2_of(limits.largest / z_max_);
+    row.rel_err_mean = nonzero_ > 0 ? relative_sum_ / static_cast<double>(nonzero_) : 0;
+    row.rel_err_max = relative_max_;
+    row.bias_rel = abs_x_ > 0 ? signed_error_ / abs_x_ : 0;
+}
+
+}  // namespace macheps

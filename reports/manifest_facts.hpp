@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a summary says of the settings of its runs. A manifest is read leniently: what it does not say stays empty.
+#pragma once
+#include "reports/run_log.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace macheps {
+
+struct ManifestFacts {
+    std::string model{};  ///< "2 layers x 64"
+    std::optional<std::int64_t> parameters{};
+    std::vector<std::int64_t> seeds{};
+    std::optional<double> token_weight{};
+
+    bool operator==(const ManifestFacts&) const = default;
+};
+ManifestFacts manifest_facts(const RunFolder& folder);
+
+/// "2^-12" for a power of two below a quarter or above 4, "0.3" for any other number.
+std::string power_words(double x);
+
+/// One line, without its line end: the seeds and the token weight, and why there is one: "seeds 0, 1, 2; every token's loss weighted
+/// 2^-12 in the backward pass, a stand-in for a batch 4096 times as large, in which gradients are that small (--seeds,
+/// --token-weight)". Empty where folders differ in either or none says them.
+std::string setup_words(std::span<const ManifestFacts> folders);
+
+}  // namespace macheps

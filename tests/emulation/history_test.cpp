@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "emulation/scaling/history.hpp"
+#include "tests/test.hpp"
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+using namespace macheps;
+
+namespace {
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+const float not_a_number = std::numeric_limits<float>::quiet_NaN();
+
+/// The scales that tensors with these largest magnitudes are cast with.
+std::vector<float> scales(const std::vector<float>& amaxes, DelayedScaling how, const char* rule = "te_delayed",
+                          const Format& format = e4m3fn) {
+    AmaxHistory history(*find_scale_rule(rule), format, how);
+    std::vector<float> all;
+    for (const float amax : amaxes) {
+        all.push_back(history.scale());
+        history.see(amax);
+        history.update();
+    }
+    return all;
+}
+
+}  // namespace
+
+TEST_CASE("delayed scaling casts with what earlier steps showed", "[emulation][scale]") {
+    using All = std::vector<float>;
+    constexpr auto recent = AmaxChoice::most_recent;
+    // The first step knows nothing: 1.
+    CHECK(scales({7, 14, 3.5f, 3.5f}, {}) == All{1, 64, 32, 32});
+    CHECK(scales({7, 14, 3.5f, 3.5f}, {.choice = recent}) == All{1, 64, 32, 128});
+    CHECK(scales({7, 14, 3.5f}, {.margin = 2}) == All{1, 16, 8});
+    CHECK(scales({57344, 1}, {}, "te_delayed", e5m2) == All{1, 1});
+    // A spike leaves the window after `length` updates, and never before.
+    CHECK(scales({7, 14, 7, 7, 7}, {.length = 2}) == All{1, 64, 32, 32, 64});
+    CHECK(scales({7, 14, 7, 7, 7}, {.length = 3}) == All{1, 64, 32, 32, 32});
+    // A step of zeros, or of NaNs alone, enters nothing: the 14 is still the last of two.
+    CHECK(scales({7, 14, 0, 0, not_a_number, 7, 7}, {.length = 2}) == All{1, 64, 32, 32, 32, 32, 32});
+    CHECK(scales({14, 0, 7}, {.choice = recent}) == All{1, 32, 32});
+    // An infinity stays in the window: the scale is frozen for as many updates as it has places.
+    CHECK(scales({7, infinity, 14, 14, 14, 14}, {.length = 3}) == All{1, 64, 64, 64, 64, 32});
+    CHECK(scales({7, infinity, 14, 14}, {.choice = recent}) == All{1, 64, 64, 32});
+}
+
+TEST_CASE("the unfused scale is the reciprocal times the number", "[emulation][scale]") {
+    // fl(fl(1 / 3) 448) is one ulp above fl(448 / 3); rational arithmetic.
+    const float fused = scale_function::te_delayed(3, 448, 0, 1),
+                unfused = scale_function::te_delayed_unfused(3, 448, 0, 1);
+    CHECK(fused == 448.0f / 3.0f);
+    CHECK(unfused == (1.0f / 3.0f) * 448.0f);
+    int different = 0;
+    for (int i = 1; i <= 60'003; ++i) {
+        const float amax = 1e-3f * static_cast<float>(i);
+        const float a = scale_function::te_delayed(amax, 448, 0, 1);
+        const float b = scale_function::te_delayed_unfused(amax, 448, 0, 1);
+        CHECK(std::abs(bit_cast<std::int32_t>(a) - bit_cast<std::int32_t>(b)) <= 1);
+        different += a != b ? 1 : 0;
+    }
+    // The specification counts 30 %.
+    CHECK(different > 60'003 / 4);
+    CHECK(different < 60'003 * 35 / 100);
+}
+
+TEST_CASE("a history goes on from its state as if nothing had happened", "[emulation][scale]") {
+    const DelayedScaling how{.length = 4, .margin = 1};
+    const ScaleRule& rule = *find_scale_rule("te_delayed");
+    AmaxHistory one(rule, e4m3fn, how);
+    for (int step = 0; step < 23; ++step) {
+        const std::vector<float> state = one.state();
+        CHECK(state.size() == AmaxHistory::state_size(how));
+        AmaxHistory other(rule, e4m3fn, how);
+        other.load(state);
+        CHECK(other.state() == state);
+        // Several tensors of one step: the largest counts.
+        for (AmaxHistory* each : {&one, &other}) {
+            each->see(static_cast<float>(step * 7 % 5));
+            each->see(0.5f);
+            each->update();
+        }
+        CHECK(other.scale() == one.scale());
+        CHECK(other.state() == one.state());
+    }
+}
+
+TEST_CASE("a power of two by an fp32 logarithm rounds up just below powers", "[emulation][scale]") {
+    using scale_function::floor_power;
+    using scale_function::floor_power_by_log2;
+    // Ulps below 2^k whose fp32 logarithm is k: d / ln 2 against half the distance from k to the number below it. In
+    // units of 2^-24 that is floor(ln 2 * 2^j) with 2^j the distance's own scale; 0.69, 1.39, 2.77, 5.55, 11.09, 22.18.
+    struct Row {
+        int k, ulps;
+    };
+    for (const Row& row : {Row{1, 0}, {2, 0},   {3, 1},   {4, 1},   {5, 2},    {7, 2},    {8, 2},    {9, 5},
+                           {16, 5},   {17, 11}, {32, 11}, {33, 22}, {64, 22},  {65, 44},  {0, 0},    {-1, 0},
+                           {-2, 1},   {-3, 1},  {-4, 2},  {-8, 5},  {-16, 11}, {-32, 22}, {-64, 44}, {-125, 44}}) {
+        CAPTURE(row.k, row.ulps);
+        const float power = std::ldexp(1.0f, row.k);
+        const auto below = [&](int ulps) { return bit_cast<float>(bit_cast<std::int32_t>(power) - ulps); };
+        for (int ulps = 0; ulps < 60; ++ulps) {
+            CHECK(floor_power_by_log2(below(ulps)) == (ulps <= row.ulps ? power : power / 2));
+        }
+        CHECK(floor_power_by_log2(1.5f * power) == floor_power(1.5f * power));
+    }
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bare numbers: the first line is the word that declares them, what is behind it the file.
+#include "experiments/files/raw_word.hpp"
+#include "tests/fuzz/arrays.hpp"
+
+using namespace macheps;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    const std::string_view all = fuzz::text(data, size);
+    const std::size_t end = all.find('\n');
+    FileWord word;
+    try {
+        word = parse_file_word(std::string(all.substr(0, end)));
+    } catch (const Error& error) {
+        fuzz::require(error.exit() == Exit::usage, "a bad word is usage");
+        return 0;
+    }
+    if (!word.raw || end == std::string_view::npos) return 0;
+    fuzz::accept_or_refuse([&] {
+        const StoredArray array = parse_raw(all.substr(end + 1), *word.raw, "fuzz.bin");
+        fuzz::check_array(array);
+        fuzz::require(array.bytes.size() <= size, "an array is held to the file's size");
+    });
+    return 0;
+}

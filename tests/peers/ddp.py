@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Gradients that macheps reduces between two ranks against those of PyTorch's DistributedDataParallel over gloo.
+
+    build/peers/torch/bin/python tests/peers/ddp.py torch --macheps build/release/experiments/macheps
+
+`macheps train --config FILE --ranks 2 --dump-step` gives the gradients of each rank, the vectors that they are put into, and what the reduction
+made of them. Two processes with the same parameters get the same gradients of their backward passes, and DDP reduces them.
+What is compared: the vectors (DDP's buckets, once it has rebuilt them in the order in which gradients become ready), each with its parameters in
+their order; and every reduced gradient by bits, in fp32 and in bf16.
+Exit: 0 all agree, 1 not, 2 usage, 77 torch does not import.
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import peer
+import training
+
+torch = None
+
+
+def module_of(tensors, names, rank, dtype):
+    """A module whose backward pass leaves the rank's gradients, those of the last parameters first."""
+
+    class Module(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.values = torch.nn.ParameterList([tensors[name + ":value"].to(dtype) for name in names])
+            self.wanted = [tensors[f"{name}:grad.rank{rank}"].to(dtype) for name in names]
+
+        def forward(self):
+            total = torch.zeros((), dtype=dtype)
+            for value, gradient in zip(self.values, self.wanted):
+                total = total + (value * gradient).sum()
+            return total
+
+    return Module()
+
+
+def work(folder, rank, ranks, dtype):
+    """One process of DDP: writes the reduced gradients and the names in each bucket."""
+    import torch.distributed as dist
+    from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+    from torch.nn.parallel import DistributedDataParallel
+
+    torch.set_num_threads(1)
+    tensors, _ = training.load_all(os.path.join(folder, "step.safetensors"))
+    names = training.parameters(tensors)
+    dist.init_process_group("gloo", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=ranks)
+
+    model = DistributedDataParallel(module_of(tensors, names, rank, dtype))
+    for _ in range(2):  # DDP makes its buckets anew behind the first backward pass
+        model.zero_grad(set_to_none=True)
+        model().backward()
+    reduced = {name: value.grad for name, value in zip(names, model.module.values)}
+
+    seen = []
+    hooked = DistributedDataParallel(module_of(tensors, names, rank, dtype))
+    name_of = {id(value): name for name, value in zip(names, hooked.module.values)}
+
+    def watch(state, bucket):
+        seen.append((bucket.index(), [name_of[id(value)] for value in bucket.parameters()]))
+        return default_hooks.allreduce_hook(state, bucket)
+
+    hooked.register_comm_hook(None, watch)
+    for _ in range(2):
+        seen.clear()
+        hooked.zero_grad(set_to_none=True)
+        hooked().backward()
+    if rank == 0:
+        torch.save({"reduced": reduced, "buckets": [names for _, names in sorted(seen)]}, os.path.join(folder, "ddp.pt"))
+    dist.destroy_process_group()
+
+
+def compare(program, word, ranks):
+    dtype = {"float32": torch.float32, "bfloat16": torch.bfloat16}[word]
+    with tempfile.TemporaryDirectory() as folder:
+        tensors, metadata = training.dump_all(program, folder, f"{{autocast: {{enabled: false}}, model_dtype: {word}, max_norm: 0}}\n", "--ranks", str(ranks),
+                                              "--layers", "2", "--width", "128", "--vocabulary", "512")
+        workers = [subprocess.Popen([sys.executable, os.path.abspath(__file__), "torch", "--work", folder, str(rank), str(ranks), word])
+                   for rank in range(ranks)]
+        codes = [worker.wait(timeout=300) for worker in workers]
+        if any(codes):
+            raise peer.Failure(f"{word}: a process of DDP ended with {codes}")
+        theirs = torch.load(os.path.join(folder, "ddp.pt"))
+    ours = json.loads(metadata["buckets"])
+    if ours != theirs["buckets"]:
+        raise peer.Failure(f"{word}: buckets differ: ours {ours}, DDP's {theirs['buckets']}")
+    for name, reduced in theirs["reduced"].items():
+        far, differ, count = training.ulps(tensors[name + ":grad"], reduced, dtype)
+        if differ:
+            raise peer.Failure(f"{word}: {differ} of {count} gradients of {name} differ, by {far} ulp at most")
+    moved = sum(int((tensors[name + ":grad.rank0"] != tensors[name + ":grad.rank1"]).sum()) for name in theirs["reduced"])
+    if len(ours) < 2 and dtype == torch.float32 or moved == 0:
+        raise peer.Failure(f"{word}: {len(ours)} buckets and {moved} gradients that differ between ranks compare nothing")
+    print(f"DDP of {ranks} processes, {word}: {len(ours)} buckets of {[len(bucket) for bucket in ours]} parameters in the same order, "
+          f"{len(theirs['reduced'])} gradients equal by bits")
+    return len(theirs["reduced"]) + len(ours)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("peer", choices=["torch"])
+    parser.add_argument("--macheps", default="build/release/experiments/macheps")
+    parser.add_argument("--work", nargs=4, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    global torch
+    torch = training.torch = peer.need("torch")
+    if arguments.work:
+        folder, rank, ranks, word = arguments.work
+        work(folder, int(rank), int(ranks), {"float32": torch.float32, "bfloat16": torch.bfloat16}[word])
+        return 0
+    try:
+        total = sum(compare(os.path.abspath(arguments.macheps), word, 2) for word in ("float32", "bfloat16"))
+    except peer.Failure as failure:
+        print(f"differs: {failure}")
+        return 1
+    print(f"torch {torch.__version__}: {total} comparisons")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

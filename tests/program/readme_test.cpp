@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// README.md and scripts/demo: every command runs from a clone, every link leads somewhere, and the numbers are what the
+// commands print. What they say of the demo's rows is in tests/demo_test.cpp.
+#include "tests/program/program.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <regex>
+#include <string>
+#include <vector>
+
+using namespace macheps::test;
+using nlohmann::json;
+
+namespace {
+
+const fs::path root = MACHEPS_SOURCE_DIR;
+
+std::string readme() { return contents(root / "README.md"); }
+
+/// A command, and the folder of a clone in which the page has it run.
+struct Command {
+    std::string line, folder;
+};
+
+/// The lines of the page's shell blocks that call the program, without their comments; `cd` is followed.
+std::vector<Command> commands_of(const std::string& page) {
+    std::vector<Command> commands;
+    std::istringstream lines(page);
+    bool is_shell = false;
+    std::string folder = ".";
+    for (std::string line; std::getline(lines, line);) {
+        if (line.starts_with("```")) {
+            is_shell = line == "```sh";
+            folder = ".";
+        } else if (is_shell) {
+            const std::size_t comment = line.find(" #");
+            line = line.substr(0, comment);
+            line.erase(line.find_last_not_of(' ') + 1);
+            if (line.starts_with("cd ")) folder = (fs::path(folder) / line.substr(3)).lexically_normal();
+            if (line.starts_with("macheps ")) commands.push_back({line, folder});
+        }
+    }
+    return commands;
+}
+
+/// What of a clone the commands read.
+void make_clone() {
+    fs::remove_all(scratch());
+    fs::copy(root / "README.md", scratch() / "README.md");
+    fs::copy(root / "examples", scratch() / "examples", fs::copy_options::recursive);
+}
+
+/// As bash runs it, `macheps` being the program that is tested. Trainings are kept short.
+Outcome run_command(const Command& command) {
+    std::string line = command.line;
+    const auto has = [&](const char* words) { return line.find(words) != std::string::npos; };
+    if (line.starts_with("macheps train") && !has("--dry-run") && !has("--resume")) {
+        line = std::regex_replace(line, std::regex("--steps 500"), "--steps 2");
+        line = std::regex_replace(line, std::regex("--dump-step 10"), "--dump-step 1");
+        line += " --warmup 1 --eval-batches 1 -q";
+        if (!has("--steps")) line += " --steps 2";
+    }
+    if (has("--machine all")) line += " -m 2 -n 2";
+    const fs::path folder = scratch() / command.folder;
+    write("line.sh", "macheps() { '" MACHEPS_PROGRAM "' \"$@\"; }\nset -o pipefail\n" + line + "\n");
+    const std::string script = (scratch() / "line.sh").string();
+    const std::string shell = "cd '" + folder.string() + "' && GITHUB_ACTIONS= bash '" + script + "' >'" +
+                              (scratch() / "out.txt").string() + "' 2>'" + (scratch() / "err.txt").string() +
+                              "' </dev/null";
+    const int status = std::system(shell.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), contents(scratch() / "out.txt"),
+            contents(scratch() / "err.txt")};
+}
+
+json rows_of(const Outcome& outcome) {
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return json::parse(outcome.out)["rows"];
+}
+
+}  // namespace
+
+TEST_CASE("every command of README.md runs in a clone", "[readme]") {
+    make_clone();
+    const std::vector<Command> commands = commands_of(readme());
+    CHECK(commands.size() > 35);
+    for (const Command& command : commands) {
+        const Outcome outcome = run_command(command);
+        CAPTURE(command.line, command.folder, outcome.err);
+        CHECK(outcome.code == (command.line.starts_with("macheps policy diff") ? 1 : 0));  // as diff: they differ
+    }
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("every command in the text of README.md runs, too", "[readme]") {
+    make_clone();
+    const std::string page = readme();
+    int count = 0;
+    const std::regex quoted("`(macheps [a-z][^`]*)`");
+    for (std::sregex_iterator at(page.begin(), page.end(), quoted), end; at != end; ++at) {
+        const std::string line = (*at)[1];
+        // Words that stand for others, and what needs a browser or a page of its own.
+        const bool is_shape =
+            std::regex_search(line, std::regex("DIR|VERB|bash\\|zsh|--charts|machine show$|train --resume"));
+        if (is_shape) continue;
+        const Outcome outcome = run_command({line, "."});
+        CAPTURE(line, outcome.err);
+        CHECK(outcome.code == 0);
+        ++count;
+    }
+    CHECK(count >= 6);
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("every link and picture of README.md, docs and examples is there", "[readme]") {
+    const std::regex link("\\]\\(([^)#]+)(#[^)]*)?\\)");
+    std::vector<fs::path> pages{root / "README.md", root / "examples/README.md"};
+    for (const auto& entry : fs::directory_iterator(root / "docs")) {
+        if (entry.path().extension() == ".md") pages.push_back(entry.path());
+    }
+    int count = 0;
+    for (const fs::path& page : pages) {
+        const std::string text = contents(page);
+        for (std::sregex_iterator at(text.begin(), text.end(), link), end; at != end; ++at) {
+            const std::string target = (*at)[1];
+            if (target.find("://") != std::string::npos) continue;
+            CAPTURE(page.string(), target);
+            CHECK(fs::exists(page.parent_path() / target));
+            ++count;
+        }
+    }
+    CHECK(count > 20);
+}
+
+TEST_CASE("Hopper's accumulator stops at 64, and promotion cures it, as README.md says", "[readme]") {
+    const std::string page = readme();
+    const std::vector<Command> commands = commands_of(page);
+    const auto equal = std::find_if(commands.begin(), commands.end(), [](const Command& each) {
+        return each.line.find("-d equal") != std::string::npos;
+    });
+    REQUIRE(equal != commands.end());
+    CHECK(page.find("its accumulator keeps 14 bits and stops at 64 after 512") != std::string::npos);
+    int stalled = 0, promoted = 0;
+    for (const json& row : rows_of(run(equal->line.substr(8) + " -q --json"))) {
+        const double k = row["k"];
+        const bool is_promoted = row["machine"] != "sm90.wgmma.fp8";
+        CHECK(row["first"] == (is_promoted ? k / 256 : 64));
+        ++(is_promoted ? promoted : stalled);
+    }
+    CHECK(stalled == 3);
+    CHECK(promoted == 3);
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("the errors of long fp8 sums are those that README.md names", "[readme]") {
+    const std::string page = std::regex_replace(readme(), std::regex("\\s+"), " ");
+    const auto says = [&](const std::string& sentence) {
+        CAPTURE(sentence);
+        CHECK(page.find(sentence) != std::string::npos);
+    };
+    const std::size_t at = page.find("`macheps gemm -d positive ");
+    REQUIRE(at != std::string::npos);
+    const std::string command = page.substr(at + 9, page.find(" -q -o", at) - at - 9);
+    std::map<std::pair<std::string, int>, double> errors;
+    for (const json& row : rows_of(run(command + " -q --json"))) {
+        errors[{row["machine"], row["k"]}] = row["max_error"];
+        CHECK(row["beyond_bound"] == 0);
+        CHECK(row["beyond_probable"] == 0);
+        if (row["machine"] == "sm90.wgmma.fp8+promote128") CHECK(row["max_error"] < 0.001);
+        if (row["machine"] == "sm100.tcgen05.fp8") CHECK(row["max_error"] < 0.000115);
+    }
+    const auto hopper = [&](int k) { return errors.at({"sm90.wgmma.fp8", k}); };
+    says("0.09 % of the sum at k = 128, 7 % at 4,096, three quarters at 131,072");
+    CHECK(std::round(hopper(128) * 1e4) == 9);
+    CHECK(std::round(hopper(4096) * 1e2) == 7);
+    CHECK(std::fabs(hopper(131072) - 0.75) < 0.02);
+    says("Promotion keeps the error below 0.1 % whatever k is, and Blackwell's is 0.011 % at most");
+    says("the same command without `-d positive`, at most 0.04 %");
+    const std::string either = std::regex_replace(command, std::regex("-d positive "), "");
+    for (const json& row : rows_of(run(either + " -q --json"))) CHECK(row["max_error"] < 0.00045);
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("the commands that scripts/demo ends with run", "[readme]") {
+    fs::create_directories(scratch());
+    std::istringstream lines(contents(root / "scripts/demo"));
+    int count = 0;
+    for (std::string line; std::getline(lines, line);) {
+        if (!line.starts_with("  $program ")) continue;
+        const std::string command = line.substr(11, line.find("  ", 11) - 11);
+        const Outcome outcome = run(command);
+        CAPTURE(command, outcome.err);
+        CHECK(outcome.code == 0);
+        ++count;
+    }
+    CHECK(count == 3);
+    fs::remove_all(scratch());
+}

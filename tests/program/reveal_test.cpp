@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// `macheps reveal` of kernels that it sees only by files: operands, results, and what is told of kernels that are wrong.
+#include "tests/program/program.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+using namespace macheps::test;
+
+namespace {
+
+bool says(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
+
+/// An .npy file of fp32 as reveal writes it: [2, rows, k].
+struct Operands {
+    std::size_t rows = 0, k = 0;
+    std::vector<float> values;
+
+    explicit Operands(const std::string& bytes) {
+        REQUIRE(bytes.size() > 128);
+        const std::size_t length = static_cast<unsigned char>(bytes[8]) + 256u * static_cast<unsigned char>(bytes[9]);
+        CHECK((10 + length) % 64 == 0);
+        const std::string header = bytes.substr(10, length);
+        REQUIRE(std::sscanf(header.c_str(), "{'descr': '<f4', 'fortran_order': False, 'shape': (2, %zu, %zu, ), }",
+                            &rows, &k) == 2);
+        values.resize(2 * rows * k);
+        REQUIRE(bytes.size() == 10 + length + values.size() * sizeof(float));
+        std::memcpy(values.data(), bytes.data() + 10 + length, values.size() * sizeof(float));
+    }
+    float product(std::size_t r, std::size_t i) const { return values[r * k + i] * values[(rows + r) * k + i]; }
+};
+
+using Kernel = std::function<float(const Operands&, std::size_t row)>;
+
+/// Two interleaved chains, joined at the end.
+float two_chains(const Operands& x, std::size_t r) {
+    float sum[2] = {};
+    for (std::size_t i = 0; i < x.k; ++i) sum[i % 2] += x.product(r, i);
+    return sum[0] + sum[1];
+}
+
+float chain(const Operands& x, std::size_t r) {
+    float sum = 0;
+    for (std::size_t i = 0; i < x.k; ++i) sum += x.product(r, i);
+    return sum;
+}
+
+std::string results_of(const Kernel& kernel, const Operands& x) {
+    std::string text;
+    for (std::size_t r = 0; r < x.rows; ++r) {
+        char line[32];
+        std::snprintf(line, sizeof line, "%.9g\n", kernel(x, r));
+        text += line;
+    }
+    return text;
+}
+
+/// The whole way: operands for `kernel`, its results, and what reveal makes of them.
+Outcome revealed(const std::string& options, const Kernel& kernel) {
+    REQUIRE(run("reveal " + options + " --emit-operands x.npy").code == 0);
+    write("results", results_of(kernel, Operands(contents(scratch() / "x.npy"))));
+    return run("reveal " + options + " --results results --brackets");
+}
+
+}  // namespace
+
+TEST_CASE("reveal tells the order of a kernel that it sees only by files", "[program]") {
+    const char* tree = "(((((0 2) 4) 6) 8) ((((1 3) 5) 7) 9))\n";
+    struct Case {
+        std::string format, pairs;
+        std::size_t count;
+    };
+    for (const auto& [format, pairs, count] :
+         {Case{"fp16", "near", 25}, Case{"fp16", "all", 45}, Case{"e4m3fn", "near", 25}, Case{"e4m3fn", "all", 45}}) {
+        CAPTURE(format, pairs);
+        const std::string options = "reveal -k 10 -f " + format + " --pairs " + pairs;
+        const Outcome emitted = run(options + " --emit-operands x.npy");
+        CAPTURE(emitted.err);
+        REQUIRE(emitted.code == 0);
+        CHECK(emitted.err.starts_with("writing x.npy: " + std::to_string(count + 5) + " rows (5 controls and " +
+                                      std::to_string(count) + " pairs) of 10 terms, "));
+        CHECK(says(emitted.err, format == "fp16" ? "b is 1 everywhere" : "take the diagonal"));
+        const Operands x(contents(scratch() / "x.npy"));
+        REQUIRE(x.rows == count + 5);
+        REQUIRE(x.k == 10);
+        const std::string row = results_of(two_chains, x);
+        std::string square;
+        std::istringstream lines(row);
+        std::size_t r = 0;
+        for (std::string line; std::getline(lines, line); ++r) {
+            for (std::size_t q = 0; q < x.rows; ++q) square += r == q ? line + " " : "7, ";
+        }
+        for (const std::string& results : {row, square}) {
+            write("out.txt2", results);
+            const Outcome found = run(options + " --results out.txt2 --brackets");
+            CAPTURE(found.err);
+            CHECK(found.out == tree);
+        }
+        // Results that are none of a tree, or not as many as there are rows.
+        std::size_t sixth = 0;  // terms 0 and 1, which meet last; without units left they would meet with none
+        for (int line = 0; line < 5; ++line) sixth = row.find('\n', sixth) + 1;
+        write("out.txt2", row.substr(0, sixth) + "1e30" + row.substr(row.find('\n', sixth)));
+        CHECK(run(options + " --results out.txt2").code == 1);
+        write("out.txt2", "1 2 3");
+        CHECK(says(run(options + " --results out.txt2").err,
+                   "10 terms have 5 control rows and " + std::to_string(count) + " pairs with --pairs " + pairs));
+        write("out.txt2", "1 2 three");
+        const Outcome word = run(options + " --results out.txt2");
+        CHECK(word.code == 3);
+        CHECK(says(word.err, "'three' is no number"));
+    }
+    // A chain shows by its first term's pairs alone; other trees ask for more.
+    CHECK(revealed("-k 6 -f bf16 --pairs first", chain).out == "(((((0 1) 2) 3) 4) 5)\n");
+    CHECK(says(revealed("-k 6 -f bf16 --pairs first", two_chains).err, "--pairs all"));
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("near pairs tell of a tree that they do not hold, and all pairs tell the tree", "[program]") {
+    // Terms 0 and 3 meet first, then 1, then 2: no near pair is of 0 and 3 alone.
+    const Kernel kernel = [](const Operands& x, std::size_t r) {
+        float sum = x.product(r, 0) + x.product(r, 3);
+        sum = sum + x.product(r, 1);
+        return sum + x.product(r, 2);
+    };
+    CHECK(revealed("-k 4 -f fp32 --pairs all", kernel).out == "(((0 3) 1) 2)\n");
+    const Outcome near = revealed("-k 4 -f fp32", kernel);
+    CHECK(near.code == 1);
+    CHECK(says(near.err, "not enough"));
+    CHECK(says(near.err, "--pairs all"));
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("a kernel that is no sum of all terms is told so in words", "[program]") {
+    const auto chain_of = [](auto terms_of) {
+        return [terms_of](const Operands& x, std::size_t r) {
+            float sum = 0;
+            for (const std::size_t i : terms_of(x.k)) sum += x.product(r, i);
+            return sum;
+        };
+    };
+    const auto upto = [](std::size_t k) {
+        std::vector<std::size_t> terms(k);
+        for (std::size_t i = 0; i < k; ++i) terms[i] = i;
+        return terms;
+    };
+    const auto ignoring = [upto](std::size_t k) {
+        std::vector<std::size_t> terms = upto(k);
+        terms.erase(terms.begin() + 37);
+        return terms;
+    };
+    const auto doubling = [upto](std::size_t k) {
+        std::vector<std::size_t> terms = upto(k);
+        terms.push_back(5);
+        return terms;
+    };
+    const auto swapping = [upto](std::size_t k) {
+        std::vector<std::size_t> terms = upto(k);
+        terms[9] = 8;
+        return terms;
+    };
+    const auto tail = [upto](std::size_t k) { return upto(k / 16 * 16); };
+    struct Case {
+        const char* options;
+        Kernel kernel;
+        const char* says;
+    };
+    for (const Case& c : {
+             Case{"-k 64 -f fp16", [](const Operands&, std::size_t) { return 0.0f; }, "the kernel returns zeros"},
+             Case{"-k 64 -f fp16", [](const Operands&, std::size_t) { return 1.0f; },
+                  "does not depend on the operands"},
+             Case{"-k 64 -f fp16", [](const Operands&, std::size_t) { return 0.0f / 0.0f; }, "not finite"},
+             Case{"-k 64 -f fp16", [](const Operands&x, std::size_t r) { return 2 * chain(x, r); }, "2 times the sum"},
+             Case{"-k 64 -f fp16", chain_of(ignoring), "term 37 takes no part in the sum: 64 units gave 63"},
+             Case{"-k 64 -f e4m3fn", chain_of(ignoring), "term 37 takes no part"},
+             Case{"-k 64 -f fp16", chain_of(doubling), "term 5 is read twice: 64 units gave 65"},
+             Case{"-k 64 -f fp16", chain_of(swapping), "one is left out, and another read in its place"},
+             Case{"-k 90 -f fp16", chain_of(tail), "the last 10 terms, from 80 on, take no part"},
+         }) {
+        CAPTURE(c.options, c.says);
+        const Outcome outcome = revealed(c.options, c.kernel);
+        CAPTURE(outcome.err);
+        CHECK(outcome.code == 1);
+        CHECK(outcome.out.empty());
+        CHECK(says(outcome.err, c.says));
+        CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
+    }
+    CHECK(revealed("-k 64 -f fp16", chain_of(upto)).code == 0);
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("operands of more than 1 GB are told of and refused without --force", "[program]") {
+    fs::remove_all(scratch());
+    const Outcome all = run("reveal -k 1000 -f fp16 --pairs all --emit-operands x.npy");
+    CHECK(all.code == 2);
+    CHECK(says(all.err, "499511 rows (11 controls and 499500 pairs) of 1000 terms, 4.0 GB"));
+    CHECK(says(all.err, "--force"));
+    CHECK_FALSE(fs::exists(scratch() / "x.npy"));
+    // A few pairs are the default: the same terms take 72 MB.
+    const Outcome near = run("reveal -k 1000 -f fp16 --emit-operands x.npy");
+    CHECK(near.code == 0);
+    CHECK(near.err.starts_with("writing x.npy: 8988 rows (11 controls and 8977 pairs) of 1000 terms, 72 MB\n"));
+    CHECK(fs::file_size(scratch() / "x.npy") < 72000000);
+    // With --force the size is no reason; the memory that there is may be.
+    CHECK(run("reveal -k 64 -f fp16 --force").code == 2);
+    fs::remove_all(scratch());
+}

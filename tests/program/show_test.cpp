@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// `macheps show`: what it takes for a number, and what it prints of one.
+#include "tests/program/program.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <string>
+
+using namespace macheps::test;
+using nlohmann::json;
+
+namespace {
+
+bool says(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("show prints a code's fields, and its value as a fraction and in hexadecimal", "[program]") {
+    const Outcome tenth = run("show 0.1 -f fp16,e4m3fn,mxint8,e8m0fnu");
+    CAPTURE(tenth.out, tenth.err);
+    CHECK(tenth.code == 0);
+    CHECK(says(tenth.out, "format   fraction   hex          sign|exponent|fraction\n"));
+    CHECK(says(tenth.out, "fp16     819/2^13   0x1.998p-4   0|01011|1001100110\n"));
+    CHECK(says(tenth.out, "e4m3fn   13/2^7     0x1.ap-4     0|0011|101\n"));
+    CHECK(says(tenth.out, "mxint8   3/2^5      0x1.8p-4     0||0000110\n"));
+    CHECK(says(tenth.out, "e8m0fnu  1/2^3      0x1p-3       |01111100|\n"));
+    CHECK(says(run("show 1000 -f fp32").out, "fp32    1000      0x1.f4p+9  0|10001000|11110100000000000000000\n"));
+    CHECK(says(run("show 0x1.8p120 -f bf16").out, "3*2^119"));
+    CHECK(says(run("show inf nan -f fp16").out, "0|11111|0000000000"));
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("show takes fractions and formats of any widths", "[program]") {
+    const json third = json::parse(run("show 1/3 -2/3 -f fp16,e5m6,e3m4 --json").out);
+    CHECK(third[0]["hex"] == "0x1.5555555555555p-2");
+    CHECK(third[0]["formats"][0]["value"] == 0.333251953125);
+    CHECK(third[0]["formats"][0]["fraction"] == "1365/2^12");
+    CHECK(third[0]["formats"][1]["format"] == "e5m6");
+    CHECK(third[0]["formats"][1]["code"] == "0x355");
+    CHECK(third[0]["formats"][1]["fields"] == "0|01101|010101");
+    CHECK(third[1]["input"] == "-2/3");
+    CHECK(third[1]["hex"] == "-0x1.5555555555555p-1");
+    // A name of widths is the row's where a row has them.
+    CHECK(says(run("show 1 -f e5m10").out, "fp16  "));
+    struct Case {
+        const char *arguments, *says;
+    };
+    for (const Case& c :
+         {Case{"1/0", "'1/0' is no number"}, Case{"0.5/3", "is no number"}, Case{"1/", "is no number"},
+          Case{"/3", "is no number"}, Case{"1/3/5", "is no number"}, Case{"1 -f e9m3", "unknown format"},
+          Case{"1 -f e4m3", "ambiguous"}, Case{"1 -f e5m0", "unknown format"}}) {
+        const Outcome outcome = run(std::string("show ") + c.arguments);
+        CAPTURE(c.arguments, outcome.err);
+        CHECK(outcome.code == 2);
+        CHECK(says(outcome.err, c.says));
+    }
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("show prints CSV, a row for each number and format", "[program]") {
+    const Outcome csv = run("show 0.1 1000 -f fp16,e4m3fn --csv");
+    CHECK(
+        csv.out ==
+        "input,format,value,code,error,relative_error,ulp_error,below,above,fraction,hex,fields\n"
+        "0.1,fp16,0.0999755859375,0x2e66,-2.44140625e-05,0.000244140625,0.4,0.09991455078125,0.10003662109375,819/2^13,"
+        "0x1.998p-4,0|01011|1001100110\n"
+        "0.1,e4m3fn,0.1015625,0x1d,0.0015624999999999944,0.015624999999999944,0.19999999999999929,0.09375,0.109375,13/"
+        "2^7,"
+        "0x1.ap-4,0|0011|101\n"
+        "1000,fp16,1000,0x63d0,0,0,0,999.5,1000.5,1000,0x1.f4p+9,0|11000|1111010000\n"
+        "1000,e4m3fn,nan,0x7f,nan,nan,nan,,,nan,nan,0|1111|111\n");
+    CHECK(run("show 1 --csv --json").code == 2);
+    CHECK(std::count(csv.out.begin(), csv.out.end(), '\n') == 5);
+    fs::remove_all(scratch());
+}

@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a verdict rests on and how it is worded: the power of a comparison, what could not have come out otherwise, spikes, bytes and
+// peaks.
+#include "reports/verdict.hpp"
+
+#include "reports/csv.hpp"
+#include "reports/manifest_facts.hpp"
+#include "reports/spikes.hpp"
+#include "reports/summary_table.hpp"
+#include "tests/test.hpp"
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <set>
+#include <string>
+#include <vector>
+
+using namespace macheps;
+
+namespace {
+
+using Loss = std::function<double(std::int64_t step)>;
+
+RunLog made(const std::string& policy, std::int64_t seed, std::int64_t steps, const Loss& loss) {
+    RunLog run;
+    run.row = {.run = policy + "/" + std::to_string(seed), .policy = policy, .seed = seed, .steps = steps};
+    run.policy = policy;
+    for (std::int64_t t = 0; t < steps; ++t) {
+        run.steps.push_back({.run = run.row.run, .policy = policy, .seed = seed, .step = t, .loss = loss(t)});
+    }
+    return run;
+}
+
+/// An fp32 loss that falls from 4 to 3 at once, and `low` at a distance of gaps[seed] from it.
+Log log_of(const std::vector<double>& gaps, std::int64_t steps = 300) {
+    Log log;
+    log.folders.push_back(
+        {.path = "run", .manifest = R"({"model": {"layers": 2, "width": 64, "parameters": 1000}, "seeds": [0, 1, 2],
+                                       "train": {"token_weight": 0.000244140625}})"});
+    const Loss fp32 = [](std::int64_t t) { return t == 0 ? 4.0 : 3.0; };
+    for (std::size_t i = 0; i < gaps.size(); ++i) {
+        const auto seed = static_cast<std::int64_t>(i);
+        log.runs.push_back(made("fp32", seed, steps, fp32));
+        log.runs.back().baseline = log.runs.size() - 1;
+        log.runs.push_back(made("low", seed, steps, [&](std::int64_t t) { return fp32(t) + (t == 0 ? 0 : gaps[i]); }));
+        log.runs.back().baseline = log.runs.size() - 2;
+    }
+    return log;
+}
+
+PolicySummary low_of(const Log& log, const SummaryOptions& options = {}) {
+    const Summary summary = summarise(log, options);
+    return summary.policies.at(1);
+}
+std::string sentence(const Log& log, const SummaryOptions& options = {}) {
+    const Summary summary = summarise(log, options);
+    return verdict_sentence(summary.policies.at(1), summary);
+}
+
+/// The probability that the 95 % t interval of df + 1 samples leaves zero out, whose true mean is `shift` standard errors:
+/// Simpson's rule over the density of the sample deviation.
+double power(double shift, int df) {
+    const double t = t_quantile_975(df), half = df / 2.0;
+    const auto normal = [](double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); };
+    const auto integrand = [&](double s) {
+        if (s == 0) return 0.0;
+        const double density =
+            2 * std::exp(half * std::log(half) - std::lgamma(half) + (df - 1) * std::log(s) - half * s * s);
+        return density * (normal(shift - t * s) + normal(-shift - t * s));
+    };
+    constexpr int parts = 20000;
+    constexpr double end = 6, step = end / parts;
+    double sum = integrand(df == 1 ? 1e-12 : 0) + integrand(end);
+    for (int i = 1; i < parts; ++i) sum += (i % 2 == 1 ? 4 : 2) * integrand(i * step);
+    return sum * step / 3;
+}
+
+}  // namespace
+
+TEST_CASE("the gap that would have been seen has a power of four in five", "[reports][verdict]") {
+    for (int df = 1; df <= 60; ++df) {
+        CAPTURE(df);
+        CHECK(power(detectable_shift(df), df) == Approx(0.8).margin(df <= 30 ? 1e-5 : 1e-4));
+        CHECK(detectable_shift(df) > detectable_shift(df + 1));
+    }
+    CHECK(detectable_shift(1'000'000) == Approx(1.959964 + 0.841621).margin(1e-4));
+    // Of 1 2 3 4 the standard error is sqrt(5 / 12).
+    const std::vector<double> four{1, 2, 3, 4};
+    CHECK(paired_mean(four).detectable.value() == Approx(detectable_shift(3) * std::sqrt(5.0 / 12)));
+    CHECK_FALSE(paired_mean(std::vector<double>{1}).detectable.has_value());
+}
+
+TEST_CASE("the seeds that a gap needs are the least of which it would be seen", "[reports][verdict]") {
+    const std::int64_t n = samples_to_detect(0.01, 0.02).value();
+    CHECK(n > 2);
+    CHECK(power(0.01 / 0.02 * std::sqrt(double(n)), int(n) - 1) >= 0.8 - 1e-4);
+    CHECK(power(0.01 / 0.02 * std::sqrt(double(n) - 1), int(n) - 2) < 0.8);
+    CHECK(samples_to_detect(1, 0).value() == 2);
+    CHECK_FALSE(samples_to_detect(1e-6, 1).has_value());
+    CHECK_FALSE(samples_to_detect(0, 1).has_value());
+}
+
+TEST_CASE("numbers have two significant digits, and a gap its sign", "[reports][verdict]") {
+    struct Case {
+        double x;
+        const char* text;
+    };
+    for (const Case& c : {Case{0, "0"}, Case{0.03, "0.030"}, Case{-0.03456, "-0.035"}, Case{2.1449e-7, "2.1e-07"},
+                          Case{0.96, "0.96"}, Case{9.94, "9.9"}, Case{9.96, "10"}, Case{12.3, "12"}, Case{123, "123"},
+                          Case{INFINITY, "inf"}, Case{NAN, "nan"}}) {
+        CHECK(two_digits(c.x) == c.text);
+    }
+    SummaryRow row;
+    CHECK(gap_words(row) == "-");
+    row.gap_mean = 0.0349;
+    CHECK(gap_words(row) == "+0.035");
+    row.gap_ci_high = 0.0349 + 0.00293;
+    CHECK(gap_words(row) == "+0.035 ± 0.0029");
+    row.gap_mean = -1.4e-6, row.gap_ci_high = -1.4e-6 + 3.6e-6;
+    CHECK(gap_words(row) == "-1.4e-06 ± 3.6e-06");
+    row.gap_mean = row.gap_ci_high = 0;
+    CHECK(gap_words(row) == "+0 ± 0");
+    row.gap_mean = NAN;
+    CHECK(gap_words(row) == "not finite");
+}
+
+TEST_CASE("a verdict says what was run and what would have been seen", "[reports][verdict]") {
+    const Log log = log_of({0.001, -0.001, 0.0005});
+    const PolicySummary low = low_of(log);
+    CHECK(low.row.verdict == "equivalent");
+    CHECK(verdict_words(low.row) == "no difference found");
+    CHECK_FALSE(low.row.forced.has_value());
+    CHECK(low.row.margin.value() == Approx(0.0025 * 3));
+    CHECK(low.row.steps.value() == 300);
+    // sd of the three is 0.00104, its standard error 0.000601, and a gap of 5.65 of these is seen in four cases of five.
+    const double shown = detectable_shift(2) * std::sqrt(1.0833333333e-6 / 3);
+    CHECK(low.row.detectable_gap.value() == Approx(shown));
+    CHECK(sentence(log) == "no difference found (2 layers x 64, 300 steps, 3 seeds; a gap of " + two_digits(shown) +
+                               " would have been seen)");
+
+    const std::string worse = sentence(log_of({0.03, 0.031, 0.029}));
+    CHECK(worse == "worse by 0.030 ± 0.0025 (1.0 % of fp32's loss; 2 layers x 64, 300 steps, 3 seeds)");
+    // Told from zero, and still too small to matter.
+    const Log small = log_of({0.003, 0.0031, 0.0029});
+    CHECK(low_of(small).row.verdict == "equivalent");
+    CHECK(verdict_words(low_of(small).row) == "within the margin");
+    CHECK(
+        sentence(small).starts_with("a difference of +0.0030 ± 0.00025, within the margin of 0.0075 (2 layers x 64, "));
+    CHECK(sentence(log_of({-0.03, -0.031, -0.029}))
+              .starts_with("undecided: -0.030 ± 0.0025 is below zero, and not within"));
+
+    const std::string one = sentence(log_of({0.02}));
+    CHECK(one.starts_with("one seed: a gap of +0.020 cannot be told from chance"));
+    CHECK(one.find("only a run that fails would have been seen (2 layers x 64, 300 steps, 1 seed)") !=
+          std::string::npos);
+    CHECK(verdict_words(low_of(log_of({0.02})).row) == "one seed");
+    CHECK_FALSE(low_of(log_of({0.02})).row.detectable_gap.has_value());
+
+    Log diverged = log_of({0, 0, 0});
+    diverged.runs[3].steps[40].loss = NAN;
+    CHECK(sentence(diverged) == "diverged in 1 of 3 seeds (2 layers x 64, 300 steps, 3 seeds)");
+    CHECK(low_of(diverged).row.failed_seeds.value() == 1);
+    CHECK(verdict_sentence(summarise(log).policies[0], summarise(log)).empty());  // fp32 itself
+}
+
+TEST_CASE("a verdict that could not have come out otherwise says so", "[reports][verdict]") {
+    const auto forced = [](const Log& log) { return low_of(log).row.forced.value_or(""); };
+    const auto ends = [](const Log& log, const Forced& reason) {
+        const std::string text = sentence(log), end = std::string(reason.clause);
+        CAPTURE(text);
+        return text.size() > end.size() && text.ends_with(end);
+    };
+    CHECK(forced(log_of({0.02})) == "one_seed");
+    CHECK(ends(log_of({0.02}), forced::one_seed));
+
+    CHECK(forced(log_of({0, 0, 0})) == "same_losses");
+    CHECK(ends(log_of({0, 0, 0}), forced::same_losses));
+    CHECK(sentence(log_of({0, 0, 0})).find("would have been seen") == std::string::npos);
+    CHECK(forced(log_of({1e-12, 0, 0})).empty());
+
+    // fp32 falls by 0.007 where the margin is 0.0075: what stays at the beginning passes too.
+    Log flat = log_of({0.001, -0.001, 0.0005});
+    for (RunLog& run : flat.runs) run.steps[0].loss = 3.007;
+    CHECK(low_of(flat).row.verdict == "equivalent");
+    CHECK(forced(flat) == "nothing_learned");
+    CHECK(ends(flat, forced::nothing_learned));
+    for (RunLog& run : flat.runs) run.steps[0].loss = 3.008;
+    CHECK(forced(flat).empty());
+
+    const Log wide = log_of({0.02, -0.02, 0.01});
+    CHECK(low_of(wide).row.verdict == "undecided");
+    CHECK(forced(wide) == "wide_interval");
+    CHECK(ends(wide, forced::wide_interval));
+    const std::int64_t needed = low_of(wide).seeds_needed.value();
+    CHECK(needed > 3);
+    CHECK(sentence(wide).find(std::to_string(needed) + " seeds that scatter alike would show a gap of 0.0075") !=
+          std::string::npos);
+
+    Log both = log_of({0, 0, 0});
+    for (RunLog& run : both.runs) run.steps[299].loss = run.steps[298].loss = NAN;
+    CHECK(low_of(both).row.verdict == "diverged");
+    CHECK(forced(both) == "baseline_failed");
+    CHECK(ends(both, forced::baseline_failed));
+
+    std::set<std::string_view> words;
+    for (const Forced* reason : forced::all) words.insert(reason->word);
+    CHECK(words.size() == std::size(forced::all));
+}
+
+TEST_CASE("equivalence is judged by the margin that is asked for", "[reports][verdict]") {
+    const Log log = log_of({0.003, 0.0031, 0.0029});
+    CHECK(low_of(log).row.verdict == "equivalent");
+    CHECK(low_of(log, {.margin = 0.0005}).row.verdict == "worse");
+    CHECK(low_of(log, {.margin = 0.0005}).row.margin.value() == Approx(0.0015));
+    CHECK(low_of(log_of({0.03, 0.031, 0.029}), {.margin = 0.02}).row.verdict == "equivalent");
+}
+
+TEST_CASE("few steps and few seeds are warned of", "[reports][verdict]") {
+    const auto warnings = [](const Log& log) { return warnings_of(summarise(log)); };
+    CHECK(warnings(log_of({0.03, 0.031, 0.029}, 200)).empty());
+    CHECK(warnings(log_of({0.03, 0.031, 0.029}, 199)) ==
+          std::vector<std::string>{"199 steps: under 200 a verdict says little of a longer run"});
+    CHECK(warnings(log_of({0.03, 0.031}, 200)) ==
+          std::vector<std::string>{"2 seeds: with fewer than 3 the interval of a gap is very wide"});
+    const std::vector<std::string> both = warnings(log_of({0.03}, 30));
+    REQUIRE(both.size() == 2);
+    CHECK(both[1].starts_with("one seed: with fewer than 3 "));
+    const std::string table = summary_table(summarise(log_of({0.03}, 30)));
+    CHECK(table.find("warning: 30 steps: under 200 a verdict says little of a longer run.\n") != std::string::npos);
+}
+
+TEST_CASE("the step at which curves part is told where a difference was found", "[reports][verdict]") {
+    // The smoothed gap of 0.0035 exceeds a thousandth of the loss, 0.003, and lies within the margin of 0.0075.
+    const PolicySummary within = low_of(log_of({0.0035, 0.0036, 0.0034}));
+    CHECK(within.row.verdict == "equivalent");
+    CHECK(within.row.diverged_step.has_value());
+    CHECK(parts_at_step(within.row).empty());
+    const PolicySummary worse = low_of(log_of({0.03, 0.031, 0.029}));
+    CHECK(parts_at_step(worse.row) == std::to_string(worse.row.diverged_step.value()));
+}
+
+TEST_CASE("a spike is seven deviations from the middle of the window before it", "[reports][verdict]") {
+    // Alternating 0 and 2: median 1, median deviation 1; a spike begins at 1 + 7 * 1.4826 = 11.3782.
+    std::vector<double> values;
+    for (int i = 0; i < 300; ++i) values.push_back(i % 2 == 0 ? 0 : 2);
+    CHECK(spike_score(values).value() == 0);
+    values[150] = 11.378;
+    CHECK(spike_score(values).value() == 0);
+    values[150] = 11.379;
+    CHECK(spike_score(values).value() == 0.5);  // of the two hundred values that have a window
+    values[280] = -9.379;
+    CHECK(spike_score(values).value() == 1);
+    values[10] = 1e9;  // before any window is full, and no matter to a median
+    CHECK(spike_score(values).value() == 1);
+    CHECK_FALSE(spike_score(std::vector<double>(100, 1.0)).has_value());
+    CHECK(spike_score(std::vector<double>(101, 1.0)).value() == 0);
+
+    // 2000 values: mean 0 and deviation sqrt(1000 / 999) of 1000 alternating -1 and 1.
+    std::vector<double> many;
+    for (int i = 0; i < 2000; ++i) many.push_back(i % 2 == 0 ? -1 : 1);
+    many[1000] = 7.003;
+    CHECK(spike_score(many).value() == 0);
+    many[1000] = 7.004;
+    CHECK(spike_score(many).value() == 0.1);
+}
+
+TEST_CASE("the summary has the spikes of a run and the means of its steps", "[reports][verdict]") {
+    Log log = log_of({0.001, -0.001, 0.0005});
+    for (RunLog& run : log.runs) {
+        if (run.policy != "low") continue;
+        for (StepRow& step : run.steps) {
+            step.grad_norm = step.step % 2 == 0 ? 0.0f : 2.0f;
+            step.loss += step.step % 2 == 0 ? 0.0 : 1e-5;
+            if (step.step % 100 == 0) step.grad_cosine = 0.99, step.grad_proj = 0.5;
+            step.update_stagnation = 0.25, step.update_eff = 0.75;
+        }
+        run.steps[0].grad_norm = INFINITY;  // a skipped step's
+        if (run.row.seed == 1) run.steps[250].grad_norm = 100, run.steps[260].loss = 4;
+    }
+    const SummaryRow row = low_of(log).row;
+    CHECK(row.grad_norm_spikes.value() == Approx(100.0 / 199 / 3));
+    CHECK(row.loss_spikes.value() == Approx(0.5 / 3));
+    CHECK(row.grad_cosine.value() == Approx(0.99));
+    CHECK(row.grad_proj.value() == 0.5);
+    CHECK(row.update_stagnation.value() == 0.25);
+    CHECK(row.update_eff.value() == 0.75);
+}
+
+TEST_CASE("bytes per parameter come apart from activations, and the emulation's time is in no summary",
+          "[reports][verdict]") {
+    Log log = log_of({0.001, -0.001, 0.0005});
+    for (RunLog& run : log.runs) {
+        run.row.seconds = run.policy == "low" ? 9 : 3;
+        run.row.bytes_params = 4000, run.row.bytes_grads = 4000, run.row.bytes_optimizer = 8000;
+        run.row.bytes_master = run.policy == "low" ? 2000 : 0, run.row.bytes_activations = 500;
+    }
+    SummaryRow row = low_of(log).row;
+    CHECK(row.static_bytes.value() == 18);  // the manifest's 1000 parameters
+    CHECK(row.activation_bytes.value() == 0.5);
+    CHECK_FALSE(row.slowdown.has_value());
+    for (RunLog& run : log.runs) run.row.parameters = 2000;
+    CHECK(low_of(log).row.static_bytes.value() == 9);
+    log.folders.clear();
+    for (RunLog& run : log.runs) run.row.parameters.reset();
+    CHECK_FALSE(low_of(log).row.static_bytes.has_value());
+    CHECK(summary_table(summarise(log)).find("slowdown") == std::string::npos);
+}
+
+TEST_CASE("a peak is the vendor's, of the slower operand, in multiply-adds that take their time",
+          "[reports][verdict]") {
+    CHECK(relative_peak("bf16*bf16:10", "h100").value() == 1);
+    CHECK(relative_peak("fp32*fp32:10", "h100").value() == Approx(66.9 / 989.4));
+    CHECK(relative_peak("e4m3fn*e5m2:10", "h100").value() == Approx(1978.9 / 989.4));
+    CHECK(relative_peak("e4m3fn*bf16:10", "h100").value() == 1);
+    // Half of the work at 1x and half at 2x takes 3/4 of the time.
+    CHECK(relative_peak("bf16*bf16:50;e4m3fn*e4m3fn:50", "b200").value() == Approx(4.0 / 3));
+    CHECK(relative_peak("e2m1fn*e2m1fn:1", "b200").value() == 4);
+    CHECK(relative_peak("fp16*fp16:1", "t4").value() == 1);  // no bf16 there: fp16 is the unit
+    CHECK_FALSE(relative_peak("bf16*bf16:1", "t4").has_value());
+    CHECK_FALSE(relative_peak("e4m3fn*e4m3fn:1", "a100").has_value());
+    for (const char* text : {"", "bf16*bf16", "bf16*bf16:", "bf16*bf16:x", "bf16*bf16:1;"})
+        CHECK(relative_peak(text, "h100").has_value() == (std::string(text) == "bf16*bf16:1;"));
+
+    for (const VendorPeak& row : vendor_peaks()) {
+        CAPTURE(row.gpu, row.kind);
+        CHECK(find_vendor_gpu(row.gpu) != nullptr);
+        CHECK(row.source.find(std::string(row.gpu == "mi300x" ? "AMD" : "NVIDIA")) == 0);
+        // Narrower operands are never slower, and no vendor claims more than 4 times a format of twice the width.
+        for (const VendorPeak& other : vendor_peaks()) {
+            if (other.gpu != row.gpu || row.kind != "bf16" || other.kind != "fp8") continue;
+            CHECK(other.tflops / row.tflops == Approx(2).epsilon(0.02));
+        }
+    }
+    for (const VendorGpu& gpu : vendor_gpus()) CHECK(relative_peak("fp32*fp32:1", gpu.name).value() < 1);
+    CHECK(find_vendor_gpu(usual_gpu) != nullptr);
+    CHECK(operand_kind("tf32") == "tf32");
+    CHECK(operand_kind("e3m2fn") == "fp6");
+    CHECK(operand_kind("fp64") == "fp32");
+
+    Log log = log_of({0.001, -0.001, 0.0005});
+    for (RunLog& run : log.runs) run.row.matmul_formats = run.policy == "low" ? "e4m3fn*e4m3fn:1" : "fp32*fp32:1";
+    CHECK(low_of(log).row.relative_peak.value() == Approx(2).epsilon(1e-3));
+    CHECK(low_of(log).row.peak_gpu.value() == "h100");
+    CHECK_FALSE(low_of(log, {.gpu = "a100"}).row.relative_peak.has_value());
+    const std::string table = summary_table(summarise(log));
+    CHECK(table.find("on NVIDIA H100 SXM, dense, bf16 = 1x: the vendor's figures, not a measurement.") !=
+          std::string::npos);
+}
+
+TEST_CASE("the settings are told in one line, the weight as the power that it is", "[reports][verdict]") {
+    CHECK(power_words(0x1p-12) == "2^-12");
+    CHECK(power_words(0.5) == "0.5");
+    CHECK(power_words(1) == "1");
+    CHECK(power_words(1024) == "2^10");
+    CHECK(power_words(0.3) == "0.3");
+    const Summary summary = summarise(log_of({0, 0, 0}));
+    CHECK(summary.setup ==
+          "seeds 0, 1, 2; every token's loss weighted 2^-12 in the backward pass, a stand-in for a batch 4096 times as "
+          "large, in which gradients are that small (--seeds, --token-weight)");
+    CHECK(summary_table(summary).find(summary.setup + ".\n") != std::string::npos);
+    const ManifestFacts facts{.seeds = {0}, .token_weight = 1.0}, other{.seeds = {1}, .token_weight = 1.0};
+    CHECK(setup_words(std::vector{facts}) ==
+          "seed 0; every token's loss weighted 1: the batch as it stands (--seeds, --token-weight)");
+    CHECK(setup_words(std::vector{facts, other}).empty());
+    CHECK(setup_words({}).empty());
+    // Manifests of anybody's making.
+    for (const char* text : {"", "[]", "{\"model\": 3}", "{\"model\": {\"layers\": \"x\", \"parameters\": 1e99}}",
+                             "{\"seeds\": {}, \"train\": {\"token_weight\": \"\"}}"}) {
+        CHECK(manifest_facts({.path = "run", .manifest = text}) == ManifestFacts{});
+    }
+}
