@@ -8,8 +8,8 @@ function trimmed(text) {
     return text
 }
 
-# A declaration is over where its body, its value or the next one begins.
-function is_over(text) { return text ~ /[;{]/ }
+# A declaration is over where its body begins, or ends on the same line.
+function is_over(text) { return text ~ /[;{}]$/ }
 
 function put(text) { print text > page }
 
@@ -55,9 +55,11 @@ part == "top" {
 line ~ /\/\/\/</ {
     code = trimmed(substr(line, 1, index(line, "///<") - 1))
     text = trimmed(substr(line, index(line, "///<") + 4))
+    is_private = code != "" ? code ~ /[A-Za-z0-9]_ *([=;{]|$)/ : is_private
+    is_member = !is_private
+    if (is_private) next
     if (code == "") put("  " text)
     else put("- `" code "` " text)
-    is_member = 1
     next
 }
 line ~ /^\/\/\// {
@@ -80,7 +82,7 @@ line != "" && line !~ /^\/\// {
     declaration = declaration (declaration == "" ? "" : "\n") line
     # What a template or an attribute stands before is part of it.
     if (!is_over(line) || line ~ /^template *<.*> *$/) next
-    sub(/ *(\{.*)?$/, "", declaration)
+    if (declaration !~ /^enum .*;$/) sub(/( \{( .*)?|\{\{)$/, "", declaration)
     put("\n```cpp\n" declaration "\n```" (doc == "" ? "" : "\n" doc))
     doc = declaration = ""
 }

@@ -115,25 +115,27 @@ struct StepRow {
     /// gradient, and whose it is.
     std::optional<double> grad_cosine{}, grad_proj{}, grad_snr_db{}, grad_cosine_least{};
     std::optional<std::string> grad_least_parameter{};
+    /// Of the second moments, those that the step left as they were though they or their gradient were not 0.
+    std::optional<double> moment_stagnation{};
 
     bool operator==(const StepRow&) const = default;
     static constexpr std::string_view file = "steps.csv";
-    static constexpr auto columns =
-        std::tuple(column("run", &StepRow::run), column("policy", &StepRow::policy), column("seed", &StepRow::seed),
-                   column("step", &StepRow::step), column("tokens", &StepRow::tokens), column("loss", &StepRow::loss),
-                   column("baseline_loss", &StepRow::baseline_loss), column("gap", &StepRow::gap),
-                   column("grad_norm", &StepRow::grad_norm), column("update_norm", &StepRow::update_norm),
-                   column("lr", &StepRow::lr), column("loss_scale", &StepRow::loss_scale),
-                   column("growth_tracker", &StepRow::growth_tracker), column("skipped", &StepRow::skipped),
-                   column("overflow_site", &StepRow::overflow_site), column("underflow", &StepRow::underflow),
-                   column("overflow", &StepRow::overflow), column("saturated", &StepRow::saturated),
-                   column("lost_updates", &StepRow::lost_updates), column("update_eff", &StepRow::update_eff),
-                   column("loss_rounded", &StepRow::loss_rounded),
-                   column("update_stagnation", &StepRow::update_stagnation),
-                   column("effective_lr", &StepRow::effective_lr), column("grad_cosine", &StepRow::grad_cosine),
-                   column("grad_proj", &StepRow::grad_proj), column("grad_snr_db", &StepRow::grad_snr_db),
-                   column("grad_cosine_least", &StepRow::grad_cosine_least),
-                   column("grad_least_parameter", &StepRow::grad_least_parameter));
+    static constexpr auto columns = std::tuple(
+        column("run", &StepRow::run), column("policy", &StepRow::policy), column("seed", &StepRow::seed),
+        column("step", &StepRow::step), column("tokens", &StepRow::tokens), column("loss", &StepRow::loss),
+        column("baseline_loss", &StepRow::baseline_loss), column("gap", &StepRow::gap),
+        column("grad_norm", &StepRow::grad_norm), column("update_norm", &StepRow::update_norm),
+        column("lr", &StepRow::lr), column("loss_scale", &StepRow::loss_scale),
+        column("growth_tracker", &StepRow::growth_tracker), column("skipped", &StepRow::skipped),
+        column("overflow_site", &StepRow::overflow_site), column("underflow", &StepRow::underflow),
+        column("overflow", &StepRow::overflow), column("saturated", &StepRow::saturated),
+        column("lost_updates", &StepRow::lost_updates), column("update_eff", &StepRow::update_eff),
+        column("loss_rounded", &StepRow::loss_rounded), column("update_stagnation", &StepRow::update_stagnation),
+        column("effective_lr", &StepRow::effective_lr), column("grad_cosine", &StepRow::grad_cosine),
+        column("grad_proj", &StepRow::grad_proj), column("grad_snr_db", &StepRow::grad_snr_db),
+        column("grad_cosine_least", &StepRow::grad_cosine_least),
+        column("grad_least_parameter", &StepRow::grad_least_parameter),
+        column("moment_stagnation", &StepRow::moment_stagnation));
 };
 
 /// A held-out evaluation. The same batches for every policy and seed.

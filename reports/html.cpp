@@ -41,7 +41,7 @@ std::string filled(std::string_view text, const std::map<std::string_view, std::
 std::string verdicts_html(const Summary& summary) {
     std::string rows;
     for (const PolicySummary& policy : summary.policies) {
-        const std::string sentence = verdict_sentence(policy, summary);
+        const std::string sentence = verdict_sentence(policy);
         if (sentence.empty()) continue;
         rows += fmt::format("<li><b>{}</b>: {}.</li>\n", escape_html(policy.row.policy), escape_html(sentence));
     }
@@ -235,7 +235,7 @@ std::string page_html(const Log& log, const Summary& all) {
     std::vector<std::string> shown;
     for (const PolicySummary& policy : summary.policies) shown.push_back(policy.row.policy);
     const std::string diagnosis = diagnosis_html(diagnose(log), shown);
-    const std::string data = page_data(log, summary);
+    const std::string data = page_data(log, summary), margin = fmt::format("{:g}", 100 * summary.margin);
     const std::string footer =
         "Made by <code>macheps report</code> from the CSV files beside it. Charts: Chart.js (MIT licence).";
     // The page runs its own two scripts, in its own style, and nothing that a name or a manifest may have brought along.
@@ -250,6 +250,7 @@ std::string page_html(const Log& log, const Summary& all) {
                                       {"reading", reading},
                                       {"notes", notes},
                                       {"diagnosis", diagnosis},
+                                      {"margin", margin},
                                       {"bucket", each},
                                       {"kind", kind},
                                       {"products", products},

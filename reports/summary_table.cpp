@@ -133,7 +133,7 @@ std::string summary_table(const Summary& summary, Colour colour) {
     if (!summary.setup.empty()) out += summary.setup + ".\n";
     out += cost_words(summary);
     for (const PolicySummary& policy : summary.policies) {
-        const std::string sentence = verdict_sentence(policy, summary);
+        const std::string sentence = verdict_sentence(policy);
         if (!sentence.empty()) out += fmt::format("  {}: {}.\n", printable(policy.row.policy), sentence);
     }
     for (const std::string& warning : warnings_of(summary)) out += "warning: " + warning + ".\n";
@@ -197,7 +197,7 @@ std::string summary_json(const Summary& summary) {
         Json object;
         const auto put = [&](const auto& c) { object[std::string(c.name)] = json_of(policy.row.*c.field); };
         std::apply([&](const auto&... c) { (put(c), ...); }, SummaryRow::columns);
-        object["sentence"] = verdict_sentence(policy, summary);
+        object["sentence"] = verdict_sentence(policy);
         policies.push_back(std::move(object));
     }
     const Json all{{"schema", schema_version}, {"policies", policies}, {"notes", summary.notes}, {"warnings", warnings_of(summary)}};

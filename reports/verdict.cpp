@@ -105,7 +105,7 @@ std::string verdict_words(const SummaryRow& row) {
     return row.verdict;
 }
 
-std::string verdict_sentence(const PolicySummary& policy, const Summary&) {
+std::string verdict_sentence(const PolicySummary& policy) {
     if (policy.row.verdict == "baseline") return {};
     std::string sentence = sentence_of(policy);
     const Forced* reason = forced_of(policy.row);

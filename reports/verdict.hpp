@@ -18,7 +18,7 @@ std::string verdict_words(const SummaryRow& row);
 
 /// The verdict with what it rests on: "no difference found (2 layers x 64, 300 steps, 3 seeds; a gap of 0.0012 would have been
 /// seen)". Where it could not have come out otherwise, it says so. Empty for the baseline.
-std::string verdict_sentence(const PolicySummary& policy, const Summary& summary);
+std::string verdict_sentence(const PolicySummary& policy);
 
 /// "diverges at step", where that says something: empty where no difference was found.
 std::string parts_at_step(const SummaryRow& row);

@@ -158,7 +158,8 @@ const std::string schedule = "--steps 40 --eval-every 7 --probe-every 8 --histog
 const std::string tiny =
     std::string("train ") + model + schedule + "--seeds 0,5 --policy amp-fp16,pure-bf16-sr --out run";
 
-/// Configs with every loss scaler that is trained with, some of which skip, and with sums of micro-batches.
+/// Configs with every loss scaler that is trained with, some of which skip, and with sums of micro-batches; and policies
+/// of recipes.
 const std::map<std::string, std::string> configs{
     {"torch.yaml", "{fp16: true, bf16: false, gradient_accumulation_steps: 2, optim: adamw_torch}"},
     {"sharded.yaml", "{fsdp: {param_dtype: float16, reduce_dtype: float32}, grad_scaler: {init_scale: 67108864}}"},
@@ -168,6 +169,10 @@ const std::map<std::string, std::string> configs{
     {"fused.json", R"({"fp16": {"enabled": true, "initial_scale_power": 26, "loss_scale_window": 5}})"},
     {"apex.json", R"({"opt_level": "O2", "loss_scale": "dynamic", "min_loss_scale": 1, "num_losses": 1})"},
     {"megatron.args", "--fp16 --initial-loss-scale 67108864 --loss-scale-window 4 --clip-grad 1.0"},
+    {"delayed.toml", "extends = \"amp-bf16\"\n[[rule]]\nsites = \"block.*.{attn.qkv,attn.proj,mlp.up,mlp.down}\"\n"
+                     "recipe = \"te-delayed:history=5\"\nmultiple_of = 8\n"},
+    {"recent.toml", "extends = \"amp-fp16\"\n[[rule]]\nsites = \"block.*.{attn.qkv,mlp.up,mlp.down}\"\n"
+                    "recipe = \"te-delayed:most_recent:margin=1\"\nmultiple_of = 8\n"},
     {"static.json", R"({"fp16": {"enabled": true, "loss_scale": 1024}, "zero_optimization": {"stage": 1}})"},
     {"utils.toml", "extends = \"amp-fp16\"\n[loss_scaler]\nkind = \"apex-fp16-utils\"\ninit_scale = 67108864.0\n"}};
 const std::string configured =
@@ -194,6 +199,10 @@ std::string scalers_without_a_policy(const Folder& folder) {
     CHECK(found >= 8);
     return missing;
 }
+
+/// Recipes whose scales have histories, which a checkpoint must hold.
+const std::string delayed = std::string("train ") + model + schedule +
+                            "--micro-batches 2 --recompute --policy ./delayed.toml,./recent.toml --out run";
 
 /// Kills `trials` runs at a moment each, resumes them, kills some of the resumed ones, and compares what they leave.
 void kill_and_resume(int trials, unsigned seed, const std::vector<fs::path>& places, const std::string& first = tiny) {
@@ -267,6 +276,10 @@ TEST_CASE("every loss scaler is among those that are killed and resumed", "[resu
 
 TEST_CASE("a run of configs with every scaler, killed and resumed, writes the same bytes", "[resume]") {
     kill_and_resume(6, 3, {macheps::test::memory_folder()}, configured);
+}
+
+TEST_CASE("a run of recipes with amax histories, killed and resumed, writes the same bytes", "[resume]") {
+    kill_and_resume(6, 5, {macheps::test::memory_folder()}, delayed);
 }
 
 TEST_CASE("a run of configs with every scaler, killed at 50 moments and resumed, writes the same bytes",

@@ -35,6 +35,8 @@ inline constexpr Machine orders[] = {
            .result = fp16,
            .sum = {.delivery = Delivery::fp16_nearest_even, .addend = fp16},
            .summary = "one fma per term, rounded to fp16, k ascending"}),
+    order({.name = "fp32.dequantised",
+           .summary = "operands are multiplied by their scales and rounded to fp32 first; then as fp32.chain"}),
     order({.name = "exact",
            .sum = {.model = SumModel::exact},
            .summary = "the exact sum of the exact products, rounded once to fp32"}),
@@ -60,5 +62,8 @@ constexpr const Machine* find_machine(std::string_view name) {
     }
     return nullptr;
 }
+
+/// True for the machine that is given values where others are given codes and scales: whoever calls it decodes them.
+constexpr bool reads_values(const Machine& machine) { return &machine == find_machine("fp32.dequantised"); }
 
 }  // namespace macheps

@@ -2,6 +2,7 @@
 #include "emulation/scaling/scaling.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace macheps {
 
@@ -15,9 +16,25 @@ ScaledResult group_scales(const ScaledCast& how, std::span<const std::uint32_t> 
         tensor = how.rule->tensor(amax);
         result.tensor = {tensor.decode, amax, how.rule->product};
     }
+    // definition::group_scale, with what all groups share worked out once.
+    const Format& format = how.cast.format;
+    definition::ScaleGroup group{.amax = 0,
+                                 .max = macheps::decode(format, format.max_finite_code() << format.padding),
+                                 .element = format,
+                                 .tensor = tensor};
+    // Largest magnitudes of bf16 values repeat, and a rule may take as long as a hundred products: scales are remembered.
+    struct Known {
+        std::uint32_t largest = 0xffffffff;  // no magnitude
+        definition::GroupScale scale{};
+    };
+    std::array<Known, 256> known{};
     for (std::size_t i = 0; i < largest.size(); ++i) {
-        const auto scale = definition::group_scale(how.cast.format, *how.rule,
-                                                   definition::canonical(bit_cast<float>(largest[i])), tensor);
+        Known& place = known[largest[i] * 0x9e3779b1u >> 24];
+        if (place.largest != largest[i]) {
+            group.amax = definition::canonical(bit_cast<float>(largest[i]));
+            place = {largest[i], how.rule->group(group)};
+        }
+        const definition::GroupScale& scale = place.scale;
         encode[i] = scale.encode;
         decode[i] = scale.decode;
         const float whole = scale.decode * result.tensor.decode;

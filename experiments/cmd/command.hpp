@@ -19,6 +19,7 @@ extern const VerbRow man_verb;
 extern const VerbRow policy_verb;
 extern const VerbRow report_verb;
 extern const VerbRow reveal_verb;
+extern const VerbRow scale_verb;
 extern const VerbRow scaler_verb;
 extern const VerbRow show_verb;
 extern const VerbRow testfloat_verb;
@@ -28,9 +29,10 @@ extern const VerbRow version_verb;
 
 /// In the order of --help.
 inline constexpr const VerbRow* verbs[] = {
-    &train_verb,  &show_verb,    &formats_verb, &convert_verb,    &policy_verb, &scaler_verb,
-    &report_verb, &gemm_verb,    &check_verb,   &machine_verb,    &reveal_verb, &testfloat_verb,
-    &verify_verb, &version_verb, &help_verb,    &completion_verb, &man_verb,
+    &train_verb,     &show_verb,   &formats_verb, &convert_verb,    &policy_verb,  &scale_verb,
+    &scaler_verb,    &report_verb, &gemm_verb,    &check_verb,      &machine_verb, &reveal_verb,
+    &testfloat_verb, &verify_verb, &version_verb, &help_verb,       &completion_verb,
+    &man_verb,
 };
 
 }  // namespace macheps

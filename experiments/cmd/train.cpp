@@ -52,7 +52,8 @@ constexpr const char* help =
     "--json`}; with\n"
     "--dry-run: {\"directory\", \"data\", \"device\", \"runs\", \"seeds\", \"steps\", \"tokens\", \"parameters\", "
     "\"seconds\",\n"
-    "\"least_bytes\", \"peak_bytes\", \"disk_bytes\", \"free_bytes\", \"policies\": [{\"policy\", \"timed_steps\", "
+    "\"timed_tokens\", \"least_bytes\", \"peak_bytes\", \"disk_bytes\", \"free_bytes\", \"policies\": [{\"policy\", "
+    "\"timed_steps\", "
     "\"step_seconds\",\n"
     "\"sampled_step_seconds\", \"evaluation_seconds\", \"seconds\", \"row_bytes\", \"framework_bytes\"}], "
     "\"problems\"}.";

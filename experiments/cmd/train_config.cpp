@@ -78,11 +78,11 @@ void refuse_without_config(const ConfigChoice& choice, const Command& verb) {
 /// Why a config that its framework takes is not trained; nothing where it is.
 std::optional<Error> untrained(const ImportResult& result, const std::string& config) {
     const ResolvedField* fp8 = result.resolved.find("fp8");
-    if (fp8 == nullptr || result.resolved.word("fp8") == "none") return {};
-    return Error({.what = fmt::format("fp8 recipes are not trained from configs yet: {} ({})", field_text(fp8->value),
-                                      fp8->from),
+    if (fp8 == nullptr || result.has_recipe) return {};
+    return Error({.what = fmt::format("the fp8 recipe {} ({}) is the program's own: no config says what it computes",
+                                      field_text(fp8->value), fp8->from),
                   .where = config,
-                  .fix = "switch it off, or train the preset fp8-tensorwise: --policy fp8-tensorwise",
+                  .fix = "train a policy with what it does: `macheps policy words` lists the recipes",
                   .exit = Exit::usage});
 }
 

@@ -25,7 +25,7 @@ struct ConfigPolicies {
 };
 
 /// Imports every config and tells what was found. Throws Error, once all is told: check_failed where a framework refuses its config, usage for
-/// what is not trained here, such as fp8.
+/// a recipe that only the program knows.
 ConfigPolicies load_configs(const ConfigChoice& choice, const Command& verb);
 
 /// Tells of policies whose number of micro-batches does not divide the samples of a step, and what they train with instead.

@@ -2,6 +2,7 @@
 #include "experiments/model/layers.hpp"
 
 #include "core/error.hpp"
+#include "emulation/machine/table.hpp"
 
 #include <utility>
 
@@ -98,12 +99,9 @@ Value Linear::forward(Rounder& rounder, Value x) {
     }
     const View y = sized(backend_, y_, {rows, out_});
     Matmul args{.m = rows, .n = out_, .k = in_};
-    args.a = operand(x_cast_, forward_a_, in_);
-    args.b = operand(w_cast_, forward_b_, in_, true);
+    set_operands(args, forward_, {x_cast_, w_cast_, forward_a_, forward_b_}, false, true);
     args.out = y.data;
     args.ld_out = out_;
-    args.rule = forward_.rule;
-    args.out_scale = product_scale(x_cast_, w_cast_);
     args.bias_after_cast = forward_.bias_after && bias_ != nullptr;
     if (bias_ != nullptr) args.bias = rounder.apply(forward_bias_, bias_->as_value(), bias_buffer_).view.data;
     return {y, rounder.matmul(forward_out_, args, y.shape)};
@@ -125,12 +123,9 @@ Value Linear::backward(Rounder& rounder, Value incoming, Tensor& dx_tensor) {
                         : rounder.apply(input_grad_b_, weight_.as_value(), w_b_buffer_, Contraction::first);
     const View dx = sized(backend_, dx_tensor, {rows, in_});
     Matmul input_grad{.m = rows, .n = in_, .k = out_};
-    input_grad.a = operand(dy_a, input_grad_a_, out_);
-    input_grad.b = operand(w, input_grad_b_, in_);
+    set_operands(input_grad, input_grad_, {dy_a, w, input_grad_a_, input_grad_b_}, false, false);
     input_grad.out = dx.data;
     input_grad.ld_out = in_;
-    input_grad.rule = input_grad_.rule;
-    input_grad.out_scale = product_scale(dy_a, w);
     const Format dx_held = rounder.matmul(input_grad_out_, input_grad, dx.shape);
 
     const Value dy_b = serves_both_ways(weight_grad_a_, input_grad_a_)
@@ -141,15 +136,38 @@ Value Linear::backward(Rounder& rounder, Value incoming, Tensor& dx_tensor) {
                         : rounder.apply(weight_grad_b_, x_, x_b_buffer_, Contraction::first);
     const View dw = weight_.first_target(backend_, dw_);
     Matmul weight_grad{.m = out_, .n = in_, .k = rows};
-    weight_grad.a = operand(dy_b, weight_grad_a_, out_, true);
-    weight_grad.b = operand(x, weight_grad_b_, in_);
+    set_operands(weight_grad, weight_grad_, {dy_b, x, weight_grad_a_, weight_grad_b_}, true, false);
     weight_grad.out = dw.data;
     weight_grad.ld_out = in_;
-    weight_grad.rule = weight_grad_.rule;
-    weight_grad.out_scale = product_scale(dy_b, x);
     const Format dw_held = rounder.matmul(weight_grad_out_, weight_grad, dw.shape);
     weight_.accumulate(backend_, rounder, dw, dw_held);
     return {dx, dx_held};
+}
+
+void Linear::set_operands(Matmul& args, const MatmulChoice& choice, Operands x, bool a_transposed, bool b_transposed) {
+    args.rule = choice.rule;
+    if (reads_values(*choice.rule.machine)) {
+        // Decoded, it is a chain like another.
+        args.rule.machine = &fp32_chain;
+        x.a = decoded(x.a, a_values_);
+        x.b = decoded(x.b, b_values_);
+    }
+    args.a = operand(x.a, x.a_slot, a_transposed ? args.m : args.k, a_transposed);
+    args.b = operand(x.b, x.b_slot, b_transposed ? args.k : args.n, b_transposed);
+    if (reads_values(*choice.rule.machine)) args.a.format = args.b.format = fp32;
+    args.out_scale = product_scale(x.a, x.b);
+}
+
+/// The values that x stands for, each product rounded to fp32.
+Value Linear::decoded(const Value& x, Tensor& buffer) {
+    if (x.scales.data == nullptr && x.scale == TensorScale{}) return x;
+    const View out = sized(backend_, buffer, x.view.shape);
+    if (x.scales.data == nullptr) {
+        backend_.scale(x.view, x.scale.decode, out);
+    } else {
+        backend_.decode_groups(x.view, x.scales, x.contraction == Contraction::last, x.scale.decode, out);
+    }
+    return {out};
 }
 
 // --- Norm

@@ -53,6 +53,14 @@ class Linear {
     void invalidate() { weight_cast_is_fresh_ = false; }
 
   private:
+    /// Operands, rule and factor of one of the three matmuls. The slots made the values; `ld` is that of both.
+    struct Operands {
+        Value a, b;
+        const Slot &a_slot, &b_slot;
+    };
+    void set_operands(Matmul& args, const MatmulChoice& choice, Operands x, bool a_transposed, bool b_transposed);
+    Value decoded(const Value& x, Tensor& buffer);
+
     Backend& backend_;
     ParameterState& weight_;
     ParameterState* bias_;
@@ -65,7 +73,7 @@ class Linear {
     bool weight_cast_is_fresh_ = false;
     Tensor x_in_buffer_, x_buffer_, w_buffer_, bias_buffer_, y_, dy_buffer_, dy_a_buffer_, dy_b_buffer_, x_b_buffer_,
         w_b_buffer_;
-    Tensor dw_, dbias_;
+    Tensor dw_, dbias_, a_values_, b_values_;
 };
 
 /// Normalisation over the last axis, eps 1e-5: layer normalisation where there is a bias, and without one that of the

@@ -30,12 +30,12 @@ MemoryEstimate estimate_memory(const SiteList& sites, const ResolvedPolicy& poli
     return estimate;
 }
 
-double least_memory(const ModelConfig& config, std::int64_t batch, int moments) {
+double least_memory(const ModelConfig& config, std::int64_t batch, int moments, bool compares_gradients) {
     // Measured on models of many thin layers: names, rules, and tensors of a few values that take a block each.
     constexpr double beside_a_layer = 150e3;
     constexpr double value_bytes = sizeof(float);
     // Forward, backward, and the forward pass of the model that is evaluated in fp32.
-    constexpr double passes = 3;
+    const double passes = compares_gradients ? 4 : 3;
     struct Counts {
         double parameters = 0, saved = 0;
     };
@@ -53,7 +53,8 @@ double least_memory(const ModelConfig& config, std::int64_t batch, int moments) 
     const auto layers = static_cast<double>(config.layers);
     const double parameters = one.parameters + (layers - 1) * (two.parameters - one.parameters);
     const double saved = one.saved + (layers - 1) * (two.saved - one.saved);
-    const double copies = 3 + moments;  // value, gradient, the value that is evaluated in fp32
+    // Value, gradient, the value that is evaluated in fp32, and its gradient where there is one.
+    const double copies = 3 + moments + (compares_gradients ? 1 : 0);
     return value_bytes * (copies * parameters + passes * static_cast<double>(batch) * saved) + beside_a_layer * layers;
 }
 

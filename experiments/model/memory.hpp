@@ -22,7 +22,7 @@ MemoryEstimate estimate_memory(const SiteList& sites, const ResolvedPolicy& poli
 /// Bytes that training takes of this process at the least: weights, gradients, moments, the copy that is evaluated in fp32,
 /// the values of both passes and of an evaluation, and what stands beside every layer. Casts and checkpoints come on top:
 /// up to as much again. Made without a list of the sites, which would itself be too long where the answer is no.
-/// `config` and `batch` are within most_size.
-double least_memory(const ModelConfig& config, std::int64_t batch, int moments);
+/// `config` and `batch` are within most_size. `compares_gradients`: the copy in fp32 goes backward too.
+double least_memory(const ModelConfig& config, std::int64_t batch, int moments, bool compares_gradients = false);
 
 }  // namespace macheps

@@ -33,12 +33,16 @@ const ScaleRule& rule_named(std::string_view name, const Granularity& granularit
     if (name.empty()) return *usual_rule(granularity);
     std::vector<std::string_view> fitting;
     for (const ScaleRule& row : scale_rules) {
-        if (fits(row, granularity)) fitting.push_back(row.name);
+        if (fits(row, granularity) && !row.has_history()) fitting.push_back(row.name);
     }
     const ScaleRule* rule = find_scale_rule(name);
     if (rule == nullptr) {
         throw FieldError("scale_rule", fmt::format("unknown scale rule '{}'", name),
                          one_of(name, names_of(scale_rules)));
+    }
+    if (rule->has_history()) {
+        throw FieldError("scale_rule", fmt::format("'{}' makes its scale of earlier tensors, and there is one", name),
+                         "macheps scale traces such a rule");
     }
     if (!fits(*rule, granularity)) {
         throw FieldError("scale_rule", fmt::format("'{}' makes no scales for '{}'", name, granularity.name),

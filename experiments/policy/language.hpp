@@ -41,6 +41,8 @@ inline constexpr PolicyKey site_rule_keys[] = {
     {"recipe", "a library's recipe of low precision by its name; what else the rule says changes it"},
     {"multiple_of", "linears whose sides are no multiples of it are left as they were"},
     {"filter", "a framework's layer filter: linears that it keeps in high precision are left as they were"},
+    {"all_gather",
+     "fp8: FSDP gathers the weights of these linears as codes, cast from the shards with one scale for all of them"},
     {"skip_first_blocks", "linears of so many blocks at the beginning are left as they were"},
     {"skip_last_blocks", "linears of so many blocks at the end are left as they were"},
     {"model", "the rule is for this kind of model only"},

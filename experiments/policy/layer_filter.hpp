@@ -37,7 +37,8 @@ struct LayerChoice {
     std::int64_t skip_first_blocks = 0, skip_last_blocks = 0;
 
     bool operator==(const LayerChoice&) const = default;
-    bool is_any() const { return *this != LayerChoice{}; }
+    /// True of more than the alignment of a kernel: somebody has chosen layers.
+    bool chooses() const { return filter != nullptr || skip_first_blocks > 0 || skip_last_blocks > 0; }
 };
 
 /// The linears that are left out, by their sites. A site that holds several of a framework's linears is left out with

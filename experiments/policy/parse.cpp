@@ -207,6 +207,8 @@ Policy::Rule Reader::read_rule(const toml::table& table, int number) const {
             rule.model = names[toml_.one_of(names, node, name, "model")];
         } else if (read_layer_key(toml_, name, node, rule.layers)) {
             continue;
+        } else if (name == "all_gather") {
+            rule.gathers_codes = toml_.one_of({"fp8"}, node, name, "format of an all-gather") == 0;
         } else if (name == "cast") {
             has_cast = true;
             rule.casts.push_back({"", read_cast(toml_, node, name), place_of(node)});

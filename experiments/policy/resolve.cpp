@@ -2,6 +2,8 @@
 // Policy against a model's sites: globs become a table, once.
 #include "core/format_table.hpp"
 #include "core/nearest_name.hpp"
+#include "emulation/machine/table.hpp"
+#include "experiments/policy/float8_gather.hpp"
 #include "experiments/policy/rule.hpp"
 
 #include <fmt/format.h>
@@ -74,6 +76,7 @@ class Resolver {
         for (const auto& rule : policy.rules) {
             if (rule->model.empty() || rule->model == model_.model) apply(*rule);
         }
+        for (const auto& [site, where] : gathered_) gather_as_codes(result_, site, where);
         for (const Target& target : sites_) {
             for (const std::string_view matmul : target.matmuls) check(target, matmul);
         }
@@ -136,7 +139,7 @@ class Resolver {
             }
             if (!any) no_slot(rule, each.at, each.matmul, each.needs_bias() ? "matmul with a bias" : "matmul", matched);
         }
-        if (kept_.none_of_some() && (rule.layers.filter != nullptr || rule.is_low())) no_linear_left(rule);
+        if (kept_.none_of_some() && rule.layers.chooses()) no_linear_left(rule);
     }
 
     /// False for a linear that the rule leaves as it was; notes its name and the reason.
@@ -144,7 +147,10 @@ class Resolver {
         if (target.site == nullptr || !target.site->kind.has_weight) return true;
         const auto found = left_out_.find(target.name);
         (found == left_out_.end() ? kept_.kept : kept_.left) = true;
-        if (found == left_out_.end()) return true;
+        if (found == left_out_.end()) {
+            if (rule.gathers_codes) gathered_.insert_or_assign(target.name, rule.where(rule.at));
+            return true;
+        }
         if (found->second.raises) framework_raises(rule, found->second.why);
         std::vector<ResolvedPolicy::LeftOut>& list = result_.left_out;
         const auto is_it = [&](const ResolvedPolicy::LeftOut& one) { return one.site == target.name; };
@@ -196,15 +202,22 @@ class Resolver {
         const bool has_bias =
             matmul == "forward" && std::any_of(parameters_.begin(), parameters_.end(),
                                                [&](const Target& p) { return p.name == target.name + ".bias"; });
-        // A library's kernel is what it is: one that takes in no scales of blocks is refused below.
-        if (choice.named == nullptr) {
-            choice.rule = with_block_scales(choice.rule, scale_layout(*a.granularity), scale_layout(*b.granularity));
+        ScaleLayout a_scales = scale_layout(*a.granularity), b_scales = scale_layout(*b.granularity);
+        if (reads_values(*choice.rule.machine)) {
+            if (!target.site->kind.has_weight && (a.has_scale() || b.has_scale())) {
+                throw Error({.what = fmt::format("{} at '{}', whose operands have scales", choice.rule.machine->name, key),
+                             .where = place(key),
+                             .fix = "only linears decode their operands before the matmul"});
+            }
+            a_scales = b_scales = {};
         }
+        // A library's kernel is what it is: one that takes in no scales of blocks is refused below.
+        if (choice.named == nullptr) choice.rule = with_block_scales(choice.rule, a_scales, b_scales);
         choice.unverified = check_matmul_rule(choice.rule,
                                               {.a = a.format,
                                                .b = b.format,
-                                               .a_scales = scale_layout(*a.granularity),
-                                               .b_scales = scale_layout(*b.granularity),
+                                               .a_scales = a_scales,
+                                               .b_scales = b_scales,
                                                .has_bias = has_bias,
                                                .bias_after = has_bias && choice.bias_after,
                                                .out_cast = {.format = out.format, .round = out.round}},
@@ -289,6 +302,7 @@ class Resolver {
     ResolvedPolicy result_;
     std::map<std::string, std::string> places_;  ///< slot or matmul -> where a rule last set it
     std::map<std::string, FilterVerdict, std::less<>> left_out_;  ///< by the rule that is being applied
+    std::map<std::string, std::string> gathered_;  ///< linear -> the rule whose `all_gather` speaks of it
     /// Whether that rule has met linears that it leaves alone, and others.
     struct Kept {
         bool kept = false, left = false;

@@ -10,6 +10,7 @@
 #include "experiments/train/experiment_runs.hpp"
 #include "experiments/train/run_directory.hpp"
 #include "experiments/train/side_by_side.hpp"
+#include "reports/run_log.hpp"
 
 #include <fmt/format.h>
 
@@ -58,7 +59,10 @@ void check(const Experiment& experiment) {
 double least_memory(const Experiment& experiment) {
     const TrainOptions& o = experiment.options;
     const double kept = o.ranks == 1 ? 0 : static_cast<double>(o.ranks) * sizeof(float);  // a gradient of each
-    return least_memory(experiment.model, o.batch / o.ranks, moments(o.optimizer)) +
+    const bool compares_gradients =
+        o.probe_every > 0 && std::any_of(experiment.policies.begin(), experiment.policies.end(),
+                                         [](const Policy& policy) { return policy.name != baseline_policy; });
+    return least_memory(experiment.model, o.batch / o.ranks, moments(o.optimizer), compares_gradients) +
            kept * static_cast<double>(parameter_count(experiment.model));
 }
 

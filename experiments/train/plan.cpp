@@ -4,8 +4,10 @@
 #include "core/float_environment.hpp"
 #include "experiments/train/evaluator.hpp"
 #include "experiments/train/experiment_runs.hpp"
+#include "experiments/train/gradient_shadow.hpp"
 #include "experiments/train/step.hpp"
 #include "reports/csv.hpp"
+#include "reports/run_log.hpp"
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -81,7 +83,7 @@ struct Timed {
 
 /// Times a policy; of the experiment's own tokens for least_seconds, of fewer ones as few steps as tell the time.
 Timed time_policy(Backend& backend, const Timing& timing, const SharedInputs& inputs, const ResolvedPolicy& policy) {
-    constexpr std::int64_t evaluation_row_bytes = 110, run_row_bytes = 180;
+    constexpr std::int64_t evaluation_row_bytes = 110, run_row_bytes = 260, gradient_bytes = 120;
     const std::int64_t most_steps = timing.is_scaled ? 2 : 32, least_steps = timing.is_scaled ? 2 : 3;
     constexpr double least_seconds = 0.2;
     const Experiment& experiment = timing.experiment;
@@ -106,13 +108,21 @@ Timed time_policy(Backend& backend, const Timing& timing, const SharedInputs& in
     const std::int64_t samples = std::min(times(o.steps, o.probe_every), o.steps), histograms = histogram_steps(o);
     timed.step_bytes = run_row_bytes + o.steps * step_row_bytes(step, last, setup) +
                        (times(o.steps, o.eval_every) + 1) * evaluation_row_bytes;
-    if (samples > 0) {
-        timed.sampled = next(histograms > 0 ? Sampling::histograms : Sampling::sites).seconds;
-        timed.site_bytes = samples * bytes_of(step.probe().site_rows(setup.name(), policy.name, setup.seed, o.steps)) +
-                           histograms * bytes_of(step.probe().exponent_rows(setup.name(), o.steps));
-    }
     Evaluator evaluator(backend, setup, 1);
     evaluator.evaluate(last.step, step);  // makes the fp32 model's buffers
+    if (samples > 0) {
+        // Sampled steps of all but the baseline make the gradients of fp32 too.
+        std::optional<GradientShadow> shadow;
+        if (policy.name != baseline_policy) {
+            shadow.emplace(backend, setup, evaluator.fp32_model(), step);
+            step.attach(*shadow);
+        }
+        timed.sampled = next(histograms > 0 ? Sampling::histograms : Sampling::sites).seconds;
+        if (shadow) step.release();
+        timed.site_bytes = samples * bytes_of(step.probe().site_rows(setup.name(), policy.name, setup.seed, o.steps)) +
+                           (shadow ? samples * gradient_bytes : 0) +
+                           histograms * bytes_of(step.probe().exponent_rows(setup.name(), o.steps));
+    }
     const auto start = std::chrono::steady_clock::now();
     evaluator.evaluate(last.step, step);
     timed.evaluation = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -120,6 +120,10 @@ StepResult Step::run(std::int64_t step, Sampling sampling) {
 
 StepRow Step::row(const StepResult& result, std::optional<double> baseline_loss) const {
     const UpdateStats& u = result.outcome.updates;
+    const auto share = [](std::uint64_t part, std::uint64_t all) {
+        return all > 0 ? std::optional(static_cast<double>(part) / static_cast<double>(all)) : std::nullopt;
+    };
+    const bool has_moment2 = moments(setup_.options.optimizer) > 1;
     const auto efficiency = u.wanted2 > 0 ? std::optional(u.moved_wanted / u.wanted2) : std::nullopt;
     return {.run = setup_.name(),
             .policy = setup_.policy.name,
@@ -142,9 +146,9 @@ StepRow Step::row(const StepResult& result, std::optional<double> baseline_loss)
             .lost_updates = u.lost,
             .update_eff = efficiency,
             .loss_rounded = result.loss_rounded,
-            .update_stagnation =
-                u.nonzero > 0 ? std::optional(static_cast<double>(u.lost) / static_cast<double>(u.nonzero)) : std::nullopt,
-            .effective_lr = efficiency ? std::optional(result.outcome.lr * *efficiency) : std::nullopt};
+            .update_stagnation = share(u.lost, u.nonzero),
+            .effective_lr = efficiency ? std::optional(result.outcome.lr * *efficiency) : std::nullopt,
+            .moment_stagnation = has_moment2 ? share(u.frozen, u.count) : std::nullopt};
 }
 
 void Step::save(Checkpoint& checkpoint) const {

@@ -153,8 +153,8 @@ plot("gap", {y: "loss − fp32 loss (nats per token)", tooltip: {label: named}},
     }
     if (margin.length) {
         const band = {borderWidth: 0, backgroundColor: alpha("#808a99", isDark() ? .28 : .2), silent: true, order: 9};
-        sets.push({...band, label: "+0.25 %", data: margin, fill: "+1"},
-                  {...band, label: "−0.25 %", data: margin.map(p => ({x: p.x, y: -p.y})), fill: false});
+        sets.push({...band, label: `+${100 * D.margin} %`, data: margin, fill: "+1"},
+                  {...band, label: `−${100 * D.margin} %`, data: margin.map(p => ({x: p.x, y: -p.y})), fill: false});
     }
     for (const set of lines) {
         sets.push(set);

@@ -6,8 +6,9 @@
 #include "emulation/scaling/scaling.hpp"
 #include "tests/emulation/backends.hpp"
 
-#include <cstring>
+#include <cmath>
 #include <fstream>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,15 +49,34 @@ std::string compare_codes(const std::vector<float>& values, const Format& format
     return {};
 }
 
+/// What a test must see.
+enum class Fault { none, truncates, one_binade_up, one_binade_down };
+
+/// The rule whose scales are those of `faulted`, a power of two off: for one line at a time.
+const ScaleRule* faulted = nullptr;
+int binades = 0;
+definition::GroupScale off_by_binades(const definition::ScaleGroup& group) {
+    const auto scale = faulted->group(group);
+    return {std::ldexp(scale.encode, binades), std::ldexp(scale.decode, -binades)};
+}
+
 /// One tensor through a backend's scaled cast.
-std::string check_convert(const Json& line, Backend& backend) {
+std::string check_convert(const Json& line, Backend& backend, Fault fault = Fault::none) {
     const Format format = format_named(line.at("format").string(), "vectors");
     const bool k_is_last = line.at("axis").get<int>() == 1;
-    const ScaledCast how{.cast = {.format = format, .overflow = Overflow::saturate},
-                         .granularity = find_granularity(line.at("granularity").string()),
-                         .rule = find_scale_rule(line.at("rule").string()),
-                         .k_is_last = k_is_last};
+    ScaledCast how{.cast = {.format = format, .overflow = Overflow::saturate},
+                   .granularity = find_granularity(line.at("granularity").string()),
+                   .rule = find_scale_rule(line.at("rule").string()),
+                   .k_is_last = k_is_last};
     if (how.granularity == nullptr || how.rule == nullptr) return "no such granularity or rule";
+    ScaleRule wrong_rule = *how.rule;
+    if (fault == Fault::truncates) how.cast.round = Round::toward_zero;
+    if (fault == Fault::one_binade_up || fault == Fault::one_binade_down) {
+        faulted = how.rule;
+        binades = fault == Fault::one_binade_up ? 1 : -1;
+        wrong_rule.group = off_by_binades;
+        how.rule = &wrong_rule;
+    }
     const auto shape = line.at("shape").get<std::vector<std::int64_t>>();
     const auto grid = line.at("grid").get<std::vector<std::int64_t>>();
     const ScaleGrid made = scale_grid(*how.granularity, k_is_last, shape[0], shape[1]);
@@ -150,6 +170,25 @@ TEST_CASE("every shared vector of a scale rule agrees, on every engine", "[emula
     }
     CHECK(tensors >= 464);
     CHECK(traces >= 155);
+}
+
+TEST_CASE("an emulator that truncates, or scales by a binade too much or too little, disagrees with the shared vectors",
+          "[emulation][scale]") {
+    const std::vector<Json> lines = shared_lines();
+    if (lines.empty()) SKIP_TEST("no recipe_vectors.jsonl in ../shared/vectors, nor in MACHEPS_SHARED");
+    CpuBackend backend(1);
+    for (const Fault fault : {Fault::truncates, Fault::one_binade_up, Fault::one_binade_down}) {
+        std::map<std::string, int> tensors, wrong;
+        for (const Json& line : lines) {
+            if (line.at("kind").string() != "convert" || line.at("cls").string() == "zero") continue;
+            ++tensors[line.at("rule").string()];
+            wrong[line.at("rule").string()] += check_convert(line, backend, fault).empty() ? 0 : 1;
+        }
+        for (const auto& [rule, count] : tensors) {
+            CAPTURE(rule, int(fault), count);
+            CHECK(wrong[rule] > count * 2 / 3);
+        }
+    }
 }
 
 TEST_CASE("a history that is one step late disagrees with the shared traces", "[emulation][scale]") {

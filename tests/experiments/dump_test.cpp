@@ -254,6 +254,25 @@ TEST_CASE("a scaled slot is dumped as it is, with the factor that undoes the sca
     CHECK(largest(values) == 448.0f);  // e4m3fn's largest: tensor-wise scaling maps amax there
     // 448 * (amax / 448): the encode scale and its reciprocal are rounded once each.
     CHECK(std::abs(largest(values) * scale - largest(meant)) <= 3 * 0x1p-24f * largest(meant));
+    CHECK(dump.metadata_at("holds:" + name) == "codes of e4m3fn/tensor: times " + name + ".decode_scale");
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("a dump says which arrays are codes' numbers and which are decoded", "[experiments][dump]") {
+    const std::string name = "block.0.mlp.up:forward.a";
+    const Safetensors blocks = dump_of(experiment("te-mxfp8", 1));
+    CHECK(blocks.metadata_at("holds:" + name) == "values, decoded from e4m3fn/mx32");
+    // Decoded by powers of two: what e4m3fn can hold, so that most values are not those that came in, but near them.
+    const auto values = blocks.values<float>(name), meant = blocks.values<float>("block.0.mlp.up:forward.in");
+    REQUIRE(values.size() == meant.size());
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        CHECK(std::abs(values[i] - meant[i]) <= std::max(0x1p-4f * std::abs(meant[i]), 0x1p-9f));
+    }
+    CHECK(values != meant);
+    // A scale that is 1, as delayed scaling's first, is written all the same.
+    const Safetensors delayed = dump_of(experiment("te-delayed", 0));
+    CHECK(delayed.values<float>(name + ".decode_scale").at(0) == 1);
+    CHECK(delayed.metadata_at("holds:" + name) == "codes of e4m3fn/tensor:te_delayed: times " + name + ".decode_scale");
     fs::remove_all(scratch());
 }
 

@@ -35,7 +35,7 @@ TEST_CASE("the sample of Accelerate is FSDP 2 with torchao's fp8", "[import][acc
     CHECK(fields_of(result, storage_fields) ==
           "store=F compute=ao_tensorwise oplist=torch-cuda grad=F reduce=B buffers=F");
     CHECK(field_of(result, "fp8")
-              .starts_with("ao_tensorwise pad_inner_dim=true enable_fsdp_float8_all_gather=true"));
+              .starts_with("ao_tensorwise pad_inner_dim=true all_gather=true filter=accelerate-ao"));
     std::string loading = text;
     loading.replace(loading.find("loading: false"), 14, "loading: true");
     CHECK(find_rule(import_text(loading, {}), "accelerate/torchao-low-memory-loading", 'E'));
@@ -100,13 +100,13 @@ TEST_CASE("Transformer Engine computes with max where Accelerate declares most_r
         "{distributed_type: \"NO\", mixed_precision: fp8, fp8_config: {backend: TE, amax_compute_algo: most_recent, "
         "fp8_format: E4M3, margin: 2}}");
     CHECK(field_of(declared, "fp8")
-              .starts_with("te_delayed format=E4M3 margin=2 interval=1 amax_history_len=1024 amax_compute_algo=max"));
+              .starts_with("te_delayed format=E4M3 margin=2 history=1024 algorithm=max filter=accelerate-te"));
     CHECK(find_rule(declared, "accelerate/most-recent", 'C'));
     CHECK(field_of(declared, "compute") == "te_delayed");
     const ImportResult prefixed = accelerate(
         "{distributed_type: \"NO\", mixed_precision: fp8, fp8_config: {fp8_backend: TE, fp8_amax_history_len: 16, "
         "format: HYBRID, amax_compute_algo: max}}");
-    CHECK(field_of(prefixed, "fp8").starts_with("te_delayed format=HYBRID margin=0 interval=1 amax_history_len=16"));
+    CHECK(field_of(prefixed, "fp8").starts_with("te_delayed format=HYBRID margin=0 history=16"));
     CHECK_FALSE(find_rule(prefixed, "accelerate/most-recent"));
     CHECK_FALSE(find_rule(prefixed, "accelerate/unknown-key"));
 }

@@ -136,17 +136,17 @@ TEST_CASE("a cast by way of bf16 rounds twice", "[experiments][recipe]") {
     CHECK(twice(x, {1, 4}, Contraction::last) == std::vector<float>{1, 1, 1.125f, -3});
     Cast1 away("e4m3fn/tensor:te_delayed:nearest_away:via=bf16");
     CHECK(away(x, {1, 4}, Contraction::last) == std::vector<float>{1.125f, 1.125f, 1.125f, -3});
-    // The specification counts 1.4 % of codes for N(0,1).
+    // The specification counts 1.4 % of codes for N(0,1), at an equal scale.
     std::mt19937 random(6);
     std::normal_distribution<float> normal;
     std::vector<float> many;
     for (int i = 0; i < 100'000; ++i) many.push_back(normal(random));
-    Cast1 a("e4m3fn/tensor:te_current:via=bf16"), b("e4m3fn/tensor:te_current");
+    Cast1 a("e4m3fn/tensor:te_delayed:via=bf16"), b("e4m3fn/tensor:te_delayed");
     const auto one = b(many, {100, 1000}, Contraction::last, true), two = a(many, {100, 1000}, Contraction::last, true);
     int different = 0;
     for (std::size_t i = 0; i < one.size(); ++i) different += one[i] != two[i] ? 1 : 0;
-    CHECK(different > 800);
-    CHECK(different < 2200);
+    CHECK(different > 1200);
+    CHECK(different < 1600);
 }
 
 TEST_CASE("operands of the weight's gradient are blocked along the tokens", "[experiments][recipe]") {

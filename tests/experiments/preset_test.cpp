@@ -288,7 +288,8 @@ TEST_CASE("presets name their scaler and their optimiser's arithmetic", "[experi
         "h100-tf32", "h100-amp-fp16", "h100-amp-bf16", "h100-fp8-fast",  "h100-fp8-promoted", "b200-amp-bf16",
         "b200-fp8",  "b200-mxfp8",    "b200-nvfp4",
         "te-delayed", "te-current", "te-block", "te-mxfp8", "te-nvfp4", "ao-tensorwise", "ao-rowwise", "ao-rowwise-gw-hp",
-        "ao-mxfp8-rceil", "ao-mxfp8-floor", "ao-mxfp8-even", "ao-mxfp8-ceil", "dsv3", "mx-microxcaling", "e5m2-direct"};
+        "ao-mxfp8-rceil", "ao-mxfp8-floor", "ao-mxfp8-even", "ao-mxfp8-ceil", "dsv3", "mx-microxcaling", "e5m2-direct",
+        "lf-fp8-as-executed", "lf-fp8-as-documented"};
     CHECK(preset_names() == order);
 }
 
@@ -301,7 +302,8 @@ TEST_CASE("a preset fits every kind and size of model", "[experiments][preset]")
             if (kind == ModelKind::llama) other.kv_heads = 1;
             for (const std::string_view name : preset_names()) {
                 CAPTURE(std::string(name), std::string(size.name));
-                CHECK(resolve(load_policy(name), model_sites(usual)).left_out.empty());
+                // Filters of frameworks leave the first or the last linear out of every model.
+                CHECK(resolve(load_policy(name), model_sites(usual)).left_out.empty() == !name.starts_with("lf-fp8"));
                 CHECK_NOTHROW(resolve(load_policy(name), model_sites(other)));
             }
         }
@@ -388,7 +390,7 @@ TEST_CASE("a preset of a GPU is its base on that GPU's matrix units: every matmu
     }
     std::size_t on_machines = 0;
     for (const std::string_view name : preset_names())
-        on_machines += resolved(std::string(name).c_str()).machines().front().first != "fp32.chain";
+        on_machines += !resolved(std::string(name).c_str()).machines().front().first.starts_with("fp32.chain");
     CHECK(on_machines == std::size(machine_presets) + 1);  // and the recipe that is written for a Hopper: dsv3
 }
 

@@ -42,7 +42,7 @@ std::string contents(const std::filesystem::path& path) {
 }
 
 ModelConfig small_model(ModelKind kind) {
-    ModelConfig model{.kind = kind, .layers = 3, .width = 32, .heads = 2, .context = 8, .vocabulary = 24};
+    ModelConfig model{.kind = kind, .layers = 3, .width = 32, .heads = 2, .context = 16, .vocabulary = 24};
     if (kind == ModelKind::llama) model.kv_heads = 1;
     return model;
 }
@@ -75,6 +75,10 @@ TEST_CASE("row 29: a run whose blocks are computed again writes the same bytes, 
             experiment.model = small_model(kind);
             experiment.options = small_options(recompute);
             experiment.options.ranks = kind == ModelKind::llama ? 2 : 1;
+            // Ranks and micro-batches together are refused where a scale is made of the amaxes of all ranks.
+            if (experiment.options.ranks > 1) {
+                std::erase_if(experiment.policies, [](const Policy& policy) { return policy.name == "te-delayed"; });
+            }
             experiment.hash_sites = true;
             experiment.directory = folders[recompute] = folder / fmt::format("{}{}", to_string(kind), int(recompute));
             CpuBackend backend(2);

@@ -93,6 +93,8 @@ TEST_CASE("an array that cannot be scaled is refused with the nearest word", "[s
              {{.format = e4m3fn, .granularity = "none"}, "unknown granularity"},
              {{.format = e4m3fn, .granularity = "tensor", .scale_rule = "te_curent"}, "did you mean 'te_current'?"},
              {{.format = e4m3fn, .granularity = "mx32", .scale_rule = "te_current"}, "one of te_mxfp8, ao_rceil"},
+             {{.format = e4m3fn, .granularity = "tensor", .scale_rule = "te_delayed"},
+              "macheps scale traces such a rule"},
              {{.format = e4m3fn, .granularity = "nvfp4"}, "its elements are e2m1fn"},
              {{.format = fp64, .granularity = "tensor"}, "no format of scaled elements"},
              {{.format = e4m3fn, .granularity = "row", .axis = 0}, "take column"},

@@ -44,7 +44,9 @@ inline std::vector<float> values_of(Backend& backend, ConstView view) {
 class TinyRun {
   public:
     explicit TinyRun(const Policy& policy, ModelKind kind = ModelKind::gpt2, TrainOptions options = tiny_options())
-        : model(tiny_model(kind)),
+        : TinyRun(policy, tiny_model(kind), std::move(options)) {}
+    TinyRun(const Policy& policy, const ModelConfig& shape, TrainOptions options = tiny_options())
+        : model(shape),
           sites(model_sites(model)),
           resolved(resolve(policy, sites)),
           fp32_policy(resolve(load_policy("fp32"), sites)),

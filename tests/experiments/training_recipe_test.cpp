@@ -217,6 +217,26 @@ TEST_CASE("DeepSpeed unscales and clips by one factor", "[experiments][optimizer
     CHECK(combined_factor(4.0f, 3, 1.5) == static_cast<float>(1.0 / static_cast<double>(c * 3.0f)));
 }
 
+TEST_CASE("steps.csv has the share of second moments that a format holds fast", "[experiments][optimizer]") {
+    const auto share = [](const char* text, OptimizerKind optimizer = OptimizerKind::adamw) {
+        TrainOptions options = TinyRun::tiny_options();
+        options.optimizer = optimizer;
+        options.steps = 400;
+        TinyRun run(parse_policy(text, "test"), ModelKind::gpt2, options);
+        run.run(300);
+        const StepResult last = run.next();
+        return run.step.row(last, std::nullopt).moment_stagnation;
+    };
+    // A bf16 number times 0.999 is that number again: moments that have grown to the size of the squares stay.
+    const char* slow = "extends = \"pure-bf16\"\n[optimizer]\nbeta2 = 0.999\n";
+    const char* fast = "extends = \"pure-bf16\"\n[optimizer]\nbeta2 = 0.95\n";
+    const char* wide = "extends = \"amp-bf16\"\n[optimizer]\nbeta2 = 0.999\n";
+    CHECK(share(slow).value() > 0.3);
+    CHECK(share(fast).value() < 0.2);
+    CHECK(share(wide).value() < 0.01);
+    CHECK_FALSE(share("extends = \"fp32\"\n", OptimizerKind::sgd).has_value());
+}
+
 TEST_CASE("gradients of micro-batches are added up in the format of accum", "[experiments][train]") {
     const auto policy = [](const char* accum) {
         return parse_policy(fmt::format("extends = \"pure-bf16\"\n[[rule]]\nparams = \"*\"\nmaster = \"fp32\"\n{}\n"

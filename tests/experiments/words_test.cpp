@@ -200,7 +200,13 @@ TEST_CASE("names in a policy are taken where they are printed and nowhere else",
                     [&](const auto& word) { return fmt::format("[reduce]\n{} = \"{}\"", key, word); },
                     {"unknown " + key});
     }
-    check_place("behind a colon", joined(joined(words_of("scale_rules"), words_of("roundings")), words_of("overflows")),
+    check_place("algorithm", words_of("amax_algorithms"), of_cast("algorithm"), {"unknown algorithm"});
+    // With underscores some recipes have the names of scale rules.
+    check_place("recipe", joined(words_of("recipes"), {"te_delayed", "te_current", "te_block", "te_mxfp8", "te_nvfp4"}),
+                [](const auto& word) { return fmt::format("[[rule]]\nsites = \"lm_head\"\nrecipe = \"{}\"", word); },
+                {"unknown recipe"});
+    const Names of_colons = joined(joined(words_of("scale_rules"), words_of("roundings")), words_of("overflows"));
+    check_place("behind a colon", joined(joined(of_colons, words_of("amax_algorithms")), {"hadamard"}),
                 [&](const auto& word) { return forward(fmt::format("{{ a = \"bf16:{}\" }}", word)); },
                 {"unknown rounding mode"});
 }

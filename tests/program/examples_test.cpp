@@ -126,6 +126,9 @@ void write_files() {
     write("corpus.txt", text);
     write("x.f32", std::string(64, '\0')), write("codes.u8", std::string(16, '\x38')),
         write("x.f64", std::string(64, '\0'));
+    std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 128), }";
+    header.append(117 - header.size(), ' ');
+    write("x.npy", std::string("\x93NUMPY\x01\x00\x76\x00", 10) + header + "\n" + std::string(1024, '\0'));
     std::string codes;
     for (int i = 2; i < 32; ++i) codes += ",\"00\"";
     write("vectors.jsonl",

@@ -223,13 +223,13 @@ TEST_CASE("train --config: what a framework refuses never trains", "[program][co
     fs::remove_all(scratch());
 }
 
-TEST_CASE("train --config: an fp8 recipe is refused by its key", "[program][config]") {
-    write("fp8.yaml", "{base_model: my/model, fp8: true, bf16: true, torch_compile: true}\n");
-    const Outcome outcome = run(std::string(quick) + "--config fp8.yaml --device-profile h100 --out run");
+TEST_CASE("train --config: an fp8 recipe that only the program knows is refused by its key", "[program][config]") {
+    write("fp8.args", "--num-layers 2 --bf16 --fp8-format hybrid --fp8-recipe custom\n");
+    const Outcome outcome = run(std::string(quick) + "--config fp8.args --device-profile h100 --out run");
     CAPTURE(outcome.err);
     CHECK(outcome.code == 2);
-    CHECK(outcome.err.find("ao_tensorwise") != std::string::npos);
-    CHECK(outcome.err.find("fp8.yaml:1:24 fp8") != std::string::npos);
+    CHECK(outcome.err.find("the fp8 recipe custom") != std::string::npos);
+    CHECK(outcome.err.find("fp8.args:1:") != std::string::npos);
     CHECK_FALSE(fs::exists(scratch() / "run"));
     fs::remove_all(scratch());
 }

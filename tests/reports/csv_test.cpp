@@ -134,8 +134,9 @@ TEST_CASE("headers hold the promised columns in the promised order", "[reports][
     CHECK(
         csv::header<StepRow>() ==
         "run,policy,seed,step,tokens,loss,baseline_loss,gap,grad_norm,update_norm,lr,loss_scale,growth_tracker,skipped,"
-        "overflow_site,underflow,overflow,saturated,lost_updates,update_eff,loss_rounded,update_stagnation,effective_lr,"
-        "grad_cosine,grad_proj,grad_snr_db,grad_cosine_least,grad_least_parameter");
+        "overflow_site,underflow,overflow,saturated,lost_updates,update_eff,loss_rounded,update_stagnation,effective_"
+        "lr,"
+        "grad_cosine,grad_proj,grad_snr_db,grad_cosine_least,grad_least_parameter,moment_stagnation");
     CHECK(csv::header<EvalRow>() == "run,policy,seed,step,eval_loss,eval_loss_fp32,perplexity,entropy_floor");
     CHECK(csv::header<SiteRow>() ==
           "run,policy,seed,step,site,format,scale_inv_min,scale_inv_max,count,zero_in,underflow,to_subnormal,overflow,"

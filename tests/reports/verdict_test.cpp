@@ -55,7 +55,7 @@ PolicySummary low_of(const Log& log, const SummaryOptions& options = {}) {
 }
 std::string sentence(const Log& log, const SummaryOptions& options = {}) {
     const Summary summary = summarise(log, options);
-    return verdict_sentence(summary.policies.at(1), summary);
+    return verdict_sentence(summary.policies.at(1));
 }
 
 /// The probability that the 95 % t interval of df + 1 samples leaves zero out, whose true mean is `shift` standard errors:
@@ -161,7 +161,7 @@ TEST_CASE("a verdict says what was run and what would have been seen", "[reports
     diverged.runs[3].steps[40].loss = NAN;
     CHECK(sentence(diverged) == "diverged in 1 of 3 seeds (2 layers x 64, 300 steps, 3 seeds)");
     CHECK(low_of(diverged).row.failed_seeds.value() == 1);
-    CHECK(verdict_sentence(summarise(log).policies[0], summarise(log)).empty());  // fp32 itself
+    CHECK(verdict_sentence(summarise(log).policies[0]).empty());  // fp32 itself
 }
 
 TEST_CASE("a verdict that could not have come out otherwise says so", "[reports][verdict]") {

@@ -2,9 +2,11 @@
 #include "emulation/cpu/ops/scaling.hpp"
 
 #include "emulation/cpu/ops/cast.hpp"
+#include "emulation/cpu/ops/scaling_kernel.hpp"
 
 #include <algorithm>
 #include <mutex>
+#include <span>
 #include <vector>
 
 namespace macheps {
@@ -48,22 +50,11 @@ std::vector<Part> parts_of(const Groups& g) {
     return parts;
 }
 
-/// Largest magnitudes of the part's groups, as bits: NaN is the largest of all, or none.
-void largest(const float* in, const Groups& g, const Part& part, bool ignore_nan, std::uint32_t* out) {
-    for (std::int64_t r = part.first_row; r < part.last_row; ++r) {
-        const float* x = in + r * g.columns;
-        for (std::int64_t c = part.first_column, at = c / g.block_columns; c < part.last_column; ++at) {
-            const std::int64_t end = min_of((at + 1) * g.block_columns, part.last_column);
-            auto top = static_cast<std::int32_t>(out[at]);
-            for (; c < end; ++c) {
-                std::int32_t size = bit_cast<std::int32_t>(x[c]) & 0x7fffffff;
-                if (ignore_nan) size = size > 0x7f800000 ? 0 : size;
-                top = size > top ? size : top;
-            }
-            out[at] = static_cast<std::uint32_t>(top);
-        }
-    }
-}
+/// Memory of one thread, kept from call to call: pages that are new each time cost more than what is written to them.
+struct Scratch {
+    std::vector<std::int32_t> amax;
+    std::vector<float> encode;
+};
 
 }  // namespace
 
@@ -72,7 +63,11 @@ ScaledResult scaled_cast(Simd simd, ThreadPool& pool, const float* in, float* ou
     const Groups g(rows, columns, how);
     const std::vector<Part> parts = parts_of(g);
     const auto count = static_cast<std::size_t>(g.down * g.across);
-    std::vector<std::uint32_t> amax(count);
+    const ScalingKernels& kernels = scaling_kernels(simd);
+    thread_local Scratch of_thread;
+    Scratch& scratch = of_thread;  // the caller's, in whichever thread a part runs
+    scratch.amax.assign(count, 0);
+    scratch.encode.resize(count);
     const auto each_part = [&](const auto& f) {
         // Several small parts make one task.
         const std::int64_t n = static_cast<std::int64_t>(parts.size());
@@ -85,12 +80,17 @@ ScaledResult scaled_cast(Simd simd, ThreadPool& pool, const float* in, float* ou
     };
     each_part([&](std::span<const Part> some) {
         for (const Part& part : some) {
-            largest(in, g, part, how.rule->ignores_nan, amax.data() + part.group_row * g.across);
+            std::int32_t* top = scratch.amax.data() + part.group_row * g.across + part.first_column / g.block_columns;
+            for (std::int64_t r = part.first_row; r < part.last_row; ++r) {
+                kernels.largest(in + r * columns + part.first_column, part.last_column - part.first_column,
+                                g.block_columns, how.rule->ignores_nan, top);
+            }
         }
     });
 
-    std::vector<float> encode(count);
-    ScaledResult result = group_scales(how, amax, encode, {decode, count});
+    // A signed type and its unsigned one are the same memory.
+    const std::span largest(reinterpret_cast<const std::uint32_t*>(scratch.amax.data()), count);
+    ScaledResult result = group_scales(how, largest, scratch.encode, {decode, count});
     result.scales = operand_scales(how, g.across, decode);
 
     Cast cast = how.cast;
@@ -104,16 +104,14 @@ ScaledResult scaled_cast(Simd simd, ThreadPool& pool, const float* in, float* ou
             const std::int64_t n = part.last_column - part.first_column;
             for (std::int64_t r = part.first_row; r < part.last_row; ++r) {
                 const std::int64_t first = r * columns + part.first_column;
-                const float *x = in + first, *s = encode.data() + part.group_row * g.across;
+                const float* x = in + first;
                 if (tally != nullptr) {
                     kept.resize(static_cast<std::size_t>(n));
                     unchanged(x, kept.data(), n, &before, 0);
                 }
                 float* z = out + first;
-                for (std::int64_t c = 0, at = part.first_column / g.block_columns; c < n; ++at) {
-                    const std::int64_t end = min_of((at + 1) * g.block_columns - part.first_column, n);
-                    for (const float scale = s[at]; c < end; ++c) z[c] = definition::canonical(x[c] * scale);
-                }
+                kernels.multiply(x, scratch.encode.data() + part.group_row * g.across + part.first_column / g.block_columns, n,
+                                 g.block_columns, z);
                 caster(z, z, n, tally != nullptr ? &scaled : nullptr, static_cast<std::uint64_t>(first));
             }
         }

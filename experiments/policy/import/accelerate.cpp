@@ -42,6 +42,14 @@ bool since(const ImportContext& context, std::string_view version) {
     return context.version("accelerate") >= parse_version(version);
 }
 
+std::optional<std::array<bool, 3>> linear_overrides(const ImportContext& context) {
+    const ConfigValue* value = context.value("fp8_config.override_linear_precision");
+    if (value == nullptr || !value->is_list() || value->items.size() != 3) return {};
+    std::array<bool, 3> flags{};
+    for (std::size_t i = 0; i < flags.size(); ++i) flags[i] = value->items[i].is_boolean() && value->items[i].boolean;
+    return flags;
+}
+
 Facts facts(const ImportContext& context) {
     Facts facts;
     facts.distributed = context.text("distributed_type");
@@ -79,33 +87,42 @@ FieldValue scaler_of(const ImportContext& context, const Facts& facts) {
                                .sharded = facts.fsdp && facts.fsdp_version == 1});
 }
 
+/// Under DeepSpeed the section is not read, and Transformer Engine's own defaults train.
+FieldValue transformer_engine_recipe(const ImportContext& context, const Facts& facts) {
+    const auto key = [&](std::string_view name) { return fmt::format("fp8_config.{}", name); };
+    const bool is_read = !facts.deepspeed;
+    FieldValue recipe{.value = std::string("te_delayed"), .parts = {}};
+    if (is_read && context.flag(key("use_mxfp8_block_scaling"))) {
+        // HYBRID is Accelerate's default, which is not passed on: Transformer Engine's own is E4M3.
+        recipe.value = std::string("te_mxfp8");
+        recipe.parts = {{"format", std::string("E4M3")}};
+    } else {
+        // Values equal to Accelerate's own defaults are not passed on, so that most_recent is TE's default, max.
+        recipe.parts = {{"format", is_read ? context.text(key("fp8_format")) : std::string("HYBRID")},
+                        {"margin", is_read ? context.number(key("margin")).value_or(0) : 0.0},
+                        {"history", is_read ? context.number(key("amax_history_len")).value_or(1024) : 1024.0},
+                        {"algorithm", std::string("max")}};
+    }
+    recipe.parts.emplace_back("filter", std::string("accelerate-te"));
+    // Gradients of weights come out in the format of autocast: no buffer of fp32 is handed to the product.
+    if (is_read && linear_overrides(context).value_or(std::array<bool, 3>{})[2])
+        recipe.parts.emplace_back("weight_grad", std::string("bf16"));
+    recipe.parts.emplace_back("weight_grad_out", std::string("bf16"));
+    return recipe;
+}
+
 /// Products of Linear layers in fp8, the rest under bf16 autocast.
 void set_fp8(ImportContext& context, const Facts& facts) {
     const auto flag = [&](std::string_view key) { return context.flag(fmt::format("fp8_config.{}", key)); };
-    const auto number = [&](std::string_view key) {
-        return context.number(fmt::format("fp8_config.{}", key)).value_or(0);
-    };
+    const bool gathers = facts.fsdp && facts.fsdp_version == 2;
     FieldValue recipe;
     if (facts.backend == Backend::torchao) {
-        recipe = {
-            .value = std::string("ao_tensorwise"),
-            .parts = {
-                {"pad_inner_dim", flag("pad_inner_dim")},
-                {"enable_fsdp_float8_all_gather", flag("enable_fsdp_float8_all_gather")},
-                {"filter",
-                 std::string(
-                     "all but the first and the last Linear, and those with a dimension that 16 does not divide")}}};
+        recipe = {.value = std::string("ao_tensorwise"),
+                  .parts = {{"pad_inner_dim", flag("pad_inner_dim")},
+                            {"all_gather", gathers && flag("enable_fsdp_float8_all_gather")},
+                            {"filter", std::string("accelerate-ao")}}};
     } else if (facts.backend == Backend::transformer_engine) {
-        std::string format = context.text("fp8_config.fp8_format");
-        // Values equal to Accelerate's own defaults are not passed on, so that most_recent is TE's default, max.
-        recipe = {.value = std::string("te_delayed"),
-                  .parts = {{"format", std::move(format)},
-                            {"margin", number("margin")},
-                            {"interval", number("interval")},
-                            {"amax_history_len", number("amax_history_len")},
-                            {"amax_compute_algo", std::string("max")},
-                            {"filter", std::string("Linear whose dimensions 16 divides")}}};
-        if (flag("use_mxfp8_block_scaling")) recipe.value = std::string("te-mxfp8");
+        recipe = transformer_engine_recipe(context, facts);
     } else {
         recipe = {.value = std::string("msamp"), .parts = {{"opt_level", context.text("fp8_config.opt_level")}}};
     }

@@ -3,6 +3,8 @@
 #pragma once
 #include "experiments/policy/import/framework.hpp"
 
+#include <array>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -26,6 +28,9 @@ struct Facts {
 
 Facts facts(const ImportContext& context);
 bool since(const ImportContext& context, std::string_view version);
+
+/// The flags of override_linear_precision, a list of three; nothing where it is no such list.
+std::optional<std::array<bool, 3>> linear_overrides(const ImportContext& context);
 
 std::span<const KeyRow> keys();
 int recognises(const ConfigValue& root);

@@ -102,7 +102,12 @@ Maybe fp8_format(const Context& c, const Facts& f) {
     std::string format = c.text("fp8_config.fp8_format");
     std::transform(format.begin(), format.end(), format.begin(),
                    [](char x) { return x >= 'a' && x <= 'z' ? char(x - 32) : x; });
-    if (f.backend != Backend::transformer_engine || is_one_of(format, {"HYBRID", "E4M3", "E5M2"})) return {};
+    if (f.backend != Backend::transformer_engine || is_one_of(format, {"HYBRID", "E4M3"})) return {};
+    if (format == "E5M2" && !f.deepspeed) {
+        return Said{"Accelerate takes E5M2, and Transformer Engine does not: \"Pure E5M2 training is not supported\"",
+                    "HYBRID or E4M3"};
+    }
+    if (format == "E5M2") return {};
     return Said{fmt::format("`{}` is no format of the recipe", c.text("fp8_config.fp8_format")),
                 "HYBRID, E4M3 or E5M2"};
 }
@@ -124,7 +129,17 @@ Maybe fp8_backend(const Context& c, const Facts& f) {
 }
 Maybe override_precision(const Context& c, const Facts& f) {
     const ConfigValue* value = c.value("fp8_config.override_linear_precision");
-    if (f.asked != "fp8" || value == nullptr || value->is_null() || value->is_list()) return {};
+    if (f.asked != "fp8" || value == nullptr || value->is_null()) return {};
+    if (value->is_list()) {
+        // transformer_engine/common/recipe: only the gradient of the weight may stay in high precision.
+        const auto flags = linear_overrides(c);
+        if (f.backend != Backend::transformer_engine || f.deepspeed || (flags && !(*flags)[0] && !(*flags)[1]))
+            return {};
+        return Said{
+            "Transformer Engine takes high precision for the gradient of the weight alone, the third of three: an "
+            "assertion stops the program",
+            "[false, false, false] or [false, false, true]"};
+    }
     return Said{fmt::format("`{}` is a text to YAML: the launcher hands its first three characters on as flags, "
                             "and the Accelerator raises \"invalid truth value\"",
                             value->written),
@@ -181,6 +196,13 @@ Maybe most_recent(const Context& c, const Facts& f) {
         "most_recent is Accelerate's default, and values equal to its defaults are not passed on: Transformer Engine "
         "computes with its own default, max",
         {}};
+}
+Maybe short_history(const Context& c, const Facts& f) {
+    const double length = c.number("fp8_config.amax_history_len").value_or(1024);
+    if (f.backend != Backend::transformer_engine || f.deepspeed || (length >= 1 && length <= 65536)) return {};
+    return Said{
+        fmt::format("a history of {} amaxes: Transformer Engine keeps at least one, and macheps at most 65536", length),
+        "1024"};
 }
 Maybe te_deepspeed(const Context& c, const Facts& f) {
     if (f.backend != Backend::transformer_engine || !f.deepspeed || !c.has("fp8_config")) return {};
@@ -289,6 +311,7 @@ const FindingRow<Facts> rows[] = {
     {"fp16-unsupported", error, {"mixed_precision"}, fp16_unsupported},
     {"fp8-format", error, {"fp8_config.fp8_format"}, fp8_format},
     {"fp8-algorithm", error, {"fp8_config.amax_compute_algo"}, fp8_algorithm},
+    {"fp8-history", error, {"fp8_config.amax_history_len"}, short_history},
     {"fp8-level", error, {"fp8_config.opt_level"}, fp8_level},
     {"fp8-backend", error, {"fp8_config.backend"}, fp8_backend},
     {"override-linear-precision", error, {"fp8_config.override_linear_precision"}, override_precision},

@@ -180,11 +180,12 @@ void set_fp8(ImportContext& context) {
         context.infer("fp8", word_field("none"), "fp8 is off");
         return;
     }
-    context.set(
-        "fp8",
-        {.value = std::string("ao_tensorwise"),
-         .parts = {{"pad_inner_dim", false}, {"all_gather", context.flag("fp8_enable_fsdp_float8_all_gather")}}},
-        "fp8");
+    context.set("fp8",
+                {.value = std::string("ao_tensorwise"),
+                 .parts = {{"pad_inner_dim", false},
+                           {"all_gather", context.flag("fp8_enable_fsdp_float8_all_gather")},
+                           {"filter", std::string("axolotl")}}},
+                "fp8");
     context.set("compute", word_field("ao_tensorwise"), "fp8");
 }
 

@@ -3,6 +3,7 @@
 #include "core/error.hpp"
 #include "core/nearest_name.hpp"
 #include "experiments/field_error.hpp"
+#include "experiments/policy/import/fp8_text.hpp"
 #include "experiments/policy/import/framework.hpp"
 #include "experiments/policy/import/policy_text.hpp"
 #include "experiments/policy/import/step_fields.hpp"
@@ -210,6 +211,7 @@ ImportResult import_config(std::span<const std::string> files_and_overrides, con
     context.report_device();
     ImportResult result;
     result.policy = policy_text(context);
+    result.has_recipe = has_known_recipe(context.resolved());
     report_framework(context, options);
     context.report_defaults();
     report_repeated(context);

@@ -138,19 +138,21 @@ void set_fp8(ImportContext& context, const Facts& facts) {
         return;
     }
     if (context.text("fp8_backend") == "te") {
-        context.set(
-            "fp8",
-            FieldValue{
-                .value = std::string("te_delayed"),
-                .parts = {{"format", std::string("hybrid")}, {"history", 16.0}, {"algorithm", std::string("max")}}},
-            "fp8_backend");
+        context.set("fp8",
+                    FieldValue{.value = std::string("te_delayed"),
+                               .parts = {{"format", std::string("hybrid")},
+                                         {"history", 16.0},
+                                         {"algorithm", std::string("max")},
+                                         {"filter", std::string("accelerate-te")},
+                                         {"weight_grad_out", std::string("bf16")}}},
+                    "fp8_backend");
         context.set("compute", FieldValue{.value = std::string("te_delayed"), .parts = {}}, "fp8_backend");
         return;
     }
     context.set(
         "fp8",
         FieldValue{.value = std::string("ao_tensorwise"),
-                   .parts = {{"pad_inner_dim", true}, {"all_gather", true}, {"filter", std::string("accelerate")}}},
+                   .parts = {{"pad_inner_dim", true}, {"all_gather", false}, {"filter", std::string("accelerate-ao")}}},
         "fp8");
     context.set("compute", FieldValue{.value = std::string("ao_tensorwise"), .parts = {}}, "fp8");
 }

@@ -67,7 +67,10 @@ const KeyRow rows[] = {
     {.path = "fp8-param-gather", .type = flag, .defaults = {{"", "false"}}, .sets = "store"},
     {.path = "no-fp8-wgrad", .type = flag, .defaults = {{"", "false"}}, .sets = "fp8"},
     {.path = "first-last-layers-bf16", .type = flag, .defaults = {{"", "false"}}, .sets = "fp8"},
+    {.path = "num-layers-at-start-in-bf16", .type = count, .defaults = {{"", "1"}}, .sets = "fp8"},
+    {.path = "num-layers-at-end-in-bf16", .type = count, .defaults = {{"", "1"}}, .sets = "fp8"},
     {.path = "fp4-format", .type = any, .sets = "fp8 compute"},
+    {.path = "fp4-recipe", .type = choice, .defaults = {{"", "nvfp4"}}, .choices = "nvfp4 custom", .sets = "fp8"},
     {.path = "no-check-for-nan-in-loss-and-grad", .type = flag, .defaults = {{"", "false"}}},
     {.path = "optimizer", .type = text, .defaults = {{"", "adam"}}, .sets = "opt_kernel"},
 };
@@ -83,7 +86,7 @@ struct Facts {
     char low = 'F';            ///< --fp16: H; --bf16: B; neither: F
     bool is_both = false;      ///< asserted against
     bool main_is_fp32 = true;  ///< gradients are added up and reduced in fp32
-    std::string_view fp8;      ///< a recipe's id; empty without fp8
+    std::string_view fp8;      ///< a recipe's id, of fp4 too; empty without
 };
 
 Facts facts_of(const ImportContext& context) {
@@ -101,6 +104,8 @@ Facts facts_of(const ImportContext& context) {
         for (const Fp8Word& word : fp8_words) {
             if (word.megatron == context.text("fp8-recipe")) facts.fp8 = word.recipe;
         }
+    } else if (context.has("fp4-format")) {
+        facts.fp8 = context.text("fp4-recipe") == "nvfp4" ? "te_nvfp4" : "custom";
     }
     return facts;
 }
@@ -210,9 +215,42 @@ Maybe fp8_device(const ImportContext& context, const Facts& facts) {
                 "leave --fp8-format out"};
 }
 
-Maybe fp8_and_fp4(const ImportContext& context, const Facts& facts) {
-    if (facts.fp8.empty() || !context.has("fp4-format")) return {};
+/// transformer_engine/pytorch/quantization.py: check_mxfp8_support and its neighbours.
+Maybe recipe_device(const ImportContext& context, const Facts& facts) {
+    constexpr struct {
+        std::string_view recipe;
+        int capability;
+        std::string_view title;
+    } needs[] = {{"te_block", 90, "block scaling"}, {"te_mxfp8", 100, "MXFP8"}, {"te_nvfp4", 100, "NVFP4"}};
+    for (const auto& [recipe, capability, title] : needs) {
+        const DeviceProfile& device = context.device();
+        if (facts.fp8 != recipe || !device.fp8 || device.capability() >= capability) continue;
+        return Said{fmt::format("Transformer Engine asserts compute capability {}.0 for {}, and {} has {}.{}",
+                                capability / 10, title, device.name, device.major, device.minor),
+                    "--fp8-recipe delayed"};
+    }
+    return {};
+}
+
+Maybe fp8_and_fp4(const ImportContext& context, const Facts&) {
+    if (!context.has("fp8-format") || !context.has("fp4-format")) return {};
     return Said{"--fp4-format and --fp8-format exclude each other", "one of them"};
+}
+
+Maybe delayed_ends(const ImportContext& context, const Facts& facts) {
+    if (facts.fp8 != "te_delayed" || !context.flag("first-last-layers-bf16")) return {};
+    return Said{
+        "--first-last-layers-bf16 with delayed scaling: \"Delayed scaling does not support first / last layer in "
+        "BF16.\"",
+        "--fp8-recipe tensorwise"};
+}
+
+Maybe no_history(const ImportContext& context, const Facts& facts) {
+    const double length = context.number("fp8-amax-history-len").value_or(1);
+    if (facts.fp8 != "te_delayed" || (length >= 1 && length <= 65536)) return {};
+    return Said{
+        fmt::format("a history of {} amaxes: Transformer Engine keeps at least one, and macheps at most 65536", length),
+        "--fp8-amax-history-len 1024"};
 }
 
 Maybe short_history(const ImportContext& context, const Facts& facts) {
@@ -232,7 +270,10 @@ const FindingRow<Facts> finding_rows[] = {
     {"cross-entropy-without-fp16", error, {"fp16-lm-cross-entropy", "fp16"}, cross_entropy},
     {"residual-without-low-precision", error, {"fp32-residual-connection", "fp16", "bf16"}, residual},
     {"fp8-device", error, {"fp8-format"}, fp8_device},
+    {"fp8-recipe-device", error, {"fp8-recipe", "fp4-recipe", "fp8-format"}, recipe_device},
     {"fp8-and-fp4", error, {"fp4-format", "fp8-format"}, fp8_and_fp4},
+    {"fp8-history", error, {"fp8-amax-history-len"}, no_history},
+    {"first-last-with-delayed", error, {"first-last-layers-bf16", "fp8-recipe"}, delayed_ends},
     {"emulated-bf16", warning, {"bf16"}, no_bf16},
     {"long-overflow-cascade", warning, {"initial-loss-scale", "fp16"}, long_start},
     {"unread-optimizer-dtype",
@@ -274,15 +315,25 @@ void set_fp8(ImportContext& context, const Facts& facts) {
         context.infer("fp8", word_field("none"), "--fp8-format is not given");
         return;
     }
-    FieldValue recipe{.value = std::string(facts.fp8), .parts = {{"format", context.text("fp8-format")}}};
+    const bool is_fp4 = !context.has("fp8-format");
+    FieldValue recipe{.value = std::string(facts.fp8), .parts = {}};
+    if (!is_fp4) recipe.parts.emplace_back("format", context.text("fp8-format"));
     if (facts.fp8 == "te_delayed") {
         recipe.parts.emplace_back("margin", context.number("fp8-margin").value_or(0));
         recipe.parts.emplace_back("history", context.number("fp8-amax-history-len").value_or(1));
         recipe.parts.emplace_back("algorithm", context.text("fp8-amax-compute-algo"));
     }
-    if (context.flag("no-fp8-wgrad")) recipe.parts.emplace_back("weight_grad", std::string(format_word(facts.low)));
-    context.set("compute", word_field(std::string(facts.fp8)), "fp8-recipe");
-    context.set("fp8", std::move(recipe), "fp8-recipe");
+    recipe.parts.emplace_back("filter", std::string("megatron"));
+    if (context.flag("first-last-layers-bf16")) {
+        recipe.parts.emplace_back("skip_first_blocks", context.number("num-layers-at-start-in-bf16").value_or(1));
+        recipe.parts.emplace_back("skip_last_blocks", context.number("num-layers-at-end-in-bf16").value_or(1));
+    }
+    // Only delayed scaling has the switch: override_linear_precision of its recipe.
+    if (context.flag("no-fp8-wgrad") && facts.fp8 == "te_delayed")
+        recipe.parts.emplace_back("weight_grad", std::string(format_word(facts.low)));
+    const std::string_view from = is_fp4 ? "fp4-recipe" : "fp8-recipe";
+    context.set("compute", word_field(std::string(facts.fp8)), from);
+    context.set("fp8", std::move(recipe), from);
 }
 
 void resolve(ImportContext& context) {

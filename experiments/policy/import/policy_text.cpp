@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/policy/import/policy_text.hpp"
+#include "experiments/policy/import/fp8_text.hpp"
 #include "experiments/policy/import/reduce_text.hpp"
 #include "experiments/scaler/scaler.hpp"
 
@@ -41,7 +42,6 @@ struct Base {
 constexpr Base bases[] = {
     {"fp32", "fp32", false, [](const Kinds& kinds) { return kinds.compute == "F" || kinds.compute.empty(); }},
     {"tf32", "tf32", false, [](const Kinds& kinds) { return kinds.compute == "T"; }},
-    {"fp8-tensorwise", "fp8-tensorwise", false, [](const Kinds& kinds) { return format_of(kinds.compute).empty(); }},
     // A model that works in the low format feeds low activations to autocast, which changes the loss alone: what its lists
     // keep in fp32 reads low numbers and is rounded again by the next product.
     {"pure-fp16", "pure-bf16", true,
@@ -71,6 +71,7 @@ class PolicyWriter {
             context_.framework().title, to_string(context_.version()), name(), context_.framework().title,
             words("compute"), words("store"), preset_);
         rules_of_operations();
+        if (const std::string fp8 = fp8_text(fields_); !fp8.empty()) rule("Products in fp8.", fp8);
         rules_of_parameters();
         optimizer();
         clip();
@@ -100,7 +101,13 @@ class PolicyWriter {
 
     Kinds kinds() const {
         const std::string_view store = fields_.word("store"), embed = fields_.word("embed");
-        return {store, fields_.word("compute"), fields_.word("oplist"), embed.empty() ? store : embed};
+        return {store, compute(), fields_.word("oplist"), embed.empty() ? store : embed};
+    }
+
+    /// The format of products, around fp8 ones where there are any.
+    std::string_view compute() const {
+        const std::string_view word = fields_.word("compute");
+        return word.empty() || !format_of(word).empty() ? word : format_around_fp8(fields_);
     }
 
     void choose_base() {
@@ -112,8 +119,8 @@ class PolicyWriter {
             break;
         }
         preset_ = compute == "H" ? base_->preset_h : base_->preset_b;
-        if (format_of(compute).empty() && !compute.empty() && compute.find("tensorwise") == std::string_view::npos)
-            not_emulated(fmt::format("the fp8 recipe {}; the policy has the tensorwise one", compute));
+        if (!has_known_recipe(fields_))
+            not_emulated(fmt::format("the fp8 recipe {}; the policy has {}", fields_.word("fp8"), format_of(compute)));
         if (!store.empty() && format_of(store).empty())
             not_emulated(
                 fmt::format("parameters stored as {}; the policy keeps them in {}", store, config_rule().value));
@@ -128,13 +135,13 @@ class PolicyWriter {
 
     void rules_of_operations() {
         const std::string_view oplist = fields_.word("oplist");
-        const std::string low = words("compute");
+        const std::string low(format_of(compute()));
         if (base_->is_whole_model_low) {
             rules_of_low_model(oplist);
-        } else if (oplist == "apex-o1" && is_low(fields_.word("compute"))) {
+        } else if (oplist == "apex-o1" && is_low(compute())) {
             rule("Apex has GELU on its list of fp32 operations; SiLU is on none.",
                  "model = \"gpt2\"\nsites = \"block.*.mlp.act:forward.out\"\ncast  = \"fp32\"\n");
-        } else if (oplist == "torch-cpu" && is_low(fields_.word("compute"))) {
+        } else if (oplist == "torch-cpu" && is_low(compute())) {
             rule("On a CPU, softmax is on no list: it gives the format that it reads. A llama's is asked for fp32.",
                  fmt::format("model = \"gpt2\"\nsites = \"block.*.attn.softmax:*\"\ncast  = \"{}\"\n", low));
         }
@@ -170,7 +177,7 @@ class PolicyWriter {
     ParameterRule base_rule() const {
         ParameterRule rule;
         if (!base_->is_whole_model_low) return rule;
-        const std::string_view low = format_of(fields_.word("compute"));
+        const std::string_view low = format_of(compute());
         return {.value = low, .master = {}, .grad = low, .accum = {}, .moments = low};
     }
 
