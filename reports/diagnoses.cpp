@@ -388,11 +388,10 @@ constexpr Diagnosis table[] = {
      "reduce in fp32 (FSDP: reduce_dtype, DeepSpeed: communication_data_type); order = \"fp64\" of [reduce] shows what "
      "the rounding of sums costs",
      narrow_wire},
-    {"layers-left-out", Reads::manifest, "the policy names layers whose sizes it cannot take",
-     "{layers} layers that the policy is about were left as they were, for their sizes are no multiples of what it "
-     "asks "
-     "for",
-     "choose sizes that are multiples, or do not count on the format's speed for those layers", layers_left_out},
+    {"layers-left-out", Reads::manifest, "the policy names layers that it leaves as they were",
+     "{layers} layers that the policy is about were left as they were: their sizes are no multiples of what it asks "
+     "for, or a framework's filter keeps them; the manifest has each reason (left_out_why)",
+     "choose sizes that are multiples or another filter, or do not count on the format's speed for those layers", layers_left_out},
     {"divergence-after-spike", Reads::steps,
      "the loss jumped more than 0.5 nat above its moving average, which ended more than 0.25 nat above its least "
      "before",

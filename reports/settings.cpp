@@ -169,8 +169,10 @@ std::string policies_html(const Json& policies) {
         };
         if (const std::string text = text_at("description"); !text.empty()) out += "<p>" + escape_html(text) + "</p>\n";
         if (const std::string text = text_at("left_out"); !text.empty()) {
-            out += "<p>Left as they were, because a size is no multiple of what the policy asks for: " +
-                   escape_html(text) + "</p>\n";
+            const std::string why = text_at("left_out_why");
+            out += why.empty() ? "<p>Left as they were, because a size is no multiple of what the policy asks for: " +
+                                     escape_html(text) + "</p>\n"
+                               : "<p>Left as they were: " + escape_html(text) + ". Why: " + escape_html(why) + "</p>\n";
         }
         if (policy.is_object() && policy.contains("toml")) {
             out += "<pre><code>" + escape_html(text_of(policy["toml"])) + "</code></pre>\n";

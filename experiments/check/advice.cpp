@@ -2,10 +2,13 @@
 #include "experiments/check/advice.hpp"
 
 #include "core/error.hpp"
+#include "experiments/check/check.hpp"
 #include "experiments/check/coverage.hpp"
+#include "experiments/check/input_files.hpp"
 #include "experiments/check/recipes.hpp"
 
 #include <algorithm>
+#include <optional>
 
 namespace macheps::check {
 
@@ -23,30 +26,54 @@ InputRequest small_request(const Declaration& declaration, std::int64_t row_elem
     return request;
 }
 
+/// What the inputs of a recipe show of each wrong kernel; nothing where they cannot be had at this size.
+std::vector<Mutant> mutants_of(const Recipe& recipe, const InputRequest& request, double delta, ThreadPool& pool) {
+    std::vector<Mutant> all;
+    try {
+        for (const MadeInputs& inputs : make_inputs(recipe, request)) {
+            const Posed posed = pose(inputs.request.declaration, stored_inputs(inputs), pool);
+            const Limits limits = limits_of(posed.problem, delta, pool);
+            if (limits.declined >= 0) continue;
+            std::optional<MachineOutputs> claimed;
+            if (posed.problem.declaration.bits) claimed = machine_outputs(posed.problem, pool.threads());
+            for (Mutant& mutant : run_mutants(posed.problem, limits, claimed ? &*claimed : nullptr, pool))
+                all.push_back(std::move(mutant));
+        }
+    } catch (const Error&) {
+    }
+    return all;
+}
+
+/// The surer it is to be seen, the larger.
+double visibility(const Mutant& mutant) { return mutant.certified ? mutant.largest : mutant.caught ? 1 : 0; }
+
 }  // namespace
 
 std::vector<Advice> advise(const Declaration& declaration, std::int64_t row_elements,
                            std::span<const std::string> blind, double delta, ThreadPool& pool) {
-    std::vector<Advice> all;
-    std::vector<std::string> left(blind.begin(), blind.end());
+    struct Sight {
+        std::string_view recipe;
+        double visibility = 0;
+    };
+    std::vector<std::vector<Sight>> sights(blind.size());
     const InputRequest request = small_request(declaration, row_elements);
     for (const Recipe& recipe : recipes_of(*declaration.operation)) {
-        if (left.empty()) break;
         if (!recipe.applies(request)) continue;
-        Coverage coverage;
-        try {
-            coverage = coverage_of(make_inputs(recipe, request), delta, pool);
-        } catch (const Error&) {
-            continue;  // what is declared cannot be had at this size
+        for (const Mutant& mutant : mutants_of(recipe, request, delta, pool)) {
+            for (std::size_t i = 0; i < blind.size(); ++i) {
+                if (visibility(mutant) > 0 && line_name(mutant.name) == line_name(blind[i]))
+                    sights[i].push_back({recipe.name, visibility(mutant)});
+            }
         }
-        std::erase_if(left, [&](const std::string& mutant) {
-            const bool is_shown =
-                std::any_of(coverage.lines.begin(), coverage.lines.end(), [&](const Coverage::Line& line) {
-                    return line_name(line.mutant) == line_name(mutant) && coverage.is_caught(line);
-                });
-            if (is_shown) all.push_back({mutant, std::string(recipe.name)});
-            return is_shown;
-        });
+    }
+    std::vector<Advice> all;
+    for (std::size_t i = 0; i < blind.size(); ++i) {
+        double most = 0;
+        for (const Sight& sight : sights[i]) most = std::max(most, sight.visibility);
+        // Recipes stand in the order in which people know them: the first that shows it about as well as any.
+        const auto first = std::find_if(sights[i].begin(), sights[i].end(),
+                                        [&](const Sight& sight) { return sight.visibility >= most / 10; });
+        if (first != sights[i].end()) all.push_back({blind[i], std::string(first->recipe)});
     }
     return all;
 }

@@ -15,11 +15,11 @@ namespace macheps::check {
 
 struct Advice {
     std::string mutant;
-    std::string recipe;  ///< the first one whose inputs show it
+    std::string recipe;  ///< whose inputs show it as well as any, or nearly
 };
 
 /// Small inputs of each recipe are made and tried. `blind`: names of wrong kernels; those that no recipe shows have no advice.
-std::vector<Advice> advise(const Declaration& declaration, std::int64_t row_elements, std::span<const std::string> blind,
-                           double delta, ThreadPool& pool);
+std::vector<Advice> advise(const Declaration& declaration, std::int64_t row_elements,
+                           std::span<const std::string> blind, double delta, ThreadPool& pool);
 
 }  // namespace macheps::check

@@ -43,9 +43,9 @@ std::vector<std::int64_t> distances_of(const Limits& limits, std::span<const dou
                 const bool is_plain = nearest.is_normal(got[i]) && nearest.is_normal(want) && want * got[i] > 0;
                 const std::uint64_t distance =
                     want == got[i] ? 0
-                    : is_plain     ? nearest.distance(got[i], want)
-                                   : static_cast<std::uint64_t>(
-                                         std::abs(ordinal_of(limits, got[i]) - ordinal_of(limits, want)));
+                    : is_plain
+                        ? nearest.distance(got[i], want)
+                        : static_cast<std::uint64_t>(std::abs(ordinal_of(limits, got[i]) - ordinal_of(limits, want)));
                 ++counts[static_cast<std::size_t>(std::bit_width(distance))];
             }
             return counts;

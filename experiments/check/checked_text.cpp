@@ -58,14 +58,10 @@ void add_figures(const Checked& checked, Json& one) {
     const Judgement& j = v.judgement;
     one["rho"] = json_number(j.rho);
     one["omega"] = std::isnan(checked.omega) ? Json() : json_number(checked.omega);
-    one["z"] = {{"all", json_number(j.z)},
-                {"part", json_number(j.z_part)},
-                {"rows", json_number(j.z_rows)},
-                {"cols", json_number(j.z_columns)},
-                {"tiles", json_number(j.z_tiles)},
-                {"groups", json_number(j.z_groups)},
-                {"bias", json_number(j.bias)},
-                {"bias_limit", json_number(j.bias_limit)}};
+    one["z"] = {{"all", json_number(j.z)},         {"part", json_number(j.z_part)},
+                {"rows", json_number(j.z_rows)},   {"cols", json_number(j.z_columns)},
+                {"tiles", json_number(j.z_tiles)}, {"groups", json_number(j.z_groups)},
+                {"bias", json_number(j.bias)},     {"bias_limit", json_number(j.bias_limit)}};
     Json histogram = Json::array();
     for (std::size_t bin = 0; bin < checked.code_distances.size(); ++bin) {
         const std::int64_t from = bin == 0 ? 0 : std::int64_t{1} << (bin - 1);

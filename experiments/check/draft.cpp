@@ -90,7 +90,8 @@ std::vector<std::int64_t> InputRequest::shape_of(std::string_view array) const {
     if (scales != declaration.scale_shapes.end() && scales->second == "tensor") return {1};
     if (const auto block = scales == declaration.scale_shapes.end() ? std::nullopt : scale_block(scales->second)) {
         const auto parts = [](std::int64_t size, std::int64_t each) { return (size + each - 1) / each; };
-        if (array == "a_scale") return shape.push_back(parts(m, block->outer)), shape.push_back(parts(k, block->k)), shape;
+        if (array == "a_scale")
+            return shape.push_back(parts(m, block->outer)), shape.push_back(parts(k, block->k)), shape;
         return shape.push_back(parts(k, block->k)), shape.push_back(parts(n, block->outer)), shape;
     }
     const bool is_product = declaration.operation->is_product;

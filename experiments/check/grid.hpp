@@ -88,7 +88,8 @@ Grid<Sum> gather(const Limits& limits, ThreadPool& pool, const Element& element)
         auto& group = grid.groups[blocks[i].group];
         if (columns[i].empty()) continue;
         if (group.columns.empty()) group.columns = sized(limits.columns);
-        for (std::int64_t c = 0; c < blocks[i].columns; ++c) group.columns[at(blocks[i].column + c)].add(columns[i][at(c)]);
+        for (std::int64_t c = 0; c < blocks[i].columns; ++c)
+            group.columns[at(blocks[i].column + c)].add(columns[i][at(c)]);
     }
     grid.rows = sized(limits.rows);
     for (auto& group : grid.groups) {
@@ -111,9 +112,8 @@ void in_parts(std::int64_t outputs, ThreadPool& pool, const Part& part, const Jo
     };
     std::vector<Result> results(static_cast<std::size_t>((outputs + length - 1) / length));
     pool.run(static_cast<std::int64_t>(results.size()), [&](std::int64_t task) {
-        results[static_cast<std::size_t>(task)].value =
-            part(static_cast<std::size_t>(task * length),
-                 static_cast<std::size_t>(std::min(outputs, (task + 1) * length)));
+        results[static_cast<std::size_t>(task)].value = part(
+            static_cast<std::size_t>(task * length), static_cast<std::size_t>(std::min(outputs, (task + 1) * length)));
     });
     for (const Result& result : results) join(result.value);
 }

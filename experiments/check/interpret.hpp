@@ -17,7 +17,7 @@ struct Frame {
 };
 
 inline Row row_of(const Problem& problem, std::int64_t row, std::int64_t dropped, Frame& frame,
-           const std::vector<Input>& inputs) {
+                  const std::vector<Input>& inputs) {
     Row r{.row = row, .columns = problem.columns, .first = 0, .count = problem.columns, .inputs = &inputs};
     if (problem.products == nullptr) return r;
     problem.products->row(row, dropped, frame.products);
@@ -41,7 +41,8 @@ inline Listing across_of(const Problem& problem, const std::vector<Input>& input
     problem.declaration.operation->across(listing);
     return listing;
 }
-inline Row across_row(const Problem& problem, const std::vector<Input>& inputs, const std::vector<ProductSum>& results) {
+inline Row across_row(const Problem& problem, const std::vector<Input>& inputs,
+                      const std::vector<ProductSum>& results) {
     return {.columns = problem.rows, .count = problem.rows, .inputs = &inputs, .products = &results};
 }
 

@@ -307,8 +307,7 @@ class Judge {
             for (std::size_t t = 0; t < group.tiles.size(); ++t) {
                 const std::int64_t r = static_cast<std::int64_t>(t) / across * tile,
                                    c = static_cast<std::int64_t>(t) % across * tile;
-                part(j_.z_tiles,
-                     {group.first + r, std::min(tile, group.rows - r), c, std::min(tile, l_.columns - c)},
+                part(j_.z_tiles, {group.first + r, std::min(tile, group.rows - r), c, std::min(tile, l_.columns - c)},
                      "the 16x16 tile", group.tiles[t]);
             }
             if (group.rows < l_.rows)

@@ -25,7 +25,8 @@ struct Judgement {
     /// Of all outputs: (mean square - 1) / sqrt(8 / n), where above 1 equal outputs count as one.
     double z = 0;
     double z_part = 0;  ///< the largest of any row, column, tile or group
-    double z_rows = 0, z_columns = 0, z_tiles = 0, z_groups = 0;  ///< the largest of each kind; 0 where none is positive
+    double z_rows = 0, z_columns = 0, z_tiles = 0,
+           z_groups = 0;  ///< the largest of each kind; 0 where none is positive
     double bias = 0, bias_limit = 0;
     double mean_square = 0;  ///< of errors in their deviations
     std::int64_t outputs = 0, exact_outputs = 0;

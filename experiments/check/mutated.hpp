@@ -37,7 +37,7 @@ class Mutated {
   private:
     const Problem& problem_;
     Defect defect_;
-    std::vector<Input> misread_;          ///< the inputs as it reads them; empty where it reads them as they are
+    std::vector<Input> misread_;  ///< the inputs as it reads them; empty where it reads them as they are
     const std::vector<Input>& inputs_;
     std::vector<Node> nodes_;
 };

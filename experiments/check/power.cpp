@@ -38,8 +38,8 @@ void add_moved(Trial& t, const char* name, std::int64_t row, std::int64_t column
                            const std::int64_t to = r * t.columns() + c;
                            if (to < range.first || to >= range.last) continue;
                            const auto [i, j] = from(r, c);
-                           exact[static_cast<std::size_t>(to - range.first)] = limits.exact[static_cast<std::size_t>(
-                               i % t.rows() * t.columns() + j % t.columns())];
+                           exact[static_cast<std::size_t>(to - range.first)] =
+                               limits.exact[static_cast<std::size_t>(i % t.rows() * t.columns() + j % t.columns())];
                        }
                    }
                },
@@ -77,10 +77,13 @@ void add_structure(Trial& t) {
     const std::int64_t row = (t.rows() / tile) / 2 * tile, column = (t.columns() / tile) / 2 * tile;
     const std::int64_t r0 = std::min(row, t.rows() - height), c0 = std::min(column, t.columns() - width);
     if (t.columns() > 1)
-        add_moved(t, "a tile shifted by a column", r0, c0, height, width, [](auto r, auto c) { return Place{r, c + 1}; });
+        add_moved(t, "a tile shifted by a column", r0, c0, height, width, [](auto r, auto c) {
+            return Place{r, c + 1};
+        });
     if (t.columns() > tile)
-        add_moved(t, "a tile shifted by a tile", r0, c0, height, width,
-                  [](auto r, auto c) { return Place{r, c + tile}; });
+        add_moved(t, "a tile shifted by a tile", r0, c0, height, width, [](auto r, auto c) {
+            return Place{r, c + tile};
+        });
     if (t.rows() > 1)
         add_moved(t, "a tile shifted by a row", r0, c0, height, width, [](auto r, auto c) { return Place{r + 1, c}; });
     const std::int64_t side = std::min(height, width);
@@ -133,7 +136,8 @@ void add_rounding(Trial& t, const MachineOutputs* bits) {
     if (limits.format == fp16) return;
     add("rounded twice, by way of fp16", [&](double x) {
         double half = 0, y = 0;
-        if (!through.round(x, half)) half = decode64(fp16, encode64(fp16, x, Round::nearest_even, Overflow::nonsaturate));
+        if (!through.round(x, half))
+            half = decode64(fp16, encode64(fp16, x, Round::nearest_even, Overflow::nonsaturate));
         return nearest.round(half, y) ? y : to(half, Round::nearest_even);
     });
 }

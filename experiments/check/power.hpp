@@ -23,7 +23,7 @@ struct Mutant {
     bool caught = false;     ///< the tests refuse it where all else is ideal: its exact results, rounded once
     /// Of a fault that has a size: the least one that would have been noticed, as Sharpness has it.
     std::optional<double> threshold{};
-    double largest = 0;      ///< its largest change, in bounds: of those outputs that were looked at until it was caught
+    double largest = 0;  ///< its largest change, in bounds: of those outputs that were looked at until it was caught
 };
 
 /// The outputs of kernels that compute nothing: what a user's own limits are tried on, too.

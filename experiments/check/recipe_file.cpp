@@ -49,8 +49,7 @@ void check_sizes(const InputRequest& r, const std::string& where) {
 
 class PlanReader {
   public:
-    PlanReader(const TomlLines& lines, const std::string& file)
-        : reader_(lines.text, file, lines.starts), file_(file) {
+    PlanReader(const TomlLines& lines, const std::string& file) : reader_(lines.text, file, lines.starts), file_(file) {
         if (lines.stray)
             throw usage("a character that is no ASCII, outside of strings and comments",
                         fmt::format("{}:{}:{}", file, lines.stray->line, lines.stray->column), "put names in quotes");

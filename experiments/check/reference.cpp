@@ -47,8 +47,7 @@ Wide sum_of(const Wides& x, const Node& node, const WideSteps& steps) {
     const NearestNormal nearest(node.order.accumulator);
     for (std::size_t i = 0; i < count; ++i) {
         const double sum = (total + x[i]).high;
-        if (!nearest.round(sum, total.high))
-            total = converted({sum, 0}, node.order.accumulator, Round::nearest_even);
+        if (!nearest.round(sum, total.high)) total = converted({sum, 0}, node.order.accumulator, Round::nearest_even);
     }
     return total;
 }
@@ -60,11 +59,12 @@ void read_input(const Input& input, const Row& row, Wides& out) {
         std::fill(out.begin(), out.end(), Wide{input.at(row.row, 0, columns), 0});
         return;
     }
-    const double* from = &input.values[static_cast<std::size_t>(
-        (input.axis == Axis::column ? 0 : input.axis == Axis::gathered ? input.rows[static_cast<std::size_t>(row.row)]
-                                                                       : row.row) *
-            columns +
-        row.first)];
+    const double* from = &input.values[static_cast<std::size_t>((input.axis == Axis::column ? 0
+                                                                 : input.axis == Axis::gathered
+                                                                     ? input.rows[static_cast<std::size_t>(row.row)]
+                                                                     : row.row) *
+                                                                    columns +
+                                                                row.first)];
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = {from[i], 0};
 }
 

@@ -134,8 +134,7 @@ void add_advice(Checked& checked, ThreadPool& pool) {
         if (!reason.mutant.empty()) blind.push_back(reason.mutant);
     }
     if (checked.outcome == Outcome::weak && !blind.empty())
-        checked.advice =
-            advise(checked.declaration, checked.row_elements, blind, checked.options.delta, pool);
+        checked.advice = advise(checked.declaration, checked.row_elements, blind, checked.options.delta, pool);
 }
 
 /// A wrong kernel that one input catches is caught: what is weak is weak over all inputs of the check together.

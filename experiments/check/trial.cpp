@@ -69,7 +69,8 @@ void Trial::add(const WrongKernel& wrong) {
         // It changes an output by more than twice its bound: whatever else such a kernel does, T1 refuses it.
         return mutant.largest > 2;
     };
-    bool is_certified = !wrong.changes.is_empty() && is_certain(wrong.changes), is_other = false, is_found = is_certified;
+    bool is_certified = !wrong.changes.is_empty() && is_certain(wrong.changes), is_other = false,
+         is_found = is_certified;
     // A fault of structure or scale must be certain, if it can be; of others it is enough that they are refused.
     const bool must_be_certain = wrong.kind == "structure" || wrong.kind == "scale";
     for (std::size_t p = 0; p < parts_.size() && !is_found; ++p) {
@@ -86,8 +87,8 @@ void Trial::add(const WrongKernel& wrong) {
     }
     // No output alone is refused: all of them together may be.
     if (!is_certified && !mutant.caught && is_other)
-        mutant.caught = !judge(limits_, outputs, {.stops_at_first = true, .only_together = true, .pool = &pool_})
-                             .reasons.empty();
+        mutant.caught =
+            !judge(limits_, outputs, {.stops_at_first = true, .only_together = true, .pool = &pool_}).reasons.empty();
     mutant.certified = is_certified && !wrong.is_simulated;
     mutant.caught = mutant.caught || is_certified;
     mutants_.push_back(std::move(mutant));
@@ -98,10 +99,8 @@ void Trial::add(std::string name, std::string_view kind, Power by, const std::ve
     add({.name = std::move(name),
          .kind = kind,
          .required_by = by,
-         .results =
-             [&](const OutputRange& range, std::span<double> out) {
-                 std::copy_n(exact.begin() + range.first, range.size(), out.begin());
-             },
+         .results = [&](const OutputRange& range,
+                        std::span<double> out) { std::copy_n(exact.begin() + range.first, range.size(), out.begin()); },
          .is_simulated = is_simulated});
 }
 

@@ -22,9 +22,10 @@ struct WrongKernel {
     std::function<void(const OutputRange& range, std::span<double> exact)> results{};
     /// What it stores of output i; else its result as the limits say.
     std::function<double(std::size_t i, double exact)> store{};
-    OutputRange changes{};  ///< it leaves all other outputs as they are; empty: it may change any
-    bool is_simulated = false;     ///< nothing is certified by it
-    bool has_other_bits = false;  ///< what it stores is compared with a claimed machine's bits, not with the right results'
+    OutputRange changes{};      ///< it leaves all other outputs as they are; empty: it may change any
+    bool is_simulated = false;  ///< nothing is certified by it
+    bool has_other_bits =
+        false;  ///< what it stores is compared with a claimed machine's bits, not with the right results'
 };
 
 class Trial {

@@ -56,8 +56,7 @@ HWY_INLINE Lanes exp(Lanes x) {
     const hn::RebindToSigned<Doubles> di;
     Lanes shifted;
     const Lanes y = math::detail::exp_mantissa(x, shifted);
-    const auto power =
-        hn::Sub(hn::BitCast(di, shifted.v), hn::BitCast(di, Lanes(macheps::math::detail::exp_magic).v));
+    const auto power = hn::Sub(hn::BitCast(di, shifted.v), hn::BitCast(di, Lanes(macheps::math::detail::exp_magic).v));
     const auto half = hn::ShiftRight<1>(power);
     const auto two_to = [&](auto n) HWY_ATTR {
         return Lanes(hn::BitCast(Doubles(), hn::ShiftLeft<52>(hn::Add(n, hn::Set(di, 1023)))));

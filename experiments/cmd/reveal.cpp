@@ -263,6 +263,13 @@ void print_tree(const Arguments& a, const Revealed& r) {
                     {"open_pairs", r.open}});
         return;
     }
+    const std::string open =
+        r.open == 0 ? ""
+                    : fmt::format(
+                          "as far as near pairs show: {} pair{} in roundings of three and more {} not measured "
+                          "(--pairs all)\n",
+                          r.open, r.open == 1 ? "" : "s", r.open == 1 ? "was" : "were");
+    if (!open.empty() && (a.dot || a.brackets)) tell("{}", open);
     if (a.dot) {
         fmt::print("{}", tree_dot(r.tree, fmt::format("{}, {}, k = {}", r.source, formats, r.tree.terms)));
         return;
@@ -273,11 +280,7 @@ void print_tree(const Arguments& a, const Revealed& r) {
     }
     fmt::print("{}, {}\n{}\n", r.source, formats, tree_summary(r.tree));
     if (!r.unverified.empty()) fmt::print("unverified: {}\n", r.unverified);
-    if (r.open > 0) {
-        fmt::print(
-            "as far as near pairs show: {} pairs in roundings of three and more were not measured (--pairs all)\n",
-            r.open);
-    }
+    fmt::print("{}", open);
     fmt::print("\n{}", a.tree ? tree_indented(r.tree) : tree_steps(r.tree));
 }
 

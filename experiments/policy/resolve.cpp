@@ -202,6 +202,11 @@ class Resolver {
         const bool has_bias =
             matmul == "forward" && std::any_of(parameters_.begin(), parameters_.end(),
                                                [&](const Target& p) { return p.name == target.name + ".bias"; });
+        if (a.hadamard != b.hadamard) {
+            throw Error({.what = fmt::format("only one operand of '{}' is mixed by a Hadamard matrix", key),
+                         .where = place(key),
+                         .fix = "say hadamard of both: the product undoes what was done to both, along its sum"});
+        }
         ScaleLayout a_scales = scale_layout(*a.granularity), b_scales = scale_layout(*b.granularity);
         if (reads_values(*choice.rule.machine)) {
             if (!target.site->kind.has_weight && (a.has_scale() || b.has_scale())) {

@@ -74,11 +74,11 @@ TEST_CASE("a weak check is told which inputs would have shown what it could not"
         double squares = 0;
         for (std::size_t c = 0; c < 256; ++c) squares += static_cast<double>(x[r * 256 + c]) * x[r * 256 + c];
         for (std::size_t c = 0; c < 256; ++c)
-            y.push_back(kernels::stored(Store::fp16, static_cast<float>(x[r * 256 + c] / std::sqrt(squares / 256 + 1e-5))));
+            y.push_back(
+                kernels::stored(Store::fp16, static_cast<float>(x[r * 256 + c] / std::sqrt(squares / 256 + 1e-5))));
     }
     write_npz(folder / "n.npz", {array("x", {16, 256}, x, Store::fp16), array("out", {16, 256}, y, Store::fp16)});
-    const std::string suite =
-        "[[check]]\nop = 'rmsnorm'; eps = 1e-5; files = '" + (folder / "n.npz").string() + "'\n";
+    const std::string suite = "[[check]]\nop = 'rmsnorm'; eps = 1e-5; files = '" + (folder / "n.npz").string() + "'\n";
     const Checked one = run_suite(parse_suite(suite, "suite.toml"), true, pool()).front();
     CHECK(one.outcome == Outcome::weak);
     REQUIRE(one.advice.size() == 1);

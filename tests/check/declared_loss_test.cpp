@@ -15,7 +15,8 @@ TEST_CASE("a loss may keep its sum in a narrow format where that is declared", "
         const float* row = x.data() + r * columns;
         const float most = *std::max_element(row, row + columns);
         double sum = 0;
-        for (std::size_t c = 0; c < columns; ++c) sum += std::exp(static_cast<double>(row[c]) - static_cast<double>(most));
+        for (std::size_t c = 0; c < columns; ++c)
+            sum += std::exp(static_cast<double>(row[c]) - static_cast<double>(most));
         const float kept = kernels::to_bf16(static_cast<float>(sum)), log = kernels::to_bf16(std::log(kept));
         const std::size_t place = (7 * r) % columns;
         loss.push_back(kernels::to_bf16(log - (row[place] - most)));

@@ -31,7 +31,8 @@ TEST_CASE("every recipe's inputs can be checked", "[check][recipes]") {
 }
 
 TEST_CASE("keys of a recipe share a line behind semicolons", "[check][recipes]") {
-    const auto plans = parse_plans("[recipe]\nop = 'softmax'; x = 'bf16' ; rows = 3; columns = 5 # ; rows = 4\n", "r.toml");
+    const auto plans =
+        parse_plans("[recipe]\nop = 'softmax'; x = 'bf16' ; rows = 3; columns = 5 # ; rows = 4\n", "r.toml");
     CHECK(plans.at(0).request.out_shape() == std::vector<std::int64_t>{3, 5});
     try {
         parse_plans("[recipe]\nop = 'softmax'; rwos = 3\n", "r.toml");

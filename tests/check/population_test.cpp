@@ -63,6 +63,7 @@ void check_population(int trials, std::int64_t rows, std::int64_t columns, std::
         CAPTURE(op, found.first, found.declined, found.rho, found.z);
         CHECK(found.alarms == 0);
         CHECK(found.rho <= 1);
+        CHECK(found.z < 3);  // half of the limit
         CHECK(found.judged > trials / 2);
     }
 }

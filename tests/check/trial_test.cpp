@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Wrong kernels on trial, part by part: what a part shows is what the whole shows, and judging in parts and by threads
 // changes no figure.
-#include "experiments/check/grid.hpp"
 #include "experiments/check/trial.hpp"
+#include "experiments/check/grid.hpp"
 #include "tests/check/problems.hpp"
 
 using namespace macheps;
@@ -29,10 +29,10 @@ Rows long_softmax(std::int64_t rows, unsigned seed) {
         for (std::int64_t c = 0; c < columns; ++c)
             y.push_back(kernels::stored(Store::bf16, static_cast<float>(std::exp(static_cast<double>(row[c])) / sum)));
     }
-    Rows all{.posed = check::pose(declare("softmax", Store::bf16),
-                                  {array("x", {rows, columns}, x), array("out", {rows, columns}, y, Store::bf16)},
-                                  pool()),
-             .limits = {}};
+    Rows all{
+        .posed = check::pose(declare("softmax", Store::bf16),
+                             {array("x", {rows, columns}, x), array("out", {rows, columns}, y, Store::bf16)}, pool()),
+        .limits = {}};
     all.limits = check::limits_of(all.posed.problem, 1e-9, pool());
     return all;
 }
@@ -64,7 +64,8 @@ TEST_CASE("a fault is caught wherever it stands among many outputs", "[check][tr
     check::Trial trial(rows.limits, check::growing_parts(rows.posed.problem), nullptr, pool(), mutants);
     REQUIRE(check::growing_parts(rows.posed.problem).size() > 1);
     const auto& right = rows.limits.exact;
-    const auto add = [&](const char* name, const char* kind, const check::OutputRange& changes, std::size_t at, double factor) {
+    const auto add = [&](const char* name, const char* kind, const check::OutputRange& changes, std::size_t at,
+                         double factor) {
         trial.add({.name = name,
                    .kind = kind,
                    .required_by = Power::precision,
@@ -79,15 +80,17 @@ TEST_CASE("a fault is caught wherever it stands among many outputs", "[check][tr
     };
     const std::size_t last = right.size() - 1, middle = right.size() / 2;
     add("far off, in the last row", "precision", {}, last, 1.5);
-    add("far off, and said where", "structure", {static_cast<std::int64_t>(middle), static_cast<std::int64_t>(middle) + 1},
-        middle, 1.5);
+    add("far off, and said where", "structure",
+        {static_cast<std::int64_t>(middle), static_cast<std::int64_t>(middle) + 1}, middle, 1.5);
     add("hardly off", "precision", {}, middle, 1 + 1e-9);
     CHECK(named(mutants, "far off, in the last row").certified);
     CHECK(named(mutants, "far off, and said where").certified);
     CHECK_FALSE(named(mutants, "hardly off").caught);
     CHECK(named(mutants, "hardly off").largest < 1);
     // All outputs are a little too large: none of them is refused, all together are.
-    trial.add({.name = "scaled", .kind = "precision", .required_by = Power::precision,
+    trial.add({.name = "scaled",
+               .kind = "precision",
+               .required_by = Power::precision,
                .results = [&](const check::OutputRange& range, std::span<double> exact) {
                    std::transform(right.begin() + range.first, right.begin() + range.last, exact.begin(),
                                   [](double x) { return x * 1.0008; });

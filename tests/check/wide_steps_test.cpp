@@ -21,7 +21,8 @@ std::vector<Wide> numbers(std::size_t count, std::mt19937_64& random, double spr
     std::normal_distribution<double> normal;
     std::vector<Wide> all(count);
     for (Wide& x : all) {
-        x.high = random() % 16 == 0 ? rare[random() % std::size(rare)] : normal(random) * std::exp2(normal(random) * spread);
+        x.high =
+            random() % 16 == 0 ? rare[random() % std::size(rare)] : normal(random) * std::exp2(normal(random) * spread);
         if (random() % 2 == 0 && std::isfinite(x.high)) x.low = x.high * 0x1p-54 * normal(random);
     }
     return all;

@@ -113,8 +113,9 @@ TEST_CASE("a dumped step has every slot of every site and every tensor of every 
 TEST_CASE("a dump holds the gradients of each rank and the vectors that are reduced", "[experiments][dump]") {
     Experiment e = experiment("fp32", 2);
     e.options.ranks = 3;
-    e.policies = {parse_policy(
-        "extends = \"fp32\"\n[reduce]\naverage = \"before\"\norder = \"gather\"\nbucket = \"ddp\"\n", "fp32")};
+    const char* text = "extends = \"fp32\"\n[reduce]\naverage = \"before\"\norder = \"gather\"\nbucket = \"ddp\"\n";
+    e.policies.push_back(parse_policy(text, "ddp.toml"));
+    e.dump.policy = e.policies.back().name;
     const Safetensors dump = dump_of(e);
     const Json buckets = Json::parse(dump.metadata().at("buckets"));
     REQUIRE(buckets.size() == 1);

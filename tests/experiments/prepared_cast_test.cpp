@@ -38,9 +38,10 @@ struct Cast1 {
     Tensor buffer, decoded;
 
     explicit Cast1(const std::string& cast)
-        : policy(resolve(
-              parse_policy("[[rule]]\nsites = \"block.*.mlp.up\"\nforward = { a = \"" + cast + "\" }", "mine.toml"),
-              model_sites({}))),
+        : policy(resolve(parse_policy("[[rule]]\nsites = \"block.*.mlp.up\"\nforward = { a = \"" + cast + "\", b = \"" +
+                                          cast + "\" }",
+                                      "mine.toml"),
+                         model_sites({}))),
           slot(policy, "block.0.mlp.up:forward.a") {}
 
     /// The values that the codes stand for.

@@ -403,7 +403,7 @@ def summary(results):
 def explained(results):
     """The outputs that fail and are what the kernel is known to compute."""
     return "".join(f"\n{tally.explained} outputs of {kernel.name} in {FORMATS[kernel.dtype]} fail and should: bit for bit they are what a kernel "
-                   f"computes that keeps a row's sum, and its logarithm, in the input's format, where others have fp32.\n"
+                   f"computes that keeps a row's sum, and its logarithm, in the input's format, where others have fp32. Declared so, they pass: the rows below with the inner format.\n"
                    for kernel, tally in results if tally.explained)
 
 

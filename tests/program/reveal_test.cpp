@@ -119,18 +119,30 @@ TEST_CASE("reveal tells the order of a kernel that it sees only by files", "[pro
     fs::remove_all(scratch());
 }
 
-TEST_CASE("near pairs tell of a tree that they do not hold, and all pairs tell the tree", "[program]") {
-    // Terms 0 and 3 meet first, then 1, then 2: no near pair is of 0 and 3 alone.
-    const Kernel kernel = [](const Operands& x, std::size_t r) {
-        float sum = x.product(r, 0) + x.product(r, 3);
-        sum = sum + x.product(r, 1);
-        return sum + x.product(r, 2);
+TEST_CASE("near pairs tell what they leave open, and all pairs settle it", "[program]") {
+    const auto in_order = [](std::vector<std::size_t> order) {
+        return [order](const Operands& x, std::size_t r) {
+            float sum = 0;
+            for (const std::size_t term : order) sum += x.product(r, term);
+            return sum;
+        };
     };
-    CHECK(revealed("-k 4 -f fp32 --pairs all", kernel).out == "(((0 3) 1) 2)\n");
-    const Outcome near = revealed("-k 4 -f fp32", kernel);
-    CHECK(near.code == 1);
-    CHECK(says(near.err, "not enough"));
-    CHECK(says(near.err, "--pairs all"));
+    // Terms 0 and 3 meet first, and are no near pair: 0, 1 and 3 seem to meet at once.
+    const Kernel open = in_order({0, 3, 1, 2});
+    CHECK(revealed("-k 4 -f fp32 --pairs all", open).out == "(((0 3) 1) 2)\n");
+    const Outcome near = revealed("-k 4 -f fp32", open);
+    CHECK(near.code == 0);
+    CHECK(near.out == "((0 1 3) 2)\n");
+    CHECK(says(near.err, "1 pair in roundings of three and more was not measured (--pairs all)"));
+    CHECK(says(run("reveal -k 4 -f fp32 --results results").out, "as far as near pairs show: 1 pair in"));
+    CHECK(says(run("reveal -k 4 -f fp32 --results results --json").out, "\"open_pairs\": 1"));
+    // No near pair leads to 6 in the sum of 0, 3, 6 and 1.
+    const Kernel gap = in_order({0, 3, 6, 1, 2, 4, 5, 7});
+    const Outcome missing = revealed("-k 8 -f fp32", gap);
+    CHECK(missing.code == 1);
+    CHECK(says(missing.err, "not enough: which 4 terms meet in one sum with term 0 does not show"));
+    CHECK(says(missing.err, "--pairs all"));
+    CHECK(revealed("-k 8 -f fp32 --pairs all", gap).out == "(((((((0 3) 6) 1) 2) 4) 5) 7)\n");
     fs::remove_all(scratch());
 }
 

@@ -20,11 +20,11 @@ TEST_CASE("show prints a code's fields, and its value as a fraction and in hexad
     const Outcome tenth = run("show 0.1 -f fp16,e4m3fn,mxint8,e8m0fnu");
     CAPTURE(tenth.out, tenth.err);
     CHECK(tenth.code == 0);
-    CHECK(says(tenth.out, "format   fraction   hex          sign|exponent|fraction\n"));
-    CHECK(says(tenth.out, "fp16     819/2^13   0x1.998p-4   0|01011|1001100110\n"));
-    CHECK(says(tenth.out, "e4m3fn   13/2^7     0x1.ap-4     0|0011|101\n"));
-    CHECK(says(tenth.out, "mxint8   3/2^5      0x1.8p-4     0||0000110\n"));
-    CHECK(says(tenth.out, "e8m0fnu  1/2^3      0x1p-3       |01111100|\n"));
+    CHECK(says(tenth.out, "format   fraction  hex         sign|exponent|fraction\n"));
+    CHECK(says(tenth.out, "fp16     819/2^13  0x1.998p-4  0|01011|1001100110\n"));
+    CHECK(says(tenth.out, "e4m3fn   13/2^7    0x1.ap-4    0|0011|101\n"));
+    CHECK(says(tenth.out, "mxint8   3/2^5     0x1.8p-4    0||0000110\n"));
+    CHECK(says(tenth.out, "e8m0fnu  1/2^3     0x1p-3      |01111100|\n"));
     CHECK(says(run("show 1000 -f fp32").out, "fp32    1000      0x1.f4p+9  0|10001000|11110100000000000000000\n"));
     CHECK(says(run("show 0x1.8p120 -f bf16").out, "3*2^119"));
     CHECK(says(run("show inf nan -f fp16").out, "0|11111|0000000000"));
@@ -60,16 +60,16 @@ TEST_CASE("show takes fractions and formats of any widths", "[program]") {
 
 TEST_CASE("show prints CSV, a row for each number and format", "[program]") {
     const Outcome csv = run("show 0.1 1000 -f fp16,e4m3fn --csv");
-    CHECK(
-        csv.out ==
-        "input,format,value,code,error,relative_error,ulp_error,below,above,fraction,hex,fields\n"
-        "0.1,fp16,0.0999755859375,0x2e66,-2.44140625e-05,0.000244140625,0.4,0.09991455078125,0.10003662109375,819/2^13,"
-        "0x1.998p-4,0|01011|1001100110\n"
-        "0.1,e4m3fn,0.1015625,0x1d,0.0015624999999999944,0.015624999999999944,0.19999999999999929,0.09375,0.109375,13/"
-        "2^7,"
-        "0x1.ap-4,0|0011|101\n"
-        "1000,fp16,1000,0x63d0,0,0,0,999.5,1000.5,1000,0x1.f4p+9,0|11000|1111010000\n"
-        "1000,e4m3fn,nan,0x7f,nan,nan,nan,,,nan,nan,0|1111|111\n");
+    CHECK(csv.out ==
+          "input,format,value,code,error,relative_error,ulp_error,below,above,fraction,hex,fields\n"
+          "0.1,fp16,0.0999755859375,0x2e66,-2.441406250000555e-05,-0.0002441406250000555,0.40000000000009095,0."
+          "09991455078125,0.10003662109375,819/2^13,"
+          "0x1.998p-4,0|01011|1001100110\n"
+          "0.1,e4m3fn,0.1015625,0x1d,0.0015624999999999944,0.015624999999999944,0.1999999999999993,0.09375,0.109375,13/"
+          "2^7,"
+          "0x1.ap-4,0|0011|101\n"
+          "1000,fp16,1000,0x63d0,0,0,0,999.5,1000.5,1000,0x1.f4p+9,0|11000|1111010000\n"
+          "1000,e4m3fn,nan,0x7f,nan,nan,nan,,,nan,nan,0|1111|111\n");
     CHECK(run("show 1 --csv --json").code == 2);
     CHECK(std::count(csv.out.begin(), csv.out.end(), '\n') == 5);
     fs::remove_all(scratch());

@@ -109,7 +109,8 @@ TEST_CASE("train --config: two files are one config, and a key may be changed", 
 
 TEST_CASE("train --config: the manifest keeps the text of files that a config names", "[program][config]") {
     for (const char* folder : {"sub", "conf"}) fs::create_directories(scratch() / folder);
-    write("sub/ds.json", deepspeed);
+    const std::string section = "{\"fp16\": {\"enabled\": true}, \"zero_optimization\": {\"stage\": 2}}\n";
+    write("sub/ds.json", section);
     const std::string args = "{fp16: true, bf16: false, output_dir: out, deepspeed: sub/ds.json}\n";
     write("args.yaml", args);
     const std::string base = "{ds_cfg: {bf16: {enabled: false}, fp16: {enabled: true, initial_scale_power: 12}}}\n";
@@ -125,12 +126,13 @@ TEST_CASE("train --config: the manifest keeps the text of files that a config na
     REQUIRE(composed.code == 0);
     const auto files_of = [](const char* directory, const char* policy) {
         std::vector<std::pair<std::string, std::string>> files;
-        for (const json& file : policy_in(directory, policy).at("config").at("files"))
+        const json kept = policy_in(directory, policy);
+        for (const json& file : kept.at("config").at("files"))
             files.emplace_back(file.at("name"), file.at("text"));
         return files;
     };
     using Files = std::vector<std::pair<std::string, std::string>>;
-    CHECK(files_of("named", "args") == Files{{"args.yaml", args}, {"sub/ds.json", deepspeed}});
+    CHECK(files_of("named", "args") == Files{{"args.yaml", args}, {"sub/ds.json", section}});
     CHECK(files_of("composed", "longspec") == Files{{"conf/longspec.yaml", hydra}, {"conf/base.yaml", base}});
     fs::remove_all(scratch());
 }
@@ -144,9 +146,9 @@ TEST_CASE("train --config: a config's gradient checkpointing counts in bytes and
     CHECK(policy_in("run", "args-2").at("toml").get<std::string>().find("recompute = true") != std::string::npos);
     const auto kept = column("run/runs.csv", "bytes_activations", "args"),
                again = column("run/runs.csv", "bytes_activations", "args-2");
-    REQUIRE(kept.size() == 1);
-    REQUIRE(again.size() == 1);
-    CHECK(std::stoll(again[0]) < std::stoll(kept[0]));
+    REQUIRE(kept.size() == again.size());
+    REQUIRE_FALSE(kept.empty());
+    for (std::size_t seed = 0; seed < kept.size(); ++seed) CHECK(std::stoll(again[seed]) < std::stoll(kept[seed]));
     CHECK(column("run/runs.csv", "bytes_grads", "args") == column("run/runs.csv", "bytes_grads", "args-2"));
     CHECK(column("run/steps.csv", "loss", "args") == column("run/steps.csv", "loss", "args-2"));
     CHECK(column("run/steps.csv", "update_norm", "args") == column("run/steps.csv", "update_norm", "args-2"));

@@ -22,9 +22,14 @@ inline void pack_scales(const OperandScales& scales, std::int64_t first, std::in
         std::int64_t i = 0;
         if (scales.data != nullptr) {
             const float* row = scales.data + (first_k + q * interval) / scales.k_block * scales.k_stride;
-            // Indices of rows and columns fit 32 bits by far; dividing those is faster.
-            const auto block = static_cast<std::uint32_t>(min_of(scales.outer_block, std::int64_t{1} << 31));
-            for (; i < count; ++i) out[i] = row[static_cast<std::uint32_t>(first + i) / block * scales.outer_stride];
+            const std::int64_t block = scales.outer_block, stride = scales.outer_stride;
+            if (block == 1) {
+                for (; i < count; ++i) out[i] = row[(first + i) * stride];
+            }
+            while (i < count) {
+                const std::int64_t group = (first + i) / block, end = min_of((group + 1) * block - first, count);
+                for (const float scale = row[group * stride]; i < end; ++i) out[i] = scale;
+            }
         }
         for (; i < ld; ++i) out[i] = 1;
     }

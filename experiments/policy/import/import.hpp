@@ -38,9 +38,9 @@ struct ImportResult {
     ResolvedConfig resolved;
     std::vector<Finding> findings;  ///< errors first, then in the order of codes and places
     std::string policy;             ///< TOML, loadable as a policy
+    bool has_recipe = true;         ///< false where it asks for fp8 by a recipe that no policy has a word for
     /// The files that the config names and that were read as parts of it, in that order; a file once.
     std::vector<std::string> included;
-    bool has_recipe = true;         ///< false where it asks for fp8 by a recipe that no policy has a word for
 
     /// True when a finding is an error.
     bool refused() const;
