@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
@@ -20,6 +21,9 @@
 namespace macheps::csv {
 
 namespace {
+
+/// In the order of ExponentBin::Kind.
+constexpr std::array<std::string_view, 4> exponent_kinds{"number", "zero", "inf", "nan"};
 
 template <class Number>
 void append_number(std::string& line, Number value) {
@@ -126,20 +130,11 @@ void append_cell(std::string& line, float value) { append_float(line, value); }
 void append_cell(std::string& line, double value) { append_float(line, value); }
 
 void append_cell(std::string& line, ExponentBin value) {
-    switch (value.kind) {
-        case ExponentBin::Kind::number:
-            return append_number(line, value.exponent);
-        case ExponentBin::Kind::zero:
-            line += "zero";
-            return;
-        case ExponentBin::Kind::inf:
-            line += "inf";
-            return;
-        case ExponentBin::Kind::nan:
-            line += "nan";
-            return;
-    }
+    if (value.kind == ExponentBin::Kind::number) return append_number(line, value.exponent);
+    append_cell(line, value.kind);
 }
+
+void append_cell(std::string& line, ExponentBin::Kind value) { line += exponent_kinds[std::size_t(value)]; }
 
 bool parse_cell(std::string_view text, std::string& value) { return value = text, true; }
 bool parse_cell(std::string_view text, bool& value) {
@@ -153,11 +148,16 @@ bool parse_cell(std::string_view text, double& value) { return parse_float(text,
 
 bool parse_cell(std::string_view text, ExponentBin& value) {
     value = {};
-    if (text == "zero") return value.kind = ExponentBin::Kind::zero, true;
-    if (text == "inf") return value.kind = ExponentBin::Kind::inf, true;
-    if (text == "nan") return value.kind = ExponentBin::Kind::nan, true;
+    if (parse_cell(text, value.kind)) return value.kind != ExponentBin::Kind::number;
+    value.kind = ExponentBin::Kind::number;
     // Beyond every format and every double: a reader makes room for each exponent between the least and the largest.
     return parse_number(text, value.exponent) && std::abs(std::int64_t{value.exponent}) <= ExponentBin::largest;
+}
+
+bool parse_cell(std::string_view text, ExponentBin::Kind& value) {
+    const auto found = std::find(exponent_kinds.begin(), exponent_kinds.end(), text);
+    value = ExponentBin::Kind(found - exponent_kinds.begin());
+    return found != exponent_kinds.end();
 }
 
 std::size_t whole_rows(std::string_view text) {

@@ -27,6 +27,7 @@ void append_cell(std::string& line, std::uint64_t value);
 void append_cell(std::string& line, float value);
 void append_cell(std::string& line, double value);
 void append_cell(std::string& line, ExponentBin value);
+void append_cell(std::string& line, ExponentBin::Kind value);
 template <class Value>
 void append_cell(std::string& line, const std::optional<Value>& value) {
     if (value) append_cell(line, *value);
@@ -40,6 +41,7 @@ void append_cell(std::string& line, const std::optional<Value>& value) {
 [[nodiscard]] bool parse_cell(std::string_view text, float& value);
 [[nodiscard]] bool parse_cell(std::string_view text, double& value);
 [[nodiscard]] bool parse_cell(std::string_view text, ExponentBin& value);
+[[nodiscard]] bool parse_cell(std::string_view text, ExponentBin::Kind& value);
 template <class Value>
 [[nodiscard]] bool parse_cell(std::string_view text, std::optional<Value>& value) {
     if (text.empty()) {

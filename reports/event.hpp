@@ -197,19 +197,24 @@ struct SiteRow {
         column("scale_frozen_steps", &SiteRow::scale_frozen_steps));
 };
 
-/// A bin of a site's exponent histogram, over x before scaling. Bins that counted nothing have no row.
+/// A bin of a site's exponent histogram, over x before scaling. Bins that counted nothing have no row. `kind` and
+/// `floor_log2` say what `exponent` says, a column each, so that a program reads numbers where numbers stand; rows that an
+/// earlier version wrote lack them.
 struct ExponentRow {
     std::string run{};
     std::int64_t step = 0;
     std::string site{};
     ExponentBin exponent{};
     std::uint64_t count = 0;
+    std::optional<ExponentBin::Kind> kind{};
+    std::optional<std::int64_t> floor_log2{};  ///< empty where `kind` is no number
 
     bool operator==(const ExponentRow&) const = default;
     static constexpr std::string_view file = "exponents.csv";
     static constexpr auto columns = std::tuple(
         column("run", &ExponentRow::run), column("step", &ExponentRow::step), column("site", &ExponentRow::site),
-        column("exponent", &ExponentRow::exponent), column("count", &ExponentRow::count));
+        column("exponent", &ExponentRow::exponent), column("count", &ExponentRow::count),
+        column("kind", &ExponentRow::kind), column("floor_log2", &ExponentRow::floor_log2));
 };
 
 /// The bits that left a site, or that a parameter's tensors had after the step, as one number: where two runs differ,

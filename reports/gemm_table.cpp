@@ -2,6 +2,7 @@
 #include "reports/gemm_table.hpp"
 
 #include "core/json.hpp"
+#include "reports/conclusion.hpp"
 #include "reports/csv.hpp"
 #include "reports/html.hpp"
 
@@ -131,6 +132,15 @@ std::string gemm_html(std::span<const GemmRow> rows) {
         out += r == 0 ? "</tr></thead><tbody>\n" : "</tr>\n";
     }
     return out + "</tbody></table></div>\n";
+}
+
+std::string gemm_title(std::span<const GemmRow> rows) {
+    std::vector<std::string> machines, operands;
+    const auto add = [](std::vector<std::string>& list, const std::string& name) {
+        if (std::find(list.begin(), list.end(), name) == list.end()) list.push_back(name);
+    };
+    for (const GemmRow& row : rows) add(machines, row.machine), add(operands, gemm_data_name(row));
+    return fmt::format("Products of {} on {}", listed(operands, 2), listed(machines, 4));
 }
 
 std::string gemm_json(std::span<const GemmRow> rows) {

@@ -24,6 +24,9 @@ std::string gemm_table(std::span<const GemmRow> rows);
 /// gemm_cells as a table of HTML, names escaped; nothing for no rows.
 std::string gemm_html(std::span<const GemmRow> rows);
 
+/// What was compared, for a title: "Products of fp16, normal on a, b and c".
+std::string gemm_title(std::span<const GemmRow> rows);
+
 /// {"schema": 1, "rows": [one object per row, keys as the columns, null where not measured, NaN and infinities as
 /// strings]}, indented, with a line end.
 std::string gemm_json(std::span<const GemmRow> rows);

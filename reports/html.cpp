@@ -2,6 +2,7 @@
 #include "reports/html.hpp"
 
 #include "core/publish.hpp"
+#include "reports/conclusion.hpp"
 #include "reports/diagnosis.hpp"
 #include "reports/drawn.hpp"
 #include "reports/gemm_table.hpp"
@@ -14,6 +15,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <vector>
@@ -52,27 +54,35 @@ std::string verdicts_html(const Summary& summary) {
     return out;
 }
 
+/// On a narrow screen a policy is a card: each cell names itself, and the verdict stands beside the name.
 std::string summary_html(const Summary& summary) {
-    std::string out =
-        "<div class=\"table\"><table><thead><tr><th>policy</th><th class=\"n\">seeds</th><th class=\"n\">loss</th>"
-        "<th class=\"n\">gap to fp32</th><th>verdict</th><th class=\"n\">parts at step</th>"
-        "<th class=\"n\">skipped</th><th class=\"n\">underflow</th><th class=\"n\">lost updates</th>"
-        "<th class=\"n\">bytes/param</th><th class=\"n\">activations</th><th class=\"n\">peak</th></tr></thead>"
-        "<tbody>\n";
+    constexpr std::string_view figures[] = {"gap to fp32", "loss",         "seeds",       "parts at step", "skipped",
+                                            "underflow",   "lost updates", "bytes/param", "activations",   "peak"};
+    std::string out = "<div class=\"table cards\"><table><thead><tr><th>policy</th><th>verdict</th>";
+    for (const std::string_view figure : figures) out += fmt::format("<th class=\"n\">{}</th>", figure);
+    out += "</tr></thead>\n<tbody>\n";
     for (std::size_t i = 0; i < summary.policies.size(); ++i) {
         const PolicySummary& policy = summary.policies[i];
         const SummaryCells cells = summary_cells(policy);
-        const auto number = [&](const std::string& text) {
-            out += fmt::format("<td class=\"n\">{}</td>", text == "-" ? "–" : escape_html(text));
-        };
         out += fmt::format("<tr data-policy=\"{}\"><th scope=\"row\"><span class=\"swatch\"></span>{}</th>", i,
                            escape_html(cells.policy));
-        number(cells.seeds), number(cells.loss), number(cells.gap);
         out += fmt::format("<td class=\"verdict {}\">{}</td>", escape_html(policy.row.verdict),
                            escape_html(cells.verdict));
-        number(parts_at_step(policy.row));
-        number(cells.skipped), number(cells.underflow), number(cells.lost_updates);
-        number(cells.static_bytes), number(cells.activation_bytes), number(cells.peak);
+        const std::string texts[] = {cells.gap,
+                                     cells.loss,
+                                     cells.seeds,
+                                     parts_at_step(policy.row),
+                                     cells.skipped,
+                                     cells.underflow,
+                                     cells.lost_updates,
+                                     cells.static_bytes,
+                                     cells.activation_bytes,
+                                     cells.peak};
+        static_assert(std::size(texts) == std::size(figures));
+        for (std::size_t k = 0; k < std::size(figures); ++k) {
+            out += fmt::format("<td class=\"n\" data-label=\"{}\">{}</td>", figures[k],
+                               texts[k] == "-" ? "–" : escape_html(texts[k]));
+        }
         out += "</tr>\n";
     }
     return out + "</tbody></table></div>\n" + verdicts_html(summary);
@@ -158,7 +168,7 @@ std::string names_of_inputs(const Log& log) {
 }
 
 /// The settings of every folder that has a run of a policy shown, as far as there is room.
-std::string all_settings_html(const Log& log, const Summary& summary) {
+std::string all_settings_html(const Log& log, const Summary& summary, PageSize size) {
     std::set<std::string_view> policies;
     for (const PolicySummary& policy : summary.policies) policies.insert(policy.row.policy);
     std::vector<bool> is_shown(log.folders.size(), log.runs.empty());
@@ -169,7 +179,7 @@ std::string all_settings_html(const Log& log, const Summary& summary) {
     std::size_t left_out = 0;
     for (std::size_t i = 0; i < log.folders.size(); ++i) {
         const RunFolder& folder = log.folders[i];
-        const std::string settings = is_shown[i] ? settings_html(folder) : std::string{};
+        const std::string settings = is_shown[i] ? settings_html(folder, size) : std::string{};
         if (!is_shown[i] || out.size() + settings.size() > most_settings_bytes) {
             ++left_out;
             continue;
@@ -210,38 +220,42 @@ std::string escape_html(std::string_view text) {
     return out;
 }
 
-std::string page_html(const Log& log, const Summary& all) {
+std::string page_html(const Log& log, const Summary& all, PageSize size) {
     const Summary summary = drawn_of(all);
-    const std::string title = escape_html("macheps: " + names_of_inputs(log));
-    const std::string settings = all_settings_html(log, summary);
-    const std::size_t bucket = points_bucket(log, summary), policies = all.policies.size();
+    const PageLimits limits = size == PageSize::small ? small_page : PageLimits{};
+    const Verdicts verdicts = diagnose(log);
+    const Conclusion conclusion = conclude(log, all, verdicts);
+    const std::string settings = all_settings_html(log, summary, size);
+    const std::size_t bucket = points_bucket(log, summary, limits);
     const std::string each =
         bucket == 1 ? "" : fmt::format("; one point per {} steps, their mean or last value", bucket);
     const bool is_training = log.gemm_files.empty() || !log.folders.empty();
-    std::string lead;
-    if (is_training) {
-        lead = fmt::format("{} run{} of {} polic{}, each against the fp32 run of its seed.", log.runs.size(),
-                           log.runs.size() == 1 ? "" : "s", policies, policies == 1 ? "y" : "ies");
-        if (!summary.setup.empty()) lead += " Settings: " + escape_html(summary.setup) + ".";
-    }
+    std::string heading = conclusion.title, lead = conclusion.lead;
+    if (heading.empty()) heading = log.gemm.empty() ? names_of_inputs(log) : gemm_title(log.gemm);
+    if (!summary.setup.empty()) lead += " Settings: " + summary.setup + ".";
     if (!log.gemm_files.empty()) {
         lead += fmt::format("{}{} matrix product{} on emulated machines, each against exact sums.",
                             lead.empty() ? "" : " ", log.gemm.size(), log.gemm.size() == 1 ? "" : "s");
     }
+    lead += fmt::format("{}From {}.", lead.empty() ? "" : " ", names_of_inputs(log));
+    const std::string title = escape_html("macheps: " + heading);
+    heading = escape_html(heading), lead = escape_html(lead);
     const std::string kind = is_training ? log.gemm.empty() ? "no-gemm" : "" : "no-runs";
-    const std::string products = gemm_html(log.gemm);
+    const std::string products = gemm_html(log.gemm), answers = conclusion_html(conclusion);
     const std::string table = summary_html(summary) + first_sites_html(summary);
     const std::string reading = reading_html(summary), notes = notes_html(summary);
     std::vector<std::string> shown;
     for (const PolicySummary& policy : summary.policies) shown.push_back(policy.row.policy);
-    const std::string diagnosis = diagnosis_html(diagnose(log), shown);
-    const std::string data = page_data(log, summary), margin = fmt::format("{:g}", 100 * summary.margin);
+    const std::string diagnosis = diagnosis_html(verdicts, shown);
+    const std::string data = page_data(log, summary, limits);
     const std::string footer =
         "Made by <code>macheps report</code> from the CSV files beside it. Charts: Chart.js (MIT licence).";
     // The page runs its own two scripts, in its own style, and nothing that a name or a manifest may have brought along.
     const std::string scripts = csp_source(page_assets::chart) + " " + csp_source(page_assets::js),
                       styles = csp_source(page_assets::css);
     return filled(page_assets::html, {{"title", title},
+                                      {"heading", heading},
+                                      {"conclusion", answers},
                                       {"scripts", scripts},
                                       {"styles", styles},
                                       {"lead", lead},
@@ -250,7 +264,6 @@ std::string page_html(const Log& log, const Summary& all) {
                                       {"reading", reading},
                                       {"notes", notes},
                                       {"diagnosis", diagnosis},
-                                      {"margin", margin},
                                       {"bucket", each},
                                       {"kind", kind},
                                       {"products", products},
@@ -261,8 +274,8 @@ std::string page_html(const Log& log, const Summary& all) {
                                       {"js", page_assets::js}});
 }
 
-void write_page(const Log& log, const Summary& summary, const std::filesystem::path& page) {
-    publish(page, page_html(log, summary));
+void write_page(const Log& log, const Summary& summary, const std::filesystem::path& page, PageSize size) {
+    publish(page, page_html(log, summary, size));
 }
 
 }  // namespace macheps

@@ -17,7 +17,18 @@ namespace macheps {
 struct PageLimits {
     std::size_t points = 600, all_points = 200000, heat_columns = 60, heat_cells = 60000, histogram_steps = 8,
                 histogram_bins = 120000, gemm_rows = 5000;
+    bool one_seed = false;  ///< sites and exponents of one seed per policy in any case
 };
+
+/// Of a page to send along.
+inline constexpr PageLimits small_page{.points = 100,
+                                       .all_points = 3000,
+                                       .heat_columns = 12,
+                                       .heat_cells = 20000,
+                                       .histogram_steps = 1,
+                                       .histogram_bins = 20000,
+                                       .gemm_rows = 1000,
+                                       .one_seed = true};
 
 /// JSON that is safe between <script> tags: no '<' stands in it. NaN and infinities are null.
 std::string page_data(const Log& log, const Summary& summary, const PageLimits& limits = {});

@@ -42,6 +42,47 @@ constexpr std::pair<std::string_view, std::string_view> words[] = {
     {"schema", "schema of the CSV files"},
 };
 
+bool is_number(const Json& value) { return value.is_number_integer() || value.is_number_float(); }
+bool is_zero(const Json& value) { return is_number(value) && value.get<double>() == 0; }
+
+/// Whether `group` says that `key` is `word`; a manifest that does not say is no reason to leave a setting out.
+bool says(const Json& group, std::string_view key, std::string_view word) {
+    const Json* value = group.find(key);
+    return value == nullptr || !value->is_string() || value->string().starts_with(word);
+}
+
+/// Keys that say nothing of some runs, and when they do say something.
+constexpr std::pair<std::string_view, bool (*)(const Json& group, const Json& value)> conditions[] = {
+    {"kv_heads", [](const Json&, const Json& value) { return !is_zero(value); }},  // 0: as many as there are heads
+    {"hidden", [](const Json&, const Json& value) { return !is_zero(value); }},    // 0: four times the width, or as usual
+    {"rope_theta", [](const Json& group, const Json&) { return says(group, "kind", "llama"); }},
+    {"gelu", [](const Json& group, const Json&) { return says(group, "kind", "gpt"); }},
+    {"beta1", [](const Json& group, const Json&) { return says(group, "optimizer", "adam"); }},
+    {"beta2", [](const Json& group, const Json&) { return says(group, "optimizer", "adam"); }},
+    {"eps", [](const Json& group, const Json&) { return says(group, "optimizer", "adam"); }},
+    {"momentum", [](const Json& group, const Json&) { return says(group, "optimizer", "sgd"); }},
+    {"weight_decay", [](const Json&, const Json& value) { return !is_zero(value); }},
+    {"token_weight", [](const Json&, const Json& value) { return !is_number(value) || value.get<double>() != 1; }},
+    {"format",  // of a file of data, where there is one
+     [](const Json& group, const Json&) {
+         const Json* file = group.find("file");
+         return file == nullptr || !file->is_string() || !file->string().empty();
+     }},
+};
+
+bool applies(const Json& group, std::string_view key, const Json& value) {
+    const auto found =
+        std::find_if(std::begin(conditions), std::end(conditions), [&](const auto& row) { return row.first == key; });
+    return found == std::end(conditions) || found->second(group, value);
+}
+
+/// Whether a run is as long as from one checkpoint to the next.
+bool is_saved(const Json& manifest, const Json& every) {
+    const Json* train = manifest.find("train");
+    const Json* steps = train != nullptr && train->is_object() ? train->find("steps") : nullptr;
+    return steps == nullptr || !is_number(*steps) || !is_number(every) || every.get<double>() < steps->get<double>();
+}
+
 std::string label_of(std::string_view key) {
     const auto found =
         std::find_if(std::begin(words), std::end(words), [&](const auto& row) { return row.first == key; });
@@ -159,7 +200,7 @@ std::string machines_html(const Json& machines) {
     return out;
 }
 
-std::string policies_html(const Json& policies) {
+std::string policies_html(const Json& policies, PageSize size) {
     if (!policies.is_object()) return {};
     std::string out;
     for (const auto& [name, policy] : policies.items()) {
@@ -179,7 +220,8 @@ std::string policies_html(const Json& policies) {
         } else if (policy.is_string()) {
             out += "<pre><code>" + escape_html(text_of(policy)) + "</code></pre>\n";
         }
-        if (policy.is_object() && policy.contains("resolved")) out += resolved_html(policy["resolved"]);
+        const bool has_table = size == PageSize::full && policy.is_object() && policy.contains("resolved");
+        if (has_table) out += resolved_html(policy["resolved"]);
         out += "</details>\n";
     }
     return out;
@@ -187,7 +229,7 @@ std::string policies_html(const Json& policies) {
 
 }  // namespace
 
-std::string settings_html(const RunFolder& folder) {
+std::string settings_html(const RunFolder& folder, PageSize size) {
     const Json manifest = Json::parse_or_null(folder.manifest);
     if (!manifest.is_object())
         return "<p>No manifest.json stands beside these files, so the settings are unknown.</p>\n";
@@ -196,16 +238,17 @@ std::string settings_html(const RunFolder& folder) {
         if (key == "command") {
             out = "<p>Command</p>\n<pre><code>" + escape_html(command_line(value)) + "</code></pre>\n";
         } else if (key == "policies") {
-            policies = policies_html(value);
+            policies = policies_html(value, size);
         } else if (key == "machines") {
             groups += machines_html(value);
         } else if (value.is_object()) {
             std::string rows;
             for (const auto& [inner_key, inner] : value.items()) {
+                if (!applies(value, inner_key, inner)) continue;
                 append_row(rows, label_of(inner_key), inner.is_structured() ? inner : Json(text_of(inner_key, inner)));
             }
             groups += table_of(label_of(key), rows);
-        } else {
+        } else if (key != "save_every" || is_saved(manifest, value)) {
             append_row(run, label_of(key), value);
         }
     }

@@ -78,7 +78,8 @@ class Judge {
           pool_(pool),
           first_(first),
           threshold_(overflow_threshold(limits)),
-          stored_(limits) {}
+          stored_(limits),
+          half_ulp_(limits.format) {}
 
     Judgement run() {
         if (!options_.only_together) elements();
@@ -220,7 +221,7 @@ class Judge {
     double kind_of(std::size_t i) const {
         const double size = std::fabs(l_.exact[i]);
         if (!l_.is_narrow) return size;
-        const double codes = size / (2 * half_ulp(l_.format, size));
+        const double codes = size / (2 * half_ulp_(size));
         return std::nearbyint((codes - std::floor(codes)) * 0x1p30);
     }
     /// Such outputs count as one: (sum c)^2 / sum c^2 over the multiplicities c.
@@ -249,8 +250,11 @@ class Judge {
             const double scaled = (stored_(l_.exact[i]) - l_.exact[i]) / l_.deviation[i];
             if (l_.is_narrow && std::isfinite(scaled)) ideal += scaled * scaled;
         });
+        const double excess = mean - std::max(1.0, ideal / sums.count), plain = excess / std::sqrt(8 / sums.count);
+        // To count equal outputs as one makes it no larger.
+        if (plain <= plain_z) return plain;
         const double distinct = effective(g);
-        return distinct < least_group ? 0 : (mean - std::max(1.0, ideal / sums.count)) / std::sqrt(8 / distinct);
+        return distinct < least_group ? 0 : excess / std::sqrt(8 / distinct);
     }
 
     void refuse(const char* code, const std::string& what, const Group& g, double z) {
@@ -380,6 +384,7 @@ class Judge {
     std::size_t first_;
     double threshold_;
     Storing stored_;
+    HalfUlp half_ulp_;
     Judgement j_{};
 };
 

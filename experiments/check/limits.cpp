@@ -32,7 +32,8 @@ void interpret(const std::vector<Node>& nodes, const Row& row, const Accuracies&
 }
 
 /// The limits of output i from element j of the last node. False where nothing certain can be said of it.
-bool set_limits(Limits& limits, std::size_t i, const Frame& frame, std::size_t j, double lambda) {
+bool set_limits(Limits& limits, const HalfUlp& half_ulp, std::size_t i, const Frame& frame, std::size_t j,
+                double lambda) {
     const Wide y = frame.values.back()[j];
     const double certificate = frame.certificates.back()[j], before = frame.bounds.back()[j];
     const Spread& s = frame.spreads.back()[j];
@@ -43,10 +44,10 @@ bool set_limits(Limits& limits, std::size_t i, const Frame& frame, std::size_t j
     const double halves = is_nearest ? 1 : 2;
     const auto rounded = [&](double e) {
         if (!limits.is_narrow) return e;
-        const double size = std::fabs(y.high) + e, loss = e + halves * half_ulp(limits.format, size);
+        const double size = std::fabs(y.high) + e, loss = e + halves * half_ulp(size);
         return limits.flushes ? std::max(loss, std::min(size, Format::power_of_two(limits.format.emin()))) : loss;
     };
-    const double ulp_width = limits.is_narrow ? 2 * half_ulp(limits.format, y.high) : 0, common = s.linear + s.common,
+    const double ulp_width = limits.is_narrow ? 2 * half_ulp(y.high) : 0, common = s.linear + s.common,
                  // Uniform within half an ulp; within an ulp; or a coin's toss, at the most half an ulp.
         own_square = is_nearest                             ? ulp_width * ulp_width / 12
                      : limits.rounding == Round::stochastic ? ulp_width * ulp_width / 4
@@ -93,6 +94,7 @@ Limits limits_of(const Problem& problem, double delta, ThreadPool& pool) {
          {&limits.exact, &limits.low, &limits.before, &limits.certain, &limits.probable, &limits.deviation})
         each->resize(size);
     const Defect none{};
+    const HalfUlp half_ulp(limits.format);
     const Listing listing = listing_of(problem, problem.inputs, none);
     const Accuracies accuracies{.kernel = kernel_arithmetic(find_functions(d.functions))};
     const double lambda = std::sqrt(2 * math::log(2 * static_cast<double>(size) / delta));
@@ -104,7 +106,7 @@ Limits limits_of(const Problem& problem, double delta, ThreadPool& pool) {
         const std::size_t count = is_one ? 1 : static_cast<std::size_t>(problem.columns);
         for (std::size_t j = 0; j < count; ++j) {
             const std::size_t i = static_cast<std::size_t>(row) * count + j;
-            if (set_limits(limits, i, frame, j, lambda)) continue;
+            if (set_limits(limits, half_ulp, i, frame, j, lambda)) continue;
             const auto place = static_cast<std::int64_t>(i);
             std::int64_t first = declined;
             while (place < first && !declined.compare_exchange_weak(first, place)) {
@@ -115,7 +117,7 @@ Limits limits_of(const Problem& problem, double delta, ThreadPool& pool) {
         Frame frame;
         const Listing across = across_of(problem, problem.inputs, none);
         interpret(across.nodes.list(), across_row(problem, problem.inputs, results), accuracies, frame);
-        if (!set_limits(limits, 0, frame, 0, lambda)) declined = 0;
+        if (!set_limits(limits, half_ulp, 0, frame, 0, lambda)) declined = 0;
     }
     if (declined < limits.size()) limits.declined = declined;
     return limits;

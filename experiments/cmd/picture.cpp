@@ -176,8 +176,9 @@ void Browser::screenshot(const std::string& address, Extent extent, const fs::pa
     publish(png, read_file(shot));
 }
 
-void Browser::picture_of_page(const fs::path& page, const fs::path& png, bool dark) const {
-    const std::string address = address_of(page) + "#picture", text = dom(address, dark);
+void Browser::picture_of_page(const fs::path& page, const fs::path& png, PageExtent extent, bool dark) const {
+    const std::string address = address_of(page) + (extent == PageExtent::top ? "#picture=top" : "#picture"),
+                      text = dom(address, dark);
     const int height = std::atoi(attribute(text, "data-height").c_str());
     if (height <= 0) throw no_picture("the browser could not show the page", page);
     screenshot(address, {1280, std::min(height, 16000)}, png, dark);

@@ -5,6 +5,7 @@
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/picture.hpp"
 #include "experiments/cmd/tell.hpp"
+#include "reports/columns.hpp"
 #include "reports/csv.hpp"
 #include "reports/diagnosis.hpp"
 #include "reports/drawn.hpp"
@@ -36,7 +37,8 @@ constexpr const char* help =
     "  macheps report runs/001 --diagnose              what went wrong: where, how much, and what to change\n"
     "  macheps report runs/001 --png page.png          the page as a picture (needs Chromium or Chrome)\n"
     "  macheps report runs/001 --charts figures        a picture of each chart: figures/loss.png, ...\n"
-    "  macheps report gemm.csv                         matrix products: the rows of `macheps gemm`\n\n"
+    "  macheps report gemm.csv                         matrix products: the rows of `macheps gemm`\n"
+    "  macheps report --columns                        what every column of every CSV file holds\n\n"
     "Compares every policy with the fp32 run of its seed. The page needs no network. Policies of one name whose "
     "losses\n"
     "differ between directories stand as policy@directory.\n"
@@ -53,7 +55,7 @@ constexpr const char* help =
 struct ReportOptions {
     std::vector<std::filesystem::path> folders;
     std::filesystem::path out, png, charts;
-    bool json = false, csv = false, dark = false, diagnose = false;
+    bool json = false, csv = false, dark = false, diagnose = false, columns = false, small = false, top = false;
     double margin = 100 * DivergenceRules::equivalence_margin;  ///< in percent
     std::string gpu{usual_gpu};
 };
@@ -83,7 +85,23 @@ std::string text_of(const Log& log, const Summary& summary, const ReportOptions&
     return text + gemm_table(log.gemm);
 }
 
+void print(const std::string& text) {
+    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
+        throw Error({.what = "cannot write the table", .where = "stdout", .exit = Exit::cannot_write});
+    }
+}
+
 Exit report(const ReportOptions& options) {
+    if (options.columns) {
+        print(columns_markdown());
+        return Exit::ok;
+    }
+    if (options.folders.empty()) {
+        throw Error({.what = "DIR is required",
+                     .where = "macheps report",
+                     .fix = "name a folder that `macheps train` wrote, or rows of `macheps gemm`",
+                     .exit = Exit::usage});
+    }
     Log log = read_runs(options.folders, Keep::summary);
     if (!(options.margin > 0) || options.margin > 100) {
         throw Error({.what = fmt::format("a margin of {} % is none", options.margin),
@@ -100,17 +118,14 @@ Exit report(const ReportOptions& options) {
     // Nothing stands beside a device or a pipe.
     const bool has_rows = !log.folders.empty() && !is_written_in_place(page);
     if (has_rows) write_summary(summary, rows);
-    write_page(log, summary, page);
-    const std::string text = text_of(log, summary, options);
-    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
-        throw Error({.what = "cannot write the table", .where = "stdout", .exit = Exit::cannot_write});
-    }
+    write_page(log, summary, page, options.small ? PageSize::small : PageSize::full);
+    print(text_of(log, summary, options));
     for (const std::string& note : summary.notes) tell("note: {}\n", note);
     tell("wrote {}{}\n", has_rows ? rows.string() + " and " : "", page.string());
     if (options.png.empty() && options.charts.empty()) return Exit::ok;
     const Browser browser;
     if (!options.png.empty()) {
-        browser.picture_of_page(page, options.png, options.dark);
+        browser.picture_of_page(page, options.png, options.top ? PageExtent::top : PageExtent::whole, options.dark);
         tell("wrote {}\n", options.png.string());
     }
     if (!options.charts.empty()) {
@@ -123,15 +138,16 @@ Exit report(const ReportOptions& options) {
 void describe(Command& verb) {
     const auto a = std::make_shared<ReportOptions>();
     verb.option("DIR", a->folders, "Run directories that `macheps train` wrote, or CSV files of `macheps gemm`")
-        .required()
         .takes(value_kind::folder);
     verb.option(
             "-o,--out", a->out,
             "The page; summary.csv goes beside it (not beside a device or a pipe); report.html in the first DIR, or "
             "beside the first file under its name, when left out")
         .takes(value_kind::file);
-    verb.option("--png", a->png, "Draw the page into this PNG file too; no picture when left out")
-        .takes(value_kind::file);
+    const Option png = verb.option("--png", a->png, "Draw the page into this PNG file too; no picture when left out")
+                           .takes(value_kind::file);
+    verb.flag("--top", a->top, "Draw no more of the page than its conclusion").needs(png);
+    verb.flag("--small", a->small, "A page of a few hundred kB: fewer points, and sites and exponents of one seed");
     verb.option("--charts", a->charts, "Draw each chart into a PNG file in this folder; none when left out")
         .takes(value_kind::folder);
     verb.flag("--dark", a->dark, "Draw pictures in the dark theme");
@@ -143,6 +159,7 @@ void describe(Command& verb) {
     verb.option("--gpu", a->gpu, "Whose peaks the column `peak` is made of").one_of(gpus).shows_default();
     verb.flag("--diagnose", a->diagnose, "Name what the runs show: where, the figures, and what to change")
         .excludes(csv);
+    verb.flag("--columns", a->columns, "Print what every column of every CSV file holds, in Markdown; reads nothing");
     verb.runs([a] { return report(*a); });
 }
 

@@ -5,11 +5,39 @@
 
 namespace macheps {
 
+namespace {
+
+/// Where on its line the text outside of strings is. A quote begins a string only where TOML has one; anywhere else it is a
+/// character of a number or a name that cannot be read, and the parser looks at what follows as it does at those.
+class Place {
+  public:
+    bool may_begin_string() const {
+        const bool is_behind_dot = before_ == '.' && !is_value_;
+        return !is_broken_ &&
+               (is_behind_dot || std::string_view(" \t\r\n=,[{;").find(before_) != std::string_view::npos);
+    }
+    void pass(char c) {
+        if (c == '\n' || c == ';') is_broken_ = is_value_ = false;
+        if (c == '=') is_value_ = true;
+        if (c == ',' || c == '{') is_value_ = false;
+        if (c == '"' || c == '\'') is_broken_ = true;
+        before_ = c;
+    }
+    void pass_string() { before_ = '"'; }
+
+  private:
+    char before_ = '\n';
+    bool is_value_ = false, is_broken_ = false;
+};
+
+}  // namespace
+
 TomlLines split_toml_lines(std::string_view text) {
     TomlLines lines{.text = std::string(text), .starts = {{}}, .stray = {}};
     std::uint32_t line = 1, column = 1;
     std::string_view quote;  // that ends the string that is open
     bool is_comment = false;
+    Place place;
     for (std::size_t i = 0; i < text.size();) {
         const std::string_view rest = text.substr(i);
         const char c = rest[0];
@@ -22,12 +50,14 @@ TomlLines split_toml_lines(std::string_view text) {
                 // The string may end in two quotes of its own.
                 while (quote.size() == 3 && taken < 5 && taken < rest.size() && rest[taken] == quote[0]) ++taken;
                 quote = {};
+                place.pass_string();
             } else if (c == '\n' && quote.size() == 1) {
                 quote = {};  // a string that nothing ends: the parser says so
+                place.pass(c);
             }
         } else if (!is_comment) {
             for (const std::string_view begin : {"\"\"\"", "'''", "\"", "'"}) {
-                if (!rest.starts_with(begin)) continue;
+                if (!rest.starts_with(begin) || !place.may_begin_string()) continue;
                 quote = begin;
                 taken = begin.size();
                 break;
@@ -36,8 +66,12 @@ TomlLines split_toml_lines(std::string_view text) {
             const bool is_mark = i < 3 && text.starts_with("\xEF\xBB\xBF");  // of UTF-8, which may begin a file
             if (static_cast<unsigned char>(c) >= 0x80 && !is_mark && !lines.stray) lines.stray = {line, column};
             if (c == ';') lines.text[i] = '\n';
+            if (quote.empty() && !is_mark) place.pass(c);
         }
-        if (c == '\n') is_comment = false;
+        if (c == '\n') {
+            if (is_comment) place.pass(c);
+            is_comment = false;
+        }
         // Columns count characters: of several bytes of UTF-8 the first.
         const auto bytes = rest.substr(0, taken);
         column += static_cast<std::uint32_t>(std::count_if(

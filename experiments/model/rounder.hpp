@@ -17,7 +17,9 @@ struct Slot {
     std::string name;  ///< `block.3.mlp.up:forward.a`
     CastRule rule;
     std::uint32_t id = 0;
-    bool watched = false;  ///< sampled even when nothing is rounded, so that fp32 has histograms too
+    /// Sampled even when nothing is rounded: where gradients and results arise, and in a run that rounds nothing at every
+    /// slot, so that what a policy rounds can be compared with what was there without it.
+    bool watched = false;
 
     Slot() = default;
     Slot(const ResolvedPolicy& policy, std::string slot_name);

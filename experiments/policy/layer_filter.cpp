@@ -112,7 +112,8 @@ FilterVerdict nvfp4_paper(Linears all, std::size_t i) {
 /// transformer_engine.pytorch.utils.assert_dim_for_fp8_exec.
 FilterVerdict transformer_engine(Linears all, std::size_t i) {
     const std::string why = not_multiple(all[i], 16);
-    return {why, !why.empty()};
+    if (why.empty()) return {};
+    return {fmt::format("transformer_engine/pytorch/utils.py asserts multiples of 16, and {}", why), true};
 }
 
 FilterVerdict megatron(Linears all, std::size_t i) {
@@ -209,7 +210,7 @@ std::map<std::string, FilterVerdict, std::less<>> left_out_by(const LayerChoice&
         if (verdict.why.empty()) continue;
         ++parts_left[all[i].site];
         FilterVerdict& told = left_out[all[i].site];
-        if (told.why.empty()) told.why = fmt::format("{}: {}", all[i].name, verdict.why);
+        if (told.why.empty() || verdict.raises) told.why = fmt::format("{}: {}", all[i].name, verdict.why);
         told.raises = told.raises || verdict.raises;
     }
     // What is one matrix here has one cast, which the other parts would have had to share.

@@ -254,7 +254,7 @@ class Resolver {
     }
 
     [[noreturn]] void framework_raises(const Policy::Rule& rule, const std::string& why) const {
-        throw Error({.what = fmt::format("{} ends the program there: {}", rule.layers.filter->source, why),
+        throw Error({.what = fmt::format("the framework ends the program there: {}", why),
                      .where = rule.where(rule.at),
                      .fix = "give sizes that fit, or keep that layer out of the rule"});
     }

@@ -46,13 +46,13 @@ void CastFidelity::add(const CastKind& kind, const CastValues& values) {
         overflow_rounded_ += limits.is_beyond(z) || (has_groups && !std::isfinite(q)) ? 1 : 0;
         if (!std::isfinite(y)) continue;
         const double error = y - x;
-        subnormal_inexact_ += q != 0 && code < limits.least_normal && error != 0 ? 1 : 0;
+        subnormal_inexact_ += static_cast<std::uint64_t>((q != 0) & (code < limits.least_normal) & (error != 0));
         if (x == 0) continue;
         const double relative = std::abs(error) / size;
         ++nonzero_;
         relative_sum_ += relative;
         relative_max_ = std::max(relative_max_, relative);
-        signed_error_ += x < 0 ? -error : error;
+        signed_error_ += std::copysign(1.0, x) * error;  // signs are as good as random: no branch to mispredict
         abs_x_ += size;
     }
     if (kind.granularity->is_scaled()) add_blocks(*kind.granularity, values);
@@ -69,13 +69,18 @@ void CastFidelity::add_blocks(const Granularity& granularity, const CastValues& 
                        across = k_is_last ? granularity.k : granularity.outer;
     enum : std::uint8_t { has_input = 1, has_output = 2 };
     std::vector<std::uint8_t> blocks(static_cast<std::size_t>(grid.rows * grid.columns));
+    const std::int64_t high = down == 0 ? rows : down, wide = across == 0 ? columns : across;
     for (std::int64_t r = 0; r < rows; ++r) {
-        const std::int64_t first = (down == 0 ? 0 : r / down) * grid.columns;
-        for (std::int64_t c = 0; c < columns; ++c) {
-            const auto i = static_cast<std::size_t>(r * columns + c);
-            std::uint8_t& block = blocks[static_cast<std::size_t>(first + (across == 0 ? 0 : c / across))];
-            block = static_cast<std::uint8_t>(block | (values.x[i] != 0 ? has_input : 0) |
-                                              (values.y[i] != 0 ? has_output : 0));
+        for (std::int64_t column = 0; column < grid.columns; ++column) {
+            const auto first = static_cast<std::size_t>(r * columns + column * wide),
+                       end = static_cast<std::size_t>(r * columns + std::min(columns, (column + 1) * wide));
+            bool is_input = false, is_output = false;
+            for (std::size_t i = first; i < end; ++i) {
+                is_input |= values.x[i] != 0;
+                is_output |= values.y[i] != 0;
+            }
+            std::uint8_t& block = blocks[static_cast<std::size_t>(r / high * grid.columns + column)];
+            block = static_cast<std::uint8_t>(block | (is_input ? has_input : 0) | (is_output ? has_output : 0));
         }
     }
     block_flush_ += static_cast<std::uint64_t>(std::count(blocks.begin(), blocks.end(), has_input));

@@ -122,8 +122,10 @@ std::vector<ExponentRow> Probe::exponent_rows(const std::string& run, std::int64
     if (!histograms_) return rows;
     for (const Entry& entry : entries_) {
         const auto add = [&](ExponentBin bin, std::uint64_t count) {
-            if (count > 0)
-                rows.push_back({.run = run, .step = step, .site = entry.site, .exponent = bin, .count = count});
+            if (count == 0) return;
+            ExponentRow& row = rows.emplace_back(ExponentRow{
+                .run = run, .step = step, .site = entry.site, .exponent = bin, .count = count, .kind = bin.kind});
+            if (bin.kind == ExponentBin::Kind::number) row.floor_log2 = bin.exponent;
         };
         add({.kind = ExponentBin::Kind::zero}, entry.histogram.zeros);
         for (std::size_t i = 0; i < entry.histogram.bins.size(); ++i) {

@@ -9,8 +9,7 @@ if (D.gemm) {
     // The plain chain in fp32 is ink, as the fp32 policy is.
     const plain = G.machine.indexOf("fp32.chain"), others = G.machine.map((name, i) => i).filter(i => i !== plain);
     const shade = i => i === plain ? css("--ink") : (isDark() ? palette.dark : palette.light)[others.indexOf(i) % palette.light.length];
-    const marks = ["circle", "rect", "triangle", "rectRot", "star"];
-    const mark = i => i === plain ? "circle" : marks[Math.floor(others.indexOf(i) / palette.light.length) % marks.length];
+    const mark = i => i === plain ? "circle" : marks[(others.indexOf(i) + 1) % marks.length];
     const ofSet = () => all.filter(r => r.set === Number(chosen("gemm-set")));
     const rest = (r, axis) => sizes.filter(name => name !== axis).map(name => `${name} ${r[name]}`).join(", ");
     const inPlot = () => ofSet().filter(r => rest(r, chosen("gemm-axis")) === chosen("gemm-rest"));
@@ -27,7 +26,7 @@ if (D.gemm) {
     choose();
     const line = i => {
         const box = document.createElement("span");
-        box.innerHTML = `<svg width="26" height="10" aria-hidden="true"><line x1="0" x2="26" y1="5" y2="5" stroke="${shade(i)}" stroke-width="3"/></svg>`;
+        box.innerHTML = `<svg width="26" height="12" aria-hidden="true"><g stroke="${shade(i)}" fill="${shade(i)}"><line x1="0" x2="26" y1="6" y2="6" stroke-width="3"/>${shapes[mark(i)]}</g></svg>`;
         return box;
     };
     draws.push(() => {
@@ -68,14 +67,14 @@ if (D.gemm) {
     const told = {title: items => items.length ? `${chosen("gemm-axis")} = ${items[0].parsed.x.toLocaleString("en")}` : "",
                   label: item => `${item.dataset.label}: ${item.parsed.y.toPrecision(3)}`};
     const shownMachines = rows => [...new Set(rows.map(r => r.machine))].sort((a, b) => a - b).filter(i => !off.has(i));
-    const curveOf = (i, data) => ({label: G.machine[i], data, borderColor: shade(i), backgroundColor: shade(i), borderWidth: 2.2,
-                                   pointRadius: 2.6, pointStyle: mark(i), order: 30, clip: 8});
+    const curveOf = (i, data) => ({label: G.machine[i], end: G.machine[i], isBaseline: i === plain, data, borderColor: shade(i), backgroundColor: shade(i), borderWidth: 2.2,
+                                   pointRadius: 3.4, pointStyle: mark(i), order: 30, clip: 8});
     // Where curves coincide they lie on each other like a stack: the lower ones broader.
     const stacked = curves => {
         const isNear = (p, q) => p.x === q.x && Math.abs(p.y - q.y) < .03 * p.y;
         curves.forEach((curve, j) => {
             const above = curve.data.map(p => curves.slice(j + 1).filter(other => other.data.some(q => isNear(p, q))).length);
-            curve.pointRadius = above.map(n => 2.6 + 1.1 * n);
+            curve.pointRadius = above.map(n => 3.4 + 1.1 * n);
             curve.segment = {borderWidth: s => 2.2 + 2.2 * Math.min(above[s.p0DataIndex], above[s.p1DataIndex])};
             curve.order += curves.length - j;
         });
@@ -97,6 +96,7 @@ if (D.gemm) {
         at("gemm-note").textContent = `${measures[measure][0].toUpperCase()}${measures[measure].slice(1)}; ${chosen("gemm-rest")}. ` +
             (isBounded ? "Dashed: certain bound, all local errors at their largest and of one sign; dotted: probable bound, the mean of what is cut off and λ deviations. " : "") +
             (exact.length ? `Without any error: ${exact.join(", ")}. ` : "") + (G.left_out ? `${G.left_out} rows were left out. ` : "");
+        say("gemm", `${measures[measure]}, ${axes[axis]} moving; ${G.set[chosen("gemm-set")]}; ${chosen("gemm-rest")}. Curves: ${sets.map(set => set.label).join(", ")}.`);
         const datasets = [...stacked(sets), ...bounds], more = scales(rows, axis, datasets);
         more.yMore.title = {display: true, text: measures[measure], color: css("--quiet")};
         return {datasets, ...more};
@@ -111,6 +111,7 @@ if (D.gemm) {
                        borderWidth: 2.2 * sets.length + 3, order: 90});
         }
         at("gemm-sum").closest("figure").style.display = at("gemm-sum").parentElement.style.display = sets.length ? "" : "none";
+        say("gemm-sum", `Output [0,0] of ${G.set[chosen("gemm-set")]}, ${axes[axis]} moving; seed ${first}; ${chosen("gemm-rest")}.`);
         at("gemm-sum-note").textContent = `Output [0,0], seed ${first}; ${chosen("gemm-rest")}.`;
         return {datasets: sets, ...scales(one, axis, sets)};
     });

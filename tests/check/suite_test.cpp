@@ -152,6 +152,16 @@ TEST_CASE("a semicolon ends a line outside strings and comments", "[check][suite
     CHECK(lines.starts[5].line == 3);
     CHECK_FALSE(split_toml_lines("\xef\xbb\xbf# \xc3\xa4\nb = '\xc3\xa4'").stray);
     CHECK(split_toml_lines("a = '\xc3\xa4'; \xc3\xa4 = 1").stray->column == 10);
+    // Quotes within a number or a name begin no string: the parser reads on as if they were letters.
+    for (const char* text : {"a = 9g'\xcd\xa6'", "a = 1.'\xcd\xa6'", "a'\xcd\xa6' = 1", "a = 'b''\xcd\xa6'"}) {
+        CAPTURE(text);
+        CHECK(split_toml_lines(text).stray);
+    }
+    for (const char* text : {"a.'\xcd\xa6' = 1", "a = ['\xcd\xa6','\xcd\xa6']", "a = {b='\xcd\xa6', 'c' = \"\xcd\xa6\"}",
+                             "a = 9g'\nb = '\xcd\xa6'", "a = 1 # '\n'\xcd\xa6' = \"\"\"\n\xcd\xa6\"\"\"\n"}) {
+        CAPTURE(text);
+        CHECK_FALSE(split_toml_lines(text).stray);
+    }
 }
 
 TEST_CASE("options of the suite hold for its checks, and those of a check before them", "[check][suite]") {

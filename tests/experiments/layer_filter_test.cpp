@@ -213,9 +213,9 @@ TEST_CASE("Transformer Engine ends the program at a side that 16 does not divide
     };
     const std::string told = refused(with_filter("filter = \"transformer-engine\"", "block.*.mlp.up"), odd);
     CHECK(told ==
-          "filter.toml:1:1 (rule 1): transformer_engine/pytorch/utils.py ends the program there: "
-          "transformer.h.0.mlp.c_fc: 16 does not divide its sides 40 x 32 (give sizes that fit, or keep that "
-          "layer out of the rule)");
+          "filter.toml:1:1 (rule 1): the framework ends the program there: transformer.h.0.mlp.c_fc: "
+          "transformer_engine/pytorch/utils.py asserts multiples of 16, and 16 does not divide its sides 40 x 32 (give "
+          "sizes that fit, or keep that layer out of the rule)");
     CHECK(refused(with_filter("filter = \"transformer-engine\"", "block.*.attn.*"), odd).empty());
     // Megatron's output layer is none of its linears.
     ModelConfig vocabulary = gpt2();

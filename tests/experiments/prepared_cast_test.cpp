@@ -137,7 +137,8 @@ TEST_CASE("a cast by way of bf16 rounds twice", "[experiments][recipe]") {
     CHECK(twice(x, {1, 4}, Contraction::last) == std::vector<float>{1, 1, 1.125f, -3});
     Cast1 away("e4m3fn/tensor:te_delayed:nearest_away:via=bf16");
     CHECK(away(x, {1, 4}, Contraction::last) == std::vector<float>{1.125f, 1.125f, 1.125f, -3});
-    // The specification counts 1.4 % of codes for N(0,1), at an equal scale.
+    // Under a power of two, one number in 16 comes so near a tie of e4m3fn that bf16 makes it the tie (an ulp of bf16 in every
+    // ulp of e4m3fn), and half of those go the wrong way: 1 in 32.
     std::mt19937 random(6);
     std::normal_distribution<float> normal;
     std::vector<float> many;
@@ -146,8 +147,8 @@ TEST_CASE("a cast by way of bf16 rounds twice", "[experiments][recipe]") {
     const auto one = b(many, {100, 1000}, Contraction::last, true), two = a(many, {100, 1000}, Contraction::last, true);
     int different = 0;
     for (std::size_t i = 0; i < one.size(); ++i) different += one[i] != two[i] ? 1 : 0;
-    CHECK(different > 1200);
-    CHECK(different < 1600);
+    CHECK(different > 2800);
+    CHECK(different < 3450);
 }
 
 TEST_CASE("operands of the weight's gradient are blocked along the tokens", "[experiments][recipe]") {

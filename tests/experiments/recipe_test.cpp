@@ -189,7 +189,7 @@ TEST_CASE("recipes and histories that are none are refused with a remedy", "[exp
         {"forward = { a = { format = \"e4m3fn\", scaling = \"tensor\", scale_rule = \"te_delayed\", history = 0 } }",
          "'forward.a.history' is 0", "give 1 to"},
         {"forward = { a = \"e2m1fn/nvfp4:hadamard\", b = \"e2m1fn/nvfp4\" }",
-         "only one operand of 'block.0.mlp.up:forward'", "hadamard of both"},
+         "only one operand of 'block.0.attn.qkv:forward'", "hadamard of both"},
         {"forward = { a = \"bf16:hadamard\" }", "'hadamard' of a cast without a scale", "nvfp4"},
         // A machine that does not multiply the recipe's format.
         {"recipe = \"te-delayed\"\nforward = { machine = \"sm80.mma.bf16\" }",

@@ -70,7 +70,7 @@ for (const kind of ["error", "warn"]) console[kind] = (...words) => faults.push(
 const std::string act = R"js(<script>
 addEventListener("load", () => {
 const outcome = {};
-const ids = ["loss", "gap", "scale", "lost", "eff"];
+const ids = ["forest", "cost", "loss", "gap", "scale", "lost", "eff"];
 const labels = () => Object.fromEntries(ids.map(id => [id, Chart.getChart(id).data.datasets.filter(d => !d.silent).map(d => d.label)]));
 const names = [...document.querySelectorAll("#chips button")].map(b => b.textContent);
 const all = labels();
@@ -89,6 +89,42 @@ const saved = [];
 HTMLAnchorElement.prototype.click = function () { saved.push([this.download, this.href.slice(0, 22), this.href.length]); };
 document.querySelectorAll(".save").forEach(b => b.click());
 outcome.saved = saved;
+// By keyboard: what each chart tells when its points are walked, and the heat map row by row.
+const at = id => document.getElementById(id), press = (id, key) => at(id).dispatchEvent(new KeyboardEvent("keydown", {key, cancelable: true}));
+const told = () => at("told").textContent;
+outcome.walked = Object.fromEntries([...ids, "exp"].map(id => {
+    at(id).focus(); press(id, "Home"); const first = told(); press(id, "ArrowRight"); const second = told();
+    at(id).blur();
+    return [id, [at(id).tabIndex, first, second]];
+}));
+const rows = [];
+at("heat-all").click(); at("heat").focus(); press("heat", "Home");
+for (let last = ""; told().split("\n")[0] !== last && rows.length < 200; press("heat", "ArrowDown")) { last = told().split("\n")[0]; rows.push(last.split(" (")[0]); }
+outcome.rows = rows; outcome.cell = told();
+press("heat", "Escape"); outcome.tip = at("tip").hidden; at("heat").blur(); at("heat-all").click();
+// Without colour: lines differ in dashes or marks, bars in patterns.
+const lines = Chart.getChart("loss").data.datasets.filter(d => d.policy !== undefined);
+outcome.styles = new Set(lines.map(d => JSON.stringify([d.borderDash, d.pointStyle]))).size === lines.length;
+outcome.ends = lines.every(d => d.end === d.label);
+outcome.bars = Chart.getChart("exp").data.datasets[0].backgroundColor.every(c => c instanceof CanvasPattern);
+outcome.edges = [...new Set(Chart.getChart("exp").data.datasets[0].borderColor)].filter(c => lines.some(d => d.borderColor === c));
+outcome.said = Object.fromEntries(["heat", "exp"].map(id => [id, at(id).closest("figure").querySelector(".said").textContent]));
+// The verdict of each policy stands within the window's width, and the first sentence within its height.
+const right = document.body.getBoundingClientRect().right + 1;
+outcome.verdicts = [...document.querySelectorAll("#summary td.verdict")].filter(e => e.getBoundingClientRect().right > right).length;
+outcome.conclusion = at("conclusion").getBoundingClientRect().top;
+outcome.sentences = [...document.querySelectorAll("#conclusion dd")].map(e => e.textContent);
+// On paper.
+const paper = () => getComputedStyle(document.documentElement).getPropertyValue("--paper").trim(), shows = e => e.getClientRects().length > 0;
+const state = () => [paper(), shows(document.querySelector(".save")), shows(at("heat-controls")), shows(document.querySelector(".said"))];
+const screen = state();
+dispatchEvent(new Event("beforeprint")); outcome.paper = state(); outcome.ink = Chart.getChart("loss").data.datasets[0].borderColor;
+dispatchEvent(new Event("afterprint")); outcome.screen = JSON.stringify(state()) === JSON.stringify(screen);
+// Without the policies whose scale moves, a sentence stands for the chart.
+const moving = names.map((name, i) => i).filter(i => all.scale.includes(names[i]));
+moving.forEach(i => chip(i).click());
+outcome.flat = [shows(at("scale")), at("scale-said").textContent];
+moving.forEach(i => chip(i).click());
 const numbers = text => (text.startsWith("#") ? [1, 3, 5].map(k => parseInt(text.slice(k, k + 2), 16)) : text.match(/[\d.]+/g).map(Number));
 const luminance = rgb => rgb.slice(0, 3).map(v => v / 255).map(v => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
     .reduce((sum, v, k) => sum + v * [.2126, .7152, .0722][k], 0);
@@ -167,7 +203,7 @@ TEST_CASE("the page in a browser: clicks, themes, widths, contrast", "[page]") {
     const std::string long_name =
         "a-policy-whose-name-says-everything-about-every-site-and-then-some-more_" + std::string(60, 'x');
     policies.push_back({.name = long_name, .format = "bf16", .bias = 1e-3, .loss_scale = 1024});
-    test::write_sample_run(folder / "run", {.policies = policies, .steps = 60, .seeds = 2, .layers = 1});
+    test::write_sample_run(folder / "run", {.policies = policies, .steps = 60, .seeds = 2, .layers = 2});
     const std::vector<std::filesystem::path> folders{folder / "run"};
     const Log log = read_runs(folders);
     const std::filesystem::path page = folder / "page.html";
@@ -205,6 +241,41 @@ TEST_CASE("the page in a browser: clicks, themes, widths, contrast", "[page]") {
             CHECK(click["pressed"] == "false");
             CHECK(click["back"] == true);
         }
+        for (const auto& [id, walk] : o["walked"].items()) {
+            CAPTURE(id, walk.dump());
+            CHECK(walk[0] == 0);
+            CHECK_FALSE(walk[1].get<std::string>().empty());
+            CHECK(walk[1] != walk[2]);
+        }
+        // Backwards: the last block before the first, and in a block gradients before the forward pass.
+        const auto place = [&](const char* name) {
+            return std::find(o["rows"].begin(), o["rows"].end(), name) - o["rows"].begin();
+        };
+        REQUIRE(o["rows"].size() == 2 * 15);
+        CHECK(place("block.1.mlp.up:forward.a") < place("block.0.attn.qkv:input_grad.a"));
+        CHECK(place("block.1.mlp.down:input_grad.a") < place("block.1.attn.qkv:forward.a"));
+        CHECK(o["cell"].get<std::string>().find("zero in: ") != std::string::npos);
+        CHECK(o["tip"] == true);
+        CHECK(o["styles"] == true);
+        CHECK(o["ends"] == true);
+        CHECK(o["bars"] == true);
+        CAPTURE(o["edges"].dump(), o["said"].dump(), o["paper"].dump(), o["flat"].dump());
+        CHECK(o["edges"].empty());
+        const std::string heat = o["said"]["heat"], exp = o["said"]["exp"];
+        for (const char* part : {"fp16-no-scaler", "underflow (nonzero to zero)", "seed 0", "sampled steps 1 to 60"}) {
+            CHECK(heat.find(part) != std::string::npos);
+        }
+        for (const char* part : {"fp16-no-scaler", "block.0.", "step 60", "seed 0", "window of fp16"}) {
+            CAPTURE(part);
+            CHECK(exp.find(part) != std::string::npos);
+        }
+        CHECK(o["verdicts"] == 0);
+        CHECK(o["conclusion"] < 700);
+        CHECK(o["sentences"].size() == 3);
+        CHECK(o["paper"] == nlohmann::json{"#ffffff", false, false, true});
+        CHECK(o["ink"] == "#1d2330");
+        CHECK(o["screen"] == true);
+        CHECK(o["flat"] == nlohmann::json{false, "No policy that is shown used a loss scale."});
         // WCAG 2.2: 4.5 for text (1.4.3), 3 for what a graphic needs to be understood (1.4.11).
         CHECK(o["text"][0] >= 4.5);
         CHECK(o["ticks"] >= 4.5);
@@ -214,7 +285,7 @@ TEST_CASE("the page in a browser: clicks, themes, widths, contrast", "[page]") {
         CHECK(o["body"][1] <= o["body"][0]);
         if (c.width < 1000) CHECK(o["body"][0] == 400);
         CHECK(o["width"] == c.width);
-        REQUIRE(o["saved"].size() == 9);
+        REQUIRE(o["saved"].size() == 11);
         for (const nlohmann::json& each : o["saved"]) {
             CAPTURE(each.dump());
             CHECK(each[1] == "data:image/png;base64,");
@@ -223,6 +294,47 @@ TEST_CASE("the page in a browser: clicks, themes, widths, contrast", "[page]") {
             if (is_shown) CHECK(each[2] > 1000);
         }
     }
+}
+
+namespace {
+
+const std::string look_at_picture = R"js(<script>
+addEventListener("load", () => {
+const inside = e => { const r = e.getBoundingClientRect(); return r.width > 0 && r.left >= 0 && r.top >= 0 && r.right <= innerWidth && r.bottom <= innerHeight; };
+const outcome = {chips: [...document.querySelectorAll("#chips button")].map(inside), canvas: inside(document.getElementById("heat")),
+    figures: [...document.querySelectorAll("figure")].filter(f => f.getClientRects().length).length, save: [...document.querySelectorAll(".save, .controls")].filter(e => e.getClientRects().length).length,
+    said: inside(document.querySelector("figure.chosen .said")), faults: window.faults};
+const out = document.createElement("pre");
+out.id = "outcome"; out.textContent = encodeURIComponent(JSON.stringify(outcome));
+document.body.append(out);
+});
+</script>
+)js";
+
+}  // namespace
+
+TEST_CASE("the picture of one chart shows every policy, and says what it shows", "[page]") {
+    if (browser().empty()) SKIP_TEST("no Chromium or Chrome on PATH, nor in MACHEPS_BROWSER");
+    const TemporaryFolder folder;
+    std::vector<test::SamplePolicy> policies = test::sample_policies();
+    for (const char* name : {"fp8-rowwise-with-a-long-name", "b200-mxfp8-with-a-long-name", "h100-fp8-promoted", "h100-fp8-fast"}) {
+        policies.push_back({.name = name, .format = "e4m3fn", .bias = 1e-3, .underflow = 1e-3});
+    }
+    test::write_sample_run(folder / "run", {.policies = policies, .steps = 20, .layers = 1});
+    const std::vector<std::filesystem::path> folders{folder / "run"};
+    const Log log = read_runs(folders);
+    std::ofstream(folder / "page.html", std::ios::binary)
+        << with_scripts(page_html(log, summarise(log)), listen, look_at_picture);
+    const Seen seen = open_page((folder / "page.html").string() + "#chart=heat", folder, 1000, false);
+    if (seen.outcome.is_null()) SKIP_TEST("the browser does not start here");
+    CAPTURE(seen.outcome.dump());
+    REQUIRE(seen.outcome["chips"].size() == policies.size());
+    for (const nlohmann::json& chip : seen.outcome["chips"]) CHECK(chip == true);
+    CHECK(seen.outcome["canvas"] == true);
+    CHECK(seen.outcome["figures"] == 1);
+    CHECK(seen.outcome["save"] == 0);
+    CHECK(seen.outcome["said"] == true);
+    CHECK(seen.outcome["faults"].empty());
 }
 
 namespace {

@@ -19,7 +19,7 @@ bool holds(const std::string& text, const std::string& part) { return text.find(
 
 /// A llama whose sides are multiples of 32.
 constexpr const char* small =
-    "train --model llama --steps 2 --layers 2 --width 32 --heads 2 --kv-heads 2 --hidden 64 --vocabulary 64 --context "
+    "train --model llama --steps 2 --layers 2 --width 32 --heads 2 --kv-heads 2 --vocabulary 64 --context "
     "8 "
     "--batch 4 --eval-batches 1 --warmup 1 --probe-every 0 -q --force --out run ";
 

@@ -70,6 +70,7 @@ void set(ExponentBin& field, int i) {
     field.kind = ExponentBin::Kind(i % 4);
     field.exponent = field.kind == ExponentBin::Kind::number ? -149 + i : 0;
 }
+void set(ExponentBin::Kind& field, int i) { field = ExponentBin::Kind(i % 4); }
 template <class Value>
 void set(std::optional<Value>& field, int i) {
     if (i % 3 == 0) {
@@ -142,7 +143,7 @@ TEST_CASE("headers hold the promised columns in the promised order", "[reports][
           "run,policy,seed,step,site,format,scale_inv_min,scale_inv_max,count,zero_in,underflow,to_subnormal,overflow,"
           "saturated,nan_in,inf_in,amax,amin_nz,mse,sqnr_db,cosine,proj,subnormal_inexact,overflow_rounded,block_flush,"
           "dynamic_range,headroom_bits,rel_err_mean,rel_err_max,bias_rel,scale_age,scale_frozen_steps");
-    CHECK(csv::header<ExponentRow>() == "run,step,site,exponent,count");
+    CHECK(csv::header<ExponentRow>() == "run,step,site,exponent,count,kind,floor_log2");
     CHECK(csv::header<SummaryRow>() ==
           "policy,seeds,loss,gap_mean,gap_ci_low,gap_ci_high,verdict,diverged_step,first_site,skipped_rate,underflow_"
           "rate,"
@@ -170,7 +171,7 @@ TEST_CASE("a file's text is what the columns and the shortest digits say", "[rep
     exponents.append({.run = "r", .step = 1, .site = "s", .exponent = {.kind = ExponentBin::Kind::inf}, .count = 7});
     exponents.append({.run = "r", .step = 1, .site = "s", .exponent = {.kind = ExponentBin::Kind::nan}, .count = 8});
     exponents.flush();
-    CHECK(text_of(bins) == "run,step,site,exponent,count\nr,1,s,-24,5\nr,1,s,zero,6\nr,1,s,inf,7\nr,1,s,nan,8\n");
+    CHECK(text_of(bins) == "run,step,site,exponent,count,kind,floor_log2\nr,1,s,-24,5,,\nr,1,s,zero,6,,\nr,1,s,inf,7,,\nr,1,s,nan,8,,\n");
 }
 
 TEST_CASE("a file cut anywhere reads as the whole rows before the cut, and can be continued", "[reports][csv]") {

@@ -168,9 +168,11 @@ TEST_CASE("a page shows the sections of what was read", "[reports][gemm][html]")
         const char *kind, *title, *lead;
     };
     for (const Case& c :
-         {Case{{folder / "run"}, "no-gemm", "macheps: run</title>", "8 runs"},
-          Case{{folder / "sums.csv"}, "no-runs", "macheps: sums.csv</title>", "60 matrix products"},
-          Case{{folder / "run", folder / "sums.csv"}, "", "macheps: run + sums.csv</title>", "8 runs"}}) {
+         {Case{{folder / "run"}, "no-gemm", "macheps: amp-bf16, amp-fp16, pure-bf16 and 4 more against fp32</title>", "8 runs"},
+          Case{{folder / "sums.csv"}, "no-runs", "<h1>Products of e4m3fn, normal and e4m3fn x e5m2, equal, scaled per tensor on stalls "
+                "&lt;/script&gt;&lt;b&gt;, fp32.chain and exact</h1>",
+                "60 matrix products"},
+          Case{{folder / "run", folder / "sums.csv"}, "", "From run + sums.csv.</p>", "8 runs"}}) {
         CAPTURE(c.kind);
         const std::string page = page_of(read(c.paths));
         CHECK(page.find("<body class=\"" + std::string(c.kind) + "\">") != std::string::npos);

@@ -46,6 +46,11 @@ std::size_t count_of(const std::string& text, const std::string& part) {
     return n;
 }
 
+/// A run's steps, which the data says once for all runs that have the same.
+nlohmann::json steps_of(const nlohmann::json& data, const nlohmann::json& run) {
+    return data["steps"][run["step"].get<std::size_t>()];
+}
+
 }  // namespace
 
 TEST_CASE("a page stands alone: no address, no link, no import", "[reports][html]") {
@@ -83,7 +88,8 @@ TEST_CASE("the data in the page is JSON and holds what the rows hold", "[reports
     CHECK(data["policies"][0]["baseline"] == true);
     const auto& fp16 = data["runs"][2];
     CHECK(fp16["run"] == "amp-fp16.0");
-    CHECK(fp16["step"].size() == 60);
+    CHECK(data["steps"].size() == 1);  // all runs have the same, and it stands there once
+    CHECK(steps_of(data, fp16).size() == 60);
     CHECK(fp16["loss"][59].get<double>() == Approx(log.runs[2].steps[59].loss).epsilon(1e-5));
     CHECK(fp16["gap"][9].get<double>() == Approx(log.runs[2].steps[9].loss - log.runs[0].steps[9].loss).epsilon(1e-4));
     CHECK(fp16["skipped"].size() == 4);
@@ -94,9 +100,16 @@ TEST_CASE("the data in the page is JSON and holds what the rows hold", "[reports
     const auto& heat = data["runs"][4]["heat"];
     REQUIRE(heat["step"] == nlohmann::json{1, 10, 20, 30, 40, 50, 60});
     const SiteRow& first = log.runs[4].sites.front();
-    CHECK(heat["site"][0] == first.site);
-    CHECK(heat["underflow"][0] == std::uint64_t(1e6 * double(first.underflow) / double(first.count) + 0.5));
-    const auto& histogram = data["runs"][4]["exps"][0];
+    CHECK(data["names"][heat["site"][0].get<std::size_t>()] == first.site);
+    REQUIRE(heat["underflow"][0].size() == 1 + 7);
+    CHECK(heat["underflow"][0][0] == 0);
+    CHECK(heat["underflow"][0][1] == std::uint64_t(1e6 * double(first.underflow) / double(first.count) + 0.5));
+    CHECK(heat["overflow"].empty());  // nothing of the kind happened at any site
+    nlohmann::json histogram;
+    for (std::size_t i = 0; i < data["exponent_fields"].size(); ++i) {
+        histogram[data["exponent_fields"][i].get<std::string>()] = data["runs"][4]["exps"][0][i];
+    }
+    histogram["site"] = data["names"][histogram["site"].get<std::size_t>()];
     std::uint64_t total = histogram["zero"].get<std::uint64_t>();
     for (const auto& n : histogram["counts"]) total += n.get<std::uint64_t>();
     std::uint64_t expected = 0;
@@ -130,8 +143,8 @@ TEST_CASE("long runs and many sites are thinned to the page's limits", "[reports
     const auto data = nlohmann::json::parse(text);
     CHECK(points_bucket(log, summary, small) == 3);
     const auto& fp32 = data["runs"][0];
-    CHECK(fp32["step"].size() == 100);
-    CHECK(fp32["step"][99] == 300);
+    CHECK(steps_of(data, fp32).size() == 100);
+    CHECK(steps_of(data, fp32)[99] == 300);
     const auto& steps = log.runs[0].steps;
     CHECK(fp32["loss"][1].get<double>() ==
           Approx((double{steps[3].loss} + steps[4].loss + steps[5].loss) / 3).epsilon(1e-5));
@@ -142,11 +155,49 @@ TEST_CASE("long runs and many sites are thinned to the page's limits", "[reports
     const auto& heat = data["runs"][4]["heat"];
     const std::int64_t second = heat["step"][1].get<std::int64_t>();
     for (const SiteRow& row : log.runs[4].sites) {
-        if (row.site == heat["site"][0] && row.step < second) underflow += row.underflow, count += row.count;
+        if (row.site == data["names"][heat["site"][0].get<std::size_t>()] && row.step < second) underflow += row.underflow, count += row.count;
     }
-    CHECK(heat["underflow"][0] == std::uint64_t(1e6 * double(underflow) / double(count) + 0.5));
+    CHECK(heat["underflow"][0][1] == std::uint64_t(1e6 * double(underflow) / double(count) + 0.5));
     CHECK(data["runs"][4]["exps"].size() < 45 * 4);
     CHECK_FALSE(data["runs"][12].contains("exps"));
+}
+
+TEST_CASE("a site that lost its values is told from one that was not sampled", "[reports][html]") {
+    const TemporaryFolder folder;
+    Log log = sample(folder, {.policies = {{.name = "fp32"}, {.name = "low", .format = "fp16", .underflow = 0.1}},
+                              .steps = 20,
+                              .layers = 1});
+    std::vector<SiteRow>& sites = log.runs[1].sites;
+    const std::string site = sites.front().site;
+    std::erase_if(sites, [&](const SiteRow& row) { return row.site == site && row.step == 10; });
+    for (SiteRow& row : sites) row.inf_in = row.site == site && row.step == 20 ? 1 : 0, row.nan_in = row.inf_in;
+    const auto data = nlohmann::json::parse(page_data(log, summarise(log)));
+    const auto& heat = data["runs"][1]["heat"];
+    REQUIRE(heat["step"] == nlohmann::json{1, 10, 20});
+    for (const char* metric : {"underflow", "zero_in"}) {
+        CAPTURE(metric);
+        CHECK(heat[metric][0][0] == 0);
+        CHECK(heat[metric][0][1].is_number());
+        CHECK(heat[metric][0][2].is_null());
+    }
+    CHECK(heat["not_finite"] == nlohmann::json::parse("[[0,0,null,31]]"));  // 2 of 65536, in parts per million
+}
+
+TEST_CASE("a small page holds the same policies in fewer points", "[reports][html]") {
+    const TemporaryFolder folder;
+    const Log log = sample(folder, {.steps = 300, .seeds = 2, .layers = 2});
+    const Summary summary = summarise(log);
+    const std::string full = without_chart(page_html(log, summary)),
+                      small = without_chart(page_html(log, summary, PageSize::small));
+    CHECK(2 * small.size() < full.size());
+    const auto data = nlohmann::json::parse(between(small, "id=\"data\">", "</script>"));
+    CHECK(data["policies"].size() == 8);
+    CHECK(steps_of(data, data["runs"][0]).size() <= 100);
+    CHECK(steps_of(data, data["runs"][0]).back() == 300);
+    CHECK(data["runs"][1].contains("heat"));
+    CHECK_FALSE(data["runs"][9].contains("heat"));
+    CHECK(full.find("what it means for this model") != std::string::npos);
+    CHECK(small.find("what it means for this model") == std::string::npos);
 }
 
 TEST_CASE("a log with next to nothing in it still makes a page", "[reports][html]") {
@@ -200,6 +251,34 @@ TEST_CASE("settings read well with whatever a manifest holds", "[reports][html]"
     }
     CHECK(machines.find("<b>fp32</b>") == std::string::npos);
     CHECK(html(R"({"machines": []})").find("<li>") == std::string::npos);
+}
+
+TEST_CASE("settings that say nothing of a run are left out", "[reports][html]") {
+    const auto shows = [](const char* manifest, const char* label) {
+        return settings_html({.manifest = manifest}).find(std::string(">") + label + "</th>") != std::string::npos;
+    };
+    constexpr const char* gpt = R"({"model": {"kind": "gpt2", "kv_heads": 0, "hidden": 0, "rope_theta": 10000.0, "gelu": "erf"},
+        "data": {"what": "synthetic", "format": "auto", "file": ""}, "save_every": 500,
+        "train": {"steps": 300, "optimizer": "adamw", "beta1": 0.9, "momentum": 0.9, "weight_decay": 0.0, "token_weight": 1.0}})";
+    constexpr const char* llama = R"({"model": {"kind": "llama", "kv_heads": 2, "hidden": 256, "rope_theta": 10000.0, "gelu": "erf"},
+        "data": {"what": "bytes", "format": "text", "file": "corpus.txt"}, "save_every": 100,
+        "train": {"steps": 300, "optimizer": "sgd", "beta1": 0.9, "momentum": 0.9, "weight_decay": 0.1, "token_weight": 0.5}})";
+    struct Case {
+        const char* label;
+        bool gpt, llama;
+    };
+    for (const Case& c : {Case{"kv heads", false, true}, Case{"hidden", false, true}, Case{"rope theta", false, true},
+                          Case{"gelu", true, false}, Case{"format", false, true}, Case{"Adam beta 1", true, false},
+                          Case{"momentum", false, true}, Case{"weight decay", false, true},
+                          Case{"weight of each token&#39;s loss in the backward pass, undone in fp32", false, true},
+                          Case{"save every", false, true}}) {
+        CAPTURE(c.label);
+        CHECK(shows(gpt, c.label) == c.gpt);
+        CHECK(shows(llama, c.label) == c.llama);
+    }
+    // A manifest that does not say its model or optimiser loses nothing.
+    CHECK(shows(R"({"model": {"rope_theta": 10000.0}})", "rope theta"));
+    CHECK(shows(R"({"train": {"momentum": 0.9}})", "momentum"));
 }
 
 TEST_CASE("every element of a page is closed in its order", "[reports][html]") {

@@ -110,7 +110,7 @@ TEST_CASE("of hundreds of folders a page shows a hundred policies and says so", 
     CHECK(page.find("own-029<") == std::string::npos);
     CHECK(page.find("own-029\"") == std::string::npos);
     CHECK(page.find("130 policies were compared; this page shows the 100") != std::string::npos);
-    CHECK(page.find("<title>macheps: 000 + 001 + 002 + 003 and 126 more</title>") != std::string::npos);
+    CHECK(page.find("From 000 + 001 + 002 + 003 and 126 more.</p>") != std::string::npos);
     CHECK(page.find("Left out: the settings of 29 folders") != std::string::npos);  // the first has the fp32 run
     CHECK(page.size() < 6'000'000);
     CHECK(summary_csv(summary).find("own-000") != std::string::npos);

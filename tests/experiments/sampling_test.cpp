@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run in fp32 shows what was there before anyone rounded: every site that another policy rounds at has its row.
+#include "emulation/cpu/cpu_backend.hpp"
+#include "experiments/train/experiment.hpp"
+#include "experiments/train/trainer.hpp"
+#include "reports/csv.hpp"
+#include "tests/scratch.hpp"
+#include "tests/test.hpp"
+
+#include <map>
+#include <string>
+#include <utility>
+
+using namespace macheps;
+
+namespace {
+
+using Place = std::pair<std::int64_t, std::string>;  // step and site
+
+/// Elements at each sampled site of a policy's run.
+template <class Row>
+std::map<Place, std::uint64_t> counts(const std::filesystem::path& directory, const std::string& policy) {
+    std::map<Place, std::uint64_t> counts;
+    for (const Row& row : CsvReader<Row>(directory / Row::file).rows()) {
+        if (row.run == policy + "/0") counts[{row.step, row.site}] += row.count;
+    }
+    return counts;
+}
+
+}  // namespace
+
+TEST_CASE("a run in fp32 samples every site at which another policy rounds", "[experiments][sampling]") {
+    const std::filesystem::path directory = test::memory_folder() / "macheps_sampling";
+    std::filesystem::remove_all(directory);
+    Experiment experiment;
+    for (const char* name : {"fp32", "amp-fp16", "pure-bf16", "fp8-tensorwise"}) {
+        experiment.policies.push_back(load_policy(name));
+    }
+    experiment.model = {.layers = 1, .width = 16, .heads = 2, .context = 8, .vocabulary = 20};
+    experiment.options.steps = 3;
+    experiment.options.batch = 2;
+    experiment.options.probe_every = 2;
+    experiment.options.histogram_every = 2;
+    experiment.seeds = {0};
+    experiment.directory = directory;
+    CpuBackend backend(1);
+    const std::atomic<bool> never{false};
+    REQUIRE(run_experiment(backend, experiment, {}, never));
+
+    const auto unrounded = counts<SiteRow>(directory, "fp32"), histograms = counts<ExponentRow>(directory, "fp32");
+    CHECK(unrounded == histograms);
+    for (const char* policy : {"amp-fp16", "pure-bf16", "fp8-tensorwise"}) {
+        for (const auto& [place, count] : counts<SiteRow>(directory, policy)) {
+            CAPTURE(policy, place.first, place.second);
+            // A parameter is rounded where it is stored, which is no site of the model.
+            if (place.second.find(".weight:") != std::string::npos ||
+                place.second.find(".bias:") != std::string::npos) {
+                continue;
+            }
+            REQUIRE(unrounded.contains(place));
+            CHECK(unrounded.at(place) == count);
+        }
+    }
+    for (const ExponentRow& row : CsvReader<ExponentRow>(directory / ExponentRow::file).rows()) {
+        REQUIRE(row.kind.has_value());
+        CHECK(*row.kind == row.exponent.kind);
+        CHECK(row.floor_log2.has_value() == (*row.kind == ExponentBin::Kind::number));
+        if (row.floor_log2) CHECK(*row.floor_log2 == row.exponent.exponent);
+    }
+    std::filesystem::remove_all(directory);
+}

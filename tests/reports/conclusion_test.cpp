@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a page says first: a sentence per question, made of the verdicts, the bytes and the diagnoses.
+#include "reports/conclusion.hpp"
+
+#include "reports/html.hpp"
+#include "tests/reports/sample_run.hpp"
+#include "tests/test.hpp"
+
+#include <string>
+#include <vector>
+
+using namespace macheps;
+using macheps::test::TemporaryFolder;
+
+namespace {
+
+PolicySummary policy(std::string name, std::string verdict, double relative_gap = 0) {
+    PolicySummary summary;
+    summary.row.policy = std::move(name);
+    summary.row.verdict = std::move(verdict);
+    summary.row.seeds = 3;
+    summary.row.steps = 300;
+    summary.row.loss = 2;
+    if (summary.row.verdict == "baseline") return summary;
+    summary.row.gap_mean = 2 * relative_gap;
+    summary.relative_gap = relative_gap;
+    return summary;
+}
+
+Log log_of(const Summary& summary) {
+    Log log;
+    for (const PolicySummary& each : summary.policies) {
+        for (std::int64_t seed = 0; seed < 3; ++seed) {
+            log.runs.push_back({.row = {.policy = each.row.policy, .seed = seed}, .policy = each.row.policy});
+        }
+    }
+    return log;
+}
+
+std::string answer(const Summary& summary, std::string_view question, const Verdicts& verdicts = {}) {
+    for (const Answer& each : conclude(log_of(summary), summary, verdicts).answers) {
+        if (each.question == question) return each.sentence;
+    }
+    return {};
+}
+
+constexpr std::string_view safe = "Which recipe is safe?", cost = "What does it cost?", where = "Where does it hurt?";
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("names are listed as people list them", "[reports][conclusion]") {
+    CHECK(listed({}).empty());
+    CHECK(listed({"a"}) == "a");
+    CHECK(listed({"a", "b"}) == "a and b");
+    CHECK(listed({"a", "b", "c"}) == "a, b and c");
+    CHECK(listed({"a", "b", "c", "d"}, 3) == "a, b and 2 more");
+    CHECK(listed({"a", "b", "c"}, 3) == "a, b and c");
+}
+
+TEST_CASE("the title says what was compared", "[reports][conclusion]") {
+    Summary summary;
+    CHECK(conclude({}, summary, {}).title.empty());
+    summary.policies = {policy("fp32", "baseline")};
+    CHECK(conclude(log_of(summary), summary, {}).title == "fp32 alone, with nothing to compare it with");
+    summary.policies.push_back(policy("tf32", "equivalent"));
+    CHECK(conclude(log_of(summary), summary, {}).title == "tf32 against fp32");
+    for (const char* name : {"a", "b", "c", "d"}) summary.policies.push_back(policy(name, "worse", 0.01));
+    CHECK(conclude(log_of(summary), summary, {}).title == "tf32, a, b and 2 more against fp32");
+    CHECK(has(conclude(log_of(summary), summary, {}).lead, "18 runs of 6 policies, 3 seeds"));
+    summary.policies.erase(summary.policies.begin());
+    CHECK(has(conclude(log_of(summary), summary, {}).title, ", without an fp32 run"));
+}
+
+TEST_CASE("each verdict has its words in the first sentence", "[reports][conclusion]") {
+    Summary summary;
+    summary.policies = {policy("fp32", "baseline"),   policy("same", "equivalent", 1e-5),
+                        policy("bad", "worse", 0.01), policy("worst", "worse", 0.2),
+                        policy("broken", "diverged"), policy("open", "undecided", 1e-3)};
+    summary.policies[1].row.detectable_gap = 0.0013;
+    const std::string all = answer(summary, safe);
+    CAPTURE(all);
+    CHECK(has(all, "was found with same (300 steps, 3 seeds; a gap of 0.0013 nats per token would have been seen)"));
+    CHECK(has(all, "worst is worse by 20 % of fp32's loss, bad by 1.0 %"));
+    CHECK(has(all, "broken diverged"));
+    CHECK(has(all, "open is undecided: more seeds would tell"));
+
+    summary.policies = {policy("fp32", "baseline"), policy("bad", "worse", 0.01)};
+    CHECK(answer(summary, safe).starts_with("None, as far as these runs show. bad is worse by 1.0 %"));
+
+    summary.policies = {policy("fp32", "baseline"), policy("single", "one_seed", 0.01)};
+    for (PolicySummary& each : summary.policies) each.row.seeds = 1, each.row.steps = 30;
+    const std::string weak = answer(summary, safe);
+    CAPTURE(weak);
+    CHECK(has(weak, "Of single one seed was run"));
+    CHECK(has(weak, "30 steps"));  // and why that is little
+    CHECK_FALSE(has(weak, "No difference"));
+}
+
+TEST_CASE("costs are told by bytes, alike ones together, and the least that is safe is named",
+          "[reports][conclusion]") {
+    Summary summary;
+    summary.policies = {policy("fp32", "baseline"), policy("amp", "equivalent"), policy("fp8", "equivalent"),
+                        policy("pure", "worse", 0.01)};
+    CHECK(answer(summary, cost).empty());
+    const double kept[] = {16, 16, 16, 8}, activations[] = {40, 30, 30, 20}, ratio[] = {1, 0.82, 0.82, 0.5};
+    for (std::size_t i = 0; i < 4; ++i) {
+        SummaryRow& row = summary.policies[i].row;
+        row.static_bytes = kept[i], row.activation_bytes = activations[i], row.memory_ratio = ratio[i];
+    }
+    CHECK(
+        answer(summary, cost) ==
+        "Bytes per parameter, kept from step to step + for activations: 8.0 + 20 with pure; 16 + 30 with amp and fp8; "
+        "16 + 40 with fp32. The least without a difference: amp, 82 % of fp32's bytes.");
+}
+
+TEST_CASE("what hurts is told of policies that were hurt, the worst first", "[reports][conclusion]") {
+    Summary summary;
+    summary.policies = {policy("fp32", "baseline"), policy("same", "equivalent"), policy("bad", "worse", 0.01),
+                        policy("worst", "worse", 0.2)};
+    Verdicts verdicts{.policies = {"fp32", "same", "bad", "worst"}, .findings = {}, .unseen = {}};
+    CHECK(answer(summary, where, verdicts) == "Nowhere that the loss shows.");
+    const auto named = [](std::string_view id) {
+        for (const Diagnosis& each : diagnoses()) {
+            if (each.id == id) return &each;
+        }
+        FAIL("no diagnosis " << id);
+        return &diagnoses().front();
+    };
+    const auto finding = [&](std::string_view id, const char* name, Sighting seen) {
+        verdicts.findings.push_back(
+            {.diagnosis = named(id), .policy = name, .seeds = 3, .of_seeds = 3, .seen = std::move(seen)});
+    };
+    finding("no-master", "same", {.figures = {{"bytes", 2}}});
+    CHECK(answer(summary, where, verdicts) == "Nowhere that the loss shows, though there is a finding below.");
+    finding("stagnation", "bad", {.step = 4, .figures = {{"percent", 90.0}, {"lost", 12.0}}});
+    finding("gradient-underflow", "worst",
+            {.step = 75, .site = "loss:grad.out", .figures = {{"percent", 98.0}, {"first", 0.0}}});
+    const std::string all = answer(summary, where, verdicts);
+    CAPTURE(all);
+    CHECK(all.starts_with("worst: 98 % of the elements of a gradient became zero"));
+    CHECK(has(all, "(loss:grad.out, step 75). bad: the weights moved 90 %"));
+    CHECK_FALSE(has(all, "same:"));
+    CHECK(has(all, "1 more finding below."));
+}
+
+TEST_CASE("the page opens with its conclusion, and names in it are text", "[reports][conclusion]") {
+    const TemporaryFolder folder;
+    test::write_sample_run(folder / "run", {.steps = 60, .seeds = 2, .layers = 1});
+    const std::vector<std::filesystem::path> folders{folder / "run"};
+    const Log log = read_runs(folders);
+    const std::string page = page_html(log, summarise(log));
+    const std::size_t heading = page.find("<h1>"), conclusion = page.find("<section id=\"conclusion\""),
+                      table = page.find("<section id=\"summary\""), chart = page.find("<canvas id=\"forest\"");
+    REQUIRE(conclusion != std::string::npos);
+    CHECK(heading < conclusion);
+    CHECK(conclusion < chart);
+    CHECK(conclusion < table);
+    CHECK(page.substr(heading, page.find("</h1>") - heading) ==
+          "<h1>amp-bf16, amp-fp16, pure-bf16 and 4 more against fp32");
+    CHECK(page.find("e5m2 <b>") == std::string::npos);
+}
