@@ -87,6 +87,8 @@ constexpr ColumnWords step_words[] = {
     {"grad_snr_db", "dB", "fp32's gradient over the difference from it", "20 log10(|g32| / |g - g32|)"},
     {"grad_cosine_least", share, "least cosine of a parameter's gradient", "as grad_cosine"},
     {"grad_least_parameter", "", "whose it is", ""},
+    {"moment_stagnation", share, "second moments that stayed as they were though they or their gradient were not zero",
+     "unchanged / all"},
 };
 
 constexpr ColumnWords eval_words[] = {
