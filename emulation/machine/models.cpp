@@ -20,19 +20,19 @@ double cut_of(const Machine& m) { return Format::power_of_two(-m.sum.fraction_bi
 /// What delivering a sum loses: relative to it, and where it underflows.
 struct DeliveryError {
     double size, underflow;
-    Loss loss;
+    ErrorKind kind;
 };
 DeliveryError delivery_error(const Machine& m) {
     const Format f = matrix_unit::delivered_format(m.sum.delivery);
     const double u = f.unit_roundoff(), least = Format::power_of_two(f.emin() - f.precision);
-    if (matrix_unit::rounds_to_nearest(m.sum.delivery)) return {u, least, Loss::nearest};
-    return {2 * u, 2 * least, Loss::cut_sum};
+    if (matrix_unit::rounds_to_nearest(m.sum.delivery)) return {u, least, ErrorKind::nearest};
+    return {2 * u, 2 * least, ErrorKind::cut_sum};
 }
 
 /// How far `steps` roundings away from zero can lift a partial sum above the magnitudes that were added. Where the
 /// errors are bounded as Jeannerod and Rump do it, nothing has to be said of that.
 double growth(double steps, double size) { return math::pow_int(1 + size, static_cast<int>(steps)); }
-double growth(double steps, const DeliveryError& d) { return d.loss == Loss::nearest ? growth(steps, d.size) : 1; }
+double growth(double steps, const DeliveryError& d) { return d.kind == ErrorKind::nearest ? growth(steps, d.size) : 1; }
 
 /// The largest that a step's unit can be which no product sets: by an addend that is zero or subnormal.
 double least_unit(const Machine& m) {
@@ -42,7 +42,7 @@ double least_unit(const Machine& m) {
 /// `terms` local errors, one after the other, in a chain.
 ModelErrors chained(double terms, const Machine& m) {
     const DeliveryError d = delivery_error(m);
-    return {.relative = {{terms, d.size, d.loss}}, .underflow = terms * d.underflow};
+    return {.relative = {{terms, d.size, d.kind}}, .underflow = terms * d.underflow};
 }
 
 /// `cuts` of addends, then the steps' own errors: in each step at most `cut_in_step` addends can be lost to a unit that
@@ -50,7 +50,7 @@ ModelErrors chained(double terms, const Machine& m) {
 ModelErrors cut_steps(const Machine& m, std::int64_t k, double cuts, double cut_in_step) {
     const DeliveryError d = delivery_error(m);
     const double steps = parts(k, m.sum.terms), grown = growth(steps, d);
-    return {.relative = {{cuts, grown * cut_of(m), Loss::cut_term}, {steps, grown * d.size, d.loss}},
+    return {.relative = {{cuts, grown * cut_of(m), ErrorKind::cut_term}, {steps, grown * d.size, d.kind}},
             .underflow = steps * (d.underflow + cut_in_step * least_unit(m))};
 }
 
@@ -59,9 +59,9 @@ ModelErrors cut_steps(const Machine& m, std::int64_t k, double cuts, double cut_
 ModelErrors floored_errors(const Machine& m, std::int64_t k, int floors) {
     const DeliveryError d = delivery_error(m);
     const double steps = parts(k, m.sum.terms), floor = 0x1p-31 + 0x1p-32, grown = growth(steps, d.size + floor);
-    return {.relative = {{static_cast<double>(m.sum.terms) + floors, grown * cut_of(m), Loss::cut_term},
-                         {steps, grown * floor, Loss::cut_sum},
-                         {steps, grown * d.size, d.loss}},
+    return {.relative = {{static_cast<double>(m.sum.terms) + floors, grown * cut_of(m), ErrorKind::cut_term},
+                         {steps, grown * floor, ErrorKind::cut_sum},
+                         {steps, grown * d.size, d.kind}},
             .underflow = steps * (d.underflow + 0x1p-156)};
 }
 
@@ -193,8 +193,8 @@ constexpr SumModelRow rows[] = {
          const DeliveryError d = delivery_error(m);
          const double instructions = parts(k, m.k), terms = m.k, grown = growth(2, d);
          const double inside = grown * (terms * cut_of(m) + 2 * d.size);
-         return {.relative = {{terms, grown * cut_of(m), Loss::cut_term},
-                              {2, grown * d.size, d.loss},
+         return {.relative = {{terms, grown * cut_of(m), ErrorKind::cut_term},
+                              {2, grown * d.size, d.kind},
                               {instructions, (1 + inside) * m.result.unit_roundoff()}},
                  .underflow = instructions * (2 * d.underflow + terms * least_unit(m))};
      },

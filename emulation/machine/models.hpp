@@ -21,7 +21,7 @@ struct DisputedPoint {
 };
 
 /// What a local error is relative to, and whether it has a mean.
-enum class Loss : std::uint8_t {
+enum class ErrorKind : std::uint8_t {
     nearest,   ///< a sum rounded to nearest: at most `size` of the magnitudes that were added so far
     unbiased,  ///< a sum rounded stochastically: at most `size` of the same, and of mean zero
     cut_sum,   ///< a sum cut toward zero or down: below `size` of the same, and of one sign
@@ -32,7 +32,7 @@ enum class Loss : std::uint8_t {
 /// `count` local errors of at most `size` each.
 struct ModelError {
     double count = 0, size = 0;
-    Loss loss = Loss::nearest;
+    ErrorKind kind = ErrorKind::nearest;
 };
 
 /// All that a chain of instructions over k terms can lose while nothing overflows.

@@ -68,22 +68,22 @@ void add_output(ErrorBound& bound, const Format& before, const Format& output, i
 
 void LocalErrors::add(const ModelError& error) {
     // Of mean zero, but at worst each makes the sum larger, and the next error with it.
-    const double sum = error.loss == Loss::unbiased
+    const double sum = error.kind == ErrorKind::unbiased
                            ? std::min(std::expm1(error.count * std::log1p(error.size)), 0x1p500)
                            : error.count * error.size;
-    const bool is_cut = error.loss == Loss::cut_sum || error.loss == Loss::cut_term;
+    const bool is_cut = error.kind == ErrorKind::cut_sum || error.kind == ErrorKind::cut_term;
     const double width = is_cut ? error.size / 2 : error.size;
     sum_ += sum;
-    mean_ += is_cut ? sum / 2 : error.loss == Loss::nearest ? sum * std::min(1.0, sum / 2) : 0;
+    mean_ += is_cut ? sum / 2 : error.kind == ErrorKind::nearest ? sum * std::min(1.0, sum / 2) : 0;
     squares_ += error.count * width * width;
 }
 
 void ErrorBound::add(const ModelError& error) {
-    (error.loss == Loss::cut_term ? terms_ : sums_).add({error.count, error.size * (1 + relative()), error.loss});
+    (error.kind == ErrorKind::cut_term ? terms_ : sums_).add({error.count, error.size * (1 + relative()), error.kind});
 }
 
 void ErrorBound::add_machine(const ModelErrors& errors, double chains) {
-    for (const ModelError& each : errors.relative) (each.loss == Loss::cut_term ? terms_ : sums_).add(each);
+    for (const ModelError& each : errors.relative) (each.kind == ErrorKind::cut_term ? terms_ : sums_).add(each);
     machine_underflow_ += chains * errors.underflow;
     flushes_operands_ = flushes_operands_ || errors.flushes_operands;
 }

@@ -152,11 +152,11 @@ ModelErrors SumOrder::errors(std::int64_t k) const {
     const double unit = format.unit_roundoff() * (nearest ? 1 : 2),
                  least = Format::power_of_two(format.emin() - format.fraction_bits());
     ModelErrors errors{.relative = row->errors(static_cast<double>(k), unit, round)};
-    const Loss loss = nearest                      ? Loss::nearest
-                      : round == Round::stochastic ? Loss::unbiased
-                      : round == Round::to_odd     ? Loss::nearest
-                                                   : Loss::cut_sum;
-    for (ModelError& each : errors.relative) each.loss = loss;
+    const ErrorKind kind = nearest                      ? ErrorKind::nearest
+                           : round == Round::stochastic ? ErrorKind::unbiased
+                           : round == Round::to_odd     ? ErrorKind::nearest
+                                                        : ErrorKind::cut_sum;
+    for (ModelError& each : errors.relative) each.kind = kind;
     // Sums of numbers of the format that lie below its normal ones are exact; products are not.
     errors.underflow = static_cast<double>(k) * least * (nearest ? 0.5 : 1);
     return errors;
