@@ -11,23 +11,26 @@ namespace {
 /// character of a number or a name that cannot be read, and the parser looks at what follows as it does at those.
 class Place {
   public:
-    bool may_begin_string() const {
+    /// Strings of several lines are values, and stand behind the sign of their key.
+    bool may_begin(std::string_view quote) const {
         const bool is_behind_dot = before_ == '.' && !is_value_;
-        return !is_broken_ &&
+        return !is_broken_ && !is_lost_ && (quote.size() == 1 || has_sign_) &&
                (is_behind_dot || std::string_view(" \t\r\n=,[{;").find(before_) != std::string_view::npos);
     }
     void pass(char c) {
-        if (c == '\n' || c == ';') is_broken_ = is_value_ = false;
-        if (c == '=') is_value_ = true;
+        if (c == '\n' || c == ';') is_broken_ = is_value_ = has_sign_ = false;
+        if (c == '=') is_value_ = has_sign_ = true;
         if (c == ',' || c == '{') is_value_ = false;
         if (c == '"' || c == '\'') is_broken_ = true;
         before_ = c;
     }
+    /// Where such a string may end, nobody knows.
+    void lose() { is_lost_ = true; }
     void pass_string() { before_ = '"'; }
 
   private:
     char before_ = '\n';
-    bool is_value_ = false, is_broken_ = false;
+    bool is_value_ = false, has_sign_ = false, is_broken_ = false, is_lost_ = false;
 };
 
 }  // namespace
@@ -57,7 +60,11 @@ TomlLines split_toml_lines(std::string_view text) {
             }
         } else if (!is_comment) {
             for (const std::string_view begin : {"\"\"\"", "'''", "\"", "'"}) {
-                if (!rest.starts_with(begin) || !place.may_begin_string()) continue;
+                if (!rest.starts_with(begin)) continue;
+                if (!place.may_begin(begin)) {
+                    if (begin.size() == 3) place.lose();
+                    continue;
+                }
                 quote = begin;
                 taken = begin.size();
                 break;

@@ -128,8 +128,9 @@ Json policy_json(const Policy& policy, const ResolvedPolicy& resolved) {
               {"toml", policy.text},
               {"extends", extends},
               {"left_out", resolved.left_out_sites()},
-              {"left_out_why", left_out_why(resolved)},
               {"resolved", rows}};
+    // Manifests that are older than the reasons are resumed: what has none says none.
+    if (Json why = left_out_why(resolved); !why.empty()) json["left_out_why"] = std::move(why);
     if (!policy.config.files.empty()) json["config"] = config_json(policy.config);
     return json;
 }

@@ -153,7 +153,8 @@ TEST_CASE("a semicolon ends a line outside strings and comments", "[check][suite
     CHECK_FALSE(split_toml_lines("\xef\xbb\xbf# \xc3\xa4\nb = '\xc3\xa4'").stray);
     CHECK(split_toml_lines("a = '\xc3\xa4'; \xc3\xa4 = 1").stray->column == 10);
     // Quotes within a number or a name begin no string: the parser reads on as if they were letters.
-    for (const char* text : {"a = 9g'\xcd\xa6'", "a = 1.'\xcd\xa6'", "a'\xcd\xa6' = 1", "a = 'b''\xcd\xa6'"}) {
+    for (const char* text : {"a = 9g'\xcd\xa6'", "a = 1.'\xcd\xa6'", "a'\xcd\xa6' = 1", "a = 'b''\xcd\xa6'",
+                             "[\"\"\"\nb = '\xcd\xa6'", "'''a\xcd\xa6 = 1"}) {
         CAPTURE(text);
         CHECK(split_toml_lines(text).stray);
     }

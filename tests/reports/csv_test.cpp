@@ -131,7 +131,8 @@ TEST_CASE("headers hold the promised columns in the promised order", "[reports][
     CHECK(csv::header<RunRow>() ==
           "run,policy,seed,status,steps,tokens,final_loss,best_loss,skipped_steps,diverged_step,seconds,tokens_per_"
           "second,"
-          "bytes_params,bytes_grads,bytes_master,bytes_optimizer,bytes_activations,parameters,matmul_formats");
+          "bytes_params,bytes_grads,bytes_master,bytes_optimizer,bytes_activations,parameters,matmul_formats,"
+          "low_linears,asked_linears");
     CHECK(
         csv::header<StepRow>() ==
         "run,policy,seed,step,tokens,loss,baseline_loss,gap,grad_norm,update_norm,lr,loss_scale,growth_tracker,skipped,"
@@ -163,7 +164,7 @@ TEST_CASE("a file's text is what the columns and the shortest digits say", "[rep
     writer.flush();
     CHECK(text_of(path) == csv::header<StepRow>() +
                                "\n\"a,b.0\",\"say \"\"hi\"\"\",7,1,512,0.1,,-0,inf,nan,0.001,65536,0,1,,3,0,0,0,"
-                               "0.3333333333333333,0.1,,,,,,,\n");
+                               "0.3333333333333333,0.1,,,,,,,,\n");
     const auto bins = folder / "exponents.csv";
     CsvWriter<ExponentRow> exponents(bins);
     exponents.append({.run = "r", .step = 1, .site = "s", .exponent = {.exponent = -24}, .count = 5});
