@@ -22,6 +22,14 @@ namespace macheps::csv {
 
 namespace {
 
+/// Cuts the file off behind `bytes`; false, with errno, where that fails. A signal only delays it.
+bool shortened(const Descriptor& file, std::uint64_t bytes) {
+    while (::ftruncate(file.number(), off_t(bytes)) != 0) {
+        if (errno != EINTR) return false;
+    }
+    return true;
+}
+
 /// In the order of ExponentBin::Kind.
 constexpr std::array<std::string_view, 4> exponent_kinds{"number", "zero", "inf", "nan"};
 
@@ -179,7 +187,7 @@ LineFile::LineFile(std::filesystem::path path, std::string_view header, std::spa
     const std::string there = is_file && status.st_size > 0 ? read_text(path_) : std::string{};
     const std::size_t whole = whole_rows(there);
     sum_.update(std::string_view(there).substr(0, whole));
-    if (whole < there.size() && ::ftruncate(file_.number(), off_t(whole)) != 0) {
+    if (whole < there.size() && !shortened(file_, whole)) {
         throw_cannot_write(path_, errno, "cut off an unterminated last row");
     }
     if (whole == 0) {
@@ -217,7 +225,7 @@ void LineFile::flush() {
     const std::size_t kept = whole_rows(std::string_view(buffer_).substr(0, done));
     struct stat status {};
     const bool cut = done == kept || (::fstat(file_.number(), &status) == 0 &&
-                                      ::ftruncate(file_.number(), status.st_size - off_t(done - kept)) == 0);
+                                      shortened(file_, std::uint64_t(status.st_size) - (done - kept)));
     sum_.update(std::string_view(buffer_).substr(0, cut ? kept : done));
     buffer_.erase(0, cut ? kept : done);
     throw_cannot_write(path_, error, "write");
@@ -319,7 +327,7 @@ void cut_back(const std::filesystem::path& path, std::uint64_t bytes) {
     struct stat status {};
     int error = ::fstat(file.number(), &status) == 0 ? 0 : errno;
     if (error == 0 && std::uint64_t(status.st_size) > bytes) {
-        if (::ftruncate(file.number(), off_t(bytes)) != 0) error = errno;
+        if (!shortened(file, bytes)) error = errno;
         if (error == 0) error = file.sync();
     }
     if (error != 0) throw_cannot_write(path, error, "cut back");
