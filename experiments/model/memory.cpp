@@ -32,7 +32,7 @@ MemoryEstimate estimate_memory(const SiteList& sites, const ResolvedPolicy& poli
 
 double least_memory(const ModelConfig& config, std::int64_t batch, int moments, bool compares_gradients) {
     // Measured on models of many thin layers: names, rules, and tensors of a few values that take a block each.
-    constexpr double beside_a_layer = 150e3;
+    constexpr double beside_a_layer = 250e3;
     constexpr double value_bytes = sizeof(float);
     // Forward, backward, and the forward pass of the model that is evaluated in fp32.
     const double passes = compares_gradients ? 4 : 3;
