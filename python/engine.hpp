@@ -10,6 +10,7 @@
 #include <nanobind/ndarray.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -45,8 +46,8 @@ class Engine {
 /// turn with the interpreter in hand: who has the turn may need it to look for signals.
 void with_engine(const std::function<void(Engine&)>& work);
 
-/// How many elements of a cast, or multiplications of a product, go by before signals are looked for.
-inline constexpr std::int64_t cast_chunk = std::int64_t{1} << 22, product_chunk = std::int64_t{1} << 28;
+/// How many elements of a cast go by before signals are looked for.
+inline constexpr std::int64_t cast_chunk = std::int64_t{1} << 22;
 
 /// Raises what a signal's handler raised, such as KeyboardInterrupt. For work that runs without the interpreter.
 void poll_signals();
@@ -57,6 +58,23 @@ void in_chunks(std::int64_t n, std::int64_t chunk, const Work& work) {
     for (std::int64_t first = 0; first < n; first += chunk) {
         if (first > 0) poll_signals();
         work(first, std::min(chunk, n - first));
+    }
+}
+
+/// work(first, count) on chunks of rows that cover [0, rows), each a multiple of `step` but the last and so long that some
+/// tenths of a second go by: a row may take a microsecond or a minute.
+template <class Work>
+void in_timed_chunks(std::int64_t rows, std::int64_t step, const Work& work) {
+    std::int64_t chunk = step;
+    for (std::int64_t first = 0; first < rows;) {
+        if (first > 0) poll_signals();
+        const std::int64_t count = std::min(chunk, rows - first);
+        const auto start = std::chrono::steady_clock::now();
+        work(first, count);
+        const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+        if (took.count() < 0.2) chunk *= 4;
+        if (took.count() > 1) chunk = std::max(step, chunk / 2 / step * step);
+        first += count;
     }
 }
 

@@ -36,7 +36,7 @@ struct BlockScales {
                 .outer_block = outer_block,
                 .k_block = k_block,
                 .outer_stride = static_cast<std::int64_t>(data->shape(1)),
-                .k_stride = 1};
+                .k_stride = data->shape(1) > 1 ? 1 : 0};
     }
 };
 
@@ -52,21 +52,19 @@ void order_product(Engine& engine, const Product& p, const Floats& a, const Floa
     const auto m = static_cast<std::int64_t>(a.shape(0)), k = static_cast<std::int64_t>(a.shape(1)),
                n = static_cast<std::int64_t>(b.shape(1));
     const RngKey stream{0, 0, site_id(p.spelled.name)};
-    in_chunks(m, std::max<std::int64_t>(1, product_chunk / 64 / std::max<std::int64_t>(1, n * k)),
-              [&](std::int64_t first, std::int64_t rows) {
-                  engine.pool.run(rows * n, [&](std::int64_t element) {
-                      const std::int64_t i = first + element / n, j = element % n;
-                      std::vector<double> products(static_cast<std::size_t>(k));
-                      for (std::int64_t t = 0; t < k; ++t)
-                          products[static_cast<std::size_t>(t)] = double{a.data()[i * k + t]} * double{b.data()[t * n + j]};
-                      auto sum = static_cast<float>(
-                          p.spelled.order->sum(products, stream, static_cast<std::uint64_t>(i * n + j)));
-                      if (p.scale != 1) sum *= p.scale;
-                      if (bias) sum += bias->data()[j];
-                      out.data()[i * n + j] =
-                          decode(p.out, encode64(p.out, sum, Round::nearest_even, Overflow::nonsaturate));
-                  });
-              });
+    in_timed_chunks(m, 1, [&](std::int64_t first, std::int64_t rows) {
+        engine.pool.run(rows * n, [&](std::int64_t element) {
+            const std::int64_t i = first + element / n, j = element % n;
+            std::vector<double> products(static_cast<std::size_t>(k));
+            for (std::int64_t t = 0; t < k; ++t)
+                products[static_cast<std::size_t>(t)] = double{a.data()[i * k + t]} * double{b.data()[t * n + j]};
+            auto sum =
+                static_cast<float>(p.spelled.order->sum(products, stream, static_cast<std::uint64_t>(i * n + j)));
+            if (p.scale != 1) sum *= p.scale;
+            if (bias) sum += bias->data()[j];
+            out.data()[i * n + j] = decode(p.out, encode64(p.out, sum, Round::nearest_even, Overflow::nonsaturate));
+        });
+    });
 }
 
 void machine_product(Engine& engine, const Product& p, const Floats& a, const Floats& b, std::optional<Floats>& bias,
@@ -74,9 +72,8 @@ void machine_product(Engine& engine, const Product& p, const Floats& a, const Fl
     const auto m = static_cast<std::int64_t>(a.shape(0)), k = static_cast<std::int64_t>(a.shape(1)),
                n = static_cast<std::int64_t>(b.shape(1));
     // Rows do not know of each other: a long product stops between them for a signal. Blocks of outer scales stay whole.
-    std::int64_t chunk = std::max<std::int64_t>(1, product_chunk / std::max<std::int64_t>(1, n * k));
-    chunk = (chunk + a_scales.outer_block - 1) / a_scales.outer_block * a_scales.outer_block;
-    in_chunks(m, chunk, [&](std::int64_t first, std::int64_t rows) {
+    const std::int64_t step = (8 + a_scales.outer_block - 1) / a_scales.outer_block * a_scales.outer_block;
+    in_timed_chunks(m, step, [&](std::int64_t first, std::int64_t rows) {
         Matmul args{.m = rows, .n = n, .k = k};
         args.a = {.data = a.data() + first * k, .ld = k, .format = p.a, .scales = a_scales.scales()};
         args.b = {.data = b.data(), .ld = n, .format = p.b, .scales = b_scales.scales()};

@@ -51,7 +51,8 @@ def ml_dtype_of(format: str) -> np.dtype[Any]:
             return np.dtype(name)
     for name, ours in _ML_DTYPES.items():
         if ours == format:
-            return np.dtype(getattr(needed("ml_dtypes"), name))
+            kind: np.dtype[Any] = np.dtype(getattr(needed("ml_dtypes"), name))
+            return kind
     raise Error(f"ml_dtypes has no type for {format}", "dtype", "leave dtype out for plain codes")
 
 

@@ -129,7 +129,7 @@ def check_arrays(operation: str, arrays: Mapping[str, Any], declared: Mapping[st
 
 
 def _of_shape(numbers: bytes, shape: list[int]) -> Array:
-    flat = np.frombuffer(numbers, np.float64).copy()
+    flat: Array = np.frombuffer(numbers, np.float64).copy()
     return flat.reshape(shape) if flat.size == int(np.prod(shape)) else flat
 
 

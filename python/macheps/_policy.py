@@ -140,7 +140,8 @@ def policy(
     if os.path.splitext(name)[1] in (".json", ".yaml", ".yml", ".args"):
         return _config(name, name, framework, device)
     made = json.loads(_core.load_policy(name))
-    return Policy(made["name"], made["description"], made["toml"], name, made["loss_scaler"])
+    origin = f"preset {name}" if name in policies() else name
+    return Policy(made["name"], made["description"], made["toml"], origin, made["loss_scaler"])
 
 
 def _config(path: str, origin: str, framework: str, device: str) -> Policy:

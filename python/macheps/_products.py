@@ -160,10 +160,10 @@ def scale(x: ArrayLike, granularity: str, format: str, rule: str = "", axis: int
         raise Error(f"{axis} is no axis of a matrix", "axis", "0 or 1")
     _core.cast(format, mode, True, 1.0)  # refuses words that there are not
     made = _core.scale(values, format, granularity, rule, None if axis is None else axis % 2, mode, seed)
-    codes, rows, columns, scales, scale_codes, tensor, decoded, rule, k_is_last, outer, k = made
+    code_bytes, rows, columns, scales, scale_codes, tensor, decoded_bytes, rule, k_is_last, outer, k = made
     info = finfo(format)
-    codes = np.frombuffer(codes, np.uint32).astype(code_type(info.container_bits)).reshape(values.shape)
-    decoded = np.frombuffer(decoded, np.float32).reshape(values.shape).copy()
+    codes = np.frombuffer(code_bytes, np.uint32).astype(code_type(info.container_bits)).reshape(values.shape)
+    decoded = np.frombuffer(decoded_bytes, np.float32).reshape(values.shape).copy()
     grid = (rows, columns)
     return Scaled(
         info.format, granularity, rule, codes, np.frombuffer(scales, np.float32).reshape(grid).copy(),

@@ -145,7 +145,7 @@ class Run:
     def _manifest_of(self, folder: Path) -> dict[str, Any]:
         path = folder / "manifest.json"
         try:
-            manifest = json.loads(path.read_text("utf-8"))
+            manifest: dict[str, Any] = json.loads(path.read_text("utf-8"))
         except FileNotFoundError:
             self.notes.append(f"{folder}: there is no manifest.json")
             return {}

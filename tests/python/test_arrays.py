@@ -117,8 +117,8 @@ def test_types_that_are_no_numbers(x):
 
 def test_words_that_are_wrong_say_what_where_and_how():
     with pytest.raises(me.Error) as caught:
-        me.round(X, "e4m4")
-    assert caught.value.what == "unknown format 'e4m4'" and caught.value.where and caught.value.fix
+        me.round(X, "e4m3fm")
+    assert caught.value.what == "unknown format 'e4m3fm'" and caught.value.where and caught.value.fix
     assert isinstance(caught.value, ValueError)
     for call in (
         lambda: me.round(X, "e4m3"), lambda: me.round(X, "bf16", mode="nearest"), lambda: me.round(X, "bf16", scale=-1.0),

@@ -52,7 +52,7 @@ def test_a_refused_config():
 
 def test_a_damaged_policy(tmp_path):
     path = tmp_path / "bad.toml"
-    path.write_text("name = 'x'\n[[rule]]\nsites = 'nope.*'\nforward = { a = 'e4m4' }\n")
+    path.write_text("name = 'x'\n[[rule]]\nsites = 'nope.*'\nforward = { a = 'e4m3fm' }\n")
     with pytest.raises(me.Error) as caught:
         me.policy(path).explain()
     assert "bad.toml" in str(caught.value)

@@ -45,7 +45,7 @@ def test_an_order_in_a_format():
 
 def test_the_accumulator_of_hopper_stalls(program):
     made = subprocess.run([program, "gemm", "-d", "equal", "--scale", "0.0625", "--sweep", "k=16384..65536", "-m", "1", "-n", "1",
-                           "-f", "e4m3fn", "-M", "sm90.wgmma.fp8,sm90.wgmma.fp8+promote128", "--csv"],
+                           "-f", "e4m3fn", "-M", "sm90.wgmma.fp8,sm90.wgmma.fp8+promote128", "-q"],
                           capture_output=True, text=True, check=True).stdout  # fmt: skip
     rows = [row for row in csv.DictReader(io.StringIO(made))]
     assert rows
@@ -125,7 +125,7 @@ def test_scaled_operands():
     a, b = RNG.standard_normal((16, 128), dtype=np.float32), RNG.standard_normal((128, 24), dtype=np.float32)
     sa, sb = me.scale(a, "mx32", "e4m3fn"), me.scale(b, "mx32", "e4m3fn", axis=0)
     exact = sa.decoded.astype(np.float64) @ sb.decoded.astype(np.float64)
-    made = me.matmul(sa, sb, machine="sm100.tcgen05.mxf8f6f4")
+    made = me.matmul(sa, sb, machine="sm100.tcgen05.mxfp8")
     assert np.abs(made - exact).max() < 1e-4 * np.abs(exact).max()
     ta, tb = me.scale(a, "tensor", "e4m3fn"), me.scale(b, "tensor", "e4m3fn")
     made = me.matmul(ta, tb, machine="sm90.wgmma.fp8", promote=128)
@@ -135,7 +135,7 @@ def test_scaled_operands():
     exact = ra.decoded.astype(np.float64) @ rb.decoded.astype(np.float64)
     assert np.abs(me.matmul(ra, rb, machine="sm90.wgmma.fp8", promote=128) - exact).max() < 1e-3 * np.abs(exact).max()
     with pytest.raises(me.Error, match="other axis"):
-        me.matmul(sa, me.scale(b, "mx32", "e4m3fn", axis=1), machine="sm100.tcgen05.mxf8f6f4")
+        me.matmul(sa, me.scale(b, "mx32", "e4m3fn", axis=1), machine="sm100.tcgen05.mxfp8")
 
 
 def test_wrong_words_of_scales():

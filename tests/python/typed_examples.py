@@ -15,6 +15,6 @@ verdict: me.Verdict = me.check(x @ x.T, x, x.T)
 assert bool(verdict) in (True, False), verdict
 explained: me.Explanation = me.policy("amp-bf16").explain("small")
 try:
-    me.round(x, "e4m4", mode="nearest_even", saturate=True, scale=2.0, out=x, tally=total)
+    me.round(x, "e4m3fn", mode="nearest_even", saturate=True, scale=2.0, out=x, tally=total)
 except me.Error as error:
     parts: tuple[str, str, str] = (error.what, error.where, error.fix)
