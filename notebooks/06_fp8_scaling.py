@@ -84,7 +84,7 @@ plt.show()
 # The hidden linears of a small transformer in fp8, one dynamic scale for each tensor.
 
 # %%
-run = data("fp8", ["train", "--policy", "fp8-tensorwise,h100-fp8-promoted", "--steps", "60", "--probe-every", "20",
+run = data("fp8", ["train", "--policy", "fp8-tensorwise,h100-fp8-promoted", "--seeds", "0", "--steps", "60", "--probe-every", "20",
                    "--histogram-every", "0", "--eval-every", "0"])  # fmt: skip
 fp8 = run.sites[run.sites.format.isin(["e4m3fn", "e5m2"]) & (run.sites.policy == "fp8-tensorwise")]
 by_site = fp8.groupby(["site", "format"]).sqnr_db.mean().sort_values().reset_index()

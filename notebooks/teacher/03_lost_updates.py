@@ -32,7 +32,7 @@ assert apart.iloc[-10:].mean() > apart.iloc[20:40].mean()
 # **3.** Ten times the rate makes updates ten times as large: fewer fall below half a spacing.
 
 # %%
-fast = data("lost-updates-fast", ["train", "--policy", "pure-bf16", "--lr", "1e-2", "--steps", "150", "--probe-every", "0",
+fast = data("lost-updates-fast", ["train", "--policy", "pure-bf16", "--seeds", "0", "--lr", "1e-2", "--steps", "150", "--probe-every", "0",
                                   "--eval-every", "0"])  # fmt: skip
 lost = [r.steps[(r.steps.policy == "pure-bf16") & (r.steps.seed == 0)].lost_updates.mean() for r in (run, fast)]
 print(lost)

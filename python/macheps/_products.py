@@ -143,9 +143,9 @@ def scale(x: ArrayLike, granularity: str, format: str, rule: str = "", axis: int
     >>> import macheps as me, numpy as np
     >>> s = me.scale(np.arange(64, dtype=np.float32).reshape(1, 64), "mx32", "e2m1fn")
     >>> print(s.scales)
-    [[4. 8.]]
+    [[ 8. 16.]]
     >>> print(s.decoded[0, :8])
-    [0. 0. 2. 4. 4. 4. 6. 8.]
+    [0. 0. 0. 4. 4. 4. 8. 8.]
     """
     source = numbers(x, "scale")
     values = source.values

@@ -88,9 +88,10 @@ def _with_pandas(path: Path, data: bytes, columns: dict[str, Column], use: list[
 def _with_polars(path: Path, data: bytes, columns: dict[str, Column], use: list[str]) -> Any:
     pl = needed("polars")
     kinds = {"text": pl.String, "float": pl.Float64, "bool": pl.UInt8, "int": pl.Int64, "uint": pl.UInt64}
-    frame = pl.read_csv(io.BytesIO(data), columns=use, missing_utf8_is_empty_string=True,
-                        schema_overrides={name: kinds[columns[name].kind] for name in use})
-    return frame.with_columns([pl.col(name).cast(pl.Boolean) for name in use if columns[name].kind == "bool"]).select(use)
+    frame = pl.read_csv(io.BytesIO(data), columns=use, schema_overrides={name: kinds[columns[name].kind] for name in use})
+    flags = [pl.col(name).cast(pl.Boolean) for name in use if columns[name].kind == "bool"]
+    texts = [pl.col(name).fill_null("") for name in use if columns[name].kind == "text"]
+    return frame.with_columns([*flags, *texts]).select(use)
 
 
 def _with_pyarrow(path: Path, data: bytes, columns: dict[str, Column], use: list[str]) -> Any:

@@ -85,7 +85,7 @@ def run(args: Sequence[str | os.PathLike[str]]) -> Path:
     --------
     >>> import macheps as me, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     made = me.run(["train", "--policy", "fp32", "--steps", "2", "--out", folder + "/r"])
+    ...     made = me.run(["train", "--policy", "fp32", "--seeds", "0", "--steps", "2", "--out", folder + "/r"])
     ...     len(me.read_run(made).steps)
     2
     """

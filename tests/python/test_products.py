@@ -122,7 +122,7 @@ def test_scales_are_the_programs(tmp_path, program):
 
 
 def test_scaled_operands():
-    a, b = RNG.standard_normal((16, 128), dtype=np.float32), RNG.standard_normal((128, 24), dtype=np.float32)
+    a, b = RNG.standard_normal((16, 128), dtype=np.float32), RNG.standard_normal((128, 32), dtype=np.float32)
     sa, sb = me.scale(a, "mx32", "e4m3fn"), me.scale(b, "mx32", "e4m3fn", axis=0)
     exact = sa.decoded.astype(np.float64) @ sb.decoded.astype(np.float64)
     made = me.matmul(sa, sb, machine="sm100.tcgen05.mxfp8")

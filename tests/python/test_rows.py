@@ -23,7 +23,7 @@ pd = pytest.importorskip("pandas")
 def folder(tmp_path_factory, program):
     path = tmp_path_factory.mktemp("run") / "r"
     os.environ["MACHEPS"] = program
-    return me.run(["train", "--policy", "amp-fp16", "--steps", "12", "--probe-every", "4", "--histogram-every", "4", "--token-weight",
+    return me.run(["train", "--policy", "amp-fp16", "--seeds", "0", "--steps", "12", "--probe-every", "4", "--histogram-every", "4", "--token-weight",
                    "2^-12", "--eval-every", "6", "--out", str(path)])  # fmt: skip
 
 
