@@ -290,8 +290,8 @@ class Judge {
 
     void mean_squares_of_parts(const Grid<Squares>& grid) {
         Group worst{};
-        const char* name = "";
-        const auto part = [&](double& most, const Group& g, const char* what, const Squares& sums) {
+        std::string name;
+        const auto part = [&](double& most, const Group& g, const std::string& what, const Squares& sums) {
             if (options_.stops_at_first && j_.z_part > z_limit) return;
             // What counts equal outputs as one is never larger than what does not.
             if (sums.count < least_group || !(sums.total / sums.count - 1 > most * std::sqrt(8 / sums.count))) return;
@@ -317,9 +317,31 @@ class Judge {
             if (group.rows < l_.rows)
                 part(j_.z_groups, {group.first, group.rows, 0, l_.columns}, "the group", group.all);
         }
+        for (const auto& group : grid.groups) declared_tiles({group.first, group.rows, 0, l_.columns}, part);
         if (j_.z_part > z_limit)
-            refuse("KC032", fmt::format("{} at {}", name, place_of(l_, worst.row * l_.columns + worst.column)), worst,
+            refuse("KC032", fmt::format("{} at {}", name, place_of(l_, whole_index(l_, worst.row * l_.columns + worst.column))), worst,
                    j_.z_part);
+    }
+
+    /// The tiles that the kernel says it makes, of one batch or group.
+    template <class Part>
+    void declared_tiles(const Group& of, Part& part) {
+        // Of a sample they would be other outputs' than those that the kernel made together.
+        const bool has_whole_tiles = !l_.sample || l_.sample->every() == 1;
+        if (l_.tile_rows == 0 || !has_whole_tiles || (l_.tile_rows == tile && l_.tile_columns == tile)) return;
+        const std::string what = fmt::format("the {}x{} tile", l_.tile_rows, l_.tile_columns);
+        for (std::int64_t row = 0; row < of.rows; row += l_.tile_rows) {
+            for (std::int64_t column = 0; column < of.columns; column += l_.tile_columns) {
+                const Group g{of.row + row, std::min(l_.tile_rows, of.rows - row), column,
+                              std::min(l_.tile_columns, of.columns - column)};
+                Squares sums;
+                visit(g, [&](std::size_t i) {
+                    const double scaled = error(i) / l_.deviation[i];
+                    sums.add({scaled * scaled, 1});
+                });
+                part(j_.z_tiles, g, what, sums);
+            }
+        }
     }
 
     /// Against the rounded result: an error before the rounding may have a mean within its bound, truncation has more.
@@ -401,9 +423,15 @@ bool refuses_any(const Limits& limits, std::int64_t first, std::span<const doubl
     return Judge(limits, got, {}, alone, static_cast<std::size_t>(first)).refuses_any();
 }
 
+std::int64_t whole_index(const Limits& limits, std::int64_t index) {
+    return limits.sample && index >= 0 ? limits.sample->place(index) : index;
+}
+
 std::string place_of(const Limits& limits, std::int64_t index) {
-    if (limits.rows == 1) return fmt::format("({})", index);
-    return fmt::format("({}, {})", index / limits.columns, index % limits.columns);
+    const std::int64_t rows = limits.sample ? limits.sample->whole_rows() : limits.rows,
+                       columns = limits.sample ? limits.sample->whole_columns() : limits.columns;
+    if (rows == 1) return fmt::format("({})", index);
+    return fmt::format("({}, {})", index / columns, index % columns);
 }
 
 }  // namespace macheps::check

@@ -89,6 +89,9 @@ Limits limits_of(const Problem& problem, double delta, ThreadPool& pool) {
                                                   : problem.columns,
                   .group_rows = is_one ? 1 : problem.group_rows};
     if (problem.products) limits.starts = problem.products->operands().starts;
+    limits.sample = problem.sample;
+    limits.tile_rows = d.tile_rows;
+    limits.tile_columns = d.tile_columns;
     const auto size = static_cast<std::size_t>(limits.size());
     for (auto* each :
          {&limits.exact, &limits.low, &limits.before, &limits.certain, &limits.probable, &limits.deviation})

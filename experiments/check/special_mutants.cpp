@@ -11,8 +11,6 @@ namespace macheps::check {
 
 namespace {
 
-constexpr std::int64_t tile = 16;
-
 bool is_subnormal(const Format& format, double x) {
     return x != 0 && std::fabs(x) < Format::power_of_two(format.emin()) && format.min_normal_code() > 1;
 }
@@ -116,6 +114,7 @@ void add_flushed(Trial& trial, const Problem& problem) {
 /// A tile whose accumulators still hold the outputs of the row before it.
 void add_uncleared(Trial& trial) {
     const Limits& limits = trial.limits();
+    const std::int64_t tile = limits.tile();
     const std::int64_t row = limits.rows / tile / 2 * tile, column = limits.columns / tile / 2 * tile,
                        bottom = std::min(row + tile, limits.rows), right = std::min(column + tile, limits.columns);
     trial.add({.name = "accumulator not cleared",
