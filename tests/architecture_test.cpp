@@ -23,12 +23,14 @@ using Names = std::vector<std::string>;
 const std::map<std::string, Names> rooms{{"core", {"core"}},
                                          {"emulation", {"core", "emulation"}},
                                          {"reports", {"core", "reports"}},
-                                         {"experiments", {"core", "emulation", "reports", "experiments"}}};
+                                         {"experiments", {"core", "emulation", "reports", "experiments"}},
+                                         {"python", {"core", "emulation", "reports", "experiments", "python"}}};
 
 /// A folder with doors: what stands outside it includes these of its headers, and no others. `{}` as doors: nobody may
 /// include anything from it.
 const std::map<std::string, Names> doors{
-    {"emulation/cpu", {"cpu_backend.hpp", "matmul/instruction_grid.hpp", "simd/simd.hpp"}},
+    {"emulation/cpu",
+     {"cpu_backend.hpp", "matmul/instruction_grid.hpp", "ops/cast64.hpp", "ops/codes.hpp", "simd/simd.hpp"}},
     {"emulation/cpu/matmul", {"instruction_grid.hpp", "matmul.hpp"}},
     {"emulation/gpu", {"device_backend.hpp", "gpu.hpp", "probe/probes.hpp"}},
     {"emulation/gpu/kernels", {"rows.hpp", "tensor.hpp"}},

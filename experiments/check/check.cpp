@@ -193,7 +193,7 @@ std::vector<Metric> metrics(const Limits& limits, std::span<const double> got, T
     return {{"max", most},
             {"ulp", ulps},
             {"fro", noise == 0 ? 0 : std::sqrt(noise / signal)},
-            {"sqnr", noise == 0 ? infinite : 10 * math::log(signal / noise) / math::log(10), true},
+            {"sqnr", noise == 0 ? infinite : 10 * math::log(signal / noise) / math::log(10.0), true},
             {"cosine",
              noise == 0            ? 1
              : signal * power == 0 ? 0
