@@ -4,6 +4,7 @@
 #include "reports/event.hpp"
 #include "reports/gemm_row.hpp"
 #include "reports/solve_row.hpp"
+#include "reports/sum_row.hpp"
 
 #include <fmt/format.h>
 
@@ -326,6 +327,34 @@ constexpr ColumnWords solve_step_words[] = {
     {"machine", "", "as in solve.csv", ""},
 };
 
+constexpr ColumnWords sum_words[] = {
+    {"method", "", "order of summation, as asked for", ""},
+    {"format", "", "of terms and operations", ""},
+    {"round", "", "rounding of every operation; `machine`: the machine's own", ""},
+    {"data", "", "what the terms are; `cancel:C` has a dot product of 2.25 2^-C", ""},
+    {"seed", "", "of the data and of stochastic rounding", ""},
+    {"trials", "", "sums of the same data; they differ under stochastic rounding", ""},
+    {"n", "terms", "of the sum", ""},
+    {"result", "", "code of trial 0, in hex digits", ""},
+    {"value", "", "of trial 0", ""},
+    {"exact", "", "exact sum s of the rounded terms, or of their exact products", ""},
+    {"cond", share, "condition number: S is the sum of magnitudes", "S / abs(s), twice that of a dot product"},
+    {"abs_error", "", "of trial 0", "abs(value - s)"},
+    {"error_unit", share, "of trial 0; u is 2^-p in every mode", "abs(value - s) / (u S)"},
+    {"rms_unit", share, "root of the mean square over the trials", "as error_unit"},
+    {"mean_unit", share, "mean over the trials, with its sign", "(value - s) / (u S)"},
+    {"height", "additions", "on the longest path, the rounding of a product too", ""},
+    {"bound_unit", share, "certain bound on error_unit; empty where none is known", ""},
+    {"probable_unit", share,
+     "bound that errors of mean zero exceed with a probability below 2 exp(-lambda^2 / 2): under stochastic rounding; to "
+     "nearest a model, which stagnation breaks",
+     "lambda sqrt(height)"},
+    {"lambda", share, "of probable_unit", ""},
+    {"stagnated_at", "term", "from 0, in the order of summation: from this one on none moved a recursive sum", ""},
+    {"nonfinite", "trials", "whose sum is Inf or NaN", ""},
+    {"dot", "", "1: a dot product; 0: a sum", ""},
+};
+
 /// Whether `words` are of the columns of Row, in their order.
 template <class Row, std::size_t n>
 consteval bool covers(const ColumnWords (&words)[n]) {
@@ -345,6 +374,7 @@ static_assert(covers<HashRow>(hash_words), "hash_words lacks words for a column 
 static_assert(covers<SummaryRow>(summary_words), "summary_words lacks words for a column of SummaryRow");
 static_assert(covers<GemmRow>(gemm_words), "gemm_words lacks words for a column of GemmRow");
 static_assert(covers<SolveRow>(solve_words), "solve_words lacks words for a column of SolveRow");
+static_assert(covers<SumRow>(sum_words), "sum_words lacks words for a column of SumRow");
 static_assert(covers<SolveStepRow>(solve_step_words), "solve_step_words lacks words for a column of SolveStepRow");
 
 struct FileWords {
@@ -366,6 +396,7 @@ constexpr FileWords files[] = {
     {GemmRow::file, "A row is a matrix product on a machine (`macheps gemm`). Sums are over an output's k products.",
      gemm_words},
     {SolveRow::file, "A row is a linear system, factored in one format and solved in one way (`macheps solve`).", solve_words},
+    {SumRow::file, "A row is a sum by one method in one format (`macheps sum`).", sum_words},
     {SolveStepRow::file, "A row is one x of a refinement (`macheps solve --steps`).", solve_step_words},
 };
 
