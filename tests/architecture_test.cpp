@@ -275,10 +275,10 @@ TEST_CASE("files and folders that docs/architecture.md names are there", "[archi
         if (!is_path || name.find("/import/") != std::string::npos) continue;
         // A path is given from the root, or from a room or a folder that its paragraph speaks of.
         bool found = false;
-        for (const char* from :
-             {"", "emulation", "emulation/cpu", "emulation/gpu", "emulation/machine", "emulation/matmul",
-              "emulation/cpu/matmul", "emulation/gpu/matmul", "emulation/scaling", "experiments", "experiments/check",
-              "experiments/policy", "experiments/scaler", "experiments/model", "experiments/cmd"}) {
+        for (const char* from : {"", "emulation", "emulation/cpu", "emulation/gpu", "emulation/machine",
+                                 "emulation/matmul", "emulation/cpu/matmul", "emulation/gpu/matmul",
+                                 "emulation/scaling", "experiments", "experiments/analysis", "experiments/check",
+                                 "experiments/policy", "experiments/scaler", "experiments/model", "experiments/cmd"}) {
             found = found || fs::exists(root / from / name);
         }
         if (!found) missing.push_back(name);
