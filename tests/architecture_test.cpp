@@ -40,7 +40,7 @@ const std::map<std::string, Names> doors{
     {"emulation/gpu/probe/matrix", {"probes.hpp"}},
     {"emulation/gpu/probe/scalar", {"groups.hpp", "probes.hpp"}},
     {"emulation/scaling", {"cast_plan.hpp", "history.hpp", "rules.hpp", "scaling.hpp"}},
-    {"experiments/analysis", {"eval.hpp", "solve.hpp", "sum.hpp"}},
+    {"experiments/analysis", {"eval.hpp", "solve.hpp", "sum.hpp", "via.hpp"}},
     {"experiments/check", {"baseline.hpp", "check.hpp", "checked.hpp", "declare.hpp", "inputs.hpp", "options.hpp", "run.hpp"}},
     {"experiments/cmd", {}},
     {"experiments/policy",
@@ -275,10 +275,10 @@ TEST_CASE("files and folders that docs/architecture.md names are there", "[archi
         if (!is_path || name.find("/import/") != std::string::npos) continue;
         // A path is given from the root, or from a room or a folder that its paragraph speaks of.
         bool found = false;
-        for (const char* from :
-             {"", "emulation", "emulation/cpu", "emulation/gpu", "emulation/machine", "emulation/matmul",
-              "emulation/cpu/matmul", "emulation/gpu/matmul", "emulation/scaling", "experiments", "experiments/check",
-              "experiments/policy", "experiments/scaler", "experiments/model", "experiments/cmd"}) {
+        for (const char* from : {"", "emulation", "emulation/cpu", "emulation/gpu", "emulation/machine",
+                                 "emulation/matmul", "emulation/cpu/matmul", "emulation/gpu/matmul",
+                                 "emulation/scaling", "experiments", "experiments/analysis", "experiments/check",
+                                 "experiments/policy", "experiments/scaler", "experiments/model", "experiments/cmd"}) {
             found = found || fs::exists(root / from / name);
         }
         if (!found) missing.push_back(name);

@@ -249,8 +249,8 @@ class Judge {
 
     void mean_squares_of_parts(const Grid<Squares>& grid) {
         OutputBlock worst{};
-        const char* name = "";
-        const auto parts = [&](double& most, const char* what, std::int64_t count, const auto& part_at) {
+        std::string name;
+        const auto parts = [&](double& most, const std::string& what, std::int64_t count, const auto& part_at) {
             if (options_.stops_at_first && j_.z_part > z_limit) return;
             const WorstPart found = worst_of(count, most, part_at);
             most = found.z;
@@ -283,9 +283,32 @@ class Judge {
                     return std::pair(OutputBlock{group.first, group.rows, 0, l_.columns}, group.all);
                 });
         }
+        for (const auto& group : grid.groups) declared_tiles({group.first, group.rows, 0, l_.columns}, parts);
         if (j_.z_part > z_limit)
-            refuse("KC032", fmt::format("{} at {}", name, place_of(l_, worst.row * l_.columns + worst.column)), worst,
+            refuse("KC032", fmt::format("{} at {}", name, place_of(l_, whole_index(l_, worst.row * l_.columns + worst.column))), worst,
                    j_.z_part);
+    }
+
+    /// The tiles that the kernel says it makes, of one batch or group.
+    template <class Parts>
+    void declared_tiles(const OutputBlock& of, const Parts& parts) {
+        // Of a sample they would be other outputs' than those that the kernel made together.
+        const bool has_whole_tiles = !l_.sample || l_.sample->every() == 1;
+        if (l_.tile_rows == 0 || !has_whole_tiles || (l_.tile_rows == tile && l_.tile_columns == tile)) return;
+        const std::int64_t across = (of.columns + l_.tile_columns - 1) / l_.tile_columns,
+                           down = (of.rows + l_.tile_rows - 1) / l_.tile_rows;
+        parts(j_.z_tiles, fmt::format("the {}x{} tile", l_.tile_rows, l_.tile_columns), across * down,
+              [&](std::int64_t t) {
+                  const std::int64_t row = t / across * l_.tile_rows, column = t % across * l_.tile_columns;
+                  const OutputBlock block{of.row + row, std::min(l_.tile_rows, of.rows - row), column,
+                                          std::min(l_.tile_columns, of.columns - column)};
+                  Squares sums;
+                  for (std::int64_t r = block.row; r < block.row + block.rows; ++r) {
+                      for (std::int64_t c = block.column; c < block.column + block.columns; ++c)
+                          sums.add(errors_.squares_of(static_cast<std::size_t>(r * l_.columns + c)));
+                  }
+                  return std::pair(block, sums);
+              });
     }
 
     /// Against the rounded result: an error before the rounding may have a mean within its bound, truncation has more.
@@ -366,9 +389,15 @@ bool refuses_any(const Limits& limits, std::int64_t first, std::span<const doubl
     return Judge(limits, got, {}, alone, static_cast<std::size_t>(first)).refuses_any();
 }
 
+std::int64_t whole_index(const Limits& limits, std::int64_t index) {
+    return limits.sample && index >= 0 ? limits.sample->place(index) : index;
+}
+
 std::string place_of(const Limits& limits, std::int64_t index) {
-    if (limits.rows == 1) return fmt::format("({})", index);
-    return fmt::format("({}, {})", index / limits.columns, index % limits.columns);
+    const std::int64_t rows = limits.sample ? limits.sample->whole_rows() : limits.rows,
+                       columns = limits.sample ? limits.sample->whole_columns() : limits.columns;
+    if (rows == 1) return fmt::format("({})", index);
+    return fmt::format("({}, {})", index / columns, index % columns);
 }
 
 }  // namespace macheps::check

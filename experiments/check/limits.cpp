@@ -90,6 +90,9 @@ Limits limits_of(const Problem& problem, double delta, ThreadPool& pool) {
                                                   : problem.columns,
                   .group_rows = is_one ? 1 : problem.group_rows};
     if (problem.products) limits.starts = problem.products->operands().starts;
+    limits.sample = problem.sample;
+    limits.tile_rows = d.tile_rows;
+    limits.tile_columns = d.tile_columns;
     const auto size = static_cast<std::size_t>(limits.size());
     // The first touch of so much memory costs as much as the interpreters: every thread does a part of it.
     const std::array all{&limits.exact,   &limits.low,      &limits.before,

@@ -13,8 +13,6 @@ namespace macheps::check {
 
 namespace {
 
-constexpr std::int64_t tile = 16;
-
 /// Which numbers are subnormal in a format; none where it has no normal ones.
 class Subnormals {
   public:
@@ -131,6 +129,7 @@ void add_flushed(Trial& trial, const Problem& problem) {
 /// A tile whose accumulators still hold the outputs of the row before it.
 void add_uncleared(Trial& trial) {
     const Limits& limits = trial.limits();
+    const std::int64_t tile = limits.tile();
     const std::int64_t row = limits.rows / tile / 2 * tile, column = limits.columns / tile / 2 * tile,
                        bottom = std::min(row + tile, limits.rows), right = std::min(column + tile, limits.columns);
     trial.add({.name = "accumulator not cleared",

@@ -142,6 +142,10 @@ void write_files() {
         REQUIRE(outcome.code == 0);
     }
     REQUIRE(run("gemm -m 2 -n 2 -k 64 -q -o gemm.csv").code == 0);
+    write("formats.toml",
+          "[train]\nsteps = 2\nlayers = 1\nwidth = 16\nheads = 2\ncontext = 8\nbatch = 2\neval-batches = 1\nwarmup = 1\n"
+          "[axes]\npolicy = \"tf32\"\nseeds = 0\n");
+    REQUIRE(run("sweep run formats.toml -q").code == 0);
 }
 
 }  // namespace
