@@ -2,6 +2,7 @@
 #include "reports/columns.hpp"
 
 #include "reports/event.hpp"
+#include "reports/formula_row.hpp"
 #include "reports/gemm_row.hpp"
 #include "reports/solve_row.hpp"
 #include "reports/sum_row.hpp"
@@ -355,6 +356,35 @@ constexpr ColumnWords sum_words[] = {
     {"dot", "", "1: a dot product; 0: a sum", ""},
 };
 
+constexpr ColumnWords formula_words[] = {
+    {"expression", "", "as typed, or an FPCore", ""},
+    {"name", "", "of an FPCore", ""},
+    {"format", "", "of inputs and operations", ""},
+    {"round", "", "rounding of every operation", ""},
+    {"functions", "", "`correct`: correctly rounded; `macheps`: those of core/math.hpp", ""},
+    {"inputs", values, "whose reference is a number of the format, or an overflow", ""},
+    {"skipped", values, "whose reference is NaN; they enter no other figure", ""},
+    {"unresolved", values, "whose exact value 500 digits do not settle; they enter no other figure", ""},
+    {"mean_bits", "bits", "of error, over the inputs", "log2(1 + numbers of the format between result and reference)"},
+    {"max_bits", "bits", "largest; the format's width where a NaN stands beside a number", ""},
+    {"worst_x", "", "the first input with `max_bits`: its codes in hex, then its values", ""},
+    {"max_ulp", "ulp", "largest over finite results and references", "abs(result - exact) / ulp(reference)"},
+    {"not_correct", values, "whose result is not the reference", ""},
+    {"overflow", values, "whose result is Inf, and whose reference is finite", ""},
+    {"underflow", values, "whose result is 0, and whose reference is not", ""},
+    {"nan", values, "whose result is NaN, and whose reference is a number", ""},
+};
+
+constexpr ColumnWords formula_point_words[] = {
+    {"x", "", "values of the inputs, apart by spaces", ""},
+    {"result", "", "of the formula in the format", ""},
+    {"reference", "", "the exact value, rounded once", ""},
+    {"ulp", "ulp", "of error, where both are finite", "as max_ulp"},
+    {"bits", "bits", "of error", "as in eval.csv"},
+    {"expression", "", "as in eval.csv", ""},
+    {"format", "", "as in eval.csv", ""},
+};
+
 /// Whether `words` are of the columns of Row, in their order.
 template <class Row, std::size_t n>
 consteval bool covers(const ColumnWords (&words)[n]) {
@@ -374,6 +404,8 @@ static_assert(covers<HashRow>(hash_words), "hash_words lacks words for a column 
 static_assert(covers<SummaryRow>(summary_words), "summary_words lacks words for a column of SummaryRow");
 static_assert(covers<GemmRow>(gemm_words), "gemm_words lacks words for a column of GemmRow");
 static_assert(covers<SolveRow>(solve_words), "solve_words lacks words for a column of SolveRow");
+static_assert(covers<FormulaRow>(formula_words), "formula_words lacks words for a column of FormulaRow");
+static_assert(covers<FormulaPointRow>(formula_point_words), "formula_point_words lacks words for a column of FormulaPointRow");
 static_assert(covers<SumRow>(sum_words), "sum_words lacks words for a column of SumRow");
 static_assert(covers<SolveStepRow>(solve_step_words), "solve_step_words lacks words for a column of SolveStepRow");
 
@@ -396,6 +428,8 @@ constexpr FileWords files[] = {
     {GemmRow::file, "A row is a matrix product on a machine (`macheps gemm`). Sums are over an output's k products.",
      gemm_words},
     {SolveRow::file, "A row is a linear system, factored in one format and solved in one way (`macheps solve`).", solve_words},
+    {FormulaRow::file, "A row is a formula in one format (`macheps eval`).", formula_words},
+    {FormulaPointRow::file, "A row is one input of a formula (`macheps eval --points-out`).", formula_point_words},
     {SumRow::file, "A row is a sum by one method in one format (`macheps sum`).", sum_words},
     {SolveStepRow::file, "A row is one x of a refinement (`macheps solve --steps`).", solve_step_words},
 };
