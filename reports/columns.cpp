@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/columns.hpp"
 
+#include "reports/analysis_words.hpp"
+#include "reports/column_words.hpp"
 #include "reports/event.hpp"
 #include "reports/gemm_row.hpp"
 #include "reports/solve_row.hpp"
+#include "reports/sum_row.hpp"
 
 #include <fmt/format.h>
 
@@ -16,13 +19,6 @@
 namespace macheps {
 
 namespace {
-
-/// `unit` and `formula` are empty where there is none. Formulas stand between backquotes.
-struct ColumnWords {
-    std::string_view name, unit, meaning, formula;
-};
-
-constexpr std::string_view nats = "nats/token", values = "values", steps = "steps", bytes = "bytes", share = "1";
 
 constexpr ColumnWords run_words[] = {
     {"run", "", "name of the run", "`policy/seed`"},
@@ -262,70 +258,6 @@ constexpr ColumnWords gemm_words[] = {
     {"fp64_error", of_products, "max_error of a chain of fp64 fma on the same data", ""},
 };
 
-constexpr ColumnWords solve_words[] = {
-    {"matrix", "", "as asked for", ""},
-    {"n", "rows", "of the matrix", ""},
-    {"seed", "", "of the matrix and of b", ""},
-    {"kappa_2", share, "condition number in the 2-norm that `randsvd` was asked for", ""},
-    {"kappa", share, "condition number, row sums", "norm(A) norm(inverse)"},
-    {"kappa_kind", "", "`inverse`: by the inverse in fp128; `estimate`: from below (Hager, Higham)", ""},
-    {"cond", share, "condition number of A for componentwise errors", "norm(abs(inverse) abs(A))"},
-    {"cond_x", share, "the same at this x", "norm(abs(inverse) abs(A) abs(x)) / norm(x)"},
-    {"factor", "", "format of L and U, u_f", ""},
-    {"substitution", "", "format of both triangular solves, u_s", ""},
-    {"work", "", "format of x and b, u", ""},
-    {"residual", "", "format of b - A x, u_r", ""},
-    {"gmres", "", "format of GMRES but for its products, u_g", ""},
-    {"precond", "", "format of its products with A and the factors, u_p", ""},
-    {"lu", "",
-     "`right`, or `block:NB/OPERANDS/ACCUMULATOR`; `+fused`: one rounding for each update; `+unpivoted`: no pivoting", ""},
-    {"machine", "", "of the blocked update; empty without one", ""},
-    {"scale", "", "how A was scaled by powers of two before its cast to the factor's format", ""},
-    {"mu_exponent", "", "of the common factor; 0 where the format has range enough", ""},
-    {"cast_underflow", values, "of A, nonzero, and zero after the cast", ""},
-    {"cast_to_subnormal", values, "of A, subnormal after the cast", ""},
-    {"cast_overflow", values, "of A, beyond the largest finite value", ""},
-    {"method", "", "`lu`: no refinement; `ir`: by the factors; `gmres-ir`: by GMRES that they precondition", ""},
-    {"verdict", "",
-     "`converged`, and that alone is success; `stagnated`; `diverged`; `nonfinite`: a residual or x was not finite; "
-     "`singular`: a pivot was zero, or a factor not finite",
-     ""},
-    {"steps", steps, "of refinement", ""},
-    {"inner", steps, "of GMRES, summed over the steps", ""},
-    {"fe_first", share, "forward error of step 0: the factors alone", ""},
-    {"fe", share, "forward error of the last x", "norm(x - exact) / norm(exact)"},
-    {"nbe", share, "normwise backward error", "norm(r) / (norm(A) norm(x) + norm(b))"},
-    {"cbe", share, "componentwise backward error", "max abs(r) / (abs(A) abs(x) + abs(b))"},
-    {"hpl", share, "the figure of HPL-MxP, valid below 16", "nbe / (n 2^-53)"},
-    {"growth", share, "of the elements in the factorisation", "max abs(u) / max abs(a)"},
-    {"lu_error", share, "backward error of the factorisation of the rounded matrix", "norm(P A - L U) / norm(A)"},
-    {"contraction", share, "of the forward error per step", "(fe / fe_first)^(1/steps)"},
-    {"limit", share, "condition number up to which theory promises convergence", ""},
-    {"flops_low", "operations", "in the factor's and the substitution's format: LU, and 2 n^2 for each solve", ""},
-    {"flops_work", "operations", "in the others: 2 n^2 for each residual, 4 n^2 for each step of GMRES", ""},
-    {"reference", "",
-     "`fp128`: solved with 113 digits; `refined`: fp64 with residuals of 113 digits; `uncertain`: there is none", ""},
-    {"evidence", "", "how the machine's row is known; `definition` without one", ""},
-};
-
-constexpr ColumnWords solve_step_words[] = {
-    {"matrix", "", "as asked for", ""},
-    {"n", "rows", "of the matrix", ""},
-    {"seed", "", "of the matrix and of b", ""},
-    {"factor", "", "format of L and U", ""},
-    {"method", "", "as in solve.csv", ""},
-    {"step", "step", "of the refinement; 0: the factors alone", ""},
-    {"fe", share, "forward error of this x", "as in solve.csv"},
-    {"nbe", share, "normwise backward error", "as in solve.csv"},
-    {"cbe", share, "componentwise backward error", "as in solve.csv"},
-    {"residual", "", "largest element, as the method sees it", "max abs(r)"},
-    {"correction", "", "largest element of the correction that led here", "max abs(d)"},
-    {"inner", steps, "of GMRES for this correction", ""},
-    {"gmres_residual", share, "where GMRES ended, relative to its start", ""},
-    {"scale", "", "as in solve.csv", ""},
-    {"machine", "", "as in solve.csv", ""},
-};
-
 /// Whether `words` are of the columns of Row, in their order.
 template <class Row, std::size_t n>
 consteval bool covers(const ColumnWords (&words)[n]) {
@@ -346,6 +278,7 @@ static_assert(covers<SummaryRow>(summary_words), "summary_words lacks words for 
 static_assert(covers<GemmRow>(gemm_words), "gemm_words lacks words for a column of GemmRow");
 static_assert(covers<SolveRow>(solve_words), "solve_words lacks words for a column of SolveRow");
 static_assert(covers<SolveStepRow>(solve_step_words), "solve_step_words lacks words for a column of SolveStepRow");
+static_assert(covers<SumRow>(sum_words), "sum_words lacks words for a column of SumRow");
 
 struct FileWords {
     std::string_view file, row;
@@ -367,6 +300,8 @@ constexpr FileWords files[] = {
      gemm_words},
     {SolveRow::file, "A row is a linear system, factored in one format and solved in one way (`macheps solve`).", solve_words},
     {SolveStepRow::file, "A row is one x of a refinement (`macheps solve --steps`).", solve_step_words},
+    {SumRow::file, "A row is one way to add numbers, in one format and rounding (`macheps sum`). Errors are in units of u S.",
+     sum_words},
 };
 
 /// A bar would end the cell of a table.

@@ -40,7 +40,7 @@ const std::map<std::string, Names> doors{
     {"emulation/gpu/probe/matrix", {"probes.hpp"}},
     {"emulation/gpu/probe/scalar", {"groups.hpp", "probes.hpp"}},
     {"emulation/scaling", {"cast_plan.hpp", "history.hpp", "rules.hpp", "scaling.hpp"}},
-    {"experiments/analysis", {"solve.hpp", "via.hpp"}},
+    {"experiments/analysis", {"solve.hpp", "sum.hpp", "via.hpp"}},
     {"experiments/check", {"baseline.hpp", "check.hpp", "checked.hpp", "declare.hpp", "inputs.hpp", "options.hpp", "run.hpp"}},
     {"experiments/cmd", {}},
     {"experiments/policy",
