@@ -277,7 +277,7 @@ TEST_CASE("files and folders that docs/architecture.md names are there", "[archi
         bool found = false;
         for (const char* from :
              {"", "emulation", "emulation/cpu", "emulation/gpu", "emulation/machine", "emulation/matmul",
-              "emulation/cpu/matmul", "emulation/gpu/matmul", "emulation/scaling", "experiments", "experiments/check",
+              "emulation/cpu/matmul", "emulation/gpu/matmul", "emulation/scaling", "experiments", "experiments/analysis", "experiments/check",
               "experiments/policy", "experiments/scaler", "experiments/model", "experiments/cmd"}) {
             found = found || fs::exists(root / from / name);
         }

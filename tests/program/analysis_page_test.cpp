@@ -23,7 +23,13 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 Cells split(const std::string& line, char at) {
     Cells cells{""};
-    for (const char c : line) c == at ? cells.emplace_back() : cells.back().push_back(c);
+    for (const char c : line) {
+        if (c == at) {
+            cells.emplace_back();
+        } else {
+            cells.back().push_back(c);
+        }
+    }
     return cells;
 }
 
@@ -41,8 +47,8 @@ Cells cells_of(const std::string& line) {
 /// A command of the page and the table beneath it.
 struct Example {
     std::string command;
-    Cells columns;
-    std::vector<Cells> rows;
+    Cells columns{};
+    std::vector<Cells> rows{};
 };
 
 std::vector<Example> examples_of(const std::vector<std::string>& lines) {
@@ -58,9 +64,9 @@ std::vector<Example> examples_of(const std::vector<std::string>& lines) {
     return examples;
 }
 
-/// As the page prints a cell: numbers with a fraction to three digits.
-std::string printed(const std::string& cell) {
-    const bool is_fraction = !cell.empty() && cell.find_first_not_of("-0123456789.e+") == std::string::npos &&
+/// As the page prints a cell: numbers with a fraction to three digits. The column `result` holds codes.
+std::string printed(const std::string& column, const std::string& cell) {
+    const bool is_fraction = column != "result" && !cell.empty() && cell.find_first_not_of("-0123456789.e+") == std::string::npos &&
                              cell.find_first_of(".e") != std::string::npos && cell.front() != 'e';
     if (!is_fraction) return cell;
     char text[32];
@@ -86,7 +92,7 @@ TEST_CASE("every table of docs/analysis.md is what its command prints", "[progra
             const Cells got = split(lines[i + 1], ',');
             for (std::size_t c = 0; c < example.columns.size(); ++c) {
                 CAPTURE(example.columns[c], i);
-                CHECK(printed(got.at(index.at(example.columns[c]))) == example.rows[i].at(c));
+                CHECK(printed(example.columns[c], got.at(index.at(example.columns[c]))) == example.rows[i].at(c));
             }
         }
     }

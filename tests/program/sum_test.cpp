@@ -44,7 +44,7 @@ TEST_CASE("sum refuses what means nothing", "[program][sum]") {
                             Case{"-d cancel:4", "add --dot"}, Case{"--dot -d cancel:4 -n 7", "even n"},
                             Case{"-f fp64", "not made here"}, Case{"--round nearest", "unknown rounding mode"},
                             Case{"--sweep m=1..4", "an axis is n, c"}, Case{"--sweep n=2^25", "2^24"},
-                            Case{"-n 0", "-n"}, Case{"--lambda 0", "above 0"}, Case{"-d gauss", "no data 'gauss'"});
+                            Case{"-n 0", "--terms"}, Case{"--lambda 0", "above 0"}, Case{"-d gauss", "no data 'gauss'"});
     CAPTURE(c.arguments);
     const Outcome refused = run(std::string("sum -q ") + c.arguments);
     CHECK(refused.code == 2);
