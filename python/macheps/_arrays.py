@@ -114,7 +114,10 @@ def _to_numpy(x: Any, function: str) -> tuple[Array, str | None]:
         device = x.__dlpack_device__()
         if device[0] != 1:
             raise TypeError(f"{function}() computes on the CPU, and this array is on device {tuple(device)}: copy it")
-        x = np.from_dlpack(x)
+        try:
+            x = np.from_dlpack(x)
+        except Exception as refused:  # whatever its library raises
+            raise TypeError(f"{function}() takes arrays of numbers: {refused}") from refused
     try:
         array = np.asarray(x)
     except (ValueError, TypeError) as refused:
@@ -180,7 +183,7 @@ def codes(x: ArrayLike, format: str | None, function: str) -> tuple[Source, str]
     width = container_width(info.container_bits)
     if array.dtype.kind not in "iu":
         if array.size == 0:
-            array = array.astype(_CODE_TYPES[width])
+            array = np.zeros(array.shape, _CODE_TYPES[width])
         else:
             raise TypeError(f"{function}() takes codes, unsigned integers, and these are of type {array.dtype}")
     if array.dtype.itemsize * 8 != width:

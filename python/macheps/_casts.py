@@ -250,7 +250,8 @@ def encode(
     kind = code_type(cast.code_bits)
     values = source.values
     if cast.code_bits == 64 and values.dtype == np.float32:
-        values = (values * np.float32(scale)).astype(np.float64) if scale != 1 else values.astype(np.float64)
+        values = np.multiply(values, np.float32(scale), dtype=np.float32) if scale != 1 else values
+        values = np.asarray(values, np.float64)
         cast = _cast(format, mode, saturate, 1.0)
     made = output_like(source, kind, out, "encode")
     values = apart(values, made)
