@@ -152,6 +152,7 @@ struct Machine {
     Format scale{};                  ///< of the block scales, where there are any
     int scale_block = 0;             ///< products that share a scale, 0: no scales
     SumRule sum{};
+    bool reads_values = false;   ///< given values where others are given codes and scales: whoever calls it decodes them
     Evidence evidence = Evidence::definition;
     std::string_view measured{};  ///< devices, or emulators, whose captures are reproduced
     int captured_terms = 0;       ///< products that the captures fill; those behind them are zero. 0: there are none

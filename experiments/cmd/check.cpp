@@ -174,6 +174,9 @@ Exit run(const Arguments& a) {
     std::vector<check::Checked> checks = has_suite ? judge_suite(a, pool) : judge_one(a, pool);
     if (!a.bounds.empty()) {
         const check::Limits& limits = checks.front().verdict.limits;
+        if (limits.sample)
+            throw usage("the limits of some outputs are not those of all", "--bounds",
+                        "leave --sample and --budget out, and rows beyond a group");
         const std::vector<std::int64_t>& shape = checks.front().out_shape;
         publish(a.bounds, npz_text({{"exact", shape, limits.exact},
                                     {"certain", shape, limits.certain},

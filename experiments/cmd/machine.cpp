@@ -412,10 +412,10 @@ constexpr VerbRow machine_show{"show", show_help, describe_show};
 constexpr VerbRow machine_eval_row{"eval", eval_help, describe_eval};
 constexpr const VerbRow* machine_verbs[] = {&machine_list, &machine_show, &machine_eval_row};
 
-void describe(Command& verb) { verb.verbs(machine_verbs); }
+void describe_machine(Command& verb) { verb.verbs(machine_verbs); }
 
 }  // namespace
 
-const VerbRow machine_verb{"machine", help, describe};
+const VerbRow machine_verb{"machine", help, describe_machine};
 
 }  // namespace macheps

@@ -80,6 +80,8 @@ class Resolver {
         for (const Target& target : sites_) {
             for (const std::string_view matmul : target.matmuls) check(target, matmul);
         }
+        result_.casts_nothing = std::all_of(result_.casts.begin(), result_.casts.end(),
+                                            [](const auto& each) { return each.second.is_identity(); });
         return std::move(result_);
     }
 
@@ -208,7 +210,7 @@ class Resolver {
                          .fix = "say hadamard of both: the product undoes what was done to both, along its sum"});
         }
         ScaleLayout a_scales = scale_layout(*a.granularity), b_scales = scale_layout(*b.granularity);
-        if (reads_values(*choice.rule.machine)) {
+        if (choice.rule.machine->reads_values) {
             if (!target.site->kind.has_weight && (a.has_scale() || b.has_scale())) {
                 throw Error({.what = fmt::format("{} at '{}', whose operands have scales", choice.rule.machine->name, key),
                              .where = place(key),
