@@ -3,6 +3,7 @@
 
 #include "core/float_environment.hpp"
 #include "reports/manifest_facts.hpp"
+#include "reports/policy_fold.hpp"
 #include "reports/spikes.hpp"
 
 #include <fmt/format.h>
@@ -119,10 +120,10 @@ std::optional<double> spikes_of(const RunLog& run, double (*number)(const StepRo
     return spike_score(values);
 }
 
-/// Takes the runs of one policy, one after the other.
-class PolicyFold {
+/// Behind PolicyFold.
+class RunsOfPolicy {
   public:
-    PolicyFold(std::string name, const SummaryOptions& options) : options_(options) {
+    RunsOfPolicy(std::string name, const SummaryOptions& options) : options_(options) {
         policy_.row.policy = std::move(name);
     }
 
@@ -266,7 +267,7 @@ class PolicyFold {
         return learned_ < margin ? &forced::nothing_learned : nullptr;
     }
 
-    const SummaryOptions& options_;
+    const SummaryOptions options_;
     PolicySummary policy_;
     double loss_ = 0, baseline_loss_ = 0;
     double learned_ = 0;  ///< how far the baseline's loss fell
@@ -277,6 +278,20 @@ class PolicyFold {
 };
 
 }  // namespace
+
+class PolicyFold::Parts : public RunsOfPolicy {
+  public:
+    using RunsOfPolicy::RunsOfPolicy;
+};
+
+PolicyFold::PolicyFold(std::string name, const SummaryOptions& options)
+    : parts_(std::make_unique<Parts>(std::move(name), options)) {}
+PolicyFold::~PolicyFold() = default;
+PolicyFold::PolicyFold(PolicyFold&&) noexcept = default;
+void PolicyFold::add(const RunLog& run, const RunLog* baseline, const ManifestFacts& manifest) {
+    parts_->add(run, baseline, manifest);
+}
+PolicySummary PolicyFold::summary() { return parts_->summary(); }
 
 void DivergenceWatch::add(std::int64_t step, double loss, double baseline_loss, bool skipped) {
     if (found_) return;

@@ -111,6 +111,7 @@ struct Machine {
     int scale_block = 0;             ///< products that share a scale, 0: no scales
     SumRule sum{};
     bool canonical_nan = false;  ///< NaN results are 0x7fffffff (0x7fff in fp16); else their bits are open
+    bool reads_values = false;   ///< given values where others are given codes and scales: whoever calls it decodes them
     Evidence evidence = Evidence::definition;
     std::string_view measured{};  ///< GPUs whose captures are reproduced
     int captured_terms = 0;       ///< products that the captures fill; those behind them are zero. 0: there are none

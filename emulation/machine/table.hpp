@@ -36,6 +36,7 @@ inline constexpr Machine orders[] = {
            .sum = {.delivery = Delivery::fp16_nearest_even, .addend = fp16},
            .summary = "one fma per term, rounded to fp16, k ascending"}),
     order({.name = "fp32.dequantised",
+           .reads_values = true,
            .summary = "operands are multiplied by their scales and rounded to fp32 first; then as fp32.chain"}),
     order({.name = "exact",
            .sum = {.model = SumModel::exact},
@@ -62,8 +63,5 @@ constexpr const Machine* find_machine(std::string_view name) {
     }
     return nullptr;
 }
-
-/// True for the machine that is given values where others are given codes and scales: whoever calls it decodes them.
-constexpr bool reads_values(const Machine& machine) { return &machine == find_machine("fp32.dequantised"); }
 
 }  // namespace macheps

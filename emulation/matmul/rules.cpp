@@ -170,7 +170,7 @@ void require_slices(const MatmulRule& rule, const MatmulUse& use, std::string_vi
 void require_block_scales(const MatmulRule& rule, const ScaleLayout& scales, const char* operand,
                           std::string_view where) {
     const Machine& machine = *rule.machine;
-    if (reads_values(machine) && scales.kind != Kind::none && scales.kind != Kind::tensor) {
+    if (machine.reads_values && scales.kind != Kind::none && scales.kind != Kind::tensor) {
         impossible(fmt::format("{} reads values, and operand {} is codes with scales", machine.name, operand), where,
                    "multiply the codes by their scales first");
     }

@@ -298,7 +298,8 @@ void put_bounds(SumRow& row, const SumBatch& batch, const SumChoice& choice, Rou
         // rounding, and where products are rounded their errors do: (1 + u)^h - 1.
         const bool is_linear = !rounds_products && choice.row->method != SumMethod::chain &&
                                (is_nearest || round == Round::toward_zero);
-        row.bound_unit = is_linear ? off * h : off * std::expm1(h * std::log1p(u)) / u;
+        // Above h u = 1 the latter says nothing any more.
+        if (is_linear || h * u <= 1) row.bound_unit = is_linear ? off * h : off * std::expm1(h * std::log1p(u)) / u;
         if (is_nearest || round == Round::stochastic) row.probable_unit = off * batch.grid.lambda * std::sqrt(h);
     } else if (choice.row->bound != nullptr && !(batch.grid.is_dot && choice.row->method != SumMethod::dot2)) {
         row.bound_unit = choice.row->bound({.n = batch.n,

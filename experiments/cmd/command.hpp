@@ -11,6 +11,7 @@ extern const VerbRow program;  ///< in main.cpp: its verbs are those below
 extern const VerbRow check_verb;
 extern const VerbRow completion_verb;
 extern const VerbRow convert_verb;
+extern const VerbRow eval_verb;
 extern const VerbRow formats_verb;
 extern const VerbRow gemm_verb;
 extern const VerbRow help_verb;
@@ -34,7 +35,7 @@ extern const VerbRow version_verb;
 /// In the order of --help.
 inline constexpr const VerbRow* verbs[] = {
     &train_verb,  &show_verb,    &formats_verb,   &convert_verb, &policy_verb,  &scale_verb,      &scaler_verb, &report_verb,
-    &sweep_verb,  &merge_verb,   &gemm_verb,      &solve_verb,   &sum_verb,     &check_verb,      &machine_verb,
+    &sweep_verb,  &merge_verb,   &gemm_verb,      &solve_verb,   &sum_verb,     &eval_verb,       &check_verb,  &machine_verb,
     &reveal_verb, &testfloat_verb, &verify_verb,  &version_verb, &help_verb,    &completion_verb, &man_verb,
 };
 
