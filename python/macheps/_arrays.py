@@ -9,7 +9,11 @@ from typing import Any, NamedTuple, Union
 import numpy as np
 import numpy.typing as npt
 
+from . import _core
 from ._errors import Error
+
+#: What nearly all arrays have; NumPy keeps one object of it.
+FLOAT32 = np.dtype(np.float32)
 
 Array = npt.NDArray[Any]
 #: A number, a sequence, a NumPy array, a CPU tensor of torch, or whatever has ``__array__`` or ``__dlpack__``.
@@ -136,9 +140,7 @@ def _contiguous(array: Array, dtype: Any) -> Array:
 
 def numbers(x: ArrayLike, function: str) -> Source:
     """fp32 or fp64 numbers. What is narrower becomes fp32, exactly; what is wider than fp64 is refused."""
-    from . import _core
-
-    if type(x) is np.ndarray and x.dtype == np.float32 and x.dtype.isnative and x.flags.c_contiguous:
+    if type(x) is np.ndarray and x.dtype is FLOAT32 and x.flags.c_contiguous:
         return Source(x, "fp32", False, False)
     array, format = _to_numpy(x, function)
     tensor, scalar = is_tensor(x), isinstance(x, (int, float, np.generic)) and not isinstance(x, np.ndarray)
@@ -218,7 +220,9 @@ def output_like(source: Source, dtype: Any, out: Any, function: str) -> Array:
     """`out` as an array of that type and shape, or a new one. It may be the input itself, but not overlap it otherwise."""
     if out is None:
         return np.empty(source.values.shape, dtype)
-    array = out.detach().numpy() if is_tensor(out) and out.device.type == "cpu" and not out.requires_grad else out
+    array = out
+    if type(out) is not np.ndarray and is_tensor(out) and out.device.type == "cpu" and not out.requires_grad:
+        array = out.detach().numpy()
     if not isinstance(array, np.ndarray):
         raise TypeError(f"{function}() writes into NumPy arrays and CPU tensors without gradients, not {type(out).__name__}")
     if array.dtype != np.dtype(dtype) or not array.dtype.isnative:
@@ -233,9 +237,10 @@ def output_like(source: Source, dtype: Any, out: Any, function: str) -> Array:
 
 def apart(values: Array, out: Array) -> Array:
     """The input, or a copy of it where `out` overlaps it without being it."""
-    if out.size == 0 or values.ctypes.data == out.ctypes.data and values.dtype == out.dtype:
+    if values is out or not np.may_share_memory(values, out):
         return values
-    return values.copy() if np.may_share_memory(values, out) else values
+    same = values.ctypes.data == out.ctypes.data and values.dtype == out.dtype
+    return values if same else values.copy()
 
 
 Number = Union[int, float]

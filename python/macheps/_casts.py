@@ -10,6 +10,7 @@ import numpy as np
 
 from . import _core
 from ._arrays import (
+    FLOAT32,
     Array,
     ArrayLike,
     apart,
@@ -191,6 +192,10 @@ def round(
     array([448., 448., 448., 448.])
     """
     cast = _casts.get((format, mode, saturate, scale)) or _cast(format, mode, saturate, scale)
+    if type(x) is np.ndarray and x.dtype is FLOAT32 and x.flags.c_contiguous and out is tally is None and not (seed or stream):
+        made: Array = np.empty(x.shape, FLOAT32)  # what most calls are, in a microsecond
+        _core.round_into(cast, x, made, 0, 0, False)
+        return made
     source = numbers(x, "round")
     values = source.values
     if out is None:

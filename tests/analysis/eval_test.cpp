@@ -90,6 +90,7 @@ TEST_CASE("the half-angle formulas have the table's figures, zero left out", "[a
 
 TEST_CASE("every function is rounded as its value in 150 digits is", "[analysis][eval]") {
     const DefaultFloatModes modes;
+    std::size_t compared = 0;
     for (const OpRow& row : op_rows()) {
         if (!is_elementary(row.op) || row.arguments != 1) continue;
         for (const Round mode : {Round::nearest_even, Round::up, Round::toward_zero}) {
@@ -101,6 +102,7 @@ TEST_CASE("every function is rounded as its value in 150 digits is", "[analysis]
                 const double expected =
                     decode64(e5m2, detail::encode_unpacked(e5m2, wide.value, mode, Overflow::nonsaturate, {}));
                 const double got = system.apply(row.op, {x});
+                ++compared;
                 if (got == expected || (got != got && expected != expected)) continue;
                 CAPTURE(row.name, static_cast<int>(mode), x, got, expected);
                 // A pole is an infinity with any mode; Boost calls some of them NaN.
@@ -108,6 +110,7 @@ TEST_CASE("every function is rounded as its value in 150 digits is", "[analysis]
             }
         }
     }
+    CHECK(compared == 20 * 3 * 248);
 }
 
 TEST_CASE("an infix formula is its FPCore", "[analysis][eval]") {
