@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/columns.hpp"
 
+#include "reports/analysis_words.hpp"
+#include "reports/column_words.hpp"
 #include "reports/event.hpp"
+#include "reports/formula_row.hpp"
 #include "reports/gemm_row.hpp"
+#include "reports/solve_row.hpp"
+#include "reports/sum_row.hpp"
 
 #include <fmt/format.h>
 
@@ -15,13 +20,6 @@
 namespace macheps {
 
 namespace {
-
-/// `unit` and `formula` are empty where there is none. Formulas stand between backquotes.
-struct ColumnWords {
-    std::string_view name, unit, meaning, formula;
-};
-
-constexpr std::string_view nats = "nats/token", values = "values", steps = "steps", bytes = "bytes", share = "1";
 
 constexpr ColumnWords run_words[] = {
     {"run", "", "name of the run", "`policy/seed`"},
@@ -220,8 +218,6 @@ constexpr ColumnWords summary_words[] = {
     {"update_eff", share, "mean over steps", "as in steps.csv"},
     {"grad_cosine", share, "mean over sampled steps", "as in steps.csv"},
     {"grad_proj", share, "mean over sampled steps", "as in steps.csv"},
-    {"first_diverging_site", "", "`first_diverging_site` of steps.csv, of the earliest step and the first seed that has one",
-     ""},
 };
 
 constexpr std::string_view of_products = "|a||b|";
@@ -263,6 +259,14 @@ constexpr ColumnWords gemm_words[] = {
     {"evidence", "", "how the machine's row is known", ""},
     {"beyond_bound", values, "whose error exceeds their own certain bound: 0 where the model is right", ""},
     {"beyond_probable", values, "whose error exceeds their own probable bound", ""},
+    {"via", "", "how the product was made of narrower ones (`--via`); empty, as the next columns, without", ""},
+    {"digit_bits", "bits", "of a digit of Ozaki's scheme, or of a part", ""},
+    {"slices", "", "digits, or parts, of each number", ""},
+    {"products", "", "narrow products on the machine", ""},
+    {"inexact_products", values, "elements of the digit products that are not the integers they should be: 0 where the "
+     "exactness rule holds", ""},
+    {"combine", "", "how digit products are summed: `fp64`, one rounding each, or `exact`, one at the end", ""},
+    {"fp64_error", of_products, "max_error of a chain of fp64 fma on the same data", ""},
 };
 
 /// Whether `words` are of the columns of Row, in their order.
@@ -283,6 +287,11 @@ static_assert(covers<ExponentRow>(exponent_words), "exponent_words lacks words f
 static_assert(covers<HashRow>(hash_words), "hash_words lacks words for a column of HashRow");
 static_assert(covers<SummaryRow>(summary_words), "summary_words lacks words for a column of SummaryRow");
 static_assert(covers<GemmRow>(gemm_words), "gemm_words lacks words for a column of GemmRow");
+static_assert(covers<SolveRow>(solve_words), "solve_words lacks words for a column of SolveRow");
+static_assert(covers<FormulaRow>(formula_words), "formula_words lacks words for a column of FormulaRow");
+static_assert(covers<FormulaPointRow>(formula_point_words), "formula_point_words lacks words for a column of FormulaPointRow");
+static_assert(covers<SumRow>(sum_words), "sum_words lacks words for a column of SumRow");
+static_assert(covers<SolveStepRow>(solve_step_words), "solve_step_words lacks words for a column of SolveStepRow");
 
 struct FileWords {
     std::string_view file, row;
@@ -302,6 +311,11 @@ constexpr FileWords files[] = {
     {SummaryRow::file, "A row is a policy against fp32 (`macheps report` writes it).", summary_words},
     {GemmRow::file, "A row is a matrix product on a machine (`macheps gemm`). Sums are over an output's k products.",
      gemm_words},
+    {SolveRow::file, "A row is a linear system, factored in one format and solved in one way (`macheps solve`).", solve_words},
+    {FormulaRow::file, "A row is a formula in one format (`macheps eval`).", formula_words},
+    {FormulaPointRow::file, "A row is one input of a formula (`macheps eval --points-out`).", formula_point_words},
+    {SumRow::file, "A row is a sum by one method in one format (`macheps sum`).", sum_words},
+    {SolveStepRow::file, "A row is one x of a refinement (`macheps solve --steps`).", solve_step_words},
 };
 
 /// A bar would end the cell of a table.

@@ -160,6 +160,21 @@ std::optional<Sighting> stagnation(const RunView& view) {
                     .figures = {{"percent", 100 * sum / double(count)}, {"lost", lost / double(count)}}};
 }
 
+/// In a narrow format beta2 v is rounded to v again where beta2 is near 1: v grows and never falls.
+std::optional<Sighting> frozen_moments(const RunView& view) {
+    const Steps& steps = view.run.steps;
+    double sum = 0;
+    std::size_t count = 0;
+    for (std::size_t i = steps.size() / 2; i < steps.size(); ++i) {
+        if (steps[i].moment_stagnation) sum += *steps[i].moment_stagnation, ++count;
+    }
+    if (count == 0 || !(sum / double(count) > Rules::frozen_share)) return {};
+    const auto first = std::find_if(steps.begin(), steps.end(), [](const StepRow& step) {
+        return step.moment_stagnation.value_or(0) > Rules::frozen_share;
+    });
+    return Sighting{.step = first->step, .figures = {{"percent", 100 * sum / double(count)}}};
+}
+
 std::optional<Sighting> no_master(const RunView& view) {
     if (view.baseline == nullptr) return {};
     const RunRow &row = view.run.row, &fp32 = view.baseline->row;
@@ -345,6 +360,11 @@ constexpr Diagnosis table[] = {
      "the "
      "last place of their weights and changed nothing",
      "keep fp32 master weights, round the weights stochastically, or raise the learning rate", stagnation},
+    {"frozen-moments", Reads::moments,
+     "in the second half of the steps more than a fifth of the second moments stayed as they were (mean of moment_stagnation)",
+     "{percent} % of the second moments stayed as they were in the second half of the steps: their decay is below half a "
+     "unit in their last place, so that the steps of these weights only become smaller",
+     "keep moments in fp32, or take a smaller beta2 (bf16 holds every v at 0.999 and none at 0.996)", frozen_moments},
     {"no-master", Reads::memory, "weights take fewer bytes than in fp32, and there is no master copy",
      "weights are stored in {bytes} bytes each and have no wider master copy",
      "load the model in fp32 under autocast, or use an optimiser with fp32 masters; without either round "

@@ -70,6 +70,9 @@ std::string missing(const RunView& view, Reads reads) {
     const bool is_fp32 = view.run.row.policy == baseline_policy;
     const bool has_rounded = std::any_of(view.run.steps.begin(), view.run.steps.end(),
                                          [](const StepRow& step) { return step.loss_rounded.has_value(); });
+    const bool has_moments = std::any_of(view.run.steps.begin(), view.run.steps.end(), [](const StepRow& step) {
+        return step.skipped || step.moment_stagnation.has_value();
+    });
     const auto has_bytes = [](const RunLog& run) { return run.row.bytes_params > 0; };
     switch (reads) {
         case Reads::steps:
@@ -80,6 +83,8 @@ std::string missing(const RunView& view, Reads reads) {
             if (is_fp32) return "";
             if (view.baseline == nullptr) return "no fp32 run of its seed";
             return has_bytes(view.run) && has_bytes(*view.baseline) ? "" : "no row in runs.csv yet";
+        case Reads::moments:
+            return has_moments ? "" : "rows of an older version have no moment_stagnation";
         case Reads::loss_rounded:
             return has_rounded ? "" : "rows of schema 1 have no loss_rounded";
         case Reads::sites:

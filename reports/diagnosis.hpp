@@ -20,6 +20,7 @@ struct DiagnosisRules {
     static constexpr std::int64_t floor_steps = 4;       ///< skipped in a row at the least scale
     static constexpr double schedule_share = 0.01;       ///< of the learning rates of all steps
     static constexpr double stagnant_efficiency = 0.98;  ///< mean of update_eff
+    static constexpr double frozen_share = 0.2;          ///< of second moments, in the second half of the steps
     static constexpr double notable_spike = 0.5;         ///< nats above the moving average
     static constexpr double lasting_rise = 0.25;         ///< nats above the least moving average, in the end
     static constexpr double clip_scale = 256;            ///< the least loss scale whose traces are told from noise
@@ -33,6 +34,7 @@ enum class Reads : std::uint8_t {
     steps,         ///< rows of steps.csv
     baseline,      ///< and those of the fp32 run of the same seed
     memory,        ///< the bytes in runs.csv, and those of the fp32 run
+    moments,       ///< and their column `moment_stagnation`, which came later
     loss_rounded,  ///< and their column `loss_rounded`, which came with schema 2
     sites,         ///< rows of sites.csv
     manifest,      ///< the settings and the resolved policy

@@ -33,6 +33,12 @@ struct GemmRow {
     std::optional<double> operand_sqnr_db{};  ///< the product of the rounded operands against that of the drawn ones
     std::string evidence{};                   ///< of the machine
     std::optional<std::uint64_t> beyond_bound{}, beyond_probable{};  ///< outputs whose |e| exceeds their own bound
+    // Of products that are made of narrower ones (`--via`); empty without.
+    std::optional<std::string> via{};
+    std::optional<std::int64_t> digit_bits{}, slices{}, products{};
+    std::optional<std::uint64_t> inexact_products{};  ///< elements of digit products that are not the integers they should be
+    std::optional<std::string> combine{};
+    std::optional<double> fp64_error{};  ///< max_error of one fp64 fma per term on the same data
 
     bool operator==(const GemmRow&) const = default;
     static constexpr std::string_view file = "gemm.csv";
@@ -51,7 +57,10 @@ struct GemmRow {
         column("probable_bound", &GemmRow::probable_bound), column("lambda", &GemmRow::lambda),
         column("first", &GemmRow::first), column("first_exact", &GemmRow::first_exact),
         column("operand_sqnr_db", &GemmRow::operand_sqnr_db), column("evidence", &GemmRow::evidence),
-        column("beyond_bound", &GemmRow::beyond_bound), column("beyond_probable", &GemmRow::beyond_probable));
+        column("beyond_bound", &GemmRow::beyond_bound), column("beyond_probable", &GemmRow::beyond_probable),
+        column("via", &GemmRow::via), column("digit_bits", &GemmRow::digit_bits), column("slices", &GemmRow::slices),
+        column("products", &GemmRow::products), column("inexact_products", &GemmRow::inexact_products),
+        column("combine", &GemmRow::combine), column("fp64_error", &GemmRow::fp64_error));
 };
 
 }  // namespace macheps

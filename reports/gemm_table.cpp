@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/gemm_table.hpp"
 
-#include "core/json.hpp"
 #include "reports/conclusion.hpp"
 #include "reports/csv.hpp"
 #include "reports/html.hpp"
+#include "reports/rows_json.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <map>
 #include <set>
-#include <type_traits>
 
 namespace macheps {
 
@@ -26,22 +24,6 @@ bool is_larger(const GemmRow& a, const GemmRow& b) {
 }
 
 std::string figure(double x) { return x == 0 ? "0" : fmt::format("{:.2e}", x); }
-
-template <class Value>
-Json json_of(const Value& value) {
-    if constexpr (std::is_same_v<Value, float>) {
-        // The shortest decimal of the float, not of the double that it converts to.
-        if (std::isfinite(value)) return std::stod(fmt::format("{}", value));
-    }
-    if constexpr (std::is_floating_point_v<Value>) {
-        if (!std::isfinite(value)) return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
-    }
-    return value;
-}
-template <class Value>
-Json json_of(const std::optional<Value>& value) {
-    return value ? json_of(*value) : Json(nullptr);
-}
 
 /// Bytes that UTF-8 shows: all but those that continue a character.
 std::size_t width_of(std::string_view text) {
@@ -143,16 +125,6 @@ std::string gemm_title(std::span<const GemmRow> rows) {
     return fmt::format("Products of {} on {}", listed(operands, 2), listed(machines, 4));
 }
 
-std::string gemm_json(std::span<const GemmRow> rows) {
-    Json list = Json::array();
-    for (const GemmRow& row : rows) {
-        Json object;
-        const auto put = [&](const auto& c) { object[std::string(c.name)] = json_of(row.*c.field); };
-        std::apply([&](const auto&... c) { (put(c), ...); }, GemmRow::columns);
-        list.push_back(std::move(object));
-    }
-    const Json all{{"schema", schema_version}, {"rows", list}};
-    return all.dump(2, Json::BadUtf8::is_replaced) + '\n';
-}
+std::string gemm_json(std::span<const GemmRow> rows) { return rows_json(rows); }
 
 }  // namespace macheps

@@ -19,12 +19,14 @@ constexpr VendorGpu gpus[] = {
     {"b200", "NVIDIA HGX B200"},  {"mi300x", "AMD Instinct MI300X"},
 };
 
-constexpr std::string_view volta = "NVIDIA V100 data sheet, SXM2", turing = "NVIDIA T4 data sheet",
-                           ampere = "NVIDIA A100 data sheet, SXM", ada = "NVIDIA L40S data sheet",
+constexpr std::string_view volta = "NVIDIA V100 data sheet, SXM2: 5120 cores and 640 tensor cores at 1530 MHz",
+                           turing = "NVIDIA T4 data sheet: 2560 cores and 320 tensor cores at 1590 MHz",
+                           ampere = "NVIDIA A100 data sheet (nvidia-1758950-r4-web), SXM, without sparsity",
+                           ada = "NVIDIA L40S data sheet, without sparsity",
                            hopper = "NVIDIA H100 architecture white paper, SXM5",
                            hopper2 = "NVIDIA H200 data sheet, SXM; half of the sparse figures",
                            blackwell = "NVIDIA Blackwell data sheet, HGX B200; half of the sparse figures",
-                           cdna3 = "AMD Instinct MI300X data sheet";
+                           cdna3 = "AMD Instinct MI300X data sheet, matrix peaks without sparsity: 304 units at 2100 MHz";
 
 constexpr VendorPeak peaks[] = {
     {"v100", "fp32", 15.7, volta},     {"v100", "fp16", 125, volta},      {"t4", "fp32", 8.1, turing},

@@ -58,6 +58,11 @@ OperandScales scales_of(const Input* input, const std::vector<float>& values, st
         .data = values.data() + (is_one ? 0 : first), .k_block = std::int64_t{1} << 40, .outer_stride = is_one ? 0 : 1};
 }
 
+/// Where the numbers of the columns begin, of rows from `first` on: parts of a sample have columns of their own.
+std::int64_t first_of_columns(const Input* input, std::int64_t first, std::int64_t columns) {
+    return input != nullptr && input->axis == Axis::each ? first * columns : 0;
+}
+
 std::uint64_t code_of(const Format& format, double x) {
     return encode64(format, x, Round::nearest_even, Overflow::nonsaturate);
 }
@@ -74,8 +79,6 @@ MachineOutputs machine_outputs(const Problem& problem, int threads) {
     const std::vector<float> a_scales = floats(a_scale ? a_scale->values : std::vector<double>{}),
                              b_scales = floats(b_scale ? b_scale->values : std::vector<double>{}),
                              biases = floats(bias ? bias->values : std::vector<double>{});
-    std::vector<float> columns(static_cast<std::size_t>(of.n), biases.empty() ? 0 : biases.front());
-    if (biases.size() > 1) columns = biases;
     MachineOutputs out{.before = std::vector<float>(static_cast<std::size_t>(of.rows() * of.n)), .outputs = {}};
     std::vector<float> after(out.before.size());
     CpuBackend backend(threads);
@@ -88,7 +91,7 @@ MachineOutputs machine_outputs(const Problem& problem, int threads) {
         args.a = {.data = a.data() + first * of.k, .ld = of.k, .format = of.a_format};
         args.a.scales = scales_of(a_scale, a_scales, first);
         args.b = {.data = b.data() + matrix * of.k * of.n, .ld = of.n, .format = of.b_format};
-        args.b.scales = scales_of(b_scale, b_scales, 0);
+        args.b.scales = scales_of(b_scale, b_scales, first_of_columns(b_scale, first, of.n));
         if (of.k_block > 0) {
             if (a_scale == nullptr)
                 args.a.scales = {.data = a_factors.data() + first * of.blocks(),
@@ -103,6 +106,8 @@ MachineOutputs machine_outputs(const Problem& problem, int threads) {
         }
         args.rule = rule;
         args.out_scale = static_cast<float>(problem.declaration.alpha);
+        std::vector<float> columns(static_cast<std::size_t>(of.n), biases.empty() ? 0 : biases.front());
+        if (biases.size() > 1) std::copy_n(biases.begin() + first_of_columns(bias, first, of.n), of.n, columns.begin());
         args.bias = bias != nullptr ? columns.data() : nullptr;
         args.ld_out = of.n;
         // Once with the output's rounding, and once without: joins of slices may round to the output's format, too.

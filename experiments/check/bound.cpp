@@ -62,6 +62,8 @@ double carried(const Node& node, double addend, Operand x, Operand y, double z) 
             return ax * y.bound + ay * x.bound + x.bound * y.bound;
         case Step::divide:
             return ay > y.bound ? (x.bound + std::fabs(z) * y.bound) / (ay - y.bound) : infinite;
+        case Step::slack:
+            return x.bound;
         case Step::either:
         case Step::larger:
             return std::max(x.bound, y.bound);
@@ -81,9 +83,11 @@ double exponential_error(const Arithmetic& a, Operand x) {
 double function_error(const Accuracy& of, double size) { return of.relative * size + of.absolute; }
 
 /// What the step itself rounds away from a value of at most `size`.
-double made(const Node& node, const Arithmetic& a, double size, Operand x, double z) {
+double made(const Node& node, const Arithmetic& a, double size, Operand x, Operand y, double z) {
     const double u = a.unit_roundoff;
     switch (node.step) {
+        case Step::slack:
+            return a.is_reference ? 0 : node.roundings * u * (std::fabs(y.value) + y.bound);
         case Step::either:
         case Step::larger:
         case Step::absolute:
@@ -135,7 +139,7 @@ double element_bound(const Node& node, const Row& row, Operand x, Operand y, dou
     if (node.step == Step::sigmoid && !std::isfinite(x.value)) return 0;  // 1 / (1 + 0) and 1 / infinity
     if (node.step == Step::exponential && x.bound + 2 * a.unit_roundoff * std::fabs(x.value) > 1) return infinite;
     if (is_exact_quotient(node, x, y, z, a)) return 0;
-    const double bound = (before + made(node, a, size, x, z)) * upward;
+    const double bound = (before + made(node, a, size, x, y, z)) * upward;
     return std::fabs(z) + bound < a.overflow ? bound : infinite;
 }
 

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace macheps::check {
@@ -46,7 +47,29 @@ std::optional<std::int64_t> take_canaries(StoredArray& array, const Format& form
     return changed;
 }
 
-Posed pose_before_canaries(const Declaration& d, std::vector<StoredArray> arrays, ThreadPool& pool) {
+namespace {
+
+/// The first element in rows beyond a group that is no canary any more.
+std::optional<std::int64_t> changed_padding(const Sample& groups, const std::vector<StoredArray>& arrays,
+                                            const Format& format) {
+    const auto out =
+        std::find_if(arrays.begin(), arrays.end(), [](const StoredArray& array) { return array.name == "out"; });
+    const std::string whole = canary_bytes(format, out->count());
+    const std::size_t row = static_cast<std::size_t>(groups.whole_columns()) * out->width;
+    for (std::int64_t r = 0; r < groups.whole_rows(); ++r) {
+        const std::size_t from = static_cast<std::size_t>(r) * row;
+        if (groups.has_row(r) || whole.compare(from, row, out->bytes, from, row) == 0) continue;
+        std::size_t at = from;
+        while (whole.compare(at, out->width, out->bytes, at, out->width) == 0) at += out->width;
+        return static_cast<std::int64_t>(at / out->width);
+    }
+    return {};
+}
+
+}  // namespace
+
+Posed pose_before_canaries(const Declaration& d, std::vector<StoredArray> arrays, ThreadPool& pool,
+                           const Sampling& sampling) {
     std::optional<std::int64_t> changed;
     const auto declared = d.formats.find("out");
     for (StoredArray& array : arrays) {
@@ -58,9 +81,11 @@ Posed pose_before_canaries(const Declaration& d, std::vector<StoredArray> arrays
     }
     Declaration rest = d;
     rest.canaries = 0;
-    Posed posed = pose(rest, arrays, pool);
+    Posed posed = pose(rest, arrays, pool, sampling);
     posed.problem.declaration.canaries = d.canaries;
     posed.problem.changed_canary = changed;
+    if (posed.problem.sample && posed.problem.sample->every() == 1)
+        posed.problem.changed_padding = changed_padding(*posed.problem.sample, arrays, posed.problem.output);
     return posed;
 }
 

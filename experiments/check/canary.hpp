@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Canaries: entries behind an output that no kernel may touch. Inputs come with an `out` that already holds them.
+// Canaries: entries behind an output, and rows beyond a group, that no kernel may touch. Inputs come with an `out` that already holds them.
 #pragma once
 #include "experiments/check/check.hpp"
 #include "experiments/files/arrays.hpp"
@@ -20,6 +20,7 @@ std::string canary_bytes(const Format& format, std::size_t count);
 std::optional<std::int64_t> take_canaries(StoredArray& array, const Format& format, std::int64_t rows);
 
 /// What pose() does of a declaration with canaries: the problem of the output before them, and whether they still stand.
-Posed pose_before_canaries(const Declaration& declaration, std::vector<StoredArray> arrays, ThreadPool& pool);
+Posed pose_before_canaries(const Declaration& declaration, std::vector<StoredArray> arrays, ThreadPool& pool,
+                           const Sampling& sampling);
 
 }  // namespace macheps::check

@@ -139,6 +139,29 @@ void judge_fitness(const Problem& problem, Verdict& verdict) {
     verdict.reasons.push_back(std::move(reason));
 }
 
+/// What the screen says of outputs that no sample has to hold.
+void judge_screen(const Screen& screen, const Options& options, std::vector<Reason>& reasons) {
+    const auto add = [&](const char* code, std::string text, const Screen::Worst& worst) {
+        if (worst.sums == 0) return;
+        Reason reason{code, "screen", std::move(text)};
+        reason.index = worst.index;
+        reason.count = worst.sums;
+        reason.got = worst.got;
+        reason.want = worst.want;
+        reason.bound = worst.bound;
+        reason.ratio = worst.ratio;
+        reasons.push_back(std::move(reason));
+    };
+    add("KC010", "an output is NaN or infinite, and nothing in its sum can overflow", screen.special);
+    add("KC020",
+        fmt::format("the sum of {} outputs with signs is further off than all their bounds together", Screen::width),
+        screen.certain);
+    if (options.certain_only) return;
+    add("KC021",
+        fmt::format("the sum of {} outputs with random signs is further off than once in 1/delta checks", Screen::width),
+        screen.probable);
+}
+
 }  // namespace
 
 std::string_view to_string(Outcome outcome) {
@@ -193,7 +216,7 @@ std::vector<Metric> metrics(const Limits& limits, std::span<const double> got, T
     return {{"max", most},
             {"ulp", ulps},
             {"fro", noise == 0 ? 0 : std::sqrt(noise / signal)},
-            {"sqnr", noise == 0 ? infinite : 10 * math::log(signal / noise) / math::log(10), true},
+            {"sqnr", noise == 0 ? infinite : 10 * math::log(signal / noise) / math::log(10.0), true},
             {"cosine",
              noise == 0            ? 1
              : signal * power == 0 ? 0
@@ -202,7 +225,9 @@ std::vector<Metric> metrics(const Limits& limits, std::span<const double> got, T
             {"calc_diff", noise == 0 ? 0 : noise / (signal + power)}};
 }
 
-Verdict check(const Problem& problem, std::span<const double> out, const Options& options, ThreadPool& pool) {
+namespace {
+
+Verdict judge_posed(const Problem& problem, std::span<const double> out, const Options& options, ThreadPool& pool) {
     Verdict verdict;
     std::optional<MachineOutputs> claimed;
     if (problem.declaration.bits) claimed = machine_outputs(problem, pool.threads());
@@ -227,6 +252,11 @@ Verdict check(const Problem& problem, std::span<const double> out, const Options
     if (problem.changed_canary) {
         verdict.reasons.push_back(
             {"KC010", "T0", fmt::format("element {} behind the output was written to", *problem.changed_canary)});
+    }
+    if (problem.changed_padding) {
+        verdict.reasons.push_back({"KC010", "T0",
+                                   fmt::format("element {} of the output lies beyond its group's rows, and was written to",
+                                               *problem.changed_padding)});
     }
     verdict.judgement = judge(limits, out, {.certain_only = options.certain_only, .pool = &pool});
     verdict.reasons.insert(verdict.reasons.end(), verdict.judgement.reasons.begin(), verdict.judgement.reasons.end());
@@ -273,6 +303,38 @@ Verdict check(const Problem& problem, std::span<const double> out, const Options
         reason.mutant = mutant->name;
         verdict.reasons.push_back(std::move(reason));
     }
+    return verdict;
+}
+
+double bounds_of_screen(const Screen& screen, const Limits& limits) {
+    std::vector<double> bounds;
+    for (const double bound : limits.certain) {
+        if (std::isfinite(bound)) bounds.push_back(bound);
+    }
+    if (bounds.empty()) return std::numeric_limits<double>::infinity();
+    const auto middle = bounds.begin() + static_cast<std::ptrdiff_t>(bounds.size() / 2);
+    std::nth_element(bounds.begin(), middle, bounds.end());
+    // The errors of the 63 others, and its own legal one, may hide as much as the limit.
+    return 2 * screen.median_limit / *middle;
+}
+
+}  // namespace
+
+Verdict check(const Problem& problem, std::span<const double> out, const Options& options, ThreadPool& pool) {
+    Verdict verdict = judge_posed(problem, out, options, pool);
+    for (Reason& reason : verdict.reasons) reason.index = whole_index(verdict.limits, reason.index);
+    if (verdict.bits) verdict.bits->first = whole_index(verdict.limits, verdict.bits->first);
+    verdict.screen = problem.screen;
+    verdict.unscreened = problem.unscreened;
+    if (!verdict.screen || verdict.outcome == Outcome::refused || verdict.outcome == Outcome::declined) return verdict;
+    verdict.screen_bounds = bounds_of_screen(*verdict.screen, verdict.limits);
+    std::vector<Reason> seen;
+    judge_screen(*verdict.screen, options, seen);
+    if (seen.empty()) return verdict;
+    // A check that fails is not weak besides.
+    if (verdict.outcome != Outcome::fail) verdict.reasons.clear();
+    verdict.outcome = Outcome::fail;
+    verdict.reasons.insert(verdict.reasons.end(), seen.begin(), seen.end());
     return verdict;
 }
 

@@ -33,6 +33,7 @@ struct Options {
     bool certain_only = false;
     bool allow_weak = false;                                     ///< a weak check is no failure
     double delta = 1e-9;                                         ///< of all probable bounds of a check together
+    Sampling sampling{};                                         ///< of a product's outputs
     std::optional<double> rtol{}, atol{};                        ///< |error| <= atol + rtol |exact|, in addition
     std::map<std::string, double, std::less<>> metric_limits{};  ///< by the names of metrics()
     /// A file with what another run of the kernel made of the same inputs: the same bits. `*` stands for the name of the
@@ -56,6 +57,10 @@ struct Verdict {
     Sharpness sharpness{};
     Fitness fitness{};
     std::optional<BitsCount> bits{};  ///< where they are claimed
+    std::optional<Screen> screen{};   ///< of all outputs, where a sample of them was judged
+    std::string unscreened{};         ///< why there is none of a sample
+    /// What one output of a sum of the screen may be off by unnoticed, in bounds of sampled outputs: the middle.
+    double screen_bounds = 0;
     Limits limits{};
 
     /// Mutants that went unnoticed; of those that `require` asks for.
@@ -70,7 +75,9 @@ struct Posed {
     std::vector<double> out{};
     std::vector<std::int64_t> out_shape{};
 };
-Posed pose(const Declaration& declaration, const std::vector<StoredArray>& arrays, ThreadPool& pool);
+/// Of a product only the outputs of a sample are in it, where `sampling` says so, beside a screen of all.
+Posed pose(const Declaration& declaration, const std::vector<StoredArray>& arrays, ThreadPool& pool,
+           const Sampling& sampling = {});
 
 /// Judges `out` and the check itself.
 Verdict check(const Problem& problem, std::span<const double> out, const Options& options, ThreadPool& pool);

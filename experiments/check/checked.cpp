@@ -87,7 +87,9 @@ Checked check_arrays(const Declaration& declaration, const std::vector<StoredArr
     for (const StoredArray& array : arrays) {
         if (std::find(roles.begin(), roles.end(), array.name) == roles.end()) checked.unused.push_back(array.name);
     }
-    const Posed posed = pose(declaration, arrays, pool);
+    Sampling sampling = options.sampling;
+    sampling.delta = options.delta;
+    const Posed posed = pose(declaration, arrays, pool, sampling);
     checked.declaration = posed.problem.declaration;
     checked.out_shape = posed.out_shape;
     checked.row_elements = posed.problem.products ? posed.problem.products->operands().k : posed.problem.columns;

@@ -29,6 +29,20 @@ std::string sharpness_text(const Sharpness& s) {
     return text + fmt::format(", 1 stale element in {:.3g} % of all places", 100 * s.stale_share);
 }
 
+bool is_sampled(const Verdict& v) { return v.limits.sample && v.limits.sample->every() > 1; }
+
+/// Which outputs the figures are of, and what is known of the others.
+std::string sample_text(const Verdict& v) {
+    const Sample& sample = *v.limits.sample;
+    const std::int64_t all = sample.whole_rows() * sample.whole_columns();
+    std::string text = fmt::format("  sampled: one output of {} (--sample {}), in each row and column; ", sample.every(),
+                                   sample.every());
+    if (!v.screen) return text + fmt::format("no screen of all {}: {}\n", all, v.unscreened);
+    return text + fmt::format("screened: {} of all {}, in sums of {}, the largest error {:.3g} of 1; one output off by {:.3g} "
+                              "bounds would have been seen\n",
+                              v.screen->outputs, all, Screen::width, v.screen->ratio, v.screen_bounds);
+}
+
 Json reason_json(const Reason& r) {
     return {{"code", r.code},
             {"test", r.test},
@@ -70,7 +84,13 @@ void add_figures(const Checked& checked, Json& one) {
     one["ulp_histogram"] = histogram;
     for (const Metric& metric : v.metrics) one[key_of(metric.name)] = json_number(metric.value);
     one["outputs"] = j.outputs;
-    one["sampled"] = false;
+    one["sampled"] = is_sampled(v) ? Json(v.limits.sample->every()) : Json(false);
+    one["screen"] = Json();
+    if (v.screen)
+        one["screen"] = {{"outputs", v.screen->outputs},
+                         {"sums", v.screen->sums},
+                         {"ratio", json_number(v.screen->ratio)},
+                         {"sees_bounds", json_number(v.screen_bounds)}};
     one["exact_outputs"] = j.exact_outputs;
     one["escalated"] = v.limits.escalated;
     one["sharpness"] = {{"scale_of_all", json_number(v.sharpness.scale_of_all)},
@@ -110,6 +130,7 @@ std::string Checked::text() const {
     text += fmt::format(
         "  rho {:.4g} of 1, z {:.3g} of 6 (of a part {:.3g}), bias {:.3g} of {:.3g}; {} outputs, exact: {}\n", j.rho,
         j.z, j.z_part, j.bias, j.bias_limit, j.outputs, j.exact_outputs);
+    if (is_sampled(verdict)) text += sample_text(verdict);
     text += "  ";
     for (const Metric& metric : verdict.metrics)
         text += fmt::format("{}{} {:.4g}", &metric == &verdict.metrics.front() ? "" : ", ", metric.name, metric.value);

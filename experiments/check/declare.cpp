@@ -152,12 +152,6 @@ void set_reduction(Declaration& d, const DeclareKey&, Text text, Text) {
     d.reduction = static_cast<Reduction>(std::find(reductions.begin(), reductions.end(), text) - reductions.begin());
 }
 
-std::int64_t whole_number(Text text, Text where, double least, double greatest) {
-    const double number = declared_number(text, where, least, greatest);
-    if (number != std::floor(number)) throw usage(fmt::format("'{}' is no whole number", text), where, "give one");
-    return static_cast<std::int64_t>(number);
-}
-
 /// What operations on rows can say; docs/check.md tells when.
 std::vector<DeclareKey> row_keys() {
     using D = const Declaration&;
@@ -174,24 +168,29 @@ std::vector<DeclareKey> row_keys() {
          nullptr, of_inner,
          [](Declaration& d, K, Text text, Text where) { d.inner = format_named(text, where, Exit::usage); },
          [](D d, K) { return d.inner ? Json(std::string(format_name(*d.inner))) : Json(); }},
-        {"variance", Takes::text, "FORM", "one_pass is E[x^2] - mean^2, which loses more",
+        {"variance", Takes::text, "FORM", "one_pass is E[x^2] - mean^2, welford updates mean and squares with each x: both lose more",
          [] {
-             return std::vector<std::string_view>{"two_pass", "one_pass"};
+             return std::vector<std::string_view>{"two_pass", "one_pass", "welford"};
          },
-         of_variance, [](Declaration& d, K, Text text, Text) { d.has_one_pass_variance = text == "one_pass"; },
-         [](D d, K) { return Json(d.has_one_pass_variance ? "one_pass" : "two_pass"); }},
+         of_variance, [](Declaration& d, K, Text text, Text) {
+             d.has_one_pass_variance = text == "one_pass";
+             d.has_running_variance = text == "welford";
+         },
+         [](D d, K) {
+             return Json(d.has_one_pass_variance ? "one_pass" : d.has_running_variance ? "welford" : "two_pass");
+         }},
         {"unshifted", Takes::flag, "", "Exponentials of x itself, without the row's maximum taken away", nullptr,
          of_softmax, [](Declaration& d, K, Text text, Text) { d.subtracts_max = text != "true"; },
          [](D d, K) { return Json(!d.subtracts_max); }},
         {"block", Takes::number, "N",
          "An online softmax: columns that are joined at a time; 0 has the whole row at once", nullptr, of_softmax,
-         [](Declaration& d, K, Text text, Text where) { d.block = whole_number(text, where, 0, 0x1p31); },
+         [](Declaration& d, K, Text text, Text where) { d.block = declared_whole_number(text, where, 0, std::int64_t{1} << 31); },
          [](D d, K) { return Json(d.block); }},
         {"rounding", Takes::text, "MODE", "How outputs are rounded", rounding_words, of_rows, set_rounding,
          [](D d, K) { return Json(std::string(name_of(d.rounding))); }},
         {"random_bits", Takes::number, "N", "Of a stochastic rounding", nullptr, of_rows,
          [](Declaration& d, K, Text text, Text where) {
-             d.random_bits = static_cast<int>(whole_number(text, where, 1, 32));
+             d.random_bits = static_cast<int>(declared_whole_number(text, where, 1, 32));
          },
          [](D d, K) { return d.rounding == Round::stochastic ? Json(d.random_bits) : Json(); }},
         {"flush", Takes::flag, "", "Outputs below the least normal number become zero", nullptr, of_rows,
@@ -214,7 +213,7 @@ std::vector<DeclareKey> row_keys() {
          set_reduction, [](D d, K) { return Json(std::string(reductions[static_cast<std::size_t>(d.reduction)])); }},
         {"ignore_index", Takes::number, "N", "The target whose rows have no loss and do not count; none when left out",
          nullptr, of_layout<Layout::classes>,
-         [](Declaration& d, K, Text text, Text where) { d.ignored = whole_number(text, where, -0x1p31, 0x1p31); },
+         [](Declaration& d, K, Text text, Text where) { d.ignored = declared_whole_number(text, where, -(std::int64_t{1} << 31), std::int64_t{1} << 31); },
          [](D d, K) { return d.ignored ? Json(*d.ignored) : Json(); }},
         {"granularity", Takes::text, "NAME", "Which elements share a quantiser's scale, as policies name it",
          [] { return names_of(granularities); }, of_layout<Layout::quantised>,
@@ -269,7 +268,7 @@ std::vector<DeclareKey> other_keys() {
          "Entries behind the output, along its first axis, that must still hold what make-inputs put there", nullptr,
          of_all,
          [](Declaration& d, const DeclareKey&, Text text, Text where) {
-             d.canaries = static_cast<std::int64_t>(declared_number(text, where, 0, 1e6));
+             d.canaries = declared_whole_number(text, where, 0, 1000000);
          },
          [](const Declaration& d, const DeclareKey&) { return d.canaries > 0 ? Json(d.canaries) : Json(); }},
         {"saturate", Takes::flag, "", "Outputs that overflow become the largest finite number", nullptr, of_all,
@@ -365,6 +364,13 @@ double declared_number(const std::string& text, const std::string& where, double
     const auto number = parse_number(text);
     if (number && std::isfinite(*number) && *number >= least && *number <= greatest) return *number;
     throw usage(fmt::format("'{}' is no number here", text), where, fmt::format("give {:g} to {:g}", least, greatest));
+}
+
+std::int64_t declared_whole_number(const std::string& text, const std::string& where, std::int64_t least,
+                                   std::int64_t greatest) {
+    const double number = declared_number(text, where, static_cast<double>(least), static_cast<double>(greatest));
+    if (number != std::floor(number)) throw usage(fmt::format("'{}' is no whole number", text), where, "give one");
+    return static_cast<std::int64_t>(number);
 }
 
 }  // namespace macheps::check

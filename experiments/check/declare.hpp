@@ -55,5 +55,7 @@ class Declined : public Error {
 
 /// A finite number from `least` to `greatest`. Throws Error (usage).
 double declared_number(const std::string& text, const std::string& where, double least, double greatest);
+std::int64_t declared_whole_number(const std::string& text, const std::string& where, std::int64_t least,
+                                   std::int64_t greatest);
 
 }  // namespace macheps::check

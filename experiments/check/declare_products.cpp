@@ -3,6 +3,10 @@
 
 #include "core/format_table.hpp"
 
+#include <fmt/format.h>
+
+#include <charconv>
+
 namespace macheps::check {
 
 namespace {
@@ -47,6 +51,25 @@ const WordKey& row_of(const DeclareKey& key) {
     return *row;
 }
 
+/// `128x256`: rows and columns.
+void set_tile(Declaration& d, const DeclareKey&, Text text, Text where) {
+    const std::size_t x = text.find('x');
+    const auto number = [&](std::size_t from, std::size_t to) {
+        std::int64_t size = 0;
+        const auto [end, error] = std::from_chars(text.data() + from, text.data() + to, size);
+        return error == std::errc{} && end == text.data() + to && size >= 1 && size <= 1 << 20 ? size : 0;
+    };
+    const std::int64_t rows = x == std::string::npos ? 0 : number(0, x),
+                       columns = x == std::string::npos ? 0 : number(x + 1, text.size());
+    if (rows == 0 || columns == 0)
+        throw Error({.what = "'" + text + "' is no tile",
+                     .where = where,
+                     .fix = "give rows and columns: 128x256",
+                     .exit = Exit::usage});
+    d.tile_rows = rows;
+    d.tile_columns = columns;
+}
+
 }  // namespace
 
 bool of_products(const Operation& operation, const DeclareKey&) { return operation.is_product; }
@@ -65,7 +88,7 @@ std::vector<DeclareKey> product_keys() {
         {"slices", Takes::number, "N", "Into how many parts k is split; one, or as the machine says, when left out",
          nullptr, of_products,
          [](Declaration& d, const DeclareKey&, Text text, Text where) {
-             d.slices = static_cast<std::int64_t>(declared_number(text, where, 1, 65536));
+             d.slices = declared_whole_number(text, where, 1, 65536);
          },
          [](const Declaration& d, const DeclareKey&) { return d.slices > 0 ? Json(d.slices) : Json(); }},
         {"partials", Takes::text, "FORMAT", "What the sum of each slice is rounded to before they are added; not at all when left out", nullptr,
@@ -75,6 +98,12 @@ std::vector<DeclareKey> product_keys() {
          },
          [](const Declaration& d, const DeclareKey&) {
              return d.partials ? Json(std::string(format_name(*d.partials))) : Json();
+         }},
+        {"tile", Takes::text, "ROWSxCOLUMNS",
+         "Outputs that the kernel makes together: errors of each tile are judged together, too; those of 16x16 alone when left out", nullptr,
+         of_products, set_tile,
+         [](const Declaration& d, const DeclareKey&) {
+             return d.tile_rows > 0 ? Json(fmt::format("{}x{}", d.tile_rows, d.tile_columns)) : Json();
          }},
         {"atomics", Takes::flag, "", "Slices are added by fp32 atomics, in any order, which may flush", nullptr,
          of_products, [](Declaration& d, const DeclareKey&, Text text, Text) { d.has_atomics = text == "true"; },

@@ -32,6 +32,11 @@ struct Contents {
 /// What multiplies the result stays away from zero, so that what it does can be seen.
 double decode_scale(const Draws& draws, const InputRequest&, std::int64_t i) { return 0.5 + draws.uniform(i); }
 constexpr Contents contents[] = {
+    {"groups",
+     [](const Draws&, const InputRequest& r, std::int64_t i) {
+         return static_cast<double>(r.groups[static_cast<std::size_t>(i)]);
+     },
+     true},
     {"a_scale", decode_scale},
     {"b_scale", decode_scale},
     {"gain", [](const Draws& draws, const InputRequest&, std::int64_t i) { return 1 + 0.25 * draws.normal(i); }},
@@ -74,16 +79,21 @@ std::vector<std::string_view> InputRequest::arrays() const {
         const bool is_declared = declaration.formats.find(role.name) != declaration.formats.end() ||
                                  declaration.scale_shapes.find(role.name) != declaration.scale_shapes.end();
         const bool is_needed = role.is_required || (role.name == "c" && declaration.beta != 1);
-        if (is_declared || is_needed) names.push_back(role.name);
+        const bool is_grouped = role.name == "groups" && !groups.empty();
+        if (is_declared || is_needed || is_grouped) names.push_back(role.name);
     }
     return names;
 }
 
 std::vector<std::int64_t> InputRequest::shape_of(std::string_view array) const {
+    const auto group_count = static_cast<std::int64_t>(groups.size());
+    if (array == "groups") return {group_count};
     Shape shape;
-    if (declaration.operation->is_product && batches > 1) shape.push_back(batches);
-    const Shape front = shape;
-    if (array == "a") return shape.push_back(m), shape.push_back(k), shape;
+    const bool is_of_b = array == "b" || array == "b_scale";
+    if (group_count > 0 && (is_of_b || group_rows > 0)) shape.push_back(group_count);
+    if (group_count == 0 && declaration.operation->is_product && batches > 1) shape.push_back(batches);
+    const std::int64_t height = group_rows > 0 ? group_rows : declaration.operation->is_product ? m : rows;
+    if (array == "a") return shape.push_back(height), shape.push_back(k), shape;
     if (array == "b") return shape.push_back(k), shape.push_back(n), shape;
     const ArrayRole& role = *role_of(*declaration.operation, array);
     const auto scales = declaration.scale_shapes.find(array);
@@ -91,11 +101,11 @@ std::vector<std::int64_t> InputRequest::shape_of(std::string_view array) const {
     if (const auto block = scales == declaration.scale_shapes.end() ? std::nullopt : scale_block(scales->second)) {
         const auto parts = [](std::int64_t size, std::int64_t each) { return (size + each - 1) / each; };
         if (array == "a_scale")
-            return shape.push_back(parts(m, block->outer)), shape.push_back(parts(k, block->k)), shape;
+            return shape.push_back(parts(height, block->outer)), shape.push_back(parts(k, block->k)), shape;
         return shape.push_back(parts(k, block->k)), shape.push_back(parts(n, block->outer)), shape;
     }
     const bool is_product = declaration.operation->is_product;
-    const std::int64_t height = is_product ? m : rows, width = is_product ? n : row_width();
+    const std::int64_t width = is_product ? n : row_width();
     switch (role.axis) {
         case Axis::row:
             shape.push_back(height);
@@ -120,6 +130,7 @@ std::vector<std::int64_t> InputRequest::out_shape() const {
     if (declaration.reduction != Reduction::none) return {1};
     if (declaration.operation->is_one_per_row) return {rows};
     if (!declaration.operation->is_product) return {rows, row_width()};
+    if (group_rows > 0) return {static_cast<std::int64_t>(groups.size()), group_rows, n};
     return batches > 1 ? Shape{batches, m, n} : Shape{m, n};
 }
 

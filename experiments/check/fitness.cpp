@@ -10,7 +10,7 @@ namespace macheps::check {
 namespace {
 
 double bits_of(double relative) {
-    return relative > 0 ? -math::log(relative) / math::log(2) : std::numeric_limits<double>::infinity();
+    return relative > 0 ? -math::log(relative) / math::log(2.0) : std::numeric_limits<double>::infinity();
 }
 
 }  // namespace

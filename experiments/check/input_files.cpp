@@ -108,6 +108,7 @@ std::string recipe_text(const MadeInputs& inputs) {
     json["op"] = r.declaration.operation->name;
     json["declared"] = declared_json(r.declaration);
     json["out"] = r.out_shape();
+    if (const MadeArray* groups = inputs.find("groups")) json["groups"] = groups->values;
     json["seed"] = r.seed;
     return json.dump();
 }

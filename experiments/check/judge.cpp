@@ -2,21 +2,22 @@
 #include "experiments/check/judge.hpp"
 
 #include "experiments/check/grid.hpp"
+#include "experiments/check/grouped_errors.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iterator>
+#include <utility>
 
 namespace macheps::check {
 
 namespace {
 
 constexpr double z_limit = 6;
-/// Up to here it does not matter how many outputs are distinct: three deviations of independent uniform errors.
-constexpr double plain_z = 1;
-constexpr double least_group = 64;
+constexpr double least_group = GroupedErrors::least_group;
 constexpr std::int64_t least_outputs = 64, tile = 16;
 
 /// What a finite, infinite or missing number must be.
@@ -53,16 +54,6 @@ struct Singles {
     bool is_any_refused() const { return special.count + exact.count + certain.count + probable.count > 0; }
 };
 
-/// Of errors in their deviations.
-struct Squares {
-    double total = 0, count = 0;
-
-    void add(const Squares& other) {
-        total += other.total;
-        count += other.count;
-    }
-};
-
 struct Means {
     double count = 0, total = 0, squares = 0, allowed = 0;
 };
@@ -79,7 +70,7 @@ class Judge {
           first_(first),
           threshold_(overflow_threshold(limits)),
           stored_(limits),
-          half_ulp_(limits.format) {}
+          errors_(limits, got) {}
 
     Judgement run() {
         if (!options_.only_together) elements();
@@ -199,65 +190,7 @@ class Judge {
             all.probable);
     }
 
-    bool is_counted(std::size_t i) const {
-        return std::isfinite(got(i)) && std::isfinite(l_.exact[i]) && l_.deviation[i] > 0;
-    }
-
-    /// A rectangle of outputs.
-    struct Group {
-        std::int64_t row, rows, column, columns;
-    };
-    template <class Function>
-    void visit(const Group& g, Function function) const {
-        for (std::int64_t r = g.row; r < g.row + g.rows; ++r) {
-            for (std::int64_t c = g.column; c < g.column + g.columns; ++c) {
-                const auto i = static_cast<std::size_t>(r * l_.columns + c);
-                if (is_counted(i)) function(i);
-            }
-        }
-    }
-    /// Outputs whose last rounding loses the same: equal ones, and those that lie equally far from a code, as all of a row
-    /// of log-softmax do where its inputs are multiples of the outputs' ulp.
-    double kind_of(std::size_t i) const {
-        const double size = std::fabs(l_.exact[i]);
-        if (!l_.is_narrow) return size;
-        const double codes = size / (2 * half_ulp_(size));
-        return std::nearbyint((codes - std::floor(codes)) * 0x1p30);
-    }
-    /// Such outputs count as one: (sum c)^2 / sum c^2 over the multiplicities c.
-    double effective(const Group& g) const {
-        std::vector<double> sizes;
-        visit(g, [&](std::size_t i) { sizes.push_back(kind_of(i)); });
-        std::sort(sizes.begin(), sizes.end());
-        double squares = 0;
-        for (std::size_t i = 0, end = 0; i < sizes.size(); i = end) {
-            while (end < sizes.size() && sizes[end] == sizes[i]) ++end;
-            squares += static_cast<double>(end - i) * static_cast<double>(end - i);
-        }
-        const auto n = static_cast<double>(sizes.size());
-        return n == 0 ? 0 : n * n / squares;
-    }
-
-    /// z of a group whose sums are known: by its number of distinct outputs where it is large; 0 of groups that are too small.
-    double z_of(const Group& g, const Squares& sums) const {
-        if (sums.count < least_group) return 0;
-        const double mean = sums.total / sums.count, z = (mean - 1) / std::sqrt(8 / sums.count);
-        if (z <= plain_z) return z;
-        // The model takes rounding errors for uniform. Where outputs lie close together, or on a grid, those of an ideal
-        // kernel are not: a legal kernel is then held against that one.
-        double ideal = 0;
-        visit(g, [&](std::size_t i) {
-            const double scaled = (stored_(l_.exact[i]) - l_.exact[i]) / l_.deviation[i];
-            if (l_.is_narrow && std::isfinite(scaled)) ideal += scaled * scaled;
-        });
-        const double excess = mean - std::max(1.0, ideal / sums.count), plain = excess / std::sqrt(8 / sums.count);
-        // To count equal outputs as one makes it no larger.
-        if (plain <= plain_z) return plain;
-        const double distinct = effective(g);
-        return distinct < least_group ? 0 : excess / std::sqrt(8 / distinct);
-    }
-
-    void refuse(const char* code, const std::string& what, const Group& g, double z) {
+    void refuse(const char* code, const std::string& what, const OutputBlock& g, double z) {
         if (is_done()) return;
         Reason reason{code, "T3",
                       fmt::format("errors of {} are larger than this machine's can be: their mean square", what)};
@@ -270,11 +203,7 @@ class Judge {
     }
 
     void mean_squares() {
-        const Grid<Squares> grid = gather<Squares>(l_, pool_, [&](std::size_t i) {
-            if (!is_counted(i)) return Squares{};
-            const double scaled = error(i) / l_.deviation[i];
-            return Squares{scaled * scaled, 1};
-        });
+        const Grid<Squares> grid = gather<Squares>(l_, pool_, [&](std::size_t i) { return errors_.squares_of(i); });
         // Parts are smaller, and soon looked at: one reason may be enough.
         if (options_.stops_at_first) mean_squares_of_parts(grid);
         if (!is_done()) mean_square_of_all(grid);
@@ -282,56 +211,115 @@ class Judge {
     }
 
     void mean_square_of_all(const Grid<Squares>& grid) {
-        const Group all{0, l_.rows, 0, l_.columns};
+        const OutputBlock all = errors_.all();
         if (l_.size() >= least_outputs && grid.all.count > 0) j_.mean_square = grid.all.total / grid.all.count;
-        j_.z = z_of(all, grid.all);
+        j_.z = errors_.z_of(all, grid.all);
         if (j_.z > z_limit) refuse("KC030", "all outputs", all, j_.z);
     }
 
+    /// The part with the largest z of its kind.
+    struct WorstPart {
+        double z = 0;
+        OutputBlock group{};
+
+        void see(const WorstPart& other) {
+            if (other.z > z) *this = other;
+        }
+    };
+    /// Of parts 0 to count - 1, the first of equal ones; only what is above `least` is looked for. part_at(i) is a pair of
+    /// the rectangle and its sums.
+    template <class PartAt>
+    WorstPart worst_of(std::int64_t count, double least, const PartAt& part_at) const {
+        const std::int64_t tasks = std::min<std::int64_t>(64, count / 64 + 1);
+        std::vector<WorstPart> found(static_cast<std::size_t>(tasks), {.z = least});
+        pool_.run(tasks, [&](std::int64_t task) {
+            WorstPart& worst = found[static_cast<std::size_t>(task)];
+            for (std::int64_t i = count * task / tasks; i < count * (task + 1) / tasks; ++i) {
+                if (options_.stops_at_first && worst.z > z_limit) return;
+                const auto& [group, sums] = part_at(i);
+                // What counts equal outputs as one is never larger than what does not.
+                if (sums.count < least_group || !(sums.total / sums.count - 1 > worst.z * std::sqrt(8 / sums.count)))
+                    continue;
+                worst.see({errors_.z_of(group, sums), group});
+            }
+        });
+        for (const WorstPart& part : found) found.front().see(part);
+        return found.front();
+    }
+
     void mean_squares_of_parts(const Grid<Squares>& grid) {
-        Group worst{};
-        const char* name = "";
-        const auto part = [&](double& most, const Group& g, const char* what, const Squares& sums) {
+        OutputBlock worst{};
+        std::string name;
+        const auto parts = [&](double& most, const std::string& what, std::int64_t count, const auto& part_at) {
             if (options_.stops_at_first && j_.z_part > z_limit) return;
-            // What counts equal outputs as one is never larger than what does not.
-            if (sums.count < least_group || !(sums.total / sums.count - 1 > most * std::sqrt(8 / sums.count))) return;
-            most = std::max(most, z_of(g, sums));
+            const WorstPart found = worst_of(count, most, part_at);
+            most = found.z;
             if (most <= j_.z_part) return;
             j_.z_part = most;
-            worst = g;
+            worst = found.group;
             name = what;
         };
-        for (std::int64_t r = 0; r < l_.rows && l_.rows > 1; ++r)
-            part(j_.z_rows, {r, 1, 0, l_.columns}, "the row", grid.rows[static_cast<std::size_t>(r)]);
+        const auto at = [](const std::vector<Squares>& sums, std::int64_t i) {
+            return sums[static_cast<std::size_t>(i)];
+        };
+        if (l_.rows > 1) {
+            parts(j_.z_rows, "the row", l_.rows, [&](std::int64_t r) {
+                return std::pair(OutputBlock{r, 1, 0, l_.columns}, at(grid.rows, r));
+            });
+        }
         const std::int64_t across = (l_.columns + tile - 1) / tile;
         for (const auto& group : grid.groups) {
-            for (std::size_t c = 0; c < group.columns.size(); ++c)
-                part(j_.z_columns, {group.first, group.rows, static_cast<std::int64_t>(c), 1}, "the column",
-                     group.columns[c]);
-            for (std::size_t t = 0; t < group.tiles.size(); ++t) {
-                const std::int64_t r = static_cast<std::int64_t>(t) / across * tile,
-                                   c = static_cast<std::int64_t>(t) % across * tile;
-                part(j_.z_tiles, {group.first + r, std::min(tile, group.rows - r), c, std::min(tile, l_.columns - c)},
-                     "the 16x16 tile", group.tiles[t]);
-            }
+            parts(j_.z_columns, "the column", std::ssize(group.columns), [&](std::int64_t c) {
+                return std::pair(OutputBlock{group.first, group.rows, c, 1}, at(group.columns, c));
+            });
+            parts(j_.z_tiles, "the 16x16 tile", std::ssize(group.tiles), [&](std::int64_t t) {
+                const std::int64_t r = t / across * tile, c = t % across * tile;
+                return std::pair(
+                    OutputBlock{group.first + r, std::min(tile, group.rows - r), c, std::min(tile, l_.columns - c)},
+                    at(group.tiles, t));
+            });
             if (group.rows < l_.rows)
-                part(j_.z_groups, {group.first, group.rows, 0, l_.columns}, "the group", group.all);
+                parts(j_.z_groups, "the group", 1, [&](std::int64_t) {
+                    return std::pair(OutputBlock{group.first, group.rows, 0, l_.columns}, group.all);
+                });
         }
+        for (const auto& group : grid.groups) declared_tiles({group.first, group.rows, 0, l_.columns}, parts);
         if (j_.z_part > z_limit)
-            refuse("KC032", fmt::format("{} at {}", name, place_of(l_, worst.row * l_.columns + worst.column)), worst,
+            refuse("KC032", fmt::format("{} at {}", name, place_of(l_, whole_index(l_, worst.row * l_.columns + worst.column))), worst,
                    j_.z_part);
+    }
+
+    /// The tiles that the kernel says it makes, of one batch or group.
+    template <class Parts>
+    void declared_tiles(const OutputBlock& of, const Parts& parts) {
+        // Of a sample they would be other outputs' than those that the kernel made together.
+        const bool has_whole_tiles = !l_.sample || l_.sample->every() == 1;
+        if (l_.tile_rows == 0 || !has_whole_tiles || (l_.tile_rows == tile && l_.tile_columns == tile)) return;
+        const std::int64_t across = (of.columns + l_.tile_columns - 1) / l_.tile_columns,
+                           down = (of.rows + l_.tile_rows - 1) / l_.tile_rows;
+        parts(j_.z_tiles, fmt::format("the {}x{} tile", l_.tile_rows, l_.tile_columns), across * down,
+              [&](std::int64_t t) {
+                  const std::int64_t row = t / across * l_.tile_rows, column = t % across * l_.tile_columns;
+                  const OutputBlock block{of.row + row, std::min(l_.tile_rows, of.rows - row), column,
+                                          std::min(l_.tile_columns, of.columns - column)};
+                  Squares sums;
+                  for (std::int64_t r = block.row; r < block.row + block.rows; ++r) {
+                      for (std::int64_t c = block.column; c < block.column + block.columns; ++c)
+                          sums.add(errors_.squares_of(static_cast<std::size_t>(r * l_.columns + c)));
+                  }
+                  return std::pair(block, sums);
+              });
     }
 
     /// Against the rounded result: an error before the rounding may have a mean within its bound, truncation has more.
     void bias() {
-        const Group all{0, l_.rows, 0, l_.columns};
         double count = 0, total = 0, squares = 0, allowed = 0;
         in_parts(
             l_.size(), pool_,
             [&](std::size_t first, std::size_t last) {
                 Means m;
                 for (std::size_t i = first; i < last; ++i) {
-                    if (!is_counted(i)) continue;
+                    if (!errors_.is_counted(i)) continue;
                     const double off = (got(i) - stored_(l_.exact[i])) / l_.deviation[i],
                                  signed_off = l_.exact[i] < 0 ? -off : off;
                     if (!std::isfinite(off)) continue;
@@ -357,12 +345,12 @@ class Judge {
         // numbers that lie on the middle of two codes, as those of a wider format do that an operation hardly changes:
         // all of them go to the other code.
         allowed = 0;
-        visit(all, [&](std::size_t i) {
+        errors_.visit(errors_.all(), [&](std::size_t i) {
             const double y = l_.exact[i], e = std::copysign(l_.before[i], mean < 0 ? -y : y),
                          step = std::fabs(stored_(y + e) - stored_(y));
             if (std::isfinite(step)) allowed += step / l_.deviation[i];
         });
-        const double distinct = effective(all);
+        const double distinct = errors_.distinct(errors_.all());
         if (distinct < least_group) return;
         j_.bias_limit = allowed / count + z_limit * sigma / std::sqrt(distinct);
         if (std::fabs(mean) <= j_.bias_limit) return;
@@ -384,7 +372,7 @@ class Judge {
     std::size_t first_;
     double threshold_;
     Storing stored_;
-    HalfUlp half_ulp_;
+    GroupedErrors errors_;  ///< of all outputs: only where `got` are all
     Judgement j_{};
 };
 
@@ -401,9 +389,15 @@ bool refuses_any(const Limits& limits, std::int64_t first, std::span<const doubl
     return Judge(limits, got, {}, alone, static_cast<std::size_t>(first)).refuses_any();
 }
 
+std::int64_t whole_index(const Limits& limits, std::int64_t index) {
+    return limits.sample && index >= 0 ? limits.sample->place(index) : index;
+}
+
 std::string place_of(const Limits& limits, std::int64_t index) {
-    if (limits.rows == 1) return fmt::format("({})", index);
-    return fmt::format("({}, {})", index / limits.columns, index % limits.columns);
+    const std::int64_t rows = limits.sample ? limits.sample->whole_rows() : limits.rows,
+                       columns = limits.sample ? limits.sample->whole_columns() : limits.columns;
+    if (rows == 1) return fmt::format("({})", index);
+    return fmt::format("({}, {})", index / columns, index % columns);
 }
 
 }  // namespace macheps::check

@@ -44,7 +44,9 @@ Judgement judge(const Limits& limits, std::span<const double> got, const JudgeOp
 /// True where T0, T1 or T2 refuses one of `got`, which are the outputs from `first` on.
 bool refuses_any(const Limits& limits, std::int64_t first, std::span<const double> got);
 
-/// `(3, 5)`, or `(5)` where the outputs are a row.
-std::string place_of(const Limits& limits, std::int64_t index);
+/// The place of an output among all of the kernel's, of which these may be a sample.
+std::int64_t whole_index(const Limits& limits, std::int64_t index);
+/// A place among all of the kernel's outputs: `(3, 5)`, or `(5)` where they are a row.
+std::string place_of(const Limits& limits, std::int64_t whole_index);
 
 }  // namespace macheps::check

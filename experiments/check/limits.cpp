@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <bit>
 #include <cmath>
@@ -89,10 +90,15 @@ Limits limits_of(const Problem& problem, double delta, ThreadPool& pool) {
                                                   : problem.columns,
                   .group_rows = is_one ? 1 : problem.group_rows};
     if (problem.products) limits.starts = problem.products->operands().starts;
+    limits.sample = problem.sample;
+    limits.tile_rows = d.tile_rows;
+    limits.tile_columns = d.tile_columns;
     const auto size = static_cast<std::size_t>(limits.size());
-    for (auto* each :
-         {&limits.exact, &limits.low, &limits.before, &limits.certain, &limits.probable, &limits.deviation})
-        each->resize(size);
+    // The first touch of so much memory costs as much as the interpreters: every thread does a part of it.
+    const std::array all{&limits.exact,   &limits.low,      &limits.before,
+                         &limits.certain, &limits.probable, &limits.deviation};
+    pool.run(static_cast<std::int64_t>(all.size()),
+             [&](std::int64_t task) { all[static_cast<std::size_t>(task)]->resize(size); });
     const Defect none{};
     const HalfUlp half_ulp(limits.format);
     const Listing listing = listing_of(problem, problem.inputs, none);

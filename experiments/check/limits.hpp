@@ -5,8 +5,11 @@
 #include "experiments/check/operations.hpp"
 #include "experiments/check/products.hpp"
 #include "experiments/check/rounding_to.hpp"
+#include "experiments/check/sample.hpp"
+#include "experiments/check/screen.hpp"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +31,12 @@ struct Problem {
     std::optional<std::int64_t> changed_canary{};  ///< the first element behind the output that the kernel wrote to
     std::shared_ptr<const Products> products{};
 
+    /// The first element of the rows beyond a group that the kernel wrote to, counted in the output.
+    std::optional<std::int64_t> changed_padding{};
+    std::shared_ptr<const Sample> sample{};  ///< of whose outputs this is the problem; null: of all
+    std::optional<Screen> screen{};          ///< of all outputs, where there is a sample of them
+    std::string unscreened{};                ///< why there is none
+
     std::vector<Finding> findings{};  ///< what is wrong with arrays that the kernel wrote beside its output
 
     bool is_one_per_row() const { return declaration.operation->is_one_per_row; }
@@ -45,16 +54,20 @@ struct Limits {
     Round rounding = Round::nearest_even;
     int random_bits = 32;                                ///< of a stochastic rounding
     std::int64_t rows = 0, columns = 0, group_rows = 0;  ///< how the outputs lie
+    std::int64_t tile_rows = 0, tile_columns = 0;        ///< of the kernel, judged beside those of 16x16; 0: not said
     std::vector<std::int64_t> starts{};                  ///< of groups that differ in their rows; else empty
     std::vector<double> exact{}, low{};                  ///< the exact result is their sum, to within the certificate
     std::vector<double> before{};                        ///< certain bound of the error before the last rounding
     std::vector<double> certain{}, probable{};
     std::vector<double> deviation{};  ///< what errors are scaled by in mean squares
+    std::shared_ptr<const Sample> sample{};  ///< which of a larger array's outputs these are; null: all of them
     std::int64_t escalated = 0;       ///< outputs that were computed again, as exact integers
     /// The first output whose bound is infinite, or whose reference is not certain enough: nothing can be said of it.
     std::int64_t declined = -1;
 
     std::int64_t size() const { return rows * columns; }
+    /// Of a kernel's 16x16 tile so many rows and columns are next to each other here.
+    std::int64_t tile() const { return sample ? std::max<std::int64_t>(16 / sample->every(), 1) : 16; }
     bool is_exact(std::size_t i) const { return before[i] == 0; }
 };
 

@@ -43,6 +43,7 @@ enum class Step : std::uint8_t {
     move,        ///< elements of a row change places
     accumulate,  ///< product x and addend y, which any chain of the product may have begun with
     either,      ///< x or y: two usual ways to the same number
+    slack,       ///< x; kernels may lose `roundings` of a number as large as y on their way to it
     round,       ///< a kernel may round to `format` here, to nearest even; the value stays what it was
     convert,     ///< every kernel must round to `format` here, and the value is the rounded one
 };
@@ -136,6 +137,7 @@ class Nodes {
     Value divide(Value x, Value y, double roundings = 1) { return two(Step::divide, x, y, roundings); }
     Value accumulate(Value product, Value addend) { return two(Step::accumulate, product, addend); }
     Value either(Value x, Value y) { return two(Step::either, x, y, 0); }
+    Value slack(Value x, Value y, double roundings) { return two(Step::slack, x, y, roundings); }
     /// 1 + x of an |x| of at most one that some kernels round once more before they add it.
     Value one_and(Value x) {
         const Value sum = add(constant(1), x);

@@ -16,6 +16,7 @@ namespace macheps::check {
 struct ProductOperands {
     std::int64_t batches = 1, m = 0, n = 0, k = 0;
     bool has_one_b = true;
+    std::int64_t parts = 1;  ///< so many batches, one after the other, are parts of one: a sample's
     Format a_format = fp32, b_format = fp32;
     std::vector<double> a{}, b{};          ///< multiplied by the factors of blocks, where there are any
     std::vector<std::int64_t> starts{};    ///< of groups: their first rows, and the end; empty: m rows each

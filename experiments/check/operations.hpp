@@ -40,6 +40,7 @@ struct Declaration {
     std::string activation = "none";                           ///< behind bias and c
     std::string a_layout = "mk", b_layout = "kn";              ///< or km, nk: stored as the transpose
     std::string scale_layout = "linear";                       ///< of block scales, or cublas128x4
+    std::int64_t tile_rows = 0, tile_columns = 0;              ///< of outputs that the kernel makes together; 0: not said
     std::string operands = "stored";                           ///< or tf32:nearest_away, tf32:toward_zero, any
     std::int64_t slices = 0;                                   ///< of k; 0: as the machine says
     std::optional<Format> partials{};                          ///< what partial sums of slices are rounded to
@@ -50,6 +51,7 @@ struct Declaration {
     std::string sum_order = "any";   ///< of a row's sums, and the format of their partial sums: parse_sum_order
     std::optional<Format> inner{};   ///< a format that the kernel rounds to on its way, where the operation says
     bool has_one_pass_variance = false;       ///< E[x^2] - mean^2
+    bool has_running_variance = false;        ///< Welford's: mean and squares are updated by each x, or by parts of a row
     bool subtracts_max = true;                ///< before a softmax's exponentials
     std::int64_t block = 0;                   ///< columns that an online softmax joins at a time; 0: it has them all
     Round rounding = Round::nearest_even;     ///< of the outputs

@@ -28,6 +28,11 @@ Error no_such(std::string what, Text name, const std::vector<std::string_view>& 
                   .exit = Exit::usage});
 }
 
+/// A number of seconds may say so: 60s.
+std::string seconds_of(Text text) {
+    return text.size() > 1 && text.back() == 's' ? text.substr(0, text.size() - 1) : text;
+}
+
 void set_require(Options& options, Text text, Text where) { options.require = power_named(text, where); }
 
 void set_limit(Options& options, Text text, Text where) {
@@ -62,6 +67,20 @@ constexpr OptionKey keys[] = {
      .help = "How often a legal kernel may exceed a probable bound",
      .set = [](Options& options, Text text, Text where) { options.delta = declared_number(text, where, 1e-300, 0.5); },
      .default_text = "1e-9"},
+    {.name = "sample",
+     .takes = Takes::number,
+     .value = "N",
+     .help = "Of a product judge one output of N, and screen all of them; 1 judges all",
+     .set = [](Options& options, Text text,
+               Text where) { options.sampling.every = declared_whole_number(text, where, 1, most_every); },
+     .default_text = "1"},
+    {.name = "budget",
+     .takes = Takes::number,
+     .value = "SECONDS",
+     .help = "Of a product judge as many outputs as its exact products allow in this time, here and now: the report "
+             "says --sample; all when left out",
+     .set = [](Options& options, Text text,
+               Text where) { options.sampling.seconds = declared_number(seconds_of(text), where, 0, 1e9); }},
     {.name = "rtol",
      .takes = Takes::number,
      .value = "X",

@@ -31,8 +31,8 @@ void check_declaration(const Poser& poser, const Declaration& d, const std::vect
 
 }  // namespace
 
-Posed pose(const Declaration& d, const std::vector<StoredArray>& arrays, ThreadPool& pool) {
-    if (d.canaries > 0) return pose_before_canaries(d, arrays, pool);
+Posed pose(const Declaration& d, const std::vector<StoredArray>& arrays, ThreadPool& pool, const Sampling& sampling) {
+    if (d.canaries > 0) return pose_before_canaries(d, arrays, pool, sampling);
     const Poser poser(d, arrays);
     check_declaration(poser, d, arrays);
     Posed posed;
@@ -45,8 +45,7 @@ Posed pose(const Declaration& d, const std::vector<StoredArray>& arrays, ThreadP
     }
     switch (d.operation->layout) {
         case Layout::product:
-            pose_product(poser, posed, pool);
-            poser.add_inputs(posed.problem, posed.out_shape);
+            pose_product(poser, posed, pool, sampling);
             break;
         case Layout::rows:
             pose_rows(poser, posed);

@@ -4,6 +4,7 @@
 #include "core/format_table.hpp"
 #include "emulation/matmul/rules.hpp"
 #include "experiments/check/arrange.hpp"
+#include "experiments/check/budget.hpp"
 #include "experiments/check/declare.hpp"
 
 #include <fmt/format.h>
@@ -39,12 +40,34 @@ ProductOperands arranged(const Poser& poser, const Decoded& a, const Decoded& b,
         if (matrices != 1 && matrices != of.batches) shapes_disagree(poser, a, b, out);
         return of;
     }
+    if (has_sizes && rank == 3 && b_rank == 3 && matrices == of.batches) {
+        of.has_one_b = false;
+        return of;
+    }
     if (rank != 2 || b_rank != 3) shapes_disagree(poser, a, b, out);
     const char* name = has_sizes ? "groups" : "offsets";
     of.batches = matrices;
     of.has_one_b = false;
     of.starts = group_starts(poser.integers(name).values, has_sizes, matrices, of.m, poser.find(name)->where);
     return of;
+}
+
+/// Of groups that have room for more rows than they have: their sizes; else nothing.
+std::vector<std::int64_t> padded_sizes(const Poser& poser, const ProductOperands& of, const Decoded& a) {
+    if (poser.find("groups") == nullptr || a.shape.size() != 3) return {};
+    std::vector<std::int64_t> sizes = poser.integers("groups").values;
+    if (static_cast<std::int64_t>(sizes.size()) != of.batches)
+        poser.bad("groups", fmt::format("{} numbers for {} matrices b", sizes.size(), of.batches),
+                  "save the rows of each group");
+    bool is_any = false;
+    for (const std::int64_t size : sizes) {
+        if (size < 0 || size > of.m)
+            poser.bad("groups", fmt::format("a group of {} rows, which has room for {}", size, of.m),
+                      "save the rows of each group");
+        is_any = is_any || size > 0;
+    }
+    if (!is_any) poser.bad("groups", "all groups are empty", "save a launch with rows");
+    return sizes;
 }
 
 /// Numbers of fp32 as tf32 units read them, where that is declared.
@@ -109,9 +132,39 @@ SumFreedom freedom_of(const Declaration& d, const Format& output) {
     return freedom;
 }
 
+/// The problem becomes that of some of its outputs.
+void take_part(Posed& posed, ProductOperands& of, const std::shared_ptr<const Sample>& part) {
+    Problem& problem = posed.problem;
+    of = part->operands(of);
+    for (Input& input : problem.inputs) input = part->input(input);
+    posed.out = part->outputs(posed.out);
+    problem.rows = part->rows();
+    problem.columns = part->columns();
+    problem.sample = part;
+}
+
+/// The problem becomes that of a sample of its outputs, all of which are screened.
+void take_sample(Posed& posed, ProductOperands& of, const SumFreedom& freedom, std::int64_t every,
+                 const Sampling& sampling, ThreadPool& pool) {
+    Problem& problem = posed.problem;
+    const Declaration& d = problem.declaration;
+    if (d.activation == "none")
+        problem.screen = screen({.of = of,
+                                 .rule = d.machine,
+                                 .freedom = freedom,
+                                 .inputs = problem.inputs,
+                                 .alpha = d.alpha,
+                                 .beta = d.beta,
+                                 .output = problem.output},
+                                posed.out, sampling.delta, pool);
+    else
+        problem.unscreened = fmt::format("{} is no sum of its outputs' terms", d.activation);
+    take_part(posed, of, std::make_shared<const Sample>(of, every));
+}
+
 }  // namespace
 
-void pose_product(const Poser& poser, Posed& posed, ThreadPool& pool) {
+void pose_product(const Poser& poser, Posed& posed, ThreadPool& pool, const Sampling& sampling) {
     Declaration& d = posed.problem.declaration;
     Decoded a = poser.decode("a"), b = poser.decode("b");
     if (a.shape.size() < 2 || b.shape.size() < 2)
@@ -122,6 +175,7 @@ void pose_product(const Poser& poser, Posed& posed, ThreadPool& pool) {
     ProductOperands of = arranged(poser, a, b, posed.out_shape);
     d.formats["a"].format = a.format;
     d.formats["b"].format = b.format;
+    const std::vector<std::int64_t> sizes = padded_sizes(poser, of, a);
     of.a = std::move(a.values);
     of.b = std::move(b.values);
     convert_operands(d, of);
@@ -143,8 +197,15 @@ void pose_product(const Poser& poser, Posed& posed, ThreadPool& pool) {
     posed.problem.rows = of.rows();
     posed.problem.columns = of.n;
     posed.problem.group_rows = of.m;
-    posed.problem.products =
-        std::make_shared<const Products>(std::move(of), d.machine, pool, freedom_of(d, posed.problem.output));
+    poser.add_inputs(posed.problem, posed.out_shape);
+    const SumFreedom freedom = freedom_of(d, posed.problem.output);
+    const std::int64_t every =
+        sampling.seconds ? std::max(sampling.every, every_within(of, d.machine, freedom, *sampling.seconds, pool))
+                         : sampling.every;
+    if (every > 1 && !sizes.empty()) throw Declined("no sample is taken of groups with room for more rows", "--sample");
+    if (every > 1) take_sample(posed, of, freedom, every, sampling, pool);
+    if (!sizes.empty()) take_part(posed, of, std::make_shared<const Sample>(Sample::of_groups(of, sizes)));
+    posed.problem.products = std::make_shared<const Products>(std::move(of), d.machine, pool, freedom);
 }
 
 }  // namespace macheps::check

@@ -51,7 +51,7 @@ class Poser {
 
 /// One function for each layout: rows, columns and inputs of `posed`, whose output is decoded already but
 /// for places in rows, which become what lies there.
-void pose_product(const Poser& poser, Posed& posed, ThreadPool& pool);
+void pose_product(const Poser& poser, Posed& posed, ThreadPool& pool, const Sampling& sampling);
 void pose_rows(const Poser& poser, Posed& posed);
 void pose_gated(const Poser& poser, Posed& posed);
 void pose_rotary(const Poser& poser, Posed& posed);

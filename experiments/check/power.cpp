@@ -16,8 +16,6 @@ namespace macheps::check {
 
 namespace {
 
-constexpr std::int64_t tile = 16;
-
 /// The right results of a range.
 void copy_right(const Limits& limits, const OutputRange& range, std::span<double> exact) {
     std::copy_n(limits.exact.begin() + range.first, range.size(), exact.begin());
@@ -72,6 +70,7 @@ void add_unwritten(Trial& t) {
 
 void add_structure(Trial& t) {
     using Place = std::pair<std::int64_t, std::int64_t>;
+    const std::int64_t tile = t.limits().tile();
     add_unwritten(t);
     const std::int64_t height = std::min(tile, t.rows()), width = std::min(tile, t.columns());
     const std::int64_t row = (t.rows() / tile) / 2 * tile, column = (t.columns() / tile) / 2 * tile;
@@ -81,7 +80,7 @@ void add_structure(Trial& t) {
             return Place{r, c + 1};
         });
     if (t.columns() > tile)
-        add_moved(t, "a tile shifted by a tile", r0, c0, height, width, [](auto r, auto c) {
+        add_moved(t, "a tile shifted by a tile", r0, c0, height, width, [tile](auto r, auto c) {
             return Place{r, c + tile};
         });
     if (t.rows() > 1)
@@ -93,8 +92,9 @@ void add_structure(Trial& t) {
         });
     // The first group that has rows behind another that has some.
     const std::vector<std::int64_t> starts = group_starts_of(t.limits());
+    const auto parts = static_cast<std::size_t>(t.limits().sample ? t.limits().sample->every() : 1);
     std::int64_t before = -1;
-    for (std::size_t group = 0; group + 1 < starts.size(); ++group) {
+    for (std::size_t group = 0; group + parts < starts.size(); group += parts) {
         const std::int64_t first = starts[group], rows = starts[group + 1] - first;
         if (rows == 0) continue;
         if (before >= 0) {
@@ -223,6 +223,7 @@ std::vector<NullOutput> null_outputs(const Problem& problem, const Limits& limit
         if (input.axis == Axis::each && input.values.size() == size && !problem.declaration.operation->is_bitwise)
             all.push_back({fmt::format("copy of {}", input.name), [&](std::size_t i) { return input.values[i]; }});
     }
+    const std::int64_t tile = limits.tile();
     if (limits.rows > tile || limits.columns > tile) {
         const auto columns = static_cast<std::size_t>(limits.columns);
         const std::size_t row = static_cast<std::size_t>(limits.rows - 1) / tile * tile,

@@ -195,11 +195,11 @@ int refused_accumulator(const Problem& problem, const Limits& limits, ThreadPool
 
 void add_other_b(Trial& trial, const Problem& problem) {
     const ProductOperands& of = problem.products->operands();
-    std::int64_t batch = 1;
-    while (batch < of.batches && of.first_row(batch) == of.first_row(batch + 1)) ++batch;
+    std::int64_t batch = of.parts;
+    while (batch < of.batches && of.first_row(batch) == of.first_row(batch + 1)) batch += of.parts;
     if (of.has_one_b || batch >= of.batches) return;
     const std::int64_t first = of.first_row(batch), rows = std::min<std::int64_t>(of.first_row(batch + 1) - first, 16);
-    const double* b = of.b.data() + (batch - 1) * of.k * of.n;
+    const double* b = of.b.data() + (batch - of.parts) * of.k * of.n;
     const std::vector<double> wrong =
         with_sums(problem, first, rows, trial.pool(), [&](std::int64_t row, std::vector<ProductSum>& out) {
             std::vector<double> sums(static_cast<std::size_t>(of.n));

@@ -29,7 +29,7 @@ void fill(MadeArray& array, Function value) {
 /// The arrays whose sums with the product would round what a recipe keeps exact: they are 0, and factors are 1.
 void leave_bare(MadeInputs& inputs) {
     for (MadeArray& array : inputs.arrays) {
-        if (array.name == "a" || array.name == "b") continue;
+        if (array.name == "a" || array.name == "b" || array.is_whole) continue;
         std::fill(array.values.begin(), array.values.end(), array.name.ends_with("_scale") ? 1.0 : 0.0);
     }
 }
@@ -302,6 +302,28 @@ void scales(Maker& maker) {
     if (maker.request().m > 1) std::fill_n(a.values.begin(), maker.request().k, 0.0);
 }
 
+// --- groups
+
+bool has_groups(const InputRequest& r) { return r.groups.size() >= 2; }
+
+/// The same rows, dealt to the groups otherwise: all of them to one, the first or the last of which are empty, and one each
+/// to all but one. Of groups with room for more rows, as many as there is room for.
+void groups(Maker& maker) {
+    const InputRequest& r = maker.request();
+    const std::int64_t all = r.group_rows > 0 ? r.group_rows : r.m;
+    const auto add = [&](std::string_view part, std::size_t large, std::int64_t others) {
+        InputRequest request = r;
+        const auto rest = others * static_cast<std::int64_t>(r.groups.size() - 1);
+        if (r.group_rows == 0 && rest >= all) return;
+        std::fill(request.groups.begin(), request.groups.end(), others);
+        request.groups[large] = r.group_rows > 0 ? all : all - rest;
+        maker.add(part, request);
+    };
+    add("first", 0, 0);
+    add("last", r.groups.size() - 1, 0);
+    add("ones", r.groups.size() / 2, 1);
+}
+
 // --- subnormal, specials
 
 bool has_subnormals(const InputRequest& r) {
@@ -389,6 +411,8 @@ constexpr Recipe recipes[] = {
     {"wide", "exponents uniform over half of the formats' range", "alignment, flushed operands", always, wide},
     {"scales", "every scale another; a row of zeros, a subnormal scale", "scales swapped, shifted or transposed",
      has_scales, scales},
+    {"groups", "the rows dealt otherwise: all to the first group, to the last, one to each but one",
+     "empty groups, groups of one row, a group's b or rows taken from its neighbour", has_groups, groups},
     {"subnormal", "all of a, then all of b, subnormal: exact", "flushed subnormal operands", has_subnormals, subnormal},
     {"specials", "NaN, infinities, their difference and product with zero, overflow, -0", "swallowed specials",
      has_specials, specials},

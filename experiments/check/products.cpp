@@ -19,8 +19,6 @@ std::vector<double> magnitudes_of(std::vector<double> x) {
     return x;
 }
 
-/// The magnitudes of an operand's elements as the exponents of steps see them: a subnormal number, and a subnormal scale
-/// that the machine takes in, counts as the least normal one of its format.
 template <class Factor>
 std::vector<double> lifted(const std::vector<double>& raw, const Format& format, double least_factor, Factor factor) {
     const double least = Format::power_of_two(format.emin());
@@ -41,6 +39,8 @@ int exact_bits(const MatmulRule& rule) {
     const Machine& machine = *rule.machine;
     switch (machine.sum.model) {
         case SumModel::fma_chain:
+            if (machine.sum.flush_operands) return 0;
+            [[fallthrough]];
         case SumModel::pairwise:
         case SumModel::exact:
             return machine.result.precision;
@@ -54,17 +54,50 @@ int exact_bits(const MatmulRule& rule) {
 
 }  // namespace
 
+ErrorBound order_free_bound(const ProductOperands& of, const std::optional<MatmulRule>& rule,
+                            const SumFreedom& freedom) {
+    const MatmulRule any{};  // an fma chain, whose certain bound holds for every order of fp32 sums
+    ErrorBound bound = error_bound(rule.value_or(any), of.k, fp32, 0);
+    // Kernels of fp32 may scale operands, products or the sums of blocks: four roundings at the most.
+    if (!rule && of.k_block > 0) bound.add({4, fp32.unit_roundoff()});
+    if (freedom.operands > 0) bound.add({1, freedom.operands});
+    return bound;
+}
+
+namespace {
+
+double least_factor(const ProductOperands& of, const MatmulRule& rule) {
+    return rule.machine->has_scales() ? Format::power_of_two(of.scale_format.emin()) : 0;
+}
+
+}  // namespace
+
+std::vector<double> lifted_a(const ProductOperands& of, const MatmulRule& rule) {
+    return lifted(of.unscaled_a(), of.a_format, least_factor(of, rule), [&](std::size_t i) {
+        const auto at = static_cast<std::int64_t>(i);
+        return of.a_factor(at / of.k, at % of.k);
+    });
+}
+
+std::vector<double> lifted_b(const ProductOperands& of, const MatmulRule& rule) {
+    return lifted(of.unscaled_b(), of.b_format, least_factor(of, rule), [&](std::size_t i) {
+        const auto at = static_cast<std::int64_t>(i);
+        return of.b_factor(at / (of.k * of.n), at / of.n % of.k, at % of.n);
+    });
+}
+
+bool has_subnormals(const ProductOperands& of) {
+    return has_subnormals(of.unscaled_a(), of.a_format) || has_subnormals(of.unscaled_b(), of.b_format);
+}
+
 Products::Products(ProductOperands operands, const std::optional<MatmulRule>& rule, ThreadPool& pool,
                    const SumFreedom& freedom)
     : of_(std::move(operands)), rule_(rule), freedom_(freedom) {
-    const MatmulRule any{};  // an fma chain, whose certain bound holds for every order of fp32 sums
-    bound_ = error_bound(rule.value_or(any), of_.k, fp32, 0);
+    const MatmulRule any{};
+    bound_ = order_free_bound(of_, rule, freedom);
     const bool is_exact_possible = of_.k_block == 0 && !(rule && rounds_slices(*rule)) && freedom.slices == 0 &&
                                    freedom.operands == 0 && freedom.flushes == 0;
     exact_bits_ = is_exact_possible ? exact_bits(rule.value_or(any)) : 0;
-    // Kernels of fp32 may scale operands, products or the sums of blocks: four roundings at the most.
-    if (!rule && of_.k_block > 0) bound_.add({4, fp32.unit_roundoff()});
-    if (freedom.operands > 0) bound_.add({1, freedom.operands});
     sums_ = multiply(of_, of_.a, of_.b, pool);
     magnitudes_ = multiply(of_, magnitudes_of(of_.a), magnitudes_of(of_.b), pool);
     // Operands that may be cut or rounded up have other exponents.
@@ -76,27 +109,16 @@ Products::Products(ProductOperands operands, const std::optional<MatmulRule>& ru
 /// Where operands have subnormal numbers: sums of what they count as, and of the products without them.
 void Products::find_subnormals(ThreadPool& pool) {
     if (!rule_) return;
-    const std::vector<double>&a = of_.unscaled_a(), &b = of_.unscaled_b();
-    const bool is_scaled = rule_->machine->has_scales();
-    if (!is_scaled && !has_subnormals(a, of_.a_format) && !has_subnormals(b, of_.b_format)) return;
-    const double least_factor = is_scaled ? Format::power_of_two(of_.scale_format.emin()) : 0;
-    const auto factor_a = [&](std::size_t i) {
-        const auto at = static_cast<std::int64_t>(i);
-        return of_.a_factor(at / of_.k, at % of_.k);
-    };
-    const auto factor_b = [&](std::size_t i) {
-        const auto at = static_cast<std::int64_t>(i);
-        return of_.b_factor(at / (of_.k * of_.n), at / of_.n % of_.k, at % of_.n);
-    };
-    lifted_ = multiply(of_, lifted(a, of_.a_format, least_factor, factor_a),
-                       lifted(b, of_.b_format, least_factor, factor_b), pool);
+    if (!rule_->machine->has_scales() && !has_subnormals(of_)) return;
+    lifted_ = multiply(of_, lifted_a(of_, *rule_), lifted_b(of_, *rule_), pool);
     const auto flush = [](const std::vector<double>& scaled, const std::vector<double>& raw, const Format& format) {
         const double least = Format::power_of_two(format.emin());
         std::vector<double> out(raw.size());
         for (std::size_t i = 0; i < raw.size(); ++i) out[i] = std::fabs(raw[i]) < least ? 0 : std::fabs(scaled[i]);
         return out;
     };
-    flushed_ = multiply(of_, flush(of_.a, a, of_.a_format), flush(of_.b, b, of_.b_format), pool);
+    flushed_ = multiply(of_, flush(of_.a, of_.unscaled_a(), of_.a_format), flush(of_.b, of_.unscaled_b(), of_.b_format),
+                        pool);
 }
 
 void Products::find_units() {

@@ -24,6 +24,15 @@ struct SumFreedom {
     double flushes = 0;   ///< partial sums that atomics may flush
 };
 
+/// What any order of the rule's sums may lose, and the freedom beside it: of the sizes of its outputs.
+ErrorBound order_free_bound(const ProductOperands& of, const std::optional<MatmulRule>& rule, const SumFreedom& freedom);
+
+/// The magnitudes of an operand's elements as the exponents of steps see them: a subnormal number, and a subnormal scale
+/// that the machine takes in, counts as the least normal one of its format.
+std::vector<double> lifted_a(const ProductOperands& of, const MatmulRule& rule);
+std::vector<double> lifted_b(const ProductOperands& of, const MatmulRule& rule);
+bool has_subnormals(const ProductOperands& of);
+
 class Products {
   public:
     /// Without a rule: fp32 sums in any order.

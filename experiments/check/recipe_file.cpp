@@ -27,6 +27,7 @@ struct SizeKey {
 };
 constexpr SizeKey size_keys[] = {
     {"batches", &InputRequest::batches, true},
+    {"group_rows", &InputRequest::group_rows, true},
     {"m", &InputRequest::m, true},
     {"n", &InputRequest::n, true},
     {"k", &InputRequest::k, true},
@@ -101,7 +102,7 @@ class PlanReader {
 
     InputPlan read_recipe(const toml::table& table) const {
         InputPlan plan;
-        Names known{"op", "inputs", "seed"};
+        Names known{"op", "inputs", "seed", "groups"};
         for (const SizeKey& key : size_keys) known.push_back(key.name);
         for (const DeclareKey& key : declare_keys()) known.push_back(key.name);
         reader_.only(table, known, "[recipe]");
@@ -110,6 +111,17 @@ class PlanReader {
         for (const SizeKey& key : size_keys) {
             if (const toml::node* node = table.get(key.name))
                 set_size(plan.request, key.name, reader_.integer(*node, key.name), reader_.where(*node, key.name));
+        }
+        if (const toml::node* groups = table.get("groups")) {
+            if (!groups->is_array()) reader_.wrong_type(*groups, "groups", "a list of numbers of rows");
+            std::vector<std::int64_t> sizes;
+            for (const toml::node& node : *groups->as_array()) sizes.push_back(reader_.integer(node, "groups"));
+            if (const toml::node* m = table.get("m"))
+                throw usage("m beside groups", reader_.where(*m, "m"), "leave it out: the groups say it");
+            set_groups(plan.request, sizes, reader_.where(*groups, "groups"));
+        } else if (plan.request.group_rows > 0) {
+            throw usage("room for rows of groups that there are not", reader_.where(table, "group_rows"),
+                        "say groups = [64, 0, 80]");
         }
         if (const toml::node* seed = table.get("seed"))
             set_size(plan.request, "seed", reader_.integer(*seed, "seed"), reader_.where(*seed, "seed"));
@@ -154,9 +166,27 @@ void set_size(InputRequest& request, std::string_view name, std::int64_t value, 
     });
     if (key == std::end(size_keys))
         throw usage(fmt::format("{} has no size '{}'", operation.name, name), where,
-                    operation.is_product ? "it has batches, m, n, k" : "it has rows, columns");
+                    operation.is_product ? "it has batches, group_rows, m, n, k" : "it has rows, columns");
     if (value < 1 || value > (1 << 28)) throw usage(fmt::format("{} = {}", name, value), where, "give 1 to 2^28");
     request.*(key->field) = value;
+    check_sizes(request, where);
+}
+
+void set_groups(InputRequest& request, const std::vector<std::int64_t>& sizes, const std::string& where) {
+    constexpr std::int64_t most = 1 << 28;
+    if (!request.declaration.operation->is_product)
+        throw usage(fmt::format("{} has no groups", request.declaration.operation->name), where, "leave them out");
+    if (request.batches > 1) throw usage("groups of batches", where, "give one of them");
+    std::int64_t sum = 0;
+    for (const std::int64_t size : sizes) {
+        const std::int64_t room = request.group_rows > 0 ? request.group_rows : most - sum;
+        if (size < 0 || size > room)
+            throw usage(fmt::format("a group of {} rows", size), where, fmt::format("give 0 to {}", room));
+        sum += size;
+    }
+    if (sizes.empty() || sum == 0) throw usage("no rows in any group", where, "give some: 64,0,80");
+    request.groups = sizes;
+    request.m = request.group_rows > 0 ? request.group_rows * static_cast<std::int64_t>(sizes.size()) : sum;
     check_sizes(request, where);
 }
 

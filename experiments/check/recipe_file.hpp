@@ -22,6 +22,9 @@ struct InputPlan {
 /// Sets one of m, n, k, batches, rows, columns or seed. Errors: throws Error (usage) where the operation has no such size,
 /// and for numbers that arrays of at most 2^28 elements do not have.
 void set_size(InputRequest& request, std::string_view name, std::int64_t value, const std::string& where);
+/// Rows of the groups of a product, which together are its m; with group_rows set before, those of the room that each has.
+/// Errors: throws Error (usage) as set_size() does.
+void set_groups(InputRequest& request, const std::vector<std::int64_t>& sizes, const std::string& where);
 /// `m,n,k`, `batches,m,n,k`, or `rows,columns`.
 void set_shape(InputRequest& request, const std::vector<std::int64_t>& shape, const std::string& where);
 

@@ -2,6 +2,8 @@
 // Operations that reduce rows.
 #include "experiments/check/listings.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <vector>
 
 namespace macheps::check::listing {
@@ -88,10 +90,37 @@ Value rms_norm(Listing& l) {
     return gained(l, n.multiply(x, n.inverse_root(n.add(l.mean(n.multiply(x, x)), l.eps()))));
 }
 
+namespace {
+
+/// What the running means of Welford's method may be off by, in unit roundoffs. With d the step x - m, each update
+/// m + d / k loses u |m| and 4 u |d| / k, so that of the k-th mean k times its error grows by no more than
+/// u |x_1 + ... + x_k| + 4 u |d|: in all u times the sum of |x|, and 4 u times the mean of |d|, which is at most 2 max |x|.
+Value running_mean_error(Listing& l, Value x) {
+    Nodes& n = l.nodes;
+    const Value size = n.absolute(x);
+    return n.add(n.sum(size), n.multiply(n.constant(8), n.greatest(size)));
+}
+
+/// With e the means' error, squares d (x - m') are off by 2 e |d|, and Schwarz bounds their mean by 2 e sqrt(2 v), since the
+/// squares of the steps are at most twice the squares' sum. Parts of a row that are merged as Chan, Golub and LeVeque do
+/// (1983) add 4 e |d| n1 n2 / (n1 + n2) each, together 2 e sqrt(v log2 n) of any tree.
+Value running_variance(Listing& l, Value variance, Value mean_error) {
+    Nodes& n = l.nodes;
+    const double merges = 2 * std::sqrt(std::log2(static_cast<double>(std::max<std::int64_t>(l.columns, 2))));
+    const Value first = n.slack(variance, n.multiply(mean_error, n.root(variance)), 3 + merges);
+    return n.slack(first, n.multiply(mean_error, mean_error), fp32.unit_roundoff() * 1.01);
+}
+
+}  // namespace
+
 Value layer_norm(Listing& l) {
     Nodes& n = l.nodes;
-    const Value x = *l.input("x"), mean = l.mean(x), d = n.subtract(x, mean);
+    const bool is_running = l.declaration.has_running_variance;
+    const Value x = *l.input("x"), error = is_running ? running_mean_error(l, x) : x;
+    const Value mean = is_running ? n.slack(l.mean(x), error, 1) : l.mean(x);
+    const Value d = n.subtract(x, mean);
     Value variance = l.mean(n.multiply(d, d));
+    if (is_running) variance = running_variance(l, variance, error);
     if (l.declaration.has_one_pass_variance)
         variance = n.either(variance, n.subtract(l.mean(n.multiply(x, x)), n.multiply(mean, mean)));
     return gained(l, n.multiply(d, n.inverse_root(n.add(variance, l.eps()))));

@@ -11,11 +11,11 @@ namespace macheps::check {
 
 namespace {
 
-constexpr double infinite = std::numeric_limits<double>::infinity();
+constexpr double unnoticed = std::numeric_limits<double>::infinity();
 
 /// Of the outputs that one scale error befalls together.
 struct Part {
-    double certain = infinite;  ///< the least error that one output's bound refuses, whatever the kernel's own error is
+    double certain = unnoticed;  ///< the least error that one output's bound refuses, whatever the kernel's own error is
     double squares = 0, count = 0;
     bool is_empty = true;
 
@@ -108,7 +108,7 @@ double stale_share(const Limits& limits, ThreadPool& pool) {
 }  // namespace
 
 Sharpness sharpness_of(const Problem& problem, const Limits& limits, const Judgement& judgement, ThreadPool& pool) {
-    Sharpness s{.bias_share = infinite};
+    Sharpness s{.bias_share = unnoticed};
     see_scales(limits, judgement.mean_square, s, pool);
     s.stale_share = stale_share(limits, pool);
     const std::int64_t terms = problem.products                               ? problem.products->operands().k

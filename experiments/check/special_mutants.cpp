@@ -6,44 +6,55 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <optional>
 
 namespace macheps::check {
 
 namespace {
 
-constexpr std::int64_t tile = 16;
+/// Which numbers are subnormal in a format; none where it has no normal ones.
+class Subnormals {
+  public:
+    explicit Subnormals(const Format& format)
+        : least_(format.min_normal_code() > 1 ? Format::power_of_two(format.emin()) : 0) {}
+    bool operator()(double x) const { return x != 0 && std::fabs(x) < least_; }
 
-bool is_subnormal(const Format& format, double x) {
-    return x != 0 && std::fabs(x) < Format::power_of_two(format.emin()) && format.min_normal_code() > 1;
+  private:
+    double least_;
+};
+
+void flush(const Format& format, std::vector<double>& values) {
+    const Subnormals is_subnormal(format);
+    for (double& x : values) x = is_subnormal(x) ? 0 : x;
 }
 
-/// Sets subnormal numbers to zero; whether there were any.
-bool flush(const Format& format, std::vector<double>& values) {
+bool has_subnormal(const Format& format, const std::vector<double>& values, ThreadPool& pool) {
+    const Subnormals is_subnormal(format);
     bool any = false;
-    for (double& x : values) {
-        if (!is_subnormal(format, x)) continue;
-        x = 0;
-        any = true;
-    }
+    in_parts(
+        static_cast<std::int64_t>(values.size()), pool,
+        [&](std::size_t first, std::size_t last) {
+            return std::any_of(values.begin() + static_cast<std::ptrdiff_t>(first),
+                               values.begin() + static_cast<std::ptrdiff_t>(last), is_subnormal);
+        },
+        [&](bool part) { any = any || part; });
     return any;
 }
 
-bool has_subnormal(const Format& format, const std::vector<double>& values) {
-    return std::any_of(values.begin(), values.end(), [&](double x) { return is_subnormal(format, x); });
-}
-
-/// The results where subnormal operands are zero; nothing where none is subnormal.
-std::vector<double> with_flushed_operands(const Problem& problem, const Limits& limits, ThreadPool& pool) {
+/// The problem with zeros for subnormal operands; nothing where none is subnormal.
+std::optional<Problem> with_flushed_operands(const Problem& problem, ThreadPool& pool) {
     const auto format_of = [&](const Input& input) {
         const auto format = problem.declaration.formats.find(input.name);
         return format == problem.declaration.formats.end() ? fp32 : format->second.format;
     };
-    bool is_changed = std::any_of(problem.inputs.begin(), problem.inputs.end(),
-                                  [&](const Input& input) { return has_subnormal(format_of(input), input.values); });
+    bool is_changed = std::any_of(problem.inputs.begin(), problem.inputs.end(), [&](const Input& input) {
+        return has_subnormal(format_of(input), input.values, pool);
+    });
     std::shared_ptr<const Products> products = problem.products;
     if (products != nullptr) {
         const ProductOperands& right = products->operands();
-        if (has_subnormal(right.a_format, right.a) || has_subnormal(right.b_format, right.b)) {
+        if (has_subnormal(right.a_format, right.a, pool) || has_subnormal(right.b_format, right.b, pool)) {
             ProductOperands of = right;
             flush(of.a_format, of.a);
             flush(of.b_format, of.b);
@@ -51,13 +62,11 @@ std::vector<double> with_flushed_operands(const Problem& problem, const Limits& 
             is_changed = true;
         }
     }
-    if (!is_changed) return {};
+    if (!is_changed) return std::nullopt;
     Problem flushed = problem;
     flushed.products = products;
     for (Input& input : flushed.inputs) flush(format_of(input), input.values);
-    std::vector<double> results(limits.exact.size());
-    Mutated(flushed, {}).results({0, limits.size()}, results, pool);
-    return results == limits.exact ? std::vector<double>{} : results;
+    return flushed;
 }
 
 /// True where a result is another number by a function of it.
@@ -93,29 +102,34 @@ void add_changed(Trial& trial, const char* name, Function function) {
 
 void add_flushed(Trial& trial, const Problem& problem) {
     const Limits& limits = trial.limits();
-    const std::vector<double> flushed = with_flushed_operands(problem, limits, trial.pool());
-    const std::vector<double>& results = flushed.empty() ? limits.exact : flushed;
-    const Storing stored(limits);
-    const auto store = [&](double x) {
-        const double y = stored(x);
-        return is_subnormal(limits.format, y) ? 0 : y;
-    };
+    const std::optional<Problem> flushed = with_flushed_operands(problem, trial.pool());
     const double least = Format::power_of_two(limits.format.emin());
-    const bool may_flush = changes_any(limits, trial.pool(), [&](double x) { return std::fabs(x) < least ? 0 : x; });
-    if (flushed.empty() && !may_flush) return trial.add_unseen("subnormals flushed", "specials", Power::all);
+    if (!flushed && !changes_any(limits, trial.pool(), [&](double x) { return std::fabs(x) < least ? 0 : x; }))
+        return trial.add_unseen("subnormals flushed", "specials", Power::all);
+    const Mutated mutated(flushed ? *flushed : problem, {});
+    const Storing stored(limits);
+    const Subnormals is_subnormal(limits.format);
     trial.add({.name = "subnormals flushed",
                .kind = "specials",
                .required_by = Power::all,
                .results =
                    [&](const OutputRange& range, std::span<double> exact) {
-                       std::copy_n(results.begin() + range.first, range.size(), exact.begin());
+                       if (flushed)
+                           mutated.results(range, exact, trial.pool());
+                       else
+                           std::copy_n(limits.exact.begin() + range.first, range.size(), exact.begin());
                    },
-               .store = [&](std::size_t, double exact) { return store(exact); }});
+               .store =
+                   [&](std::size_t, double exact) {
+                       const double y = stored(exact);
+                       return is_subnormal(y) ? 0 : y;
+                   }});
 }
 
 /// A tile whose accumulators still hold the outputs of the row before it.
 void add_uncleared(Trial& trial) {
     const Limits& limits = trial.limits();
+    const std::int64_t tile = limits.tile();
     const std::int64_t row = limits.rows / tile / 2 * tile, column = limits.columns / tile / 2 * tile,
                        bottom = std::min(row + tile, limits.rows), right = std::min(column + tile, limits.columns);
     trial.add({.name = "accumulator not cleared",

@@ -81,6 +81,8 @@ Local local_errors(const Node& node, const Row& row, double x, double y, double 
             return {of(Function::tangent), 0};
         case Step::error:
             return {of(Function::error), 0};
+        case Step::slack:
+            return {0, node.roundings * u * std::fabs(y)};
         case Step::round:
         case Step::convert:
             return {0, half_ulp(node.format, z)};

@@ -61,11 +61,10 @@ bool Trial::is_code_changed(const WrongKernel& wrong, const OutputRange& range, 
 
 void Trial::add(const WrongKernel& wrong) {
     Mutant mutant{.name = wrong.name, .kind = wrong.kind, .required_by = wrong.required_by};
-    std::vector<double> exact, outputs;
     const auto is_certain = [&](const OutputRange& range) {
-        exact.resize(range.size());
-        wrong.results(range, exact);
-        mutant.largest = std::max(mutant.largest, largest_change(range, exact));
+        exact_.resize(range.size());
+        wrong.results(range, exact_);
+        mutant.largest = std::max(mutant.largest, largest_change(range, exact_));
         // It changes an output by more than twice its bound: whatever else such a kernel does, T1 refuses it.
         return mutant.largest > 2;
     };
@@ -77,18 +76,19 @@ void Trial::add(const WrongKernel& wrong) {
         const OutputRange& part = parts_[p];
         is_certified = is_certain(part);
         if (is_certified) break;
-        outputs.resize(static_cast<std::size_t>(part.last));
-        const std::span<double> stored = std::span(outputs).subspan(static_cast<std::size_t>(part.first), part.size());
-        const bool differs = store(wrong, part, exact, stored);
+        outputs_.reserve(static_cast<std::size_t>(limits_.size()));
+        outputs_.resize(static_cast<std::size_t>(part.last));
+        const std::span<double> stored = std::span(outputs_).subspan(static_cast<std::size_t>(part.first), part.size());
+        const bool differs = store(wrong, part, exact_, stored);
         is_other = is_other || differs;
-        mutant.caught = mutant.caught || is_code_changed(wrong, part, exact, stored) ||
+        mutant.caught = mutant.caught || is_code_changed(wrong, part, exact_, stored) ||
                         (differs && refuses_any(limits_, part.first, stored));
         is_found = mutant.caught && !must_be_certain;
     }
     // No output alone is refused: all of them together may be.
     if (!is_certified && !mutant.caught && is_other)
         mutant.caught =
-            !judge(limits_, outputs, {.stops_at_first = true, .only_together = true, .pool = &pool_}).reasons.empty();
+            !judge(limits_, outputs_, {.stops_at_first = true, .only_together = true, .pool = &pool_}).reasons.empty();
     mutant.certified = is_certified && !wrong.is_simulated;
     mutant.caught = mutant.caught || is_certified;
     mutants_.push_back(std::move(mutant));

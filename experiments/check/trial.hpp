@@ -62,6 +62,7 @@ class Trial {
     ThreadPool& pool_;
     std::vector<Mutant>& mutants_;
     Storing stored_;
+    std::vector<double> exact_{}, outputs_{};  ///< of the kernel on trial: kept, since memory costs most when it is new
 };
 
 }  // namespace macheps::check

@@ -17,8 +17,8 @@ std::string problem_text(const Problem& problem) {
     if (problem.products) {
         const ProductOperands& of = problem.products->operands();
         text += fmt::format("  {}[{}, {}] x {}[{}, {}]", format_name(of.a_format), of.m, of.k, format_name(of.b_format),
-                            of.k, of.n);
-        if (of.batches > 1) text += fmt::format(", {} batches", of.batches);
+                            of.k, problem.sample ? problem.sample->whole_columns() : of.n);
+        if (of.batches > of.parts) text += fmt::format(", {} batches", of.batches / of.parts);
         text += fmt::format(", machine {}", d.machine_name == "any" ? "any order of fp32 sums" : d.machine_name);
     } else {
         text += fmt::format("  {} rows of {}", problem.rows, problem.columns);
@@ -40,8 +40,11 @@ std::string reason_text(const Limits& limits, const Reason& reason) {
     if (reason.index >= 0) {
         text +=
             fmt::format("\n             {}: got {}, exact {}", place_of(limits, reason.index), reason.got, reason.want);
-        if (reason.ratio > 0) text += fmt::format(", off by {:.4g} bounds of {:.3g}", reason.ratio, reason.bound);
-        if (reason.count > 1) text += fmt::format("; {} outputs", reason.count);
+        if (reason.test == "screen")
+            text += fmt::format(", its own bound {:.3g}; the sum is off by {:.4g} of its bounds", reason.bound, reason.ratio);
+        else if (reason.ratio > 0)
+            text += fmt::format(", off by {:.4g} bounds of {:.3g}", reason.ratio, reason.bound);
+        if (reason.count > 1) text += fmt::format("; {} {}", reason.count, reason.test == "screen" ? "sums" : "outputs");
     }
     return text;
 }

@@ -35,6 +35,7 @@ constexpr const char* help =
     "                                                                what these tensor cores may lose, too\n"
     "  macheps check x.npy y.npy out=y --op softmax                  one array a file; y is the output\n"
     "  macheps check norm.safetensors gain=w --op rmsnorm --eps 1e-5 --allow-weak\n"
+    "  macheps check out.npz --op gemm --sample 16                   one output of 16 of a large product, and a screen of all\n"
     "  macheps check out.npz --op gemm --bounds limits.npz --json    limits of each output, for an own assert\n"
     "  macheps check suite.toml --junit junit.xml --sarif check.sarif --baseline check.lock --update-baseline\n"
     "                                                                all checks of a suite, for CI (docs/check.md)\n\n"
@@ -174,6 +175,9 @@ Exit run(const Arguments& a) {
     std::vector<check::Checked> checks = has_suite ? judge_suite(a, pool) : judge_one(a, pool);
     if (!a.bounds.empty()) {
         const check::Limits& limits = checks.front().verdict.limits;
+        if (limits.sample)
+            throw usage("the limits of some outputs are not those of all", "--bounds",
+                        "leave --sample and --budget out, and rows beyond a group");
         const std::vector<std::int64_t>& shape = checks.front().out_shape;
         publish(a.bounds, npz_text({{"exact", shape, limits.exact},
                                     {"certain", shape, limits.certain},

@@ -29,6 +29,8 @@ constexpr const char* make_help =
     "  macheps check make-inputs --op gemm --a fp16 --b fp16 --out bf16 --shape 192,160,1000 -o inputs/\n"
     "  macheps check make-inputs --op rmsnorm --x bf16 --gain bf16 --out bf16 --eps 1e-5 --inputs normal,small-rms -o "
     "in/\n"
+    "  macheps check make-inputs --op gemm --a bf16 --b bf16 --out bf16 --groups 64,0,33,1 --group-rows 96 -o moe/\n"
+    "                                                         a grouped gemm: rows beyond a group stay untouched\n"
     "  macheps check make-inputs --list                       all recipes\n\n"
     "Without --inputs a least set is written: wrong kernels are run on all inputs, and each file taken shows the most "
     "that\n"
@@ -52,7 +54,8 @@ Error usage(std::string what, std::string where, std::string fix) {
 /// A file of plans, or one plan as options.
 struct PlanArguments {
     std::string file, op;
-    std::vector<std::int64_t> shape;
+    std::vector<std::int64_t> shape, groups;
+    std::int64_t group_rows = 0;
     std::vector<std::string> inputs;
     std::uint64_t seed = check::InputRequest{}.seed;
     Said declared{check::declare_keys().size()};
@@ -68,6 +71,12 @@ struct PlanArguments {
                 "m,n,k of a gemm, with batches before them where there are; rows,columns of the others; 192,160,1000 "
                 "and 64,1000 when left out")
             .list();
+        verb.integer("--groups", groups, {0, 1 << 28},
+                     "Rows of each group of a grouped gemm, whose sum is m: 64,0,80; there are none when left out")
+            .list();
+        verb.integer("--group-rows", group_rows, {0, 1 << 28},
+                     "Rows that each group has room for: a and out are [groups,rows,...]; 0 has one group behind the other")
+            .shows_default();
         verb.option("--inputs", inputs, "Names of recipes; all that apply when left out").list().takes("NAME");
         verb.integer("--seed", seed, seed_limits, "Of the random numbers").shows_default();
         describe_keys(verb, check::declare_keys(), declared, [](const check::DeclareKey& key) {
@@ -85,7 +94,8 @@ struct PlanArguments {
         if (!file.empty()) {
             for (const std::string& option : verb.given()) {
                 const bool is_said_there =
-                    option == "--shape" || option == "--inputs" || option == "--seed" || is_declared(option);
+                    option == "--shape" || option == "--inputs" || option == "--seed" ||
+                                           option == "--groups" || option == "--group-rows" || is_declared(option);
                 if (is_said_there) throw usage("the recipe says that", option, "leave it out, or write it there");
             }
             return check::load_plans(file);
@@ -97,6 +107,10 @@ struct PlanArguments {
             check::declare(plan.request.declaration, key, text, option_name(key.name));
         });
         if (!shape.empty()) check::set_shape(plan.request, shape, "--shape");
+        if (group_rows > 0 && groups.empty())
+            throw usage("room for rows of groups that there are not", "--group-rows", "say --groups 64,0,80");
+        plan.request.group_rows = group_rows;
+        if (!groups.empty()) check::set_groups(plan.request, groups, "--groups");
         for (const std::string& name : inputs)
             plan.recipes.push_back(&check::find_recipe(*plan.request.declaration.operation, name, "--inputs"));
         return {plan};

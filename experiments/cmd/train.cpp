@@ -5,11 +5,14 @@
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/device.hpp"
 #include "experiments/cmd/json.hpp"
+#include "experiments/cmd/option_names.hpp"
 #include "experiments/cmd/progress.hpp"
+#include "experiments/cmd/shell_word.hpp"
 #include "experiments/cmd/tell.hpp"
 #include "experiments/cmd/train_config.hpp"
 #include "experiments/cmd/train_defaults.hpp"
 #include "experiments/cmd/train_plan.hpp"
+#include "experiments/cmd/train_task.hpp"
 #include "experiments/train/experiment.hpp"
 #include "experiments/train/manifest.hpp"
 #include "experiments/version.hpp"
@@ -206,7 +209,7 @@ Experiment new_experiment(const Arguments& a, const Command& verb) {
     experiment.directory = a.out.empty() ? next_run_directory() : std::filesystem::path(a.out);
     experiment.force = a.force;
     experiment.command = verb.command_line();
-    experiment.save_every = default_save_every;
+    experiment.save_every = a.save_every.value_or(default_save_every);
     return experiment;
 }
 
@@ -239,15 +242,6 @@ Exit finish(const Experiment& experiment, bool finished, const Arguments& argume
     }
     if (arguments.json) print_json(json);
     return finished ? Exit::ok : Exit::stopped;
-}
-
-/// As a shell reads it back.
-std::string shell_word(const std::string& text) {
-    constexpr std::string_view plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./,:=@%+";
-    if (!text.empty() && text.find_first_not_of(plain) == std::string::npos) return text;
-    std::string word = "'";
-    for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    return word + "'";
 }
 
 /// How many runs train side by side.
@@ -406,6 +400,21 @@ void describe_run(Command& verb, Arguments& a) {
     verb.flag("-q,--quiet", a.quiet, "No progress on stderr");
 }
 
+Experiment* asked_task = nullptr;  // of train_task(), while it reads a command line
+void describe_task_asked(Command& verb) {
+    const auto a = std::make_shared<Arguments>();
+    describe_task(verb, *a);
+    describe_model(verb, *a);
+    describe_steps(verb, *a);
+    describe_run(verb, *a);
+    verb.runs([a, &verb] {
+        check(*asked_task = new_experiment(*a, verb));
+        return Exit::ok;
+    });
+}
+constexpr VerbRow task_row{"train", help, describe_task_asked};
+constexpr const VerbRow* task_rows[] = {&task_row};
+
 void describe(Command& verb) {
     const auto a = std::make_shared<Arguments>();
     describe_task(verb, *a);
@@ -423,5 +432,19 @@ void describe(Command& verb) {
 }  // namespace
 
 const VerbRow train_verb{"train", help, describe};
+
+Experiment train_task(const std::vector<std::string>& options) {
+    std::vector<std::string> words{"macheps", "train"};
+    words.insert(words.end(), options.begin(), options.end());
+    Experiment task;
+    asked_task = &task;
+    const CommandLine line({"macheps", help, [](Command& program) { program.verbs(task_rows); }}, words);
+    try {
+        line.run();
+    } catch (const Error& error) {
+        throw Error({.what = in_options(*line.verb(), error), .exit = error.exit()});
+    }
+    return task;
+}
 
 }  // namespace macheps

@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <bit>
 #include <utility>
 #include <vector>
@@ -21,14 +20,10 @@ View room(Backend& backend, Tensor& memory, Shape shape) {
     return {memory.data(), shape};
 }
 
-bool rounds_nothing(const ResolvedPolicy& policy) {
-    return std::all_of(policy.casts.begin(), policy.casts.end(), [](const auto& cast) { return cast.second.is_identity(); });
-}
-
 }  // namespace
 
 Slot::Slot(const ResolvedPolicy& policy, std::string slot_name)
-    : name(std::move(slot_name)), rule(policy.cast(name)), id(site_id(name)), watched(rounds_nothing(policy)) {
+    : name(std::move(slot_name)), rule(policy.cast(name)), id(site_id(name)), watched(policy.casts_nothing) {
     for (const std::string_view ending : {":forward.out", ":grad.in", ":weight_grad.out", ":grad", ":value"}) {
         watched = watched || name.ends_with(ending);
     }

@@ -21,9 +21,9 @@ std::optional<Distribution> find_distribution(std::string_view name) {
     return std::nullopt;
 }
 
-float drawn_element(Distribution distribution, Operand operand, std::uint64_t seed, std::int64_t outer, std::int64_t p,
-                    double scale) {
-    if (distribution == Distribution::equal) return static_cast<float>(scale);
+double drawn_wide_element(Distribution distribution, Operand operand, std::uint64_t seed, std::int64_t outer, std::int64_t p,
+                          double scale) {
+    if (distribution == Distribution::equal) return scale;
     const RngKey key{.seed = seed, .site = site_id(operand == Operand::a ? "gemm.a" : "gemm.b")};
     const PhiloxBlock random =
         random_block(key, static_cast<std::uint64_t>(outer) << 32 | static_cast<std::uint64_t>(p));
@@ -55,7 +55,12 @@ float drawn_element(Distribution distribution, Operand operand, std::uint64_t se
         case Distribution::equal:
             break;
     }
-    return static_cast<float>(scale * x);
+    return scale * x;
+}
+
+float drawn_element(Distribution distribution, Operand operand, std::uint64_t seed, std::int64_t outer, std::int64_t p,
+                    double scale) {
+    return static_cast<float>(drawn_wide_element(distribution, operand, seed, outer, p, scale));
 }
 
 std::vector<float> drawn_operand(Distribution distribution, Operand operand, std::uint64_t seed, std::int64_t outer,

@@ -62,7 +62,7 @@ FilterVerdict accelerate_te(Linears all, std::size_t i) {
     return {};
 }
 
-FilterVerdict axolotl(Linears all, std::size_t i) {
+FilterVerdict axolotl_linears(Linears all, std::size_t i) {
     if (std::string why = router(all[i]); !why.empty()) return {std::move(why)};
     return accelerate_ao(all, i);
 }
@@ -132,7 +132,7 @@ constexpr LayerFilter filters[] = {
      .summary = "every Linear whose sides 16 divides, unless one before it in the same module has a side that it does "
                 "not divide"},
     {.name = "axolotl",
-     .judge = axolotl,
+     .judge = axolotl_linears,
      .source = "axolotl/monkeypatch/accelerate/float8_moe_filter.py",
      .summary = "as accelerate-ao, and no part of the name is `gate` or `router`"},
     {.name = "llamafactory",

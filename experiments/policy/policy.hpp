@@ -160,6 +160,7 @@ struct ResolvedPolicy {
     std::vector<std::string> unverified() const;
 
     std::map<std::string, CastRule, std::less<>> casts;
+    bool casts_nothing = true;  ///< every one of them is the identity
     std::map<std::string, MatmulChoice, std::less<>> matmuls;
     std::map<std::string, std::string, std::less<>> origin;  ///< slot -> "preset amp-bf16, rule 3"
     /// Every site or parameter with a slot of it, in the order of the model.

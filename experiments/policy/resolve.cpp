@@ -80,6 +80,8 @@ class Resolver {
         for (const Target& target : sites_) {
             for (const std::string_view matmul : target.matmuls) check(target, matmul);
         }
+        result_.casts_nothing = std::all_of(result_.casts.begin(), result_.casts.end(),
+                                            [](const auto& each) { return each.second.is_identity(); });
         return std::move(result_);
     }
 

@@ -221,6 +221,23 @@ TEST_CASE("bf16 weights stagnate at a small learning rate, and stochastic roundi
     CHECK(figure_of(finding_of(verdicts, "pure-bf16", "loss-rounded"), "values") == double(values.size()));
 }
 
+TEST_CASE("bf16 holds second moments fast at a beta2 of 0.999, and lets them decay at 0.98",
+          "[diagnosis][frozen-moments]") {
+    const TemporaryFolder folder;
+    Policy slow = variant("slow", "pure-bf16", ""), fast = variant("fast", "pure-bf16", ""),
+           wide = variant("wide", "amp-bf16", "");
+    slow.training.beta2 = 0.999, fast.training.beta2 = 0.98, wide.training.beta2 = 0.999;
+    const Log log = trained(folder, small({slow, fast, wide}));
+    const Verdicts verdicts = diagnose(log);
+    CHECK(ids_of(verdicts, "slow").contains("frozen-moments"));
+    CHECK_FALSE(ids_of(verdicts, "fast").contains("frozen-moments"));
+    CHECK(ids_of(verdicts, "wide").empty());
+    double sum = 0;
+    const std::vector<StepRow>& steps = run_of(log, "slow").steps;
+    for (std::size_t i = 20; i < 40; ++i) sum += *steps[i].moment_stagnation;
+    CHECK(figure_of(finding_of(verdicts, "slow", "frozen-moments"), "percent") == Approx(100 * sum / 20));
+}
+
 TEST_CASE("gradients that underflow are told with their site, and are not where the loss is scaled",
           "[diagnosis][gradient-underflow]") {
     const TemporaryFolder folder;

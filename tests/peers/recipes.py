@@ -100,9 +100,10 @@ def compare_mx(torch, program, folder, count):
     compared = near = tiny = 0
     modes = {"ao_floor": ScaleCalculationMode.FLOOR, "ao_ceil": ScaleCalculationMode.CEIL,
              "ao_even": ScaleCalculationMode.EVEN, "ao_rceil": ScaleCalculationMode.RCEIL}
-    for index, x in enumerate(tensors(torch, [(8, 64), (5, 96), (32, 32)], count, 2)):
+    for index, tensor in enumerate(tensors(torch, [(8, 64), (5, 96), (32, 32)], count, 2)):
         for rule, mode in modes.items():
             for fmt, dtype in (("e4m3fn", torch.float8_e4m3fn), ("e5m2", torch.float8_e5m2)):
+                x = tensor.clone()
                 if index % 2 == 1:
                     # Largest magnitudes at a boundary, and one to four ulps above it.
                     blocks = x.view(-1, 32)

@@ -307,6 +307,33 @@ TEST_CASE("bytes per parameter come apart from activations, and the emulation's 
     CHECK(summary_table(summarise(log)).find("slowdown") == std::string::npos);
 }
 
+TEST_CASE("stated peaks are what the units make of their clock", "[report][peaks]") {
+    // Streaming multiprocessors or compute units, their boost clock in MHz, and multiply-adds of each in a clock: from the
+    // vendors' descriptions of the architectures, and not from the data sheets that state the peaks.
+    struct Unit {
+        std::string_view gpu;
+        double units, mhz, fp32, tf32, half, fp8;
+    };
+    for (const Unit& u : {Unit{"v100", 80, 1530, 64, 0, 512, 0}, Unit{"t4", 40, 1590, 64, 0, 512, 0},
+                          Unit{"a100", 108, 1410, 64, 512, 1024, 0}, Unit{"l40s", 142, 2520, 128, 256, 512, 1024},
+                          Unit{"h100", 132, 1830, 128, 1024, 2048, 4096}, Unit{"h200", 132, 1830, 128, 1024, 2048, 4096},
+                          Unit{"mi300x", 304, 2100, 128, 512, 1024, 2048}}) {
+        int rows = 0;
+        for (const VendorPeak& peak : vendor_peaks()) {
+            if (peak.gpu != u.gpu) continue;
+            const double each = peak.kind == "fp32"   ? u.fp32
+                                : peak.kind == "tf32" ? u.tf32
+                                : peak.kind == "fp8"  ? u.fp8
+                                                      : u.half;
+            CAPTURE(peak.gpu, peak.kind, peak.source);
+            // Hopper's cores run at another clock than its tensor cores.
+            CHECK(peak.tflops == Approx(2e-6 * u.units * u.mhz * each).epsilon(peak.kind == "fp32" ? 0.09 : 0.015));
+            ++rows;
+        }
+        CHECK(rows == 2 + (u.tf32 > 0) + (u.fp8 > 0) + (u.tf32 > 0));  // fp32 and fp16; then also bf16
+    }
+}
+
 TEST_CASE("a peak is the vendor's, of the slower operand, in multiply-adds that take their time",
           "[reports][verdict]") {
     CHECK(relative_peak("bf16*bf16:10", "h100").value() == 1);

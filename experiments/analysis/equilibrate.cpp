@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/analysis/equilibrate.hpp"
+
+#include "core/codec.hpp"
+
+namespace macheps::analysis {
+
+namespace {
+
+double largest_of(const Format& format) { return decode64(format, format.max_finite_code() << format.padding); }
+
+/// e where x = m 2^e with m in [1/2, 1); 0 for 0.
+int exponent_of(double x) {
+    int exponent = 0;
+    std::frexp(x, &exponent);
+    return exponent;
+}
+
+int floor_half(int x) { return x >= 0 ? x / 2 : -((1 - x) / 2); }
+
+/// The largest magnitudes of the rows, or of the columns, of R A C.
+std::vector<double> largest_in(const Matrix& a, const Equilibration& scaling, bool of_columns) {
+    std::vector<double> most(static_cast<std::size_t>(a.n));
+    for (std::int64_t i = 0; i < a.n; ++i) {
+        for (std::int64_t j = 0; j < a.n; ++j) {
+            double& place = most[static_cast<std::size_t>(of_columns ? j : i)];
+            place = std::max(place, std::fabs(std::ldexp(a(i, j), scaling.row(i) + scaling.column(j))));
+        }
+    }
+    return most;
+}
+
+std::vector<int> negated_exponents(const std::vector<double>& values, bool halved) {
+    std::vector<int> exponents;
+    for (const double value : values) exponents.push_back(-(halved ? floor_half(exponent_of(value)) : exponent_of(value)));
+    return exponents;
+}
+
+}  // namespace
+
+std::string_view to_string(Scale scale) {
+    for (const ScaleName& row : scale_names) {
+        if (row.scale == scale) return row.name;
+    }
+    return {};
+}
+
+std::optional<Scale> find_scale(std::string_view name) {
+    for (const ScaleName& row : scale_names) {
+        if (row.name == name) return row.scale;
+    }
+    return std::nullopt;
+}
+
+bool is_scaled(const Format& format) { return largest_of(format) < 1e6; }
+
+Equilibration equilibrate(const Matrix& a, const Format& format, Scale scale) {
+    Equilibration scaling;
+    if (scale == Scale::none || !is_scaled(format)) return scaling;
+    if (scale == Scale::two_sided) {
+        scaling.rows = negated_exponents(largest_in(a, scaling, false), false);
+        scaling.columns = negated_exponents(largest_in(a, scaling, true), false);
+    } else if (scale == Scale::symmetric) {
+        scaling.rows = negated_exponents(largest_in(a, scaling, false), true);
+        scaling.columns = scaling.rows;
+    }
+    const double most = max_norm(largest_in(a, scaling, false));
+    if (most > 0) scaling.mu = exponent_of(0.1 * largest_of(format) / most) - 1;
+    return scaling;
+}
+
+Matrix cast_matrix(const Matrix& a, const Equilibration& scaling, const Format& format, CastCounts& counts) {
+    Matrix rounded(a.n);
+    const double largest = largest_of(format), least_normal = Format::power_of_two(format.emin());
+    for (std::int64_t i = 0; i < a.n; ++i) {
+        for (std::int64_t j = 0; j < a.n; ++j) {
+            const double x = std::ldexp(a(i, j), scaling.mu + scaling.row(i) + scaling.column(j));
+            const double q =
+                decode64(format, encode64(format, x, Round::nearest_even, Overflow::nonsaturate));
+            rounded(i, j) = q;
+            if (a(i, j) == 0) continue;
+            counts.underflow += q == 0;
+            counts.to_subnormal += q != 0 && std::fabs(q) < least_normal;
+            counts.overflow += std::fabs(x) > largest;
+        }
+    }
+    return rounded;
+}
+
+}  // namespace macheps::analysis

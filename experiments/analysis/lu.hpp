@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// LU with partial pivoting in any format, and on any machine: the kernels. `definitions.hpp` says what they compute.
+#pragma once
+#include "core/format.hpp"
+#include "core/thread_pool.hpp"
+#include "emulation/cpu/simd/simd.hpp"
+#include "emulation/matmul/rule.hpp"
+#include "experiments/analysis/matrix.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace macheps::analysis {
+
+/// How a matrix is factored.
+struct LuPlan {
+    Format format{};      ///< of L and U, and of every operation that no machine does
+    bool pivots = true;   ///< false: the diagonal, as HPL-MxP has it
+    bool fused = false;   ///< a - l u with one rounding
+    std::int64_t block = 0;  ///< columns of a panel; 0: right-looking, one column at a time
+    /// Of the blocked update A22 = fl(C - L21 U12), C = A22. With a machine the sum is that machine's, C its addend; else
+    /// c = c - l u in `accumulator`, product and difference rounded apart. l and u are rounded to `operands` before.
+    std::optional<MatmulRule> rule{};
+    Format operands{}, accumulator{};
+};
+
+/// P A = L U.
+struct Factors {
+    Matrix lu{};                       ///< L below the diagonal (ones on it are left out), U on and above it
+    std::vector<std::int64_t> rows{};  ///< row i of P A is this row of A
+    bool is_regular = false;           ///< false: a pivot was zero, or a factor is no finite number
+};
+
+/// `a` holds numbers of the plan's format. The same bits on every instruction set and for every number of threads.
+Factors factor_lu(Matrix a, const LuPlan& plan, ThreadPool& pool, Simd simd = chosen_simd());
+
+/// norm(P A - L U) / norm(A), row sums of magnitudes; infinite where a factor is not finite.
+double lu_error(const Matrix& a, const Factors& factors);
+/// max |u_ij| / max |a_ij|.
+double growth_factor(const Matrix& a, const Factors& factors);
+
+}  // namespace macheps::analysis

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/analysis/via.hpp"
+
+#include "core/float_environment.hpp"
+#include "core/format_table.hpp"
+#include "core/math64.hpp"
+#include "core/ulp.hpp"
+#include "experiments/analysis/quad.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace macheps::analysis {
+
+namespace {
+
+constexpr double unknown = std::numeric_limits<double>::infinity();
+
+/// The exact product to 113 digits, and the sums of the magnitudes.
+struct ExactProduct {
+    std::vector<Quad> sums{};
+    std::vector<double> magnitudes{};
+};
+
+ExactProduct wide_product(const WideOperands& x, ThreadPool* pool) {
+    const auto size = static_cast<std::size_t>(x.m * x.n);
+    ExactProduct exact{.sums = std::vector<Quad>(size), .magnitudes = std::vector<double>(size)};
+    const auto element = [&](std::int64_t at) {
+        const std::int64_t i = at / x.n, j = at % x.n;
+        Quad sum = 0;
+        double magnitudes = 0;
+        for (std::int64_t p = 0; p < x.k; ++p) {
+            const double a = x.a[static_cast<std::size_t>(i * x.k + p)], b = x.b[static_cast<std::size_t>(p * x.n + j)];
+            sum += Quad(a) * Quad(b);
+            magnitudes += std::fabs(a * b);
+        }
+        exact.sums[static_cast<std::size_t>(at)] = sum;
+        exact.magnitudes[static_cast<std::size_t>(at)] = magnitudes;
+    };
+    if (pool != nullptr) {
+        pool->run(x.m * x.n, element);
+    } else {
+        for (std::int64_t at = 0; at < x.m * x.n; ++at) element(at);
+    }
+    return exact;
+}
+
+double off_by(double out, const Quad& exact) { return static_cast<double>(Quad(out) - exact); }
+
+double largest_error(const std::vector<double>& out, const ExactProduct& exact) {
+    double most = 0;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+        if (!std::isfinite(out[i]) || exact.magnitudes[i] == 0) continue;
+        most = std::max(most, std::fabs(off_by(out[i], exact.sums[i])) / exact.magnitudes[i]);
+    }
+    return most;
+}
+
+/// The figures of GemmRow, of fp64 outputs.
+void measure_wide(GemmRow& row, const std::vector<double>& out, const ExactProduct& exact) {
+    double rel = 0, rel2 = 0, most_rel = 0, ulps = 0, error2 = 0, bias = 0, drift = 0, signal = 0, noise = 0;
+    std::uint64_t nonzero = 0;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+        if (!std::isfinite(out[i])) {
+            ++row.nonfinite;
+            continue;
+        }
+        ++row.outputs;
+        const auto value = static_cast<double>(exact.sums[i]);
+        const double e = off_by(out[i], exact.sums[i]), size = std::fabs(e);
+        signal += value * value;
+        noise += e * e;
+        const double in_ulps = size / ulp(fp64, value);
+        ulps += in_ulps;
+        row.max_ulp = std::max(row.max_ulp, in_ulps);
+        if (value != 0) {
+            const double r = size / std::fabs(value);
+            ++nonzero;
+            most_rel = std::max(most_rel, r);
+            rel += r;
+            rel2 += r * r;
+        }
+        if (exact.magnitudes[i] == 0) continue;
+        const double share = e / exact.magnitudes[i];
+        error2 += share * share;
+        bias += share;
+        drift += value < 0 ? -share : share;
+    }
+    const auto count = static_cast<double>(row.outputs);
+    row.max_error = largest_error(out, exact);
+    if (row.outputs > 0) {
+        row.mean_ulp = ulps / count;
+        row.rms_error = std::sqrt(error2 / count);
+        row.bias = bias / count;
+        row.drift = drift / count;
+        if (signal > 0) row.sqnr_db = noise == 0 ? unknown : 10 / 0x1.26bb1bbb55516p+1 * math::log(signal / noise);
+    }
+    if (nonzero > 0) {
+        row.max_rel = most_rel;
+        row.mean_rel = rel / static_cast<double>(nonzero);
+        row.rms_rel = std::sqrt(rel2 / static_cast<double>(nonzero));
+    }
+    row.first = static_cast<float>(out.front());
+    row.first_exact = static_cast<double>(exact.sums.front());
+}
+
+}  // namespace
+
+WideOperands wide_operands(const Format& format, Distribution distribution, std::int64_t seed, double scale, std::int64_t m,
+                           std::int64_t n, std::int64_t k) {
+    WideOperands x{.m = m, .n = n, .k = k};
+    const auto draw = [&](Operand operand, std::int64_t outer, std::int64_t p) {
+        const double value = drawn_wide_element(distribution, operand, static_cast<std::uint64_t>(seed), outer, p, scale);
+        return format == fp64 ? value : static_cast<double>(static_cast<float>(value));
+    };
+    for (std::int64_t i = 0; i < m; ++i) {
+        for (std::int64_t p = 0; p < k; ++p) x.a.push_back(draw(Operand::a, i, p));
+    }
+    for (std::int64_t p = 0; p < k; ++p) {
+        for (std::int64_t j = 0; j < n; ++j) x.b.push_back(draw(Operand::b, j, p));
+    }
+    return x;
+}
+
+WideErrors wide_errors(const WideOperands& x, const std::vector<double>& out) {
+    const ExactProduct exact = wide_product(x, nullptr);
+    WideErrors errors{.max_error = largest_error(out, exact)};
+    for (std::size_t i = 0; i < out.size(); ++i) errors.not_correct += out[i] != static_cast<double>(exact.sums[i]);
+    return errors;
+}
+
+std::vector<double> fp64_chain(const WideOperands& x) {
+    std::vector<double> out;
+    for (std::int64_t i = 0; i < x.m; ++i) {
+        for (std::int64_t j = 0; j < x.n; ++j) {
+            double sum = 0;
+            for (std::int64_t p = 0; p < x.k; ++p) {
+                sum = std::fma(x.a[static_cast<std::size_t>(i * x.k + p)], x.b[static_cast<std::size_t>(p * x.n + j)], sum);
+            }
+            out.push_back(sum);
+        }
+    }
+    return out;
+}
+
+std::string beyond_exactness(const ViaGrid& grid) {
+    std::string text;
+    if (!grid.via.is_ozaki() || grid.digit_bits == 0) return text;
+    for (const SpelledRule& machine : grid.machines) {
+        for (const std::int64_t k : grid.k) {
+            const int most = exact_digit_bits(machine, k);
+            if (grid.digit_bits <= most) continue;
+            text += fmt::format("{}: digits of {} bits are not exact over {} terms, {} bits are\n", machine.name,
+                                grid.digit_bits, k, most);
+        }
+    }
+    return text;
+}
+
+void run_via(Backend& backend, ThreadPool& pool, const ViaGrid& grid, const std::function<void(const GemmRow&)>& row,
+             const std::function<void(const std::string&)>& note) {
+    const DefaultFloatModes modes;
+    const auto each = [&](const Format& format, Distribution distribution, std::int64_t seed, double scale, std::int64_t m,
+                          std::int64_t n, std::int64_t k) {
+        const WideOperands x = wide_operands(format, distribution, seed, scale, m, n, k);
+        const ExactProduct exact = wide_product(x, &pool);
+        const double chain = largest_error(fp64_chain(x), exact);
+        for (const SpelledRule& machine : grid.machines) {
+            const NarrowProduct product = narrow_product(backend,
+                                                         {.via = grid.via,
+                                                          .machine = machine,
+                                                          .digit_bits = grid.digit_bits,
+                                                          .full = grid.full,
+                                                          .combines_exactly = grid.combines_exactly},
+                                                         x);
+            if (grid.via.slices == 0 && note) note(fmt::format("{}: {} slices", machine.name, product.slices));
+            GemmRow out{.machine = machine.name,
+                        .format_a = std::string(format_name(format)),
+                        .format_b = std::string(format_name(format)),
+                        .output = grid.via.is_ozaki() ? "fp64" : "fp32",
+                        .distribution = std::string(to_string(distribution)),
+                        .scaling = "none",
+                        .scale = scale,
+                        .seed = seed,
+                        .m = m,
+                        .n = n,
+                        .k = k,
+                        .unit = unknown,
+                        .bound = unknown,
+                        .probable_bound = unknown,
+                        .evidence = std::string(to_string(machine.rule.machine->evidence)),
+                        .via = grid.via.name,
+                        .digit_bits = product.digit_bits,
+                        .slices = product.slices,
+                        .products = product.products,
+                        .inexact_products = product.inexact,
+                        .combine = grid.via.is_ozaki() ? (grid.combines_exactly ? "exact" : "fp64") : "fp32",
+                        .fp64_error = chain};
+            measure_wide(out, product.out, exact);
+            row(out);
+        }
+    };
+    for (const Format& format : grid.formats)
+        for (const Distribution distribution : grid.distributions)
+            for (const std::int64_t seed : grid.seeds)
+                for (const double scale : grid.scales)
+                    for (const std::int64_t m : grid.m)
+                        for (const std::int64_t n : grid.n)
+                            for (const std::int64_t k : grid.k) each(format, distribution, seed, scale, m, n, k);
+}
+
+}  // namespace macheps::analysis

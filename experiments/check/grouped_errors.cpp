@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/check/grouped_errors.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace macheps::check {
+
+namespace {
+
+/// Up to here it does not matter how many outputs are distinct: three deviations of independent uniform errors.
+constexpr double plain_z = 1;
+
+}  // namespace
+
+/// Outputs whose last rounding loses the same are of one kind: equal ones, and those that lie equally far from a code, as all
+/// of a row of log-softmax do where its inputs are multiples of the outputs' ulp.
+double GroupedErrors::kind_of(std::size_t i) const {
+    const double size = std::fabs(l_.exact[i]);
+    if (!l_.is_narrow) return size;
+    const double codes = size / (2 * half_ulp_(size));
+    return std::nearbyint((codes - std::floor(codes)) * 0x1p30);
+}
+
+/// (sum c)^2 / sum c^2 over the multiplicities c.
+double GroupedErrors::distinct(const OutputBlock& g) const {
+    std::vector<double> kinds;
+    visit(g, [&](std::size_t i) { kinds.push_back(kind_of(i)); });
+    std::sort(kinds.begin(), kinds.end());
+    double squares = 0;
+    for (std::size_t i = 0, end = 0; i < kinds.size(); i = end) {
+        while (end < kinds.size() && kinds[end] == kinds[i]) ++end;
+        squares += static_cast<double>(end - i) * static_cast<double>(end - i);
+    }
+    const auto n = static_cast<double>(kinds.size());
+    return n == 0 ? 0 : n * n / squares;
+}
+
+double GroupedErrors::z_of(const OutputBlock& g, const Squares& sums) const {
+    if (sums.count < least_group) return 0;
+    const double mean = sums.total / sums.count, z = (mean - 1) / std::sqrt(8 / sums.count);
+    if (z <= plain_z) return z;
+    // The model takes rounding errors for uniform. Where outputs lie close together, or on a grid, those of an ideal
+    // kernel are not: a legal kernel is then held against that one.
+    const double excess = mean - std::max(1.0, sums.ideal / sums.count), plain = excess / std::sqrt(8 / sums.count);
+    // To count equal outputs as one makes it no larger.
+    if (plain <= plain_z) return plain;
+    const double kinds = distinct(g);
+    return kinds < least_group ? 0 : excess / std::sqrt(8 / kinds);
+}
+
+}  // namespace macheps::check

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// macheps sweep submit: the shards of a sweep as jobs of the site's own engine.
+#include "core/publish.hpp"
+#include "experiments/cmd/json.hpp"
+#include "experiments/cmd/shell_word.hpp"
+#include "experiments/cmd/sweep_folder.hpp"
+#include "experiments/cmd/sweep_verbs.hpp"
+#include "experiments/cmd/tell.hpp"
+#include "experiments/sweep/engines.hpp"
+#include "experiments/sweep/layout.hpp"
+#include "experiments/sweep/shard.hpp"
+#include "experiments/sweep/status.hpp"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <memory>
+
+namespace macheps {
+
+namespace {
+
+constexpr const char* help =
+    "Hands the shards of a sweep to Slurm as an array, or writes a job for Kubernetes.\n\n"
+    "Examples:\n"
+    "  macheps sweep submit formats.toml --engine slurm --print                what would be submitted\n"
+    "  macheps sweep submit formats.toml --engine kubernetes --print > job.yaml\n\n"
+    "Slurm: writes OUT/slurm/array.sh and merge.sh and submits both; the merge begins when every task has ended, and says what\n"
+    "is missing. A task that nears its time limit saves and goes back into the queue. Kubernetes: the job's image, and a\n"
+    "volume that all pods share as /out, are yours to name. Other engines: docs/sweeps.md.\n"
+    "JSON: {\"out\", \"engine\", \"shards\", \"scripts\": [files], \"jobs\": [ids]}.\n"
+    "Exit codes: 1, the engine refused the job; 2 and 3, the plan cannot be trained as it stands.";
+
+struct SubmitArguments {
+    std::filesystem::path path, out;
+    std::string engine, time, sbatch, image;
+    int shards = 0;
+    bool print_only = false, json = false;
+};
+
+struct EngineRow {
+    const char* name;
+    std::vector<EngineScript> (*scripts)(const SubmitRequest& request);
+    bool submits;  ///< by a program here; else its file is the user's to hand over
+};
+constexpr EngineRow engine_rows[] = {{"slurm", slurm_scripts, true}, {"kubernetes", kubernetes_scripts, false}};
+
+/// What `sbatch --parsable` prints: the job's number.
+std::string submit_job(const std::string& words) {
+    const std::string command = "sbatch --parsable " + words;
+    std::FILE* pipe = ::popen(command.c_str(), "r");
+    std::string text;
+    char block[256];
+    while (pipe != nullptr && std::fgets(block, sizeof block, pipe) != nullptr) text += block;
+    const int status = pipe == nullptr ? -1 : ::pclose(pipe);
+    text = text.substr(0, text.find_first_of(";\n"));
+    if (status == 0 && !text.empty()) return text;
+    throw Error({.what = "the job was not taken",
+                 .where = command,
+                 .fix = "sbatch says why above; --print shows the script, which any sbatch may be given",
+                 .exit = Exit::check_failed});
+}
+
+const EngineRow& engine_of(const SubmitArguments& a) {
+    for (const EngineRow& row : engine_rows) {
+        if (row.name == a.engine) return row;
+    }
+    throw Error({.what = fmt::format("there is no engine '{}'", a.engine),
+                 .where = "--engine",
+                 .fix = "one of slurm, kubernetes; others take shards too: docs/sweeps.md",
+                 .exit = Exit::usage});
+}
+
+Exit submit(const SubmitArguments& a) {
+    const EngineRow& engine = engine_of(a);
+    const SweepFolder folder = open_sweep(a.path, a.out, a.print_only ? PlanChanges::are_shown : PlanChanges::are_taken);
+    std::error_code error;
+    const SubmitRequest request{.out = std::filesystem::absolute(folder.out).lexically_normal(),
+                                .program = std::filesystem::read_symlink("/proc/self/exe", error),
+                                .name = folder.sweep.name,
+                                .shards = a.shards > 0 ? a.shards : usual_shards(folder.sweep),
+                                .memory_bytes = task_memory(folder.sweep),
+                                .time = a.time,
+                                .more = a.sbatch,
+                                .image = a.image};
+    const std::vector<EngineScript> scripts = engine.scripts(request);
+    if (a.print_only) {
+        for (const EngineScript& script : scripts)
+            fmt::print("{}{}", scripts.size() > 1 ? fmt::format("# --- {}\n", script.file) : "", script.text);
+        return Exit::ok;
+    }
+    std::vector<std::string> files, jobs;
+    for (const EngineScript& script : scripts) {
+        const std::filesystem::path file = request.out / script.file;
+        make_folders(file.parent_path());
+        publish(file, script.text);
+        files.push_back(file.string());
+    }
+    remember_shard_count(request.out, request.shards);
+    if (engine.submits) {
+        const std::string more = a.sbatch.empty() ? "" : a.sbatch + " ";
+        jobs.push_back(submit_job(more + shell_word(files[0])));
+        jobs.push_back(submit_job(fmt::format("{}--dependency=afterany:{} {}", more, jobs[0], shell_word(files[1]))));
+        tell("Job {}: {} tasks; job {} merges what they leave\n", jobs[0], request.shards, jobs[1]);
+    }
+    for (const std::string& file : files) tell("wrote {}\n", file);
+    if (a.json) {
+        print_json({{"out", request.out.string()},
+                    {"engine", a.engine},
+                    {"shards", request.shards},
+                    {"scripts", files},
+                    {"jobs", jobs}});
+    }
+    return Exit::ok;
+}
+
+void describe(Command& verb) {
+    const auto a = std::make_shared<SubmitArguments>();
+    verb.option("PLAN", a->path, "A plan, or the folder of a sweep").required().takes(value_kind::file);
+    std::vector<std::string> names;
+    for (const EngineRow& row : engine_rows) names.emplace_back(row.name);
+    verb.option("--engine", a->engine, "Who schedules").required().one_of(names);
+    verb.integer("--shards", a->shards, {0, most_shards},
+                 "How many; 0: as many as there are units, 1000 at most, and none shorter than ten minutes")
+        .shows_default();
+    verb.option("--time", a->time, "Limit of a Slurm task, such as 4:00:00; the site's own when left out");
+    verb.option("--sbatch", a->sbatch, "Words for sbatch, such as \"-p cpu -A account\"; none when left out");
+    verb.option("--image", a->image, "Container image of a Kubernetes job; macheps when left out");
+    verb.option("-o,--out", a->out, "The folder; the plan's path without .toml when left out").takes(value_kind::folder);
+    verb.flag("--print", a->print_only, "Print the scripts; writes and submits nothing");
+    verb.flag("--json", a->json, "As JSON");
+    verb.runs([a] { return submit(*a); });
+}
+
+}  // namespace
+
+const VerbRow sweep_submit{"submit", help, describe};
+
+}  // namespace macheps

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/sweep/run.hpp"
+
+#include "core/json.hpp"
+#include "core/publish.hpp"
+#include "core/read_file.hpp"
+#include "experiments/sweep/attempt.hpp"
+#include "experiments/sweep/layout.hpp"
+#include "experiments/sweep/scratch.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <thread>
+#include <utility>
+
+namespace macheps {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+constexpr int most_attempts_without_progress = 3, most_tries = 3;
+
+/// Whether the error is the system's `number`: every error of writing says it in the system's words.
+bool says(const Error& error, int number) { return error.parts().what.find(std::strerror(number)) != std::string::npos; }
+
+/// What a network file system says of a file that is there all the same.
+bool may_pass(const Error& error) {
+    return error.exit() == Exit::cannot_write && (says(error, ESTALE) || says(error, EIO));
+}
+
+class Runner {
+  public:
+    Runner(Backend& backend, const Sweep& sweep, const ShardRequest& request, const TaskOf& task_of,
+           const ShardWatcher& watcher, std::atomic<bool>& stop, const std::atomic<bool>& stop_now)
+        : backend_(backend),
+          sweep_(sweep),
+          request_(request),
+          task_of_(task_of),
+          watcher_(watcher),
+          stop_(stop),
+          stop_now_(stop_now) {}
+
+    Exit run() {
+        bool has_failed = false;
+        for (const std::size_t index : request_.units) {
+            look_at_clock();
+            const SweepUnit& unit = sweep_.units[index];
+            const Clock::time_point start = Clock::now();
+            UnitReport report{.id = unit.id, .end = end_of(unit, report_what_)};
+            report.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+            report.what = std::exchange(report_what_, {});
+            if (watcher_.unit) watcher_.unit(report);
+            if (report.end == UnitEnd::stopped) return Exit::stopped;
+            has_failed = has_failed || report.end == UnitEnd::failed || report.end == UnitEnd::had_failed;
+        }
+        return has_failed ? Exit::check_failed : Exit::ok;
+    }
+
+  private:
+    void note(const std::string& text) const {
+        if (watcher_.note) watcher_.note(text);
+    }
+    void look_at_clock() {
+        if (request_.deadline && Clock::now() >= *request_.deadline) stop_ = true;
+    }
+
+    UnitEnd end_of(const SweepUnit& unit, std::string& what) {
+        const fs::path& out = request_.out;
+        if (is_done(out, unit.id) || publish_leftover(out, unit.id)) {
+            remove_attempts(out, unit.id);
+            return UnitEnd::was_done;
+        }
+        if (const std::optional<Failure> before = read_failure(out, unit.id)) {
+            if (!request_.retry_failed) {
+                what = before->what;
+                return UnitEnd::had_failed;
+            }
+            forget_failure(unit);
+        }
+        if (stop_) return UnitEnd::stopped;
+        for (int tries = 1;; ++tries) {
+            try {
+                return train(unit) ? UnitEnd::trained : UnitEnd::stopped;
+            } catch (const Error& error) {
+                // Whoever finishes a unit first removes the other attempts at it.
+                if (is_done(out, unit.id) && error.exit() != Exit::check_failed) {
+                    remove_attempts(out, unit.id);
+                    return UnitEnd::was_done;
+                }
+                if (may_pass(error) && tries < most_tries) {
+                    note(fmt::format("{}; trying again", error.what()));
+                    wait(request_.patience / most_tries);
+                    if (stop_) return UnitEnd::stopped;
+                    continue;
+                }
+                if (error.exit() == Exit::cannot_write) throw;
+                what = error.what();
+                record(unit, what, error.exit());
+            } catch (const std::bad_alloc&) {
+                what = "out of memory (choose a smaller model or batch, or a machine with more)";
+                record(unit, what, Exit::bad_input);
+            }
+            return UnitEnd::failed;
+        }
+    }
+
+    void wait(double seconds) const {
+        const Clock::time_point end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                                         std::chrono::duration<double>(seconds));
+        while (!stop_ && Clock::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+
+    /// False when it was stopped.
+    bool train(const SweepUnit& unit) {
+        const fs::path& out = request_.out;
+        if (const int idle = attempts_without_progress(out, unit.id); idle >= most_attempts_without_progress) {
+            throw Error({.what = fmt::format("{} attempts ended before they came any further", idle),
+                         .where = fmt::format("unit {}", unit.id),
+                         .fix = "they may have been killed for their memory; --retry-failed tries again"});
+        }
+        Experiment experiment = unit_experiment(sweep_, unit, task_of_);
+        Attempt attempt = take_attempt(out, unit.id, request_.shard);
+        number_ = attempt.number;
+        try {
+            if (!train(experiment, attempt)) {
+                leave(attempt);
+                return false;
+            }
+            if (publish_unit(out, unit.id, attempt) == Published::by_another)
+                note(fmt::format("{}: another process was first, with the same rows", unit.id));
+            return true;
+        } catch (const Error&) {
+            leave(attempt);
+            throw;
+        }
+    }
+
+    bool train(Experiment& experiment, Attempt& attempt) {
+        const ScratchFolder scratch(request_.scratch, attempt);
+        experiment.directory = scratch.folder();
+        experiment.memory = request_.memory;
+        experiment.resume = attempt.has_rows;
+        const auto progress = [&](const Progress& p) {
+            look_at_clock();
+            scratch.copy_checkpoints();
+            if (!p.note.empty()) return note(p.note);
+            if (watcher_.progress) watcher_.progress(p);
+        };
+        bool is_finished = false;
+        try {
+            is_finished = run_experiment(backend_, experiment, progress, stop_, &stop_now_);
+        } catch (const Error& error) {
+            // What an earlier attempt left is no run that can be gone on with.
+            if (!experiment.resume || error.exit() != Exit::bad_input) throw;
+            note(fmt::format("beginning anew: {}", error.what()));
+            empty_attempt(attempt);
+            scratch.clear();
+            experiment.resume = false;
+            is_finished = run_experiment(backend_, experiment, progress, stop_, &stop_now_);
+        }
+        scratch.copy_all(is_finished);
+        return is_finished;
+    }
+
+    /// An attempt that came no further than it began says nothing, and takes space.
+    void leave(const Attempt& attempt) const {
+        try {
+            if (!(progress_in(attempt.folder) > attempt.began)) remove_folder(attempt.folder);
+        } catch (const Error&) {  // a folder that cannot be read stays
+        }
+    }
+
+    void record(const SweepUnit& unit, const std::string& what, Exit exit) const {
+        make_folders(request_.out / "failed");
+        const Json json{{"unit", unit.id},        {"what", what},
+                        {"host", host_name()},    {"shard", request_.shard},
+                        {"attempt", number_},     {"exit", static_cast<int>(exit)}};
+        publish(failure_path(request_.out, unit.id), json.dump(1, Json::BadUtf8::is_replaced) + '\n');
+    }
+
+    /// The newest attempt may hold a checkpoint; that the others came no further is forgotten.
+    void forget_failure(const SweepUnit& unit) const {
+        const std::vector<int> attempts = attempts_at(request_.out, unit.id);
+        std::optional<int> best;
+        UnitProgress most{};
+        for (const int number : attempts) {
+            const UnitProgress progress = progress_in(attempt_folder(request_.out, unit.id, number));
+            if (progress > most) most = progress, best = number;
+        }
+        for (const int number : attempts) {
+            if (number != best) remove_folder(attempt_folder(request_.out, unit.id, number));
+        }
+        std::error_code ignored;
+        fs::remove(failure_path(request_.out, unit.id), ignored);
+    }
+
+    Backend& backend_;
+    const Sweep& sweep_;
+    const ShardRequest& request_;
+    const TaskOf& task_of_;
+    const ShardWatcher& watcher_;
+    std::atomic<bool>& stop_;
+    const std::atomic<bool>& stop_now_;
+    int number_ = 0;
+    std::string report_what_;
+};
+
+}  // namespace
+
+Exit run_shard(Backend& backend, const Sweep& sweep, const ShardRequest& request, const TaskOf& task_of,
+               const ShardWatcher& watcher, std::atomic<bool>& stop, const std::atomic<bool>& stop_now) {
+    return Runner(backend, sweep, request, task_of, watcher, stop, stop_now).run();
+}
+
+std::optional<Failure> read_failure(const fs::path& out, const std::string& id) {
+    std::error_code error;
+    const fs::path path = failure_path(out, id);
+    if (!fs::exists(path, error)) return std::nullopt;
+    Failure failure{.id = id, .what = "its record cannot be read", .host = {}, .shard = {}};
+    try {
+        const Json json = Json::parse(read_file(path, 1 << 20));
+        json.at("what").get_to(failure.what);
+        json.at("host").get_to(failure.host);
+        json.at("shard").get_to(failure.shard);
+        json.at("attempt").get_to(failure.attempt);
+        json.at("exit").get_to(failure.exit);
+    } catch (const Error&) {
+    } catch (const JsonError&) {
+    }
+    return failure;
+}
+
+}  // namespace macheps

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sites of a sweep in short: what the casts of a policy did at a site, summed over seeds and sampled steps.
+#pragma once
+#include "reports/event.hpp"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+namespace macheps {
+
+/// A site of a policy under a setting. Counts are sums, `amax` and `amin_nz` the greatest and the least.
+struct SiteSumRow {
+    std::string policy{}, site{}, format{};
+    std::int64_t samples = 0;  ///< rows of sites.csv
+    std::uint64_t count = 0, zero_in = 0, underflow = 0, to_subnormal = 0, overflow = 0, saturated = 0, nan_in = 0,
+                  inf_in = 0;
+    float amax = 0, amin_nz = 0;
+
+    static constexpr std::string_view file = "site-sums.csv";
+    static constexpr auto columns = std::tuple(
+        column("policy", &SiteSumRow::policy), column("site", &SiteSumRow::site), column("format", &SiteSumRow::format),
+        column("samples", &SiteSumRow::samples), column("count", &SiteSumRow::count),
+        column("zero_in", &SiteSumRow::zero_in), column("underflow", &SiteSumRow::underflow),
+        column("to_subnormal", &SiteSumRow::to_subnormal), column("overflow", &SiteSumRow::overflow),
+        column("saturated", &SiteSumRow::saturated), column("nan_in", &SiteSumRow::nan_in),
+        column("inf_in", &SiteSumRow::inf_in), column("amax", &SiteSumRow::amax),
+        column("amin_nz", &SiteSumRow::amin_nz));
+};
+
+/// Sums of one setting, in the order in which policies and sites came first.
+class SiteSums {
+  public:
+    void add(const SiteRow& site);
+    /// Hands them over and begins anew.
+    std::vector<SiteSumRow> take();
+
+  private:
+    std::vector<SiteSumRow> rows_{};
+    std::size_t next_ = 0;  ///< sites come in one order again and again: where the next one probably stands
+};
+
+}  // namespace macheps

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The name of a unit: the checksum of what it trains. Two processes that train one recipe write the same bytes.
+#pragma once
+#include "experiments/train/experiment.hpp"
+#include "experiments/train/experiment_runs.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace macheps {
+
+/// Of the texts; where the files lie is not what they are.
+std::uint64_t checksum_of_sources(std::span<const PolicySource> sources);
+
+/// The policy with its files named as they are in the folder of a sweep: `policies/mine.toml` for what lies in `folder`.
+Policy as_in_sweep(const Policy& policy, const std::filesystem::path& folder);
+
+/// The recipe of the manifest that the experiment would have. Errors: throws Error for what cannot be trained.
+std::string unit_id(const Experiment& experiment);
+/// The same of an experiment whose policies have been resolved.
+std::string unit_id(const Experiment& experiment, const std::vector<ResolvedPolicy>& resolved,
+                    const std::string& description);
+
+}  // namespace macheps

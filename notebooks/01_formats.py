@@ -1,0 +1,113 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation: {extension: .py, format_name: percent}
+#   kernelspec: {display_name: Python 3, language: python, name: python3}
+# ---
+# SPDX-License-Identifier: Apache-2.0
+
+# %% [markdown]
+# # 1. Which numbers exist?
+#
+# A format of 8 bits has at most 256 numbers, one of 16 bits 65536. Which ones they are decides everything else in this
+# course: what rounds to zero, what overflows, how far apart neighbours lie. Here we look at all of them.
+#
+# **Write down before you go on:** between 1 and 2 e4m3fn has 8 numbers. How many has it between 128 and 256? Its largest
+# number is 448: does 460 fit? Which of fp16 and bf16 is more accurate at 0.000003?
+
+# %%
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+if importlib.util.find_spec("macheps") is None:  # the source tree around this notebook, else the published wheel
+    tree = Path("..").resolve()
+    wheel = f"{tree}[notebooks]" if (tree / "pyproject.toml").exists() else "macheps[notebooks]"
+    subprocess.check_call([sys.executable, "-m", "pip", "install", "--quiet", wheel])
+
+# %%
+import io
+
+import macheps as me
+import numpy as np
+import pandas as pd
+from common import plt, style
+
+# %% [markdown]
+# ## The data
+# The table of formats, as `macheps formats --csv` prints it, and every code of the small ones, decoded.
+
+# %%
+table = pd.read_csv(io.StringIO(me.program(["formats", "--csv"]))).set_index("format")
+table[["bits", "exponent_bits", "fraction_bits", "max", "min_positive", "specials"]]
+
+# %%
+small = ["e2m1fn", "e3m2fn", "e2m3fn", "e4m3fn", "e5m2"]
+
+
+def positive_numbers(name):
+    values = me.decode(np.arange(2 ** int(table.bits[name]), dtype=np.uint8), name)
+    return np.unique(values[np.isfinite(values) & (values > 0)])
+
+
+figure, axes = plt.subplots()
+for place, name in enumerate(small):
+    values = positive_numbers(name)
+    normal = values >= me.finfo(name).smallest_normal
+    axes.plot(values[normal], np.full(normal.sum(), place), "|", ms=14, color=style(name)["color"])
+    axes.plot(values[~normal], np.full((~normal).sum(), place), "|", ms=14, color="#808a99")
+axes.set(xscale="log", yticks=range(len(small)), yticklabels=small, xlabel="positive numbers (subnormal ones grey)")
+axes.set_xscale("log", base=2)
+axes.set_title("Every power of two has equally many numbers; below the least one they thin out")
+plt.show()
+
+# %% [markdown]
+# **Look at the spacing.** From one power of two to the next there are always equally many numbers, so their distance doubles
+# with each. Below the smallest normal number it doubles no more: the distance stays, and the *relative* error grows.
+
+# %%
+x = np.geomspace(2.0**-12, 2.0**10, 4000)
+figure, axes = plt.subplots()
+for name in ["e4m3fn", "fp16", "bf16"]:
+    error = np.abs(me.round(x, name) - x) / x
+    axes.plot(x, np.maximum(error, 1e-7), lw=0.8, label=name, color=style(name)["color"])
+    axes.axhline(me.finfo(name).unit_roundoff, color=style(name)["color"], lw=0.6, ls=":")
+axes.set(xscale="log", yscale="log", xlabel="x", ylabel="relative error", ylim=(1e-6, 2))
+axes.set_title("The error saws between 0 and the unit roundoff u, where the format is normal")
+axes.legend(ncols=3, loc="lower left")
+plt.show()
+
+# %%
+me.number(int(me.encode(0.1, "fp16")), "fp16")  # one number: sign, exponent, fraction, neighbours
+
+# %% [markdown]
+# ## What was seen
+
+# %%
+between = {low: int(((positive_numbers("e4m3fn") >= low) & (positive_numbers("e4m3fn") < 2 * low)).sum()) for low in (1, 128)}
+e4m3, bf16, fp16, fp32 = (me.finfo(name) for name in ("e4m3fn", "bf16", "fp16", "fp32"))
+assert between == {1: 8, 128: 8}, "as many between 128 and 256 as between 1 and 2"
+assert e4m3.max == 448 and table["max"]["e4m3fn"] == 448
+assert me.round(460.0, "e4m3fn") == 448 and me.round(464.0, "e4m3fn") == 448 and np.isnan(me.round(465.0, "e4m3fn"))
+assert bf16.smallest_normal == fp32.smallest_normal and bf16.precision == 8 and fp32.precision == 24
+assert list(table.index) == [f.format for f in me.formats()] and table.bits["bf16"] == 16
+low = np.linspace(2e-6, 4e-6, 10_001)
+errors = {name: float(np.max(np.abs(me.round(low, name) - low) / low)) for name in ("fp16", "bf16")}
+assert errors["bf16"] < 2.0**-8 < errors["fp16"], errors
+print(f"e4m3fn has {between[1]} numbers in [1, 2) and in [128, 256); 464 still rounds to {e4m3.max:.0f}, 465 to NaN")
+print(f"from 2e-6 to 4e-6 fp16 is off by up to {errors['fp16']:.1e}, bf16 by {errors['bf16']:.1e}")
+
+# %% [markdown]
+# - Spacing doubles at each power of two: e4m3fn has 8 numbers in [1, 2) and 8 in [128, 256).
+# - bf16 is the high half of fp32: the same range, 8 digits instead of 24.
+# - 464 still rounds to 448: it is the tie between 448 and the number that would come next. 465 is NaN, unless one asks for
+#   saturation.
+# - Guides say that fp16 is "more accurate for small values". At 3e-6 it is not: fp16 is subnormal below 6.1e-5, and loses a
+#   digit with each halving.
+#
+# ## Exercises
+# 1. Find the smallest x from which fp16 is always at least as accurate as bf16, and where that stops again.
+# 2. How many numbers of e4m3fn are subnormal, and how many bits would a format need to have them as normal numbers?
+# 3. *(a new command)* `macheps show 0.1 --format e5m6,e6m5` shows two formats that have no name. Find widths of 8 bits whose
+#    largest number is above 1000 and whose unit roundoff is below 2^-3, or show that there are none.

@@ -1,0 +1,112 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation: {extension: .py, format_name: percent}
+#   kernelspec: {display_name: Python 3, language: python, name: python3}
+# ---
+# SPDX-License-Identifier: Apache-2.0
+
+# %% [markdown]
+# # 2. Where do gradients go in fp16?
+#
+# fp16 has no numbers below 6e-8. Gradients of a large batch are small: each token's share of the loss is one over the number of
+# tokens. We train a small transformer as if its batch were 4096 times as large (`--token-weight 2^-12` multiplies every token's
+# loss, and the weights see the gradient divided by it again), in fp32, in fp16 with a loss scaler (`amp-fp16`) and without one
+# (`fp16-noscale`).
+#
+# **Write down before you go on:** what share of the gradient's elements becomes zero without a scaler: 0.1 %, 5 %, 50 %? Does the
+# loss see it?
+
+# %%
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+if importlib.util.find_spec("macheps") is None:  # the source tree around this notebook, else the published wheel
+    tree = Path("..").resolve()
+    wheel = f"{tree}[notebooks]" if (tree / "pyproject.toml").exists() else "macheps[notebooks]"
+    subprocess.check_call([sys.executable, "-m", "pip", "install", "--quiet", wheel])
+
+# %%
+import macheps as me
+import numpy as np
+from common import data, plt, style
+
+run = data("loss-scaling", ["train", "--policy", "fp16-noscale,amp-fp16", "--token-weight", "2^-12", "--seeds", "0,1",
+                            "--steps", "120", "--probe-every", "40", "--histogram-every", "40", "--eval-every", "0"])  # fmt: skip
+run.summary[["policy", "loss", "gap_mean", "verdict", "skipped_rate", "underflow_rate"]]
+
+# %% [markdown]
+# ## Where the gradients lie
+# The histogram counts floor(log2 |x|) of everything that a backward pass casts to fp16, at sampled steps.
+
+# %%
+steps, sites, bins = run.steps, run.sites, run.exponents
+backward = bins[bins.site.str.contains("grad") & (bins.kind == "number")]
+policy_of = dict(zip(run.runs.run, run.runs.policy, strict=True))
+info = me.finfo("fp16")
+least, normal = np.log2(info.smallest_subnormal), np.log2(info.smallest_normal)
+
+figure, axes = plt.subplots()
+for name in ("fp16-noscale", "amp-fp16"):
+    mine = backward[backward.run.map(policy_of) == name].groupby("floor_log2")["count"].sum()
+    axes.step(mine.index.astype(int), mine / mine.sum(), where="mid", label=name, **style(name))
+axes.axvspan(least, normal, color="#8a94a6", alpha=0.2, lw=0)
+axes.axvspan(normal, 16, color="#8a94a6", alpha=0.4, lw=0)
+axes.text(least + 0.3, axes.get_ylim()[1] * 0.92, "subnormal", fontsize=8)
+axes.text(normal + 0.3, axes.get_ylim()[1] * 0.92, "normal in fp16", fontsize=8)
+axes.set(xlabel="floor(log2 |x|) of what backward casts", ylabel="share", xlim=(-45, 16))
+axes.set_title("Without a scaler a good part of the gradients lies below every number of fp16")
+axes.legend()
+plt.show()
+
+# %%
+gradients = sites[sites.site.str.contains("grad")]
+share = gradients.groupby(["policy", "site"], observed=True)[["underflow", "count"]].sum()
+share = (share.underflow / share["count"]).rename("share").reset_index()
+worst = share[share.policy == "fp16-noscale"].sort_values("share").tail(8)
+figure, axes = plt.subplots()
+axes.barh(worst.site, worst.share, color=style("fp16-noscale")["color"])
+scaled = share[share.policy == "amp-fp16"].set_index("site").share.reindex(worst.site)
+axes.plot(scaled.to_numpy(), worst.site, "o", color=style("amp-fp16")["color"], label="with a scaler")
+axes.set(xlabel="share that became zero", xlim=(0, 1))
+axes.set_title("It is not the same everywhere")
+axes.legend(loc="lower right")
+plt.show()
+
+# %%
+figure, axes = plt.subplots()
+for name in ("fp32", "fp16-noscale", "amp-fp16"):
+    loss = steps[steps.policy == name].groupby("step").loss.mean()
+    axes.plot(loss.index, loss.rolling(5, min_periods=1).mean(), label=name, **style(name))
+axes.set(xlabel="step", ylabel="loss, nats")
+axes.set_title("From step 20 on the loss without a scaler stands still (amp-fp16 lies on fp32)")
+axes.legend()
+plt.show()
+
+# %% [markdown]
+# ## What was seen
+
+# %%
+summary = run.summary.set_index("policy")
+lost = {name: float(g.underflow.sum() / g["count"].sum()) for name, g in gradients.groupby("policy", observed=True)}
+gap = summary.gap_mean
+print({name: f"{value:.2%}" for name, value in lost.items()}, gap.round(4).to_dict())
+assert lost["fp16-noscale"] > 0.05 and lost["amp-fp16"] < 0.005 < lost["fp16-noscale"]
+assert 0.3 < gap["fp16-noscale"] < 0.8 and abs(gap["amp-fp16"]) < 0.001
+one = steps[(steps.policy == "amp-fp16") & (steps.seed == 0)]
+assert (one.loss_scale == 65536).all() and not one.skipped.any(), "the scaler began at 2^16, and had nothing to do"
+
+# %% [markdown]
+# - Without a scaler a tenth of what the backward pass casts becomes zero, at some sites most of it, and the loss stays behind fp32's
+#   by half a nat.
+# - With one the same gradients, multiplied by 2^16, lie in fp16's range: the gap is zero to four digits.
+# - The scaler costs nothing here: its first scale, 2^16, was small enough for this model, and no step was skipped.
+#
+# ## Exercises
+# 1. From the histogram of `fp16-noscale` choose the least power of two as a static scale that leaves below 0.1 % under fp16's
+#    least number. Then the largest one that overflows nothing.
+# 2. What does `growth_interval` change? Read `macheps policy show amp-fp16`, and the column `growth_tracker` of the steps.
+# 3. *(a new command)* Try your scale: write a policy that extends `fp16-noscale` with `[loss_scaler] kind = "static"`, and train it;
+#    then one 16 times as large.

@@ -1,0 +1,99 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation: {extension: .py, format_name: percent}
+#   kernelspec: {display_name: Python 3, language: python, name: python3}
+# ---
+# SPDX-License-Identifier: Apache-2.0
+
+# %% [markdown]
+# # 3. Where do small updates go in bf16?
+#
+# A weight of 0.1 in bf16 has its neighbours 0.0005 away. An update of 0.0001 does not reach half way: rounded to nearest, the
+# weight stays as it was, and the update is lost. Training in pure bf16 does this all the time. We count how often, with rounding
+# to nearest (`pure-bf16`), with stochastic rounding (`pure-bf16-sr`) and with fp32 master weights (`amp-bf16`), and what the loss
+# says.
+#
+# **Write down before you go on:** what share of all updates is lost in `pure-bf16`? And with stochastic rounding, which moves a
+# weight by a whole step now and then? Which of the two trains worse than fp32?
+
+# %%
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+if importlib.util.find_spec("macheps") is None:  # the source tree around this notebook, else the published wheel
+    tree = Path("..").resolve()
+    wheel = f"{tree}[notebooks]" if (tree / "pyproject.toml").exists() else "macheps[notebooks]"
+    subprocess.check_call([sys.executable, "-m", "pip", "install", "--quiet", wheel])
+
+# %%
+import numpy as np
+from common import data, plt, style
+
+run = data("lost-updates", ["train", "--policy", "pure-bf16,pure-bf16-sr,amp-bf16", "--seeds", "0,1", "--steps", "150",
+                            "--probe-every", "0", "--eval-every", "0"])  # fmt: skip
+run.summary[["policy", "loss", "gap_mean", "verdict", "memory_ratio"]]
+
+# %%
+steps = run.steps
+parameters = int(run.runs.parameters.iloc[0])
+names = ["pure-bf16", "pure-bf16-sr", "amp-bf16"]
+figure, axes = plt.subplots()
+for name in names:
+    mine = steps[steps.policy == name].groupby("step").lost_updates.mean() / parameters
+    axes.plot(mine.index, mine.rolling(5, min_periods=1).mean(), label=name, **style(name))
+axes.set(xlabel="step", ylabel="share of all weights", ylim=(0, 1))
+axes.set_title("Round to nearest and stochastic rounding lose nearly as many updates ...")
+axes.legend()
+plt.show()
+
+# %%
+figure, axes = plt.subplots()
+for name in names:
+    gap = steps[steps.policy == name].pivot(index="step", columns="seed", values="gap").rolling(10, min_periods=1).mean()
+    axes.plot(gap.index, gap.mean(axis=1), label=name, **style(name))
+    axes.fill_between(gap.index, gap.min(axis=1), gap.max(axis=1), color=style(name)["color"], alpha=0.15, lw=0)
+axes.axhline(0, color="#444444", lw=0.8)
+axes.set(xlabel="step", ylabel="loss minus fp32's, nats")
+axes.set_title("... but only one of them pays for it (band: the seeds)")
+axes.legend()
+plt.show()
+
+# %%
+figure, axes = plt.subplots()
+for name in names:
+    mine = steps[steps.policy == name].groupby("step").update_eff.mean().rolling(10, min_periods=1).mean()
+    axes.plot(mine.index, mine, label=name, **style(name))
+axes.set(xlabel="step", ylabel="update efficiency")
+axes.set_title("Of what the optimiser wanted, that much happened on average")
+axes.legend()
+plt.show()
+
+# %% [markdown]
+# ## What was seen
+
+# %%
+late = steps[steps.step >= 120]
+lost = (late.groupby("policy", observed=True).lost_updates.mean() / parameters).round(3)
+efficiency = steps.groupby("policy", observed=True).update_eff.mean().round(3)
+gap = run.summary.set_index("policy").gap_mean.round(4)
+print(lost.to_dict(), efficiency.to_dict(), gap.to_dict(), sep="\n")
+assert 0.5 < lost["pure-bf16"] < 0.7 and lost["pure-bf16-sr"] > 0.45 and lost["amp-bf16"] < 0.01
+assert efficiency["pure-bf16"] < 0.97 and abs(efficiency["pure-bf16-sr"] - 1) < 0.02
+assert gap["pure-bf16"] > 0.015 and abs(gap["pure-bf16-sr"]) < gap["pure-bf16"] / 2 and abs(gap["amp-bf16"]) < 0.003
+
+# %% [markdown]
+# - In `pure-bf16` 60 % of the updates of the last steps changed nothing, and a part of what the optimiser wanted never
+#   happened: efficiency is below 1, and the loss lags behind.
+# - Stochastic rounding loses nearly as many single updates, since most weights still do not move in a given step. But those that
+#   move do so by a whole step, so that *on average* the update happens: efficiency 1, and next to no gap. **Losing updates is
+#   harmless when what is lost is unbiased.**
+# - fp32 master weights lose none, for twice the memory of the weights.
+#
+# ## Exercises
+# 1. Predict the share that is lost from the size of an update (`lr` times about 1, since Adam normalises) and from bf16's spacing
+#    at a weight of 0.02. How near is it?
+# 2. In which steps do `pure-bf16` and `pure-bf16-sr` differ most, and why not at the beginning?
+# 3. *(a new command)* With `--lr 1e-2` the effect shrinks. Say why, then show it.

@@ -1,0 +1,98 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation: {extension: .py, format_name: percent}
+#   kernelspec: {display_name: Python 3, language: python, name: python3}
+# ---
+# SPDX-License-Identifier: Apache-2.0
+
+# %% [markdown]
+# # 4. Does the tensor core add in fp32?
+#
+# Multiplying matrices of fp8 numbers, Hopper's tensor core takes 32 products at a time, cuts them to a common last place, and
+# adds them to an accumulator that is called fp32. How many of its bits are used? The smallest experiment that tells is a sum of
+# equal numbers: 0.0625 * 0.0625 = 2^-8, added k times.
+#
+# **Write down before you go on:** what does the sum of k = 65536 times 2^-8 come to on this unit? The exact sum is 256.
+
+# %%
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+if importlib.util.find_spec("macheps") is None:  # the source tree around this notebook, else the published wheel
+    tree = Path("..").resolve()
+    wheel = f"{tree}[notebooks]" if (tree / "pyproject.toml").exists() else "macheps[notebooks]"
+    subprocess.check_call([sys.executable, "-m", "pip", "install", "--quiet", wheel])
+
+# %%
+import macheps as me
+import numpy as np
+from common import plt, rows, style
+
+machines = "sm90.wgmma.fp8,sm90.wgmma.fp8+promote128,sm100.tcgen05.fp8,fp32.chain"
+equal = rows("equal", ["gemm", "-d", "equal", "--scale", "0.0625", "--sweep", "k=256..65536", "-m", "1", "-n", "1", "-f", "e4m3fn",
+                       "-M", machines, "-q"])  # fmt: skip
+equal.pivot(index="k", columns="machine", values="first")
+
+# %%
+figure, axes = plt.subplots()
+for name, mine in equal.groupby("machine", sort=False):
+    axes.plot(mine.k, mine["first"], marker="o", ms=3, label=name, **style(name))
+axes.plot(mine.k, mine.first_exact, color="#808a99", lw=0.8, ls=":", label="exact")
+axes.set(xscale="log", yscale="log", xlabel="k", ylabel="sum of k times 2^-8")
+axes.set_xscale("log", base=2)
+axes.set_yscale("log", base=2)
+axes.set_title("Hopper's fp8 sum stops at 64; a promoted one goes on")
+axes.legend()
+plt.show()
+
+# %% [markdown]
+# At 64 the accumulator's exponent is 6. A product of 2^-8 lies 14 places below: beyond the 13 fraction bits that are kept, it is
+# cut away, each time. Adding the partial sum to a real fp32 register every 128 terms (`promote128`: CUTLASS, DeepGEMM) cures it.
+#
+# ## Random data
+# Equal numbers are the worst case. What do normal ones do, and what could be known before?
+
+# %%
+normal = rows("normal", ["gemm", "--sweep", "k=64..16384", "-m", "8", "-n", "8", "-f", "e4m3fn", "-M",
+                         "sm90.wgmma.fp8,sm90.wgmma.fp8+promote128,fp32.chain", "-q"])  # fmt: skip
+figure, axes = plt.subplots()
+for name, mine in normal.groupby("machine", sort=False):
+    axes.plot(mine.k, mine.max_error, marker="o", ms=3, label=name, **style(name))
+    axes.plot(mine.k, mine.probable_bound, color=style(name)["color"], lw=0.6, ls=":")
+axes.set(xscale="log", yscale="log", xlabel="k", ylabel="error / sum of |a||b|")
+axes.set_xscale("log", base=2)
+axes.set_title("On normal data: largest errors, with their probable bounds dotted")
+axes.legend(loc="center right")
+plt.show()
+
+# %% [markdown]
+# ## What was seen
+
+# %%
+at = equal.pivot(index="k", columns="machine", values="first")
+assert at["sm90.wgmma.fp8"][16384] == 64 and at["sm90.wgmma.fp8"][65536] == 64
+assert (at.drop(columns="sm90.wgmma.fp8").loc[65536] == 256).all()
+a = np.full((1, 65536), 0.0625, np.float32)
+assert me.matmul(a, a.T, machine="sm90.wgmma.fp8", format_a="e4m3fn")[0, 0] == 64, "the same from Python"
+error = normal.pivot(index="k", columns="machine", values="max_error")
+plain, promoted = error["sm90.wgmma.fp8"], error["sm90.wgmma.fp8+promote128"]
+print(error.loc[[64, 1024, 16384]].to_string(float_format="{:.1e}".format))
+assert plain[16384] > plain[64] and plain[16384] > 20 * promoted[16384] and promoted[16384] < promoted[64] / 5
+assert (plain[[64, 128]] == promoted[[64, 128]]).all(), "up to 128 terms the two are one"
+assert (normal.max_error <= normal.bound).all() and (normal.max_error <= normal.probable_bound).all()
+
+# %% [markdown]
+# - No: Hopper's fp8 unit keeps 13 fraction bits below the largest term. The sum of equal numbers stops at 64, where promote128,
+#   Blackwell and fp32 reach 256.
+# - On normal data its largest error stays at 1e-4 of the sum of magnitudes, however long the sum: the accumulator grows, and what
+#   it cuts grows with it. That of promote128 falls, and is 30 times smaller at k = 16384.
+# - The probable bounds hold for random data, and the certain ones always. Equal numbers stall within them: a stall is legal.
+#
+# ## Exercises
+# 1. At which sum do products of 2^-4 stall, and at which products of 1? Predict it from 13 bits, then try it with `me.matmul`.
+# 2. Is the order of the terms of any account on this unit? Sort equal-signed data and compare.
+# 3. *(a new command)* Find the largest `promoteN` whose largest error stays below bf16's unit roundoff, 2^-8, at k = 65536 in the
+#    experiment of equal numbers.

@@ -1,0 +1,124 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation: {extension: .py, format_name: percent}
+#   kernelspec: {display_name: Python 3, language: python, name: python3}
+# ---
+# SPDX-License-Identifier: Apache-2.0
+
+# %% [markdown]
+# # 6. What is a scale for?
+#
+# e4m3fn reaches from 2^-9 to 448: eighteen powers of two. A tensor that lies elsewhere must be moved there by a factor, its scale.
+# One factor for the tensor, one for each row, one for each block of 32: what does each buy?
+#
+# **Write down before you go on:** one element in 128 is 64 times as large as the others. How many decibels (6 are one bit) does a
+# scale for each row buy over one for the tensor? And a scale for each 32 elements?
+
+# %%
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+if importlib.util.find_spec("macheps") is None:  # the source tree around this notebook, else the published wheel
+    tree = Path("..").resolve()
+    wheel = f"{tree}[notebooks]" if (tree / "pyproject.toml").exists() else "macheps[notebooks]"
+    subprocess.check_call([sys.executable, "-m", "pip", "install", "--quiet", wheel])
+
+# %%
+import macheps as me
+import numpy as np
+from common import data, plt, rows, style
+
+rng = np.random.default_rng(0)
+x = rng.standard_normal((256, 512)).astype(np.float32)
+x[rng.random(x.shape) < 1 / 128] *= 64
+
+
+def sqnr(values, made):
+    values, made = values.astype(np.float64), made.astype(np.float64)
+    return 10 * np.log10(np.sum(values**2) / np.sum((made - values) ** 2))
+
+
+# %% [markdown]
+# ## A trade
+# First one factor for all, moved from far too small to far too large.
+
+# %%
+factors = 2.0 ** np.arange(-14, 13)
+moved = [me.tally(x, "e4m3fn", saturate=True, scale=f) for f in factors]
+figure, axes = plt.subplots()
+axes.plot(factors, [t.rates()["underflow"] for t in moved], label="underflow: became zero", **style("underflow"))
+axes.plot(factors, [t.rates()["overflow"] for t in moved], label="overflow: held at 448", **style("overflow"))
+axes.axvline(448 / np.abs(x).max(), color="#808a99", lw=0.8)
+axes.text(448 / np.abs(x).max() * 1.1, 0.6, "448 / amax", fontsize=8)
+axes.set(xlabel="scale", ylabel="share of all elements")
+axes.set_xscale("log", base=2)
+axes.set_title("A scale moves the loss from one end of the format to the other")
+axes.legend(loc="upper center")
+plt.show()
+
+# %%
+granularities = ["tensor", "row", "1x128", "mx32"]
+small = np.abs(x) < 8  # all but the outliers
+quality = {g: sqnr(x[small], me.scale(x, g, "e4m3fn").decoded[small]) for g in granularities}
+quality4 = {g: sqnr(x[small], me.scale(x, g, "e2m1fn").decoded[small]) for g in ("mx32",)}
+quality4["nvfp4"] = sqnr(x[small], me.scale(x, "nvfp4", "e2m1fn").decoded[small])
+wide = x * np.exp2(rng.integers(-12, 13, (256, 1))).astype(np.float32)  # rows of very different size
+of_rows = {g: me.scale(wide, g, "e4m3fn").tally().rates()["underflow"] for g in granularities}
+figure, axes = plt.subplots(1, 2, width_ratios=(2, 1))
+axes[0].bar(list(quality) + [f"{g} e2m1" for g in quality4], [*quality.values(), *quality4.values()],
+            color=[style(g)["color"] for g in (*quality, *quality4)])  # fmt: skip
+axes[0].set(ylabel="SQNR of ordinary elements, dB")
+axes[0].tick_params(axis="x", labelsize=8)
+axes[0].set_title("Outliers in 8 bits cost little; 4 bits live by their blocks")
+axes[1].bar(list(of_rows), list(of_rows.values()), color=[style(g)["color"] for g in of_rows])
+axes[1].set(ylabel="share that became zero")
+axes[1].tick_params(axis="x", labelsize=8)
+axes[1].set_title("Rows of different size")
+plt.show()
+
+# %% [markdown]
+# ## In training
+# The hidden linears of a small transformer in fp8, one dynamic scale for each tensor.
+
+# %%
+run = data("fp8", ["train", "--policy", "fp8-tensorwise,h100-fp8-promoted", "--seeds", "0", "--steps", "60", "--probe-every", "20",
+                   "--histogram-every", "0", "--eval-every", "0"])  # fmt: skip
+fp8 = run.sites[run.sites.format.isin(["e4m3fn", "e5m2"]) & (run.sites.policy == "fp8-tensorwise")]
+by_site = fp8.groupby(["site", "format"]).sqnr_db.mean().sort_values().reset_index()
+figure, axes = plt.subplots(figsize=(8, 4.2))
+axes.scatter(by_site.sqnr_db, range(len(by_site)), c=by_site.format.map({"e4m3fn": "#0072b2", "e5m2": "#d55e00"}), s=16)
+every = max(1, len(by_site) // 14)
+axes.set(yticks=range(0, len(by_site), every), yticklabels=by_site.site[::every], xlabel="SQNR of the cast, dB")
+axes.tick_params(axis="y", labelsize=7)
+axes.set_title("e5m2 of the gradients (orange) has a bit less than e4m3fn (blue): 6 dB")
+plt.show()
+
+# %% [markdown]
+# ## What was seen
+
+# %%
+low, high = moved[0].rates(), moved[-1].rates()
+assert low["underflow"] > 0.9 and low["overflow"] == 0 and high["overflow"] > 0.9 and high["underflow"] < 0.01
+print({g: round(v, 1) for g, v in quality.items()}, {g: round(v, 1) for g, v in quality4.items()}, of_rows)
+assert max(quality.values()) - min(quality.values()) < 3, "8 bits have digits to spare for a factor 64"
+assert of_rows["tensor"] > 0.2 and of_rows["row"] < 0.01
+assert quality4["nvfp4"] > quality4["mx32"]
+median = fp8.groupby("format").sqnr_db.median()
+print(median.round(1).to_dict())
+assert 4 < median["e4m3fn"] - median["e5m2"] < 8 and abs(run.summary.set_index("policy").gap_mean["fp8-tensorwise"]) < 0.05
+
+# %% [markdown]
+# - A scale moves the trade between underflow and saturation; 448 / amax stands where saturation ends.
+# - An outlier of 64 does little harm to e4m3fn: floating-point numbers keep their relative accuracy over its eighteen binades.
+#   Rows of very different size do: with one scale for the tensor the small rows become zero, with one for each row none does.
+# - 4 bits have three binades. There blocks decide, and blocks of 16 with a scale that is no power of two (NVFP4) beat those of 32.
+# - In training casts to e4m3fn are a bit better than those to e5m2, at every site, and the loss does not see either.
+#
+# ## Exercises
+# 1. Make a tensor for which one scale for each 1x128 block is *worse* than one for the whole tensor.
+# 2. Why is the SQNR of e4m3fn about 31 dB and not higher, however one scales? Derive it from u = 2^-4.
+# 3. *(a new command)* `macheps gemm -d outliers -f e4m3fn --scaling none,tensor,row` shows what scales do to products: compare
+#    `operand_sqnr_db` with what you saw here.

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the notebooks share: data that the program makes once, and how pictures look."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import shlex
+from pathlib import Path
+
+import macheps as me
+import matplotlib
+
+if not os.environ.get("MPLBACKEND"):
+    matplotlib.use("agg" if not matplotlib.get_backend().startswith("module://") else matplotlib.get_backend())
+import matplotlib.pyplot as plt
+import pandas as pd
+
+DATA = Path(os.environ.get("MACHEPS_NOTEBOOK_DATA", Path(__file__).with_name("data")))
+
+#: A colour and a line for each policy, as on the HTML page of a run.
+_COLOURS = ["#0072b2", "#d55e00", "#009e73", "#b8529a", "#b87d00", "#2a8fd3", "#7a5c3e"]
+_LINES = ["-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1))]
+_styles: dict[str, dict] = {"fp32": {"color": "#444444", "linestyle": "-"}}
+
+plt.rcParams.update({
+    "figure.figsize": (8.0, 3.6), "figure.dpi": 100, "savefig.dpi": 100, "axes.grid": True, "grid.alpha": 0.3,
+    "axes.spines.top": False, "axes.spines.right": False, "axes.titlesize": 11, "axes.titlelocation": "left",
+    "legend.frameon": False, "font.size": 10, "figure.constrained_layout.use": True,
+})  # fmt: skip
+
+
+def style(name: str) -> dict:
+    """The colour and line of a policy, the same in every picture of a notebook."""
+    if name not in _styles:
+        place = len(_styles) - 1
+        _styles[name] = {"color": _COLOURS[place % len(_COLOURS)], "linestyle": _LINES[place % len(_LINES)]}
+    return _styles[name]
+
+
+def _say(args: list[str]) -> None:
+    print("$ macheps " + " ".join(shlex.quote(word) for word in args))
+
+
+def data(name: str, args: list[str]) -> me.Run:
+    """The rows of a training: run once into data/NAME, read afterwards. Prints the command."""
+    _say(args)
+    folder = DATA / name
+    if not (folder / "summary.csv").exists():
+        DATA.mkdir(parents=True, exist_ok=True)
+        me.run([*args, "--out", str(folder), "--force", "--quiet"])
+    return me.read_run(folder)
+
+
+def rows(name: str, args: list[str]) -> pd.DataFrame:
+    """The table that a verb prints with --csv: made once into data/NAME.csv. Prints the command."""
+    _say(args)
+    path = DATA / f"{name}.csv"
+    if not path.exists():
+        DATA.mkdir(parents=True, exist_ok=True)
+        text = me.program(args)
+        path.write_text(text)
+    return pd.read_csv(io.StringIO(path.read_text()))
+
+
+def digest(path: Path) -> str:
+    """The first 16 digits of the SHA-256 of a file: the same on every machine, for every number of threads."""
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+
+# %% [markdown]
+# # Solutions to 2: loss scaling
+
+# %%
+import macheps as me
+import numpy as np
+from common import DATA, data
+
+TRAIN = ["train", "--token-weight", "2^-12", "--seeds", "0", "--steps", "120", "--probe-every", "40", "--histogram-every", "40",
+         "--eval-every", "0"]  # fmt: skip
+run = data("loss-scaling", ["train", "--policy", "fp16-noscale,amp-fp16", "--token-weight", "2^-12", "--seeds", "0,1",
+                            "--steps", "120", "--probe-every", "40", "--histogram-every", "40", "--eval-every", "0"])  # fmt: skip
+
+# %% [markdown]
+# **1.** A scale of 2^s moves each bin up by s places. Below 2^-25 a number becomes zero; from 2^16 on it overflows.
+
+# %%
+policy_of = dict(zip(run.runs.run, run.runs.policy, strict=True))
+bins = run.exponents[run.exponents.site.str.contains("grad") & (run.exponents.kind == "number")]
+mine = bins[bins.run.map(policy_of) == "fp16-noscale"].groupby("floor_log2")["count"].sum()
+exponent, count = mine.index.to_numpy(int), mine.to_numpy(float)
+least = next(s for s in range(64) if count[exponent + s < -25].sum() < 0.001 * count.sum())
+largest = 15 - int(exponent.max())
+print(f"least 2^{least}, largest 2^{largest}")
+assert 0 < least < largest
+
+# %% [markdown]
+# **2.** After `growth_interval` steps in a row without an overflow the scale doubles; `growth_tracker` counts them. A smaller interval
+# finds the largest scale sooner, and skips a step each time that it goes too far.
+
+# %%
+steps = run.steps[(run.steps.policy == "amp-fp16") & (run.steps.seed == 0)]
+assert (steps.growth_tracker.diff().dropna() <= 1).all()
+
+# %% [markdown]
+# **3.** The static scale in the middle trains as fp32 does. One beyond the largest overflows in every step: with a scaler that never
+# changes the weights become NaN, or every step is skipped.
+
+# %%
+DATA.mkdir(parents=True, exist_ok=True)
+for name, scale in (("right", least + 2), ("too-large", largest + 12)):
+    (DATA / f"{name}.toml").write_text(
+        f'name = "{name}"\nextends = "fp16-noscale"\n\n[loss_scaler]\nkind = "static"\nscale = {2.0**scale}\n')
+tried = data("static", [*TRAIN, "--policy", f"{DATA}/right.toml,{DATA}/too-large.toml"])
+gap = tried.summary.set_index("policy").gap_mean
+print(gap)
+assert abs(gap["right"]) < 0.01 and not abs(gap["too-large"]) < 0.05

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+
+# %% [markdown]
+# # Solutions to 5: summation
+
+# %%
+import numpy as np
+from common import rows
+
+# %% [markdown]
+# **1.** At a sum of S bf16's neighbours are 2^-7 S apart (within a factor two): an addend of 1/4 is lost from about 64 on, hence from
+# k = 256. Larger products still get through, so that the sum creeps on for a while.
+
+# %%
+sums = rows("positive", ["gemm", "-d", "positive", "-f", "bf16", "--sweep", "k=16..16384", "-m", "4", "-n", "4", "-M",
+                         "fp32.chain,fp32.pairwise,fp32.kahan,bf16.chain,sm80.mma.bf16", "-q"])  # fmt: skip
+error = sums.pivot(index="k", columns="machine", values="max_rel")
+assert error["bf16.chain"][128] < 0.1 < error["bf16.chain"][1024]
+
+# %% [markdown]
+# **2.** Nowhere in reach: its worst case is (1 + log2 k) u, which is 1e-6 at k = 2^16, and its errors here are far below.
+
+# %%
+assert (error["fp32.pairwise"] < 1e-6).all() and (1 + 16) * 2.0**-24 < 1.1e-6
+
+# %% [markdown]
+# **3.** The square root: the errors of the additions are independent, and their sizes follow the sum, which grows like k. The relative
+# error therefore grows like sqrt(k) u until it is large.
+
+# %%
+made = rows("stochastic", ["gemm", "-d", "positive", "-f", "bf16", "--sweep", "k=64..16384", "-m", "6", "-n", "6", "-M",
+                           "chain:bf16:stochastic", "-q"])  # fmt: skip
+slope = np.polyfit(np.log(made.k), np.log(made.rms_rel), 1)[0]
+print(slope)
+assert 0.3 < slope < 0.7

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+
+# %% [markdown]
+# # Solutions to 7: memory and configs
+
+# %%
+import json
+import subprocess
+import tempfile
+from pathlib import Path
+
+import macheps as me
+
+config = {
+    "train_micro_batch_size_per_gpu": 4,
+    "fp16": {"enabled": True, "initial_scale_power": 12},
+    "gradient_cliping": 0.5,
+}
+
+# %% [markdown]
+# **1.** bf16 in place of fp16: its range is fp32's, and DeepSpeed scales no loss.
+
+# %%
+other = me.policy({"train_micro_batch_size_per_gpu": 4, "bf16": {"enabled": True}})
+assert other.loss_scaler.startswith("none") and not me.policy(config).loss_scaler.startswith("none")
+
+# %% [markdown]
+# **2.** Findings with the code I are keys that are known and decide no format.
+
+# %%
+print([one["key"] for one in me.policy(config).findings if one["code"] == "I"])
+
+# %% [markdown]
+# **3.** `diff` exits with 1 where the two differ, and prints each place.
+
+# %%
+with tempfile.TemporaryDirectory() as folder:
+    path = Path(folder) / "ds.json"
+    path.write_text(json.dumps(config))
+    made = subprocess.run([me.find_program(), "policy", "diff", "amp-fp16", str(path)], capture_output=True, text=True)
+print(made.stdout)
+assert made.returncode == 1 and "loss_scaler" in made.stdout

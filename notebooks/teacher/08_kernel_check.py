@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+
+# %% [markdown]
+# # Solutions to 8: a kernel check
+
+# %%
+import macheps as me
+import numpy as np
+
+inputs = me.make_inputs("gemm", "normal", shape=(96, 80, 512), a_format="bf16", b_format="bf16")["normal"]
+a, b = (me.encode(inputs[name], "bf16") for name in ("a", "b"))
+exact_sums = me.matmul(inputs["a"], inputs["b"], machine="sm80.mma.bf16", format_a="bf16")
+
+
+def judge(out, machine="sm80.mma.bf16"):
+    return me.check(me.encode(out, "bf16"), a, b, a_format="bf16", b_format="bf16", out_format="bf16", machine=machine)
+
+
+# %% [markdown]
+# **1.** 1.01 moves an element by more than its bound; 1.001 hides in single roundings, and is seen in the row's mean square; 1.0001 is
+# far below bf16's digits.
+
+# %%
+found = {}
+for factor in (1.01, 1.001, 1.0001):
+    out = exact_sums.copy()
+    out[7] *= np.float32(factor)
+    found[factor] = judge(me.round(out, "bf16"))
+    print(factor, found[factor].outcome, [one["code"] for one in found[factor].reasons])
+assert found[1.01].outcome == "fail" and found[1.0001].outcome == "pass"
+
+# %% [markdown]
+# **2.** It does: any order of fp32 sums may lose 512 u, and the tensor core's cuts lose less than that on these data; the rounding to
+# bf16 hides the rest.
+
+# %%
+assert judge(me.round(exact_sums, "bf16"), machine="any").outcome in ("pass", "weak")
+
+# %% [markdown]
+# **3.** `ties`: sums that are exact and lie half way between two numbers of bf16.
+
+# %%
+made = me.make_inputs("gemm", "ties", a_format="bf16", b_format="bf16", out_format="bf16")
+x = next(iter(made.values()))
+sums = me.matmul(x["a"], x["b"], machine="fp32.chain", format_a="bf16")
+codes = {name: me.encode(x[name], "bf16") for name in ("a", "b")}
+verdicts = [
+    me.check(me.encode(sums, "bf16", mode=mode), codes["a"], codes["b"], a_format="bf16", b_format="bf16", out_format="bf16").outcome
+    for mode in ("nearest_even", "nearest_away")
+]
+print(verdicts)
+assert verdicts[0] != "fail" and verdicts[1] == "fail"

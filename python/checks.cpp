@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels' outputs judged, and what they may be. Jobs read copies: a check goes on for a while after Ctrl-C.
+#include "core/format_table.hpp"
+#include "core/json.hpp"
+#include "python/engine.hpp"
+#include "experiments/check/check.hpp"
+#include "experiments/check/checked.hpp"
+#include "experiments/check/inputs.hpp"
+#include "experiments/check/options.hpp"
+#include "python/rooms.hpp"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace macheps::python {
+
+namespace {
+
+using check::Declaration;
+using Words = std::vector<std::tuple<std::string, std::string>>;
+/// Name, format (or int64), shape, bytes.
+using GivenArray = std::tuple<std::string, std::string, std::vector<std::int64_t>, nb::bytes>;
+
+Declaration declaration_of(const std::string& operation, const Words& declared) {
+    Declaration declaration{.operation = &check::find_operation(operation)};
+    for (const auto& [key, text] : declared) check::declare(declaration, key, text);
+    return declaration;
+}
+
+check::Options options_of(const Words& words) {
+    check::Options options;
+    for (const auto& [name, text] : words) {
+        const check::OptionKey* key = check::find_option_key(name);
+        if (key == nullptr) {
+            std::string names;
+            for (const check::OptionKey& each : check::option_keys())
+                names += (names.empty() ? "" : ", ") + std::string(each.name);
+            throw Error({.what = "a check has no option '" + name + "'", .where = "check", .fix = "there are " + names,
+                         .exit = Exit::usage});
+        }
+        key->set(options, text, name);
+    }
+    return options;
+}
+
+std::vector<StoredArray> stored(const std::vector<GivenArray>& given) {
+    std::vector<StoredArray> arrays;
+    for (const auto& [name, format, shape, bytes] : given) {
+        const std::span<const std::byte> data(static_cast<const std::byte*>(bytes.data()), bytes.size());
+        if (format == "int64") {
+            arrays.push_back({.name = name, .where = name, .type = "<i8", .width = 8, .shape = shape,
+                              .bytes = std::string(reinterpret_cast<const char*>(data.data()), data.size())});
+        } else {
+            arrays.push_back(check::stored_array(name, format_named(format, name, Exit::usage), shape, data));
+        }
+    }
+    return arrays;
+}
+
+nb::bytes bytes_of(const std::vector<double>& numbers) {
+    return nb::bytes(numbers.data(), numbers.size() * sizeof(double));
+}
+
+/// (JSON, text, exact, certain, probable)
+nb::object judge(const std::string& operation, const Words& declared, const Words& options,
+                 const std::vector<GivenArray>& arrays) {
+    struct Job {
+        Declaration declaration;
+        check::Options options;
+        std::vector<StoredArray> arrays;
+        check::Checked checked{};
+    };
+    const auto job = std::make_shared<Job>(
+        Job{declaration_of(operation, declared), options_of(options), stored(arrays)});
+    run_aside([job](ThreadPool& pool) {
+        job->checked = check::check_arrays(job->declaration, job->arrays, job->options, pool);
+    });
+    const check::Limits& limits = job->checked.verdict.limits;
+    return nb::make_tuple(job->checked.json().dump(-1, Json::BadUtf8::is_replaced), job->checked.text(),
+                          bytes_of(limits.exact), bytes_of(limits.certain), bytes_of(limits.probable));
+}
+
+/// (exact, its low part, certain, probable, the first output of which nothing can be said or -1)
+nb::object limits(const std::string& operation, const Words& declared, const std::vector<GivenArray>& arrays,
+                  double delta) {
+    struct Job {
+        Declaration declaration;
+        std::vector<StoredArray> arrays;
+        double delta;
+        check::Limits limits{};
+    };
+    const auto job = std::make_shared<Job>(Job{declaration_of(operation, declared), stored(arrays), delta});
+    run_aside([job](ThreadPool& pool) {
+        job->limits = check::limits_of(check::pose(job->declaration, job->arrays, pool).problem, job->delta, pool);
+    });
+    return nb::make_tuple(bytes_of(job->limits.exact), bytes_of(job->limits.low), bytes_of(job->limits.certain),
+                          bytes_of(job->limits.probable), job->limits.declined);
+}
+
+/// [(name, [(array, format, shape, fp64 values, is it whole numbers), ...]), ...]
+nb::object make_inputs(const std::string& operation, const Words& declared, const std::vector<std::int64_t>& shape,
+                       const std::vector<std::string>& recipes, std::uint64_t seed) {
+    check::InputPlan plan{.name = operation};
+    plan.request.declaration = declaration_of(operation, declared);
+    plan.request.seed = seed;
+    if (!shape.empty()) check::set_shape(plan.request, shape, "shape");
+    for (const std::string& name : recipes)
+        plan.recipes.push_back(&check::find_recipe(*plan.request.declaration.operation, name, "recipe"));
+    nb::list all;
+    for (const check::MadeInputs& made : check::all_inputs(plan)) {
+        nb::list arrays;
+        for (const check::MadeArray& array : made.arrays) {
+            nb::list sizes;
+            for (const std::int64_t size : array.shape) sizes.append(size);
+            arrays.append(nb::make_tuple(array.name, std::string(format_name(array.format.format)), sizes,
+                                         bytes_of(array.values), array.is_whole));
+        }
+        all.append(nb::make_tuple(made.name, arrays));
+    }
+    return all;
+}
+
+/// What can be declared and asked, for errors and documentation.
+std::string check_words() {
+    Json operations = Json::array(), keys = Json::array(), options = Json::array(), codes = Json::object();
+    for (const check::Operation& each : check::all_operations())
+        operations.push_back({{"operation", each.name},
+                              {"summary", each.summary},
+                              {"arrays", check::array_roles(each)}});
+    for (const check::DeclareKey& key : check::declare_keys())
+        keys.push_back({{"name", key.name}, {"help", key.help}});
+    for (const check::OptionKey& key : check::option_keys())
+        options.push_back({{"name", key.name}, {"help", key.help}});
+    for (const auto& [code, sentence] : check::reason_codes()) codes[code] = sentence;
+    return Json{{"operations", operations}, {"keys", keys}, {"options", options}, {"codes", codes}}.dump();
+}
+
+}  // namespace
+
+void add_checks(nb::module_& m) {
+    m.def("check", &judge, nb::arg("operation"), nb::arg("declared"), nb::arg("options"), nb::arg("arrays"));
+    m.def("limits", &limits, nb::arg("operation"), nb::arg("declared"), nb::arg("arrays"), nb::arg("delta"));
+    m.def("make_inputs", &make_inputs, nb::arg("operation"), nb::arg("declared"), nb::arg("shape"), nb::arg("recipes"),
+          nb::arg("seed"));
+    m.def("check_words", &check_words);
+}
+
+}  // namespace macheps::python

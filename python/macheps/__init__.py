@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What does a number become, on this hardware, under this policy?
+
+Casts, matrix products and checks of macheps on arrays of NumPy, torch (CPU) and ml_dtypes, bit for bit; its policies; and
+the rows that its training runs write.
+
+>>> import macheps as me
+>>> print(me.encode([448., 464., 465.], "e4m3fn"))
+[126 126 127]
+"""
+
+from __future__ import annotations
+
+import atexit as _atexit
+import os as _os
+
+from . import _core
+from ._casts import Tally, decode, encode, round, tally
+from ._check import Bounds, Verdict, bound, check, make_inputs
+from ._errors import Error
+from ._formats import FormatInfo, Number, Records, Shown, finfo, formats, number, show
+from ._policy import Explanation, Policy, policies, policy
+from ._products import MachineInfo, Scaled, machines, matmul, scale
+from ._rows import Run, read_run
+from ._run import find_program, program, run
+
+__version__: str = _core.version()
+
+if hasattr(_os, "register_at_fork"):
+    _os.register_at_fork(after_in_child=_core.begin_anew_after_fork)
+_atexit.register(_core.wait_for_jobs_aside)
+
+
+def threads() -> int:
+    """How many threads compute: those of `set_threads`, else of MACHEPS_THREADS, else the cores of this process.
+
+    Examples
+    --------
+    >>> import macheps as me
+    >>> me.threads() >= 1
+    True
+    """
+    return _core.threads()
+
+
+def set_threads(count: int) -> None:
+    """Sets how many threads compute. No bit depends on it.
+
+    Examples
+    --------
+    >>> import macheps as me
+    >>> before = me.threads()
+    >>> me.set_threads(1); me.threads()
+    1
+    >>> me.set_threads(before)
+    """
+    _core.set_threads(int(count))
+
+
+__all__ = [
+    "Bounds", "Error", "Explanation", "FormatInfo", "MachineInfo", "Number", "Policy", "Records", "Run", "Scaled", "Shown",
+    "Tally", "Verdict", "bound", "check", "decode", "encode", "find_program", "finfo", "formats", "machines", "make_inputs",
+    "matmul", "number", "policies", "policy", "program", "read_run", "round", "run", "scale", "set_threads", "show", "tally",
+    "threads",
+]  # fmt: skip

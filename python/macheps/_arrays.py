@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What people hand in becomes contiguous arrays of fp32 or fp64, or of codes; and goes out as what came in."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, NamedTuple, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _core
+from ._errors import Error
+
+#: What nearly all arrays have; NumPy keeps one object of it.
+FLOAT32 = np.dtype(np.float32)
+
+Array = npt.NDArray[Any]
+#: A number, a sequence, a NumPy array, a CPU tensor of torch, or whatever has ``__array__`` or ``__dlpack__``.
+ArrayLike = Any
+
+#: ml_dtypes, and what torch calls its types, by the names of macheps.
+_ML_DTYPES = {
+    "bfloat16": "bf16",
+    "float8_e3m4": "e3m4",
+    "float8_e4m3": "e4m3ieee",
+    "float8_e4m3b11fnuz": "e4m3b11fnuz",
+    "float8_e4m3fn": "e4m3fn",
+    "float8_e4m3fnuz": "e4m3fnuz",
+    "float8_e5m2": "e5m2",
+    "float8_e5m2fnuz": "e5m2fnuz",
+    "float8_e8m0fnu": "e8m0fnu",
+    "float6_e2m3fn": "e2m3fn",
+    "float6_e3m2fn": "e3m2fn",
+    "float4_e2m1fn": "e2m1fn",
+}
+_NUMPY_FORMATS = {"float16": "fp16", "float32": "fp32", "float64": "fp64"}
+_TORCH_FORMATS = {**_ML_DTYPES, **_NUMPY_FORMATS}
+_CODE_TYPES = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
+
+
+class Source(NamedTuple):
+    """An input: its numbers as the module takes them, and where it came from."""
+
+    values: Array  #: contiguous fp32 or fp64, or unsigned integers for codes
+    format: str | None  #: of the elements, where their type names one
+    is_tensor: bool  #: of torch
+    is_scalar: bool  #: a Python or NumPy number
+
+
+def ml_dtype_of(format: str) -> np.dtype[Any]:
+    """The type of NumPy or ml_dtypes for a format; `Error` where there is none, or no ml_dtypes."""
+    for name, ours in _NUMPY_FORMATS.items():
+        if ours == format:
+            return np.dtype(name)
+    for name, ours in _ML_DTYPES.items():
+        if ours == format:
+            kind: np.dtype[Any] = np.dtype(getattr(needed("ml_dtypes"), name))
+            return kind
+    raise Error(f"ml_dtypes has no type for {format}", "dtype", "leave dtype out for plain codes")
+
+
+def torch_dtype_of(format: str) -> Any:
+    """torch's type for a format whose codes are a byte or two, or `Error`."""
+    torch = needed("torch")
+    for name, ours in _TORCH_FORMATS.items():
+        if ours == format and hasattr(torch, name):
+            return getattr(torch, name)
+    raise Error(f"torch has no type for {format}", "dtype", "leave dtype out for plain codes")
+
+
+def needed(package: str) -> Any:
+    """Imports a package that only some functions need."""
+    try:
+        return __import__(package)
+    except ImportError as missing:
+        raise Error(f"this needs the package {package}", "import", f"pip install {package}") from missing
+
+
+def is_tensor(x: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(x, torch.Tensor)
+
+
+def refuse_gradients(x: Any, function: str) -> None:
+    """A result that silently lacks its gradient would be a wrong training run."""
+    if is_tensor(x) and x.requires_grad:
+        torch = sys.modules["torch"]
+        if torch.is_grad_enabled():
+            way = f'use macheps.torch.{function}(x, ..., grad="straight_through")' if function == "round" else "x.detach()"
+            raise TypeError(f"{function}() has no gradient; {way}")
+
+
+def _from_tensor(x: Any, function: str) -> tuple[Array, str | None]:
+    refuse_gradients(x, function)
+    torch = sys.modules["torch"]
+    if x.device.type != "cpu":
+        raise TypeError(f"{function}() computes on the CPU, and this tensor is on {x.device}: pass x.cpu()")
+    if x.layout != torch.strided or x.is_quantized:
+        raise TypeError(f"{function}() takes dense tensors: pass x.to_dense() or x.dequantize()")
+    x = x.detach().resolve_conj().resolve_neg().contiguous()
+    name = str(x.dtype).removeprefix("torch.")
+    if name in _ML_DTYPES:
+        bits = x.element_size() * 8
+        codes = x.view({8: torch.uint8, 16: torch.int16}[bits]).numpy()
+        return codes.view(_CODE_TYPES[bits]), _ML_DTYPES[name]
+    try:
+        return x.numpy(), _NUMPY_FORMATS.get(name)
+    except (TypeError, RuntimeError) as refused:
+        raise TypeError(f"{function}() takes no elements of type {x.dtype}") from refused
+
+
+def _to_numpy(x: Any, function: str) -> tuple[Array, str | None]:
+    """An array with the format that its type names; codes of ml_dtypes as unsigned integers."""
+    if is_tensor(x):
+        return _from_tensor(x, function)
+    if not isinstance(x, (np.ndarray, np.generic)) and hasattr(x, "__dlpack__") and not hasattr(x, "__array__"):
+        device = x.__dlpack_device__()
+        if device[0] != 1:
+            raise TypeError(f"{function}() computes on the CPU, and this array is on device {tuple(device)}: copy it")
+        try:
+            x = np.from_dlpack(x)
+        except Exception as refused:  # whatever its library raises
+            raise TypeError(f"{function}() takes arrays of numbers: {refused}") from refused
+    try:
+        array = np.asarray(x)
+    except (ValueError, TypeError) as refused:
+        raise TypeError(f"{function}() takes arrays of numbers: {refused}") from refused
+    name = array.dtype.name
+    if name in _ML_DTYPES:
+        bits = array.dtype.itemsize * 8
+        return np.ascontiguousarray(array).view(_CODE_TYPES[bits]).reshape(array.shape), _ML_DTYPES[name]
+    return array, _NUMPY_FORMATS.get(name)
+
+
+def _contiguous(array: Array, dtype: Any) -> Array:
+    """Native byte order, C order, of that type; the array itself where it is so already. 0-d arrays stay 0-d."""
+    return np.ascontiguousarray(array, dtype=dtype).reshape(array.shape)
+
+
+def numbers(x: ArrayLike, function: str) -> Source:
+    """fp32 or fp64 numbers. What is narrower becomes fp32, exactly; what is wider than fp64 is refused."""
+    if type(x) is np.ndarray and x.dtype is FLOAT32 and x.flags.c_contiguous:
+        return Source(x, "fp32", False, False)
+    array, format = _to_numpy(x, function)
+    tensor, scalar = is_tensor(x), isinstance(x, (int, float, np.generic)) and not isinstance(x, np.ndarray)
+    kind, size = array.dtype.kind, array.dtype.itemsize
+    if format is not None and array.dtype.kind == "u":
+        values = np.empty(array.shape, np.float32)
+        _core.decode_into(format, array, values)
+        return Source(values, format, tensor, scalar)
+    if isinstance(x, (int, float)) or (kind == "i" and not isinstance(x, np.generic) and not hasattr(x, "dtype")):
+        if kind in "iu" and array.size and max(abs(int(array.min())), abs(int(array.max()))) > 2**53:
+            raise TypeError(f"{function}() takes whole numbers up to 2**53, which fp64 holds")
+        if kind in "iubf":
+            return Source(_contiguous(array, np.float64), "fp64", tensor, scalar)
+    if kind == "f" and size == 8:
+        return Source(_contiguous(array, np.float64), "fp64", tensor, scalar)
+    if (kind == "f" and size <= 4) or (kind in "iu" and size <= 2) or kind == "b":
+        return Source(_contiguous(array, np.float32), format, tensor, scalar)
+    if kind in "iu":
+        raise TypeError(f"{function}() takes integers of up to 16 bits, which fp32 holds; {array.dtype} may not fit:"
+                        " pass x.astype(numpy.float64), and check that it is exact")
+    raise TypeError(f"{function}() takes real numbers, and these are of type {array.dtype}")
+
+
+def codes(x: ArrayLike, format: str | None, function: str) -> tuple[Source, str]:
+    """Codes of a format, which their type names or the caller."""
+    from ._formats import finfo
+
+    array, named = _to_numpy(x, function)
+    if named in ("fp16", "fp32", "fp64"):
+        if format is not None and finfo(format).format != named:
+            raise TypeError(f"{function}() takes codes, unsigned integers, and these are numbers of {array.dtype}")
+        bits = array.dtype.itemsize * 8
+        array = np.ascontiguousarray(array, array.dtype.newbyteorder("=")).view(_CODE_TYPES[bits]).reshape(array.shape)
+        format = named
+    elif named is not None:
+        if format is not None and finfo(format).format != named:
+            raise Error(f"codes of {named} were called {format}", "format", f"leave it out, or name {named}")
+        format = named
+    if format is None:
+        raise Error("which format the codes are of is not said", "format", 'name it, such as "e4m3fn"')
+    info = finfo(format)
+    width = container_width(info.container_bits)
+    if array.dtype.kind not in "iu":
+        if array.size == 0:
+            array = np.zeros(array.shape, _CODE_TYPES[width])
+        else:
+            raise TypeError(f"{function}() takes codes, unsigned integers, and these are of type {array.dtype}")
+    if array.dtype.itemsize * 8 != width:
+        top = (1 << info.container_bits) - 1
+        if array.size and (int(array.min()) < 0 or int(array.max()) > top):
+            raise Error(f"some numbers are no codes of {info.format}", function, f"codes are 0 to {top}")
+    array = np.ascontiguousarray(array, _CODE_TYPES[width]).reshape(array.shape)
+    return Source(array, info.format, is_tensor(x), isinstance(x, (int, np.generic))), info.format
+
+
+def container_width(bits: int) -> int:
+    """Bits of the integer that holds a code."""
+    return next(width for width in (8, 16, 32, 64) if bits <= width)
+
+
+def code_type(bits: int) -> Any:
+    return _CODE_TYPES[container_width(bits)]
+
+
+def given_back(made: Array, source: Source) -> Any:
+    """The result in the library of its input; a number for a number."""
+    if source.is_tensor:
+        torch = sys.modules["torch"]
+        signed = {np.dtype(np.uint16): np.int16, np.dtype(np.uint32): np.int32, np.dtype(np.uint64): np.int64}
+        if made.dtype in signed:  # torch has hardly any operation on wide unsigned integers
+            return torch.from_numpy(made.view(signed[made.dtype]))
+        return torch.from_numpy(made)
+    return made[()] if source.is_scalar else made
+
+
+def output_like(source: Source, dtype: Any, out: Any, function: str) -> Array:
+    """`out` as an array of that type and shape, or a new one. It may be the input itself, but not overlap it otherwise."""
+    if out is None:
+        return np.empty(source.values.shape, dtype)
+    array = out
+    if type(out) is not np.ndarray and is_tensor(out) and out.device.type == "cpu" and not out.requires_grad:
+        array = out.detach().numpy()
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"{function}() writes into NumPy arrays and CPU tensors without gradients, not {type(out).__name__}")
+    if array.dtype != np.dtype(dtype) or not array.dtype.isnative:
+        raise TypeError(f"out has elements of type {array.dtype}, and the result {np.dtype(dtype)}")
+    if array.shape != source.values.shape:
+        raise Error(f"out has the shape {array.shape}", "out", f"give one of {source.values.shape}")
+    if not array.flags.c_contiguous or not array.flags.writeable:
+        raise Error("out is not contiguous" if array.flags.writeable else "out is read-only", "out",
+                    "give an array in C order that may be written to")
+    return array
+
+
+def apart(values: Array, out: Array) -> Array:
+    """The input, or a copy of it where `out` overlaps it without being it."""
+    if values is out or not np.may_share_memory(values, out):
+        return values
+    same = values.ctypes.data == out.ctypes.data and values.dtype == out.dtype
+    return values if same else values.copy()
+
+
+Number = Union[int, float]

@@ -1,0 +1,326 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rounding, encoding, decoding, and counting what they did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from ._arrays import (
+    FLOAT32,
+    Array,
+    ArrayLike,
+    apart,
+    code_type,
+    codes,
+    given_back,
+    is_tensor,
+    ml_dtype_of,
+    numbers,
+    output_like,
+    torch_dtype_of,
+)
+from ._errors import Error
+from ._html import bars
+
+_casts: dict[tuple[str, str, bool, float], _core.Cast] = {}
+
+
+def _cast(format: str, mode: str, saturate: bool, scale: float) -> _core.Cast:
+    """The ready cast of these words."""
+    key = (format, mode, saturate, scale)
+    cast = _casts.get(key)
+    if cast is None:
+        if not isinstance(format, str):
+            raise TypeError(f"format is a name, such as 'e4m3fn', not {type(format).__name__}")
+        scale = float(scale)
+        if not (np.isfinite(scale) and scale > 0):
+            raise Error(f"{scale} is no scale", "scale", "a positive number")
+        cast = _core.cast(format, mode, bool(saturate), scale)
+        if len(_casts) > 1000:  # of scales that change from call to call
+            _casts.clear()
+        _casts[key] = cast
+    return cast
+
+
+def _words(seed: int, stream: int) -> tuple[int, int]:
+    if not 0 <= seed < 2**64:
+        raise Error(f"{seed} is no seed", "seed", "a whole number from 0 to 2**64 - 1")
+    if not 0 <= stream < 2**32:
+        raise Error(f"{stream} is no stream", "stream", "a whole number from 0 to 2**32 - 1")
+    return int(seed), int(stream)
+
+
+class Tally:
+    """What a cast did, as counts of elements; tallies add up.
+
+    Attributes
+    ----------
+    count, nan_in, inf_in, zero_in : int
+        All elements; those that were NaN, infinite or zero before the cast. The others count finite elements.
+    underflow : int
+        Not zero before, zero after.
+    to_subnormal : int
+        On a subnormal code.
+    overflow : int
+        Beyond the largest finite value before rounding.
+    saturated : int
+        On the largest finite value.
+    amax, amin_nz : float
+        The largest and the least nonzero magnitude before the cast; 0 where there is none.
+
+    Examples
+    --------
+    >>> import macheps as me
+    >>> t = me.tally([0.0, 1e-5, 0.01, 1.0, 500.0], "e4m3fn")
+    >>> t.underflow, t.to_subnormal, t.overflow
+    (1, 1, 1)
+    >>> (t + t).count
+    10
+    """
+
+    __slots__ = _names = (
+        "count", "nan_in", "inf_in", "zero_in", "underflow", "to_subnormal", "overflow", "saturated", "amax", "amin_nz",
+    )  # fmt: skip
+    count: int
+    nan_in: int
+    inf_in: int
+    zero_in: int
+    underflow: int
+    to_subnormal: int
+    overflow: int
+    saturated: int
+    amax: float
+    amin_nz: float
+
+    def __init__(self, values: Iterable[int | float] = (0,) * 8 + (0.0, 0.0)) -> None:
+        for name, value in zip(self._names, values, strict=True):
+            setattr(self, name, value)
+
+    def _values(self) -> tuple[int | float, ...]:
+        return tuple(getattr(self, name) for name in self._names)
+
+    def __add__(self, other: Tally) -> Tally:
+        if not isinstance(other, Tally):
+            return NotImplemented
+        counts = [a + b for a, b in zip(self._values()[:8], other._values()[:8], strict=True)]
+        nonzero = [x for x in (self.amin_nz, other.amin_nz) if x != 0]
+        return Tally([*counts, max(self.amax, other.amax), min(nonzero, default=0.0)])
+
+    def add(self, other: Tally) -> None:
+        """Adds another tally to this one."""
+        total = self + other
+        for name in self._names:
+            setattr(self, name, getattr(total, name))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Tally) and self._values() == other._values()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def rates(self) -> dict[str, float]:
+        """Shares of all elements.
+
+        Examples
+        --------
+        >>> import macheps as me
+        >>> me.tally([1e-5, 1.0], "e4m3fn").rates()["underflow"]
+        0.5
+        """
+        return {name: getattr(self, name) / self.count if self.count else 0.0 for name in self._names[1:8]}
+
+    def to_dict(self) -> dict[str, int | float]:
+        """The counts by their names."""
+        return dict(zip(self._names, self._values(), strict=True))
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{name}={getattr(self, name)}" for name in self._names if getattr(self, name) or name == "count")
+        return f"Tally({counts})"
+
+    def _repr_html_(self) -> str:
+        title = f"{self.count} elements, magnitudes {self.amin_nz:.3g} to {self.amax:.3g}"
+        return bars(title, {name: getattr(self, name) for name in self._names[1:8]}, self.count)
+
+
+def round(
+    x: ArrayLike,
+    format: str,
+    mode: str = "nearest_even",
+    saturate: bool = False,
+    scale: float = 1.0,
+    seed: int = 0,
+    stream: int = 0,
+    out: Any = None,
+    tally: Tally | None = None,
+) -> Any:
+    """Rounds numbers to a format and back: what a cast leaves of them.
+
+    Without ``saturate`` what lies beyond the format's largest finite value becomes an infinity, or NaN where the format has
+    none; with it, that largest value. fp64 numbers are rounded once, never by way of fp32, and stay fp64; all others come
+    back as fp32.
+
+    Parameters
+    ----------
+    x : array_like
+        Numbers: Python's, NumPy's, of a CPU tensor, of ml_dtypes. What fp32 does not hold exactly is refused, but for fp64.
+    format : str
+        ``e4m3fn``, ``bf16``, or any name or alias of `formats`.
+    mode : str
+        ``nearest_even``, ``nearest_away``, ``toward_zero``, ``up``, ``down``, ``to_odd``, ``stochastic``.
+    saturate : bool
+        Hold an overflow at the largest finite value.
+    scale : float
+        Multiplies before rounding; the result stays in the scaled units. In fp32 for fp32 numbers, in fp64 for fp64.
+    seed, stream : int
+        Of stochastic rounding: element i, in C order, takes word i of the stream, as ``macheps convert --seed`` in stream 0.
+    out : array, optional
+        Where the result goes: contiguous, of its type and shape; may be ``x``.
+    tally : Tally, optional
+        Gets what this cast did added.
+
+    Examples
+    --------
+    >>> import macheps as me
+    >>> me.round(0.1, "e4m3fn")
+    np.float64(0.1015625)
+    >>> me.round([448.0, 464.0, 465.0, 1e9], "e4m3fn")
+    array([448., 448.,  nan,  nan])
+    >>> me.round([448.0, 464.0, 465.0, 1e9], "e4m3fn", saturate=True)
+    array([448., 448., 448., 448.])
+    """
+    cast = _casts.get((format, mode, saturate, scale)) or _cast(format, mode, saturate, scale)
+    if type(x) is np.ndarray and x.dtype is FLOAT32 and x.flags.c_contiguous and out is tally is None and not (seed or stream):
+        made: Array = np.empty(x.shape, FLOAT32)  # what most calls are, in a microsecond
+        _core.round_into(cast, x, made, 0, 0, False)
+        return made
+    source = numbers(x, "round")
+    values = source.values
+    if out is None:
+        made = np.empty(values.shape, values.dtype)
+    else:
+        made = output_like(source, values.dtype, out, "round")
+        values = apart(values, made)
+    if seed or stream:
+        seed, stream = _words(seed, stream)
+    counts = _core.round_into(cast, values, made, seed, stream, tally is not None)
+    if tally is not None:
+        tally.add(Tally(counts))
+    if out is not None:
+        return out
+    return made if not (source.is_tensor or source.is_scalar) else given_back(made, source)
+
+
+def encode(
+    x: ArrayLike,
+    format: str,
+    mode: str = "nearest_even",
+    saturate: bool = False,
+    scale: float = 1.0,
+    seed: int = 0,
+    stream: int = 0,
+    out: Any = None,
+    tally: Tally | None = None,
+    dtype: str | None = None,
+) -> Any:
+    """Rounds numbers to a format; gives their codes.
+
+    What overflows, by ``saturate`` (e4m3fn has no infinity; 464 is the tie between 448 and what would come next)::
+
+        x                     448    464    465    1e9
+        saturate=False        126    126    127    127     the code of NaN
+        saturate=True         126    126    126    126     the code of 448
+
+    Parameters
+    ----------
+    x, format, mode, saturate, scale, seed, stream, tally
+        As of `round`.
+    out : array, optional
+        Where the codes go: unsigned integers of 8, 16, 32 or 64 bits, as the format needs.
+    dtype : str, optional
+        ``"ml_dtypes"`` or ``"torch"``: the codes as an array of that library's type, without a copy.
+
+    Examples
+    --------
+    >>> import macheps as me
+    >>> print(me.encode([448., 464., 465.], "e4m3fn"))
+    [126 126 127]
+    >>> print(me.encode([448., 464., 465.], "e4m3fn", saturate=True))
+    [126 126 126]
+    """
+    cast = _casts.get((format, mode, saturate, scale)) or _cast(format, mode, saturate, scale)
+    source = numbers(x, "encode")
+    kind = code_type(cast.code_bits)
+    values = source.values
+    if cast.code_bits == 64 and values.dtype == np.float32:
+        values = np.multiply(values, np.float32(scale), dtype=np.float32) if scale != 1 else values
+        values = np.asarray(values, np.float64)
+        cast = _cast(format, mode, saturate, 1.0)
+    made = output_like(source, kind, out, "encode")
+    values = apart(values, made)
+    seed, stream = _words(seed, stream)
+    counts = _core.encode_into(cast, values, made, seed, stream, tally is not None)
+    if tally is not None:
+        tally.add(Tally(counts))
+    if dtype is None:
+        return out if out is not None else given_back(made, source)
+    if out is not None:
+        raise Error("out and dtype together", "dtype", "view out as that type")
+    return _as_dtype(made, cast.format, dtype)
+
+
+def _as_dtype(made: Array, format: str, dtype: str) -> Any:
+    if dtype == "ml_dtypes":
+        return made.view(ml_dtype_of(format))
+    if dtype == "torch":
+        kind = torch_dtype_of(format)
+        import torch
+
+        signed = {1: np.uint8, 2: np.int16, 4: np.int32, 8: np.int64}[made.dtype.itemsize]
+        return torch.from_numpy(made.view(signed)).view(kind)
+    raise Error(f"'{dtype}' is no library", "dtype", 'one of "ml_dtypes", "torch"')
+
+
+def decode(codes_: ArrayLike, format: str | None = None, out: Any = None) -> Any:
+    """The numbers that codes stand for, exactly: fp32, or fp64 for codes of fp64.
+
+    Parameters
+    ----------
+    codes_ : array_like
+        Unsigned integers; or arrays of ml_dtypes or torch's float types, which name the format.
+    format : str, optional
+        Of the codes, where their type does not name it.
+    out : array, optional
+        Where the numbers go.
+
+    Examples
+    --------
+    >>> import macheps as me
+    >>> print(me.decode([126, 1, 127], "e4m3fn"))
+    [4.480000e+02 1.953125e-03          nan]
+    """
+    source, name = codes(codes_, format, "decode")
+    is_wide = source.values.dtype == np.uint64
+    made = output_like(source, np.float64 if is_wide else np.float32, out, "decode")
+    if is_wide:
+        made[...] = source.values.view(np.float64)
+    else:
+        _core.decode_into(name, apart(source.values, made), made)
+    return out if out is not None else given_back(made, source)
+
+
+def tally(x: ArrayLike, format: str, mode: str = "nearest_even", saturate: bool = False, scale: float = 1.0,
+          seed: int = 0, stream: int = 0) -> Tally:  # fmt: skip
+    """What a cast would do to these numbers.
+
+    Examples
+    --------
+    >>> import macheps as me
+    >>> me.tally([1e-9, 1.0, 1e6], "fp16").rates()["overflow"] == 1 / 3
+    True
+    """
+    made = Tally()
+    round(x.detach() if is_tensor(x) else x, format, mode, saturate, scale, seed, stream, tally=made)
+    return made

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels' outputs against what their formats, their K and their order allow."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from ._arrays import Array, ArrayLike, _to_numpy, container_width
+from ._errors import Error
+from ._formats import finfo
+from ._html import table
+from ._products import spelled
+
+Given = tuple[str, str, list[int], bytes]
+
+
+@lru_cache(maxsize=1)
+def _words() -> dict[str, Any]:
+    words: dict[str, Any] = json.loads(_core.check_words())
+    return words
+
+
+def _text(value: Any) -> str:
+    """A value as the command line has it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def _stored(name: str, x: ArrayLike, declared: str | None) -> Given:
+    """An array with the format of its elements, in little-endian bytes."""
+    array, named = _to_numpy(x, "check")
+    if array.dtype.kind in "iu" and named is None:
+        if declared is None:
+            return name, "int64", list(array.shape), np.ascontiguousarray(array, "<i8").tobytes()
+        info = finfo(declared.partition("/")[0])
+        return name, info.format, list(array.shape), np.ascontiguousarray(
+            array, f"<u{container_width(info.container_bits) // 8}").tobytes()
+    if named is None:
+        raise TypeError(f"check() takes numbers and codes, and {name} has elements of type {array.dtype}")
+    if array.dtype.kind == "f" and not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    return name, named, list(array.shape), np.ascontiguousarray(array).tobytes()
+
+
+def _split(operation: str, arrays: Mapping[str, Any], declared: Mapping[str, Any]) -> tuple[list[Given], list[tuple[str, str]]]:
+    """Arrays, and the words of the declaration. A format is declared by the array's name, beside the array: `a_format`."""
+    known = {one["operation"]: one for one in _words()["operations"]}
+    if operation not in known:
+        _core.check(operation, [], [], [])  # raises, with the nearest name
+    roles = [*known[operation]["arrays"]]
+    said = {name: value for name, value in declared.items() if value is not None and value is not False}
+    formats = {name.removesuffix("_format"): said.pop(name) for name in list(said) if name.endswith("_format")}
+    given = []
+    for name, array in arrays.items():
+        if array is None:
+            continue
+        if name not in roles:
+            raise Error(f"{operation} has no array {name}", name, f"there are {', '.join(roles)}")
+        given.append(_stored(name, array, formats.get(name)))
+    words = [(name, _text(value)) for name, value in said.items()]
+    types = {name: format for name, format, _, _ in given}
+    # fp32 arrays may hold the numbers of a narrower format: as values they are checked as what was declared.
+    for name, format in formats.items():
+        if name not in types:
+            raise Error(f"a format of {name}, which is not given", f"{name}_format", f"give {name}")
+        if finfo(str(format).partition("/")[0]).format != types[name]:
+            raise Error(f"{name} has elements of {types[name]}, and was declared {format}", f"{name}_format",
+                        f"encode it first, such as by macheps.encode({name}, '{format}')")
+        words.append((name, str(format)))
+    return given, words
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a check found. True when the kernel passes, so that ``assert v, v`` prints the whole text."""
+
+    outcome: str  #: pass, fail, weak, refused, declined
+    text: str  #: reasons, figures and assumptions, as ``macheps check`` prints them
+    document: dict[str, Any]  #: an element of the document ``macheps.check/1``
+    exact: Array  #: the exact results
+    certain: Array  #: no legal kernel is further off
+    probable: Array  #: nor, but for a vanishing probability, than this
+
+    allow_weak: bool = False
+
+    def __bool__(self) -> bool:
+        return self.outcome == "pass" or (self.allow_weak and self.outcome == "weak")
+
+    @property
+    def rho(self) -> float:
+        """The largest error, in certain bounds."""
+        return float(self.document.get("rho") or 0.0)
+
+    @property
+    def reasons(self) -> list[dict[str, Any]]:
+        """Why it did not pass."""
+        return list(self.document.get("reasons", []))
+
+    @property
+    def blind(self) -> list[str]:
+        """Wrong kernels that these inputs would not have shown."""
+        return list(self.document.get("blind", []))
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        rows = [[one.get("code", ""), one.get("test", ""), one.get("text", "")] for one in self.reasons]
+        return table(["code", "test", "what"], rows, f"{self.outcome}: rho {self.rho:.3g}, blind to {len(self.blind)}")
+
+
+def check_arrays(operation: str, arrays: Mapping[str, Any], declared: Mapping[str, Any], options: Mapping[str, Any]) -> Verdict:
+    """Judges arrays under a declaration, both by the words of ``macheps check``."""
+    given, words = _split(operation, arrays, declared)
+    asked = [(name, _text(value)) for name, value in options.items() if value is not None and value is not False]
+    document, text, *limits = _core.check(operation, words, asked, given)
+    shape = next((one[2] for one in given if one[0] == "out"), [])
+    exact, certain, probable = (_of_shape(limit, shape) for limit in limits)
+    read = json.loads(document)
+    return Verdict(read["verdict"], text, read, exact, certain, probable, bool(options.get("allow_weak")))
+
+
+def _of_shape(numbers: bytes, shape: list[int]) -> Array:
+    flat: Array = np.frombuffer(numbers, np.float64).copy()
+    return flat.reshape(shape) if flat.size == int(np.prod(shape)) else flat
+
+
+def check(
+    out: ArrayLike,
+    a: ArrayLike | None = None,
+    b: ArrayLike | None = None,
+    machine: str = "any",
+    promote: int | None = None,
+    operation: str = "gemm",
+    require: str = "structure",
+    rtol: float | None = None,
+    atol: float | None = None,
+    allow_weak: bool = False,
+    **others: Any,
+) -> Verdict:
+    """Is a kernel's output as accurate as it can be, and would a wrong kernel have been noticed?
+
+    Parameters
+    ----------
+    out, a, b : array_like
+        The kernel's output and its operands as they were stored: [m, n], [m, k], [k, n]. Element types name formats (NumPy,
+        ml_dtypes, torch on the CPU); codes in integers are declared, as ``a_format="e4m3fn"``.
+    machine, promote
+        What sums, as of `matmul`: ``any`` order of fp32 sums unless said.
+    operation : str
+        ``gemm``, ``softmax``, ``rmsnorm``, ...: then arrays are named, as ``check(y, operation="softmax", x=x)``.
+    require : str
+        ``null``, ``structure``, ``precision`` or ``all``: which wrong kernels must have been visible.
+    rtol, atol : float, optional
+        A limit of one's own beside. One that an output of zeros would pass is refused.
+    allow_weak : bool
+        A check that no wrong kernel would have failed is no failure.
+    **others
+        Further arrays (``a_scale``, ``bias``, ``x``, ...) and words of a declaration (``eps=1e-5``), by the names of
+        ``macheps check --help``, with underscores.
+
+    Examples
+    --------
+    >>> import macheps as me, numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> a = rng.standard_normal((64, 256), dtype=np.float32)
+    >>> b = rng.standard_normal((256, 48), dtype=np.float32)
+    >>> bool(me.check(a @ b, a, b))
+    True
+    >>> wrong = a @ b; wrong[3, 5] *= 1.01
+    >>> me.check(wrong, a, b).outcome
+    'fail'
+    """
+    roles = {role for one in _words()["operations"] for role in one["arrays"]} | {"out", "a", "b"}
+    arrays: dict[str, Any] = {"out": out, "a": a, "b": b}
+    declared: dict[str, Any] = {}
+    for name, value in others.items():
+        (arrays if name in roles and not isinstance(value, (str, bool)) else declared)[name] = value
+    if machine != "any" or promote:
+        declared["machine"] = spelled(machine, promote)
+    options: dict[str, Any] = {"require": require, "rtol": rtol, "atol": atol, "allow_weak": allow_weak}
+    keys = {one["name"] for one in _words()["options"]}
+    options |= {name: declared.pop(name) for name in list(declared) if name in keys}
+    return check_arrays(operation, arrays, declared, options)
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What every element of a product may be off by."""
+
+    exact: Array
+    certain: Array  #: whatever the order of events
+    probable: Array  #: exceeded by a legal kernel with a probability below `delta`, over all elements
+
+
+def bound(
+    a: ArrayLike,
+    b: ArrayLike,
+    machine: str = "any",
+    promote: int | None = None,
+    out_format: str = "fp32",
+    delta: float = 1e-9,
+    **others: Any,
+) -> Bounds:
+    """A priori bounds on |out - exact| of a product, element by element, its last rounding included.
+
+    Parameters
+    ----------
+    a, b, machine, promote
+        As of `check`.
+    out_format : str
+        To which results are rounded.
+    delta : float
+        The probability that any probable bound is exceeded.
+
+    Examples
+    --------
+    >>> import macheps as me, numpy as np
+    >>> a = np.ones((1, 1024), np.float32)
+    >>> me.bound(a, a.T).exact
+    array([[1024.]])
+    >>> bool((me.bound(a, a.T, machine="sm80.mma.tf32", operands="tf32:nearest_away").certain >= 0).all())
+    True
+    """
+    first, second = np.shape(a), np.shape(b)
+    if len(first) != 2 or len(second) != 2 or first[1] != second[0]:
+        raise Error(f"shapes disagree: a {first}, b {second}", "bound", "a [m, k] and b [k, n]")
+    info = finfo(out_format)
+    out = np.zeros((first[0], second[1]), f"<u{container_width(info.container_bits) // 8}")
+    arrays: dict[str, Any] = {"a": a, "b": b}
+    declared: dict[str, Any] = dict(others)
+    if machine != "any" or promote:
+        declared["machine"] = spelled(machine, promote)
+    roles = {role for one in _words()["operations"] for role in one["arrays"]}
+    for name in [name for name, value in declared.items() if name in roles and not isinstance(value, (str, bool))]:
+        arrays[name] = declared.pop(name)
+    given, words = _split("gemm", arrays, declared)
+    given.append(("out", info.format, list(out.shape), out.tobytes()))
+    exact, low, certain, probable, declined = _core.limits("gemm", words, given, float(delta))
+    if declined >= 0:
+        raise Error("nothing certain can be said of every element", f"element {declined}",
+                    "smaller numbers: something overflows, or is no number")
+    shape = list(out.shape)
+    return Bounds(_of_shape(exact, shape) + _of_shape(low, shape), _of_shape(certain, shape), _of_shape(probable, shape))
+
+
+def make_inputs(operation: str = "gemm", recipe: str | list[str] | None = None, shape: tuple[int, ...] = (),
+                seed: int = 7, **declared: Any) -> dict[str, dict[str, Array]]:  # fmt: skip
+    """Inputs that show wrong kernels, by the recipes of ``macheps check make-inputs``.
+
+    Returns
+    -------
+    dict
+        By the input's name: its arrays, as values (fp32, fp64 for whole numbers int64). Formats are declared as
+        ``a_format="bf16"``; the values lie on their grids.
+
+    Examples
+    --------
+    >>> import macheps as me
+    >>> inputs = me.make_inputs("gemm", "normal", shape=(8, 8, 16), a_format="bf16", b_format="bf16")
+    >>> inputs["normal"]["a"].shape
+    (8, 16)
+    """
+    names = [recipe] if isinstance(recipe, str) else list(recipe or [])
+    words = [(name.removesuffix("_format"), _text(value)) for name, value in declared.items() if value is not None]
+    made: dict[str, dict[str, Array]] = {}
+    for name, arrays in _core.make_inputs(operation, words, list(shape), names, seed):
+        made[name] = {}
+        for array, format, sizes, values, is_whole in arrays:
+            numbers = np.frombuffer(values, np.float64).reshape(sizes)
+            kind = np.int64 if is_whole else np.float64 if format == "fp64" else np.float32
+            made[name][array] = numbers.astype(kind)
+    return made
+
+
+__all__ = ["Bounds", "Verdict", "bound", "check", "make_inputs"]

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Formats and single numbers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from functools import lru_cache
+from typing import Any, Generic, TypeVar
+
+from . import _core
+from ._arrays import needed
+from ._errors import Error
+from ._html import bits, table
+
+Row = TypeVar("Row")
+
+
+class Records(list[Row], Generic[Row]):
+    """A list of records, which notebooks show as a table."""
+
+    def to_pandas(self) -> Any:
+        """A DataFrame with a row for each record."""
+        return needed("pandas").DataFrame([asdict(row) for row in self])  # type: ignore[call-overload]
+
+    def _repr_html_(self) -> str:
+        rows = [asdict(row) for row in self]  # type: ignore[call-overload]
+        hidden = {"source", "aliases", "disputed"}
+        header = [name for name in (rows[0] if rows else {}) if name not in hidden]
+        return table(header, [["" if row[name] is None else row[name] for name in header] for row in rows])
+
+
+@dataclass(frozen=True)
+class FormatInfo:
+    """A format's parameters, as `numpy.finfo` has those of NumPy's types.
+
+    Examples
+    --------
+    >>> import macheps as me
+    >>> me.finfo("bf16").max == (2 - 2**-7) * 2.0**127
+    True
+    """
+
+    format: str  #: the name in macheps
+    bits: int  #: sign, exponent and fraction
+    container_bits: int  #: with what is zero below them (tf32)
+    exponent_bits: int | None
+    fraction_bits: int
+    precision: int  #: digits of the significand, the leading one among them
+    exponent_bias: int | None
+    max: float
+    max_code: int
+    smallest_normal: float | None
+    smallest_subnormal: float  #: the least positive number
+    eps: float  #: 2 u: from 1 to the next number
+    unit_roundoff: float
+    has_inf: bool
+    has_nan: bool
+    has_negative_zero: bool
+    max_digits10: int
+    summary: str = ""
+    source: str = ""
+    aliases: dict[str, list[str]] = field(default_factory=dict)  #: names in other systems
+
+    @property
+    def min(self) -> float:
+        """The least number: the largest one's negative, or 2**-127 for scales without a sign."""
+        return self.smallest_subnormal if self.format == "e8m0fnu" else -self.max
+
+
+def _known(kind: Callable[..., Any], record: dict[str, Any]) -> dict[str, Any]:
+    names = {one.name for one in fields(kind)}  # type: ignore[arg-type]
+    return {name: value for name, value in record.items() if name in names}
+
+
+@lru_cache(maxsize=1)
+def _formats() -> tuple[FormatInfo, ...]:
+    return tuple(FormatInfo(**_known(FormatInfo, record)) for record in json.loads(_core.formats()))
+
+
+def formats() -> Records[FormatInfo]:
+    """All formats that have a name.
+
+    Examples
+    --------
+    >>> import macheps as me
+    >>> [f.format for f in me.formats() if f.bits == 4]
+    ['e2m1fn']
+    """
+    return Records(_formats())
+
+
+@lru_cache(maxsize=256)
+def finfo(format: str) -> FormatInfo:
+    """The parameters of one format: of `formats`, by any of its names, or such as ``e5m6`` by its widths.
+
+    Examples
+    --------
+    >>> import macheps as me
+    >>> me.finfo("e4m3fn").max, me.finfo("e4m3fn").unit_roundoff
+    (448.0, 0.0625)
+    >>> me.finfo("e5m6").precision
+    7
+    """
+    if not isinstance(format, str):
+        raise TypeError(f"format is a name, such as 'e4m3fn', not {type(format).__name__}")
+    record = json.loads(_core.format(format))
+    return next((row for row in _formats() if row.format == record["format"]), FormatInfo(**_known(FormatInfo, record)))
+
+
+def _real(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+@dataclass(frozen=True)
+class Number:
+    """A code of a format, taken apart; notebooks show its bits."""
+
+    format: str
+    code: int
+    code_hex: str
+    value: float
+    hex: str
+    sign: str
+    exponent: str
+    fraction: str
+    ulp: float
+    below: float | None
+    above: float | None
+
+    def __repr__(self) -> str:
+        parts = "|".join(part for part in (self.sign, self.exponent, self.fraction) if part)
+        return f"{self.format} {self.code_hex} = {self.value!r} ({parts}), between {self.below!r} and {self.above!r}"
+
+    def _repr_html_(self) -> str:
+        return (
+            f"<div>{bits(self.sign, self.exponent, self.fraction)} <code>{self.code_hex}</code> in {self.format}<br>"
+            f"= <b>{self.value!r}</b> = <code>{self.hex}</code>, ulp {self.ulp!r}<br>"
+            f"between {self.below!r} and {self.above!r}</div>"
+        )
+
+
+def _number(record: dict[str, Any]) -> Number:
+    parts = record["fields"]
+    return Number(
+        record["format"], record["code"], record["code_hex"], float(record["value"]), record["hex"], parts["sign"],
+        parts["exponent"], parts["fraction"], float(record["ulp"]), _real(record["below"]), _real(record["above"]),
+    )  # fmt: skip
+
+
+def number(code: int, format: str) -> Number:
+    """The number that a code stands for, with its neighbours.
+
+    Examples
+    --------
+    >>> import macheps as me
+    >>> me.number(0x2e66, "fp16")
+    fp16 0x2e66 = 0.0999755859375 (0|01011|1001100110), between 0.09991455078125 and 0.10003662109375
+    """
+    if not 0 <= code < 2**64:
+        raise Error(f"{code} is no code", "code", "codes are whole numbers from 0")
+    return _number(json.loads(_core.number(format, int(code))))
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A number in one format."""
+
+    format: str
+    value: float
+    code: int
+    error: float  #: value minus the number
+    relative_error: float
+    ulp_error: float  #: in units of the last place at the number
+    number: Number
+
+
+def show(x: float, formats: Sequence[str] | str = (), mode: str = "nearest_even", saturate: bool = False) -> Records[Shown]:
+    """One number in every format, or in some, as ``macheps show`` prints it.
+
+    Examples
+    --------
+    >>> import macheps as me
+    >>> me.show(0.1, ["bf16", "e2m1fn"])[0].value
+    0.10009765625
+    """
+    names = [formats] if isinstance(formats, str) else list(formats)
+    _core.cast("fp32", mode, saturate, 1.0)  # refuses a mode that there is not
+    return Records(
+        Shown(
+            record["format"], float(record["value"]), record["code"], float(record["error"]),
+            float(record["relative_error"]), float(record["ulp_error"]), _number(record),
+        )  # fmt: skip
+        for record in json.loads(_core.show(float(x), names, mode, saturate))
+    )

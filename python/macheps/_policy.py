@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Precision policies, and training frameworks' configs as policies."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import _core
+from ._arrays import needed
+from ._errors import Error
+from ._html import table
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a policy does to a model: a row for each place where numbers are rounded."""
+
+    policy: str
+    description: str
+    model: str
+    loss_scaler: str
+    machines: dict[str, int]  #: what the matmuls run on, and how many
+    rows: list[dict[str, Any]]  #: site, slot, cast, machine, rule
+    tensors: list[dict[str, Any]]  #: kind, site, format, elements, rule
+    memory: dict[str, int]  #: bytes, of a framework that keeps these formats
+    unverified: list[str]
+    left_out: list[str]
+
+    def to_pandas(self) -> Any:
+        """The rows as a DataFrame."""
+        return needed("pandas").DataFrame(self.rows)
+
+    def __repr__(self) -> str:
+        rows = [row for row in self.rows if not row["is_default"]]
+        text = [f"{self.policy}: {self.description}", f"model {self.model}, loss scaler {self.loss_scaler}"]
+        text += [f"{row['site']}:{row['slot']}  {row['cast']}  {row['machine'] or '-'}" for row in rows[:20]]
+        return "\n".join(text + ([f"... and {len(rows) - 20} more"] if len(rows) > 20 else []))
+
+    def _repr_html_(self) -> str:
+        header = ["site", "slot", "cast", "machine", "rule"]
+        rows = [[row[name] for name in header] for row in self.rows if not row["is_default"]]
+        return table(header, rows, f"{self.policy} on {self.model}: {self.description}")
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A policy, as text of its language (``macheps policy words``)."""
+
+    name: str
+    description: str
+    toml: str
+    origin: str  #: a preset, or the file that it was read from
+    loss_scaler: str = ""
+    framework: str = ""  #: of a config
+    findings: list[dict[str, Any]] = field(default_factory=list)  #: what the config's owner should know
+
+    def explain(self, model: str = "tiny", kind: str = "gpt2") -> Explanation:
+        """The table of every site and slot for a model.
+
+        Parameters
+        ----------
+        model : str
+            ``tiny``, ``small`` or ``base``.
+        kind : str
+            ``gpt2`` or ``llama``.
+
+        Examples
+        --------
+        >>> import macheps as me
+        >>> table = me.policy("amp-bf16").explain()
+        >>> [row["cast"] for row in table.rows if row["site"] == "block.0.mlp.up" and row["slot"] == "forward.a"]
+        ['bf16']
+        """
+        made = json.loads(_core.explain(self.toml, self.origin, kind, model))
+        return Explanation(
+            made["policy"], made["description"], f"{kind} {model}", made["loss_scaler"], made["machines"], made["rows"],
+            made["tensors"], made["memory"], made["unverified"], made["left_out"],
+        )  # fmt: skip
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the text to a file, which ``macheps train --policy`` takes."""
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self.toml)
+
+    def __repr__(self) -> str:
+        return f"Policy({self.name!r}: {self.description})"
+
+    def _repr_html_(self) -> str:
+        if self.findings:
+            rows = [[one["code"], one["key"], one["message"], one["instead"]] for one in self.findings]
+            return table(["", "key", "what happens", "instead"], rows, f"{self.name}: a config of {self.framework}")
+        return self.explain()._repr_html_()
+
+
+def policies() -> list[str]:
+    """The names of the presets.
+
+    Examples
+    --------
+    >>> import macheps as me
+    >>> me.policies()[0]
+    'fp32'
+    """
+    return list(_core.policies())
+
+
+def policy(
+    name_or_config: str | os.PathLike[str] | Mapping[str, Any], framework: str = "", device: str = ""
+) -> Policy:
+    """A preset, a policy's .toml file, or a training framework's config.
+
+    Parameters
+    ----------
+    name_or_config : str, path or mapping
+        ``"amp-bf16"``, ``"mine.toml"``; a config in JSON, YAML or arguments (``ds_config.json``), or one as a dict.
+    framework : str
+        Whose config it is; recognised by its keys when left out.
+    device : str
+        What a config runs on, such as ``h100``; a100 when left out.
+
+    Examples
+    --------
+    >>> import macheps as me
+    >>> p = me.policy({"train_micro_batch_size_per_gpu": 4, "fp16": {"enabled": True}})
+    >>> p.framework, "fp16" in p.loss_scaler or "dynamic" in p.loss_scaler or bool(p.loss_scaler)
+    ('deepspeed', True)
+    """
+    if isinstance(name_or_config, Mapping):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "config.json")
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump(name_or_config, file)
+            return _config(path, "config", framework, device)
+    name = os.fspath(name_or_config)
+    if os.path.splitext(name)[1] in (".json", ".yaml", ".yml", ".args"):
+        return _config(name, name, framework, device)
+    made = json.loads(_core.load_policy(name))
+    origin = f"preset {name}" if name in policies() else name
+    return Policy(made["name"], made["description"], made["toml"], origin, made["loss_scaler"])
+
+
+def _config(path: str, origin: str, framework: str, device: str) -> Policy:
+    made = json.loads(_core.import_config([path], framework, device))
+    findings = made["findings"]
+    if made["refused"]:
+        worst = next(one for one in findings if one["severity"] == "error")
+        raise Error(f"{made['framework']} refuses this config: {worst['message']}", f"{origin} ({worst['key']})",
+                    worst["instead"])
+    return Policy(made["name"], made["description"], made["toml"], origin, made["loss_scaler"], made["framework"], findings)

@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Machines, matrix products as they sum them, and arrays with scales."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from ._arrays import Array, ArrayLike, Source, code_type, given_back, numbers, output_like
+from ._casts import Tally, round
+from ._errors import Error
+from ._formats import FormatInfo, Records, finfo
+
+
+@dataclass(frozen=True)
+class MachineInfo:
+    """A matrix unit, or an order of summation."""
+
+    machine: str
+    arch: str
+    instruction: str
+    operands: list[str]  #: formats of a and b
+    c: str  #: format of the addend
+    d: str  #: format of the result
+    k: int | None  #: products of an instruction
+    terms: int | None  #: products of a fused step
+    fraction_bits: int | None  #: kept below the largest exponent of a step
+    model: str
+    delivery: str
+    scale: str | None
+    scale_block: int | None
+    evidence: str  #: hardware, published, inferred or definition
+    measured: str  #: GPUs whose captured results are reproduced
+    source: str
+    summary: str
+    disputed: list[dict[str, str]] = field(default_factory=list)
+
+
+@lru_cache(maxsize=1)
+def _machines() -> tuple[MachineInfo, ...]:
+    return tuple(MachineInfo(**record) for record in json.loads(_core.machines()))
+
+
+def machines() -> Records[MachineInfo]:
+    """All matrix units and orders of summation.
+
+    Examples
+    --------
+    >>> import macheps as me
+    >>> [m.fraction_bits for m in me.machines() if m.machine == "sm90.wgmma.fp8"]
+    [13]
+    """
+    return Records(_machines())
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """An array as codes and scales: value = code's number x scale of its group (x tensor_scale).
+
+    `matmul` takes it as an operand.
+    """
+
+    format: str
+    granularity: str
+    rule: str  #: how scales are made
+    codes: Array  #: of the array's shape
+    scales: Array  #: decode scales, one for each group: fp32
+    scale_codes: Array | None  #: the scales as they are stored, where that is a byte
+    tensor_scale: float | None  #: of NVFP4: beside those of the groups
+    decoded: Array  #: the values, in fp32
+    block: tuple[int, int]  #: rows or columns, and terms, that share a scale; 0: all
+    k_is_last: bool  #: terms run along the last axis
+    counts: Tally = field(repr=False)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.codes.shape
+
+    def tally(self) -> Tally:
+        """What the cast did: `Tally`, whose limits are those of each group.
+
+        Examples
+        --------
+        >>> import macheps as me, numpy as np
+        >>> x = np.ones((2, 64), np.float32); x[0, 0] = 2.0 ** 20
+        >>> me.scale(x, "mx32", "e4m3fn").tally().underflow
+        31
+        """
+        return self.counts
+
+    def __repr__(self) -> str:
+        return f"Scaled({self.format}/{self.granularity}:{self.rule}, shape={self.shape}, scales={self.scales.shape})"
+
+    def _repr_html_(self) -> str:
+        return f"<div><p>{self!r}</p>{self.counts._repr_html_()}</div>"
+
+
+def _counts_of(values: Array, codes: Array, decoded: Array, info: FormatInfo) -> Tally:
+    """Exact, from what went in and came out. The scaled values beyond the largest are those that were held at it."""
+    finite, size = np.isfinite(values), np.abs(values)
+    magnitudes = codes & ((1 << (info.container_bits - 1)) - 1)
+    bits_below = info.container_bits - info.bits
+    if info.exponent_bits is None:  # two's complement
+        signed = codes.astype(np.int8)
+        magnitudes = np.abs(signed.astype(np.int32))
+    normal = 0 if info.exponent_bits is None else 1 << (info.fraction_bits + bits_below)
+    some = size[finite & (values != 0)]
+    lost = finite & (values != 0) & (decoded == 0)
+    return Tally([
+        values.size, int(np.isnan(values).sum()), int(np.isinf(values).sum()), int((values == 0).sum()),
+        int(lost.sum()), int((finite & (magnitudes != 0) & (magnitudes < normal)).sum()), 0,
+        int((finite & (magnitudes == info.max_code)).sum()),
+        float(some.max(initial=0.0)), float(some.min()) if some.size else 0.0,
+    ])  # fmt: skip
+
+
+def scale(x: ArrayLike, granularity: str, format: str, rule: str = "", axis: int | None = None,
+          mode: str = "nearest_even", seed: int = 0) -> Scaled:  # fmt: skip
+    """Casts a matrix with a scale for each group of its elements, as libraries do: it saturates.
+
+    Parameters
+    ----------
+    x : array_like
+        Rows by columns, fp32 or what fp32 holds.
+    granularity : str
+        ``tensor``, ``row``, ``column``, ``1x128``, ``128x128``, ``mx32``, ``nvfp4``, ``nvfp4_16x16``.
+    format : str
+        Of the elements.
+    rule : str
+        How a scale is made (``macheps policy words``); the granularity's usual one when left out.
+    axis : int, optional
+        Along which axis blocks run, the contraction's: 1, the last, or 0.
+    mode, seed
+        Of the rounding, as of `round`.
+
+    Examples
+    --------
+    >>> import macheps as me, numpy as np
+    >>> s = me.scale(np.arange(64, dtype=np.float32).reshape(1, 64), "mx32", "e2m1fn")
+    >>> print(s.scales)
+    [[ 8. 16.]]
+    >>> print(s.decoded[0, :8])
+    [0. 0. 0. 4. 4. 4. 8. 8.]
+    """
+    source = numbers(x, "scale")
+    values = source.values
+    if values.dtype != np.float32:
+        narrow = values.astype(np.float32)
+        if not np.array_equal(narrow.astype(np.float64), values, equal_nan=True):
+            raise TypeError("scale() takes fp32 numbers, of which scales are made: pass numpy.float32(x)")
+        values = narrow
+    if values.ndim != 2 or values.size == 0:
+        raise Error(f"an array of shape {values.shape}", "x", "give one with rows and columns, neither of them 0")
+    if axis not in (None, 0, 1, -1, -2):
+        raise Error(f"{axis} is no axis of a matrix", "axis", "0 or 1")
+    _core.cast(format, mode, True, 1.0)  # refuses words that there are not
+    made = _core.scale(values, format, granularity, rule, None if axis is None else axis % 2, mode, seed)
+    code_bytes, rows, columns, scales, scale_codes, tensor, decoded_bytes, rule, k_is_last, outer, k = made
+    info = finfo(format)
+    codes = np.frombuffer(code_bytes, np.uint32).astype(code_type(info.container_bits)).reshape(values.shape)
+    decoded = np.frombuffer(decoded_bytes, np.float32).reshape(values.shape).copy()
+    grid = (rows, columns)
+    return Scaled(
+        info.format, granularity, rule, codes, np.frombuffer(scales, np.float32).reshape(grid).copy(),
+        np.frombuffer(scale_codes, np.uint8).reshape(grid).copy() if scale_codes else None, tensor, decoded,
+        (outer, k), k_is_last, _counts_of(values, codes, decoded, info),
+    )  # fmt: skip
+
+
+def _scale_format(scaled: Scaled) -> str:
+    if scaled.scale_codes is None:
+        return "fp32"
+    return "e4m3fn" if scaled.granularity.startswith("nvfp4") else "e8m0fnu"
+
+
+class _Operand:
+    """Values on a format's grid, with the scales that undo their scaling."""
+
+    def __init__(self, x: Any, name: str, format: str | None) -> None:
+        self.scales, self.factor = _core.BlockScales(), 1.0
+        if isinstance(x, Scaled):
+            self._take(x, name, format)
+            return
+        self.source = numbers(x, "matmul")
+        self.values, named = self.source.values, self.source.format
+        self.format = finfo(format or (named if named not in (None, "fp64") else "fp32")).format
+        if self.values.dtype == np.float64:
+            narrow = self.values.astype(np.float32)
+            if not np.array_equal(narrow.astype(np.float64), self.values, equal_nan=True):
+                raise TypeError("matmul() takes fp32 numbers: round them first, such as by macheps.round")
+            self.values = narrow
+        if self.format not in ("fp32", named):
+            on_grid = round(self.values, self.format)
+            if not np.array_equal(on_grid, self.values, equal_nan=True):
+                raise Error(f"some numbers of {name} are none of {self.format}", f"format_{name}",
+                            f'round them first: {name} = me.round({name}, "{self.format}")')
+
+    def _take(self, x: Scaled, name: str, format: str | None) -> None:
+        if format is not None and finfo(format).format != x.format:
+            raise Error(f"{name} has codes of {x.format}", f"format_{name}", "leave it out")
+        if x.k_is_last != (name == "a") and x.block != (0, 0):
+            wanted = 1 if name == "a" else 0
+            raise Error(f"the scales of {name} run along the other axis than the product's sums", name,
+                        f"make them with axis={wanted}")
+        self.values = np.empty(x.shape, np.float32)
+        _core.decode_into(x.format, x.codes, self.values)
+        self.format, self.source = x.format, Source(self.values, x.format, False, False)
+        self.factor = 1.0 if x.tensor_scale is None else x.tensor_scale
+        if x.block == (0, 0):
+            self.factor *= float(x.scales[0, 0])
+            return
+        outer_size, k_size = x.shape if name == "a" else x.shape[::-1]
+        data = np.ascontiguousarray(x.scales if name == "a" else x.scales.T)
+        self.scales = _core.BlockScales(data, x.block[0] or outer_size, x.block[1] or k_size, _scale_format(x))
+
+
+def spelled(machine: str, promote: int | None) -> str:
+    """The machine with the interval of its promotion, as the program names it."""
+    if not isinstance(machine, str):
+        raise TypeError(f"machine is a name, such as 'sm90.wgmma.fp8', not {type(machine).__name__}")
+    return machine if not promote else f"{machine}+promote{int(promote)}"
+
+
+def matmul(
+    a: Any,
+    b: Any,
+    machine: str = "fp32.chain",
+    promote: int | None = None,
+    format_a: str | None = None,
+    format_b: str | None = None,
+    out_format: str | None = None,
+    bias: ArrayLike | None = None,
+    scale: float = 1.0,
+    out: Any = None,
+) -> Any:
+    """The product a b with every sum as the machine computes it, bit for bit.
+
+    Parameters
+    ----------
+    a, b : array_like or Scaled
+        [m, k] and [k, n]; numbers that lie on their format's grid already: quantising is a step of its own.
+    machine : str
+        Of `machines`, a library's rule (``deepgemm.sm90.1d2d``), or an order in a format (``pairwise:fp16``).
+    promote : int, optional
+        Terms after which a partial sum joins an fp32 accumulator.
+    format_a, format_b : str, optional
+        The formats of the operands; what their types say, or format_a, when left out.
+    out_format : str, optional
+        To which the result is rounded, to nearest even; the machine's own when left out.
+    bias : array_like, optional
+        [n], added to the sums in fp32, before that rounding.
+    scale : float
+        Multiplies the sums: the product of the operands' decode scales.
+
+    Examples
+    --------
+    >>> import macheps as me, numpy as np
+    >>> a = np.full((1, 65536), 0.0625, np.float32)
+    >>> float(me.matmul(a, a.T, machine="sm90.wgmma.fp8", format_a="e4m3fn")[0, 0])
+    64.0
+    >>> float(me.matmul(a, a.T, machine="sm90.wgmma.fp8", promote=128, format_a="e4m3fn")[0, 0])
+    256.0
+    """
+    first = _Operand(a, "a", format_a)
+    second = _Operand(b, "b", format_b or (None if isinstance(b, Scaled) else format_a))
+    x, y = first.values, second.values
+    if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[0]:
+        raise Error(f"shapes disagree: a {x.shape}, b {y.shape}", "matmul", "a [m, k] and b [k, n]")
+    addend = None
+    if bias is not None:
+        addend = np.ascontiguousarray(numbers(bias, "matmul").values, np.float32)
+        if addend.shape != (y.shape[1],):
+            raise Error(f"a bias of shape {addend.shape}", "bias", f"give [{y.shape[1]}]")
+    source = Source(np.broadcast_to(np.float32(0), (x.shape[0], y.shape[1])), None, first.source.is_tensor, False)
+    made = output_like(source, np.float32, out, "matmul")
+    x, y = (operand.copy() if made.size and np.may_share_memory(operand, made) else operand for operand in (x, y))
+    factor = float(scale) * first.factor * second.factor
+    if made.size:
+        _core.matmul_into(x, y, made, addend, spelled(machine, promote), first.format, second.format,
+                          finfo(out_format).format if out_format else "", factor, first.scales, second.scales)
+    return out if out is not None else given_back(made, source)
+
+
+__all__ = ["MachineInfo", "Scaled", "machines", "matmul", "scale"]

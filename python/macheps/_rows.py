@@ -1,0 +1,322 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run directories as tables, typed by the schema that the trainer writes them by."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from . import _core
+from ._arrays import needed
+from ._errors import Error
+
+PathLike = str | os.PathLike[str]
+
+
+class Column(NamedTuple):
+    """A column of a file: text, int, uint, float or bool; whether cells may be empty, and files lack it."""
+
+    name: str
+    kind: str
+    may_be_empty: bool
+    may_be_absent: bool
+
+
+@lru_cache(maxsize=1)
+def _schema() -> tuple[int, dict[str, dict[str, Column]]]:
+    read = json.loads(_core.run_schema())
+    files = {file: {one[0]: Column(*one) for one in columns} for file, columns in read["files"].items()}
+    return read["schema"], files
+
+
+def _broken(path: Path, why: object) -> Error:
+    return Error(f"no rows of a run: {why}", str(path), "is it whole? `macheps report` says more")
+
+
+def _whole_lines(path: Path) -> bytes:
+    """The file, without a last line that is still being written."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise Error(f"there is no {path.name}", str(path.parent), "give a run directory of `macheps train`") from None
+    except OSError as failed:
+        raise Error(str(failed), str(path), "is it a file that may be read?") from failed
+    data = data[: data.rfind(b"\n") + 1]
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as failed:
+        raise _broken(path, failed) from failed
+    return data
+
+
+def _columns(path: Path, data: bytes) -> dict[str, Column]:
+    """The file's columns in their order; one that the schema does not know is text."""
+    known = _schema()[1][path.name]
+    header = data.split(b"\n", 1)[0].decode("utf-8").rstrip("\r").split(",")
+    missing = [name for name, column in known.items() if name not in header and not column.may_be_absent]
+    if missing:
+        raise _broken(path, f"the column {missing[0]} is not there")
+    if len(set(header)) != len(header):
+        raise _broken(path, "two columns have one name")
+    return {name: known.get(name, Column(name, "text", False, True)) for name in header}
+
+
+def _with_pandas(path: Path, data: bytes, columns: dict[str, Column], use: list[str]) -> Any:
+    pd = needed("pandas")
+    types: dict[str, Any] = {}
+    missing: dict[str, list[str]] = {}
+    for name in use:
+        _, kind, may_be_empty, _ = columns[name]
+        types[name] = {
+            "text": pd.StringDtype("python"), "float": "float64", "bool": "uint8",
+            "int": "Int64" if may_be_empty else "int64", "uint": "UInt64" if may_be_empty else "uint64",
+        }[kind]  # fmt: skip
+        missing[name] = {"text": [], "float": ["", "nan"], "bool": []}.get(kind, [""])
+    exactly = {} if int(pd.__version__.split(".")[0]) >= 3 else {"float_precision": "round_trip"}
+    frame = pd.read_csv(io.BytesIO(data), dtype=types, usecols=use, na_values=missing, keep_default_na=False, **exactly)
+    for name in use:
+        if columns[name].kind == "bool":
+            frame[name] = frame[name].astype(bool)
+    return frame[use]
+
+
+def _with_polars(path: Path, data: bytes, columns: dict[str, Column], use: list[str]) -> Any:
+    pl = needed("polars")
+    kinds = {"text": pl.String, "float": pl.Float64, "bool": pl.UInt8, "int": pl.Int64, "uint": pl.UInt64}
+    frame = pl.read_csv(io.BytesIO(data), columns=use, schema_overrides={name: kinds[columns[name].kind] for name in use})
+    flags = [pl.col(name).cast(pl.Boolean) for name in use if columns[name].kind == "bool"]
+    texts = [pl.col(name).fill_null("") for name in use if columns[name].kind == "text"]
+    return frame.with_columns([*flags, *texts]).select(use)
+
+
+def _with_pyarrow(path: Path, data: bytes, columns: dict[str, Column], use: list[str]) -> Any:
+    needed("pyarrow")
+    import pyarrow as pa
+    from pyarrow import csv
+
+    kinds = {"text": pa.string(), "float": pa.float64(), "bool": pa.bool_(), "int": pa.int64(), "uint": pa.uint64()}
+    return csv.read_csv(io.BytesIO(data), convert_options=csv.ConvertOptions(
+        column_types={name: kinds[columns[name].kind] for name in use}, include_columns=use, null_values=[""],
+        strings_can_be_null=False, true_values=["1"], false_values=["0"]))
+
+
+def _with_duckdb(path: Path, data: bytes, columns: dict[str, Column], use: list[str]) -> Any:
+    return needed("duckdb").from_arrow(_with_pyarrow(path, data, columns, use))
+
+
+_ENGINES = {"pandas": _with_pandas, "polars": _with_polars, "pyarrow": _with_pyarrow, "duckdb": _with_duckdb}
+
+
+class Run:
+    """The rows of a run directory, or of several; each file is read when it is first asked for.
+
+    Attributes
+    ----------
+    runs, steps, evals, sites, exponents, summary
+        Tables of the engine: the files of the directory.
+    manifest : dict
+        What was run: command, resolved policies, versions; of several directories a list.
+    notes : list of str
+        What is not finished.
+    """
+
+    def __init__(self, folders: Sequence[Path], engine: str, usecols: Iterable[str] | None, policies: Iterable[str] | None):
+        self._folders, self._engine = list(folders), engine
+        self._usecols = None if usecols is None else list(usecols)
+        self._policies = None if policies is None else list(policies)
+        self._read: dict[str, Any] = {}
+        self.notes: list[str] = []
+        manifests = [self._manifest_of(folder) for folder in self._folders]
+        self.manifest: Any = manifests[0] if len(manifests) == 1 else manifests
+        self._order: list[str] = []  # policies as the report has them
+        self._names: dict[Path, set[str]] = {}  # of runs with these policies
+        for folder in self._folders:
+            self._look_at_runs(folder)
+
+    @property
+    def path(self) -> Path:
+        """The first directory."""
+        return self._folders[0]
+
+    def _manifest_of(self, folder: Path) -> dict[str, Any]:
+        path = folder / "manifest.json"
+        try:
+            manifest: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        except FileNotFoundError:
+            self.notes.append(f"{folder}: there is no manifest.json")
+            return {}
+        except (OSError, ValueError) as failed:
+            raise Error(f"no manifest: {failed}", str(path), "is it whole?") from failed
+        newest = _schema()[0]
+        schema = manifest.get("schema", 1) if isinstance(manifest, dict) else None
+        if not isinstance(schema, int):
+            raise Error("no manifest of a run", str(path), "is it whole?")
+        if schema > newest:
+            raise Error(f"rows of schema {schema}, and this package knows {newest}", str(path), "install a newer macheps")
+        return manifest
+
+    def _look_at_runs(self, folder: Path) -> None:
+        """Which runs and policies there are, and which are not finished: a finished run has a row in runs.csv."""
+        path = folder / "runs.csv"
+        rows = self._lines(path, ["run", "policy", "status"])
+        finished = {run for run, _, _ in rows}
+        started = self._lines(folder / "steps.csv", ["run", "policy", "seed"]) if (folder / "steps.csv").exists() else []
+        for run in dict.fromkeys(run for run, _, _ in started if run not in finished):
+            self.notes.append(f"{folder}: {run} is not finished")
+        for run, policy, status in rows:
+            if status != "ok":
+                self.notes.append(f"{folder}: {run} is {status}")
+        both = [(run, policy) for run, policy, _ in (*rows, *started)]
+        self._order += [policy for policy in dict.fromkeys(policy for _, policy in both) if policy not in self._order]
+        wanted = self._policies
+        self._names[folder] = {run for run, policy in both if wanted is None or policy in wanted}
+
+    def _lines(self, path: Path, names: list[str]) -> list[tuple[str, ...]]:
+        """Some columns as text, by the plainest reader."""
+        import csv
+
+        reader = csv.reader(io.StringIO(_whole_lines(path).decode("utf-8")))
+        header = next(reader, [])
+        try:
+            places = [header.index(name) for name in names]
+            return [tuple(row[place] for place in places) for row in reader]
+        except (ValueError, IndexError, csv.Error) as failed:
+            raise _broken(path, failed) from failed
+
+    def _table(self, file: str) -> Any:
+        if file in self._read:
+            return self._read[file]
+        tables = [self._table_of(folder, file) for folder in self._folders]
+        self._read[file] = tables[0] if len(tables) == 1 else self._joined(tables)
+        return self._read[file]
+
+    def _table_of(self, folder: Path, file: str) -> Any:
+        path = folder / file
+        data = _whole_lines(path)
+        columns = _columns(path, data)
+        use = [name for name in columns if self._usecols is None or name in self._usecols or name in ("run", "policy")]
+        try:
+            made = _ENGINES[self._engine](path, data, columns, use)
+        except Error:
+            raise
+        except Exception as failed:  # each library has its own
+            raise _broken(path, str(failed).splitlines()[0] if str(failed) else failed) from failed
+        return self._finished(self._filtered(made, columns, folder), columns)
+
+    def _filtered(self, made: Any, columns: dict[str, Column], folder: Path) -> Any:
+        """Only rows of the policies that were asked for."""
+        if self._policies is None:
+            return made
+        name, wanted = ("policy", self._policies) if "policy" in columns else ("run", sorted(self._names[folder]))
+        if name not in columns:
+            return made
+        if self._engine == "pandas":
+            return made[made[name].isin(wanted)].reset_index(drop=True)
+        if self._engine == "polars":
+            return made.filter(needed("polars").col(name).is_in(wanted))
+        needed("pyarrow")
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        table = made if self._engine == "pyarrow" else made.arrow()
+        table = table.filter(pc.is_in(table[name], pa.array(wanted, pa.string())))
+        return table if self._engine == "pyarrow" else needed("duckdb").from_arrow(table)
+
+    def _finished(self, made: Any, columns: dict[str, Column]) -> Any:
+        if self._engine == "pandas" and "policy" in columns:
+            made["policy"] = needed("pandas").Categorical(made["policy"], categories=self._order, ordered=True)
+        return made
+
+    def _joined(self, tables: list[Any]) -> Any:
+        """The rows of all directories, with the column `unit`: the directory."""
+        units = [str(folder) for folder in self._folders]
+        if self._engine == "pandas":
+            pd = needed("pandas")
+            joined = pd.concat([table.assign(unit=unit) for table, unit in zip(tables, units, strict=True)], ignore_index=True)
+            joined["unit"] = joined["unit"].astype(pd.StringDtype("python"))
+            return self._finished(joined, {name: Column(name, "text", False, False) for name in joined.columns})
+        if self._engine == "polars":
+            pl = needed("polars")
+            return pl.concat([table.with_columns(pl.lit(unit).alias("unit")) for table, unit in zip(tables, units, strict=True)],
+                             how="diagonal")
+        needed("pyarrow")
+        import pyarrow as pa
+
+        arrow = [table if self._engine == "pyarrow" else table.arrow() for table in tables]
+        arrow = [table.append_column("unit", pa.array([unit] * table.num_rows, pa.string()))
+                 for table, unit in zip(arrow, units, strict=True)]
+        joined = pa.concat_tables(arrow, promote_options="default")
+        return joined if self._engine == "pyarrow" else needed("duckdb").from_arrow(joined)
+
+    @property
+    def runs(self) -> Any:
+        return self._table("runs.csv")
+
+    @property
+    def steps(self) -> Any:
+        return self._table("steps.csv")
+
+    @property
+    def evals(self) -> Any:
+        return self._table("evals.csv")
+
+    @property
+    def sites(self) -> Any:
+        return self._table("sites.csv")
+
+    @property
+    def exponents(self) -> Any:
+        return self._table("exponents.csv")
+
+    @property
+    def summary(self) -> Any:
+        return self._table("summary.csv")
+
+    def __repr__(self) -> str:
+        notes = f", {len(self.notes)} notes" if self.notes else ""
+        return f"Run({', '.join(map(str, self._folders))}: policies {', '.join(self._order)}{notes})"
+
+
+def read_run(
+    path: PathLike | Sequence[PathLike],
+    engine: str = "pandas",
+    usecols: Iterable[str] | None = None,
+    policies: Iterable[str] | None = None,
+) -> Run:
+    """Reads a run directory, or several as one.
+
+    Types follow the schema and are never guessed: an exponent is text (``zero``, ``inf`` and ``nan`` stand among integers),
+    counts are unsigned, ``skipped`` is a bool, ``policy`` is categorical in the order of the report.
+
+    Parameters
+    ----------
+    path : path or sequence of paths
+        Of ``macheps train``. Tables of several have the column ``unit``.
+    engine : str
+        ``pandas``, ``polars``, ``pyarrow`` or ``duckdb``.
+    usecols : iterable of str, optional
+        Columns to read, beside run and policy.
+    policies : iterable of str, optional
+        Policies whose rows are wanted.
+
+    Examples
+    --------
+    >>> import macheps as me
+    >>> me.read_run("/nowhere")
+    Traceback (most recent call last):
+    macheps._errors.Error: /nowhere: there is no such directory (give a run directory of `macheps train`)
+    """
+    if engine not in _ENGINES:
+        raise Error(f"'{engine}' is no engine", "engine", f"one of {', '.join(_ENGINES)}")
+    folders = [Path(path)] if isinstance(path, (str, os.PathLike)) else [Path(one) for one in path]
+    if not folders:
+        raise Error("no directory", "read_run", "give one at least")
+    for folder in folders:
+        if not folder.is_dir():
+            raise Error("there is no such directory", str(folder), "give a run directory of `macheps train`")
+    return Run(folders, engine, usecols, policies)

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The program macheps, as a child process: it trains, and runs experiments that take a while."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from ._errors import Error
+
+#: Exit codes of the program.
+STOPPED = 75
+
+
+def find_program() -> str:
+    """The program: what MACHEPS names, else the one beside the package, else the one on PATH."""
+    named = os.environ.get("MACHEPS")
+    if named:
+        if os.access(named, os.X_OK) and os.path.isfile(named):
+            return named
+        raise Error(f"{named} is no program", "MACHEPS", "name the file macheps, or unset it")
+    beside = Path(__file__).with_name("bin") / "macheps"
+    if os.access(beside, os.X_OK):
+        return str(beside)
+    found = shutil.which("macheps")
+    if found:
+        return found
+    raise Error("the program macheps is not here", "macheps.run",
+                "put it on PATH, or name it in MACHEPS; `pip install macheps` brings one")
+
+
+def program(args: Sequence[str | os.PathLike[str]], check: bool = True) -> str:
+    """Runs the program; gives what it printed on stdout. Its progress goes to stderr.
+
+    Parameters
+    ----------
+    args : sequence of str
+        A verb and its options.
+    check : bool
+        Raise `Error` for exit codes other than 0.
+
+    Examples
+    --------
+    >>> import macheps as me
+    >>> me.program(["show", "0.1", "--format", "bf16", "--csv"]).splitlines()[1].split(",")[2]
+    '0.10009765625'
+    """
+    words = [find_program(), *(os.fspath(word) for word in args)]
+    # In a session of its own it gets no Ctrl-C from the terminal, and exactly one from here: then it saves and stops.
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+                          env={**os.environ, "NO_COLOR": "1"}) as child:
+        try:
+            out, err = child.communicate()
+        except KeyboardInterrupt:
+            child.send_signal(signal.SIGINT)
+            child.communicate()
+            raise
+    if check and child.returncode != 0:
+        raise _failure(words[1:], child.returncode, err)
+    return out
+
+
+def _failure(words: list[str], code: int, err: str) -> Error:
+    said = [line for line in err.strip().splitlines() if line.strip()]
+    what = said[-1].removeprefix("macheps: ") if said else "it said nothing"
+    if code == STOPPED:
+        return Error(f"stopped, with everything saved: {what}", f"macheps {words[0]}", "go on with train --resume DIR")
+    return Error(what, f"macheps {' '.join(words)}", f"exit code {code}")
+
+
+def run(args: Sequence[str | os.PathLike[str]]) -> Path:
+    """Trains by the program; gives the run directory.
+
+    Parameters
+    ----------
+    args : sequence of str
+        ``train`` and its options, as on the command line: the same recipe, manifest and resuming.
+
+    Examples
+    --------
+    >>> import macheps as me, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     made = me.run(["train", "--policy", "fp32", "--seeds", "0", "--steps", "2", "--out", folder + "/r"])
+    ...     len(me.read_run(made).steps)
+    2
+    """
+    words = [os.fspath(word) for word in args]
+    if not words or words[0] != "train":
+        raise Error("only train makes a run directory", "macheps.run", "macheps.program gives what other verbs print")
+    if "--json" not in words:
+        words.append("--json")
+    answer = json.loads(program(words))
+    return Path(answer["directory"])

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Casts inside a graph of torch: the forward pass rounds, the backward pass follows a rule that is named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _casts
+from ._arrays import needed
+from ._errors import Error
+from ._formats import finfo
+
+torch = needed("torch")
+
+_RULES = ("straight_through", "clipped")
+
+
+class _Round(torch.autograd.Function):  # type: ignore[misc, name-defined]
+    """Forward: the cast. Backward: the gradient as it is, where the format reaches, or cast itself."""
+
+    @staticmethod
+    def forward(context: Any, x: Any, cast: dict[str, Any], grad: str, backward: dict[str, Any] | None) -> Any:
+        context.grad, context.backward = grad, backward
+        if grad == "clipped":
+            limit = finfo(cast["format"]).max
+            context.save_for_backward((x * cast["scale"]).abs() <= limit)
+        return _casts.round(x.detach(), **cast).to(x.dtype)
+
+    @staticmethod
+    def backward(context: Any, given: Any) -> Any:
+        if context.grad == "clipped":
+            (reached,) = context.saved_tensors
+            given = given * reached
+        if context.backward is not None:
+            given = _casts.round(given.detach(), **context.backward).to(given.dtype)
+        return given, None, None, None
+
+
+def round(
+    x: Any,
+    format: str,
+    mode: str = "nearest_even",
+    saturate: bool = False,
+    scale: float = 1.0,
+    seed: int = 0,
+    stream: int = 0,
+    grad: str = "straight_through",
+    grad_format: str | None = None,
+    grad_mode: str = "nearest_even",
+    grad_saturate: bool = False,
+    grad_seed: int = 1,
+    grad_stream: int = 0,
+) -> Any:
+    """`macheps.round` of a CPU tensor, with a gradient.
+
+    With ``scale`` s the result is in the scaled units, round(s x), and the gradient is still handed on unchanged: whoever
+    scales divides again, and the two cancel.
+
+    Parameters
+    ----------
+    x, format, mode, saturate, scale, seed, stream
+        As of `macheps.round`.
+    grad : str
+        ``straight_through``: the gradient as it comes. ``clipped``: that, and zero where |s x| is beyond the format's largest
+        finite value, or NaN.
+    grad_format : str, optional
+        To which the gradient is cast, by grad_mode, grad_saturate, grad_seed and grad_stream.
+
+    Examples
+    --------
+    >>> import torch, macheps.torch
+    >>> x = torch.tensor([0.1, 1000.0], requires_grad=True)
+    >>> macheps.torch.round(x, "e4m3fn", saturate=True, grad="clipped").sum().backward()
+    >>> x.grad
+    tensor([1., 0.])
+    """
+    if not isinstance(x, torch.Tensor):
+        raise TypeError(f"macheps.torch.round takes tensors, not {type(x).__name__}; macheps.round takes arrays")
+    if grad not in _RULES:
+        raise Error(f"'{grad}' is no rule for gradients", "grad", f"one of {', '.join(_RULES)}")
+    if not x.dtype.is_floating_point:
+        raise TypeError(f"macheps.torch.round takes floating-point tensors, not {x.dtype}")
+    cast = {"format": format, "mode": mode, "saturate": saturate, "scale": float(scale), "seed": seed, "stream": stream}
+    backward = None
+    if grad_format is not None:
+        backward = {"format": grad_format, "mode": grad_mode, "saturate": grad_saturate, "seed": grad_seed,
+                    "stream": grad_stream}
+        _casts._cast(grad_format, grad_mode, grad_saturate, 1.0)  # a wrong word is told now, not in the backward pass
+    return _Round.apply(x, cast, grad, backward)

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The extension module: functions that fill arrays and give texts. What people call is the package around it.
+#include "python/engine.hpp"
+#include "experiments/version.hpp"
+#include "python/rooms.hpp"
+
+#include <nanobind/stl/string.h>
+
+namespace macheps::python {
+
+namespace {
+
+/// macheps.Error is a class of the package, which has what, where and fix apart.
+void raise(const Error& error) {
+    const nb::object type = nb::module_::import_("macheps._errors").attr("Error");
+    const nb::object made = type(error.parts().what, error.parts().where, error.parts().fix);
+    PyErr_SetObject(type.ptr(), made.ptr());
+}
+
+}  // namespace
+
+}  // namespace macheps::python
+
+NB_MODULE(_core, m) {
+    namespace nb = nanobind;
+    using namespace macheps::python;
+    m.doc() = "The C++ library behind macheps. Call the package: it converts arrays and checks arguments.";
+    nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
+        try {
+            std::rethrow_exception(thrown);
+        } catch (const macheps::Error& error) {
+            macheps::python::raise(error);
+        }
+    });
+    m.def("version", &macheps::version);
+    m.def("git_revision", &macheps::git_revision);
+    m.def("threads", &threads);
+    m.def("set_threads", &set_threads, nb::arg("count"));
+    m.def("begin_anew_after_fork", &begin_anew_after_fork);
+    m.def("wait_for_jobs_aside", &wait_for_jobs_aside);
+    m.def("simd", [] { return std::string(macheps::simd_name(macheps::chosen_simd())); });
+    add_casts(m);
+    add_checks(m);
+    add_policies(m);
+    add_products(m);
+    add_tables(m);
+}

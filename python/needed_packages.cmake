@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+# Whoever types `pip install .` knows Python, and should not have to read CMake's complaints: everything that is missing is
+# named at once, with the command that brings it.
+function(macheps_python_needs)
+    set(missing)
+    foreach(pair fmt:fmt hwy:hwy tomlplusplus:tomlplusplus nlohmann_json:nlohmann-json yaml-cpp:yaml-cpp CLI11:CLI11 ZLIB:zlib)
+        string(REGEX REPLACE ":.*" "" package ${pair})
+        string(REGEX REPLACE ".*:" "" name ${pair})
+        find_package(${package} QUIET)
+        if(NOT ${package}_FOUND)
+            list(APPEND missing ${name})
+        endif()
+    endforeach()
+    if(missing)
+        list(JOIN missing ", " missing)
+        message(FATAL_ERROR "
+macheps needs the C++ packages ${missing} to build. On Debian or Ubuntu:
+    apt-get install g++ cmake ninja-build libfmt-dev libhwy-dev libtomlplusplus-dev \\
+        nlohmann-json3-dev libyaml-cpp-dev libcli11-dev libzstd-dev zlib1g-dev
+or install a wheel: pip install --only-binary :all: macheps
+")
+    endif()
+endfunction()
+macheps_python_needs()

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Policies, and framework configs that become policies, as JSON.
+#include "core/json.hpp"
+#include "python/engine.hpp"
+#include "experiments/field_error.hpp"
+#include "experiments/model/config.hpp"
+#include "experiments/model/memory.hpp"
+#include "experiments/policy/import/framework.hpp"
+#include "experiments/policy/import/import.hpp"
+#include "experiments/policy/policy.hpp"
+#include "experiments/policy/tensors.hpp"
+#include "python/rooms.hpp"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <string>
+#include <vector>
+
+namespace macheps::python {
+
+namespace {
+
+std::vector<std::string> policies() {
+    std::vector<std::string> names;
+    for (const std::string_view name : preset_names()) names.emplace_back(name);
+    return names;
+}
+
+Json json_of(const Policy& policy) {
+    return {{"name", policy.name},
+            {"description", policy.description},
+            {"extends", policy.chain},
+            {"toml", policy.text},
+            {"loss_scaler", to_string(policy.loss_scaler)}};
+}
+
+/// A preset, or a .toml file.
+std::string load(const std::string& name) { return json_of(load_policy(name)).dump(-1, Json::BadUtf8::is_replaced); }
+
+Json finding_json(const Finding& one) {
+    return {{"code", std::string(1, static_cast<char>(one.code))},
+            {"severity", to_string(severity(one))},
+            {"file", one.place.file},
+            {"line", one.place.line},
+            {"key", one.key},
+            {"rule", one.rule},
+            {"message", one.message},
+            {"instead", one.instead}};
+}
+
+/// A framework's config: the policy that comes nearest, and what its owner should know.
+std::string import(const std::vector<std::string>& files, const std::string& framework, const std::string& device) {
+    ImportOptions options;
+    options.framework = framework;
+    if (!device.empty()) {
+        options.device = device;
+        options.device_is_default = false;
+    }
+    const ImportResult result = import_config(files, options);
+    Json findings = Json::array();
+    for (const Finding& one : result.findings) findings.push_back(finding_json(one));
+    Json json = result.refused() ? Json{{"name", ""}, {"description", ""}, {"toml", result.policy}}
+                                 : json_of(parse_policy(result.policy, files.empty() ? "config" : files.front()));
+    json["framework"] = result.framework->name;
+    json["version"] = to_string(result.version);
+    json["refused"] = result.refused();
+    json["findings"] = findings;
+    return json.dump(-1, Json::BadUtf8::is_replaced);
+}
+
+/// The table of a policy's text, which stands in `origin`, for a model.
+std::string explain(const std::string& text, const std::string& origin, const std::string& kind, const std::string& size) {
+    const ModelSize model = named_size(size, parse_model_kind(kind));
+    const SiteList sites = model_sites(model.model);
+    const ResolvedPolicy resolved = resolve(parse_policy(text, origin), sites);
+    Json rows = Json::array(), machines = Json::object(), tensors = Json::array();
+    for (const ResolvedPolicy::Row& row : resolved.table())
+        rows.push_back({{"site", row.site},
+                        {"slot", row.slot},
+                        {"cast", row.cast},
+                        {"machine", row.machine},
+                        {"rule", row.rule},
+                        {"is_default", row.is_default}});
+    for (const auto& [machine, count] : resolved.machines()) machines[machine] = count;
+    for (const TensorRow& row : tensor_rows(sites, resolved, nullptr))
+        tensors.push_back({{"kind", row.kind},
+                           {"site", row.site},
+                           {"format", row.format},
+                           {"elements", row.elements},
+                           {"rule", row.rule}});
+    const MemoryEstimate memory = estimate_memory(sites, resolved, model.batch, 2);
+    return Json{{"policy", resolved.name},
+                {"description", resolved.description},
+                {"model", kind},
+                {"size", size},
+                {"loss_scaler", to_string(resolved.loss_scaler)},
+                {"machines", machines},
+                {"unverified", resolved.unverified()},
+                {"left_out", resolved.left_out_sites()},
+                {"rows", rows},
+                {"tensors", tensors},
+                {"memory",
+                 {{"batch", model.batch},
+                  {"parameters", memory.parameters},
+                  {"gradients", memory.gradients},
+                  {"master", memory.master},
+                  {"optimizer", memory.optimizer},
+                  {"activations", memory.activations}}}}
+        .dump(-1, Json::BadUtf8::is_replaced);
+}
+
+}  // namespace
+
+void add_policies(nb::module_& m) {
+    m.def("policies", &policies);
+    m.def("load_policy", &load, nb::arg("name"));
+    m.def("import_config", &import, nb::arg("files"), nb::arg("framework"), nb::arg("device"));
+    m.def("explain", &explain, nb::arg("text"), nb::arg("origin"), nb::arg("model"), nb::arg("size"));
+}
+
+}  // namespace macheps::python

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrix products as machines sum them, and arrays with scales.
+#include "core/codec.hpp"
+#include "core/float_environment.hpp"
+#include "core/format_table.hpp"
+#include "core/rounding_names.hpp"
+#include "emulation/matmul/rules.hpp"
+#include "python/engine.hpp"
+#include "experiments/numerics/machine_spelling.hpp"
+#include "experiments/numerics/scaled_array.hpp"
+#include "python/rooms.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <string>
+#include <vector>
+
+namespace macheps::python {
+
+namespace {
+
+Format argument_format(const std::string& name, const char* argument) {
+    return format_named(name, argument, Exit::usage);
+}
+
+/// The decode scales of an operand: `data` is [outer groups, groups of k].
+struct BlockScales {
+    std::optional<Floats> data{};
+    std::int64_t outer_block = 1, k_block = 1;
+    std::string format{};  ///< of the scales
+
+    OperandScales scales() const {
+        if (!data) return {};
+        return {.data = data->data(),
+                .outer_block = outer_block,
+                .k_block = k_block,
+                .outer_stride = static_cast<std::int64_t>(data->shape(1)),
+                .k_stride = data->shape(1) > 1 ? 1 : 0};
+    }
+};
+
+struct Product {
+    SpelledRule spelled{};
+    Format a{}, b{}, out{};
+    float scale = 1;
+};
+
+/// The product of an order of summation in a format of its own: as `macheps gemm` computes it, element by element.
+void order_product(Engine& engine, const Product& p, const Floats& a, const Floats& b, std::optional<Floats>& bias,
+                   const FloatsOut& out) {
+    const auto m = static_cast<std::int64_t>(a.shape(0)), k = static_cast<std::int64_t>(a.shape(1)),
+               n = static_cast<std::int64_t>(b.shape(1));
+    const RngKey stream{0, 0, site_id(p.spelled.name)};
+    in_timed_chunks(m, 1, [&](std::int64_t first, std::int64_t rows) {
+        engine.pool.run(rows * n, [&](std::int64_t element) {
+            const std::int64_t i = first + element / n, j = element % n;
+            std::vector<double> products(static_cast<std::size_t>(k));
+            for (std::int64_t t = 0; t < k; ++t)
+                products[static_cast<std::size_t>(t)] = double{a.data()[i * k + t]} * double{b.data()[t * n + j]};
+            auto sum =
+                static_cast<float>(p.spelled.order->sum(products, stream, static_cast<std::uint64_t>(i * n + j)));
+            if (p.scale != 1) sum *= p.scale;
+            if (bias) sum += bias->data()[j];
+            out.data()[i * n + j] = decode(p.out, encode64(p.out, sum, Round::nearest_even, Overflow::nonsaturate));
+        });
+    });
+}
+
+void machine_product(Engine& engine, const Product& p, const Floats& a, const Floats& b, std::optional<Floats>& bias,
+                     const FloatsOut& out, const BlockScales& a_scales, const BlockScales& b_scales) {
+    const auto m = static_cast<std::int64_t>(a.shape(0)), k = static_cast<std::int64_t>(a.shape(1)),
+               n = static_cast<std::int64_t>(b.shape(1));
+    // Rows do not know of each other: a long product stops between them for a signal. Blocks of outer scales stay whole.
+    const std::int64_t step = (8 + a_scales.outer_block - 1) / a_scales.outer_block * a_scales.outer_block;
+    in_timed_chunks(m, step, [&](std::int64_t first, std::int64_t rows) {
+        Matmul args{.m = rows, .n = n, .k = k};
+        args.a = {.data = a.data() + first * k, .ld = k, .format = p.a, .scales = a_scales.scales()};
+        args.b = {.data = b.data(), .ld = n, .format = p.b, .scales = b_scales.scales()};
+        if (args.a.scales.data != nullptr)
+            args.a.scales.data += first / a_scales.outer_block * args.a.scales.outer_stride;
+        args.out = out.data() + first * n;
+        args.ld_out = n;
+        args.rule = p.spelled.rule;
+        args.out_scale = p.scale;
+        args.bias = bias ? bias->data() : nullptr;
+        args.out_cast.format = p.out;
+        engine.backend().matmul(args);
+    });
+}
+
+/// What names the product: what the machine gives is the output's format where none is named.
+Product product_of(const std::string& machine, const std::string& format_a, const std::string& format_b,
+                   const std::string& out_format, double scale) {
+    Product p{.spelled = parse_machine(machine)};
+    p.a = argument_format(format_a, "format_a");
+    p.b = argument_format(format_b, "format_b");
+    p.out = out_format.empty() ? p.spelled.result() : argument_format(out_format, "out_format");
+    p.scale = static_cast<float>(scale);
+    return p;
+}
+
+/// `k`: terms of the product.
+ScaleLayout layout_of(const BlockScales& scales, std::int64_t k) {
+    if (!scales.data) return {};
+    return {.kind = scales.k_block < k ? ScaleLayout::Kind::blocks : ScaleLayout::Kind::outer,
+            .k_block = scales.k_block,
+            .format = argument_format(scales.format, "scales")};
+}
+
+/// Returns the name of the output's format.
+std::string matmul_into(const Floats& a, const Floats& b, const FloatsOut& out, std::optional<Floats> bias,
+                        const std::string& machine, const std::string& format_a, const std::string& format_b,
+                        const std::string& out_format, double scale, const BlockScales& a_scales,
+                        const BlockScales& b_scales) {
+    Product p = product_of(machine, format_a, format_b, out_format, scale);
+    if (!p.spelled.order) {
+        const auto k = static_cast<std::int64_t>(a.shape(1));
+        const ScaleLayout a_layout = layout_of(a_scales, k), b_layout = layout_of(b_scales, k);
+        p.spelled.rule = with_block_scales(p.spelled.rule, a_layout, b_layout);
+        require_possible(p.spelled.rule,
+                         {.a = p.a, .b = p.b, .a_scales = a_layout, .b_scales = b_layout, .has_bias = bias.has_value(),
+                          .out_cast = {.format = p.out}},
+                         "machine");
+    } else if (a_scales.data || b_scales.data) {
+        throw Error({.what = "an order of summation takes no scales of blocks",
+                     .where = "machine",
+                     .fix = "name a matrix unit, or give decoded values",
+                     .exit = Exit::usage});
+    }
+    with_engine([&](Engine& engine) {
+        const DefaultFloatModes modes;
+        if (p.spelled.order)
+            order_product(engine, p, a, b, bias, out);
+        else
+            machine_product(engine, p, a, b, bias, out, a_scales, b_scales);
+    });
+    return std::string(format_name(p.out));
+}
+
+template <class Number>
+nb::bytes bytes_of(const std::vector<Number>& numbers) {
+    return nb::bytes(numbers.data(), numbers.size() * sizeof(Number));
+}
+
+/// (codes as uint32, grid rows, grid columns, scales, scale codes, tensor scale or None, decoded, rule, does k run along
+/// the last axis, sides of a block; 0: all along that index)
+nb::object scale(const Floats& x, const std::string& format, const std::string& granularity, const std::string& rule,
+                 std::optional<int> axis, const std::string& mode, std::uint64_t seed) {
+    Round round = Round::nearest_even;
+    for (const RoundName& row : round_names) {
+        if (mode == row.name || mode == row.acronym) round = row.value;
+    }
+    const auto rows = static_cast<std::int64_t>(x.shape(0)), columns = static_cast<std::int64_t>(x.shape(1));
+    const ScaledCast how = scaled_cast_of({.format = argument_format(format, "format"),
+                                           .granularity = granularity,
+                                           .scale_rule = rule,
+                                           .axis = axis,
+                                           .round = round,
+                                           .key = {seed, 0, site_id("convert")}},
+                                          rows, columns);
+    ScaledArray made;
+    with_engine([&](Engine& engine) {
+        made = scale_array(engine.backend(), how, {x.data(), x.size()}, rows, columns);
+    });
+    const nb::object tensor = made.tensor_scale ? nb::cast(double{*made.tensor_scale}) : nb::none();
+    return nb::make_tuple(bytes_of(made.codes), made.grid.rows, made.grid.columns, bytes_of(made.scales),
+                          bytes_of(made.scale_codes), tensor, bytes_of(made.decoded), std::string(how.rule->name),
+                          how.k_is_last, how.granularity->outer, how.granularity->k);
+}
+
+}  // namespace
+
+void add_products(nb::module_& m) {
+    nb::class_<BlockScales>(m, "BlockScales", "Decode scales of an operand, [outer groups, groups of k].")
+        .def(nb::init<>())
+        .def("__init__",
+             [](BlockScales* self, const Floats& data, std::int64_t outer_block, std::int64_t k_block,
+                const std::string& format) {
+                 new (self) BlockScales{data, outer_block, k_block, format};
+             },
+             nb::arg("data").noconvert(), nb::arg("outer_block"), nb::arg("k_block"), nb::arg("format"));
+    m.def("matmul_into", &matmul_into, nb::arg("a").noconvert(), nb::arg("b").noconvert(), nb::arg("out").noconvert(),
+          nb::arg("bias").none(), nb::arg("machine"), nb::arg("format_a"), nb::arg("format_b"), nb::arg("out_format"),
+          nb::arg("scale"), nb::arg("a_scales"), nb::arg("b_scales"));
+    m.def("scale", &scale, nb::arg("x").noconvert(), nb::arg("format"), nb::arg("granularity"), nb::arg("rule"),
+          nb::arg("axis").none(), nb::arg("mode"), nb::arg("seed"));
+}
+
+}  // namespace macheps::python

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Casts from fp64: the way by an odd place against the definition, which takes fp64 numbers apart.
+#include "core/codec.hpp"
+#include "core/format_table.hpp"
+#include "core/rounding_names.hpp"
+#include "emulation/cpu/ops/cast64.hpp"
+#include "tests/test.hpp"
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <vector>
+
+using namespace macheps;
+
+namespace {
+
+/// Values of the format, midpoints of neighbours and what lies beside them in fp64 and in fp32; specials; noise.
+std::vector<double> hard_numbers(const Format& f) {
+    std::vector<double> at{0, 1, 3e38, 3.5e38, 1e300, 1e-300, 0x1p-149, 0x1p-150, 0x1.8p-150, 0x1p-126, 0x1.fffffep127,
+                           0x1.ffffffp127, 5e-324, std::numeric_limits<double>::infinity(),
+                           std::numeric_limits<double>::quiet_NaN()};
+    std::mt19937_64 random(7);
+    const std::uint64_t codes = f.max_finite_code() + 1;
+    for (int i = 0; i < 400; ++i) {
+        const std::uint64_t code = codes <= 400 ? static_cast<std::uint64_t>(i) % codes : random() % codes;
+        const double here = decode64(f, code << f.padding),
+                     next = decode64(f, std::min(code + 1, f.max_finite_code()) << f.padding);
+        for (const double x : {here, here / 2 + next / 2}) {
+            const auto narrow = static_cast<float>(x);
+            at.insert(at.end(), {x, std::nextafter(x, 1e308), std::nextafter(x, -1e308),
+                                 double{std::nextafter(narrow, 1e38f)}, double{std::nextafter(narrow, -1e38f)},
+                                 x * (1 + 0x1p-30), x * (1 - 0x1p-30)});
+        }
+        at.push_back(std::ldexp(static_cast<double>(random() >> 11), static_cast<int>(random() % 320) - 210));
+    }
+    const std::size_t positive = at.size();
+    for (std::size_t i = 0; i < positive; ++i) at.push_back(-at[i]);
+    return at;
+}
+
+bool same(double a, double b) { return bit_cast<std::uint64_t>(a) == bit_cast<std::uint64_t>(b); }
+
+}  // namespace
+
+TEST_CASE("a vector rounds to odd as its definition does", "[emulation][cast64]") {
+    const std::vector<double> x = hard_numbers(fp32);
+    std::vector<float> out(x.size());
+    for (const Simd simd : available_simd()) {
+        for (std::size_t first = 0; first < 17; ++first) {
+            round_to_odd(simd, x.data() + first, out.data(), static_cast<std::int64_t>(x.size() - first));
+            for (std::size_t i = first; i < x.size(); ++i) {
+                CAPTURE(simd_name(simd), x[i]);
+                const float want = round_to_odd(x[i]), got = out[i - first];
+                REQUIRE(((std::isnan(want) && std::isnan(got)) ||
+                         bit_cast<std::uint32_t>(got) == bit_cast<std::uint32_t>(want)));
+                REQUIRE(std::signbit(got) == std::signbit(want));
+            }
+        }
+    }
+}
+
+TEST_CASE("a cast from fp64 is its definition in every format and mode", "[emulation][cast64]") {
+    ThreadPool pool(2);
+    for (const NamedFormat& row : all_formats) {
+        const std::vector<double> x = hard_numbers(row.format);
+        const auto n = static_cast<std::int64_t>(x.size());
+        for (const RoundName& mode : round_names) {
+            for (const Overflow overflow : {Overflow::nonsaturate, Overflow::saturate}) {
+                Cast cast{.format = row.format, .round = mode.value, .overflow = overflow};
+                if (mode.value == Round::stochastic) cast.key = {5, 1, 2};
+                for (const Simd simd : available_simd()) {
+                    std::vector<double> out(x.size());
+                    std::vector<std::uint64_t> wide(x.size());
+                    std::vector<std::uint32_t> codes(x.size());
+                    cast_array64(simd, pool, x.data(), out.data(), n, cast, 1);
+                    encode_array64(simd, pool, x.data(), wide.data(), n, cast, 1);
+                    const bool fits = row.format.container_bits() <= 32;
+                    if (fits) encode_array64(simd, pool, x.data(), codes.data(), n, cast, 1);
+                    for (std::size_t i = 0; i < x.size(); ++i) {
+                        const RandomBits random{mode.value == Round::stochastic ? random_bits(cast.key, i) : 0, 32};
+                        const std::uint64_t want = encode64(row.format, x[i], mode.value, overflow, random);
+                        CAPTURE(row.name, mode.name, simd_name(simd), x[i]);
+                        REQUIRE(wide[i] == want);
+                        if (fits) REQUIRE(codes[i] == want);
+                        REQUIRE(same(out[i], decode64(row.format, want)));
+                    }
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("a scale multiplies in fp64, and a tally counts fp64 numbers", "[emulation][cast64]") {
+    ThreadPool pool(1);
+    const std::vector<double> x{0.1, -3, 1e300, 5e-324, 0, 7e4, std::numeric_limits<double>::infinity(),
+                                std::numeric_limits<double>::quiet_NaN()};
+    std::vector<double> out(x.size());
+    Tally64 tally;
+    const Cast cast{.format = fp16};
+    cast_array64(chosen_simd(), pool, x.data(), out.data(), static_cast<std::int64_t>(x.size()), cast, 0.3, &tally);
+    std::vector<double> plain(x.size());
+    cast_array64(chosen_simd(), pool, x.data(), plain.data(), static_cast<std::int64_t>(x.size()), cast, 0.3);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        CHECK(same(out[i], decode64(fp16, encode64(fp16, x[i] * 0.3, Round::nearest_even, Overflow::nonsaturate))));
+        CHECK(same(out[i], plain[i]));
+    }
+    CHECK(tally.counts.count == 8);
+    CHECK(tally.counts.nan_in == 1);
+    CHECK(tally.counts.inf_in == 1);
+    CHECK(tally.counts.zero_in == 1);
+    CHECK(tally.counts.underflow == 1);
+    CHECK(tally.counts.overflow == 1);
+    CHECK(tally.amax == 1e300);
+    CHECK(tally.amin_nz == 5e-324);
+}
+
+TEST_CASE("codes that do not fit are refused", "[emulation][cast64]") {
+    ThreadPool pool(1);
+    const double x = 1;
+    std::uint8_t code = 0;
+    CHECK_THROWS_AS(encode_array64(Simd::scalar, pool, &x, &code, 1, Cast{.format = bf16}, 1), Error);
+    CHECK_THROWS_AS(encode_array64(Simd::scalar, pool, &x, &code, 1, Cast{.format = e4m3fn, .round = Round::stochastic}, 1),
+                    Error);
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// `macheps solve` as people and programs call it.
+#include "tests/program/program.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <string>
+
+using namespace macheps::test;
+using nlohmann::json;
+
+TEST_CASE("solve prints rows, and the same rows into a file and as JSON", "[program][solve]") {
+    fs::remove_all(scratch());
+    const std::string what = "solve -n 20 --matrix randsvd --sweep kappa=1e1..1e2 --factor fp16,e4m3fn ";
+    const Outcome rows = run(what + "--steps steps.csv");
+    CAPTURE(rows.err);
+    REQUIRE(rows.code == 0);
+    CHECK(rows.out.starts_with("matrix,n,seed,kappa_2,kappa,kappa_kind,cond,cond_x,factor,substitution,work,residual,"));
+    CHECK(std::count(rows.out.begin(), rows.out.end(), '\n') == 1 + 2 * 2 * 3);
+    CHECK(rows.err.find("randsvd:100, n = 20, seed 0") != std::string::npos);
+    CHECK(contents(scratch() / "steps.csv").starts_with("matrix,n,seed,factor,method,step,fe,nbe,cbe,residual,"));
+    const Outcome file = run(what + "-q -o rows.csv --threads 1");
+    CHECK(file.out.empty());
+    CHECK(contents(scratch() / "rows.csv") == rows.out);
+    const json document = json::parse(run(what + "-q --json").out, nullptr, false);
+    REQUIRE(document["rows"].size() == 12);
+    CHECK(document["rows"][1]["method"] == "ir");
+    CHECK(document["rows"][1]["verdict"] == "converged");
+    CHECK(document["rows"][0]["inner"].is_null());
+    const json plan = json::parse(run(what + "--dry-run --json").out, nullptr, false);
+    CHECK(plan["rows"] == 12);
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("solve reads matrices from files, and refuses what is none", "[program][solve]") {
+    fs::remove_all(scratch());
+    write("a.mtx", "%%MatrixMarket matrix coordinate real symmetric\n3 3 4\n1 1 4\n2 2 4\n3 3 4\n2 1 -1\n");
+    const Outcome rows = run("solve -q --json --matrix file:a.mtx --factor fp16 --method ir");
+    CAPTURE(rows.err);
+    REQUIRE(rows.code == 0);
+    const json document = json::parse(rows.out, nullptr, false);
+    CHECK(document["rows"][0]["n"] == 3);
+    CHECK(document["rows"][0]["matrix"] == "file:a.mtx");
+    CHECK(document["rows"][0]["verdict"] == "converged");
+    write("wide.mtx", "%%MatrixMarket matrix array real general\n1 2\n1\n1\n");
+    const Outcome wide = run("solve -q --matrix file:wide.mtx");
+    CHECK(wide.code == 3);
+    CHECK(wide.err.find("wide.mtx:2: 1 x 2 is not square") != std::string::npos);
+    write("inf.mtx", "%%MatrixMarket matrix array real general\n1 1\ninf\n");
+    CHECK(run("solve -q --matrix file:inf.mtx").code == 3);
+    CHECK(run("solve -q --matrix file:none.mtx").code == 3);
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("solve fails where convergence was required and did not come", "[program][solve]") {
+    CHECK(run("solve -q -n 20 --factor fp32 --method ir --require converged").code == 0);
+    const Outcome failed = run("solve -q -n 20 --factor e5m2 --matrix randsvd:1e6 --method ir --require converged");
+    CHECK(failed.code == 1);
+    CHECK(failed.err.find("1 of 1 systems did not converge") != std::string::npos);
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("solve runs its blocked updates on machines, and says what cannot be", "[program][solve]") {
+    const Outcome rows = run("solve -q --json --preset hplmxp -n 48 --lu block:16 -M sm90.wgmma.fp16,fp32.chain");
+    CAPTURE(rows.err);
+    REQUIRE(rows.code == 0);
+    const json document = json::parse(rows.out, nullptr, false);
+    REQUIRE(document["rows"].size() == 2);
+    CHECK(document["rows"][0]["machine"] == "sm90.wgmma.fp16");
+    CHECK(document["rows"][0]["lu"] == "block:16/fp16/fp32+unpivoted");
+    CHECK(document["rows"][0]["verdict"] == "converged");
+    CHECK(document["rows"][0]["hpl"] < 16);
+    struct Case {
+        const char *arguments, *told;
+    };
+    const Case c = GENERATE(Case{"-M fp32.chain", "a machine updates blocks"},
+                            Case{"-M kahan:fp16 --lu block:8", "takes no addend"},
+                            Case{"--lu block:0", "no way to factor"}, Case{"--factor fp8", "fp8"},
+                            Case{"--factor e8m0fnu", "no format to compute in"}, Case{"--work fp128", "fp128 stands in"},
+                            Case{"--residual fp16", "cannot hold fp64"}, Case{"--substitution e4m3fn", "cannot hold"},
+                            Case{"--matrix randsvd", "0 numbers"}, Case{"--sweep kapa=1..2", "an axis is n, kappa"},
+                            Case{"-n 5000", "5000"}, Case{"--gmres-tol 0", "above 0"});
+    CAPTURE(c.arguments);
+    const Outcome refused = run(std::string("solve -q ") + c.arguments);
+    CHECK(refused.code == 2);
+    CHECK(refused.err.find(c.told) != std::string::npos);
+    fs::remove_all(scratch());
+}

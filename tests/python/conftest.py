@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers that tell wrong casts apart, and the program."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import macheps as me
+import numpy as np
+import pytest
+
+SOURCE = Path(__file__).parents[2]
+
+
+def adversarial(format: str, count: int = 4096, dtype=np.float32) -> np.ndarray:
+    """Values of the format, midpoints between neighbours, both sides of them, specials, and noise over all exponents."""
+    info = me.finfo(format)
+    bits = info.container_bits
+    step = 1 << (bits - info.bits)
+    rng = np.random.default_rng(5)
+    if info.bits <= 8:
+        codes = np.arange(1 << info.bits, dtype=np.uint64) * np.uint64(step)
+    else:
+        codes = rng.integers(0, 2**info.bits, count, dtype=np.uint64) * np.uint64(step)
+        codes[:8] = np.arange(8, dtype=np.uint64) * np.uint64(step)
+        codes[8:16] = np.uint64(info.max_code) + (np.arange(8, dtype=np.uint64) - np.uint64(4)) * np.uint64(step)
+    values = me.decode(codes, info.format).astype(np.float64)
+    neighbours = me.decode(np.minimum(codes + np.uint64(step), np.uint64((1 << bits) - 1)), info.format).astype(np.float64)
+    with np.errstate(all="ignore"):
+        middle = (values + neighbours) / 2
+    at = np.concatenate([values, middle])
+    around = [np.nextafter(at, np.inf), np.nextafter(at, -np.inf)]
+    with np.errstate(all="ignore"):
+        around += [np.nextafter(at.astype(np.float32), np.float32(s)).astype(np.float64) for s in (np.inf, -np.inf)]
+    with np.errstate(all="ignore"):
+        random = rng.integers(0, 2**32, count, dtype=np.uint32).view(np.float32).astype(np.float64)
+    specials = [0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 2.0**-149, -(2.0**-149), 3e38, -3e38, 1.0]
+    everything = np.concatenate([at, *around, random, specials])
+    with np.errstate(all="ignore"):
+        return everything.astype(dtype)
+
+
+@pytest.fixture(scope="session")
+def program() -> str:
+    """The program of this build."""
+    found = os.environ.get("MACHEPS") or shutil.which("macheps")
+    try:
+        return found or me.find_program()
+    except me.Error:
+        pytest.skip("there is no program macheps: set MACHEPS")
+
+
+def same_bits(a, b) -> bool:
+    """Equal in every bit, the signs of zeros and of NaNs among them."""
+    a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
+    return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every notebook runs, asserts its answers, and would notice other data."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from conftest import SOURCE
+
+jupytext = pytest.importorskip("jupytext")
+nbformat = pytest.importorskip("nbformat")
+NotebookClient = pytest.importorskip("nbclient").NotebookClient
+CellExecutionError = pytest.importorskip("nbclient.exceptions").CellExecutionError
+for package in ("ipykernel", "matplotlib", "pandas"):
+    pytest.importorskip(package)
+
+NOTEBOOKS = sorted((SOURCE / "notebooks").glob("[0-9]*.py"))
+SOLUTIONS = sorted((SOURCE / "notebooks" / "teacher").glob("[0-9]*.py"))
+
+
+@pytest.fixture(scope="session")
+def data_folder(tmp_path_factory, program):
+    folder = Path(os.environ.get("MACHEPS_NOTEBOOK_DATA") or tmp_path_factory.mktemp("notebooks"))
+    os.environ.update(MACHEPS_NOTEBOOK_DATA=str(folder), MACHEPS=program, MPLBACKEND="module://matplotlib_inline.backend_inline",
+                      PYDEVD_DISABLE_FILE_VALIDATION="1")  # fmt: skip
+    return folder
+
+
+def execute(book, folder: Path):
+    NotebookClient(book, timeout=120, kernel_name="python3", resources={"metadata": {"path": str(folder)}}).execute()
+    return book
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+def test_notebook(path, data_folder, tmp_path):
+    book = execute(jupytext.read(path), path.parent)
+    nbformat.write(book, tmp_path / f"{path.stem}.ipynb")
+    pictures = [out for cell in book.cells for out in cell.get("outputs", []) if "image/png" in out.get("data", {})]
+    assert len(pictures) <= 3, "three pictures are enough"
+    size = sum(file.stat().st_size for file in data_folder.rglob("*") if file.is_file())
+    assert size < 8 * 6e6
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+def test_form(path):
+    text = path.read_text()
+    cells = jupytext.reads(text, fmt="py:percent").cells
+    assert re.match(r"# \d\. .+\?|# 8\. Reading", cells[0].source.lstrip("# ").join(["# ", ""])) or "#" in cells[0].source
+    assert "**Write down before you go on:**" in text and "## What was seen" in text and "assert " in text
+    exercises = text.split("## Exercises")[1]
+    assert len(re.findall(r"^# \d\. ", exercises, re.M)) == 3 and "*(a new command)*" in exercises
+    assert any(other.stem == path.stem for other in SOLUTIONS), "a solution in teacher/"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", SOLUTIONS, ids=lambda p: p.stem)
+def test_solutions(path, data_folder):
+    execute(jupytext.read(path), path.parents[1])
+
+
+#: What a notebook stands on: a column that it reads, renamed; and a policy or a machine, exchanged for one that is exact.
+CHANGES = {
+    "01_formats": [('"fraction_bits", "max", "min_positive"', '"fraction_bits", "largest", "min_positive"'), ('in ("fp16", "bf16")}', 'in ("fp32", "bf16")}')],
+    "02_loss_scaling": [("one.loss_scale", "one.scale_of_loss"), ("fp16-noscale,amp-fp16", "fp32,amp-fp16")],
+    "03_lost_updates": [(".lost_updates.mean() / parameters", ".updates_lost.mean() / parameters"), ("pure-bf16,pure-bf16-sr,amp-bf16", "fp32,pure-bf16-sr,amp-bf16")],
+    "04_accumulators": [("mine.first_exact", "mine.exact_first"), ('"sm90.wgmma.fp8,sm90.wgmma.fp8+promote128,sm100.tcgen05.fp8,fp32.chain"', '"fp32.chain,sm90.wgmma.fp8+promote128,sm100.tcgen05.fp8"')],
+    "05_summation": [("mine.max_rel", "mine.rel_max"), ("fp32.kahan,bf16.chain,", "fp32.kahan,")],
+    "06_fp8_scaling": [(".sqnr_db.mean()", ".sqnr.mean()"), ("fp8-tensorwise,h100-fp8-promoted", "fp32")],
+    "07_memory_and_configs": [('"code", "key", "message"', '"code", "name", "message"'), ('me.policy(name).explain().memory', 'me.policy("fp32").explain().memory')],
+    "08_kernel_check": [('v.reasons[0]["code"]', 'v.reasons[0]["codes"]'), ('machine="bf16.chain"', 'machine="exact", out_format="bf16"')],
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("stem", "change"), [(stem, n) for stem in CHANGES for n in (0, 1)])
+def test_a_notebook_notices_other_data(stem, change, data_folder, tmp_path, monkeypatch):
+    old, new = CHANGES[stem][change]
+    text = (SOURCE / "notebooks" / f"{stem}.py").read_text()
+    assert old in text
+    if change == 1:
+        monkeypatch.setenv("MACHEPS_NOTEBOOK_DATA", str(tmp_path))
+    with pytest.raises(CellExecutionError):
+        execute(jupytext.reads(text.replace(old, new), fmt="py:percent"), SOURCE / "notebooks")
+
+
+def test_every_notebook_is_changed():
+    assert sorted(CHANGES) == [path.stem for path in NOTEBOOKS]

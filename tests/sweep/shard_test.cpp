@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which units a shard has, and where a shard learns which one it is.
+#include "core/error.hpp"
+#include "experiments/sweep/done.hpp"
+#include "experiments/sweep/plan_file.hpp"
+#include "experiments/sweep/shard.hpp"
+#include "tests/test.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <string>
+
+using namespace macheps;
+
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+FoundShard found_in(const Variables& variables) {
+    return shard_in([&](const char* name) {
+        const auto found = variables.find(name);
+        return found == variables.end() ? nullptr : found->second.c_str();
+    });
+}
+
+std::string refusal_of(const Variables& variables) {
+    try {
+        found_in(variables);
+    } catch (const Error& error) {
+        CHECK(error.exit() == Exit::usage);
+        return error.what();
+    }
+    return "taken";
+}
+
+/// A sweep of units with these costs, each wanted.
+Sweep sweep_of(const std::vector<double>& seconds) {
+    Sweep sweep;
+    sweep.policies = {{.name = "fp32"}};
+    sweep.settings.resize(1);
+    for (std::size_t i = 0; i < seconds.size(); ++i) {
+        const auto seed = static_cast<std::int64_t>(i);
+        sweep.cells.push_back({0, seed, {0}});
+        sweep.units.push_back({.id = fmt::format("{:016x}", (i * 7919) % 100003), .seed = seed, .policies = {0}, .seconds = seconds[i]});
+    }
+    return sweep;
+}
+
+}  // namespace
+
+TEST_CASE("each engine's variables give its shard", "[sweeps]") {
+    struct Case {
+        const char* engine;
+        Variables variables;
+        Shard shard;
+    };
+    const Case cases[] = {
+        {"Slurm array",
+         {{"SLURM_ARRAY_TASK_ID", "7"}, {"SLURM_ARRAY_TASK_COUNT", "64"}, {"SLURM_ARRAY_TASK_MIN", "0"}, {"SLURM_ARRAY_TASK_MAX", "63"}},
+         {7, 64}},
+        {"Slurm array",
+         {{"SLURM_ARRAY_TASK_ID", "1"}, {"SLURM_ARRAY_TASK_COUNT", "4"}, {"SLURM_ARRAY_TASK_MIN", "1"}, {"SLURM_ARRAY_TASK_MAX", "4"},
+          {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}},
+         {0, 4}},
+        {"Kubernetes indexed job", {{"JOB_COMPLETION_INDEX", "0"}, {"MACHEPS_SHARD_COUNT", "16"}}, {0, 16}},
+        {"PBS array", {{"PBS_ARRAY_INDEX", "3"}, {"MACHEPS_SHARD_COUNT", "4"}}, {3, 4}},
+        {"SGE array", {{"SGE_TASK_ID", "4"}, {"MACHEPS_SHARD_COUNT", "4"}}, {3, 4}},
+        {"LSF array", {{"LSB_JOBINDEX", "1"}, {"MACHEPS_SHARD_COUNT", "4"}}, {0, 4}},
+        {"srun", {{"SLURM_PROCID", "5"}, {"SLURM_NTASKS", "8"}}, {5, 8}},
+        {"Open MPI", {{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}}, {1, 2}},
+        {"PMI", {{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}, {1, 2}},
+        {"PMI", {{"SGE_TASK_ID", "undefined"}, {"LSB_JOBINDEX", "0"}, {"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}, {1, 2}},
+        // mpirun in an allocation of one task, and two that agree
+        {"Open MPI", {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}, {"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}}, {1, 2}},
+        {"srun", {{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}, {"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}, {1, 2}}};
+    for (const Case& one : cases) {
+        CAPTURE(one.engine, to_string(one.shard));
+        const FoundShard found = found_in(one.variables);
+        CHECK(found.engine == one.engine);
+        CHECK(to_string(found.shard) == to_string(one.shard));
+    }
+}
+
+TEST_CASE("half of what an engine should say, or two engines that disagree, are refused with what was seen", "[sweeps]") {
+    // sbatch --array=3,7 of an array of 64: the count is that of the tasks that run again.
+    const std::string some = refusal_of({{"SLURM_ARRAY_TASK_ID", "3"},
+                                         {"SLURM_ARRAY_TASK_COUNT", "2"},
+                                         {"SLURM_ARRAY_TASK_MIN", "3"},
+                                         {"SLURM_ARRAY_TASK_MAX", "7"}});
+    CHECK(some.find("the array has 2 of the tasks 3 to 7") != std::string::npos);
+    CHECK(some.find("SLURM_ARRAY_TASK_ID=3") != std::string::npos);
+    CHECK(some.find("--shard \"$SLURM_ARRAY_TASK_ID/64\"") != std::string::npos);
+    CHECK(refusal_of({{"JOB_COMPLETION_INDEX", "3"}}).find("MACHEPS_SHARD_COUNT is not set") != std::string::npos);
+    CHECK(refusal_of({{"PBS_ARRAY_INDEX", "4"}, {"MACHEPS_SHARD_COUNT", "4"}}).find("no shard 4 of 4") != std::string::npos);
+    CHECK(refusal_of({{"PBS_ARRAY_INDEX", "x"}, {"MACHEPS_SHARD_COUNT", "4"}}).find("is 'x'") != std::string::npos);
+    CHECK(refusal_of({}).find("no engine told this process its place") != std::string::npos);
+    CHECK(refusal_of({{"MACHEPS_SHARD_COUNT", "4"}}).find("no engine") != std::string::npos);
+    const std::string two = refusal_of({{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}, {"PMI_RANK", "0"}, {"PMI_SIZE", "2"}});
+    CHECK(two.find("srun says 1/2 (SLURM_PROCID=1 SLURM_NTASKS=2), and PMI says 0/2") != std::string::npos);
+}
+
+TEST_CASE("a shard is read as it is written", "[sweeps]") {
+    CHECK(parse_shard("3/64") == Shard{3, 64});
+    for (const char* bad : {"", "3", "3/", "/4", "4/4", "-1/4", "1/0", "1/4 ", "a/4", "1/2/3", "+1/4"}) {
+        CAPTURE(bad);
+        CHECK_THROWS_AS(parse_shard(bad), Error);
+    }
+}
+
+TEST_CASE("every unit is one shard's, and no shard is much longer than another", "[sweeps]") {
+    std::vector<double> seconds;
+    for (int i = 0; i < 495; ++i) seconds.push_back(1 + 30 * std::abs(std::sin(i)) + (i % 11 == 0 ? 200 : 0));
+    const Sweep sweep = sweep_of(seconds);
+    double all = 0;
+    for (const double one : seconds) all += one;
+    for (const int count : {1, 4, 7, 64, 500}) {
+        std::multiset<std::size_t> seen;
+        double longest = 0;
+        for (int i = 0; i < count; ++i) {
+            const std::vector<std::size_t> units = units_of(sweep, {i, count});
+            seen.insert(units.begin(), units.end());
+            double sum = 0;
+            for (std::size_t k = 0; k < units.size(); ++k) {
+                sum += sweep.units[units[k]].seconds;
+                if (k > 0) CHECK(sweep.units[units[k - 1]].seconds >= sweep.units[units[k]].seconds);
+            }
+            longest = std::max(longest, sum);
+        }
+        CAPTURE(count);
+        CHECK(seen.size() == seconds.size());
+        CHECK(std::set<std::size_t>(seen.begin(), seen.end()).size() == seconds.size());
+        // A list that is dealt out to and fro is uneven by less than its longest unit.
+        CHECK(longest <= all / count + 231);
+    }
+}
+
+TEST_CASE("the line of a file that was altered is found from four numbers", "[sweeps]") {
+    std::string text = "run,step,loss\n";
+    for (int i = 0; i < 1000; ++i) text += fmt::format("fp32/0,{},{}\n", i, std::sqrt(i));
+    const RowsMark before = mark_of_rows("steps.csv", text);
+    CHECK(before.lines == 1001);
+    CHECK(before.bytes == text.size());
+    for (const std::size_t at : {std::size_t{0}, std::size_t{20}, text.size() / 2, text.size() - 2}) {
+        if (text[at] == '\n') continue;
+        std::string other = text;
+        other[at] = other[at] == '7' ? '8' : '7';
+        const auto line = 1 + static_cast<std::uint64_t>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
+        CHECK(changed_line(before, mark_of_rows("steps.csv", other)) == line);
+    }
+    std::string two = text;
+    two[100] = '?', two[5000] = '?';
+    CHECK_FALSE(changed_line(before, mark_of_rows("steps.csv", two)));
+    CHECK_FALSE(changed_line(before, before));
+}
+
+TEST_CASE("runs.csv without its times", "[sweeps]") {
+    CHECK(without_times("run,seconds,loss,tokens_per_second\n\"a,b\",1.5,2,3\nc,4,5,6\n") == "run,loss,\n\"a,b\",2,\nc,5,\n");
+}
+
+TEST_CASE("seeds of a plan are numbers, ranges and lists", "[sweeps]") {
+    using Seeds = std::vector<std::int64_t>;
+    CHECK(parse_seeds("0..4") == Seeds{0, 1, 2, 3, 4});
+    CHECK(parse_seeds("7") == Seeds{7});
+    CHECK(parse_seeds("0,5..6") == Seeds{0, 5, 6});
+    for (const char* bad : {"", "4..0", "-1", "0..", "1,1", "0-4", "0..200000", "1,"}) {
+        CAPTURE(bad);
+        CHECK_FALSE(parse_seeds(bad));
+    }
+}
