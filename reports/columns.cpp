@@ -218,8 +218,6 @@ constexpr ColumnWords summary_words[] = {
     {"update_eff", share, "mean over steps", "as in steps.csv"},
     {"grad_cosine", share, "mean over sampled steps", "as in steps.csv"},
     {"grad_proj", share, "mean over sampled steps", "as in steps.csv"},
-    {"first_diverging_site", "", "`first_diverging_site` of steps.csv, of the earliest step and the first seed that has one",
-     ""},
 };
 
 constexpr std::string_view of_products = "|a||b|";

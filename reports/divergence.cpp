@@ -208,17 +208,9 @@ class RunsOfPolicy {
             if (!step.skipped) lost_.add(double(step.lost_updates));
             efficiency_.add(step.update_eff), stagnation_.add(step.update_stagnation);
             cosine_.add(step.grad_cosine), proj_.add(step.grad_proj);
-            add_diverging_site(step);
         }
         loss_spikes_.add(spikes_of(run, [](const StepRow& step) { return step.loss; }));
         norm_spikes_.add(spikes_of(run, [](const StepRow& step) { return double{step.grad_norm}; }));
-    }
-
-    void add_diverging_site(const StepRow& step) {
-        if (!step.first_diverging_site || step.first_diverging_site->empty()) return;
-        if (diverging_step_ && *diverging_step_ <= step.step) return;
-        diverging_step_ = step.step;
-        policy_.row.first_diverging_site = step.first_diverging_site;
     }
 
     void add_sites(const RunLog& run) {
@@ -282,7 +274,6 @@ class RunsOfPolicy {
     std::int64_t failed_ = 0, steps_ = 0, skipped_ = 0, bytes_ = 0, baseline_bytes_ = 0;
     std::uint64_t underflow_ = 0, count_ = 0;
     bool is_baseline_ = true, is_same_ = true, has_failed_baseline_ = false;
-    std::optional<std::int64_t> diverging_step_{};
     Mean lost_, efficiency_, stagnation_, cosine_, proj_, loss_spikes_, norm_spikes_, static_, activations_, peak_;
 };
 

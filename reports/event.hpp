@@ -279,7 +279,6 @@ struct SummaryRow {
     std::optional<double> loss_spikes{}, grad_norm_spikes{};   ///< spike scores, in percent of the steps
     std::optional<double> update_stagnation{}, update_eff{};   ///< means over steps
     std::optional<double> grad_cosine{}, grad_proj{};          ///< means over sampled steps
-    std::optional<std::string> first_diverging_site{};         ///< of the earliest step that has one
 
     bool operator==(const SummaryRow&) const = default;
     static constexpr std::string_view file = "summary.csv";
@@ -297,8 +296,7 @@ struct SummaryRow {
         column("relative_peak", &SummaryRow::relative_peak), column("loss_spikes", &SummaryRow::loss_spikes),
         column("grad_norm_spikes", &SummaryRow::grad_norm_spikes),
         column("update_stagnation", &SummaryRow::update_stagnation), column("update_eff", &SummaryRow::update_eff),
-        column("grad_cosine", &SummaryRow::grad_cosine), column("grad_proj", &SummaryRow::grad_proj),
-        column("first_diverging_site", &SummaryRow::first_diverging_site));
+        column("grad_cosine", &SummaryRow::grad_cosine), column("grad_proj", &SummaryRow::grad_proj));
 };
 
 }  // namespace macheps

@@ -151,8 +151,7 @@ TEST_CASE("headers hold the promised columns in the promised order", "[reports][
           "policy,seeds,loss,gap_mean,gap_ci_low,gap_ci_high,verdict,diverged_step,first_site,skipped_rate,underflow_"
           "rate,"
           "slowdown,memory_ratio,steps,margin,detectable_gap,forced,failed_seeds,static_bytes,activation_bytes,peak_gpu,"
-          "relative_peak,loss_spikes,grad_norm_spikes,update_stagnation,update_eff,grad_cosine,grad_proj,"
-          "first_diverging_site");
+          "relative_peak,loss_spikes,grad_norm_spikes,update_stagnation,update_eff,grad_cosine,grad_proj");
 }
 
 TEST_CASE("a file's text is what the columns and the shortest digits say", "[reports][csv]") {
@@ -167,7 +166,7 @@ TEST_CASE("a file's text is what the columns and the shortest digits say", "[rep
     writer.flush();
     CHECK(text_of(path) == csv::header<StepRow>() +
                                "\n\"a,b.0\",\"say \"\"hi\"\"\",7,1,512,0.1,,-0,inf,nan,0.001,65536,0,1,,3,0,0,0,"
-                               "0.3333333333333333,0.1,,,,,,,,\n");
+                               "0.3333333333333333,0.1,,,,,,,,,,,\n");
     const auto bins = folder / "exponents.csv";
     CsvWriter<ExponentRow> exponents(bins);
     exponents.append({.run = "r", .step = 1, .site = "s", .exponent = {.exponent = -24}, .count = 5});
