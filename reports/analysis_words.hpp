@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said of the columns of numerical analysis: linear systems, sums, formulas.
+// Words about the columns of numerical analysis: linear systems, sums, formulas.
 #pragma once
 #include "reports/column_words.hpp"
-#include "reports/formula_row.hpp"
-#include "reports/solve_row.hpp"
-#include "reports/sum_row.hpp"
 
-namespace macheps::column_words {
+namespace macheps {
 
 inline constexpr ColumnWords solve_words[] = {
     {"matrix", "", "as asked for", ""},
@@ -129,4 +126,4 @@ inline constexpr ColumnWords formula_point_words[] = {
     {"format", "", "as in eval.csv", ""},
 };
 
-}  // namespace macheps::column_words
+}  // namespace macheps

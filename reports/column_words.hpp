@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said of one column of a row type.
+// What the words about a column are.
 #pragma once
 #include <string_view>
 
-namespace macheps::column_words {
+namespace macheps {
 
 /// `unit` and `formula` are empty where there is none. Formulas stand between backquotes.
 struct ColumnWords {
@@ -12,4 +12,4 @@ struct ColumnWords {
 
 inline constexpr std::string_view nats = "nats/token", values = "values", steps = "steps", bytes = "bytes", share = "1";
 
-}  // namespace macheps::column_words
+}  // namespace macheps

@@ -47,6 +47,8 @@ const std::map<std::string, Names> doors{
      {"advise.hpp", "diff.hpp", "import/framework.hpp", "import/import.hpp", "memory_bytes.hpp", "policy.hpp",
       "recipes.hpp", "sites.hpp", "tensors.hpp", "toml_reader.hpp", "training.hpp", "words.hpp"}},
     {"experiments/scaler", {"scaler.hpp", "trace.hpp"}},
+    {"experiments/sweep",
+     {"engines.hpp", "gather.hpp", "grow.hpp", "layout.hpp", "merge.hpp", "run.hpp", "shard.hpp", "status.hpp", "sweep.hpp"}},
 };
 
 /// The text of a file of the tree.
@@ -278,7 +280,8 @@ TEST_CASE("files and folders that docs/architecture.md names are there", "[archi
         for (const char* from : {"", "emulation", "emulation/cpu", "emulation/gpu", "emulation/machine",
                                  "emulation/matmul", "emulation/cpu/matmul", "emulation/gpu/matmul",
                                  "emulation/scaling", "experiments", "experiments/analysis", "experiments/check",
-                                 "experiments/policy", "experiments/scaler", "experiments/model", "experiments/cmd"}) {
+                                 "experiments/policy", "experiments/scaler", "experiments/model", "experiments/sweep",
+                                 "experiments/cmd"}) {
             found = found || fs::exists(root / from / name);
         }
         if (!found) missing.push_back(name);

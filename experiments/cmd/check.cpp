@@ -35,6 +35,7 @@ constexpr const char* help =
     "                                                                what these tensor cores may lose, too\n"
     "  macheps check x.npy y.npy out=y --op softmax                  one array a file; y is the output\n"
     "  macheps check norm.safetensors gain=w --op rmsnorm --eps 1e-5 --allow-weak\n"
+    "  macheps check out.npz --op gemm --sample 16                   one output of 16 of a large product, and a screen of all\n"
     "  macheps check out.npz --op gemm --bounds limits.npz --json    limits of each output, for an own assert\n"
     "  macheps check suite.toml --junit junit.xml --sarif check.sarif --baseline check.lock --update-baseline\n"
     "                                                                all checks of a suite, for CI (docs/check.md)\n\n"

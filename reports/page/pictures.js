@@ -45,6 +45,8 @@ if (asked.startsWith("chart=")) {
     if (figure) {
         figure.classList.add("chosen");
         figure.closest("section").classList.add("chosen-section");
+        // A chart of one policy, which its own menu names, says in words which one it is.
+        if (figure.querySelector("select[id$='-policy']")) root.classList.add("one-policy");
     }
 }
 

@@ -301,9 +301,9 @@ namespace {
 const std::string look_at_picture = R"js(<script>
 addEventListener("load", () => {
 const inside = e => { const r = e.getBoundingClientRect(); return r.width > 0 && r.left >= 0 && r.top >= 0 && r.right <= innerWidth && r.bottom <= innerHeight; };
-const outcome = {chips: [...document.querySelectorAll("#chips button")].map(inside), canvas: inside(document.getElementById("heat")),
+const outcome = {chips: [...document.querySelectorAll("#chips button")].map(inside), canvas: inside(document.querySelector("figure.chosen canvas")),
     figures: [...document.querySelectorAll("figure")].filter(f => f.getClientRects().length).length, save: [...document.querySelectorAll(".save, .controls")].filter(e => e.getClientRects().length).length,
-    said: inside(document.querySelector("figure.chosen .said")), faults: window.faults};
+    said: inside(document.querySelector("figure.chosen .said")), words: document.querySelector("figure.chosen .said").textContent, faults: window.faults};
 const out = document.createElement("pre");
 out.id = "outcome"; out.textContent = encodeURIComponent(JSON.stringify(outcome));
 document.body.append(out);
@@ -313,7 +313,7 @@ document.body.append(out);
 
 }  // namespace
 
-TEST_CASE("the picture of one chart shows every policy, and says what it shows", "[page]") {
+TEST_CASE("the picture of one chart names the policies that it shows, and no other", "[page]") {
     if (browser().empty()) SKIP_TEST("no Chromium or Chrome on PATH, nor in MACHEPS_BROWSER");
     const TemporaryFolder folder;
     std::vector<test::SamplePolicy> policies = test::sample_policies();
@@ -325,11 +325,18 @@ TEST_CASE("the picture of one chart shows every policy, and says what it shows",
     const Log log = read_runs(folders);
     std::ofstream(folder / "page.html", std::ios::binary)
         << with_scripts(page_html(log, summarise(log)), listen, look_at_picture);
-    const Seen seen = open_page((folder / "page.html").string() + "#chart=heat", folder, 1000, false);
+    // All policies are in the curves, one in the heat map and in the exponents.
+    const auto [chart, shows_all] = GENERATE(std::pair{"loss", true}, std::pair{"heat", false}, std::pair{"exp", false});
+    const Seen seen = open_page((folder / "page.html").string() + "#chart=" + chart, folder, 1000, false);
     if (seen.outcome.is_null()) SKIP_TEST("the browser does not start here");
-    CAPTURE(seen.outcome.dump());
+    CAPTURE(chart, seen.outcome.dump());
     REQUIRE(seen.outcome["chips"].size() == policies.size());
-    for (const nlohmann::json& chip : seen.outcome["chips"]) CHECK(chip == true);
+    for (const nlohmann::json& chip : seen.outcome["chips"]) CHECK(chip == shows_all);
+    if (!shows_all) {
+        const std::string words = seen.outcome["words"];
+        const auto is_named = [&](const test::SamplePolicy& policy) { return words.starts_with(policy.name + ":") || words.starts_with(policy.name + ","); };
+        CHECK(std::count_if(policies.begin(), policies.end(), is_named) == 1);
+    }
     CHECK(seen.outcome["canvas"] == true);
     CHECK(seen.outcome["figures"] == 1);
     CHECK(seen.outcome["save"] == 0);

@@ -100,6 +100,27 @@ TEST_CASE("the JSON of a check, and its file of bounds", "[program]") {
     fs::remove_all(scratch());
 }
 
+TEST_CASE("a sample of a product is judged, and all of it is screened", "[program]") {
+    write_gemm(0);
+    const std::string arguments = "check a.npy b.npy out.npy --op gemm --sample 8 --allow-weak --json";
+    const Outcome right = run(arguments);
+    REQUIRE(right.code == 0);
+    const json check = json::parse(right.out).at("checks").at(0);
+    CHECK(check.at("sampled") == 8);
+    CHECK(check.at("outputs").get<int>() < 1440);
+    CHECK(check.at("screen").at("outputs") == 1440);
+    CHECK(run(arguments, "taskset -c 0").out == right.out);
+    CHECK(run(arguments, "MACHEPS_SIMD=scalar").out == right.out);
+    // As much time as anybody has is time for all.
+    CHECK(json::parse(run("check a.npy b.npy out.npy --op gemm --budget 1000s --json").out).at("checks").at(0).at("sampled") == false);
+    write_gemm(512);
+    const Outcome wrong = run("check a.npy b.npy out.npy --op gemm --sample 8 --allow-weak");
+    CAPTURE(wrong.out);
+    CHECK(wrong.code == 1);
+    CHECK(holds(wrong.out, "(2, 5): got "));
+    fs::remove_all(scratch());
+}
+
 TEST_CASE("a check of a machine's bits is the same JSON on every instruction set and number of threads", "[program]") {
     write_gemm(0);
     const std::string arguments =
@@ -149,6 +170,11 @@ TEST_CASE("bad input, bad words and wide limits have their exit codes", "[progra
              Case{"a.npy b.npy out.npy --op gemm --beta 2", 2, "there is no array 'c'"},
              Case{"a.npy b.npy out.npy --op gemm --limit speed=1", 2, "one of max, ulp"},
              Case{"a.npy b.npy out.npy --op gemm --delta 2", 2, "--delta"},
+             Case{"a.npy b.npy out.npy --op gemm --sample 0", 2, "--sample"},
+             Case{"a.npy b.npy out.npy --op gemm --sample 2.5", 2, "no whole number"},
+             Case{"a.npy b.npy out.npy --op gemm --budget soon", 2, "--budget"},
+             Case{"a.npy b.npy out.npy --op gemm --tile 16", 2, "is no tile"},
+             Case{"a.npy b.npy out.npy --op gemm --sample 4 --bounds limits.npz", 2, "--bounds"},
              Case{"a.npy out.npy x=a --op rmsnorm", 2, "--eps"},
              Case{"a.npy x=a --op softmax --alpha 2", 2, "softmax has no alpha"},
          }) {

@@ -47,6 +47,7 @@ constexpr Way ways[] = {
     {.holds = "macheps verify", .code = 4},  // no GPU here
     {.holds = "macheps gemm --sweep k=16", .smaller = " -m 2 -n 2"},
     {.holds = "macheps gemm --machine all", .smaller = " -m 2 -n 2 -k 64"},
+    {.holds = "macheps solve --matrix randsvd --sweep", .smaller = " -n 16"},
 };
 
 /// Programs that examples pipe into or from, as functions of the shell: what matters is what goes in and out.

@@ -361,7 +361,10 @@ bool runs_as_fp32_chain(const Matmul& args) {
     const MatmulRule& rule = args.rule;
     const bool joins = rule.promotion == Promotion::none || definition::scales_in_promotion(args);
     const bool changes = args.a.scales.k_stride != 0 || args.b.scales.k_stride != 0;
-    return rule.machine == &fp32_chain && rule.slices <= 1 && joins && rule.promotion_interval <= most &&
+    const Machine& machine = *rule.machine;
+    const bool is_chain = machine.sum.is_plain_chain() && machine.sum.delivery == Delivery::fp32_nearest_even &&
+                          !machine.has_scales() && !rule.has_blocks();
+    return is_chain && rule.slices <= 1 && joins && rule.promotion_interval <= most &&
            (rule.promotion_interval > 0 || !changes);
 }
 
