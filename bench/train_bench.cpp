@@ -49,7 +49,54 @@ const BenchConfig configs[] = {
     {"megatron-bf16", "megatron", {"bf16=true"}},
 };
 
+/// A recipe of linears on an emulated matrix unit: `te-mxfp8@sm100.tcgen05.mxfp8`. What else the model multiplies stays on
+/// fp32.chain.
+struct RecipeOnMachine {
+    const char *recipe, *machine, *weight_grad = nullptr;  ///< of weight gradients where their operands are of other formats
+};
+const RecipeOnMachine recipes_on_machines[] = {
+    {"te-delayed", "sm90.wgmma.fp8"},
+    {"te-current", "sm90.wgmma.fp8"},
+    {"te-block", "sm90.wgmma.fp8"},
+    {"te-mxfp8", "sm90.wgmma.fp8"},
+    {"ao-tensorwise", "sm90.wgmma.fp8"},
+    {"ao-rowwise", "sm90.wgmma.fp8"},
+    {"ao-rowwise-gw-hp", "sm90.wgmma.fp8", "sm90.wgmma.bf16"},
+    {"ao-mxfp8-rceil", "sm90.wgmma.fp8"},
+    {"mx-microxcaling", "sm90.wgmma.fp8"},
+    {"e5m2-direct", "sm90.wgmma.fp8"},
+    {"te-delayed", "sm100.tcgen05.fp8"},
+    {"te-current", "sm100.tcgen05.fp8"},
+    {"te-block", "sm100.tcgen05.fp8"},
+    {"te-mxfp8", "sm100.tcgen05.mxfp8"},
+    {"te-nvfp4", "sm100.tcgen05.nvfp4"},
+    {"ao-tensorwise", "sm100.tcgen05.fp8"},
+    {"ao-rowwise", "sm100.tcgen05.fp8"},
+    {"ao-rowwise-gw-hp", "sm100.tcgen05.fp8", "sm100.tcgen05.bf16"},
+    {"ao-mxfp8-rceil", "sm100.tcgen05.mxfp8"},
+    {"ao-mxfp8-floor", "sm100.tcgen05.mxfp8"},
+    {"ao-mxfp8-even", "sm100.tcgen05.mxfp8"},
+    {"ao-mxfp8-ceil", "sm100.tcgen05.mxfp8"},
+    {"mx-microxcaling", "sm100.tcgen05.mxfp8"},
+    {"e5m2-direct", "sm100.tcgen05.fp8"},
+};
+std::string name_of(const RecipeOnMachine& row) { return std::string(row.recipe) + "@" + row.machine; }
+
+Policy policy_of(const RecipeOnMachine& row) {
+    const auto key = [](const char* matmul, const char* machine) {
+        return std::string(matmul) + " = { machine = \"" + machine + "\" }\n";
+    };
+    return parse_policy("extends = \"" + std::string(row.recipe) +
+                            "\"\n[[rule]]\nsites = \"block.*.{attn.qkv,attn.proj,mlp.gate,mlp.up,mlp.down}\"\n" +
+                            key("forward", row.machine) + key("input_grad", row.machine) +
+                            key("weight_grad", row.weight_grad != nullptr ? row.weight_grad : row.machine),
+                        name_of(row));
+}
+
 Policy policy_called(const std::string& name) {
+    for (const RecipeOnMachine& row : recipes_on_machines) {
+        if (name == name_of(row)) return policy_of(row);
+    }
     for (const BenchConfig& config : configs) {
         if (name != config.name) continue;
         ImportOptions options;
@@ -62,7 +109,7 @@ Policy policy_called(const std::string& name) {
 
 /// A model ready to take steps on one batch, as the trainer takes them, without rows and evaluations.
 struct Steps {
-    Steps(const ModelSize& size, const char* policy_name, int threads)
+    Steps(const ModelSize& size, const std::string& policy_name, int threads)
         : backend(threads),
           policy(resolve(policy_called(policy_name), model_sites(size.model))),
           options(options_under(policy.training, {})),
@@ -106,7 +153,7 @@ double seconds(clockid_t clock) {
 
 /// The counter tokens_per_second is that of the fastest step, which other programs disturb least: one thread in its
 /// own processor time, several in wall time. `of_fp32` is that step's time in fastest steps of fp32, which are taken in turn.
-void train_step(benchmark::State& state, const char* size_name, const char* policy) {
+void train_step(benchmark::State& state, const char* size_name, const std::string& policy) {
     const ModelSize& size = named_size(size_name);
     const int threads = static_cast<int>(state.range(0));
     Steps steps(size, policy, threads);
@@ -135,13 +182,14 @@ void train_step(benchmark::State& state, const char* size_name, const char* poli
 }
 
 void register_all() {
-    std::vector<const char*> policies{"fp32",          "amp-bf16",          "fp8-tensorwise",
+    std::vector<std::string> policies{"fp32",          "amp-bf16",          "fp8-tensorwise",
                                       "h100-fp8-fast", "h100-fp8-promoted", "b200-fp8",
                                       "b200-mxfp8",    "b200-nvfp4"};
-    for (const Recipe& recipe : all_recipes()) policies.push_back(recipe.name.data());  // literals, and so end in \0
+    for (const Recipe& recipe : all_recipes()) policies.emplace_back(recipe.name);
+    for (const RecipeOnMachine& row : recipes_on_machines) policies.push_back(name_of(row));
     for (const BenchConfig& config : configs) policies.push_back(config.name);
     for (const char* size : {"tiny", "small", "base"}) {
-        for (const char* policy : policies) {
+        for (const std::string& policy : policies) {
             for (const int threads : {1, 2}) {
                 benchmark::RegisterBenchmark((std::string("train_step/") + size + "/" + policy).c_str(), train_step,
                                              size, policy)

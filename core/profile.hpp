@@ -19,6 +19,7 @@ enum class NanCodes : std::uint8_t {
     cuda_host,  ///< as nvidia, but from fp64 the 8-bit formats keep the sign, and e5m2 the top of the payload
     ml_dtypes,  ///< quiet; in fp6 and fp4 the zero of the other sign
     torch,      ///< quiet; bf16 loses the sign, e5m2 has all ones
+    payload,    ///< quiet, with the sign and the top of the payload
 };
 
 /// What e8m0fnu makes of zero and of negative numbers.
@@ -35,6 +36,7 @@ struct Profile {
     bool fnuz_infinity_is_nan = false;            ///< even then
     bool truncation_overflows = false;            ///< toward_zero past the largest finite value gives Inf or NaN
     bool fp64_via_fp32 = false;                   ///< fp64 is rounded to fp32 first: two roundings
+    bool flushes_subnormals = false;              ///< numbers below 2^-126, those of fp32, read as zeros of their sign
     NanCodes nan = NanCodes::quiet;
     ScaleDomain scale_domain = ScaleDomain::magnitude;
 
@@ -86,6 +88,8 @@ MACHEPS_HD constexpr std::uint64_t nan_code_of(NanCodes rule, Format f, bool neg
             // Inf.
             if (is<tf32>(f) && mode == Round::nearest_away) return sign | f.inf_code() | payload >> 54;
             return f.magnitude_mask();
+        case NanCodes::payload:
+            return quiet | payload >> (64 - f.fraction_bits());
         default:
             return quiet;
     }
@@ -110,6 +114,10 @@ MACHEPS_HD constexpr std::uint64_t encode64(Profile profile, Format f, Source x,
         return detail::nan_code_of(profile.nan, f, parts.negative, detail::payload_of(x), from_fp64, mode) << f.padding;
     }
     const bool infinite = parts.kind == Unpacked::Kind::infinite;
+    if (profile.flushes_subnormals && !infinite && parts.significand != 0 &&
+        detail::bit_length(parts.significand) - 1 + parts.exponent < -126) {
+        return encode64(f, parts.negative ? -0.0f : 0.0f, mode, Overflow::nonsaturate, random);
+    }
     const bool is_zero = !infinite && parts.significand == 0;
     if (f.encoding == Encoding::power_of_two && (parts.negative || is_zero)) {
         if (profile.scale_domain == ScaleDomain::positive_or_nan) return f.nan_code();
@@ -147,7 +155,7 @@ struct NamedProfile {
 };
 
 /// Compare NaN codes only within one profile: between two of them, compare NaN by class.
-inline constexpr std::array<NamedProfile, 10> all_profiles{{
+inline constexpr std::array<NamedProfile, 13> all_profiles{{
     {.name = "ieee",
      .profile = {},
      .summary = "one rounding; overflow by the mode; quiet NaN with its sign",
@@ -197,6 +205,18 @@ inline constexpr std::array<NamedProfile, 10> all_profiles{{
      .profile = {},
      .summary = "ONNX Cast, saturate = 0",
      .source = "ONNX technical details, float stored in 8 bits"},
+    {.name = "x86.vcvtneps2bf16",
+     .profile = {.flushes_subnormals = true, .nan = NanCodes::payload},
+     .summary = "AVX512-BF16, AVX-NE-CONVERT: to nearest even whatever MXCSR says; fp32 subnormals are zeros",
+     .source = "Intel SDM vol. 2; captures of AMD Zen 5"},
+    {.name = "x86.vcvtps2ph",
+     .profile = {.nan = NanCodes::payload},
+     .summary = "F16C: gradual underflow always; MXCSR.DAZ, which is off here, would flush operands",
+     .source = "Intel SDM vol. 2; captures of AMD Zen 5"},
+    {.name = "arm.bfcvtn",
+     .profile = {.nan = NanCodes::payload},
+     .summary = "subnormals kept (FPCR.FZ = 0), NaN quieted",
+     .source = "Arm ARM; captures of QEMU 7.2"},
 }};
 
 /// The profile called `name`. Throws Error with the nearest name.

@@ -80,12 +80,12 @@ lost = (late.groupby("policy", observed=True).lost_updates.mean() / parameters).
 efficiency = steps.groupby("policy", observed=True).update_eff.mean().round(3)
 gap = run.summary.set_index("policy").gap_mean.round(4)
 print(lost.to_dict(), efficiency.to_dict(), gap.to_dict(), sep="\n")
-assert lost["pure-bf16"] > 0.25 and lost["pure-bf16-sr"] > 0.2 and lost["amp-bf16"] < 0.01
+assert 0.5 < lost["pure-bf16"] < 0.7 and lost["pure-bf16-sr"] > 0.45 and lost["amp-bf16"] < 0.01
 assert efficiency["pure-bf16"] < 0.97 and abs(efficiency["pure-bf16-sr"] - 1) < 0.02
-assert gap["pure-bf16"] > 0.008 and abs(gap["pure-bf16-sr"]) < gap["pure-bf16"] / 2 and abs(gap["amp-bf16"]) < 0.003
+assert gap["pure-bf16"] > 0.015 and abs(gap["pure-bf16-sr"]) < gap["pure-bf16"] / 2 and abs(gap["amp-bf16"]) < 0.003
 
 # %% [markdown]
-# - In `pure-bf16` a good third of the updates of the last steps changed nothing, and a part of what the optimiser wanted never
+# - In `pure-bf16` 60 % of the updates of the last steps changed nothing, and a part of what the optimiser wanted never
 #   happened: efficiency is below 1, and the loss lags behind.
 # - Stochastic rounding loses nearly as many single updates, since most weights still do not move in a given step. But those that
 #   move do so by a whole step, so that *on average* the update happens: efficiency 1, and next to no gap. **Losing updates is

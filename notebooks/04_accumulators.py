@@ -65,7 +65,7 @@ for name, mine in normal.groupby("machine", sort=False):
 axes.set(xscale="log", yscale="log", xlabel="k", ylabel="error / sum of |a||b|")
 axes.set_xscale("log", base=2)
 axes.set_title("On normal data: largest errors, with their probable bounds dotted")
-axes.legend(loc="center right")
+axes.legend(loc="lower left")
 plt.show()
 
 # %% [markdown]
@@ -78,15 +78,17 @@ assert (at.drop(columns="sm90.wgmma.fp8").loc[65536] == 256).all()
 a = np.full((1, 65536), 0.0625, np.float32)
 assert me.matmul(a, a.T, machine="sm90.wgmma.fp8", format_a="e4m3fn")[0, 0] == 64, "the same from Python"
 error = normal.pivot(index="k", columns="machine", values="max_error")
-growth = {name: float(error[name][16384] / error[name][1024]) for name in error}
-print(error.loc[[1024, 16384]].to_string(float_format="{:.1e}".format), growth, sep="\n")
-assert growth["sm90.wgmma.fp8"] > 2 and growth["sm90.wgmma.fp8+promote128"] < 1.2
+plain, promoted = error["sm90.wgmma.fp8"], error["sm90.wgmma.fp8+promote128"]
+print(error.loc[[64, 1024, 16384]].to_string(float_format="{:.1e}".format))
+assert plain[16384] > plain[64] and plain[16384] > 20 * promoted[16384] and promoted[16384] < promoted[64] / 5
+assert (plain[[64, 128]] == promoted[[64, 128]]).all(), "up to 128 terms the two are one"
 assert (normal.max_error <= normal.bound).all() and (normal.max_error <= normal.probable_bound).all()
 
 # %% [markdown]
 # - No: Hopper's fp8 unit keeps 13 fraction bits below the largest term. The sum of equal numbers stops at 64, where promote128,
 #   Blackwell and fp32 reach 256.
-# - On normal data its largest error grows with k, since the accumulator grows and the cut with it; that of promote128 does not.
+# - On normal data its largest error stays at 1e-4 of the sum of magnitudes, however long the sum: the accumulator grows, and what
+#   it cuts grows with it. That of promote128 falls, and is 30 times smaller at k = 16384.
 # - The probable bounds hold for random data, and the certain ones always. Equal numbers stall within them: a stall is legal.
 #
 # ## Exercises

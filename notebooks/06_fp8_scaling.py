@@ -56,7 +56,7 @@ axes.text(448 / np.abs(x).max() * 1.1, 0.6, "448 / amax", fontsize=8)
 axes.set(xlabel="scale", ylabel="share of all elements")
 axes.set_xscale("log", base=2)
 axes.set_title("A scale moves the loss from one end of the format to the other")
-axes.legend(loc="center left")
+axes.legend(loc="upper center")
 plt.show()
 
 # %%

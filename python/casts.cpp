@@ -10,6 +10,7 @@
 
 #include <nanobind/stl/string.h>
 
+#include <functional>
 #include <string>
 #include <type_traits>
 
@@ -91,6 +92,9 @@ bool is(const nb::dlpack::dtype& type) {
 /// Element sizes of a type whose bits are what matters.
 std::size_t width_of(const nb::dlpack::dtype& type) { return type.lanes == 1 ? type.bits / 8u : 0; }
 
+/// Up to so many elements are rounded with the interpreter in hand.
+constexpr std::int64_t few = 1024;
+
 nb::object round_into(const ReadyCast& ready, const AnyArray& x, const AnyOutput& out, std::uint64_t seed,
                       std::uint32_t stream, bool counts) {
     require_equal(x.size(), out.size());
@@ -98,7 +102,7 @@ nb::object round_into(const ReadyCast& ready, const AnyArray& x, const AnyOutput
     const auto n = static_cast<std::int64_t>(x.size());
     Counts made{.is_wide = is<double>(x.dtype())};
     if (!(x.dtype() == out.dtype()) || !(made.is_wide || is<float>(x.dtype()))) bad_type("round_into");
-    with_engine([&](Engine& engine) {
+    const auto work = [&](Engine& engine) {
         in_chunks(n, cast_chunk, [&](std::int64_t first, std::int64_t count) {
             if (made.is_wide) {
                 cast_array64(engine.simd, engine.pool, static_cast<const double*>(x.data()) + first,
@@ -109,7 +113,8 @@ nb::object round_into(const ReadyCast& ready, const AnyArray& x, const AnyOutput
                            static_cast<float*>(out.data()) + first, count, cast, counts ? &made.narrow : nullptr, first);
             }
         });
-    });
+    };
+    n <= few ? with_engine_at_once(std::cref(work)) : with_engine(std::cref(work));
     return counts ? made.tuple() : nb::none();
 }
 

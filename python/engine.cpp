@@ -63,6 +63,15 @@ void with_engine(const std::function<void(Engine&)>& work) {
     work(*process->engine);
 }
 
+void with_engine_at_once(const std::function<void(Engine&)>& work) {
+    std::unique_lock turn(process->turn, std::try_to_lock);
+    if (!turn.owns_lock() || process->engine == nullptr) {
+        if (turn.owns_lock()) turn.unlock();
+        return with_engine(work);
+    }
+    work(*process->engine);
+}
+
 void poll_signals() {
     const nb::gil_scoped_acquire held;
     if (PyErr_CheckSignals() != 0) throw nb::python_error();

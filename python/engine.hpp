@@ -45,6 +45,8 @@ class Engine {
 /// Runs work(engine) with the interpreter free for other threads of Python, one call at a time. Nobody may wait for that
 /// turn with the interpreter in hand: who has the turn may need it to look for signals.
 void with_engine(const std::function<void(Engine&)>& work);
+/// The same for work of a microsecond, which is not worth handing the interpreter over: only where nobody has the turn.
+void with_engine_at_once(const std::function<void(Engine&)>& work);
 
 /// How many elements of a cast go by before signals are looked for.
 inline constexpr std::int64_t cast_chunk = std::int64_t{1} << 22;

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/columns.hpp"
 
+#include "reports/analysis_words.hpp"
+#include "reports/column_words.hpp"
 #include "reports/event.hpp"
+#include "reports/formula_row.hpp"
 #include "reports/gemm_row.hpp"
 #include "reports/solve_row.hpp"
+#include "reports/sum_row.hpp"
 
 #include <fmt/format.h>
 
@@ -16,13 +20,6 @@
 namespace macheps {
 
 namespace {
-
-/// `unit` and `formula` are empty where there is none. Formulas stand between backquotes.
-struct ColumnWords {
-    std::string_view name, unit, meaning, formula;
-};
-
-constexpr std::string_view nats = "nats/token", values = "values", steps = "steps", bytes = "bytes", share = "1";
 
 constexpr ColumnWords run_words[] = {
     {"run", "", "name of the run", "`policy/seed`"},
@@ -90,6 +87,12 @@ constexpr ColumnWords step_words[] = {
     {"grad_least_parameter", "", "whose it is", ""},
     {"moment_stagnation", share, "second moments that stayed as they were though they or their gradient were not zero",
      "unchanged / all"},
+    {"first_diverging_site", "",
+     "first site of a sampled step, in the order of execution, whose values are far from those of fp32 with the same "
+     "weights and batch; empty where none is",
+     "|v - v32| > 0.5 |v32|"},
+    {"farthest_site", "", "site whose values are farthest from fp32's", ""},
+    {"farthest_distance", share, "how far; `inf` where a value is not finite", "|v - v32| / |v32|"},
 };
 
 constexpr ColumnWords eval_words[] = {
@@ -142,6 +145,10 @@ constexpr ColumnWords site_words[] = {
     {"bias_rel", share, "mean error towards larger magnitudes", "sum sgn(x) (y - x) / sum abs(x)"},
     {"scale_age", steps, "since a delayed scale changed", ""},
     {"scale_frozen_steps", steps, "in a row that kept a delayed scale because amax was 0, infinite or NaN", ""},
+    {"scale_exp_hist", "",
+     "decode scales by exponent, `exponent:count` joined by semicolons, besides `zero`, `inf`, `nan`; the byte of an e8m0 "
+     "scale is its exponent + 127; empty without scaling",
+     "floor(log2(scale_inv))"},
 };
 
 constexpr ColumnWords exponent_words[] = {
@@ -211,6 +218,8 @@ constexpr ColumnWords summary_words[] = {
     {"update_eff", share, "mean over steps", "as in steps.csv"},
     {"grad_cosine", share, "mean over sampled steps", "as in steps.csv"},
     {"grad_proj", share, "mean over sampled steps", "as in steps.csv"},
+    {"first_diverging_site", "", "`first_diverging_site` of steps.csv, of the earliest step and the first seed that has one",
+     ""},
 };
 
 constexpr std::string_view of_products = "|a||b|";
@@ -262,70 +271,6 @@ constexpr ColumnWords gemm_words[] = {
     {"fp64_error", of_products, "max_error of a chain of fp64 fma on the same data", ""},
 };
 
-constexpr ColumnWords solve_words[] = {
-    {"matrix", "", "as asked for", ""},
-    {"n", "rows", "of the matrix", ""},
-    {"seed", "", "of the matrix and of b", ""},
-    {"kappa_2", share, "condition number in the 2-norm that `randsvd` was asked for", ""},
-    {"kappa", share, "condition number, row sums", "norm(A) norm(inverse)"},
-    {"kappa_kind", "", "`inverse`: by the inverse in fp128; `estimate`: from below (Hager, Higham)", ""},
-    {"cond", share, "condition number of A for componentwise errors", "norm(abs(inverse) abs(A))"},
-    {"cond_x", share, "the same at this x", "norm(abs(inverse) abs(A) abs(x)) / norm(x)"},
-    {"factor", "", "format of L and U, u_f", ""},
-    {"substitution", "", "format of both triangular solves, u_s", ""},
-    {"work", "", "format of x and b, u", ""},
-    {"residual", "", "format of b - A x, u_r", ""},
-    {"gmres", "", "format of GMRES but for its products, u_g", ""},
-    {"precond", "", "format of its products with A and the factors, u_p", ""},
-    {"lu", "",
-     "`right`, or `block:NB/OPERANDS/ACCUMULATOR`; `+fused`: one rounding for each update; `+unpivoted`: no pivoting", ""},
-    {"machine", "", "of the blocked update; empty without one", ""},
-    {"scale", "", "how A was scaled by powers of two before its cast to the factor's format", ""},
-    {"mu_exponent", "", "of the common factor; 0 where the format has range enough", ""},
-    {"cast_underflow", values, "of A, nonzero, and zero after the cast", ""},
-    {"cast_to_subnormal", values, "of A, subnormal after the cast", ""},
-    {"cast_overflow", values, "of A, beyond the largest finite value", ""},
-    {"method", "", "`lu`: no refinement; `ir`: by the factors; `gmres-ir`: by GMRES that they precondition", ""},
-    {"verdict", "",
-     "`converged`, and that alone is success; `stagnated`; `diverged`; `nonfinite`: a residual or x was not finite; "
-     "`singular`: a pivot was zero, or a factor not finite",
-     ""},
-    {"steps", steps, "of refinement", ""},
-    {"inner", steps, "of GMRES, summed over the steps", ""},
-    {"fe_first", share, "forward error of step 0: the factors alone", ""},
-    {"fe", share, "forward error of the last x", "norm(x - exact) / norm(exact)"},
-    {"nbe", share, "normwise backward error", "norm(r) / (norm(A) norm(x) + norm(b))"},
-    {"cbe", share, "componentwise backward error", "max abs(r) / (abs(A) abs(x) + abs(b))"},
-    {"hpl", share, "the figure of HPL-MxP, valid below 16", "nbe / (n 2^-53)"},
-    {"growth", share, "of the elements in the factorisation", "max abs(u) / max abs(a)"},
-    {"lu_error", share, "backward error of the factorisation of the rounded matrix", "norm(P A - L U) / norm(A)"},
-    {"contraction", share, "of the forward error per step", "(fe / fe_first)^(1/steps)"},
-    {"limit", share, "condition number up to which theory promises convergence", ""},
-    {"flops_low", "operations", "in the factor's and the substitution's format: LU, and 2 n^2 for each solve", ""},
-    {"flops_work", "operations", "in the others: 2 n^2 for each residual, 4 n^2 for each step of GMRES", ""},
-    {"reference", "",
-     "`fp128`: solved with 113 digits; `refined`: fp64 with residuals of 113 digits; `uncertain`: there is none", ""},
-    {"evidence", "", "how the machine's row is known; `definition` without one", ""},
-};
-
-constexpr ColumnWords solve_step_words[] = {
-    {"matrix", "", "as asked for", ""},
-    {"n", "rows", "of the matrix", ""},
-    {"seed", "", "of the matrix and of b", ""},
-    {"factor", "", "format of L and U", ""},
-    {"method", "", "as in solve.csv", ""},
-    {"step", "step", "of the refinement; 0: the factors alone", ""},
-    {"fe", share, "forward error of this x", "as in solve.csv"},
-    {"nbe", share, "normwise backward error", "as in solve.csv"},
-    {"cbe", share, "componentwise backward error", "as in solve.csv"},
-    {"residual", "", "largest element, as the method sees it", "max abs(r)"},
-    {"correction", "", "largest element of the correction that led here", "max abs(d)"},
-    {"inner", steps, "of GMRES for this correction", ""},
-    {"gmres_residual", share, "where GMRES ended, relative to its start", ""},
-    {"scale", "", "as in solve.csv", ""},
-    {"machine", "", "as in solve.csv", ""},
-};
-
 /// Whether `words` are of the columns of Row, in their order.
 template <class Row, std::size_t n>
 consteval bool covers(const ColumnWords (&words)[n]) {
@@ -345,6 +290,9 @@ static_assert(covers<HashRow>(hash_words), "hash_words lacks words for a column 
 static_assert(covers<SummaryRow>(summary_words), "summary_words lacks words for a column of SummaryRow");
 static_assert(covers<GemmRow>(gemm_words), "gemm_words lacks words for a column of GemmRow");
 static_assert(covers<SolveRow>(solve_words), "solve_words lacks words for a column of SolveRow");
+static_assert(covers<FormulaRow>(formula_words), "formula_words lacks words for a column of FormulaRow");
+static_assert(covers<FormulaPointRow>(formula_point_words), "formula_point_words lacks words for a column of FormulaPointRow");
+static_assert(covers<SumRow>(sum_words), "sum_words lacks words for a column of SumRow");
 static_assert(covers<SolveStepRow>(solve_step_words), "solve_step_words lacks words for a column of SolveStepRow");
 
 struct FileWords {
@@ -366,6 +314,9 @@ constexpr FileWords files[] = {
     {GemmRow::file, "A row is a matrix product on a machine (`macheps gemm`). Sums are over an output's k products.",
      gemm_words},
     {SolveRow::file, "A row is a linear system, factored in one format and solved in one way (`macheps solve`).", solve_words},
+    {FormulaRow::file, "A row is a formula in one format (`macheps eval`).", formula_words},
+    {FormulaPointRow::file, "A row is one input of a formula (`macheps eval --points-out`).", formula_point_words},
+    {SumRow::file, "A row is a sum by one method in one format (`macheps sum`).", sum_words},
     {SolveStepRow::file, "A row is one x of a refinement (`macheps solve --steps`).", solve_step_words},
 };
 

@@ -3,6 +3,7 @@
 
 #include "core/float_environment.hpp"
 #include "reports/manifest_facts.hpp"
+#include "reports/policy_fold.hpp"
 #include "reports/spikes.hpp"
 
 #include <fmt/format.h>
@@ -119,10 +120,10 @@ std::optional<double> spikes_of(const RunLog& run, double (*number)(const StepRo
     return spike_score(values);
 }
 
-/// Takes the runs of one policy, one after the other.
-class PolicyFold {
+/// Behind PolicyFold.
+class RunsOfPolicy {
   public:
-    PolicyFold(std::string name, const SummaryOptions& options) : options_(options) {
+    RunsOfPolicy(std::string name, const SummaryOptions& options) : options_(options) {
         policy_.row.policy = std::move(name);
     }
 
@@ -207,9 +208,17 @@ class PolicyFold {
             if (!step.skipped) lost_.add(double(step.lost_updates));
             efficiency_.add(step.update_eff), stagnation_.add(step.update_stagnation);
             cosine_.add(step.grad_cosine), proj_.add(step.grad_proj);
+            add_diverging_site(step);
         }
         loss_spikes_.add(spikes_of(run, [](const StepRow& step) { return step.loss; }));
         norm_spikes_.add(spikes_of(run, [](const StepRow& step) { return double{step.grad_norm}; }));
+    }
+
+    void add_diverging_site(const StepRow& step) {
+        if (!step.first_diverging_site || step.first_diverging_site->empty()) return;
+        if (diverging_step_ && *diverging_step_ <= step.step) return;
+        diverging_step_ = step.step;
+        policy_.row.first_diverging_site = step.first_diverging_site;
     }
 
     void add_sites(const RunLog& run) {
@@ -266,17 +275,32 @@ class PolicyFold {
         return learned_ < margin ? &forced::nothing_learned : nullptr;
     }
 
-    const SummaryOptions& options_;
+    const SummaryOptions options_;
     PolicySummary policy_;
     double loss_ = 0, baseline_loss_ = 0;
     double learned_ = 0;  ///< how far the baseline's loss fell
     std::int64_t failed_ = 0, steps_ = 0, skipped_ = 0, bytes_ = 0, baseline_bytes_ = 0;
     std::uint64_t underflow_ = 0, count_ = 0;
     bool is_baseline_ = true, is_same_ = true, has_failed_baseline_ = false;
+    std::optional<std::int64_t> diverging_step_{};
     Mean lost_, efficiency_, stagnation_, cosine_, proj_, loss_spikes_, norm_spikes_, static_, activations_, peak_;
 };
 
 }  // namespace
+
+class PolicyFold::Parts : public RunsOfPolicy {
+  public:
+    using RunsOfPolicy::RunsOfPolicy;
+};
+
+PolicyFold::PolicyFold(std::string name, const SummaryOptions& options)
+    : parts_(std::make_unique<Parts>(std::move(name), options)) {}
+PolicyFold::~PolicyFold() = default;
+PolicyFold::PolicyFold(PolicyFold&&) noexcept = default;
+void PolicyFold::add(const RunLog& run, const RunLog* baseline, const ManifestFacts& manifest) {
+    parts_->add(run, baseline, manifest);
+}
+PolicySummary PolicyFold::summary() { return parts_->summary(); }
 
 void DivergenceWatch::add(std::int64_t step, double loss, double baseline_loss, bool skipped) {
     if (found_) return;

@@ -122,7 +122,7 @@ inline constexpr const Forced* all[] = {&one_seed, &baseline_failed, &same_losse
 /// optimiser over the number of parameters; activation_bytes: those of the activations, of one rank and micro-batch, over
 /// the same. relative_peak: see vendor_peaks.hpp. loss_spikes, grad_norm_spikes: spike_score of each run, mean over
 /// seeds; of steps whose loss or norm is finite. update_stagnation, update_eff, grad_cosine, grad_proj: means over the
-/// steps of all seeds that have one.
+/// steps of all seeds that have one. first_diverging_site: that of the earliest step that has one, of the first such seed.
 Summary summarise(const Log& log, const SummaryOptions& options = {});
 
 /// Reads one run directory and summarises it.

@@ -40,13 +40,15 @@ const std::map<std::string, Names> doors{
     {"emulation/gpu/probe/matrix", {"probes.hpp"}},
     {"emulation/gpu/probe/scalar", {"groups.hpp", "probes.hpp"}},
     {"emulation/scaling", {"cast_plan.hpp", "history.hpp", "rules.hpp", "scaling.hpp"}},
-    {"experiments/analysis", {"solve.hpp"}},
+    {"experiments/analysis", {"eval.hpp", "solve.hpp", "sum.hpp", "via.hpp"}},
     {"experiments/check", {"baseline.hpp", "check.hpp", "checked.hpp", "declare.hpp", "inputs.hpp", "options.hpp", "run.hpp"}},
     {"experiments/cmd", {}},
     {"experiments/policy",
      {"advise.hpp", "diff.hpp", "import/framework.hpp", "import/import.hpp", "memory_bytes.hpp", "policy.hpp",
       "recipes.hpp", "sites.hpp", "tensors.hpp", "toml_reader.hpp", "training.hpp", "words.hpp"}},
     {"experiments/scaler", {"scaler.hpp", "trace.hpp"}},
+    {"experiments/sweep",
+     {"engines.hpp", "gather.hpp", "grow.hpp", "layout.hpp", "merge.hpp", "run.hpp", "shard.hpp", "status.hpp", "sweep.hpp"}},
 };
 
 /// The text of a file of the tree.
@@ -275,10 +277,11 @@ TEST_CASE("files and folders that docs/architecture.md names are there", "[archi
         if (!is_path || name.find("/import/") != std::string::npos) continue;
         // A path is given from the root, or from a room or a folder that its paragraph speaks of.
         bool found = false;
-        for (const char* from :
-             {"", "emulation", "emulation/cpu", "emulation/gpu", "emulation/machine", "emulation/matmul",
-              "emulation/cpu/matmul", "emulation/gpu/matmul", "emulation/scaling", "experiments", "experiments/check",
-              "experiments/policy", "experiments/scaler", "experiments/model", "experiments/cmd"}) {
+        for (const char* from : {"", "emulation", "emulation/cpu", "emulation/gpu", "emulation/machine",
+                                 "emulation/matmul", "emulation/cpu/matmul", "emulation/gpu/matmul",
+                                 "emulation/scaling", "experiments", "experiments/analysis", "experiments/check",
+                                 "experiments/policy", "experiments/scaler", "experiments/model", "experiments/sweep",
+                                 "experiments/cmd"}) {
             found = found || fs::exists(root / from / name);
         }
         if (!found) missing.push_back(name);

@@ -173,6 +173,12 @@ const std::map<std::string, std::string> configs{
                      "recipe = \"te-delayed:history=5\"\nmultiple_of = 8\n"},
     {"recent.toml", "extends = \"amp-fp16\"\n[[rule]]\nsites = \"block.*.{attn.qkv,mlp.up,mlp.down}\"\n"
                     "recipe = \"te-delayed:most_recent:margin=1\"\nmultiple_of = 8\n"},
+    {"unfused.toml", "extends = \"amp-bf16\"\n[[rule]]\nsites = \"block.*.{attn.qkv,mlp.up,mlp.down}\"\n"
+                     "forward = { a = \"e4m3fn/tensor:te_delayed_unfused:history=3\", b = \"e4m3fn/tensor:te_delayed_unfused\" }\n"
+                     "input_grad = { a = \"e5m2/tensor:te_delayed_unfused:most_recent\" }\n"},
+    {"drawn.toml", "extends = \"amp-bf16\"\n[[rule]]\nsites = \"block.*.{attn.qkv,mlp.up,mlp.down}\"\n"
+                   "forward = { b = \"e4m3fn/tensor:te_delayed:history=7\" }\n"
+                   "input_grad = { a = \"e4m3fn/tensor:te_delayed:stochastic:random_bits=8\" }\n"},
     {"static.json", R"({"fp16": {"enabled": true, "loss_scale": 1024}, "zero_optimization": {"stage": 1}})"},
     {"utils.toml", "extends = \"amp-fp16\"\n[loss_scaler]\nkind = \"apex-fp16-utils\"\ninit_scale = 67108864.0\n"}};
 const std::string configured =
@@ -200,9 +206,14 @@ std::string scalers_without_a_policy(const Folder& folder) {
     return missing;
 }
 
-/// Recipes whose scales have histories, which a checkpoint must hold.
+/// Recipes whose scales have histories, which a checkpoint must hold: with either choice, a margin, both ways to a scale,
+/// and random words.
 const std::string delayed = std::string("train ") + model + schedule +
-                            "--micro-batches 2 --recompute --policy ./delayed.toml,./recent.toml --out run";
+                            "--micro-batches 2 --recompute --policy "
+                            "./delayed.toml,./recent.toml,./unfused.toml,./drawn.toml --out run";
+/// The same recipes on two ranks, which share their scales.
+const std::string delayed_on_ranks = std::string("train ") + model + schedule +
+                                     "--ranks 2 --policy ./delayed.toml,./recent.toml,./unfused.toml --out run";
 
 /// Kills `trials` runs at a moment each, resumes them, kills some of the resumed ones, and compares what they leave.
 void kill_and_resume(int trials, unsigned seed, const std::vector<fs::path>& places, const std::string& first = tiny) {
@@ -280,6 +291,12 @@ TEST_CASE("a run of configs with every scaler, killed and resumed, writes the sa
 
 TEST_CASE("a run of recipes with amax histories, killed and resumed, writes the same bytes", "[resume]") {
     kill_and_resume(6, 5, {macheps::test::memory_folder()}, delayed);
+}
+
+TEST_CASE("a run of recipes with amax histories, killed at 50 moments and resumed, writes the same bytes",
+          "[resume][slow]") {
+    kill_and_resume(50, 6, {macheps::test::memory_folder()}, delayed);
+    kill_and_resume(25, 7, {macheps::test::memory_folder()}, delayed_on_ranks);
 }
 
 TEST_CASE("a run of configs with every scaler, killed at 50 moments and resumed, writes the same bytes",

@@ -83,20 +83,26 @@ bool take(std::string_view& text, std::string_view prefix) {
     return true;
 }
 
-/// The k of `m64n8k32`.
-std::optional<int> shape_k(std::string_view text) {
+/// The k of `m64n8k32`; of CPUs also of `k2`.
+std::optional<int> shape_k(std::string_view text, bool may_lack_tile = false) {
     std::optional<int> k;
+    const bool has_tile = !may_lack_tile || !text.starts_with("k");
     for (const std::string_view letter : {"m", "n", "k"}) {
+        if (!has_tile && letter != "k") continue;
         if (!take(text, letter)) return std::nullopt;
         if (!(k = take_number(text))) return std::nullopt;
     }
     return text.empty() ? k : std::nullopt;
 }
 
-bool serves(const Machine& machine, std::string_view arch) {
-    const auto architectures = split(machine.arch, ' ');
-    return std::find(architectures.begin(), architectures.end(), arch) != architectures.end();
+bool is_word_of(std::string_view words, std::string_view word) {
+    const auto all = split(words, ' ');
+    return std::find(all.begin(), all.end(), word) != all.end();
 }
+
+bool serves(const Machine& machine, std::string_view arch) { return is_word_of(machine.arch, arch); }
+
+bool is_cpu(std::string_view arch) { return is_cpu_unit({.arch = arch}); }
 
 /// What a qualifier says.
 struct Form {
@@ -105,9 +111,10 @@ struct Form {
     std::string_view machine{};  ///< the last word of its name, where that tells forms apart
 };
 
-std::optional<Form> nvidia_form(std::string_view instr, std::string_view qual) {
+/// Of CPUs too, whose types have the same names, and whose C is always named.
+std::optional<Form> nvidia_form(std::string_view arch, std::string_view instr, std::string_view qual) {
     const auto words = split(qual, '.');
-    const std::optional<int> k = shape_k(words.front());
+    const std::optional<int> k = shape_k(words.front(), is_cpu(arch));
     if (!k) return std::nullopt;
     Form form;
     form.k = *k;
@@ -124,7 +131,7 @@ std::optional<Form> nvidia_form(std::string_view instr, std::string_view qual) {
         if (type == nullptr) return std::nullopt;
         types.push_back(*type);
     }
-    const bool has_addend = instr.starts_with("mma");
+    const bool has_addend = instr.starts_with("mma") || is_cpu(arch);
     if (types.size() != 3u + (has_addend ? 1 : 0) + (form.block != 0 ? 1 : 0)) return std::nullopt;
     form.d = types[0];
     form.a = types[1];
@@ -163,6 +170,9 @@ std::optional<Form> amd_form(std::string_view qual) {
 
 bool has_shape(const Machine& machine, int k) {
     if (k == machine.k || k == machine.small_k) return true;
+    // A tile of AMX may have fewer rows: pairs, or fours of fp8.
+    if (machine.sum.model == SumModel::parted_chain) return k < machine.k && k % (2 * machine.sum.joined_products) == 0;
+    if (is_cpu_unit(machine)) return false;
     const bool is_amd = machine.instruction == "mfma";
     if (!is_amd && machine.sum.model != SumModel::fma_chain) return false;
     // AMD's shapes halve, down to one step; those of CDNA3 below it, where the step shrinks with the instruction.
@@ -189,17 +199,18 @@ void add_qualifiers(const Machine& machine, std::string_view instr, std::string_
         }
         return;
     }
+    const bool cpu = is_cpu_unit(machine);
     const std::string_view rows = shape.substr(0, shape.find('k'));
     for (const int k : {machine.k, machine.small_k}) {
         if (k == 0) continue;
         for (const Format& a : FormatSet::known) {
             for (const Format& b : FormatSet::known) {
                 if (!machine.operands.contains(a) || !machine.operands.contains(b)) continue;
-                std::string name = fmt::format("{}k{}", rows.starts_with("m") ? rows : "m16n8", k);
+                std::string name = fmt::format("{}k{}", rows.starts_with("m") ? rows : cpu ? "" : "m16n8", k);
                 if (machine.has_scales()) name += fmt::format(".block{}", machine.scale_block);
                 name += fmt::format(".{}.{}.{}", nvidia_type_name(machine.result), nvidia_type_name(a),
                                     nvidia_type_name(b));
-                if (instr.starts_with("mma")) name += fmt::format(".{}", nvidia_type_name(machine.addend));
+                if (instr.starts_with("mma") || cpu) name += fmt::format(".{}", nvidia_type_name(machine.addend));
                 if (machine.has_scales()) name += fmt::format(".{}", nvidia_type_name(machine.scale, true));
                 names.push_back(std::move(name));
             }
@@ -225,13 +236,13 @@ void add_once(std::vector<std::string>& names, std::string_view name) {
 Instruction find_instruction(std::string_view arch, std::string_view instr, std::string_view qual,
                              std::string_view where) {
     std::vector<std::string> architectures, instructions, qualifiers;
-    const std::optional<Form> form = instr == "mfma" ? amd_form(qual) : nvidia_form(instr, qual);
+    const std::optional<Form> form = instr == "mfma" ? amd_form(qual) : nvidia_form(arch, instr, qual);
     for (const Machine* machine : all_machines) {
         if (machine->instruction.empty()) continue;
         for (const std::string_view name : split(machine->arch, ' ')) add_once(architectures, name);
         if (!serves(*machine, arch)) continue;
-        add_once(instructions, machine->instruction);
-        if (machine->instruction != instr) continue;
+        for (const std::string_view name : split(machine->instruction, ' ')) add_once(instructions, name);
+        if (!is_word_of(machine->instruction, instr)) continue;
         if (form && fits(*machine, *form)) {
             return {.name = fmt::format("{} {} {}", arch, instr, qual),
                     .machine = machine,

@@ -22,7 +22,8 @@ struct Instruction {
 
 /// The instruction of that name. `arch`: `sm_70` ... `sm_120`, `CDNA1` ... `CDNA3`. `instr`: Machine::instruction.
 /// `qual`: mma shape.d.a.b.c; wgmma and tcgen05 shape.d.a.b (c has d's type); block-scaled forms
-/// shape.blockN.d.a.b[.c].scale; mfma the tail of AMD's mnemonic (`f32_32x32x8f16`).
+/// shape.blockN.d.a.b[.c].scale; mfma the tail of AMD's mnemonic (`f32_32x32x8f16`); CPUs (arch `x86`, `arm`, `power10`,
+/// `riscv`) k<products>.d.a.b.c, perhaps with the tile in front (`m2n2k4...`).
 /// Errors: throws Error with the nearest name where there is none such, `where` in front.
 Instruction find_instruction(std::string_view arch, std::string_view instr, std::string_view qual,
                              std::string_view where = {});

@@ -65,6 +65,49 @@ ModelErrors floored_errors(const Machine& m, std::int64_t k, int floors) {
             .underflow = steps * (d.underflow + 0x1p-156)};
 }
 
+/// What each flushed result loses, beside `d`.
+double flushed(const Machine& m, const DeliveryError& d) {
+    return m.sum.flush_results == ResultFlush::no ? d.underflow : Format::power_of_two(m.result.emin());
+}
+
+/// Subnormal operands are lost whole where their format has as small numbers as fp32, in which they are flushed.
+bool flushes_operands(const Machine& m) { return m.sum.flush_operands && m.operands.contains(bf16); }
+
+ModelErrors fma_errors(const Machine& m, std::int64_t k) {
+    const DeliveryError d = delivery_error(m);
+    const auto terms = static_cast<double>(k);
+    const bool two = m.sum.flush_operands || m.sum.rounds_products;
+    return {.relative = {{terms + (m.sum.rounds_products ? 1 : 0), d.size, d.kind}},
+            .underflow = terms * flushed(m, d) * (two ? 2 : 1),
+            .flushes_operands = flushes_operands(m)};
+}
+
+/// What is rounded to odd is off by less than an ulp, up or down.
+ModelErrors odd_errors(const Machine& m, std::int64_t k) {
+    const DeliveryError d = delivery_error(m);
+    const double steps = parts(k, m.sum.terms), size = 2 * d.size;
+    return {.relative = {{steps + 1, size * growth(steps + 1, size)}},
+            .underflow = (static_cast<double>(k) + 3 * steps) * flushed(m, d),
+            .flushes_operands = flushes_operands(m)};
+}
+
+ModelErrors pair_errors(const Machine& m, std::int64_t k) {
+    const DeliveryError d = delivery_error(m);
+    const double steps = parts(k, m.sum.terms);
+    return {.relative = {{steps + 1, d.size * (1 + d.size), d.kind}}, .underflow = 2 * steps * d.underflow};
+}
+
+ModelErrors parted_errors(const Machine& m, std::int64_t k) {
+    const DeliveryError d = delivery_error(m);
+    const int joined = m.sum.joined_products;
+    const double instructions = parts(k, m.k), chain = static_cast<double>(m.k) / (2 * joined);
+    // A product's own sum where several are joined, its chain, the sum of both chains, and those with C.
+    const double roundings = (joined > 1 ? 1 : 0) + chain + 1 + instructions;
+    return {.relative = {{roundings, d.size * (1 + roundings * d.size), d.kind}},
+            .underflow = 2 * (static_cast<double>(k) + 2 * instructions) * flushed(m, d),
+            .flushes_operands = flushes_operands(m)};
+}
+
 std::string whole_matmul(const Machine&) { return "none: a whole matmul at once"; }
 std::string chained_products(const Machine& m) {
     return m.k == 1 ? "1 product" : fmt::format("{} chained steps of 1", m.k);
@@ -79,7 +122,8 @@ std::string chained_steps(const Machine& m) {
 }
 
 std::vector<DisputedPoint> nothing_disputed(const Machine&) { return {}; }
-std::vector<DisputedPoint> disputed_exact_step(const Machine&) {
+std::vector<DisputedPoint> disputed_exact_step(const Machine& machine) {
+    if (is_cpu_unit(machine)) return {};
     return {{"model", "how a step of CDNA1 adds", "one exact sum, rounded once",
              "fp32 additions in pairs (MMA-Sim of January 2026)"}};
 }
@@ -120,9 +164,10 @@ std::vector<DisputedPoint> disputed_cuts(const Machine& machine) {
 constexpr SumModelRow rows[] = {
     {.model = SumModel::fma_chain,
      .name = "fma_chain",
-     .words = "One fused multiply-add per product, k ascending: each is rounded once.",
+     .words = "One fused multiply-add per product, k ascending (of a pair the odd one first, where a row says so): "
+              "each is rounded once.",
      .formula = "c = round(a[k] b[k] + c)",
-     .errors = [](const Machine& m, std::int64_t k) { return chained(static_cast<double>(k), m); },
+     .errors = fma_errors,
      .steps = chained_products,
      .disputed = nothing_disputed},
     {.model = SumModel::pairwise,
@@ -248,13 +293,41 @@ constexpr SumModelRow rows[] = {
      .errors = [](const Machine& m, std::int64_t k) { return floored_errors(m, k, 3); },
      .steps = chained_steps,
      .disputed = disputed_floors},
+    {.model = SumModel::pair_then_add,
+     .name = "pair_then_add",
+     .words = "The L products are added exactly and rounded once, to nearest; then C is added, and the sum is rounded.",
+     .formula = "s = round(sum a b)\n"
+                "D = round(C + s)",
+     .errors = pair_errors,
+     .steps = chained_steps,
+     .disputed = nothing_disputed},
+    {.model = SumModel::odd_pairs,
+     .name = "odd_pairs",
+     .words = "Two products, their sum, and the sum with C, each rounded to odd in fp32: what is inexact ends in an odd "
+              "last bit. Subnormals are flushed to zeros of their sign, on the way in and out; overflow gives infinity.",
+     .formula = "p0 = odd(a0 b0);  p1 = odd(a1 b1)\n"
+                "s  = odd(p0 + p1)\n"
+                "D  = odd(C + s)",
+     .errors = odd_errors,
+     .steps = chained_steps,
+     .disputed = nothing_disputed},
+    {.model = SumModel::parted_chain,
+     .name = "parted_chain",
+     .words = "Two chains of fused multiply-adds from +0 over the whole instruction: one of the even products, one of "
+              "the odd ones. The chains are added to each other, and the sum to C. Operands of fp8 come in fours: the "
+              "first two products are rounded to one sum for the even chain, the last two for the odd one.",
+     .formula = "E = round(a[2i] b[2i] + E), O = round(a[2i + 1] b[2i + 1] + O), i ascending, from +0\n"
+                "D = round(C + round(E + O))",
+     .errors = parted_errors,
+     .steps = chained_steps,
+     .disputed = nothing_disputed},
 };
 
 static_assert([] {
     for (std::size_t i = 0; i < std::size(rows); ++i) {
         if (rows[i].model != static_cast<SumModel>(i)) return false;
     }
-    return static_cast<std::size_t>(SumModel::floored_even_odd) + 1 == std::size(rows);
+    return static_cast<std::size_t>(SumModel::parted_chain) + 1 == std::size(rows);
 }());
 
 }  // namespace

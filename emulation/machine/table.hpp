@@ -3,6 +3,7 @@
 // matrix unit is one row of its vendor's file.
 #pragma once
 #include "emulation/machine/table_amd.hpp"
+#include "emulation/machine/table_cpu.hpp"
 #include "emulation/machine/table_nvidia.hpp"
 
 #include <array>
@@ -19,6 +20,9 @@ constexpr Machine order(Machine row) {
 }
 
 inline constexpr Machine orders[] = {
+    order({.name = "fp32.unfused",
+           .sum = {.rounds_products = true},
+           .summary = "fp32 products, rounded, then added, k ascending"}),
     order({.name = "fp32.pairwise",
            .sum = {.model = SumModel::pairwise},
            .summary = "fp32 products, added by halves at the largest power of two below n"}),
@@ -36,6 +40,7 @@ inline constexpr Machine orders[] = {
            .sum = {.delivery = Delivery::fp16_nearest_even, .addend = fp16},
            .summary = "one fma per term, rounded to fp16, k ascending"}),
     order({.name = "fp32.dequantised",
+           .reads_values = true,
            .summary = "operands are multiplied by their scales and rounded to fp32 first; then as fp32.chain"}),
     order({.name = "exact",
            .sum = {.model = SumModel::exact},
@@ -47,11 +52,12 @@ inline constexpr Machine orders[] = {
 /// Every machine, fp32.chain first.
 inline constexpr auto all_machines = [] {
     using namespace machine_row;
-    std::array<const Machine*, 1 + std::size(orders) + std::size(nvidia) + std::size(amd)> all{&fp32_chain};
+    std::array<const Machine*, 1 + std::size(orders) + std::size(nvidia) + std::size(amd) + std::size(cpu)> all{&fp32_chain};
     std::size_t n = 1;
     for (const Machine& row : orders) all[n++] = &row;
     for (const Machine& row : nvidia) all[n++] = &row;
     for (const Machine& row : amd) all[n++] = &row;
+    for (const Machine& row : cpu) all[n++] = &row;
     return all;
 }();
 
@@ -62,8 +68,5 @@ constexpr const Machine* find_machine(std::string_view name) {
     }
     return nullptr;
 }
-
-/// True for the machine that is given values where others are given codes and scales: whoever calls it decodes them.
-constexpr bool reads_values(const Machine& machine) { return &machine == find_machine("fp32.dequantised"); }
 
 }  // namespace macheps

@@ -50,6 +50,7 @@ constexpr Machine tensor_core(const Generation& generation, const TensorCore& ro
                    : fraction_bits == 13 ? Delivery::e8m13_toward_zero
                                          : Delivery::fp32_toward_zero;
     sum.addend = row.accumulator;
+    sum.nan = NanRule::canonical_7fffffff;
     sum.zero_exponent = !half                      ? -108 - generation.fraction_bits
                         : row.instruction == "mma" ? 4 - generation.fraction_bits
                                                    : -133;
@@ -63,7 +64,6 @@ constexpr Machine tensor_core(const Generation& generation, const TensorCore& ro
             .k = row.k,
             .small_k = row.small_k,
             .sum = sum,
-            .canonical_nan = true,
             .evidence = row.is_inferred ? Evidence::inferred
                         : is_measured   ? Evidence::hardware
                                         : Evidence::published,

@@ -13,6 +13,8 @@ std::string_view to_string(Evidence evidence) {
             return "hardware";
         case Evidence::published:
             return "published";
+        case Evidence::emulated:
+            return "emulated";
         default:
             return "inferred";
     }
@@ -68,14 +70,51 @@ std::string measured_words(const Machine& machine) {
     return words;
 }
 
+std::string nan_text(const Machine& machine) {
+    switch (machine.sum.nan) {
+        case NanRule::canonical_7fffffff:
+            return machine.result == fp16 ? "0x7fff" : "0x7fffffff";
+        case NanRule::default_7fc00000:
+            return "0x7fc00000";
+        case NanRule::first_operand:
+            return machine.result == fp16 ? "first operand, else 0xfe00" : "first operand, else 0xffc00000";
+        default:
+            return "any";
+    }
+}
+
+std::string nan_words(const Machine& machine) {
+    if (machine.sum.nan == NanRule::any) return "any payload";
+    if (machine.sum.nan != NanRule::first_operand) return nan_text(machine);
+    return fmt::format("the first NaN of a, b and C, step by step, quieted; where there is none, {}",
+                       machine.result == fp16 ? "0xfe00" : "0xffc00000");
+}
+
+std::string flush_words(const Machine& machine) {
+    std::string words;
+    if (machine.sum.flush_operands) words = "operands and C that are subnormal in fp32, to zeros of their sign";
+    if (machine.sum.flush_results != ResultFlush::no) {
+        constexpr const char* when[] = {"", "before rounding", "after rounding", "on the grid of subnormals"};
+        words += fmt::format("{}results below 2^-126 {}", words.empty() ? "" : "; ",
+                             when[static_cast<int>(machine.sum.flush_results)]);
+    }
+    return words;
+}
+
 std::string evidence_words(const Machine& machine) {
     switch (machine.evidence) {
         case Evidence::definition:
             return "made of IEEE operations: there is nothing to check";
         case Evidence::hardware:
-            return fmt::format("reproduced on published captures of silicon: {}{}", machine.measured, untold(machine));
+            return fmt::format("reproduced on {}captures of silicon: {}{}", is_cpu_unit(machine) ? "" : "published ",
+                               machine.measured, untold(machine));
         case Evidence::published:
-            return "a model that its authors tested on silicon; no public capture is reproduced here";
+            // Models of GPUs were found by experiment; those of CPUs stand in the vendor's text.
+            return is_cpu_unit(machine) ? "the vendor's description of the instruction; no capture is reproduced here"
+                                        : "a model that its authors tested on silicon; no public capture is reproduced here";
+        case Evidence::emulated:
+            return fmt::format("reproduced on captures of {}, an independent emulator of the architecture: no silicon",
+                               machine.measured);
         default:
             return "the model of a sibling type: nobody has published this type's behaviour";
     }

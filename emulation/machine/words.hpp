@@ -27,6 +27,13 @@ std::vector<DisputedPoint> disputed_points(const Machine& machine);
 /// 16 products)`.
 std::string measured_words(const Machine& machine);
 
+/// The bits of a NaN result in a table (`any`, `0x7fffffff`), and in words.
+std::string nan_text(const Machine& machine);
+std::string nan_words(const Machine& machine);
+
+/// What is flushed to zero, as units of CPUs do it; empty: nothing.
+std::string flush_words(const Machine& machine);
+
 /// What stands behind the row, such as `reproduced on published captures of silicon (H100, H200)`.
 std::string evidence_words(const Machine& machine);
 

@@ -67,7 +67,7 @@ constexpr std::optional<FusedPlan> fused_plan(const Matmul& args) {
     const SumRule& rule = machine.sum;
     const bool disputed =
         rule.zero_factor_counts || !rule.underflow_keeps_sign || rule.zeros_keep_sign || rule.normalises_addend;
-    if (disputed || machine.addend != machine.result) return std::nullopt;
+    if (disputed || machine.addend != machine.result || args.rule.has_blocks()) return std::nullopt;
 
     switch (args.rule.promotion) {
         case Promotion::none:
@@ -83,9 +83,11 @@ constexpr std::optional<FusedPlan> fused_plan(const Matmul& args) {
             break;
     }
     switch (rule.model) {
+        case SumModel::exact_step:
+            if (rule.delivery != Delivery::fp32_nearest_even) return std::nullopt;
+            return plan;
         case SumModel::truncated:
         case SumModel::scaled_groups:
-        case SumModel::exact_step:
         case SumModel::flushed_pairs:
         case SumModel::floored:
             return plan;
@@ -106,6 +108,9 @@ constexpr std::optional<FusedPlan> fused_plan(const Matmul& args) {
         case SumModel::pairwise:
         case SumModel::kahan:
         case SumModel::exact:
+        case SumModel::pair_then_add:
+        case SumModel::odd_pairs:
+        case SumModel::parted_chain:
             break;
     }
     return std::nullopt;

@@ -92,6 +92,13 @@ MACHEPS_HD inline float pairwise_dot(const DotOperands& x, std::int64_t first, s
     return sum[0];
 }
 
+/// Machine fp32.unfused: rounded products, k ascending.
+MACHEPS_HD inline float unfused_dot(const DotOperands& x, std::int64_t first, std::int64_t last) {
+    float sum = 0;
+    for (std::int64_t p = first; p < last; ++p) sum = sum + x.a[p * x.a_step] * x.b[p * x.b_step];
+    return sum;
+}
+
 /// Machine fp32.kahan: rounded products; y = p - e, t = s + y, e = (t - s) - y, s = t.
 MACHEPS_HD inline float kahan_dot(const DotOperands& x, std::int64_t first, std::int64_t last) {
     float sum = 0, error = 0;
@@ -132,8 +139,11 @@ MACHEPS_HD inline float machine_dot(const Matmul& args, const DotOperands& x, st
         case SumModel::exact:
             return exact_dot(x, first, last);
         case SumModel::fma_chain:
-            if (sum.delivery == Delivery::fp32_nearest_even) {
+            if (sum.is_plain_chain() && sum.delivery == Delivery::fp32_nearest_even) {
                 return fp32_chain_dot(x.a + first * x.a_step, x.a_step, x.b + first * x.b_step, x.b_step, last - first);
+            }
+            if (sum.rounds_products && sum.delivery == Delivery::fp32_nearest_even && !sum.flush_operands) {
+                return unfused_dot(x, first, last);
             }
             break;
         default:
@@ -155,8 +165,42 @@ MACHEPS_HD inline float promote(const Matmul& args, const DotOperands& x, std::i
     }
 }
 
+/// Chains that take turns over the terms, folded in order; what is left goes to the first.
+MACHEPS_HD inline float lanes_sum(const Matmul& args, const DotOperands& x, std::int64_t first, std::int64_t last) {
+    const std::int64_t lanes = args.rule.lanes, turns = (last - first) / lanes;
+    float sum = 0;
+    for (std::int64_t lane = 0; lane < lanes; ++lane) {
+        float chain = 0;
+        for (std::int64_t t = 0; t < turns; ++t) {
+            const std::int64_t p = first + t * lanes + lane;
+            chain = fma(x.a[p * x.a_step], x.b[p * x.b_step], chain);
+        }
+        for (std::int64_t p = first + turns * lanes; lane == 0 && p < last; ++p) {
+            chain = fma(x.a[p * x.a_step], x.b[p * x.b_step], chain);
+        }
+        sum = lane == 0 ? chain : sum + chain;
+    }
+    return sum;
+}
+
+/// The blocks of terms [first, last), joined.
+MACHEPS_HD inline float blocks_sum(const Matmul& args, const DotOperands& x, std::int64_t first, std::int64_t last) {
+    const MatmulRule& rule = args.rule;
+    const std::int64_t k = last - first;
+    const bool from_bias = rule.bias_first && args.bias != nullptr;
+    float main = from_bias ? args.bias[x.j] : 0;
+    for (std::int64_t p = first; p < last;) {
+        const std::int64_t end = p + rule.blocks.length(k, last - p);
+        const float block = rule.lanes > 1 ? lanes_sum(args, x, p, end) : machine_dot(args, x, p, end);
+        main = p == first && !from_bias ? block : main + block;
+        p = end;
+    }
+    return main;
+}
+
 /// The sum of one slice of k.
 MACHEPS_HD inline float slice_sum(const Matmul& args, const DotOperands& x, std::int64_t first, std::int64_t last) {
+    if (args.rule.has_blocks()) return blocks_sum(args, x, first, last);
     if (args.rule.promotion == Promotion::none) return machine_dot(args, x, first, last);
     float main = 0;
     for (std::int64_t p = first; p < last; p += args.rule.promotion_interval) {
@@ -200,7 +244,7 @@ MACHEPS_HD inline float apply_scales(const Matmul& args, std::int64_t i, std::in
 /// `x` is the scaled sum; `element` indexes the random stream and counts row-major over [batch_outer, batch_inner, m,
 /// n].
 MACHEPS_HD inline MatmulOutput finish_output(const Matmul& args, float x, std::int64_t j, std::uint64_t element) {
-    if (args.bias != nullptr) {
+    if (args.bias != nullptr && !args.rule.bias_first) {
         if (args.bias_after_cast) x = store_as(args.out_cast, x, element);
         x += args.bias[j];
     }

@@ -51,7 +51,7 @@ RevealLimits reveal_limits(const MatmulRule& rule) {
     const Machine& machine = *rule.machine;
     const bool is_joined = rule.promotion != Promotion::none || rule.slices > 1;
     RevealLimits limits;
-    limits.flushes = machine.sum.model == SumModel::flushed_pairs;
+    limits.flushes = machine.sum.model == SumModel::flushed_pairs || machine.sum.flush_operands;
     if (machine.result == fp16) {
         limits.precision = fp16.precision;
         limits.largest_exponent = 15;

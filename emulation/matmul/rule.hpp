@@ -33,6 +33,35 @@ enum class ScaleOrder : std::uint8_t {
     b_first,  ///< fl(sA fl(sB acc)) (vLLM cutlass_scaled_mm)
 };
 
+/// Which blocks of k a CPU library sums on their own, as a function of k. Every block is a chain from +0; the first one is
+/// the sum, and each further one is added to it, rounded to fp32.
+struct KBlocks {
+    enum class Split : std::uint8_t {
+        fixed,       ///< `limit` terms each, the last one the rest
+        halve_last,  ///< `limit` while twice that is left; of what is left then, if it is more than `limit`, a half
+        halve_all,   ///< k of up to twice `limit`: two blocks of k / 2, and of an odd k the last term alone; else fixed
+    };
+
+    int limit = 0;  ///< terms of a block, 0: there are no blocks
+    Split split = Split::fixed;
+    int multiple = 1;                ///< the half of halve_last is rounded up to a multiple of this
+    bool greater_half = false;       ///< of an odd number of terms
+    int wide_limit = 0, wide_k = 0;  ///< blocks have wide_limit terms where k is above wide_k, 0: nowhere
+
+    constexpr bool operator==(const KBlocks&) const = default;
+
+    /// Terms of the next block, where `rest` of `k` are left.
+    MACHEPS_HD constexpr std::int64_t length(std::int64_t k, std::int64_t rest) const {
+        if (limit == 0) return rest;
+        const std::int64_t most = wide_k != 0 && k > wide_k ? wide_limit : limit;
+        if (split == Split::halve_all && k > most && k <= 2 * most) return rest == 1 ? 1 : k / 2;
+        if (rest <= most) return rest;
+        if (split != Split::halve_last || rest >= 2 * most) return most;
+        const std::int64_t half = greater_half ? (rest + 1) / 2 : rest / 2;
+        return (half + multiple - 1) / multiple * multiple;
+    }
+};
+
 struct MatmulRule {
     const Machine* machine = &fp32_chain;
     Promotion promotion = Promotion::none;
@@ -42,6 +71,15 @@ struct MatmulRule {
     /// Slices begin at multiples of g = slice_granule: slice j = [j c, (j + 1) c), c = ceil(ceil(k / g) / n) g.
     int slice_granule = 64;
     ScaleOrder scale_order = ScaleOrder::joint;
+
+    // CPU libraries.
+    KBlocks blocks{};
+    bool bias_first = false;  ///< sums begin with the bias, and the first block too is added to it
+    /// Chains that take turns over k, then folded in order; what is left of k goes to the first. 1: there is one chain.
+    int lanes = 1;
+
+    /// True where sums are not one chain over a slice of k, for a reason that promotion does not name.
+    MACHEPS_HD constexpr bool has_blocks() const { return blocks.limit != 0 || bias_first || lanes > 1; }
 
     constexpr bool operator==(const MatmulRule&) const = default;
 };

@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "core/format_table.hpp"
 #include "emulation/machine/table.hpp"
+#include "emulation/matmul/library_rules.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -29,7 +30,7 @@ constexpr MatmulRule sliced(SliceJoin join) { return {.machine = nullptr, .join 
 
 constexpr auto P = Evidence::published, I = Evidence::inferred;
 
-constexpr NamedMatmulRule rules[] = {
+constexpr NamedMatmulRule gpu_rules[] = {
     {"cutlass.fp8.default", hopper(Promotion::add), P,
      "NVIDIA/cutlass include/cutlass/gemm/collective/fp8_accumulation.hpp",
      "every 4 wgmma (128 k) the partial sum is added to an fp32 accumulator; alpha = fl(sA sB) at the end"},
@@ -90,6 +91,13 @@ constexpr NamedMatmulRule rules[] = {
      "partial sums rounded to the output's format; slice boundaries as others reconstructed them"},
 };
 
+constexpr auto rules = [] {
+    std::array<NamedMatmulRule, std::size(gpu_rules) + std::size(library_rules)> all;
+    std::copy(std::begin(library_rules), std::end(library_rules),
+              std::copy(std::begin(gpu_rules), std::end(gpu_rules), all.begin()));
+    return all;
+}();
+
 using Kind = ScaleLayout::Kind;
 
 bool takes_scales_in(Promotion p) { return p == Promotion::fma_joint || p == Promotion::fma_left; }
@@ -143,6 +151,26 @@ void require_one_draw(const MatmulUse& use, std::string_view where) {
     }
 }
 
+void require_blocks(const MatmulRule& rule, const MatmulUse& use, std::string_view where) {
+    if (!rule.has_blocks()) return;
+    const Machine& machine = *rule.machine;
+    if (rule.promotion != Promotion::none || rule.slices > 1 || machine.has_scales() || use.a_scales.kind == Kind::blocks ||
+        use.b_scales.kind == Kind::blocks) {
+        impossible(fmt::format("{} is cut into blocks of k as a library does it, and into other parts besides",
+                               machine.name),
+                   where, "leave out promotion, split_k and scales of blocks, or take the machine by its own name");
+    }
+    if (rule.lanes > 1 && !machine.sum.is_plain_chain()) {
+        impossible(fmt::format("chains that take turns on {}, which is no chain of fp32", machine.name), where,
+                   "take fp32.chain");
+    }
+    const bool is_scaled = use.a_scales.kind != Kind::none || use.b_scales.kind != Kind::none;
+    if (rule.bias_first && (use.bias_after || is_scaled)) {
+        impossible("a bias that sums begin with, and that is added after the rounding or beside scaled operands", where,
+                   "leave out bias_after and the scales");
+    }
+}
+
 void require_slices(const MatmulRule& rule, const MatmulUse& use, std::string_view where) {
     if (rule.slices < 1) {
         impossible("the number of k slices is not given", where, "give split_k = 2 or more (1: no slices)");
@@ -170,7 +198,7 @@ void require_slices(const MatmulRule& rule, const MatmulUse& use, std::string_vi
 void require_block_scales(const MatmulRule& rule, const ScaleLayout& scales, const char* operand,
                           std::string_view where) {
     const Machine& machine = *rule.machine;
-    if (reads_values(machine) && scales.kind != Kind::none && scales.kind != Kind::tensor) {
+    if (machine.reads_values && scales.kind != Kind::none && scales.kind != Kind::tensor) {
         impossible(fmt::format("{} reads values, and operand {} is codes with scales", machine.name, operand), where,
                    "multiply the codes by their scales first");
     }
@@ -234,6 +262,16 @@ std::string to_string(const MatmulRule& rule) {
                                  : fmt::format(", split_k {} {}", rule.slices, to_string(rule.join));
         if (rule.slice_granule != MatmulRule{}.slice_granule) text += fmt::format(" of {}", rule.slice_granule);
     }
+    if (rule.blocks.limit != 0) {
+        const KBlocks& blocks = rule.blocks;
+        text += fmt::format(", blocks of {}", blocks.limit);
+        if (blocks.wide_k != 0) text += fmt::format(" ({} above k = {})", blocks.wide_limit, blocks.wide_k);
+        if (blocks.split == KBlocks::Split::halve_last)
+            text += fmt::format(", the last two halves (multiple of {})", blocks.multiple);
+        if (blocks.split == KBlocks::Split::halve_all) text += fmt::format(", two halves up to {}", 2 * blocks.limit);
+    }
+    if (rule.lanes > 1) text += fmt::format(", {} chains in turn", rule.lanes);
+    if (rule.bias_first) text += ", bias first";
     if (rule.scale_order != ScaleOrder::joint) text += fmt::format(", scale_order {}", to_string(rule.scale_order));
     return text;
 }
@@ -257,6 +295,7 @@ void require_possible(const MatmulRule& rule, const MatmulUse& use, std::string_
     require_promotion(rule, where);
     require_one_draw(use, where);
     require_slices(rule, use, where);
+    require_blocks(rule, use, where);
     require_block_scales(rule, use.a_scales, "a", where);
     require_block_scales(rule, use.b_scales, "b", where);
 }
@@ -265,7 +304,7 @@ void require_possible(const Matmul& args) {
     const bool bias_after = args.bias != nullptr && args.bias_after_cast;
     require_one_draw({.bias_after = bias_after, .out_cast = args.out_cast}, "matmul");
     // The usual rule needs no further description of its use.
-    const bool is_plain = args.rule.machine == &fp32_chain && args.rule.promotion == Promotion::none &&
+    const bool is_plain = args.rule.machine == &fp32_chain && !args.rule.has_blocks() && args.rule.promotion == Promotion::none &&
                           args.rule.slices == 1 && args.a.scales.k_stride == 0 && args.b.scales.k_stride == 0;
     if (is_plain) return;
     const Format scale = args.rule.machine == nullptr ? fp32 : args.rule.machine->scale;

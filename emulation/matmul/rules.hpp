@@ -22,6 +22,8 @@ struct NamedMatmulRule {
     Evidence evidence = Evidence::published;
     std::string_view source{}, summary{};
     bool takes_interval = false;  ///< the caller may choose how often it promotes
+    // Of a CPU library: it was observed, at these versions, in this range, and its bits depend on these.
+    std::string_view versions{}, valid{}, depends_on{};
 };
 
 std::span<const NamedMatmulRule> all_matmul_rules();

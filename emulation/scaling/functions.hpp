@@ -51,6 +51,8 @@ MACHEPS_HD constexpr float te_current(float amax, float max, float eps = 0, bool
 /// below it; and that is the distance of an odd multiple of an ulp, never a tie.
 MACHEPS_HD constexpr float floor_power_by_log2(float s) {
     const std::uint32_t field = bit_cast<std::uint32_t>(s) >> 23;
+    // For no k is that more than 44 ulps below the power.
+    if ((bit_cast<std::uint32_t>(s) & 0x7fffffu) < 0x800000u - 64) return floor_power(s);
     const int k = static_cast<int>(field) + 1 - 127;
     const double size = k < 0 ? -k : k;
     if (size == 0 || field >= 254) return floor_power(s);  // near 0 the logarithms are all told apart

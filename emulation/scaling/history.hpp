@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -48,21 +49,26 @@ class AmaxHistory {
     float scale() const { return scale_; }
     float decode_scale() const { return 1.0f / scale_; }
 
-    /// A tensor of this step has that largest magnitude; NaN is passed over, as fmaxf does.
-    void see(float amax) { seen_ = amax > seen_ ? amax : seen_; }
+    /// A tensor of this step has that largest magnitude. NaN is passed over, as fmaxf does; or it is the largest of all,
+    /// as for torch.amax, where the rule enters_all.
+    void see(float amax) { seen_ = larger(amax, seen_); }
     /// The largest magnitude seen since the last update.
     float seen() const { return seen_; }
 
     /// The step is over: what was seen enters the history, and the next scale is made. A step in which nothing but zeros
-    /// was seen changes nothing.
-    void update() {
-        if (seen_ == 0) return;
+    /// was seen changes nothing, unless the rule enters_all. Returns the amax that the scale was made of: 0 where it was
+    /// none.
+    float update() {
+        if (seen_ == 0 && !rule_->enters_all) return 0;
         amaxes_.push_back(seen_);
         if (amaxes_.size() > static_cast<std::size_t>(how_.length)) amaxes_.pop_front();
-        const float amax =
-            how_.choice == AmaxChoice::max ? *std::max_element(amaxes_.begin(), amaxes_.end()) : amaxes_.back();
+        float amax = seen_;
+        if (how_.choice == AmaxChoice::max) {
+            for (const float each : amaxes_) amax = larger(each, amax);
+        }
         scale_ = rule_->next(amax, max_, how_.margin, scale_);
         seen_ = 0;
+        return amax;
     }
 
     /// Scale, what was seen, then `length` amaxes, the newest last and zeros before the oldest: for checkpoints, between
@@ -80,11 +86,17 @@ class AmaxHistory {
         seen_ = state[1];
         amaxes_.clear();
         for (const float amax : state.subspan(2)) {
-            if (amax != 0) amaxes_.push_back(amax);  // no zero ever enters
+            // Zeros that did not enter stand before those that did: as amaxes they would change nothing.
+            if (amax != 0 || rule_->enters_all) amaxes_.push_back(amax);
         }
     }
 
   private:
+    float larger(float a, float b) const {
+        if (rule_->enters_all && (a != a || b != b)) return std::numeric_limits<float>::quiet_NaN();
+        return a > b ? a : b;
+    }
+
     const ScaleRule* rule_;
     float max_;
     DelayedScaling how_;

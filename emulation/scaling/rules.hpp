@@ -81,6 +81,13 @@ inline constexpr Granularity granularities[] = {
      .usual_rule = "te_mxfp8",
      .source = "OCP MX 1.0",
      .summary = "a power of two for each 32 consecutive terms of the contraction"},
+    {.name = "mx32_32x32",
+     .outer = 32,
+     .k = 32,
+     .kind = ScaleKind::e8m0,
+     .usual_rule = "te_mxfp8",
+     .source = "TransformerEngine MXFP8BlockScaling, enable_2d_quantization, weights",
+     .summary = "a power of two for each square of 32 rows or columns and 32 terms of the contraction"},
     {.name = "nvfp4",
      .outer = 1,
      .k = 16,
@@ -129,6 +136,9 @@ struct ScaleRule {
     /// Of a rule with a history (emulation/scaling/history.hpp): the encode scale after `old`, from the largest magnitude
     /// of earlier tensors.
     float (*next)(float amax, float max, int margin, float old) = nullptr;
+    /// Of a rule with a history: every step's amax enters it, be it 0 or NaN, and NaN is larger than any number. Otherwise
+    /// a step of zeros enters nothing and NaN is passed over.
+    bool enters_all = false;
     std::string_view source, summary;
 
     /// The scale is made of earlier tensors: whoever casts keeps a history from tensor to tensor.
@@ -173,8 +183,10 @@ inline constexpr ScaleRule rules[] = {
      .ignores_nan = true,
      .group = unscaled,
      .next = te_delayed_unfused,
+     .enters_all = true,
      .source = "NVIDIA/TransformerEngine pytorch/quantization.py, _default_sf_compute",
-     .summary = "as te_delayed, by way of the fp32 reciprocal of amax"},
+     .summary = "as te_delayed, by way of the fp32 reciprocal of amax; a step of zeros enters the history too, and a NaN "
+                "freezes the scale while it is there"},
     {.name = "te_current",
      .ignores_nan = true,
      .group = [](const Group& g) { return from_encode(te_current(g.amax, g.max)); },

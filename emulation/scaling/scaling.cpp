@@ -27,9 +27,10 @@ ScaledResult group_scales(const ScaledCast& how, std::span<const std::uint32_t> 
         std::uint32_t largest = 0xffffffff;  // no magnitude
         definition::GroupScale scale{};
     };
-    std::array<Known, 256> known{};
+    constexpr int places_log2 = 10;  // bf16 has 128 numbers in each of the few binades that most magnitudes lie in
+    std::array<Known, 1 << places_log2> known{};
     for (std::size_t i = 0; i < largest.size(); ++i) {
-        Known& place = known[largest[i] * 0x9e3779b1u >> 24];
+        Known& place = known[largest[i] * 0x9e3779b1u >> (32 - places_log2)];
         if (place.largest != largest[i]) {
             group.amax = definition::canonical(bit_cast<float>(largest[i]));
             place = {largest[i], how.rule->group(group)};

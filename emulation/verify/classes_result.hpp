@@ -131,7 +131,8 @@ struct Tie {
         } else if (dice.chance(60)) {
             tile.sized_addend(tile.leader + p - f + dice.between(-2, 2), 0, Digits::none);
         }
-        while (tile.third == tile.first || tile.third == tile.second) tile.third = (tile.third + 1) % s.products();
+        // Among two products there is no third.
+        while (s.products() > 2 && (tile.third == tile.first || tile.third == tile.second)) tile.third = (tile.third + 1) % s.products();
     }
     MACHEPS_HD static constexpr ProductPlan product(const TilePlan& tile, int k, Dice& dice) {
         const OperandShape& s = tile.shape;

@@ -62,8 +62,67 @@ inline std::uint64_t mutant_instruction(const Mutant& mutant, int k, const Facto
     return matrix_unit::add_results(rule.delivery, c, sum);
 }
 
+/// True for sums that are made of IEEE operations with the flushes, orders and NaN of a CPU.
+inline bool is_cpu_sum(const SumRule& rule) {
+    const bool is_chain = rule.model == SumModel::fma_chain && (!rule.is_plain_chain() || rule.nan == NanRule::first_operand);
+    return is_chain || rule.model == SumModel::pair_then_add || rule.model == SumModel::odd_pairs ||
+           rule.model == SumModel::parted_chain;
+}
+
+/// Wrong models of such sums: other flushes, orders, roundings, and the models of other vendors.
+inline std::vector<Mutant> cpu_mutants(const SumRule& right, int k) {
+    std::vector<Mutant> all;
+    const auto add = [&](const std::string& name, auto change) {
+        SumRule rule = right;
+        change(rule);
+        all.push_back({name, rule});
+    };
+    if (right.rounding == Round::to_odd) {
+        add("rounding=nearest_even", [](SumRule& rule) { rule.rounding = Round::nearest_even; });
+    } else {
+        add("rounding=toward_zero", [](SumRule& rule) { rule.rounding = Round::toward_zero; });
+        add("rounding=to_odd", [](SumRule& rule) { rule.rounding = Round::to_odd; });
+    }
+    const bool is_half = right.delivery == Delivery::fp16_nearest_even;  // no operand is subnormal in fp32
+    if (!is_half) add("flush_operands", [](SumRule& rule) { rule.flush_operands = !rule.flush_operands; });
+    constexpr const char* flushes[] = {"no", "before_rounding", "after_rounding", "subnormal"};
+    for (int i = 0; i < 4; ++i) {
+        const auto flush = static_cast<ResultFlush>(i);
+        // Where nothing is flushed, one wrong way is enough; what rounds to odd is flushed alike before and after.
+        const bool other = right.flush_results == ResultFlush::no ? flush == ResultFlush::subnormal
+                           : right.rounding == Round::to_odd      ? flush == ResultFlush::no
+                                                                  : flush != right.flush_results;
+        if (other) add(std::string("flush_results=") + flushes[i], [&](SumRule& rule) { rule.flush_results = flush; });
+    }
+    if (k < 2) return all;
+    // In the order of the instruction, and as the units of other vendors do it.
+    const auto as_chain = [&](const std::string& name, ProductOrder order) {
+        if (right.model == SumModel::fma_chain && right.order == order) return;
+        add(name, [&](SumRule& rule) {
+            rule.model = SumModel::fma_chain;
+            rule.order = order;
+        });
+    };
+    as_chain("chain", ProductOrder::ascending);
+    as_chain("chain,odd_first", ProductOrder::odd_first);
+    for (const SumModel model : {SumModel::odd_pairs, SumModel::pair_then_add}) {
+        if (right.model == model) continue;
+        add(model == SumModel::odd_pairs ? "model=odd_pairs" : "model=pair_then_add", [&](SumRule& rule) {
+            rule.model = model;
+            rule.terms = 2;
+            if (model == SumModel::odd_pairs) rule.rounding = Round::to_odd;
+        });
+    }
+    add("model=exact_step", [](SumRule& rule) {
+        rule.model = SumModel::exact_step;
+        rule.terms = 2;
+    });
+    return all;
+}
+
 /// `k`: products of one instruction.
 inline std::vector<Mutant> mutants(const SumRule& right, int k) {
+    if (is_cpu_sum(right)) return cpu_mutants(right, k);
     std::vector<Mutant> all;
     const auto add = [&](const std::string& name, auto change, Mutant::View view = Mutant::View::right) {
         SumRule rule = right;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `macheps verify` asks of a GPU and what it gets back: rows that every kind of probe makes alike.
+// What `macheps verify` asks of a device and what it gets back: rows that every kind of probe makes alike.
 #pragma once
 #include "emulation/verify/trace_row.hpp"
 
@@ -15,6 +15,7 @@ enum class Verdict : std::uint8_t {
     differs,   ///< at least one did not
     recorded,  ///< nothing is claimed: the note says what was found
     declined,  ///< the device or the library does not offer it
+    absent,    ///< this CPU has no such unit, or this computer no such library
     failed,    ///< it did not run to its end
 };
 

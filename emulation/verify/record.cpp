@@ -16,7 +16,7 @@ namespace {
 bool same_result(const Machine& machine, std::uint64_t x, std::uint64_t y) {
     const Format& f = machine.result;
     const auto is_nan = [&](std::uint64_t code) { return (code & f.magnitude_mask()) > f.inf_code(); };
-    return x == y || (!machine.canonical_nan && is_nan(x) && is_nan(y));
+    return x == y || (!machine.fixes_nan() && is_nan(x) && is_nan(y));
 }
 
 }  // namespace

@@ -21,10 +21,13 @@ RecordedTrace parse_trace_path(std::string_view path) {
     // Architecture, instruction (`wgmma`, `tcgen05.f16`), and from the shape on the qualifier.
     const std::size_t first = name.find('.');
     if (first == std::string_view::npos) return {};
-    std::size_t second = name.find(".m", first + 1);
-    while (second != std::string_view::npos &&
-           (second + 2 >= name.size() || name[second + 2] < '0' || name[second + 2] > '9'))
-        second = name.find(".m", second + 1);
+    // A qualifier begins with a shape: `.m64n8k32`, of CPUs `.k2`.
+    const auto is_shape = [&](std::size_t at) {
+        return at + 2 < name.size() && (name[at + 1] == 'm' || name[at + 1] == 'k') && name[at + 2] >= '0' &&
+               name[at + 2] <= '9';
+    };
+    std::size_t second = name.find('.', first + 1);
+    while (second != std::string_view::npos && !is_shape(second)) second = name.find('.', second + 1);
     if (second == std::string_view::npos) return {};
     return {std::string(path.substr(0, slash)), std::string(name.substr(0, first)),
             std::string(name.substr(first + 1, second - first - 1)), std::string(name.substr(second + 1))};

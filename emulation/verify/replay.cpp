@@ -16,7 +16,7 @@ void replay(const Trace& trace, const ProbeSink& sink) {
     const Format& result = machine.result;
     const auto is_nan = [&](std::uint64_t code) { return (code & result.magnitude_mask()) > result.inf_code(); };
     const auto same = [&](std::uint64_t x, std::uint64_t y) {
-        return x == y || (!machine.canonical_nan && is_nan(x) && is_nan(y));
+        return x == y || (!machine.fixes_nan() && is_nan(x) && is_nan(y));
     };
     std::vector<ProbeResult> rows;
     for (const TraceRow& row : trace.rows) {

@@ -38,24 +38,34 @@ std::uint64_t digest_of(std::string_view text) {
 
 constexpr const char* again = "record it again, or take the file from where it came";
 
+bool is_of_cpu(const TraceForm& form) { return is_cpu_unit({.arch = form.arch}); }
+
 /// Everything but the digest.
 Json header_of(const Trace& trace) {
     Json refuted = Json::object();
     for (const auto& [name, rows] : trace.refuted) refuted[name] = rows;
-    return {{"macheps_trace", trace_schema},
-            {"instruction", trace.form.instr + "." + trace.form.qual},
-            {"arch", trace.form.arch},
-            {"instr", trace.form.instr},
-            {"qual", trace.form.qual},
-            {"machine", trace.machine},
-            {"gpu", trace.gpu},
-            {"driver", trace.driver},
-            {"toolkit", trace.toolkit},
-            {"sass_expected", trace.sass},
-            {"date", trace.date},
-            {"seed", trace.seed},
-            {"rows", trace.rows.size()},
-            {"refuted", refuted}};
+    Json header{{"macheps_trace", trace_schema},
+                {"instruction", trace.form.instr + "." + trace.form.qual},
+                {"arch", trace.form.arch},
+                {"instr", trace.form.instr},
+                {"qual", trace.form.qual},
+                {"machine", trace.machine}};
+    if (is_of_cpu(trace.form)) {
+        header["cpu"] = trace.gpu;
+        header["microcode"] = trace.microcode;
+        header["os"] = trace.driver;
+        header["compiler"] = trace.toolkit;
+    } else {
+        header["gpu"] = trace.gpu;
+        header["driver"] = trace.driver;
+        header["toolkit"] = trace.toolkit;
+        header["sass_expected"] = trace.sass;
+    }
+    header["date"] = trace.date;
+    header["seed"] = trace.seed;
+    header["rows"] = trace.rows.size();
+    header["refuted"] = refuted;
+    return header;
 }
 
 std::string digest_text(const Json& header, std::string_view rows) {
@@ -185,10 +195,12 @@ Trace parse_trace(std::string_view text, const std::string& where) {
     trace.form.instr = field<std::string>(header, "instr", first);
     trace.form.qual = field<std::string>(header, "qual", first);
     trace.machine = field<std::string>(header, "machine", first);
-    trace.gpu = field<std::string>(header, "gpu", first);
-    trace.driver = field<std::string>(header, "driver", first);
-    trace.toolkit = field<std::string>(header, "toolkit", first);
-    trace.sass = field<std::string>(header, "sass_expected", first);
+    const bool of_cpu = is_of_cpu(trace.form);
+    trace.gpu = field<std::string>(header, of_cpu ? "cpu" : "gpu", first);
+    trace.driver = field<std::string>(header, of_cpu ? "os" : "driver", first);
+    trace.toolkit = field<std::string>(header, of_cpu ? "compiler" : "toolkit", first);
+    (of_cpu ? trace.microcode : trace.sass) =
+        field<std::string>(header, of_cpu ? "microcode" : "sass_expected", first);
     trace.date = field<std::string>(header, "date", first);
     trace.seed = field<std::uint64_t>(header, "seed", first);
     const auto count = field<std::size_t>(header, "rows", first);
@@ -203,7 +215,7 @@ Trace parse_trace(std::string_view text, const std::string& where) {
     trace.form.a = instruction.a;
     trace.form.b = instruction.b;
     trace.form.c = instruction.machine->result;
-    trace.form.any_nan = !instruction.machine->canonical_nan;
+    trace.form.any_nan = !instruction.machine->fixes_nan();
 
     std::string_view rest = text.substr(end + 1);
     std::size_t number = 1;

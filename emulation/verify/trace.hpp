@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A trace: what a GPU gave for one form of a matrix instruction, as a small file that can be replayed anywhere.
+// A trace: what a GPU or a CPU gave for one form of a matrix instruction, as a small file that can be replayed anywhere.
 // JSON Lines, compressed by zstd: a header object, then rows that `macheps machine eval` reads. Host only.
 #pragma once
 #include "emulation/machine/instruction.hpp"
@@ -19,6 +19,8 @@ struct Trace {
     TraceForm form;
     std::string machine;                     ///< the model when it was recorded
     std::string gpu, driver, toolkit, sass;  ///< sass: expected for the instruction, not read from the machine code
+    /// Of a CPU's unit: `gpu` is the CPU, `driver` the operating system, `toolkit` the compiler; and its microcode.
+    std::string microcode;
     std::string date;                        ///< 2026-01-31
     std::uint64_t seed = 0;
     std::vector<std::pair<std::string, int>> refuted{};  ///< wrong models, and rows that refute them

@@ -39,6 +39,8 @@ int exact_bits(const MatmulRule& rule) {
     const Machine& machine = *rule.machine;
     switch (machine.sum.model) {
         case SumModel::fma_chain:
+            if (machine.sum.flush_operands) return 0;
+            [[fallthrough]];
         case SumModel::pairwise:
         case SumModel::exact:
             return machine.result.precision;

@@ -31,13 +31,14 @@ bool is_walked(const ProductOperands& of, std::int64_t row) {
 }
 
 bool is_one_exact_sum(const MatmulRule& rule) {
-    return rule.machine->sum.model == SumModel::exact && rule.slices <= 1 && rule.promotion == Promotion::none;
+    return rule.machine->sum.model == SumModel::exact && rule.slices <= 1 && rule.promotion == Promotion::none &&
+           !rule.has_blocks();
 }
 
 }  // namespace
 
 bool has_running_bound(const MatmulRule& rule) {
-    return is_one_exact_sum(rule) || step_model(*rule.machine).has_value();
+    return is_one_exact_sum(rule) || (!rule.has_blocks() && step_model(*rule.machine).has_value());
 }
 
 std::vector<SumError> running_bound(const ProductOperands& of, const MatmulRule& rule,

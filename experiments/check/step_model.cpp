@@ -37,6 +37,7 @@ std::optional<StepModel> step_model(const Machine& machine) {
     const double u = fp32.unit_roundoff();
     switch (sum.model) {
         case SumModel::fma_chain:
+            if (!sum.is_plain_chain()) return {};
             step.terms = 1;
             return step;
         case SumModel::exact_step:

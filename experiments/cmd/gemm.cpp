@@ -6,6 +6,7 @@
 #include "emulation/machine/table.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/device.hpp"
+#include "experiments/cmd/gemm_via.hpp"
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/tell.hpp"
 #include "experiments/field_error.hpp"
@@ -42,6 +43,8 @@ constexpr const char* help =
     "  macheps gemm --machine sm100.tcgen05.nvfp4 --scaling nvfp4\n"
     "  macheps gemm -M chain:bf16,chain:bf16:stochastic,kahan:bf16,pairwise:fp16 --sweep k=16..4096\n"
     "                                                       orders of summation, each in a format of its own\n"
+    "  macheps gemm --via ozaki1:6 -M sm90.wgmma.fp16 -k 256 --combine exact\n"
+    "                                                       fp64 products made of 21 fp16 ones, and what they cost\n"
     "  macheps gemm --sweep scale=2^-20..2^4 --dry-run      what would be run\n\n"
     "A machine is a name of `macheps machine list`, followed at will by +promoteN (every N terms the partial sum joins "
     "an\n"
@@ -63,10 +66,12 @@ constexpr const char* help =
     "that\n"
     "is rounded), lambda, first, first_exact (out[0,0]), operand_sqnr_db (what rounding the operands cost), evidence,\n"
     "beyond_bound, beyond_probable (outputs whose error exceeds their own bound). Outputs that are not finite are "
-    "counted\nand left out.\n"
+    "counted\nand left out. With --via also via, digit_bits, slices, products, inexact_products, combine, fp64_error; no bound "
+    "is known then.\n"
     "JSON: {\"schema\", \"rows\": [one object per row]}; --dry-run: {\"rows\", \"products\", \"multiply_adds\", "
     "\"bytes\"}.\n"
-    "Exit codes: 2, an unknown name, or a machine that takes none of the operands; 5, the rows could not be written.";
+    "Exit codes: 1, with --via ozaki1, a digit product that was not exact; 2, an unknown name, or a machine that takes none\n"
+    "of the operands; 5, the rows could not be written.";
 
 constexpr std::int64_t most_gemm_size = std::int64_t{1} << 28;
 
@@ -79,6 +84,7 @@ struct Arguments {
     double scale = 1, lambda = 4;
     std::string output, out;
     DeviceChoice device;
+    ViaArguments via;
     bool dry_run = false, json = false, quiet = false;
 };
 
@@ -182,7 +188,11 @@ GemmGrid grid_of(const Arguments& a) {
     for (const std::string& name : a.distributions) grid.distributions.push_back(*find_distribution(name));
     grid.scalings.clear();
     for (const std::string& name : a.scalings) grid.scalings.push_back(*find_scaling(name));
-    add_machines(grid, a);
+    if (a.via.via.empty()) {
+        add_machines(grid, a);
+    } else {
+        for (const std::string& name : a.machines) grid.machines.push_back(parse_machine(name));
+    }
     grid.seeds = a.seeds;
     grid.m = {a.m}, grid.n = {a.n}, grid.k = {a.k};
     grid.scales = {a.scale};
@@ -302,6 +312,10 @@ void write_stdout(const std::string& text) {
 
 Exit gemm(const Arguments& a) {
     const GemmGrid grid = grid_of(a);
+    if (!a.via.via.empty()) {
+        return run_gemm_via(a.via, grid, a.formats, a.device,
+                            {.out = a.out, .json = a.json, .quiet = a.quiet, .dry_run = a.dry_run});
+    }
     require_possible(grid);
     const GridCost cost = cost_of(grid);
     if (a.dry_run) return print_cost(cost, a.json);
@@ -373,6 +387,7 @@ void describe(Command& verb) {
     verb.option("--lambda", a->lambda,
                 "Of the probable bound, which an output exceeds with probability below 2 exp(-lambda^2/2)")
         .shows_default();
+    describe_via(verb, a->via);
     verb.option("-o,--out", a->out, "Write the CSV into this file; to stdout when left out").takes(value_kind::file);
     add_device_options(verb, a->device);
     verb.flag("--dry-run", a->dry_run, "Print how many rows, operations and bytes. Runs nothing");

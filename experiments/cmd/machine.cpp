@@ -5,6 +5,7 @@
 #include "emulation/machine/table.hpp"
 #include "emulation/machine/words.hpp"
 #include "emulation/matmul/rules.hpp"
+#include "emulation/verify/cpu_probe.hpp"
 #include "emulation/verify/recorded.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
@@ -26,7 +27,7 @@ namespace macheps {
 namespace {
 
 constexpr const char* help =
-    R"(GPU matrix units: which there are, what each computes, and recorded results against them.
+    R"(Matrix units of GPUs and CPUs: which there are, what each computes, and recorded results against them.
 
 Examples:
   macheps machine list                          the table
@@ -42,7 +43,8 @@ Examples:
 
 k: products per instruction, the smaller shape behind a slash. terms: products per fused step. F: bits kept below the
 largest exponent of a step. Evidence: hardware (published captures of silicon are reproduced), published (a model that
-its authors tested on silicon), inferred (a sibling's model), definition (IEEE operations).
+its authors tested on silicon, or a vendor's text), emulated (an emulator of the architecture is reproduced, no silicon),
+inferred (a sibling's model), definition (IEEE operations).
 
 CSV and JSON: machine, arch, instruction, operands, c, d, k, small_k, terms, fraction_bits, model, delivery,
 zero_exponent, scale, scale_block, nan, evidence, measured, source.)";
@@ -68,6 +70,9 @@ A line is one output element, d = a b + c over the instruction's k, as a JSON ob
   {"arch":"sm_90","instr":"wgmma","qual":"m64n8k32.f32.e4m3.e4m3","a":["3c",...],"b":[...],"c":"42c80080","d":"42cc5800"}
 instr: mma, mma.block_scale, wgmma, tcgen05.{f16,tf32,f8f6f4,mxf8f6f4,mxf4,mxf4nvf4}, mfma. qual: mma shape.d.a.b.c;
 wgmma and tcgen05 shape.d.a.b; block-scaled forms shape.blockN.d.a.b[.c].scale; mfma the tail of AMD's mnemonic.
+CPUs (arch x86, arm, power10, riscv): instr is the mnemonic, qual k<products>.d.a.b.c. Their conversions (vcvtneps2bf16,
+vcvtps2ph, bfcvtn: k1.d.a, without b and c) are compared with codec profiles. Integer units have no machine: their lines
+are counted as refused.
 Codes are hexadecimal, right-aligned; tf32 in fp32 words. Block scales are in sa and sb. d may be "nan" (any) or "zero"
 (either sign). alt: {name: bits} of other published behaviours; such a line is disputed, and d or one of these is
 accepted. cls is a label.
@@ -78,17 +83,13 @@ Exit codes: 1, a line disagrees; 3, a line cannot be read.
 
 JSON: {"file", "lines", "wrong", "engines", "instructions": [{"instruction", "machine", "lines", "agree", "alternatives",
 "engines": {name: agreed}}, ...], "disputed": [{"line", "instruction", "class", "took"}, ...], "mismatches": [{"line",
-"instruction", "machine", "class", "engine", "a", "b", "c", ["sa", "sb",] "want", "got"}, ...]}: numbers are {"bits", "value"}.)";
+"instruction", "machine", "class", "engine", "a", "b", "c", ["sa", "sb",] "want", "got"}, ...], "refused": [{"instruction", "reason", "lines"}, ...]}: numbers are {"bits",
+"value"}; a mismatch of a conversion has neither b nor c.)";
 
 void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 std::string operands_text(const Machine& machine) {
     return is_order_of_summation(machine) ? "any" : operand_names(machine);
-}
-
-std::string nan_text(const Machine& machine) {
-    if (!machine.canonical_nan) return "any";
-    return machine.result == fp16 ? "0x7fff" : "0x7fffffff";
 }
 
 bool is_cut(const Machine& machine) { return machine.sum.fraction_bits != 0; }
@@ -236,7 +237,7 @@ void append_block(std::string& text, std::string_view name, std::string_view lin
 }
 
 constexpr const char* unverified_text =
-    "by a trace of this program: none was recorded on such a GPU, so the bits rest on the source alone";
+    "by a trace of this program: none was recorded on such a device, so the bits rest on the source alone";
 
 std::string show_text(const Machine& m) {
     std::string text = fmt::format("{}\n", m.name);
@@ -258,16 +259,27 @@ std::string show_text(const Machine& m) {
     if (is_cut(m))
         append_words(text, "F", fmt::format("{} fraction bits below the largest exponent", m.sum.fraction_bits));
     if (m.sum.zero_exponent != 0) append_words(text, "e_zero", std::to_string(m.sum.zero_exponent));
-    append_words(text, "rounding", to_string(m.sum.delivery));
-    append_words(text, "NaN", m.canonical_nan ? nan_text(m) : "any payload");
+    append_words(text, "rounding", fmt::format("{}{}", to_string(m.sum.delivery),
+                                               m.sum.rounding == Round::to_odd ? ", but to odd" : ""));
+    if (m.sum.order == ProductOrder::odd_first) append_words(text, "order", "of each pair the odd product first");
+    if (const std::string flushed = flush_words(m); !flushed.empty()) append_words(text, "flushed", flushed);
+    append_words(text, "NaN", nan_words(m));
     const ModelWords model = describe(m.sum.model);
     append_words(text, "model", fmt::format("{}. {}", to_string(m.sum.model), model.words));
     append_block(text, "", model.formula);
     append_words(text, "evidence", fmt::format("{}: {}", to_string(m.evidence), evidence_words(m)));
+    bool is_live = false;
+    for (const verify::LiveCheck& check : verify::check_on_this_cpu(m)) {
+        is_live = is_live || check.mismatches == 0;
+        append_words(text, "hardware",
+                     fmt::format("{}: {} results of {} just now, {} of them differ",
+                                 check.mismatches == 0 ? "this CPU" : "NOT this CPU", check.results, check.instruction,
+                                 check.mismatches));
+    }
     const std::vector<std::string> gpus = verify::gpus_with_traces(m, verify::recorded_traces());
     for (const std::string& gpu : gpus)
         append_words(text, "verified", fmt::format("by traces of this program: {}", gpu));
-    if (gpus.empty() && m.evidence != Evidence::definition) append_words(text, "unverified", unverified_text);
+    if (gpus.empty() && !is_live && m.evidence != Evidence::definition) append_words(text, "unverified", unverified_text);
     append_words(text, "source", m.source);
     bool is_first = true;
     for (const DisputedPoint& point : disputed_points(m)) {

@@ -54,7 +54,7 @@ Exit machine_eval(const EvalOptions& options) {
     }
     const MachineEvaluation evaluation =
         evaluate_machine_lines(from_stdin ? std::cin : file, path, engines, options.shown);
-    if (evaluation.lines == 0) {
+    if (evaluation.lines == 0 && evaluation.refused.empty()) {
         throw Error({.what = "no lines", .where = path, .fix = "one JSON object per line (see --help)"});
     }
     if (options.json) {

@@ -98,6 +98,13 @@ Json json_of(const MachineMismatch& mismatch) {
 std::string machine_eval_text(const MachineEvaluation& evaluation, const std::string& path) {
     std::string text;
     for (const MachineMismatch& mismatch : evaluation.mismatches) text += text_of(mismatch, path);
+    for (const ConversionMismatch& mismatch : evaluation.conversion_mismatches) {
+        const ConversionLine& line = mismatch.line;
+        text += fmt::format("mismatch  {}:{}  {}  by codec {}\n     a  {}  {}\n  want  {}  {}\n   got  {}  {}\n\n", path,
+                            mismatch.number, line.instruction, line.profile, digits(line.from, line.a),
+                            value_text(line.from, line.a), digits(line.to, line.d), value_text(line.to, line.d),
+                            digits(line.to, line.result), value_text(line.to, line.result));
+    }
     for (const DisputedLine& line : evaluation.disputed) {
         text += fmt::format("disputed  {}:{}  {}{}: took {}\n", path, line.number, line.instruction,
                             line.kind.empty() ? "" : fmt::format("  ({})", line.kind),
@@ -122,18 +129,37 @@ std::string machine_eval_text(const MachineEvaluation& evaluation, const std::st
                           [&](const DisputedLine& line) { return line.instruction == count.instruction; });
         text += disputed == 0 ? "\n" : fmt::format("  {:>8}\n", disputed);
     }
+    std::size_t refused = 0;
+    for (const RefusedLines& lines : evaluation.refused) {
+        text += fmt::format("{:<{}}  refused: {}, {} lines\n", lines.instruction, width, lines.reason, lines.lines);
+        refused += lines.lines;
+    }
     const auto alternatives = std::count_if(evaluation.disputed.begin(), evaluation.disputed.end(),
                                             [](const DisputedLine& line) { return line.took != "d"; });
     text += fmt::format(
-        "\n{} lines of {} instructions: {} agree, {} do not; {} disputed ({} took d, {} an alternative)\n",
+        "\n{} lines of {} instructions: {} agree, {} do not; {} disputed ({} took d, {} an alternative){}\n",
         evaluation.lines, evaluation.counts.size(), evaluation.lines - evaluation.wrong, evaluation.wrong,
-        evaluation.disputed.size(), evaluation.disputed.size() - static_cast<std::size_t>(alternatives), alternatives);
+        evaluation.disputed.size(), evaluation.disputed.size() - static_cast<std::size_t>(alternatives), alternatives,
+        refused == 0 ? "" : fmt::format("; {} more lines refused", refused));
     return text;
 }
 
 void print_machine_eval_json(const MachineEvaluation& evaluation, const std::string& path) {
+    Json refused = Json::array();
+    for (const RefusedLines& lines : evaluation.refused)
+        refused.push_back({{"instruction", lines.instruction}, {"reason", lines.reason}, {"lines", lines.lines}});
     Json mismatches = Json::array(), disputed = Json::array(), counts = Json::array(), names = Json::array();
     for (const MachineMismatch& mismatch : evaluation.mismatches) mismatches.push_back(json_of(mismatch));
+    for (const ConversionMismatch& mismatch : evaluation.conversion_mismatches) {
+        const ConversionLine& line = mismatch.line;
+        mismatches.push_back({{"line", mismatch.number},
+                              {"instruction", line.instruction},
+                              {"machine", fmt::format("codec {}", line.profile)},
+                              {"engine", "scalar"},
+                              {"a", numbers_json(line.from, {line.a})},
+                              {"want", number_json(line.to, line.d)},
+                              {"got", number_json(line.to, line.result)}});
+    }
     for (const DisputedLine& line : evaluation.disputed) {
         disputed.push_back(
             {{"line", line.number}, {"instruction", line.instruction}, {"class", line.kind}, {"took", line.took}});
@@ -156,7 +182,8 @@ void print_machine_eval_json(const MachineEvaluation& evaluation, const std::str
                 {"engines", names},
                 {"instructions", counts},
                 {"disputed", disputed},
-                {"mismatches", mismatches}});
+                {"mismatches", mismatches},
+                {"refused", refused}});
 }
 
 }  // namespace macheps

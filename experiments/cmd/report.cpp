@@ -4,6 +4,7 @@
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/picture.hpp"
+#include "experiments/cmd/report_sweep.hpp"
 #include "experiments/cmd/tell.hpp"
 #include "reports/columns.hpp"
 #include "reports/csv.hpp"
@@ -38,6 +39,7 @@ constexpr const char* help =
     "  macheps report runs/001 --png page.png          the page as a picture (needs Chromium or Chrome)\n"
     "  macheps report runs/001 --charts figures        a picture of each chart: figures/loss.png, ...\n"
     "  macheps report gemm.csv                         matrix products: the rows of `macheps gemm`\n"
+    "  macheps report formats                          the folder of a sweep: settings x policies, best learning rates\n"
     "  macheps report --columns                        what every column of every CSV file holds\n\n"
     "Compares every policy with the fp32 run of its seed. The page needs no network. Policies of one name whose "
     "losses\n"
@@ -102,13 +104,20 @@ Exit report(const ReportOptions& options) {
                      .fix = "name a folder that `macheps train` wrote, or rows of `macheps gemm`",
                      .exit = Exit::usage});
     }
-    Log log = read_runs(options.folders, Keep::summary);
     if (!(options.margin > 0) || options.margin > 100) {
         throw Error({.what = fmt::format("a margin of {} % is none", options.margin),
                      .where = "--margin",
                      .fix = "give a percentage of the fp32 loss above 0, such as 0.25",
                      .exit = Exit::usage});
     }
+    if (options.folders.size() == 1 && is_sweep(options.folders.front())) {
+        return report_sweep({.folder = options.folders.front(),
+                             .page = page_of(options),
+                             .options = {.margin = options.margin / 100, .gpu = options.gpu},
+                             .json = options.json,
+                             .csv = options.csv});
+    }
+    Log log = read_runs(options.folders, Keep::summary);
     Summary summary = summarise(log, {.margin = options.margin / 100, .gpu = options.gpu});
     std::vector<std::string> drawn;
     for (const PolicySummary& policy : drawn_of(summary).policies) drawn.push_back(policy.row.policy);

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps verify`: the emulators against the GPU that is here, or against what a GPU gave elsewhere.
+// `macheps verify`: the emulators against the GPU or the CPU that is here, or against what one gave elsewhere.
 #include "core/nearest_name.hpp"
 #include "core/publish.hpp"
 #include "emulation/gpu/gpu.hpp"
 #include "emulation/gpu/probe/probes.hpp"
+#include "emulation/verify/cpu_probe.hpp"
 #include "emulation/verify/record.hpp"
 #include "emulation/verify/replay.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/tell.hpp"
+#include "experiments/cmd/verify_library.hpp"
 #include "experiments/cmd/verify_output.hpp"
 #include "experiments/policy/sites.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <ctime>
@@ -29,12 +32,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* help = R"(Compares the emulators with the GPU here, or with recorded results of one, bit for bit.
+constexpr const char* help = R"(Compares the emulators with the GPU or the CPU here, or with recorded results of one, bit for bit.
 
 Examples:
   macheps verify                                        everything, in about three minutes
   macheps verify --quick --only 'matrix:wgmma.*'        one kind of instruction, within a minute
   macheps verify --full --seconds 480 --record traces   and keep what the GPU gave, as small files
+  macheps verify --device cpu --quick                   the units of this CPU: AVX512-BF16, AVX512-FP16, AMX, conversions
+  macheps verify --library openblas                     in what order a library adds, and whether a rule has its bits
   macheps verify --replay traces                        recorded results against the emulators; takes no GPU
   macheps verify --list                                 what would be run; takes no GPU
 
@@ -43,17 +48,24 @@ the definition that the emulators obey. Instructions behind a plus are variants.
 published sources disagree: the note says which answer the GPU gives, and which field of the model it settles.
 No machine models sparse instructions (mma.sp, wgmma.sp): nothing is claimed of them, and the note says how many
 results are those of a dense instruction over the chosen products, and of two over all products.
+--device cpu asks CPUID and the operating system which units there are; one that is not there is a line `absent`. With
+--quick each unit gives ten million results at the most. --mutant NAME compares with a wrong model instead, to see that
+it is found: `chain`, `flush_operands`, `rounding=toward_zero`, ... (an unknown name prints all of them).
+--library loads openblas, onednn, mkl, blis, the C library in a file (a name with a slash) or torch, torch.bf16, torch.fp16
+(PyTorch, in the Python that MACHEPS_PYTHON names), in a process of its own: where its blocks of k end, which rule has its
+order, and in how many of --shapes random shapes on cancelling operands that rule gives every bit. Verdicts: reproduced;
+order only; unknown; nondeterministic; absent, which is no failure without --require.
 A line of the table is an instruction with all its classes, when all are equal, else one class. CSV, JUnit and JSON
 have a row for every class: kind, instruction, class, model, trials, mismatches, verdict, seconds, note.
 Verdicts: equal; differs; recorded (nothing is claimed); declined (the device or the library does not offer it);
-failed (it did not run to its end: the note says why). The CSV file grows while the instructions run.
-A trace is one file for an instruction: a header (GPU, driver, toolkit, date, seed, how many rows refute each wrong
+absent (this CPU has no such unit); failed (it did not run to its end: the note says why). The CSV file grows while the instructions run.
+A trace is one file for an instruction: a header (GPU, driver, toolkit, or CPU, microcode, os, compiler; date, seed, how many rows refute each wrong
 model), then lines that `macheps machine eval` reads (but for sparse instructions): zstd -dc FILE | macheps machine eval -
 
 Exit codes: 1, something differs or failed; 3, a trace cannot be read or was changed; 4, no such device; 5, cannot write.
 
 JSON: {"device", "rows": [{"kind", "instruction", "class", "model", "trials", "mismatches", "verdict", "seconds",
-"note"}, ...], "equal", "differ", "recorded", "declined", "failed", "trials", "mismatches", "traces": [paths written or read]}.)";
+"note"}, ...], "equal", "differ", "recorded", "declined", "absent", "failed", "trials", "mismatches", "traces": [paths written or read]}.)";
 
 constexpr int most_devices = 1023;
 constexpr std::uintmax_t most_trace_bytes = 20'000'000;
@@ -62,9 +74,40 @@ struct Arguments {
     std::string only = "*", record, replay, csv, junit;
     bool quick = false, full = false, json = false, list = false;
     double seconds = 180;
-    int device = 0;
+    std::string device = "0", mutant;
+    LibraryOptions library;
     std::uint64_t seed = 1;
+
+    bool on_cpu() const { return device == "cpu"; }
 };
+
+/// The number behind --device.
+int gpu_number(const Arguments& arguments) {
+    int number = -1;
+    const char* const end = arguments.device.data() + arguments.device.size();
+    const auto parsed = std::from_chars(arguments.device.data(), end, number);
+    if (parsed.ec != std::errc{} || parsed.ptr != end || number < 0 || number > most_devices) {
+        throw Error({.what = fmt::format("no device '{}'", arguments.device),
+                     .where = "--device",
+                     .fix = fmt::format("cpu, or the number of a GPU from 0 to {}", most_devices),
+                     .exit = Exit::usage});
+    }
+    return number;
+}
+
+constexpr std::uint64_t quick_results = 10'000'000;  ///< of one unit of a CPU
+
+std::vector<verify::ProbeGroup> groups_of(const Arguments& arguments) {
+    if (arguments.on_cpu())
+        return verify::cpu_probe_groups(arguments.quick ? quick_results : 0, arguments.mutant);
+    if (!arguments.mutant.empty()) {
+        throw Error({.what = "wrong models are planted for the units of a CPU only",
+                     .where = "--mutant",
+                     .fix = "add --device cpu",
+                     .exit = Exit::usage});
+    }
+    return gpu::probe_groups(gpu_number(arguments));
+}
 
 /// Fails before minutes are spent, not after.
 void check_outputs(const Arguments& arguments) {
@@ -125,6 +168,7 @@ class ProgressLines {
                                     : counts.differ != 0
                                         ? fmt::format("{} of {} classes differ", counts.differ, counts.rows)
                                     : counts.declined != 0 ? "declined"
+                                    : counts.absent != 0   ? "absent"
                                     : counts.recorded != 0 ? "recorded"
                                                            : "equal";
         const std::string line =
@@ -153,26 +197,60 @@ struct Outcome {
     std::uintmax_t trace_bytes = 0;  ///< of those written
 };
 
+/// Where results come from, as the header of a trace says it.
+verify::Trace origin_of(const Arguments& arguments) {
+    verify::Trace origin;
+    if (arguments.on_cpu()) {
+        const verify::CpuIdentity identity = verify::cpu_identity();
+        origin.gpu = identity.cpu;
+        origin.driver = identity.os;
+        origin.toolkit = identity.compiler;
+        origin.microcode = identity.microcode;
+        return origin;
+    }
+    const gpu::DeviceInfo info = gpu::device_info(gpu_number(arguments));
+    origin.gpu = info.name;
+    origin.driver = info.driver;
+    origin.toolkit = info.runtime;
+    return origin;
+}
+
+/// Results that do not tell the model from wrong ones are no evidence. Of a GPU's disputed points, some are open.
+void require_evidence(const verify::Trace& trace) {
+    constexpr int least = 2;
+    for (const auto& [mutant, rows] : trace.refuted) {
+        if (rows >= least) continue;
+        throw Error({.what = fmt::format("{} results of {} refute the wrong model {} {} times", trace.rows.size(),
+                                         trace.form.instr, mutant, rows),
+                     .where = "--record",
+                     .fix = "a trace is evidence when at least two rows refute each: give more time, or another --seed",
+                     .exit = Exit::check_failed});
+    }
+}
+
 /// Runs the chosen probes.
 void run_probes(const Arguments& arguments, Outcome& outcome) {
-    const std::vector<verify::ProbeGroup> groups = gpu::probe_groups(arguments.device);
+    const std::vector<verify::ProbeGroup> groups = groups_of(arguments);
     const std::vector<Choice> chosen = choose(groups, arguments.only);
-    const gpu::DeviceInfo info = gpu::device_info(arguments.device);
-    outcome.device = info.name;
+    const verify::Trace origin = origin_of(arguments);
+    outcome.device = origin.gpu;
     check_outputs(arguments);
     std::ofstream csv;
     if (!arguments.csv.empty()) csv.open(arguments.csv, std::ios::binary | std::ios::trunc);
     csv << verify_csv_header << std::flush;
 
-    verify::ProbeOptions options{.device = arguments.device, .only = arguments.only, .seed = arguments.seed};
+    verify::ProbeOptions options{.device = arguments.on_cpu() ? 0 : gpu_number(arguments), .only = arguments.only};
+    options.seed = arguments.seed;
     options.seconds = arguments.quick ? 60 : arguments.seconds;
     if (!arguments.record.empty()) {
         options.record = [&](const verify::Candidates& candidates) {
             verify::Trace trace = verify::make_trace(candidates);
-            trace.gpu = info.name;
-            trace.driver = info.driver;
-            trace.toolkit = info.runtime;
+            trace.gpu = origin.gpu;
+            trace.driver = origin.driver;
+            trace.toolkit = origin.toolkit;
+            trace.microcode = origin.microcode;
             trace.date = today();
+            if (arguments.on_cpu()) require_evidence(trace);
             const fs::path file = verify::write_trace(trace, arguments.record);
             outcome.trace_bytes += fs::file_size(file);
             outcome.traces.push_back(file.string());
@@ -213,7 +291,7 @@ void run_replay(const Arguments& arguments, Outcome& outcome) {
 }
 
 Exit list(const Arguments& arguments) {
-    const std::vector<verify::ProbeGroup> groups = gpu::probe_groups(arguments.device);
+    const std::vector<verify::ProbeGroup> groups = groups_of(arguments);
     std::string text;
     Json all = Json::array();
     for (const Choice& choice : choose(groups, arguments.only)) {
@@ -232,6 +310,12 @@ Exit run(const Arguments& arguments) {
     if (const std::string problem = problem_of_pattern(arguments.only); !problem.empty()) {
         throw Error({.what = problem, .where = "--only", .fix = "give a shorter one", .exit = Exit::usage});
     }
+    if (!arguments.library.library.empty()) {
+        LibraryOptions options = arguments.library;
+        options.seed = arguments.seed;
+        options.json = arguments.json;
+        return verify_library(options);
+    }
     if (arguments.list) return list(arguments);
     Outcome outcome;
     arguments.replay.empty() ? run_probes(arguments, outcome) : run_replay(arguments, outcome);
@@ -243,9 +327,10 @@ Exit run(const Arguments& arguments) {
     } else {
         std::string text = verify_table(outcome.rows);
         text += fmt::format(
-            "\n{}: {} rows: {} equal, {} differ, {} recorded, {} declined{}; {} trials, {} "
+            "\n{}: {} rows: {} equal, {} differ, {} recorded, {} declined{}{}; {} trials, {} "
             "mismatches\n",
             outcome.device, counts.rows, counts.equal, counts.differ, counts.recorded, counts.declined,
+            counts.absent == 0 ? "" : fmt::format(", {} absent", counts.absent),
             counts.failed == 0 ? "" : fmt::format(", {} failed", counts.failed), counts.trials, counts.mismatches);
         if (!outcome.traces.empty()) {
             text += fmt::format("{} traces {} {}\n", outcome.traces.size(), arguments.replay.empty() ? "in" : "of",
@@ -274,10 +359,18 @@ void describe(Command& verb) {
         .range(0, 1e6)
         .shows_default()
         .excludes(quick);
-    verb.integer("--device", a->device, {0, most_devices}, "Which GPU, counted from 0").shows_default();
+    verb.option("--device", a->device, "cpu, or which GPU, counted from 0").takes("DEVICE").shows_default();
     verb.integer("--seed", a->seed, seed_limits, "Of the operands").shows_default();
     const Option record =
         verb.option("--record", a->record, "Writes a trace for every plain form").takes(value_kind::folder);
+    verb.option("--library", a->library.library, "A library of this computer instead of a device")
+        .takes("NAME")
+        .excludes(record);
+    verb.integer("--shapes", a->library.shapes, {1, 10000}, "With --library: random shapes whose bits are compared")
+        .shows_default();
+    verb.flag("--require", a->library.require, "With --library: exit code 4 where it is absent");
+    verb.option("--mutant", a->mutant, "With --device cpu: compares with this wrong model, which must be found")
+        .takes("NAME");
     const Option replay = verb.option("--replay", a->replay, "Compares recorded traces, below this folder too")
                               .takes(value_kind::folder)
                               .excludes(record);

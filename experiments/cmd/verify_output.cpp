@@ -56,6 +56,8 @@ const char* verdict_name(Verdict verdict) {
             return "recorded";
         case Verdict::declined:
             return "declined";
+        case Verdict::absent:
+            return "absent";
         default:
             return "failed";
     }
@@ -71,6 +73,7 @@ VerifyCounts count_rows(const std::vector<ProbeResult>& rows) {
         counts.differ += row.verdict == Verdict::differs ? 1 : 0;
         counts.recorded += row.verdict == Verdict::recorded ? 1 : 0;
         counts.declined += row.verdict == Verdict::declined ? 1 : 0;
+        counts.absent += row.verdict == Verdict::absent ? 1 : 0;
         counts.failed += row.verdict == Verdict::failed ? 1 : 0;
     }
     return counts;
@@ -149,7 +152,7 @@ std::string verify_junit(const std::vector<ProbeResult>& rows) {
             one.result = JUnitCase::Result::error;
             one.message = "did not run to its end";
             one.text = row.note;
-        } else if (row.verdict == Verdict::declined) {
+        } else if (row.verdict == Verdict::declined || row.verdict == Verdict::absent) {
             one.result = JUnitCase::Result::skipped;
             one.message = row.note;
         }
@@ -179,6 +182,7 @@ void print_verify_json(const std::vector<ProbeResult>& rows, const std::string& 
                 {"differ", counts.differ},
                 {"recorded", counts.recorded},
                 {"declined", counts.declined},
+                {"absent", counts.absent},
                 {"failed", counts.failed},
                 {"trials", counts.trials},
                 {"mismatches", counts.mismatches},

@@ -10,7 +10,7 @@ namespace macheps {
 
 struct VerifyCounts {
     std::uint64_t trials = 0, mismatches = 0;
-    std::size_t rows = 0, equal = 0, differ = 0, recorded = 0, declined = 0, failed = 0;
+    std::size_t rows = 0, equal = 0, differ = 0, recorded = 0, declined = 0, absent = 0, failed = 0;
     bool all_well() const { return differ == 0 && failed == 0; }
 };
 VerifyCounts count_rows(const std::vector<verify::ProbeResult>& rows);

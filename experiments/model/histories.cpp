@@ -11,18 +11,8 @@ namespace {
 
 AmaxHistory history_of(const CastRule& rule) { return {*rule.scale_rule, rule.format, rule.delayed}; }
 
-/// Numbers of a history's state before its amaxes, the newest of which is the last; and those that stand behind it here.
-constexpr std::size_t before_amaxes = 2, of_age = 2;
-
-/// True where the amax that the next scale is made of is none that a scale can be made of.
-bool is_useless(const AmaxHistory& history, AmaxChoice choice) {
-    if (history.seen() == 0) return true;
-    if (!std::isfinite(history.seen())) return true;
-    if (choice == AmaxChoice::most_recent) return false;
-    const std::vector<float> state = history.state();
-    // The oldest amax leaves the window as this one enters it.
-    return !std::all_of(state.begin() + before_amaxes + 1, state.end(), [](float amax) { return std::isfinite(amax); });
-}
+/// Numbers that stand behind a history's state here.
+constexpr std::size_t of_age = 2;
 
 }  // namespace
 
@@ -35,14 +25,14 @@ AmaxHistories::AmaxHistories(const ResolvedPolicy& policy) {
 AmaxHistories::Entry& AmaxHistories::entry(const std::string& slot, const CastRule& rule) {
     const auto found = all_.find(slot);
     if (found != all_.end()) return found->second;
-    return all_.emplace(slot, Entry{history_of(rule), rule.delayed.choice}).first->second;
+    return all_.emplace(slot, Entry{history_of(rule)}).first->second;
 }
 
 void AmaxHistories::update() {
     for (auto& [slot, entry] : all_) {
         const float scale = entry.history.scale();
-        const bool is_frozen = is_useless(entry.history, entry.choice);
-        entry.history.update();
+        const float amax = entry.history.update();
+        const bool is_frozen = amax == 0 || !std::isfinite(amax);  // no scale can be made of it
         const bool is_kept = entry.history.scale() == scale;
         entry.age = {is_kept ? entry.age.steps + 1 : 0, is_kept && is_frozen ? entry.age.frozen + 1 : 0};
     }

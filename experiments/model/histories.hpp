@@ -44,7 +44,6 @@ class AmaxHistories {
   private:
     struct Entry {
         AmaxHistory history;
-        AmaxChoice choice = AmaxChoice::max;
         Age age{};
     };
     Entry& entry(const std::string& slot, const CastRule& rule);

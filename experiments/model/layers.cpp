@@ -146,7 +146,7 @@ Value Linear::backward(Rounder& rounder, Value incoming, Tensor& dx_tensor) {
 
 void Linear::set_operands(Matmul& args, const MatmulChoice& choice, Operands x, bool a_transposed, bool b_transposed) {
     args.rule = choice.rule;
-    if (reads_values(*choice.rule.machine)) {
+    if (choice.rule.machine->reads_values) {
         // Decoded, it is a chain like another.
         args.rule.machine = &fp32_chain;
         x.a = decoded(x.a, a_values_);
@@ -154,7 +154,7 @@ void Linear::set_operands(Matmul& args, const MatmulChoice& choice, Operands x, 
     }
     args.a = operand(x.a, x.a_slot, a_transposed ? args.m : args.k, a_transposed);
     args.b = operand(x.b, x.b_slot, b_transposed ? args.k : args.n, b_transposed);
-    if (reads_values(*choice.rule.machine)) args.a.format = args.b.format = fp32;
+    if (choice.rule.machine->reads_values) args.a.format = args.b.format = fp32;
     args.out_scale = product_scale(x.a, x.b);
 }
 

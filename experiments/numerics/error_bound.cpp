@@ -13,8 +13,23 @@ double parts(std::int64_t k, std::int64_t each) { return static_cast<double>((k 
 /// Half of the least subnormal number: what rounding to nearest loses below the normal numbers.
 double half_least(const Format& format) { return Format::power_of_two(format.emin() - format.precision); }
 
+/// Blocks of k: the longest chain, and an addition for each further block, lane, and the bias in front.
+void add_blocks(ErrorBound& bound, const MatmulRule& rule, std::int64_t k) {
+    std::int64_t longest = 0, blocks = 0;
+    for (std::int64_t p = 0; p < k; ++blocks) {
+        const std::int64_t length = rule.blocks.length(k, k - p);
+        longest = std::max(longest, length / rule.lanes + length % rule.lanes);
+        p += length;
+    }
+    const auto chains = static_cast<double>(blocks * rule.lanes);
+    bound.add_machine(row_of(rule.machine->sum.model).errors(*rule.machine, longest), chains);
+    const double joins = static_cast<double>(blocks - 1 + rule.lanes - 1) + (rule.bias_first ? 1 : 0);
+    bound.add({joins, fp32.unit_roundoff()});
+}
+
 /// One slice: chains, promoted where the rule says so. `slices` of them underflow.
 void add_slice(ErrorBound& bound, const MatmulRule& rule, std::int64_t k, double slices) {
+    if (rule.has_blocks()) return add_blocks(bound, rule, k);
     const Machine& machine = *rule.machine;
     const auto errors_of = row_of(machine.sum.model).errors;
     if (rule.promotion == Promotion::none) {
@@ -117,7 +132,7 @@ ErrorBound error_bound(const MatmulRule& rule, std::int64_t k, const Format& out
         add_join(bound, rule, output);
     }
     // Promoted, joined or scaled sums are fp32, whatever the machine gives.
-    const bool is_single = rule.promotion != Promotion::none || rule.slices > 1;
+    const bool is_single = rule.promotion != Promotion::none || rule.slices > 1 || rule.has_blocks();
     add_output(bound, is_single ? fp32 : rule.machine->result, output, factors);
     return bound;
 }

@@ -60,7 +60,7 @@ bool takes(const MatmulRule& rule, const FormatPair& formats, OperandScaling sca
     const Machine& machine = *rule.machine;
     const bool scales_partial_sums = rule.promotion == Promotion::fma_joint || rule.promotion == Promotion::fma_left;
     if (!takes(machine, formats)) return false;
-    if (reads_values(machine) && scaling != OperandScaling::none) return false;  // operands here are codes
+    if (machine.reads_values && scaling != OperandScaling::none) return false;  // operands here are codes
     const ScaleLayout scales = scale_layout(*recipe_of(scaling).a);
     if (scales.kind == ScaleLayout::Kind::outer) return !machine.has_scales();
     if (scales.kind != ScaleLayout::Kind::blocks) return true;

@@ -48,18 +48,18 @@ std::vector<const InstructionEngine*> instruction_engines() {
     return here;
 }
 
-InstructionCount& MachineEvaluation::count_of(const Instruction& instruction) {
+InstructionCount& MachineEvaluation::count_of(const std::string& instruction, const std::string& machine) {
     for (InstructionCount& count : counts) {
-        if (count.instruction == instruction.name) return count;
+        if (count.instruction == instruction) return count;
     }
-    counts.push_back({.instruction = instruction.name, .machine = instruction.machine->name});
+    counts.push_back({.instruction = instruction, .machine = machine});
     counts.back().ran.resize(engines.size());
     counts.back().agreed.resize(engines.size());
     return counts.back();
 }
 
 void MachineEvaluation::add(std::size_t number, const MachineLine& line, std::size_t most) {
-    InstructionCount& count = count_of(line.instruction);
+    InstructionCount& count = count_of(line.instruction.name, std::string(line.instruction.machine->name));
     ++lines;
     ++count.lines;
     std::string took;
@@ -89,6 +89,31 @@ void MachineEvaluation::add(std::size_t number, const MachineLine& line, std::si
     if (!line.alternatives.empty()) disputed.push_back({number, line.instruction.name, line.kind, took});
 }
 
+void MachineEvaluation::add(std::size_t number, const ConversionLine& line, std::size_t most) {
+    InstructionCount& count = count_of(line.instruction, fmt::format("codec {}", line.profile));
+    const bool right = line.result == line.d;
+    ++lines;
+    ++count.lines;
+    for (std::size_t e = 0; e < engines.size(); ++e) {
+        if (engines[e]->name != simd_name(Simd::scalar)) continue;
+        ++count.ran[e];
+        count.agreed[e] += right ? 1 : 0;
+    }
+    count.agree += right ? 1 : 0;
+    wrong += right ? 0 : 1;
+    if (!right && conversion_mismatches.size() < most) conversion_mismatches.push_back({number, line});
+}
+
+void MachineEvaluation::refuse(const std::string& instruction, std::string_view reason) {
+    for (RefusedLines& other : refused) {
+        if (other.instruction == instruction) {
+            ++other.lines;
+            return;
+        }
+    }
+    refused.push_back({instruction, std::string(reason), 1});
+}
+
 MachineEvaluation evaluate_machine_lines(std::istream& in, std::string_view name,
                                          std::vector<const InstructionEngine*> engines, std::size_t most_mismatches) {
     MachineEvaluation evaluation;
@@ -98,7 +123,15 @@ MachineEvaluation evaluate_machine_lines(std::istream& in, std::string_view name
         ++number;
         if (text.find_first_not_of(" \t\r") == std::string::npos) continue;
         if (number == 1 && text.starts_with("{\"macheps_trace\":")) continue;  // the header of a recorded trace
-        evaluation.add(number, parse_machine_line(text, fmt::format("{}:{}", name, number)), most_mismatches);
+        const std::string where = fmt::format("{}:{}", name, number);
+        const Json line = parse_line_object(text, where);
+        if (const std::string integer = integer_instruction(line, where); !integer.empty()) {
+            evaluation.refuse(integer, "integer unit, no machine");
+        } else if (const auto conversion = parse_conversion_line(line, where)) {
+            evaluation.add(number, *conversion, most_mismatches);
+        } else {
+            evaluation.add(number, parse_machine_line(line, where), most_mismatches);
+        }
     }
     if (in.bad() || (number == 0 && !in.eof())) {
         throw Error({.what = "cannot read to the end", .where = std::string(name), .fix = "check the file"});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recorded results of matrix units, many lines of them, against the emulation: every engine evaluates every line.
 #pragma once
+#include "experiments/numerics/conversion_line.hpp"
 #include "experiments/numerics/machine_line.hpp"
 
 #include <cstddef>
@@ -36,10 +37,22 @@ struct DisputedLine {
     std::string took;  ///< `d`, or the alternative's name
 };
 
+/// A line of a conversion whose result is not its codec profile's.
+struct ConversionMismatch {
+    std::size_t number;
+    ConversionLine line;
+};
+
+/// Lines that nothing here computes, said aloud.
+struct RefusedLines {
+    std::string instruction, reason;
+    std::size_t lines = 0;
+};
+
 /// How the lines of one instruction fared.
 struct InstructionCount {
     std::string instruction;
-    std::string_view machine;
+    std::string machine;  ///< or the codec profile of a conversion: `codec x86.vcvtps2ph`
     std::size_t lines = 0, agree = 0, alternative = 0;
     std::vector<std::size_t> ran{}, agreed{};  ///< by engine
 };
@@ -48,17 +61,22 @@ struct MachineEvaluation {
     std::vector<const InstructionEngine*> engines;
     std::size_t lines = 0, wrong = 0;         ///< wrong: lines with a mismatch on any engine
     std::vector<MachineMismatch> mismatches;  ///< the first of them
+    std::vector<ConversionMismatch> conversion_mismatches;  ///< the first of them too
     std::vector<DisputedLine> disputed;
     std::vector<InstructionCount> counts;
+    std::vector<RefusedLines> refused;  ///< not among `lines`
 
     /// Runs the line on every engine that takes its instruction. At most `most` mismatches are kept.
     void add(std::size_t number, const MachineLine& line, std::size_t most);
+    /// Compares with what the codec profile gives; there is one engine of codecs, the definition.
+    void add(std::size_t number, const ConversionLine& line, std::size_t most);
+    void refuse(const std::string& instruction, std::string_view reason);
 
   private:
-    InstructionCount& count_of(const Instruction& instruction);
+    InstructionCount& count_of(const std::string& instruction, const std::string& machine);
 };
 
-/// Every line of `in`; empty ones and the header of a trace are passed over. `name` is the file's, for errors.
+/// Every line of `in`: matrix instructions, conversions, and integer units, which are refused by name; empty ones and the header of a trace are passed over. `name` is the file's, for errors.
 /// Errors: throws Error (bad_input) at a line that cannot be read, and where reading stops before the end.
 MachineEvaluation evaluate_machine_lines(std::istream& in, std::string_view name,
                                          std::vector<const InstructionEngine*> engines, std::size_t most_mismatches);

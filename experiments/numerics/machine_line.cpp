@@ -3,7 +3,6 @@
 
 #include "core/error.hpp"
 #include "core/format_table.hpp"
-#include "core/json.hpp"
 #include "core/nesting.hpp"
 
 #include <fmt/format.h>
@@ -31,19 +30,6 @@ std::string text_of(const Json& value, const std::string& name, std::string_view
     return value.get<std::string>();
 }
 
-std::uint64_t bits_of(const Json& value, const Format& format, const std::string& name, std::string_view where) {
-    const std::string text = text_of(value, name, where);
-    std::uint64_t bits = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bits, 16);
-    const int width = format.container_bits();
-    const bool fits = width == 64 || bits >> width == 0;
-    if (text.empty() || error != std::errc{} || end != text.data() + text.size() || !fits) {
-        bad(fmt::format("\"{}\": '{}' is no code of {}", name, text, format_name(format)), where,
-            fmt::format("{} bits in hexadecimal, without a prefix", width));
-    }
-    return bits;
-}
-
 std::vector<std::uint64_t> codes(const Json& line, const char* key, const Format& format, int count,
                                  std::string_view where) {
     const Json& list = field(line, key, where);
@@ -53,14 +39,14 @@ std::vector<std::uint64_t> codes(const Json& line, const char* key, const Format
     }
     std::vector<std::uint64_t> all;
     for (std::size_t i = 0; i < list.size(); ++i)
-        all.push_back(bits_of(list[i], format, fmt::format("{}[{}]", key, i), where));
+        all.push_back(line_bits(list[i], format, fmt::format("{}[{}]", key, i), where));
     return all;
 }
 
 ExpectedBits expected(const Json& value, const Format& format, const std::string& name, std::string_view where) {
     if (value == "nan") return {ExpectedBits::Kind::nan, 0};
     if (value == "zero") return {ExpectedBits::Kind::zero, 0};
-    return {ExpectedBits::Kind::bits, bits_of(value, format, name, where)};
+    return {ExpectedBits::Kind::bits, line_bits(value, format, name, where)};
 }
 
 std::string optional_text(const Json& line, const char* key) {
@@ -90,7 +76,24 @@ std::optional<std::string> MachineLine::matches(std::uint64_t result) const {
     return std::nullopt;
 }
 
-MachineLine parse_machine_line(std::string_view text, std::string_view where) {
+std::string line_text(const Json& line, const char* key, std::string_view where) {
+    return text_of(field(line, key, where), key, where);
+}
+
+std::uint64_t line_bits(const Json& value, const Format& format, const std::string& name, std::string_view where) {
+    const std::string text = text_of(value, name, where);
+    std::uint64_t bits = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bits, 16);
+    const int width = format.container_bits();
+    const bool fits = width == 64 || bits >> width == 0;
+    if (text.empty() || error != std::errc{} || end != text.data() + text.size() || !fits) {
+        bad(fmt::format("\"{}\": '{}' is no code of {}", name, text, format_name(format)), where,
+            fmt::format("{} bits in hexadecimal, without a prefix", width));
+    }
+    return bits;
+}
+
+Json parse_line_object(std::string_view text, std::string_view where) {
     Json line;
     if (line_nested_too_deep(text)) {
         bad(fmt::format("it nests deeper than {} levels", most_levels), where, "write one object per line");
@@ -102,6 +105,14 @@ MachineLine parse_machine_line(std::string_view text, std::string_view where) {
             "write one object per line");
     }
     if (!line.is_object()) bad("no JSON object", where, "write one object per line");
+    return line;
+}
+
+MachineLine parse_machine_line(std::string_view text, std::string_view where) {
+    return parse_machine_line(parse_line_object(text, where), where);
+}
+
+MachineLine parse_machine_line(const Json& line, std::string_view where) {
     MachineLine out;
     out.instruction = find_instruction(text_of(field(line, "arch", where), "arch", where),
                                        text_of(field(line, "instr", where), "instr", where),
@@ -109,12 +120,15 @@ MachineLine parse_machine_line(std::string_view text, std::string_view where) {
     const Machine& machine = *out.instruction.machine;
     out.operands.a = codes(line, "a", out.instruction.a, out.instruction.k, where);
     out.operands.b = codes(line, "b", out.instruction.b, out.instruction.k, where);
-    out.operands.c = bits_of(field(line, "c", where), machine.addend, "c", where);
+    out.operands.c = line_bits(field(line, "c", where), machine.addend, "c", where);
     if (machine.has_scales()) {
         out.operands.a_scale = codes(line, "sa", machine.scale, out.instruction.scale_count(), where);
         out.operands.b_scale = codes(line, "sb", machine.scale, out.instruction.scale_count(), where);
     }
     out.d = expected(field(line, "d", where), machine.result, "d", where);
+    // One NaN is as good as another where the machine leaves their bits open.
+    if (!machine.fixes_nan() && ExpectedBits{ExpectedBits::Kind::nan}.holds(machine.result, out.d.bits))
+        out.d = {ExpectedBits::Kind::nan, 0};
     out.kind = optional_text(line, "cls");
     out.status = optional_text(line, "status");
     if (const Json* alt = line.find("alt")) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One recorded result of a matrix unit: a line of JSON.
 #pragma once
+#include "core/json.hpp"
 #include "emulation/machine/instruction.hpp"
 
 #include <optional>
@@ -33,8 +34,18 @@ struct MachineLine {
     std::optional<std::string> matches(std::uint64_t result) const;
 };
 
+/// The object that a line holds. Errors: throws Error that names `where`.
+Json parse_line_object(std::string_view text, std::string_view where);
+
+/// The text behind a key of a line. Errors: throws Error that names `where` and the key.
+std::string line_text(const Json& line, const char* key, std::string_view where);
+
+/// The code behind `value`, which the line calls `name`. Errors: as above.
+std::uint64_t line_bits(const Json& value, const Format& format, const std::string& name, std::string_view where);
+
 /// Reads a line: keys arch, instr, qual, a, b, c, d, with block scales sa and sb; cls, status and alt may be there, and
 /// others are passed over. Errors: throws Error that names `where`, the key, and what was expected.
 MachineLine parse_machine_line(std::string_view text, std::string_view where);
+MachineLine parse_machine_line(const Json& line, std::string_view where);
 
 }  // namespace macheps

@@ -210,7 +210,7 @@ class Resolver {
                          .fix = "say hadamard of both: the product undoes what was done to both, along its sum"});
         }
         ScaleLayout a_scales = scale_layout(*a.granularity), b_scales = scale_layout(*b.granularity);
-        if (reads_values(*choice.rule.machine)) {
+        if (choice.rule.machine->reads_values) {
             if (!target.site->kind.has_weight && (a.has_scale() || b.has_scale())) {
                 throw Error({.what = fmt::format("{} at '{}', whose operands have scales", choice.rule.machine->name, key),
                              .where = place(key),

@@ -32,7 +32,8 @@ void append_words(const std::string& name, const PlanValue& value, std::vector<s
 void append_option(const PlanFile& plan, const std::string& name, PlanValue value, SweepSetting& setting) {
     if (name == "data" || name == "val-data") {
         value.text = std::filesystem::absolute(plan.beside(value.text)).lexically_normal().string();
-        setting.data += (setting.data.empty() ? "" : " ") + to_hex(csv::mark_of(value.text).checksum);
+        if (!setting.data.empty()) setting.data += ' ';
+        setting.data += to_hex(csv::mark_of(value.text).checksum);
     }
     append_words(name, value, setting.options);
 }

@@ -153,14 +153,22 @@ std::vector<SweepRun> runs_of(const Sweep& sweep) {
     std::vector<SweepRun> runs;
     for (std::size_t i = 0; i < sweep.cells.size(); ++i) {
         const SweepCell& cell = sweep.cells[i];
-        for (const std::size_t policy : cell.policies) {
-            for (const std::size_t unit : units[{cell.setting, cell.seed}]) {
+        const std::vector<std::size_t>& here = units[{cell.setting, cell.seed}];
+        const auto unit_with = [&](std::size_t policy) {
+            return std::find_if(here.begin(), here.end(), [&](std::size_t unit) {
                 const std::vector<std::size_t>& has = sweep.units[unit].policies;
-                if (std::find(has.begin(), has.end(), policy) == has.end()) continue;
-                runs.push_back({i, policy, unit});
-                break;
-            }
+                return std::find(has.begin(), has.end(), policy) != has.end();
+            });
+        };
+        const std::size_t first = runs.size();
+        for (const std::size_t policy : cell.policies) {
+            if (const auto unit = unit_with(policy); unit != here.end()) runs.push_back({i, policy, *unit});
         }
+        // fp32 stands in every unit: it is taken from one that is needed for another policy anyway.
+        std::size_t least = sweep.units.size();
+        for (std::size_t k = first + 1; k < runs.size(); ++k) least = std::min(least, runs[k].unit);
+        if (first < runs.size() && runs[first].policy == cell.policies.front() && least < sweep.units.size())
+            runs[first].unit = least;
     }
     return runs;
 }

@@ -71,7 +71,8 @@ struct Sweep {
 struct SweepRun {
     std::size_t cell = 0, policy = 0, unit = 0;
 };
-/// Every run of the plan as it is now: cell by cell, the policies in their order, each in the first unit that has it.
+/// Every run of the plan as it is now: cell by cell, the policies in their order, each in the first unit that has it; fp32 in
+/// the first of those.
 std::vector<SweepRun> runs_of(const Sweep& sweep);
 
 /// What the unit trains, without a directory. Errors: as TaskOf; Exit::bad_input where this program makes another recipe

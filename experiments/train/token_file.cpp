@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t llmc_header_bytes = 256 * sizeof(std::int32_t);
 constexpr std::size_t block_tokens = 1 << 14;  // read at a time
 
-constexpr std::string_view format_names[] = {"auto", "text", "llmc", "nanogpt"};
+constexpr std::string_view data_format_names[] = {"auto", "text", "llmc", "nanogpt"};
 
 /// llm.c's kinds of data file; the third number of the header counts the tokens.
 struct LlmcKind {
@@ -96,11 +96,11 @@ int check_llmc(const FileBytes& file) {
 
 }  // namespace
 
-std::string_view to_string(DataFormat format) { return format_names[static_cast<std::size_t>(format)]; }
+std::string_view to_string(DataFormat format) { return data_format_names[static_cast<std::size_t>(format)]; }
 
 DataFormat parse_data_format(std::string_view name) {
-    for (std::size_t i = 0; i < std::size(format_names); ++i) {
-        if (name == format_names[i]) return static_cast<DataFormat>(i);
+    for (std::size_t i = 0; i < std::size(data_format_names); ++i) {
+        if (name == data_format_names[i]) return static_cast<DataFormat>(i);
     }
     throw FieldError("data_format", fmt::format("'{}' is no kind of data file", name), "auto, text, llmc or nanogpt");
 }

@@ -9,7 +9,11 @@ from typing import Any, NamedTuple, Union
 import numpy as np
 import numpy.typing as npt
 
+from . import _core
 from ._errors import Error
+
+#: What nearly all arrays have; NumPy keeps one object of it.
+FLOAT32 = np.dtype(np.float32)
 
 Array = npt.NDArray[Any]
 #: A number, a sequence, a NumPy array, a CPU tensor of torch, or whatever has ``__array__`` or ``__dlpack__``.
@@ -114,7 +118,10 @@ def _to_numpy(x: Any, function: str) -> tuple[Array, str | None]:
         device = x.__dlpack_device__()
         if device[0] != 1:
             raise TypeError(f"{function}() computes on the CPU, and this array is on device {tuple(device)}: copy it")
-        x = np.from_dlpack(x)
+        try:
+            x = np.from_dlpack(x)
+        except Exception as refused:  # whatever its library raises
+            raise TypeError(f"{function}() takes arrays of numbers: {refused}") from refused
     try:
         array = np.asarray(x)
     except (ValueError, TypeError) as refused:
@@ -133,9 +140,7 @@ def _contiguous(array: Array, dtype: Any) -> Array:
 
 def numbers(x: ArrayLike, function: str) -> Source:
     """fp32 or fp64 numbers. What is narrower becomes fp32, exactly; what is wider than fp64 is refused."""
-    from . import _core
-
-    if type(x) is np.ndarray and x.dtype == np.float32 and x.dtype.isnative and x.flags.c_contiguous:
+    if type(x) is np.ndarray and x.dtype is FLOAT32 and x.flags.c_contiguous:
         return Source(x, "fp32", False, False)
     array, format = _to_numpy(x, function)
     tensor, scalar = is_tensor(x), isinstance(x, (int, float, np.generic)) and not isinstance(x, np.ndarray)
@@ -180,7 +185,7 @@ def codes(x: ArrayLike, format: str | None, function: str) -> tuple[Source, str]
     width = container_width(info.container_bits)
     if array.dtype.kind not in "iu":
         if array.size == 0:
-            array = array.astype(_CODE_TYPES[width])
+            array = np.zeros(array.shape, _CODE_TYPES[width])
         else:
             raise TypeError(f"{function}() takes codes, unsigned integers, and these are of type {array.dtype}")
     if array.dtype.itemsize * 8 != width:
@@ -215,7 +220,9 @@ def output_like(source: Source, dtype: Any, out: Any, function: str) -> Array:
     """`out` as an array of that type and shape, or a new one. It may be the input itself, but not overlap it otherwise."""
     if out is None:
         return np.empty(source.values.shape, dtype)
-    array = out.detach().numpy() if is_tensor(out) and out.device.type == "cpu" and not out.requires_grad else out
+    array = out
+    if type(out) is not np.ndarray and is_tensor(out) and out.device.type == "cpu" and not out.requires_grad:
+        array = out.detach().numpy()
     if not isinstance(array, np.ndarray):
         raise TypeError(f"{function}() writes into NumPy arrays and CPU tensors without gradients, not {type(out).__name__}")
     if array.dtype != np.dtype(dtype) or not array.dtype.isnative:
@@ -230,9 +237,10 @@ def output_like(source: Source, dtype: Any, out: Any, function: str) -> Array:
 
 def apart(values: Array, out: Array) -> Array:
     """The input, or a copy of it where `out` overlaps it without being it."""
-    if out.size == 0 or values.ctypes.data == out.ctypes.data and values.dtype == out.dtype:
+    if values is out or not np.may_share_memory(values, out):
         return values
-    return values.copy() if np.may_share_memory(values, out) else values
+    same = values.ctypes.data == out.ctypes.data and values.dtype == out.dtype
+    return values if same else values.copy()
 
 
 Number = Union[int, float]

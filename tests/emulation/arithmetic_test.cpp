@@ -21,7 +21,7 @@ constexpr Round all_rounds[] = {Round::nearest_even, Round::nearest_away, Round:
                                 Round::down,         Round::stochastic,   Round::to_odd};
 constexpr const char* operation_names[] = {"add", "sub", "mul", "div", "sqrt", "fma"};
 
-struct Operands {
+struct ArithmeticOperands {
     std::vector<std::uint64_t> a, b, c;  ///< codes
     std::size_t size() const { return a.size(); }
     void add(std::uint64_t x, std::uint64_t y, std::uint64_t z) {
@@ -38,7 +38,7 @@ std::vector<float> values(Format f, const std::vector<std::uint64_t>& codes) {
 }
 
 /// Compares every instruction set with `op`, element by element, by bits.
-void check(Operation operation, const Cast& to, const Operands& operands, const std::vector<Simd>& levels) {
+void check(Operation operation, const Cast& to, const ArithmeticOperands& operands, const std::vector<Simd>& levels) {
     const Format f = to.format;
     const std::vector<float> a = values(f, operands.a), b = values(f, operands.b), c = values(f, operands.c);
     std::vector<float> expected(a.size()), out(a.size());
@@ -94,8 +94,8 @@ std::vector<std::uint64_t> hard_codes(Format f) {
 }
 
 /// Hard pairs; random ones; and for fma a third operand that is random, or far below, or cancels nearly all.
-Operands hard_operands(Operation operation, Format f, int random_count) {
-    Operands operands;
+ArithmeticOperands hard_operands(Operation operation, Format f, int random_count) {
+    ArithmeticOperands operands;
     const std::vector<std::uint64_t> hard = hard_codes(f);
     std::uint64_t drawn = 0;
     const auto random = [&] {
@@ -131,7 +131,7 @@ TEST_CASE("arrays of every format: each operation is rounded once, in every dire
     for (const auto& [name, format, summary, source, aliases] : all_formats) {
         if (format.bits > 32) continue;
         for (const Operation operation : all_operations) {
-            const Operands operands = hard_operands(operation, format, 1500);
+            const ArithmeticOperands operands = hard_operands(operation, format, 1500);
             for (const Round round : all_rounds) {
                 Cast to{.format = format, .round = round};
                 if (round == Round::stochastic) to.key = {.seed = 5, .step = 6, .site = 7};
@@ -148,7 +148,7 @@ TEST_CASE("arrays of every format: each operation is rounded once, in every dire
 
 TEST_CASE("all pairs of fp8 numbers", "[emulation][arithmetic]") {
     for (const Format format : {e4m3fn, e5m2, e4m3fnuz, e3m4}) {
-        Operands pairs;
+        ArithmeticOperands pairs;
         for (std::uint64_t x = 0; x < 256; ++x) {
             for (std::uint64_t y = 0; y < 256; ++y) pairs.add(x, y, (x * 167 + y * 13) & 255);
         }
@@ -162,7 +162,7 @@ TEST_CASE("fma of all triples, where fp32 serves", "[emulation][arithmetic][slow
         if (format.bits > 8 || !is_innocuous_through_fp32(Operation::fma, format)) continue;
         const std::uint64_t codes = std::uint64_t{1} << format.bits;
         for (std::uint64_t x = 0; x < codes; ++x) {
-            Operands triples;
+            ArithmeticOperands triples;
             for (std::uint64_t yz = 0; yz < codes * codes; ++yz) triples.add(x, yz / codes, yz % codes);
             check(Operation::fma, {.format = format}, triples, vector_simd());
         }
@@ -223,7 +223,7 @@ TEST_CASE("random fp16, bf16, tf32 and fp32 arithmetic", "[emulation][arithmetic
 
 TEST_CASE("lengths, threads and results in the place of operands", "[emulation][arithmetic]") {
     ThreadPool pools[] = {ThreadPool(1), ThreadPool(3)};
-    const Operands hard = hard_operands(Operation::fma, bf16, 100);
+    const ArithmeticOperands hard = hard_operands(Operation::fma, bf16, 100);
     const std::vector<float> values_a = values(bf16, hard.a), values_b = values(bf16, hard.b),
                              values_c = values(bf16, hard.c);
     for (const std::int64_t n : {0, 1, 7, 8, 15, 16, 17, 33, 1023, 1025, 40001}) {

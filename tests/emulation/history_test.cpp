@@ -47,6 +47,46 @@ TEST_CASE("delayed scaling casts with what earlier steps showed", "[emulation][s
     CHECK(scales({7, infinity, 14, 14}, {.choice = recent}) == All{1, 64, 64, 32});
 }
 
+TEST_CASE("unfused delayed scaling enters zeros and NaN into its history", "[emulation][scale]") {
+    using All = std::vector<float>;
+    const auto unfused = [](const std::vector<float>& amaxes, DelayedScaling how) {
+        return scales(amaxes, how, "te_delayed_unfused");
+    };
+    // Powers of two times 7: reciprocals lose nothing that shows. The 14 leaves a window of two though zeros follow it.
+    const DelayedScaling two{.length = 2};
+    CHECK(unfused({8, 0, 0, 4, 4}, two) == All{1, 56, 56, 56, 112});
+    CHECK(scales({8, 0, 0, 4, 4}, two) == All{1, 56, 56, 56, 56});
+    // A NaN freezes the scale until it leaves; the fused kernel passes it over.
+    CHECK(unfused({8, not_a_number, 4, 4, 4}, two) == All{1, 56, 56, 56, 112});
+    CHECK(scales({8, not_a_number, 4, 4, 4}, two) == All{1, 56, 56, 56, 112});
+    CHECK(unfused({8, 4, not_a_number, 2, 2, 2}, {.length = 3}) == All{1, 56, 56, 56, 56, 56});
+    CHECK(scales({8, 4, not_a_number, 2, 2, 2}, {.length = 3}) == All{1, 56, 56, 56, 56, 112});
+    CHECK(unfused({8, not_a_number, 4}, {.choice = AmaxChoice::most_recent}) == All{1, 56, 56});
+    CHECK(unfused({8, 0, 4, 2}, {.choice = AmaxChoice::most_recent}) == All{1, 56, 56, 112});
+
+    // Of several tensors of one step NaN is the largest, whichever comes first.
+    for (const bool is_first : {true, false}) {
+        AmaxHistory history(*find_scale_rule("te_delayed_unfused"), e4m3fn, {});
+        history.see(is_first ? not_a_number : 8);
+        history.see(is_first ? 8 : not_a_number);
+        const float amax = history.update();
+        CHECK(amax != amax);
+        CHECK(history.scale() == 1);
+    }
+    // And goes on from its state, zeros and NaN included.
+    AmaxHistory one(*find_scale_rule("te_delayed_unfused"), e4m3fn, {.length = 3});
+    for (const float amax : {8.0f, 0.0f, not_a_number, 0.0f, 4.0f, 0.0f, 0.0f, 2.0f, 1.0f}) {
+        AmaxHistory other(*find_scale_rule("te_delayed_unfused"), e4m3fn, {.length = 3});
+        other.load(one.state());
+        for (AmaxHistory* each : {&one, &other}) {
+            each->see(amax);
+            each->update();
+        }
+        CHECK(other.scale() == one.scale());
+    }
+    CHECK(one.scale() == 224);
+}
+
 TEST_CASE("the unfused scale is the reciprocal times the number", "[emulation][scale]") {
     // fl(fl(1 / 3) 448) is one ulp above fl(448 / 3); rational arithmetic.
     const float fused = scale_function::te_delayed(3, 448, 0, 1),

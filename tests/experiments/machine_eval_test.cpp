@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <fstream>
 #include <sstream>
 
 using namespace macheps;
@@ -61,4 +62,40 @@ TEST_CASE("a recorded line that cannot be read is named by file and number", "[e
         CHECK(std::string(error.what()).find("t:2") != std::string::npos);
     }
     CHECK(evaluate("").lines == 0);
+}
+
+TEST_CASE("captures of CPUs: sums by machines, conversions by codec profiles, integers refused by name",
+          "[experiments][machine_eval]") {
+    const auto path = test::shared_folder() / "vectors/cpu_captures.jsonl";
+    if (!std::filesystem::exists(path)) SKIP_TEST("no cpu_captures.jsonl in ../shared/vectors, nor in MACHEPS_SHARED");
+    std::ifstream in(path);
+    const MachineEvaluation found = evaluate_machine_lines(in, "captures", instruction_engines(), 3);
+    std::size_t sums = 0, conversions = 0, refused = 0;
+    for (const InstructionCount& count : found.counts) {
+        INFO(count.instruction);
+        CHECK(count.agree == count.lines);
+        (count.machine.starts_with("codec ") ? conversions : sums) += count.lines;
+    }
+    for (const RefusedLines& each : found.refused) {
+        CHECK(each.reason == "integer unit, no machine");
+        refused += each.lines;
+    }
+    CHECK(found.wrong == 0);
+    CHECK(sums == 2496);
+    CHECK(conversions == 768);
+    CHECK(refused == 512);
+    CHECK(found.refused.size() == 6);
+}
+
+TEST_CASE("a wrong conversion is a mismatch, and one of another form an error", "[experiments][machine_eval]") {
+    const std::string right = R"({"arch":"x86","instr":"vcvtneps2bf16","qual":"k1.bf16.f32","a":["3f800000"],"d":"3f80"})",
+                      wrong = R"({"arch":"x86","instr":"vcvtneps2bf16","qual":"k1.bf16.f32","a":["3f800000"],"d":"3f81"})";
+    const MachineEvaluation found = evaluate(right + "\n" + wrong);
+    CHECK(found.lines == 2);
+    CHECK(found.wrong == 1);
+    REQUIRE(found.conversion_mismatches.size() == 1);
+    CHECK(found.conversion_mismatches[0].number == 2);
+    CHECK(found.conversion_mismatches[0].line.result == 0x3f80);
+    CHECK_THROWS_AS(evaluate(R"({"arch":"x86","instr":"vcvtps2ph","qual":"k1.f16.f32.away","a":["3f800000"],"d":"3c00"})"),
+                    Error);
 }

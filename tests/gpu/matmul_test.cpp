@@ -511,7 +511,7 @@ TEST_CASE("every machine gives the definition's bits when it is emulated on the 
         };
         for (const Draw draw : all_draws) check({5, 7, 1 + make.below(100)}, {.draw = draw});
         check({3, 2, 0}, {});
-        check({2, 70, 65}, {.draw = Draw::leader, .extras = !reads_values(*machine)});
+        check({2, 70, 65}, {.draw = Draw::leader, .extras = !machine->reads_values});
         check({9, 4, 20}, {.draw = Draw::normal, .batched = true});
         if (is_order_of_summation(*machine) || machine->has_scales() || machine->result != fp32) continue;
         for (const Promotion promotion : {Promotion::add, Promotion::fma_joint, Promotion::fma_left}) {

@@ -71,7 +71,7 @@ FormData data_of(const InstructionForm& form) {
     const Instruction instruction = find_instruction("sm_90", form.instruction(), form.qualifier());
     FormData data{.form = form};
     data.rule = data.truth = instruction.machine->sum;
-    data.canonical_nan = instruction.machine->canonical_nan;
+    data.canonical_nan = instruction.machine->fixes_nan();
     data.shape = verify::operand_shape(form.m, form.n, form.k, form.chain, format_of(form.a), format_of(form.b),
                                        data.rule, site_id(form.name()));
     return data;

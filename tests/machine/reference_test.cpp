@@ -193,7 +193,8 @@ TEST_CASE("every machine with an instruction is reached by some form", "[machine
     const auto share = forms_per_machine();
     for (const Machine* machine : all_machines) {
         INFO(machine->name);
-        CHECK((machine->instruction.empty() || share.count(machine) == 1));
+        // The oracle knows GPUs; CPUs have captures and live units: tests/emulation/cpu_units_test.cpp.
+        CHECK((machine->instruction.empty() || is_cpu_unit(*machine) || share.count(machine) == 1));
     }
 }
 

@@ -47,6 +47,7 @@ constexpr Way ways[] = {
     {.holds = "macheps verify", .code = 4},  // no GPU here
     {.holds = "macheps gemm --sweep k=16", .smaller = " -m 2 -n 2"},
     {.holds = "macheps gemm --machine all", .smaller = " -m 2 -n 2 -k 64"},
+    {.holds = "macheps solve --matrix randsvd --sweep", .smaller = " -n 16"},
 };
 
 /// Programs that examples pipe into or from, as functions of the shell: what matters is what goes in and out.
@@ -142,6 +143,10 @@ void write_files() {
         REQUIRE(outcome.code == 0);
     }
     REQUIRE(run("gemm -m 2 -n 2 -k 64 -q -o gemm.csv").code == 0);
+    write("formats.toml",
+          "[train]\nsteps = 2\nlayers = 1\nwidth = 16\nheads = 2\ncontext = 8\nbatch = 2\neval-batches = 1\nwarmup = 1\n"
+          "[axes]\npolicy = \"tf32\"\nseeds = 0\n");
+    REQUIRE(run("sweep run formats.toml -q").code == 0);
 }
 
 }  // namespace

@@ -21,20 +21,21 @@ def adversarial(format: str, count: int = 4096, dtype=np.float32) -> np.ndarray:
     step = 1 << (bits - info.bits)
     rng = np.random.default_rng(5)
     if info.bits <= 8:
-        codes = np.arange(1 << info.bits) * step
+        codes = np.arange(1 << info.bits, dtype=np.uint64) * np.uint64(step)
     else:
-        codes = rng.integers(0, 1 << info.bits, count) * step
-        codes[:8] = np.arange(8) * step
-        codes[8:16] = info.max_code + (np.arange(8) - 4) * step
-    values = me.decode(codes.astype(np.uint64), info.format).astype(np.float64)
-    neighbours = me.decode(np.minimum(codes + step, (1 << bits) - 1).astype(np.uint64), info.format).astype(np.float64)
+        codes = rng.integers(0, 2**info.bits, count, dtype=np.uint64) * np.uint64(step)
+        codes[:8] = np.arange(8, dtype=np.uint64) * np.uint64(step)
+        codes[8:16] = np.uint64(info.max_code) + (np.arange(8, dtype=np.uint64) - np.uint64(4)) * np.uint64(step)
+    values = me.decode(codes, info.format).astype(np.float64)
+    neighbours = me.decode(np.minimum(codes + np.uint64(step), np.uint64((1 << bits) - 1)), info.format).astype(np.float64)
     with np.errstate(all="ignore"):
         middle = (values + neighbours) / 2
     at = np.concatenate([values, middle])
     around = [np.nextafter(at, np.inf), np.nextafter(at, -np.inf)]
     with np.errstate(all="ignore"):
         around += [np.nextafter(at.astype(np.float32), np.float32(s)).astype(np.float64) for s in (np.inf, -np.inf)]
-    random = rng.integers(0, 2**32, count, dtype=np.uint32).view(np.float32).astype(np.float64)
+    with np.errstate(all="ignore"):
+        random = rng.integers(0, 2**32, count, dtype=np.uint32).view(np.float32).astype(np.float64)
     specials = [0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 2.0**-149, -(2.0**-149), 3e38, -3e38, 1.0]
     everything = np.concatenate([at, *around, random, specials])
     with np.errstate(all="ignore"):

@@ -63,7 +63,7 @@ def test_solutions(path, data_folder):
 
 #: What a notebook stands on: a column that it reads, renamed; and a policy or a machine, exchanged for one that is exact.
 CHANGES = {
-    "01_formats": [('"fraction_bits", "max", "min_positive"', '"fraction_bits", "largest", "min_positive"'), ('in ("fp16", "bf16")}', 'in ("fp32", "fp32")}')],
+    "01_formats": [('"fraction_bits", "max", "min_positive"', '"fraction_bits", "largest", "min_positive"'), ('in ("fp16", "bf16")}', 'in ("fp32", "bf16")}')],
     "02_loss_scaling": [("one.loss_scale", "one.scale_of_loss"), ("fp16-noscale,amp-fp16", "fp32,amp-fp16")],
     "03_lost_updates": [(".lost_updates.mean() / parameters", ".updates_lost.mean() / parameters"), ("pure-bf16,pure-bf16-sr,amp-bf16", "fp32,pure-bf16-sr,amp-bf16")],
     "04_accumulators": [("mine.first_exact", "mine.exact_first"), ('"sm90.wgmma.fp8,sm90.wgmma.fp8+promote128,sm100.tcgen05.fp8,fp32.chain"', '"fp32.chain,sm90.wgmma.fp8+promote128,sm100.tcgen05.fp8"')],

@@ -17,7 +17,7 @@ using macheps::test::TemporaryFolder;
 
 namespace {
 
-constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
+constexpr float no_number = std::numeric_limits<float>::quiet_NaN();
 
 /// A run whose loss at step t = 1, 2, ... is loss(t).
 RunLog made(const std::string& policy, std::int64_t seed, std::int64_t steps,
@@ -186,7 +186,7 @@ TEST_CASE("a run fails on NaN, on a rise of a nat for 50 steps, and on an end ab
         }
         return of(log).row.verdict;
     };
-    CHECK(verdict(100, [](std::int64_t t) { return t < 90 ? 2.0f : not_a_number; }) == "diverged");
+    CHECK(verdict(100, [](std::int64_t t) { return t < 90 ? 2.0f : no_number; }) == "diverged");
     CHECK(verdict(200, [](std::int64_t t) { return t == 1 ? 9.0f : t < 100 ? 3.0f : 5.0f; }) == "diverged");
     CHECK(verdict(200, [](std::int64_t t) {
               return t == 1 ? 9.0f : t < 150 ? 3.0f : 5.0f;

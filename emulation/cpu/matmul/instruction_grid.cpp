@@ -63,10 +63,20 @@ std::vector<std::uint64_t> instruction_grid(Simd level, const Instruction& instr
     args.b.scales = scales_of(b_scale, machine, instruction.scale_count());
     machine_chain(level, args, sums.data());
 
+    // Engines hold a NaN without its payload: where that comes from the operands, the definition says which it is.
+    const bool has_payload = machine.sum.nan == NanRule::first_operand;
     std::vector<std::uint64_t> bits;
-    for (const float sum : sums) {
-        bits.push_back(sum != sum ? matrix_unit::nan_bits(machine.sum.delivery)
-                                  : encode64(machine.result, sum, Round::nearest_even, Overflow::nonsaturate));
+    for (std::size_t at = 0; at < sums.size(); ++at) {
+        const float sum = sums[at];
+        if (sum == sum) {
+            bits.push_back(encode64(machine.result, sum, Round::nearest_even, Overflow::nonsaturate));
+        } else if (has_payload) {
+            InstructionOperands one = rows[at / columns.size()];
+            one.b = columns[at % columns.size()].b;
+            bits.push_back(evaluate_instruction(instruction, one));
+        } else {
+            bits.push_back(matrix_unit::nan_bits(machine.sum));
+        }
     }
     return bits;
 }

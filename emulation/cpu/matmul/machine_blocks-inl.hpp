@@ -55,7 +55,8 @@ template <class E>
 struct Scratch {
     Buffer<float> raw, a, b, a_scale, b_scale;
     Buffer<E> a_exponent, b_exponent;
-    Buffer<std::int32_t> a_scale_exponent, b_scale_exponent;
+    Buffer<std::int32_t> a_spread;
+    Buffer<std::int32_t> a_scale_exponent, b_scale_exponent, a_nonzero, b_nonzero;
     Buffer<std::uint8_t> a_special, b_special;
     Buffer<std::byte> a_pairs, b_pairs;
     alignas(64) float main[tile_size], partial[tile_size], before[tile_size];
@@ -75,7 +76,11 @@ struct PackedBlocks {
     std::int64_t padded = 0, instructions = 0;  ///< terms, filled up to whole instructions, and those
     const float *a = nullptr, *b = nullptr, *a_scale = nullptr, *b_scale = nullptr;
     const E *a_exponent = nullptr, *b_exponent = nullptr;
+    const Spread<E>* a_spread = nullptr;  ///< a_exponent, as largest_exponents reads it
     const std::int32_t *a_scale_exponent = nullptr, *b_scale_exponent = nullptr;
+    /// For SumModel::scaled_groups: which of the 16 terms of each group are not zero, a bit each; [rows, padded / 16] and
+    /// [panels, padded / 16, machine_columns].
+    const std::int32_t *a_nonzero = nullptr, *b_nonzero = nullptr;
     const std::uint8_t *a_special = nullptr, *b_special = nullptr;
 #if HWY_TARGET == HWY_AVX3
     const PairFactor* a_pairs = nullptr;
@@ -126,7 +131,30 @@ class BlockPacker {
             }
         }
 #endif
+        if constexpr (sizeof(E) == 1) {
+            std::int32_t* spread = scratch_.a_spread.sized(block.rows * padded);
+            blocks_.a_spread = spread;
+            for (std::int64_t i = 0; i < block.rows * padded; ++i) {
+                spread[i] = static_cast<std::int32_t>(static_cast<std::uint8_t>(exponent[i]) * 0x01010101u);
+            }
+        } else {
+            blocks_.a_spread = exponent;
+        }
         pack_a_scales(block);
+        if (plan_.rule.model == SumModel::scaled_groups) {
+            const std::int64_t groups = block.rows * padded / group_terms;
+            std::int32_t* nonzero = scratch_.a_nonzero.sized(groups);
+            blocks_.a_nonzero = nonzero;
+            const hn::CappedTag<E, group_terms> d;
+            for (std::int64_t g = 0; g < groups; ++g) {
+                std::uint8_t bits[8] = {};
+                for (std::size_t t = 0; t < group_terms; t += hn::Lanes(d)) {
+                    const auto is_zero = hn::Lt(hn::LoadU(d, exponent + g * group_terms + t), hn::Zero(d));
+                    hn::StoreMaskBits(d, hn::Not(is_zero), bits + t / 8);
+                }
+                nonzero[g] = bits[0] | bits[1] << 8;
+            }
+        }
     }
 
     /// Packs the columns of `block`.
@@ -156,6 +184,17 @@ class BlockPacker {
 #endif
         }
         pack_b_scales(block);
+        if (plan_.rule.model == SumModel::scaled_groups) {
+            const std::int64_t groups = panels * padded / group_terms;
+            std::int32_t* nonzero = scratch_.b_nonzero.sized(groups * machine_columns);
+            blocks_.b_nonzero = nonzero;
+            for (std::int64_t g = 0; g < groups; ++g, nonzero += machine_columns) {
+                std::fill_n(nonzero, machine_columns, 0);
+                for (int t = 0; t < group_terms; ++t, exponent += machine_columns) {
+                    for (int j = 0; j < machine_columns; ++j) nonzero[j] |= (exponent[j] >= 0 ? 1 : 0) << t;
+                }
+            }
+        }
     }
 
   private:
@@ -173,12 +212,12 @@ class BlockPacker {
         float* value = scratch_.a_scale.sized(block.rows * count);
         std::int32_t* exponent = scratch_.a_scale_exponent.sized(block.rows * count);
         blocks_.a_scale = value, blocks_.a_scale_exponent = exponent;
-        for (std::int64_t r = 0; r < block.rows; ++r) {
-            for (std::int64_t i = 0; i < count; ++i, ++value, ++exponent) {
-                const PackedScale scale =
-                    packed_scale(plan_.scale, args_.a.scales.at(block.row + r, scaled_term(block, i)));
-                *value = scale.value;
-                *exponent = scale.exponent;
+        for (std::int64_t i = 0; i < count; ++i) {
+            const ScalesOfTerm of_row(args_.a.scales, scaled_term(block, i));
+            for (std::int64_t r = 0; r < block.rows; ++r) {
+                const PackedScale scale = packed_scale(plan_.scale, of_row(block.row + r));
+                value[r * count + i] = scale.value;
+                exponent[r * count + i] = scale.exponent;
             }
         }
     }
@@ -191,11 +230,11 @@ class BlockPacker {
         blocks_.b_scale = value, blocks_.b_scale_exponent = exponent;
         for (std::int64_t p = 0; p < panels; ++p) {
             for (std::int64_t i = 0; i < count; ++i) {
+                const ScalesOfTerm of_column(args_.b.scales, scaled_term(block, i));
                 for (std::int64_t j = 0; j < machine_columns; ++j, ++value, ++exponent) {
                     const std::int64_t column =
                         min_of(block.column + p * machine_columns + j, block.column + block.columns - 1);
-                    const PackedScale scale =
-                        packed_scale(plan_.scale, args_.b.scales.at(column, scaled_term(block, i)));
+                    const PackedScale scale = packed_scale(plan_.scale, of_column(column));
                     *value = scale.value;
                     *exponent = scale.exponent;
                 }

@@ -124,11 +124,12 @@ class Worker {
         const float* partial = scratch_.partial;
         alignas(64) float sb[machine_columns];
         const bool scaled = plan_.join == PartialJoin::fma_joint || plan_.join == PartialJoin::fma_left;
+        const ScalesOfTerm of_row(args_.a.scales, p), of_column(args_.b.scales, p);
         for (std::int64_t j = 0; scaled && j < machine_columns; ++j) {
-            sb[j] = args_.b.scales.at(tile.column + min_of(j, tile.columns - 1), p);
+            sb[j] = of_column(tile.column + min_of(j, tile.columns - 1));
         }
         for (std::int64_t i = 0; i < tile.rows; ++i) {
-            const F32 sa(scaled ? args_.a.scales.at(tile.row + i, p) : 1.0f);
+            const F32 sa(scaled ? of_row(tile.row + i) : 1.0f);
             for (std::int64_t j = 0; j < machine_columns; j += lanes_of_vector) {
                 const F32 x = load(partial + i * machine_columns + j), y = load(main + i * machine_columns + j);
                 F32 sum;
@@ -360,7 +361,10 @@ bool runs_as_fp32_chain(const Matmul& args) {
     const MatmulRule& rule = args.rule;
     const bool joins = rule.promotion == Promotion::none || definition::scales_in_promotion(args);
     const bool changes = args.a.scales.k_stride != 0 || args.b.scales.k_stride != 0;
-    return rule.machine == &fp32_chain && rule.slices <= 1 && joins && rule.promotion_interval <= most &&
+    const Machine& machine = *rule.machine;
+    const bool is_chain = machine.sum.is_plain_chain() && machine.sum.delivery == Delivery::fp32_nearest_even &&
+                          !machine.has_scales() && !rule.has_blocks();
+    return is_chain && rule.slices <= 1 && joins && rule.promotion_interval <= most &&
            (rule.promotion_interval > 0 || !changes);
 }
 

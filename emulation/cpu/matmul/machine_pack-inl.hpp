@@ -7,6 +7,7 @@
 #include <immintrin.h>
 
 #include <algorithm>
+#include <type_traits>
 
 #if defined(MACHEPS_MACHINE_PACK_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef MACHEPS_MACHINE_PACK_INL
@@ -21,10 +22,16 @@ namespace macheps::HWY_NAMESPACE {
 
 /// Columns of a panel: one exponent of 8 bits each fills a vector.
 inline constexpr std::int64_t machine_columns = 4 * lanes_of_vector;
+/// Terms of a group with a scale of its own, on machines that add scaled groups.
+inline constexpr int group_terms = 16;
 
 /// Stored exponents are e - base: 0 or more, and so are their sums. That of a zero makes every sum negative.
 template <class E>
 inline constexpr std::int32_t zero_exponent = sizeof(E) == 1 ? -64 : -1024;
+
+/// An exponent of a as it is packed once more for the search for the largest ones: see exponent_everywhere().
+template <class E>
+using Spread = std::conditional_t<sizeof(E) == 1, std::int32_t, E>;
 
 /// What a value becomes when it is packed.
 struct GridCut {

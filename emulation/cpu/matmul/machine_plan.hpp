@@ -52,6 +52,13 @@ struct PackedScale {
     int exponent;  ///< far out for a zero (a sum with it is below -5000) and a NaN (above 5000)
 };
 inline PackedScale packed_scale(const Format& format, float scale) {
+    // Nearly all scales: normal numbers of their format, with no bit below it.
+    const std::uint32_t size = bit_cast<std::uint32_t>(scale) & 0x7fffffffu;
+    const int exponent = static_cast<int>(size >> 23) - 127;
+    const bool is_on_grid = (size & ((1u << (24 - format.precision)) - 1)) == 0;
+    if (is_on_grid && exponent >= format.emin() && exponent > -127 && exponent < 128) {
+        return {bit_cast<float>(size), exponent};
+    }
     const Factor f = definition::scale_factor(format, scale);
     return {static_cast<float>(f.value()), f.is_nan() ? 100000 : f.is_zero() ? -20000 : f.exponent};
 }

@@ -92,6 +92,9 @@ struct StepOperands {
     const std::int32_t* a_scale_exponent = nullptr;
     const float* b_scale = nullptr;
     const std::int32_t* b_scale_exponent = nullptr;
+    // Which terms of each group of 16 are not zero, for scaled groups: [groups] and [groups, machine_columns].
+    const std::int32_t* a_nonzero = nullptr;
+    const std::int32_t* b_nonzero = nullptr;
 };
 
 /// Exponents within which the fast path is exact; beyond them a lane is computed by the definition.
@@ -99,32 +102,48 @@ inline constexpr int least_exponent = -100, most_exponent = 120;
 /// Sums of scales' exponents beyond these hold a zero or a NaN (see PackedScale).
 inline constexpr int zero_threshold = -5000, nan_threshold = 5000;
 
+/// An exponent of a as all lanes of a vector. Those of 8 bits are packed four times over, for Intel's processors broadcast
+/// 32 bits while they load them, and 8 bits with a permutation more.
+template <class D>
+HWY_INLINE auto exponent_everywhere(D d, std::int32_t four_times) {
+    return hn::BitCast(d, hn::Set(DI32(), four_times));
+}
+template <class D>
+HWY_INLINE auto exponent_everywhere(D d, std::int16_t exponent) {
+    return hn::Set(d, exponent);
+}
+
 /// Largest stored exponent of products [0, terms) in every column, for `rows` rows of a that lie `stride` apart. Where
 /// all products are zero it is so low that no addend's is lower. A pass of its own: within one row it would be a chain
 /// of maxima that the term loop waits for.
 template <int terms, class E>
-HWY_INLINE void largest_exponents(const E* a, std::int64_t stride, std::int64_t rows, const E* b, E* out) {
+HWY_INLINE void largest_exponents(const Spread<E>* a, std::int64_t stride, std::int64_t rows, const E* b, E* out) {
+    static_assert(terms % 2 == 0);
     const hn::ScalableTag<E> d;
     constexpr std::int64_t lanes = machine_columns / static_cast<std::int64_t>(sizeof(E));
     const auto finish = [&](auto top) HWY_ATTR {
-        if (sizeof(E) == 1) return hn::IfThenElse(hn::MaskFromVec(hn::BroadcastSignBit(top)), hn::Set(d, E{-128}), top);
+        if (sizeof(E) == 1) return hn::IfThenElse(hn::Lt(top, hn::Zero(d)), hn::Set(d, E{-128}), top);
         return top;
     };
     for (std::int64_t j = 0; j < machine_columns; j += lanes) {
-        const E* x = a;
+        const Spread<E>* x = a;
+        const auto sum = [&](const Spread<E>* row, int t, auto e) HWY_ATTR {
+            return hn::Add(e, exponent_everywhere(d, row[t]));
+        };
         std::int64_t r = 0;
         for (; r + 4 <= rows; r += 4, x += 4 * stride) {
-            const E *x1 = x + stride, *x2 = x + 2 * stride, *x3 = x + 3 * stride;
-            auto e = hn::LoadU(d, b + j);
-            auto t0 = hn::Add(e, hn::Set(d, x[0])), t1 = hn::Add(e, hn::Set(d, x1[0]));
-            auto t2 = hn::Add(e, hn::Set(d, x2[0])), t3 = hn::Add(e, hn::Set(d, x3[0]));
-            for (int t = 1; t < terms; ++t) {
-                e = hn::LoadU(d, b + t * machine_columns + j);
-                t0 = hn::Max(t0, hn::Add(e, hn::Set(d, x[t])));
-                t1 = hn::Max(t1, hn::Add(e, hn::Set(d, x1[t])));
-                t2 = hn::Max(t2, hn::Add(e, hn::Set(d, x2[t])));
-                t3 = hn::Max(t3, hn::Add(e, hn::Set(d, x3[t])));
-            }
+            const Spread<E> *x1 = x + stride, *x2 = x + 2 * stride, *x3 = x + 3 * stride;
+            const auto first = hn::LoadU(d, b + j);
+            auto t0 = sum(x, 0, first), t1 = sum(x1, 0, first), t2 = sum(x2, 0, first), t3 = sum(x3, 0, first);
+            const auto see = [&](int t) HWY_ATTR {
+                const auto e = hn::LoadU(d, b + t * machine_columns + j);
+                t0 = hn::Max(t0, sum(x, t, e));
+                t1 = hn::Max(t1, sum(x1, t, e));
+                t2 = hn::Max(t2, sum(x2, t, e));
+                t3 = hn::Max(t3, sum(x3, t, e));
+            };
+            see(1);
+            for (int t = 2; t < terms; t += 2) see(t), see(t + 1);
             E* to = out + r * machine_columns + j;
             hn::Store(finish(t0), d, to);
             hn::Store(finish(t1), d, to + machine_columns);
@@ -132,10 +151,8 @@ HWY_INLINE void largest_exponents(const E* a, std::int64_t stride, std::int64_t 
             hn::Store(finish(t3), d, to + 3 * machine_columns);
         }
         for (; r < rows; ++r, x += stride) {
-            auto top = hn::Add(hn::LoadU(d, b + j), hn::Set(d, x[0]));
-            for (int t = 1; t < terms; ++t) {
-                top = hn::Max(top, hn::Add(hn::LoadU(d, b + t * machine_columns + j), hn::Set(d, x[t])));
-            }
+            auto top = sum(x, 0, hn::LoadU(d, b + j));
+            for (int t = 1; t < terms; ++t) top = hn::Max(top, sum(x, t, hn::LoadU(d, b + t * machine_columns + j)));
             hn::Store(finish(top), d, out + r * machine_columns + j);
         }
     }
@@ -253,17 +270,20 @@ HWY_INLINE void truncated_row(const MachinePlan& plan, const StepOperands<E>& x,
     }
 
     I32 s0, s1, s2, s3, h0, h1, h2, h3;
+    static_assert(terms / halves % 2 == 0);
     const auto add_terms = [&](int first, int last, I32& t0, I32& t1, I32& t2, I32& t3) HWY_ATTR {
         const F32 p0 = product_scale[0], p1 = product_scale[1], p2 = product_scale[2], p3 = product_scale[3];
         const float* b = x.b + first * machine_columns;
         I32 u0, u1, u2, u3;
-        for (int t = first; t < last; ++t, b += machine_columns) {
+        const auto add = [&](int t, const float* row) HWY_ATTR {
             const F32 a(x.a[t]);
-            u0 = u0 + cut_to_int((a * load(b)) * p0);
-            u1 = u1 + cut_to_int((a * load(b + lanes)) * p1);
-            u2 = u2 + cut_to_int((a * load(b + 2 * lanes)) * p2);
-            u3 = u3 + cut_to_int((a * load(b + 3 * lanes)) * p3);
-        }
+            u0 = u0 + cut_to_int((a * load(row)) * p0);
+            u1 = u1 + cut_to_int((a * load(row + lanes)) * p1);
+            u2 = u2 + cut_to_int((a * load(row + 2 * lanes)) * p2);
+            u3 = u3 + cut_to_int((a * load(row + 3 * lanes)) * p3);
+        };
+        // Two at a time: GCC copies the sums from register to register at the end of every turn.
+        for (int t = first; t < last; t += 2, b += 2 * machine_columns) add(t, b), add(t + 1, b + machine_columns);
         t0 = u0, t1 = u1, t2 = u2, t3 = u3;
     };
     add_terms(0, terms / halves, s0, s1, s2, s3);
@@ -292,53 +312,110 @@ HWY_INLINE void truncated_row(const MachinePlan& plan, const StepOperands<E>& x,
     }
 }
 
-/// GST-FDPA on machine_columns columns: c becomes D.
+/// A step of scaled groups: four of sixteen terms.
+inline constexpr int step_groups = 4;
+/// Largest exponents for which 2^(35 - exponent) and its inverse are normal numbers of fp32, and the values of groups too.
+inline constexpr int least_group_exponent = -90, most_group_exponent = 85;
+
+/// Exponents of the scales of group g in vector v, added; and where the group has a product that is not 0.
+struct GroupScales {
+    I32 block;
+    M32 here;
+};
+template <class E>
+HWY_INLINE GroupScales group_scales_of(const MachinePlan& plan, const StepOperands<E>& x, int g, int v) {
+    const std::int64_t at = v * lanes_of_vector, s = g * plan.scale_count / step_groups;
+    const I32 block = I32(x.a_scale_exponent[s]) + load(x.b_scale_exponent + s * machine_columns + at);
+    const I32 both = I32(x.a_nonzero[g]) & load(x.b_nonzero + g * machine_columns + at);
+    // A zero scale has an exponent far below all others.
+    return {block, !(both == I32(0)) & !(block < I32(zero_threshold))};
+}
+
+/// The sum of group g's products in vector v, in fp32: exact, since the elements have few bits.
+template <class E>
+HWY_INLINE F32 group_dot(const StepOperands<E>& x, int g, int v) {
+    F32 sum;
+    const float* b = x.b + g * group_terms * machine_columns + v * lanes_of_vector;
+    for (int t = 0; t < group_terms; ++t) sum = fma(F32(x.a[g * group_terms + t]), load(b + t * machine_columns), sum);
+    return sum;
+}
+
+/// Addend and groups of vector v, each cut at its lane's unit 2^(exponent - F), added in fp64 and delivered.
+template <class E>
+HWY_NOINLINE F32 cut_groups(const MachinePlan& plan, const StepOperands<E>& x, int v, I32 exponent, F32 addend) {
+    const F32 scale = power_of_two(I32(plan.rule.fraction_bits) - exponent);
+    const F64 low_scale = promote_lower(scale), high_scale = promote_upper(scale);
+    F64 low = cut_to_whole(promote_lower(addend) * low_scale) + F64(0.0);
+    F64 high = cut_to_whole(promote_upper(addend) * high_scale) + F64(0.0);
+    for (int g = 0; g < step_groups; ++g) {
+        const std::int64_t s = g * plan.scale_count / step_groups;
+        const F32 dot = group_dot(x, g, v);
+        const F64 alpha(double{x.a_scale[s]});
+        const F32 beta = load(x.b_scale + s * machine_columns + v * lanes_of_vector);
+        low = low + cut_to_whole(promote_lower(dot) * (alpha * promote_lower(beta)) * low_scale);
+        high = high + cut_to_whole(promote_upper(dot) * (alpha * promote_upper(beta)) * high_scale);
+    }
+    const F32 unit = power_of_two(exponent - I32(plan.rule.fraction_bits));
+    return cut_to_float(low * promote_lower(unit), high * promote_upper(unit));
+}
+
+/// GST-FDPA on machine_columns columns: c becomes D. A group is cut only where its scales lie far below those of another
+/// one or below the addend: elsewhere its value is a whole number of units, and the sum in fp64 is exact.
 template <class E>
 HWY_INLINE void scaled_groups_row(const MachinePlan& plan, const StepOperands<E>& x, float* c) {
-    constexpr int group = 16, most_groups = 4;
-    const int groups = plan.terms / group;
     constexpr std::int64_t lanes = lanes_of_vector;
-    constexpr int least = -90, most = 85;  // 2^(35 - exponent) and its inverse are normal numbers of fp32
-    alignas(64) E present[most_groups][machine_columns];
-    for (int g = 0; g < groups; ++g) {
-        largest_exponents<group>(x.a_exponent + g * group, 0, 1, x.b_exponent + g * group * machine_columns,
-                                 present[g]);
+    constexpr int none = 1 << 20;
+    // A group's value is a multiple of 2^(block - group_bits).
+    const int group_bits = 2 + 2 * plan.scale.fraction_bits(), fraction = plan.rule.fraction_bits;
+    I32 top[4], least[4];
+    M32 any_product[4];
+    F64 low[4], high[4];
+    for (int v = 0; v < 4; ++v) {
+        top[v] = I32(plan.rule.zero_exponent), least[v] = I32(none);
+        any_product[v] = first_n(0);
+        low[v] = high[v] = F64(0.0);
+    }
+    for (int g = 0; g < step_groups; ++g) {
+        // Four chains at a time share what they read of a.
+        F32 dot[4];
+        const float* b = x.b + g * group_terms * machine_columns;
+        for (int t = 0; t < group_terms; ++t, b += machine_columns) {
+            const F32 a(x.a[g * group_terms + t]);
+            for (int v = 0; v < 4; ++v) dot[v] = fma(a, load(b + v * lanes), dot[v]);
+        }
+        const std::int64_t s = g * plan.scale_count / step_groups;
+        const F32 alpha(x.a_scale[s]);
+        for (int v = 0; v < 4; ++v) {
+            const auto [block, here] = group_scales_of(plan, x, g, v);
+            any_product[v] = any_product[v] | here;
+            const M32 counts = here | (block > I32(nan_threshold));
+            top[v] = select(counts, I32(hn::Max(top[v].v, block.v)), top[v]);
+            least[v] = select(here, I32(hn::Min(least[v].v, block.v)), least[v]);
+            const F32 value = select(here, dot[v] * (alpha * load(x.b_scale + s * machine_columns + v * lanes)), F32(0.0f));
+            low[v] = low[v] + promote_lower(value);
+            high[v] = high[v] + promote_upper(value);
+        }
     }
     for (int v = 0; v < 4; ++v) {
         const F32 addend = load(c + v * lanes);
-        I32 exponent = exponent_field(addend) - I32(127);
-        exponent = select(addend == F32(0.0f), I32(plan.rule.zero_exponent), exponent);
-        M32 any_product = first_n(0);
-        F32 dot[most_groups];
-        for (int g = 0; g < groups; ++g) {
-            const int s = g * plan.scale_count / groups;
-            const I32 block = I32(x.a_scale_exponent[s]) + load(x.b_scale_exponent + s * machine_columns + v * lanes);
-            // A zero scale has an exponent far below all others.
-            const M32 here = !(widened(present[g] + v * lanes) < I32(0)) & !(block < I32(zero_threshold));
-            any_product = any_product | here;
-            const M32 counts = here | (block > I32(nan_threshold));
-            exponent = I32(hn::Max(exponent.v, select(counts, block, I32(plan.rule.zero_exponent)).v));
-            F32 sum;
-            const float* b = x.b + g * group * machine_columns + v * lanes;
-            for (int t = 0; t < group; ++t) sum = fma(F32(x.a[g * group + t]), load(b + t * machine_columns), sum);
-            dot[g] = sum;
+        const I32 of_addend = exponent_field(addend) - I32(127);
+        const I32 exponent(
+            hn::Max(top[v].v, select(addend == F32(0.0f), I32(plan.rule.zero_exponent), of_addend).v));
+        const M32 beyond = (exponent < I32(least_group_exponent)) | (exponent > I32(most_group_exponent));
+        const M32 is_cut = least[v] - exponent < I32(group_bits - fraction);
+        F32 d;
+        if (HWY_UNLIKELY(any(is_cut))) {
+            d = cut_groups(plan, x, v, exponent, addend);
+        } else {
+            const F32 scale = power_of_two(I32(fraction) - exponent), unit = power_of_two(exponent - I32(fraction));
+            const F64 low_scale = promote_lower(scale), high_scale = promote_upper(scale);
+            // A -0 becomes +0.
+            const F64 low_sum = cut_to_whole(promote_lower(addend) * low_scale) + low[v] * low_scale;
+            const F64 high_sum = cut_to_whole(promote_upper(addend) * high_scale) + high[v] * high_scale;
+            d = cut_to_float(low_sum * promote_lower(unit), high_sum * promote_upper(unit));
         }
-        const M32 beyond = (exponent < I32(least)) | (exponent > I32(most));
-        const F32 scale = power_of_two(I32(plan.rule.fraction_bits) - exponent);
-        const F64 low_scale = promote_lower(scale), high_scale = promote_upper(scale);
-        F64 low = cut_to_whole(promote_lower(addend) * low_scale) + F64(0.0);
-        F64 high = cut_to_whole(promote_upper(addend) * high_scale) + F64(0.0);
-        for (int g = 0; g < groups; ++g) {
-            const int s = g * plan.scale_count / groups;
-            const F64 alpha(double{x.a_scale[s]});
-            const F32 beta = load(x.b_scale + s * machine_columns + v * lanes);
-            low = low + cut_to_whole(promote_lower(dot[g]) * (alpha * promote_lower(beta)) * low_scale);
-            high = high + cut_to_whole(promote_upper(dot[g]) * (alpha * promote_upper(beta)) * high_scale);
-        }
-        const F32 unit = power_of_two(exponent - I32(plan.rule.fraction_bits));
-        F32 d = cut_to_float(low * promote_lower(unit), high * promote_upper(unit));
-        if (any(beyond)) {
-            const M32 kept = !any_product | not_finite(addend);
+        if (HWY_UNLIKELY(any(beyond))) {
+            const M32 kept = !any_product[v] | not_finite(addend);
             const M32 bad_scale = exponent > I32(nan_threshold);
             d = settle(plan, x, beyond, kept & !bad_scale, v, c, d);
         }

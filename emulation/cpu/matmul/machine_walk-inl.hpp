@@ -41,18 +41,21 @@ HWY_INLINE void prefetch_share(const void* from, std::int64_t row) {
     }
 }
 
-// --- one step of one row: `terms` products per column, in `groups` parts whose largest exponents the step asks for
+// --- one step of one row: `terms` products per column, in `groups` parts whose largest exponents the step asks for;
+// has_groups: it adds groups with scales of their own
 
 template <class E, int n, Delivery delivery, int halves = 1, bool scaled = false>
 struct TruncatedRow {
     static constexpr int terms = n, groups = 1;
+    static constexpr bool has_groups = false;
     HWY_INLINE void operator()(const MachinePlan& plan, const StepOperands<E>& x, const E* largest, float* c) const {
         truncated_row<E, n, halves, scaled, delivery>(plan, x, largest, c);
     }
 };
 template <class E>
 struct ScaledGroupsRow {
-    static constexpr int terms = 64, groups = 0;
+    static constexpr int terms = step_groups * group_terms, groups = 0;
+    static constexpr bool has_groups = true;
     HWY_INLINE void operator()(const MachinePlan& plan, const StepOperands<E>& x, const E*, float* c) const {
         scaled_groups_row(plan, x, c);
     }
@@ -60,6 +63,7 @@ struct ScaledGroupsRow {
 template <class E, int n, int parts>
 struct FlooredRow {
     static constexpr int terms = n, groups = parts;
+    static constexpr bool has_groups = false;
     HWY_INLINE void operator()(const MachinePlan& plan, const StepOperands<E>& x, const E* largest, float* c) const {
         floored_row<E, n, parts>(plan, x, largest, tile_size, c);
     }
@@ -67,6 +71,7 @@ struct FlooredRow {
 template <class E, int n>
 struct ExactRow {
     static constexpr int terms = n, groups = 0;
+    static constexpr bool has_groups = false;
     HWY_INLINE void operator()(const MachinePlan& plan, const StepOperands<E>& x, const E*, float* c) const {
         exact_row<E, n>(plan, x, c);
     }
@@ -74,6 +79,7 @@ struct ExactRow {
 template <class E, int n>
 struct FlushedPairsRow {
     static constexpr int terms = n, groups = 0;
+    static constexpr bool has_groups = false;
     HWY_INLINE void operator()(const MachinePlan&, const StepOperands<E>& x, const E*, float* c) const {
         flushed_pairs_row<n>(x.a, x.b, c);
     }
@@ -102,10 +108,14 @@ HWY_NOINLINE void walk(const TileOperands<E>& tile, std::int64_t begin, std::int
             x.a_scale = packed.a_scale + (tile.row * packed.instructions + instruction) * scales;
             x.a_scale_exponent = packed.a_scale_exponent + (tile.row * packed.instructions + instruction) * scales;
         }
+        if constexpr (Row::has_groups) {
+            x.a_nonzero = packed.a_nonzero + (tile.row * padded + t) / group_terms;
+            x.b_nonzero = packed.b_nonzero + (tile.panel * padded + t) / group_terms * machine_columns;
+        }
         if constexpr (Row::groups > 0) {
             constexpr int each = Row::terms / Row::groups;
             for (int g = 0; g < Row::groups; ++g) {
-                largest_exponents<each>(x.a_exponent + g * each, padded, rows,
+                largest_exponents<each>(packed.a_spread + tile.row * padded + t + g * each, padded, rows,
                                         x.b_exponent + g * each * machine_columns, largest + g * tile_size);
             }
         }
@@ -121,6 +131,7 @@ HWY_NOINLINE void walk(const TileOperands<E>& tile, std::int64_t begin, std::int
             x.a_exponent += padded;
             x.a_scale += packed.instructions * scales;
             x.a_scale_exponent += packed.instructions * scales;
+            if constexpr (Row::has_groups) x.a_nonzero += padded / group_terms;
         }
     }
 }
@@ -143,7 +154,7 @@ HWY_NOINLINE void walk_pairs_with(const TileOperands<std::int8_t>& tile, std::in
     std::int8_t* const largest = tile.largest;
     for (std::int64_t t = begin; t < end; t += terms) {
         const PairBlock* b = packed.b_pairs + (tile.panel * padded + t) / 2;
-        largest_exponents<terms>(packed.a_exponent + tile.row * padded + t, padded, rows,
+        largest_exponents<terms>(packed.a_spread + tile.row * padded + t, padded, rows,
                                  packed.b_exponent + (tile.panel * padded + t) * machine_columns, largest);
         const PairFactor* a = packed.a_pairs + (tile.row * padded + t) / 2;
         const float* value = packed.a + tile.row * padded + t;

@@ -16,6 +16,23 @@ namespace macheps::HWY_NAMESPACE {
 
 inline constexpr std::int64_t lanes_of_vector = f32_lanes;
 
+/// The scales of an operand for one term: OperandScales::at without a division for each element of most operands.
+class ScalesOfTerm {
+  public:
+    ScalesOfTerm(const OperandScales& scales, std::int64_t term)
+        : data_(scales.data == nullptr ? &one : scales.data + term / scales.k_block * scales.k_stride),
+          block_(scales.outer_block),
+          stride_(scales.data == nullptr ? 0 : scales.outer_stride) {}
+    HWY_INLINE float operator()(std::int64_t outer) const {
+        return data_[(block_ == 1 ? outer : stride_ == 0 ? 0 : outer / block_) * stride_];
+    }
+
+  private:
+    static constexpr float one = 1;
+    const float* data_;
+    std::int64_t block_, stride_;
+};
+
 /// The vector whose 128-bit block l holds four elements from row 4 l of `row`.
 HWY_INLINE F32 load_blocks(const float* const* row, std::int64_t at) {
 #if HWY_TARGET == HWY_AVX3

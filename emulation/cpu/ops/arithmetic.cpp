@@ -333,7 +333,9 @@ void arithmetic_array(Simd simd, ThreadPool& pool, Operation operation, const Ca
                                                       : Through::odd;
     ArithmeticKernel fused = nullptr, unrounded = nullptr;
     if (vector) {
-        fused = simd == Simd::avx512 ? N_AVX3::fused_arithmetic(operation, plan, through) : nullptr;
+#ifndef MACHEPS_ONLY_AVX2
+        if (simd == Simd::avx512) fused = N_AVX3::fused_arithmetic(operation, plan, through);
+#endif
         unrounded = simd == Simd::avx512 ? N_AVX3::unrounded_arithmetic(operation, through)
                                          : N_AVX2::unrounded_arithmetic(operation, through);
     }

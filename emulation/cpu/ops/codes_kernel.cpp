@@ -179,8 +179,11 @@ namespace N_AVX3 {
 const CodeKernels& code_kernels_of_target();
 }
 
-const CodeKernels* code_kernels(Simd simd) {
-    return simd == Simd::avx512 ? &N_AVX3::code_kernels_of_target() : nullptr;
+const CodeKernels* code_kernels([[maybe_unused]] Simd simd) {
+#ifndef MACHEPS_ONLY_AVX2
+    if (simd == Simd::avx512) return &N_AVX3::code_kernels_of_target();
+#endif
+    return nullptr;
 }
 
 }  // namespace macheps

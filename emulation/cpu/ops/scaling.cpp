@@ -30,13 +30,14 @@ struct Groups {
     }
 };
 
-/// Part of the tensor whose rows lie in one row of groups.
+/// A rectangle of the tensor whose rows lie in one row of groups.
 struct Part {
     std::int64_t group_row, first_row, last_row, first_column, last_column;
+    std::int64_t size() const { return (last_row - first_row) * (last_column - first_column); }
 };
 
-/// The tensor in parts, cut between groups.
-std::vector<Part> parts_of(const Groups& g) {
+/// The tensor in parts that whole groups fill.
+std::vector<Part> parts_of_groups(const Groups& g) {
     std::vector<Part> parts;
     const std::int64_t wanted = max_of(task_elements / max_of(g.block_rows, std::int64_t{1}), std::int64_t{1});
     const std::int64_t step =
@@ -45,6 +46,29 @@ std::vector<Part> parts_of(const Groups& g) {
         for (std::int64_t c = 0; c < g.columns; c += step) {
             parts.push_back(
                 {i, i * g.block_rows, min_of((i + 1) * g.block_rows, g.rows), c, min_of(c + step, g.columns)});
+        }
+    }
+    return parts;
+}
+
+/// The tensor in parts that lie in memory without a gap and are small enough for the first-level cache. Each begins at
+/// a group's first column, or lies within one group.
+std::vector<Part> parts_of_memory(const Groups& g) {
+    constexpr std::int64_t most = 4096;
+    std::vector<Part> parts;
+    const std::int64_t high = max_of(most / max_of(g.columns, std::int64_t{1}), std::int64_t{1});
+    // Rows of groups of one row each are one after the other, as their scales are.
+    const std::int64_t joined = g.block_rows == 1 ? high : 1;
+    for (std::int64_t i = 0; i < g.down; i += joined) {
+        const std::int64_t end = min_of((i + joined) * g.block_rows, g.rows);
+        for (std::int64_t r = i * g.block_rows; r < end; r += high) {
+            for (std::int64_t c = 0, next; c < g.columns; c = next) {
+                next = min_of(c + most, g.columns);
+                if (next < g.columns)
+                    next = max_of(next / g.block_columns * g.block_columns,
+                                  min_of(next, (c / g.block_columns + 1) * g.block_columns));
+                parts.push_back({i, r, min_of(r + high, end), c, next});
+            }
         }
     }
     return parts;
@@ -61,14 +85,13 @@ struct Scratch {
 ScaledResult scaled_cast(Simd simd, ThreadPool& pool, const float* in, float* out, float* decode, std::int64_t rows,
                          std::int64_t columns, const ScaledCast& how, Tally* tally) {
     const Groups g(rows, columns, how);
-    const std::vector<Part> parts = parts_of(g);
     const auto count = static_cast<std::size_t>(g.down * g.across);
     const ScalingKernels& kernels = scaling_kernels(simd);
     thread_local Scratch of_thread;
     Scratch& scratch = of_thread;  // the caller's, in whichever thread a part runs
-    scratch.amax.assign(count, 0);
+    scratch.amax.resize(count);
     scratch.encode.resize(count);
-    const auto each_part = [&](const auto& f) {
+    const auto each_part = [&](const std::vector<Part>& parts, const auto& f) {
         // Several small parts make one task.
         const std::int64_t n = static_cast<std::int64_t>(parts.size());
         const std::int64_t each = max_of(
@@ -78,13 +101,16 @@ ScaledResult scaled_cast(Simd simd, ThreadPool& pool, const float* in, float* ou
                                        static_cast<std::size_t>(min_of(each, n - task * each))));
         });
     };
-    each_part([&](std::span<const Part> some) {
+    const auto group_of = [&g](const Part& part) {
+        return part.group_row * g.across + part.first_column / g.block_columns;
+    };
+    const auto rows_of = [&](const Part& part) {
+        return ScaledRows{in + part.first_row * columns + part.first_column, part.last_row - part.first_row,
+                          part.last_column - part.first_column, columns};
+    };
+    each_part(parts_of_groups(g), [&](std::span<const Part> some) {
         for (const Part& part : some) {
-            std::int32_t* top = scratch.amax.data() + part.group_row * g.across + part.first_column / g.block_columns;
-            for (std::int64_t r = part.first_row; r < part.last_row; ++r) {
-                kernels.largest(in + r * columns + part.first_column, part.last_column - part.first_column,
-                                g.block_columns, how.rule->ignores_nan, top);
-            }
+            kernels.largest(rows_of(part), g.block_columns, how.rule->ignores_nan, scratch.amax.data() + group_of(part));
         }
     });
 
@@ -97,23 +123,20 @@ ScaledResult scaled_cast(Simd simd, ThreadPool& pool, const float* in, float* ou
     cast.encode_scale = 1;
     const Caster caster(simd, cast), unchanged(simd, Cast{});
     std::mutex adding;
-    each_part([&](std::span<const Part> some) {
+    const std::int64_t scales_of_row = g.block_rows == 1 ? g.across : 0;
+    each_part(parts_of_memory(g), [&](std::span<const Part> some) {
         Tally scaled, before;
         std::vector<float> kept;
         for (const Part& part : some) {
-            const std::int64_t n = part.last_column - part.first_column;
-            for (std::int64_t r = part.first_row; r < part.last_row; ++r) {
-                const std::int64_t first = r * columns + part.first_column;
-                const float* x = in + first;
-                if (tally != nullptr) {
-                    kept.resize(static_cast<std::size_t>(n));
-                    unchanged(x, kept.data(), n, &before, 0);
-                }
-                float* z = out + first;
-                kernels.multiply(x, scratch.encode.data() + part.group_row * g.across + part.first_column / g.block_columns, n,
-                                 g.block_columns, z);
-                caster(z, z, n, tally != nullptr ? &scaled : nullptr, static_cast<std::uint64_t>(first));
+            const ScaledRows x = rows_of(part);
+            const std::int64_t first = x.x - in;
+            if (tally != nullptr) {
+                kept.resize(static_cast<std::size_t>(part.size()));
+                unchanged(x.x, kept.data(), part.size(), &before, 0);
             }
+            float* z = out + first;
+            kernels.multiply(x, scratch.encode.data() + group_of(part), scales_of_row, g.block_columns, z);
+            caster(z, z, part.size(), tally != nullptr ? &scaled : nullptr, static_cast<std::uint64_t>(first));
         }
         if (tally == nullptr) return;
         // What came in is judged as it came; a product that underflowed was lost by the cast all the same.

@@ -31,40 +31,66 @@ HWY_INLINE void each_vector(std::int64_t n, const Function& f) {
     if (i < n) f(i, static_cast<std::size_t>(n - i));
 }
 
+/// Blocks of one column: `vectors` of them side by side go down all rows. The last has `count` columns.
+template <bool ignore_nan, int vectors>
+HWY_INLINE void largest_of_columns(const std::int32_t* bits, std::int64_t rows, std::int64_t ld, std::size_t count,
+                                   std::int32_t* out) {
+    I32 top[vectors];
+    for (std::int64_t r = 0; r < rows; ++r, bits += ld) {
+        for (int v = 0; v < vectors; ++v) {
+            const std::size_t here = v + 1 < vectors ? f32_lanes : count;
+            top[v] = larger(top[v], magnitude<ignore_nan>(load_n(bits + v * vector_step, here)));
+        }
+    }
+    for (int v = 0; v < vectors; ++v) store_n(top[v], out + v * vector_step, v + 1 < vectors ? f32_lanes : count);
+}
+
 template <bool ignore_nan>
-void find_largest(const float* x, std::int64_t n, std::int64_t block, std::int32_t* out) {
-    const auto* bits = reinterpret_cast<const std::int32_t*>(x);
+void find_largest(const ScaledRows& in, std::int64_t block, std::int32_t* out) {
+    const auto* bits = reinterpret_cast<const std::int32_t*>(in.x);
     if (block == 1) {
-        each_vector(n, [&](std::int64_t i, std::size_t count) HWY_ATTR {
-            store_n(larger(load_n(out + i, count), magnitude<ignore_nan>(load_n(bits + i, count))), out + i, count);
+        std::int64_t i = 0;
+        for (; i + 4 * vector_step <= in.n; i += 4 * vector_step) {
+            largest_of_columns<ignore_nan, 4>(bits + i, in.rows, in.ld, f32_lanes, out + i);
+        }
+        each_vector(in.n - i, [&](std::int64_t j, std::size_t count) HWY_ATTR {
+            largest_of_columns<ignore_nan, 1>(bits + i + j, in.rows, in.ld, count, out + i + j);
         });
         return;
     }
-    for (std::int64_t first = 0; first < n; first += block, ++out) {
+    for (std::int64_t first = 0; first < in.n; first += block, ++out) {
         I32 top;
-        each_vector(min_of(block, n - first), [&](std::int64_t i, std::size_t count) HWY_ATTR {
-            top = larger(top, magnitude<ignore_nan>(load_n(bits + first + i, count)));
-        });
-        *out = max_of(*out, hn::GetLane(hn::MaxOfLanes(DI32(), top.v)));
+        const std::int64_t width = min_of(block, in.n - first);
+        const std::int32_t* row = bits + first;
+        for (std::int64_t r = 0; r < in.rows; ++r, row += in.ld) {
+            each_vector(width, [&](std::int64_t i, std::size_t count) HWY_ATTR {
+                top = larger(top, magnitude<ignore_nan>(load_n(row + i, count)));
+            });
+        }
+        *out = hn::GetLane(hn::MaxOfLanes(DI32(), top.v));
     }
 }
 
-void largest(const float* x, std::int64_t n, std::int64_t block, bool ignore_nan, std::int32_t* out) {
-    ignore_nan ? find_largest<true>(x, n, block, out) : find_largest<false>(x, n, block, out);
+void largest(const ScaledRows& in, std::int64_t block, bool ignore_nan, std::int32_t* out) {
+    ignore_nan ? find_largest<true>(in, block, out) : find_largest<false>(in, block, out);
 }
 
-void multiply(const float* x, const float* scales, std::int64_t n, std::int64_t block, float* z) {
-    if (block == 1) {
-        for_each_vector(n, z, [&](std::int64_t i, std::size_t count) HWY_ATTR {
-            return load_n(x + i, count) * load_n(scales + i, count);
-        });
-        return;
-    }
-    for (std::int64_t first = 0; first < n; first += block, ++scales) {
-        const F32 scale(*scales);
-        for_each_vector(min_of(block, n - first), z + first, [&](std::int64_t i, std::size_t count) HWY_ATTR {
-            return load_n(x + first + i, count) * scale;
-        });
+void multiply(const ScaledRows& in, const float* scales, std::int64_t step, std::int64_t block, float* z) {
+    const float* x = in.x;
+    for (std::int64_t r = 0; r < in.rows; ++r, x += in.ld, z += in.n, scales += step) {
+        if (block == 1) {
+            for_each_vector(in.n, z, [&](std::int64_t i, std::size_t count) HWY_ATTR {
+                return load_n(x + i, count) * load_n(scales + i, count);
+            });
+            continue;
+        }
+        const float* scale_of = scales;
+        for (std::int64_t first = 0; first < in.n; first += block, ++scale_of) {
+            const F32 scale(*scale_of);
+            for_each_vector(min_of(block, in.n - first), z + first, [&](std::int64_t i, std::size_t count) HWY_ATTR {
+                return load_n(x + first + i, count) * scale;
+            });
+        }
     }
 }
 
@@ -82,16 +108,23 @@ HWY_AFTER_NAMESPACE();
 namespace macheps {
 namespace {
 
-void define_largest(const float* x, std::int64_t n, std::int64_t block, bool ignore_nan, std::int32_t* out) {
-    for (std::int64_t i = 0; i < n; ++i) {
-        std::int32_t size = bit_cast<std::int32_t>(x[i]) & 0x7fffffff;
-        if (ignore_nan && size > 0x7f800000) size = 0;
-        out[i / block] = max_of(out[i / block], size);
+void define_largest(const ScaledRows& in, std::int64_t block, bool ignore_nan, std::int32_t* out) {
+    for (std::int64_t i = 0; i < in.n; i += block) out[i / block] = 0;
+    for (std::int64_t r = 0; r < in.rows; ++r) {
+        for (std::int64_t i = 0; i < in.n; ++i) {
+            std::int32_t size = bit_cast<std::int32_t>(in.x[r * in.ld + i]) & 0x7fffffff;
+            if (ignore_nan && size > 0x7f800000) size = 0;
+            out[i / block] = max_of(out[i / block], size);
+        }
     }
 }
 
-void define_multiply(const float* x, const float* scales, std::int64_t n, std::int64_t block, float* z) {
-    for (std::int64_t i = 0; i < n; ++i) z[i] = definition::canonical(x[i] * scales[i / block]);
+void define_multiply(const ScaledRows& in, const float* scales, std::int64_t step, std::int64_t block, float* z) {
+    for (std::int64_t r = 0; r < in.rows; ++r) {
+        for (std::int64_t i = 0; i < in.n; ++i) {
+            z[r * in.n + i] = definition::canonical(in.x[r * in.ld + i] * scales[r * step + i / block]);
+        }
+    }
 }
 
 constexpr ScalingKernels definitions{define_largest, define_multiply};

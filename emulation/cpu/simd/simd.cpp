@@ -54,8 +54,12 @@ std::string_view simd_name(Simd level) {
 
 std::vector<Simd> available_simd() {
     std::vector<Simd> levels{Simd::scalar};
+#ifndef MACHEPS_ONLY_AVX512
     if (has_avx2()) levels.push_back(Simd::avx2);
+#endif
+#ifndef MACHEPS_ONLY_AVX2
     if (has_avx512()) levels.push_back(Simd::avx512);
+#endif
     return levels;
 }
 
@@ -67,6 +71,14 @@ Simd chosen_simd() {
     for (const Simd level : {Simd::scalar, Simd::avx2, Simd::avx512}) {
         if (wanted != simd_name(level)) continue;
         if (std::find(levels.begin(), levels.end(), level) != levels.end()) return level;
+        const bool is_left_out = (level == Simd::avx2 && has_avx2()) || (level == Simd::avx512 && has_avx512());
+        if (is_left_out) {
+            throw Error({.what = fmt::format("this program was built without {}", wanted),
+                         .where = "MACHEPS_SIMD",
+                         .fix = fmt::format("unset it, use {}, or build with -DMACHEPS_SIMD=all, as scripts/test does",
+                                            simd_name(levels.back())),
+                         .exit = Exit::usage});
+        }
         throw Error({.what = fmt::format("this CPU has no {}", wanted),
                      .where = "MACHEPS_SIMD",
                      .fix = fmt::format("unset it, or use {}", simd_name(levels.back())),

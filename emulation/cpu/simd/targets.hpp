@@ -20,6 +20,16 @@
 //     #if HWY_ONCE
 //     namespace macheps { ... table(Simd): scalar -> definitions, avx2 -> N_AVX2::table(), avx512 -> N_AVX3::table() ... }
 //     #endif
+// A build for one machine (MACHEPS_SIMD=native) has one of the two. The other's name then means the same kernels, which nobody
+// asks for under it: available_simd() does not list it.
 #ifndef HWY_DISABLED_TARGETS
+#if defined(MACHEPS_ONLY_AVX512)
+#define HWY_DISABLED_TARGETS (~(HWY_AVX3 | HWY_BASELINE_TARGETS))
+#define N_AVX2 N_AVX3
+#elif defined(MACHEPS_ONLY_AVX2)
+#define HWY_DISABLED_TARGETS (~(HWY_AVX2 | HWY_BASELINE_TARGETS))
+#define N_AVX3 N_AVX2
+#else
 #define HWY_DISABLED_TARGETS (~(HWY_AVX2 | HWY_AVX3 | HWY_BASELINE_TARGETS))
+#endif
 #endif

@@ -9,8 +9,8 @@ namespace macheps::gpu {
 /// True for one fp32 fma per term over all of k: what the kernels below compute, whatever the epilogue is.
 inline bool is_fp32_chain(const Matmul& args) {
     const SumRule& sum = args.rule.machine->sum;
-    return sum.model == SumModel::fma_chain && sum.delivery == Delivery::fp32_nearest_even &&
-           args.rule.promotion == Promotion::none && args.rule.slices <= 1;
+    return sum.is_plain_chain() && sum.delivery == Delivery::fp32_nearest_even &&
+           args.rule.promotion == Promotion::none && args.rule.slices <= 1 && !args.rule.has_blocks();
 }
 
 struct alignas(16) Quad {

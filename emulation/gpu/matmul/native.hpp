@@ -13,11 +13,14 @@ namespace macheps::gpu {
 /// True when two machines sum the same way. A new field of SumRule does not compile here until it is compared.
 constexpr bool same_sums(const SumRule& x, const SumRule& y) {
     const auto& [model, terms, fraction_bits, delivery, addend, zero_exponent, zero_factor_counts, underflow_keeps_sign,
-                 zeros_keep_sign, normalises_addend] = x;
+                 zeros_keep_sign, normalises_addend, flush_operands, flush_results, order, rounding, rounds_products,
+                 joined_products, nan] = x;
     return model == y.model && terms == y.terms && fraction_bits == y.fraction_bits && delivery == y.delivery &&
            addend == y.addend && zero_exponent == y.zero_exponent && zero_factor_counts == y.zero_factor_counts &&
            underflow_keeps_sign == y.underflow_keeps_sign && zeros_keep_sign == y.zeros_keep_sign &&
-           normalises_addend == y.normalises_addend;
+           normalises_addend == y.normalises_addend && flush_operands == y.flush_operands &&
+           flush_results == y.flush_results && order == y.order && rounding == y.rounding &&
+           rounds_products == y.rounds_products && joined_products == y.joined_products && nan == y.nan;
 }
 /// True when instructions of `x` and `y` on operands of these formats give the same bits.
 constexpr bool same_instruction(const Machine& x, const Machine& y, const Format& a, const Format& b) {
@@ -39,6 +42,7 @@ constexpr bool runs_on(const Machine& machine, int architecture) {
 
 /// The machine whose `instruction` on a GPU of this architecture computes `args`, or nullptr.
 constexpr const Machine* native_machine(std::string_view instruction, int architecture, const Matmul& args) {
+    if (args.rule.has_blocks()) return nullptr;
     for (const Machine* machine : all_machines) {
         if (machine->instruction == instruction && runs_on(*machine, architecture) &&
             same_instruction(*args.rule.machine, *machine, args.a.format, args.b.format)) {

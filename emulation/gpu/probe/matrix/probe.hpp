@@ -199,7 +199,7 @@ class InstructionProbe {
         try {
             const Instruction instruction = find_instruction(target_.arch, form.instruction(), form.qualifier());
             data.truth = data.rule = instruction.machine->sum;
-            data.canonical_nan = instruction.machine->canonical_nan;
+            data.canonical_nan = instruction.machine->fixes_nan();
             machine_ = instruction.machine->name;
         } catch (const Error&) {
             return decline("no machine models it on " + target_.arch);

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// How fast sums in a format are, sixteen trials or seeds side by side, beside the processor's own fp64 recursive sum of as many
+// terms in the same process. Unit of work: one term of one sum. Before a row is timed, its first sum is compared with plain
+// loops; a row that differs is an error, not a time.
+#include "core/float_environment.hpp"
+#include "core/format_table.hpp"
+#include "core/rounding_names.hpp"
+#include "experiments/analysis/sum_kernel.hpp"
+#include "tests/analysis/sum_definitions.hpp"
+
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+using namespace macheps;
+using namespace macheps::analysis;
+
+namespace {
+
+constexpr std::int64_t terms_of_sum = 1 << 14;
+
+std::vector<double> positive_terms(const Format& format) {
+    std::vector<double> x;
+    for (std::int64_t i = 0; i < terms_of_sum; ++i) {
+        const double u = static_cast<double>(random_bits({.seed = 1}, static_cast<std::uint64_t>(i))) * 0x1p-32;
+        x.push_back(decode64(format, encode64(format, u, Round::nearest_even, Overflow::nonsaturate)));
+    }
+    return x;
+}
+
+void run_native(benchmark::State& state) {
+    const std::vector<double> x = positive_terms(fp64);
+    for (auto _ : state) {
+        double s = 0;
+        for (const double each : x) s += each;
+        benchmark::DoNotOptimize(s);
+    }
+    state.SetItemsProcessed(state.iterations() * terms_of_sum);
+}
+
+void run_sum(benchmark::State& state, Simd simd, const Format& format, Round round, SumMethod method) {
+    const DefaultFloatModes modes;
+    const std::vector<double> x = positive_terms(format), none;
+    LaneKeys keys{};
+    for (int l = 0; l < sum_lanes; ++l) keys[static_cast<std::size_t>(l)] = {.seed = 1, .step = static_cast<std::uint32_t>(l), .site = 2};
+    const SumTerms terms{.x = x.data(), .n = terms_of_sum, .is_shared = true};
+    const auto sums = [&] {
+        LaneArithmetic arithmetic(simd, format, round, keys);
+        return sum_in_lanes(arithmetic, method, 128, terms);
+    };
+    test::CodeSteps steps{.format = format, .mode = round, .key = keys[0]};
+    // Small formats overflow to NaN, which is a result as well.
+    const double got = sums().value.lane[0], expected = test::PlainSum(steps, x, none).run(method, 128);
+    if (got != expected && (got == got || expected == expected)) {
+        state.SkipWithError("differs from the definition");
+        return;
+    }
+    for (auto _ : state) benchmark::DoNotOptimize(sums());
+    state.SetItemsProcessed(state.iterations() * terms_of_sum * sum_lanes);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    benchmark::RegisterBenchmark("native/fp64/recursive", run_native);
+    for (const Simd simd : available_simd()) {
+        for (const Format& format : {fp32, fp16, bf16, e4m3fn}) {
+            for (const Round round : {Round::nearest_even, Round::toward_zero, Round::stochastic}) {
+                const auto add = [&](const char* name, SumMethod method) {
+                    benchmark::RegisterBenchmark(
+                        fmt::format("{}/{}/{}/{}", simd_name(simd), format_name(format), name_of(round), name).c_str(), run_sum, simd,
+                        format, round, method);
+                };
+                add("recursive", SumMethod::recursive);
+                if (format == fp16) add("kahan", SumMethod::kahan);
+            }
+        }
+    }
+    benchmark::Initialize(&argc, argv);
+    benchmark::RunSpecifiedBenchmarks();
+    return 0;
+}

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+# macheps_native(out): the definition that leaves the kernels one set of vector instructions, the best that this machine has; nothing where
+# the compiler cannot tell, or there is none. Elsewhere such a program computes the same, by the scalar definition.
+function(macheps_native out)
+    execute_process(COMMAND ${CMAKE_CXX_COMPILER} -march=native -dM -E -x c++ /dev/null OUTPUT_VARIABLE macros ERROR_QUIET)
+    set(avx2 AVX2 FMA BMI BMI2 F16C LZCNT)
+    set(avx512 ${avx2} AVX512F AVX512VL AVX512DQ AVX512BW AVX512CD)
+    set(${out} "" PARENT_SCOPE)
+    foreach(level avx2 avx512)
+        set(has_all TRUE)
+        foreach(word IN LISTS ${level})
+            if(NOT macros MATCHES "#define __${word}__ 1")
+                set(has_all FALSE)
+            endif()
+        endforeach()
+        if(has_all)
+            string(TOUPPER ${level} level)
+            set(${out} MACHEPS_ONLY_${level} PARENT_SCOPE)
+        endif()
+    endforeach()
+endfunction()

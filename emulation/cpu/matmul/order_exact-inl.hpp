@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Machine exact on vectors: fp64 sums with their errors, and the definition where those do not settle the rounding.
+// Included once per target.
+#include "emulation/cpu/matmul/parts-inl.hpp"
+#include "emulation/matmul/matmul.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#if defined(MACHEPS_ORDER_EXACT_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef MACHEPS_ORDER_EXACT_INL
+#undef MACHEPS_ORDER_EXACT_INL
+#else
+#define MACHEPS_ORDER_EXACT_INL
+#endif
+
+#if MACHEPS_SIMD_TARGET
+HWY_BEFORE_NAMESPACE();
+namespace macheps::HWY_NAMESPACE {
+
+/// A sum in fp64: products of fp32 numbers are exact there, and so is the error of each addition.
+struct DoubleSum {
+    F64 sum, errors, inexact;  ///< inexact: the bits of all errors, or-ed: zero where `sum` is exact
+    HWY_INLINE void add(F64 a, F64 b) {
+        const F64 product = a * b, next = sum + product, rest = next - sum;
+        const F64 error = (sum - (next - rest)) + (product - rest);
+        errors = errors + error;
+        inexact = F64(hn::Or(inexact.v, error.v));
+        sum = next;
+    }
+};
+
+/// True at a number halfway between two neighbours in fp32, subnormal ones included.
+inline bool is_fp32_tie(double x) {
+    const double size = std::fabs(x);
+    if (size < 0x1p-126) return true;  // coarser ties than one test can tell: the definition decides
+    return (bit_cast<std::uint64_t>(x) & 0x1fffffff) == 0x10000000;
+}
+
+/// sum + errors, give or take `slack`, rounded to fp32; false where more than one number is possible. Rounding is
+/// monotone, and a tie is a number of fp64: two ends that round alike, and are no ties, leave nothing between them.
+inline bool settled(double sum, double errors, bool is_exact, double slack, float& result) {
+    if (is_exact && sum == sum) {
+        result = sum == 0 ? 0.0f : static_cast<float>(sum);
+        return std::fabs(sum) < 0x1p300;
+    }
+    const double low = sum + (errors - slack), high = sum + (errors + slack);
+    result = static_cast<float>(low);
+    return result == static_cast<float>(high) && !is_fp32_tie(low) && !is_fp32_tie(high) && std::fabs(high) < 0x1p300;
+}
+
+template <int rows>
+HWY_NOINLINE void exact_tile(const float* a, std::int64_t a_row, const float* b, std::int64_t n, float* sums) {
+    constexpr std::int64_t columns = 2 * lanes_of_vector, lanes = lanes_of_vector / 2;
+    float most_b[columns] = {};
+    for (std::int64_t p = 0; p < n; ++p)
+        for (std::int64_t j = 0; j < columns; ++j) most_b[j] = std::max(most_b[j], std::fabs(b[p * columns + j]));
+    for (int r = 0; r < rows; ++r, a += a_row, sums += columns) {
+        DoubleSum part[4] = {};
+        for (std::int64_t p = 0; p < n; ++p) {
+            const F64 x(static_cast<double>(a[p]));
+            const F32 first = load(b + p * columns), second = load(b + p * columns + lanes_of_vector);
+            part[0].add(x, promote_lower(first));
+            part[1].add(x, promote_upper(first));
+            part[2].add(x, promote_lower(second));
+            part[3].add(x, promote_upper(second));
+        }
+        alignas(64) double sum[columns], errors[columns], inexact[columns];
+        for (int v = 0; v < 4; ++v) {
+            store(part[v].sum, sum + v * lanes);
+            store(part[v].errors, errors + v * lanes);
+            store(part[v].inexact, inexact + v * lanes);
+        }
+        float most_a = 0;
+        for (std::int64_t p = 0; p < n; ++p) most_a = std::max(most_a, std::fabs(a[p]));
+        // No partial sum is above `largest`, so each error is below 2^-53 of it, and so are their sums' own errors below
+        // 2^-53 of n such; doubled for the roundings of this bound and of the ends.
+        const double terms = static_cast<double>(n);
+        for (std::int64_t j = 0; j < columns; ++j) {
+            const double largest = terms * most_a * static_cast<double>(most_b[j]);
+            const double slack = 2 * (terms * 0x1p-53) * (terms * 0x1p-53 * largest) + 0x1p-900;
+            float result = 0;
+            const bool is_exact = bit_cast<std::uint64_t>(inexact[j]) << 1 == 0;
+            if (!(slack < 0x1p900) || !settled(sum[j], errors[j], is_exact, slack, result)) {
+                result = definition::exact_dot({.a = a, .b = b + j, .a_step = 1, .b_step = columns}, 0, n);
+            }
+            sums[j] = result;
+        }
+    }
+}
+
+}  // namespace macheps::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
+#endif

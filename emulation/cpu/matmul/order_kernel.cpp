@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of A and a panel of columns of B are packed with the terms in the order in which the chain takes them, each block of
+// k filled up to whole instructions. A tile of accumulators stays in registers from the beginning of a block to its end.
+#include "emulation/cpu/simd/targets.hpp"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "emulation/cpu/matmul/order_kernel.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "emulation/cpu/matmul/joins-inl.hpp"
+#include "emulation/cpu/matmul/machine_step-inl.hpp"
+#include "emulation/cpu/matmul/order_exact-inl.hpp"
+#include "emulation/cpu/matmul/order_kernel.hpp"
+#include "emulation/cpu/matmul/order_step-inl.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#if !defined(MACHEPS_ORDER_BLOCK)
+#define MACHEPS_ORDER_BLOCK
+namespace macheps {
+
+/// Packed terms [begin, end) that are summed on their own: a block of k.
+struct OrderBlock {
+    std::int64_t begin, end;
+};
+
+/// The terms of a matmul as they are packed: the index of each, or -1 for +0.
+struct OrderTerms {
+    std::vector<std::int64_t> source;
+    std::vector<OrderBlock> blocks;
+
+    explicit OrderTerms(const Matmul& args) {
+        const Machine& machine = *args.rule.machine;
+        const bool odd_first = machine.sum.order == ProductOrder::odd_first;
+        for (std::int64_t p = 0; p < args.k;) {
+            const std::int64_t end = p + args.rule.blocks.length(args.k, args.k - p), length = end - p;
+            const std::int64_t padded = (length + machine.k - 1) / machine.k * machine.k;
+            const auto begin = static_cast<std::int64_t>(source.size());
+            for (std::int64_t i = 0; i < padded; ++i) {
+                const std::int64_t term = odd_first ? i ^ 1 : i;
+                source.push_back(term < length ? p + term : -1);
+            }
+            blocks.push_back({begin, begin + padded});
+            p = end;
+        }
+    }
+    std::int64_t size() const { return static_cast<std::int64_t>(source.size()); }
+};
+
+}  // namespace macheps
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace macheps::HWY_NAMESPACE {
+#if MACHEPS_SIMD_TARGET
+namespace {
+
+constexpr std::int64_t order_columns = 2 * lanes_of_vector, order_rows = 96;
+
+/// MXCSR with flush-to-zero and denormals-are-zero while it lives, where the unit flushes. The tile's function is not
+/// inlined: a compiler may move arithmetic across the change within one function.
+class FlushMode {
+  public:
+    explicit FlushMode(bool flushes) : before_(_mm_getcsr()) {
+        if (flushes) _mm_setcsr(before_ | 0x8040u);
+    }
+    ~FlushMode() { _mm_setcsr(before_); }
+    FlushMode(const FlushMode&) = delete;
+    FlushMode& operator=(const FlushMode&) = delete;
+
+  private:
+    unsigned before_;
+};
+
+/// Values on the grid of a format, as factor_of_value reads them: lower bits are cut, a NaN has one pattern.
+class GridReader {
+  public:
+    explicit GridReader(const Format& format, bool cuts)
+        : emin_(format.emin()), drop_(24 - format.precision), padding_(format.padding), cuts_(cuts && drop_ > 0) {}
+    HWY_INLINE F32 operator()(F32 x) const {
+        if (!cuts_) return canonical(x);
+        const I32 field = shift_right_logical(bits(x), 23) & I32(255);
+        const I32 exponent = I32(hn::Max(field.v, I32(1).v)) - I32(127);
+        const I32 clamped(hn::Max(exponent.v, I32(emin_).v));
+        const I32 count(hn::Min((clamped - exponent + I32(drop_)).v, I32(31).v));
+        const F32 cut = from_bits(bits(x) & I32(hn::Shl(I32(-1).v, count.v)));
+        const F32 whole = from_bits(bits(x) & I32(-(1 << padding_)));
+        // A count of 24 or more leaves bits of the exponent alone, which are no number.
+        const F32 number = select(count > I32(23), from_bits(bits(x) & I32(-0x7fffffff - 1)), cut);
+        return canonical(select(field == I32(255), whole, number));
+    }
+
+  private:
+    int emin_, drop_, padding_;
+    bool cuts_;
+};
+
+/// Element (outer, p) of an operand whose rows are those of a, or columns of b.
+struct OuterView {
+    const float* data;
+    std::int64_t outer_step, k_step;
+};
+
+struct OrderScratch {
+    std::vector<float> a, b, raw;
+    std::vector<float> a_scales, b_scales;
+};
+
+/// a [rows, terms], row by row.
+void pack_rows(const OuterView& x, std::int64_t first, std::int64_t rows, const OrderTerms& terms,
+               const GridReader& read, OrderScratch& scratch) {
+    const std::int64_t size = terms.size(), spare = lanes_of_vector;
+    scratch.a.resize(static_cast<std::size_t>(rows * size + spare));
+    for (std::int64_t r = 0; r < rows; ++r) {
+        const float* row = x.data + (first + r) * x.outer_step;
+        float* out = scratch.a.data() + r * size;
+        for (std::int64_t i = 0; i < size; ++i) {
+            const std::int64_t p = terms.source[static_cast<std::size_t>(i)];
+            out[i] = p < 0 ? 0.0f : row[p * x.k_step];
+        }
+        for (std::int64_t i = 0; i < size; i += lanes_of_vector) {
+            const auto count = static_cast<std::size_t>(min_of(lanes_of_vector, size - i));
+            store_n(read(load_n(out + i, count)), out + i, count);
+        }
+    }
+}
+
+/// b [terms, order_columns]; columns beyond the last one are +0.
+void pack_columns(const OuterView& x, std::int64_t first, std::int64_t columns, const OrderTerms& terms,
+                  const GridReader& read, OrderScratch& scratch) {
+    const std::int64_t size = terms.size();
+    scratch.b.resize(static_cast<std::size_t>(size * order_columns));
+    for (std::int64_t i = 0; i < size; ++i) {
+        const std::int64_t p = terms.source[static_cast<std::size_t>(i)];
+        float* out = scratch.b.data() + i * order_columns;
+        std::fill_n(out, order_columns, 0.0f);
+        if (p < 0) continue;
+        const float* from = x.data + p * x.k_step + first * x.outer_step;
+        if (x.outer_step == 1) {
+            std::copy_n(from, columns, out);
+        } else {
+            for (std::int64_t j = 0; j < columns; ++j) out[j] = from[j * x.outer_step];
+        }
+        for (std::int64_t j = 0; j < order_columns; j += lanes_of_vector) store(read(load(out + j)), out + j);
+    }
+}
+
+// --- tiles: sums [rows, order_columns] of the terms [0, n) of `rows` rows of a and a panel of b
+
+using OrderTile = void (*)(const float* a, std::int64_t a_row, const float* b, std::int64_t n, float* sums);
+
+template <class Step, int... i>
+HWY_INLINE void run_steps(const float* a, std::int64_t a_row, const float* b, std::int64_t n, float* sums,
+                          std::integer_sequence<int, i...>) {
+    Step chain[] = {(static_cast<void>(i), Step{})...};
+    for (std::int64_t p = 0; p < n; p += Step::terms, a += Step::terms, b += Step::terms * order_columns) {
+        ((chain[i].step(a + i / 2 * a_row, b + i % 2 * lanes_of_vector, order_columns)), ...);
+    }
+    ((store(chain[i].value(), sums + i / 2 * order_columns + i % 2 * lanes_of_vector)), ...);
+}
+
+template <class Step, int rows>
+HWY_NOINLINE void order_tile(const float* a, std::int64_t a_row, const float* b, std::int64_t n, float* sums) {
+    run_steps<Step>(a, a_row, b, n, sums, std::make_integer_sequence<int, 2 * rows>());
+}
+
+/// fp32.pairwise: eight products at a time, whose sum is a leaf of the tree, then the tree's right edge on a stack.
+template <int rows>
+HWY_NOINLINE void pairwise_tile(const float* a, std::int64_t a_row, const float* b, std::int64_t n, float* sums) {
+    constexpr int most = 64;
+    for (int r = 0; r < rows; ++r) {
+        for (std::int64_t v = 0; v < order_columns; v += lanes_of_vector) {
+            const float *x = a + r * a_row, *y = b + v;
+            alignas(64) float stack[most * f32_lanes];
+            int depth = 0;
+            const auto level = [&](int d) { return stack + d * static_cast<int>(f32_lanes); };
+            const auto product = [&](std::int64_t p) HWY_ATTR { return F32(x[p]) * load(y + p * order_columns); };
+            const auto push = [&](F32 sum, std::int64_t count) HWY_ATTR {
+                for (; (count & 1) == 0; count >>= 1, --depth) sum = load(level(depth - 1)) + sum;
+                store(sum, level(depth++));
+            };
+            std::int64_t p = 0;
+            for (; p + 8 <= n; p += 8) {
+                const F32 low = (product(p) + product(p + 1)) + (product(p + 2) + product(p + 3));
+                const F32 high = (product(p + 4) + product(p + 5)) + (product(p + 6) + product(p + 7));
+                push(low + high, p / 8 + 1);
+            }
+            for (std::int64_t count = 1; p < n; ++p, ++count) push(product(p), count);
+            F32 sum;
+            if (depth > 0) sum = load(level(depth - 1));
+            for (int d = depth - 2; d >= 0; --d) sum = load(level(d)) + sum;
+            store(sum, sums + r * order_columns + v);
+        }
+    }
+}
+
+/// An order, and the tiles that compute it.
+struct OrderKernel {
+    bool (*serves)(const Machine& machine);
+    OrderTile tiles[4];   ///< of 1 row and so on up to `rows`
+    int rows;
+    bool flushes = false;  ///< under MXCSR's flushes
+    bool cuts = true;      ///< operands are cut to their format's grid
+};
+
+bool is_flushed_chain(const SumRule& sum) {
+    return sum.flush_operands && sum.flush_results == ResultFlush::after_rounding && sum.rounding == Round::nearest_even &&
+           sum.delivery == Delivery::fp32_nearest_even;
+}
+template <int joined>
+bool is_parted(const Machine& m, int k) {
+    return m.sum.model == SumModel::parted_chain && is_flushed_chain(m.sum) && m.sum.joined_products == joined &&
+           m.k == k && m.sum.terms == k;
+}
+
+constexpr OrderKernel order_kernels[] = {
+    {[](const Machine& m) {
+         return m.sum.model == SumModel::fma_chain && is_flushed_chain(m.sum) && !m.sum.rounds_products;
+     },
+     {order_tile<FmaOrder, 1>, order_tile<FmaOrder, 2>, order_tile<FmaOrder, 3>, order_tile<FmaOrder, 4>},
+     4,
+     true},
+    {[](const Machine& m) { return is_parted<1>(m, 32); },
+     {order_tile<PartedOrder<32, 1>, 1>, order_tile<PartedOrder<32, 1>, 2>},
+     2,
+     true},
+    {[](const Machine& m) { return is_parted<2>(m, 64); },
+     {order_tile<PartedOrder<64, 2>, 1>, order_tile<PartedOrder<64, 2>, 2>},
+     2,
+     true},
+    {[](const Machine& m) {
+         return m.sum.is_plain_chain() && m.sum.delivery == Delivery::fp32_nearest_even && m.result == fp32;
+     },
+     {order_tile<FmaOrder, 1>, order_tile<FmaOrder, 2>, order_tile<FmaOrder, 3>, order_tile<FmaOrder, 4>},
+     4,
+     false,
+     false},
+    {[](const Machine& m) { return m.sum.is_plain_chain() && m.sum.delivery == Delivery::bf16_nearest_even; },
+     {order_tile<BrainOrder, 1>, order_tile<BrainOrder, 2>, order_tile<BrainOrder, 3>, order_tile<BrainOrder, 4>},
+     4},
+    {[](const Machine& m) { return m.sum.is_plain_chain() && m.sum.delivery == Delivery::fp16_nearest_even; },
+     {order_tile<HalfOrder, 1>, order_tile<HalfOrder, 2>, order_tile<HalfOrder, 3>, order_tile<HalfOrder, 4>},
+     4},
+    {[](const Machine& m) {
+         return m.sum.model == SumModel::fma_chain && m.sum.rounds_products && !m.sum.flush_operands &&
+                m.sum.delivery == Delivery::fp32_nearest_even;
+     },
+     {order_tile<UnfusedOrder, 1>, order_tile<UnfusedOrder, 2>, order_tile<UnfusedOrder, 3>,
+      order_tile<UnfusedOrder, 4>},
+     4,
+     false,
+     false},
+    {[](const Machine& m) { return m.sum.model == SumModel::kahan; },
+     {order_tile<KahanOrder, 1>, order_tile<KahanOrder, 2>, order_tile<KahanOrder, 3>, order_tile<KahanOrder, 4>},
+     4,
+     false,
+     false},
+    {[](const Machine& m) { return m.sum.model == SumModel::odd_pairs && m.sum.rounding == Round::to_odd &&
+                                   m.sum.flush_operands; },
+     {order_tile<OddPairsOrder, 1>, order_tile<OddPairsOrder, 2>},
+     2},
+    {[](const Machine& m) { return m.sum.model == SumModel::pair_then_add && m.sum.terms == 2; },
+     {order_tile<PairThenAddOrder, 1>, order_tile<PairThenAddOrder, 2>},
+     2},
+    {[](const Machine& m) { return m.sum.model == SumModel::pairwise; },
+     {pairwise_tile<1>, pairwise_tile<2>},
+     2,
+     false,
+     false},
+    {[](const Machine& m) { return m.sum.model == SumModel::exact; }, {exact_tile<1>, exact_tile<2>}, 2, false, false},
+};
+
+const OrderKernel* order_kernel_of(const Machine& machine) {
+    for (const OrderKernel& kernel : order_kernels) {
+        if (kernel.serves(machine)) return &kernel;
+    }
+    return nullptr;
+}
+
+/// Sums of one tile over every block, joined.
+void sum_tile(const OrderKernel& kernel, const OrderTerms& terms, const float* a, const float* b, int rows,
+              const float* bias, float* sums) {
+    alignas(64) float block[4 * 2 * f32_lanes];
+    std::fill_n(sums, rows * order_columns, 0.0f);
+    if (bias != nullptr) {
+        for (int r = 0; r < rows; ++r) std::copy_n(bias, order_columns, sums + r * order_columns);
+    }
+    bool is_first = bias == nullptr;
+    for (const OrderBlock& each : terms.blocks) {
+        {
+            const FlushMode mode(kernel.flushes);
+            kernel.tiles[rows - 1](a + each.begin, terms.size(), b + each.begin * order_columns, each.end - each.begin,
+                                   is_first ? sums : block);
+        }
+        for (std::int64_t i = 0; !is_first && i < rows * order_columns; i += lanes_of_vector)
+            store(load(sums + i) + load(block + i), sums + i);
+        is_first = false;
+    }
+}
+
+void order_block(const Matmul& args, const Caster& caster, const MatmulBlock& block, Tally* tally) {
+    thread_local OrderScratch scratch;
+    const Machine& machine = *args.rule.machine;
+    const OrderKernel& kernel = *order_kernel_of(machine);
+    const OrderTerms terms(args);
+    const bool has_scales = args.a.scales.data != nullptr || args.b.scales.data != nullptr;
+    const float* bias = args.bias_after_cast || args.rule.bias_first ? nullptr : args.bias;
+    const OuterView a{block.a, args.a.transposed ? 1 : args.a.ld, args.a.transposed ? args.a.ld : 1};
+    const OuterView b{block.b, args.b.transposed ? args.b.ld : 1, args.b.transposed ? 1 : args.b.ld};
+    const GridReader read_a(args.a.format, kernel.cuts), read_b(args.b.format, kernel.cuts);
+    const bool only_lower = args.triangle == Triangle::out_lower && tally == nullptr;
+    alignas(64) float sums[4 * 2 * f32_lanes], first_bias[2 * f32_lanes];
+    for (std::int64_t row = block.first_row; row < block.last_row; row += order_rows) {
+        const std::int64_t rows = min_of(order_rows, block.last_row - row);
+        pack_rows(a, row, rows, terms, read_a, scratch);
+        for (std::int64_t column = block.first_column; column < block.last_column; column += order_columns) {
+            const std::int64_t columns = min_of(order_columns, block.last_column - column);
+            if (only_lower && column >= row + rows) break;
+            pack_columns(b, column, columns, terms, read_b, scratch);
+            Joins joins{.order = args.rule.scale_order};
+            if (has_scales) {
+                scratch.b_scales.resize(static_cast<std::size_t>(order_columns));
+                pack_scales(args.b.scales, column, columns, 0, 0, 1, order_columns, scratch.b_scales.data());
+                joins.b = scratch.b_scales.data();
+            }
+            const float* start = nullptr;
+            if (args.rule.bias_first && args.bias != nullptr) {
+                std::fill_n(first_bias, order_columns, 0.0f);
+                std::copy_n(args.bias + column, columns, first_bias);
+                start = first_bias;
+            }
+            for (std::int64_t r = 0; r < rows; r += kernel.rows) {
+                const auto count = static_cast<int>(min_of(std::int64_t{kernel.rows}, rows - r));
+                sum_tile(kernel, terms, scratch.a.data() + r * terms.size(), scratch.b.data(), count, start, sums);
+                if (has_scales) {
+                    scratch.a_scales.resize(static_cast<std::size_t>(order_columns));
+                    pack_scales(args.a.scales, row + r, count, 0, 0, 1, order_columns, scratch.a_scales.data());
+                    joins.a = scratch.a_scales.data();
+                }
+                finish_rows(joins, args.out_scale, nullptr, count, order_columns, sums, order_columns);
+                for (int i = 0; i < count; ++i) {
+                    float* out = block.out + (row + r + i) * args.ld_out + column;
+                    for (std::int64_t j = 0; j < columns; j += lanes_of_vector) {
+                        const auto n = static_cast<std::size_t>(min_of(lanes_of_vector, columns - j));
+                        F32 x = load(sums + i * order_columns + j);
+                        if (bias != nullptr) x = canonical(x + load_n(bias + column + j, n));
+                        store_n(x, out + j, n);
+                    }
+                }
+            }
+            cast_rows(args, caster, block, row, rows, column, columns, tally);
+        }
+    }
+}
+
+}  // namespace
+
+MatmulBlockKernel order_block_of() { return order_block; }
+bool has_order_kernel(const Machine& machine) { return order_kernel_of(machine) != nullptr; }
+
+#endif
+}  // namespace macheps::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace macheps {
+
+bool runs_as_order(const Matmul& args) {
+    const MatmulRule& rule = args.rule;
+    const Machine& machine = *rule.machine;
+    const bool changes = args.a.scales.k_stride != 0 || args.b.scales.k_stride != 0;
+    if (rule.promotion != Promotion::none || rule.slices > 1 || rule.lanes > 1 || changes || machine.has_scales() ||
+        machine.addend != machine.result) {
+        return false;
+    }
+    // Fused steps have kernels of their own.
+    return N_AVX2::has_order_kernel(machine);
+}
+
+MatmulBlockKernel order_block_kernel(Simd level) {
+    return choose(level, matmul_block_kernel(Simd::scalar), N_AVX2::order_block_of(), N_AVX3::order_block_of());
+}
+
+}  // namespace macheps
+#endif

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matmuls on orders of summation and on units of CPUs: chains that are neither fp32.chain nor fused steps, whole or in the
+// blocks of a CPU library.
+#pragma once
+#include "emulation/cpu/matmul/kernel.hpp"
+
+namespace macheps {
+
+/// True where order_block_kernel has vector code for the matmul.
+bool runs_as_order(const Matmul& args);
+
+/// The same contract as matmul_block_kernel, for those.
+MatmulBlockKernel order_block_kernel(Simd level);
+
+}  // namespace macheps

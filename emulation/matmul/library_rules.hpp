@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels of CPU libraries as rules: found by their results on cancelling operands, for which every other order of a small
+// list gives other bits (`macheps verify --library`). One thread, row-major, alpha = 1, beta = 0.
+#pragma once
+#include "emulation/machine/table.hpp"
+#include "emulation/matmul/rules.hpp"
+
+namespace macheps {
+
+namespace library_rule {
+
+/// Blocks of `limit`, the last two of which are halves.
+constexpr KBlocks halves(int limit, int multiple, bool greater = false) {
+    return {.limit = limit, .split = KBlocks::Split::halve_last, .multiple = multiple, .greater_half = greater};
+}
+
+inline constexpr std::string_view own = "macheps verify --library, 60 random shapes";
+inline constexpr std::string_view isa = "the CPU's instruction set and the version";
+
+}  // namespace library_rule
+
+inline constexpr NamedMatmulRule library_rules[] = {
+    {.name = "blas.openblas-0.3.21.skylakex",
+     .rule = {.machine = &fp32_chain, .blocks = library_rule::halves(320, 16)},
+     .evidence = Evidence::hardware,
+     .source = library_rule::own,
+     .summary = "OpenBLAS sgemm: blocks of 320, the last two halves, rounded up to a multiple of 16; fma",
+     .versions = "0.3.21 (Debian 12), kernels SkylakeX and Cooperlake, on AMD Zen 5",
+     .valid = "above 10^6 multiply-adds; one thread where k and m are near 1000",
+     .depends_on = "OPENBLAS_CORETYPE, OPENBLAS_NUM_THREADS, the version"},
+    {.name = "blas.openblas.448",
+     .rule = {.machine = &fp32_chain, .blocks = library_rule::halves(448, 16)},
+     .evidence = Evidence::hardware,
+     .source = library_rule::own,
+     .summary = "OpenBLAS sgemm: blocks of 448, the last two halves, rounded up to a multiple of 16; fma",
+     .versions = "0.3.21 (Debian 12), kernels SkylakeX, on an Intel Xeon with AMX; 0.3.29 (numpy 2.2.6) on AMD Zen 5",
+     .valid = "above 10^6 multiply-adds",
+     .depends_on = "OPENBLAS_CORETYPE, OPENBLAS_NUM_THREADS, the version"},
+    {.name = "blas.onednn",
+     .rule = {.machine = &fp32_chain, .blocks = library_rule::halves(384, 1, true)},
+     .evidence = Evidence::hardware,
+     .source = library_rule::own,
+     .summary = "oneDNN dnnl_sgemm, and on Intel CPUs MKL and PyTorch: blocks of 384, the last two halves, the greater one "
+                "first; fma",
+     .versions = "oneDNN 2.6.3 on an Intel Xeon with AMX and on AMD Zen 5, 3.2 on AMD Zen 5; MKL 2026.2 and PyTorch 2.9.1 "
+                 "(fp32) on that Intel Xeon",
+     .valid = "m and n above 1; with two threads not for k above the share of one",
+     .depends_on = "ONEDNN_MAX_CPU_ISA, OMP_NUM_THREADS, the version"},
+    {.name = "blas.mkl",
+     .rule = {.machine = &fp32_chain, .blocks = {.limit = 192, .split = KBlocks::Split::halve_all}},
+     .evidence = Evidence::hardware,
+     .source = library_rule::own,
+     .summary = "MKL cblas_sgemm: blocks of 192; k of up to 384 in two halves, the last term of an odd k apart; fma",
+     .versions = "2024.2, 2026.2 on AMD Zen 5",
+     .valid = "m and n above 1",
+     .depends_on = "the CPU's vendor, MKL_ENABLE_INSTRUCTIONS, MKL_CBWR, the version"},
+    {.name = "blas.blis-0.9.generic",
+     .rule = {.machine = find_machine("fp32.unfused"), .blocks = {.limit = 256}},
+     .evidence = Evidence::hardware,
+     .source = library_rule::own,
+     .summary = "BLIS generic kernels: blocks of 256, products rounded before they are added",
+     .versions = "0.9.0 (Debian 12) on CPUs without a configuration of their own",
+     .valid = "all shapes that were tried",
+     .depends_on = "BLIS_ARCH_TYPE, the CPU, the version"},
+    {.name = "torch.cpu.fp32",
+     .rule = {.machine = &fp32_chain,
+              .blocks = {.limit = 192, .split = KBlocks::Split::halve_all},
+              .bias_first = true},
+     .evidence = Evidence::hardware,
+     .source = library_rule::own,
+     .summary = "PyTorch matmul and linear in fp32: MKL's blocks, all added to the bias",
+     .versions = "2.9.1 (MKL 2024.2) on AMD Zen 5",
+     .valid = "m and n above 1",
+     .depends_on = "the CPU's vendor, MKL_ENABLE_INSTRUCTIONS, MKL_CBWR, the version"},
+    {.name = "torch.cpu.bf16",
+     .rule = {.machine = find_machine("x86.vdpbf16ps"), .blocks = {.limit = 512, .wide_limit = 1024, .wide_k = 1024}},
+     .evidence = Evidence::hardware,
+     .source = library_rule::own,
+     .summary = "PyTorch matmul and linear in bf16 (oneDNN brg_matmul:avx512_core_bf16): VDPBF16PS in blocks of 512, above "
+                "k = 1024 of 1024; one rounding to bf16",
+     .versions = "2.9.1 (oneDNN 3.7.1)",
+     .valid = "m n k above 4096, on CPUs with avx512_bf16 and without AMX",
+     .depends_on = "ONEDNN_MAX_CPU_ISA, the CPU's instruction set, the version"},
+    {.name = "torch.cpu.bf16.amx",
+     .rule = {.machine = find_machine("x86.amx.bf16")},
+     .evidence = Evidence::hardware,
+     .source = library_rule::own,
+     .summary = "PyTorch matmul in bf16 on CPUs with AMX: one chain of tdpbf16ps over all of k; one rounding to bf16",
+     .versions = "2.9.1 (oneDNN 3.7.1) on an Intel Xeon with AMX",
+     .valid = "59 of 60 random shapes above 10^6 multiply-adds; 105x99x2999 is summed in another order",
+     .depends_on = "ONEDNN_MAX_CPU_ISA, the CPU's instruction set, the version"},
+    {.name = "torch.cpu.bf16.small",
+     .rule = {.machine = &fp32_chain, .lanes = 4},
+     .evidence = Evidence::hardware,
+     .source = library_rule::own,
+     .summary = "PyTorch matmul in bf16 of few products: four chains of fma in fp32 in turn, folded; one rounding to bf16",
+     .versions = "2.9.1",
+     .valid = "m n k up to 4096",
+     .depends_on = library_rule::isa},
+    {.name = "torch.cpu.fp16.avx512_fp16",
+     .rule = {.machine = &fp32_chain, .blocks = {.limit = 512, .wide_limit = 1024, .wide_k = 1024}},
+     .evidence = Evidence::hardware,
+     .source = library_rule::own,
+     .summary = "PyTorch matmul in fp16 on CPUs with AVX512-FP16: fma in fp32 in blocks of 512, above k = 1024 of 1024; one "
+                "rounding to fp16",
+     .versions = "2.9.1 (oneDNN 3.7.1) on an Intel Xeon with AMX",
+     .valid = "60 of 60 random shapes above 10^6 multiply-adds",
+     .depends_on = "ONEDNN_MAX_CPU_ISA, the CPU's instruction set, the version"},
+    {.name = "torch.cpu.fp16",
+     .rule = {.machine = &fp32_chain, .lanes = 4},
+     .evidence = Evidence::hardware,
+     .source = library_rule::own,
+     .summary = "PyTorch matmul in fp16: four chains of fma in fp32 in turn, folded; one rounding to fp16",
+     .versions = "2.9.1",
+     .valid = "CPUs without AVX512-FP16",
+     .depends_on = library_rule::isa},
+};
+
+}  // namespace macheps

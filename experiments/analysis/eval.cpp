@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/analysis/eval.hpp"
+
+#include "core/float_environment.hpp"
+#include "core/format_table.hpp"
+#include "core/rounding_names.hpp"
+#include "core/ulp.hpp"
+#include "experiments/analysis/eval_walk.hpp"
+#include "experiments/analysis/rounder.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace macheps::analysis {
+
+namespace {
+
+/// What came of one input.
+struct Point {
+    std::vector<double> inputs{};
+    double result = 0;
+    std::optional<Reference> reference{};
+    bool is_taken = false;  ///< the precondition holds
+    double bits = 0;
+    std::optional<double> ulps{};
+};
+
+InputRange range_of(const EvalGrid& grid, const std::string& input) {
+    for (const InputRange& range : grid.ranges) {
+        if (range.name == input) return range;
+    }
+    return {input, -HUGE_VAL, HUGE_VAL};
+}
+
+/// Finite codes whose values lie in the range: positive ones ascending from +0, then negative ones from -0.
+std::vector<std::uint64_t> codes_in(const Format& f, const InputRange& range) {
+    std::vector<std::uint64_t> codes;
+    for (const std::uint64_t sign : {std::uint64_t{0}, f.sign_bit()}) {
+        if (sign != 0 && !f.has_sign()) continue;
+        for (std::uint64_t magnitude = 0; magnitude <= f.max_finite_code(); ++magnitude) {
+            if (sign != 0 && magnitude == 0 && !f.has_negative_zero()) continue;
+            const double x = decode64(f, (sign | magnitude) << f.padding);
+            if (x >= range.least && x <= range.greatest) codes.push_back((sign | magnitude) << f.padding);
+        }
+    }
+    return codes;
+}
+
+bool is_exhaustive(const EvalGrid& grid, const Expression& expression, const Format& f) {
+    return grid.points == 0 && expression.inputs.size() <= 1 && f.bits <= 16;
+}
+
+/// Numbers of the format between the ends of a range, each as likely: by ordinals.
+double drawn_input(const EvalGrid& grid, const Format& f, const InputRange& range, std::uint64_t index, std::uint32_t attempt) {
+    const auto ordinal_at = [&](double x, bool is_least) {
+        const double largest = decode64(f, f.max_finite_code() << f.padding);
+        const std::uint64_t code = encode64(f, std::clamp(x, -largest, largest), is_least ? Round::up : Round::down, Overflow::nonsaturate);
+        return ordinal(f, code);
+    };
+    const std::int64_t first = ordinal_at(range.least, true), last = ordinal_at(range.greatest, false);
+    const RngKey key{.seed = static_cast<std::uint64_t>(grid.seed), .step = attempt, .site = site_id("eval.points")};
+    const std::uint64_t word = std::uint64_t{random_bits(key, 2 * index)} << 32 | random_bits(key, 2 * index + 1);
+    return decode64(f, from_ordinal(f, first + static_cast<std::int64_t>(word % static_cast<std::uint64_t>(last - first + 1))));
+}
+
+void evaluate(const EvalGrid& grid, const Expression& expression, const Format& f, std::uint64_t index, Point& point) {
+    const RngKey key{.seed = static_cast<std::uint64_t>(grid.seed), .step = static_cast<std::uint32_t>(index), .site = site_id("eval.round")};
+    FormatSystem system(f, grid.round, grid.functions, grid.flushes, key);
+    point.result = Walk(system, expression).value(point.inputs);
+    point.reference = reference_value(expression, f, point.inputs);
+    if (!point.reference || point.reference->is_nan) return;
+    const Reference& reference = *point.reference;
+    if (point.result != point.result) {
+        point.bits = f.bits;
+        return;
+    }
+    const std::uint64_t code = encode64(f, point.result, Round::nearest_even, Overflow::nonsaturate);
+    point.bits = std::log2(1 + static_cast<double>(code_distance(f, code, reference.code)));
+    const double rounded = decode64(f, reference.code);
+    if (!std::isfinite(point.result) || !std::isfinite(rounded) || !std::isfinite(reference.near)) return;
+    point.ulps = std::fabs(point.result - reference.near) / ulp(f, rounded);
+}
+
+/// Whether the precondition holds of numbers of the format, whose comparisons are exact.
+bool is_accepted(const Expression& expression, const Format& f, const std::vector<double>& inputs) {
+    FormatSystem system(f, Round::nearest_even, Functions::correct, false, {});
+    return Walk(system, expression).accepts(inputs);
+}
+
+constexpr std::uint32_t most_attempts = 1000;
+
+std::vector<Point> points_of(const EvalGrid& grid, const Expression& expression, const Format& f) {
+    std::vector<Point> points;
+    if (expression.inputs.empty()) {
+        points.resize(1);
+        points.front().is_taken = true;
+    } else if (is_exhaustive(grid, expression, f)) {
+        for (const std::uint64_t code : codes_in(f, range_of(grid, expression.inputs.front()))) {
+            points.push_back({.inputs = {decode64(f, code)}});
+        }
+    } else {
+        points.resize(static_cast<std::size_t>(grid.points == 0 ? usual_points : grid.points));
+    }
+    return points;
+}
+
+void fill_inputs(const EvalGrid& grid, const Expression& expression, const Format& f, std::uint64_t index, Point& point) {
+    if (!point.inputs.empty() || expression.inputs.empty()) {
+        point.is_taken = is_accepted(expression, f, point.inputs);
+        return;
+    }
+    for (std::uint32_t attempt = 0; attempt < most_attempts && !point.is_taken; ++attempt) {
+        point.inputs.clear();
+        for (std::size_t i = 0; i < expression.inputs.size(); ++i) {
+            const std::uint64_t word = index * expression.inputs.size() + i;
+            point.inputs.push_back(drawn_input(grid, f, range_of(grid, expression.inputs[i]), word, attempt));
+        }
+        point.is_taken = is_accepted(expression, f, point.inputs);
+    }
+}
+
+std::string joined_inputs(const Format& f, const Point& point, bool with_codes) {
+    std::string codes, values;
+    for (const double x : point.inputs) {
+        codes += fmt::format("{}{:0{}x}", codes.empty() ? "" : " ", encode64(f, x, Round::nearest_even, Overflow::nonsaturate),
+                             (f.container_bits() + 3) / 4);
+        values += fmt::format("{}{}", values.empty() ? "" : " ", x);
+    }
+    return with_codes && !codes.empty() ? codes + " " + values : values;
+}
+
+FormulaRow formula_row(const EvalGrid& grid, const Expression& expression, const Format& f, const std::vector<Point>& points) {
+    FormulaRow row{.expression = expression.text,
+                .name = expression.name,
+                .format = std::string(format_name(f)),
+                .round = std::string(name_of(grid.round)),
+                .functions = grid.functions == Functions::correct ? "correct" : "macheps"};
+    double bits = 0;
+    for (const Point& point : points) {
+        if (!point.is_taken) continue;
+        if (!point.reference) {
+            ++row.unresolved;
+            continue;
+        }
+        if (point.reference->is_nan) {
+            ++row.skipped;
+            continue;
+        }
+        ++row.inputs;
+        bits += point.bits;
+        row.not_correct += point.bits > 0;
+        if (!row.max_bits || point.bits > *row.max_bits) {
+            row.max_bits = point.bits;
+            row.worst_x = joined_inputs(f, point, true);
+        }
+        if (point.ulps) row.max_ulp = std::max(row.max_ulp.value_or(0), *point.ulps);
+        const double rounded = decode64(f, point.reference->code);
+        row.nan += point.result != point.result;
+        row.overflow += std::isinf(point.result) && std::isfinite(rounded);
+        row.underflow += point.result == 0 && rounded != 0;
+    }
+    if (row.inputs > 0) row.mean_bits = bits / static_cast<double>(row.inputs);
+    return row;
+}
+
+void require_own_functions(const Node& node, const Format& f) {
+    if (node.kind == Node::Kind::call && !has_own_function(node.op, f)) {
+        for (const OpRow& row : op_rows()) {
+            if (row.op != node.op) continue;
+            throw Error({.what = fmt::format("core/math.hpp has no {}", row.name),
+                         .where = "--functions macheps",
+                         .fix = "exp, log, sin, cos and tanh, or --functions correct",
+                         .exit = Exit::usage});
+        }
+    }
+    for (const Node& child : node.children) require_own_functions(child, f);
+}
+
+Error eval_error(std::string what, std::string where, std::string fix) {
+    return Error({.what = std::move(what), .where = std::move(where), .fix = std::move(fix), .exit = Exit::usage});
+}
+
+}  // namespace
+
+void require_possible(const EvalGrid& grid) {
+    for (const Format& f : grid.formats) {
+        if (!is_rounded_here(f)) {
+            throw eval_error(fmt::format("{} is no format to compute in", format_name(f)), "--format",
+                             "one with sign, exponent and fraction");
+        }
+        for (const Expression& expression : grid.expressions) {
+            if (grid.functions == Functions::macheps) require_own_functions(expression.body, f);
+        }
+    }
+    for (const InputRange& range : grid.ranges) {
+        if (!(range.least <= range.greatest)) {
+            throw eval_error(fmt::format("no numbers from {} to {}", range.least, range.greatest), "--" + range.name, "such as -20:20");
+        }
+        const bool is_known = std::any_of(grid.expressions.begin(), grid.expressions.end(), [&](const Expression& expression) {
+            return std::find(expression.inputs.begin(), expression.inputs.end(), range.name) != expression.inputs.end();
+        });
+        if (!is_known) {
+            throw eval_error(fmt::format("no formula has an input '{}'", range.name), "--" + range.name,
+                             "name an input of the expression");
+        }
+        for (const Format& f : grid.formats) {
+            const double largest = decode64(f, f.max_finite_code() << f.padding);
+            const double first = decode64(f, encode64(f, std::clamp(range.least, -largest, largest), Round::up, Overflow::nonsaturate));
+            if (range.least <= largest && range.greatest >= -largest && first <= range.greatest) continue;
+            throw eval_error(fmt::format("{} has no number from {} to {}", format_name(f), range.least, range.greatest),
+                             "--" + range.name, "a wider range");
+        }
+    }
+}
+
+void run_eval(ThreadPool& pool, const EvalGrid& grid, const std::function<void(const FormulaRow&)>& row,
+              const std::function<void(const FormulaPointRow&)>& point, const std::function<void(const std::string&)>& progress) {
+    const DefaultFloatModes modes;
+    for (const Expression& expression : grid.expressions) {
+        for (const Format& f : grid.formats) {
+            progress(fmt::format("{} in {}", expression.name.empty() ? expression.text : expression.name, format_name(f)));
+            std::vector<Point> points = points_of(grid, expression, f);
+            constexpr std::size_t at_once = 64;
+            pool.run(static_cast<std::int64_t>((points.size() + at_once - 1) / at_once), [&](std::int64_t task) {
+                const DefaultFloatModes thread_modes;
+                const std::size_t first = static_cast<std::size_t>(task) * at_once;
+                for (std::size_t i = first; i < std::min(first + at_once, points.size()); ++i) {
+                    fill_inputs(grid, expression, f, i, points[i]);
+                    if (points[i].is_taken) evaluate(grid, expression, f, i, points[i]);
+                }
+            });
+            row(formula_row(grid, expression, f, points));
+            if (!point) continue;
+            for (const Point& each : points) {
+                if (!each.is_taken || !each.reference || each.reference->is_nan) continue;
+                point({.x = joined_inputs(f, each, false),
+                       .result = each.result,
+                       .reference = decode64(f, each.reference->code),
+                       .ulp = each.ulps,
+                       .bits = each.bits,
+                       .expression = expression.text,
+                       .format = std::string(format_name(f))});
+            }
+        }
+    }
+}
+
+}  // namespace macheps::analysis

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Formulas in a format: every operator one rounding, every function the exact one's value rounded once.
+#pragma once
+#include "core/codec.hpp"
+#include "core/rng.hpp"
+#include "core/rounding.hpp"
+#include "experiments/analysis/eval_tree.hpp"
+
+#include <optional>
+#include <vector>
+
+namespace macheps::analysis {
+
+enum class Functions : std::uint8_t { correct, macheps };
+
+/// Numbers of the format, as doubles.
+class FormatSystem {
+  public:
+    using Number = double;
+    FormatSystem(const Format& format, Round mode, Functions functions, bool flushes, RngKey key)
+        : format_(format), mode_(mode), functions_(functions), flushes_(flushes), key_(key) {}
+
+    double literal(const Node& node);
+    double apply(Op op, const std::vector<double>& x);
+    bool compare(Op op, double a, double b) const;
+    bool test(Op op, double x) const;
+
+  private:
+    double correct(Op op, const std::vector<double>& x);
+    double own(Op op, double x);
+    double rounded(const Unpacked& x, RandomBits random) const;
+    RandomBits next() { return {mode_ == Round::stochastic ? random_bits(key_, element_++) : 0, 32}; }
+    double flushed(double x) const;
+
+    Format format_;
+    Round mode_;
+    Functions functions_;
+    bool flushes_;
+    RngKey key_;
+    std::uint64_t element_ = 0;
+};
+
+/// Whether `--functions macheps` has it.
+bool has_own_function(Op op, const Format& format);
+
+/// The exact value of a formula, rounded once to nearest even: its code, and the double beside it. Empty where 500 digits do not
+/// settle it.
+struct Reference {
+    std::uint64_t code = 0;
+    double near = 0;
+    bool is_nan = false;
+};
+std::optional<Reference> reference_value(const Expression& expression, const Format& format, const std::vector<double>& inputs);
+
+}  // namespace macheps::analysis

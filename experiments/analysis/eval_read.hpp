@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// What both readers of formulas ask of a name, and of a call that they have read.
+#pragma once
+#include "experiments/analysis/eval_tree.hpp"
+
+namespace macheps::analysis {
+
+/// Deeper trees are refused: every walk over a tree calls itself for each level.
+inline constexpr int most_expression_levels = 256;
+
+const OpRow* find_op(std::string_view name);
+bool is_constant(std::string_view name);
+bool gives_truth(const Node& node);
+/// What is wrong with a call's arguments; empty where nothing is.
+std::string wrong_arguments(const Node& node);
+/// Whether the whole text is a decimal or hexadecimal number, with a fraction and an exponent at will, or, with
+/// `allows_ratio`, a ratio of whole numbers.
+bool is_number_text(std::string_view text, bool allows_ratio);
+
+}  // namespace macheps::analysis

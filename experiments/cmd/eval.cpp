@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// `macheps eval`: the error of formulas in any format, over all of its inputs or drawn ones, as CSV rows.
+#include "experiments/analysis/eval.hpp"
+#include "core/format_table.hpp"
+#include "core/read_file.hpp"
+#include "experiments/cmd/command.hpp"
+#include "experiments/cmd/device.hpp"
+#include "experiments/cmd/rounding_option.hpp"
+#include "experiments/cmd/row_output.hpp"
+#include "experiments/policy/sites.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace macheps {
+
+namespace {
+
+using analysis::EvalGrid;
+
+constexpr const char* eval_help =
+    "The error of formulas in any format, over every input or drawn ones, as CSV.\n\n"
+    "Examples:\n"
+    "  macheps eval \"log1p(exp(x))\" --x -20:20 -f fp16,bf16     every number from -20 to 20\n"
+    "  macheps eval \"(1-cos(x))/sin(x)\" \"tan(x/2)\" --x 0:3.2 -f e4m3fn,e5m2\n"
+    "  macheps eval \"sqrt(x+1)-sqrt(x)\" --x 0:inf -f e4m3fn --points-out points.csv\n"
+    "                                                          a row for each input as well\n"
+    "  macheps eval \"x*x - y*y\" --x 1:2 --y 1:2 -f fp32 --points 2000      drawn inputs\n"
+    "  macheps eval \"exp(x)-1\" --as fpcore                      the formula as other tools read it\n"
+    "  macheps eval formulas.fpcore -f fp16 --only \"NMSE*\"      FPCores of a file, by name\n\n"
+    "A formula has names, numbers, + - * / ^ (pow), calls and if(a < b, c, d); nothing in it is rearranged. Files hold FPCore\n"
+    "2.0, without arrays. Every operator is one rounding to the format; functions are correctly rounded, or those of\n"
+    "core/math.hpp. The reference is the exact value of the formula, rounded once.\n"
+    "--NAME A:B is the range of the input NAME, ends included; all finite numbers when left out. Formulas of one input in a\n"
+    "format of up to 16 bits are evaluated at every input, others at 1000 drawn ones: each number of the range is as likely.\n"
+    "Bits of error: log2(1 + numbers of the format between result and reference), the format's width for a NaN.\n"
+    "CSV: a row for each formula and format; docs/columns.md has the columns.\n"
+    "JSON: {\"schema\", \"rows\": [one object per row]}.\n"
+    "Exit codes: 2, a formula that cannot be read, an unknown name, an empty range; 3, a damaged file; 5, the rows could not\n"
+    "be written.";
+
+struct EvalArguments {
+    std::vector<std::string> expressions, formats{"fp16", "bf16"};
+    std::string round = "nearest_even", functions = "correct", subnormals = "keep", only, as, points_out, out;
+    std::int64_t points = 0, seed = 0, threads = 0;
+    bool json = false, quiet = false;
+};
+
+Error eval_usage(std::string what, std::string where, std::string fix) {
+    return Error({.what = std::move(what), .where = std::move(where), .fix = std::move(fix), .exit = Exit::usage});
+}
+
+double range_end(const std::string& text, const std::string& where) {
+    if (text == "inf" || text == "+inf") return HUGE_VAL;
+    if (text == "-inf") return -HUGE_VAL;
+    double x = 0;
+    const char* begin = text.data() + (text.starts_with("+") ? 1 : 0);
+    const auto [last, error] = std::from_chars(begin, text.data() + text.size(), x);
+    if (error != std::errc{} || last != text.data() + text.size() || text.empty() || !std::isfinite(x)) {
+        throw eval_usage(fmt::format("'{}' is no number", text), where, "such as -20:20 or 0:inf");
+    }
+    return x;
+}
+
+/// `--x -20:20 --y=0:inf`: options that the verb does not have, each with the word behind it. That word may have been taken for
+/// a formula, where it does not begin with a minus sign: it is taken back.
+void add_ranges(EvalGrid& grid, const Command& verb, std::vector<std::string>& expressions) {
+    const std::vector<std::string> rest = verb.rest(), &words = verb.command_line();
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        if (std::find(rest.begin(), rest.end(), words[i]) == rest.end()) continue;
+        std::string name = words[i], range;
+        if (!name.starts_with("--") || name.size() < 3) {
+            throw eval_usage(fmt::format("'{}' is no option", name), "macheps eval", "--NAME A:B is the range of an input NAME");
+        }
+        if (const std::size_t equals = name.find('='); equals != std::string::npos) {
+            range = name.substr(equals + 1);
+            name.resize(equals);
+        } else if (i + 1 < words.size()) {
+            range = words[++i];
+            const auto taken = std::find(expressions.begin(), expressions.end(), range);
+            if (taken != expressions.end()) expressions.erase(taken);
+        }
+        const std::size_t colon = range.find(':');
+        if (colon == std::string::npos) throw eval_usage(fmt::format("'{}' is no range", range), name, "such as -20:20 or 0:inf");
+        grid.ranges.push_back({name.substr(2), range_end(range.substr(0, colon), name), range_end(range.substr(colon + 1), name)});
+    }
+}
+
+/// What ends as a file of FPCores does is one.
+bool is_file_name(const std::string& text) { return text.ends_with(".fpcore"); }
+
+void add_expressions(EvalGrid& grid, const EvalArguments& a, const std::vector<std::string>& expressions) {
+    for (const std::string& text : expressions) {
+        if (!is_file_name(text) && !text.starts_with("(FPCore")) {
+            grid.expressions.push_back(analysis::parse_infix(text));
+            continue;
+        }
+        constexpr std::uint64_t most_bytes = std::uint64_t{64} << 20;
+        analysis::Cores cores = is_file_name(text) ? analysis::parse_cores(read_file(text, most_bytes), text)
+                                                   : analysis::parse_cores(text, "expression");
+        for (analysis::Expression& each : cores.expressions) {
+            if (a.only.empty() || glob_match(a.only, each.name)) grid.expressions.push_back(std::move(each));
+        }
+        for (const analysis::SkippedCore& skipped : cores.skipped) tell("left out: {}: {}\n", skipped.name, skipped.why);
+    }
+    if (grid.expressions.empty()) throw eval_usage("no formula is left", a.only.empty() ? "EXPRESSION" : "--only", "see the names in the file");
+}
+
+Exit run_eval_verb(const Command& verb, const EvalArguments& a) {
+    EvalGrid grid;
+    std::vector<std::string> expressions = a.expressions;
+    add_ranges(grid, verb, expressions);
+    add_expressions(grid, a, expressions);
+    if (!a.as.empty()) {
+        for (const analysis::Expression& each : grid.expressions) fmt::print("{}\n", analysis::fpcore_text(each));
+        return Exit::ok;
+    }
+    for (const std::string& name : a.formats) grid.formats.push_back(format_named(name, "--format", Exit::usage));
+    grid.round = round_named(a.round);
+    grid.functions = a.functions == "macheps" ? analysis::Functions::macheps : analysis::Functions::correct;
+    grid.flushes = a.subnormals == "flush";
+    grid.points = a.points;
+    grid.seed = a.seed;
+    analysis::require_possible(grid);
+    ThreadPool pool(a.threads == 0 ? available_threads() : static_cast<int>(a.threads));
+    RowOutput<FormulaRow> rows(a.out, a.json);
+    std::string points = csv::header<FormulaPointRow>() + "\n";
+    std::function<void(const FormulaPointRow&)> point;
+    if (!a.points_out.empty()) point = [&](const FormulaPointRow& row) { csv::append_line(points, row); };
+    analysis::run_eval(
+        pool, grid, [&](const FormulaRow& row) { rows.add(row); }, point,
+        [&](const std::string& what) {
+            if (!a.quiet) tell("{}\n", what);
+        });
+    rows.finish();
+    if (!a.points_out.empty()) {
+        publish(a.points_out, points);
+        tell("wrote {}\n", a.points_out);
+    }
+    return Exit::ok;
+}
+
+void describe_eval(Command& verb) {
+    const auto a = std::make_shared<EvalArguments>();
+    verb.option("EXPRESSION", a->expressions, "Formulas, or files of FPCores that end in .fpcore").required();
+    verb.option("-f,--format", a->formats, "Formats of inputs and operations").list().takes(value_kind::format).default_text("fp16,bf16");
+    verb.option("--round", a->round, "Rounding of every operation").takes("MODE").shows_default();
+    verb.option("--functions", a->functions, "correct: correctly rounded; macheps: those of core/math.hpp")
+        .one_of({"correct", "macheps"})
+        .shows_default();
+    verb.option("--subnormals", a->subnormals, "flush: results below the least normal number become zero")
+        .one_of({"keep", "flush"})
+        .shows_default();
+    verb.integer("--points", a->points, {0, 100000000}, "Drawn inputs; 0: all, where they are few").shows_default();
+    verb.integer("--seed", a->seed, seed_limits, "Of drawn inputs and stochastic rounding").shows_default();
+    verb.option("--only", a->only, "FPCores whose names this pattern meets; all when left out").takes("GLOB");
+    verb.option("--as", a->as, "Print the formulas as FPCore and run nothing; rows when left out").one_of({"fpcore"});
+    verb.option("--points-out", a->points_out, "Write a row for each input into this CSV file; nothing when left out")
+        .takes(value_kind::file);
+    verb.option("-o,--out", a->out, "Write the CSV into this file; to stdout when left out").takes(value_kind::file);
+    verb.integer("--threads", a->threads, {0, most_threads},
+                 "Threads; 0: every core this process may use. The results do not depend on it")
+        .shows_default();
+    verb.flag("--json", a->json, "Print the rows as JSON");
+    verb.flag("-q,--quiet", a->quiet, "No progress on stderr");
+    verb.allow_rest();
+    verb.runs([a, &verb] { return run_eval_verb(verb, *a); });
+}
+
+}  // namespace
+
+const VerbRow eval_verb{"eval", eval_help, describe_eval};
+
+}  // namespace macheps

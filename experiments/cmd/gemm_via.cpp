@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/cmd/gemm_via.hpp"
+
+#include "core/format_table.hpp"
+#include "experiments/analysis/via.hpp"
+#include "experiments/cmd/json.hpp"
+#include "experiments/cmd/row_output.hpp"
+#include "experiments/memory_limit.hpp"
+
+#include <fmt/format.h>
+
+namespace macheps {
+
+namespace {
+
+Error via_usage(std::string what, std::string where, std::string fix) {
+    return Error({.what = std::move(what), .where = std::move(where), .fix = std::move(fix), .exit = Exit::usage});
+}
+
+analysis::ViaGrid via_grid(const ViaArguments& a, const GemmGrid& grid, const std::vector<std::string>& formats) {
+    analysis::ViaGrid via{.via = analysis::parse_via(a.via),
+                          .machines = grid.machines,
+                          .distributions = grid.distributions,
+                          .scales = grid.scales,
+                          .seeds = grid.seeds,
+                          .m = grid.m,
+                          .n = grid.n,
+                          .k = grid.k,
+                          .digit_bits = static_cast<int>(a.digit_bits),
+                          .full = a.full,
+                          .combines_exactly = a.combine == "exact"};
+    for (const SpelledRule& machine : via.machines) {
+        if (machine.order) throw via_usage("an order of summation is no machine", "--machine " + machine.name, "name a machine");
+    }
+    for (const std::string& name : formats) {
+        const Format format = format_named(name, "--format", Exit::usage);
+        if (!(format == fp64) && !(format == fp32)) {
+            throw via_usage(fmt::format("{} is no format of wide products", name), "--format", "fp64 or fp32");
+        }
+        via.formats.push_back(format);
+    }
+    if (via.formats.empty()) via.formats.push_back(via.via.is_ozaki() ? fp64 : fp32);
+    for (const Format& format : via.formats) {
+        if (format == fp64 && !via.via.is_ozaki()) {
+            throw via_usage(fmt::format("{} makes products of fp32 numbers", a.via), "--format", "take fp32");
+        }
+    }
+    return via;
+}
+
+}  // namespace
+
+void describe_via(Command& verb, ViaArguments& a) {
+    verb.option("--via", a.via,
+                "Make products of fp64 or fp32 numbers (--format) from narrow ones on the machine: ozaki1:S (S digits), "
+                "ozaki1:auto, bf16x9, tf32x3, fp16x2; none when left out")
+        .takes("WAY");
+    verb.integer("--digit-bits", a.digit_bits, {1, 25}, "Of ozaki1: bits of a digit; as many as are exact when left out");
+    verb.flag("--full", a.full, "Of --via: all products of digits, not the larger half");
+    verb.option("--combine", a.combine, "Of ozaki1: fp64, digit products are added with a rounding each; exact, one at the end")
+        .one_of({"fp64", "exact"})
+        .shows_default();
+    verb.option("--require", a.require, "exact: refuse digits beyond the exactness rule (exit 2); a warning when left out")
+        .one_of({"exact"});
+}
+
+Exit run_gemm_via(const ViaArguments& a, const GemmGrid& grid, const std::vector<std::string>& formats,
+                  const DeviceChoice& device, const ViaOutput& output) {
+    const analysis::ViaGrid via = via_grid(a, grid, formats);
+    const std::string beyond = analysis::beyond_exactness(via);
+    if (!beyond.empty() && !a.require.empty()) {
+        throw via_usage(beyond.substr(0, beyond.find('\n')), "--digit-bits", "take fewer bits, fewer terms, or +promoteN");
+    }
+    if (!beyond.empty()) tell("warning: {}", beyond);
+    double bytes = 0;
+    std::size_t rows_count = 0;
+    for (const std::int64_t m : grid.m) {
+        for (const std::int64_t n : grid.n) {
+            for (const std::int64_t k : grid.k) {
+                rows_count += via.machines.size() * via.formats.size() * grid.distributions.size() * grid.seeds.size() * grid.scales.size();
+                const double ab = (double(m) + double(n)) * double(k), out = double(m) * double(n);
+                const double slices = via.via.slices == 0 ? 24 : via.via.slices;
+                bytes = std::max(bytes, ab * (8 + 4 * slices) + out * 160);
+            }
+        }
+    }
+    if (output.dry_run) {
+        if (output.json) {
+            print_json({{"rows", rows_count}, {"bytes", bytes}});
+        } else {
+            fmt::print("{} rows, {:.1f} MiB\n", rows_count, bytes / (1 << 20));
+        }
+        return Exit::ok;
+    }
+    require_memory(bytes, device.memory_bytes(), "the largest of these products");
+    const std::unique_ptr<Backend> backend = make_backend(device);
+    ThreadPool pool(device.threads == 0 ? available_threads() : device.threads);
+    RowOutput<GemmRow> rows(output.out, output.json);
+    std::uint64_t inexact = 0;
+    analysis::run_via(
+        *backend, pool, via,
+        [&](const GemmRow& row) {
+            inexact += row.inexact_products.value_or(0);
+            rows.add(row);
+        },
+        [&](const std::string& words) {
+            if (!output.quiet) tell("{}\n", words);
+        });
+    rows.finish();
+    if (inexact == 0) return Exit::ok;
+    tell("{} elements of digit products are not the integers they should be\n", inexact);
+    return Exit::check_failed;
+}
+
+}  // namespace macheps

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// `macheps gemm --via`: wide products made of narrow ones.
+#pragma once
+#include "experiments/cmd/cli.hpp"
+#include "experiments/cmd/device.hpp"
+#include "experiments/numerics/gemm.hpp"
+
+#include <string>
+#include <vector>
+
+namespace macheps {
+
+/// The options that --via adds.
+struct ViaArguments {
+    std::string via, combine = "fp64", require;
+    std::int64_t digit_bits = 0;
+    bool full = false;
+};
+void describe_via(Command& verb, ViaArguments& a);
+
+/// What the verb's other options say of the rows: where they go, and how much is said.
+struct ViaOutput {
+    std::string out;
+    bool json = false, quiet = false, dry_run = false;
+};
+
+/// `grid` holds the machines, data and sizes; `formats` are those of the data, as they were typed: fp64 or fp32.
+Exit run_gemm_via(const ViaArguments& a, const GemmGrid& grid, const std::vector<std::string>& formats,
+                  const DeviceChoice& device, const ViaOutput& output);
+
+}  // namespace macheps

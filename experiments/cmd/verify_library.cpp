@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/cmd/verify_library.hpp"
+
+#include "core/codec.hpp"
+#include "core/format_table.hpp"
+#include "emulation/cpu/cpu_backend.hpp"
+#include "emulation/verify/library_fit.hpp"
+#include "experiments/cmd/json.hpp"
+#include "experiments/numerics/error_bound.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace macheps {
+
+namespace {
+
+using verify::LibraryChild;
+using verify::LibraryFinding;
+using verify::LibraryJob;
+
+std::vector<float> by_rule(CpuBackend& backend, const MatmulRule& rule, const LibraryJob& job, const Format& format) {
+    Tensor a = backend.empty({job.m, job.k}), b = backend.empty({job.k, job.n}), c = backend.empty({job.m, job.n});
+    backend.upload(job.a, a.view());
+    backend.upload(job.b, b.view());
+    Matmul args{.m = job.m, .n = job.n, .k = job.k};
+    args.a = {.data = a.data(), .ld = job.k, .format = format};
+    args.b = {.data = b.data(), .ld = job.n, .format = format};
+    args.out = c.data();
+    args.ld_out = job.n;
+    args.out_cast.format = format;
+    args.rule = rule;
+    backend.matmul(args);
+    std::vector<float> out(static_cast<std::size_t>(job.m) * static_cast<std::size_t>(job.n));
+    backend.download(c.view(), out);
+    return out;
+}
+
+bool same_bits(const std::vector<float>& x, const std::vector<float>& y) {
+    return std::equal(x.begin(), x.end(), y.begin(), y.end(), [](float a, float b) {
+        return bit_cast<std::uint32_t>(a) == bit_cast<std::uint32_t>(b) || (a != a && b != b);
+    });
+}
+
+/// The shapes on which one and two threads are compared.
+constexpr int thread_shapes[][3] = {{64, 64, 512}, {300, 300, 300},  {512, 512, 512},    {64, 48, 4096},
+                                    {8, 8, 20000}, {1000, 1000, 1000}, {1, 512, 512}, {512, 1, 512}};
+
+std::vector<std::string> thread_changes(LibraryChild& one, LibraryChild& two, const Format& format, std::uint64_t seed) {
+    std::vector<std::string> changed;
+    for (const auto& [m, n, k] : thread_shapes) {
+        const LibraryJob job = verify::cancelling_job(m, n, k, format, seed);
+        if (!same_bits(one.multiply(job), two.multiply(job))) changed.push_back(fmt::format("{}x{}x{}", m, n, k));
+    }
+    return changed;
+}
+
+/// Bits that change from call to call.
+bool is_steady(LibraryChild& child, const Format& format) {
+    const LibraryJob job = verify::cancelling_job(64, 64, 700, format, 3);
+    const std::vector<float> first = child.multiply(job);
+    return same_bits(first, child.multiply(job)) && same_bits(first, child.multiply(job));
+}
+
+std::string order_text(const LibraryFinding& finding) {
+    std::string text;
+    for (const auto& [k, ends] : finding.ends) {
+        std::vector<int> lengths;
+        for (std::size_t i = 0; i < ends.size(); ++i) lengths.push_back(ends[i] - (i == 0 ? 0 : ends[i - 1]));
+        text += fmt::format("{}k = {}: {}", text.empty() ? "" : "; ", k,
+                            lengths.empty() ? "no chain of blocks" : fmt::format("{}", fmt::join(lengths, ", ")));
+    }
+    return text.empty() ? "not asked: an output of few bits cannot count terms" : text;
+}
+
+Exit absent(const LibraryOptions& options, const std::string& why) {
+    if (options.json) {
+        print_json({{"library", options.library}, {"verdict", "absent"}, {"why", why}});
+    } else {
+        fmt::print("{}: absent: {}\n", options.library, why);
+    }
+    if (!options.require) return Exit::ok;
+    throw Error({.what = fmt::format("{} is absent", options.library),
+                 .where = "--require",
+                 .fix = "install it, name its file, or leave --require out",
+                 .exit = Exit::no_device});
+}
+
+}  // namespace
+
+Exit verify_library(const LibraryOptions& options) {
+    // Children first: they fork a process that has one thread still.
+    std::string why;
+    std::optional<LibraryChild> one = LibraryChild::open(options.library, 1, why);
+    if (!one) return absent(options, why);
+    std::optional<LibraryChild> two = LibraryChild::open(options.library, 2, why);
+    const Format format = verify::library_format(options.library);
+    const bool steady = is_steady(*one, format);
+    CpuBackend backend(0);
+    const LibraryFinding finding = verify::examine_library(
+        [&](const LibraryJob& job) { return one->multiply(job); },
+        [&](const MatmulRule& rule, const LibraryJob& job, const Format& f) { return by_rule(backend, rule, job, f); },
+        format, options.shapes, options.seed);
+    const std::vector<std::string> changed =
+        two ? thread_changes(*one, *two, format, options.seed) : std::vector<std::string>{};
+    const verify::LibraryIdentity& identity = one->identity();
+    const bool reproduced = finding.verdict == verify::LibraryVerdict::reproduced && steady;
+    constexpr std::int64_t bound_k = 4096;
+    OutputSize unit;
+    unit.magnitudes = 1;
+    const double bound = error_bound(finding.best, bound_k, fp32, 0).certain(unit) / fp32.unit_roundoff();
+    const std::vector<std::string> environment = verify::library_environment();
+    if (options.json) {
+        Json ends = Json::array();
+        for (const auto& [k, list] : finding.ends) ends.push_back({{"k", k}, {"ends", list}});
+        print_json({{"library", options.library},
+                    {"path", identity.path},
+                    {"version", identity.version},
+                    {"kernel", identity.kernel},
+                    {"function", identity.function},
+                    {"environment", environment},
+                    {"verdict", steady ? verify::to_string(finding.verdict) : "nondeterministic"},
+                    {"rule", finding.rule},
+                    {"nearest", finding.nearest},
+                    {"block_ends", ends},
+                    {"tile_dependent", finding.tile_dependent},
+                    {"shapes", finding.shapes},
+                    {"equal", finding.equal},
+                    {"outputs", finding.outputs},
+                    {"wrong", finding.wrong},
+                    {"bound_u_at_4096", reproduced ? Json(bound) : Json()},
+                    {"thread_changes", changed}});
+        return steady ? Exit::ok : Exit::check_failed;
+    }
+    std::string text = fmt::format("{}, kernel {}, 1 thread    {} on {}, row-major\n", identity.version, identity.kernel,
+                                   identity.function, format_name(format));
+    for (const std::string& each : environment) text += fmt::format("set here   {} may change the bits\n", each);
+    text += fmt::format("order      blocks of k: {}{}\n", order_text(finding),
+                        finding.tile_dependent ? "; tile-dependent: corners of the output add in other orders" : "");
+    text += fmt::format("rule       {}\n", finding.rule);
+    if (!finding.nearest.empty()) text += fmt::format("           no rule of that name is known: nearest is {}\n", finding.nearest);
+    text += fmt::format("bits       {}: {} of {} shapes above 10^6 multiply-adds, {} of {} outputs differ{}\n",
+                        steady ? verify::to_string(finding.verdict) : "nondeterministic", finding.equal, finding.shapes,
+                        finding.wrong, finding.outputs,
+                        finding.first_wrong.empty() ? "" : "; first " + finding.first_wrong);
+    if (reproduced) text += fmt::format("error      k = {}: at most {:.0f} u of the sum of |a b|\n", bound_k, bound);
+    text += fmt::format("threads    {}\n", !two             ? "one only: " + why
+                                           : changed.empty() ? "no change between 1 and 2 on 8 shapes; more were not tried"
+                                                             : fmt::format("bits change between 1 and 2 at {}",
+                                                                           fmt::join(changed, ", ")));
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    return steady ? Exit::ok : Exit::check_failed;
+}
+
+}  // namespace macheps

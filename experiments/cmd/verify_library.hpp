@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// `macheps verify --library`: in what order a CPU library adds, by its results.
+#pragma once
+#include "core/error.hpp"
+
+#include <string>
+
+namespace macheps {
+
+struct LibraryOptions {
+    std::string library;  ///< openblas, onednn, mkl, blis, torch, torch.bf16, torch.fp16, or a path
+    int shapes = 60;
+    std::uint64_t seed = 1;
+    bool require = false, json = false;
+};
+
+/// Exit::ok, also where the library is absent; Exit::no_device where it is absent and required; Exit::check_failed where it
+/// crashed, or gives other bits from call to call.
+Exit verify_library(const LibraryOptions& options);
+
+}  // namespace macheps

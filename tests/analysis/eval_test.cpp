@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// `macheps eval`: the table of formulas, both readers, and functions against their definition in many digits.
+#include "experiments/analysis/eval.hpp"
+#include "core/float_environment.hpp"
+#include "core/format_table.hpp"
+#include "core/read_file.hpp"
+#include "experiments/analysis/eval_wide.hpp"
+#include "tests/test.hpp"
+
+#include <cmath>
+
+using namespace macheps;
+using namespace macheps::analysis;
+using namespace macheps::test;
+
+namespace {
+
+std::vector<FormulaRow> rows_of(EvalGrid grid, int threads = 2) {
+    require_possible(grid);
+    ThreadPool pool(threads);
+    std::vector<FormulaRow> rows;
+    run_eval(pool, grid, [&](const FormulaRow& row) { rows.push_back(row); }, {}, [](const std::string&) {});
+    return rows;
+}
+
+FormulaRow row_of(const char* text, const Format& format, double least, double greatest) {
+    return rows_of({.expressions = {parse_infix(text)}, .formats = {format}, .ranges = {{"x", least, greatest}}}).front();
+}
+
+struct Figures {
+    double mean, most;
+    std::uint64_t wrong, inputs;
+};
+struct TableLine {
+    const char* text;
+    double least, greatest;
+    Figures half, brain, quarter;  ///< fp16, bf16, e4m3fn; no inputs: not in the table
+};
+const TableLine table_lines[] = {
+    {"log(1+exp(x))", -20, 20, {1.1350, 13.657, 18828, 39426}, {0.1668, 13.894, 2004, 33602}, {1.0836, 8, 71, 182}},
+    {"log1p(exp(x))", -20, 20, {0.5345, 13.657, 9918, 0}, {0.0299, 1, 1004, 0}, {0.7088, 8, 31, 0}},
+    {"fmax(x,0)+log1p(exp(-fabs(x)))", -20, 20, {0.1881, 1, 7418, 0}, {0.0247, 1, 831, 0}, {0.1264, 1, 23, 0}},
+    {"exp(x)-1", -20, 20, {4.2218, 12, 28505, 39426}, {11.4062, 13.895, 32239, 0}, {1.2355, 4.585, 90, 168}},
+    {"sqrt(x+1)-sqrt(x)", 0, HUGE_VAL, {4.0608, 13.170, 23130, 31745}, {6.4926, 13.941, 17030, 32641}, {2.0963, 5.209, 91, 128}},
+    {"1/(sqrt(x+1)+sqrt(x))", 0, HUGE_VAL, {0.4161, 2, 12788, 0}, {0.1799, 1.585, 5851, 0}, {0.3249, 1.585, 41, 0}},
+};
+
+}  // namespace
+
+TEST_CASE("formulas have the counts and bits of error of the table, over every input", "[analysis][eval]") {
+    for (const TableLine& line : table_lines) {
+        const auto check = [&](const Format& format, const Figures& figures) {
+            const FormulaRow row = row_of(line.text, format, line.least, line.greatest);
+            CAPTURE(line.text, row.format);
+            CHECK(row.not_correct == figures.wrong);
+            CHECK(*row.mean_bits == Approx(figures.mean).margin(0.00006));
+            CHECK(*row.max_bits == Approx(figures.most).margin(0.0006));
+            if (figures.inputs != 0) CHECK(row.inputs == figures.inputs);
+            CHECK(row.unresolved == 0);
+        };
+        check(fp16, line.half);
+        check(bf16, line.brain);
+        check(e4m3fn, line.quarter);
+    }
+}
+
+TEST_CASE("the half-angle formulas have the table's figures, zero left out", "[analysis][eval]") {
+    struct Line {
+        const char* text;
+        Format format;
+        Figures figures;
+    };
+    const Line lines[] = {{"(1-cos(x))/sin(x)", fp16, {7.8214, 13.073, 30738, 33996}},
+                          {"(1-cos(x))/sin(x)", bf16, {11.9802, 13.931, 32504, 32920}},
+                          {"(1-cos(x))/sin(x)", e4m3fn, {2.4549, 5.044, 118, 136}},
+                          {"tan(x/2)", fp16, {0.0301, 1, 1024, 33996}},
+                          {"tan(x/2)", bf16, {0.0039, 1, 128, 32920}},
+                          {"tan(x/2)", e4m3fn, {0.0588, 1, 8, 136}}};
+    for (const Line& line : lines) {
+        Expression expression = parse_infix(line.text);
+        expression.precondition = parse_cores("(FPCore (x) :pre (!= x 0) x)", "here").expressions[0].precondition;
+        const FormulaRow row = rows_of({.expressions = {expression}, .formats = {line.format}, .ranges = {{"x", -3.2, 3.2}}})[0];
+        CAPTURE(line.text, row.format);
+        CHECK(row.inputs == line.figures.inputs);
+        CHECK(row.not_correct == line.figures.wrong);
+        CHECK(*row.mean_bits == Approx(line.figures.mean).margin(0.00006));
+        CHECK(*row.max_bits == Approx(line.figures.most).margin(0.0006));
+    }
+}
+
+TEST_CASE("every function is rounded as its value in 150 digits is", "[analysis][eval]") {
+    const DefaultFloatModes modes;
+    std::size_t compared = 0;
+    for (const OpRow& row : op_rows()) {
+        if (!is_elementary(row.op) || row.arguments != 1) continue;
+        for (const Round mode : {Round::nearest_even, Round::up, Round::toward_zero}) {
+            FormatSystem system(e5m2, mode, Functions::correct, false, {});
+            for (std::uint64_t code = 0; code < 256; ++code) {
+                const double x = decode64(e5m2, code);
+                if (!std::isfinite(x)) continue;
+                const WideResult wide = wide_call(row.op, {x}, 1);
+                const double expected =
+                    decode64(e5m2, detail::encode_unpacked(e5m2, wide.value, mode, Overflow::nonsaturate, {}));
+                const double got = system.apply(row.op, {x});
+                ++compared;
+                if (got == expected || (got != got && expected != expected)) continue;
+                CAPTURE(row.name, static_cast<int>(mode), x, got, expected);
+                // A pole is an infinity with any mode; Boost calls some of them NaN.
+                CHECK((std::isinf(got) && (x == 0 || std::fabs(x) == 1)));
+            }
+        }
+    }
+    CHECK(compared == 20 * 3 * 248);
+}
+
+TEST_CASE("an infix formula is its FPCore", "[analysis][eval]") {
+    struct Case {
+        const char *infix, *core;
+    };
+    const Case cases[] = {{"a - b - c", "(FPCore (a b c) (- (- a b) c))"},
+                          {"a^b^c", "(FPCore (a b c) (pow a (pow b c)))"},
+                          {"-x^2", "(FPCore (x) (- (pow x 2)))"},
+                          {"2*-x", "(FPCore (x) (* 2 (- x)))"},
+                          {"x/y*z", "(FPCore (x y z) (* (/ x y) z))"},
+                          {"if(x < 0, -x, sqrt(x))", "(FPCore (x) (if (< x 0) (- x) (sqrt x)))"},
+                          {"1e-3 + 0x1.8p1 + PI", "(FPCore () (+ (+ 1e-3 0x1.8p1) PI))"},
+                          {"max(x, 0)", "(FPCore (x) (fmax x 0))"}};
+    for (const Case& each : cases) {
+        CAPTURE(each.infix);
+        CHECK(fpcore_text(parse_infix(each.infix)) == each.core);
+        CHECK(fpcore_text(parse_cores(each.core, "here").expressions.at(0)) == each.core);
+    }
+}
+
+TEST_CASE("an FPCore's bindings and loops mean what they say", "[analysis][eval]") {
+    const auto value = [](const char* text) {
+        const Expression expression = parse_cores(text, "here").expressions.at(0);
+        return reference_value(expression, fp32, {3.0})->near;
+    };
+    CHECK(value("(FPCore (x) (let ([a (+ x 1)] [b x]) (* a b)))") == 12);
+    CHECK(value("(FPCore (x) (let* ([a (+ x 1)] [b (* a 2)]) b))") == 8);
+    CHECK(value("(FPCore (x) (let ([x 5] [y x]) (+ x y)))") == 8);
+    // Both updates see the old values; one after another, the second sees the new one.
+    CHECK(value("(FPCore (x) (while (< a 10) ([a x (+ a 4)] [b 0 a]) b))") == 7);
+    CHECK(value("(FPCore (x) (while* (< a 10) ([a x (+ a 4)] [b 0 a]) b))") == 11);
+    CHECK(value("(FPCore (x) (! :precision binary64 (cast (/ 1 3))))") == Approx(1.0 / 3));
+    CHECK(value("(FPCore (x) (if (and (< 1 x 4) (not (== x 2))) 1/4 -1))") == 0.25);
+    CHECK_THROWS_WITH(value("(FPCore (x) (while (< 0 x) ([a x a]) a))"), Catch::Contains("does not end"));
+}
+
+TEST_CASE("formulas that cannot be read say where, and why", "[analysis][eval]") {
+    struct Case {
+        const char *text, *told;
+    };
+    const Case infix[] = {{"", "ends where"}, {"x +", "ends where"}, {"(x", "not closed"}, {"x y", "after the end"},
+                          {"expp(x)", "did you mean exp"}, {"pow(x)", "pow takes 2 arguments"}, {"x < 1", "no number"},
+                          {"1.2.3", "is no number"}, {"1e99999", "is no number"}, {"sqrt(x < 1)", "no comparison"},
+                          {"x $ y", "after the end"}, {"if(x, 1, 2)", "takes a comparison"}};
+    for (const Case& each : infix) {
+        CAPTURE(each.text);
+        CHECK_THROWS_WITH(parse_infix(each.text), Catch::Contains(each.told));
+    }
+    CHECK_THROWS_WITH(parse_infix(std::string(100000, '(')), Catch::Contains("nested too deep"));
+    CHECK_THROWS_WITH(parse_infix(std::string(100000, '-')), Catch::Contains("nested too deep"));
+    const Case cores[] = {{"(FPCore (x) y)", "here:1: 'y' is no input"}, {"(FPCore (x)\n (foo x))", "here:2: unknown function"},
+                          {"(FPCore (x) (+ x 1)", "not closed"}, {"(FPCore x)", "begins with its inputs"}, {"(define x 1)", "no FPCore"},
+                          {"(FPCore (x) :pre x x)", ":pre is no comparison"}, {"(FPCore (x) (let ((a)) a))", "a binding is"},
+                          {")", "closes nothing"}, {"(FPCore (x) \"", "does not end"}};
+    for (const Case& each : cores) {
+        CAPTURE(each.text);
+        CHECK_THROWS_WITH(parse_cores(each.text, "here"), Catch::Contains(each.told));
+    }
+    const Cores arrays = parse_cores("(FPCore (x) :name \"a\" (array x))\n(FPCore (x) x)", "here");
+    CHECK(arrays.skipped.at(0).name == "a");
+    CHECK(arrays.expressions.size() == 1);
+}
+
+TEST_CASE("formulas are refused where nothing can be evaluated", "[analysis][eval]") {
+    const Expression x = parse_infix("exp2(x)");
+    CHECK_THROWS_WITH(rows_of({.expressions = {x}, .formats = {fp16}, .ranges = {{"y", 0, 1}}}), Catch::Contains("no formula has an input 'y'"));
+    CHECK_THROWS_WITH(rows_of({.expressions = {x}, .formats = {fp16}, .ranges = {{"x", 1, 0}}}), Catch::Contains("no numbers"));
+    CHECK_THROWS_WITH(rows_of({.expressions = {x}, .formats = {e4m3fn}, .ranges = {{"x", 1.01, 1.02}}}), Catch::Contains("has no number"));
+    CHECK_THROWS_WITH(rows_of({.expressions = {x}, .formats = {e8m0fnu}}), Catch::Contains("no format to compute in"));
+    CHECK_THROWS_WITH(rows_of({.expressions = {x}, .formats = {fp16}, .functions = Functions::macheps}), Catch::Contains("has no exp2"));
+}
+
+TEST_CASE("rows of formulas do not depend on threads, and drawn points fulfil the precondition", "[analysis][eval]") {
+    const Expression core = parse_cores("(FPCore (x y) :pre (< x y) (- (* x x) (* y y)))", "here").expressions[0];
+    EvalGrid grid{.expressions = {core, parse_infix("x + 1")}, .formats = {fp32, bf16}, .ranges = {{"x", 1, 2}, {"y", 1, 2}}, .points = 300};
+    grid.round = Round::stochastic;
+    const std::vector<FormulaRow> rows = rows_of(grid, 1);
+    CHECK(rows_of(grid, 3) == rows);
+    CHECK(rows[0].inputs == 300);
+    CHECK(rows[0].not_correct > 0);
+    ThreadPool pool(1);
+    run_eval(pool, grid, [](const FormulaRow&) {},
+             [](const FormulaPointRow& point) {
+                 if (point.x.find(' ') == std::string::npos) return;
+                 CHECK(std::stod(point.x) < std::stod(point.x.substr(point.x.find(' '))));
+             },
+             [](const std::string&) {});
+}
+
+TEST_CASE("FPBench's benchmarks parse, and nearly all run", "[analysis][eval]") {
+    const std::filesystem::path folder = shared_folder() / "fpbench";
+    if (shared_folder().empty() || !std::filesystem::exists(folder)) SKIP_TEST("shared/fpbench is not here");
+    std::size_t cores = 0, run = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+        if (entry.path().extension() != ".fpcore") continue;
+        const Cores all = parse_cores(read_file(entry.path()), entry.path().string());
+        cores += all.expressions.size() + all.skipped.size();
+        for (const Expression& expression : all.expressions) {
+            try {
+                run += rows_of({.expressions = {expression}, .formats = {fp32}, .points = 4}).front().inputs > 0;
+            } catch (const Error& error) {
+                WARN(expression.name << ": " << error.what());
+            }
+        }
+    }
+    CHECK(run * 136 >= cores * 125);
+}

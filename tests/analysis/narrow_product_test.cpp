@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/analysis/narrow_product.hpp"
+#include "core/error.hpp"
+#include "emulation/cpu/cpu_backend.hpp"
+#include "experiments/analysis/gallery.hpp"
+#include "experiments/analysis/via.hpp"
+#include "tests/test.hpp"
+
+#include <cmath>
+#include <string>
+
+using namespace macheps;
+using namespace macheps::analysis;
+
+namespace {
+
+/// 8 x 8 x 256, rows and columns of numbers whose sizes differ by up to 2^(8 spread).
+WideOperands spread_operands(double spread) {
+    WideOperands x{.m = 8, .n = 8, .k = 256, .a = std::vector<double>(8 * 256), .b = std::vector<double>(8 * 256)};
+    const auto element = [spread](Operand operand, std::int64_t outer, std::int64_t p) {
+        const double size = std::rint(8 * spread * (unit_draw(operand, 1, outer, p) - 0.5));
+        return std::ldexp(unit_draw(operand, 0, outer, p) - 0.5, static_cast<int>(size));
+    };
+    for (std::int64_t i = 0; i < 8; ++i) {
+        for (std::int64_t p = 0; p < 256; ++p) {
+            x.a[static_cast<std::size_t>(i * 256 + p)] = element(Operand::a, i, p);
+            x.b[static_cast<std::size_t>(p * 8 + i)] = element(Operand::b, i, p);
+        }
+    }
+    return x;
+}
+
+NarrowProduct made(const char* machine, int slices, int bits, const WideOperands& x, bool full = false, bool exactly = false) {
+    CpuBackend backend(1);
+    return narrow_product(backend,
+                          {.via = parse_via("ozaki1:" + std::to_string(slices)),
+                           .machine = parse_machine(machine),
+                           .digit_bits = bits,
+                           .full = full,
+                           .combines_exactly = exactly},
+                          x);
+}
+
+double error_of(const char* machine, int slices, int bits, const WideOperands& x) {
+    const NarrowProduct product = made(machine, slices, bits, x);
+    CHECK(*product.inexact == 0);
+    CHECK(product.products == slices * (slices + 1) / 2);
+    return wide_errors(x, product.out).max_error;
+}
+
+}  // namespace
+
+TEST_CASE("as many bits make a digit as the machine's sums keep", "[analysis][via]") {
+    struct Case {
+        const char* machine;
+        int bits[4];  // at k = 64, 256, 1024, 4096
+    };
+    const Case c = GENERATE(Case{"sm90.wgmma.fp16", {10, 9, 8, 7}}, Case{"sm90.wgmma.bf16", {9, 9, 8, 7}},
+                            Case{"sm100.tcgen05.fp8", {5, 5, 5, 5}}, Case{"sm90.wgmma.fp8", {5, 4, 3, 2}},
+                            Case{"sm90.wgmma.fp8+promote64", {5, 5, 5, 5}}, Case{"sm90.wgmma.fp8+promote128", {5, 4, 4, 4}});
+    CAPTURE(c.machine);
+    const SpelledRule machine = parse_machine(c.machine);
+    for (int i = 0; i < 4; ++i) {
+        CAPTURE(i);
+        CHECK(exact_digit_bits(machine, std::int64_t{64} << (2 * i)) == c.bits[i]);
+    }
+    CHECK(exact_digit_bits(parse_machine("sm90.wgmma.fp8+promote64"), 1 << 16) == 5);
+    CHECK(exact_digit_bits(parse_machine("sm90.wgmma.fp8+promote64"), 1 << 17) == 4);
+    CHECK(exact_digit_bits(parse_machine("sm90.wgmma.fp8+promote128"), 1 << 18) == 4);
+}
+
+TEST_CASE("every digit product is exact under the rule, and not beyond it", "[analysis][via]") {
+    // Digits of one sign: the sums grow as far as the rule allows for.
+    const WideOperands x = wide_operands(fp64, Distribution::positive, 0, 1, 4, 4, 256);
+    CHECK(*made("sm90.wgmma.fp8", 14, 4, x).inexact == 0);
+    CHECK(*made("sm90.wgmma.fp8", 11, 5, x).inexact > 0);
+    CHECK(*made("sm90.wgmma.fp8+promote64", 11, 5, x).inexact == 0);
+    CHECK(*made("sm90.wgmma.fp16", 6, 9, x).inexact == 0);
+    CHECK(*made("sm100.tcgen05.fp8", 11, 5, x).inexact == 0);
+    CHECK(made("sm90.wgmma.fp16", 6, 0, x).digit_bits == 9);
+}
+
+TEST_CASE("errors fall by a digit for each slice, as published", "[analysis][via]") {
+    const WideOperands x = spread_operands(0);
+    CHECK(wide_errors(x, fp64_chain(x)).max_error == Approx(1.20e-16).epsilon(0.01));
+    CHECK(wide_errors(spread_operands(1), fp64_chain(spread_operands(1))).max_error == Approx(4.38e-16).epsilon(0.01));
+    CHECK(wide_errors(spread_operands(4), fp64_chain(spread_operands(4))).max_error == Approx(8.02e-16).epsilon(0.01));
+    const double by_8[] = {1.1e-3, 5.4e-6, 2.6e-8, 1.3e-10, 5.1e-13, 1.9e-15, 1.9e-17};
+    for (int s = 1; s <= 7; ++s) CHECK(error_of("sm90.wgmma.fp16", s, 8, x) == Approx(by_8[s - 1]).epsilon(0.05));
+    const double by_5[] = {9.1e-3, 4.2e-4, 1.4e-5, 5.4e-7, 1.5e-8, 5.1e-10, 1.4e-11, 5.3e-13, 1.8e-14, 6.2e-16, 2.5e-17};
+    for (int s = 1; s <= 11; ++s) {
+        CHECK(error_of("sm90.wgmma.fp8+promote64", s, 5, x) == Approx(by_5[s - 1]).epsilon(0.05));
+    }
+    CHECK(error_of("sm90.wgmma.fp8", 13, 4, x) == Approx(2.2e-16).epsilon(0.05));
+    CHECK(error_of("sm90.wgmma.fp8", 14, 4, x) == Approx(2.1e-17).epsilon(0.05));
+}
+
+TEST_CASE("with all digits and one rounding every output is the correctly rounded product", "[analysis][via]") {
+    const double spread = GENERATE(0.0, 1.0, 4.0);
+    CAPTURE(spread);
+    const WideOperands x = spread_operands(spread);
+    const int bits = 8, slices = (53 + static_cast<int>(8 * spread) + bits - 1) / bits + 2;
+    const NarrowProduct product = made("sm90.wgmma.fp16", slices, bits, x, true, true);
+    CHECK(product.products == slices * slices);
+    CHECK(wide_errors(x, product.out).not_correct == 0);
+    CHECK(wide_errors(x, fp64_chain(x)).not_correct > 0);
+}
+
+TEST_CASE("parts of fp32 numbers make nearly fp32 products", "[analysis][via]") {
+    CpuBackend backend(1);
+    const WideOperands x = wide_operands(fp32, Distribution::normal, 3, 1, 6, 5, 200);
+    const auto error = [&](const char* via, const char* machine) {
+        return wide_errors(x, narrow_product(backend, {.via = parse_via(via), .machine = parse_machine(machine)}, x).out)
+            .max_error;
+    };
+    // Three parts of 8 bits hold all 24: what is left is the rounding of fp32 sums. One part alone is off by 2^-9 and more.
+    CHECK(error("bf16x9", "sm80.mma.bf16") < 0x1p-19);
+    CHECK(error("tf32x3", "sm80.mma.tf32") < 0x1p-18);
+    CHECK(error("fp16x2", "sm80.mma.fp16") < 0x1p-18);
+    CHECK(narrow_product(backend, {.via = parse_via("bf16x9"), .machine = parse_machine("sm80.mma.bf16")}, x).products == 9);
+    CHECK(narrow_product(backend, {.via = parse_via("tf32x3"), .machine = parse_machine("sm80.mma.tf32")}, x).products == 3);
+}
+
+TEST_CASE("wide rows ask for more slices, and what cannot be is refused", "[analysis][via]") {
+    CpuBackend backend(1);
+    const auto slices = [&](double spread) {
+        return narrow_product(backend, {.via = parse_via("ozaki1:auto"), .machine = parse_machine("sm90.wgmma.fp16")},
+                              spread_operands(spread))
+            .slices;
+    };
+    CHECK(slices(0) == 7);
+    CHECK(slices(4) > slices(0));
+    CHECK_THROWS_AS(parse_via("ozaki1:0"), Error);
+    CHECK_THROWS_AS(parse_via("ozaki1:65"), Error);
+    CHECK_THROWS_AS(parse_via("ozaki2:15"), Error);
+    CHECK_THROWS_AS(made("sm90.wgmma.fp8", 3, 6, spread_operands(0)), Error);
+    CHECK_THROWS_AS(
+        narrow_product(backend, {.via = parse_via("bf16x9"), .machine = parse_machine("sm90.wgmma.fp8")}, spread_operands(0)),
+        Error);
+}

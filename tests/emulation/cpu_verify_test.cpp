@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// The units of the CPU that runs the tests against their machines.
+#include "core/error.hpp"
+#include "core/profile.hpp"
+#include "emulation/machine/table.hpp"
+#include "emulation/verify/cpu_probe.hpp"
+#include "emulation/verify/mutants.hpp"
+#include "emulation/verify/record.hpp"
+#include "emulation/verify/recorded.hpp"
+#include "emulation/verify/replay.hpp"
+#include "tests/test.hpp"
+
+#include <cstdio>
+#include <set>
+
+using namespace macheps;
+using namespace macheps::verify;
+
+namespace {
+
+std::vector<ProbeResult> rows_of(const std::vector<ProbeGroup>& groups, const ProbeOptions& options, double seconds) {
+    std::vector<ProbeResult> rows;
+    for (const ProbeGroup& group : groups) {
+        for (const std::string& instruction : group.instructions) {
+            for (ProbeResult& row : run_probe(group, instruction, seconds, options)) rows.push_back(std::move(row));
+        }
+    }
+    return rows;
+}
+
+}  // namespace
+
+TEST_CASE("this CPU's units give the bits of their machines, or are absent", "[emulation][cpu_units]") {
+    const std::vector<ProbeResult> rows = rows_of(cpu_probe_groups(200'000), {}, 20);
+    REQUIRE((rows.empty() || rows.size() >= cpu_units().size()));
+    std::set<std::string> equal, absent;
+    for (const ProbeResult& row : rows) {
+        CAPTURE(row.instruction, row.operands, row.note);
+        CHECK((row.verdict == Verdict::equal || row.verdict == Verdict::absent || row.verdict == Verdict::declined));
+        CHECK((row.verdict == Verdict::absent) == (row.trials == 0 && row.verdict != Verdict::declined));
+        (row.verdict == Verdict::equal ? equal : absent).insert(row.instruction);
+    }
+    for (const std::string& name : equal) std::printf("verified on this CPU: %s\n", name.c_str());
+    for (const std::string& name : absent) std::printf("absent on this CPU: %s\n", name.c_str());
+    for (const CpuUnit& unit : cpu_units()) {
+        const std::string name = std::string(unit.instr) + "." + std::string(unit.qual);
+        CAPTURE(name);
+        CHECK((equal.count(name) != 0) == (unit.present() && unit.run != nullptr));
+    }
+}
+
+TEST_CASE("a wrong model is found on this CPU, and a trace of it refutes every one", "[emulation][cpu_units]") {
+    for (const CpuUnit& unit : cpu_units()) {
+        if (!unit.present() || unit.run == nullptr || unit.feature.find("128") != std::string_view::npos) continue;
+        const std::string name = std::string(unit.instr) + "." + std::string(unit.qual);
+        const Machine& machine = *find_instruction(unit.arch, unit.instr, unit.qual).machine;
+        for (const Mutant& mutant : mutants(machine.sum, unit.k)) {
+            std::uint64_t mismatches = 0;
+            const auto groups = cpu_probe_groups(19 * 4096, mutant.name);
+            for (const ProbeResult& row : run_probe(groups[0], name, 20, {})) mismatches += row.mismatches;
+            CAPTURE(name, mutant.name);
+            CHECK(mismatches > 0);
+        }
+        Candidates found;
+        ProbeOptions options;
+        options.record = [&](const Candidates& candidates) { found = candidates; };
+        (void)run_probe(cpu_probe_groups(19 * 4096)[0], name, 20, options);
+        const Trace trace = make_trace(found);
+        for (const auto& [mutant, count] : trace.refuted) {
+            CAPTURE(name, mutant, count);
+            CHECK(count >= 2);
+        }
+        const Trace again = parse_trace(trace_text(trace), "memory");
+        CHECK(again.rows == trace.rows);
+        replay(again, [&](const ProbeResult& row) { CHECK(row.verdict == Verdict::equal); });
+    }
+    CHECK_THROWS_AS(cpu_probe_groups(0, "no such model"), Error);
+}
+
+TEST_CASE("traces of CPUs in this tree agree with the machines, on every engine", "[emulation][cpu_units]") {
+    const std::filesystem::path folder = std::filesystem::path(MACHEPS_SOURCE_DIR) / "tests/traces";
+    if (!std::filesystem::exists(folder)) SKIP_TEST("no traces");
+    std::size_t rows = 0;
+    for (const auto& file : trace_files(folder)) {
+        if (file.extension() == ".zst" && !has_zstd()) continue;
+        const Trace trace = read_trace(file);
+        if (!is_cpu_unit({.arch = trace.form.arch})) continue;
+        CAPTURE(file.string());
+        rows += trace.rows.size();
+        for (const auto& [mutant, count] : trace.refuted) CHECK(count >= 2);
+        replay(trace, [&](const ProbeResult& row) {
+            CAPTURE(row.note);
+            CHECK(row.verdict == Verdict::equal);
+        });
+        CHECK_FALSE(gpus_with_traces(*row_instruction(trace.form).machine, recorded_traces()).empty());
+    }
+    std::printf("%zu rows of traces of CPUs\n", rows);
+}
+
+TEST_CASE("a machine of this CPU says so", "[emulation][cpu_units]") {
+    for (const Machine* machine : all_machines) {
+        for (const LiveCheck& check : check_on_this_cpu(*machine)) {
+            CAPTURE(machine->name);
+            CHECK(is_cpu_unit(*machine));
+            CHECK(check.results > 1000);
+            CHECK(check.mismatches == 0);
+        }
+    }
+    CHECK_FALSE(cpu_identity().cpu.empty());
+}
+
+TEST_CASE("2^30 random results of vdpbf16ps", "[emulation][cpu_units][slow]") {
+    for (const CpuUnit& unit : cpu_units()) {
+        if (unit.instr != "vdpbf16ps" || !unit.present() || unit.feature.find("128") != std::string_view::npos) continue;
+        std::uint64_t trials = 0, mismatches = 0;
+        const auto groups = cpu_probe_groups((std::uint64_t{1} << 30) + (1 << 24));
+        for (const ProbeResult& row : run_probe(groups[0], "vdpbf16ps.k2.f32.bf16.bf16.f32", 1e6, {})) {
+            if (row.instruction.find("128") != std::string::npos) continue;
+            trials += row.trials;
+            mismatches += row.mismatches;
+        }
+        std::printf("%llu results\n", static_cast<unsigned long long>(trials));
+        CHECK(trials > std::uint64_t{900} << 20);
+        CHECK(mismatches == 0);
+    }
+}
+
+TEST_CASE("all 2^32 inputs of vcvtneps2bf16", "[emulation][cpu_units][slow]") {
+    for (const ProbeGroup& group : cpu_probe_groups()) {
+        if (group.kind != "convert") continue;
+        for (const ProbeResult& row : run_probe(group, "vcvtneps2bf16.k1.bf16.f32", 1e6, {})) {
+            if (row.verdict == Verdict::absent) continue;
+            CHECK(row.operands == "all 2^32");
+            CHECK(row.mismatches == 0);
+        }
+    }
+}

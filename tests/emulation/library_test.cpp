@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "emulation/verify/library_fit.hpp"
+
+#include "core/error.hpp"
+#include "emulation/cpu/cpu_backend.hpp"
+#include "tests/test.hpp"
+
+#include <cstdio>
+
+using namespace macheps;
+using namespace macheps::verify;
+
+namespace {
+
+std::vector<float> by_rule(const MatmulRule& rule, const LibraryJob& job, const Format& format) {
+    static CpuBackend backend(1);
+    Tensor a = backend.empty({job.m, job.k}), b = backend.empty({job.k, job.n}), c = backend.empty({job.m, job.n});
+    backend.upload(job.a, a.view());
+    backend.upload(job.b, b.view());
+    Matmul args{.m = job.m, .n = job.n, .k = job.k};
+    args.a = {.data = a.data(), .ld = job.k, .format = format};
+    args.b = {.data = b.data(), .ld = job.n, .format = format};
+    args.out = c.data();
+    args.ld_out = job.n;
+    args.out_cast.format = format;
+    args.rule = rule;
+    backend.matmul(args);
+    std::vector<float> out(static_cast<std::size_t>(job.m * job.n));
+    backend.download(c.view(), out);
+    return out;
+}
+
+LibraryFinding examined(const MatmulRule& rule, int shapes) {
+    return examine_library([&](const LibraryJob& job) { return by_rule(rule, job, fp32); }, by_rule, fp32, shapes, 1);
+}
+
+}  // namespace
+
+TEST_CASE("each rule of a library is named from its own results", "[emulation][library]") {
+    for (const char* name : {"blas.openblas-0.3.21.skylakex", "blas.openblas.448", "blas.onednn", "blas.mkl",
+                             "blas.blis-0.9.generic"}) {
+        CAPTURE(name);
+        const LibraryFinding found = examined(find_matmul_rule(name)->rule, 4);
+        CHECK(found.verdict == LibraryVerdict::reproduced);
+        CHECK(found.rule == name);
+        CHECK(found.equal == 4);
+    }
+    // Blocks that no row has: the rule is found all the same, and the nearest one named.
+    const LibraryFinding other = examined({.blocks = {.limit = 336}}, 3);
+    CHECK(other.verdict == LibraryVerdict::reproduced);
+    CHECK(other.best.blocks.limit == 336);
+    CHECK_FALSE(other.nearest.empty());
+}
+
+TEST_CASE("blocks of OpenBLAS end where its rule says", "[emulation][library]") {
+    const MatmulRule rule = find_matmul_rule("blas.openblas-0.3.21.skylakex")->rule;
+    const auto ends = [&](int k) {
+        return block_ends([&](const LibraryJob& job) { return by_rule(rule, job, fp32); }, fp32, 3, 3, k, 0, 0);
+    };
+    CHECK(ends(1000) == std::vector<int>{320, 640, 832, 1000});
+    CHECK(ends(1024) == std::vector<int>{320, 640, 832, 1024});
+    CHECK(ends(300) == std::vector<int>{300});
+}
+
+TEST_CASE("sums that no rule gives are not called reproduced", "[emulation][library]") {
+    std::string why;
+    auto wide = LibraryChild::open(MACHEPS_STUB_FP64, 1, why);
+    REQUIRE(wide);
+    const LibraryFinding found =
+        examine_library([&](const LibraryJob& job) { return wide->multiply(job); }, by_rule, fp32, 3, 1);
+    CHECK(found.verdict == LibraryVerdict::unknown);
+    CHECK(found.equal < found.shapes);
+    auto unsteady = LibraryChild::open(MACHEPS_STUB_UNSTEADY, 1, why);
+    REQUIRE(unsteady);
+    const LibraryJob job = cancelling_job(4, 4, 33, fp32, 1);
+    CHECK(unsteady->multiply(job) != unsteady->multiply(job));
+}
+
+TEST_CASE("a library that crashes, and one that is not there, end no test", "[emulation][library]") {
+    std::string why;
+    auto crashing = LibraryChild::open(MACHEPS_STUB_CRASH, 1, why);
+    REQUIRE(crashing);
+    const LibraryJob job = cancelling_job(4, 4, 33, fp32, 1);
+    (void)crashing->multiply(job);
+    try {
+        (void)crashing->multiply(job);
+        FAIL("it did not crash");
+    } catch (const Error& error) {
+        CHECK(std::string(error.what()).find("signal 11") != std::string::npos);
+        CHECK(error.exit() == Exit::check_failed);
+    }
+    CHECK_FALSE(LibraryChild::open("/nowhere/libnothing.so", 1, why));
+    CHECK_FALSE(why.empty());
+}
+
+TEST_CASE("OpenBLAS, where it is, is reproduced or said not to be", "[emulation][library]") {
+    std::string why;
+    auto child = LibraryChild::open("openblas", 1, why);
+    if (!child) SKIP_TEST("absent: " + why);
+    const LibraryFinding found =
+        examine_library([&](const LibraryJob& job) { return child->multiply(job); }, by_rule, fp32, 8, 1);
+    std::printf("%s, kernel %s: %s, %d of %d shapes, %s\n", child->identity().version.c_str(),
+                child->identity().kernel.c_str(), to_string(found.verdict), found.equal, found.shapes, found.rule.c_str());
+    CHECK((found.verdict == LibraryVerdict::reproduced) == (found.equal == found.shapes));
+    CHECK(found.shapes == 8);
+}

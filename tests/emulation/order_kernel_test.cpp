@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Vector code of chains and orders of summation against their scalar definition.
+#include "emulation/cpu/cpu_backend.hpp"
+#include "emulation/cpu/matmul/matmul.hpp"
+#include "emulation/cpu/matmul/order_kernel.hpp"
+#include "emulation/cpu/simd/simd.hpp"
+#include "emulation/machine/table.hpp"
+#include "emulation/matmul/rules.hpp"
+#include "tests/test.hpp"
+
+#include <cmath>
+#include <random>
+#include <set>
+
+using namespace macheps;
+
+namespace {
+
+enum class Draw { normal, wide, bits, small, cancelling, grid, specials, count };
+
+float drawn(std::mt19937& random, Draw how, const Format& format) {
+    const auto uniform = [&] { return static_cast<double>(random()) * 0x1p-32; };
+    const double sign = random() % 2 != 0 ? -1 : 1;
+    double x = 0;
+    switch (how) {
+        case Draw::normal:
+        case Draw::cancelling:
+            x = sign * (0.5 + uniform());
+            break;
+        case Draw::wide:
+            x = sign * std::ldexp(1 + uniform(), static_cast<int>(random() % 60) - 30);
+            break;
+        case Draw::bits:
+            return decode(format, random() & ((std::uint64_t{1} << (format.bits - 1) << 1) - 1) << format.padding);
+        case Draw::small:
+            x = sign * std::ldexp(1 + uniform(), format.emin() / 2 - static_cast<int>(random() % 12));
+            break;
+        case Draw::grid:  // sums of few bits, which end in ties
+            x = sign * static_cast<double>(random() % 9) * 0.125;
+            break;
+        default:
+            x = random() % 40 == 0 ? (random() % 2 != 0 ? INFINITY : NAN) : random() % 3 == 0 ? sign * 0.0 : sign * uniform();
+            break;
+    }
+    return decode(format, encode64(format, x, Round::nearest_even, Overflow::nonsaturate));
+}
+
+struct Result {
+    std::uint64_t outputs = 0, wrong = 0;
+    std::string first;
+};
+
+/// One matmul by the definition and by an engine.
+void compare(Simd level, Matmul args, Result& result, const std::string& what) {
+    ThreadPool one(1);
+    std::vector<float> want(static_cast<std::size_t>(args.m * args.n)), got(want.size());
+    args.ld_out = args.n;
+    args.out = want.data();
+    matmul(Simd::scalar, one, args);
+    args.out = got.data();
+    matmul(level, one, args);
+    for (std::size_t i = 0; i < want.size(); ++i, ++result.outputs) {
+        const auto x = bit_cast<std::uint32_t>(want[i]), y = bit_cast<std::uint32_t>(got[i]);
+        if (x == y || (want[i] != want[i] && got[i] != got[i])) continue;
+        if (result.wrong++ != 0) continue;
+        char text[96];
+        std::snprintf(text, sizeof text, " element %zu: %08x for %08x", i, y, x);
+        result.first = what + text;
+    }
+}
+
+struct Sizes {
+    std::int64_t m, n, k;
+};
+
+Result compare_rule(Simd level, const MatmulRule& rule, std::mt19937& random, const std::vector<Sizes>& shapes,
+                    int rounds) {
+    Result result;
+    std::vector<Format> formats;
+    for (const Format& format : FormatSet::known) {
+        if (format == fp64 || !rule.machine->operands.contains(format)) continue;
+        formats.push_back(format);
+    }
+    for (int round = 0; round < rounds; ++round) {
+        for (const Sizes& s : shapes) {
+            for (int d = 0; d < static_cast<int>(Draw::count); ++d) {
+                const Format& a_format = formats[random() % formats.size()];
+                const Format& b_format = is_order_of_summation(*rule.machine) ? a_format : formats[random() % formats.size()];
+                Matmul args{.m = s.m, .n = s.n, .k = s.k};
+                args.rule = rule;
+                args.a = {.ld = s.k, .format = a_format};
+                args.b = {.ld = s.n, .format = b_format};
+                args.a.transposed = random() % 2 != 0;
+                args.b.transposed = random() % 2 != 0;
+                args.a.ld = args.a.transposed ? s.m : s.k;
+                args.b.ld = args.b.transposed ? s.k : s.n;
+                std::vector<float> a, b, bias;
+                for (std::int64_t i = 0; i < s.m * s.k; ++i) a.push_back(drawn(random, static_cast<Draw>(d), a_format));
+                for (std::int64_t i = 0; i < s.k * s.n; ++i) b.push_back(drawn(random, static_cast<Draw>(d), b_format));
+                for (std::int64_t i = 0; i < s.n; ++i) bias.push_back(drawn(random, Draw::normal, fp32));
+                if (static_cast<Draw>(d) == Draw::cancelling && !args.a.transposed && !args.b.transposed) {
+                    for (std::int64_t p = 0; p + 1 < s.k; p += 2) {
+                        for (std::int64_t i = 0; i < s.m; ++i) a[static_cast<std::size_t>(i * s.k + p + 1)] = -a[static_cast<std::size_t>(i * s.k + p)];
+                        for (std::int64_t j = 0; j < s.n; ++j) b[static_cast<std::size_t>((p + 1) * s.n + j)] = b[static_cast<std::size_t>(p * s.n + j)];
+                    }
+                }
+                args.a.data = a.data();
+                args.b.data = b.data();
+                if (random() % 3 == 0) args.bias = bias.data();
+                compare(level, args, result, "draw " + std::to_string(d) + " k " + std::to_string(s.k));
+            }
+        }
+    }
+    return result;
+}
+
+}  // namespace
+
+TEST_CASE("vector code of every chain and order gives the bits of the definition", "[emulation][order_kernel]") {
+    const std::vector<Sizes> shapes{{1, 1, 1}, {3, 17, 33}, {5, 33, 64}, {7, 65, 130}};
+    std::set<std::string_view> served;
+    for (const Machine* machine : all_machines) {
+        if (machine->addend != machine->result || machine->result == fp64) continue;
+        Matmul args;
+        args.rule.machine = machine;
+        if (!runs_as_order(args)) continue;
+        served.insert(machine->name);
+        for (const Simd level : available_simd()) {
+            if (level == Simd::scalar) continue;
+            std::mt19937 random(3);
+            const Result result = compare_rule(level, {.machine = machine}, random, shapes, 1);
+            INFO(machine->name << " on " << simd_name(level) << ": " << result.outputs << " outputs, first " << result.first);
+            CHECK(result.wrong == 0);
+            CHECK(result.outputs > 1000);
+        }
+    }
+    for (const char* name : {"bf16.chain", "fp16.chain", "fp32.pairwise", "fp32.kahan", "fp32.unfused", "exact",
+                             "x86.vdpbf16ps", "x86.vdpphps", "x86.amx.bf16", "x86.amx.fp16", "x86.amx.fp8", "arm.bfdot",
+                             "arm.bfmmla", "arm.bfdot.ebf", "arm.sme.fmopa", "power10.xvbf16ger2"}) {
+        CAPTURE(name);
+        CHECK(served.count(name) == 1);
+    }
+}
+
+TEST_CASE("blocks of k give the bits of the definition on every engine", "[emulation][order_kernel]") {
+    for (const NamedMatmulRule& named : all_matmul_rules()) {
+        if (!named.rule.has_blocks()) continue;
+        for (const Simd level : available_simd()) {
+            if (level == Simd::scalar) continue;
+            std::mt19937 random(5);
+            const Result result = compare_rule(level, named.rule, random, {{2, 5, 193}, {3, 33, 681}, {2, 3, 1025}}, 1);
+            INFO(named.name << " on " << simd_name(level) << ": first " << result.first);
+            CHECK(result.wrong == 0);
+        }
+    }
+}

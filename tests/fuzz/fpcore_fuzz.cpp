@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files of FPCores: read, or refused with an Error that says where. What is read is printed so that it reads back as itself.
+#include "core/error.hpp"
+#include "experiments/analysis/eval_tree.hpp"
+#include "tests/fuzz/fuzz.hpp"
+
+using namespace macheps;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    analysis::Cores cores;
+    try {
+        cores = analysis::parse_cores(fuzz::text(data, size), "fuzz.fpcore");
+    } catch (const Error& error) {
+        fuzz::require(error.exit() == Exit::bad_input, "a file that cannot be read is bad input");
+        fuzz::require(error.parts().where.starts_with("fuzz.fpcore:"), "an error says where");
+        return 0;
+    }
+    for (const analysis::Expression& each : cores.expressions) {
+        fuzz::require(each.slots >= static_cast<int>(each.inputs.size()), "every input has a slot");
+        fuzz::require(!analysis::fpcore_text(each).empty(), "an FPCore is printed");
+    }
+    return 0;
+}

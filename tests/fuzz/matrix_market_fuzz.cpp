@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrix Market text: a square matrix of the size that it says, or an Error that says where.
+#include "core/error.hpp"
+#include "experiments/files/matrix_market.hpp"
+#include "tests/fuzz/fuzz.hpp"
+
+#include <cstdlib>
+
+using namespace macheps;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    try {
+        const StoredMatrix a = parse_matrix_market(fuzz::text(data, size), "fuzz", 64);
+        if (a.n < 1 || a.n > 64 || a.values.size() != static_cast<std::size_t>(a.n * a.n)) std::abort();
+    } catch (const Error& error) {
+        if (error.exit() != Exit::bad_input || error.parts().where.empty()) std::abort();
+    }
+    return 0;
+}

@@ -1,0 +1,214 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""NVFP4 of macheps against the reference implementation that Transformer Engine's wheel carries (reference_nvfp4.py).
+
+    build/peers/transformer-engine-2.20.2/bin/python tests/peers/nvfp4.py --macheps build/release/experiments/macheps
+
+Block scales and codes of random tensors by 1 x 16 along either axis and by 16 x 16, bit for bit, through `macheps convert --to`; and of
+a training step under te-nvfp4 the Hadamard transform before the weight gradient: its operands, from the dump of the step.
+Differences that are known are counted and said:
+  - the reference gives a -0 the code of +0. The instruction that kernels convert with keeps the sign, and so does macheps;
+  - it multiplies matrices of bf16 by an order of torch's own: a sum on the edge of two numbers of bf16 may round to the other one.
+Of the wheel only that file and its two helpers are loaded, without the package around them, which wants CUDA.
+Exit: 0 all agree or differ as said, 1 not, 2 usage, 77 torch or Transformer Engine is not there.
+"""
+import argparse
+import importlib.util
+import json
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+import types
+
+import peer
+
+
+def load_reference():
+    """The module reference_nvfp4 of the installed wheel, in an empty package of its name."""
+    spec = importlib.util.find_spec("transformer_engine")
+    if spec is None or not spec.submodule_search_locations:
+        peer.skip("transformer_engine is not installed: scripts/peers installs it")
+    root = pathlib.Path(list(spec.submodule_search_locations)[0])
+    recipes = root / "pytorch" / "custom_recipes"
+    for name in ("transformer_engine", "transformer_engine.pytorch", "transformer_engine.pytorch.custom_recipes",
+                 "transformer_engine.pytorch.tensor"):
+        package = types.ModuleType(name)
+        package.__path__ = []
+        sys.modules[name] = package
+    # Its base classes keep what a quantiser is asked to make, and nothing else that is computed here.
+    base = types.ModuleType("transformer_engine.pytorch.quantized_tensor")
+
+    class Quantizer:
+        def __init__(self, *, rowwise, columnwise):
+            self.rowwise_usage, self.columnwise_usage = rowwise, columnwise
+
+    base.Quantizer, base.QuantizedTensorStorage = Quantizer, type("QuantizedTensorStorage", (), {})
+    sys.modules[base.__name__] = base
+    utils = types.ModuleType("transformer_engine.pytorch.tensor.utils")
+    utils.is_custom = lambda tensor: True
+    sys.modules[utils.__name__] = utils
+    module = None
+    for name in ("reference_utils", "gemm", "reference_nvfp4"):
+        full = f"transformer_engine.pytorch.custom_recipes.{name}"
+        spec = importlib.util.spec_from_file_location(full, recipes / f"{name}.py")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[full] = module
+        setattr(sys.modules["transformer_engine.pytorch.custom_recipes"], name, module)
+        spec.loader.exec_module(module)
+    return module
+
+
+def unpacked(codes):
+    """One code a byte, from two."""
+    import numpy as np
+
+    packed = codes.numpy()
+    out = np.empty((packed.shape[0], 2 * packed.shape[1]), np.uint8)
+    out[:, ::2], out[:, 1::2] = packed & 15, packed >> 4
+    return out
+
+
+class Comparison:
+    """Counts what agrees and what differs for a known reason; anything else fails."""
+
+    def __init__(self):
+        self.compared = self.negative_zeros = 0
+
+    def codes(self, what, found, wanted):
+        import numpy as np
+
+        signed = (found == 8) & (wanted == 0)
+        self.negative_zeros += int(signed.sum())
+        wrong = np.argwhere((found != wanted) & ~signed)
+        if wrong.size:
+            at = tuple(wrong[0])
+            raise peer.Failure(f"{what}: {len(wrong)} of {found.size} codes differ, the first at {at}: {found[at]}, "
+                               f"Transformer Engine's reference {wanted[at]}")
+        self.compared += found.size
+
+    def bytes(self, what, found, wanted):
+        import numpy as np
+
+        if found.shape != wanted.shape or not np.array_equal(found, wanted):
+            raise peer.Failure(f"{what}: block scales {found.ravel()[:4]}, Transformer Engine's reference {wanted.ravel()[:4]}")
+        self.compared += found.size
+
+
+def tensors(torch, shapes, count):
+    """Normal and heavy-tailed tensors, rows of very different sizes, blocks of zeros and a few -0, in fp32 and in bf16."""
+    generator = torch.Generator().manual_seed(4)
+    for i in range(count):
+        x = torch.randn(shapes[i % len(shapes)], generator=generator)
+        if i % 4 == 1:
+            x = x * torch.exp(torch.randn(x.shape, generator=generator))
+        if i % 4 == 2:
+            x = x * torch.exp2(torch.randint(-14, 3, (x.shape[0], 1), generator=generator).float())
+        if i % 4 == 3:
+            x[:16, :16] = 0
+            x[-1, -1] = -0.0
+        yield x.bfloat16().float() if i % 2 else x
+
+
+def compare_casts(torch, reference, program, folder, count, comparison):
+    import numpy as np
+
+    for x in tensors(torch, [(16, 48), (32, 16), (64, 64)], count):
+        for granularity, tile, axes in (("nvfp4", (1, 16), (1, 0)), ("nvfp4_16x16", (16, 16), (1,))):
+            quantiser = reference.NVFP4QuantizerRef(dtype=reference.reference_utils.Fp4Formats.E2M1, quant_tile_shape=tile)
+            made = quantiser.quantize(x)
+            np.save(folder / "in.npy", x.numpy())
+            for axis in axes:
+                source, target = folder / "in.npy", folder / "out.npz"
+                target.unlink(missing_ok=True)
+                command = [program, "convert", "--to", "e2m1fn", "--scale-rule", "te_nvfp4", "--granularity", granularity]
+                done = subprocess.run([*command, *(["--axis", "0"] if axis == 0 else []), source, "-o", target],
+                                      capture_output=True, text=True)
+                if done.returncode != 0:
+                    raise peer.Failure(f"convert {granularity}: exit code {done.returncode}: {done.stderr.strip()}")
+                ours = np.load(target)
+                what = f"{granularity} along axis {axis}"
+                codes, scales = (made.data, made.scale) if axis == 1 else (made.data_t, made.scale_t)
+                found_codes, found_scales = ours["codes"], ours["scale_codes"].reshape(-1)
+                wanted_scales = scales.view(torch.uint8).numpy()
+                if axis == 0:
+                    found_codes = found_codes.T
+                    found_scales = ours["scale_codes"].reshape(x.shape[0] // 16, x.shape[1]).T.reshape(-1)
+                if tile == (16, 16):
+                    wanted_scales = wanted_scales[::16]  # one for each row of the tile
+                comparison.bytes(what, found_scales, wanted_scales.reshape(-1))
+                comparison.codes(what, found_codes, unpacked(codes))
+
+
+def safetensors(path):
+    """The arrays of fp32 in a file of safetensors, by name."""
+    import numpy as np
+
+    data = path.read_bytes()
+    size, = struct.unpack("<Q", data[:8])
+    arrays = {}
+    for name, entry in json.loads(data[8:8 + size]).items():
+        if name != "__metadata__" and entry["dtype"] == "F32":
+            first, last = entry["data_offsets"]
+            arrays[name] = np.frombuffer(data[8 + size + first:8 + size + last], np.float32).reshape(entry["shape"])
+    return arrays
+
+
+def compare_hadamard(torch, reference, program, folder, comparison):
+    """The activations of a weight gradient: mixed along the tokens, then cast, with the amax of what was mixed."""
+    import numpy as np
+
+    done = subprocess.run([program, "train", "--policy", "te-nvfp4", "--size", "tiny", "--steps", "1", "--seeds", "0", "--dump-step", "0",
+                           folder / "step.safetensors", "--eval-batches", "1", "--no-report", "-q", "--out", folder / "run"],
+                          capture_output=True, text=True)
+    if done.returncode != 0:
+        raise peer.Failure(f"train: exit code {done.returncode}: {done.stderr.strip()}")
+    arrays = safetensors(folder / "step.safetensors")
+    values = reference.cast_from_fp4x2(torch.arange(16, dtype=torch.uint8).reshape(1, 16), torch.float32)[0, ::2].numpy()
+    rounded_otherwise = total = 0
+    for block in (0, 1):
+        x = torch.from_numpy(arrays[f"block.{block}.norm2:forward.out"].copy()).reshape(-1, 64).bfloat16()
+        quantiser = reference.NVFP4QuantizerRef(dtype=reference.reference_utils.Fp4Formats.E2M1, quant_tile_shape=(1, 16), with_rht=True)
+        made = quantiser.quantize(x)
+        codes = unpacked(made.data_t)
+        scale = np.float32(1) / np.minimum(np.float32(2688) / made.global_amax_col.numpy(), np.finfo(np.float32).max)
+        blocks = made.scale_t.float().numpy().repeat(16, axis=1)
+        wanted = (values[codes] * blocks) * scale
+        found = arrays[f"block.{block}.mlp.up:weight_grad.b"].reshape(x.shape).T
+        different = found != wanted
+        rounded_otherwise += int(different.sum())
+        total += different.size
+        # A number of bf16 that rounds to its neighbour moves at most to the neighbouring code.
+        far = np.abs(found - wanted) > np.maximum(np.abs(wanted) * 0.51, blocks * scale * 0.51)
+        if far.any() or different.mean() > 0.01:
+            raise peer.Failure(f"block {block}: {int(different.sum())} of {different.size} mixed values differ, {int(far.sum())} of them by "
+                               "more than a code")
+    comparison.compared += total
+    print(f"  hadamard: {total - rounded_otherwise} of {total} mixed values agree; {rounded_otherwise} sums round to the other number of bf16")
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--macheps", type=pathlib.Path, default=pathlib.Path("build/release/experiments/macheps"))
+    options.add_argument("--tensors", type=int, default=24)
+    asked = options.parse_args()
+    torch = peer.need("torch")
+    peer.need("numpy")
+    reference = load_reference()
+    comparison = Comparison()
+    try:
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            compare_casts(torch, reference, asked.macheps.resolve(), folder, asked.tensors, comparison)
+            compare_hadamard(torch, reference, asked.macheps.resolve(), folder, comparison)
+    except peer.Failure as failure:
+        print(f"FAILED {failure}")
+        return 1
+    print(f"  -0 has a code of its own here in {comparison.negative_zeros} places")
+    print(f"nvfp4: {comparison.compared} numbers agree with Transformer Engine's reference")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

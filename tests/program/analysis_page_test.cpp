@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// docs/analysis.md: every command on it runs, and every cell of its tables is what the command's rows hold.
+#include "tests/program/program.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <string>
+#include <vector>
+
+using namespace macheps::test;
+
+namespace {
+
+using Cells = std::vector<std::string>;
+
+std::vector<std::string> lines_of(const std::string& text) {
+    std::vector<std::string> lines;
+    std::istringstream in(text);
+    for (std::string line; std::getline(in, line);) lines.push_back(line);
+    return lines;
+}
+
+Cells split(const std::string& line, char at) {
+    Cells cells{""};
+    for (const char c : line) {
+        if (c == at) {
+            cells.emplace_back();
+        } else {
+            cells.back().push_back(c);
+        }
+    }
+    return cells;
+}
+
+/// `| a | b |` as a and b.
+Cells cells_of(const std::string& line) {
+    Cells cells;
+    const Cells parts = split(line, '|');
+    for (std::size_t i = 1; i + 1 < parts.size(); ++i) {
+        const std::size_t first = parts[i].find_first_not_of(' '), last = parts[i].find_last_not_of(' ');
+        cells.push_back(first == std::string::npos ? "" : parts[i].substr(first, last - first + 1));
+    }
+    return cells;
+}
+
+/// A command of the page and the table beneath it.
+struct Example {
+    std::string command;
+    Cells columns{};
+    std::vector<Cells> rows{};
+};
+
+std::vector<Example> examples_of(const std::vector<std::string>& lines) {
+    std::vector<Example> examples;
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+        if (!lines[i].starts_with("macheps ")) continue;
+        Example example{.command = lines[i].substr(8)};
+        while (i < lines.size() && !lines[i].starts_with("|")) ++i;
+        example.columns = cells_of(lines.at(i));
+        for (i += 2; i < lines.size() && lines[i].starts_with("|"); ++i) example.rows.push_back(cells_of(lines[i]));
+        examples.push_back(std::move(example));
+    }
+    return examples;
+}
+
+/// As the page prints a cell: numbers with a fraction to three digits.
+std::string printed(const std::string& cell) {
+    const bool is_fraction = !cell.empty() && cell.find_first_not_of("-0123456789.e+") == std::string::npos &&
+                             cell.find_first_of(".e") != std::string::npos && cell.front() != 'e';
+    if (!is_fraction) return cell;
+    char text[32];
+    std::snprintf(text, sizeof text, "%.2e", std::stod(cell));
+    return text;
+}
+
+}  // namespace
+
+TEST_CASE("every table of docs/analysis.md is what its command prints", "[program][docs]") {
+    const std::vector<Example> examples = examples_of(lines_of(contents(fs::path(MACHEPS_SOURCE_DIR) / "docs/analysis.md")));
+    REQUIRE(examples.size() >= 7);
+    for (const Example& example : examples) {
+        CAPTURE(example.command);
+        const Outcome outcome = run(example.command + " -q");
+        CHECK(outcome.code == (example.command.find("--digit-bits") == std::string::npos ? 0 : 1));
+        const std::vector<std::string> lines = lines_of(outcome.out);
+        REQUIRE(lines.size() == example.rows.size() + 1);
+        std::map<std::string, std::size_t> index;
+        for (const std::string& name : split(lines[0], ',')) index.emplace(name, index.size());
+        // A matrix's name may hold a comma, and is quoted then; none on this page does.
+        for (std::size_t i = 0; i < example.rows.size(); ++i) {
+            const Cells got = split(lines[i + 1], ',');
+            for (std::size_t c = 0; c < example.columns.size(); ++c) {
+                CAPTURE(example.columns[c], i);
+                CHECK(printed(got.at(index.at(example.columns[c]))) == example.rows[i].at(c));
+            }
+        }
+    }
+}

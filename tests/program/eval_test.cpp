@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// `macheps eval` as people and programs call it.
+#include "tests/program/program.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <string>
+
+using namespace macheps::test;
+using nlohmann::json;
+
+TEST_CASE("eval prints rows, points and FPCores", "[program][eval]") {
+    fs::remove_all(scratch());
+    const std::string what = "eval 'sqrt(x+1)-sqrt(x)' 'x*x' --x 0:inf -f e4m3fn,e5m2 ";
+    const Outcome rows = run(what + "--points-out points.csv");
+    CAPTURE(rows.err);
+    REQUIRE(rows.code == 0);
+    CHECK(rows.out.starts_with("expression,name,format,round,functions,inputs,skipped,unresolved,mean_bits,max_bits,"));
+    CHECK(std::count(rows.out.begin(), rows.out.end(), '\n') == 5);
+    CHECK(contents(scratch() / "points.csv").starts_with("x,result,reference,ulp,bits,"));
+    const json document = json::parse(run("eval x+1 --x=-1:1 -f e4m3fn -q --json").out, nullptr, false);
+    CHECK(document["rows"][0]["not_correct"] == 0);
+    CHECK(document["rows"][0]["inputs"] == 114);
+    CHECK(run("eval 'exp(x)-1' --as fpcore").out == "(FPCore (x) (- (exp x) 1))\n");
+    write("a.fpcore", "(FPCore (x) :name \"one\" (+ x 1))\n(FPCore (x) :name \"two\" (- x))\n");
+    const Outcome only = run("eval a.fpcore --only 't*' -f e5m2 -q");
+    CHECK(std::count(only.out.begin(), only.out.end(), '\n') == 2);
+    CHECK(only.out.find("two") != std::string::npos);
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("eval says what cannot be", "[program][eval]") {
+    fs::remove_all(scratch());
+    struct Case {
+        const char* arguments;
+        int code;
+        const char* told;
+    };
+    write("bad.fpcore", "(FPCore (x)\n (+ x z))");
+    const Case c = GENERATE(Case{"'expp(x)'", 2, "did you mean exp"}, Case{"x --y 0:1", 2, "no formula has an input 'y'"},
+                            Case{"x --x 1:0", 2, "no numbers from 1 to 0"}, Case{"x --x 1", 2, "is no range"},
+                            Case{"x --x a:b", 2, "is no number"}, Case{"x -f e8m0fnu", 2, "no format to compute in"},
+                            Case{"bad.fpcore", 3, "bad.fpcore:2: 'z' is no input"}, Case{"none.fpcore", 3, "none.fpcore"},
+                            Case{"'exp2(x)' --functions macheps", 2, "has no exp2"}, Case{"x --round nearest", 2, "unknown rounding mode"});
+    CAPTURE(c.arguments);
+    const Outcome refused = run(std::string("eval -q ") + c.arguments);
+    CAPTURE(refused.err);
+    CHECK(refused.code == c.code);
+    CHECK(refused.err.find(c.told) != std::string::npos);
+    fs::remove_all(scratch());
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// `macheps gemm --via` as people and programs call it.
+#include "tests/program/program.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <string>
+
+using namespace macheps::test;
+using nlohmann::json;
+
+TEST_CASE("gemm --via says what an fp64 product of narrow ones costs and gives", "[program][via]") {
+    const Outcome rows =
+        run("gemm -q --json --via ozaki1:6 -M sm90.wgmma.fp16,sm90.wgmma.fp8+promote64 -m 3 -n 2 -k 64 --combine exact");
+    CAPTURE(rows.err);
+    REQUIRE(rows.code == 0);
+    const json document = json::parse(rows.out, nullptr, false);
+    REQUIRE(document["rows"].size() == 2);
+    const json& first = document["rows"][0];
+    CHECK(first["via"] == "ozaki1:6");
+    CHECK(first["digit_bits"] == 10);
+    CHECK(first["slices"] == 6);
+    CHECK(first["products"] == 21);
+    CHECK(first["inexact_products"] == 0);
+    CHECK(first["combine"] == "exact");
+    CHECK(first["format_a"] == "fp64");
+    CHECK(first["max_error"].get<double>() < 1e-15);
+    CHECK(first["fp64_error"].get<double>() < 1e-15);
+    CHECK(document["rows"][1]["max_error"].get<double>() > 1e-12);
+}
+
+TEST_CASE("gemm --via warns before digits that cannot be exact, and fails after them", "[program][via]") {
+    const std::string what = "gemm --via ozaki1:11 -M sm90.wgmma.fp8 -d positive -m 4 -n 4 -k 256 --digit-bits 5 ";
+    const Outcome warned = run(what);
+    CHECK(warned.code == 1);
+    CHECK(warned.out.find("ozaki1:11,5,11,66,") != std::string::npos);
+    CHECK(warned.err.find("warning: sm90.wgmma.fp8: digits of 5 bits are not exact over 256 terms, 4 bits are") !=
+          std::string::npos);
+    CHECK(warned.err.find("are not the integers they should be") != std::string::npos);
+    const Outcome refused = run(what + "--require exact");
+    CHECK(refused.code == 2);
+    CHECK(refused.out.empty());
+    for (const char* bad : {"--via ozaki1:x", "--via bf16x9 -f fp64 -M sm80.mma.bf16", "--via ozaki1:3 -f fp16",
+                            "--via ozaki1:3 -M kahan:fp16", "--via bf16x9 -M sm90.wgmma.fp8"}) {
+        CAPTURE(bad);
+        CHECK(run(std::string("gemm -q -k 8 ") + bad).code == 2);
+    }
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// `macheps sum` as people and programs call it.
+#include "tests/program/program.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <string>
+
+using namespace macheps::test;
+using nlohmann::json;
+
+TEST_CASE("sum prints rows, and the same rows into a file and as JSON", "[program][sum]") {
+    fs::remove_all(scratch());
+    const std::string what = "sum --sweep n=2^4..2^6 -f fp16,bf16 --method recursive,machine:sm90.wgmma.fp16,exact "
+                             "--round nearest_even,sr --trials 3 --seeds 0-1 ";
+    const Outcome rows = run(what);
+    CAPTURE(rows.err);
+    REQUIRE(rows.code == 0);
+    CHECK(rows.out.starts_with("method,format,round,data,seed,trials,n,result,value,exact,cond,abs_error,error_unit,"));
+    CHECK(std::count(rows.out.begin(), rows.out.end(), '\n') == 1 + 2 * 3 * 2 * 5);
+    CHECK(rows.err.find("positive, fp16, n = 16") != std::string::npos);
+    const Outcome file = run(what + "-q -o rows.csv --threads 1", "MACHEPS_SIMD=scalar");
+    CHECK(file.out.empty());
+    CHECK(contents(scratch() / "rows.csv") == rows.out);
+    const json document = json::parse(run(what + "-q --json").out, nullptr, false);
+    REQUIRE(document["rows"].size() == 60);
+    CHECK(document["rows"][1]["round"] == "stochastic");
+    CHECK(document["rows"][1]["trials"] == 3);
+    CHECK(document["rows"][2]["method"] == "machine:sm90.wgmma.fp16");
+    CHECK(document["rows"][2]["bound_unit"].is_null());
+    CHECK(document["rows"][4]["method"] == "exact");
+    const json plan = json::parse(run(what + "--dry-run --json").out, nullptr, false);
+    CHECK(plan["rows"] == 60);
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("sum says what cannot be", "[program][sum]") {
+    struct Case {
+        const char *arguments, *told;
+    };
+    const Case c =
+        GENERATE(Case{"--method kahn", "did you mean kahan"}, Case{"--method chain", "adds products"},
+                 Case{"--method blocked:x", "no whole number"}, Case{"-f fp8", "fp8"},
+                 Case{"-f e8m0fnu", "no format to compute in"}, Case{"--round nearest", "unknown rounding mode"},
+                 Case{"-d gauss", "no data are called"}, Case{"-d cancel", "cancel has no c"}, Case{"-n 0", "0"},
+                 Case{"--dot -d cancel:4 -n 7", "even n"}, Case{"--sweep k=1..2", "an axis is n, c"},
+                 Case{"--sweep n=2^40", "too many"}, Case{"--trials 0", "0"}, Case{"--lambda 0", "above 0"},
+                 Case{"--method machine:sm90.wgmma.fp8 -f bf16", "takes none of these formats"},
+                 Case{"-n 268435456 --memory 1M", "memory"});
+    CAPTURE(c.arguments);
+    const Outcome refused = run(std::string("sum -q ") + c.arguments);
+    CAPTURE(refused.err);
+    CHECK(refused.code == 2);
+    CHECK(refused.err.find(c.told) != std::string::npos);
+    CHECK(refused.out.empty());
+    fs::remove_all(scratch());
+}

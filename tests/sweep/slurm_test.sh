@@ -1,0 +1,231 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# slurm_test.sh PROGRAM: a sweep on a real Slurm, four nodes on this host with a configuration of their own: plain, a task
+# that fails, a requeue, a node that is killed, a controller that is restarted, a time limit. Each ends with the bytes of a
+# shard that was run alone. Where Slurm cannot be started the one line MACHEPS-SKIPPED is printed.
+set -u
+program=$1
+skip() { echo "MACHEPS-SKIPPED: $1"; exit 0; }
+fail() { echo "FAILED: $1"; exit 1; }
+
+[ "$(id -u)" = 0 ] || skip "Slurm is started by root"
+for tool in slurmctld slurmd sbatch scontrol squeue munged mungekey; do
+    command -v "$tool" >/dev/null || [ -x "/usr/sbin/$tool" ] || skip "no $tool here (Debian: slurmctld slurmd slurm-client munge)"
+done
+PATH=$PATH:/usr/sbin
+host=$(hostname -s)
+getent hosts "$host" >/dev/null || skip "the name of this host, $host, does not resolve"
+
+folder=$(mktemp -d /tmp/macheps-slurm-XXXXXX)
+chmod 755 "$folder"
+started=()  # process ids of what was started here
+stop_all() {
+    for pid in "${started[@]}"; do kill "$pid" 2>/dev/null; done
+    sleep 0.5
+    for pid in "${started[@]}"; do kill -9 "$pid" 2>/dev/null; done
+    [ -n "${KEEP:-}" ] || rm -rf "$folder"
+}
+trap stop_all EXIT
+
+# --- munge and Slurm, with files and ports that are nobody else's
+port=$((20000 + $$ % 20000))
+key=$folder/munge.key socket=$folder/munge.socket
+mungekey -c -k "$key" || skip "no munge key could be made"
+munged -F --force --key-file="$key" --socket="$socket" --pid-file="$folder/munged.pid" --log-file="$folder/munged.log" \
+    --seed-file="$folder/munged.seed" >/dev/null 2>&1 &
+started+=($!)
+mkdir "$folder/state" "$folder"/spool.n{1,2,3,4}
+export SLURM_CONF=$folder/slurm.conf
+cat >"$SLURM_CONF" <<CONF
+ClusterName=macheps$$
+SlurmctldHost=$host
+SlurmctldPort=$port
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+CredType=cred/munge
+AuthInfo=socket=$socket,cred_expire=5
+MpiDefault=none
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+SwitchType=switch/none
+SchedulerType=sched/backfill
+SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+SlurmdParameters=config_overrides
+SlurmdTimeout=10
+KillWait=2
+ReturnToService=2
+StateSaveLocation=$folder/state
+SlurmdSpoolDir=$folder/spool.%n
+SlurmctldPidFile=$folder/slurmctld.pid
+SlurmdPidFile=$folder/slurmd.%n.pid
+SlurmctldLogFile=$folder/slurmctld.log
+SlurmdLogFile=$folder/slurmd.%n.log
+AccountingStorageType=accounting_storage/none
+JobCompType=jobcomp/none
+MinJobAge=600
+NodeName=n[1-4] NodeHostname=$host NodeAddr=127.0.0.1 Port=[$((port + 1))-$((port + 4))] CPUs=1 RealMemory=1000 State=UNKNOWN
+PartitionName=main Nodes=n[1-4] Default=YES MaxTime=INFINITE State=UP
+CONF
+controller=
+start_controller() {
+    slurmctld -D >/dev/null 2>&1 &
+    controller=$!
+    started+=("$controller")
+}
+declare -A node
+start_node() {
+    slurmd -D -N "$1" >/dev/null 2>&1 &
+    node[$1]=$!
+    started+=("${node[$1]}")
+}
+sleep 1
+start_controller
+sleep 1
+for n in n1 n2 n3 n4; do start_node "$n"; done
+# wait_for SECONDS COMMAND...: until the command succeeds
+wait_for() {
+    local end=$((SECONDS + $1))
+    shift
+    while ! "$@"; do
+        [ "$SECONDS" -lt "$end" ] || return 1
+        sleep 0.3
+    done
+}
+all_idle() { [ "$(sinfo -h -N -o %T 2>/dev/null | grep -c '^idle$')" = 4 ]; }
+wait_for 90 all_idle || { tail -5 "$folder"/*.log >&2; skip "Slurm did not come up: its nodes are not idle"; }
+
+# --- the sweep, and what it comes to when one shard does all
+cd "$folder" || exit 1
+cat >plan.toml <<'PLAN'
+name = "slurm-test"
+[train]
+steps = 1500
+layers = 1
+width = 16
+heads = 2
+context = 8
+batch = 2
+eval-batches = 1
+warmup = 1
+probe-every = 500
+save-every = 100
+[axes]
+policy = ["amp-bf16", "pure-bf16"]
+seeds = "0..3"
+[units]
+minutes = 1e-6
+PLAN
+"$program" sweep plan plan.toml --out alone >/dev/null 2>&1 || fail "the plan is refused"
+cp alone/sweep.json planned.json
+"$program" sweep run alone -q || fail "a shard alone"
+"$program" merge alone 2>/dev/null || fail "its merge"
+count=$("$program" sweep plan alone --json | sed -n 's/.*"units": *\([0-9]*\).*/\1/p' | head -1)
+[ "$count" = 8 ] || fail "$count units in place of 8"
+
+# The columns of times are those that may differ.
+rows() { python3 -c '
+import csv, sys
+for row in [list(csv.reader(open(sys.argv[1])))]:
+    keep = [i for i, name in enumerate(row[0]) if name not in ("seconds", "tokens_per_second")]
+    for line in row: print(",".join(line[i] for i in keep))' "$1"; }
+same_rows() {
+    for file in runs evals steps site-sums; do
+        rows "$1/merged/$file.csv" | cmp -s - <(rows "alone/merged/$file.csv") || fail "$1: $file.csv differs"
+    done
+    [ -z "$(ls "$1/work")" ] || fail "$1: work is not empty"
+}
+
+# begin NAME [OPTIONS]: submits the sweep anew in a folder of its own; `array` and `merging` are its jobs.
+begin() {
+    out=$1
+    shift
+    mkdir "$out" && cp planned.json "$out/sweep.json"
+    local jobs
+    jobs=$("$program" sweep submit "$out" --engine slurm --shards 4 --sbatch "--mem=100" --json "$@" 2>"$out.err" | tr -d ' \n' |
+        sed -n 's/.*"jobs":\["\([0-9]*\)","\([0-9]*\)"\].*/\1 \2/p')
+    array=${jobs% *} merging=${jobs#* }
+    [ -n "$array" ] || { cat "$out.err"; fail "$out: not submitted"; }
+}
+ended() { [ -z "$(squeue -h -j "$1" 2>/dev/null)" ] && squeue -h >/dev/null 2>&1; }
+finish() {
+    wait_for 240 ended "$merging" || { squeue; fail "$out: did not end"; }
+    "$program" merge "$out" >/dev/null 2>"$out.err" || { cat "$out.err"; fail "$out: merge"; }
+    same_rows "$out"
+    echo "ok: $out ($SECONDS s)"
+}
+running() { [ "$(squeue -h -j "$array" -t RUNNING 2>/dev/null | wc -l)" -ge "${1:-1}" ]; }
+
+begin plain
+finish
+wait_for 5 test -f plain/merged/runs.csv || fail "plain: the second job merged nothing"
+
+# edited NAME SED: the same with the array's script changed.
+edited() {
+    out=$1
+    mkdir "$out" && cp planned.json "$out/sweep.json"
+    mkdir "$out/slurm"
+    "$program" sweep submit "$out" --engine slurm --shards 4 --time 10 --print | sed -n '/array.sh/,/merge.sh/p' | grep -v '^# ---' |
+        sed "$2" >"$out/slurm/array.sh"
+    array=$(sbatch --parsable --mem=100 "$out/slurm/array.sh") merging=$array
+    [ -n "$array" ] || fail "$out: not submitted"
+}
+
+# A task that ends with 3, once: the others go on, the merge says what is missing, and the array again does the rest.
+edited fails "3a [ \"\$SLURM_ARRAY_TASK_ID\" = 1 ] \&\& mkdir $folder/once 2>/dev/null \&\& exit 3"
+wait_for 240 ended "$array" || fail "fails: did not end"
+scontrol show job "${array}_1" | grep -q 'ExitCode=3:0' || fail "fails: the task did not end with 3"
+"$program" merge fails >/dev/null 2>fails.err && fail "fails: merged all the same"
+grep -q "2 of 8 units are missing" fails.err || { cat fails.err; fail "fails: not told"; }
+merging=$(sbatch --parsable --mem=100 fails/slurm/array.sh)
+finish
+
+begin requeued
+wait_for 60 running || fail "requeued: nothing runs"
+scontrol requeue "${array}_0" || true
+finish
+
+begin restarted
+wait_for 60 running || fail "restarted: nothing runs"
+kill "$controller"
+wait "$controller" 2>/dev/null
+start_controller
+wait_for 60 squeue -h >/dev/null 2>&1
+finish
+
+begin lost
+wait_for 60 running || fail "lost: nothing runs"
+where=$(squeue -h -j "$array" -t RUNNING -o %N | head -1)
+steps=$(pgrep slurmstepd || true)
+kill -9 "${node[$where]}"
+for step in $steps; do
+    children=$(cat "/proc/$step/task/"*/children 2>/dev/null)
+    for child in $children; do
+        environment=$(tr '\0' '\n' 2>/dev/null <"/proc/$child/environ")
+        if grep -qx "SLURMD_NODENAME=$where" <<<"$environment" && grep -qx "SLURM_CONF=$SLURM_CONF" <<<"$environment"; then
+            kill -9 "$step" $(cat "/proc/$child/task/"*/children 2>/dev/null) "$child" 2>/dev/null
+        fi
+    done
+done
+sleep 1
+start_node "$where"
+finish
+
+# The time limit nears: the script gets USR1 as Slurm sends it, its shard saves, and the task goes back into the queue.
+sed -e 's/steps = 1500/steps = 20000/' -e 's/seeds = .*/seeds = 0/' -e 's/"amp-bf16", //' plan.toml >long.toml
+"$program" sweep plan long.toml --out long >/dev/null 2>&1 || fail "the long plan is refused"
+cp long/sweep.json planned.json
+rm -rf alone
+"$program" sweep run long -q || fail "the long one alone"
+"$program" merge long 2>/dev/null || fail "its merge"
+mv long alone
+edited limited ''
+at_work() { compgen -G "limited/work/*/checkpoints/run-*" >/dev/null; }
+wait_for 120 at_work || fail "limited: nothing is at work"
+for task in 0 1 2 3; do scancel --batch --signal=USR1 "${array}_$task" 2>/dev/null; done
+finish
+grep -q "stopped, run it again" limited/slurm/"${array}"_*.log || fail "limited: no task was stopped before its limit"
+echo "all ok ($SECONDS s)"

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sweeps from the plan to the merged rows: whatever the shards, however they ended, the bytes are the same.
+#include "tests/sweep/folder.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <random>
+#include <set>
+
+using namespace macheps::test;
+using Files = std::map<std::string, std::string>;
+using nlohmann::json;
+
+namespace {
+
+/// The sweep `name` trained by one shard, and merged: what all others are compared with.
+Files trained_at_once(const SweepScratch& folder, const std::string& name) {
+    REQUIRE(folder.run("sweep run " + name + " -q") == 0);
+    REQUIRE(folder.run("merge " + name + " --rows runs,evals,steps,sites,site-sums") == 0);
+    CHECK(fs::is_empty(folder / (name + "/work")));
+    return folder.merged(name + "/merged");
+}
+
+/// Copies the sweep as it was planned, without what was trained of it.
+void copy_plan(const SweepScratch& folder, const std::string& from, const std::string& to) {
+    fs::remove_all(folder / to);
+    fs::create_directories(folder / to);
+    fs::copy(folder / (from + "/sweep.json"), folder / (to + "/sweep.json"));
+}
+
+Files merged_again(const SweepScratch& folder, const std::string& name) {
+    const int code = folder.run("merge " + name + " --rows runs,evals,steps,sites,site-sums");
+    CAPTURE(folder.err());
+    REQUIRE(code == 0);
+    return folder.merged(name + "/merged");
+}
+
+}  // namespace
+
+TEST_CASE("shards of any number in any order, and four at a time, merge to the same bytes", "[sweeps]") {
+    const SweepScratch folder;
+    folder.write("small.toml", small_plan());
+    REQUIRE(folder.run("sweep plan small.toml --out one") == 0);
+    const Files at_once = trained_at_once(folder, "one");
+    REQUIRE(at_once.size() == 6);  // five files of rows, and units.csv
+    CHECK(at_once.at("runs.csv").find(",unit,") != std::string::npos);
+    CHECK(std::count(at_once.at("runs.csv").begin(), at_once.at("runs.csv").end(), '\n') == 13);
+    CHECK(std::count(at_once.at("steps.csv").begin(), at_once.at("steps.csv").end(), '\n') == 12 * 20 + 1);
+
+    copy_plan(folder, "one", "four");
+    for (const int shard : {2, 0, 3, 1}) REQUIRE(folder.run("sweep run four -q --shard " + std::to_string(shard) + "/4") == 0);
+    CHECK(merged_again(folder, "four") == at_once);
+
+    copy_plan(folder, "one", "seven");  // more shards than units: some have none
+    for (int shard = 6; shard >= 0; --shard) REQUIRE(folder.run("sweep run seven -q --shard " + std::to_string(shard) + "/7") == 0);
+    CHECK(merged_again(folder, "seven") == at_once);
+
+    copy_plan(folder, "one", "beside");
+    std::vector<pid_t> children;
+    for (int i = 0; i < 4; ++i) children.push_back(folder.start({"sweep", "run", "beside", "-q", "--shard", std::to_string(i) + "/4"}, i));
+    for (const pid_t child : children) CHECK(SweepScratch::wait(child) == 0);
+    CHECK(merged_again(folder, "beside") == at_once);
+
+    copy_plan(folder, "one", "jobs");
+    REQUIRE(folder.run("sweep run jobs -q --jobs 3") == 0);
+    CHECK(merged_again(folder, "jobs") == at_once);
+
+    copy_plan(folder, "one", "scratch");
+    REQUIRE(folder.run("sweep run scratch -q --scratch local") == 0);
+    CHECK(merged_again(folder, "scratch") == at_once);
+    CHECK(fs::is_empty(folder / "local"));
+}
+
+TEST_CASE("units that are split by policy train fp32 again, and its rows stand once", "[sweeps]") {
+    const SweepScratch folder;
+    folder.write("whole.toml", small_plan());
+    folder.write("split.toml", small_plan("policy = [\"amp-bf16\", \"pure-bf16\"]\nseeds = \"0..1\"\nlr = [3e-4, 1e-3]\n", split_units));
+    REQUIRE(folder.run("sweep run whole.toml -q") == 0);
+    REQUIRE(folder.run("sweep run split.toml -q") == 0);
+    CHECK(folder.units("whole").size() == 4);
+    CHECK(folder.units("split").size() == 8);
+    REQUIRE(folder.run("merge whole --rows steps") == 0);
+    REQUIRE(folder.run("merge split --rows steps") == 0);
+    const auto without_units = [&](const std::string& name) {
+        std::string text = folder.rows(name);
+        for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos;) {
+            const std::size_t from = text.rfind(',', text.rfind(',', at) - 1);
+            text.erase(from, at - from);
+            at = from + 1;
+        }
+        return text;
+    };
+    CHECK(without_units("whole/merged/steps.csv") == without_units("split/merged/steps.csv"));
+    // A machine that computes fp32 otherwise is found by the rows that two units have of it.
+    const fs::path unit = folder.units("split").front();
+    const std::string steps = contents(unit / "steps.csv");
+    const std::size_t line = steps.find('\n', steps.find('\n') + 1);
+    std::string other = steps;
+    other[line - 1] = other[line - 1] == '1' ? '2' : '1';
+    std::ofstream(unit / "steps.csv") << other;
+    CHECK(folder.run("merge split --rows steps --trust") == 1);
+    CHECK(folder.err().find("fp32 came out with other rows in two units") != std::string::npos);
+    CHECK(folder.err().find("steps.csv, row 1") != std::string::npos);
+}
+
+TEST_CASE("a shard that is killed at any moment ends with the same bytes when it runs again", "[sweeps]") {
+    const SweepScratch folder;
+    folder.write("small.toml", small_plan("policy = [\"pure-bf16\"]\nseeds = \"0..1\"\n"));
+    REQUIRE(folder.run("sweep plan small.toml --out one") == 0);
+    const Files at_once = trained_at_once(folder, "one");
+    std::mt19937 random(1);
+    int killed = 0;
+    for (int i = 0; i < 12; ++i) {
+        copy_plan(folder, "one", "killed");
+        const pid_t child = folder.start({"sweep", "run", "killed", "-q"}, 0);
+        ::usleep(static_cast<useconds_t>(std::uniform_int_distribution<>(0, 300)(random)) * 1000);
+        ::kill(child, SIGKILL);
+        killed += SweepScratch::wait(child) == 128 + SIGKILL ? 1 : 0;
+        const int code = folder.run("sweep run killed -q");
+        CAPTURE(i, folder.err());
+        REQUIRE(code == 0);
+        CHECK(fs::is_empty(folder / "killed/work"));
+        CHECK(merged_again(folder, "killed") == at_once);
+    }
+    CHECK(killed > 0);
+}
+
+TEST_CASE("SIGUSR1, SIGTERM and --max-minutes stop a shard with 75, and it goes on from its checkpoint", "[sweeps]") {
+    const SweepScratch folder;
+    std::string text = small_plan("policy = [\"pure-bf16\"]\nseeds = 0\n");
+    text.replace(text.find("steps = 20"), 10, "steps = 3000");
+    folder.write("long.toml", text);
+    REQUIRE(folder.run("sweep plan long.toml --out one") == 0);
+    const Files at_once = trained_at_once(folder, "one");
+    for (const int number : {SIGUSR1, SIGTERM, SIGINT}) {
+        copy_plan(folder, "one", "stopped");
+        const pid_t child = folder.start({"sweep", "run", "stopped"}, 0);
+        for (int i = 0; i < 2000; ++i) {
+            std::error_code missing;
+            const fs::path first = folder / "stopped/work";
+            if (fs::exists(first, missing) && !fs::is_empty(first, missing) &&
+                fs::exists(fs::directory_iterator(first, missing)->path() / "checkpoints", missing)) {
+                break;
+            }
+            ::usleep(5000);
+        }
+        ::kill(child, number);
+        CAPTURE(number, contents(folder / "log0.txt"));
+        REQUIRE(SweepScratch::wait(child) == 75);
+        CHECK_FALSE(fs::is_empty(folder / "stopped/work"));
+        REQUIRE(folder.run("sweep run stopped") == 0);
+        CHECK(fs::is_empty(folder / "stopped/work"));
+        CHECK(merged_again(folder, "stopped") == at_once);
+    }
+    copy_plan(folder, "one", "timed");
+    CHECK(folder.run("sweep run timed -q --max-minutes 0.001") == 75);
+    int rounds = 1;  // the longer the later, so that a busy machine ends too
+    while (folder.run("sweep run timed -q --max-minutes " + std::to_string(0.005 * rounds)) == 75 && rounds < 200) ++rounds;
+    CHECK(merged_again(folder, "timed") == at_once);
+}
+
+TEST_CASE("two processes with the same shard at the same time both end well, with the same bytes", "[sweeps]") {
+    const SweepScratch folder;
+    folder.write("small.toml", small_plan());
+    REQUIRE(folder.run("sweep plan small.toml --out one") == 0);
+    const Files at_once = trained_at_once(folder, "one");
+    for (int i = 0; i < 3; ++i) {
+        copy_plan(folder, "one", "two");
+        const pid_t a = folder.start({"sweep", "run", "two", "--shard", "0/1"}, 0),
+                    b = folder.start({"sweep", "run", "two", "--shard", "0/1"}, 1);
+        const int first = SweepScratch::wait(a), second = SweepScratch::wait(b);
+        CAPTURE(contents(folder / "log0.txt"), contents(folder / "log1.txt"));
+        CHECK(first == 0);
+        CHECK(second == 0);
+        CHECK(merged_again(folder, "two") == at_once);
+        REQUIRE(folder.run("sweep run two -q") == 0);
+        CHECK(fs::is_empty(folder / "two/work"));
+    }
+}
+
+TEST_CASE("a byte that was altered is found, and its unit, file and row are named", "[sweeps]") {
+    const SweepScratch folder;
+    folder.write("small.toml", small_plan("policy = [\"pure-bf16\"]\nseeds = \"0..1\"\n"));
+    REQUIRE(folder.run("sweep run small.toml -q") == 0);
+    REQUIRE(folder.run("merge small") == 0);
+    const std::string before = contents(folder / "small/merged/steps.csv");
+    const fs::path unit = folder.units("small").back();
+    std::string text = contents(unit / "steps.csv");
+    std::size_t at = 0;
+    for (int i = 0; i < 8; ++i) at = text.find('\n', at) + 1;  // line 9, row 8
+    text[text.find("0.", at) + 3] ^= 1;
+    std::ofstream(unit / "steps.csv") << text;
+    CHECK(folder.run("merge small") == 1);
+    CAPTURE(folder.err());
+    CHECK(folder.err().find(unit.filename().string()) != std::string::npos);
+    CHECK(folder.err().find("steps.csv") != std::string::npos);
+    CHECK(folder.err().find("row 8 (line 9)") != std::string::npos);
+    CHECK(contents(folder / "small/merged/steps.csv") == before);  // nothing was written
+    CHECK(folder.run("merge small --trust") == 0);
+    // As the message says: the unit is removed, and its shard runs again.
+    fs::remove_all(unit);
+    CHECK(folder.run("merge small") == 1);
+    CHECK(folder.err().find("1 of 2 units are missing") != std::string::npos);
+    REQUIRE(folder.run("sweep run small -q") == 0);
+    REQUIRE(folder.run("merge small") == 0);
+    CHECK(contents(folder / "small/merged/steps.csv") == before);
+}
+
+TEST_CASE("a plan that grows trains what is new alone, and merge names what is no longer of it", "[sweeps]") {
+    const SweepScratch folder;
+    const auto plan = [](const std::string& seeds) { return small_plan("policy = [\"amp-bf16\", \"mine.toml\"]\nseeds = \"" + seeds + "\"\n"); };
+    folder.write("mine.toml", "name = \"mine\"\nextends = \"pure-bf16\"\n");
+    folder.write("small.toml", plan("0..1"));
+    REQUIRE(folder.run("sweep run small.toml --json") == 0);
+    CHECK(json::parse(folder.out())["trained"] == 2);
+    folder.write("small.toml", plan("0..2"));
+    // A shard of several does not take a plan that has changed under it.
+    CHECK(folder.run("sweep run small.toml --shard 0/2") == 2);
+    CHECK(folder.err().find("the plan is not the one that small was made of") != std::string::npos);
+    REQUIRE(folder.run("sweep run small.toml --json -q") == 0);
+    CHECK(json::parse(folder.out())["trained"] == 1);
+    CHECK(json::parse(folder.out())["were_done"] == 2);
+    REQUIRE(folder.run("merge small --json") == 0);
+    CHECK(json::parse(folder.out())["not_of_this_plan"] == 0);
+
+    folder.write("mine.toml", "name = \"mine\"\nextends = \"pure-bf16-sr\"\n");
+    REQUIRE(folder.run("sweep run small.toml --json -q") == 0);
+    CHECK(json::parse(folder.out())["trained"] == 3);  // that policy again for each seed, with fp32
+    REQUIRE(folder.run("merge small --json") == 0);
+    const json merged = json::parse(folder.out());
+    CHECK(merged["units"] == 6);  // amp-bf16 is taken from the old ones
+    const std::string runs = folder.rows("small/merged/runs.csv");
+    CHECK(std::count(runs.begin(), runs.end(), '\n') == 10);
+    // Without the first policy the old units are needed no more.
+    folder.write("small.toml", small_plan("policy = [\"mine.toml\"]\nseeds = \"0..2\"\n"));
+    REQUIRE(folder.run("sweep plan small.toml --out small --json") == 0);
+    CHECK(json::parse(folder.out())["new_units"] == 0);
+    REQUIRE(folder.run("merge small --json") == 0);
+    CHECK(folder.err().find("are not of this plan") != std::string::npos);
+}
+
+TEST_CASE("a unit that fails is recorded, and the others are trained", "[sweeps]") {
+    const SweepScratch folder;
+    std::string text(4000, 'a');
+    for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>('a' + i * i % 23);
+    folder.write("corpus.txt", text);
+    std::string plan = small_plan("policy = [\"pure-bf16\"]\nseeds = \"0..1\"\n");
+    plan.insert(plan.find("[axes]"), "data = \"corpus.txt\"\n");
+    folder.write("small.toml", plan);
+    REQUIRE(folder.run("sweep plan small.toml --out small") == 0);
+    text[100] = '!';
+    folder.write("corpus.txt", text);
+    CHECK(folder.run("sweep run small") == 1);
+    CHECK(folder.err().find("another recipe than was planned") != std::string::npos);
+    CHECK(folder.run("sweep run small -q") == 1);  // not tried again by itself
+    CHECK(folder.run("sweep status small --json") == 0);
+    CHECK(json::parse(folder.out())["failed"] == 2);
+    CHECK(folder.run("merge small") == 1);
+    CHECK(folder.err().find("macheps sweep run small --retry-failed --shard 0/1") != std::string::npos);
+    text[100] = static_cast<char>('a' + 100 * 100 % 23);
+    folder.write("corpus.txt", text);
+    CHECK(folder.run("sweep run small -q --retry-failed") == 0);
+    CHECK(folder.run("merge small") == 0);
+    CHECK(fs::is_empty(folder / "small/failed"));
+}
+
+TEST_CASE("three attempts that come no further count as failed", "[sweeps]") {
+    const SweepScratch folder;
+    folder.write("small.toml", small_plan("policy = [\"pure-bf16\"]\nseeds = 0\n"));
+    REQUIRE(folder.run("sweep plan small.toml --out small --csv") == 0);
+    const std::string csv = folder.out(), id = csv.substr(csv.find('\n') + 1, 16);
+    for (int i = 0; i < 3; ++i) {
+        const fs::path attempt = folder / ("small/work/" + id + "." + std::to_string(i));
+        fs::create_directories(attempt);
+        std::ofstream(attempt / "attempt.json") << R"({"host":"elsewhere","process":1,"shard":"0/1","began":{"runs":0,"step":0}})";
+    }
+    CHECK(folder.run("sweep run small") == 1);
+    CHECK(folder.err().find("3 attempts ended before they came any further") != std::string::npos);
+    CHECK(folder.run("sweep run small --retry-failed -q") == 0);
+    CHECK(fs::is_empty(folder / "small/work"));
+}
+
+TEST_CASE("what a plan cannot mean is refused before anything is trained", "[sweeps]") {
+    const SweepScratch folder;
+    struct Case {
+        const char *plan, *says;
+        int code;
+    };
+    const Case cases[] = {
+        {"[axes]\npolicy = [\"fp9-*\"]\n", "'fp9-*' matches no preset", 3},
+        {"[axes]\npolicy = [\"amp-bf61\"]\n", "did you mean 'amp-bf16'", 2},
+        {"[axes]\npolicy = []\n", "'policy' has no value", 3},
+        {"[axes]\nlr = 1e-3\n", "the plan names no policy", 3},
+        {"[train]\nstep = 3\n[axes]\npolicy = \"fp32\"\n", "unknown option '--step' (did you mean '--steps'", 2},
+        {"[train]\nsteps = \"many\"\n[axes]\npolicy = \"fp32\"\n", "--steps: 'many' is no whole number", 2},
+        {"[train]\nwidth = 30\nheads = 4\n[axes]\npolicy = \"fp32\"\n", "--heads: 4 heads do not divide a width of 30", 2},
+        {"[train]\nseeds = 3\n[axes]\npolicy = \"fp32\"\n", "'seeds' is an axis", 3},
+        {"[train]\nout = \"x\"\n[axes]\npolicy = \"fp32\"\n", "'out' is settled by the sweep", 3},
+        {"[train]\nlr = 1\n[axes]\npolicy = \"fp32\"\nlr = 2\n", "'lr' stands in [train] and in [axes]", 3},
+        {"[axes]\npolicy = \"fp32\"\nlr = [1e-3, 0.001]\n", "'0.001' stands twice", 3},
+        {"[axes]\npolicy = \"fp32\"\nseeds = \"4..1\"\n", "'4..1' are no seeds", 3},
+        {"[axes]\npolicy = \"fp32\"\n[[exclude]]\nsize = \"base\"\n", "unknown key 'size'", 3},
+        {"[axes]\npolicy = \"tf32\"\nlr = [1, 2]\n[[exclude]]\nlr = \"3\"\n", "this excludes nothing", 3},
+        {"[axes]\npolicy = \"tf32\"\n[[exclude]]\npolicy = \"*\"\n", "nothing is left to train", 3},
+        {"[axes]\npolicy = \"fp32\"\n[units]\nminutes = 0\n", "a unit of 0 minutes is none", 3},
+        {"[axes]\npolicy = \"fp32\"\n[rows]\nsites = 3\n", "'sites' is an integer", 3},
+        {"[train]\nhistogram-every = 10\n[axes]\npolicy = \"fp32\"\n", "has no effect where [rows] leaves exponents out", 3},
+        {"[axes]\npolicy = \"fp32\"\nx = 3\n[train]\n[axis]\n", "unknown key 'axis'", 3},
+        {"axes = 3\n", "'axes' is an integer", 3},
+        {"[axes\n", "TOML", 3}};
+    for (const Case& one : cases) {
+        CAPTURE(one.plan);
+        folder.write("bad.toml", one.plan);
+        const int code = folder.run("sweep plan bad.toml");
+        CAPTURE(folder.err());
+        CHECK(code == one.code);
+        CHECK(folder.err().find(one.says) != std::string::npos);
+        CHECK(folder.err().find("bad.toml") != std::string::npos);
+        CHECK_FALSE(fs::exists(folder / "costs.csv"));
+    }
+    CHECK(folder.run("sweep plan none.toml") == 3);
+    CHECK(folder.run("sweep run none") == 3);
+    CHECK(folder.run("sweep run .") == 3);
+    CHECK(folder.err().find("there is no sweep.json") != std::string::npos);
+    CHECK(folder.run("merge .") == 3);
+}
+
+TEST_CASE("exclusions leave runs out, and a setting without policies is none", "[sweeps]") {
+    const SweepScratch folder;
+    folder.write("small.toml", small_plan("policy = [\"tf32\", \"pure-*\"]\nseeds = [0, 3]\nlr = [1, 2]\n",
+                                          "[[exclude]]\npolicy = \"pure-*\"\nlr = 1\n[[exclude]]\nlr = \"2\"\nseeds = 3\n"));
+    REQUIRE(folder.run("sweep plan small.toml --csv") == 0);
+    std::istringstream lines(folder.out());
+    std::set<std::string> rows;
+    std::string line;
+    std::getline(lines, line);
+    CHECK(line == "unit,lr,seed,policies,seconds,bytes,memory_bytes");
+    while (std::getline(lines, line)) {
+        const std::size_t second = line.find(',', line.find(',', line.find(',') + 1) + 1);
+        rows.insert(line.substr(17, line.find(',', second + 1) - 17));
+    }
+    CHECK(rows == std::set<std::string>{"1,0,fp32 tf32", "1,3,fp32 tf32", "2,0,fp32 tf32 pure-bf16 pure-bf16-sr pure-fp16"});
+    CHECK(folder.run("sweep plan small.toml --csv") == 0);  // what was timed once is not timed again
+    CHECK(folder.err().empty());
+}
