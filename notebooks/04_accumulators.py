@@ -65,7 +65,7 @@ for name, mine in normal.groupby("machine", sort=False):
 axes.set(xscale="log", yscale="log", xlabel="k", ylabel="error / sum of |a||b|")
 axes.set_xscale("log", base=2)
 axes.set_title("On normal data: largest errors, with their probable bounds dotted")
-axes.legend(loc="center right")
+axes.legend(loc="lower left")
 plt.show()
 
 # %% [markdown]

@@ -87,6 +87,12 @@ constexpr ColumnWords step_words[] = {
     {"grad_least_parameter", "", "whose it is", ""},
     {"moment_stagnation", share, "second moments that stayed as they were though they or their gradient were not zero",
      "unchanged / all"},
+    {"first_diverging_site", "",
+     "first site of a sampled step, in the order of execution, whose values are far from those of fp32 with the same "
+     "weights and batch; empty where none is",
+     "|v - v32| > 0.5 |v32|"},
+    {"farthest_site", "", "site whose values are farthest from fp32's", ""},
+    {"farthest_distance", share, "how far; `inf` where a value is not finite", "|v - v32| / |v32|"},
 };
 
 constexpr ColumnWords eval_words[] = {
@@ -139,6 +145,10 @@ constexpr ColumnWords site_words[] = {
     {"bias_rel", share, "mean error towards larger magnitudes", "sum sgn(x) (y - x) / sum abs(x)"},
     {"scale_age", steps, "since a delayed scale changed", ""},
     {"scale_frozen_steps", steps, "in a row that kept a delayed scale because amax was 0, infinite or NaN", ""},
+    {"scale_exp_hist", "",
+     "decode scales by exponent, `exponent:count` joined by semicolons, besides `zero`, `inf`, `nan`; the byte of an e8m0 "
+     "scale is its exponent + 127; empty without scaling",
+     "floor(log2(scale_inv))"},
 };
 
 constexpr ColumnWords exponent_words[] = {

@@ -117,6 +117,10 @@ struct StepRow {
     std::optional<std::string> grad_least_parameter{};
     /// Of the second moments, those that the step left as they were though they or their gradient were not 0.
     std::optional<double> moment_stagnation{};
+    /// At sampled steps, the values v of sites beside those of that fp32 model: the first slot with |v - v32| > |v32| / 2,
+    /// in the order of execution, empty where none is; the slot whose values are farthest, and |v - v32| / |v32| there.
+    std::optional<std::string> first_diverging_site{}, farthest_site{};
+    std::optional<double> farthest_distance{};
 
     bool operator==(const StepRow&) const = default;
     static constexpr std::string_view file = "steps.csv";
@@ -135,7 +139,10 @@ struct StepRow {
         column("grad_proj", &StepRow::grad_proj), column("grad_snr_db", &StepRow::grad_snr_db),
         column("grad_cosine_least", &StepRow::grad_cosine_least),
         column("grad_least_parameter", &StepRow::grad_least_parameter),
-        column("moment_stagnation", &StepRow::moment_stagnation));
+        column("moment_stagnation", &StepRow::moment_stagnation),
+        column("first_diverging_site", &StepRow::first_diverging_site),
+        column("farthest_site", &StepRow::farthest_site),
+        column("farthest_distance", &StepRow::farthest_distance));
 };
 
 /// A held-out evaluation. The same batches for every policy and seed.
@@ -176,6 +183,8 @@ struct SiteRow {
     std::optional<double> bias_rel{};                     ///< sum of sgn(x) (y - x) over sum of |x|
     /// Delayed scaling: steps since the scale changed, and steps in a row that kept it because amax was 0, Inf or NaN.
     std::optional<std::int64_t> scale_age{}, scale_frozen_steps{};
+    /// Groups by floor(log2 of their decode scale), `-7:12;-6:52`, with `zero`, `inf` and `nan`; absent without scales.
+    std::optional<std::string> scale_exp_hist{};
 
     bool operator==(const SiteRow&) const = default;
     static constexpr std::string_view file = "sites.csv";
@@ -194,7 +203,8 @@ struct SiteRow {
         column("dynamic_range", &SiteRow::dynamic_range), column("headroom_bits", &SiteRow::headroom_bits),
         column("rel_err_mean", &SiteRow::rel_err_mean), column("rel_err_max", &SiteRow::rel_err_max),
         column("bias_rel", &SiteRow::bias_rel), column("scale_age", &SiteRow::scale_age),
-        column("scale_frozen_steps", &SiteRow::scale_frozen_steps));
+        column("scale_frozen_steps", &SiteRow::scale_frozen_steps),
+        column("scale_exp_hist", &SiteRow::scale_exp_hist));
 };
 
 /// A bin of a site's exponent histogram, over x before scaling. Bins that counted nothing have no row. `kind` and

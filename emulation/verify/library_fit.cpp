@@ -203,10 +203,13 @@ std::vector<int> block_ends(const LibraryMultiply& multiply, const Format& forma
     // terms of a block meet it at the block's end.
     std::vector<int> ends;
     int low = 1, high = k - 1;
-    // The last term of a later block looks like one of the first: a term well before it tells.
+    // The last term of a later block looks like one of the first: terms before it tell, two of them, since one may end a
+    // block too.
     constexpr int apart = 40;
     const auto meets_next = [&](int j) { return std::abs(met_at(j) - (j + 1)) <= 1; };
-    const auto in_first = [&](int j) { return meets_next(j) && (j <= apart || meets_next(j - apart)); };
+    const auto in_first = [&](int j) {
+        return meets_next(j) && (j <= apart || (meets_next(j - apart / 2) && meets_next(j - apart)));
+    };
     if (!in_first(low)) return {};
     if (in_first(high)) return {k};
     while (high - low > 1) {

@@ -26,7 +26,7 @@ constexpr OpRow rows_of_ops[] = {
     {Op::is_finite, "isfinite", 1}, {Op::sign_bit, "signbit", 1},
 };
 
-std::string_view name_of(Op op) {
+std::string_view op_name(Op op) {
     for (const OpRow& row : rows_of_ops) {
         if (row.op == op) return row.op == Op::neg ? "-" : row.name;
     }
@@ -42,7 +42,7 @@ std::string node_text(const Node& node, std::vector<std::string>& names) {
         case Node::Kind::constant: return node.text;
         case Node::Kind::variable: return names[static_cast<std::size_t>(node.slot)];
         case Node::Kind::call: {
-            out = fmt::format("({}", name_of(node.op));
+            out = fmt::format("({}", op_name(node.op));
             for (std::size_t i = 0; i < node.children.size(); ++i) out += " " + child(i);
             return out + ")";
         }

@@ -6,58 +6,19 @@
 #include "core/format_table.hpp"
 #include "core/rounding_names.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
-#include "emulation/machine/exact_sum.hpp"
 #include "experiments/analysis/rounder.hpp"
+#include "experiments/analysis/sum_exact.hpp"
 #include "experiments/numerics/gemm.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <numeric>
 
 namespace macheps::analysis {
 
 namespace {
-
-/// Exact sums, which have an infinity or a NaN where a term has.
-class ExactTotal {
-  public:
-    void add(double x) {
-        if (!std::isfinite(x)) special_ += x;
-        const Unpacked u = unpack(x);
-        if (!std::isfinite(x) || u.significand == 0) return;
-        const int zeros = std::countr_zero(u.significand);
-        sum_.add(u.negative, u.significand >> zeros, u.exponent + zeros);
-    }
-    /// The exact product, in two numbers where one does not hold it.
-    void add_product(double x, double y) {
-        const double p = x * y;
-        add(p);
-        if (std::isfinite(p)) add(std::fma(x, y, -p));
-    }
-    double rounded(const Format& format, Round mode, RandomBits random) const {
-        std::uint64_t code = 0;
-        if (special_ != 0) {
-            code = encode64(format, special_, Round::nearest_even, Overflow::nonsaturate);
-        } else {
-            code = detail::encode_unpacked(format, sum_.value(), mode, Overflow::nonsaturate, random) << format.padding;
-        }
-        return decode64(format, code);
-    }
-    double to_double() const { return rounded(fp64, Round::nearest_even, {}); }
-    /// value - sum, rounded once.
-    double error_of(double value) const {
-        ExactTotal difference = *this;
-        difference.add(-value);
-        return -difference.to_double();
-    }
-
-  private:
-    ExactSum sum_{};
-    double special_ = 0;
-};
 
 struct SumSeed {
     SumVectors vectors{};

@@ -38,6 +38,7 @@ std::string sample_text(const Verdict& v) {
     std::string text = fmt::format("  sampled: one output of {} (--sample {}), in each row and column; ", sample.every(),
                                    sample.every());
     if (!v.screen) return text + fmt::format("no screen of all {}: {}\n", all, v.unscreened);
+    if (v.screen->sums == 0) return text + fmt::format("no screen of all {}: any of them may overflow\n", all);
     return text + fmt::format("screened: {} of all {}, in sums of {}, the largest error {:.3g} of 1; one output off by {:.3g} "
                               "bounds would have been seen\n",
                               v.screen->outputs, all, Screen::width, v.screen->ratio, v.screen_bounds);

@@ -8,6 +8,7 @@
 #include "experiments/check/rounding_to.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <tuple>
@@ -89,10 +90,16 @@ class Screener {
     double row_factor(std::int64_t row) const {
         return p_.alpha * (a_scale_ == nullptr ? 1 : a_scale_->at(row, 0, of_.n));
     }
+    /// No output of a sum has larger magnitudes together (Cauchy and Schwarz), before the factors of its row.
+    double output_size(std::int64_t row, std::int64_t block) const {
+        return std::min(sizes_[screen_index(row * blocks_ + block)],
+                        a_norms_[screen_index(row)] * b_tops_[screen_index(of_.batch_of_b(row) * blocks_ + block)] *
+                            (1 + 0x1p-20));
+    }
     /// No step before the last multiplication has a larger result, whatever the order of the scales.
     double inner_size(std::int64_t row, std::int64_t block) const {
         const double scale = a_scale_ == nullptr ? 1 : a_scale_->at(row, 0, of_.n);
-        return sizes_[screen_index(row * blocks_ + block)] / b_least_[screen_index(block)] * std::max(1.0, std::fabs(p_.alpha)) *
+        return output_size(row, block) / b_least_[screen_index(block)] * std::max(1.0, std::fabs(p_.alpha)) *
                std::max(1.0, std::fabs(scale));
     }
     /// What is added to the product, and the sum of its magnitudes.
@@ -134,6 +141,7 @@ class Screener {
         const std::vector<double> lifted = p_.rule ? lifted_b(of_, *p_.rule) : std::vector<double>{};
         const std::vector<double>& b_sizes = lifted.empty() ? of_.b : lifted;
         b_norms_.resize(screen_index(matrices * blocks_));
+        b_tops_.resize(b_norms_.size());
         b_scales_.resize(screen_index(blocks_));
         b_least_.assign(screen_index(blocks_), 1);
         for (std::int64_t j = 0; j < of_.n; ++j) {
@@ -145,6 +153,7 @@ class Screener {
             const std::int64_t matrix = task / blocks_, block = task % blocks_, first = block * Screen::width,
                                last = std::min(of_.n, first + Screen::width);
             double squares = 0;
+            std::array<double, static_cast<std::size_t>(Screen::width)> of_column{};
             for (std::int64_t p = 0; p < of_.k; ++p) {
                 const std::size_t row = screen_index((matrix * of_.k + p) * of_.n);
                 double sum = 0, size = 0;
@@ -153,11 +162,13 @@ class Screener {
                     sum += Screen::sign(j) * g * of_.b[row + screen_index(j)];
                     size += big;
                     squares += big * big;
+                    of_column[screen_index(j - first)] += big * big;
                 }
                 signs[screen_index((matrix * of_.k + p) * blocks_ + block)] = sum;
                 sizes[screen_index((matrix * of_.k + p) * blocks_ + block)] = size;
             }
             b_norms_[screen_index(task)] = std::sqrt(squares);
+            b_tops_[screen_index(task)] = std::sqrt(*std::max_element(of_column.begin(), of_column.end()));
         });
         ProductOperands panel{.batches = of_.batches, .m = of_.m, .n = blocks_, .k = of_.k, .has_one_b = of_.has_one_b};
         panel.starts = of_.starts;
@@ -183,29 +194,32 @@ class Screener {
         const std::size_t place = screen_index(row * blocks_ + block);
         const double factor = row_factor(row), f = std::fabs(factor);
         const HalfUlp half_ulp(p_.output);
-        double off = -factor * sums_[place], halves = 0, half_squares = 0, added = 0, added_squares = 0, read = 0;
+        double off = -factor * sums_[place], halves = 0, half_squares = 0, added = 0, added_squares = 0, added_most = 0,
+               read = 0;
         bool is_finite = true;
         std::int64_t strange = -1;
         for (std::int64_t j = first; j < last; ++j) {
             const double y = got_[screen_index(row * of_.n + j)];
             double magnitude = 0;
             off += Screen::sign(j) * (y - addend(row, j, magnitude));
-            if (!std::isfinite(y)) {
-                is_finite = false;
-                if (strange < 0) strange = row * of_.n + j;
-                continue;
-            }
             const double half = is_narrow_ ? half_ulp(y) : 0;
             halves += half;
             half_squares += half * half;
             added += magnitude;
             added_squares += magnitude * magnitude;
+            added_most = std::max(added_most, magnitude);
+            if (!std::isfinite(y)) {
+                is_finite = false;
+                if (strange < 0) strange = row * of_.n + j;
+                continue;
+            }
             read += std::fabs(y);
         }
-        const double size = f * sizes_[place], most = size + added;
+        const double size = f * sizes_[place], most = f * output_size(row, block) + added_most;
         // What may overflow may be infinite, or saturated; what is not finite inside is for the sample to judge.
         const double grown = 1 + sum_error_.of_sum + addend_error_;
-        if (!(most * grown < overflow_) || !(inner_size(row, block) * grown < 0x1p127)) return;
+        const bool may_overflow = !(most * grown < overflow_) || !(inner_size(row, block) * grown < 0x1p127);
+        if (may_overflow || !std::isfinite(added)) return;
         ++seen.sums;
         seen.outputs += last - first;
         if (!is_finite) return note(seen.special, strange, row, 0, std::numeric_limits<double>::infinity());
@@ -280,7 +294,7 @@ class Screener {
     double lambda_ = 0, overflow_ = 0, addend_error_ = 0;
     bool is_narrow_ = false;
     Linear sum_error_{};
-    std::vector<double> sums_, sizes_, a_norms_, b_norms_, b_scales_, b_least_;
+    std::vector<double> sums_, sizes_, a_norms_, b_norms_, b_tops_, b_scales_, b_least_;
 };
 
 }  // namespace

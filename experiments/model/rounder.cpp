@@ -12,6 +12,16 @@
 
 namespace macheps {
 
+namespace {
+
+/// Memory for one tensor after the other: as long as none is larger than those before, it stays where it is.
+View room(Backend& backend, Tensor& memory, Shape shape) {
+    if (memory.empty() || memory.count() < shape.count()) memory = backend.empty(shape);
+    return {memory.data(), shape};
+}
+
+}  // namespace
+
 Slot::Slot(const ResolvedPolicy& policy, std::string slot_name)
     : name(std::move(slot_name)), rule(policy.cast(name)), id(site_id(name)), watched(policy.casts_nothing) {
     for (const std::string_view ending : {":forward.out", ":grad.in", ":weight_grad.out", ":grad", ":value"}) {
@@ -159,12 +169,12 @@ ConstView Rounder::prepared(const Slot& slot, ConstView x, Contraction contracti
     const CastRule& rule = slot.rule;
     if (!(rule.via == fp32)) {
         const Round round = rule.round == Round::stochastic ? Round::nearest_even : rule.round;
-        const View out = sized(*backend_, rounded_first_, x.shape);
+        const View out = room(*backend_, rounded_first_, x.shape);
         backend_->cast(x, out, {.format = rule.via, .round = round});
         x = out;
     }
     if (!rule.hadamard) return x;
-    const View out = sized(*backend_, mixed_, x.shape);
+    const View out = room(*backend_, mixed_, x.shape);
     mix(x, contraction, out);
     return out;
 }
@@ -221,8 +231,8 @@ Value Rounder::round_groups(const Slot& slot, Value in, Tensor& buffer, Contract
     const ScaleGrid grid = scale_grid(*how.granularity, how.k_is_last, in.view.count() / columns, columns);
     const View out = sized(*backend_, buffer, in.view.shape);
     Tally tally;
-    const ScaledResult made = backend_->scaled_cast(
-        in.view, out, sized(*backend_, scales_[&slot], {grid.rows, grid.columns}), how, counting() ? &tally : nullptr);
+    const View scales = sized(*backend_, scales_[&slot], {grid.rows, grid.columns});
+    const ScaledResult made = backend_->scaled_cast(in.view, out, scales, how, counting() ? &tally : nullptr);
     if (counting()) {
         ConstView x, y;
         if (sampling()) {
@@ -235,7 +245,9 @@ Value Rounder::round_groups(const Slot& slot, Value in, Tensor& buffer, Contract
                            {.min = made.decode_min,
                             .max = made.decode_max,
                             .codes = sampling() ? ConstView(out) : ConstView{},
-                            .contraction = contraction},
+                            .contraction = contraction,
+                            .scales = sampling() ? ConstView(scales) : ConstView{},
+                            .tensor = made.tensor.decode},
                            x, y);
     }
     return {out, fp32, made.tensor, made.scales, contraction};

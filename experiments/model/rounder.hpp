@@ -47,6 +47,10 @@ struct Decoding {
     /// The values of the codes, where y is decoded already: a scale for each group. Empty otherwise, and unless sampling.
     ConstView codes{};
     Contraction contraction = Contraction::last;  ///< along which the groups lie
+    /// Decode scales of the groups, short of `tensor`, that of the whole tensor. Empty where there is one group, or unless
+    /// sampling.
+    ConstView scales{};
+    float tensor = 1;
     /// A delayed scale: steps since it changed, and steps in a row that kept it because amax was 0, Inf or NaN.
     std::optional<std::int64_t> scale_age{}, scale_frozen_steps{};
 };

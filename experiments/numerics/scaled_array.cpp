@@ -83,6 +83,34 @@ void check_blocks(const Granularity& granularity, bool last, std::int64_t rows, 
     check(rows, last ? granularity.outer : granularity.k, "rows");
 }
 
+/// NaN in `decoded` where what was to be rounded was none, and the format of the codes has none to show it: a code that
+/// stands there is as good as another. Rules that pass over NaN elements saturate them.
+void restore_nan(const ScaledCast& how, const ScaledArray& made, std::span<const float> values, std::int64_t columns,
+                 std::vector<float>& decoded) {
+    const Format& format = how.cast.format;
+    if (format.has_nan() || how.rule->ignores_nan) return;
+    const Granularity& block = *how.granularity;
+    const std::int64_t down = how.k_is_last ? block.outer : block.k, across = how.k_is_last ? block.k : block.outer;
+    const auto group_of = [&](std::size_t i) {
+        const std::int64_t row = static_cast<std::int64_t>(i) / columns, column = static_cast<std::int64_t>(i) % columns;
+        return static_cast<std::size_t>((down == 0 ? 0 : row / down) * made.grid.columns +
+                                        (across == 0 ? 0 : column / across));
+    };
+    std::vector<float> amax(made.scales.size());
+    float largest = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        float& of_group = amax[group_of(i)];
+        of_group = definition::join_amax(*how.rule, of_group, values[i]);
+        largest = definition::join_amax(*how.rule, largest, values[i]);
+    }
+    const auto tensor = how.rule->tensor == nullptr ? definition::GroupScale{} : how.rule->tensor(largest);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        const float scaled =
+            values[i] * definition::group_scale(format, *how.rule, amax[group_of(i)], tensor).encode;
+        if (scaled != scaled) decoded[i] = definition::canonical(scaled);
+    }
+}
+
 }  // namespace
 
 ScaledCast scaled_cast_of(const ScaledArrayChoice& choice, std::int64_t rows, std::int64_t columns) {
@@ -126,6 +154,7 @@ ScaledArray scale_array(Backend& backend, const ScaledCast& how, std::span<const
     if (how.rule->tensor != nullptr) result.tensor_scale = made.tensor.decode;
     backend.decode_groups(out, made.scales, how.k_is_last, made.tensor.decode, in);
     result.decoded = downloaded(in);
+    restore_nan(how, result, values, columns, result.decoded);
     return result;
 }
 

@@ -12,6 +12,21 @@ namespace {
 /// 0 where the policy's gradient is: nothing of fp32's direction is left.
 double cosine_of(const ErrorSums& s) { return s.y2 > 0 ? s.xy / sqrt(s.x2 * s.y2) : 0; }
 
+/// While it is there, `observer` watches the rounder; then who watched it before.
+class Watched {
+  public:
+    Watched(Rounder& rounder, Observer& observer) : rounder_(rounder), before_(rounder.observer()) {
+        rounder.observe(&observer);
+    }
+    ~Watched() { rounder_.observe(before_); }
+    Watched(const Watched&) = delete;
+    Watched& operator=(const Watched&) = delete;
+
+  private:
+    Rounder& rounder_;
+    Observer* before_;
+};
+
 }  // namespace
 
 GradientShadow::GradientShadow(Backend& backend, const RunSetup& setup, Transformer& fp32_model, Step& trained)
@@ -21,7 +36,8 @@ GradientShadow::GradientShadow(Backend& backend, const RunSetup& setup, Transfor
       fp32_(fp32_model),
       tokens_(backend.empty_tokens({setup.rank_batch(), setup.model.context})),
       targets_(backend.empty_tokens({setup.rank_batch(), setup.model.context})),
-      unscale_(static_cast<float>(1 / trained.gradient_factor())) {
+      unscale_(static_cast<float>(1 / trained.gradient_factor())),
+      values_(backend) {
     for (std::size_t i = 0; i < fp32_.parameters().size(); ++i) {
         backend_.copy(trained.optimizer().best_value(i), fp32_.parameters()[i]->value);
     }
@@ -33,10 +49,19 @@ void GradientShadow::on_batch(std::int64_t step, std::int64_t micro_batch, const
     const StopScope scope(fp32_.rounder(), setup_.stop_now);
     backend_.upload(batch.tokens, tokens_);
     backend_.upload(batch.targets, targets_);
+    const Watched watched(fp32_.rounder(), values_);
     fp32_.rounder().begin(static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(micro_batch));
     fp32_.forward(tokens_, targets_);
     fp32_.backward(1 / static_cast<float>(setup_.options.micro_batches * setup_.options.ranks));
     fp32_.end_micro_batch();
+}
+
+void GradientShadow::take(const Slot& slot, ConstView values, float decode_scale) {
+    const bool is_forward = slot.name.find(":forward.") != std::string::npos;
+    // A rank's own gradients wait for their division by the number of ranks; fp32's have it already.
+    const float unscale = unscale_ / static_cast<float>(setup_.options.ranks);
+    const auto distance = values_.distance(slot, values, is_forward ? decode_scale : decode_scale * unscale);
+    if (distance) divergence_.see(slot.name, *distance);
 }
 
 void GradientShadow::on_gradients(Transformer& model) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GradientShadow: the gradients of one step beside those that fp32 gives with the same weights and the same batches.
+// GradientShadow: the gradients of one step, and the values at its sites, beside those that fp32 gives with the same weights
+// and the same batches.
 #pragma once
+#include "experiments/train/fp32_values.hpp"
 #include "experiments/train/step.hpp"
 
 #include <optional>
@@ -27,15 +29,19 @@ class GradientShadow final : public StepWatcher {
     void on_gradients(Transformer& model) override;
     /// Nothing before the backward pass is over, or where a gradient is not finite or fp32's is 0.
     const std::optional<GradientFidelity>& result() const { return result_; }
+    /// Of the micro-batches so far.
+    const SiteDivergence& divergence() const { return divergence_; }
 
   private:
-    void take(const Slot&, ConstView, float) override {}
+    void take(const Slot& slot, ConstView values, float decode_scale) override;
 
     Backend& backend_;
     const RunSetup& setup_;
     Transformer& fp32_;
     TokenTensor tokens_, targets_;
     float unscale_;  ///< undoes loss scale and token weight
+    Fp32Values values_;
+    SiteDivergence divergence_{};
     std::optional<GradientFidelity> result_{};
 };
 

@@ -37,6 +37,7 @@ void Probe::on_cast(const Slot& slot, const Cast& cast, const Tally& tally, cons
     entry.decode_scale_min = min_of(entry.decode_scale_min, decoding.min);
     entry.decode_scale_max = max_of(entry.decode_scale_max, decoding.max);
     if (x.data == nullptr) return;
+    if (entry.kind.granularity->is_scaled()) read_scales(entry, decoding);
     const ErrorSums sums = backend_.compare(x, y, decoding.factor);
     entry.sums.error2 += sums.error2;
     entry.sums.x2 += sums.x2;
@@ -56,6 +57,13 @@ void Probe::on_cast(const Slot& slot, const Cast& cast, const Tally& tally, cons
         entry.histogram.infinities += histogram.infinities;
         entry.histogram.nans += histogram.nans;
     }
+}
+
+void Probe::read_scales(Entry& entry, const Decoding& decoding) {
+    if (decoding.scales.data == nullptr) return entry.scales.add(decoding.factor);
+    codes_.resize(static_cast<std::size_t>(decoding.scales.count()));
+    backend_.download(decoding.scales, codes_);
+    for (const float scale : codes_) entry.scales.add(scale * decoding.tensor);
 }
 
 void Probe::read_values(Entry& entry, const Cast& cast, const Decoding& decoding, ConstView x, ConstView y) {
@@ -105,6 +113,7 @@ std::vector<SiteRow> Probe::site_rows(const std::string& run, const std::string&
                         .amin_nz = t.amin_nz});
         SiteRow& row = rows.back();
         row.scale_age = entry.scale_age, row.scale_frozen_steps = entry.scale_frozen_steps;
+        if (!entry.scales.empty()) row.scale_exp_hist = entry.scales.text();
         if (entry.has_values) entry.fidelity.fill(row, entry.kind);
         if (s.count == 0) continue;
         row.mse = s.error2 / static_cast<double>(s.count);

@@ -3,6 +3,7 @@
 #pragma once
 #include "experiments/model/rounder.hpp"
 #include "experiments/train/cast_fidelity.hpp"
+#include "experiments/train/scale_exponents.hpp"
 #include "reports/event.hpp"
 
 #include <map>
@@ -40,10 +41,12 @@ class Probe final : public Observer {
         ErrorSums sums{};
         CastFidelity fidelity{};
         ExponentHistogram histogram{};
+        ScaleExponents scales{};
         float decode_scale_min = 1, decode_scale_max = 1;
         std::optional<std::int64_t> scale_age{}, scale_frozen_steps{};
         bool has_values = false;  ///< those of some cast were read
     };
+    void read_scales(Entry& entry, const Decoding& decoding);
     void read_values(Entry& entry, const Cast& cast, const Decoding& decoding, ConstView x, ConstView y);
 
     Backend& backend_;

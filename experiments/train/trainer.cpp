@@ -141,7 +141,7 @@ class Trainer {
         }
         seconds_ += result.seconds;
         count(result.loss, result.outcome.skipped);
-        write_rows(result, shadow ? shadow->result() : std::nullopt);
+        write_rows(result, shadow ? &*shadow : nullptr);
         if (request_.on_step) request_.on_step(step, result.loss);
         return std::isfinite(result.loss) || result.outcome.skipped;
     }
@@ -176,9 +176,15 @@ class Trainer {
         return Json(buckets).dump();
     }
 
-    void write_rows(const StepResult& result, const std::optional<GradientFidelity>& gradient) {
+    /// `shadow`: of a sampled step, or null.
+    void write_rows(const StepResult& result, const GradientShadow* shadow) {
         StepRow step = step_.row(result, baseline_loss(result));
-        if (gradient) {
+        if (shadow != nullptr && !shadow->divergence().farthest.empty()) {
+            const SiteDivergence& sites = shadow->divergence();
+            step.first_diverging_site = sites.first, step.farthest_site = sites.farthest;
+            step.farthest_distance = sites.distance;
+        }
+        if (const auto gradient = shadow != nullptr ? shadow->result() : std::nullopt) {
             step.grad_cosine = gradient->cosine, step.grad_proj = gradient->proj, step.grad_snr_db = gradient->snr_db;
             step.grad_cosine_least = gradient->least_cosine, step.grad_least_parameter = gradient->least_parameter;
         }

@@ -199,6 +199,23 @@ TEST_CASE("no legal product is refused by its screen", "[check][sample]") {
     CHECK(most > 0.1);  // a limit that nobody comes near would test nothing
 }
 
+TEST_CASE("outputs that cannot overflow are screened, others are left to the sample", "[check][sample]") {
+    std::mt19937 random(17);
+    // 64 magnitudes together are beyond fp16, none of them is.
+    ProductCheck c = product(20, 128, 2048, "sm80.mma.fp16", fp16, fp16, Draw::normal, false, random);
+    const check::Posed all = posed(c, legal(c), 4);
+    REQUIRE(all.problem.screen);
+    CHECK(all.problem.screen->outputs == 20 * 128);
+    CHECK(all.problem.screen->certain.sums + all.problem.screen->probable.sums + all.problem.screen->special.sums == 0);
+    // A NaN in a, and one in the bias, are for nobody to screen; their sums are not counted.
+    c.g.a[5 * 2048 + 3] = std::numeric_limits<float>::quiet_NaN();
+    c.bias = normal(128, random);
+    c.bias[70] = std::numeric_limits<float>::quiet_NaN();
+    const check::Posed some = posed(c, legal(c), 4);
+    CHECK(some.problem.screen->outputs == 19 * 64);
+    CHECK(some.problem.screen->certain.sums + some.problem.screen->probable.sums + some.problem.screen->special.sums == 0);
+}
+
 TEST_CASE("faults between the sampled outputs are found, and where", "[check][sample]") {
     std::mt19937 random(3);
     const ProductCheck c = product(128, 256, 256, "sm80.mma.bf16", bf16, bf16, Draw::normal, true, random);

@@ -143,6 +143,19 @@ TEST_CASE("a block is flushed where something went in and nothing came out", "[f
     CHECK(row_of(rule, x, 32, Contraction::first).block_flush.value() == 15);
 }
 
+TEST_CASE("decode scales are counted by their exponents", "[fidelity]") {
+    std::vector<float> x(4 * 32, 0.5f);
+    x[5] = 448, x[32] = -448, x[64 + 31] = 7;
+    std::fill(x.begin() + 96, x.end(), 0.0f);
+    CHECK(row_of(scaled(e4m3fn, "mx32", "te_mxfp8"), x, 32).scale_exp_hist.value() == "-127:1;-6:1;0:2");
+    CHECK(row_of(scaled(e4m3fn, "mx32", "te_mxfp8"), x, 128).scale_exp_hist.value() == "-127:1;-6:1;0:2");
+    CHECK(row_of(scaled(e4m3fn, "tensor", "te_current"), x, 32).scale_exp_hist.value() == "0:1");
+    CHECK(row_of(scaled(e2m1fn, "nvfp4", "te_nvfp4"), x, 32).scale_exp_hist.value() == "zero:2;-4:3;0:1;6:2");
+    x[5] = std::numeric_limits<float>::quiet_NaN();
+    CHECK(row_of(scaled(e4m3fn, "mx32", "ao_rceil"), x, 32).scale_exp_hist.value() == "-127:1;-6:1;0:1;nan:1");
+    CHECK_FALSE(row_of({.format = bf16}, x, 32).scale_exp_hist.has_value());
+}
+
 TEST_CASE("the fidelity of normal numbers is the published one", "[fidelity]") {
     const std::vector<float> x = normal(256 * 1024, 0);
     const SiteRow tensor = row_of(scaled(e4m3fn, "tensor", "ao_fp8"), x, 1024);
@@ -210,6 +223,38 @@ TEST_CASE("a policy without casts has fp32's gradients to the bit, and a low one
     CHECK(fp8.snr_db == Approx(10 * std::log10(xx / error)).epsilon(1e-6));
 }
 
+TEST_CASE("the first diverging site is the first whose values are far from fp32's", "[fidelity]") {
+    const auto sites_of = [](const std::string& rule) {
+        TinyRun run(parse_policy("extends = \"fp32\"\n" + rule, "mine.toml"));
+        const RunSetup setup{.policy = run.resolved,
+                             .fp32 = run.fp32_policy,
+                             .model = run.model,
+                             .options = run.run_options,
+                             .data = run.data,
+                             .seed = 0,
+                             .drawn = run.run_options.batch};
+        Evaluator evaluator(run.backend, setup, 1);
+        GradientShadow shadow(run.backend, setup, evaluator.fp32_model(), run.step);
+        run.step.attach(shadow);
+        run.next();
+        run.step.release();
+        return shadow.divergence();
+    };
+    CHECK(sites_of("").first.empty());
+    CHECK(sites_of("").distance == 0);
+    // Without a scale what comes out of the second block's first layer vanishes in four bits; three bits of fraction are
+    // near enough to fp32 everywhere.
+    const std::string up = "[[rule]]\nsites = \"block.1.mlp.up\"\n";
+    const SiteDivergence lost = sites_of(up + "forward = { out = \"e2m1fn\" }\n");
+    CHECK(lost.first == "block.1.mlp.up:forward.out");
+    CHECK(lost.distance >= 1);
+    const SiteDivergence close = sites_of(up + "forward = { a = \"e4m3fn/tensor\", b = \"e4m3fn/tensor\" }\n");
+    CHECK(close.first.empty());
+    CHECK(close.distance > 0);
+    // Of a gradient; what came before it, the whole forward pass, is as it was.
+    CHECK(sites_of(up + "input_grad = { out = \"e2m1fn\" }\n").first == "block.1.mlp.up:input_grad.out");
+}
+
 TEST_CASE("the loss scale, the token weight, micro-batches and ranks are no part of a gradient's distance",
           "[fidelity]") {
     const test::TemporaryFolder folder;
@@ -244,6 +289,9 @@ TEST_CASE("the loss scale, the token weight, micro-batches and ranks are no part
             CHECK(*row.grad_cosine > 0.999);
             CHECK(row.grad_proj.value() == Approx(1).margin(0.01));
             CHECK(row.grad_least_parameter.has_value());
+            CHECK(row.farthest_distance.value() < 0.2);
+            CHECK(row.farthest_distance.value() > 0);
+            CHECK(row.first_diverging_site.value_or("").empty());
         }
         CHECK(row.effective_lr.value() == Approx(double{row.lr} * row.update_eff.value()).epsilon(1e-6));
         CHECK(row.update_stagnation.value() >= 0);

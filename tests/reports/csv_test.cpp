@@ -138,12 +138,14 @@ TEST_CASE("headers hold the promised columns in the promised order", "[reports][
         "run,policy,seed,step,tokens,loss,baseline_loss,gap,grad_norm,update_norm,lr,loss_scale,growth_tracker,skipped,"
         "overflow_site,underflow,overflow,saturated,lost_updates,update_eff,loss_rounded,update_stagnation,effective_"
         "lr,"
-        "grad_cosine,grad_proj,grad_snr_db,grad_cosine_least,grad_least_parameter,moment_stagnation");
+        "grad_cosine,grad_proj,grad_snr_db,grad_cosine_least,grad_least_parameter,moment_stagnation,"
+        "first_diverging_site,farthest_site,farthest_distance");
     CHECK(csv::header<EvalRow>() == "run,policy,seed,step,eval_loss,eval_loss_fp32,perplexity,entropy_floor");
     CHECK(csv::header<SiteRow>() ==
           "run,policy,seed,step,site,format,scale_inv_min,scale_inv_max,count,zero_in,underflow,to_subnormal,overflow,"
           "saturated,nan_in,inf_in,amax,amin_nz,mse,sqnr_db,cosine,proj,subnormal_inexact,overflow_rounded,block_flush,"
-          "dynamic_range,headroom_bits,rel_err_mean,rel_err_max,bias_rel,scale_age,scale_frozen_steps");
+          "dynamic_range,headroom_bits,rel_err_mean,rel_err_max,bias_rel,scale_age,scale_frozen_steps,"
+          "scale_exp_hist");
     CHECK(csv::header<ExponentRow>() == "run,step,site,exponent,count,kind,floor_log2");
     CHECK(csv::header<SummaryRow>() ==
           "policy,seeds,loss,gap_mean,gap_ci_low,gap_ci_high,verdict,diverged_step,first_site,skipped_rate,underflow_"
@@ -164,7 +166,7 @@ TEST_CASE("a file's text is what the columns and the shortest digits say", "[rep
     writer.flush();
     CHECK(text_of(path) == csv::header<StepRow>() +
                                "\n\"a,b.0\",\"say \"\"hi\"\"\",7,1,512,0.1,,-0,inf,nan,0.001,65536,0,1,,3,0,0,0,"
-                               "0.3333333333333333,0.1,,,,,,,,\n");
+                               "0.3333333333333333,0.1,,,,,,,,,,,\n");
     const auto bins = folder / "exponents.csv";
     CsvWriter<ExponentRow> exponents(bins);
     exponents.append({.run = "r", .step = 1, .site = "s", .exponent = {.exponent = -24}, .count = 5});

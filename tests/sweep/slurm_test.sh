@@ -168,7 +168,7 @@ edited() {
     out=$1
     mkdir "$out" && cp planned.json "$out/sweep.json"
     mkdir "$out/slurm"
-    "$program" sweep submit "$out" --engine slurm --shards 4 --time 1 --print | sed -n '/array.sh/,/merge.sh/p' | grep -v '^# ---' |
+    "$program" sweep submit "$out" --engine slurm --shards 4 --time 10 --print | sed -n '/array.sh/,/merge.sh/p' | grep -v '^# ---' |
         sed "$2" >"$out/slurm/array.sh"
     array=$(sbatch --parsable --mem=100 "$out/slurm/array.sh") merging=$array
     [ -n "$array" ] || fail "$out: not submitted"
@@ -214,8 +214,18 @@ sleep 1
 start_node "$where"
 finish
 
-# The time limit nears: the script is told, its shard saves, and the task goes back into the queue.
-edited limited 's/USR1@120/USR1@59/'
+# The time limit nears: the script gets USR1 as Slurm sends it, its shard saves, and the task goes back into the queue.
+sed -e 's/steps = 1500/steps = 20000/' -e 's/seeds = .*/seeds = 0/' -e 's/"amp-bf16", //' plan.toml >long.toml
+"$program" sweep plan long.toml --out long >/dev/null 2>&1 || fail "the long plan is refused"
+cp long/sweep.json planned.json
+rm -rf alone
+"$program" sweep run long -q || fail "the long one alone"
+"$program" merge long 2>/dev/null || fail "its merge"
+mv long alone
+edited limited ''
+at_work() { compgen -G "limited/work/*/checkpoints/run-*" >/dev/null; }
+wait_for 120 at_work || fail "limited: nothing is at work"
+for task in 0 1 2 3; do scancel --batch --signal=USR1 "${array}_$task" 2>/dev/null; done
 finish
-grep -q "stopped, run it again" limited/slurm/"${array}"_*.log && echo "ok: a task was stopped before its limit and went on"
+grep -q "stopped, run it again" limited/slurm/"${array}"_*.log || fail "limited: no task was stopped before its limit"
 echo "all ok ($SECONDS s)"
