@@ -28,8 +28,7 @@ std::int64_t every_within(const ProductOperands& of, const std::optional<MatmulR
     while (batch < of.batches && of.first_row(batch) == of.first_row(batch + 1)) ++batch;
     if (batch == of.batches) return 1;
     const std::int64_t first = of.first_row(batch), rows = std::min<std::int64_t>(of.first_row(batch + 1) - first, 32),
-                       columns = std::min<std::int64_t>(of.n, 128 * pool.threads()),
-                       matrix = of.has_one_b ? 0 : batch;
+                       columns = std::min<std::int64_t>(of.n, 128 * pool.threads()), matrix = of.has_one_b ? 0 : batch;
     ProductOperands corner{.m = rows, .n = columns, .k = of.k, .a_format = of.a_format, .b_format = of.b_format};
     corner.k_block = of.k_block;
     corner.scale_format = of.scale_format;

@@ -83,11 +83,11 @@ Sample Sample::of_groups(const ProductOperands& whole, std::span<const std::int6
     return Sample(whole, std::move(rows), std::move(starts));
 }
 
-bool Sample::has_row(std::int64_t whole_row) const {
-    return std::binary_search(rows_.begin(), rows_.end(), whole_row);
-}
+bool Sample::has_row(std::int64_t whole_row) const { return std::binary_search(rows_.begin(), rows_.end(), whole_row); }
 
-const std::vector<std::int64_t>& Sample::columns_of(std::int64_t row) const { return columns_[sample_index(part_of_[sample_index(row)])]; }
+const std::vector<std::int64_t>& Sample::columns_of(std::int64_t row) const {
+    return columns_[sample_index(part_of_[sample_index(row)])];
+}
 
 std::int64_t Sample::place(std::int64_t index) const {
     const std::int64_t row = index / columns();

@@ -92,9 +92,9 @@ class Screener {
     }
     /// No output of a sum has larger magnitudes together (Cauchy and Schwarz), before the factors of its row.
     double output_size(std::int64_t row, std::int64_t block) const {
-        return std::min(sizes_[screen_index(row * blocks_ + block)],
-                        a_norms_[screen_index(row)] * b_tops_[screen_index(of_.batch_of_b(row) * blocks_ + block)] *
-                            (1 + 0x1p-20));
+        return std::min(
+            sizes_[screen_index(row * blocks_ + block)],
+            a_norms_[screen_index(row)] * b_tops_[screen_index(of_.batch_of_b(row) * blocks_ + block)] * (1 + 0x1p-20));
     }
     /// No step before the last multiplication has a larger result, whatever the order of the scales.
     double inner_size(std::int64_t row, std::int64_t block) const {
@@ -179,7 +179,8 @@ class Screener {
         a_norms_.resize(screen_index(of_.rows()));
         for (std::int64_t row = 0; row < of_.rows(); ++row) {
             double squares = 0;
-            for (std::int64_t p = 0; p < of_.k; ++p) squares += a_sizes[screen_index(row * of_.k + p)] * a_sizes[screen_index(row * of_.k + p)];
+            for (std::int64_t p = 0; p < of_.k; ++p)
+                squares += a_sizes[screen_index(row * of_.k + p)] * a_sizes[screen_index(row * of_.k + p)];
             a_norms_[screen_index(row)] = std::sqrt(squares);
         }
     }
@@ -223,9 +224,11 @@ class Screener {
         ++seen.sums;
         seen.outputs += last - first;
         if (!is_finite) return note(seen.special, strange, row, 0, std::numeric_limits<double>::infinity());
-        const double norm = std::min(size, f * a_norms_[screen_index(row)] * b_norms_[screen_index(of_.batch_of_b(row) * blocks_ + block)]);
-        const double least = sum_error_.alone * f * b_scales_[screen_index(block)] +
-                             8 * 0x1p-149 * (1 + f) * (static_cast<double>(last - first) + b_scales_[screen_index(block)]);
+        const double norm = std::min(
+            size, f * a_norms_[screen_index(row)] * b_norms_[screen_index(of_.batch_of_b(row) * blocks_ + block)]);
+        const double least =
+            sum_error_.alone * f * b_scales_[screen_index(block)] +
+            8 * 0x1p-149 * (1 + f) * (static_cast<double>(last - first) + b_scales_[screen_index(block)]);
         const double own = static_cast<double>(of_.k + 130) * 0x1p-52 * size + 130 * 0x1p-52 * (read + added);
         const double certain = sum_error_.of_sum * size + addend_error_ * (size + added) + halves + least + own;
         probable = lambda_ * (sum_error_.of_sum * norm + addend_error_ * (norm + std::sqrt(added_squares)) +

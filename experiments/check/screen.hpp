@@ -36,8 +36,8 @@ struct Screen {
         double got = 0, want = 0, bound = 0, ratio = 0;
     };
 
-    std::int64_t sums = 0;          ///< that were looked at
-    std::int64_t outputs = 0;       ///< in them; others may overflow, or are not finite and rightly so
+    std::int64_t sums = 0;     ///< that were looked at
+    std::int64_t outputs = 0;  ///< in them; others may overflow, or are not finite and rightly so
     Worst special{}, certain{}, probable{};
     double ratio = 0;         ///< the largest sum's error, in its probable bound
     double median_limit = 0;  ///< of the probable bounds of the sums

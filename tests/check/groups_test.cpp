@@ -47,8 +47,8 @@ std::int32_t size_of(const StoredArray& groups, std::size_t g) {
 }
 
 /// What a grouped kernel writes into `out`, which has room for `room` rows of each group, or as many as each has.
-void run_kernel(std::vector<StoredArray>& arrays, std::int64_t room, std::int64_t k, std::int64_t n, bool writes_all = false,
-                std::int64_t wrong_b = 0) {
+void run_kernel(std::vector<StoredArray>& arrays, std::int64_t room, std::int64_t k, std::int64_t n,
+                bool writes_all = false, std::int64_t wrong_b = 0) {
     const StoredArray a = named(arrays, "a"), b = named(arrays, "b"), groups = named(arrays, "groups");
     auto& out = *std::find_if(arrays.begin(), arrays.end(), [](const StoredArray& each) { return each.name == "out"; });
     std::int64_t row = 0;
@@ -59,7 +59,8 @@ void run_kernel(std::vector<StoredArray>& arrays, std::int64_t room, std::int64_
         for (std::int64_t r = row; r < row + rows; ++r) {
             for (std::int64_t j = 0; j < n; ++j) {
                 float sum = 0;
-                for (std::int64_t p = 0; p < k; ++p) sum += bf16_at(a, r * k + p) * bf16_at(b, (matrix * k + p) * n + j);
+                for (std::int64_t p = 0; p < k; ++p)
+                    sum += bf16_at(a, r * k + p) * bf16_at(b, (matrix * k + p) * n + j);
                 const auto code = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(kernels::to_bf16(sum)) >> 16);
                 std::memcpy(out.bytes.data() + 2 * (r * n + j), &code, 2);
             }
@@ -121,7 +122,8 @@ TEST_CASE("rows beyond a group, and empty groups, are left alone", "[check][grou
     const Verdict touched = judged(inputs, arrays);
     CHECK(touched.outcome == Outcome::fail);
     REQUIRE(!touched.reasons.empty());
-    CHECK(touched.reasons.front().text.find("element " + std::to_string(place) + " of the output") != std::string::npos);
+    CHECK(touched.reasons.front().text.find("element " + std::to_string(place) + " of the output") !=
+          std::string::npos);
     // A kernel that computes all rows that there is room for.
     arrays = stored_inputs(inputs);
     run_kernel(arrays, 24, 50, 40, true);

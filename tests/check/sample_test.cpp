@@ -43,8 +43,8 @@ ProductCheck product(std::size_t m, std::size_t n, std::size_t k, const char* ma
 
 Floats legal(const ProductCheck& c) {
     kernels::Gemm plain{.m = c.g.m, .n = c.g.n, .k = c.g.k, .a = c.g.a, .b = c.g.b};
-    const Floats sums = c.machine == "any" ? plain.run(kernels::Store::fp32, nullptr)
-                                           : c.g.run(parse_machine(c.machine).rule);
+    const Floats sums =
+        c.machine == "any" ? plain.run(kernels::Store::fp32, nullptr) : c.g.run(parse_machine(c.machine).rule);
     return c.stored(c.epilogue(sums));
 }
 
@@ -62,7 +62,8 @@ check::Verdict judged(const ProductCheck& c, const Floats& out, std::int64_t eve
 
 }  // namespace
 
-TEST_CASE("a sample has outputs of every row, column and square, and the first and the last of each", "[check][sample]") {
+TEST_CASE("a sample has outputs of every row, column and square, and the first and the last of each",
+          "[check][sample]") {
     struct Case {
         std::int64_t m, n, every;
         std::vector<std::int64_t> starts;
@@ -120,8 +121,7 @@ TEST_CASE("limits of sampled outputs are those that they have among all", "[chec
     std::mt19937 random(5);
     const char* machine = GENERATE("any", "sm90.wgmma.fp8+promote128");
     const bool is_any = std::string_view(machine) == "any";
-    const ProductCheck c =
-        product(70, 90, 200, machine, is_any ? bf16 : e4m3fn, bf16, Draw::normal, true, random);
+    const ProductCheck c = product(70, 90, 200, machine, is_any ? bf16 : e4m3fn, bf16, Draw::normal, true, random);
     const Floats out = legal(c);
     const check::Posed all = posed(c, out, 1), part = posed(c, out, 8);
     const check::Limits whole = check::limits_of(all.problem, 1e-9, pool()),
@@ -144,12 +144,12 @@ TEST_CASE("the screen's certain limit is no less than all bounds of its outputs 
         Format format, out;
         Draw draw;
     };
-    const auto [machine, format, out, draw] =
-        GENERATE(Case{"any", bf16, bf16, Draw::normal}, Case{"any", fp32, fp32, Draw::cancelling},
-                 Case{"any", fp16, bf16, Draw::wide}, Case{"sm80.mma.fp16", fp16, fp32, Draw::outliers},
-                 Case{"sm90.wgmma.fp8", e4m3fn, bf16, Draw::normal}, Case{"sm100.tcgen05.fp8", e4m3fn, fp16, Draw::positive},
-                 Case{"cdna2.mfma.fp16", fp16, fp32, Draw::wide},
-                 Case{"sm90.wgmma.fp8+promote128+slices3", e4m3fn, bf16, Draw::normal});
+    const auto [machine, format, out, draw] = GENERATE(
+        Case{"any", bf16, bf16, Draw::normal}, Case{"any", fp32, fp32, Draw::cancelling},
+        Case{"any", fp16, bf16, Draw::wide}, Case{"sm80.mma.fp16", fp16, fp32, Draw::outliers},
+        Case{"sm90.wgmma.fp8", e4m3fn, bf16, Draw::normal}, Case{"sm100.tcgen05.fp8", e4m3fn, fp16, Draw::positive},
+        Case{"cdna2.mfma.fp16", fp16, fp32, Draw::wide},
+        Case{"sm90.wgmma.fp8+promote128+slices3", e4m3fn, bf16, Draw::normal});
     for (const bool has_epilogue : {false, true}) {
         CAPTURE(machine, has_epilogue);
         std::mt19937 random(9);
@@ -173,7 +173,8 @@ TEST_CASE("the screen's certain limit is no less than all bounds of its outputs 
         // A legal kernel whose errors know nothing of the signs is within the probable limit, too.
         CHECK(check::screen(product, all.out, 1e-9, pool()).probable.sums == 0);
         const check::Screen wrong = check::screen(product, shifted, 1e-9, pool());
-        const bool is_blunt = std::string_view(machine) == "sm90.wgmma.fp8" || std::string_view(machine).starts_with("cdna2");
+        const bool is_blunt =
+            std::string_view(machine) == "sm90.wgmma.fp8" || std::string_view(machine).starts_with("cdna2");
         if (!is_blunt) CHECK(wrong.certain.sums > 0);
     }
 }
@@ -213,7 +214,8 @@ TEST_CASE("outputs that cannot overflow are screened, others are left to the sam
     c.bias[70] = std::numeric_limits<float>::quiet_NaN();
     const check::Posed some = posed(c, legal(c), 4);
     CHECK(some.problem.screen->outputs == 19 * 64);
-    CHECK(some.problem.screen->certain.sums + some.problem.screen->probable.sums + some.problem.screen->special.sums == 0);
+    CHECK(some.problem.screen->certain.sums + some.problem.screen->probable.sums + some.problem.screen->special.sums ==
+          0);
 }
 
 TEST_CASE("faults between the sampled outputs are found, and where", "[check][sample]") {
@@ -334,7 +336,8 @@ TEST_CASE("groups and batches are sampled each with its own b, and bits are clai
 TEST_CASE("block-scaled operands are screened as they are multiplied", "[check][sample]") {
     std::mt19937 random(12);
     check::ProductOperands of{.m = 20, .n = 80, .k = 64, .a_format = e4m3fn, .b_format = e4m3fn};
-    const Floats a = drawn(Draw::normal, e4m3fn, 20, 64, false, random), b = drawn(Draw::normal, e4m3fn, 64, 80, false, random);
+    const Floats a = drawn(Draw::normal, e4m3fn, 20, 64, false, random),
+                 b = drawn(Draw::normal, e4m3fn, 64, 80, false, random);
     of.raw_a.assign(a.begin(), a.end());
     of.raw_b.assign(b.begin(), b.end());
     of.a = of.raw_a;
@@ -384,8 +387,7 @@ TEST_CASE("a sample is said, in words and in JSON", "[check][sample]") {
     CHECK(plain.at("screen").is_null());
     // As much time as anybody has is time for all; none is time for the least sample.
     const auto every = [&](double seconds) {
-        const check::Posed of =
-            check::pose(c.declaration(), c.arrays(legal(c)), pool(), {.seconds = seconds});
+        const check::Posed of = check::pose(c.declaration(), c.arrays(legal(c)), pool(), {.seconds = seconds});
         return of.problem.sample ? of.problem.sample->every() : 1;
     };
     CHECK(every(1e6) == 1);

@@ -93,7 +93,8 @@ TEST_CASE("a declared Welford is wider than two passes, and still refuses what i
     std::mt19937 random(5);
     const Floats x = numbers(8, 512, 20, 1, false, random);
     Floats out = layer_norm(x, 512, 1, 1e-5f, Store::fp32);
-    const check::Verdict running = judged("welford", x, 512, out, Store::fp32), usual = judged("two_pass", x, 512, out, Store::fp32);
+    const check::Verdict running = judged("welford", x, 512, out, Store::fp32),
+                         usual = judged("two_pass", x, 512, out, Store::fp32);
     CHECK(is_accepted(running));
     for (std::size_t i = 0; i < x.size(); ++i) {
         CHECK(running.limits.certain[i] > usual.limits.certain[i]);
@@ -109,7 +110,10 @@ TEST_CASE("a declared Welford is wider than two passes, and still refuses what i
 TEST_CASE("errors of a declared tile are judged together", "[check][tile]") {
     std::mt19937 random(31);
     const std::size_t m = 96, n = 128, k = 64;
-    const kernels::Gemm g{.m = m, .n = n, .k = k, .a = normal(m * k, random, 0, 1, Store::bf16),
+    const kernels::Gemm g{.m = m,
+                          .n = n,
+                          .k = k,
+                          .a = normal(m * k, random, 0, 1, Store::bf16),
                           .b = normal(k * n, random, 0, 1, Store::bf16)};
     Floats right = g.run(Store::fp32, nullptr), out = right;
     for (Floats* each : {&right, &out}) {
@@ -125,10 +129,11 @@ TEST_CASE("errors of a declared tile are judged together", "[check][tile]") {
     };
     CHECK(is_accepted(judged_with("64x32", right)));
     // Errors 1.18 times as large as they should be, in an area of 64 x 32: its parts of 16x16 show less of it than it does.
-    const check::Posed posed = check::pose(declare("gemm", Store::bf16, Store::bf16),
-                                           {array("a", {96, 64}, g.a, Store::bf16), array("b", {64, 128}, g.b, Store::bf16),
-                                            array("out", {96, 128}, right, Store::bf16)},
-                                           pool());
+    const check::Posed posed =
+        check::pose(declare("gemm", Store::bf16, Store::bf16),
+                    {array("a", {96, 64}, g.a, Store::bf16), array("b", {64, 128}, g.b, Store::bf16),
+                     array("out", {96, 128}, right, Store::bf16)},
+                    pool());
     check::Limits limits = check::limits_of(posed.problem, 1e-9, pool());
     // The tests of single outputs are silenced, to see what the tiles say.
     for (auto* each : {&limits.certain, &limits.probable}) std::fill(each->begin(), each->end(), 1e9);
