@@ -87,6 +87,7 @@ Trace make_trace(const Candidates& candidates, const TraceSize& size) {
                 .driver = {},
                 .toolkit = {},
                 .sass = candidates.sass,
+                .microcode = {},
                 .date = {},
                 .seed = candidates.seed};
     for (std::size_t m = 0; m < wrong.size(); ++m) trace.refuted.emplace_back(wrong[m].name, refuted[m]);
