@@ -130,7 +130,7 @@ MachineEvaluation evaluate_machine_lines(std::istream& in, std::string_view name
         } else if (const auto conversion = parse_conversion_line(line, where)) {
             evaluation.add(number, *conversion, most_mismatches);
         } else {
-            evaluation.add(number, parse_machine_line(line, where), most_mismatches);
+            evaluation.add(number, machine_line_of(line, where), most_mismatches);
         }
     }
     if (in.bad() || (number == 0 && !in.eof())) {

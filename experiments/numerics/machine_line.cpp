@@ -109,10 +109,10 @@ Json parse_line_object(std::string_view text, std::string_view where) {
 }
 
 MachineLine parse_machine_line(std::string_view text, std::string_view where) {
-    return parse_machine_line(parse_line_object(text, where), where);
+    return machine_line_of(parse_line_object(text, where), where);
 }
 
-MachineLine parse_machine_line(const Json& line, std::string_view where) {
+MachineLine machine_line_of(const Json& line, std::string_view where) {
     MachineLine out;
     out.instruction = find_instruction(text_of(field(line, "arch", where), "arch", where),
                                        text_of(field(line, "instr", where), "instr", where),

@@ -46,6 +46,6 @@ std::uint64_t line_bits(const Json& value, const Format& format, const std::stri
 /// Reads a line: keys arch, instr, qual, a, b, c, d, with block scales sa and sb; cls, status and alt may be there, and
 /// others are passed over. Errors: throws Error that names `where`, the key, and what was expected.
 MachineLine parse_machine_line(std::string_view text, std::string_view where);
-MachineLine parse_machine_line(const Json& line, std::string_view where);
+MachineLine machine_line_of(const Json& line, std::string_view where);
 
 }  // namespace macheps
