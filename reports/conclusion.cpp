@@ -163,7 +163,7 @@ std::string what_it_costs(const Summary& summary) {
 
 std::string where_it_hurts(const Summary& summary, const Verdicts& verdicts) {
     if (verdicts.policies.empty()) return {};
-    const auto severity = [&](const Finding& finding) {
+    const auto severity = [&](const Diagnosed& finding) {
         for (const PolicySummary& policy : summary.policies) {
             if (policy.row.policy != finding.policy) continue;
             if (policy.row.verdict == "diverged") return HUGE_VAL;
@@ -171,20 +171,20 @@ std::string where_it_hurts(const Summary& summary, const Verdicts& verdicts) {
         }
         return 0.0;
     };
-    const auto is_alike = [&](const Finding& finding) {
+    const auto is_alike = [&](const Diagnosed& finding) {
         return std::any_of(summary.policies.begin(), summary.policies.end(), [&](const PolicySummary& policy) {
             return policy.row.policy == finding.policy && policy.row.verdict == "equivalent";
         });
     };
     // Of each policy the first finding: diagnoses are told in the order in which they cause each other. What a policy
     // without a difference shows has not hurt it.
-    std::vector<const Finding*> first;
+    std::vector<const Diagnosed*> first;
     std::set<std::string_view> policies;
-    for (const Finding& finding : verdicts.findings) {
+    for (const Diagnosed& finding : verdicts.findings) {
         if (!is_alike(finding) && policies.insert(finding.policy).second) first.push_back(&finding);
     }
     std::stable_sort(first.begin(), first.end(),
-                     [&](const Finding* a, const Finding* b) { return severity(*a) > severity(*b); });
+                     [&](const Diagnosed* a, const Diagnosed* b) { return severity(*a) > severity(*b); });
     if (first.empty()) {
         return fmt::format("Nowhere that the loss shows{}.",
                            verdicts.findings.empty()
@@ -194,7 +194,7 @@ std::string where_it_hurts(const Summary& summary, const Verdicts& verdicts) {
     }
     std::string out;
     for (std::size_t i = 0; i < std::min(most_sites, first.size()); ++i) {
-        const Finding& finding = *first[i];
+        const Diagnosed& finding = *first[i];
         std::string where = finding.seen.site;
         if (finding.seen.step) where += fmt::format("{}step {}", where.empty() ? "" : ", ", *finding.seen.step);
         out += fmt::format("{}{}: {}{}.", i == 0 ? "" : " ", finding.policy, finding.sentence(),

@@ -99,7 +99,7 @@ std::string missing(const RunView& view, Reads reads) {
 /// Of the runs of one policy.
 void diagnose_policy(const std::vector<RunView>& views, const std::string& policy, Verdicts& verdicts) {
     for (const Diagnosis& diagnosis : diagnoses()) {
-        Finding finding{.diagnosis = &diagnosis, .policy = policy, .of_seeds = std::int64_t(views.size())};
+        Diagnosed finding{.diagnosis = &diagnosis, .policy = policy, .of_seeds = std::int64_t(views.size())};
         std::string why;
         for (const RunView& view : views) {
             if (std::string reason = missing(view, diagnosis.reads); !reason.empty()) {
@@ -119,7 +119,7 @@ void diagnose_policy(const std::vector<RunView>& views, const std::string& polic
 
 }  // namespace
 
-std::string Finding::sentence() const {
+std::string Diagnosed::sentence() const {
     std::string out;
     std::string_view text = diagnosis->sentence;
     while (true) {

@@ -76,7 +76,7 @@ struct Diagnosis {
 std::span<const Diagnosis> diagnoses();
 
 /// What was seen of one policy: of its seeds, the one that showed it first.
-struct Finding {
+struct Diagnosed {
     const Diagnosis* diagnosis = nullptr;
     std::string policy{};
     std::int64_t seed = 0, seeds = 0, of_seeds = 0;  ///< how many of its runs showed it
@@ -95,7 +95,7 @@ struct Unseen {
 
 struct Verdicts {
     std::vector<std::string> policies{};  ///< the baseline first
-    std::vector<Finding> findings{};      ///< by policy, then in the order of diagnoses()
+    std::vector<Diagnosed> findings{};      ///< by policy, then in the order of diagnoses()
     std::vector<Unseen> unseen{};         ///< the same
 };
 

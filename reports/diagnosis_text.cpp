@@ -15,7 +15,7 @@ namespace macheps {
 namespace {
 
 /// "step 12, block.0.mlp.up:grad.in, 2 of 3 seeds"; "the whole run" where there is no step.
-std::string where_of(const Finding& finding) {
+std::string where_of(const Diagnosed& finding) {
     std::string where = finding.seen.step ? fmt::format("step {}", *finding.seen.step) : "the whole run";
     if (!finding.seen.site.empty()) where += ", " + finding.seen.site;
     if (finding.of_seeds > 1) {
@@ -58,7 +58,7 @@ std::vector<std::string> without_findings(const Verdicts& verdicts) {
     std::vector<std::string> names;
     for (const std::string& policy : verdicts.policies) {
         const bool has_one = std::any_of(verdicts.findings.begin(), verdicts.findings.end(),
-                                         [&policy](const Finding& finding) { return finding.policy == policy; });
+                                         [&policy](const Diagnosed& finding) { return finding.policy == policy; });
         if (!has_one) names.push_back(policy);
     }
     return names;
@@ -85,7 +85,7 @@ Json json_of(double value) {
 std::string diagnosis_text(const Verdicts& verdicts) {
     std::string out = fmt::format("What these runs show, of {} diagnoses:\n", diagnoses().size());
     const std::string* policy = nullptr;
-    for (const Finding& finding : verdicts.findings) {
+    for (const Diagnosed& finding : verdicts.findings) {
         if (policy == nullptr || *policy != finding.policy) out += printable(finding.policy) + "\n";
         policy = &finding.policy;
         out += fmt::format("  {} ({}): {}.\n    {}.\n", finding.diagnosis->id, printable(where_of(finding)),
@@ -103,7 +103,7 @@ std::string diagnosis_text(const Verdicts& verdicts) {
 Json diagnosis_json(const Verdicts& verdicts) {
     Json looked_for = Json::array(), findings = Json::array(), unseen = Json::array();
     for (const Diagnosis& diagnosis : diagnoses()) looked_for.push_back(diagnosis.id);
-    for (const Finding& finding : verdicts.findings) {
+    for (const Diagnosed& finding : verdicts.findings) {
         Json figures = Json::object();
         for (const Figure& figure : finding.seen.figures) figures[figure.name] = json_of(figure.value);
         Json object;
@@ -137,7 +137,7 @@ std::string diagnosis_html(const Verdicts& all, std::span<const std::string> pol
     if (policies.empty()) return {};
     const Verdicts verdicts = restricted(all, policies);
     std::string rows, rules, gaps;
-    for (const Finding& finding : verdicts.findings) {
+    for (const Diagnosed& finding : verdicts.findings) {
         rows += fmt::format(
             "<tr><th scope=\"row\">{}</th><td><code>{}</code></td><td>{}</td><td>{}.</td><td>{}.</td></tr>\n",
             escape_html(finding.policy), finding.diagnosis->id, escape_html(where_of(finding)),

@@ -21,7 +21,7 @@ namespace {
 struct Point {
     std::vector<double> inputs{};
     double result = 0;
-    std::optional<Reference> reference{};
+    std::optional<FormulaReference> reference{};
     bool is_taken = false;  ///< the precondition holds
     double bits = 0;
     std::optional<double> ulps{};
@@ -71,7 +71,7 @@ void evaluate(const EvalGrid& grid, const Expression& expression, const Format& 
     point.result = Walk(system, expression).value(point.inputs);
     point.reference = reference_value(expression, f, point.inputs);
     if (!point.reference || point.reference->is_nan) return;
-    const Reference& reference = *point.reference;
+    const FormulaReference& reference = *point.reference;
     if (point.result != point.result) {
         point.bits = f.bits;
         return;

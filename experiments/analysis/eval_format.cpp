@@ -188,12 +188,12 @@ bool FormatSystem::test(Op op, double x) const {
     }
 }
 
-std::optional<Reference> reference_value(const Expression& expression, const Format& format, const std::vector<double>& inputs) {
+std::optional<FormulaReference> reference_value(const Expression& expression, const Format& format, const std::vector<double>& inputs) {
     IntervalSystem interval;
     std::vector<Span> spans;
     for (const double x : inputs) spans.push_back({x, x});
     const auto made = [&](double value, double near) {
-        return Reference{.code = code_of(format, value), .near = near, .is_nan = value != value};
+        return FormulaReference{.code = code_of(format, value), .near = near, .is_nan = value != value};
     };
     const Span span = Walk(interval, expression).value(spans);
     if (!interval.has_failed()) {
@@ -202,12 +202,12 @@ std::optional<Reference> reference_value(const Expression& expression, const For
             return made(*value, span.lo + (std::isinf(span.hi) ? 0 : (span.hi - span.lo) / 2));
         }
     }
-    std::optional<Reference> before;
+    std::optional<FormulaReference> before;
     for (int precision = 0; precision < 3; ++precision) {
         const WideResult wide = wide_value(expression, inputs, precision);
         const std::uint64_t bits =
             detail::encode_unpacked(format, wide.value, Round::nearest_even, Overflow::nonsaturate, {}) << format.padding;
-        const Reference now = made(decode64(format, bits), wide.near);
+        const FormulaReference now = made(decode64(format, bits), wide.near);
         if (before && before->is_nan == now.is_nan && (now.is_nan || before->code == now.code)) return now;
         before = now;
     }

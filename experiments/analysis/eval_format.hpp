@@ -45,11 +45,11 @@ bool has_own_function(Op op, const Format& format);
 
 /// The exact value of a formula, rounded once to nearest even: its code, and the double beside it. Empty where 500 digits do not
 /// settle it.
-struct Reference {
+struct FormulaReference {
     std::uint64_t code = 0;
     double near = 0;
     bool is_nan = false;
 };
-std::optional<Reference> reference_value(const Expression& expression, const Format& format, const std::vector<double>& inputs);
+std::optional<FormulaReference> reference_value(const Expression& expression, const Format& format, const std::vector<double>& inputs);
 
 }  // namespace macheps::analysis

@@ -58,7 +58,7 @@ constexpr const char* help =
 struct Arguments {
     std::vector<std::string> words;
     std::string op, bounds, junit, sarif, baseline;
-    Said declared{check::declare_keys().size()}, options{check::option_keys().size()};
+    SaidKeys declared{check::declare_keys().size()}, options{check::option_keys().size()};
     bool json = false, github = false, update_baseline = false;
 };
 

@@ -58,7 +58,7 @@ struct PlanArguments {
     std::int64_t group_rows = 0;
     std::vector<std::string> inputs;
     std::uint64_t seed = check::InputRequest{}.seed;
-    Said declared{check::declare_keys().size()};
+    SaidKeys declared{check::declare_keys().size()};
 
     void add_options(Command& verb) {
         std::vector<std::string> operations;

@@ -15,8 +15,8 @@
 namespace macheps {
 
 /// What the command line said of the keys of a table; an empty text, and a flag that is not set, say nothing.
-struct Said {
-    explicit Said(std::size_t keys) : flags(keys), texts(keys), lists(keys) {}
+struct SaidKeys {
+    explicit SaidKeys(std::size_t keys) : flags(keys), texts(keys), lists(keys) {}
 
     std::deque<bool> flags;
     std::deque<std::string> texts;
@@ -31,7 +31,7 @@ inline std::string option_name(std::string_view key) {
 
 /// Calls `set` with each key that was said, and its text.
 template <class Keys, class Set>
-void for_each_said(const Keys& keys, const Said& said, Set set) {
+void for_each_said(const Keys& keys, const SaidKeys& said, Set set) {
     for (std::size_t i = 0; i < said.texts.size(); ++i) {
         if (said.flags[i]) set(keys[i], std::string("true"));
         if (!said.texts[i].empty()) set(keys[i], said.texts[i]);
@@ -47,7 +47,7 @@ inline bool repeats(const check::OptionKey& key) { return key.repeats; }
 
 /// `help_of` gives the help of a key.
 template <class Keys, class Help>
-void describe_keys(Command& verb, const Keys& keys, Said& said, Help help_of) {
+void describe_keys(Command& verb, const Keys& keys, SaidKeys& said, Help help_of) {
     for (std::size_t i = 0; i < said.texts.size(); ++i) {
         const auto& key = keys[i];
         const std::string name = option_name(key.name);
@@ -68,7 +68,7 @@ void describe_keys(Command& verb, const Keys& keys, Said& said, Help help_of) {
 }
 
 template <class Keys>
-void describe_keys(Command& verb, const Keys& keys, Said& said) {
+void describe_keys(Command& verb, const Keys& keys, SaidKeys& said) {
     describe_keys(verb, keys, said, [](const auto& key) { return std::string(key.help); });
 }
 

@@ -7,8 +7,10 @@
 #include "emulation/matmul/rules.hpp"
 #include "tests/emulation/backends.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -218,7 +220,10 @@ TEST_CASE("every named rule is the composition that its source describes", "[emu
             CHECK(differences(out, expected) == "");
         }
     }
-    CHECK(described.size() == all_matmul_rules().size());
+    // Those of CPU libraries are held against the libraries' own results.
+    const auto rules = all_matmul_rules();
+    CHECK(std::ssize(described) ==
+          std::count_if(rules.begin(), rules.end(), [](const NamedMatmulRule& each) { return each.versions.empty(); }));
 }
 
 TEST_CASE("named rules differ from each other in bits, unless their sources describe one kernel",
@@ -246,8 +251,11 @@ TEST_CASE("every named rule has a source, and serves what it is for", "[emulatio
         CHECK(names.insert(named.name).second);
         CHECK_FALSE(named.source.empty());
         CHECK_FALSE(named.summary.empty());
-        CHECK((named.evidence == Evidence::published || named.evidence == Evidence::inferred));
         CHECK(find_matmul_rule(named.name) == &named);
+        const bool is_of_cpu = !named.versions.empty();
+        CHECK(is_of_cpu == !named.depends_on.empty());
+        if (is_of_cpu) continue;  // it has its own machine, and was observed
+        CHECK((named.evidence == Evidence::published || named.evidence == Evidence::inferred));
         const MatmulRule rule = applied(named);
         const bool by_block = rule.promotion == Promotion::fma_joint || rule.promotion == Promotion::fma_left;
         const ScaleLayout scales = by_block ? by_128 : rule.scale_order != ScaleOrder::joint ? by_row : ScaleLayout{};

@@ -56,21 +56,21 @@ Log trained(const TemporaryFolder& folder, Experiment experiment, Keep keep = Ke
 
 Ids ids_of(const Verdicts& verdicts, const std::string& policy) {
     Ids ids;
-    for (const Finding& finding : verdicts.findings) {
+    for (const Diagnosed& finding : verdicts.findings) {
         if (finding.policy == policy) ids.emplace(finding.diagnosis->id);
     }
     return ids;
 }
 
-const Finding& finding_of(const Verdicts& verdicts, const std::string& policy, const std::string& id) {
-    const auto found = std::find_if(verdicts.findings.begin(), verdicts.findings.end(), [&](const Finding& finding) {
+const Diagnosed& finding_of(const Verdicts& verdicts, const std::string& policy, const std::string& id) {
+    const auto found = std::find_if(verdicts.findings.begin(), verdicts.findings.end(), [&](const Diagnosed& finding) {
         return finding.policy == policy && finding.diagnosis->id == id;
     });
     REQUIRE(found != verdicts.findings.end());
     return *found;
 }
 
-double figure_of(const Finding& finding, const std::string& name) {
+double figure_of(const Diagnosed& finding, const std::string& name) {
     for (const Figure& figure : finding.seen.figures) {
         if (figure.name == name) return figure.value;
     }
@@ -111,7 +111,7 @@ TEST_CASE("a loss scale that begins far too high is an overflow cascade, and cos
     const std::vector<StepRow>& steps = run_of(log, "high").steps;
     const auto taken = std::find_if(steps.begin(), steps.end(), [](const StepRow& step) { return !step.skipped; });
     REQUIRE(taken != steps.end());
-    const Finding& cascade = finding_of(verdicts, "high", "overflow-cascade");
+    const Diagnosed& cascade = finding_of(verdicts, "high", "overflow-cascade");
     CHECK(cascade.seen.step == 0);
     CHECK(cascade.seen.site == steps.front().overflow_site);
     CHECK(figure_of(cascade, "skipped") == double(taken->step));
@@ -142,11 +142,11 @@ TEST_CASE("a scaler that has nowhere to go is told by its floor, by its error, o
                        variant("static", "amp-fp16", "[loss_scaler]\nkind = \"static\"\ninit_scale = 1073741824.0\n"),
                        variant("finds-one", "amp-fp16", "[loss_scaler]\nkind = \"ds-fused\"\nmin_scale = 1.0\n")}));
     const Verdicts verdicts = diagnose(log);
-    const Finding& raises = finding_of(verdicts, "raises", "scale-at-floor");
+    const Diagnosed& raises = finding_of(verdicts, "raises", "scale-at-floor");
     CHECK(raises.seen.step == 10);  // 2^40 to 2^31 in the ten steps before
     CHECK(figure_of(raises, "scale") == 0x1p30);
     CHECK(figure_of(raises, "skipped") == 11);
-    const Finding& stays = finding_of(verdicts, "stays", "scale-at-floor");
+    const Diagnosed& stays = finding_of(verdicts, "stays", "scale-at-floor");
     CHECK(stays.seen.step == 10);
     CHECK(figure_of(stays, "scale") == 0x1p30);
     CHECK(figure_of(stays, "skipped") == 30);
@@ -168,14 +168,14 @@ TEST_CASE("a forward pass beyond fp16's range: NaN behind skipped steps, a scale
         CAPTURE(id);
         CHECK(fp16.contains(id));
     }
-    const Finding& nan = finding_of(verdicts, "amp-fp16", "nan-in-loss");
+    const Diagnosed& nan = finding_of(verdicts, "amp-fp16", "nan-in-loss");
     const std::vector<StepRow>& steps = run_of(log, "amp-fp16").steps;
     std::int64_t not_finite = 0;
     for (const StepRow& step : steps) not_finite += std::isfinite(step.loss) ? 0 : 1;
     CHECK(figure_of(nan, "count") == double(not_finite));
     REQUIRE(nan.seen.step);
     CHECK(figure_of(nan, "shown") == steps[std::size_t(*nan.seen.step) - 1].loss);
-    const Finding& range = finding_of(verdicts, "amp-fp16", "activation-overflow");
+    const Diagnosed& range = finding_of(verdicts, "amp-fp16", "activation-overflow");
     CHECK(figure_of(range, "percent") >= 100);
     CHECK(range.seen.site.find(":forward.") != std::string::npos);
     // bf16 has the range, and the learning rate is as wrong as before.
@@ -246,7 +246,7 @@ TEST_CASE("gradients that underflow are told with their site, and are not where 
     const Log log = trained(folder, experiment, Keep::all);
     const Verdicts verdicts = diagnose(log);
     CHECK(ids_of(verdicts, "fp16-noscale") == Ids{"gradient-underflow"});
-    const Finding& finding = finding_of(verdicts, "fp16-noscale", "gradient-underflow");
+    const Diagnosed& finding = finding_of(verdicts, "fp16-noscale", "gradient-underflow");
     double worst = 0;
     for (const SiteRow& row : run_of(log, "fp16-noscale").sites) {
         if (row.site != finding.seen.site || row.step != finding.seen.step) continue;
@@ -256,7 +256,7 @@ TEST_CASE("gradients that underflow are told with their site, and are not where 
     CHECK(figure_of(finding, "percent") == Approx(worst));
     CHECK(is_gradient_slot(finding.seen.site));
     // What the scaler is for: at most a few elements of one site, against nearly all.
-    for (const Finding& other : verdicts.findings) {
+    for (const Diagnosed& other : verdicts.findings) {
         if (other.policy == "amp-fp16") CHECK(figure_of(other, "percent") < worst / 4);
     }
 }
@@ -380,7 +380,7 @@ TEST_CASE("every diagnosis has its words, and every figure of a sentence its num
     REQUIRE(verdicts.findings.size() > 5);
     const std::string page = page_html(log, summarise(log)), text = diagnosis_text(verdicts),
                       json = diagnosis_json(verdicts).dump();
-    for (const Finding& finding : verdicts.findings) {
+    for (const Diagnosed& finding : verdicts.findings) {
         CAPTURE(finding.policy, finding.sentence());
         CHECK(finding.of_seeds == 2);
         CHECK(finding.sentence().find_first_of("{}?") == std::string::npos);

@@ -156,6 +156,7 @@ TEST_CASE("every named rule is found where a library hides it", "[gpu][library]"
     CpuBackend host(1);
     for (const Format& out : {fp32, bf16}) {
         for (const NamedMatmulRule& named : all_matmul_rules()) {
+            if (!named.versions.empty()) continue;  // a CPU library's
             const auto [p, hidden] = served_by(named, out);
             const LibraryFinding found = find(p, hidden);
             CAPTURE(named.name, p.name(), found.closest, found.difference);

@@ -258,6 +258,6 @@ TEST_CASE("every example of the check's help runs", "[program]") {
         CHECK((outcome.out.starts_with(expected) || holds(outcome.out, "\"verdict\": \"pass\"")));
         ++examples;
     }
-    CHECK(examples == 7);
+    CHECK(examples == 8);
     fs::remove_all(scratch());
 }

@@ -18,13 +18,14 @@ TEST_CASE("sum prints rows, and the same rows into a file and as JSON", "[progra
     CAPTURE(rows.err);
     REQUIRE(rows.code == 0);
     CHECK(rows.out.starts_with("method,format,round,data,seed,trials,n,result,value,exact,cond,abs_error,error_unit,"));
-    CHECK(std::count(rows.out.begin(), rows.out.end(), '\n') == 1 + 2 * 3 * 2 * 5);
+    // The machine multiplies no bf16: of that format it has no row.
+    CHECK(std::count(rows.out.begin(), rows.out.end(), '\n') == 1 + 3 * 2 * (5 + 4));
     CHECK(rows.err.find("positive, fp16, n = 16") != std::string::npos);
     const Outcome file = run(what + "-q -o rows.csv --threads 1", "MACHEPS_SIMD=scalar");
     CHECK(file.out.empty());
     CHECK(contents(scratch() / "rows.csv") == rows.out);
     const json document = json::parse(run(what + "-q --json").out, nullptr, false);
-    REQUIRE(document["rows"].size() == 60);
+    REQUIRE(document["rows"].size() == 54);
     CHECK(document["rows"][1]["round"] == "stochastic");
     CHECK(document["rows"][1]["trials"] == 3);
     CHECK(document["rows"][2]["method"] == "machine:sm90.wgmma.fp16");
