@@ -263,9 +263,10 @@ std::string outcome(const fs::path& directory) {
     for (StepRow row : CsvReader<StepRow>(directory / StepRow::file).rows()) {
         row.underflow = row.overflow = row.saturated = 0;
         row.overflow_site.clear();
-        // Of sampled steps alone: the gradients beside those of fp32.
+        // Of sampled steps alone: gradients and values beside those of fp32.
         row.grad_cosine = row.grad_proj = row.grad_snr_db = row.grad_cosine_least = std::nullopt;
-        row.grad_least_parameter = std::nullopt;
+        row.grad_least_parameter = row.first_diverging_site = row.farthest_site = std::nullopt;
+        row.farthest_distance = std::nullopt;
         csv::append_line(text, row);
     }
     for (const EvalRow& row : CsvReader<EvalRow>(directory / EvalRow::file).rows()) {
