@@ -111,9 +111,9 @@ TEST_CASE("stochastic casts from fp64 take the words of their elements, and see 
                                 random_bits(cast.key, static_cast<std::uint64_t>(first_element) + i);
                             const std::uint64_t want =
                                 encode64(f, x[i] * 0.3, cast.round, cast.overflow, {word >> (32 - bits), bits});
-                            CAPTURE(format_name(f), bits, first_element, n, simd_name(simd), x[i], i);
-                            REQUIRE(codes[i] == want);
-                            REQUIRE(same(out[i], decode64(f, want)));
+                            if (codes[i] == want && same(out[i], decode64(f, want))) continue;
+                            CAPTURE(format_name(f), bits, first_element, n, simd_name(simd), x[i], i, codes[i], want);
+                            FAIL("another code, or another number");
                         }
                     }
                 }
