@@ -63,7 +63,7 @@ TEST_CASE("docs/recipes.md: gaps of recipes are those that its command gives", "
     const std::size_t toml = page.find("```toml\nname    = \"mxfp4\"");
     REQUIRE(toml != std::string::npos);
     write("mxfp4.toml", page.substr(toml + 8, page.find("```", toml + 8) - toml - 8));
-    const Outcome outcome = run(command_of_page(page, "train --policy te-current,") + " -q --no-report --out run");
+    const Outcome outcome = run(command_of_page(page, "train --policy te-current,") + " -q --out run");
     CAPTURE(outcome.err);
     REQUIRE(outcome.code == 0);
     std::map<std::string, std::string> gaps, percents;
