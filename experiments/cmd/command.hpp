@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verbs of the program. A new verb is a file, its row here and a place in `verbs`; help, completion and the man page
+// The verbs of the program. A new verb is a file, its row here and a place in verbs.cpp; help, completion and the man page
 // follow. A verb's action prints data on stdout and progress on stderr; its failures are thrown as Error.
 #pragma once
 #include "experiments/cmd/cli.hpp"
+
+#include <span>
 
 namespace macheps {
 
@@ -32,11 +34,8 @@ extern const VerbRow train_verb;
 extern const VerbRow verify_verb;
 extern const VerbRow version_verb;
 
-/// In the order of --help.
-inline constexpr const VerbRow* verbs[] = {
-    &train_verb,  &show_verb,    &formats_verb,   &convert_verb, &policy_verb,  &scale_verb,      &scaler_verb, &report_verb,
-    &sweep_verb,  &merge_verb,   &gemm_verb,      &solve_verb,   &sum_verb,     &eval_verb,       &check_verb,  &machine_verb,
-    &reveal_verb, &testfloat_verb, &verify_verb,  &version_verb, &help_verb,    &completion_verb, &man_verb,
-};
+/// The verbs of this program, in the order of --help. Each program's own file says them: verbs.cpp, and verbs_train.cpp for the
+/// one that only trains.
+extern const std::span<const VerbRow* const> verbs;
 
 }  // namespace macheps

@@ -8,4 +8,4 @@ foreach(framework accelerate axolotl deepspeed llamafactory megatron transformer
     string(APPEND framework_key_rows "    {\"${framework}\", R\"keys(${key_text})keys\"},\n")
 endforeach()
 configure_file(${CMAKE_CURRENT_LIST_DIR}/framework_key_text.cpp.in ${CMAKE_CURRENT_BINARY_DIR}/policy/framework_key_text.cpp @ONLY)
-target_sources(macheps_experiments PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/policy/framework_key_text.cpp)
+target_sources(macheps_training PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/policy/framework_key_text.cpp)
