@@ -226,20 +226,25 @@ lost() {
 }
 
 # The time limit nears: Slurm itself sends USR1 to the script, its shard saves, and the task goes back into the queue. Slurm looks
-# at limits twice a minute, so that the signal that is due after ten seconds may come after forty: the one unit takes a minute, and
-# the last attempt goes on where earlier ones were stopped. What it is compared with is trained at the same time.
+# at limits twice a minute, so that the signal that is due after ten seconds may come after forty: so that the shard is at work
+# then, it is halted at its first checkpoint until the signal waits for it.
 limited() {
-    local seconds task reference
+    local task reference shard
     sed -e 's/steps = 200/steps = 4000/' -e 's/seeds = .*/seeds = 0/' -e 's/"amp-bf16", //' plan.toml >long.toml
-    seconds=$("$program" sweep plan long.toml --json 2>/dev/null | sed -n 's/.*"seconds": *\([0-9.]*\).*/\1/p' | head -1)
-    [ -n "$seconds" ] || fail "the long plan is refused"
-    sed -i "s/steps = 4000/steps = $(awk "BEGIN { printf \"%d\", 4000 * 60 / ($seconds + 0.01) }")/" long.toml
-    "$program" sweep plan long.toml --out long >/dev/null 2>&1 || fail "the longer plan is refused"
+    "$program" sweep plan long.toml --out long >/dev/null 2>&1 || fail "the long plan is refused"
     cp long/sweep.json planned.json
     edited limited 's/--time=10 --signal=B:USR1@120/--time=1 --signal=B:USR1@50/'
     grep -q -e '--time=1 --signal=B:USR1@50' limited/slurm/array.sh || fail "limited: its script has another limit"
+    at_work() { compgen -G "limited/work/*/checkpoints/run-*" >/dev/null; }
+    wait_for 120 at_work || fail "limited: nothing is at work"
+    shard=$(pgrep -f "sweep run $folder/limited --shard 0/4")
+    kill -STOP "$shard" || fail "limited: its shard has ended already"
+    told() { ((0x$(awk '/^ShdPnd/ { print $2 }' "/proc/$shard/status") & 0x4000)); }  # the script's TERM waits
+    wait_for 120 told || fail "limited: Slurm sent no signal before the limit"
+    kill -CONT "$shard"
     "$program" sweep run long -q &
     reference=$!
+    started+=("$reference")
     wait_for 400 ended "$array" || { squeue; fail "limited: did not end"; }
     wait "$reference" || fail "the long one alone"
     "$program" merge long 2>/dev/null || fail "its merge"
@@ -247,8 +252,7 @@ limited() {
     finish
     grep -q "stopped, run it again" limited/slurm/"${array}"_*.log ||
         { tail limited/slurm/"${array}"_*.log; fail "limited: no task was stopped before its limit"; }
-    for task in 0 1 2 3; do scontrol show job "${array}_$task"; done | grep -q 'Restarts=[1-9]' ||
-        fail "limited: no task was requeued"
+    scontrol show job "${array}_0" | grep -q 'Restarts=[1-9]' || fail "limited: the task was not requeued"
 }
 
 all="plain fails requeued restarted lost limited"
