@@ -26,3 +26,6 @@ or install a wheel: pip install --only-binary :all: macheps
     endif()
 endfunction()
 macheps_python_needs()
+
+# What the module is linked of: position-independent code.
+set(macheps_python_parts macheps_core macheps_emulation macheps_reports macheps_training macheps_experiments macheps_check_products)
