@@ -50,7 +50,7 @@ class FolderManifests {
     void add_policies(std::size_t number, const std::filesystem::path& folder, const Json& policies);
 
     std::vector<FolderSettings> settings_{};
-    std::map<FolderSettings, std::size_t> index_of_{};
+    std::map<std::map<std::string, std::string>, std::size_t> index_of_{};  ///< in whichever order they stand
     std::vector<ManifestFacts> facts_{};
     std::vector<std::size_t> setting_of_{}, facts_of_{};
     std::map<std::string, std::map<std::uint64_t, std::string>> texts_{};  ///< of each policy: how each text is shown

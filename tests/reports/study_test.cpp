@@ -111,6 +111,8 @@ TEST_CASE("what differs between manifests are axes, and each setting sums up alo
         slow.push_back(all.back());
         edit(slow.back() / "manifest.json", "\"lr\": 0.001, \"warmup\": 20", "\"lr\": 0.0003, \"warmup\": 7");
     }
+    // In whichever order a manifest names them.
+    edit(all[0] / "manifest.json", "\"steps\": 300, \"batch\": 16,", "\"batch\": 16, \"steps\": 300,");
     const SweepSummary summary = gather_folders(all, {});
     CHECK(summary.axes == std::vector<std::string>{"lr"});
     CHECK(has_note(summary, "warmup: not shown, as each lr here has its own"));
