@@ -127,6 +127,11 @@ TEST_CASE("what differs between manifests are axes, and each setting sums up alo
     const std::string page = sweep_page_html(summary);
     CHECK(page.find("12 runs of 2 settings in 6 run directories") != std::string::npos);
     CHECK(page.find("<h2>Gap against each axis</h2>") != std::string::npos);
+    CHECK(page.find("<th>lr</th><th class=\"n\">fp32</th><th class=\"n\">own</th>") != std::string::npos);
+    // Of more policies than settings each policy has a line of its own.
+    SweepSummary tall = summary;
+    std::erase_if(tall.rows, [](const SweepRow& row) { return row.setting > 0; });
+    CHECK(sweep_page_html(tall).find("<th>policy</th><th class=\"n\">lr=0.001</th>") != std::string::npos);
     CHECK(page.find("<h2>Best learning rate</h2>") != std::string::npos);
     CHECK(page.find("<script") == std::string::npos);
 }
