@@ -81,7 +81,7 @@ FolderSettings folder_settings(const Json& manifest) {
     return settings;
 }
 
-SettingAxes axes_of(const std::vector<FolderSettings>& settings) {
+SettingAxes setting_axes(const std::vector<FolderSettings>& settings) {
     std::vector<std::string> names;
     std::set<std::string> seen;
     for (const FolderSettings& setting : settings) {

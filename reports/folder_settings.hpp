@@ -29,7 +29,7 @@ struct SettingAxes {
 };
 /// An axis is a name whose values differ. One that follows from another one (the heads from the width, where each width has
 /// its own) would draw the same table twice and is left out; the learning rate stays where one of two may go.
-SettingAxes axes_of(const std::vector<FolderSettings>& settings);
+SettingAxes setting_axes(const std::vector<FolderSettings>& settings);
 
 /// The manifests of many directories, of which no text is kept.
 class FolderManifests {

@@ -138,7 +138,7 @@ TEST_CASE("what differs between manifests are axes, and each setting sums up alo
 
 TEST_CASE("an axis is a name whose values differ, unless it follows from another one", "[reports][study]") {
     const SettingAxes axes =
-        axes_of({{{"layers", "2"}, {"width", "64"}, {"lr", "1"}, {"min_lr", "0.1"}, {"clip", "1"}},
+        setting_axes({{{"layers", "2"}, {"width", "64"}, {"lr", "1"}, {"min_lr", "0.1"}, {"clip", "1"}},
                  {{"layers", "4"}, {"width", "128"}, {"lr", "1"}, {"min_lr", "0.1"}, {"clip", "1"}},
                  {{"layers", "6"}, {"width", "128"}, {"lr", "2"}, {"min_lr", "0.2"}, {"clip", "1"}},
                  {{"layers", "2"}, {"width", "64"}, {"lr", "2"}, {"min_lr", "0.2"}, {"clip", "1"}, {"ranks", "4"}}});
@@ -149,9 +149,9 @@ TEST_CASE("an axis is a name whose values differ, unless it follows from another
     CHECK(axes.notes == std::vector<std::string>{"width: not shown, as each layers here has its own",
                                                  "min_lr: not shown, as each lr here has its own"});
     // Of two that follow from each other the rate stays.
-    CHECK(axes_of({{{"steps", "1"}, {"lr", "2"}}, {{"steps", "3"}, {"lr", "4"}}}).names ==
+    CHECK(setting_axes({{{"steps", "1"}, {"lr", "2"}}, {{"steps", "3"}, {"lr", "4"}}}).names ==
           std::vector<std::string>{"lr"});
-    CHECK(axes_of({{{"lr", "2"}}}).names.empty());
+    CHECK(setting_axes({{{"lr", "2"}}}).names.empty());
 }
 
 TEST_CASE("runs that stand twice, are not finished or have no baseline are counted", "[reports][study]") {
