@@ -22,8 +22,8 @@ namespace macheps::HWY_NAMESPACE {
 struct DoubleSum {
     F64 sum, errors, inexact;  ///< inexact: the bits of all errors, or-ed: zero where `sum` is exact
     HWY_INLINE void add(F64 a, F64 b) {
-        const F64 product = a * b, next = sum + product, rest = next - sum;
-        const F64 error = (sum - (next - rest)) + (product - rest);
+        const F64 next = fma(a, b, sum), rest = next - sum;
+        const F64 error = (sum - (next - rest)) + fma(a, b, -rest);
         errors = errors + error;
         inexact = F64(hn::Or(inexact.v, error.v));
         sum = next;
@@ -55,16 +55,17 @@ HWY_NOINLINE void exact_tile(const float* a, std::int64_t a_row, const float* b,
     float most_b[columns] = {};
     for (std::int64_t p = 0; p < n; ++p)
         for (std::int64_t j = 0; j < columns; ++j) most_b[j] = std::max(most_b[j], std::fabs(b[p * columns + j]));
-    for (int r = 0; r < rows; ++r, a += a_row, sums += columns) {
-        DoubleSum part[4] = {};
-        for (std::int64_t p = 0; p < n; ++p) {
-            const F64 x(static_cast<double>(a[p]));
-            const F32 first = load(b + p * columns), second = load(b + p * columns + lanes_of_vector);
-            part[0].add(x, promote_lower(first));
-            part[1].add(x, promote_upper(first));
-            part[2].add(x, promote_lower(second));
-            part[3].add(x, promote_upper(second));
+    DoubleSum parts[rows][4] = {};
+    for (std::int64_t p = 0; p < n; ++p) {
+        const F32 first = load(b + p * columns), second = load(b + p * columns + lanes_of_vector);
+        const F64 y[] = {promote_lower(first), promote_upper(first), promote_lower(second), promote_upper(second)};
+        for (int r = 0; r < rows; ++r) {
+            const F64 x(static_cast<double>(a[r * a_row + p]));
+            for (int v = 0; v < 4; ++v) parts[r][v].add(x, y[v]);
         }
+    }
+    for (int r = 0; r < rows; ++r, a += a_row, sums += columns) {
+        const DoubleSum* const part = parts[r];
         alignas(64) double sum[columns], errors[columns], inexact[columns];
         for (int v = 0; v < 4; ++v) {
             store(part[v].sum, sum + v * lanes);
