@@ -7,20 +7,28 @@ option(MACHEPS_PRECOMPILE "Compile headers that nearly every file includes once 
 set(macheps_common_headers <algorithm> <array> <cmath> <cstdint> <filesystem> <functional> <map> <memory> <optional> <span> <string>
     <string_view> <utility> <vector>)
 
-# macheps_precompiled(name LIBRARIES libs... HEADERS headers...): a target that others take its compiled headers from.
+# macheps_precompiled(name LIBRARIES libs... HEADERS headers... OPTIONS options...): a target that others take its compiled headers from.
 function(macheps_precompiled name)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LIBRARIES;HEADERS")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LIBRARIES;HEADERS;OPTIONS")
     if(NOT MACHEPS_PRECOMPILE)
         return()
     endif()
-    add_library(${name} OBJECT ${PROJECT_SOURCE_DIR}/cmake/precompiled.cpp)
-    target_link_libraries(${name} PRIVATE macheps_own_flags ${arg_LIBRARIES})
-    target_precompile_headers(${name} PRIVATE ${arg_HEADERS} ${macheps_common_headers})
+    foreach(target ${name} ${name}_pic)
+        add_library(${target} OBJECT EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/cmake/precompiled.cpp)
+        target_link_libraries(${target} PRIVATE macheps_own_flags ${arg_LIBRARIES})
+        target_compile_options(${target} PRIVATE ${arg_OPTIONS})
+        target_precompile_headers(${target} PRIVATE ${arg_HEADERS} ${macheps_common_headers})
+    endforeach()
+    set_target_properties(${name}_pic PROPERTIES POSITION_INDEPENDENT_CODE ON)
 endfunction()
 
-# macheps_precompile(target name): the target's files begin with the headers of macheps_precompiled(name ...).
+# macheps_precompile(target name): the target's files begin with the headers of macheps_precompiled(name ...). The compiler takes
+# them only where it compiles as they were compiled: what goes into the Python module has its own.
 function(macheps_precompile target name)
     if(TARGET ${name})
+        if(target IN_LIST macheps_python_parts)
+            string(APPEND name _pic)
+        endif()
         target_precompile_headers(${target} REUSE_FROM ${name})
     endif()
 endfunction()

@@ -11,14 +11,21 @@ function(macheps_python_needs)
             list(APPEND missing ${name})
         endif()
     endforeach()
+    find_path(MACHEPS_BOOST_HEADERS boost/multiprecision/cpp_bin_float.hpp)
+    if(NOT MACHEPS_BOOST_HEADERS)
+        list(APPEND missing boost)
+    endif()
     if(missing)
         list(JOIN missing ", " missing)
         message(FATAL_ERROR "
 macheps needs the C++ packages ${missing} to build. On Debian or Ubuntu:
     apt-get install g++ cmake ninja-build libfmt-dev libhwy-dev libtomlplusplus-dev \\
-        nlohmann-json3-dev libyaml-cpp-dev libcli11-dev libzstd-dev zlib1g-dev
+        nlohmann-json3-dev libyaml-cpp-dev libcli11-dev libboost-dev libzstd-dev zlib1g-dev
 or install a wheel: pip install --only-binary :all: macheps
 ")
     endif()
 endfunction()
 macheps_python_needs()
+
+# What the module is linked of: position-independent code.
+set(macheps_python_parts macheps_core macheps_emulation macheps_reports macheps_training macheps_experiments macheps_check_products)

@@ -14,7 +14,8 @@ namespace macheps {
 
 namespace {
 
-constexpr double chart_width = 560, chart_height = 260, left = 62, right = 12, top = 12, bottom = 40;
+constexpr double chart_width = 560, chart_height = 260, left = 72, right = 12, top = 12, bottom = 40;
+constexpr double character_width = 6.6;  // of the labels, at 11 pixels: that of a wide digit
 /// Colours that people with colour blindness tell apart (Okabe and Ito), then dashes.
 constexpr const char* colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f"};
 constexpr const char* dashes[] = {"", "6 3", "2 3", "8 3 2 3"};
@@ -94,16 +95,23 @@ class Drawing {
                                "text-anchor=\"end\">{:.3g}</text>",
                                left, at_y(y), chart_width - right, left - 6, at_y(y) + 4, shown);
         }
-        for (const double x : x_ticks())
-            out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{:.3g}</text>", at_x(place(x)),
-                               chart_height - bottom + 16, x);
+        double free_from = 0;  // where the label before has ended
+        for (const double x : x_ticks()) {
+            const std::string label = fmt::format("{:.3g}", x);
+            const double width = character_width * static_cast<double>(label.size());
+            const double middle = std::min(at_x(place(x)), chart_width - width / 2);
+            if (middle - width / 2 < free_from) continue;
+            free_from = middle + width / 2 + character_width;
+            out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>", middle,
+                               chart_height - bottom + 16, label);
+        }
         out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>",
                            (left + chart_width - right) / 2, chart_height - 6, escape_html(chart_.x_name));
         return out + fmt::format("<text transform=\"translate(13 {:.1f}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
                                  (top + chart_height - bottom) / 2, escape_html(chart_.y_name));
     }
 
-    /// The values themselves where they are few, else round numbers.
+    /// The values themselves where they are few, else round numbers; in ascending order.
     std::vector<double> x_ticks() const {
         std::vector<double> ticks;
         for (const ChartLine& line : chart_.lines) {
@@ -111,6 +119,7 @@ class Drawing {
                 if (is_good(p) && std::find(ticks.begin(), ticks.end(), p.x) == ticks.end()) ticks.push_back(p.x);
             }
         }
+        std::sort(ticks.begin(), ticks.end());
         if (ticks.size() <= 8 || chart_.has_log_x) return ticks;
         ticks.clear();
         const double step = round_step((x_.greatest - x_.least) / 6);

@@ -26,8 +26,9 @@ std::optional<Value> value_at(const Json& object, const char* key) {
 
 }  // namespace
 
-ManifestFacts manifest_facts(const RunFolder& folder) {
-    const Json manifest = Json::parse_or_null(folder.manifest);
+ManifestFacts manifest_facts(const RunFolder& folder) { return manifest_facts(Json::parse_or_null(folder.manifest)); }
+
+ManifestFacts manifest_facts(const Json& manifest) {
     const Json model = value_at<Json>(manifest, "model").value_or(Json()),
                train = value_at<Json>(manifest, "train").value_or(Json());
     ManifestFacts facts{

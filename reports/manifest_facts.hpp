@@ -11,6 +11,8 @@
 
 namespace macheps {
 
+class Json;
+
 struct ManifestFacts {
     std::string model{};  ///< "2 layers x 64"
     std::optional<std::int64_t> parameters{};
@@ -20,6 +22,7 @@ struct ManifestFacts {
     bool operator==(const ManifestFacts&) const = default;
 };
 ManifestFacts manifest_facts(const RunFolder& folder);
+ManifestFacts manifest_facts(const Json& manifest);
 
 /// "2^-12" for a power of two below a quarter or above 4, "0.3" for any other number.
 std::string power_words(double x);

@@ -37,16 +37,6 @@ std::vector<Row> read_rows(const fs::path& folder, Needed needed, std::vector<st
     return std::move(reader).rows();
 }
 
-/// Throws Error for a folder in which no training has begun.
-void check_is_run(const fs::path& folder) {
-    const auto stands_there = [&](std::string_view name) { return fs::exists(folder / name); };
-    constexpr auto files = files_of(std::type_identity<TrainingRows>{});
-    if (stands_there(manifest_name) || std::any_of(files.begin(), files.end(), stands_there)) return;
-    throw Error({.what = fmt::format("no {} in this folder", RunRow::file),
-                 .where = folder.string(),
-                 .fix = "name a folder that `macheps train` wrote, or rows of `macheps gemm`"});
-}
-
 std::string read_manifest(const fs::path& folder, std::vector<std::string>& notes) {
     const fs::path path = folder / manifest_name;
     const bool exists = fs::exists(path);
@@ -97,14 +87,6 @@ void read_figures(const fs::path& path, std::span<RunLog> runs, const std::map<s
         run.site_figures = site_figures(run.sites);
         std::vector<SiteRow>().swap(run.sites);  // frees the memory, which clear() and `= {}` do not
     }
-}
-
-/// Rows of schema 1 hold fp32 numbers, which are to mean what they meant to the program that wrote them.
-void read_as_schema_1(StepRow& step) {
-    const auto as_fp32 = [](double x) { return static_cast<double>(static_cast<float>(x)); };
-    step.loss = as_fp32(step.loss);
-    if (step.baseline_loss) step.baseline_loss = as_fp32(*step.baseline_loss);
-    if (step.gap) step.gap = as_fp32(*step.gap);
 }
 
 std::vector<RunLog> read_folder(const fs::path& path, std::size_t folder, Keep keep, std::vector<std::string>& notes) {
@@ -180,6 +162,27 @@ bool same_losses(const RunLog& a, const RunLog& b) {
 }
 
 }  // namespace
+
+void check_is_run(const fs::path& folder) {
+    if (!fs::exists(folder)) {
+        throw Error({.what = "no such folder",
+                     .where = folder.string(),
+                     .fix = "name a folder that `macheps train` wrote, or rows of `macheps gemm`"});
+    }
+    const auto stands_there = [&](std::string_view name) { return fs::exists(folder / name); };
+    constexpr auto files = files_of(std::type_identity<TrainingRows>{});
+    if (stands_there(manifest_name) || std::any_of(files.begin(), files.end(), stands_there)) return;
+    throw Error({.what = fmt::format("no {} in this folder", RunRow::file),
+                 .where = folder.string(),
+                 .fix = "name a folder that `macheps train` wrote, or rows of `macheps gemm`"});
+}
+
+void read_as_schema_1(StepRow& step) {
+    const auto as_fp32 = [](double x) { return static_cast<double>(static_cast<float>(x)); };
+    step.loss = as_fp32(step.loss);
+    if (step.baseline_loss) step.baseline_loss = as_fp32(*step.baseline_loss);
+    if (step.gap) step.gap = as_fp32(*step.gap);
+}
 
 std::vector<std::string> Log::policies() const {
     std::vector<std::string> names;

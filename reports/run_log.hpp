@@ -62,6 +62,13 @@ enum class Keep : bool { all, summary };
 /// Errors: throws Error, Exit::bad_input, for a missing directory or file and for damaged rows.
 Log read_runs(std::span<const std::filesystem::path> folders, Keep keep = Keep::all);
 
+/// Throws Error, Exit::bad_input, for a folder that is missing, or in which no training has begun.
+void check_is_run(const std::filesystem::path& folder);
+
+/// Rows of schema 1, which lack `loss_rounded`, hold fp32 numbers: they are to mean what they meant to the program that
+/// wrote them.
+void read_as_schema_1(StepRow& step);
+
 /// Reads the rows of sites and exponents of those policies' runs (names as shown) into a log that was read without.
 /// Returns notes. Errors: as read_runs.
 std::vector<std::string> read_samples(Log& log, std::span<const std::string> policies);

@@ -31,6 +31,11 @@ struct SiteFigures {
 /// Whether the values at a slot are gradients: of the operands of a backward matmul one is a weight or an activation.
 bool is_gradient_slot(std::string_view site_and_slot);
 
+/// The columns of sites.csv that site_figures reads, and those that say whose they are.
+inline constexpr std::string_view summary_site_columns[] = {
+    "run",           "policy", "seed",      "step",     "site",   "format", "scale_inv_min",
+    "scale_inv_max", "count",  "underflow", "overflow", "nan_in", "inf_in", "amax"};
+
 /// Of the rows of one run. First is the earliest by step, then in the order of the rows; what is notable,
 /// DivergenceRules says.
 SiteFigures site_figures(std::span<const SiteRow> rows);

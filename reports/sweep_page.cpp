@@ -68,14 +68,16 @@ std::string table_html(const SweepSummary& sweep, const SweepPageLimits& limits)
     }
     std::vector<std::size_t> shown;
     for (const auto& [setting, rows] : settings) shown.push_back(setting);
-    if (shown.size() > limits.most_settings) {
-        std::stable_sort(shown.begin(), shown.end(), [&](std::size_t a, std::size_t b) { return sizes[a] > sizes[b]; });
-        shown.resize(limits.most_settings);
-        std::sort(shown.begin(), shown.end());
-    }
     std::vector<std::string> policies = policies_of(sweep);
     const std::size_t all_policies = policies.size();
     policies.resize(std::min(policies.size(), limits.most_policies));
+    const std::size_t columns = policies.size() + sweep.axes.size();
+    const std::size_t most = std::min(limits.most_settings, std::max<std::size_t>(1, limits.most_cells / columns));
+    if (shown.size() > most) {
+        std::stable_sort(shown.begin(), shown.end(), [&](std::size_t a, std::size_t b) { return sizes[a] > sizes[b]; });
+        shown.resize(most);
+        std::sort(shown.begin(), shown.end());
+    }
     std::string out = "<div class=\"table\"><table><thead><tr>";
     for (const std::string& axis : sweep.axes) out += "<th>" + escape_html(axis) + "</th>";
     for (const std::string& policy : policies) out += "<th class=\"n\">" + escape_html(policy) + "</th>";
@@ -100,22 +102,55 @@ std::string table_html(const SweepSummary& sweep, const SweepPageLimits& limits)
     return out;
 }
 
-/// The gap of each policy against one numeric axis: mean over the other settings, and from the least to the greatest.
-std::string axis_chart(const SweepSummary& sweep, std::size_t axis) {
-    std::map<std::string, std::map<double, std::vector<double>>> gaps;
+/// Those of the largest gaps, in the order of the table.
+std::vector<std::string> charted_policies(const SweepSummary& sweep, const SweepPageLimits& limits) {
+    std::map<std::string, double> sizes;
+    for (const SweepRow& row : sweep.rows) {
+        double& size = sizes[row.policy.row.policy];
+        if (row.policy.row.verdict != "baseline") size = std::max(size, size_of_gap(row));
+    }
+    std::vector<std::string> names = policies_of(sweep), largest = names;
+    std::stable_sort(largest.begin(), largest.end(),
+                     [&](const std::string& a, const std::string& b) { return sizes[a] > sizes[b]; });
+    largest.resize(std::min(largest.size(), limits.most_lines));
+    std::erase_if(names, [&](const std::string& name) {
+        return std::find(largest.begin(), largest.end(), name) == largest.end();
+    });
+    return names;
+}
+
+/// Numbers of an axis, neighbours together where there are very many: each with the middle one of its group.
+std::map<double, double> grouped(const std::set<double>& values, std::size_t most) {
+    const std::vector<double> sorted(values.begin(), values.end());
+    const std::size_t length = (sorted.size() + most - 1) / most;
+    std::map<double, double> middles;
+    for (std::size_t i = 0; i < sorted.size(); ++i) {
+        const std::size_t first = i / length * length, last = std::min(first + length, sorted.size()) - 1;
+        middles[sorted[i]] = sorted[(first + last) / 2];
+    }
+    return middles;
+}
+
+/// The gap of policies against one numeric axis: mean over the other settings, and from the least to the greatest.
+std::string axis_chart(const SweepSummary& sweep, std::size_t axis, const std::vector<std::string>& policies,
+                       const SweepPageLimits& limits) {
     std::set<double> values;
     for (const SweepRow& row : sweep.rows) {
         const std::optional<double> x = axis_number(row.values[axis]);
         if (!x) return {};
         values.insert(*x);
-        const auto gap = row.policy.row.gap_mean;
-        if (row.policy.row.verdict == "baseline" || !gap || !std::isfinite(*gap)) continue;
-        gaps[row.policy.row.policy][*x].push_back(*gap);
     }
     if (values.size() < 2) return {};
+    const std::map<double, double> middles = grouped(values, limits.most_points);
+    std::map<std::string, std::map<double, std::vector<double>>> gaps;
+    for (const SweepRow& row : sweep.rows) {
+        const auto gap = row.policy.row.gap_mean;
+        if (row.policy.row.verdict == "baseline" || !gap || !std::isfinite(*gap)) continue;
+        gaps[row.policy.row.policy][middles.at(*axis_number(row.values[axis]))].push_back(*gap);
+    }
     LineChart chart{.title = "Gap against " + sweep.axes[axis], .x_name = sweep.axes[axis], .y_name = "gap, nats"};
     chart.has_log_x = *values.begin() > 0 && *values.rbegin() >= 3 * *values.begin();
-    for (const std::string& policy : policies_of(sweep)) {
+    for (const std::string& policy : policies) {
         ChartLine line{.name = policy};
         for (const auto& [x, list] : gaps[policy]) {
             double sum = 0;
@@ -126,6 +161,20 @@ std::string axis_chart(const SweepSummary& sweep, std::size_t axis) {
         if (!line.points.empty()) chart.lines.push_back(std::move(line));
     }
     return chart_svg(chart);
+}
+
+std::string axes_html(const SweepSummary& sweep, const SweepPageLimits& limits) {
+    const std::vector<std::string> policies = charted_policies(sweep, limits);
+    std::string charts;
+    for (std::size_t axis = 0; axis < sweep.axes.size(); ++axis) charts += axis_chart(sweep, axis, policies, limits);
+    if (charts.empty()) return {};
+    const std::size_t all = policies_of(sweep).size();
+    return fmt::format(
+        "<h2>Gap against each axis</h2>\n<p class=\"how\">Mean over all that differs otherwise; the band goes from the "
+        "least to the greatest.{}</p>\n{}",
+        policies.size() < all ? fmt::format(" Of {} policies those {} with the largest gaps.", all, policies.size())
+                              : std::string{},
+        charts);
 }
 
 std::string rates_html(const SweepSummary& sweep) {
@@ -180,10 +229,12 @@ std::string sweep_page_html(const SweepSummary& sweep, const SweepPageLimits& li
     out += fmt::format("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src {}; img-src data:\">\n",
                        csp_source(style));
     out += "<title>" + title + "</title>\n<style>" + style + "</style></head><body>\n<h1>" + title + "</h1>\n";
-    out += fmt::format("<p class=\"lead\">{} run{} of {} setting{} in {} unit{}{}; {:.3g} processor hours.</p>\n", sweep.runs,
-                       sweep.runs == 1 ? "" : "s", sweep.settings, sweep.settings == 1 ? "" : "s", sweep.units,
-                       sweep.units == 1 ? "" : "s", sweep.axes.empty() ? "" : " over " + escape_html(fmt::format("{}", fmt::join(sweep.axes, " x "))),
-                       sweep.seconds / 3600);
+    out +=
+        fmt::format("<p class=\"lead\">{} run{} of {} setting{} in {} {}{}; {:.3g} processor hours.</p>\n", sweep.runs,
+                    sweep.runs == 1 ? "" : "s", sweep.settings, sweep.settings == 1 ? "" : "s", sweep.units,
+                    sweep.units == 1 ? sweep.parts.one : sweep.parts.many,
+                    sweep.axes.empty() ? "" : " over " + escape_html(fmt::format("{}", fmt::join(sweep.axes, " x "))),
+                    sweep.seconds / 3600);
     if (!sweep.notes.empty()) {
         out += "<div class=\"note\"><ul>";
         for (const std::string& note : sweep.notes) out += "<li>" + escape_html(note) + "</li>";
@@ -194,14 +245,12 @@ std::string sweep_page_html(const SweepSummary& sweep, const SweepPageLimits& li
                        "fp32 stands its own loss.</p>\n",
                        100 * sweep.margin);
     out += table_html(sweep, limits);
-    std::string charts;
-    for (std::size_t axis = 0; axis < sweep.axes.size(); ++axis) charts += axis_chart(sweep, axis);
-    if (!charts.empty()) {
-        out += "<h2>Gap against each axis</h2>\n<p class=\"how\">Mean over all that differs otherwise; the band goes from the least to the "
-               "greatest.</p>\n" + charts;
-    }
+    out += axes_html(sweep, limits);
     out += rates_html(sweep) + curves_html(sweep, limits);
-    return out + "<footer><p class=\"how\">Made by <code>macheps report</code> from the units of the sweep.</p></footer></body></html>\n";
+    return out + fmt::format(
+                     "<footer><p class=\"how\">Made by <code>macheps report</code> from the rows of the {}."
+                     "</p></footer></body></html>\n",
+                     sweep.parts.many);
 }
 
 }  // namespace macheps

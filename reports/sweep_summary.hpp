@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a report says of a sweep: a row for each setting and policy, a curve of its gap, and which learning rate was best.
+// What a report says of a sweep, or of many run directories: a row for each setting and policy, a curve of its gap, and which learning rate was best.
 #pragma once
 #include "reports/divergence.hpp"
 
@@ -42,11 +42,17 @@ struct SweepRow {
     GapCurve curve{};
 };
 
+/// What the runs stand in: one of it, and several.
+struct PartWords {
+    const char *one = "unit", *many = "units";
+};
+
 struct SweepSummary {
     std::string name{};
     std::vector<std::string> axes{};
     std::vector<SweepRow> rows{};  ///< setting by setting, fp32 first
-    std::size_t settings = 0, units = 0, missing = 0, runs = 0;
+    PartWords parts{};
+    std::size_t settings = 0, units = 0, missing = 0, runs = 0;  ///< units: of `parts`
     double seconds = 0;  ///< of all runs
     double margin = DivergenceRules::equivalence_margin;
     std::vector<std::string> notes{};

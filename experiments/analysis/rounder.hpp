@@ -4,8 +4,8 @@
 #pragma once
 #include "core/codec.hpp"
 
-#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 namespace macheps::analysis {
@@ -18,40 +18,49 @@ template <class Real>
 class Rounder {
   public:
     explicit Rounder(const Format& f)
-        : least_(static_cast<Real>(Format::power_of_two(f.emin()))),
+        : least_(bits(static_cast<Real>(Format::power_of_two(f.emin())))),
+          largest_(bits(static_cast<Real>(decode64(f, f.max_finite_code() << f.padding)))),
+          most_((largest_ & infinity) + (infinity & -infinity)),
+          beyond_(f.can_overflow() ? bits(static_cast<Real>(decode64(f, f.overflow_code() << f.padding))) : largest_),
+          nan_(bits(static_cast<Real>(decode64(f, f.nan_code() << f.padding)))),
           lift_(static_cast<Real>(Format::power_of_two(digits - f.precision))),
-          largest_(static_cast<Real>(decode64(f, f.max_finite_code() << f.padding))),
-          most_(static_cast<Real>(2 * binade(largest_))),
-          beyond_(static_cast<Real>(f.can_overflow() ? decode64(f, f.overflow_code() << f.padding) : largest_)),
-          nan_(static_cast<Real>(decode64(f, f.nan_code() << f.padding))),
           zero_(f.has_negative_zero() ? -Real{0} : Real{0}) {}
 
-    /// x + 2^s - 2^s, where 2^s is so large that the sum's last place is that of the format at x.
-    [[gnu::always_inline]] Real operator()(Real x) const {
-        const Real magnitude = std::fabs(x);
-        Real place = binade(magnitude);
-        place = place < least_ ? least_ : place;
-        place = place > most_ ? most_ : place;
-        const Real shift = place * lift_;
-        Real rounded = (magnitude + shift) - shift;
-        rounded = rounded > largest_ ? beyond_ : rounded;
+    [[gnu::always_inline]] Real operator()(Real x) const { return rounded<false>(x); }
+
+    /// x + 2^s - 2^s, where 2^s is so large that the sum's last place is that of the format at x. `masks` says how choices are
+    /// made: of others GCC 12 makes branches, and no vectors of the loop around them, but for AVX-512, whose registers choose
+    /// faster than masks do.
+    template <bool masks>
+    [[gnu::always_inline]] Real rounded(Real x) const {
+        const auto chosen = [](bool condition, Bits yes, Bits no) __attribute__((always_inline)) {
+            if constexpr (masks) return static_cast<Bits>(no ^ ((no ^ yes) & -static_cast<Bits>(condition)));
+            return condition ? yes : no;
+        };
+        const Bits magnitude = bits(x) & ~sign;
+        Bits place = magnitude & infinity;  // 2^floor(log2 |x|); 0 of a subnormal number, Inf of Inf and NaN
+        place = chosen(place < least_, least_, place);
+        place = chosen(place > most_, most_, place);
+        const Real shift = real(place) * lift_;
+        Bits near = bits((real(magnitude) + shift) - shift);
+        near = chosen(near > largest_, beyond_, near);
         // -0 + -0 is -0; where a format knows no -0, +0 makes one +0.
-        const Real result = std::copysign(rounded, x) + zero_;
-        return x == x ? result : nan_;
+        const Bits result = bits(real(near | (bits(x) & sign)) + zero_);
+        return real(chosen(magnitude > infinity, nan_, result));
     }
 
   private:
     static constexpr bool is_double = std::is_same_v<Real, double>;
     static constexpr int digits = is_double ? 53 : 24;
-    using Bits = std::conditional_t<is_double, std::uint64_t, std::uint32_t>;
+    using Bits = std::conditional_t<is_double, std::int64_t, std::int32_t>;
+    static constexpr Bits sign = std::numeric_limits<Bits>::min();
+    static constexpr Bits infinity = static_cast<Bits>(is_double ? 0x7ff0000000000000ll : 0x7f800000ll);
 
-    /// 2^floor(log2 x) of a normal number, 0 of a subnormal one, Inf of Inf and NaN.
-    [[gnu::always_inline]] static Real binade(Real x) {
-        constexpr Bits exponent = is_double ? static_cast<Bits>(0x7ff0000000000000ull) : static_cast<Bits>(0x7f800000u);
-        return bit_cast<Real>(static_cast<Bits>(bit_cast<Bits>(x) & exponent));
-    }
+    [[gnu::always_inline]] static Bits bits(Real x) { return bit_cast<Bits>(x); }
+    [[gnu::always_inline]] static Real real(Bits x) { return bit_cast<Real>(x); }
 
-    Real least_, lift_, largest_, most_, beyond_, nan_, zero_;
+    Bits least_, largest_, most_, beyond_, nan_;  ///< of numbers above zero: they compare as the numbers do
+    Real lift_, zero_;
 };
 
 /// Formats that the algorithms of this folder round to: sign, exponent and fraction, up to 25 digits, or fp64 itself.

@@ -22,9 +22,16 @@ template <class Real, class Round>
 }
 
 #if defined(__x86_64__)
+/// The rounding in the form that becomes AVX2 vectors.
+template <class Real>
+auto by_masks(const Rounder<Real>& round) {
+    return [round](Real x) __attribute__((always_inline)) { return round.template rounded<true>(x); };
+}
+Unrounded by_masks(Unrounded round) { return round; }
+
 template <class Real, class Round>
 [[gnu::target("avx2,fma")]] void row_avx2(Round round, Real l, const Real* u, Real* a, std::int64_t n) {
-    row_loop(round, l, u, a, n);
+    row_loop(by_masks(round), l, u, a, n);
 }
 template <class Real, class Round>
 [[gnu::target("avx512f,avx512dq,avx512vl,avx512bw,fma")]] void row_avx512(Round round, Real l, const Real* u,
@@ -33,7 +40,7 @@ template <class Real, class Round>
 }
 template <class Real, class Round>
 [[gnu::target("avx2,fma")]] void fused_row_avx2(Round round, Real l, const Real* u, Real* a, std::int64_t n) {
-    fused_row_loop(round, l, u, a, n);
+    fused_row_loop(by_masks(round), l, u, a, n);
 }
 template <class Real, class Round>
 [[gnu::target("avx512f,avx512dq,avx512vl,avx512bw,fma")]] void fused_row_avx512(Round round, Real l, const Real* u,

@@ -106,6 +106,21 @@ void compare_row(Checked& one, const BaselineRow& old) {
                static_cast<double>(old.blind.size()));
 }
 
+/// An input that the baseline has and nobody judged. It stands where the other inputs of its check do.
+Checked gone_row(std::span<const Checked> checks, const BaselineRow& row) {
+    Checked gone{.name = row.name, .input = row.input};
+    const auto sibling =
+        std::find_if(checks.begin(), checks.end(), [&](const Checked& one) { return one.name == row.name; });
+    if (sibling != checks.end()) {
+        gone.operation = sibling->operation;
+        gone.declaration = sibling->declaration;
+        gone.source = sibling->source;
+        gone.line = sibling->line;
+    }
+    worsen(gone, "the baseline has this input, and nothing was judged for it (--update-baseline agrees)", 0, 0);
+    return gone;
+}
+
 }  // namespace
 
 Baseline parse_baseline(std::string_view text, const std::string& file) {
@@ -151,14 +166,14 @@ std::string baseline_text(std::span<const Checked> checks, const Baseline& old) 
     return document.dump(2, Json::BadUtf8::is_replaced) + "\n";
 }
 
-std::vector<std::string> compare(std::span<Checked> checks, const Baseline& baseline) {
-    std::vector<std::string> gone;
+std::vector<Checked> compare(std::span<Checked> checks, const Baseline& baseline) {
+    std::vector<Checked> gone;
     for (const BaselineRow& row : baseline) {
         const auto one = std::find_if(checks.begin(), checks.end(), [&](const Checked& each) {
             return each.name == row.name && each.input == row.input;
         });
         if (one == checks.end())
-            gone.push_back(row.name + "/" + row.input);
+            gone.push_back(gone_row(checks, row));
         else if (was_judged(*one))
             compare_row(*one, row);
     }

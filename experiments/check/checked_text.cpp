@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace macheps::check {
@@ -117,6 +118,15 @@ void add_figures(const Checked& checked, Json& one) {
     one["power"] = power;
 }
 
+/// True of a product of narrow operands that was declared as a sum in fp32, and fails by the size of its errors.
+bool could_be_a_matrix_unit(const Checked& checked) {
+    const Declaration& d = checked.declaration;
+    if (d.operation == nullptr || d.operation->layout != Layout::product || d.machine_name != "any") return false;
+    return std::any_of(checked.verdict.reasons.begin(), checked.verdict.reasons.end(), [](const Reason& reason) {
+        return reason.code == "KC020" || reason.code == "KC021" || reason.code.starts_with("KC03");
+    });
+}
+
 }  // namespace
 
 std::string Checked::text() const {
@@ -126,6 +136,9 @@ std::string Checked::text() const {
         text += fmt::format("  advice: inputs of the recipe '{}' catch: {} (macheps check make-inputs)\n", each.recipe,
                             each.mutant);
     for (const std::string& note : notes) text += fmt::format("  note: {}\n", note);
+    if (outcome == Outcome::fail && could_be_a_matrix_unit(*this))
+        text += "  hint: tensor cores and other matrix units err in other ways than fp32 sums: if the kernel uses them, declare\n"
+                "        --machine (macheps machine list)\n";
     if (!has_figures(outcome)) return text;
     const Judgement& j = verdict.judgement;
     text += fmt::format(

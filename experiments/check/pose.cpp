@@ -23,7 +23,7 @@ void check_declaration(const Poser& poser, const Declaration& d, const std::vect
                           [&](const StoredArray& other) { return other.name == array.name; }) > 1)
             throw Error({.what = fmt::format("two arrays are called '{}'", array.name),
                          .where = array.where,
-                         .fix = "rename one"});
+                         .fix = "rename one; several inputs of one check are a suite: files = \"folder/*.npz\""});
     }
     if (d.beta != 1 && poser.find("c") == nullptr)
         throw usage("there is no array 'c'", "--beta", "leave it out, or save c");

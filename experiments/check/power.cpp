@@ -185,7 +185,7 @@ std::vector<std::pair<Mutant, Defect>> defects_of(const Problem& problem) {
         if (role.axis != Axis::each && input->values.size() > 1)
             add(fmt::format("{} from the neighbour", role.name), "scale", {.shifted = role.name});
     }
-    if (operation.has_eps) add(fmt::format("eps {:g} for {:g}", *d.eps / 10, *d.eps), "operation", {.eps_factor = 0.1});
+    if (operation.has_eps && *d.eps > 0) add(fmt::format("eps {:g} for {:g}", *d.eps / 10, *d.eps), "operation", {.eps_factor = 0.1});
     if (operation.has_mean && terms > 1) add("mean over n - 1", "operation", {.divisor_less = 1});
     for (const MutantRow& row : operation.mutants) {
         const auto shifted = std::find_if(problem.inputs.begin(), problem.inputs.end(),

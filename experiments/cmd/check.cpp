@@ -18,6 +18,7 @@
 #include <cstdlib>
 #include <deque>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -124,7 +125,9 @@ void write_reports(const Arguments& a, std::span<const check::Checked> checks) {
     add_summary(checks);
 }
 
-void use_baseline(const Arguments& a, std::span<check::Checked> checks) {
+/// Writes the baseline, or compares with it: inputs of a suite that it has and the suite has no more fail. Files that are
+/// checked alone may be some of many.
+void use_baseline(const Arguments& a, bool has_suite, std::vector<check::Checked>& checks) {
     if (a.baseline.empty()) return;
     std::error_code failed;
     const bool is_there = std::filesystem::exists(a.baseline, failed);
@@ -133,8 +136,12 @@ void use_baseline(const Arguments& a, std::span<check::Checked> checks) {
         publish(a.baseline, check::baseline_text(checks, old));
         return;
     }
-    for (const std::string& gone : check::compare(checks, check::load_baseline(a.baseline)))
-        fmt::print(stderr, "macheps: {}: nothing was judged for the row {}\n", a.baseline, gone);
+    if (!is_there) {
+        write_reports(a, checks);
+        throw Error({.what = "there is no baseline yet", .where = a.baseline, .fix = "--update-baseline writes it"});
+    }
+    std::vector<check::Checked> gone = check::compare(checks, check::load_baseline(a.baseline));
+    if (has_suite) std::move(gone.begin(), gone.end(), std::back_inserter(checks));
 }
 
 std::vector<check::Checked> judge_suite(const Arguments& a, ThreadPool& pool) {
@@ -183,7 +190,7 @@ Exit run(const Arguments& a) {
                                     {"certain", shape, limits.certain},
                                     {"probable", shape, limits.probable}}));
     }
-    use_baseline(a, checks);
+    use_baseline(a, has_suite, checks);
     if (a.json) {
         print_json(check::document_json(checks));
     } else {

@@ -80,7 +80,8 @@ struct PlanArguments {
         verb.option("--inputs", inputs, "Names of recipes; all that apply when left out").list().takes("NAME");
         verb.integer("--seed", seed, seed_limits, "Of the random numbers").shows_default();
         describe_keys(verb, check::declare_keys(), declared, [](const check::DeclareKey& key) {
-            return key.value == "FORMAT"
+            // Roundings on the kernel's way are no arrays.
+            return key.value == "FORMAT" && key.name != "inner" && key.name != "partials"
                        ? fmt::format("Format of {}; fp32 when left out, or no such array where none is required",
                                      key.name)
                        : key.help;

@@ -66,8 +66,21 @@ std::string first_reason(const Checked& one) {
     return fmt::format("{} {}", reason.code, sentence_of(one, reason));
 }
 
+/// False where no output was compared with a number: its figures would read as those of a perfect kernel.
 bool has_figures(const Checked& one) {
-    return one.outcome == Outcome::pass || one.outcome == Outcome::fail || one.outcome == Outcome::weak;
+    const bool was_judged = one.outcome == Outcome::pass || one.outcome == Outcome::fail || one.outcome == Outcome::weak;
+    return was_judged && one.verdict.judgement.outputs > 0;
+}
+
+/// Of one input in a line: its figures, behind the gravest reason where something is wrong.
+std::string line_of(const Checked& one) {
+    if (!has_figures(one)) return first_reason(one);
+    const check::Judgement& j = one.verdict.judgement;
+    const std::string figures = fmt::format("rho {:.3g}, z {:.3g}", j.rho, j.z);
+    if (one.outcome == Outcome::pass || one.verdict.reasons.empty()) return figures;
+    const Reason& reason = one.verdict.reasons.front();
+    if (reason.ratio > 1) return fmt::format("{} by {:.4g} bounds; {}", reason.code, reason.ratio, figures);
+    return fmt::format("{}; {}", reason.code, figures);
 }
 
 /// Names and texts in a cell of a table: nothing of Markdown or HTML is left in them.
@@ -101,10 +114,7 @@ std::string check_suite_text(std::span<const Checked> checks) {
     widest = std::min<std::size_t>(widest, 48);  // a longer name pushes only its own line out
     std::string text;
     for (const Checked& one : checks) {
-        const check::Judgement& j = one.verdict.judgement;
-        const std::string figures =
-            has_figures(one) ? fmt::format("rho {:.3g}, z {:.3g}", j.rho, j.z) : first_reason(one);
-        text += fmt::format("{:<8}  {:<{}}  {}\n", to_string(one.outcome), title_of(one), widest, figures);
+        text += fmt::format("{:<8}  {:<{}}  {}\n", to_string(one.outcome), title_of(one), widest, line_of(one));
     }
     for (const Checked& one : checks) {
         if (one.outcome == Outcome::pass && one.notes.empty()) continue;

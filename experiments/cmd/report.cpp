@@ -12,6 +12,7 @@
 #include "reports/drawn.hpp"
 #include "reports/gemm_table.hpp"
 #include "reports/html.hpp"
+#include "reports/many_folders.hpp"
 #include "reports/summary_table.hpp"
 
 #include <fmt/format.h>
@@ -21,6 +22,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace macheps {
@@ -40,6 +42,7 @@ constexpr const char* help =
     "  macheps report runs/001 --charts figures        a picture of each chart: figures/loss.png, ...\n"
     "  macheps report gemm.csv                         matrix products: the rows of `macheps gemm`\n"
     "  macheps report formats                          the folder of a sweep: settings x policies, best learning rates\n"
+    "  macheps report runs/* -o study.html             more than 200 directories: the same, and what differs is an axis\n"
     "  macheps report --columns                        what every column of every CSV file holds\n\n"
     "Compares every policy with the fp32 run of its seed. The page needs no network. Policies of one name whose "
     "losses\n"
@@ -52,6 +55,8 @@ constexpr const char* help =
     "\"warnings\": [...]};\nnull: not measured. With matrix products: \"gemm\", [one object per row of those files]. With "
     "--diagnose: \"diagnosis\",\n{\"looked_for\", \"findings\": [{\"id\", \"policy\", \"seed\", \"seeds\", \"of_seeds\", "
     "\"step\", \"site\", \"figures\", \"sentence\",\n\"remedy\"}], \"not_looked_for\": [{\"id\", \"policy\", \"why\"}]}.\n"
+    "JSON of a sweep, or of more than 200 directories: {\"sweep\", \"units\", \"missing\", or \"directories\"; \"settings\",\n"
+    "\"runs\", \"rows\": [objects as those of policies, with \"axes\"], \"notes\"}.\n"
     "Exit codes: 3, a folder or file is missing or damaged; 5, the results could not be written.";
 
 struct ReportOptions {
@@ -87,6 +92,22 @@ std::string text_of(const Log& log, const Summary& summary, const ReportOptions&
     return text + gemm_table(log.gemm);
 }
 
+/// The page of a study has no scripts, no heat maps and no runs, so that there is nothing to draw or to diagnose.
+void check_fits_a_study(const ReportOptions& options) {
+    const std::pair<bool, const char*> others[] = {{!options.png.empty(), "--png"},
+                                                   {!options.charts.empty(), "--charts"},
+                                                   {options.small, "--small"},
+                                                   {options.diagnose, "--diagnose"}};
+    for (const auto& [is_given, name] : others) {
+        if (!is_given) continue;
+        throw Error({.what = "a report of a sweep, or of so many directories, has tables and bands alone",
+                     .where = name,
+                     .fix = fmt::format("leave it out, or name run directories, {} at most: a finished unit is one",
+                                        most_joined_folders),
+                     .exit = Exit::usage});
+    }
+}
+
 void print(const std::string& text) {
     if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
         throw Error({.what = "cannot write the table", .where = "stdout", .exit = Exit::cannot_write});
@@ -110,8 +131,9 @@ Exit report(const ReportOptions& options) {
                      .fix = "give a percentage of the fp32 loss above 0, such as 0.25",
                      .exit = Exit::usage});
     }
-    if (options.folders.size() == 1 && is_sweep(options.folders.front())) {
-        return report_sweep({.folder = options.folders.front(),
+    if (is_study(options.folders)) {
+        check_fits_a_study(options);
+        return report_study({.folders = options.folders,
                              .page = page_of(options),
                              .options = {.margin = options.margin / 100, .gpu = options.gpu},
                              .json = options.json,

@@ -6,6 +6,7 @@
 #include "experiments/cmd/tell.hpp"
 #include "experiments/sweep/gather.hpp"
 #include "experiments/sweep/layout.hpp"
+#include "reports/many_folders.hpp"
 #include "reports/summary_table.hpp"
 #include "reports/sweep_page.hpp"
 
@@ -13,38 +14,64 @@
 
 namespace macheps {
 
-bool is_sweep(const std::filesystem::path& folder) {
+namespace {
+
+bool is_sweep(const std::vector<std::filesystem::path>& folders) {
     std::error_code error;
-    return std::filesystem::exists(folder / sweep_file, error);
+    return folders.size() == 1 && std::filesystem::exists(folders.front() / sweep_file, error);
 }
 
-Exit report_sweep(const SweepReport& report) {
-    const Sweep sweep = read_sweep(report.folder);
-    const FinishedUnits units(sweep, report.folder);
-    const SweepSummary summary = gather_sweep(sweep, units, report.folder, report.options);
+/// What both kinds of study have in common.
+void append_study_json(Json& json, const SweepSummary& summary) {
+    Json list = Json::array();
+    for (const SweepRow& row : summary.rows) {
+        Summary one;
+        one.policies = {row.policy};
+        Json object = Json::parse(summary_json(one)).at("policies").front();
+        Json axes = Json::object();
+        for (std::size_t i = 0; i < row.values.size(); ++i) axes[summary.axes[i]] = row.values[i];
+        object["axes"] = std::move(axes);
+        list.push_back(std::move(object));
+    }
+    json["settings"] = summary.settings;
+    json["runs"] = summary.runs;
+    json["rows"] = std::move(list);
+    json["notes"] = summary.notes;
+}
+
+SweepSummary study_of(const StudyReport& report, Json& json) {
+    if (!is_sweep(report.folders)) {
+        SweepSummary summary = gather_folders(report.folders, report.options);
+        json["directories"] = summary.units;
+        return summary;
+    }
+    const std::filesystem::path& folder = report.folders.front();
+    const Sweep sweep = read_sweep(folder);
+    const FinishedUnits units(sweep, folder);
+    SweepSummary summary = gather_sweep(sweep, units, folder, report.options);
+    json["sweep"] = summary.name;
+    json["units"] = summary.units;
+    json["missing"] = summary.missing;
+    return summary;
+}
+
+}  // namespace
+
+bool is_study(const std::vector<std::filesystem::path>& folders) {
+    return folders.size() > most_joined_folders || is_sweep(folders);
+}
+
+Exit report_study(const StudyReport& report) {
+    Json json = Json::object();
+    const SweepSummary summary = study_of(report, json);
     const std::string csv = sweep_summary_csv(summary);
     const std::filesystem::path rows = report.page.parent_path() / SummaryRow::file;
     const bool has_rows = !is_written_in_place(report.page);
     if (has_rows) publish(rows, csv);
     publish(report.page, sweep_page_html(summary));
     if (report.json) {
-        Json list = Json::array();
-        for (const SweepRow& row : summary.rows) {
-            Summary one;
-            one.policies = {row.policy};
-            Json json = Json::parse(summary_json(one)).at("policies").front();
-            Json axes = Json::object();
-            for (std::size_t i = 0; i < row.values.size(); ++i) axes[summary.axes[i]] = row.values[i];
-            json["axes"] = std::move(axes);
-            list.push_back(std::move(json));
-        }
-        print_json({{"sweep", summary.name},
-                    {"units", summary.units},
-                    {"missing", summary.missing},
-                    {"settings", summary.settings},
-                    {"runs", summary.runs},
-                    {"rows", list},
-                    {"notes", summary.notes}});
+        append_study_json(json, summary);
+        print_json(json);
     } else {
         fmt::print("{}", report.csv ? csv : sweep_summary_text(summary));
     }

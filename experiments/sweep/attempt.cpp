@@ -103,6 +103,19 @@ bool rename_to_unit(const fs::path& out, const std::string& id, const fs::path& 
     return true;
 }
 
+/// Throws Error, Exit::check_failed, where two trainings of one unit, of which the second one stands in `folder`, came out
+/// differently.
+void check_same_rows(const Done& first, const Done& second, const fs::path& folder) {
+    if (first.same_rows == second.same_rows) return;
+    throw Error(
+        {.what = fmt::format("unit {} was trained twice and came out with other rows: on {} (attempt {}) and on {} "
+                             "(attempt {})",
+                             first.id, first.host, first.attempt, second.host, second.attempt),
+         .where = folder.string(),
+         .fix = "one of these machines computes wrongly; both folders are kept: remove the wrong one",
+         .exit = Exit::check_failed});
+}
+
 /// The attempt that came farthest, the later one of two that came as far; nothing where none has anything to resume.
 std::optional<int> farthest(const fs::path& out, const std::string& id, const std::vector<int>& numbers) {
     std::optional<int> best;
@@ -175,11 +188,16 @@ Attempt take_attempt(const fs::path& out, const std::string& id, const std::stri
         if (::mkdir(attempt.folder.c_str(), 0777) == 0) break;
         if (errno != EEXIST) throw_cannot_write(attempt.folder, errno, "make the folder of an attempt");
     }
-    const std::optional<int> from = farthest(out, id, numbers);
-    if (from) attempt.began = progress_in(attempt_folder(out, id, *from));
-    write_attempt_note(attempt.folder, {host_name(), shard, static_cast<std::int64_t>(::getpid()), attempt.began});
-    if (from) copy_attempt(attempt_folder(out, id, *from), attempt.folder);
-    attempt.has_rows = progress_in(attempt.folder) > UnitProgress{};
+    try {
+        const std::optional<int> from = farthest(out, id, numbers);
+        if (from) attempt.began = progress_in(attempt_folder(out, id, *from));
+        write_attempt_note(attempt.folder, {host_name(), shard, static_cast<std::int64_t>(::getpid()), attempt.began});
+        if (from) copy_attempt(attempt_folder(out, id, *from), attempt.folder);
+        attempt.has_rows = progress_in(attempt.folder) > UnitProgress{};
+    } catch (const Error&) {
+        remove_folder(attempt.folder);  // it would count as one that came no further
+        throw;
+    }
     return attempt;
 }
 
@@ -202,15 +220,7 @@ Published publish_unit(const fs::path& out, const std::string& id, const Attempt
         fs::remove(failure_path(out, id), ignored);
         return Published::by_us;
     }
-    const Done first = read_done(unit_folder(out, id));
-    if (first.same_rows != done.same_rows) {
-        throw Error({.what = fmt::format("unit {} was trained twice and came out with other rows: on {} (attempt {}) and "
-                                         "on {} (attempt {})",
-                                         id, first.host, first.attempt, done.host, done.attempt),
-                     .where = attempt.folder.string(),
-                     .fix = "one of these machines computes wrongly; both folders are kept",
-                     .exit = Exit::check_failed});
-    }
+    check_same_rows(read_done(unit_folder(out, id)), done, attempt.folder);
     remove_folder(attempt.folder);
     return Published::by_another;
 }
@@ -232,7 +242,13 @@ bool is_done(const fs::path& out, const std::string& id) {
 }
 
 void remove_attempts(const fs::path& out, const std::string& id) {
-    for (const int number : attempts_at(out, id)) remove_folder(attempt_folder(out, id, number));
+    for (const int number : attempts_at(out, id)) {
+        const fs::path folder = attempt_folder(out, id, number);
+        std::error_code error;
+        if (fs::exists(folder / done_file, error))
+            check_same_rows(read_done(unit_folder(out, id)), read_done(folder), folder);
+        remove_folder(folder);
+    }
 }
 
 }  // namespace macheps

@@ -57,7 +57,8 @@ Published publish_unit(const std::filesystem::path& out, const std::string& id, 
 bool publish_leftover(const std::filesystem::path& out, const std::string& id);
 
 bool is_done(const std::filesystem::path& out, const std::string& id);
-/// Of a finished unit: attempts that others left.
+/// Of a finished unit: attempts that others left. One that was finished too goes where its rows are the same.
+/// Errors: Exit::check_failed, naming both hosts, where they are not, and both stay.
 void remove_attempts(const std::filesystem::path& out, const std::string& id);
 
 }  // namespace macheps

@@ -23,16 +23,21 @@ std::string quoted(const std::string& text) {
 
 std::int64_t megabytes(std::int64_t bytes) { return std::max<std::int64_t>(100, (bytes + 999999) / 1000000); }
 
-/// The trap's first job is to hand the signal on. USR1 comes before the time limit: the task goes back into the queue once
-/// its shard has saved. TERM (scancel) does not bring it back. `wait` returns early when a signal comes, hence the loop.
+/// The traps hand the signal on. USR1 comes before the time limit, at a short one as soon as the task begins, so that the
+/// traps stand before the program: the task goes back into the queue once its shard has saved, or was ended by our TERM (143)
+/// before it could listen. TERM (scancel) does not bring it back. `wait` returns early when a signal comes, hence the loop.
 constexpr const char* array_text = R"(#!/bin/bash
 #SBATCH --job-name={name} --array=0-{last} --ntasks=1 --cpus-per-task=1 --mem={memory}
 #SBATCH {time}--signal=B:USR1@120 --requeue --open-mode=append --output={log}
+pid= again= hit=
+trap 'again=1; hit=1; [ -z "$pid" ] || kill -TERM "$pid" 2>/dev/null' USR1
+trap 'hit=1; [ -z "$pid" ] || kill -TERM "$pid" 2>/dev/null' TERM
 {program} sweep run {out} --shard "$SLURM_ARRAY_TASK_ID/{shards}" & pid=$!
-trap 'again=1; hit=1; kill -TERM "$pid" 2>/dev/null' USR1
-trap 'hit=1; kill -TERM "$pid" 2>/dev/null' TERM
+[ -z "$hit" ] || kill -TERM "$pid"
 while hit=; wait "$pid"; rc=$?; [ "$rc" -gt 128 ] && [ -n "$hit" ]; do :; done
-[ "$rc" -eq 75 ] && [ -n "$again" ] && exec scontrol requeue "${{SLURM_ARRAY_JOB_ID}}_${{SLURM_ARRAY_TASK_ID}}"
+if [ -n "$again" ] && {{ [ "$rc" -eq 75 ] || [ "$rc" -eq 143 ]; }}; then
+    exec scontrol requeue "${{SLURM_ARRAY_JOB_ID}}_${{SLURM_ARRAY_TASK_ID}}"
+fi
 exit "$rc"
 )";
 

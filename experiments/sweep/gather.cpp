@@ -19,9 +19,6 @@ namespace macheps {
 namespace {
 
 const std::vector<std::string_view> gathered_files{RunRow::file, StepRow::file, SiteRow::file};
-/// Of the columns of sites.csv those of which a summary is made.
-constexpr std::string_view site_columns[] = {"run",       "policy",   "seed",   "step",   "site",  "format", "scale_inv_min", "scale_inv_max",
-                                             "count",     "underflow", "overflow", "nan_in", "inf_in", "amax"};
 
 /// Of one setting, policy by policy.
 struct PolicyOfSetting {
@@ -80,9 +77,8 @@ class Gatherer {
         });
         if (!cell.headers[2].empty()) {
             std::vector<SiteRow> sites;
-            RowParser<SiteRow>(cell.headers[2], folder / SiteRow::file, site_columns).parse(text.rows[2], [&](SiteRow row) {
-                sites.push_back(std::move(row));
-            });
+            RowParser<SiteRow>(cell.headers[2], folder / SiteRow::file, summary_site_columns)
+                .parse(text.rows[2], [&](SiteRow row) { sites.push_back(std::move(row)); });
             run.site_figures = site_figures(sites);
         }
         run.policy = run.row.policy;
@@ -113,6 +109,7 @@ SweepSummary gather_sweep(const Sweep& sweep, const FinishedUnits& units, const 
     if (summary.missing > 0)
         summary.notes.push_back(fmt::format("{} of {} units are missing: seeds, policies or settings may lack runs",
                                             summary.missing, summary.missing + summary.units));
+    for (const Failure& conflict : units.conflicts()) summary.notes.push_back(conflict.what);
     if (units.programs().size() > 1)
         summary.notes.push_back(fmt::format("the units came of {} versions of the program", units.programs().size()));
     Gatherer gatherer(sweep, out, options, summary);

@@ -23,14 +23,21 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-constexpr int most_attempts_without_progress = 3, most_tries = 3;
+constexpr int most_attempts_without_progress = 3, most_retries = 3;
 
-/// Whether the error is the system's `number`: every error of writing says it in the system's words.
+/// Whether the error is the system's `number`: every error of reading and writing says it in the system's words.
 bool says(const Error& error, int number) { return error.parts().what.find(std::strerror(number)) != std::string::npos; }
 
 /// What a network file system says of a file that is there all the same.
-bool may_pass(const Error& error) {
-    return error.exit() == Exit::cannot_write && (says(error, ESTALE) || says(error, EIO));
+bool may_pass(const Error& error) { return says(error, ESTALE) || says(error, EIO); }
+
+/// It did not pass: all other units would end the same, and none of them is to blame.
+Error lost_files(const Error& error) {
+    return Error(
+        {.what = error.parts().what,
+         .where = error.parts().where,
+         .fix = "look at this machine's file systems; what is finished is whole, and running the shard again goes on",
+         .exit = Exit::cannot_write});
 }
 
 class Runner {
@@ -69,7 +76,33 @@ class Runner {
         if (request_.deadline && Clock::now() >= *request_.deadline) stop_ = true;
     }
 
+    /// Tries again what a file system may get over, and records what it will not.
     UnitEnd end_of(const SweepUnit& unit, std::string& what) {
+        for (int retries = 0;; ++retries) {
+            try {
+                return end_of_try(unit, what);
+            } catch (const Error& error) {
+                // Whoever finishes a unit first removes the other attempts at it.
+                const bool is_theirs = is_done(request_.out, unit.id) && error.exit() != Exit::check_failed;
+                if (is_theirs && retries < most_retries) continue;
+                if (may_pass(error)) {
+                    if (retries == most_retries) throw lost_files(error);
+                    note(fmt::format("{}; trying again", error.what()));
+                    wait(request_.patience / most_retries);
+                    continue;
+                }
+                if (error.exit() == Exit::cannot_write) throw;
+                what = error.what();
+                record(unit, what, error.exit());
+            } catch (const std::bad_alloc&) {
+                what = "out of memory (choose a smaller model or batch, or a machine with more)";
+                record(unit, what, Exit::bad_input);
+            }
+            return UnitEnd::failed;
+        }
+    }
+
+    UnitEnd end_of_try(const SweepUnit& unit, std::string& what) {
         const fs::path& out = request_.out;
         if (is_done(out, unit.id) || publish_leftover(out, unit.id)) {
             remove_attempts(out, unit.id);
@@ -83,30 +116,7 @@ class Runner {
             forget_failure(unit);
         }
         if (stop_) return UnitEnd::stopped;
-        for (int tries = 1;; ++tries) {
-            try {
-                return train(unit) ? UnitEnd::trained : UnitEnd::stopped;
-            } catch (const Error& error) {
-                // Whoever finishes a unit first removes the other attempts at it.
-                if (is_done(out, unit.id) && error.exit() != Exit::check_failed) {
-                    remove_attempts(out, unit.id);
-                    return UnitEnd::was_done;
-                }
-                if (may_pass(error) && tries < most_tries) {
-                    note(fmt::format("{}; trying again", error.what()));
-                    wait(request_.patience / most_tries);
-                    if (stop_) return UnitEnd::stopped;
-                    continue;
-                }
-                if (error.exit() == Exit::cannot_write) throw;
-                what = error.what();
-                record(unit, what, error.exit());
-            } catch (const std::bad_alloc&) {
-                what = "out of memory (choose a smaller model or batch, or a machine with more)";
-                record(unit, what, Exit::bad_input);
-            }
-            return UnitEnd::failed;
-        }
+        return train(unit) ? UnitEnd::trained : UnitEnd::stopped;
     }
 
     void wait(double seconds) const {
@@ -156,7 +166,7 @@ class Runner {
             is_finished = run_experiment(backend_, experiment, progress, stop_, &stop_now_);
         } catch (const Error& error) {
             // What an earlier attempt left is no run that can be gone on with.
-            if (!experiment.resume || error.exit() != Exit::bad_input) throw;
+            if (!experiment.resume || error.exit() != Exit::bad_input || may_pass(error)) throw;
             note(fmt::format("beginning anew: {}", error.what()));
             empty_attempt(attempt);
             scratch.clear();

@@ -58,10 +58,10 @@ std::optional<int> number(std::string_view text) {
 /// Reads variables and remembers those that were there.
 class Reader {
   public:
-    explicit Reader(const Environment& environment) : environment_(environment) {}
+    explicit Reader(const GetVariable& variable) : variable_(variable) {}
 
     const char* text(const char* name) {
-        const char* value = environment_(name);
+        const char* value = variable_(name);
         if (value != nullptr) seen_ += fmt::format("{}{}={}", seen_.empty() ? "" : " ", name, value);
         return value;
     }
@@ -85,18 +85,18 @@ class Reader {
     const std::string& seen() const { return seen_; }
 
   private:
-    const Environment& environment_;
+    const GetVariable& variable_;
     std::string seen_;
 };
 
 /// What one engine says; nothing where it did not start this process.
-std::optional<FoundShard> shard_of(const Engine& engine, const Environment& environment) {
-    if (const char* index = environment(engine.index);
+std::optional<FoundShard> shard_of(const Engine& engine, const GetVariable& variable) {
+    if (const char* index = variable(engine.index);
         index == nullptr || (engine.no_array != nullptr && index == std::string_view(engine.no_array))) {
         return std::nullopt;
     }
-    if (engine.is_launcher && environment(engine.count) == nullptr) return std::nullopt;  // srun's of a job's own script
-    Reader reader(environment);
+    if (engine.is_launcher && variable(engine.count) == nullptr) return std::nullopt;  // srun's of a job's own script
+    Reader reader(variable);
     const int index = reader.number(engine.index, engine), count = reader.number(engine.count, engine);
     const int first = engine.least == nullptr ? engine.base : reader.number(engine.least, engine);
     if (engine.most != nullptr) {
@@ -129,11 +129,11 @@ Shard parse_shard(std::string_view text) {
 
 std::string to_string(Shard shard) { return fmt::format("{}/{}", shard.index, shard.count); }
 
-FoundShard shard_in(const Environment& environment) {
+FoundShard shard_in(const GetVariable& variable) {
     std::vector<FoundShard> found;
     bool has_real = false;
     for (const Engine& engine : engines) {
-        if (auto one = shard_of(engine, environment)) {
+        if (auto one = shard_of(engine, variable)) {
             has_real = has_real || one->shard.count > 1;
             found.push_back(std::move(*one));
         }

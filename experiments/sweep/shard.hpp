@@ -29,12 +29,12 @@ struct FoundShard {
     std::string seen{};    ///< the variables that it was read from, and their values
 };
 
-/// A variable of the environment, or nullptr.
-using Environment = std::function<const char*(const char* name)>;
+/// Looks a variable of the environment up; nullptr where there is none.
+using GetVariable = std::function<const char*(const char* name)>;
 
 /// What the engine that started this process says in the environment. Errors: throws Error, Exit::usage, with the
 /// variables that are there, where none says it, two disagree, or one tells half of it.
-FoundShard shard_in(const Environment& environment);
+FoundShard shard_in(const GetVariable& variable);
 
 /// Indices of the shard's units, the longest first. Units are sorted by cost, ties by name, and dealt out to and fro; every
 /// process that reads the same sweep.json comes to the same.

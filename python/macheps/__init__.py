@@ -23,6 +23,7 @@ from ._policy import Explanation, Policy, policies, policy
 from ._products import MachineInfo, Scaled, machines, matmul, scale
 from ._rows import Run, read_run
 from ._run import find_program, program, run
+from ._sweep import Sweep, read_sweep
 
 __version__: str = _core.version()
 
@@ -59,7 +60,7 @@ def set_threads(count: int) -> None:
 
 __all__ = [
     "Bounds", "Error", "Explanation", "FormatInfo", "MachineInfo", "Number", "Policy", "Records", "Run", "Scaled", "Shown",
-    "Tally", "Verdict", "bound", "check", "decode", "encode", "find_program", "finfo", "formats", "machines", "make_inputs",
-    "matmul", "number", "policies", "policy", "program", "read_run", "round", "run", "scale", "set_threads", "show", "tally",
+    "Sweep", "Tally", "Verdict", "bound", "check", "decode", "encode", "find_program", "finfo", "formats", "machines", "make_inputs",
+    "matmul", "number", "policies", "policy", "program", "read_run", "read_sweep", "round", "run", "scale", "set_threads", "show", "tally",
     "threads",
 ]  # fmt: skip

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import os
@@ -38,7 +39,7 @@ def _broken(path: Path, why: object) -> Error:
     return Error(f"no rows of a run: {why}", str(path), "is it whole? `macheps report` says more")
 
 
-def _whole_lines(path: Path) -> bytes:
+def whole_lines(path: Path) -> bytes:
     """The file, without a last line that is still being written."""
     try:
         data = path.read_bytes()
@@ -54,7 +55,7 @@ def _whole_lines(path: Path) -> bytes:
     return data
 
 
-def _columns(path: Path, data: bytes) -> dict[str, Column]:
+def columns_of(path: Path, data: bytes) -> dict[str, Column]:
     """The file's columns in their order; one that the schema does not know is text."""
     known = _schema()[1][path.name]
     header = data.split(b"\n", 1)[0].decode("utf-8").rstrip("\r").split(",")
@@ -94,22 +95,41 @@ def _with_polars(path: Path, data: bytes, columns: dict[str, Column], use: list[
     return frame.with_columns([*flags, *texts]).select(use)
 
 
-def _with_pyarrow(path: Path, data: bytes, columns: dict[str, Column], use: list[str]) -> Any:
+def arrow_options(columns: dict[str, Column], use: list[str]) -> Any:
+    """How pyarrow reads these columns."""
     needed("pyarrow")
     import pyarrow as pa
     from pyarrow import csv
 
     kinds = {"text": pa.string(), "float": pa.float64(), "bool": pa.bool_(), "int": pa.int64(), "uint": pa.uint64()}
-    return csv.read_csv(io.BytesIO(data), convert_options=csv.ConvertOptions(
+    return csv.ConvertOptions(
         column_types={name: kinds[columns[name].kind] for name in use}, include_columns=use, null_values=[""],
-        strings_can_be_null=False, true_values=["1"], false_values=["0"]))
+        strings_can_be_null=False, true_values=["1"], false_values=["0"])
+
+
+def _with_pyarrow(path: Path, data: bytes, columns: dict[str, Column], use: list[str]) -> Any:
+    needed("pyarrow")
+    from pyarrow import csv
+
+    return csv.read_csv(io.BytesIO(data), convert_options=arrow_options(columns, use))
 
 
 def _with_duckdb(path: Path, data: bytes, columns: dict[str, Column], use: list[str]) -> Any:
     return needed("duckdb").from_arrow(_with_pyarrow(path, data, columns, use))
 
 
-_ENGINES = {"pandas": _with_pandas, "polars": _with_polars, "pyarrow": _with_pyarrow, "duckdb": _with_duckdb}
+ENGINES = {"pandas": _with_pandas, "polars": _with_polars, "pyarrow": _with_pyarrow, "duckdb": _with_duckdb}
+
+
+def cells_of(path: Path, data: bytes, names: list[str]) -> list[tuple[str, ...]]:
+    """Some columns as text, by the plainest reader."""
+    reader = csv.reader(io.StringIO(data.decode("utf-8")))
+    header = next(reader, [])
+    try:
+        places = [header.index(name) for name in names]
+        return [tuple(row[place] for place in places) for row in reader]
+    except (ValueError, IndexError, csv.Error) as failed:
+        raise _broken(path, failed) from failed
 
 
 class Run:
@@ -124,6 +144,8 @@ class Run:
     notes : list of str
         What is not finished.
     """
+
+    _keys: tuple[str, ...] = ("run", "policy")  # columns that are read whatever was asked for
 
     def __init__(self, folders: Sequence[Path], engine: str, usecols: Iterable[str] | None, policies: Iterable[str] | None):
         self._folders, self._engine = list(folders), engine
@@ -163,9 +185,10 @@ class Run:
     def _look_at_runs(self, folder: Path) -> None:
         """Which runs and policies there are, and which are not finished: a finished run has a row in runs.csv."""
         path = folder / "runs.csv"
-        rows = self._lines(path, ["run", "policy", "status"])
+        rows = cells_of(path, whole_lines(path), ["run", "policy", "status"])
         finished = {run for run, _, _ in rows}
-        started = self._lines(folder / "steps.csv", ["run", "policy", "seed"]) if (folder / "steps.csv").exists() else []
+        steps = folder / "steps.csv"
+        started = cells_of(steps, whole_lines(steps), ["run", "policy", "seed"]) if steps.exists() else []
         for run in dict.fromkeys(run for run, _, _ in started if run not in finished):
             self.notes.append(f"{folder}: {run} is not finished")
         for run, policy, status in rows:
@@ -176,17 +199,9 @@ class Run:
         wanted = self._policies
         self._names[folder] = {run for run, policy in both if wanted is None or policy in wanted}
 
-    def _lines(self, path: Path, names: list[str]) -> list[tuple[str, ...]]:
-        """Some columns as text, by the plainest reader."""
-        import csv
-
-        reader = csv.reader(io.StringIO(_whole_lines(path).decode("utf-8")))
-        header = next(reader, [])
-        try:
-            places = [header.index(name) for name in names]
-            return [tuple(row[place] for place in places) for row in reader]
-        except (ValueError, IndexError, csv.Error) as failed:
-            raise _broken(path, failed) from failed
+    def _data(self, folder: Path, file: str) -> bytes:
+        """The file, for those who read it."""
+        return whole_lines(folder / file)
 
     def _table(self, file: str) -> Any:
         if file in self._read:
@@ -196,12 +211,11 @@ class Run:
         return self._read[file]
 
     def _table_of(self, folder: Path, file: str) -> Any:
-        path = folder / file
-        data = _whole_lines(path)
-        columns = _columns(path, data)
-        use = [name for name in columns if self._usecols is None or name in self._usecols or name in ("run", "policy")]
+        path, data = folder / file, self._data(folder, file)
+        columns = columns_of(path, data)
+        use = [name for name in columns if self._usecols is None or name in self._usecols or name in self._keys]
         try:
-            made = _ENGINES[self._engine](path, data, columns, use)
+            made = ENGINES[self._engine](path, data, columns, use)
         except Error:
             raise
         except Exception as failed:  # each library has its own
@@ -311,8 +325,8 @@ def read_run(
     Traceback (most recent call last):
     macheps._errors.Error: /nowhere: there is no such directory (give a run directory of `macheps train`)
     """
-    if engine not in _ENGINES:
-        raise Error(f"'{engine}' is no engine", "engine", f"one of {', '.join(_ENGINES)}")
+    if engine not in ENGINES:
+        raise Error(f"'{engine}' is no engine", "engine", f"one of {', '.join(ENGINES)}")
     folders = [Path(path)] if isinstance(path, (str, os.PathLike)) else [Path(one) for one in path]
     if not folders:
         raise Error("no directory", "read_run", "give one at least")

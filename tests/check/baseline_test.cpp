@@ -113,7 +113,11 @@ TEST_CASE("a row holds for one declaration and one set of inputs, and says so", 
 
 TEST_CASE("rows that nothing is judged for, and inputs without a row, are told", "[check][baseline]") {
     std::vector<Checked> now{passed("norm", "new.npz")};
-    CHECK(compare(now, agreed()) == std::vector<std::string>{"norm/a.npz"});
+    const std::vector<Checked> gone = compare(now, agreed());
+    REQUIRE(gone.size() == 1);
+    CHECK(gone[0].name + "/" + gone[0].input == "norm/a.npz");
+    CHECK(gone[0].outcome == Outcome::fail);
+    CHECK(gone[0].verdict.reasons.at(0).code == "KC060");
     REQUIRE(now[0].notes.size() == 1);
     CHECK(now[0].notes[0].find("no row") != std::string::npos);
     // Nobody agrees on what failed: its old row stays.

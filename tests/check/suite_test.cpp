@@ -319,3 +319,16 @@ TEST_CASE("the backward error of a product is the largest error in sums of magni
     Declaration misspelt = d;
     CHECK_THROWS_AS(check::declare(misspelt, "machin", "any"), Error);
 }
+
+TEST_CASE("a product that fails as a sum in fp32 is asked for its machine", "[check][suite]") {
+    const std::vector<float> x{0.1f, 0.3f, 0.7f};
+    const StoredArray a = stored_array("a", {1, 3}, x), b = stored_array("b", {3, 1}, x);
+    Declaration d{.operation = &find_operation("gemm")};
+    const auto text_of = [&](float out) {
+        return check_arrays(d, {a, b, stored_array("out", {1, 1}, std::vector<float>{out})}, {}, test::pool()).text();
+    };
+    CHECK(text_of(0.5901f).find("declare\n        --machine") != std::string::npos);
+    CHECK(text_of(0.59f).find("--machine") == std::string::npos);
+    check::declare(d, "machine", "fp32.chain");
+    CHECK(text_of(0.5901f).find("--machine") == std::string::npos);
+}

@@ -92,6 +92,36 @@ TEST_CASE("a cast from fp64 is its definition in every format and mode", "[emula
     }
 }
 
+TEST_CASE("stochastic casts from fp64 take the words of their elements, and see as many bits", "[emulation][cast64]") {
+    ThreadPool pool(1);
+    for (const Format& f : {e4m3fn, e5m2fnuz, e2m1fn, bf16, fp16, tf32}) {
+        const std::vector<double> x = hard_numbers(f);
+        for (const int bits : {1, 7, 24, 32}) {
+            const Cast cast{.format = f, .round = Round::stochastic, .key = {11, 3, 4}, .random_bits = bits};
+            for (const std::int64_t first_element : {std::int64_t{4}, std::int64_t{1} << 33, std::int64_t{7}}) {
+                for (const std::size_t n : {std::size_t{1}, std::size_t{31}, std::size_t{129}, x.size()}) {
+                    for (const Simd simd : available_simd()) {
+                        std::vector<double> out(n);
+                        std::vector<std::uint32_t> codes(n);
+                        const auto count = static_cast<std::int64_t>(n);
+                        cast_array64(simd, pool, x.data(), out.data(), count, cast, 0.3, nullptr, first_element);
+                        encode_array64(simd, pool, x.data(), codes.data(), count, cast, 0.3, nullptr, first_element);
+                        for (std::size_t i = 0; i < n; ++i) {
+                            const std::uint32_t word =
+                                random_bits(cast.key, static_cast<std::uint64_t>(first_element) + i);
+                            const std::uint64_t want =
+                                encode64(f, x[i] * 0.3, cast.round, cast.overflow, {word >> (32 - bits), bits});
+                            if (codes[i] == want && same(out[i], decode64(f, want))) continue;
+                            CAPTURE(format_name(f), bits, first_element, n, simd_name(simd), x[i], i, codes[i], want);
+                            FAIL("another code, or another number");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
 TEST_CASE("a scale multiplies in fp64, and a tally counts fp64 numbers", "[emulation][cast64]") {
     ThreadPool pool(1);
     const std::vector<double> x{0.1, -3, 1e300, 5e-324, 0, 7e4, std::numeric_limits<double>::infinity(),

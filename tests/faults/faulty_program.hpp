@@ -1,33 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program in a folder of its own, with something wrong around it.
 #pragma once
+#include "tests/program_folder.hpp"
 #include "tests/scratch.hpp"
-#include "tests/test.hpp"
 
-#include <fcntl.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <csignal>
 #include <fstream>
-#include <functional>
 #include <map>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace macheps::test {
-
-namespace fs = std::filesystem;
-
-inline std::string contents(const fs::path& path) {
-    std::ifstream in(path, std::ios::binary);
-    std::stringstream text;
-    text << in.rdbuf();
-    return text.str();
-}
 
 inline std::vector<std::string> words(const std::string& text) {
     std::istringstream in(text);
@@ -39,12 +27,6 @@ inline std::vector<std::string> words(const std::string& text) {
 struct Outcome {
     int code = -1;  ///< 128 and the signal's number where one ended it
     std::string out, err;
-};
-
-/// How the program is started.
-struct Start {
-    std::vector<std::string> environment{};  ///< `NAME=value`
-    std::function<void()> prepare{};         ///< runs in the child, before the program
 };
 
 /// A folder that is there while the object is; programs run in it.
@@ -76,37 +58,11 @@ class Folder {
     }
     pid_t begin(const std::string& arguments, const Start& start = {}) const { return begin(words(arguments), start); }
     pid_t begin(std::vector<std::string> arguments, const Start& start) const {
-        arguments.insert(arguments.begin(), "macheps");
-        std::vector<char*> argv;
-        for (std::string& word : arguments) argv.push_back(word.data());
-        argv.push_back(nullptr);
-        const pid_t child = fork();
-        REQUIRE(child >= 0);
-        if (child != 0) return child;
-        if (chdir(path_.c_str()) != 0) _exit(99);
-        redirect("/dev/null", O_RDONLY, STDIN_FILENO);
-        redirect("out.txt", O_WRONLY | O_CREAT | O_TRUNC, STDOUT_FILENO);
-        redirect("err.txt", O_WRONLY | O_CREAT | O_TRUNC, STDERR_FILENO);
-        for (const std::string& variable : start.environment) {
-            const std::size_t equals = variable.find('=');
-            setenv(variable.substr(0, equals).c_str(), variable.substr(equals + 1).c_str(), 1);
-        }
-        if (start.prepare) start.prepare();
-        execv(MACHEPS_PROGRAM, argv.data());
-        _exit(98);
+        return start_program(path_, std::move(arguments), "out.txt", "err.txt", start);
     }
     Outcome finish(pid_t child) const {
-        int status = 0;
-        REQUIRE(waitpid(child, &status, 0) == child);
-        return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), contents(path_ / "out.txt"),
-                contents(path_ / "err.txt")};
-    }
-
-    /// For a child: what this process has yet to print stays its own.
-    static void redirect(const char* file, int flags, int descriptor) {
-        const int opened = open(file, flags, 0666);
-        if (opened < 0 || dup2(opened, descriptor) < 0) _exit(99);
-        ::close(opened);
+        const int code = wait_for(child);
+        return {code, contents(path_ / "out.txt"), contents(path_ / "err.txt")};
     }
 
   private:
@@ -132,20 +88,7 @@ inline bool is_documented(int code) {
 
 /// A table without the columns that hold times.
 inline std::string without_times(const std::string& text) {
-    std::istringstream lines(text);
-    std::string out;
-    std::vector<bool> is_time;
-    for (std::string line; std::getline(lines, line);) {
-        std::istringstream cells(line);
-        std::size_t i = 0;
-        for (std::string cell; std::getline(cells, cell, ','); ++i) {
-            if (is_time.size() == i)
-                is_time.push_back(cell == "seconds" || cell == "tokens_per_second" || cell == "slowdown");
-            if (!is_time[i]) out += cell + ",";
-        }
-        out += '\n';
-    }
-    return out;
+    return without_columns(text, {"seconds", "tokens_per_second", "slowdown"});
 }
 
 /// A manifest without the line of the device: a machine that grants no threads has another one.

@@ -17,7 +17,7 @@ Start closed(std::vector<int> descriptors) {
 }
 
 Start with_stderr_on(const char* device) {
-    return {.prepare = [device] { Folder::redirect(device, O_WRONLY, STDERR_FILENO); }};
+    return {.prepare = [device] { redirect(device, O_WRONLY, STDERR_FILENO); }};
 }
 
 /// A pipe that nobody reads.

@@ -266,6 +266,23 @@ TEST_CASE("a baseline is made, kept and broken", "[program][check]") {
     CHECK(holds(worse.out, "KC060 baseline  errors grew: rms"));
     CHECK(holds(contents(scratch() / "check.sarif"), "\"KC060\""));
     CHECK(run("check suite.toml --baseline /dev/full --update-baseline").code == 3);  // it is no file to be read
+    // Before anybody agreed, reports are written all the same.
+    const Outcome none = run("check suite.toml --baseline none.lock --junit none.xml");
+    CHECK(none.code == 3);
+    CHECK(holds(none.err, "no baseline yet"));
+    CHECK(holds(contents(scratch() / "none.xml"), "<testcase"));
+    // An input that went missing is power that went missing.
+    row = document.at("rows")[0];
+    row["input"] = "gone.npz";
+    rows = document.at("rows");
+    rows.push_back(row);
+    better["rows"] = rows;
+    write_softmax("good.npz", 1);
+    write("check.lock", better.dump());
+    const Outcome gone = run("check suite.toml --baseline check.lock --junit gone.xml");
+    CHECK(gone.code == 1);
+    CHECK(holds(gone.out, "gone.npz  KC060"));
+    CHECK(holds(contents(scratch() / "gone.xml"), "gone.npz"));
     fs::remove_all(scratch());
 }
 

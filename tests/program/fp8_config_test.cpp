@@ -36,14 +36,15 @@ json policy_of_run() {
     return {};
 }
 
-/// Files whose text asks for fp8, comments aside.
+/// Files whose name or text asks for fp8, comments aside.
 std::vector<fs::path> fp8_configs(const fs::path& folder) {
     const std::regex asks("(^|\n)[^#\n]*(fp8:[ ]*true|mixed_precision:[ ]*['\"]?fp8|fp8_config)");
     std::vector<fs::path> files;
     for (const auto& entry : fs::recursive_directory_iterator(folder)) {
         const std::string ending = entry.path().extension().string();
         if (!entry.is_regular_file() || (ending != ".yaml" && ending != ".yml" && ending != ".json")) continue;
-        if (std::regex_search(contents(entry.path()), asks)) files.push_back(entry.path());
+        const bool is_named = entry.path().filename().string().find("fp8") != std::string::npos;
+        if (is_named || std::regex_search(contents(entry.path()), asks)) files.push_back(entry.path());
     }
     std::sort(files.begin(), files.end());
     return files;
@@ -59,14 +60,23 @@ TEST_CASE("every published fp8 config trains, or is refused for its framework's 
         const char* more;
         int code;
         const char* says;
+        bool is_low = true;           ///< what trains has a recipe
+        const char* beside = nullptr;  ///< the published file that the config names, laid where it says
     };
+    const char *const transformers_four = "--framework-version transformers=4.57",
+               *const deepspeed_file = "deepspeed/llama-factory__deepspeed__ds_z3_fp8_config.json";
     const std::vector<Case> cases{
         {"accelerate__config_yaml_templates__fp8.yaml", "", 0, "accelerate/most-recent"},
         {"accelerate__test_configs__0_34_0_fp8.yaml", "", 1, "invalid truth value"},
         {"axolotl__llama-3__3b-fp8-fsdp2.yaml", "", 0, "left out: lm_head: lm_head: it is the last Linear"},
         {"llama-factory__extras__fp8__llama3_fp8_deepspeed_sft.yaml", "", 1, "llamafactory/missing-file"},
+        {"llama-factory__extras__fp8__llama3_fp8_deepspeed_sft.yaml", "", 0, "llamafactory/fp8-dropped", false, deepspeed_file},
+        {"llama-factory__extras__fp8__llama3_fp8_deepspeed_sft.yaml", transformers_four, 0, "9 of 11 linears in 8 bits or fewer",
+         true, deepspeed_file},
+        // For DeepSpeed itself: it says nothing of fp8, which LLaMA-Factory asks for beside it.
+        {"llama-factory__deepspeed__ds_z3_fp8_config.json", "", 0, "deepspeed/auto", false},
         {"llama-factory__extras__fp8__llama3_fp8_fsdp_sft.yaml", "", 1, "fsdp_transformer_layer_cls_to_wrap"},
-        {"llama-factory__extras__fp8__llama3_fp8_fsdp_sft.yaml", "--framework-version transformers=4.57", 0,
+        {"llama-factory__extras__fp8__llama3_fp8_fsdp_sft.yaml", transformers_four, 0,
          "llamafactory/fp8-as-executed"},
     };
     const std::vector<fs::path> files = fp8_configs(shared_folder() / "configs");
@@ -75,19 +85,23 @@ TEST_CASE("every published fp8 config trains, or is refused for its framework's 
         for (const Case& c : cases) {
             if (file.filename() != c.file) continue;
             ++tried;
+            if (c.beside != nullptr) {
+                fs::create_directories(scratch() / "examples/deepspeed");
+                fs::copy_file(shared_folder() / "configs" / c.beside, scratch() / "examples/deepspeed/ds_z3_fp8_config.json");
+            }
             const Outcome outcome = train(file.string(), c.more);
             CAPTURE(c.file, c.more, outcome.err);
             CHECK(outcome.code == c.code);
             CHECK(holds(outcome.err, c.says));
             CHECK(fs::exists(scratch() / "run/report.html") == (c.code == 0));
-            if (c.code == 0) CHECK(holds(policy_of_run().at("toml"), "recipe      = "));
+            if (c.code == 0) CHECK(holds(policy_of_run().at("toml"), "recipe      = ") == c.is_low);
             if (c.code == 1) CHECK(holds(outcome.err, "refuses this config"));
             fs::remove_all(scratch());
         }
         CAPTURE(file.string());
         CHECK(tried > 0);
     }
-    CHECK(files.size() >= 5);
+    CHECK(files.size() >= 6);
 }
 
 TEST_CASE("the documented fp8 samples train, or are refused for their framework's reason", "[program][config][fp8]") {

@@ -42,6 +42,24 @@ def adversarial(format: str, count: int = 4096, dtype=np.float32) -> np.ndarray:
         return everything.astype(dtype)
 
 
+def a_million(format: str) -> np.ndarray:
+    """2**20 fp32 numbers: values of the format and midpoints between neighbours, all of them where there are so few, and to both
+    sides as many fp32 numbers as there is room for."""
+    info = me.finfo(format)
+    step = 1 << (info.container_bits - info.bits)
+    codes = np.arange(1 << min(info.bits, 19), dtype=np.uint64)
+    if info.bits > 19:
+        codes = np.random.default_rng(6).integers(0, 2**info.bits, codes.size, dtype=np.uint64)
+    top = np.uint64((1 << info.container_bits) - 1)
+    with np.errstate(all="ignore"):
+        values, next_ = (me.decode(np.minimum((codes + np.uint64(k)) * np.uint64(step), top), format).astype(np.float64) for k in (0, 1))
+        at = np.concatenate([values, values / 2 + next_ / 2]).astype(np.float32)
+    room = 2**20 // at.size
+    near = at.view(np.int32)[:, None] + np.arange(-(room // 2), room - room // 2, dtype=np.int32)
+    made = near.ravel().view(np.float32)
+    return np.concatenate([made, np.arange(2**20 - made.size, dtype=np.uint32).view(np.float32)])
+
+
 @pytest.fixture(scope="session")
 def program() -> str:
     """The program of this build."""

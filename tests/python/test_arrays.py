@@ -96,6 +96,32 @@ def test_out_is_filled():
     assert same_bits(buffer[100:], want)
 
 
+class OnGpu:
+    """An array of a library that computes on a GPU."""
+
+    def __dlpack_device__(self):
+        return (2, 0)
+
+    def __dlpack__(self, **words):
+        raise AssertionError("nobody may copy it in silence")
+
+
+class OnGpuWithArray(OnGpu):
+    """CuPy's: it has the method, which refuses."""
+
+    def __array__(self, dtype=None, copy=None):
+        raise TypeError("Implicit conversion to a NumPy array is not allowed. Please use `.get()`")
+
+
+def test_arrays_on_a_gpu_are_refused():
+    for function in (lambda x: me.round(x, "bf16"), lambda x: me.encode(x, "bf16"), lambda x: me.decode(x, "bf16"), lambda x: me.matmul(x, x),
+                     lambda x: me.scale(x, "row", "e4m3fn"), lambda x: me.check(x, x, x)):  # fmt: skip
+        with pytest.raises(TypeError, match=r"computes on the CPU, and this array is on device \(2, 0\): copy it"):
+            function(OnGpu())
+        with pytest.raises(TypeError, match=r"Please use `.get\(\)`"):
+            function(OnGpuWithArray())
+
+
 @pytest.mark.parametrize(("out", "error"), [
     (np.empty((30, 100), np.float64), TypeError), (np.empty((30, 99), np.float32), me.Error), ([1.0], TypeError),
     (np.empty((30, 200), np.float32)[:, ::2], me.Error), (read_only(X), me.Error), (np.empty((30, 100), ">f4"), TypeError),

@@ -8,7 +8,7 @@ import subprocess
 import macheps as me
 import numpy as np
 import pytest
-from conftest import adversarial, same_bits
+from conftest import a_million, adversarial, same_bits
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 
@@ -164,3 +164,13 @@ def test_every_fp32_number(format):
         assert not differ.any(), x[differ][:4]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("mode", MODES)
+def test_a_million_codes_are_the_programs(format, mode, program):
+    x = a_million(format)
+    assert x.size == 2**20
+    for saturate in (False, True):
+        words = [program, "convert", "--to", format, "--round", mode, "--seed", "9", *(["--saturate"] if saturate else [])]
+        theirs = subprocess.run(words, input=x.tobytes(), stdout=subprocess.PIPE, check=True).stdout
+        assert me.encode(x, format, mode=mode, saturate=saturate, seed=9).tobytes() == theirs

@@ -16,8 +16,8 @@ import pytest
 from conftest import SOURCE
 
 MODULES = ["macheps", "macheps._casts", "macheps._check", "macheps._errors", "macheps._formats", "macheps._policy", "macheps._products",
-           "macheps._rows", "macheps._run"]  # fmt: skip
-RECORDS = {"Bounds", "Explanation", "FormatInfo", "MachineInfo", "Number", "Policy", "Records", "Run", "Scaled", "Shown", "Verdict",
+           "macheps._rows", "macheps._run", "macheps._sweep"]  # fmt: skip
+RECORDS = {"Bounds", "Explanation", "FormatInfo", "MachineInfo", "Number", "Policy", "Records", "Run", "Scaled", "Shown", "Sweep", "Verdict",
            "find_program"}  # fmt: skip
 
 

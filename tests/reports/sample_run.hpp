@@ -59,7 +59,7 @@ inline std::vector<SamplePolicy> sample_policies() {
 
 struct SampleOptions {
     std::vector<SamplePolicy> policies = sample_policies();
-    std::int64_t steps = 300, seeds = 1, layers = 2, sample_every = 10;
+    std::int64_t steps = 300, seeds = 1, layers = 2, sample_every = 10, first_seed = 0;
     bool with_manifest = true;
 };
 
@@ -83,7 +83,7 @@ inline void write_sample_run(const std::filesystem::path& folder, const SampleOp
                                          "attn.proj:forward.a",    "attn.proj:input_grad.a", "mlp.up:forward.a",
                                          "mlp.up:forward.b",       "mlp.up:input_grad.a",    "mlp.up:weight_grad.a",
                                          "mlp.act:forward.out",    "mlp.down:forward.a",     "mlp.down:input_grad.a"};
-    for (std::int64_t seed = 0; seed < options.seeds; ++seed) {
+    for (std::int64_t seed = options.first_seed; seed < options.first_seed + options.seeds; ++seed) {
         std::vector<double> baseline;
         for (std::size_t p = 0; p < options.policies.size(); ++p) {
             const SamplePolicy& policy = options.policies[p];

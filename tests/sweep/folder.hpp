@@ -1,33 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sweeps as tests run them: the program in a folder of its own, and what its files hold.
 #pragma once
+#include "tests/program_folder.hpp"
 #include "tests/scratch.hpp"
-#include "tests/test.hpp"
-
-#include <fcntl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <map>
-#include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace macheps::test {
-
-namespace fs = std::filesystem;
-
-inline std::string contents(const fs::path& path) {
-    std::ifstream in(path, std::ios::binary);
-    std::stringstream text;
-    text << in.rdbuf();
-    return text.str();
-}
 
 /// A folder in memory, removed at the end; programs run in it.
 class SweepScratch {
@@ -58,47 +42,31 @@ class SweepScratch {
     }
     int shell(const std::string& command) const {
         const std::string line = "cd '" + path_.string() + "' && { " + command + "; } >out.txt 2>err.txt </dev/null";
-        const int status = std::system(line.c_str());
-        return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+        return exit_code(std::system(line.c_str()));
     }
     /// Starts `macheps WORDS` and does not wait; what it says goes to files with that number in their names.
-    pid_t start(std::vector<std::string> words, int number) const {
-        words.insert(words.begin(), "macheps");
-        std::vector<char*> argv;
-        for (std::string& word : words) argv.push_back(word.data());
-        argv.push_back(nullptr);
+    pid_t start(std::vector<std::string> words, int number, const Start& how = {}) const {
         const std::string log = "log" + std::to_string(number) + ".txt";
-        const pid_t child = ::fork();
-        REQUIRE(child >= 0);
-        if (child != 0) return child;
-        if (::chdir(path_.c_str()) != 0) ::_exit(99);
-        const int opened = ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
-        if (opened < 0 || ::dup2(opened, STDOUT_FILENO) < 0 || ::dup2(opened, STDERR_FILENO) < 0) ::_exit(99);
-        ::execv(MACHEPS_PROGRAM, argv.data());
-        ::_exit(98);
+        return start_program(path_, std::move(words), log, log, how);
     }
-    static int wait(pid_t child) {
-        int status = 0;
-        REQUIRE(::waitpid(child, &status, 0) == child);
-        return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+
+    /// Waits until an attempt at a unit of `out` has its first checkpoint, for twenty seconds at most.
+    bool waits_for_checkpoint(const std::string& out) const {
+        for (int i = 0; i < 4000; ++i) {
+            std::error_code gone;  // whoever is at work removes what it no longer needs
+            for (const auto& attempt : fs::directory_iterator(path_ / out / "work", gone)) {
+                for (const auto& file : fs::directory_iterator(attempt.path() / "checkpoints", gone)) {
+                    if (file.path().filename().string().starts_with("run-")) return true;
+                }
+            }
+            ::usleep(5000);
+        }
+        return false;
     }
 
     /// A file of rows without the columns that hold times, or say who trained what.
     std::string rows(const std::string& name) const {
-        std::istringstream lines(contents(path_ / name));
-        std::string text;
-        std::vector<bool> left_out;
-        for (std::string line; std::getline(lines, line); text += '\n') {
-            std::istringstream cells(line);
-            std::size_t i = 0;
-            for (std::string cell; std::getline(cells, cell, ','); ++i) {
-                if (left_out.size() == i) {
-                    left_out.push_back(cell == "seconds" || cell == "tokens_per_second" || cell == "attempts" || cell == "host");
-                }
-                if (!left_out[i]) text += cell + ",";
-            }
-        }
-        return text;
+        return without_columns(contents(path_ / name), {"seconds", "tokens_per_second", "attempts", "host"});
     }
     /// All that `merge` wrote into a folder, by the names of the files.
     std::map<std::string, std::string> merged(const std::string& folder) const {

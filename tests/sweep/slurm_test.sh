@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# slurm_test.sh PROGRAM: a sweep on a real Slurm, four nodes on this host with a configuration of their own: plain, a task
+# slurm_test.sh PROGRAM [SCENARIO...]: a sweep on a real Slurm, four nodes on this host with a configuration of their own: plain, a task
 # that fails, a requeue, a node that is killed, a controller that is restarted, a time limit. Each ends with the bytes of a
 # shard that was run alone. Where Slurm cannot be started the one line MACHEPS-SKIPPED is printed.
 set -u
 program=$1
+shift
 skip() { echo "MACHEPS-SKIPPED: $1"; exit 0; }
 fail() { echo "FAILED: $1"; exit 1; }
 
@@ -103,7 +104,7 @@ cd "$folder" || exit 1
 cat >plan.toml <<'PLAN'
 name = "slurm-test"
 [train]
-steps = 1500
+steps = 200
 layers = 1
 width = 16
 heads = 2
@@ -111,11 +112,11 @@ context = 8
 batch = 2
 eval-batches = 1
 warmup = 1
-probe-every = 500
-save-every = 100
+probe-every = 100
+save-every = 20
 [axes]
 policy = ["amp-bf16", "pure-bf16"]
-seeds = "0..3"
+seeds = "0..31"
 [units]
 minutes = 1e-6
 PLAN
@@ -124,7 +125,7 @@ cp alone/sweep.json planned.json
 "$program" sweep run alone -q || fail "a shard alone"
 "$program" merge alone 2>/dev/null || fail "its merge"
 count=$("$program" sweep plan alone --json | sed -n 's/.*"units": *\([0-9]*\).*/\1/p' | head -1)
-[ "$count" = 8 ] || fail "$count units in place of 8"
+[ "$count" = 64 ] || fail "$count units in place of 64"
 
 # The columns of times are those that may differ.
 rows() { python3 -c '
@@ -159,10 +160,6 @@ finish() {
 }
 running() { [ "$(squeue -h -j "$array" -t RUNNING 2>/dev/null | wc -l)" -ge "${1:-1}" ]; }
 
-begin plain
-finish
-wait_for 5 test -f plain/merged/runs.csv || fail "plain: the second job merged nothing"
-
 # edited NAME SED: the same with the array's script changed.
 edited() {
     out=$1
@@ -174,58 +171,93 @@ edited() {
     [ -n "$array" ] || fail "$out: not submitted"
 }
 
+plain() {
+    begin plain
+    finish
+    wait_for 5 test -f plain/merged/runs.csv || fail "plain: the second job merged nothing"
+}
+
 # A task that ends with 3, once: the others go on, the merge says what is missing, and the array again does the rest.
-edited fails "3a [ \"\$SLURM_ARRAY_TASK_ID\" = 1 ] \&\& mkdir $folder/once 2>/dev/null \&\& exit 3"
-wait_for 240 ended "$array" || fail "fails: did not end"
-scontrol show job "${array}_1" | grep -q 'ExitCode=3:0' || fail "fails: the task did not end with 3"
-"$program" merge fails >/dev/null 2>fails.err && fail "fails: merged all the same"
-grep -q "2 of 8 units are missing" fails.err || { cat fails.err; fail "fails: not told"; }
-merging=$(sbatch --parsable --mem=100 fails/slurm/array.sh)
-finish
+fails() {
+    edited fails "3a [ \"\$SLURM_ARRAY_TASK_ID\" = 1 ] \&\& mkdir $folder/once 2>/dev/null \&\& exit 3"
+    wait_for 240 ended "$array" || fail "fails: did not end"
+    scontrol show job "${array}_1" | grep -q 'ExitCode=3:0' || fail "fails: the task did not end with 3"
+    "$program" merge fails >/dev/null 2>fails.err && fail "fails: merged all the same"
+    grep -q "16 of 64 units are missing" fails.err || { cat fails.err; fail "fails: not told"; }
+    merging=$(sbatch --parsable --mem=100 fails/slurm/array.sh)
+    finish
+}
 
-begin requeued
-wait_for 60 running || fail "requeued: nothing runs"
-scontrol requeue "${array}_0" || true
-finish
+requeued() {
+    begin requeued
+    wait_for 60 running || fail "requeued: nothing runs"
+    scontrol requeue "${array}_0" || true
+    finish
+}
 
-begin restarted
-wait_for 60 running || fail "restarted: nothing runs"
-kill "$controller"
-wait "$controller" 2>/dev/null
-start_controller
-wait_for 60 squeue -h >/dev/null 2>&1
-finish
+restarted() {
+    begin restarted
+    wait_for 60 running || fail "restarted: nothing runs"
+    kill "$controller"
+    wait "$controller" 2>/dev/null
+    start_controller
+    wait_for 60 squeue -h >/dev/null 2>&1
+    finish
+}
 
-begin lost
-wait_for 60 running || fail "lost: nothing runs"
-where=$(squeue -h -j "$array" -t RUNNING -o %N | head -1)
-steps=$(pgrep slurmstepd || true)
-kill -9 "${node[$where]}"
-for step in $steps; do
-    children=$(cat "/proc/$step/task/"*/children 2>/dev/null)
-    for child in $children; do
-        environment=$(tr '\0' '\n' 2>/dev/null <"/proc/$child/environ")
-        if grep -qx "SLURMD_NODENAME=$where" <<<"$environment" && grep -qx "SLURM_CONF=$SLURM_CONF" <<<"$environment"; then
-            kill -9 "$step" $(cat "/proc/$child/task/"*/children 2>/dev/null) "$child" 2>/dev/null
-        fi
+lost() {
+    begin lost
+    wait_for 60 running || fail "lost: nothing runs"
+    local where step child steps
+    where=$(squeue -h -j "$array" -t RUNNING -o %N | head -1)
+    steps=$(pgrep slurmstepd || true)
+    kill -9 "${node[$where]}"
+    for step in $steps; do
+        for child in $(cat "/proc/$step/task/"*/children 2>/dev/null); do
+            if tr '\0' '\n' 2>/dev/null <"/proc/$child/environ" | grep -qx "SLURMD_NODENAME=$where" &&
+                tr '\0' '\n' 2>/dev/null <"/proc/$child/environ" | grep -qx "SLURM_CONF=$SLURM_CONF"; then
+                kill -9 "$step" $(cat "/proc/$child/task/"*/children 2>/dev/null) "$child" 2>/dev/null
+            fi
+        done
     done
-done
-sleep 1
-start_node "$where"
-finish
+    sleep 1
+    start_node "$where"
+    finish
+}
 
-# The time limit nears: the script gets USR1 as Slurm sends it, its shard saves, and the task goes back into the queue.
-sed -e 's/steps = 1500/steps = 20000/' -e 's/seeds = .*/seeds = 0/' -e 's/"amp-bf16", //' plan.toml >long.toml
-"$program" sweep plan long.toml --out long >/dev/null 2>&1 || fail "the long plan is refused"
-cp long/sweep.json planned.json
-rm -rf alone
-"$program" sweep run long -q || fail "the long one alone"
-"$program" merge long 2>/dev/null || fail "its merge"
-mv long alone
-edited limited ''
-at_work() { compgen -G "limited/work/*/checkpoints/run-*" >/dev/null; }
-wait_for 120 at_work || fail "limited: nothing is at work"
-for task in 0 1 2 3; do scancel --batch --signal=USR1 "${array}_$task" 2>/dev/null; done
-finish
-grep -q "stopped, run it again" limited/slurm/"${array}"_*.log || fail "limited: no task was stopped before its limit"
+# The time limit nears: Slurm itself sends USR1 to the script, its shard saves, and the task goes back into the queue. Slurm looks
+# at limits twice a minute, so that the signal that is due after ten seconds may come after forty: so that the shard is at work
+# then, it is halted at its first checkpoint until the signal waits for it.
+limited() {
+    local task reference shard
+    sed -e 's/steps = 200/steps = 4000/' -e 's/seeds = .*/seeds = 0/' -e 's/"amp-bf16", //' plan.toml >long.toml
+    "$program" sweep plan long.toml --out long >/dev/null 2>&1 || fail "the long plan is refused"
+    cp long/sweep.json planned.json
+    edited limited 's/--time=10 --signal=B:USR1@120/--time=1 --signal=B:USR1@50/'
+    grep -q -e '--time=1 --signal=B:USR1@50' limited/slurm/array.sh || fail "limited: its script has another limit"
+    at_work() { compgen -G "limited/work/*/checkpoints/run-*" >/dev/null; }
+    wait_for 120 at_work || fail "limited: nothing is at work"
+    shard=$(pgrep -f "sweep run $folder/limited --shard 0/4")
+    kill -STOP "$shard" || fail "limited: its shard has ended already"
+    told() { ((0x$(awk '/^ShdPnd/ { print $2 }' "/proc/$shard/status") & 0x4000)); }  # the script's TERM waits
+    wait_for 120 told || fail "limited: Slurm sent no signal before the limit"
+    kill -CONT "$shard"
+    "$program" sweep run long -q &
+    reference=$!
+    started+=("$reference")
+    wait_for 400 ended "$array" || { squeue; fail "limited: did not end"; }
+    wait "$reference" || fail "the long one alone"
+    "$program" merge long 2>/dev/null || fail "its merge"
+    rm -rf alone && mv long alone
+    finish
+    grep -q "stopped, run it again" limited/slurm/"${array}"_*.log ||
+        { tail limited/slurm/"${array}"_*.log; fail "limited: no task was stopped before its limit"; }
+    scontrol show job "${array}_0" | grep -q 'Restarts=[1-9]' || fail "limited: the task was not requeued"
+}
+
+all="plain fails requeued restarted lost limited"
+for scenario in ${*:-$all}; do
+    [[ " $all " = *" $scenario "* ]] || fail "there is no scenario $scenario, only $all"
+    "$scenario"
+done
 echo "all ok ($SECONDS s)"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sweeps from the plan to the merged rows: whatever the shards, however they ended, the bytes are the same.
-#include "tests/sweep/folder.hpp"
+#include "tests/sweep/reference.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -8,44 +8,19 @@
 #include <set>
 
 using namespace macheps::test;
-using Files = std::map<std::string, std::string>;
 using nlohmann::json;
 
 namespace {
 
-/// The sweep `name` trained by one shard, and merged: what all others are compared with.
-Files trained_at_once(const SweepScratch& folder, const std::string& name) {
-    REQUIRE(folder.run("sweep run " + name + " -q") == 0);
-    REQUIRE(folder.run("merge " + name + " --rows runs,evals,steps,sites,site-sums") == 0);
-    CHECK(fs::is_empty(folder / (name + "/work")));
-    return folder.merged(name + "/merged");
-}
-
-/// Copies the sweep as it was planned, without what was trained of it.
-void copy_plan(const SweepScratch& folder, const std::string& from, const std::string& to) {
-    fs::remove_all(folder / to);
-    fs::create_directories(folder / to);
-    fs::copy(folder / (from + "/sweep.json"), folder / (to + "/sweep.json"));
-}
-
-Files merged_again(const SweepScratch& folder, const std::string& name) {
-    const int code = folder.run("merge " + name + " --rows runs,evals,steps,sites,site-sums");
-    CAPTURE(folder.err());
-    REQUIRE(code == 0);
-    return folder.merged(name + "/merged");
-}
-
-}  // namespace
-
-TEST_CASE("shards of any number in any order, and four at a time, merge to the same bytes", "[sweeps]") {
-    const SweepScratch folder;
-    folder.write("small.toml", small_plan());
+/// A plan of twelve runs in four units, whole, in shards of all kinds, and beside each other.
+void train_in_all_ways(const SweepScratch& folder, const std::string& plan, int steps) {
+    folder.write("small.toml", plan);
     REQUIRE(folder.run("sweep plan small.toml --out one") == 0);
-    const Files at_once = trained_at_once(folder, "one");
+    const MergedFiles at_once = trained_at_once(folder, "one");
     REQUIRE(at_once.size() == 6);  // five files of rows, and units.csv
     CHECK(at_once.at("runs.csv").find(",unit,") != std::string::npos);
     CHECK(std::count(at_once.at("runs.csv").begin(), at_once.at("runs.csv").end(), '\n') == 13);
-    CHECK(std::count(at_once.at("steps.csv").begin(), at_once.at("steps.csv").end(), '\n') == 12 * 20 + 1);
+    CHECK(std::count(at_once.at("steps.csv").begin(), at_once.at("steps.csv").end(), '\n') == 12 * steps + 1);
 
     copy_plan(folder, "one", "four");
     for (const int shard : {2, 0, 3, 1}) REQUIRE(folder.run("sweep run four -q --shard " + std::to_string(shard) + "/4") == 0);
@@ -58,17 +33,51 @@ TEST_CASE("shards of any number in any order, and four at a time, merge to the s
     copy_plan(folder, "one", "beside");
     std::vector<pid_t> children;
     for (int i = 0; i < 4; ++i) children.push_back(folder.start({"sweep", "run", "beside", "-q", "--shard", std::to_string(i) + "/4"}, i));
-    for (const pid_t child : children) CHECK(SweepScratch::wait(child) == 0);
+    for (const pid_t child : children) CHECK(wait_for(child) == 0);
     CHECK(merged_again(folder, "beside") == at_once);
 
     copy_plan(folder, "one", "jobs");
     REQUIRE(folder.run("sweep run jobs -q --jobs 3") == 0);
     CHECK(merged_again(folder, "jobs") == at_once);
 
+    // By programs that start others, where they are installed.
+    const auto by_another = [&](const std::string& name, const std::string& program, const std::string& command) {
+        if (folder.shell("command -v " + program) != 0) return;
+        copy_plan(folder, "one", name);
+        const int code = folder.shell(command);
+        CAPTURE(name, folder.err());
+        REQUIRE(code == 0);
+        CHECK(merged_again(folder, name) == at_once);
+    };
+    by_another("parallel", "parallel",
+               "seq 0 15 | parallel -j 2 '" MACHEPS_PROGRAM "' sweep run parallel -q --shard {}/16");
+    by_another("xargs", "xargs", "seq 0 15 | xargs -P 2 -I{} '" MACHEPS_PROGRAM "' sweep run xargs -q --shard {}/16");
+    by_another("auto", "env",
+               "for i in 1 2; do SGE_TASK_ID=$i MACHEPS_SHARD_COUNT=2 '" MACHEPS_PROGRAM
+               "' sweep run auto -q "
+               "--shard auto || exit; done");
+
     copy_plan(folder, "one", "scratch");
     REQUIRE(folder.run("sweep run scratch -q --scratch local") == 0);
     CHECK(merged_again(folder, "scratch") == at_once);
     CHECK(fs::is_empty(folder / "local"));
+}
+
+}  // namespace
+
+TEST_CASE("shards of any number in any order, and four at a time, merge to the same bytes", "[sweeps]") {
+    const SweepScratch folder;
+    train_in_all_ways(folder, small_plan(), 20);
+}
+
+TEST_CASE("three policies, two seeds and two rates on tiny, 60 steps, merge to the same bytes however they are trained",
+          "[sweeps][slow]") {
+    const SweepScratch folder;
+    train_in_all_ways(
+        folder,
+        "[train]\nsteps = 60\nsize = \"tiny\"\n[axes]\npolicy = [\"amp-bf16\", \"pure-bf16\"]\nseeds = \"0..1\"\n"
+        "lr = [3e-4, 1e-3]\n",
+        60);
 }
 
 TEST_CASE("units that are split by policy train fp32 again, and its rows stand once", "[sweeps]") {
@@ -107,7 +116,7 @@ TEST_CASE("a shard that is killed at any moment ends with the same bytes when it
     const SweepScratch folder;
     folder.write("small.toml", small_plan("policy = [\"pure-bf16\"]\nseeds = \"0..1\"\n"));
     REQUIRE(folder.run("sweep plan small.toml --out one") == 0);
-    const Files at_once = trained_at_once(folder, "one");
+    const MergedFiles at_once = trained_at_once(folder, "one");
     std::mt19937 random(1);
     int killed = 0;
     for (int i = 0; i < 12; ++i) {
@@ -115,7 +124,7 @@ TEST_CASE("a shard that is killed at any moment ends with the same bytes when it
         const pid_t child = folder.start({"sweep", "run", "killed", "-q"}, 0);
         ::usleep(static_cast<useconds_t>(std::uniform_int_distribution<>(0, 300)(random)) * 1000);
         ::kill(child, SIGKILL);
-        killed += SweepScratch::wait(child) == 128 + SIGKILL ? 1 : 0;
+        killed += wait_for(child) == 128 + SIGKILL ? 1 : 0;
         const int code = folder.run("sweep run killed -q");
         CAPTURE(i, folder.err());
         REQUIRE(code == 0);
@@ -131,22 +140,14 @@ TEST_CASE("SIGUSR1, SIGTERM and --max-minutes stop a shard with 75, and it goes 
     text.replace(text.find("steps = 20"), 10, "steps = 3000");
     folder.write("long.toml", text);
     REQUIRE(folder.run("sweep plan long.toml --out one") == 0);
-    const Files at_once = trained_at_once(folder, "one");
+    const MergedFiles at_once = trained_at_once(folder, "one");
     for (const int number : {SIGUSR1, SIGTERM, SIGINT}) {
         copy_plan(folder, "one", "stopped");
         const pid_t child = folder.start({"sweep", "run", "stopped"}, 0);
-        for (int i = 0; i < 2000; ++i) {
-            std::error_code missing;
-            const fs::path first = folder / "stopped/work";
-            if (fs::exists(first, missing) && !fs::is_empty(first, missing) &&
-                fs::exists(fs::directory_iterator(first, missing)->path() / "checkpoints", missing)) {
-                break;
-            }
-            ::usleep(5000);
-        }
+        CHECK(folder.waits_for_checkpoint("stopped"));
         ::kill(child, number);
         CAPTURE(number, contents(folder / "log0.txt"));
-        REQUIRE(SweepScratch::wait(child) == 75);
+        REQUIRE(wait_for(child) == 75);
         CHECK_FALSE(fs::is_empty(folder / "stopped/work"));
         REQUIRE(folder.run("sweep run stopped") == 0);
         CHECK(fs::is_empty(folder / "stopped/work"));
@@ -163,12 +164,12 @@ TEST_CASE("two processes with the same shard at the same time both end well, wit
     const SweepScratch folder;
     folder.write("small.toml", small_plan());
     REQUIRE(folder.run("sweep plan small.toml --out one") == 0);
-    const Files at_once = trained_at_once(folder, "one");
+    const MergedFiles at_once = trained_at_once(folder, "one");
     for (int i = 0; i < 3; ++i) {
         copy_plan(folder, "one", "two");
         const pid_t a = folder.start({"sweep", "run", "two", "--shard", "0/1"}, 0),
                     b = folder.start({"sweep", "run", "two", "--shard", "0/1"}, 1);
-        const int first = SweepScratch::wait(a), second = SweepScratch::wait(b);
+        const int first = wait_for(a), second = wait_for(b);
         CAPTURE(contents(folder / "log0.txt"), contents(folder / "log1.txt"));
         CHECK(first == 0);
         CHECK(second == 0);

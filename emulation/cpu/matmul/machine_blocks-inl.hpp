@@ -103,10 +103,11 @@ class BlockPacker {
         blocks_.padded = (k + step - 1) / step * step;
         blocks_.instructions = blocks_.padded / step;
     }
-    /// The rows of a block, or its columns, a multiple of `unit`, that fit in so many bytes.
-    std::int64_t fitting(std::int64_t bytes, std::int64_t unit) const {
+    /// The rows of a block, or its columns, a multiple of `unit`, that fit in so many bytes; `more` bytes a term beside values
+    /// and exponents.
+    std::int64_t fitting(std::int64_t bytes, std::int64_t unit, std::size_t more = 0) const {
         const std::int64_t line =
-            max_of(blocks_.padded, std::int64_t{1}) * static_cast<std::int64_t>((in_pairs_ ? 6 : 4) + sizeof(E));
+            max_of(blocks_.padded, std::int64_t{1}) * static_cast<std::int64_t>((in_pairs_ ? 6 : 4) + sizeof(E) + more);
         return max_of(bytes / line / unit, std::int64_t{1}) * unit;
     }
 

@@ -21,7 +21,8 @@ namespace macheps::HWY_NAMESPACE {
 #if MACHEPS_SIMD_TARGET
 namespace {
 
-constexpr std::int64_t b_block_bytes = 8 << 20, a_block_bytes = 4 << 20;
+/// Rows stay in the second-level cache from their packing to the last panel of columns that they meet.
+constexpr std::int64_t b_block_bytes = 8 << 20, a_block_bytes = 1 << 20;
 
 template <class E>
 Scratch<E>& scratch_of_thread() {
@@ -50,7 +51,7 @@ class Worker {
         const std::int64_t k = range.last - range.first;
         packer_.set_depth(k);
         const std::int64_t column_block = packer_.fitting(b_block_bytes, machine_columns);
-        const std::int64_t row_block = packer_.fitting(a_block_bytes, tile_rows);
+        const std::int64_t row_block = packer_.fitting(a_block_bytes, tile_rows, sizeof(Spread<E>));
         for (std::int64_t column = range.column; column < range.column + range.columns; column += column_block) {
             Range columns = range;
             columns.column = column;
@@ -236,6 +237,30 @@ bool with_worker(const Matmul& args, const float* a, const float* b, const Funct
 
 // --- whole matmuls
 
+/// Casts a tile of finished sums, adds the bias where it comes behind the cast, and copies all to the output: for casts that
+/// count nothing and draw nothing. A tile is one stretch, where its rows in the output would be a call each.
+void cast_tile(const Matmul& args, const Caster& caster, const Range& tile, float* sums, float* out) {
+    const std::int64_t count = tile.rows * machine_columns;
+    caster(sums, sums, count, nullptr, 0);
+    const auto each = [&](const auto& f) {
+        for (std::int64_t i = 0; i < tile.rows; ++i) {
+            for (std::int64_t j = 0; j < tile.columns; j += lanes_of_vector) {
+                f(i, j, static_cast<std::size_t>(min_of(lanes_of_vector, tile.columns - j)));
+            }
+        }
+    };
+    if (args.bias != nullptr && args.bias_after_cast) {
+        each([&](std::int64_t i, std::int64_t j, std::size_t n) HWY_ATTR {
+            float* x = sums + i * machine_columns + j;
+            store(canonical(load(x) + load_n(args.bias + tile.column + j, n)), x);
+        });
+        caster(sums, sums, count, nullptr, 0);
+    }
+    each([&](std::int64_t i, std::int64_t j, std::size_t n) HWY_ATTR {
+        store_n(load(sums + i * machine_columns + j), out + i * args.ld_out + j, n);
+    });
+}
+
 /// tile, or what the earlier slices left in the output joined with it, becomes finished rows of the output.
 void finish_tile(const Matmul& args, const Caster& caster, const MatmulBlock& block, const Range& tile, float* sums,
                  std::int64_t slice, Tally* tally) {
@@ -263,6 +288,8 @@ void finish_tile(const Matmul& args, const Caster& caster, const MatmulBlock& bl
     // A serial sum is an output already: the cast below changes nothing more.
     const F32 factor(serial ? 1.0f : args.out_scale);
     const bool add_bias = args.bias != nullptr && !args.bias_after_cast;
+    const bool in_tile =
+        tally == nullptr && !args.out_cast.is_identity() && args.out_cast.round != Round::stochastic;
     for (std::int64_t i = 0; i < tile.rows; ++i) {
         const F32 sa(scaled ? args.a.scales.at(tile.row + i, 0) : 1.0f);
         for (std::int64_t j = 0; j < tile.columns; j += lanes_of_vector) {
@@ -284,9 +311,14 @@ void finish_tile(const Matmul& args, const Caster& caster, const MatmulBlock& bl
             }
             x = x * factor;  // exact when it is 1
             if (add_bias) x = x + load_n(args.bias + tile.column + j, count);
-            store_n(canonical(x), out + i * args.ld_out + j, count);
+            if (in_tile) {
+                store(canonical(x), sums + i * machine_columns + j);
+            } else {
+                store_n(canonical(x), out + i * args.ld_out + j, count);
+            }
         }
     }
+    if (in_tile) return cast_tile(args, caster, tile, sums, out);
     cast_rows(args, caster, block, tile.row, tile.rows, tile.column, tile.columns, tally);
 }
 

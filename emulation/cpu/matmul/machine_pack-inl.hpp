@@ -77,9 +77,9 @@ HWY_INLINE void store_exponents(I32 exponent, M32 zero, E* out) {
     hn::StoreU(hn::DemoteTo(d, stored.v), d, out);
 }
 
-/// Least and largest exponent of the nonzero finite values of a matrix [rows, columns].
-inline ExponentRange exponent_range(const float* x, std::int64_t ld, std::int64_t rows, std::int64_t columns,
-                                    const Format& format) {
+/// exponent_range() where there may be subnormal numbers of the format, numbers that its grid does not have, and specials.
+inline ExponentRange careful_exponent_range(const float* x, std::int64_t ld, std::int64_t rows, std::int64_t columns,
+                                           const Format& format) {
     const GridCut cut(format, format, 0);
     I32 least(1000), most(-1000);
     for (std::int64_t r = 0; r < rows; ++r, x += ld) {
@@ -90,6 +90,30 @@ inline ExponentRange exponent_range(const float* x, std::int64_t ld, std::int64_
         }
     }
     return {hn::GetLane(hn::MinOfLanes(DI32(), least.v)), hn::GetLane(hn::MaxOfLanes(DI32(), most.v))};
+}
+
+/// Least and largest exponent of the nonzero finite values of a matrix [rows, columns].
+inline ExponentRange exponent_range(const float* x, std::int64_t ld, std::int64_t rows, std::int64_t columns,
+                                    const Format& format) {
+    // Magnitudes are ordered as their bits are. Those less one, read without a sign, have zero as the largest of all.
+    I32 most;
+    auto least = hn::Set(DU32(), 0xffffffffu);
+    const float* row = x;
+    for (std::int64_t r = 0; r < rows; ++r, row += ld) {
+        for (std::int64_t j = 0; j < columns; j += lanes_of_vector) {
+            const auto count = static_cast<std::size_t>(min_of(lanes_of_vector, columns - j));
+            const I32 size = bits(load_n(row + j, count)) & I32(0x7fffffff);
+            most = I32(hn::Max(most.v, size.v));
+            least = hn::Min(least, hn::BitCast(DU32(), (size - I32(1)).v));
+        }
+    }
+    const auto largest = static_cast<std::uint32_t>(hn::GetLane(hn::MaxOfLanes(DI32(), most.v)));
+    if (largest == 0) return {};
+    const std::uint32_t smallest = hn::GetLane(hn::MinOfLanes(DU32(), least)) + 1;
+    const auto exponent = [](std::uint32_t size) { return static_cast<int>(size >> 23) - 127; };
+    // What is cut off a normal number of the format leaves its exponent.
+    if (largest < 0x7f800000u && exponent(smallest) >= format.emin()) return {exponent(smallest), exponent(largest)};
+    return careful_exponent_range(x, ld, rows, columns, format);
 }
 
 /// Terms [first, last) of `columns` <= machine_columns columns of b from `column` on, into out [padded terms,

@@ -290,9 +290,10 @@ HWY_INLINE void truncated_row(const MachinePlan& plan, const StepOperands<E>& x,
     if constexpr (halves == 2) add_terms(terms / 2, terms, h0, h1, h2, h3);
 
     const I32 sums[4] = {s0, s1, s2, s3}, others[4] = {h0, h1, h2, h3};
+    F32 d[4];
+    I32 beyond[4];  // negative where the sum of a lane is not what it should be
     for (int v = 0; v < 4; ++v) {
-        const F32 addend = load(c + v * lanes);
-        const I32 cut = cut_to_int(addend * scale[v]);
+        const I32 cut = cut_to_int(load(c + v * lanes) * scale[v]);
         I32 sum = sums[v], wrapped;
         if constexpr (halves == 2) {
             sum = sums[v] + others[v];
@@ -300,16 +301,17 @@ HWY_INLINE void truncated_row(const MachinePlan& plan, const StepOperands<E>& x,
         }
         const I32 total = sum + cut;
         wrapped = wrapped | wrap_sign(sum, cut, total);
-        F32 d = deliver_sum<delivery>(total, from_bits(I32(254 << 23) - bits(scale[v])));
-        const M32 beyond =
-            (exponent[v] < I32(least_exponent + 127)) | (exponent[v] > I32(most_exponent + 127)) | (wrapped < I32(0));
-        if (HWY_UNLIKELY(any(beyond))) {
-            const M32 no_product = widened(largest + v * lanes) < I32(0);
-            const M32 kept = (no_product | not_finite(addend)) & !(exponent[v] > I32(nan_threshold));
-            d = settle(plan, x, beyond, kept, v, c, d);
-        }
-        store(d, c + v * lanes);
+        d[v] = deliver_sum<delivery>(total, from_bits(I32(254 << 23) - bits(scale[v])));
+        beyond[v] = wrapped | (exponent[v] - I32(least_exponent + 127)) | (I32(most_exponent + 127) - exponent[v]);
     }
+    if (HWY_UNLIKELY(any((beyond[0] | beyond[1] | beyond[2] | beyond[3]) < I32(0)))) {
+        for (int v = 0; v < 4; ++v) {
+            const M32 no_product = widened(largest + v * lanes) < I32(0);
+            const M32 kept = (no_product | not_finite(load(c + v * lanes))) & !(exponent[v] > I32(nan_threshold));
+            d[v] = settle(plan, x, beyond[v] < I32(0), kept, v, c, d[v]);
+        }
+    }
+    for (int v = 0; v < 4; ++v) store(d[v], c + v * lanes);
 }
 
 /// A step of scaled groups: four of sixteen terms.

@@ -42,13 +42,42 @@ void over_stretches(ThreadPool& pool, std::int64_t n, Tally64* tally, const Work
     });
 }
 
-/// fl64(x scale), rounded to odd.
-void narrow(Simd simd, const double* x, double scale, float* out, std::int64_t count) {
-    if (scale == 1) return round_to_odd(simd, x, out, count);
-    std::array<double, stretch64> scaled;
-    for (std::int64_t i = 0; i < count; ++i) scaled[static_cast<std::size_t>(i)] = x[i] * scale;
-    round_to_odd(simd, scaled.data(), out, count);
-}
+/// A cast from fp64 as one from fp32: what the numbers become first, and the cast of that.
+class Narrowing {
+  public:
+    Narrowing(Simd simd, const Cast& cast, double scale, std::int64_t first_element)
+        : simd_(simd),
+          given_(cast),
+          scale_(scale),
+          first_(first_element),
+          draws_(goes_by_draws(simd, cast, first_element)) {
+        rest_.encode_scale = 1;
+        if (draws_) rest_.round = Round::nearest_even;
+    }
+
+    /// False where only the definition will do.
+    bool is_there() const { return draws_ || goes_by_odd(given_); }
+    const Cast& rest() const { return rest_; }
+
+    /// Of fl64(x[i] scale), elements i from `at` on.
+    void operator()(const double* x, std::int64_t at, float* out, std::int64_t count) const {
+        std::array<double, stretch64> scaled;
+        const double* z = x + at;
+        if (scale_ != 1) {
+            for (std::int64_t i = 0; i < count; ++i) scaled[static_cast<std::size_t>(i)] = z[i] * scale_;
+            z = scaled.data();
+        }
+        if (draws_) return round_by_draws(simd_, given_, z, out, count, static_cast<std::uint64_t>(first_ + at));
+        round_to_odd(simd_, z, out, count);
+    }
+
+  private:
+    Simd simd_;
+    Cast given_, rest_ = given_;
+    double scale_;
+    std::int64_t first_;
+    bool draws_;
+};
 
 }  // namespace
 
@@ -88,14 +117,13 @@ void cast_array64(Simd simd, ThreadPool& pool, const double* x, double* out, std
                   double scale, Tally64* tally, std::int64_t first_element) {
     require_words(cast);
     const Format f = cast.format;
-    Cast inner = cast;
-    inner.encode_scale = 1;
-    const Caster caster(simd, inner);
-    const bool is_fast = goes_by_odd(cast) && tally == nullptr;
+    const Narrowing narrow(simd, cast, scale, first_element);
+    const Caster caster(simd, narrow.rest());
+    const bool is_fast = narrow.is_there() && tally == nullptr;
     over_stretches(pool, n, tally, [&](std::int64_t first, std::int64_t count, Tally64* part) {
         if (is_fast) {
             std::array<float, stretch64> value;
-            narrow(simd, x + first, scale, value.data(), count);
+            narrow(x, first, value.data(), count);
             caster(value.data(), value.data(), count, nullptr, 0);
             for (std::int64_t i = 0; i < count; ++i) out[first + i] = double{value[static_cast<std::size_t>(i)]};
             return;
@@ -121,16 +149,16 @@ void encode_array64(Simd simd, ThreadPool& pool, const double* x, Code* codes, s
                      .fix = "take a wider integer",
                      .exit = Exit::usage});
     }
-    Cast inner = cast;
-    inner.encode_scale = 1;
-    bool is_fast = goes_by_odd(cast) && tally == nullptr;
+    const Narrowing narrow(simd, cast, scale, first_element);
+    bool is_fast = narrow.is_there() && tally == nullptr;
     if constexpr (std::is_same_v<Code, std::uint64_t>) is_fast = false;
     over_stretches(pool, n, tally, [&](std::int64_t first, std::int64_t count, Tally64* part) {
         if constexpr (!std::is_same_v<Code, std::uint64_t>) {
             if (is_fast) {
                 std::array<float, stretch64> value;
-                narrow(simd, x + first, scale, value.data(), count);
-                encode_array(simd, pool, value.data(), codes + first, count, inner);  // in this thread: the pool is busy
+                narrow(x, first, value.data(), count);
+                encode_array(simd, pool, value.data(), codes + first, count,
+                             narrow.rest());  // in this thread: the pool is busy
                 return;
             }
         }

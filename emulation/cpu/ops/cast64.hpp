@@ -2,7 +2,8 @@
 // Casts of fp64 arrays with one rounding. Rounding to fp32 first and to the format then would round twice; the fast path
 // rounds to odd instead, which remembers in the last place whether anything was cut off, so that the second rounding sees
 // on which side of a tie the number lay. A format of at most 22 significand bits, whose quanta are four of fp32's or more,
-// cannot tell the two apart (Boldo and Melquiond, IEEE Trans. Computers 57, 2008).
+// cannot tell the two apart (Boldo and Melquiond, IEEE Trans. Computers 57, 2008). Stochastic rounding sees 32 of the bits
+// that are cut off: it takes place in fp64, and only what comes out is made fp32, which holds it.
 #pragma once
 #include "core/thread_pool.hpp"
 #include "emulation/backend.hpp"
@@ -25,9 +26,17 @@ float round_to_odd(double x);
 /// out[i] = round_to_odd(x[i]).
 void round_to_odd(Simd simd, const double* x, float* out, std::int64_t n);
 
-/// True where a cast from fp64 goes by round_to_odd: all but the stochastic, which sees 32 of the bits that are cut off, and
-/// those to formats that are nearly as fine as fp32.
+/// True where a cast from fp64 goes by round_to_odd: all but the stochastic, and those to formats that are nearly as fine as
+/// fp32.
 bool goes_by_odd(const Cast& cast);
+
+/// True where a stochastic cast from fp64 goes by round_by_draws: with vectors, to binary formats of at most 20 significand
+/// bits, from elements that begin where the random stream begins a block.
+bool goes_by_draws(Simd simd, const Cast& cast, std::int64_t first_element);
+/// out[i] = x[i] rounded stochastically as the cast has it, but to its format without an upper end: a number that is too large
+/// becomes one that is, a NaN stays one, and the cast to nearest even of what comes out is the cast. encode_scale is not read.
+void round_by_draws(Simd simd, const Cast& cast, const double* x, float* out, std::int64_t n,
+                    std::uint64_t first_element);
 
 /// out[i] = decode64(encode64(fl64(x[i] * scale))): as cast_array, but that scale multiplies in fp64 and stands for
 /// cast.encode_scale, which is not read. in == out is allowed. Adds to *tally when it is not null.

@@ -18,7 +18,7 @@ namespace {
 using definition::UpdateSums;
 
 /// p = before + the rounded update, where the policy rounds updates.
-void round_update(const Cast& cast, const Caster& caster, float* p, std::int64_t first, std::int64_t n, Scratch& scratch) {
+void round_update(const Cast& cast, const Caster& caster, float* p, std::int64_t first, std::int64_t n, UpdateScratch& scratch) {
     if (cast.is_identity()) return;
     caster(scratch.wanted, scratch.b, n, nullptr, static_cast<std::uint64_t>(first));
     for_each_vector(n, p, [&](std::int64_t i, std::size_t count) HWY_ATTR {
@@ -27,7 +27,7 @@ void round_update(const Cast& cast, const Caster& caster, float* p, std::int64_t
 }
 
 /// adamw_fp32 of the definitions, before the stores are rounded. Leaves u in `wanted`.
-void adamw_fp32(const AdamW& a, float* p, const float* g, float* m, float* v, std::int64_t n, Scratch& scratch) {
+void adamw_fp32(const AdamW& a, float* p, const float* g, float* m, float* v, std::int64_t n, UpdateScratch& scratch) {
     const F32 beta1(a.beta1), one_minus_beta1(a.one_minus_beta1), beta2(a.beta2), one_minus_beta2(a.one_minus_beta2);
     const F32 step_size(a.step_size), sqrt_bias2(a.sqrt_bias2), eps(a.eps), decay(a.decay);
     const bool decays = a.decay != 0;
@@ -48,7 +48,7 @@ void adamw_fp32(const AdamW& a, float* p, const float* g, float* m, float* v, st
 
 /// adamw_narrow of the definitions, a primitive at a time, before the stores are rounded by their own casts.
 void adamw_narrow(const AdamWStep& step, float* p, const float* g, float* m, float* v, std::int64_t n,
-                  Scratch& scratch) {
+                  UpdateScratch& scratch) {
     const AdamW& a = step.args;
     const auto round = [&](float* x) { step.arithmetic(x, x, n, nullptr, 0); };
     for_each_index(n, [&](std::int64_t i, std::size_t count) HWY_ATTR {
@@ -93,7 +93,7 @@ void adamw_narrow(const AdamWStep& step, float* p, const float* g, float* m, flo
 
 UpdateSums adamw(const AdamWStep& step, float* p, const float* g, float* m, float* v, std::int64_t first,
                  std::int64_t n, UpdateStats* stats) {
-    Scratch scratch;
+    UpdateScratch scratch;
     if (step.args.arithmetic == fp32) {
         adamw_fp32(step.args, p, g, m, v, n, scratch);
         round_update(step.args.update_cast, step.update, p, first, n, scratch);
@@ -110,7 +110,7 @@ UpdateSums adamw(const AdamWStep& step, float* p, const float* g, float* m, floa
 
 UpdateSums sgd(const SgdStep& step, float* p, const float* g, float* m, std::int64_t first, std::int64_t n,
                UpdateStats* stats) {
-    Scratch scratch;
+    UpdateScratch scratch;
     const F32 lr(step.args.lr), momentum(step.args.momentum);
     const bool buffered = step.args.momentum != 0;
     for_each_index(n, [&](std::int64_t i, std::size_t count) HWY_ATTR {

@@ -39,7 +39,8 @@ struct Part {
 /// The tensor in parts that whole groups fill.
 std::vector<Part> parts_of_groups(const Groups& g) {
     std::vector<Part> parts;
-    const std::int64_t wanted = max_of(task_elements / max_of(g.block_rows, std::int64_t{1}), std::int64_t{1});
+    // At least as many columns as are read side by side where each is a group.
+    const std::int64_t wanted = max_of(task_elements / max_of(g.block_rows, std::int64_t{1}), std::int64_t{64});
     const std::int64_t step =
         max_of((wanted + g.block_columns - 1) / g.block_columns, std::int64_t{1}) * g.block_columns;
     for (std::int64_t i = 0; i < g.down; ++i) {
@@ -122,6 +123,9 @@ ScaledResult scaled_cast(Simd simd, ThreadPool& pool, const float* in, float* ou
     Cast cast = how.cast;
     cast.encode_scale = 1;
     const Caster caster(simd, cast), unchanged(simd, Cast{});
+    cast.encode_scale = 2;  // stands for the scales of blocks
+    const CastPlan plan(cast);
+    const ScalingKernels::Cast in_one_pass = tally == nullptr ? kernels.cast(plan) : nullptr;
     std::mutex adding;
     const std::int64_t scales_of_row = g.block_rows == 1 ? g.across : 0;
     each_part(parts_of_memory(g), [&](std::span<const Part> some) {
@@ -130,12 +134,17 @@ ScaledResult scaled_cast(Simd simd, ThreadPool& pool, const float* in, float* ou
         for (const Part& part : some) {
             const ScaledRows x = rows_of(part);
             const std::int64_t first = x.x - in;
+            const float* scales = scratch.encode.data() + group_of(part);
+            float* z = out + first;
+            if (in_one_pass != nullptr) {
+                in_one_pass(plan, x, scales, scales_of_row, g.block_columns, z);
+                continue;
+            }
             if (tally != nullptr) {
                 kept.resize(static_cast<std::size_t>(part.size()));
                 unchanged(x.x, kept.data(), part.size(), &before, 0);
             }
-            float* z = out + first;
-            kernels.multiply(x, scratch.encode.data() + group_of(part), scales_of_row, g.block_columns, z);
+            kernels.multiply(x, scales, scales_of_row, g.block_columns, z);
             caster(z, z, part.size(), tally != nullptr ? &scaled : nullptr, static_cast<std::uint64_t>(first));
         }
         if (tally == nullptr) return;

@@ -6,6 +6,7 @@
 #include <hwy/highway.h>
 
 #include "emulation/cpu/ops/scaling_kernel.hpp"
+#include "emulation/cpu/ops/cast-inl.hpp"
 #include "emulation/cpu/simd/lanes-inl.hpp"
 #include "emulation/definitions.hpp"
 
@@ -94,7 +95,45 @@ void multiply(const ScaledRows& in, const float* scales, std::int64_t step, std:
     }
 }
 
-constexpr ScalingKernels kernels{largest, multiply};
+/// To nearest even, and every overflow to the largest finite number.
+template <vector_cast::Known known>
+void multiply_and_cast(const CastPlan& plan, const ScaledRows& in, const float* scales, std::int64_t step, std::int64_t block,
+                       float* out) {
+    using namespace vector_cast;
+    VectorRounder<Round::nearest_even> rounder(plan);
+    Seen seen;
+    const float* x = in.x;
+    const auto cast = [&](std::int64_t i, std::size_t count) HWY_ATTR {
+        store_n(F32(cast_vector<Round::nearest_even, known>(rounder, load_n(x + i, count).v, hn::Zero(du), seen)), out + i, count);
+    };
+    for (std::int64_t r = 0; r < in.rows; ++r, x += in.ld, out += in.n, scales += step) {
+        if (block == 1) {
+            each_vector(in.n, [&](std::int64_t i, std::size_t count) HWY_ATTR {
+                rounder.scale = load_n(scales + i, count).v;
+                cast(i, count);
+            });
+            continue;
+        }
+        const float* scale_of = scales;
+        for (std::int64_t first = 0; first < in.n; first += block, ++scale_of) {
+            rounder.scale = F32(*scale_of).v;
+            each_vector(min_of(block, in.n - first),
+                        [&](std::int64_t i, std::size_t count) HWY_ATTR { cast(first + i, count); });
+        }
+    }
+}
+
+ScalingKernels::Cast cast_kernel_of(const CastPlan& plan) {
+    const bool is_usual = plan.path == CastPlan::Path::narrow && plan.cast.round == Round::nearest_even &&
+                          plan.infinity_is_max && !plan.signless;
+    if (!is_usual) return nullptr;
+#if HWY_TARGET == HWY_AVX3
+    if (plan.nan_is_max) return multiply_and_cast<vector_cast::Known{.limited = true, .no_nan = true}>;
+#endif
+    return multiply_and_cast<vector_cast::Known{.limited = true}>;
+}
+
+constexpr ScalingKernels kernels{largest, multiply, cast_kernel_of};
 
 }  // namespace
 
@@ -127,7 +166,10 @@ void define_multiply(const ScaledRows& in, const float* scales, std::int64_t ste
     }
 }
 
-constexpr ScalingKernels definitions{define_largest, define_multiply};
+/// The definition casts what was multiplied.
+ScalingKernels::Cast no_cast_kernel(const CastPlan&) { return nullptr; }
+
+constexpr ScalingKernels definitions{define_largest, define_multiply, no_cast_kernel};
 
 }  // namespace
 

@@ -17,7 +17,7 @@ HWY_BEFORE_NAMESPACE();
 namespace macheps::HWY_NAMESPACE {
 
 /// What one chunk needs between its passes.
-struct Scratch {
+struct UpdateScratch {
     alignas(64) float before[chunk], wanted[chunk];  ///< of p
     alignas(64) float moment[chunk];                 ///< v before the step
     alignas(64) float a[chunk], b[chunk];

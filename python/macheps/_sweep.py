@@ -1,0 +1,329 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The folder of a sweep as tables: what `macheps merge` wrote, or the finished units as it would write them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ._errors import Error
+from ._parquet import Rows, Writer, writer_of
+from ._rows import ENGINES, Column, PathLike, Run, cells_of, columns_of, whole_lines
+
+#: The newest sweep.json that is known here.
+_NEWEST = 1
+_ROWS = ("runs.csv", "evals.csv", "steps.csv", "sites.csv", "exponents.csv")
+_RUN_OF_LINE = re.compile(rb'"(?:[^"]|"")*",|[^,\n]*,')
+_UNIT_ID = re.compile("[0-9a-f]{16}")
+
+
+class PlannedRun(NamedTuple):
+    """A run of the plan: the unit that has it, and its name in that unit's files."""
+
+    unit: str
+    policy: str
+    name: str
+
+
+def _read_plan(folder: Path) -> dict[str, Any]:
+    path = folder / "sweep.json"
+    try:
+        plan = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        raise Error("there is no sweep.json", str(folder), "give the folder of `macheps sweep run`") from None
+    except (OSError, ValueError) as failed:
+        raise Error(f"no plan of a sweep: {failed}", str(path), "is it whole?") from failed
+    schema = plan.get("schema") if isinstance(plan, dict) else None
+    if not isinstance(schema, int):
+        raise Error("no plan of a sweep", str(path), "is it whole?")
+    if schema > _NEWEST:
+        raise Error(f"a plan of schema {schema}, and this package knows {_NEWEST}", str(path), "install a newer macheps")
+    made: dict[str, Any] = plan
+    return made
+
+
+def _runs_of(plan: Mapping[str, Any]) -> list[PlannedRun]:
+    """Every run, cell by cell and policy by policy, in the first unit that has it. fp32 stands in each unit of a cell: it is
+    taken from the first that is needed for something else."""
+    units = plan["units"]
+    here: dict[tuple[int, int], list[int]] = {}
+    for number, unit in enumerate(units):
+        here.setdefault((unit["setting"], unit["seed"]), []).append(number)
+    runs = []
+    for cell in plan["cells"]:
+        chosen = []
+        for policy in cell["policies"]:
+            having = [number for number in here.get((cell["setting"], cell["seed"]), []) if policy in units[number]["policies"]]
+            if having:
+                chosen.append((policy, having[0]))
+        if len(chosen) > 1 and chosen[0][0] == cell["policies"][0]:
+            chosen[0] = chosen[0][0], min(number for _, number in chosen[1:])
+        for policy, number in chosen:
+            name = plan["policies"][policy]["name"]
+            runs.append(PlannedRun(units[number]["id"], name, f"{name}/{cell['seed']}"))
+    if not all(_UNIT_ID.fullmatch(run.unit) for run in runs):
+        raise ValueError("a unit's name is not sixteen digits")
+    return runs
+
+
+def _cell(text: str) -> bytes:
+    """As a row has it."""
+    return (f'"{text.replace(chr(34), chr(34) * 2)}"' if any(sign in text for sign in ',"\n\r') else text).encode()
+
+
+def _by_run(data: bytes) -> tuple[bytes, dict[bytes, list[bytes]]]:
+    """The header, and the lines of each run, without their ends."""
+    header, *lines = data.split(b"\n")[:-1]
+    runs: dict[bytes, list[bytes]] = {}
+    start, mine = b"\n", []
+    for line in lines:
+        if not line.startswith(start):
+            found = _RUN_OF_LINE.match(line)
+            start = found.group() if found else line
+            mine = runs.setdefault(start, [])
+        mine.append(line)
+    return header, runs
+
+
+def _units_in(data: bytes) -> set[str]:
+    """The last cells of all lines but the header: sixteen digits each."""
+    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == 10)[1:]
+    if not ends.size:
+        return set()
+    windows: np.ndarray[Any, np.dtype[np.bytes_]] = np.ndarray((len(data) - 15,), "S16", data, strides=(1,))
+    names = windows[np.maximum(ends - 16, 0)]
+    changes = np.concatenate([[True], names[1:] != names[:-1]])
+    return {name.decode("ascii", "replace") for name in names[changes].tolist()}
+
+
+def _kind_of(values: Iterable[str]) -> str:
+    """What the values of an axis are: text, unless all are numbers."""
+    for kind, convert in (("int", int), ("float", float)):
+        try:
+            for value in values:
+                convert(value)
+        except ValueError:
+            continue
+        return kind
+    return "text"
+
+
+class Sweep(Run):
+    """The rows of a sweep; each table is read when it is first asked for.
+
+    Attributes
+    ----------
+    runs, steps, evals, sites, exponents
+        Tables of the engine, as `macheps.Run` has them, with the column ``unit``. ``run`` is a name within a unit.
+    summary
+        What ``macheps report`` wrote: a row for each setting and policy.
+    units
+        A row for each unit of the plan: its name, the axes of its setting, seed, policies, and whether it is finished.
+        ``steps.merge(units, on="unit")`` puts the axes beside rows.
+    manifest : dict
+        What was planned: `sweep.json`.
+    notes : list of str
+        What is not finished, and what `macheps merge` has not seen yet.
+    """
+
+    _keys = ("unit", "run", "policy")
+
+    def __init__(self, folder: Path, engine: str, usecols: Iterable[str] | None, policies: Iterable[str] | None):
+        super().__init__([folder], engine, usecols, policies)
+
+    def _manifest_of(self, folder: Path) -> dict[str, Any]:
+        plan = _read_plan(folder)
+        try:
+            self._planned = _runs_of(plan)
+            self._settings = [setting["axes"] for setting in plan["settings"]]
+            self._axes = list(plan["axes"])
+            for unit in plan["units"]:
+                self._settings[unit["setting"]]  # noqa: B018
+        except (LookupError, TypeError, ValueError) as failed:
+            raise Error(f"a damaged plan: {failed!r}", str(folder / "sweep.json"), "is it whole?") from failed
+        wanted = dict.fromkeys(run.unit for run in self._planned)
+        self._done = {unit for unit in wanted if (self._unit_folder(folder, unit) / "done").exists()}
+        self._has_units = bool(self._done) or not (folder / "merged").is_dir()
+        if self._has_units and len(self._done) < len(wanted):
+            self.notes.append(f"{folder}: {len(wanted) - len(self._done)} of {len(wanted)} units are not finished")
+        return plan
+
+    @staticmethod
+    def _unit_folder(folder: Path, unit: str) -> Path:
+        return folder / "units" / unit[:2] / unit
+
+    def _look_at_runs(self, folder: Path) -> None:
+        rows = cells_of(folder / "runs.csv", self._data(folder, "runs.csv"), ["run", "policy", "status"])
+        states = [status for _, _, status in rows if status != "ok"]
+        self.notes += [f"{folder}: {states.count(state)} runs are {state}" for state in dict.fromkeys(states)]
+        self._order = list(dict.fromkeys(run.policy for run in self._planned))
+        self._policy_of = {run: policy for run, policy, _ in rows}
+        self._names[folder] = {run for run, policy in self._policy_of.items() if self._policies is None or policy in self._policies}
+
+    def _data(self, folder: Path, file: str) -> bytes:
+        """What `macheps merge` wrote, unless it lacks units or has others; else the same of the units."""
+        if file == "summary.csv":
+            if not (folder / file).exists():
+                raise Error("there is no summary.csv", str(folder), f"`macheps report {folder}` writes it")
+            return whole_lines(folder / file)
+        merged = folder / "merged" / file
+        if merged.is_file():
+            data = whole_lines(merged)
+            if data and self._is_current(data, folder, file):
+                return data
+            if data:
+                self.notes.append(f"{merged} is not of these units, which are read instead: `macheps merge {folder}`")
+        return self._data_of_units(folder, file)
+
+    def _is_current(self, data: bytes, folder: Path, file: str) -> bool:
+        if not self._has_units:  # somebody took merged/ along, and nothing else
+            return True
+        there = _units_in(data)
+        return there <= self._done and not any(self._has_rows(folder, unit, file) for unit in self._done - there)
+
+    def _has_rows(self, folder: Path, unit: str, file: str) -> bool:
+        path = self._unit_folder(folder, unit) / file
+        return path.exists() and whole_lines(path).count(b"\n") > 1
+
+    def _data_of_units(self, folder: Path, file: str) -> bytes:
+        """The bytes that `macheps merge` writes, but that it checks the units' marks."""
+        if not self._done:
+            raise Error("no unit is finished", str(folder), "train them by `macheps sweep run`")
+        first: bytes | None = None
+        pieces: list[bytes] = []
+        last = ""
+        rows: dict[bytes, list[bytes]] = {}
+        for run in self._planned:
+            if run.unit not in self._done:
+                continue
+            path = self._unit_folder(folder, run.unit) / file
+            if run.unit != last:
+                last, rows = run.unit, {}
+                if path.exists():
+                    header, rows = _by_run(whole_lines(path))
+                    first = header if first is None else first
+                    if header != first:
+                        raise Error("other columns than those of earlier units", str(path),
+                                    "another version of macheps wrote it: remove the unit and run its shard again")
+            end = b"," + run.unit.encode() + b"\n"
+            pieces += [line + end for line in rows.get(_cell(run.name) + b",", [])]
+        if first is None:
+            raise Error(f"no unit has {file}", str(folder), "the plan decides it: [rows] sites, exponents")
+        return b"".join([first + b",unit\n", *pieces])
+
+    @property
+    def units(self) -> Any:
+        if "units" not in self._read:
+            axes = {name: _kind_of(axes.get(name, "") for axes in self._settings) for name in self._axes}
+            columns = {name: Column(name, kind, False, False) for name, kind in {
+                "unit": "text", **axes, "seed": "int", "policies": "text", "is_done": "bool"}.items()}  # fmt: skip
+            text = io.StringIO()
+            writer = csv.writer(text, lineterminator="\n")
+            writer.writerow(columns)
+            for unit in self.manifest["units"]:
+                names = [self.manifest["policies"][policy]["name"] for policy in unit["policies"]]
+                values = [self._settings[unit["setting"]].get(name, "") for name in self._axes]
+                writer.writerow([unit["id"], *values, unit["seed"], " ".join(names), int(unit["id"] in self._done)])
+            path = self.path / "sweep.json"
+            self._read["units"] = ENGINES[self._engine](path, text.getvalue().encode(), columns, list(columns))
+        return self._read["units"]
+
+    def to_parquet(self, folder: PathLike, rows: Sequence[str] | None = None, engine: str | None = None) -> list[Path]:
+        """Writes tables as Parquet files, a folder for each table and in it one for each policy.
+
+        Types are the schema's; the policy stands in the folders' names, where pyarrow, pandas, polars and DuckDB find it. Each
+        table takes the place of an older one at once, when it is whole.
+
+        Parameters
+        ----------
+        folder : path
+            Where the tables go: ``FOLDER/steps/policy=fp32/...``.
+        rows : sequence of str, optional
+            ``runs``, ``evals``, ``steps``, ``sites``, ``exponents``; all that the sweep has when left out.
+        engine : str, optional
+            ``pyarrow`` or ``duckdb``; the one that is there when left out.
+
+        Returns
+        -------
+        list of pathlib.Path
+            The tables' folders.
+        """
+        write = writer_of(engine)
+        words = [file.removesuffix(".csv") for file in _ROWS]
+        for word in rows or ():
+            if word not in words:
+                raise Error(f"there are no rows '{word}'", "rows", f"one of {', '.join(words)}")
+        made = []
+        for file in _ROWS if rows is None else [f"{word}.csv" for word in rows]:
+            try:
+                data = self._data(self.path, file)
+            except Error:
+                if rows is None:
+                    continue
+                raise
+            made.append(self._publish(write, file, data, Path(folder)))
+        return made
+
+    def _publish(self, write: Writer, file: str, data: bytes, folder: Path) -> Path:
+        place = folder / file.removesuffix(".csv")
+        if place.exists() and any(not one.name.startswith("policy=") for one in place.iterdir()):
+            raise Error("there is something else than a table", str(place), "name another folder")
+        path = self.path / file
+        columns = columns_of(path, data)
+        use = [name for name in columns if self._usecols is None or name in self._usecols or name in self._keys]
+        folder.mkdir(parents=True, exist_ok=True)
+        draft = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=folder))
+        try:
+            write(Rows(data, columns, use, self._policy_of, self._policies), draft / "table")
+            if place.exists():
+                place.rename(draft / "old")
+            (draft / "table").rename(place)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+        return place
+
+    def __repr__(self) -> str:
+        notes = f", {len(self.notes)} notes" if self.notes else ""
+        return f"Sweep({self.path}: {len(self.manifest['units'])} units, policies {', '.join(self._order)}{notes})"
+
+
+def read_sweep(path: PathLike, engine: str = "pandas", usecols: Iterable[str] | None = None,
+               policies: Iterable[str] | None = None) -> Sweep:  # fmt: skip
+    """Reads the folder of a sweep: the rows that ``macheps merge`` joined, or those of the finished units.
+
+    Both give the same tables. ``merged`` is passed over where it was written for other units than are finished now; where it
+    was copied without the units it is taken as it is. Types follow the schema, as of `read_run`.
+
+    Parameters
+    ----------
+    path : path
+        Of ``macheps sweep run``.
+    engine, usecols, policies
+        As of `read_run`.
+
+    Examples
+    --------
+    >>> import macheps as me
+    >>> me.read_sweep("/nowhere")
+    Traceback (most recent call last):
+    macheps._errors.Error: /nowhere: there is no such directory (give the folder of `macheps sweep run`)
+    """
+    if engine not in ENGINES:
+        raise Error(f"'{engine}' is no engine", "engine", f"one of {', '.join(ENGINES)}")
+    folder = Path(os.fspath(path))
+    if not folder.is_dir():
+        raise Error("there is no such directory", str(folder), "give the folder of `macheps sweep run`")
+    return Sweep(folder, engine, usecols, policies)
+
+
+__all__ = ["Sweep", "read_sweep"]

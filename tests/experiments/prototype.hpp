@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// The prototype that the figures of fp8-recipes 10.2 and 10.3 come from, rebuilt: its model T128, its language, its steps, and
+// its precision around a recipe: the linears of blocks take and give bf16, their weight gradients stay fp32, all else is fp32.
+#pragma once
+#include "emulation/cpu/cpu_backend.hpp"
+#include "experiments/policy/policy.hpp"
+#include "experiments/train/step.hpp"
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <string>
+
+namespace macheps::test {
+
+/// Of every token: with 0.45 one of four successors of the last one, with 0.40 the first successor of the last but one by a
+/// second table, else any. Each seed has tables of its own.
+class PrototypeLanguage final : public Data {
+  public:
+    explicit PrototypeLanguage(std::int64_t seed) {
+        std::mt19937 random(static_cast<std::uint32_t>(seed));
+        for (auto* table : {&first_, &second_}) {
+            for (std::int32_t& token : *table) token = static_cast<std::int32_t>(random() % 64);
+        }
+    }
+    Batch batch(Split split, std::uint64_t seed, std::uint32_t step, std::int64_t batch,
+                std::int64_t context) const override {
+        std::seed_seq words{static_cast<std::uint32_t>(split == Split::train ? 1 : 2), static_cast<std::uint32_t>(seed), step};
+        std::mt19937 random(words);
+        Batch made;
+        for (std::int64_t sample = 0; sample < batch; ++sample) {
+            std::int32_t before = 0, last = 0;
+            for (std::int64_t t = -2; t <= context; ++t) {
+                const std::uint32_t choice = random() % 100, word = random();
+                std::int32_t next = static_cast<std::int32_t>(word % 64);
+                if (choice < 45) {
+                    next = first_[static_cast<std::size_t>(last * 4) + word % 4];
+                } else if (choice < 85) {
+                    next = second_[static_cast<std::size_t>(before * 4)];
+                }
+                if (t >= 0 && t < context) made.tokens.push_back(next);
+                if (t >= 1) made.targets.push_back(next);
+                before = last;
+                last = next;
+            }
+        }
+        made.entropy_floor = std::nan("");
+        return made;
+    }
+    std::int64_t vocabulary() const override { return 64; }
+    std::string describe() const override { return "the prototype's language"; }
+
+  private:
+    std::array<std::int32_t, 256> first_{}, second_{};
+};
+
+// --- policies
+
+inline const std::string prototype_linears = "[[rule]]\nsites = \"block.*.{attn.qkv,attn.proj,mlp.up,mlp.down}\"\n";
+
+/// A recipe's name, or none, and the rule's other lines, in the prototype's surroundings.
+inline Policy prototype(const std::string& recipe, const std::string& more = "") {
+    std::string text = "extends = \"fp32\"\n" + prototype_linears +
+                       "forward     = { in = \"bf16\", a = \"bf16\", b = \"bf16\", bias = \"bf16\", out = \"bf16\" }\n"
+                       "grad        = { in = \"bf16\" }\n"
+                       "input_grad  = { a = \"bf16\", b = \"bf16\", out = \"bf16\" }\n"
+                       "weight_grad = { a = \"bf16\", b = \"bf16\" }\n";
+    if (!recipe.empty()) text += prototype_linears + "recipe = \"" + recipe + "\"\n";
+    if (!more.empty()) text += prototype_linears + more;
+    // torchao gives weight gradients in bf16; the prototype keeps all of them in fp32.
+    return parse_policy(text + prototype_linears + "weight_grad = { out = \"fp32\" }\n", "prototype " + recipe);
+}
+
+/// All operands of all three matmuls by `text`; gradients by `gradient`.
+inline Policy prototype_all_by(const std::string& text, const std::string& gradient) {
+    const auto key = [](const char* matmul, const std::string& a, const std::string& b) {
+        return std::string(matmul) + " = { a = \"" + a + "\", b = \"" + b + "\" }\n";
+    };
+    return prototype("", key("forward", text, text) + key("input_grad", gradient, text) + key("weight_grad", gradient, text));
+}
+
+inline Policy current_with_e4m3() {
+    return prototype("te-current", "input_grad = { a = \"e4m3fn/tensor:te_current\" }\n"
+                                   "weight_grad = { a = \"e4m3fn/tensor:te_current\" }\n");
+}
+inline Policy nvfp4_without_stochastic() {
+    return prototype("te-nvfp4", "input_grad = { a = \"e2m1fn/nvfp4\" }\nweight_grad = { a = \"e2m1fn/nvfp4:hadamard\" }\n");
+}
+inline Policy nvfp4_without_hadamard() {
+    return prototype("te-nvfp4",
+                     "weight_grad = { a = \"e2m1fn/nvfp4:stochastic:random_bits=8\", b = \"e2m1fn/nvfp4\" }\n");
+}
+inline Policy nvfp4_with_flat_weights() {
+    return prototype("te-nvfp4", "forward = { b = \"e2m1fn/nvfp4\" }\ninput_grad = { b = \"e2m1fn/nvfp4\" }\n");
+}
+inline Policy nvfp4_plain() { return prototype_all_by("e2m1fn/nvfp4", "e2m1fn/nvfp4"); }
+inline Policy mxfp4(const std::string& rule, bool stochastic) {
+    const std::string text = "e2m1fn/mx32:" + rule;
+    return prototype_all_by(text, stochastic ? text + ":stochastic:random_bits=8" : text);
+}
+
+// --- runs
+
+inline ModelConfig t128() {
+    return {.layers = 2,
+            .width = 128,
+            .heads = 4,
+            .context = 64,
+            .vocabulary = 64,
+            .hidden = 512,
+            .tied = false,
+            .activation = elementwise::GeluTanh{}};
+}
+
+inline TrainOptions t128_options() {
+    TrainOptions o;
+    o.steps = 300;
+    o.batch = 16;
+    o.lr = o.min_lr = 2e-3;
+    return o;
+}
+
+/// T128 under a policy; a seed is a draw of weights, of the language's tables and of batches.
+struct PrototypeRun {
+    PrototypeRun(const Policy& policy, std::int64_t seed)
+        : data(seed),
+          sites(model_sites(model)),
+          resolved(resolve(policy, sites)),
+          fp32(resolve(load_policy("fp32"), sites)),
+          options(options_under(policy.training, t128_options())),
+          setup{.policy = resolved,
+                .fp32 = fp32,
+                .model = model,
+                .options = options,
+                .data = data,
+                .seed = seed,
+                .drawn = options.batch},
+          step(backend, setup) {}
+
+    PrototypeLanguage data;
+    CpuBackend backend{1};
+    ModelConfig model = t128();
+    SiteList sites;
+    ResolvedPolicy resolved, fp32;
+    TrainOptions options;
+    RunSetup setup;
+    Step step;
+};
+
+}  // namespace macheps::test

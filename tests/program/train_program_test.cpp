@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// `macheps_train`, the program that scripts/demo builds first: what it writes is what `macheps train` writes.
+#include "tests/program/program.hpp"
+
+#include <string>
+
+using namespace macheps::test;
+
+TEST_CASE("the program of the verb train alone writes the rows of the whole one", "[program]") {
+    const std::string arguments = std::string(quick) + "--policy fp32,amp-fp16,fp8-tensorwise --seeds 0,1 --out ";
+    REQUIRE(run(arguments + "whole").code == 0);
+    const std::string alone = "cd '" + scratch().string() + "' && '" MACHEPS_TRAIN_PROGRAM "' " + arguments +
+                              "alone >out.txt 2>err.txt </dev/null";
+    REQUIRE(std::system(alone.c_str()) == 0);
+    for (const char* name : {"steps.csv", "summary.csv", "sites.csv"}) {
+        const std::string rows = contents(scratch() / "whole" / name);
+        CAPTURE(name);
+        CHECK(!rows.empty());
+        CHECK(contents(scratch() / "alone" / name) == rows);
+    }
+    // Another verb is unknown to it, in words and with the exit code of a usage error.
+    CHECK(std::system(("'" MACHEPS_TRAIN_PROGRAM "' show 0.1 2>'" + (scratch() / "err.txt").string() + "'").c_str()) >>
+              8 ==
+          2);
+    CHECK(contents(scratch() / "err.txt").find("show") != std::string::npos);
+    fs::remove_all(scratch());
+}

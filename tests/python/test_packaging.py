@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What stands between people and the package: packages of the system that are missing, and notebooks that install it."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import SOURCE
+
+#: What CMake calls a package, and what the message calls it.
+PACKAGES = {"fmt": "fmt", "hwy": "hwy", "tomlplusplus": "tomlplusplus", "nlohmann_json": "nlohmann-json", "yaml-cpp": "yaml-cpp", "CLI11": "CLI11",
+            "ZLIB": "zlib"}  # fmt: skip
+
+
+def configured(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["cmake", "-S", SOURCE, "-B", folder, "-DMACHEPS_PYTHON=ON", "-DMACHEPS_TESTS=OFF", "-DMACHEPS_CUDA=OFF", *words],
+                          capture_output=True, text=True)  # fmt: skip
+
+
+@pytest.mark.skipif(shutil.which("cmake") is None, reason="no cmake")
+@pytest.mark.parametrize("missing", [["hwy"], ["fmt", "yaml-cpp"], ["boost"], [*PACKAGES, "boost"]], ids=lambda names: "+".join(names)[:20])
+def test_missing_packages_are_named_with_the_command_that_brings_them(missing, tmp_path):
+    words = [f"-DCMAKE_DISABLE_FIND_PACKAGE_{name}=ON" for name in missing if name in PACKAGES]
+    if "boost" in missing:  # headers alone: nothing that CMake has a switch for, so all headers but zlib's are out of its sight
+        words += ["-DCMAKE_FIND_ROOT_PATH=/nowhere", "-DCMAKE_FIND_ROOT_PATH_MODE_INCLUDE=ONLY", "-DZLIB_INCLUDE_DIR=/usr/include"]
+    made = configured(tmp_path, *words)
+    assert made.returncode != 0
+    said, names = " ".join(made.stderr.split()), ", ".join(PACKAGES.get(name, name) for name in missing)  # CMake breaks lines as it likes
+    assert f"macheps needs the C++ packages {names} to build. On Debian or Ubuntu: apt-get install g++ cmake" in said, made.stderr
+    assert "libboost-dev" in said and "or install a wheel: pip install --only-binary :all: macheps" in said
+    assert said.count("CMake Error") == 1, "one message, and nothing about configuration files"
+
+
+def test_the_message_names_what_scripts_install():
+    """A package that the build came to need is in both lists, or in none."""
+    setup = re.search(r"^packages=\((.*)\)$", (SOURCE / "scripts/setup").read_text(), re.M).group(1).split()
+    text = (SOURCE / "python/needed_packages.cmake").read_text()
+    told = text[text.index("apt-get install") :].split('")')[0].replace("\\", " ").split()
+    libraries = {name for name in setup if name.endswith("-dev")}
+    assert libraries <= set(told), libraries - set(told)
+
+
+def first_cell(path: Path) -> str:
+    """The first cell of code."""
+    return re.split(r"^# %%.*$", path.read_text(), flags=re.M)[2]
+
+
+NOTEBOOKS = sorted((SOURCE / "notebooks").glob("[0-9]*.py"))
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_the_first_cell_installs_the_package_where_it_is_missing(path, tmp_path, monkeypatch):
+    called: list[list[str]] = []
+    monkeypatch.setattr(subprocess, "check_call", lambda words: called.append(list(map(str, words))))
+    cell = compile(first_cell(path), str(path), "exec")
+    monkeypatch.chdir(path.parent)
+    exec(cell, {})
+    assert called == [], "it is there"
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    pip = [sys.executable, "-m", "pip", "install", "--quiet"]
+    places = {"wheel": tmp_path / "a" / "notebooks", "tree": tmp_path / "b" / "notebooks", "none": tmp_path / "c" / "notebooks"}
+    for place in places.values():
+        place.mkdir(parents=True)
+    (places["wheel"] / "macheps-0.1.0-cp310-abi3-linux_x86_64.whl").touch()
+    (places["tree"].parent / "pyproject.toml").touch()
+    for name, place in places.items():
+        monkeypatch.chdir(place)
+        exec(cell, {})
+        what = {"wheel": f"{place}/macheps-0.1.0-cp310-abi3-linux_x86_64.whl[notebooks]", "tree": f"{place.parent}[notebooks]", "none": "macheps[notebooks]"}[name]
+        assert called.pop() == [*pip, what]
+
+
+def test_versions_are_one():
+    import macheps as me
+
+    version = re.search(r"project\(macheps VERSION ([0-9.]+)", (SOURCE / "CMakeLists.txt").read_text()).group(1)
+    assert me.__version__ == version
+    project = pytest.importorskip("tomllib").loads((SOURCE / "pyproject.toml").read_text())
+    assert re.search(project["tool"]["scikit-build"]["metadata"]["version"]["regex"], (SOURCE / "CMakeLists.txt").read_text())["value"] == version

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+// Many run directories, and sweeps, as settings x policies: the same figures as of a few, and a page that stays small.
+#include "core/error.hpp"
+#include "reports/folder_settings.hpp"
+#include "reports/line_chart.hpp"
+#include "reports/many_folders.hpp"
+#include "reports/summary_table.hpp"
+#include "reports/sweep_page.hpp"
+#include "tests/reports/sample_run.hpp"
+#include "tests/test.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+using namespace macheps;
+using macheps::test::SamplePolicy;
+using macheps::test::TemporaryFolder;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::vector<SamplePolicy> two_policies{
+    {.name = "fp32"}, {.name = "own", .format = "fp16", .bias = 0.05, .underflow = 0.05, .loss_scale = 1024}};
+
+/// A directory of one seed.
+fs::path write_seed(const fs::path& folder, std::int64_t seed, std::int64_t steps = 60) {
+    test::write_sample_run(
+        folder, {.policies = two_policies, .steps = steps, .layers = 1, .sample_every = 20, .first_seed = seed});
+    return folder;
+}
+
+/// Replaces `from` by `to` in a file, everywhere.
+void edit(const fs::path& file, const std::string& from, const std::string& to) {
+    std::string text = csv::read_text(file);
+    REQUIRE(text.find(from) != std::string::npos);
+    for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+        text.replace(at, from.size(), to);
+    std::ofstream(file, std::ios::binary) << text;
+}
+
+/// Leaves the runs of a policy out of a directory.
+void leave_out(const fs::path& folder, const std::string& policy) {
+    for (const char* name : {"runs.csv", "steps.csv", "evals.csv", "sites.csv", "exponents.csv"}) {
+        std::istringstream lines(csv::read_text(folder / name));
+        std::string text, line;
+        while (std::getline(lines, line)) {
+            if (!line.starts_with(policy + ".")) text += line + "\n";
+        }
+        std::ofstream(folder / name, std::ios::binary) << text;
+    }
+}
+
+/// As if the steps did not say what fp32's loss was.
+void forget_baselines(const fs::path& folder) {
+    std::vector<StepRow> steps = CsvReader<StepRow>(folder / StepRow::file).rows();
+    fs::remove(folder / StepRow::file);
+    CsvWriter<StepRow> writer(folder / StepRow::file);
+    for (StepRow& step : steps) {
+        step.baseline_loss.reset(), step.gap.reset();
+        writer.append(step);
+    }
+    writer.flush();
+}
+
+bool has_note(const SweepSummary& summary, const std::string& words) {
+    return std::any_of(summary.notes.begin(), summary.notes.end(),
+                       [&](const std::string& note) { return note.find(words) != std::string::npos; });
+}
+
+std::vector<std::string> names_of(const SweepSummary& summary) {
+    std::vector<std::string> names;
+    for (const SweepRow& row : summary.rows) names.push_back(row.policy.row.policy);
+    return names;
+}
+
+}  // namespace
+
+TEST_CASE("directories of one setting sum up to what they are when they are joined", "[reports][study]") {
+    const TemporaryFolder folder;
+    std::vector<fs::path> folders;
+    for (std::int64_t seed = 0; seed < 5; ++seed) folders.push_back(write_seed(folder / std::to_string(seed), seed));
+    // A policy's runs, and those of fp32 that they are compared with, each in a directory of its own.
+    folders.push_back(write_seed(folder / "own", 7));
+    leave_out(folders.back(), "fp32");
+    folders.push_back(write_seed(folder / "fp32", 7));
+    leave_out(folders.back(), "own");
+    const Summary joined = summarise(read_runs(folders, Keep::summary));
+    const SweepSummary summary = gather_folders(folders, {});
+    CHECK(summary.axes.empty());
+    CHECK(summary.settings == 1);
+    CHECK(summary.units == 7);
+    CHECK(summary.runs == 12);
+    CHECK(summary.notes.empty());
+    CHECK(sweep_summary_csv(summary) == summary_csv(joined));
+    REQUIRE(summary.rows.size() == 2);
+    CHECK(summary.rows.front().curve.points().empty());
+    CHECK(summary.rows.back().curve.points().size() == 31);  // 60 steps, two a point, from step 1 on
+}
+
+TEST_CASE("what differs between manifests are axes, and each setting sums up alone", "[reports][study]") {
+    const TemporaryFolder folder;
+    std::vector<fs::path> all, slow;
+    for (std::int64_t seed = 0; seed < 3; ++seed) {
+        all.push_back(write_seed(folder / fmt::format("fast-{}", seed), seed));
+        all.push_back(write_seed(folder / fmt::format("slow-{}", seed), seed, 40));
+        slow.push_back(all.back());
+        edit(slow.back() / "manifest.json", "\"lr\": 0.001, \"warmup\": 20", "\"lr\": 0.0003, \"warmup\": 7");
+    }
+    const SweepSummary summary = gather_folders(all, {});
+    CHECK(summary.axes == std::vector<std::string>{"lr"});
+    CHECK(has_note(summary, "warmup: not shown, as each lr here has its own"));
+    REQUIRE(summary.rows.size() == 4);
+    CHECK(summary.rows[0].values == std::vector<std::string>{"0.001"});
+    CHECK(summary.rows[3].values == std::vector<std::string>{"0.0003"});
+    const Summary alone = summarise(read_runs(slow, Keep::summary));
+    SweepSummary part;
+    part.rows = {summary.rows[2], summary.rows[3]};
+    for (SweepRow& row : part.rows) row.values.clear();
+    CHECK(sweep_summary_csv(part) == summary_csv(alone));
+    const std::string page = sweep_page_html(summary);
+    CHECK(page.find("12 runs of 2 settings in 6 run directories") != std::string::npos);
+    CHECK(page.find("<h2>Gap against each axis</h2>") != std::string::npos);
+    CHECK(page.find("<h2>Best learning rate</h2>") != std::string::npos);
+    CHECK(page.find("<script") == std::string::npos);
+}
+
+TEST_CASE("an axis is a name whose values differ, unless it follows from another one", "[reports][study]") {
+    const SettingAxes axes =
+        axes_of({{{"layers", "2"}, {"width", "64"}, {"lr", "1"}, {"min_lr", "0.1"}, {"clip", "1"}},
+                 {{"layers", "4"}, {"width", "128"}, {"lr", "1"}, {"min_lr", "0.1"}, {"clip", "1"}},
+                 {{"layers", "6"}, {"width", "128"}, {"lr", "2"}, {"min_lr", "0.2"}, {"clip", "1"}},
+                 {{"layers", "2"}, {"width", "64"}, {"lr", "2"}, {"min_lr", "0.2"}, {"clip", "1"}, {"ranks", "4"}}});
+    // The width follows from the layers and not the other way round; `ranks` is empty where it is not said.
+    CHECK(axes.names == std::vector<std::string>{"layers", "lr", "ranks"});
+    CHECK(axes.values.at(0) == std::vector<std::string>{"2", "1", ""});
+    CHECK(axes.values.at(3) == std::vector<std::string>{"2", "2", "4"});
+    CHECK(axes.notes == std::vector<std::string>{"width: not shown, as each layers here has its own",
+                                                 "min_lr: not shown, as each lr here has its own"});
+    // Of two that follow from each other the rate stays.
+    CHECK(axes_of({{{"steps", "1"}, {"lr", "2"}}, {{"steps", "3"}, {"lr", "4"}}}).names ==
+          std::vector<std::string>{"lr"});
+    CHECK(axes_of({{{"lr", "2"}}}).names.empty());
+}
+
+TEST_CASE("runs that stand twice, are not finished or have no baseline are counted", "[reports][study]") {
+    const TemporaryFolder folder;
+    const fs::path first = write_seed(folder / "first", 0), again = write_seed(folder / "again", 0),
+                   other = write_seed(folder / "other", 0), lonely = write_seed(folder / "lonely", 9),
+                   begun = write_seed(folder / "begun", 1);
+    edit(other / "steps.csv", "own.0,own,0,60,30720,2.", "own.0,own,0,60,30720,3.");
+    leave_out(lonely, "fp32");
+    forget_baselines(lonely);
+    fs::remove(begun / "runs.csv");
+    std::string steps = csv::read_text(begun / "steps.csv");
+    std::ofstream(begun / "steps.csv", std::ios::binary) << steps.substr(0, steps.size() - 20);  // ends in half a line
+    const std::vector<fs::path> folders{first, again, other, lonely, begun};
+    const SweepSummary summary = gather_folders(folders, {});
+    CHECK(names_of(summary) == std::vector<std::string>{"fp32", "own", "own@other"});
+    CHECK(has_note(summary, "3 runs repeat an earlier directory's"));
+    CHECK(has_note(summary, "1 run differs from one of the same policy"));
+    CHECK(has_note(summary, "1 run has no fp32 run"));
+    CHECK(has_note(summary, "2 runs are not finished"));
+    CHECK(summary.rows.at(1).policy.row.seeds == 3);
+    CHECK(summary.rows.at(1).policy.seed_gaps.size() == 2);
+    CHECK(sweep_summary_csv(summary).find("own@other") != std::string::npos);
+    // The same names, as a few directories have them.
+    std::vector<std::string> joined;
+    for (const PolicySummary& policy : summarise(read_runs(folders, Keep::summary)).policies)
+        joined.push_back(policy.row.policy);
+    CHECK(joined == names_of(summary));
+}
+
+TEST_CASE("policies of one name and two texts stand apart, and what is no run directory is refused",
+          "[reports][study]") {
+    const TemporaryFolder folder;
+    const fs::path first = write_seed(folder / "first", 0), second = write_seed(folder / "second", 1),
+                   bare = write_seed(folder / "bare", 2);
+    edit(first / "manifest.json", "\"amp-bf16\"", "\"own\"");
+    edit(second / "manifest.json", "\"amp-bf16\"", "\"own\"");
+    edit(second / "manifest.json", "# <i>", "# <b>");
+    fs::remove(bare / "manifest.json");
+    std::vector<fs::path> folders{first, second, bare};
+    const SweepSummary summary = gather_folders(folders, {});
+    CHECK(has_note(summary, "1 directory has no manifest.json"));
+    CHECK(summary.settings == 2);  // the one without settings is another one
+    CHECK(names_of(summary) == std::vector<std::string>{"fp32", "own", "own@second", "fp32", "own"});
+    const auto refusal = [&](const fs::path& path) -> std::string {
+        const std::vector<fs::path> more{first, path};
+        try {
+            gather_folders(more, {});
+        } catch (const Error& error) {
+            CHECK(error.exit() == Exit::bad_input);
+            return error.what();
+        }
+        return "";
+    };
+    CHECK(refusal(folder / "none").find("no such folder") != std::string::npos);
+    CHECK(refusal(folder.path()).find("no runs.csv in this folder") != std::string::npos);
+    std::ofstream(bare / "manifest.json") << "[1]";
+    CHECK(refusal(bare).find("not a JSON object") != std::string::npos);
+    std::ofstream(bare / "manifest.json") << "{\"schema\": 99}";
+    CHECK(refusal(bare).find("schema 99 is newer") != std::string::npos);
+    fs::remove(bare / "manifest.json");
+    edit(bare / "steps.csv", "own.2,own,2,60,", "own.2,own,2,sixty,");
+    CHECK(refusal(bare).find("'sixty' is no value for column 'step'") != std::string::npos);
+}
+
+TEST_CASE("the page of a study stays below ten megabytes, whatever the study", "[reports][study]") {
+    SweepSummary sweep{.name = "large", .axes = {"lr", "width"}, .rows = {}};
+    std::vector<StepRow> fp32(50), own(50);
+    for (std::size_t i = 0; i < own.size(); ++i) {
+        fp32[i].step = own[i].step = static_cast<std::int64_t>(i + 1);
+        fp32[i].loss = 3, own[i].loss = 3.1;
+    }
+    GapCurve curve;
+    curve.add(own, fp32, 50);
+    for (std::size_t setting = 0; setting < 4000; ++setting) {
+        for (int policy = 0; policy < 70; ++policy) {
+            SweepRow row{
+                .values = {fmt::format("{}", 1e-4 * static_cast<double>(setting + 1)), fmt::format("{}", setting % 7)},
+                .setting = setting};
+            row.policy.row = {.policy = policy == 0 ? "fp32" : fmt::format("policy-{}", policy), .seeds = 5, .loss = 3};
+            row.policy.row.verdict = policy == 0 ? "baseline" : "undecided";
+            row.policy.row.gap_mean = 0.01 * policy, row.policy.row.gap_ci_low = -0.01,
+            row.policy.row.gap_ci_high = 0.02;
+            row.policy.relative_gap = 1e-3 * static_cast<double>(setting);
+            if (policy < 3) row.curve = curve;
+            sweep.rows.push_back(std::move(row));
+        }
+    }
+    sweep.settings = 4000;
+    const std::string page = sweep_page_html(sweep);
+    CHECK(page.size() < 10'000'000);
+    CHECK(page.find("of 4000 settings with the largest gaps") != std::string::npos);
+    CHECK(page.find("The first 60 of 70 policies") != std::string::npos);
+    CHECK(page.find("<h2>The 20 largest gaps</h2>") != std::string::npos);
+    CHECK(page.find(">0.4</th>") != std::string::npos);     // the setting of the largest gap
+    CHECK(page.find(">0.0001</th>") == std::string::npos);  // that of the least
+    const std::string small = sweep_page_html(sweep, {.most_settings = 3, .most_policies = 2});
+    CHECK(std::count(small.begin(), small.end(), '\n') < 700);
+    CHECK(small.find("The 3 of 4000 settings") != std::string::npos);
+    CHECK(page.find("Of 70 policies those 14 with the largest gaps") != std::string::npos);
+}
+
+TEST_CASE("labels of a chart lie within it, and none upon another", "[reports][study]") {
+    LineChart chart{.title = "a & b", .x_name = "lr", .y_name = "gap", .lines = {{.name = "<p>"}}, .has_log_x = true};
+    for (const double x : {1e-3, 3e-4, 0.00123456, 1e-2, 1.5e-5, 1e-4})
+        chart.lines[0].points.push_back({x, 0.1, -0.1, 0.2});
+    const std::string svg = chart_svg(chart);
+    CHECK(svg.find("a &amp; b") != std::string::npos);
+    CHECK(svg.find("&lt;p&gt;") != std::string::npos);
+    // <text x="554.0" y="236.0" text-anchor="middle">0.01</text>, all of the line below the axis
+    const std::string opening = "<text x=\"", height = "y=\"236.0\" text-anchor=\"middle\">";
+    double end = 0, last = 0;
+    int labels = 0;
+    for (std::size_t at = 0; (at = svg.find(opening, at)) != std::string::npos; ++at) {
+        const std::size_t from = at + opening.size(), text = svg.find('>', from) + 1;
+        const std::string_view attributes = std::string_view(svg).substr(from, text - from);
+        if (!attributes.ends_with(height)) continue;
+        const double middle = std::strtod(svg.c_str() + from, nullptr);
+        const std::string label = svg.substr(text, svg.find('<', text) - text);
+        const double half = 3.1 * static_cast<double>(label.size());  // digits are 6.1 wide at 11 pixels
+        CAPTURE(label, middle);
+        CHECK(middle - half >= end);
+        CHECK(middle + half <= 560);
+        CHECK(std::strtod(label.c_str(), nullptr) > last);
+        end = middle + half, last = std::strtod(label.c_str(), nullptr);
+        ++labels;
+    }
+    CHECK(last == 0.01);  // the greatest has its label
+    CHECK(labels == 5);   // 0.00123 stands where 0.001 has its own
+    CHECK(chart_svg({.title = "none"}).empty());
+}
