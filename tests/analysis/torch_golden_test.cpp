@@ -28,20 +28,20 @@ float number(std::uint32_t stream, std::int64_t i) {
     return static_cast<float>((x >> 30 & 1) != 0 ? -value : value);
 }
 
-struct Product {
+struct GoldenProduct {
     std::int64_t m, n, k;
     Format format;
     std::vector<float> a, b, bias;
 };
 
-Product product_of(const Json& row) {
-    Product p{row["m"].get<int>(),
-              row["n"].get<int>(),
-              row["k"].get<int>(),
-              format_named(row["format"].get<std::string>(), "golden"),
-              {},
-              {},
-              {}};
+GoldenProduct product_of(const Json& row) {
+    GoldenProduct p{row["m"].get<int>(),
+                    row["n"].get<int>(),
+                    row["k"].get<int>(),
+                    format_named(row["format"].get<std::string>(), "golden"),
+                    {},
+                    {},
+                    {}};
     const auto stream = row["stream"].get<std::uint32_t>();
     const std::int64_t half = p.k / 2;
     const auto twin = [&](std::int64_t q) { return half % 7 == 0 ? q : q * 7 % half; };
@@ -57,7 +57,7 @@ Product product_of(const Json& row) {
 }
 
 /// The rule of a product on that instruction set.
-const char* rule_of(const Product& p, const std::string& isa) {
+const char* rule_of(const GoldenProduct& p, const std::string& isa) {
     const bool all = isa == "ALL";
     if (p.format == fp32) return "blas.onednn";  // MKL's on an Intel CPU
     if (p.format == fp16) return all ? "torch.cpu.fp16.avx512_fp16" : "torch.cpu.fp16";
@@ -65,7 +65,7 @@ const char* rule_of(const Product& p, const std::string& isa) {
     return all ? "torch.cpu.bf16.amx" : "torch.cpu.bf16";
 }
 
-std::vector<float> computed(const Product& p, const MatmulRule& rule, Simd simd) {
+std::vector<float> computed(const GoldenProduct& p, const MatmulRule& rule, Simd simd) {
     CpuBackend backend(1, simd);
     Tensor a = backend.empty({p.m, p.k}), b = backend.empty({p.k, p.n}), c = backend.empty({p.m, p.n}),
            bias = backend.empty({p.n});
@@ -119,7 +119,7 @@ TEST_CASE("PyTorch's products on a CPU are those of their rules, by bits", "[ana
         const Json golden = Json::parse(read_file(file));
         const auto isa = golden["isa"].get<std::string>();
         for (std::size_t i = 0; i < golden["products"].size(); ++i, ++products) {
-            const Product p = product_of(golden["products"][i]);
+            const GoldenProduct p = product_of(golden["products"][i]);
             const std::vector<float> want = decoded(p.format, golden["products"][i]["out"].get<std::string>());
             const char* const name = rule_of(p, isa);
             CAPTURE(file.string(), i, name, p.m, p.n, p.k);

@@ -27,13 +27,13 @@ std::vector<std::string> between_backquotes(const std::string& text) {
     return words;
 }
 
-struct Said {
+struct EvidenceRow {
     std::string evidence, from;
 };
 
 /// What the tables say of each machine: `| machines | evidence | from where |`.
-std::map<std::string, Said> said_of_machines() {
-    std::map<std::string, Said> said;
+std::map<std::string, EvidenceRow> said_of_machines() {
+    std::map<std::string, EvidenceRow> said;
     std::istringstream lines(page());
     for (std::string line; std::getline(lines, line);) {
         std::vector<std::string> cells;
@@ -65,7 +65,7 @@ std::vector<std::string> devices_of(const Machine& machine) {
 }  // namespace
 
 TEST_CASE("docs/evidence.md has the evidence of every machine's row", "[emulation][evidence]") {
-    const std::map<std::string, Said> said = said_of_machines();
+    const std::map<std::string, EvidenceRow> said = said_of_machines();
     const std::string text = page();
     for (const Machine* machine : all_machines) {
         const std::string name(machine->name);

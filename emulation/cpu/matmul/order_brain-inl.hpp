@@ -28,12 +28,12 @@
 HWY_BEFORE_NAMESPACE();
 namespace macheps::HWY_NAMESPACE {
 
-/// Sizes of packed numbers: zeros apart, the least and the largest one.
-struct Sizes {
+/// OperandSizes of packed numbers: zeros apart, the least and the largest one.
+struct OperandSizes {
     float least = 0, largest = 0;  ///< least is infinite where all are zero
     bool are_finite = false;
 
-    static Sizes of(const float* x, std::int64_t count) {
+    static OperandSizes of(const float* x, std::int64_t count) {
         constexpr float infinity = std::numeric_limits<float>::infinity();
         F32 least{infinity}, largest, zeros;
         for (std::int64_t i = 0; i < count; i += lanes_of_vector) {
@@ -46,7 +46,7 @@ struct Sizes {
         store(least, low);
         store(largest, high);
         store(zeros, sums);
-        Sizes sizes{.least = infinity, .largest = 0, .are_finite = true};
+        OperandSizes sizes{.least = infinity, .largest = 0, .are_finite = true};
         for (std::size_t l = 0; l < f32_lanes; ++l) {
             sizes.least = min_of(sizes.least, low[l]);
             sizes.largest = max_of(sizes.largest, high[l]);
@@ -61,7 +61,7 @@ struct Sizes {
 };
 
 /// What the columns are multiplied with, a power of two; 0 where the steps below do not serve.
-inline float brain_scale(const Sizes& a, const Sizes& b) {
+inline float brain_scale(const OperandSizes& a, const OperandSizes& b) {
     if (!a.are_moderate() || !b.are_moderate()) return 0;
     constexpr int most = 24;
     return std::ldexp(1.0f, most - 2 - std::ilogb(a.largest) - std::ilogb(b.largest));

@@ -61,7 +61,7 @@ namespace macheps::HWY_NAMESPACE {
 #if MACHEPS_SIMD_TARGET
 namespace {
 
-constexpr std::int64_t order_rows = 96;
+constexpr std::int64_t order_rows = 192;
 
 /// Values on the grid of a format, as factor_of_value reads them: lower bits are cut, a NaN has one pattern. Subnormal numbers
 /// of fp32 are read as zeros where the unit reads them so.
@@ -299,9 +299,9 @@ const OrderKernel* order_kernel_of(const Matmul& args) {
 
 /// Makes a packed panel ready for the scaled tiles of the kernel. Columns beyond the last one are copies of the first: a sum of
 /// zeros would ask for care. Returns what the panel was multiplied with, or 0 where it is as it was.
-float scale_panel(const OrderKernel& kernel, const Sizes& a, std::int64_t terms, std::int64_t columns, float* b) {
+float scale_panel(const OrderKernel& kernel, const OperandSizes& a, std::int64_t terms, std::int64_t columns, float* b) {
     if (kernel.scaled == nullptr) return 0;
-    const float scale = brain_scale(a, Sizes::of(b, terms * order_columns));
+    const float scale = brain_scale(a, OperandSizes::of(b, terms * order_columns));
     for (std::int64_t p = 0; p < terms && scale != 0; ++p, b += order_columns) {
         std::fill(b + columns, b + order_columns, b[0]);
         for (std::int64_t j = 0; j < order_columns; j += lanes_of_vector) store(load(b + j) * F32(scale), b + j);
@@ -350,7 +350,7 @@ void order_block(const Matmul& args, const Caster& caster, const MatmulBlock& bl
         const std::int64_t rows = min_of(order_rows, block.last_row - row);
         pack_rows(a, row, rows, terms, read_a, scratch);
         if (kernel.as_halves) halve_rows(scratch.a.data(), rows * terms.size());
-        const Sizes row_sizes = kernel.scaled != nullptr ? Sizes::of(scratch.a.data(), rows * terms.size()) : Sizes{};
+        const OperandSizes row_sizes = kernel.scaled != nullptr ? OperandSizes::of(scratch.a.data(), rows * terms.size()) : OperandSizes{};
         for (std::int64_t column = block.first_column; column < block.last_column; column += order_columns) {
             const std::int64_t columns = min_of(order_columns, block.last_column - column);
             if (only_lower && column >= row + rows) break;
