@@ -38,10 +38,10 @@ struct Choice {
 };
 constexpr Choice choices[] = {{SumMethod::recursive, 0, false}, {SumMethod::pairwise, 0, false},
                               {SumMethod::blocked, 7, false},   {SumMethod::splitk, 5, false},
-                              {SumMethod::lanes, 0, false},     {SumMethod::kahan, 0, false},
-                              {SumMethod::neumaier, 0, false},  {SumMethod::sum2, 0, false},
-                              {SumMethod::sum_k, 3, false},     {SumMethod::chain, 0, true},
-                              {SumMethod::dot2, 0, true}};
+                              {SumMethod::lanes, 0, false},     {SumMethod::torch, 0, false},
+                              {SumMethod::kahan, 0, false},     {SumMethod::neumaier, 0, false},
+                              {SumMethod::sum2, 0, false},      {SumMethod::sum_k, 3, false},
+                              {SumMethod::chain, 0, true},      {SumMethod::dot2, 0, true}};
 
 /// Whether two results are one number: every NaN is one, and the zeros are two.
 bool is_same(double a, double b) {
