@@ -35,7 +35,7 @@ std::vector<Mutant> mutants_of(const Recipe& recipe, const InputRequest& request
             const Limits limits = limits_of(posed.problem, delta, pool);
             if (limits.declined >= 0) continue;
             std::optional<MachineOutputs> claimed;
-            if (posed.problem.declaration.bits) claimed = machine_outputs(posed.problem, pool.threads());
+            if (posed.problem.declaration.bits) claimed = machine_outputs(posed.problem, pool);
             for (Mutant& mutant : run_mutants(posed.problem, limits, claimed ? &*claimed : nullptr, pool))
                 all.push_back(std::move(mutant));
         }

@@ -5,6 +5,7 @@
 #include "emulation/cpu/cpu_backend.hpp"
 #include "emulation/matmul/rules.hpp"
 #include "experiments/check/declare.hpp"
+#include "experiments/check/fp32_rows.hpp"
 
 #include <fmt/format.h>
 
@@ -26,7 +27,7 @@ const Input* find_input(const Problem& problem, std::string_view name) {
 /// The rule, if it says all that decides a bit.
 MatmulRule rule_in_full(const Problem& problem) {
     const Declaration& d = problem.declaration;
-    if (!d.operation->is_product || !d.machine)
+    if (!d.machine)
         throw Declined("bits are those of one machine, and 'any' machine has none", "bits (machine = any)");
     for (const char* name : {"c", "residual"}) {
         if (find_input(problem, name) != nullptr)
@@ -67,9 +68,16 @@ std::uint64_t code_of(const Format& format, double x) {
     return encode64(format, x, Round::nearest_even, Overflow::nonsaturate);
 }
 
+std::string claim_of(const Declaration& d) {
+    if (d.operation->is_product) return d.machine_name;
+    const bool has_order = d.operation->has_reduction && d.sum_order != "any";
+    return has_order ? fmt::format("fp32 with sums in {} order", d.sum_order) : "fp32";
+}
+
 }  // namespace
 
-MachineOutputs machine_outputs(const Problem& problem, int threads) {
+MachineOutputs machine_outputs(const Problem& problem, ThreadPool& pool) {
+    if (!problem.declaration.operation->is_product) return fp32_outputs(problem, pool);
     const MatmulRule rule = rule_in_full(problem);
     const ProductOperands& of = problem.products->operands();
     const std::vector<float> a = floats(of.unscaled_a()), b = floats(of.unscaled_b()), a_factors = floats(of.a_factors),
@@ -79,9 +87,9 @@ MachineOutputs machine_outputs(const Problem& problem, int threads) {
     const std::vector<float> a_scales = floats(a_scale ? a_scale->values : std::vector<double>{}),
                              b_scales = floats(b_scale ? b_scale->values : std::vector<double>{}),
                              biases = floats(bias ? bias->values : std::vector<double>{});
-    MachineOutputs out{.before = std::vector<float>(static_cast<std::size_t>(of.rows() * of.n)), .outputs = {}};
+    MachineOutputs out{.before = std::vector<float>(static_cast<std::size_t>(of.rows() * of.n)), .outputs = {}, .others = {}};
     std::vector<float> after(out.before.size());
-    CpuBackend backend(threads);
+    CpuBackend backend(pool.threads());
     const Overflow overflow = problem.declaration.saturates ? Overflow::saturate : Overflow::nonsaturate;
     for (std::int64_t batch = 0; batch < of.batches; ++batch) {
         const std::int64_t first = of.first_row(batch), rows = of.first_row(batch + 1) - first;
@@ -123,6 +131,13 @@ MachineOutputs machine_outputs(const Problem& problem, int threads) {
     return out;
 }
 
+void MachineOutputs::agree(const Format& format, std::span<const double> got) {
+    for (const auto& [i, other] : others) {
+        const auto at = static_cast<std::size_t>(i);
+        if (code_of(format, got[at]) == code_of(format, other)) outputs[at] = other;
+    }
+}
+
 BitsCount compare_bits(const Format& format, std::span<const double> got, std::span<const double> want) {
     BitsCount bits;
     for (std::size_t i = 0; i < got.size(); ++i) {
@@ -144,7 +159,7 @@ std::optional<Reason> bits_reason(const Problem& problem, const BitsCount& bits,
     Reason reason{
         "KC040", "T4",
         fmt::format("{} of {} outputs have other bits than {}; the first has {:#0{}x}, claimed {:#0{}x}", bits.differ,
-                    bits.equal + bits.differ, problem.declaration.machine_name, code_of(problem.output, got[first]),
+                    bits.equal + bits.differ, claim_of(problem.declaration), code_of(problem.output, got[first]),
                     digits + 2, code_of(problem.output, want[first]), digits + 2)};
     reason.index = bits.first;
     reason.count = bits.differ;

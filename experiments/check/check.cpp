@@ -230,7 +230,10 @@ namespace {
 Verdict judge_posed(const Problem& problem, std::span<const double> out, const Options& options, ThreadPool& pool) {
     Verdict verdict;
     std::optional<MachineOutputs> claimed;
-    if (problem.declaration.bits) claimed = machine_outputs(problem, pool.threads());
+    if (problem.declaration.bits) {
+        claimed = machine_outputs(problem, pool);
+        claimed->agree(problem.output, out);
+    }
     verdict.limits = limits_of(problem, options.delta, pool);
     Limits& limits = verdict.limits;
     verdict.metrics = metrics(limits, out, pool);

@@ -41,7 +41,7 @@ Coverage coverage_of(std::span<const MadeInputs> inputs, double delta, ThreadPoo
         coverage.declined.push_back(limits.declined);
         if (limits.declined >= 0) continue;
         std::optional<MachineOutputs> claimed;
-        if (posed.problem.declaration.bits) claimed = machine_outputs(posed.problem, pool.threads());
+        if (posed.problem.declaration.bits) claimed = machine_outputs(posed.problem, pool);
         std::vector<Mutant> mutants = run_mutants(posed.problem, limits, claimed ? &*claimed : nullptr, pool);
         Trial sizes(limits, growing_parts(posed.problem), nullptr, pool, mutants);
         add_size_mutants(sizes);

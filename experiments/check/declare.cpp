@@ -239,6 +239,13 @@ std::vector<DeclareKey> other_keys() {
         {"machine", Takes::text, "NAME",
          "What sums a product, as in `macheps gemm --machine`; any is fp32 in any order", nullptr, of_products,
          set_machine, [](const Declaration& d, const DeclareKey&) { return Json(d.machine_name); }},
+        {"bits", Takes::flag, "",
+         "Demand the machine's own bits; of rows those of fp32 in the declared order of sums, with exact functions",
+         nullptr, of_all, [](Declaration& d, const DeclareKey&, Text text, Text) { d.bits = text == "true"; },
+         // Of rows it is said where it is claimed: what was declared before there was this key stays the same declaration.
+         [](const Declaration& d, const DeclareKey&) {
+             return d.bits || d.operation->is_product ? Json(d.bits) : Json();
+         }},
         {"scale_order", Takes::text, "ORDER", "In which order scales meet the product; the limits allow every order",
          scale_order_words, of_products,
          [](Declaration& d, const DeclareKey&, Text text, Text) { d.scale_order = text; },

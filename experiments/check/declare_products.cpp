@@ -76,9 +76,6 @@ bool of_products(const Operation& operation, const DeclareKey&) { return operati
 
 std::vector<DeclareKey> product_keys() {
     std::vector<DeclareKey> keys{
-        {"bits", Takes::flag, "", "Demand the machine's own bits", nullptr, of_products,
-         [](Declaration& d, const DeclareKey&, Text text, Text) { d.bits = text == "true"; },
-         [](const Declaration& d, const DeclareKey&) { return Json(d.bits); }},
         {"need_bits", Takes::number, "B",
          "Of the design: every product's bound must be at most 2^-B of its sum of |a b|", nullptr, of_products,
          [](Declaration& d, const DeclareKey&, Text text, Text where) {

@@ -97,6 +97,10 @@ std::vector<StoredArray> stored_inputs(const MadeInputs& inputs) {
     std::size_t count = 1;
     for (const std::int64_t size : out.shape) count *= static_cast<std::size_t>(size);
     out.bytes = canary_bytes(format, count);
+    if (inputs.request.declaration.operation->gives_index) {
+        out.type = "<i4";  // places in rows; canaries are the same bytes
+        out.format.reset();
+    }
     all.push_back(std::move(out));
     return all;
 }

@@ -15,7 +15,7 @@ struct Jitter {
 
     /// x moved by a random part of `ulps`, then rounded: within `ulps` and a half, so `ulps` is one half less.
     float near(double x, double ulps) const {
-        if (x == 0 || !std::isfinite(x)) return static_cast<float>(x);
+        if (x == 0 || !std::isfinite(x) || is_exact) return static_cast<float>(x);
         const double ulp = std::ldexp(1.0, std::max(std::ilogb(x), -126) - 23);
         const double by = std::uniform_real_distribution<double>(-1, 1)(*random);
         // All the errors of one sign are as legal as any.
@@ -33,6 +33,7 @@ struct Jitter {
 
     bool is_binary = false;     ///< e^x as 2^(x log2 e)
     bool is_one_sided = false;  ///< errors of functions are all of one sign
+    bool is_exact = false;      ///< functions are rounded once
 };
 
 /// What a wrong kernel does.
@@ -49,6 +50,7 @@ struct Kernel {
     Jitter f;
     bool reciprocal = false, joint = false;
     Fault fault{};
+    bool fuses = true;  ///< a last product and its addend are rounded once
 
     float sum(Floats x) const {
         x.resize(x.size() - std::min(x.size(), static_cast<std::size_t>(fault.dropped)));
@@ -66,6 +68,7 @@ struct Kernel {
         return joint ? x * (0.5f * (1 + f.erf(t))) : (0.5f * x) * (1 + f.erf(t));
     }
     float gelu_tanh(float x) const {
+        if (!fuses) return (0.5f * x) * (1 + f.tanh(0.79788456f * (x + 0.044715f * (x * x * x))));
         const float u = joint ? 0.79788456f * (x + 0.044715f * x * x * x) : 0.79788456f * x * (1 + 0.044715f * x * x);
         return 0.5f * x * (1 + f.tanh(u));
     }
@@ -160,7 +163,10 @@ inline Floats reduce_row(const std::string& op, const Kernel& k, const Floats& x
         float v = k.fault.one_pass ? k.over(k.sum(mapped(square)), n) - mean * mean
                                    : k.over(k.sum(mapped([&](float e) { return (e - mean) * (e - mean); })), n);
         const float r = k.f.rsqrt(v + real_eps);
-        for (std::size_t i = 0; i < x.size(); ++i) y[i] = std::fma(k.inner((x[i] - mean) * r), gain[i], shift[i]);
+        for (std::size_t i = 0; i < x.size(); ++i) {
+            const float normal = k.inner((x[i] - mean) * r);
+            y[i] = k.fuses ? std::fma(normal, gain[i], shift[i]) : normal * gain[i] + shift[i];
+        }
     }
     return y;
 }
