@@ -9,12 +9,15 @@
 #include "emulation/cpu/matmul/matmul.hpp"
 #include "emulation/machine/table.hpp"
 #include "emulation/matmul/matmul.hpp"
+#include "emulation/matmul/rules.hpp"
 
 #include <benchmark/benchmark.h>
 #include <cblas.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string>
+#include <string_view>
 #include <vector>
 
 using namespace macheps;
@@ -23,7 +26,7 @@ using bench::Best;
 namespace {
 
 struct Work {
-    const char* machine;
+    std::string_view machine;
     Format a, b;
     int promotion = 0;
 };
@@ -49,9 +52,26 @@ constexpr Work works[] = {
     {"cdna2.mfma.bf16_1k", bf16, bf16},
     {"cdna3.mfma.fp16", fp16, fp16},
     {"cdna3.mfma.fp8", e4m3fnuz, e4m3fnuz},
-    {"bf16.chain", bf16, bf16},
-    {"fp32.pairwise", fp32, fp32},
 };
+
+/// The rows above, and of every other machine one with its first format. Left out are those that no matmul of fp32 tensors
+/// runs on: fp64, and instructions whose result is not what the next one adds to.
+std::vector<Work> all_works() {
+    std::vector<Work> all(std::begin(works), std::end(works));
+    for (const Machine* machine : all_machines) {
+        const auto is_it = [&](const Work& work) { return work.machine == machine->name; };
+        if (std::any_of(all.begin(), all.end(), is_it) || machine->addend != machine->result || machine->result == fp64) continue;
+        const std::string_view name = machine->name;
+        const Format any = name == "bf16.chain" ? bf16 : name == "fp16.chain" ? fp16 : fp32;
+        for (const Format& format : FormatSet::known) {
+            if (format == fp64 || !machine->operands.contains(format)) continue;
+            const Format taken = is_order_of_summation(*machine) ? any : format;
+            all.push_back({name, taken, taken});
+            break;
+        }
+    }
+    return all;
+}
 
 /// Sums of four uniform numbers, near enough to a normal distribution, on the grid of `format`.
 std::vector<float> values(std::int64_t count, const Format& format, std::uint32_t site) {
@@ -141,7 +161,7 @@ void against_one_thread(benchmark::State& state, const Work& work, std::int64_t 
 }
 
 std::string name_of(const char* kind, const Work& w, std::int64_t n, Simd simd) {
-    return std::string(kind) + "/" + w.machine + (w.a == w.b ? "" : "/mixed") +
+    return std::string(kind) + "/" + std::string(w.machine) + (w.a == w.b ? "" : "/mixed") +
            (w.promotion != 0 ? "/promotion:" + std::to_string(w.promotion) : "") + "/" + std::to_string(n) + "/" +
            std::string(simd_name(simd));
 }
@@ -153,7 +173,7 @@ int main(int argc, char** argv) {
     benchmark::AddCustomContext("openblas_core", openblas_get_corename());
     benchmark::AddCustomContext("simd", std::string(simd_name(simd)));
     for (const std::int64_t n : {512, 1024}) {
-        for (const Work& work : works) {
+        for (const Work& work : all_works()) {
             benchmark::RegisterBenchmark(name_of("openblas", work, n, simd).c_str(), [=](benchmark::State& state) {
                 against_openblas(state, work, n, simd);
             })->UseManualTime();

@@ -23,15 +23,16 @@ import subprocess
 import sys
 from pathlib import Path
 
-if importlib.util.find_spec("macheps") is None:  # the source tree around this notebook, else the published wheel
+if importlib.util.find_spec("macheps") is None:  # a wheel that lies here or was built here, the source tree, the published wheel
     tree = Path("..").resolve()
-    wheel = f"{tree}[notebooks]" if (tree / "pyproject.toml").exists() else "macheps[notebooks]"
-    subprocess.check_call([sys.executable, "-m", "pip", "install", "--quiet", wheel])
+    wheels = [*sorted(Path(".").resolve().glob("macheps-*.whl")), *sorted(tree.glob("build/wheels/macheps-*.whl"))]
+    from_tree = [tree] if (tree / "pyproject.toml").exists() else []
+    subprocess.check_call([sys.executable, "-m", "pip", "install", "--quiet", f"{[*wheels, *from_tree, 'macheps'][0]}[notebooks]"])
 
 # %%
 import macheps as me
 import numpy as np
-from common import data, plt, style
+from common import data, digest, plt, style
 
 run = data("loss-scaling", ["train", "--policy", "fp16-noscale,amp-fp16", "--token-weight", "2^-12", "--seeds", "0,1",
                             "--steps", "120", "--probe-every", "40", "--histogram-every", "40", "--eval-every", "0"])  # fmt: skip
@@ -89,6 +90,7 @@ plt.show()
 # ## What was seen
 
 # %%
+assert digest(run.path / "steps.csv") == "496862b1f2d4452e", "other numbers than those that this page tells of"
 summary = run.summary.set_index("policy")
 lost = {name: float(g.underflow.sum() / g["count"].sum()) for name, g in gradients.groupby("policy", observed=True)}
 gap = summary.gap_mean

@@ -22,10 +22,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-if importlib.util.find_spec("macheps") is None:  # the source tree around this notebook, else the published wheel
+if importlib.util.find_spec("macheps") is None:  # a wheel that lies here or was built here, the source tree, the published wheel
     tree = Path("..").resolve()
-    wheel = f"{tree}[notebooks]" if (tree / "pyproject.toml").exists() else "macheps[notebooks]"
-    subprocess.check_call([sys.executable, "-m", "pip", "install", "--quiet", wheel])
+    wheels = [*sorted(Path(".").resolve().glob("macheps-*.whl")), *sorted(tree.glob("build/wheels/macheps-*.whl"))]
+    from_tree = [tree] if (tree / "pyproject.toml").exists() else []
+    subprocess.check_call([sys.executable, "-m", "pip", "install", "--quiet", f"{[*wheels, *from_tree, 'macheps'][0]}[notebooks]"])
 
 # %%
 import macheps as me

@@ -81,7 +81,7 @@ FolderSettings folder_settings(const Json& manifest) {
     return settings;
 }
 
-SettingAxes axes_of(const std::vector<FolderSettings>& settings) {
+SettingAxes setting_axes(const std::vector<FolderSettings>& settings) {
     std::vector<std::string> names;
     std::set<std::string> seen;
     for (const FolderSettings& setting : settings) {
@@ -151,8 +151,9 @@ void FolderManifests::add(const fs::path& folder) {
              .fix = "use a newer macheps"});
     }
     const std::size_t number = setting_of_.size();
-    const auto [at, is_new] = index_of_.try_emplace(folder_settings(manifest), settings_.size());
-    if (is_new) settings_.push_back(at->first);
+    FolderSettings settings = folder_settings(manifest);
+    const auto [at, is_new] = index_of_.try_emplace({settings.begin(), settings.end()}, settings_.size());
+    if (is_new) settings_.push_back(std::move(settings));
     setting_of_.push_back(at->second);
     ManifestFacts facts = manifest_facts(manifest);
     facts.seeds.clear();  // which are a directory's own

@@ -29,7 +29,7 @@ struct SettingAxes {
 };
 /// An axis is a name whose values differ. One that follows from another one (the heads from the width, where each width has
 /// its own) would draw the same table twice and is left out; the learning rate stays where one of two may go.
-SettingAxes axes_of(const std::vector<FolderSettings>& settings);
+SettingAxes setting_axes(const std::vector<FolderSettings>& settings);
 
 /// The manifests of many directories, of which no text is kept.
 class FolderManifests {
@@ -50,7 +50,7 @@ class FolderManifests {
     void add_policies(std::size_t number, const std::filesystem::path& folder, const Json& policies);
 
     std::vector<FolderSettings> settings_{};
-    std::map<FolderSettings, std::size_t> index_of_{};
+    std::map<std::map<std::string, std::string>, std::size_t> index_of_{};  ///< in whichever order they stand
     std::vector<ManifestFacts> facts_{};
     std::vector<std::size_t> setting_of_{}, facts_of_{};
     std::map<std::string, std::map<std::uint64_t, std::string>> texts_{};  ///< of each policy: how each text is shown

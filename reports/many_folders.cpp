@@ -147,7 +147,7 @@ class FolderGatherer {
                     first_baseline_.emplace(std::pair(manifests_.setting_of(i), row.seed), i);
             });
         }
-        const SettingAxes axes = axes_of(manifests_.settings());
+        const SettingAxes axes = setting_axes(manifests_.settings());
         summary_.axes = axes.names;
         std::vector<std::vector<std::size_t>> folders_of(manifests_.settings().size());
         for (std::size_t i = 0; i < folders_.size(); ++i) folders_of[manifests_.setting_of(i)].push_back(i);

@@ -48,6 +48,7 @@ std::vector<std::string> policies_of(const SweepSummary& sweep) {
     for (const SweepRow& row : sweep.rows) {
         if (seen.insert(row.policy.row.policy).second) names.push_back(row.policy.row.policy);
     }
+    std::stable_partition(names.begin(), names.end(), [](const std::string& name) { return name == baseline_policy; });
     return names;
 }
 
@@ -58,49 +59,88 @@ std::string cell_html(const SweepRow& row) {
                        escape_html(r.verdict), escape_html(verdict_words(r)));
 }
 
-/// Settings x policies.
-std::string table_html(const SweepSummary& sweep, const SweepPageLimits& limits) {
-    std::map<std::size_t, std::vector<const SweepRow*>> settings;
-    std::map<std::size_t, double> sizes;
-    for (const SweepRow& row : sweep.rows) {
-        settings[row.setting].push_back(&row);
-        sizes[row.setting] = std::max(sizes[row.setting], size_of_gap(row));
-    }
-    std::vector<std::size_t> shown;
-    for (const auto& [setting, rows] : settings) shown.push_back(setting);
-    std::vector<std::string> policies = policies_of(sweep);
-    const std::size_t all_policies = policies.size();
-    policies.resize(std::min(policies.size(), limits.most_policies));
-    const std::size_t columns = policies.size() + sweep.axes.size();
-    const std::size_t most = std::min(limits.most_settings, std::max<std::size_t>(1, limits.most_cells / columns));
-    if (shown.size() > most) {
-        std::stable_sort(shown.begin(), shown.end(), [&](std::size_t a, std::size_t b) { return sizes[a] > sizes[b]; });
-        shown.resize(most);
-        std::sort(shown.begin(), shown.end());
-    }
-    std::string out = "<div class=\"table\"><table><thead><tr>";
-    for (const std::string& axis : sweep.axes) out += "<th>" + escape_html(axis) + "</th>";
-    for (const std::string& policy : policies) out += "<th class=\"n\">" + escape_html(policy) + "</th>";
-    out += "</tr></thead>\n<tbody>\n";
-    for (const std::size_t setting : shown) {
-        out += "<tr>";
-        for (const std::string& value : settings[setting].front()->values) out += "<th scope=\"row\">" + escape_html(value) + "</th>";
-        for (const std::string& policy : policies) {
-            const auto found = std::find_if(settings[setting].begin(), settings[setting].end(),
-                                            [&](const SweepRow* row) { return row->policy.row.policy == policy; });
-            out += found == settings[setting].end() ? "<td class=\"n\">–</td>" : cell_html(**found);
+/// Settings x policies; few settings stand side by side, each policy on a line of its own.
+class StudyTable {
+  public:
+    StudyTable(const SweepSummary& sweep, const SweepPageLimits& limits)
+        : sweep_(sweep), policies_(policies_of(sweep)) {
+        std::map<std::size_t, double> sizes;
+        for (const SweepRow& row : sweep.rows) {
+            settings_[row.setting].push_back(&row);
+            sizes[row.setting] = std::max(sizes[row.setting], size_of_gap(row));
         }
-        out += "</tr>\n";
+        for (const auto& [setting, rows] : settings_) shown_.push_back(setting);
+        all_policies_ = policies_.size();
+        policies_.resize(std::min(policies_.size(), limits.most_policies));
+        const std::size_t columns = policies_.size() + sweep.axes.size();
+        const std::size_t most = std::min(limits.most_settings, std::max<std::size_t>(1, limits.most_cells / columns));
+        if (shown_.size() <= most) return;
+        std::stable_sort(shown_.begin(), shown_.end(),
+                         [&](std::size_t a, std::size_t b) { return sizes[a] > sizes[b]; });
+        shown_.resize(most);
+        std::sort(shown_.begin(), shown_.end());
     }
-    out += "</tbody></table></div>\n";
-    if (shown.size() < settings.size())
-        out += fmt::format("<p class=\"how\">The {} of {} settings with the largest gaps; summary.csv has them all.</p>\n",
-                           shown.size(), settings.size());
-    if (policies.size() < all_policies)
-        out += fmt::format("<p class=\"how\">The first {} of {} policies; summary.csv has them all.</p>\n", policies.size(),
-                           all_policies);
-    return out;
-}
+
+    std::string html() {
+        const bool is_tall = shown_.size() <= most_side_by_side && policies_.size() > shown_.size();
+        std::string out = "<div class=\"table\"><table" + std::string(is_tall ? " class=\"narrow\"" : "") +
+                          "><thead><tr>" + (is_tall ? tall() : wide()) + "</tbody></table></div>\n";
+        if (shown_.size() < settings_.size()) {
+            out += fmt::format(
+                "<p class=\"how\">The {} of {} settings with the largest gaps; summary.csv has them all.</p>\n",
+                shown_.size(), settings_.size());
+        }
+        if (policies_.size() < all_policies_) {
+            out += fmt::format("<p class=\"how\">The first {} of {} policies; summary.csv has them all.</p>\n",
+                               policies_.size(), all_policies_);
+        }
+        return out;
+    }
+
+  private:
+    static constexpr std::size_t most_side_by_side = 6;
+
+    std::string wide() {
+        std::string out;
+        for (const std::string& axis : sweep_.axes) out += "<th>" + escape_html(axis) + "</th>";
+        for (const std::string& policy : policies_) out += "<th class=\"n\">" + escape_html(policy) + "</th>";
+        out += "</tr></thead>\n<tbody>\n";
+        for (const std::size_t setting : shown_) {
+            out += "<tr>";
+            for (const std::string& value : settings_[setting].front()->values)
+                out += "<th scope=\"row\">" + escape_html(value) + "</th>";
+            for (const std::string& policy : policies_) out += cell(setting, policy);
+            out += "</tr>\n";
+        }
+        return out;
+    }
+    std::string tall() {
+        std::string out = "<th>policy</th>";
+        for (const std::size_t setting : shown_) {
+            const std::string words = values_words(sweep_, *settings_[setting].front());
+            out += "<th class=\"n\">" + (words.empty() ? "gap" : escape_html(words)) + "</th>";
+        }
+        out += "</tr></thead>\n<tbody>\n";
+        for (const std::string& policy : policies_) {
+            out += "<tr><th scope=\"row\">" + escape_html(policy) + "</th>";
+            for (const std::size_t setting : shown_) out += cell(setting, policy);
+            out += "</tr>\n";
+        }
+        return out;
+    }
+    std::string cell(std::size_t setting, const std::string& policy) {
+        for (const SweepRow* row : settings_[setting]) {
+            if (row->policy.row.policy == policy) return cell_html(*row);
+        }
+        return "<td class=\"n\">–</td>";
+    }
+
+    const SweepSummary& sweep_;
+    std::map<std::size_t, std::vector<const SweepRow*>> settings_{};
+    std::vector<std::size_t> shown_{};
+    std::vector<std::string> policies_{};
+    std::size_t all_policies_ = 0;
+};
 
 /// Those of the largest gaps, in the order of the table.
 std::vector<std::string> charted_policies(const SweepSummary& sweep, const SweepPageLimits& limits) {
@@ -216,7 +256,8 @@ std::string curves_html(const SweepSummary& sweep, const SweepPageLimits& limits
                           .y_name = "gap, nats",
                           .lines = {std::move(line)}});
     }
-    return out.empty() ? out : fmt::format("<h2>The {} largest gaps</h2>\n", rows.size()) + out;
+    return out.empty() ? out
+                       : fmt::format("<h2>The {} largest gap{}</h2>\n", rows.size(), rows.size() == 1 ? "" : "s") + out;
 }
 
 }  // namespace
@@ -224,10 +265,12 @@ std::string curves_html(const SweepSummary& sweep, const SweepPageLimits& limits
 std::string sweep_page_html(const SweepSummary& sweep, const SweepPageLimits& limits) {
     const std::string style = std::string(page_assets::css) + sweep_style;
     const std::string title = escape_html("macheps: " + sweep.name);
-    std::string out = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-                      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
-    out += fmt::format("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src {}; img-src data:\">\n",
-                       csp_source(style));
+    std::string out =
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
+    out += fmt::format(
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src {}; img-src data:\">\n",
+        csp_source(style));
     out += "<title>" + title + "</title>\n<style>" + style + "</style></head><body>\n<h1>" + title + "</h1>\n";
     out +=
         fmt::format("<p class=\"lead\">{} run{} of {} setting{} in {} {}{}; {:.3g} processor hours.</p>\n", sweep.runs,
@@ -244,7 +287,7 @@ std::string sweep_page_html(const SweepSummary& sweep, const SweepPageLimits& li
                        "token: mean over seeds ± its 95 % interval, and the verdict with a margin of {:g} % of the fp32 loss. Under "
                        "fp32 stands its own loss.</p>\n",
                        100 * sweep.margin);
-    out += table_html(sweep, limits);
+    out += StudyTable(sweep, limits).html();
     out += axes_html(sweep, limits);
     out += rates_html(sweep) + curves_html(sweep, limits);
     return out + fmt::format(

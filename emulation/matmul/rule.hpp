@@ -40,11 +40,12 @@ struct KBlocks {
         fixed,       ///< `limit` terms each, the last one the rest
         halve_last,  ///< `limit` while twice that is left; of what is left then, if it is more than `limit`, a half
         halve_all,   ///< k of up to twice `limit`: two blocks of k / 2, and of an odd k the last term alone; else fixed
+        level,       ///< as many blocks as `fixed` has, as equal as multiples of `multiple` let them be; the last one is the rest
     };
 
     int limit = 0;  ///< terms of a block, 0: there are no blocks
     Split split = Split::fixed;
-    int multiple = 1;                ///< the half of halve_last is rounded up to a multiple of this
+    int multiple = 1;                ///< the half of halve_last is rounded up to a multiple of this; level: see there
     bool greater_half = false;       ///< of an odd number of terms
     int wide_limit = 0, wide_k = 0;  ///< blocks have wide_limit terms where k is above wide_k, 0: nowhere
 
@@ -55,6 +56,11 @@ struct KBlocks {
         if (limit == 0) return rest;
         const std::int64_t most = wide_k != 0 && k > wide_k ? wide_limit : limit;
         if (split == Split::halve_all && k > most && k <= 2 * most) return rest == 1 ? 1 : k / 2;
+        if (split == Split::level && k > most) {
+            const std::int64_t over = k % most, sweeps = k / most + 1;
+            const std::int64_t cut = over == 0 ? 0 : (most - 1 - over) / (multiple * sweeps) * multiple;
+            return min_of(most - cut, rest);
+        }
         if (rest <= most) return rest;
         if (split != Split::halve_last || rest >= 2 * most) return most;
         const std::int64_t half = greater_half ? (rest + 1) / 2 : rest / 2;

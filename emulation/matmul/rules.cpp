@@ -268,6 +268,8 @@ std::string to_string(const MatmulRule& rule) {
         if (blocks.wide_k != 0) text += fmt::format(" ({} above k = {})", blocks.wide_limit, blocks.wide_k);
         if (blocks.split == KBlocks::Split::halve_last)
             text += fmt::format(", the last two halves (multiple of {})", blocks.multiple);
+        if (blocks.split == KBlocks::Split::level)
+            text += fmt::format(" at the most, as equal as multiples of {} are", blocks.multiple);
         if (blocks.split == KBlocks::Split::halve_all) text += fmt::format(", two halves up to {}", 2 * blocks.limit);
     }
     if (rule.lanes > 1) text += fmt::format(", {} chains in turn", rule.lanes);

@@ -24,6 +24,8 @@ struct NamedMatmulRule {
     bool takes_interval = false;  ///< the caller may choose how often it promotes
     // Of a CPU library: it was observed, at these versions, in this range, and its bits depend on these.
     std::string_view versions{}, valid{}, depends_on{};
+    /// What `valid` says of products [m, k] x [k, n]; null: all of more than 10^6 multiply-adds.
+    bool (*claims)(std::int64_t m, std::int64_t n, std::int64_t k) = nullptr;
 };
 
 std::span<const NamedMatmulRule> all_matmul_rules();

@@ -210,17 +210,18 @@ Format library_format(const std::string& library) {
     return library == "torch.bf16" ? bf16 : library == "torch.fp16" ? fp16 : fp32;
 }
 
-std::vector<std::string> library_environment() {
-    std::vector<std::string> set;
-    for (const char* name : {"OPENBLAS_CORETYPE", "OPENBLAS_NUM_THREADS", "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA",
-                             "MKL_ENABLE_INSTRUCTIONS", "MKL_CBWR", "MKL_NUM_THREADS", "BLIS_ARCH_TYPE",
-                             "BLIS_NUM_THREADS", "OMP_NUM_THREADS", "ATEN_CPU_CAPABILITY"}) {
-        if (const char* value = std::getenv(name)) set.push_back(fmt::format("{}={}", name, value));
+std::vector<LibrarySetting> library_environment() {
+    std::vector<LibrarySetting> set;
+    // How many threads there are is this program's to say.
+    for (const char* name : {"OPENBLAS_CORETYPE", "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "ONEDNN_DEFAULT_FPMATH_MODE",
+                             "MKL_ENABLE_INSTRUCTIONS", "MKL_CBWR", "BLIS_ARCH_TYPE", "ATEN_CPU_CAPABILITY"}) {
+        if (const char* value = std::getenv(name)) set.push_back({name, value});
     }
     return set;
 }
 
-std::optional<LibraryChild> LibraryChild::open(const std::string& library, int threads, std::string& why) {
+std::optional<LibraryChild> LibraryChild::open(const std::string& library, int threads, std::string& why,
+                                               const std::string& without) {
     LibraryChild child;
     const char* folder = std::getenv("TMPDIR");
     std::string file = fmt::format("{}/macheps-library-XXXXXX", folder != nullptr ? folder : "/tmp");
@@ -241,6 +242,7 @@ std::optional<LibraryChild> LibraryChild::open(const std::string& library, int t
     child.process_ = fork();
     if (child.process_ == 0) {
         setenv("OMP_NUM_THREADS", count.c_str(), 1);
+        if (!without.empty()) unsetenv(without.c_str());
         const int silent = ::open("/dev/null", O_WRONLY);
         if (silent >= 0) dup2(silent, STDERR_FILENO);
         if (is_torch(library)) {

@@ -30,7 +30,9 @@ class LibraryChild {
     /// `library`: openblas, onednn, mkl, blis, a path with a slash in it, or torch, torch.bf16, torch.fp16, which need
     /// PyTorch in the Python that MACHEPS_PYTHON names (python3). `threads`: as the library counts them.
     /// Nothing where it cannot be loaded or has no matrix product; `why` says so.
-    static std::optional<LibraryChild> open(const std::string& library, int threads, std::string& why);
+    /// `without`: an environment variable that this process does not have.
+    static std::optional<LibraryChild> open(const std::string& library, int threads, std::string& why,
+                                            const std::string& without = {});
     LibraryChild(LibraryChild&& other) noexcept;
     LibraryChild& operator=(LibraryChild&&) = delete;
     ~LibraryChild();
@@ -54,7 +56,10 @@ Format library_format(const std::string& library);
 /// True for torch and its formats.
 bool is_torch(const std::string& library);
 
-/// Environment variables that are set here and change what libraries compute: `OPENBLAS_CORETYPE=Haswell`.
-std::vector<std::string> library_environment();
+/// An environment variable that is set here and may change what libraries compute.
+struct LibrarySetting {
+    std::string name{}, value{};
+};
+std::vector<LibrarySetting> library_environment();
 
 }  // namespace macheps::verify

@@ -6,6 +6,7 @@
 #include "emulation/machine/table.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -102,9 +103,15 @@ std::uint64_t differing(const std::vector<float>& x, const std::vector<float>& y
     return wrong;
 }
 
-/// m, n and k of the acid test: k across the ends of blocks, m and n no multiples of a tile, and above 10^6 products, where
+/// A product of the acid test: k across the ends of blocks, m and n no multiples of a tile, and above 10^6 multiply-adds, where
 /// libraries take other kernels for less.
-LibraryJob acid_job(int number, const Format& format, const std::vector<int>& limits, std::uint64_t seed) {
+struct AcidShape {
+    int m, n, k;
+    std::uint64_t seed;
+    LibraryJob job(const Format& format) const { return cancelling_job(m, n, k, format, seed); }
+};
+
+AcidShape acid_shape(int number, const std::vector<int>& limits, std::uint64_t seed) {
     Draws draw(seed * 1000 + static_cast<std::uint64_t>(number));
     for (;;) {
         const int m = draw.between(16, 129), n = draw.between(16, 129);
@@ -113,37 +120,106 @@ LibraryJob acid_job(int number, const Format& format, const std::vector<int>& li
             const int limit = limits[static_cast<std::size_t>(draw.between(0, static_cast<int>(limits.size()) - 1))];
             k = std::clamp(limit * draw.between(1, 3) + draw.between(-1, 1), 33, 2999);
         }
-        if (static_cast<std::int64_t>(m) * n * k > 1'000'000) return cancelling_job(m, n, k, format, draw.word());
+        if (static_cast<std::int64_t>(m) * n * k > 1'000'000) return {m, n, k, draw.word()};
     }
+}
+
+/// The same for choosing among rules: shapes that nearly every rule claims, tall, and whole tiles wide.
+AcidShape plain_shape(int number, const std::vector<int>& limits, std::uint64_t seed) {
+    AcidShape shape = acid_shape(number, limits, seed);
+    shape.m = 96 + shape.m % 34;
+    shape.n = 48 * (1 + shape.n % 2);
+    shape.k = std::clamp(shape.k, 340, 2944);
+    return shape;
 }
 
 bool is_of_cpu(const NamedMatmulRule& named) { return !named.versions.empty(); }
 
-std::string words_of(const MatmulRule& rule) {
+/// The named rule of a CPU that is `rule`, or nullptr.
+const NamedMatmulRule* named_of(const MatmulRule& rule) {
     for (const NamedMatmulRule& named : all_matmul_rules()) {
         MatmulRule same = named.rule;
         same.bias_first = rule.bias_first;
-        if (is_of_cpu(named) && same == rule) return std::string(named.name);
+        if (is_of_cpu(named) && same == rule) return &named;
     }
-    return to_string(rule);
+    return nullptr;
 }
 
-/// The named rule on the same machine whose blocks are nearest, where the best one has no name.
+std::string block_words(const MatmulRule& rule) {
+    return rule.blocks.limit == 0 ? "all of k" : std::to_string(rule.blocks.limit);
+}
+
+/// The named rule whose blocks are nearest, and what differs, where the best one has no name.
 std::string nearest_to(const MatmulRule& rule) {
     const NamedMatmulRule* nearest = nullptr;
     int least = 1 << 30;
     for (const NamedMatmulRule& named : all_matmul_rules()) {
-        MatmulRule same = named.rule;
-        same.bias_first = rule.bias_first;
         if (!is_of_cpu(named)) continue;
-        if (same == rule) return {};
         const int far = std::abs(named.rule.blocks.limit - rule.blocks.limit) +
                         (named.rule.machine == rule.machine ? 0 : 1000) + (named.rule.lanes == rule.lanes ? 0 : 1000) +
                         (named.rule.blocks.split == rule.blocks.split ? 0 : 100);
         if (far < least) least = far, nearest = &named;
     }
     if (nearest == nullptr) return {};
-    return fmt::format("{}, which is {}", nearest->name, to_string(nearest->rule));
+    std::vector<std::string> differences;
+    if (nearest->rule.machine != rule.machine)
+        differences.push_back(fmt::format("the machine, {} for {}", rule.machine->name, nearest->rule.machine->name));
+    if (nearest->rule.lanes != rule.lanes)
+        differences.push_back(fmt::format("chains in turn, {} for {}", rule.lanes, nearest->rule.lanes));
+    if (nearest->rule.blocks.limit != rule.blocks.limit)
+        differences.push_back(fmt::format("terms of a block, {} for {}", block_words(rule), block_words(nearest->rule)));
+    if (differences.empty()) differences.emplace_back("where the last blocks end");
+    return fmt::format("{}, differs in {}", nearest->name, fmt::join(differences, "; "));
+}
+
+/// Shapes in turn: those that the best rule claims are counted in `finding`, the others with the rules that claim them.
+void acid_test(const LibraryMultiply& multiply, const RuleMultiply& rule_multiply, const Format& format,
+               const std::vector<int>& limits, int shapes, std::uint64_t seed, LibraryFinding& finding) {
+    const NamedMatmulRule* const best = named_of(finding.best);
+    const auto claims = [](const NamedMatmulRule* named, const AcidShape& shape) {
+        return named == nullptr || named->claims == nullptr || named->claims(shape.m, shape.n, shape.k);
+    };
+    constexpr int most_draws = 100;  // for one shape in the range
+    for (int number = 0; finding.shapes < shapes && number < most_draws * shapes; ++number) {
+        const AcidShape shape = acid_shape(number, limits, seed);
+        const bool is_claimed = claims(best, shape);
+        std::vector<const NamedMatmulRule*> asked;
+        for (const NamedMatmulRule& other : all_matmul_rules()) {
+            if (is_claimed || &other == best || other.claims == nullptr || !reads(*other.rule.machine, format)) continue;
+            if (!claims(&other, shape)) continue;
+            const auto row = std::find_if(finding.others.begin(), finding.others.end(),
+                                          [&](const OtherRule& each) { return each.name == other.name; });
+            const bool is_open = row == finding.others.end() || (row->equal == row->shapes && row->shapes < shapes);
+            if (is_open) asked.push_back(&other);
+        }
+        if (!is_claimed && finding.outside >= shapes && asked.empty()) continue;
+        const LibraryJob job = shape.job(format);
+        const std::vector<float> got = multiply(job);
+        std::size_t first = 0;
+        for (const NamedMatmulRule* other : asked) {
+            auto row = std::find_if(finding.others.begin(), finding.others.end(),
+                                    [&](const OtherRule& each) { return each.name == other->name; });
+            if (row == finding.others.end()) row = finding.others.insert(row, {.name = other->name});
+            ++row->shapes;
+            row->equal += differing(rule_multiply(other->rule, job, format), got, first) == 0 ? 1 : 0;
+        }
+        if (!is_claimed && finding.outside >= shapes) continue;
+        const std::vector<float> want = rule_multiply(finding.best, job, format);
+        const std::uint64_t wrong = differing(want, got, first);
+        if (!is_claimed) {
+            ++finding.outside;
+            finding.outside_equal += wrong == 0 ? 1 : 0;
+            continue;
+        }
+        if (wrong != 0 && finding.wrong == 0) {
+            finding.first_wrong = fmt::format("{}x{}x{}: {} for {}", job.m, job.n, job.k, got[first], want[first]);
+        }
+        finding.outputs += got.size();
+        finding.wrong += wrong;
+        ++finding.shapes;
+        finding.equal += wrong == 0 ? 1 : 0;
+    }
+    std::erase_if(finding.others, [](const OtherRule& each) { return each.equal < each.shapes; });
 }
 
 }  // namespace
@@ -250,10 +326,10 @@ LibraryFinding examine_library(const LibraryMultiply& multiply, const RuleMultip
     const bool has_block_order =
         std::any_of(rules.begin(), rules.end(), [](const MatmulRule& rule) { return rule.lanes == 1; }) && format == fp32 &&
         std::any_of(finding.ends.begin(), finding.ends.end(), [](const auto& each) { return !each.second.empty(); });
-    // The first shapes leave few rules.
+    // A few shapes leave few rules.
     std::vector<int> score(rules.size());
     for (int number = 0; number < 9; ++number) {
-        const LibraryJob job = acid_job(number, format, limits, seed);
+        const LibraryJob job = plain_shape(number, limits, seed).job(format);
         const std::vector<float> got = multiply(job);
         for (std::size_t r = 0; r < rules.size(); ++r) {
             if (score[r] < number - 4) continue;  // hopeless
@@ -263,21 +339,14 @@ LibraryFinding examine_library(const LibraryMultiply& multiply, const RuleMultip
     }
     const auto best = static_cast<std::size_t>(std::max_element(score.begin(), score.end()) - score.begin());
     finding.best = rules[best];
-    finding.rule = words_of(finding.best);
-    finding.nearest = nearest_to(finding.best);
-    for (int number = 0; number < shapes; ++number) {
-        const LibraryJob job = acid_job(number, format, limits, seed);
-        const std::vector<float> got = multiply(job), want = rule_multiply(finding.best, job, format);
-        std::size_t first = 0;
-        const std::uint64_t wrong = differing(want, got, first);
-        if (wrong != 0 && finding.wrong == 0) {
-            finding.first_wrong = fmt::format("{}x{}x{}: {} for {}", job.m, job.n, job.k, got[first], want[first]);
-        }
-        finding.outputs += got.size();
-        finding.wrong += wrong;
-        ++finding.shapes;
-        finding.equal += wrong == 0 ? 1 : 0;
+    if (const NamedMatmulRule* const named = named_of(finding.best)) {
+        finding.rule = named->name;
+        finding.range = named->valid;
+    } else {
+        finding.rule = to_string(finding.best);
+        finding.nearest = nearest_to(finding.best);
     }
+    acid_test(multiply, rule_multiply, format, limits, shapes, seed, finding);
     finding.verdict = finding.equal == finding.shapes ? LibraryVerdict::reproduced
                       : has_block_order               ? LibraryVerdict::order_only
                                                       : LibraryVerdict::unknown;

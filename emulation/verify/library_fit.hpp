@@ -30,19 +30,28 @@ const char* to_string(LibraryVerdict verdict);
 /// Where blocks of k end, as masks show it at one element; empty: the sum is no chain of blocks there.
 std::vector<int> block_ends(const LibraryMultiply& multiply, const Format& format, int m, int n, int k, int row, int column);
 
+/// A named rule on the shapes that the best one does not claim.
+struct OtherRule {
+    std::string_view name{};
+    int shapes = 0, equal = 0;
+};
+
 struct LibraryFinding {
     LibraryVerdict verdict = LibraryVerdict::unknown;
     std::vector<std::pair<int, std::vector<int>>> ends{};  ///< of each k that was asked
     bool tile_dependent = false;                           ///< corners of the output add in other orders
     std::string rule{};                                    ///< the best one, as a name or in words
     MatmulRule best{};
-    std::string nearest{};  ///< where no named rule is the best: the nearest one, and what differs
+    std::string_view range{};  ///< of a named rule: the shapes that it claims, in words
+    std::string nearest{};     ///< where no named rule is the best: the nearest one, and what differs
     int shapes = 0, equal = 0;
+    int outside = 0, outside_equal = 0;  ///< shapes that the best rule does not claim
+    std::vector<OtherRule> others{};     ///< rules that claim some of those, and have every bit of them
     std::uint64_t outputs = 0, wrong = 0;
     std::string first_wrong{};
 };
 
-/// Everything about one library in one thread. `shapes` of the acid test, at random.
+/// Everything about one library in one thread. `shapes` of the acid test, at random, among those that the best rule claims.
 LibraryFinding examine_library(const LibraryMultiply& multiply, const RuleMultiply& rule, const Format& format, int shapes,
                                std::uint64_t seed);
 

@@ -4,6 +4,7 @@
 #include "emulation/reduce.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -68,6 +69,38 @@ class LaneOrders {
             for (std::size_t j = 0; j < half; ++j) part[j] = r.add(part[j], part[j + half]);
         }
         return part[0];
+    }
+
+    /// torch.sum of contiguous numbers on a CPU, in one thread (aten/src/ATen/native/cpu/SumKernel.cpp): vectors of 8, dealt to 4
+    /// accumulators; each of these counts its terms in 4 levels, and a full level goes up into the next one.
+    LanePack torch_sum() {
+        constexpr std::int64_t vector = 8, accumulators = 4, levels = 4;
+        const std::int64_t vectors = terms_.n / vector, rows = vectors / accumulators;
+        const int power = std::max(4, (rows < 2 ? 0 : static_cast<int>(std::bit_width(static_cast<std::uint64_t>(rows) - 1))) / int{levels});
+        const std::int64_t full = (std::int64_t{1} << power) - 1;
+        LanePack total{};
+        for (std::int64_t i = vectors * vector; i < terms_.n; ++i) total = r.add(total, term(i));
+        for (std::int64_t lane = 0; lane < vector; ++lane) {
+            LanePack folded{};
+            for (std::int64_t j = 0; j < accumulators; ++j) {
+                LanePack level[levels] = {};
+                for (std::int64_t row = 0; row < rows; ++row) {
+                    level[0] = r.add(level[0], term((row * accumulators + j) * vector + lane));
+                    // The last rows are too few for a whole level, and stay below.
+                    for (std::int64_t l = 1; l < levels && ((row + 1) & (full << (l - 1) * power)) == 0; ++l) {
+                        level[l] = r.add(level[l], level[l - 1]);
+                        level[l - 1] = {};
+                    }
+                }
+                for (std::int64_t l = 1; l < levels; ++l) level[0] = r.add(level[0], level[l]);
+                for (std::int64_t v = rows * accumulators; j == 0 && v < vectors; ++v) {
+                    level[0] = r.add(level[0], term(v * vector + lane));
+                }
+                folded = j == 0 ? level[0] : r.add(folded, level[0]);
+            }
+            total = r.add(total, folded);
+        }
+        return total;
     }
 
     LanePack kahan() {
@@ -173,6 +206,7 @@ LaneSums sum_in_lanes(LaneArithmetic& arithmetic, SumMethod method, std::int64_t
         case SumMethod::blocked: out.value = orders.slices(parameter); break;
         case SumMethod::splitk: out.value = orders.slices((terms.n + parameter - 1) / parameter); break;
         case SumMethod::lanes: out.value = orders.lane_rule(0, terms.n); break;
+        case SumMethod::torch: out.value = orders.torch_sum(); break;
         case SumMethod::kahan: out.value = orders.kahan(); break;
         case SumMethod::neumaier: out.value = orders.neumaier(); break;
         case SumMethod::sum2: out.value = orders.sum2(); break;

@@ -10,7 +10,7 @@
 namespace macheps::analysis {
 
 enum class SumMethod : std::uint8_t {
-    recursive, pairwise, blocked, lanes, splitk, kahan, neumaier, sum2, sum_k, chain, dot2, exact, machine
+    recursive, pairwise, blocked, lanes, torch, splitk, kahan, neumaier, sum2, sum_k, chain, dot2, exact, machine
 };
 
 /// What is added: numbers of the format, as doubles. With `y` the terms are products, each rounded where it is used.

@@ -31,6 +31,18 @@ std::int64_t lane_height(std::int64_t n, std::int64_t parameter) {
     while (quotient_up(n, width) > chunk) width *= chunk;
     return lane_height(width, parameter) + quotient_up(quotient_up(n, width), lanes) - 1 + 5;
 }
+/// Of torch.sum: full levels, of which each first addition is to +0; the fold of levels, vectors left over, the fold of
+/// accumulators, numbers left over and eight lanes.
+std::int64_t torch_height(std::int64_t n, std::int64_t) {
+    const std::int64_t rows = n / 32, left = n / 8 % 4;
+    const int power = std::max(4, (rows < 2 ? 0 : static_cast<int>(std::bit_width(static_cast<std::uint64_t>(rows) - 1))) / 4);
+    std::int64_t height = 0;
+    for (int level = 0; level < 4; ++level) {
+        const std::int64_t terms = rows >> level * power, full = std::int64_t{1} << power;
+        height += std::max<std::int64_t>((level < 3 ? std::min(terms, full) : terms) - 1, 0) + (level > 0 && terms > 0 ? 1 : 0);
+    }
+    return height + left + 3 + n % 8 + 7;
+}
 std::int64_t no_height(std::int64_t, std::int64_t) { return 1; }
 /// Every fused product and sum is a rounding, the first one too.
 std::int64_t fused_height(std::int64_t n, std::int64_t) { return n; }
@@ -77,6 +89,8 @@ constexpr SumMethodRow method_rows[] = {
      .height = block_height},
     {.name = "lanes32", .words = "32 lanes that fold by halves, in chunks of 1024: a warp", .method = SumMethod::lanes,
      .height = lane_height},
+    {.name = "torch", .words = "torch.sum of fp32 on a CPU: 8 lanes, 4 accumulators, levels of 16 and more",
+     .method = SumMethod::torch, .height = torch_height},
     {.name = "splitk", .parameter = "S", .words = "S slices, then their sums", .method = SumMethod::splitk,
      .height = slice_height},
     {.name = "kahan", .words = "Kahan's compensation", .method = SumMethod::kahan, .bound = kahan_bound},

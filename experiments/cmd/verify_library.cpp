@@ -13,6 +13,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <span>
+#include <utility>
 
 namespace macheps {
 
@@ -58,6 +60,29 @@ std::vector<std::string> thread_changes(LibraryChild& one, LibraryChild& two, co
     return changed;
 }
 
+/// What a variable that is set here does to the bits: a child without it gives the same products.
+struct SettingEffect {
+    verify::LibrarySetting setting;
+    int shapes = 0, changed = 0;
+};
+
+/// The children are processes of their own, each with as few threads as the others.
+std::vector<SettingEffect> setting_effects(LibraryChild& here, const LibraryOptions& options, const Format& format) {
+    std::vector<SettingEffect> effects;
+    for (verify::LibrarySetting& setting : verify::library_environment()) {
+        std::string why;
+        std::optional<LibraryChild> without = LibraryChild::open(options.library, 1, why, setting.name);
+        SettingEffect effect{.setting = std::move(setting)};
+        for (const auto& [m, n, k] : without ? std::span(thread_shapes) : std::span<const int[3]>()) {
+            const LibraryJob job = verify::cancelling_job(m, n, k, format, options.seed);
+            ++effect.shapes;
+            effect.changed += same_bits(here.multiply(job), without->multiply(job)) ? 0 : 1;
+        }
+        effects.push_back(std::move(effect));
+    }
+    return effects;
+}
+
 /// Bits that change from call to call.
 bool is_steady(LibraryChild& child, const Format& format) {
     const LibraryJob job = verify::cancelling_job(64, 64, 700, format, 3);
@@ -98,6 +123,7 @@ Exit verify_library(const LibraryOptions& options) {
     if (!one) return absent(options, why);
     std::optional<LibraryChild> two = LibraryChild::open(options.library, 2, why);
     const Format format = verify::library_format(options.library);
+    const std::vector<SettingEffect> effects = setting_effects(*one, options, format);
     const bool steady = is_steady(*one, format);
     CpuBackend backend(0);
     const LibraryFinding finding = verify::examine_library(
@@ -112,10 +138,15 @@ Exit verify_library(const LibraryOptions& options) {
     OutputSize unit;
     unit.magnitudes = 1;
     const double bound = error_bound(finding.best, bound_k, fp32, 0).certain(unit) / fp32.unit_roundoff();
-    const std::vector<std::string> environment = verify::library_environment();
     if (options.json) {
         Json ends = Json::array();
         for (const auto& [k, list] : finding.ends) ends.push_back({{"k", k}, {"ends", list}});
+        Json others = Json::array(), environment = Json::array();
+        for (const verify::OtherRule& each : finding.others)
+            others.push_back({{"rule", std::string(each.name)}, {"shapes", each.shapes}, {"equal", each.equal}});
+        for (const SettingEffect& each : effects)
+            environment.push_back({{"name", each.setting.name}, {"value", each.setting.value}, {"shapes", each.shapes},
+                                   {"changed", each.changed}});
         print_json({{"library", options.library},
                     {"path", identity.path},
                     {"version", identity.version},
@@ -131,21 +162,34 @@ Exit verify_library(const LibraryOptions& options) {
                     {"equal", finding.equal},
                     {"outputs", finding.outputs},
                     {"wrong", finding.wrong},
+                    {"range", std::string(finding.range)},
+                    {"outside", finding.outside},
+                    {"outside_equal", finding.outside_equal},
+                    {"other_rules", others},
                     {"bound_u_at_4096", reproduced ? Json(bound) : Json()},
                     {"thread_changes", changed}});
         return steady ? Exit::ok : Exit::check_failed;
     }
     std::string text = fmt::format("{}, kernel {}, 1 thread    {} on {}, row-major\n", identity.version, identity.kernel,
                                    identity.function, format_name(format));
-    for (const std::string& each : environment) text += fmt::format("set here   {} may change the bits\n", each);
+    for (const SettingEffect& each : effects)
+        text += fmt::format("set here   {}={}: {}\n", each.setting.name, each.setting.value,
+                            each.shapes == 0 ? "what it changes could not be asked"
+                                             : fmt::format("without it the bits differ at {} of {} shapes", each.changed, each.shapes));
     text += fmt::format("order      blocks of k: {}{}\n", order_text(finding),
                         finding.tile_dependent ? "; tile-dependent: corners of the output add in other orders" : "");
     text += fmt::format("rule       {}\n", finding.rule);
-    if (!finding.nearest.empty()) text += fmt::format("           no rule of that name is known: nearest is {}\n", finding.nearest);
+    if (!finding.range.empty()) text += fmt::format("range      {}\n", finding.range);
+    if (!finding.nearest.empty()) text += fmt::format("           no rule known: nearest is {}\n", finding.nearest);
     text += fmt::format("bits       {}: {} of {} shapes above 10^6 multiply-adds, {} of {} outputs differ{}\n",
                         steady ? verify::to_string(finding.verdict) : "nondeterministic", finding.equal, finding.shapes,
                         finding.wrong, finding.outputs,
                         finding.first_wrong.empty() ? "" : "; first " + finding.first_wrong);
+    if (finding.outside > 0)
+        text += fmt::format("outside    {} of {} shapes outside of the range are equal: nothing is claimed there\n",
+                            finding.outside_equal, finding.outside);
+    for (const verify::OtherRule& each : finding.others)
+        text += fmt::format("           of these {} claims {}, and has every bit of them\n", each.name, each.shapes);
     if (reproduced) text += fmt::format("error      k = {}: at most {:.0f} u of the sum of |a b|\n", bound_k, bound);
     text += fmt::format("threads    {}\n", !two             ? "one only: " + why
                                            : changed.empty() ? "no change between 1 and 2 on 8 shapes; more were not tried"

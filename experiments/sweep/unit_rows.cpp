@@ -183,6 +183,7 @@ FinishedUnits::FinishedUnits(const Sweep& sweep, fs::path out)
         if (std::find(programs_.begin(), programs_.end(), program) == programs_.end()) programs_.push_back(program);
         done_.emplace(unit, std::move(done));
     }
+    take_finished_baselines();
     // A failure of a finished unit is a second training that came out otherwise.
     for (const std::string& name : names_in(out_ / "failed")) {
         const std::string id = name.substr(0, name.find('.'));
@@ -190,6 +191,18 @@ FinishedUnits::FinishedUnits(const Sweep& sweep, fs::path out)
         if (auto conflict = read_failure(out_, id)) conflicts_.push_back(std::move(*conflict));
     }
     for (std::size_t i = 0; i < sweep.units.size(); ++i) not_of_this_plan_ += wanted.contains(i) ? 0 : 1;
+}
+
+void FinishedUnits::take_finished_baselines() {
+    for (std::size_t i = 0; i < runs_.size(); ++i) {
+        SweepRun& run = runs_[i];
+        if (sweep_.policies[run.policy].name != baseline_policy || done_.contains(run.unit)) continue;
+        for (std::size_t k = i + 1; k < runs_.size() && runs_[k].cell == run.cell; ++k) {
+            if (!done_.contains(runs_[k].unit)) continue;
+            run.unit = runs_[k].unit;
+            break;
+        }
+    }
 }
 
 void FinishedUnits::for_each_cell(const std::vector<std::string_view>& files, Trust trust,

@@ -51,6 +51,9 @@ class FinishedUnits {
                        const std::function<void(const CellRowsText&)>& take) const;
 
   private:
+    /// fp32 stands in every unit: where the one that it is taken from is missing, another one of its cell has it.
+    void take_finished_baselines();
+
     const Sweep& sweep_;
     std::filesystem::path out_{};
     std::vector<SweepRun> runs_{};

@@ -114,6 +114,12 @@ def _with_pyarrow(path: Path, data: bytes, columns: dict[str, Column], use: list
     return csv.read_csv(io.BytesIO(data), convert_options=arrow_options(columns, use))
 
 
+def _arrow_of(relation: Any) -> Any:
+    """A relation of DuckDB as a table of Arrow; newer versions hand over a reader."""
+    made = relation.arrow()
+    return made.read_all() if hasattr(made, "read_all") else made
+
+
 def _with_duckdb(path: Path, data: bytes, columns: dict[str, Column], use: list[str]) -> Any:
     return needed("duckdb").from_arrow(_with_pyarrow(path, data, columns, use))
 
@@ -237,7 +243,7 @@ class Run:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        table = made if self._engine == "pyarrow" else made.arrow()
+        table = made if self._engine == "pyarrow" else _arrow_of(made)
         table = table.filter(pc.is_in(table[name], pa.array(wanted, pa.string())))
         return table if self._engine == "pyarrow" else needed("duckdb").from_arrow(table)
 
@@ -261,7 +267,7 @@ class Run:
         needed("pyarrow")
         import pyarrow as pa
 
-        arrow = [table if self._engine == "pyarrow" else table.arrow() for table in tables]
+        arrow = [table if self._engine == "pyarrow" else _arrow_of(table) for table in tables]
         arrow = [table.append_column("unit", pa.array([unit] * table.num_rows, pa.string()))
                  for table, unit in zip(arrow, units, strict=True)]
         joined = pa.concat_tables(arrow, promote_options="default")

@@ -66,6 +66,7 @@ class PlainSum {
             case SumMethod::blocked: return r.value(blocks(parameter));
             case SumMethod::splitk: return r.value(blocks((n + parameter - 1) / parameter));
             case SumMethod::lanes: return r.value(warp(0, n));
+            case SumMethod::torch: return r.value(torch_sum());
             case SumMethod::kahan: return r.value(kahan());
             case SumMethod::neumaier: return r.value(neumaier());
             case SumMethod::sum2: return r.value(sum2());
@@ -106,6 +107,41 @@ class PlainSum {
         for (std::size_t half = 16; half > 0; half /= 2)
             for (std::size_t l = 0; l < half; ++l) lane[l] = r.add(lane[l], lane[l + half]);
         return lane[0];
+    }
+    /// Terms of one accumulator of torch.sum: those of lane l in its vectors.
+    struct Strand {
+        std::size_t first, step, at = 0;
+        std::size_t next() { return first + step * at++; }
+    };
+    Number group(Strand& strand, std::size_t full, int level) {
+        Number s = r.from(0);
+        for (std::size_t i = 0; i < full; ++i) s = r.add(s, level == 0 ? term(strand.next()) : group(strand, full, level - 1));
+        return s;
+    }
+    Number torch_sum() {
+        const std::size_t n = x_.size(), vectors = n / 8, rows = vectors / 4;
+        const std::size_t full = 16;  // for up to 2^19 rows
+        Number total = r.from(0);
+        for (std::size_t i = vectors * 8; i < n; ++i) total = r.add(total, term(i));
+        for (std::size_t lane = 0; lane < 8; ++lane) {
+            Number folded = r.from(0);
+            for (std::size_t j = 0; j < 4; ++j) {
+                Strand strand{.first = 8 * j + lane, .step = 32};
+                Number level[4] = {r.from(0), r.from(0), r.from(0), r.from(0)};
+                for (int l = 3; l >= 0; --l) {
+                    const std::size_t size = l == 3 ? full * full * full : l == 2 ? full * full : l == 1 ? full : 1;
+                    while (rows - strand.at >= size) {
+                        level[l] = r.add(level[l], l == 0 ? term(strand.next()) : group(strand, full, l - 1));
+                    }
+                }
+                Number sum = level[0];
+                for (int l = 1; l < 4; ++l) sum = r.add(sum, level[l]);
+                for (std::size_t v = 4 * rows; j == 0 && v < vectors; ++v) sum = r.add(sum, term(8 * v + lane));
+                folded = j == 0 ? sum : r.add(folded, sum);
+            }
+            total = r.add(total, folded);
+        }
+        return total;
     }
     Number kahan() {
         Number s = r.from(0), c = r.from(0);

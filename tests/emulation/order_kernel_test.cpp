@@ -16,7 +16,7 @@ using namespace macheps;
 
 namespace {
 
-enum class Draw { normal, wide, bits, small, cancelling, grid, specials, count };
+enum class Draw { normal, wide, bits, small, cancelling, grid, specials, subnormal, large, count };
 
 float drawn(std::mt19937& random, Draw how, const Format& format) {
     const auto uniform = [&] { return static_cast<double>(random()) * 0x1p-32; };
@@ -34,6 +34,12 @@ float drawn(std::mt19937& random, Draw how, const Format& format) {
             return decode(format, random() & ((std::uint64_t{1} << (format.bits - 1) << 1) - 1) << format.padding);
         case Draw::small:
             x = sign * std::ldexp(1 + uniform(), format.emin() / 2 - static_cast<int>(random() % 12));
+            break;
+        case Draw::subnormal:  // beside large numbers, so that what is flushed would count
+            x = sign * std::ldexp(1 + uniform(), format.emin() - 1 - static_cast<int>(random() % 3));
+            break;
+        case Draw::large:  // sums that pass the largest number, and some that come back
+            x = sign * std::ldexp(1 + uniform(), (std::min(-format.emin(), 126) + 1) / 2 - static_cast<int>(random() % 4));
             break;
         case Draw::grid:  // sums of few bits, which end in ties
             x = sign * static_cast<double>(random() % 9) * 0.125;
@@ -94,9 +100,10 @@ Result compare_rule(Simd level, const MatmulRule& rule, std::mt19937& random, co
                 args.b.transposed = random() % 2 != 0;
                 args.a.ld = args.a.transposed ? s.m : s.k;
                 args.b.ld = args.b.transposed ? s.k : s.n;
+                const Draw of_b = static_cast<Draw>(d) == Draw::subnormal ? Draw::large : static_cast<Draw>(d);
                 std::vector<float> a, b, bias;
                 for (std::int64_t i = 0; i < s.m * s.k; ++i) a.push_back(drawn(random, static_cast<Draw>(d), a_format));
-                for (std::int64_t i = 0; i < s.k * s.n; ++i) b.push_back(drawn(random, static_cast<Draw>(d), b_format));
+                for (std::int64_t i = 0; i < s.k * s.n; ++i) b.push_back(drawn(random, of_b, b_format));
                 for (std::int64_t i = 0; i < s.n; ++i) bias.push_back(drawn(random, Draw::normal, fp32));
                 if (static_cast<Draw>(d) == Draw::cancelling && !args.a.transposed && !args.b.transposed) {
                     for (std::int64_t p = 0; p + 1 < s.k; p += 2) {
@@ -123,6 +130,9 @@ TEST_CASE("vector code of every chain and order gives the bits of the definition
         if (machine->addend != machine->result || machine->result == fp64) continue;
         Matmul args;
         args.rule.machine = machine;
+        for (const Format& format : FormatSet::known) {
+            if (format != fp64 && machine->operands.contains(format)) args.a.format = args.b.format = format;
+        }
         if (!runs_as_order(args)) continue;
         served.insert(machine->name);
         for (const Simd level : available_simd()) {
@@ -136,7 +146,8 @@ TEST_CASE("vector code of every chain and order gives the bits of the definition
     }
     for (const char* name : {"bf16.chain", "fp16.chain", "fp32.pairwise", "fp32.kahan", "fp32.unfused", "exact",
                              "x86.vdpbf16ps", "x86.vdpphps", "x86.amx.bf16", "x86.amx.fp16", "x86.amx.fp8", "arm.bfdot",
-                             "arm.bfmmla", "arm.bfdot.ebf", "arm.sme.fmopa", "power10.xvbf16ger2"}) {
+                             "arm.bfmmla", "arm.bfdot.ebf", "arm.sme.fmopa", "arm.fp8dot2", "power10.xvbf16ger2",
+                             "x86.vfmaddph"}) {
         CAPTURE(name);
         CHECK(served.count(name) == 1);
     }

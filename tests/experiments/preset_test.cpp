@@ -289,7 +289,7 @@ TEST_CASE("presets name their scaler and their optimiser's arithmetic", "[experi
         "b200-fp8",  "b200-mxfp8",    "b200-nvfp4",
         "te-delayed", "te-current", "te-block", "te-mxfp8", "te-nvfp4", "ao-tensorwise", "ao-rowwise", "ao-rowwise-gw-hp",
         "ao-mxfp8-rceil", "ao-mxfp8-floor", "ao-mxfp8-even", "ao-mxfp8-ceil", "dsv3", "mx-microxcaling", "e5m2-direct",
-        "lf-fp8-as-executed", "lf-fp8-as-documented"};
+        "cpu-autocast-bf16", "cpu-autocast-bf16-amx", "lf-fp8-as-executed", "lf-fp8-as-documented"};
     CHECK(preset_names() == order);
 }
 
@@ -391,7 +391,28 @@ TEST_CASE("a preset of a GPU is its base on that GPU's matrix units: every matmu
     std::size_t on_machines = 0;
     for (const std::string_view name : preset_names())
         on_machines += !resolved(std::string(name).c_str()).machines().front().first.starts_with("fp32.chain");
-    CHECK(on_machines == std::size(machine_presets) + 1);  // and the recipe that is written for a Hopper: dsv3
+    CHECK(on_machines == std::size(machine_presets) + 3);  // the recipe that is written for a Hopper, dsv3; autocast on CPUs
+}
+
+TEST_CASE("autocast on a CPU: softmax keeps the scores' format, and every product has the rule of oneDNN's kernel",
+          "[experiments][preset]") {
+    for (const ModelKind kind : both_kinds) {
+        const SiteList sites = model_sites(named_size("tiny", kind).model);
+        const ResolvedPolicy cuda = resolve(load_policy("amp-bf16"), sites);
+        for (const auto& [name, rule] : {std::pair{"cpu-autocast-bf16", "torch.cpu.bf16"},
+                                         std::pair{"cpu-autocast-bf16-amx", "torch.cpu.bf16.amx"}}) {
+            const ResolvedPolicy cpu = resolve(load_policy(name), sites);
+            CAPTURE(name, to_string(kind));
+            for (const auto& [matmul, choice] : cpu.matmuls) {
+                CAPTURE(matmul);
+                REQUIRE(choice.named != nullptr);
+                CHECK(choice.named->name == rule);
+            }
+            CHECK(to_string(cpu.cast("block.0.attn.softmax:forward.out")) == "bf16");
+            CHECK(to_string(cuda.cast("block.0.attn.softmax:forward.out")) == "fp32");
+            CHECK(cpu.cast("block.0.mlp.up:forward.a") == cuda.cast("block.0.mlp.up:forward.a"));
+        }
+    }
 }
 
 TEST_CASE("block-scaled presets scale as their frameworks do", "[experiments][preset]") {

@@ -114,11 +114,13 @@ def test_other_engines(finished, engine):
     pytest.importorskip("pyarrow" if engine == "duckdb" else engine)
     pytest.importorskip(engine)
     want, sweep = me.read_sweep(finished), me.read_sweep(finished, engine=engine)
-    for table in ("runs", "units"):
+    rows = {"polars": lambda table: table.rows(), "duckdb": lambda table: table.fetchall(),
+            "pyarrow": lambda table: list(zip(*table.to_pydict().values(), strict=True))}[engine]  # fmt: skip
+    for table in ("steps", "units"):
         frame, other = getattr(want, table), getattr(sweep, table)
-        columns = list(other.columns if engine != "pyarrow" else other.column_names)
-        assert columns == list(frame.columns)
-    assert (sweep.steps.shape if engine != "pyarrow" else (sweep.steps.num_rows, sweep.steps.num_columns)) == want.steps.shape
+        assert list(other.columns if engine != "pyarrow" else other.column_names) == list(frame.columns)
+        name = "loss" if table == "steps" else "lr"
+        assert [row[list(frame.columns).index(name)] for row in rows(other)] == frame[name].tolist()
 
 
 @pytest.mark.parametrize("engine", ["pyarrow", "duckdb"])

@@ -111,6 +111,8 @@ TEST_CASE("what differs between manifests are axes, and each setting sums up alo
         slow.push_back(all.back());
         edit(slow.back() / "manifest.json", "\"lr\": 0.001, \"warmup\": 20", "\"lr\": 0.0003, \"warmup\": 7");
     }
+    // In whichever order a manifest names them.
+    edit(all[0] / "manifest.json", "\"steps\": 300, \"batch\": 16,", "\"batch\": 16, \"steps\": 300,");
     const SweepSummary summary = gather_folders(all, {});
     CHECK(summary.axes == std::vector<std::string>{"lr"});
     CHECK(has_note(summary, "warmup: not shown, as each lr here has its own"));
@@ -125,13 +127,18 @@ TEST_CASE("what differs between manifests are axes, and each setting sums up alo
     const std::string page = sweep_page_html(summary);
     CHECK(page.find("12 runs of 2 settings in 6 run directories") != std::string::npos);
     CHECK(page.find("<h2>Gap against each axis</h2>") != std::string::npos);
+    CHECK(page.find("<th>lr</th><th class=\"n\">fp32</th><th class=\"n\">own</th>") != std::string::npos);
+    // Of more policies than settings each policy has a line of its own.
+    SweepSummary tall = summary;
+    std::erase_if(tall.rows, [](const SweepRow& row) { return row.setting > 0; });
+    CHECK(sweep_page_html(tall).find("<th>policy</th><th class=\"n\">lr=0.001</th>") != std::string::npos);
     CHECK(page.find("<h2>Best learning rate</h2>") != std::string::npos);
     CHECK(page.find("<script") == std::string::npos);
 }
 
 TEST_CASE("an axis is a name whose values differ, unless it follows from another one", "[reports][study]") {
     const SettingAxes axes =
-        axes_of({{{"layers", "2"}, {"width", "64"}, {"lr", "1"}, {"min_lr", "0.1"}, {"clip", "1"}},
+        setting_axes({{{"layers", "2"}, {"width", "64"}, {"lr", "1"}, {"min_lr", "0.1"}, {"clip", "1"}},
                  {{"layers", "4"}, {"width", "128"}, {"lr", "1"}, {"min_lr", "0.1"}, {"clip", "1"}},
                  {{"layers", "6"}, {"width", "128"}, {"lr", "2"}, {"min_lr", "0.2"}, {"clip", "1"}},
                  {{"layers", "2"}, {"width", "64"}, {"lr", "2"}, {"min_lr", "0.2"}, {"clip", "1"}, {"ranks", "4"}}});
@@ -142,9 +149,9 @@ TEST_CASE("an axis is a name whose values differ, unless it follows from another
     CHECK(axes.notes == std::vector<std::string>{"width: not shown, as each layers here has its own",
                                                  "min_lr: not shown, as each lr here has its own"});
     // Of two that follow from each other the rate stays.
-    CHECK(axes_of({{{"steps", "1"}, {"lr", "2"}}, {{"steps", "3"}, {"lr", "4"}}}).names ==
+    CHECK(setting_axes({{{"steps", "1"}, {"lr", "2"}}, {{"steps", "3"}, {"lr", "4"}}}).names ==
           std::vector<std::string>{"lr"});
-    CHECK(axes_of({{{"lr", "2"}}}).names.empty());
+    CHECK(setting_axes({{{"lr", "2"}}}).names.empty());
 }
 
 TEST_CASE("runs that stand twice, are not finished or have no baseline are counted", "[reports][study]") {

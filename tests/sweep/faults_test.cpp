@@ -147,6 +147,10 @@ TEST_CASE("nothing is concluded from a clock: it may jump, and files may be of a
     const MergedFiles at_once = undisturbed(folder);
     copy_plan(folder, "one", "jumps");
     const Start jumping{.environment = {"LD_PRELOAD=" MACHEPS_PRELOAD_CLOCK}};
+    // A limit of hours does not pass by a jump.
+    CHECK(wait_for(folder.start({"sweep", "run", "jumps", "-q", "--max-minutes", "600"}, 0, jumping)) == 0);
+    CHECK(merged_again(folder, "jumps") == at_once);
+    copy_plan(folder, "one", "jumps");
     // Stopped and gone on with, so that attempts, checkpoints and marks of two of its days meet.
     int code = 75;
     for (int rounds = 1; code == 75 && rounds < 100; ++rounds) {

@@ -112,6 +112,24 @@ TEST_CASE("units that are split by policy train fp32 again, and its rows stand o
     CHECK(folder.err().find("steps.csv, row 1") != std::string::npos);
 }
 
+TEST_CASE("while a unit is missing, fp32's rows come from another one of its setting and seed", "[sweeps]") {
+    const SweepScratch folder;
+    folder.write("split.toml", small_plan("policy = [\"amp-bf16\", \"pure-bf16\"]\nseeds = 0\n", split_units));
+    REQUIRE(folder.run("sweep run split.toml -q") == 0);
+    REQUIRE(folder.run("merge split --rows runs") == 0);
+    const std::string runs = contents(folder / "split/merged/runs.csv");
+    const std::size_t end = runs.find('\n', runs.find("\nfp32/0,") + 1);  // its last cell is the unit
+    const std::string first = runs.substr(runs.rfind(',', end) + 1, 16);
+    fs::remove_all(folder / ("split/units/" + first.substr(0, 2) + "/" + first));
+    REQUIRE(folder.run("merge split --rows runs --allow-missing") == 0);
+    const std::string left = contents(folder / "split/merged/runs.csv");
+    CHECK(std::count(left.begin(), left.end(), '\n') == 3);  // fp32, and the policy of the other unit
+    CHECK(left.find("\nfp32/0,") != std::string::npos);
+    REQUIRE(folder.run("report split --csv") == 0);
+    CHECK(folder.err().find("1 of 2 units are missing") != std::string::npos);
+    CHECK(contents(folder / "split/report.html").find("<h2>The 1 largest gap") != std::string::npos);
+}
+
 TEST_CASE("a shard that is killed at any moment ends with the same bytes when it runs again", "[sweeps]") {
     const SweepScratch folder;
     folder.write("small.toml", small_plan("policy = [\"pure-bf16\"]\nseeds = \"0..1\"\n"));

@@ -21,12 +21,19 @@ namespace macheps::HWY_NAMESPACE {
 /// A sum in fp64: products of fp32 numbers are exact there, and so is the error of each addition.
 struct DoubleSum {
     F64 sum, errors, inexact;  ///< inexact: the bits of all errors, or-ed: zero where `sum` is exact
-    HWY_INLINE void add(F64 a, F64 b) {
-        const F64 product = a * b, next = sum + product, rest = next - sum;
-        const F64 error = (sum - (next - rest)) + (product - rest);
+    /// Adds a product, and returns the error of that.
+    HWY_INLINE F64 step(F64 a, F64 b) {
+        const F64 next = fma(a, b, sum), rest = next - sum;
+        const F64 error = (sum - (next - rest)) + fma(a, b, -rest);
         errors = errors + error;
-        inexact = F64(hn::Or(inexact.v, error.v));
         sum = next;
+        return error;
+    }
+    HWY_INLINE void add(F64 a, F64 b) { inexact = F64(hn::Or(inexact.v, step(a, b).v)); }
+    /// Two products: one operation keeps both errors' bits on AVX-512.
+    HWY_INLINE void add(F64 a0, F64 b0, F64 a1, F64 b1) {
+        const F64 first = step(a0, b0), second = step(a1, b1);
+        inexact = F64(hn::Or3(inexact.v, first.v, second.v));
     }
 };
 
@@ -55,16 +62,26 @@ HWY_NOINLINE void exact_tile(const float* a, std::int64_t a_row, const float* b,
     float most_b[columns] = {};
     for (std::int64_t p = 0; p < n; ++p)
         for (std::int64_t j = 0; j < columns; ++j) most_b[j] = std::max(most_b[j], std::fabs(b[p * columns + j]));
-    for (int r = 0; r < rows; ++r, a += a_row, sums += columns) {
-        DoubleSum part[4] = {};
-        for (std::int64_t p = 0; p < n; ++p) {
-            const F64 x(static_cast<double>(a[p]));
-            const F32 first = load(b + p * columns), second = load(b + p * columns + lanes_of_vector);
-            part[0].add(x, promote_lower(first));
-            part[1].add(x, promote_upper(first));
-            part[2].add(x, promote_lower(second));
-            part[3].add(x, promote_upper(second));
+    DoubleSum parts[rows][4] = {};
+    const auto column = [&](std::int64_t p, int v) HWY_ATTR {
+        const F32 half = load(b + p * columns + v / 2 * lanes_of_vector);
+        return v % 2 == 0 ? promote_lower(half) : promote_upper(half);
+    };
+    std::int64_t p = 0;
+    for (; p + 2 <= n; p += 2) {
+        for (int v = 0; v < 4; ++v) {
+            const F64 first = column(p, v), second = column(p + 1, v);
+            for (int r = 0; r < rows; ++r) {
+                const float* const x = a + r * a_row + p;
+                parts[r][v].add(F64(static_cast<double>(x[0])), first, F64(static_cast<double>(x[1])), second);
+            }
         }
+    }
+    for (int v = 0; v < 4 && p < n; ++v) {
+        for (int r = 0; r < rows; ++r) parts[r][v].add(F64(static_cast<double>(a[r * a_row + p])), column(p, v));
+    }
+    for (int r = 0; r < rows; ++r, a += a_row, sums += columns) {
+        const DoubleSum* const part = parts[r];
         alignas(64) double sum[columns], errors[columns], inexact[columns];
         for (int v = 0; v < 4; ++v) {
             store(part[v].sum, sum + v * lanes);

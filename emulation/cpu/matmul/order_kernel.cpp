@@ -9,9 +9,13 @@
 
 #include "emulation/cpu/matmul/joins-inl.hpp"
 #include "emulation/cpu/matmul/machine_step-inl.hpp"
+#include "emulation/cpu/matmul/half_chain.hpp"
+#include "emulation/cpu/matmul/order_brain-inl.hpp"
+#include "emulation/cpu/matmul/order_dot8-inl.hpp"
 #include "emulation/cpu/matmul/order_exact-inl.hpp"
 #include "emulation/cpu/matmul/order_kernel.hpp"
-#include "emulation/cpu/matmul/order_step-inl.hpp"
+#include "emulation/cpu/matmul/order_narrow-inl.hpp"
+#include "emulation/cpu/matmul/order_tile-inl.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -57,29 +61,22 @@ namespace macheps::HWY_NAMESPACE {
 #if MACHEPS_SIMD_TARGET
 namespace {
 
-constexpr std::int64_t order_columns = 2 * lanes_of_vector, order_rows = 96;
+constexpr std::int64_t order_rows = 192;
 
-/// MXCSR with flush-to-zero and denormals-are-zero while it lives, where the unit flushes. The tile's function is not
-/// inlined: a compiler may move arithmetic across the change within one function.
-class FlushMode {
-  public:
-    explicit FlushMode(bool flushes) : before_(_mm_getcsr()) {
-        if (flushes) _mm_setcsr(before_ | 0x8040u);
-    }
-    ~FlushMode() { _mm_setcsr(before_); }
-    FlushMode(const FlushMode&) = delete;
-    FlushMode& operator=(const FlushMode&) = delete;
-
-  private:
-    unsigned before_;
-};
-
-/// Values on the grid of a format, as factor_of_value reads them: lower bits are cut, a NaN has one pattern.
+/// Values on the grid of a format, as factor_of_value reads them: lower bits are cut, a NaN has one pattern. Subnormal numbers
+/// of fp32 are read as zeros where the unit reads them so.
 class GridReader {
   public:
-    explicit GridReader(const Format& format, bool cuts)
-        : emin_(format.emin()), drop_(24 - format.precision), padding_(format.padding), cuts_(cuts && drop_ > 0) {}
-    HWY_INLINE F32 operator()(F32 x) const {
+    GridReader(const Format& format, bool cuts, bool flushes)
+        : emin_(format.emin()),
+          drop_(24 - format.precision),
+          padding_(format.padding),
+          cuts_(cuts && drop_ > 0),
+          flushes_(flushes) {}
+    HWY_INLINE F32 operator()(F32 x) const { return flushes_ ? flushed(on_grid(x)) : on_grid(x); }
+
+  private:
+    HWY_INLINE F32 on_grid(F32 x) const {
         if (!cuts_) return canonical(x);
         const I32 field = shift_right_logical(bits(x), 23) & I32(255);
         const I32 exponent = I32(hn::Max(field.v, I32(1).v)) - I32(127);
@@ -92,9 +89,8 @@ class GridReader {
         return canonical(select(field == I32(255), whole, number));
     }
 
-  private:
     int emin_, drop_, padding_;
-    bool cuts_;
+    bool cuts_, flushes_;
 };
 
 /// Element (outer, p) of an operand whose rows are those of a, or columns of b.
@@ -127,9 +123,9 @@ void pack_rows(const OuterView& x, std::int64_t first, std::int64_t rows, const 
     }
 }
 
-/// b [terms, order_columns]; columns beyond the last one are +0.
+/// b [terms, order_columns] times `scale`, a power of two; columns beyond the last one are +0.
 void pack_columns(const OuterView& x, std::int64_t first, std::int64_t columns, const OrderTerms& terms,
-                  const GridReader& read, OrderScratch& scratch) {
+                  const GridReader& read, float scale, OrderScratch& scratch) {
     const std::int64_t size = terms.size();
     scratch.b.resize(static_cast<std::size_t>(size * order_columns));
     for (std::int64_t i = 0; i < size; ++i) {
@@ -143,66 +139,22 @@ void pack_columns(const OuterView& x, std::int64_t first, std::int64_t columns, 
         } else {
             for (std::int64_t j = 0; j < columns; ++j) out[j] = from[j * x.outer_step];
         }
-        for (std::int64_t j = 0; j < order_columns; j += lanes_of_vector) store(read(load(out + j)), out + j);
-    }
-}
-
-// --- tiles: sums [rows, order_columns] of the terms [0, n) of `rows` rows of a and a panel of b
-
-using OrderTile = void (*)(const float* a, std::int64_t a_row, const float* b, std::int64_t n, float* sums);
-
-template <class Step, int... i>
-HWY_INLINE void run_steps(const float* a, std::int64_t a_row, const float* b, std::int64_t n, float* sums,
-                          std::integer_sequence<int, i...>) {
-    Step chain[] = {(static_cast<void>(i), Step{})...};
-    for (std::int64_t p = 0; p < n; p += Step::terms, a += Step::terms, b += Step::terms * order_columns) {
-        ((chain[i].step(a + i / 2 * a_row, b + i % 2 * lanes_of_vector, order_columns)), ...);
-    }
-    ((store(chain[i].value(), sums + i / 2 * order_columns + i % 2 * lanes_of_vector)), ...);
-}
-
-template <class Step, int rows>
-HWY_NOINLINE void order_tile(const float* a, std::int64_t a_row, const float* b, std::int64_t n, float* sums) {
-    run_steps<Step>(a, a_row, b, n, sums, std::make_integer_sequence<int, 2 * rows>());
-}
-
-/// fp32.pairwise: eight products at a time, whose sum is a leaf of the tree, then the tree's right edge on a stack.
-template <int rows>
-HWY_NOINLINE void pairwise_tile(const float* a, std::int64_t a_row, const float* b, std::int64_t n, float* sums) {
-    constexpr int most = 64;
-    for (int r = 0; r < rows; ++r) {
-        for (std::int64_t v = 0; v < order_columns; v += lanes_of_vector) {
-            const float *x = a + r * a_row, *y = b + v;
-            alignas(64) float stack[most * f32_lanes];
-            int depth = 0;
-            const auto level = [&](int d) { return stack + d * static_cast<int>(f32_lanes); };
-            const auto product = [&](std::int64_t p) HWY_ATTR { return F32(x[p]) * load(y + p * order_columns); };
-            const auto push = [&](F32 sum, std::int64_t count) HWY_ATTR {
-                for (; (count & 1) == 0; count >>= 1, --depth) sum = load(level(depth - 1)) + sum;
-                store(sum, level(depth++));
-            };
-            std::int64_t p = 0;
-            for (; p + 8 <= n; p += 8) {
-                const F32 low = (product(p) + product(p + 1)) + (product(p + 2) + product(p + 3));
-                const F32 high = (product(p + 4) + product(p + 5)) + (product(p + 6) + product(p + 7));
-                push(low + high, p / 8 + 1);
-            }
-            for (std::int64_t count = 1; p < n; ++p, ++count) push(product(p), count);
-            F32 sum;
-            if (depth > 0) sum = load(level(depth - 1));
-            for (int d = depth - 2; d >= 0; --d) sum = load(level(d)) + sum;
-            store(sum, sums + r * order_columns + v);
+        for (std::int64_t j = 0; j < order_columns; j += lanes_of_vector) {
+            store(read(load(out + j)) * F32(scale), out + j);
         }
     }
 }
 
 /// An order, and the tiles that compute it.
 struct OrderKernel {
-    bool (*serves)(const Machine& machine);
-    OrderTile tiles[4];   ///< of 1 row and so on up to `rows`
+    bool (*serves)(const Matmul& args);
+    OrderTile tiles[4];  ///< of 1 row and so on up to `rows`
     int rows;
-    bool flushes = false;  ///< under MXCSR's flushes
-    bool cuts = true;      ///< operands are cut to their format's grid
+    bool flushes = false;   ///< under MXCSR's flushes
+    bool cuts = true;       ///< operands are cut to their format's grid
+    float b_scale = 1;      ///< columns of b are packed times this
+    bool as_halves = false;  ///< operands are packed as fp16: half_chain.hpp
+    const OrderTile* scaled = nullptr;  ///< faster tiles, for operands of moderate sizes: order_brain-inl.hpp
 };
 
 bool is_flushed_chain(const SumRule& sum) {
@@ -214,73 +166,151 @@ bool is_parted(const Machine& m, int k) {
     return m.sum.model == SumModel::parted_chain && is_flushed_chain(m.sum) && m.sum.joined_products == joined &&
            m.k == k && m.sum.terms == k;
 }
+bool is_plain(const Machine& m, Delivery delivery) { return m.sum.is_plain_chain() && m.sum.delivery == delivery; }
+
+/// A chain in fp16 whose operands are numbers of fp16.
+bool is_half_chain(const Matmul& args) {
+    const auto fits = [](const Format& f) {
+        return f.encoding == Encoding::binary && f.precision <= fp16.precision && f.emin() - f.fraction_bits() >= -24 &&
+               decode64(f, f.max_finite_code() << f.padding) <= 65504;
+    };
+    return is_plain(*args.rule.machine, Delivery::fp16_nearest_even) && fits(args.a.format) && fits(args.b.format);
+}
+bool is_native_half_chain(const Matmul& args) { return HWY_TARGET == HWY_AVX3 && has_half_chain() && is_half_chain(args); }
+
+template <int terms>
+bool is_exact_dot8(const Matmul& args, Delivery delivery) {
+    const Machine& m = *args.rule.machine;
+    const auto is_fp8 = [](const Format& f) { return f == e4m3fn || f == e5m2; };
+    return m.sum.model == SumModel::exact_step && m.k == terms && m.sum.terms == terms && m.sum.delivery == delivery &&
+           !m.sum.zeros_keep_sign && is_fp8(args.a.format) && is_fp8(args.b.format);
+}
+
+constexpr OrderTile brain_tiles[] = {brain_tile<1>, brain_tile<2>, brain_tile<3>, brain_tile<4>};
 
 constexpr OrderKernel order_kernels[] = {
-    {[](const Machine& m) {
-         return m.sum.model == SumModel::fma_chain && is_flushed_chain(m.sum) && !m.sum.rounds_products;
+    {[](const Matmul& x) {
+         const SumRule& sum = x.rule.machine->sum;
+         return sum.model == SumModel::fma_chain && is_flushed_chain(sum) && !sum.rounds_products;
      },
      {order_tile<FmaOrder, 1>, order_tile<FmaOrder, 2>, order_tile<FmaOrder, 3>, order_tile<FmaOrder, 4>},
      4,
      true},
-    {[](const Machine& m) { return is_parted<1>(m, 32); },
+    {[](const Matmul& x) { return is_parted<1>(*x.rule.machine, 32); },
      {order_tile<PartedOrder<32, 1>, 1>, order_tile<PartedOrder<32, 1>, 2>},
      2,
      true},
-    {[](const Machine& m) { return is_parted<2>(m, 64); },
+    {[](const Matmul& x) { return is_parted<2>(*x.rule.machine, 64); },
      {order_tile<PartedOrder<64, 2>, 1>, order_tile<PartedOrder<64, 2>, 2>},
      2,
      true},
-    {[](const Machine& m) {
-         return m.sum.is_plain_chain() && m.sum.delivery == Delivery::fp32_nearest_even && m.result == fp32;
+    {[](const Matmul& x) {
+         return is_plain(*x.rule.machine, Delivery::fp32_nearest_even) && x.rule.machine->result == fp32;
      },
      {order_tile<FmaOrder, 1>, order_tile<FmaOrder, 2>, order_tile<FmaOrder, 3>, order_tile<FmaOrder, 4>},
      4,
      false,
      false},
-    {[](const Machine& m) { return m.sum.is_plain_chain() && m.sum.delivery == Delivery::bf16_nearest_even; },
+    {[](const Matmul& x) {
+         return is_plain(*x.rule.machine, Delivery::bf16_nearest_even) && x.a.format.precision <= bf16.precision &&
+                x.b.format.precision <= bf16.precision;
+     },
+     {order_tile<BrainOrder, 1>, order_tile<BrainOrder, 2>, order_tile<BrainOrder, 3>, order_tile<BrainOrder, 4>},
+     4,
+     false,
+     true,
+     1,
+     false,
+     brain_tiles},
+    {[](const Matmul& x) { return is_plain(*x.rule.machine, Delivery::bf16_nearest_even); },
      {order_tile<BrainOrder, 1>, order_tile<BrainOrder, 2>, order_tile<BrainOrder, 3>, order_tile<BrainOrder, 4>},
      4},
-    {[](const Machine& m) { return m.sum.is_plain_chain() && m.sum.delivery == Delivery::fp16_nearest_even; },
+    {is_native_half_chain,
+     {half_chain_tile<1>, half_chain_tile<2>, half_chain_tile<3>, half_chain_tile<4>},
+     4,
+     false,
+     true,
+     1,
+     true},
+    {is_half_chain,
+     {narrow_tile<HalfSums, 1>, narrow_tile<HalfSums, 2>, narrow_tile<HalfSums, 3>, narrow_tile<HalfSums, 4>},
+     4,
+     false,
+     true,
+     1 / HalfSums::unscale},
+    {[](const Matmul& x) { return is_plain(*x.rule.machine, Delivery::fp16_nearest_even); },
      {order_tile<HalfOrder, 1>, order_tile<HalfOrder, 2>, order_tile<HalfOrder, 3>, order_tile<HalfOrder, 4>},
      4},
-    {[](const Machine& m) {
-         return m.sum.model == SumModel::fma_chain && m.sum.rounds_products && !m.sum.flush_operands &&
-                m.sum.delivery == Delivery::fp32_nearest_even;
+    {[](const Matmul& x) {
+         const SumRule& sum = x.rule.machine->sum;
+         return sum.model == SumModel::fma_chain && sum.rounds_products && !sum.flush_operands &&
+                sum.delivery == Delivery::fp32_nearest_even;
      },
      {order_tile<UnfusedOrder, 1>, order_tile<UnfusedOrder, 2>, order_tile<UnfusedOrder, 3>,
       order_tile<UnfusedOrder, 4>},
      4,
      false,
      false},
-    {[](const Machine& m) { return m.sum.model == SumModel::kahan; },
+    {[](const Matmul& x) { return x.rule.machine->sum.model == SumModel::kahan; },
      {order_tile<KahanOrder, 1>, order_tile<KahanOrder, 2>, order_tile<KahanOrder, 3>, order_tile<KahanOrder, 4>},
      4,
      false,
      false},
-    {[](const Machine& m) { return m.sum.model == SumModel::odd_pairs && m.sum.rounding == Round::to_odd &&
-                                   m.sum.flush_operands; },
-     {order_tile<OddPairsOrder, 1>, order_tile<OddPairsOrder, 2>},
-     2},
-    {[](const Machine& m) { return m.sum.model == SumModel::pair_then_add && m.sum.terms == 2; },
+    {[](const Matmul& x) {
+         const SumRule& sum = x.rule.machine->sum;
+         return sum.model == SumModel::odd_pairs && sum.rounding == Round::to_odd && sum.flush_operands;
+     },
+     {odd_pairs_tile<1>, odd_pairs_tile<2>, odd_pairs_tile<3>, odd_pairs_tile<4>},
+     4},
+    {[](const Matmul& x) {
+         const SumRule& sum = x.rule.machine->sum;
+         return sum.model == SumModel::pair_then_add && sum.terms == 2;
+     },
      {order_tile<PairThenAddOrder, 1>, order_tile<PairThenAddOrder, 2>},
      2},
-    {[](const Machine& m) { return m.sum.model == SumModel::pairwise; },
+    {[](const Matmul& x) { return is_exact_dot8<2>(x, Delivery::fp16_nearest_even); },
+     {order_tile<Dot8Order<2>, 1>, order_tile<Dot8Order<2>, 2>},
+     2},
+    {[](const Matmul& x) {
+         // Products of two e5m2 span more digits than fp64 has.
+         const bool is_wide = x.a.format == e5m2 && x.b.format == e5m2;
+         return is_exact_dot8<4>(x, Delivery::fp32_nearest_even) && !is_wide;
+     },
+     {order_tile<Dot8Order<4>, 1>, order_tile<Dot8Order<4>, 2>},
+     2},
+    {[](const Matmul& x) { return x.rule.machine->sum.model == SumModel::pairwise; },
      {pairwise_tile<1>, pairwise_tile<2>},
      2,
      false,
      false},
-    {[](const Machine& m) { return m.sum.model == SumModel::exact; }, {exact_tile<1>, exact_tile<2>}, 2, false, false},
+    {[](const Matmul& x) { return x.rule.machine->sum.model == SumModel::exact; },
+     {exact_tile<1>, exact_tile<2>},
+     2,
+     false,
+     false},
 };
 
-const OrderKernel* order_kernel_of(const Machine& machine) {
+const OrderKernel* order_kernel_of(const Matmul& args) {
     for (const OrderKernel& kernel : order_kernels) {
-        if (kernel.serves(machine)) return &kernel;
+        if (kernel.serves(args)) return &kernel;
     }
     return nullptr;
 }
 
-/// Sums of one tile over every block, joined.
-void sum_tile(const OrderKernel& kernel, const OrderTerms& terms, const float* a, const float* b, int rows,
+/// Makes a packed panel ready for the scaled tiles of the kernel. Columns beyond the last one are copies of the first: a sum of
+/// zeros would ask for care. Returns what the panel was multiplied with, or 0 where it is as it was.
+float scale_panel(const OrderKernel& kernel, const OperandSizes& a, std::int64_t terms, std::int64_t columns, float* b) {
+    if (kernel.scaled == nullptr) return 0;
+    const float scale = brain_scale(a, OperandSizes::of(b, terms * order_columns));
+    for (std::int64_t p = 0; p < terms && scale != 0; ++p, b += order_columns) {
+        std::fill(b + columns, b + order_columns, b[0]);
+        for (std::int64_t j = 0; j < order_columns; j += lanes_of_vector) store(load(b + j) * F32(scale), b + j);
+    }
+    return scale;
+}
+
+/// Sums of one tile over every block, joined; those of columns times `scale`, where it is not 0, by the scaled tiles.
+void sum_tile(const OrderKernel& kernel, const OrderTerms& terms, const float* a, const float* b, float scale, int rows,
               const float* bias, float* sums) {
     alignas(64) float block[4 * 2 * f32_lanes];
     std::fill_n(sums, rows * order_columns, 0.0f);
@@ -291,8 +321,12 @@ void sum_tile(const OrderKernel& kernel, const OrderTerms& terms, const float* a
     for (const OrderBlock& each : terms.blocks) {
         {
             const FlushMode mode(kernel.flushes);
-            kernel.tiles[rows - 1](a + each.begin, terms.size(), b + each.begin * order_columns, each.end - each.begin,
-                                   is_first ? sums : block);
+            const OrderTile tile = scale != 0 ? kernel.scaled[rows - 1] : kernel.tiles[rows - 1];
+            float* const out = is_first ? sums : block;
+            tile(a + each.begin, terms.size(), b + each.begin * order_columns, each.end - each.begin, out);
+            for (std::int64_t i = 0; scale != 0 && i < rows * order_columns; i += lanes_of_vector) {
+                store(load(out + i) * F32(1 / scale), out + i);
+            }
         }
         for (std::int64_t i = 0; !is_first && i < rows * order_columns; i += lanes_of_vector)
             store(load(sums + i) + load(block + i), sums + i);
@@ -302,23 +336,27 @@ void sum_tile(const OrderKernel& kernel, const OrderTerms& terms, const float* a
 
 void order_block(const Matmul& args, const Caster& caster, const MatmulBlock& block, Tally* tally) {
     thread_local OrderScratch scratch;
-    const Machine& machine = *args.rule.machine;
-    const OrderKernel& kernel = *order_kernel_of(machine);
+    const OrderKernel& kernel = *order_kernel_of(args);
     const OrderTerms terms(args);
     const bool has_scales = args.a.scales.data != nullptr || args.b.scales.data != nullptr;
     const float* bias = args.bias_after_cast || args.rule.bias_first ? nullptr : args.bias;
     const OuterView a{block.a, args.a.transposed ? 1 : args.a.ld, args.a.transposed ? args.a.ld : 1};
     const OuterView b{block.b, args.b.transposed ? args.b.ld : 1, args.b.transposed ? 1 : args.b.ld};
-    const GridReader read_a(args.a.format, kernel.cuts), read_b(args.b.format, kernel.cuts);
+    const bool flushes = args.rule.machine->sum.flush_operands;
+    const GridReader read_a(args.a.format, kernel.cuts, flushes), read_b(args.b.format, kernel.cuts, flushes);
     const bool only_lower = args.triangle == Triangle::out_lower && tally == nullptr;
     alignas(64) float sums[4 * 2 * f32_lanes], first_bias[2 * f32_lanes];
     for (std::int64_t row = block.first_row; row < block.last_row; row += order_rows) {
         const std::int64_t rows = min_of(order_rows, block.last_row - row);
         pack_rows(a, row, rows, terms, read_a, scratch);
+        if (kernel.as_halves) halve_rows(scratch.a.data(), rows * terms.size());
+        const OperandSizes row_sizes = kernel.scaled != nullptr ? OperandSizes::of(scratch.a.data(), rows * terms.size()) : OperandSizes{};
         for (std::int64_t column = block.first_column; column < block.last_column; column += order_columns) {
             const std::int64_t columns = min_of(order_columns, block.last_column - column);
             if (only_lower && column >= row + rows) break;
-            pack_columns(b, column, columns, terms, read_b, scratch);
+            pack_columns(b, column, columns, terms, read_b, kernel.b_scale, scratch);
+            if (kernel.as_halves) halve_columns(scratch.b.data(), terms.size());
+            const float scale = scale_panel(kernel, row_sizes, terms.size(), columns, scratch.b.data());
             Joins joins{.order = args.rule.scale_order};
             if (has_scales) {
                 scratch.b_scales.resize(static_cast<std::size_t>(order_columns));
@@ -333,7 +371,7 @@ void order_block(const Matmul& args, const Caster& caster, const MatmulBlock& bl
             }
             for (std::int64_t r = 0; r < rows; r += kernel.rows) {
                 const auto count = static_cast<int>(min_of(std::int64_t{kernel.rows}, rows - r));
-                sum_tile(kernel, terms, scratch.a.data() + r * terms.size(), scratch.b.data(), count, start, sums);
+                sum_tile(kernel, terms, scratch.a.data() + r * terms.size(), scratch.b.data(), scale, count, start, sums);
                 if (has_scales) {
                     scratch.a_scales.resize(static_cast<std::size_t>(order_columns));
                     pack_scales(args.a.scales, row + r, count, 0, 0, 1, order_columns, scratch.a_scales.data());
@@ -358,7 +396,7 @@ void order_block(const Matmul& args, const Caster& caster, const MatmulBlock& bl
 }  // namespace
 
 MatmulBlockKernel order_block_of() { return order_block; }
-bool has_order_kernel(const Machine& machine) { return order_kernel_of(machine) != nullptr; }
+bool has_order_kernel(const Matmul& args) { return order_kernel_of(args) != nullptr; }
 
 #endif
 }  // namespace macheps::HWY_NAMESPACE
@@ -376,7 +414,7 @@ bool runs_as_order(const Matmul& args) {
         return false;
     }
     // Fused steps have kernels of their own.
-    return N_AVX2::has_order_kernel(machine);
+    return N_AVX2::has_order_kernel(args);
 }
 
 MatmulBlockKernel order_block_kernel(Simd level) {

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Eigen's product behind the name that libraries have for it, so that `verify --library FILE` can ask in what order it adds.
+#include <Eigen/Core>
+
+namespace {
+
+using Rows = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using Stride = Eigen::OuterStride<>;
+
+}  // namespace
+
+extern "C" void cblas_sgemm(int, int, int, int m, int n, int k, float, const float* a, int lda, const float* b, int ldb,
+                            float, float* c, int ldc) {
+    Eigen::Map<Rows, 0, Stride>(c, m, n, Stride(ldc)).noalias() =
+        Eigen::Map<const Rows, 0, Stride>(a, m, k, Stride(lda)) *
+        Eigen::Map<const Rows, 0, Stride>(b, k, n, Stride(ldb));
+}
