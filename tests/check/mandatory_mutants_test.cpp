@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every operation, every wrong kernel that its checks must notice: the inputs that `make-inputs` chooses show each of them,
+// and under one input or another faults of structure and scale are certain to be refused, whatever else the kernel does.
+#include "experiments/check/inputs.hpp"
+#include "tests/check/problems.hpp"
+
+#include <algorithm>
+#include <set>
+
+using namespace macheps;
+using namespace macheps::test;
+using namespace macheps::check;
+
+namespace {
+
+/// `unseen`: what its inputs cannot show, and no fault of theirs, each behind a semicolon.
+struct MutantPlan {
+    const char *op, *keys;
+    const char* unseen = "";
+};
+// A scale is a factor that is rounded, whatever its value, and so is an activation: behind it there is no tie that is certain.
+constexpr const char* no_ties = ";ties away from zero";
+// What is selected has the input's format, and the output's: nothing is rounded.
+constexpr const char* no_rounding = ";output truncated;ties away from zero;rounded twice, by way of fp16";
+// Seven bits lie between fp16 and e4m3fn: no number of the recipes is so near to a middle that the way decides.
+constexpr const char* no_middle = ";rounded twice, by way of fp16";
+constexpr MutantPlan mutant_plans[] = {
+    {"gemm",
+     "a = 'fp16'; b = 'fp16'; a_scale = 'fp32'; b_scale = 'fp32'; bias = 'fp16'; out = 'bf16'; m = 40; n = 36; k = "
+     "250",
+     no_ties},
+    {"gemm",
+     "a = 'bf16'; b = 'bf16'; c = 'bf16'; beta = 0.5; alpha = 2; residual = 'bf16'; out = 'bf16'; activation = 'gelu'; "
+     "machine = 'sm80.mma.bf16'; m = 40; n = 36; k = 250",
+     no_ties},
+    {"gemm", "a = 'fp16'; b = 'fp16'; out = 'fp16'; batches = 3; m = 24; n = 20; k = 90"},
+    {"gemm", "machine = 'any'; m = 40; n = 36; k = 250"},
+    {"gemm", "a = 'e4m3fn/1x128'; b = 'e4m3fn/128x128'; out = 'bf16'; m = 40; n = 260; k = 400",
+     ";ties away from zero"},
+    {"gemm", "a = 'bf16'; b = 'bf16'; out = 'bf16'; groups = [20, 0, 17, 1]; n = 20; k = 90"},
+    {"sum", "x = 'fp16'; out = 'fp32'"},
+    {"mean", "x = 'bf16'; out = 'bf16'"},
+    {"max", "x = 'bf16'; out = 'bf16'", no_rounding},
+    {"min", "x = 'bf16'; out = 'bf16'", no_rounding},
+    {"amax", "x = 'bf16'; out = 'fp32'"},
+    {"argmax", "x = 'bf16'"},
+    {"norm2", "x = 'fp16'; out = 'fp32'"},
+    {"logsumexp", "x = 'fp16'; out = 'fp32'"},
+    {"softmax", "x = 'fp16'; out = 'bf16'"},
+    {"log_softmax", "x = 'fp16'; out = 'bf16'"},
+    {"rmsnorm", "x = 'fp16'; gain = 'fp16'; eps = 1e-5; out = 'bf16'"},
+    {"layernorm", "x = 'fp16'; gain = 'fp16'; shift = 'fp16'; eps = 1e-5; out = 'bf16'"},
+    {"cross_entropy", "x = 'bf16'; out = 'fp32'"},
+    {"cross_entropy", "x = 'bf16'; out = 'fp32'; reduction = 'mean'"},
+    {"relu", "x = 'bf16'; out = 'bf16'", no_rounding},
+    {"gelu", "x = 'bf16'; out = 'bf16'"},
+    {"gelu_tanh", "x = 'bf16'; out = 'bf16'"},
+    {"silu", "x = 'bf16'; out = 'bf16'"},
+    {"sigmoid", "x = 'bf16'; out = 'bf16'"},
+    {"tanh", "x = 'bf16'; out = 'bf16'"},
+    {"exp", "x = 'bf16'; out = 'bf16'"},
+    {"swiglu", "gate = 'bf16'; up = 'bf16'; out = 'bf16'"},
+    {"geglu", "gate = 'bf16'; up = 'bf16'; out = 'bf16'"},
+    {"geglu_tanh", "gate = 'bf16'; up = 'bf16'; out = 'bf16'"},
+    {"rope", "x = 'bf16'; out = 'bf16'"},
+    {"embedding", "table = 'bf16'; out = 'bf16'", no_rounding},
+    {"cast", "x = 'fp32'; out = 'bf16'"},
+    {"quantize", "x = 'bf16'; out = 'e4m3fn'; granularity = 'row'", no_middle},
+    {"quantize", "x = 'bf16'; out = 'e4m3fn'; granularity = '1x128'", no_middle},
+};
+
+/// Results of functions are irrational: there is no tie that is certain.
+bool is_excused(const MutantPlan& plan, const std::string& mutant) {
+    if (mutant == "ties away from zero" && !find_operation(plan.op).is_product) return true;
+    return std::string(plan.unseen).find(";" + mutant) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("the inputs that are chosen show every wrong kernel of every operation", "[check][recipes][mandatory]") {
+    std::set<std::string_view> judged;
+    int lines = 0;
+    for (const MutantPlan& plan : mutant_plans) {
+        const auto& [name, keys, excused] = plan;
+        const Operation& operation = find_operation(name);
+        judged.insert(operation.name);
+        std::string text = std::string("[recipe]\nop = '") + name + "'; " + keys + "\n";
+        if (!operation.is_product) text += "rows = 40; columns = 130\n";
+        CAPTURE(name, keys);
+        const Coverage coverage = coverage_of(all_inputs(parse_plans(text, "mutants").front()), 1e-9, pool());
+        const std::vector<std::size_t> least = least_set(coverage);
+        for (const Coverage::Line& line : coverage.lines) {
+            Sight best = Sight::none;
+            for (const std::size_t i : least) best = std::max(best, line.sights[i]);
+            CAPTURE(line.mutant, excused);
+            // A fault with a size has a threshold; of specials a report says what its inputs lack.
+            if (line.kind == "size" || line.kind == "specials" || is_excused(plan, line.mutant)) continue;
+            ++lines;
+            CHECK(best >= Sight::caught);
+            if (line.kind == "structure" || line.kind == "scale")
+                CHECK(std::count(line.sights.begin(), line.sights.end(), Sight::certified) > 0);
+        }
+    }
+    CHECK(judged.size() == all_operations().size());
+    std::printf("%d wrong kernels of %zu operations\n", lines, judged.size());
+}
