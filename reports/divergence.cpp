@@ -82,11 +82,14 @@ PairMeans tail_gap(const std::vector<Pair>& pairs) {
     return means;
 }
 
+bool is_unfinished(const RunLog& run) { return run.row.status == "unfinished"; }
+
 bool run_failed(const RunLog& run) {
     if (run.row.status.starts_with("diverged") || run.row.status.starts_with("failed")) return true;
     FailureWatch watch;
     for (const StepRow& step : run.steps) watch.add(step.loss, step.skipped);
     if (watch.failed()) return true;
+    if (is_unfinished(run)) return false;  // its last steps are no end
     if (std::int64_t(run.steps.size()) < Rules::failure_min_steps) return false;
     const double tail = tail_loss(run).loss;
     return !std::isfinite(tail) || tail > run.steps.front().loss;
@@ -332,11 +335,25 @@ Summary summarise(const Log& log, const SummaryOptions& options) {
     for (const RunFolder& folder : log.folders) manifests.push_back(manifest_facts(folder));
     summary.setup = setup_words(manifests);
     for (const std::string& name : log.policies()) {
+        // Beside finished runs an unfinished one has no last steps to be averaged with theirs; alone it is looked at as it goes.
+        const bool has_finished = std::any_of(log.runs.begin(), log.runs.end(), [&](const RunLog& run) {
+            return run.policy == name && !is_unfinished(run);
+        });
         PolicyFold fold(name, options);
+        std::int64_t left_out = 0;
         for (const RunLog& run : log.runs) {
             if (run.policy != name) continue;
-            fold.add(run, run.baseline ? &log.runs[*run.baseline] : nullptr,
-                     run.folder < manifests.size() ? manifests[run.folder] : ManifestFacts{});
+            if (has_finished && is_unfinished(run)) {
+                ++left_out;
+                continue;
+            }
+            const RunLog* baseline = run.baseline ? &log.runs[*run.baseline] : nullptr;
+            if (has_finished && baseline != nullptr && is_unfinished(*baseline)) baseline = nullptr;
+            fold.add(run, baseline, run.folder < manifests.size() ? manifests[run.folder] : ManifestFacts{});
+        }
+        if (left_out > 0) {
+            summary.notes.push_back(fmt::format("{}: {} unfinished seed{} left out; `macheps train --resume` ends what was stopped",
+                                                name, left_out, left_out == 1 ? "" : "s"));
         }
         PolicySummary policy = fold.summary();
         const bool unpaired =

@@ -7,6 +7,7 @@
 #include "tests/reports/sample_run.hpp"
 #include "tests/test.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -305,6 +306,30 @@ TEST_CASE("a run that was cut off is shown as far as it came", "[reports][run_lo
     CHECK(log.runs[0].row.status == "unfinished");
     CHECK(log.runs[0].row.steps == 5);
     CHECK(log.runs[0].steps.size() == 5);
+}
+
+TEST_CASE("seeds that were stopped have no part in a verdict beside finished ones", "[reports][divergence]") {
+    Log log = pairs({0.1f, 0.11f, 5.0f});
+    RunLog& stopped = log.runs.back();
+    stopped.row.status = "unfinished";
+    stopped.steps.resize(1);
+    stopped.steps[0].skipped = 1;  // no step that counts, which would be a failure at a run's end
+    const PolicySummary low = of(log);
+    CHECK(low.row.seeds == 2);
+    CHECK(low.row.verdict == "worse");
+    CHECK(low.row.gap_mean.value() == Approx(0.105));
+    CHECK(low.row.steps == 100);
+    CHECK(of(log, "fp32").row.seeds == 3);
+    const std::vector<std::string> notes = summarise(log).notes;
+    CHECK(std::find(notes.begin(), notes.end(),
+                    "low: 1 unfinished seed left out; `macheps train --resume` ends what was stopped") != notes.end());
+    // A stopped baseline has no end to be compared with either.
+    log.runs[2].row.status = "unfinished";
+    CHECK(of(log).row.verdict == "one_seed");
+    // While nothing is finished, what is there is shown, and nothing has diverged.
+    for (RunLog& run : log.runs) run.row.status = "unfinished";
+    CHECK(of(log).row.seeds == 3);
+    CHECK(of(log).row.verdict != "diverged");
 }
 
 TEST_CASE("missing folders and files are errors that name them", "[reports][run_log]") {
