@@ -138,6 +138,8 @@ class RunsOfPolicy {
         const auto steps = std::int64_t(run.steps.size());
         row.steps = row.steps ? std::min(*row.steps, steps) : steps;
         policy_.model = row.seeds == 1 || policy_.model == manifest.model ? manifest.model : "";
+        if (const auto beside = manifest.beside_precision.find(row.policy); beside != manifest.beside_precision.end())
+            policy_.beside_precision = beside->second;
         const WindowMeans tail = tail_loss(run);
         loss_ += tail.loss;
         used(tail.window);

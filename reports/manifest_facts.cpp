@@ -36,6 +36,12 @@ ManifestFacts manifest_facts(const Json& manifest) {
         .seeds = value_at<std::vector<std::int64_t>>(manifest, "seeds").value_or(std::vector<std::int64_t>{}),
         .token_weight = value_at<double>(train, "token_weight")};
     const auto layers = value_at<std::int64_t>(model, "layers"), width = value_at<std::int64_t>(model, "width");
+    const Json beside = value_at<Json>(manifest, "beside_precision").value_or(Json());
+    if (beside.is_object()) {
+        for (const auto& [policy, words] : beside.items()) {
+            if (words.is_string()) facts.beside_precision[policy] = words.string();
+        }
+    }
     if (layers && width) facts.model = fmt::format("{} layer{} x {}", *layers, *layers == 1 ? "" : "s", *width);
     return facts;
 }

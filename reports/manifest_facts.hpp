@@ -4,6 +4,7 @@
 #include "reports/run_log.hpp"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,6 +19,8 @@ struct ManifestFacts {
     std::optional<std::int64_t> parameters{};
     std::vector<std::int64_t> seeds{};
     std::optional<double> token_weight{};
+    /// Of a policy: what it trains with that fp32 does not, beside its formats: "beta2 0.999 (fp32: 0.95)".
+    std::map<std::string, std::string> beside_precision{};
 
     bool operator==(const ManifestFacts&) const = default;
 };

@@ -137,6 +137,11 @@ std::vector<std::string> warnings_of(const Summary& summary) {
             "{}: with fewer than {} {}", *seeds == 1 ? "one seed" : counted(*seeds, "seed"), Rules::least_seeds,
             *seeds == 1 ? "a gap has no interval, or a very wide one" : "the interval of a gap is very wide"));
     }
+    for (const PolicySummary& policy : summary.policies) {
+        if (policy.beside_precision.empty()) continue;
+        warnings.push_back(fmt::format("{} does not differ from fp32 in precision alone, and its gap is that of all: {}",
+                                       policy.row.policy, policy.beside_precision));
+    }
     return warnings;
 }
 

@@ -10,10 +10,13 @@
 #include "reports/csv.hpp"
 #include "reports/event.hpp"
 #include "reports/manifest_text.hpp"
+#include "reports/run_log.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 namespace macheps {
 
@@ -159,6 +162,35 @@ Json machines_json(const std::vector<ResolvedPolicy>& resolved) {
     return json;
 }
 
+/// What each policy trains with that fp32 does not, beside its formats: a gap between them is not of precision alone. No part of
+/// the recipe: it follows from it.
+Json differences_json(const TrainOptions& options, const std::vector<ResolvedPolicy>& resolved) {
+    const auto baseline = std::find_if(resolved.begin(), resolved.end(),
+                                       [](const ResolvedPolicy& policy) { return policy.name == baseline_policy; });
+    Json json = Json::object();
+    if (baseline == resolved.end()) return json;
+    const auto settings = [&](const ResolvedPolicy& policy) {
+        std::vector<std::pair<std::string, Json>> values;
+        const TrainOptions own = options_under(policy.training, options);
+        visit(own, [&](const std::string& name, const auto& value) {
+            if (name != "batch" && name != "min_lr") values.emplace_back(name, to_json(value));  // they follow from others
+        });
+        return values;
+    };
+    const auto usual = settings(*baseline);
+    for (const ResolvedPolicy& policy : resolved) {
+        const auto own = settings(policy);
+        std::string words;
+        for (std::size_t i = 0; i < own.size(); ++i) {
+            if (own[i].second == usual[i].second) continue;
+            words += fmt::format("{}{} {} (fp32: {})", words.empty() ? "" : ", ", own[i].first, own[i].second.dump(),
+                                 usual[i].second.dump());
+        }
+        if (!words.empty()) json[policy.name] = words;
+    }
+    return json;
+}
+
 std::vector<PolicySource> sources_of(const Json& policy) {
     const auto read = [](const Json& json) {
         return PolicySource{json.at("source").get<std::string>(), json.at("is_file").get<bool>(),
@@ -254,18 +286,20 @@ std::string manifest_text(const Experiment& experiment, const std::vector<Resolv
     Json data{{"what", description}, {"format", to_string(experiment.data_format)}};
     data.update(file_json(experiment.data_file));
     if (!experiment.held_out_file.empty()) data["held_out"] = file_json(experiment.held_out_file);
-    const Json manifest{{"schema", schema_version},
-                        {"command", as_utf8(experiment.command)},
-                        {"created_by", std::string("macheps ") + version()},
-                        {"git", git_revision()},
-                        {"device", device},
-                        {"model", model},
-                        {"data", data},
-                        {"train", train},
-                        {"save_every", experiment.save_every},
-                        {"seeds", experiment.seeds},
-                        {"policies", policies},
-                        {"machines", machines_json(resolved)}};
+    Json manifest{{"schema", schema_version},
+                  {"command", as_utf8(experiment.command)},
+                  {"created_by", std::string("macheps ") + version()},
+                  {"git", git_revision()},
+                  {"device", device},
+                  {"model", model},
+                  {"data", data},
+                  {"train", train},
+                  {"save_every", experiment.save_every},
+                  {"seeds", experiment.seeds},
+                  {"policies", policies},
+                  {"machines", machines_json(resolved)}};
+    if (Json differences = differences_json(experiment.options, resolved); !differences.empty())
+        manifest["beside_precision"] = std::move(differences);
     try {
         return manifest.dump(2) + '\n';
     } catch (const JsonError&) {  // of all that stands here, only names of files can be other bytes than UTF-8

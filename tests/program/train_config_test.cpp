@@ -71,6 +71,12 @@ TEST_CASE("train --config: each file is a policy beside fp32, and findings are t
     }
     CHECK(toml.find("lr = ") == std::string::npos);
     CHECK_FALSE(policy_in("run", "fp32").contains("config"));
+    // The gap to fp32 is also that of another optimiser: the table says so, and a report of the rows alone.
+    const std::string also = "warning: ds does not differ from fp32 in precision alone, and its gap is that of all: "
+                             "micro_batches 2 (fp32: 1), beta1 0.8 (fp32: 0.9), beta2 0.99 (fp32: 0.95), eps 1e-07 (fp32: 1e-08).\n";
+    CHECK(outcome.out.find(also) != std::string::npos);
+    CHECK(run("report run").out.find(also) != std::string::npos);
+    CHECK(outcome.out.find("hf does not differ from fp32 in precision alone, ") != std::string::npos);  // clip 0.5
     fs::remove_all(scratch());
 }
 

@@ -230,6 +230,13 @@ TEST_CASE("few steps and few seeds are warned of", "[reports][verdict]") {
     CHECK(table.find("warning: 30 steps: under 200 a verdict says little of a longer run.\n") != std::string::npos);
 }
 
+TEST_CASE("a policy that trains otherwise than fp32 beside its formats is warned of", "[reports][verdict]") {
+    Log log = log_of({0.03, 0.031, 0.029});
+    log.folders[0].manifest = R"x({"beside_precision": {"low": "lr 1e-05 (fp32: 0.001)", "fp32": 3}})x";
+    CHECK(warnings_of(summarise(log)) ==
+          std::vector<std::string>{"low does not differ from fp32 in precision alone, and its gap is that of all: lr 1e-05 (fp32: 0.001)"});
+}
+
 TEST_CASE("the step at which curves part is told where a difference was found", "[reports][verdict]") {
     // The smoothed gap of 0.0035 exceeds a thousandth of the loss, 0.003, and lies within the margin of 0.0075.
     const PolicySummary within = low_of(log_of({0.0035, 0.0036, 0.0034}));
