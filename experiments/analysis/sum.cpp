@@ -24,9 +24,7 @@ struct SumSeed {
     SumVectors vectors{};
     ExactTotal sum{};
     double magnitudes = 0, exact = 0;
-    /// Products that are no multiples of the format's least number, and those of them that lie below its normal numbers: what
-    /// rounds them, or an error of theirs, errs by up to half of that number, however small they are.
-    std::int64_t fine_products = 0, underflows = 0;
+    ProductUnderflows underflows{};
 };
 
 /// One data set in one format, of all seeds, and the results: [seed][method][round][trial].
@@ -53,23 +51,6 @@ struct SumBatch {
     std::int64_t trials_of(Round round) const { return round == Round::stochastic ? grid.trials : 1; }
 };
 
-void count_underflows(const Format& format, SumSeed& seed) {
-    // The last place of a product of two numbers of p digits is 2^(ex + ey - 2p + 2) at least.
-    const int least = format.emin() - format.precision + 1;
-    for (std::size_t i = 0; i < seed.vectors.y.size(); ++i) {
-        const double x = seed.vectors.x[i], y = seed.vectors.y[i];
-        if (x == 0 || y == 0) continue;
-        const int exponents = std::ilogb(x) + std::ilogb(y);
-        if (exponents - 2 * format.precision + 2 >= least) continue;
-        if (format.precision <= 26) {  // the product is exact
-            const double places = std::ldexp(x * y, -least);
-            if (places == std::trunc(places)) continue;
-        }
-        ++seed.fine_products;
-        seed.underflows += exponents < format.emin();
-    }
-}
-
 SumSeed prepared_seed(const SumBatch& batch, std::uint64_t seed) {
     SumSeed out{.vectors = sum_vectors(batch.data, batch.format, seed, batch.n, batch.grid.is_dot)};
     ExactTotal magnitudes;
@@ -85,7 +66,7 @@ SumSeed prepared_seed(const SumBatch& batch, std::uint64_t seed) {
     }
     out.exact = out.sum.to_double();
     out.magnitudes = magnitudes.to_double();
-    count_underflows(batch.format, out);
+    out.underflows = product_underflows(batch.format, out.vectors);
     return out;
 }
 
@@ -294,7 +275,7 @@ void put_bounds(SumRow& row, const SumBatch& batch, const SumChoice& choice, Rou
     // A sum of two numbers of the format does not underflow, a product does, and so does the error of one. Later roundings let
     // each of these grow by 1 + u at most.
     const bool rounds_alone = choice.row->height != nullptr && choice.row->method != SumMethod::chain;
-    const std::int64_t count = choice.row->method == SumMethod::exact ? 0 : rounds_alone ? seed.underflows : seed.fine_products;
+    const std::int64_t count = choice.row->method == SumMethod::exact ? 0 : rounds_alone ? seed.underflows.below : seed.underflows.fine;
     if (!row.bound_unit || count == 0) return;
     const double u = batch.format.unit_roundoff() * off, least = Format::power_of_two(batch.format.emin() - batch.format.precision + 1);
     *row.bound_unit += static_cast<double>(count) * off * (least / 2) * std::exp(static_cast<double>(batch.n) * std::log1p(u)) /

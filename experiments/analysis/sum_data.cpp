@@ -98,4 +98,23 @@ SumVectors sum_vectors(const SumData& data, const Format& format, std::uint64_t 
     return out;
 }
 
+ProductUnderflows product_underflows(const Format& format, const SumVectors& vectors) {
+    ProductUnderflows count;
+    // The last place of a product of two numbers of p digits is 2^(ex + ey - 2p + 2) at least.
+    const int least = format.emin() - format.precision + 1;
+    for (std::size_t i = 0; i < vectors.y.size(); ++i) {
+        const double x = vectors.x[i], y = vectors.y[i];
+        if (x == 0 || y == 0) continue;
+        const int exponents = std::ilogb(x) + std::ilogb(y);
+        if (exponents - 2 * format.precision + 2 >= least) continue;
+        if (format.precision <= 26) {  // the product is exact
+            const double places = std::ldexp(x * y, -least);
+            if (places == std::trunc(places)) continue;
+        }
+        ++count.fine;
+        count.below += exponents < format.emin() ? 1 : 0;
+    }
+    return count;
+}
+
 }  // namespace macheps::analysis

@@ -31,4 +31,11 @@ struct SumVectors {
 };
 SumVectors sum_vectors(const SumData& data, const Format& format, std::uint64_t seed, std::int64_t n, bool is_dot);
 
+/// Products x_i y_i that are no multiples of the format's least number, and those of them that lie below its normal numbers: what
+/// rounds them, or an error of theirs, errs by up to half of that number, however small they are.
+struct ProductUnderflows {
+    std::int64_t fine = 0, below = 0;
+};
+ProductUnderflows product_underflows(const Format& format, const SumVectors& vectors);
+
 }  // namespace macheps::analysis
