@@ -11,6 +11,8 @@
 #include "emulation/verify/mutants.hpp"
 #include "tests/test.hpp"
 
+#include <fmt/format.h>
+
 #include <fstream>
 #include <functional>
 #include <map>
@@ -244,7 +246,7 @@ TEST_CASE("an instruction of a CPU is found by its name", "[emulation][cpu_units
         while (!words.empty()) {
             const std::string instr(words.substr(0, words.find(' ')));
             words.remove_prefix(std::min(words.size(), instr.size() + 1));
-            const std::string qual = "k" + std::to_string(machine->k) + "." + d + "." + a + "." + a + "." + d;
+            const std::string qual = fmt::format("k{}.{}.{}.{}.{}", machine->k, d, a, a, d);
             CAPTURE(instr, qual);
             CHECK(find_instruction(std::string(machine->arch), instr, qual).machine == machine);
         }
