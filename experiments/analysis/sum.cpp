@@ -273,9 +273,11 @@ void put_bounds(SumRow& row, const SumBatch& batch, const SumChoice& choice, Rou
                                             .is_nearest = is_nearest});
     }
     // A sum of two numbers of the format does not underflow, a product does, and so does the error of one. Later roundings let
-    // each of these grow by 1 + u at most.
-    const bool rounds_alone = choice.row->height != nullptr && choice.row->method != SumMethod::chain;
-    const std::int64_t count = choice.row->method == SumMethod::exact ? 0 : rounds_alone ? seed.underflows.below : seed.underflows.fine;
+    // each of these grow by 1 + u at most. The exact sum underflows once.
+    const bool is_exact = choice.row->method == SumMethod::exact;
+    const bool rounds_products = choice.row->height != nullptr && choice.row->method != SumMethod::chain && !is_exact;
+    const std::int64_t fine = is_exact ? std::min<std::int64_t>(seed.underflows.fine, 1) : seed.underflows.fine;
+    const std::int64_t count = rounds_products ? seed.underflows.below : fine;
     if (!row.bound_unit || count == 0) return;
     const double u = batch.format.unit_roundoff() * off, least = Format::power_of_two(batch.format.emin() - batch.format.precision + 1);
     *row.bound_unit += static_cast<double>(count) * off * (least / 2) * std::exp(static_cast<double>(batch.n) * std::log1p(u)) /
