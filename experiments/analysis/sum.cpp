@@ -272,6 +272,9 @@ void put_bounds(SumRow& row, const SumBatch& batch, const SumChoice& choice, Rou
                                             .share = seed.magnitudes > 0 ? std::fabs(seed.exact) / seed.magnitudes : 1,
                                             .is_nearest = is_nearest});
     }
+    // Away from the nearest an overflow may end at the largest number, and nothing tells.
+    const double largest = decode64(batch.format, batch.format.max_finite_code() << batch.format.padding);
+    if (!is_nearest && seed.magnitudes > largest) row.bound_unit.reset();
     // A sum of two numbers of the format does not underflow, a product does, and so does the error of one. Later roundings let
     // each of these grow by 1 + u at most. The exact sum underflows once.
     const bool is_exact = choice.row->method == SumMethod::exact;
