@@ -4,6 +4,7 @@
 // from the day it does.
 #include "experiments/check/inputs.hpp"
 #include "tests/check/problems.hpp"
+#include "tests/check/recipe_columns.hpp"
 
 #include <algorithm>
 #include <set>
@@ -13,15 +14,6 @@ using namespace macheps::test;
 using namespace macheps::check;
 
 namespace {
-
-/// The table's columns: a recipe and the output's format.
-struct Column {
-    const char *recipe, *out;
-};
-constexpr Column columns[] = {{"normal", "fp32"},   {"normal", "bf16"},      {"positive", "fp32"},
-                              {"integers", "fp32"}, {"resolution", "fp32"},  {"ties", "bf16"},
-                              {"one-hot", "fp32"},  {"tail-1", "fp32"},      {"cancel", "fp32"},
-                              {"wide", "fp32"},     {"subnormal-a", "fp32"}, {"specials", "fp32"}};
 
 /// By column: 1 seen; - not seen, as it cannot be; . not seen in the table, where our recipe may show more than its; blank:
 /// the output has no such rounding.

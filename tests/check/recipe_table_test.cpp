@@ -4,6 +4,7 @@
 // checks make for themselves.
 #include "experiments/check/inputs.hpp"
 #include "tests/check/product_checks.hpp"
+#include "tests/check/recipe_columns.hpp"
 
 #include <algorithm>
 
@@ -14,14 +15,6 @@ using namespace macheps::check;
 namespace {
 
 constexpr std::size_t kernel_m = 64, kernel_n = 64, kernel_k = 500;
-
-struct Column {
-    const char *recipe, *out;
-};
-constexpr Column columns[] = {{"normal", "fp32"},   {"normal", "bf16"},      {"positive", "fp32"},
-                              {"integers", "fp32"}, {"resolution", "fp32"},  {"ties", "bf16"},
-                              {"one-hot", "fp32"},  {"tail-1", "fp32"},      {"cancel", "fp32"},
-                              {"wide", "fp32"},     {"subnormal-a", "fp32"}, {"specials", "fp32"}};
 
 /// What a kernel reads, and how it stores.
 struct Launch {
