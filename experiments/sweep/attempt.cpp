@@ -4,6 +4,7 @@
 #include "core/json.hpp"
 #include "core/publish.hpp"
 #include "core/read_file.hpp"
+#include "experiments/sweep/copy.hpp"
 #include "experiments/sweep/done.hpp"
 #include "experiments/sweep/layout.hpp"
 #include "reports/csv.hpp"
@@ -48,29 +49,18 @@ std::int64_t step_in(const std::string& name, std::int64_t run) {
     return error == std::errc{} && end == last ? step : 0;
 }
 
-/// Copies what is there; what its writer removes meanwhile is not.
-void copy_there(const fs::path& from, const fs::path& to) {
-    std::error_code error;
-    if (!fs::exists(from, error)) return;
-    fs::copy_file(from, to, fs::copy_options::overwrite_existing, error);
-    if (error == std::errc::no_such_file_or_directory) return;
-    if (error) throw_cannot_write(to, error.value(), "copy an earlier attempt");
-    csv::sync_file(to);
-}
-
 /// Another process may be at work in `from`. Checkpoints go first, then the rows: so the rows are at least those that each
 /// checkpoint marks. The manifest goes last: without one there is nothing to resume.
 void copy_attempt(const fs::path& from, const fs::path& to) {
-    std::error_code error;
     const std::vector<std::string> checkpoints = names_in(from / checkpoints_folder);
     if (!checkpoints.empty()) make_folders(to / checkpoints_folder);
     for (const std::string& name : checkpoints) {
-        if (name.starts_with("run-")) copy_there(from / checkpoints_folder / name, to / checkpoints_folder / name);
+        if (name.starts_with("run-")) copy_onto_disk(from / checkpoints_folder / name, to / checkpoints_folder / name);
     }
-    copy_there(from / RunRow::file, to / RunRow::file);
+    copy_onto_disk(from / RunRow::file, to / RunRow::file);
     constexpr auto files = files_of(std::type_identity<GrowingRows>{});
-    for (const std::string_view file : files) copy_there(from / file, to / file);
-    copy_there(from / manifest_file, to / manifest_file);
+    for (const std::string_view file : files) copy_onto_disk(from / file, to / file);
+    copy_onto_disk(from / manifest_file, to / manifest_file);
 }
 
 void write_attempt_note(const fs::path& folder, const AttemptNote& note) {

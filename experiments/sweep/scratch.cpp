@@ -3,6 +3,7 @@
 
 #include "core/publish.hpp"
 #include "core/read_file.hpp"
+#include "experiments/sweep/copy.hpp"
 #include "experiments/sweep/layout.hpp"
 #include "reports/csv.hpp"
 
@@ -22,12 +23,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr auto scratch_files = files_of(std::type_identity<TrainingRows>{});
-
-void copy_folder(const fs::path& from, const fs::path& to) {
-    std::error_code error;
-    fs::copy(from, to, fs::copy_options::recursive | fs::copy_options::overwrite_existing, error);
-    if (error) throw_cannot_write(to, error.value(), "copy to the scratch folder");
-}
 
 /// What `from` has behind the bytes of `to`, which is the beginning of it.
 void append_tail(const fs::path& from, const fs::path& to) {
@@ -55,7 +50,7 @@ ScratchFolder::ScratchFolder(const fs::path& scratch, const Attempt& attempt)
                               : scratch / fmt::format("{}-{}", attempt.folder.filename().string(), ::getpid())) {
     if (!is_elsewhere()) return;
     make_folders(folder_);
-    if (attempt.has_rows) copy_folder(home_, folder_);
+    if (attempt.has_rows) copy_folder_onto_disk(home_, folder_);
     std::error_code error;
     fs::remove(folder_ / attempt_file, error);
 }

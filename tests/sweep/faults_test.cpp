@@ -81,7 +81,10 @@ TEST_CASE("a full disk ends a shard with exit 5, what is finished stays whole, a
     CHECK(folder.run("merge disk/full --allow-missing -o merged" + std::string(all_rows)) == 0);
     CHECK(folder.run("sweep status disk/full --json") == 0);
     CHECK(json::parse(folder.out())["done"] == finished.size());
-    CHECK(folder.run("sweep run disk/full -q") == 5);  // still full: nothing is lost by trying
+    // Still full: nothing is lost by trying, and nothing is tried again, though an attempt is copied first.
+    CHECK(folder.run("sweep run disk/full -q") == 5);
+    CHECK(folder.err().find("No space left on device") != std::string::npos);
+    CHECK(folder.err().find("trying again") == std::string::npos);
     CHECK(folder.units("disk/full").size() >= finished.size());
     REQUIRE(disk.resize("64m"));
     REQUIRE(folder.run("sweep run disk/full -q") == 0);
