@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // In what numbers of the processor a kernel holds those of a format: the narrowest that rounds innocuously.
 #pragma once
+#include "experiments/analysis/matrix.hpp"
 #include "experiments/analysis/row_update.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 namespace macheps::analysis {
@@ -18,6 +20,15 @@ bool with_numbers_of(const Format& format, std::vector<double>& values, const Us
     const bool done = format == fp32 ? use(narrow.data(), Unrounded{}) : use(narrow.data(), Rounder<float>(format));
     std::copy(narrow.begin(), narrow.end(), values.begin());
     return done;
+}
+
+/// True where all are finite. Else every NaN becomes the one that core makes: which one a kernel leaves depends on its vectors.
+inline bool are_finite_made_canonical(std::vector<double>& values) {
+    if (all_finite(values)) return true;
+    for (double& x : values) {
+        if (x != x) x = std::numeric_limits<double>::quiet_NaN();
+    }
+    return false;
 }
 
 }  // namespace macheps::analysis

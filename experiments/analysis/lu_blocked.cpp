@@ -2,7 +2,6 @@
 #include "experiments/analysis/lu_blocked.hpp"
 
 #include "core/format_table.hpp"
-#include "emulation/cpu/cpu_backend.hpp"
 #include "emulation/matmul/rules.hpp"
 #include "experiments/analysis/row_update.hpp"
 
@@ -42,25 +41,33 @@ struct UpdateOperands {
     std::vector<To> l{}, u{};
 
     template <class Real>
-    UpdateOperands(const Trailing<Real>& x, const Format& operands) {
-        with_rounding(operands, [&](const auto& round) {
-            l.reserve(static_cast<std::size_t>(x.rows() * x.terms()));
-            for (std::int64_t i = 0; i < x.rows(); ++i) {
-                for (std::int64_t k = 0; k < x.terms(); ++k) l.push_back(static_cast<To>(round(double{x.l(i, k)})));
-            }
-            u.resize(static_cast<std::size_t>(x.rows() * x.terms()));
-            for (std::int64_t k = 0; k < x.terms(); ++k) {
-                To* out = u.data() + k * x.rows();
-                for (std::int64_t j = 0; j < x.rows(); ++j) out[j] = static_cast<To>(round(double{x.u(k)[j]}));
-            }
-        });
+    UpdateOperands(const Trailing<Real>& x, const LuPlan& plan)
+        : l(static_cast<std::size_t>(x.rows() * x.terms())), u(l.size()) {
+        if (plan.operands == plan.format) {
+            take(x, Unrounded{});
+        } else {
+            with_rounding(plan.operands, [&](const auto& round) { take(x, round); });
+        }
+    }
+
+  private:
+    template <class Real, class Round>
+    void take(const Trailing<Real>& x, const Round& round) {
+        for (std::int64_t i = 0; i < x.rows(); ++i) {
+            To* out = l.data() + i * x.terms();
+            for (std::int64_t k = 0; k < x.terms(); ++k) out[k] = static_cast<To>(round(double{x.l(i, k)}));
+        }
+        for (std::int64_t k = 0; k < x.terms(); ++k) {
+            To* out = u.data() + k * x.rows();
+            for (std::int64_t j = 0; j < x.rows(); ++j) out[j] = static_cast<To>(round(double{x.u(k)[j]}));
+        }
     }
 };
 
 /// c = c - l u, term by term, in `Sum` rounded by `round`.
 template <class Sum, class Real, class Round>
 void update_in_format(const Trailing<Real>& x, const LuPlan& plan, const Round& round, ThreadPool& pool, Simd simd) {
-    const UpdateOperands<Sum> operands(x, plan.operands);
+    const UpdateOperands<Sum> operands(x, plan);
     pool.run(x.rows(), [&](std::int64_t i) {
         Real* row = x.corner() + i * x.n;
         std::vector<Sum> c(static_cast<std::size_t>(x.rows()));
@@ -77,10 +84,9 @@ void update_in_format(const Trailing<Real>& x, const LuPlan& plan, const Round& 
 
 /// C - l u as one product with an addend, whose output is rounded to the factor's format.
 template <class Real>
-void update_on_machine(const Trailing<Real>& x, const LuPlan& plan, ThreadPool& pool, Simd simd) {
-    UpdateOperands<float> operands(x, plan.operands);
+void update_on_machine(const Trailing<Real>& x, const LuPlan& plan, Backend& engine) {
+    UpdateOperands<float> operands(x, plan);
     for (float& l : operands.l) l = -l;
-    CpuBackend engine(pool, simd);
     Matmul args{.m = x.rows(), .n = x.rows(), .k = x.terms(), .rule = *plan.rule, .out_cast = {.format = plan.format}};
     args.a = {.data = operands.l.data(), .ld = x.terms(), .format = plan.operands};
     args.b = {.data = operands.u.data(), .ld = x.rows(), .format = plan.operands};
@@ -125,11 +131,11 @@ std::string why_no_update(const LuPlan& plan) {
 }
 
 template <class Real>
-void update_trailing(std::int64_t n, Real* a, std::int64_t first, std::int64_t last, const LuPlan& plan, ThreadPool& pool,
-                     Simd simd) {
+void update_trailing(std::int64_t n, Real* a, std::int64_t first, std::int64_t last, const LuPlan& plan, Backend& engine,
+                     ThreadPool& pool, Simd simd) {
     const Trailing<Real> x{n, first, last, a};
     if (plan.rule) {
-        update_on_machine(x, plan, pool, simd);
+        update_on_machine(x, plan, engine);
     } else if (plan.accumulator == fp32) {
         update_in_format<float>(x, plan, Unrounded{}, pool, simd);
     } else if (plan.accumulator == fp64) {
@@ -139,7 +145,9 @@ void update_trailing(std::int64_t n, Real* a, std::int64_t first, std::int64_t l
     }
 }
 
-template void update_trailing(std::int64_t, float*, std::int64_t, std::int64_t, const LuPlan&, ThreadPool&, Simd);
-template void update_trailing(std::int64_t, double*, std::int64_t, std::int64_t, const LuPlan&, ThreadPool&, Simd);
+template void update_trailing(std::int64_t, float*, std::int64_t, std::int64_t, const LuPlan&, Backend&,
+                              ThreadPool&, Simd);
+template void update_trailing(std::int64_t, double*, std::int64_t, std::int64_t, const LuPlan&, Backend&,
+                              ThreadPool&, Simd);
 
 }  // namespace macheps::analysis

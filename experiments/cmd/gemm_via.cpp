@@ -72,7 +72,7 @@ Exit run_gemm_via(const ViaArguments& a, const GemmGrid& grid, const std::vector
     const analysis::ViaGrid via = via_grid(a, grid, formats);
     const std::string beyond = analysis::beyond_exactness(via);
     if (!beyond.empty() && !a.require.empty()) {
-        throw via_usage(beyond.substr(0, beyond.find('\n')), "--digit-bits", "take fewer bits, fewer terms, or +promoteN");
+        throw via_usage(beyond.substr(0, beyond.find('\n')), "--require exact", "take fewer bits, fewer terms, or +promoteN");
     }
     if (!beyond.empty()) tell("warning: {}", beyond);
     double bytes = 0;
