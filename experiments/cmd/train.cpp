@@ -142,17 +142,6 @@ bool is_given(const Command& verb, std::string_view option) {
     return std::find(given.begin(), given.end(), option) != given.end();
 }
 
-void check_names(const std::vector<Policy>& policies) {
-    for (const Policy& policy : policies) {
-        const auto same = [&](const Policy& other) { return other.name == policy.name; };
-        if (std::count_if(policies.begin(), policies.end(), same) == 1) continue;
-        throw Error({.what = fmt::format("two policies are called '{}'", policy.name),
-                     .where = "--policy",
-                     .fix = "name each once, and give your own policies names of their own",
-                     .exit = Exit::usage});
-    }
-}
-
 Experiment new_experiment(const Arguments& a, const Command& verb) {
     ConfigPolicies configs = load_configs(a.configs, verb);
     const bool is_asked = is_given(verb, "--model") || configs.model.empty();

@@ -177,6 +177,17 @@ Policy baseline_of(const std::vector<Policy>& configs) {
                         "the baseline of the configs");
 }
 
+void check_names(const std::vector<Policy>& policies) {
+    for (const Policy& policy : policies) {
+        const auto same = [&](const Policy& other) { return other.name == policy.name; };
+        if (std::count_if(policies.begin(), policies.end(), same) == 1) continue;
+        throw Error({.what = fmt::format("two policies are called '{}'", policy.name),
+                     .where = "--policy",
+                     .fix = "name each once, and give your own policies names of their own",
+                     .exit = Exit::usage});
+    }
+}
+
 void tell_micro_batches(const std::vector<Policy>& policies, const TrainOptions& options) {
     for (const Policy& policy : policies) {
         const std::int64_t wanted = policy.training.micro_batches.value_or(1);
