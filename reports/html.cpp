@@ -108,6 +108,8 @@ std::string first_sites_html(const Summary& summary) {
 /// The rules behind the table, with the windows that these runs gave.
 std::string reading_html(const Summary& summary) {
     using Rules = DivergenceRules;
+    std::string of_gradients = gradient_underflow_words(summary);
+    if (!of_gradients.empty()) of_gradients = "; of gradients alone: " + escape_html(of_gradients);
     return fmt::format(
         "<details><summary>How the figures are made</summary><dl>"
         "<dt>loss, gap</dt><dd>Means over the last {}, a quarter of each run and {} at most, in nats per token, "
@@ -126,7 +128,7 @@ std::string reading_html(const Summary& summary) {
         "{:g} % of the fp32 loss; the earliest seed. A small gap on purpose: it says when the curves part, not that the run "
         "failed. Empty where no difference was found.</dd>"
         "<dt>skipped</dt><dd>Steps dropped by the loss scaler because a gradient was not finite.</dd>"
-        "<dt>underflow</dt><dd>Nonzero values that became zero, of all values cast at sampled sites and steps.</dd>"
+        "<dt>underflow</dt><dd>Nonzero values that became zero, of all values cast at sampled sites and steps{}.</dd>"
         "<dt>first notable site</dt><dd>The first sampled site with more than {:g} % underflow, a NaN or infinity, or "
         "an "
         "overflow (with a scale: more than {:g} %).</dd>"
@@ -137,7 +139,7 @@ std::string reading_html(const Summary& summary) {
         "<dt>peak</dt><dd>What the formats of its matmuls could gain on a GPU at most: {}</dd></dl></details>\n",
         escape_html(window_words(summary)), Rules::longest_window, 100 * summary.margin, Rules::failure_rise,
         Rules::failure_steps, Rules::consecutive_steps, Rules::ema_decay, 100 * Rules::divergence_threshold,
-        100 * Rules::notable_underflow, 100 * Rules::notable_overflow, escape_html(peak_words(summary)));
+        of_gradients, 100 * Rules::notable_underflow, 100 * Rules::notable_overflow, escape_html(peak_words(summary)));
 }
 
 std::string notes_html(const Summary& summary) {

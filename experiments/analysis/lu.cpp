@@ -73,9 +73,7 @@ bool factor_in_place(std::int64_t n, Real* a, std::vector<std::int64_t>& rows, c
         for (std::int64_t i = first + 1; i < last; ++i) {
             for (std::int64_t k = first; k < i; ++k) update(a[i * n + k], a + k * n + last, a + i * n + last, n - last);
         }
-        if constexpr (std::is_same_v<Real, double>) {
-            update_trailing(n, a, first, last, plan, pool, simd);
-        }
+        update_trailing(n, a, first, last, plan, pool, simd);
     }
     return true;
 }
@@ -87,7 +85,7 @@ Factors factor_lu(Matrix a, const LuPlan& plan, ThreadPool& pool, Simd simd) {
     const std::int64_t n = a.n;
     Factors factors{.rows = std::vector<std::int64_t>(static_cast<std::size_t>(n))};
     std::iota(factors.rows.begin(), factors.rows.end(), 0);
-    const bool in_float = (plan.format == fp32 || (fits_float(plan.format) && !plan.fused)) && plan.block == 0;
+    const bool in_float = plan.format == fp32 || (fits_float(plan.format) && !plan.fused);
     bool done = false;
     if (in_float) {
         std::vector<float> narrow(a.values.begin(), a.values.end());
@@ -103,48 +101,6 @@ Factors factor_lu(Matrix a, const LuPlan& plan, ThreadPool& pool, Simd simd) {
     factors.is_regular = done && all_finite(a.values);
     factors.lu = std::move(a);
     return factors;
-}
-
-double lu_error(const Matrix& a, const Factors& factors) {
-    const std::int64_t n = a.n;
-    const Matrix& lu = factors.lu;
-    if (!all_finite(lu.values)) return HUGE_VAL;
-    double most = 0;
-    std::vector<double> sum(static_cast<std::size_t>(n)), low(static_cast<std::size_t>(n));
-    for (std::int64_t i = 0; i < n; ++i) {
-        const double* from = a.row(factors.rows[static_cast<std::size_t>(i)]);
-        std::copy(from, from + n, sum.begin());
-        std::fill(low.begin(), low.end(), 0);
-        for (std::int64_t k = 0; k <= i; ++k) {
-            const double l = k == i ? -1 : -lu(i, k);
-            const double* u = lu.row(k);
-            for (std::int64_t j = k; j < n; ++j) {
-                // Twice the digits: what product and sum lose is added apart.
-                const double p = l * u[j], lost = std::fma(l, u[j], -p);
-                const double s = sum[static_cast<std::size_t>(j)], t = s + p, z = t - s;
-                low[static_cast<std::size_t>(j)] += ((s - (t - z)) + (p - z)) + lost;
-                sum[static_cast<std::size_t>(j)] = t;
-            }
-        }
-        double row = 0;
-        for (std::int64_t j = 0; j < n; ++j)
-            row += std::fabs(sum[static_cast<std::size_t>(j)] + low[static_cast<std::size_t>(j)]);
-        most = std::max(most, row);
-    }
-    const double norm = row_sum_norm(a);
-    return norm == 0 ? 0 : most / norm;
-}
-
-double growth_factor(const Matrix& a, const Factors& factors) {
-    double most = 0;
-    for (std::int64_t i = 0; i < a.n; ++i) {
-        for (std::int64_t j = i; j < a.n; ++j) {
-            const double u = std::fabs(factors.lu(i, j));
-            if (!(u <= most)) most = u;
-        }
-    }
-    const double before = max_norm(a.values);
-    return before == 0 ? 0 : most / before;
 }
 
 }  // namespace macheps::analysis

@@ -9,7 +9,9 @@
 namespace macheps::analysis {
 
 /// The block below and beside the panel [first, last) of rows of `n` numbers: a22 = fl(C - l21 u12), as the plan says.
-void update_trailing(std::int64_t n, double* a, std::int64_t first, std::int64_t last, const LuPlan& plan, ThreadPool& pool,
+/// `Real`, float or double, holds the plan's format.
+template <class Real>
+void update_trailing(std::int64_t n, Real* a, std::int64_t first, std::int64_t last, const LuPlan& plan, ThreadPool& pool,
                      Simd simd);
 
 /// Why no blocked update can be made of this plan; empty where one can.

@@ -137,51 +137,70 @@ std::vector<MpfrNumber> inputs_of(const std::string& text) {
     return inputs;
 }
 
-}  // namespace
+bool has_loop(const Node& node) {
+    return node.kind == Node::Kind::loop || std::any_of(node.children.begin(), node.children.end(), has_loop);
+}
 
-TEST_CASE("FPBench's benchmarks are all read, and nearly all run, with MPFR's references", "[analysis][eval]") {
-    std::size_t cores = 0, run = 0, compared = 0, files = 0;
-    std::vector<std::string> others;
+struct BenchmarkCounts {
+    std::size_t files = 0, cores = 0, run = 0, compared = 0;
+    std::vector<std::string> others{};  ///< names of those that did not run
+};
+
+/// Reads every file, runs every benchmark, or those without loops, at four inputs in binary32, and compares their references with MPFR's.
+BenchmarkCounts run_benchmarks(bool with_loops) {
+    BenchmarkCounts counts;
     ThreadPool pool(1);
     for (const auto& entry :
          std::filesystem::directory_iterator(std::filesystem::path(MACHEPS_SOURCE_DIR) / "tests/golden/fpbench")) {
         if (entry.path().extension() != ".fpcore") continue;
-        ++files;
+        ++counts.files;
         const Cores all = parse_cores(read_file(entry.path()), entry.path().string());
-        cores += all.expressions.size() + all.skipped.size();
-        for (const SkippedCore& skipped : all.skipped) others.push_back(skipped.name);
+        counts.cores += all.expressions.size() + all.skipped.size();
+        for (const SkippedCore& skipped : all.skipped) counts.others.push_back(skipped.name);
         for (const Expression& expression : all.expressions) {
+            if (!with_loops && has_loop(expression.body)) continue;
             const EvalGrid grid{.expressions = {expression}, .formats = {fp32}, .points = 4};
             require_possible(grid);
             FormulaRow row;
             std::vector<BenchmarkPoint> points;
             run_eval(
                 pool, grid, [&](const FormulaRow& each) { row = each; },
-                [&](const FormulaPointRow& each) {
-                    points.push_back({each.x, each.reference});
-                },
-                [](const std::string&) {});
+                [&](const FormulaPointRow& each) { points.push_back({each.x, each.reference}); }, [](const std::string&) {});
             if (row.inputs == 0) {
-                others.push_back(expression.name);
+                counts.others.push_back(expression.name);
                 continue;
             }
-            ++run;
+            ++counts.run;
             for (const BenchmarkPoint& point : points) {
                 MpfrSystem system;
                 const MpfrNumber exact = Walk(system, expression).value(inputs_of(point.x));
                 if (!system.is_complete) continue;
-                ++compared;
+                ++counts.compared;
                 CAPTURE(expression.name, point.x);
                 CHECK(mpfr_get_flt(exact.get(), MPFR_RNDN) == static_cast<float>(point.reference));
             }
         }
     }
-    CHECK(files == 12);
-    CHECK(cores == 136);
-    CAPTURE(others);
-    CHECK(run >= 125);
-    CHECK(run + others.size() == 136);
-    CHECK(compared >= 400);
-    std::sort(others.begin(), others.end());
-    WARN("not run: " << Catch::Detail::stringify(others));
+    return counts;
+}
+
+}  // namespace
+
+TEST_CASE("FPBench's benchmarks are all read; those without loops run, with MPFR's references", "[analysis][eval]") {
+    const BenchmarkCounts counts = run_benchmarks(false);
+    CHECK(counts.files == 12);
+    CHECK(counts.cores == 136);
+    CHECK(counts.run >= 105);
+    CHECK(counts.compared >= 4 * 100);
+}
+
+TEST_CASE("of FPBench's 136 benchmarks 125 run, and the others are known by name", "[analysis][eval][slow]") {
+    BenchmarkCounts counts = run_benchmarks(true);
+    CHECK(counts.cores == 136);
+    CHECK(counts.run >= 125);
+    std::sort(counts.others.begin(), counts.others.end());
+    // Arrays and a truth value that is bound are not read; Filter turns for ever by design, others at the inputs drawn.
+    CHECK(counts.others == std::vector<std::string>{"Arrow-Hurwicz", "Circle", "Eigenvalue Computation", "Euler Oscillator", "Filter",
+                                                    "Flower", "Iterative Gram-Schmidt Method", "Rocket Trajectory", "Runge-Kutta 4",
+                                                    "Symplectic Oscillator", "smartRoot"});
 }

@@ -309,16 +309,35 @@ float scale_panel(const OrderKernel& kernel, const OperandSizes& a, std::int64_t
     return scale;
 }
 
-/// Sums of one tile over every block, joined; those of columns times `scale`, where it is not 0, by the scaled tiles.
-void sum_tile(const OrderKernel& kernel, const OrderTerms& terms, const float* a, const float* b, float scale, int rows,
-              const float* bias, float* sums) {
-    alignas(64) float block[4 * 2 * f32_lanes];
+/// What the sums of a tile begin with: a row of the bias, the addend as the machine reads it, or +0.
+void begin_sums(const Matmul& args, const MatmulBlock& block, std::int64_t row, int rows, std::int64_t column,
+                std::int64_t columns, const float* bias, float* sums) {
     std::fill_n(sums, rows * order_columns, 0.0f);
-    if (bias != nullptr) {
-        for (int r = 0; r < rows; ++r) std::copy_n(bias, order_columns, sums + r * order_columns);
+    const Machine& machine = *args.rule.machine;
+    for (int r = 0; r < rows; ++r) {
+        float* out = sums + r * order_columns;
+        if (bias != nullptr) std::copy_n(bias, order_columns, out);
+        if (block.addend == nullptr) continue;
+        const float* from = block.addend + (row + r) * args.ld_addend + column;
+        for (std::int64_t j = 0; j < columns; j += lanes_of_vector) {
+            const auto count = static_cast<std::size_t>(min_of(lanes_of_vector, columns - j));
+            F32 c = canonical(load_n(from + j, count));
+            if (machine.addend == fp16) c = through_half(c);
+            if (machine.addend == bf16) c = canonical(through_bf16(c));
+            if (machine.sum.flush_operands && args.k > 0) c = flushed(c);
+            store(c, out + j);
+        }
     }
-    bool is_first = bias == nullptr;
+}
+
+/// Sums of one tile over every block, joined to what `sums` holds: the first block's chains begin with it, or, where
+/// `adds_first`, it is added like the others. Columns times `scale`, where it is not 0, are summed by the scaled tiles.
+void sum_tile(const OrderKernel& kernel, const OrderTerms& terms, const float* a, const float* b, float scale, int rows,
+              bool adds_first, float* sums) {
+    alignas(64) float block[4 * 2 * f32_lanes];
+    bool is_first = !adds_first;
     for (const OrderBlock& each : terms.blocks) {
+        if (!is_first) std::fill_n(block, rows * order_columns, 0.0f);
         {
             const FlushMode mode(kernel.flushes);
             const OrderTile tile = scale != 0 ? kernel.scaled[rows - 1] : kernel.tiles[rows - 1];
@@ -356,7 +375,9 @@ void order_block(const Matmul& args, const Caster& caster, const MatmulBlock& bl
             if (only_lower && column >= row + rows) break;
             pack_columns(b, column, columns, terms, read_b, kernel.b_scale, scratch);
             if (kernel.as_halves) halve_columns(scratch.b.data(), terms.size());
-            const float scale = scale_panel(kernel, row_sizes, terms.size(), columns, scratch.b.data());
+            // Scaled tiles know only sums that begin with +0.
+            const float scale =
+                block.addend != nullptr ? 0 : scale_panel(kernel, row_sizes, terms.size(), columns, scratch.b.data());
             Joins joins{.order = args.rule.scale_order};
             if (has_scales) {
                 scratch.b_scales.resize(static_cast<std::size_t>(order_columns));
@@ -371,7 +392,9 @@ void order_block(const Matmul& args, const Caster& caster, const MatmulBlock& bl
             }
             for (std::int64_t r = 0; r < rows; r += kernel.rows) {
                 const auto count = static_cast<int>(min_of(std::int64_t{kernel.rows}, rows - r));
-                sum_tile(kernel, terms, scratch.a.data() + r * terms.size(), scratch.b.data(), scale, count, start, sums);
+                begin_sums(args, block, row + r, count, column, columns, start, sums);
+                sum_tile(kernel, terms, scratch.a.data() + r * terms.size(), scratch.b.data(), scale, count,
+                         start != nullptr, sums);
                 if (has_scales) {
                     scratch.a_scales.resize(static_cast<std::size_t>(order_columns));
                     pack_scales(args.a.scales, row + r, count, 0, 0, 1, order_columns, scratch.a_scales.data());
