@@ -6,6 +6,7 @@
 #include "reports/diagnosis.hpp"
 #include "reports/drawn.hpp"
 #include "reports/gemm_table.hpp"
+#include "reports/measured_page.hpp"
 #include "reports/page_assets.hpp"
 #include "reports/page_data.hpp"
 #include "reports/sha256.hpp"
@@ -154,9 +155,9 @@ std::string notes_html(const Summary& summary) {
 std::string names_of_inputs(const Log& log) {
     std::vector<std::filesystem::path> paths;
     for (const RunFolder& folder : log.folders) paths.push_back(folder.path);
-    for (const std::filesystem::path& file : log.gemm_files) {
+    for (const std::filesystem::path& file : log.row_files) {
         const bool is_of_folder = std::any_of(log.folders.begin(), log.folders.end(), [&file](const RunFolder& folder) {
-            return file == folder.path / GemmRow::file;
+            return file == folder.path / file.filename();
         });
         if (!is_of_folder) paths.push_back(file);
     }
@@ -231,18 +232,26 @@ std::string page_html(const Log& log, const Summary& all, PageSize size) {
     const std::size_t bucket = points_bucket(log, summary, limits);
     const std::string each =
         bucket == 1 ? "" : fmt::format("; one point per {} steps, their mean or last value", bucket);
-    const bool is_training = log.gemm_files.empty() || !log.folders.empty();
+    const bool is_training = log.row_files.empty() || !log.folders.empty();
     std::string heading = conclusion.title, lead = conclusion.lead;
     if (heading.empty()) heading = log.gemm.empty() ? names_of_inputs(log) : gemm_title(log.gemm);
     if (!summary.setup.empty()) lead += " Settings: " + summary.setup + ".";
-    if (!log.gemm_files.empty()) {
-        lead += fmt::format("{}{} matrix product{} on emulated machines, each against exact sums.",
-                            lead.empty() ? "" : " ", log.gemm.size(), log.gemm.size() == 1 ? "" : "s");
+    const std::pair<std::size_t, const char*> counts[] = {
+        {log.gemm.size(), "matrix product{} on emulated machines, each against exact sums"},
+        {log.sums.size(), "sum{}, each against the exact one"},
+        {log.systems.size(), "linear system{}, each against a solution of many digits"},
+        {log.formulas.size(), "formula{} in a format, each against its exact values"}};
+    for (const auto& [count, words] : counts) {
+        if (count == 0) continue;
+        lead += fmt::format("{}{} {}.", lead.empty() ? "" : " ", count, fmt::format(fmt::runtime(words), count == 1 ? "" : "s"));
     }
     lead += fmt::format("{}From {}.", lead.empty() ? "" : " ", names_of_inputs(log));
     const std::string title = escape_html("macheps: " + heading);
     heading = escape_html(heading), lead = escape_html(lead);
-    const std::string kind = is_training ? log.gemm.empty() ? "no-gemm" : "" : "no-runs";
+    const std::string kind = fmt::format("{}{}{}", is_training ? "" : "no-runs", !is_training && log.gemm.empty() ? " " : "",
+                                         log.gemm.empty() ? "no-gemm" : "");
+    const std::string measured = sums_html(log.sums) + systems_html(log.systems, log.system_steps) +
+                                 formulas_html(log.formulas, log.formula_points);
     const std::string products = gemm_html(log.gemm), answers = conclusion_html(conclusion);
     const std::string table = summary_html(summary) + first_sites_html(summary);
     const std::string reading = reading_html(summary), notes = notes_html(summary);
@@ -269,6 +278,7 @@ std::string page_html(const Log& log, const Summary& all, PageSize size) {
                                       {"bucket", each},
                                       {"kind", kind},
                                       {"products", products},
+                                      {"measured", measured},
                                       {"settings", settings},
                                       {"footer", footer},
                                       {"chart", page_assets::chart},
