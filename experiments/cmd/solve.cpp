@@ -44,6 +44,7 @@ constexpr const char* solve_help =
     "Matrices: randsvd:K,MODE (singular values 1 to 1/K: 1 one large, 2 one small, 3 geometric, 4 arithmetic), uniform,\n"
     "hilbert, lehmer, minij, moler, kahan:ANGLE, wilkinson, tridiag:A,B,C, hplmxp, and file:PATH (Matrix Market or npy).\n"
     "Libraries call --method lu, ir, gmres-ir and gmres CUSOLVER_IRS_REFINE_NONE, _CLASSICAL, _GMRES and _GMRES_NOPCOND.\n"
+    "On a terminal, and with --table: a table of the main columns; else, and with --csv, all of them.\n"
     "CSV: a row for each system, format, machine, scaling and method; docs/columns.md has the columns.\n"
     "JSON: {\"schema\", \"rows\": [one object per row]}; --dry-run: {\"rows\", \"flops\", \"bytes\"}.\n"
     "Exit codes: 1, --require converged and a system that did not; 2, an unknown name, or a combination that means\n"
@@ -57,7 +58,8 @@ struct SolveArguments {
     std::string substitution, work = "fp64", residual, gmres, precond, operands, accumulator;
     std::string lu = "right", pivot = "partial", stop = "residual", preset, require, out, steps, memory;
     double gmres_tolerance = 1e-4, shift = 0;
-    bool fused = false, dry_run = false, json = false, quiet = false;
+    bool fused = false, dry_run = false, quiet = false;
+    RowForm form;
 };
 
 Error solve_error(std::string what, std::string where, std::string fix) {
@@ -173,10 +175,10 @@ Exit run_solve_verb(const Command& verb, SolveArguments a) {
     require_possible(grid);
     const int threads = a.threads == 0 ? available_threads() : static_cast<int>(a.threads);
     const SolveCost cost = cost_of(grid, threads);
-    if (a.dry_run) return print_solve_cost(cost, a.json);
+    if (a.dry_run) return print_solve_cost(cost, a.form.json);
     require_memory(cost.bytes, DeviceChoice{.memory = a.memory}.memory_bytes(), "the largest of these systems");
     ThreadPool pool(threads);
-    RowOutput<SolveRow> rows(a.out, a.json);
+    RowOutput<SolveRow> rows(a.out, a.form);
     std::string steps = csv::header<SolveStepRow>() + "\n";
     std::size_t failed = 0;
     run_solve(
@@ -290,7 +292,7 @@ void describe_solve(Command& verb) {
         .shows_default();
     verb.option("--memory", a->memory, "Memory that may be planned for, such as 8G; what there is when left out").takes("SIZE");
     verb.flag("--dry-run", a->dry_run, "Print how many rows, operations and bytes. Runs nothing");
-    verb.flag("--json", a->json, "Print the rows, or the plan, as JSON");
+    describe_row_form(verb, a->form);
     verb.flag("-q,--quiet", a->quiet, "No progress on stderr");
     verb.runs([a, &verb] { return run_solve_verb(verb, *a); });
 }
