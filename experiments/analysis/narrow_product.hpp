@@ -53,7 +53,7 @@ struct WideOperands {
 
 struct NarrowProduct {
     std::vector<double> out{};
-    int digit_bits = 0, slices = 0;
+    int digit_bits = 0, slices = 0;  ///< of residues: bits of the integers, and how many moduli
     std::int64_t products = 0;
     std::optional<std::uint64_t> inexact{};  ///< elements of all digit products that are not the integers they should be
 };
