@@ -141,6 +141,22 @@ def compare_norm(table, dump, site, x):
         table.compare("layer norm in PyTorch's order", what, torch.from_numpy(mine), result, site)
 
 
+def compare_norm_lengths(table):
+    """Rows of other lengths than the model's: several chunks, and several levels of a cascade."""
+    generator = torch.Generator().manual_seed(5)
+    normal = lambda *shape: torch.randn(*shape, generator=generator)
+    for length in (8, 16, 64, 128, 136, 248, 256, 384, 512, 520, 768, 1024, 4096, 4104):
+        x, dy = leaf(3 * normal(20, length) + (length % 3) * 10), normal(20, length)
+        weight, bias = leaf(normal(length)), leaf(normal(length))
+        y = torch.nn.functional.layer_norm(x, (length,), weight, bias, 1e-5)
+        grads = backward(y, dy, [x, weight, bias])
+        rows, gamma = x.detach().numpy(), weight.detach().numpy()
+        out, mean, rstd = torch_norm.layer_norm(rows, gamma, bias.detach().numpy(), 1e-5)
+        ordered = (out, *torch_norm.layer_norm_backward(dy.numpy(), rows, mean, rstd, gamma))
+        for mine, result in zip(ordered, (y.detach(), *grads)):
+            table.compare("layer norm in PyTorch's order", "rows of 14 lengths", torch.from_numpy(mine), result, f"rows of {length}")
+
+
 def compare_operations(dump):
     """Every operation from the operands that the dump has for it."""
     table = Table()
@@ -173,6 +189,7 @@ def compare_operations(dump):
         loss = torch.nn.functional.cross_entropy(logits, targets)
     (dlogits,) = torch.autograd.grad(loss, [logits])
     table.compare("loss", "gradient of the logits", dump["loss:grad.out"], low(dlogits), "loss")
+    compare_norm_lengths(table)
     return table
 
 
