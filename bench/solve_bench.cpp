@@ -44,7 +44,8 @@ bool is_right(Simd simd) {
     analysis::definition::lu(n, expected.data(), rows);
     const Factors got = factor_lu(a, {.format = F}, pool, simd);
     bool same = got.rows == rows;
-    for (std::size_t i = 0; i < expected.size(); ++i) same = same && got.lu.values[i] == static_cast<double>(expected[i]);
+    for (std::size_t i = 0; i < expected.size(); ++i)
+        same = same && got.lu.values[i] == static_cast<double>(expected[i]);
     return same;
 }
 
@@ -115,10 +116,13 @@ int main(int argc, char** argv) {
         add("tf32", against_dgetrf<tf32>);
         add("e4m3fn", against_dgetrf<e4m3fn>);
         add("fp32", against_dgetrf<fp32>);
-        for (const auto& [name, format] : {std::pair{"sm90.wgmma.fp16", fp16}, {"sm90.wgmma.bf16", bf16},
-                                           {"sm80.mma.fp16", fp16}, {"fp32.chain", fp16}}) {
-            benchmark::RegisterBenchmark(fmt::format("lu_on/{}/{}/1024/{}", name, format_name(format), simd_name(simd)).c_str(),
-                                         against_gemm, name, format, simd, 1024)
+        for (const auto& [name, format] : {std::pair{"sm90.wgmma.fp16", fp16},
+                                           {"sm90.wgmma.bf16", bf16},
+                                           {"sm80.mma.fp16", fp16},
+                                           {"fp32.chain", fp16}}) {
+            benchmark::RegisterBenchmark(
+                fmt::format("lu_on/{}/{}/1024/{}", name, format_name(format), simd_name(simd)).c_str(), against_gemm,
+                name, format, simd, 1024)
                 ->Iterations(3)
                 ->UseManualTime();
         }

@@ -58,7 +58,8 @@ FloatVector<F> solve(const Factors& factors, const Eigen::Ref<const FloatVector<
         x.setConstant(Eigen::NumTraits<Float<F>>::quiet_NaN());
         return x;
     }
-    const std::vector<double> y = with_arithmetic(F, [&](const auto& in) { return substitute(in, FactorNumbers<double>(factors), z); });
+    const std::vector<double> y =
+        with_arithmetic(F, [&](const auto& in) { return substitute(in, FactorNumbers<double>(factors), z); });
     for (Eigen::Index i = 0; i < x.size(); ++i) x(i) = Float<F>(y[static_cast<std::size_t>(i)]);
     return x;
 }

@@ -13,8 +13,14 @@ namespace macheps::analysis {
 class MachineProduct {
   public:
     MachineProduct(Backend& backend, const MatmulRule& rule, const WideOperands& x, const Format& format)
-        : backend_(backend), rule_(rule), x_(x), format_(format), a_(backend.empty({x.m, x.k})), b_(backend.empty({x.k, x.n})),
-          out_(backend.empty({x.m, x.n})), host_(static_cast<std::size_t>(x.m * x.n)) {}
+        : backend_(backend),
+          rule_(rule),
+          x_(x),
+          format_(format),
+          a_(backend.empty({x.m, x.k})),
+          b_(backend.empty({x.k, x.n})),
+          out_(backend.empty({x.m, x.n})),
+          host_(static_cast<std::size_t>(x.m * x.n)) {}
 
     const std::vector<float>& operator()(const std::vector<float>& a, const std::vector<float>& b) {
         backend_.upload(a, a_);

@@ -14,19 +14,22 @@ namespace {
 
 /// The sums over rows i from `k` on of v_i a_ij, j > k, are `t` [n - k - 1]; then a_ij = a_ij - v_i (beta t_j).
 template <class Real, class Round>
-void reflect(std::int64_t n, std::int64_t k, Real* a, Real beta, std::vector<Real>& t, const Round& round, ThreadPool& pool,
-             Simd simd) {
+void reflect(std::int64_t n, std::int64_t k, Real* a, Real beta, std::vector<Real>& t, const Round& round,
+             ThreadPool& pool, Simd simd) {
     const std::int64_t columns = n - k - 1;
     constexpr std::int64_t worth_threads = 1 << 16, grain = 128;
-    const std::int64_t parts = pool.threads() == 1 || columns * columns < worth_threads ? 1 : (columns + grain - 1) / grain;
+    const std::int64_t parts =
+        pool.threads() == 1 || columns * columns < worth_threads ? 1 : (columns + grain - 1) / grain;
     const std::int64_t each = parts == 1 ? columns : grain;
     std::fill_n(t.begin(), columns, Real{0});
     pool.run(parts, [&](std::int64_t part) {
         const std::int64_t first = part * each, count = std::min(each, columns - first);
         Real* sums = t.data() + first;
-        for (std::int64_t i = k; i < n; ++i) update_row(simd, round, -a[i * n + k], a + i * n + k + 1 + first, sums, count);
+        for (std::int64_t i = k; i < n; ++i)
+            update_row(simd, round, -a[i * n + k], a + i * n + k + 1 + first, sums, count);
         for (std::int64_t j = 0; j < count; ++j) sums[j] = round(beta * sums[j]);
-        for (std::int64_t i = k; i < n; ++i) update_row(simd, round, a[i * n + k], sums, a + i * n + k + 1 + first, count);
+        for (std::int64_t i = k; i < n; ++i)
+            update_row(simd, round, a[i * n + k], sums, a + i * n + k + 1 + first, count);
     });
 }
 
@@ -36,7 +39,9 @@ template <class Real, class Round>
 bool qr_in_place(std::int64_t n, Real* a, std::vector<double>& diagonal, std::vector<double>& betas, const Round& round,
                  ThreadPool& pool, Simd simd) {
     std::vector<Real> t(static_cast<std::size_t>(n));
-    const auto scaled = [&round](Real x, int exponent) { return round(static_cast<Real>(std::ldexp(double{x}, exponent))); };
+    const auto scaled = [&round](Real x, int exponent) {
+        return round(static_cast<Real>(std::ldexp(double{x}, exponent)));
+    };
     for (std::int64_t k = 0; k < n; ++k) {
         Real most = 0;
         for (std::int64_t i = k; i < n; ++i) {
@@ -112,7 +117,8 @@ Factors factor_qr(Matrix a, const Format& format, ThreadPool& pool, Simd simd) {
     const bool done = with_numbers_of(format, a.values, [&](auto* numbers, const auto& round) {
         return qr_in_place(a.n, numbers, factors.diagonal, factors.betas, round, pool, simd);
     });
-    factors.is_regular = are_finite_made_canonical(a.values) && done && all_finite(factors.diagonal) && all_finite(factors.betas);
+    factors.is_regular =
+        are_finite_made_canonical(a.values) && done && all_finite(factors.diagonal) && all_finite(factors.betas);
     factors.lu = std::move(a);
     return factors;
 }

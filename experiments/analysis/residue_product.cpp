@@ -5,9 +5,9 @@
 #include "core/format_table.hpp"
 #include "experiments/analysis/machine_product.hpp"
 
+#include <fmt/format.h>
 #include <boost/multiprecision/cpp_bin_float.hpp>
 #include <boost/multiprecision/cpp_int.hpp>
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -72,7 +72,8 @@ Integer weight_of(const Integer& rest, int m) {
 std::vector<int> coprime_moduli(int count) {
     std::vector<int> moduli;
     for (int m = 256; m > 1 && static_cast<int>(moduli.size()) < count; --m) {
-        const bool is_coprime = std::all_of(moduli.begin(), moduli.end(), [m](int other) { return std::gcd(m, other) == 1; });
+        const bool is_coprime =
+            std::all_of(moduli.begin(), moduli.end(), [m](int other) { return std::gcd(m, other) == 1; });
         if (is_coprime) moduli.push_back(m);
     }
     return moduli;
@@ -101,13 +102,16 @@ NarrowProduct residue_product(Backend& backend, const ViaPlan& plan, const WideO
     const std::vector<int> moduli = coprime_moduli(plan.via.slices);
     const int t = residue_integer_bits(plan.via.slices, x.k);
     if (t == 0) {
-        throw Error({.what = fmt::format("{} moduli leave no bit for integers in sums of {} terms", plan.via.slices, x.k),
-                     .where = "--via",
-                     .fix = "take more moduli",
-                     .exit = Exit::usage});
+        throw Error(
+            {.what = fmt::format("{} moduli leave no bit for integers in sums of {} terms", plan.via.slices, x.k),
+             .where = "--via",
+             .fix = "take more moduli",
+             .exit = Exit::usage});
     }
-    const WholeOperand a(x.m, x.k, x.a, t, [&x](std::int64_t i, std::int64_t p) { return static_cast<std::size_t>(i * x.k + p); });
-    const WholeOperand b(x.n, x.k, x.b, t, [&x](std::int64_t j, std::int64_t p) { return static_cast<std::size_t>(p * x.n + j); });
+    const WholeOperand a(x.m, x.k, x.a, t,
+                         [&x](std::int64_t i, std::int64_t p) { return static_cast<std::size_t>(i * x.k + p); });
+    const WholeOperand b(x.n, x.k, x.b, t,
+                         [&x](std::int64_t j, std::int64_t p) { return static_cast<std::size_t>(p * x.n + j); });
     const Integer product = product_of(moduli);
     std::vector<Integer> sums(static_cast<std::size_t>(x.m * x.n));
     NarrowProduct result{.digit_bits = t, .slices = plan.via.slices, .inexact = 0};
@@ -128,7 +132,8 @@ NarrowProduct residue_product(Backend& backend, const ViaPlan& plan, const WideO
             Integer sum = sums[static_cast<std::size_t>(i * x.n + j)] % product;
             if (2 * sum >= product) sum -= product;
             if (2 * sum < -product) sum += product;
-            const int exponent = a.exponents[static_cast<std::size_t>(i)] + b.exponents[static_cast<std::size_t>(j)] - 2 * t;
+            const int exponent =
+                a.exponents[static_cast<std::size_t>(i)] + b.exponents[static_cast<std::size_t>(j)] - 2 * t;
             result.out.push_back(static_cast<double>(ldexp(Rounding(sum), exponent)));
         }
     }

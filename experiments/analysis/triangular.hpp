@@ -67,7 +67,8 @@ std::vector<Number> substitute(const Arithmetic& in, const FactorNumbers<Number>
     }
     for (std::int64_t i = f.size() - 1; i >= 0; --i) {
         Number s = y[static_cast<std::size_t>(i)];
-        for (std::int64_t j = i + 1; j < f.size(); ++j) s = in.sub(s, in.mul(f.row(i)[j], y[static_cast<std::size_t>(j)]));
+        for (std::int64_t j = i + 1; j < f.size(); ++j)
+            s = in.sub(s, in.mul(f.row(i)[j], y[static_cast<std::size_t>(j)]));
         y[static_cast<std::size_t>(i)] = in.div(s, is_qr ? f.diagonal[static_cast<std::size_t>(i)] : f.row(i)[i]);
     }
     return y;

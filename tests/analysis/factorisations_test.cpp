@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cholesky and QR: kernels against loops over Float, and systems that are solved with them.
+#include "core/error.hpp"
 #include "core/float.hpp"
 #include "experiments/analysis/cholesky.hpp"
 #include "experiments/analysis/definitions.hpp"
@@ -7,7 +8,6 @@
 #include "experiments/analysis/gallery.hpp"
 #include "experiments/analysis/qr.hpp"
 #include "experiments/analysis/solve.hpp"
-#include "core/error.hpp"
 #include "tests/test.hpp"
 
 #include <random>
@@ -38,7 +38,8 @@ Matrix drawn_matrix(const Format& format, std::int64_t n, std::uint64_t seed, bo
                     x = random() % 2 != 0 ? 0.0 : -0.0;
                     break;
                 case 2:
-                    if (wild) x = random() % 3 == 0 ? NAN : random() % 2 != 0 ? INFINITY : std::ldexp(x, -format.emin());
+                    if (wild)
+                        x = random() % 3 == 0 ? NAN : random() % 2 != 0 ? INFINITY : std::ldexp(x, -format.emin());
                     break;
                 default:
                     break;
@@ -74,7 +75,8 @@ void compare(std::int64_t n, bool wild, const std::vector<Simd>& levels, int thr
     for (std::uint64_t seed = 0; seed < (n < 30 ? 8 : 1); ++seed) {
         const Matrix a = drawn_matrix(F, n, seed, wild);
         std::vector<Float<F>> l = as_floats<F>(a.values), v = l, diagonal, betas;
-        const bool definite = analysis::definition::cholesky(n, l.data()), has_rank = analysis::definition::qr(n, v.data(), diagonal, betas);
+        const bool definite = analysis::definition::cholesky(n, l.data()),
+                   has_rank = analysis::definition::qr(n, v.data(), diagonal, betas);
         for (std::int64_t i = 0; i < n; ++i) {
             for (std::int64_t j = i + 1; j < n; ++j) {
                 l[static_cast<std::size_t>(i * n + j)] = l[static_cast<std::size_t>(j * n + i)];

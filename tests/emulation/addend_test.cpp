@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The addend C of Backend::matmul: on every machine, in every engine, against instructions in order from C.
-#include "emulation/cpu/cpu_backend.hpp"
 #include "core/error.hpp"
+#include "emulation/cpu/cpu_backend.hpp"
 #include "emulation/machine/table.hpp"
 #include "emulation/matmul/matmul.hpp"
 #include "emulation/matmul/rules.hpp"
@@ -52,8 +52,8 @@ struct Product {
     MatmulRule rule{};
     std::vector<float> a{}, b{}, c{};
 
-    Product(std::mt19937& random, const MatmulRule& with, const Format& operands, std::int64_t rows, std::int64_t columns,
-            std::int64_t terms)
+    Product(std::mt19937& random, const MatmulRule& with, const Format& operands, std::int64_t rows,
+            std::int64_t columns, std::int64_t terms)
         : m(rows), n(columns), k(terms), ld_c(columns + 3), format(operands), rule(with) {
         a = numbers(random, operands, matrices * m * k);
         b = numbers(random, operands, matrices * k * n);
@@ -100,7 +100,8 @@ struct Product {
                   machine.sum.delivery == Delivery::fp32_nearest_even)) {
                 return definition::instruction_chain(x, dot, first, last, start);
             }
-            for (std::int64_t p = first; p < last; ++p) start = std::fma(dot.a[p * dot.a_step], dot.b[p * dot.b_step], start);
+            for (std::int64_t p = first; p < last; ++p)
+                start = std::fma(dot.a[p * dot.a_step], dot.b[p * dot.b_step], start);
             return start;
         };
         float main = c[static_cast<std::size_t>((matrix * m + i) * ld_c + j)];
