@@ -7,6 +7,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "emulation/cpu/matmul/brain_chain.hpp"
 #include "emulation/cpu/matmul/joins-inl.hpp"
 #include "emulation/cpu/matmul/machine_step-inl.hpp"
 #include "emulation/cpu/matmul/half_chain.hpp"
@@ -131,9 +132,14 @@ void pack_columns(const OuterView& x, std::int64_t first, std::int64_t columns, 
     for (std::int64_t i = 0; i < size; ++i) {
         const std::int64_t p = terms.source[static_cast<std::size_t>(i)];
         float* out = scratch.b.data() + i * order_columns;
-        std::fill_n(out, order_columns, 0.0f);
-        if (p < 0) continue;
-        const float* from = x.data + p * x.k_step + first * x.outer_step;
+        const float* from = p < 0 ? nullptr : x.data + p * x.k_step + first * x.outer_step;
+        if (from == nullptr || columns < order_columns) std::fill_n(out, order_columns, 0.0f);
+        if (from == nullptr) continue;
+        if (x.outer_step == 1 && columns == order_columns) {
+            for (std::int64_t j = 0; j < order_columns; j += lanes_of_vector)
+                store(read(load(from + j)) * F32(scale), out + j);
+            continue;
+        }
         if (x.outer_step == 1) {
             std::copy_n(from, columns, out);
         } else {
@@ -145,16 +151,19 @@ void pack_columns(const OuterView& x, std::int64_t first, std::int64_t columns, 
     }
 }
 
+constexpr int most_order_rows = 6;
+
 /// An order, and the tiles that compute it.
 struct OrderKernel {
     bool (*serves)(const Matmul& args);
-    OrderTile tiles[4];  ///< of 1 row and so on up to `rows`
+    OrderTile tiles[most_order_rows];  ///< of 1 row and so on up to `rows`
     int rows;
     bool flushes = false;   ///< under MXCSR's flushes
     bool cuts = true;       ///< operands are cut to their format's grid
     float b_scale = 1;      ///< columns of b are packed times this
     bool as_halves = false;  ///< operands are packed as fp16: half_chain.hpp
     const OrderTile* scaled = nullptr;  ///< faster tiles, for operands of moderate sizes: order_brain-inl.hpp
+    bool turns = false;                 ///< whose columns are turned: brain_chain.hpp
 };
 
 bool is_flushed_chain(const SumRule& sum) {
@@ -187,6 +196,14 @@ bool is_exact_dot8(const Matmul& args, Delivery delivery) {
 }
 
 constexpr OrderTile brain_tiles[] = {brain_tile<1>, brain_tile<2>, brain_tile<3>, brain_tile<4>};
+constexpr OrderTile native_brain_tiles[] = {brain_chain_tile<1>, brain_chain_tile<2>, brain_chain_tile<3>,
+                                            brain_chain_tile<4>, brain_chain_tile<5>, brain_chain_tile<6>};
+
+/// A chain in bf16 whose operands have no more digits than that.
+bool is_brain_chain(const Matmul& args) {
+    return is_plain(*args.rule.machine, Delivery::bf16_nearest_even) && args.a.format.precision <= bf16.precision &&
+           args.b.format.precision <= bf16.precision;
+}
 
 constexpr OrderKernel order_kernels[] = {
     {[](const Matmul& x) {
@@ -211,17 +228,17 @@ constexpr OrderKernel order_kernels[] = {
      4,
      false,
      false},
-    {[](const Matmul& x) {
-         return is_plain(*x.rule.machine, Delivery::bf16_nearest_even) && x.a.format.precision <= bf16.precision &&
-                x.b.format.precision <= bf16.precision;
-     },
-     {order_tile<BrainOrder, 1>, order_tile<BrainOrder, 2>, order_tile<BrainOrder, 3>, order_tile<BrainOrder, 4>},
-     4,
-     false,
-     true,
-     1,
-     false,
-     brain_tiles},
+    {.serves = [](const Matmul& x) { return HWY_TARGET == HWY_AVX3 && has_brain_chain() && is_brain_chain(x); },
+     .tiles = {order_tile<BrainOrder, 1>, order_tile<BrainOrder, 2>, order_tile<BrainOrder, 3>,
+               order_tile<BrainOrder, 4>, order_tile<BrainOrder, 5>, order_tile<BrainOrder, 6>},
+     .rows = 6,
+     .scaled = native_brain_tiles,
+     .turns = true},
+    {.serves = is_brain_chain,
+     .tiles = {order_tile<BrainOrder, 1>, order_tile<BrainOrder, 2>, order_tile<BrainOrder, 3>,
+               order_tile<BrainOrder, 4>},
+     .rows = 4,
+     .scaled = brain_tiles},
     {[](const Matmul& x) { return is_plain(*x.rule.machine, Delivery::bf16_nearest_even); },
      {order_tile<BrainOrder, 1>, order_tile<BrainOrder, 2>, order_tile<BrainOrder, 3>, order_tile<BrainOrder, 4>},
      4},
@@ -299,12 +316,20 @@ const OrderKernel* order_kernel_of(const Matmul& args) {
 
 /// Makes a packed panel ready for the scaled tiles of the kernel. Columns beyond the last one are copies of the first: a sum of
 /// zeros would ask for care. Returns what the panel was multiplied with, or 0 where it is as it was.
-float scale_panel(const OrderKernel& kernel, const OperandSizes& a, std::int64_t terms, std::int64_t columns, float* b) {
+float scale_panel(const OrderKernel& kernel, const OperandSizes& a, const OrderTerms& terms, std::int64_t columns,
+                  float* b) {
     if (kernel.scaled == nullptr) return 0;
-    const float scale = brain_scale(a, OperandSizes::of(b, terms * order_columns));
-    for (std::int64_t p = 0; p < terms && scale != 0; ++p, b += order_columns) {
-        std::fill(b + columns, b + order_columns, b[0]);
-        for (std::int64_t j = 0; j < order_columns; j += lanes_of_vector) store(load(b + j) * F32(scale), b + j);
+    const float scale = brain_scale(a, OperandSizes::of(b, terms.size() * order_columns));
+    if (scale == 0) return 0;
+    for (std::int64_t p = 0; p < terms.size(); ++p) {
+        float* const row = b + p * order_columns;
+        std::fill(row + columns, row + order_columns, row[0]);
+        for (std::int64_t j = 0; j < order_columns; j += lanes_of_vector) store(load(row + j) * F32(scale), row + j);
+    }
+    // The sums of each block begin where no term has turned them.
+    if (kernel.turns) {
+        for (const OrderBlock& each : terms.blocks)
+            turn_columns(b + each.begin * order_columns, each.end - each.begin);
     }
     return scale;
 }
@@ -334,7 +359,7 @@ void begin_sums(const Matmul& args, const MatmulBlock& block, std::int64_t row, 
 /// `adds_first`, it is added like the others. Columns times `scale`, where it is not 0, are summed by the scaled tiles.
 void sum_tile(const OrderKernel& kernel, const OrderTerms& terms, const float* a, const float* b, float scale, int rows,
               bool adds_first, float* sums) {
-    alignas(64) float block[4 * 2 * f32_lanes];
+    alignas(64) float block[most_order_rows * 2 * f32_lanes];
     bool is_first = !adds_first;
     for (const OrderBlock& each : terms.blocks) {
         if (!is_first) std::fill_n(block, rows * order_columns, 0.0f);
@@ -364,7 +389,7 @@ void order_block(const Matmul& args, const Caster& caster, const MatmulBlock& bl
     const bool flushes = args.rule.machine->sum.flush_operands;
     const GridReader read_a(args.a.format, kernel.cuts, flushes), read_b(args.b.format, kernel.cuts, flushes);
     const bool only_lower = args.triangle == Triangle::out_lower && tally == nullptr;
-    alignas(64) float sums[4 * 2 * f32_lanes], first_bias[2 * f32_lanes];
+    alignas(64) float sums[most_order_rows * 2 * f32_lanes], first_bias[2 * f32_lanes];
     for (std::int64_t row = block.first_row; row < block.last_row; row += order_rows) {
         const std::int64_t rows = min_of(order_rows, block.last_row - row);
         pack_rows(a, row, rows, terms, read_a, scratch);
@@ -377,7 +402,7 @@ void order_block(const Matmul& args, const Caster& caster, const MatmulBlock& bl
             if (kernel.as_halves) halve_columns(scratch.b.data(), terms.size());
             // Scaled tiles know only sums that begin with +0.
             const float scale =
-                block.addend != nullptr ? 0 : scale_panel(kernel, row_sizes, terms.size(), columns, scratch.b.data());
+                block.addend != nullptr ? 0 : scale_panel(kernel, row_sizes, terms, columns, scratch.b.data());
             Joins joins{.order = args.rule.scale_order};
             if (has_scales) {
                 scratch.b_scales.resize(static_cast<std::size_t>(order_columns));
