@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Four failures of low precision, as rows: time steps of the heat equation that freeze, Euler's method that stops, the harmonic
-// series that ends, and transformations that lose the error which they are made to keep. Every operation is rounded once.
+// Failures of low precision, as rows: time steps of the heat equation that freeze, Euler's method that stops, the harmonic series
+// that ends, sums that need subnormal numbers, and transformations that lose the error which they are made to keep. Every
+// operation is rounded once.
 //
-//     c++ -std=c++20 -O2 atlas.cpp $(pkg-config --cflags --libs macheps-core) && ./a.out heat euler harmonic transforms
+//     c++ -std=c++20 -O2 atlas.cpp $(pkg-config --cflags --libs macheps-core) && ./a.out heat euler harmonic squares transforms
 //
-// Without words: all four. `heat 100` takes finer grids, too, and half a minute.
+// Without words: all of them. `heat 100` takes finer grids, too, and half a minute.
 #include "core/arithmetic.hpp"
 #include "core/format_table.hpp"
 #include "core/rng.hpp"
@@ -172,6 +173,23 @@ void print_harmonic() {
     print_row("harmonic", {fp16, Round::stochastic}, terms, "rms_error", std::sqrt(squares));
 }
 
+/// 1 + 1/4 + 1/9 + ..., from the least of so many terms up, in fp16: the root of a term is rounded, its square exact. Where
+/// subnormal numbers are flushed to zero, squares of 1/k are none from k = 128 on.
+void print_squares() {
+    for (const int terms : {100, 1000, 10000, 100000}) {
+        for (const bool flushes : {false, true}) {
+            Numbers n(fp16, Round::nearest_even);
+            Code sum = n.rounded(0);
+            for (int k = terms; k >= 1; --k) {
+                const Code root = n.reciprocal(k);
+                const double square = n.value(root) * n.value(root);  // exact in fp64
+                if (!flushes || square >= std::ldexp(1.0, fp16.emin())) sum = n.fma(root, root, sum);
+            }
+            print_row("squares", n, terms, flushes ? "sum_flushed" : "sum", n.value(sum));
+        }
+    }
+}
+
 /// All pairs of a format whose sum, or product, is within its range; a pair fails when the two results are not its exact one.
 void print_transforms() {
     for (const Format& format : {e4m3fn, e5m2, e2m3fn, e3m2fn}) {
@@ -219,8 +237,9 @@ int main(int count, char** words) {
     for (const std::string_view each : asked) {
         if (each.find_first_not_of("0123456789") == std::string_view::npos) {
             cells = std::atoi(each.data());
-        } else if (each != "heat" && each != "euler" && each != "harmonic" && each != "transforms") {
-            fmt::print(stderr, "atlas: '{}' is none of heat, euler, harmonic and transforms\n", each);
+        } else if (each != "heat" && each != "euler" && each != "harmonic" && each != "squares" &&
+                   each != "transforms") {
+            fmt::print(stderr, "atlas: '{}' is none of heat, euler, harmonic, squares and transforms\n", each);
             return 2;
         }
     }
@@ -228,6 +247,7 @@ int main(int count, char** words) {
     if (is_asked("heat")) print_heat(cells);
     if (is_asked("euler")) print_euler();
     if (is_asked("harmonic")) print_harmonic();
+    if (is_asked("squares")) print_squares();
     if (is_asked("transforms")) print_transforms();
     return std::ferror(stdout) != 0;
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <string>
+#include <tuple>
 
 using namespace macheps::test;
 
@@ -41,7 +42,7 @@ void check_figures(const std::map<std::string, std::string>& rows, const std::ve
 
 TEST_CASE("the harmonic series, Euler's method and transformations have the figures of their tables",
           "[program][atlas]") {
-    const std::map<std::string, std::string> rows = rows_of_atlas("euler harmonic transforms");
+    const std::map<std::string, std::string> rows = rows_of_atlas("euler harmonic squares transforms");
     struct Code {
         const char *row, *code;
     };
@@ -76,6 +77,11 @@ TEST_CASE("the harmonic series, Euler's method and transformations have the figu
                          {"harmonic,fp32,nearest_even,2097152,sum_that_stays", 15.4036827, 1e-7},
                          {"harmonic,fp16,stochastic,100000,mean_error", -0.031, 0.001},
                          {"harmonic,fp16,stochastic,100000,rms_error", 0.216, 0.001}});
+    for (const auto& [terms, sum, flushed] : {std::tuple(100, 1.634766, 1.634766), std::tuple(1000, 1.643555, 1.636719),
+                                              std::tuple(10000, 1.644531, 1.636719), std::tuple(100000, 1.644531, 1.636719)}) {
+        const std::string row = "squares,fp16,nearest_even," + std::to_string(terms) + ",";
+        check_figures(rows, {{(row + "sum").c_str(), sum, 5e-7}, {(row + "sum_flushed").c_str(), flushed, 5e-7}});
+    }
     // Pairs are counted by an enumeration with rational numbers, too: 54364 and 53312 products are within range. In fp6 the
     // largest number holds what overflows inside TwoSum, so that none fails to nearest.
     check_figures(rows, {{"transforms,e4m3fn,nearest_even,63680,two_sum_fails", 0, 0},
