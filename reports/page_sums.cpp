@@ -123,7 +123,7 @@ std::string figure_of_set(const SumSet& set, const SumNames& names, std::size_t 
     });
     bounded.resize(std::min(bounded.size(), most_bounded));
     Plot plot{.id = fmt::format("sum-error-{}", number),
-              .title = fmt::format("{} of {}.", set.data, set.format),
+              .title = fmt::format("Errors of {} in {}.", set.data, set.format),
               .x_name = is_relative ? "condition, the sum of magnitudes over that of terms" : "terms n",
               .y_name = is_relative ? "|error| / |exact sum|" : "|error| / (u S)",
               .has_log_x = true};
