@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 #include <optional>
 
 namespace macheps::verify {
@@ -208,6 +209,25 @@ ProbeResult row_without_results(std::string_view kind, std::string name, std::st
             .note = std::move(note)};
 }
 
+/// The tiles of each class: all that it has, or equal shares of at least `most` results in all. A class that has a last tile
+/// leaves its share to the others.
+std::vector<std::uint64_t> tiles_of_classes(const UnitProbe& probe, std::uint64_t most) {
+    std::vector<std::uint64_t> tiles(unit_classes);
+    for (int cls = 0; cls < unit_classes; ++cls) tiles[static_cast<std::size_t>(cls)] = probe.tiles_of(cls);
+    if (most == 0) return tiles;
+    std::vector<std::size_t> by_size(tiles.size());
+    std::iota(by_size.begin(), by_size.end(), std::size_t{0});
+    std::stable_sort(by_size.begin(), by_size.end(), [&](std::size_t x, std::size_t y) { return tiles[x] < tiles[y]; });
+    std::uint64_t rest = (most + probe.results_of_tile() - 1) / probe.results_of_tile();
+    for (std::size_t i = 0; i < by_size.size(); ++i) {
+        const std::uint64_t left = by_size.size() - i;
+        std::uint64_t& mine = tiles[by_size[i]];
+        mine = std::min(mine, (rest + left - 1) / left);
+        rest -= mine;
+    }
+    return tiles;
+}
+
 void run_unit(const CpuUnit& unit, double seconds, std::uint64_t most, const std::string& mutant,
               const ProbeOptions& options, const ProbeSink& sink) {
     const DefaultFloatModes modes;
@@ -223,11 +243,10 @@ void run_unit(const CpuUnit& unit, double seconds, std::uint64_t most, const std
     }
     Candidates candidates{.form = probe.form(), .machine = std::string(probe.machine().name), .sass = {},
                           .seed = options.seed, .rows = {}};
+    const std::vector<std::uint64_t> shares = tiles_of_classes(probe, most);
     for (int cls = 0; cls < unit_classes; ++cls) {
-        const std::uint64_t tiles = probe.tiles_of(cls);
-        if (tiles == 0) continue;
-        const std::uint64_t of_class = most == 0 ? tiles : most / unit_classes / probe.results_of_tile() + 1;
-        const std::uint64_t end = std::min(tiles, of_class);
+        const std::uint64_t end = shares[static_cast<std::size_t>(cls)];
+        if (end == 0) continue;
         const auto start = std::chrono::steady_clock::now();
         ProbeResult row{.kind = "cpu", .instruction = name, .operands = class_name(cls),
                         .model = std::string(probe.machine().name), .note = {}};

@@ -10,8 +10,8 @@
 namespace macheps::verify {
 
 /// `cpu:vdpbf16ps.k2.f32.bf16.bf16.f32`, `convert:vcvtneps2bf16.k1.bf16.f32`. What this CPU lacks gives one row, `absent`.
-/// `most`: results of one instruction at the most, 0: as many as there is time for. `mutant`: a name of mutants.hpp; the
-/// instructions that have such a wrong model are compared with it. Errors: running throws Error when no instruction has.
+/// `most`: results of one instruction, to a tile, where the time is enough; 0: as many as there is time for. `mutant`: a name of
+/// mutants.hpp; the instructions that have such a wrong model are compared with it. Errors: running throws Error when no instruction has.
 std::vector<ProbeGroup> cpu_probe_groups(std::uint64_t most = 0, const std::string& mutant = {});
 
 /// A unit of this CPU against the machine that describes it, for a blink.

@@ -123,6 +123,34 @@ Result compare_rule(Simd level, const MatmulRule& rule, std::mt19937& random, co
 
 }  // namespace
 
+TEST_CASE("a sum far below a product decides a tie of bf16 in every column and row of a tile", "[emulation][order_kernel]") {
+    // (1 + 2^-7) 1.5 lies between two numbers of bf16; fp32 loses the sum before it, which is 2^-40 less or more.
+    constexpr std::int64_t m = 7, n = 37, k = 63;
+    ThreadPool one(1);
+    for (const std::int64_t at : {0, 1, 6, 20, 40, 41, 46, 60}) {
+        const std::int64_t parity = at / 40;  // the other columns have sums of a size that asks for no care
+        std::vector<float> a(m * k, 0x1p-20f), b(k * n), out(m * n);
+        for (std::int64_t i = 0; i < m; ++i) a[static_cast<std::size_t>(i * k + at + 1)] = 1 + 0x1p-7f;
+        const auto is_tiny = [&](std::int64_t j) { return j % 2 == parity; };
+        const auto is_less = [&](std::int64_t j) { return is_tiny(j) && j % 3 == 1; };
+        for (std::int64_t j = 0; j < n; ++j) {
+            b[static_cast<std::size_t>(at * n + j)] = is_less(j) ? -0x1p-20f : is_tiny(j) ? 0x1p-20f : 1;
+            b[static_cast<std::size_t>((at + 1) * n + j)] = 1.5f;
+        }
+        Matmul args{.m = m, .n = n, .k = k, .a = {.data = a.data(), .ld = k, .format = bf16},
+                    .b = {.data = b.data(), .ld = n, .format = bf16}, .out = out.data(), .ld_out = n};
+        args.rule.machine = find_machine("bf16.chain");
+        for (const Simd level : available_simd()) {
+            matmul(level, one, args);
+            std::int64_t wrong = 0;
+            for (std::int64_t i = 0; i < m * n; ++i)
+                wrong += out[static_cast<std::size_t>(i)] != (is_less(i % n) ? 1.5f + 0x1p-7f : 1.5f + 0x1p-6f);
+            CAPTURE(at, simd_name(level));
+            CHECK(wrong == 0);
+        }
+    }
+}
+
 TEST_CASE("vector code of every chain and order gives the bits of the definition", "[emulation][order_kernel]") {
     const std::vector<Sizes> shapes{{1, 1, 1}, {3, 17, 33}, {5, 33, 64}, {7, 65, 130}};
     std::set<std::string_view> served;

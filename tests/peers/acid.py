@@ -7,8 +7,9 @@
 `macheps train --dump-step` gives the weights, the tokens and every number of the first step.
   - given the same operands: PyTorch computes each operation of the step from the operands in the dump, forward and backward through autograd under
     torch.autocast. Products are to be equal by bits: of every linear the output, the gradient of its input and that of its weight, and in the same way
-    both products of attention; so are additions, scalings and the embedding. Norms, softmax, GELU, the loss and sums over rows are PyTorch's own
-    kernels with vector functions and orders of their own: how many of their numbers are equal is printed, and nothing is claimed;
+    both products of attention; so are additions, scalings and the embedding. Softmax, GELU, the loss and sums over rows are PyTorch's own
+    kernels with vector functions and orders of their own: how many of their numbers are equal is printed, and nothing is claimed. So it is of layer
+    norms, whose order here is another one; PyTorch's own order, which torch_norm.py has, is to give its bits from the same operands, forward and backward;
   - the whole step: PyTorch trains its own model from the same weights and tokens, and every number is compared with the dump's.
 A CPU with AMX is asked twice, since ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 makes it one without. --write FILE keeps PyTorch's step: weights, activations
 and gradients of every linear, as an .npz.
@@ -21,13 +22,14 @@ import sys
 import tempfile
 
 import peer
+import torch_norm
 import training
 
 torch = None
 HEADS = 4
 
 LINEARS = ("attn.qkv", "attn.proj", "mlp.up", "mlp.down")
-CLAIMED = ("linear", "attention", "addition", "scaling", "embedding")
+CLAIMED = ("linear", "attention", "addition", "scaling", "embedding", "layer norm in PyTorch's order")
 
 
 class Table:
@@ -124,11 +126,35 @@ def masked_softmax(scores):
 def compare_norm(table, dump, site, x):
     x, weight, bias = leaf(x), leaf(dump[site + ".weight:value"]), leaf(dump[site + ".bias:value"])
     y = torch.nn.functional.layer_norm(x, (x.shape[-1],), weight, bias, 1e-5)
-    dx, dweight, dbias = backward(y, dump[site + ":grad.in"], [x, weight, bias])
-    table.compare("layer norm", "output", dump[site + ":forward.out"], y, site)
-    table.compare("layer norm", "gradient of the input", dump[site + ":grad.out"], dx, site)
-    table.compare("layer norm", "gradient of the weight", dump[site + ".weight:grad"], dweight, site)
-    table.compare("layer norm", "gradient of the bias", dump[site + ".bias:grad"], dbias, site)
+    grads = backward(y, dump[site + ":grad.in"], [x, weight, bias])
+    results = ("output", "gradient of the input", "gradient of the weight", "gradient of the bias")
+    dumped = (":forward.out", ":grad.out", ".weight:grad", ".bias:grad")
+    theirs = (y.detach(), *grads)
+    for what, slot, result in zip(results, dumped, theirs):
+        table.compare("layer norm", what, dump[site + slot], result, site)
+    rows = x.detach().reshape(-1, x.shape[-1]).numpy()
+    gamma, beta = weight.detach().numpy(), bias.detach().numpy()
+    out, mean, rstd = torch_norm.layer_norm(rows, gamma, beta, 1e-5)
+    dy = dump[site + ":grad.in"].reshape(rows.shape).numpy()
+    ordered = (out, *torch_norm.layer_norm_backward(dy, rows, mean, rstd, gamma))
+    for what, mine, result in zip(results, ordered, theirs):
+        table.compare("layer norm in PyTorch's order", what, torch.from_numpy(mine), result, site)
+
+
+def compare_norm_lengths(table):
+    """Rows of other lengths than the model's: several chunks, and several levels of a cascade."""
+    generator = torch.Generator().manual_seed(5)
+    normal = lambda *shape: torch.randn(*shape, generator=generator)
+    for length in (8, 16, 64, 128, 136, 248, 256, 384, 512, 520, 768, 1024, 4096, 4104):
+        x, dy = leaf(3 * normal(20, length) + (length % 3) * 10), normal(20, length)
+        weight, bias = leaf(normal(length)), leaf(normal(length))
+        y = torch.nn.functional.layer_norm(x, (length,), weight, bias, 1e-5)
+        grads = backward(y, dy, [x, weight, bias])
+        rows, gamma = x.detach().numpy(), weight.detach().numpy()
+        out, mean, rstd = torch_norm.layer_norm(rows, gamma, bias.detach().numpy(), 1e-5)
+        ordered = (out, *torch_norm.layer_norm_backward(dy.numpy(), rows, mean, rstd, gamma))
+        for mine, result in zip(ordered, (y.detach(), *grads)):
+            table.compare("layer norm in PyTorch's order", "rows of 14 lengths", torch.from_numpy(mine), result, f"rows of {length}")
 
 
 def compare_operations(dump):
@@ -163,6 +189,7 @@ def compare_operations(dump):
         loss = torch.nn.functional.cross_entropy(logits, targets)
     (dlogits,) = torch.autograd.grad(loss, [logits])
     table.compare("loss", "gradient of the logits", dump["loss:grad.out"], low(dlogits), "loss")
+    compare_norm_lengths(table)
     return table
 
 

@@ -166,25 +166,40 @@ HWY_INLINE void floored_row(const MachinePlan& plan, const StepOperands<E>& x, c
 /// CDNA1: the sum in fp64, which is the exact one unless an addition leaves a rest; then the definition.
 template <class E, int terms>
 HWY_INLINE void exact_row(const MachinePlan& plan, const StepOperands<E>& x, float* c) {
+    static_assert(terms % 2 == 0);
     constexpr std::int64_t lanes = lanes_of_vector;
+    double factors[terms];
+    for (int t = 0; t < terms; ++t) factors[t] = static_cast<double>(static_cast<float>(x.a[t]));
     for (int v = 0; v < 4; ++v) {
         Wide sum(load(c + v * lanes)), rest(F32(0.0f));
-        sum = sum + Wide(F32(0.0f));
-        for (int t = 0; t < terms; ++t) {
-            const Wide p = Wide(F32(x.a[t])) * Wide(load(x.b + t * machine_columns + v * lanes));
-            // Knuth's two-sum: what the addition lost.
+        // Knuth's two-sum: what the addition of term t lost. The first product is no -0, which makes +0 of zeros alone.
+        const auto add = [&](int t) HWY_ATTR {
+            const F64 factor(factors[t]);
+            const Wide column(load(x.b + t * machine_columns + v * lanes));
+            const Wide p = t == 0 ? Wide(F64(hn::MulAdd(column.low.v, factor.v, F64(0.0).v)),
+                                         F64(hn::MulAdd(column.high.v, factor.v, F64(0.0).v)))
+                                  : column * Wide(factor, factor);
             const Wide s = sum + p, q = s - sum;
             const Wide lost = (sum - (s - q)) + (p - q);
-            rest = {F64(hn::Or(rest.low.v, hn::Abs(lost.low.v))), F64(hn::Or(rest.high.v, hn::Abs(lost.high.v)))};
             sum = s;
+            return lost;
+        };
+        for (int t = 0; t < terms; t += 2) {
+            const Wide one = add(t), two = add(t + 1);
+            // Of zeros of either sign a zero.
+            rest = {F64(hn::Or3(rest.low.v, one.low.v, two.low.v)), F64(hn::Or3(rest.high.v, one.high.v, two.high.v))};
         }
         F32 d = sum.narrowed();
-        // Narrowing may lose it: a rest far below fp32's range counts too.
-        const auto inexact = [](F64 r)
-                                 HWY_ATTR { return F64(hn::IfThenElse(hn::Eq(r.v, F64(0.0).v), r.v, F64(1.0).v)); };
-        const M32 beyond =
-            !(Wide(inexact(rest.low), inexact(rest.high)).narrowed() == F32(0.0f)) | not_finite(load(c + v * lanes));
-        if (HWY_UNLIKELY(any(beyond))) d = settle(plan, x, beyond, not_finite(load(c + v * lanes)), v, c, d);
+        // An addend that is not finite leaves NaN.
+        const auto is_zero = [](F64 r) HWY_ATTR { return hn::Eq(r.v, F64(0.0).v); };
+        if (HWY_UNLIKELY(!hn::AllTrue(DF64(), is_zero(F64(hn::Or(rest.low.v, rest.high.v)))))) {
+            // Narrowing may lose it: a rest far below fp32's range counts too.
+            const auto inexact = [&](F64 r)
+                                     HWY_ATTR { return F64(hn::IfThenElse(is_zero(r), r.v, F64(1.0).v)); };
+            const M32 kept = not_finite(load(c + v * lanes));
+            const M32 beyond = !(Wide(inexact(rest.low), inexact(rest.high)).narrowed() == F32(0.0f)) | kept;
+            d = settle(plan, x, beyond, kept, v, c, d);
+        }
         store(d, c + v * lanes);
     }
 }

@@ -7,6 +7,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "emulation/cpu/matmul/brain_chain.hpp"
 #include "emulation/cpu/matmul/joins-inl.hpp"
 #include "emulation/cpu/matmul/machine_step-inl.hpp"
 #include "emulation/cpu/matmul/half_chain.hpp"
@@ -15,46 +16,12 @@
 #include "emulation/cpu/matmul/order_exact-inl.hpp"
 #include "emulation/cpu/matmul/order_kernel.hpp"
 #include "emulation/cpu/matmul/order_narrow-inl.hpp"
+#include "emulation/cpu/matmul/order_pack-inl.hpp"
 #include "emulation/cpu/matmul/order_tile-inl.hpp"
 
 #include <algorithm>
 #include <utility>
 #include <vector>
-
-#if !defined(MACHEPS_ORDER_BLOCK)
-#define MACHEPS_ORDER_BLOCK
-namespace macheps {
-
-/// Packed terms [begin, end) that are summed on their own: a block of k.
-struct OrderBlock {
-    std::int64_t begin, end;
-};
-
-/// The terms of a matmul as they are packed: the index of each, or -1 for +0.
-struct OrderTerms {
-    std::vector<std::int64_t> source;
-    std::vector<OrderBlock> blocks;
-
-    explicit OrderTerms(const Matmul& args) {
-        const Machine& machine = *args.rule.machine;
-        const bool odd_first = machine.sum.order == ProductOrder::odd_first;
-        for (std::int64_t p = 0; p < args.k;) {
-            const std::int64_t end = p + args.rule.blocks.length(args.k, args.k - p), length = end - p;
-            const std::int64_t padded = (length + machine.k - 1) / machine.k * machine.k;
-            const auto begin = static_cast<std::int64_t>(source.size());
-            for (std::int64_t i = 0; i < padded; ++i) {
-                const std::int64_t term = odd_first ? i ^ 1 : i;
-                source.push_back(term < length ? p + term : -1);
-            }
-            blocks.push_back({begin, begin + padded});
-            p = end;
-        }
-    }
-    std::int64_t size() const { return static_cast<std::int64_t>(source.size()); }
-};
-
-}  // namespace macheps
-#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace macheps::HWY_NAMESPACE {
@@ -63,98 +30,19 @@ namespace {
 
 constexpr std::int64_t order_rows = 192;
 
-/// Values on the grid of a format, as factor_of_value reads them: lower bits are cut, a NaN has one pattern. Subnormal numbers
-/// of fp32 are read as zeros where the unit reads them so.
-class GridReader {
-  public:
-    GridReader(const Format& format, bool cuts, bool flushes)
-        : emin_(format.emin()),
-          drop_(24 - format.precision),
-          padding_(format.padding),
-          cuts_(cuts && drop_ > 0),
-          flushes_(flushes) {}
-    HWY_INLINE F32 operator()(F32 x) const { return flushes_ ? flushed(on_grid(x)) : on_grid(x); }
-
-  private:
-    HWY_INLINE F32 on_grid(F32 x) const {
-        if (!cuts_) return canonical(x);
-        const I32 field = shift_right_logical(bits(x), 23) & I32(255);
-        const I32 exponent = I32(hn::Max(field.v, I32(1).v)) - I32(127);
-        const I32 clamped(hn::Max(exponent.v, I32(emin_).v));
-        const I32 count(hn::Min((clamped - exponent + I32(drop_)).v, I32(31).v));
-        const F32 cut = from_bits(bits(x) & I32(hn::Shl(I32(-1).v, count.v)));
-        const F32 whole = from_bits(bits(x) & I32(-(1 << padding_)));
-        // A count of 24 or more leaves bits of the exponent alone, which are no number.
-        const F32 number = select(count > I32(23), from_bits(bits(x) & I32(-0x7fffffff - 1)), cut);
-        return canonical(select(field == I32(255), whole, number));
-    }
-
-    int emin_, drop_, padding_;
-    bool cuts_, flushes_;
-};
-
-/// Element (outer, p) of an operand whose rows are those of a, or columns of b.
-struct OuterView {
-    const float* data;
-    std::int64_t outer_step, k_step;
-};
-
-struct OrderScratch {
-    std::vector<float> a, b, raw;
-    std::vector<float> a_scales, b_scales;
-};
-
-/// a [rows, terms], row by row.
-void pack_rows(const OuterView& x, std::int64_t first, std::int64_t rows, const OrderTerms& terms,
-               const GridReader& read, OrderScratch& scratch) {
-    const std::int64_t size = terms.size(), spare = lanes_of_vector;
-    scratch.a.resize(static_cast<std::size_t>(rows * size + spare));
-    for (std::int64_t r = 0; r < rows; ++r) {
-        const float* row = x.data + (first + r) * x.outer_step;
-        float* out = scratch.a.data() + r * size;
-        for (std::int64_t i = 0; i < size; ++i) {
-            const std::int64_t p = terms.source[static_cast<std::size_t>(i)];
-            out[i] = p < 0 ? 0.0f : row[p * x.k_step];
-        }
-        for (std::int64_t i = 0; i < size; i += lanes_of_vector) {
-            const auto count = static_cast<std::size_t>(min_of(lanes_of_vector, size - i));
-            store_n(read(load_n(out + i, count)), out + i, count);
-        }
-    }
-}
-
-/// b [terms, order_columns] times `scale`, a power of two; columns beyond the last one are +0.
-void pack_columns(const OuterView& x, std::int64_t first, std::int64_t columns, const OrderTerms& terms,
-                  const GridReader& read, float scale, OrderScratch& scratch) {
-    const std::int64_t size = terms.size();
-    scratch.b.resize(static_cast<std::size_t>(size * order_columns));
-    for (std::int64_t i = 0; i < size; ++i) {
-        const std::int64_t p = terms.source[static_cast<std::size_t>(i)];
-        float* out = scratch.b.data() + i * order_columns;
-        std::fill_n(out, order_columns, 0.0f);
-        if (p < 0) continue;
-        const float* from = x.data + p * x.k_step + first * x.outer_step;
-        if (x.outer_step == 1) {
-            std::copy_n(from, columns, out);
-        } else {
-            for (std::int64_t j = 0; j < columns; ++j) out[j] = from[j * x.outer_step];
-        }
-        for (std::int64_t j = 0; j < order_columns; j += lanes_of_vector) {
-            store(read(load(out + j)) * F32(scale), out + j);
-        }
-    }
-}
+constexpr int most_order_rows = 6;
 
 /// An order, and the tiles that compute it.
 struct OrderKernel {
     bool (*serves)(const Matmul& args);
-    OrderTile tiles[4];  ///< of 1 row and so on up to `rows`
+    OrderTile tiles[most_order_rows];  ///< of 1 row and so on up to `rows`
     int rows;
     bool flushes = false;   ///< under MXCSR's flushes
     bool cuts = true;       ///< operands are cut to their format's grid
     float b_scale = 1;      ///< columns of b are packed times this
     bool as_halves = false;  ///< operands are packed as fp16: half_chain.hpp
     const OrderTile* scaled = nullptr;  ///< faster tiles, for operands of moderate sizes: order_brain-inl.hpp
+    bool turns = false;                 ///< whose columns are turned: brain_chain.hpp
 };
 
 bool is_flushed_chain(const SumRule& sum) {
@@ -187,6 +75,14 @@ bool is_exact_dot8(const Matmul& args, Delivery delivery) {
 }
 
 constexpr OrderTile brain_tiles[] = {brain_tile<1>, brain_tile<2>, brain_tile<3>, brain_tile<4>};
+constexpr OrderTile native_brain_tiles[] = {brain_chain_tile<1>, brain_chain_tile<2>, brain_chain_tile<3>,
+                                            brain_chain_tile<4>, brain_chain_tile<5>, brain_chain_tile<6>};
+
+/// A chain in bf16 whose operands have no more digits than that.
+bool is_brain_chain(const Matmul& args) {
+    return is_plain(*args.rule.machine, Delivery::bf16_nearest_even) && args.a.format.precision <= bf16.precision &&
+           args.b.format.precision <= bf16.precision;
+}
 
 constexpr OrderKernel order_kernels[] = {
     {[](const Matmul& x) {
@@ -211,17 +107,17 @@ constexpr OrderKernel order_kernels[] = {
      4,
      false,
      false},
-    {[](const Matmul& x) {
-         return is_plain(*x.rule.machine, Delivery::bf16_nearest_even) && x.a.format.precision <= bf16.precision &&
-                x.b.format.precision <= bf16.precision;
-     },
-     {order_tile<BrainOrder, 1>, order_tile<BrainOrder, 2>, order_tile<BrainOrder, 3>, order_tile<BrainOrder, 4>},
-     4,
-     false,
-     true,
-     1,
-     false,
-     brain_tiles},
+    {.serves = [](const Matmul& x) { return HWY_TARGET == HWY_AVX3 && has_brain_chain() && is_brain_chain(x); },
+     .tiles = {order_tile<BrainOrder, 1>, order_tile<BrainOrder, 2>, order_tile<BrainOrder, 3>,
+               order_tile<BrainOrder, 4>, order_tile<BrainOrder, 5>, order_tile<BrainOrder, 6>},
+     .rows = 6,
+     .scaled = native_brain_tiles,
+     .turns = true},
+    {.serves = is_brain_chain,
+     .tiles = {order_tile<BrainOrder, 1>, order_tile<BrainOrder, 2>, order_tile<BrainOrder, 3>,
+               order_tile<BrainOrder, 4>},
+     .rows = 4,
+     .scaled = brain_tiles},
     {[](const Matmul& x) { return is_plain(*x.rule.machine, Delivery::bf16_nearest_even); },
      {order_tile<BrainOrder, 1>, order_tile<BrainOrder, 2>, order_tile<BrainOrder, 3>, order_tile<BrainOrder, 4>},
      4},
@@ -299,26 +195,53 @@ const OrderKernel* order_kernel_of(const Matmul& args) {
 
 /// Makes a packed panel ready for the scaled tiles of the kernel. Columns beyond the last one are copies of the first: a sum of
 /// zeros would ask for care. Returns what the panel was multiplied with, or 0 where it is as it was.
-float scale_panel(const OrderKernel& kernel, const OperandSizes& a, std::int64_t terms, std::int64_t columns, float* b) {
+float scale_panel(const OrderKernel& kernel, const OperandSizes& a, const OrderTerms& terms, std::int64_t columns,
+                  float* b) {
     if (kernel.scaled == nullptr) return 0;
-    const float scale = brain_scale(a, OperandSizes::of(b, terms * order_columns));
-    for (std::int64_t p = 0; p < terms && scale != 0; ++p, b += order_columns) {
-        std::fill(b + columns, b + order_columns, b[0]);
-        for (std::int64_t j = 0; j < order_columns; j += lanes_of_vector) store(load(b + j) * F32(scale), b + j);
+    const float scale = brain_scale(a, OperandSizes::of(b, terms.size() * order_columns));
+    if (scale == 0) return 0;
+    for (std::int64_t p = 0; p < terms.size(); ++p) {
+        float* const row = b + p * order_columns;
+        std::fill(row + columns, row + order_columns, row[0]);
+        for (std::int64_t j = 0; j < order_columns; j += lanes_of_vector) store(load(row + j) * F32(scale), row + j);
+    }
+    // The sums of each block begin where no term has turned them.
+    if (kernel.turns) {
+        for (const OrderBlock& each : terms.blocks)
+            turn_columns(b + each.begin * order_columns, each.end - each.begin);
     }
     return scale;
 }
 
-/// Sums of one tile over every block, joined; those of columns times `scale`, where it is not 0, by the scaled tiles.
-void sum_tile(const OrderKernel& kernel, const OrderTerms& terms, const float* a, const float* b, float scale, int rows,
-              const float* bias, float* sums) {
-    alignas(64) float block[4 * 2 * f32_lanes];
+/// What the sums of a tile begin with: a row of the bias, the addend as the machine reads it, or +0.
+void begin_sums(const Matmul& args, const MatmulBlock& block, std::int64_t row, int rows, std::int64_t column,
+                std::int64_t columns, const float* bias, float* sums) {
     std::fill_n(sums, rows * order_columns, 0.0f);
-    if (bias != nullptr) {
-        for (int r = 0; r < rows; ++r) std::copy_n(bias, order_columns, sums + r * order_columns);
+    const Machine& machine = *args.rule.machine;
+    for (int r = 0; r < rows; ++r) {
+        float* out = sums + r * order_columns;
+        if (bias != nullptr) std::copy_n(bias, order_columns, out);
+        if (block.addend == nullptr) continue;
+        const float* from = block.addend + (row + r) * args.ld_addend + column;
+        for (std::int64_t j = 0; j < columns; j += lanes_of_vector) {
+            const auto count = static_cast<std::size_t>(min_of(lanes_of_vector, columns - j));
+            F32 c = canonical(load_n(from + j, count));
+            if (machine.addend == fp16) c = through_half(c);
+            if (machine.addend == bf16) c = canonical(through_bf16(c));
+            if (machine.sum.flush_operands && args.k > 0) c = flushed(c);
+            store(c, out + j);
+        }
     }
-    bool is_first = bias == nullptr;
+}
+
+/// Sums of one tile over every block, joined to what `sums` holds: the first block's chains begin with it, or, where
+/// `adds_first`, it is added like the others. Columns times `scale`, where it is not 0, are summed by the scaled tiles.
+void sum_tile(const OrderKernel& kernel, const OrderTerms& terms, const float* a, const float* b, float scale, int rows,
+              bool adds_first, float* sums) {
+    alignas(64) float block[most_order_rows * 2 * f32_lanes];
+    bool is_first = !adds_first;
     for (const OrderBlock& each : terms.blocks) {
+        if (!is_first) std::fill_n(block, rows * order_columns, 0.0f);
         {
             const FlushMode mode(kernel.flushes);
             const OrderTile tile = scale != 0 ? kernel.scaled[rows - 1] : kernel.tiles[rows - 1];
@@ -345,7 +268,7 @@ void order_block(const Matmul& args, const Caster& caster, const MatmulBlock& bl
     const bool flushes = args.rule.machine->sum.flush_operands;
     const GridReader read_a(args.a.format, kernel.cuts, flushes), read_b(args.b.format, kernel.cuts, flushes);
     const bool only_lower = args.triangle == Triangle::out_lower && tally == nullptr;
-    alignas(64) float sums[4 * 2 * f32_lanes], first_bias[2 * f32_lanes];
+    alignas(64) float sums[most_order_rows * 2 * f32_lanes], first_bias[2 * f32_lanes];
     for (std::int64_t row = block.first_row; row < block.last_row; row += order_rows) {
         const std::int64_t rows = min_of(order_rows, block.last_row - row);
         pack_rows(a, row, rows, terms, read_a, scratch);
@@ -356,7 +279,9 @@ void order_block(const Matmul& args, const Caster& caster, const MatmulBlock& bl
             if (only_lower && column >= row + rows) break;
             pack_columns(b, column, columns, terms, read_b, kernel.b_scale, scratch);
             if (kernel.as_halves) halve_columns(scratch.b.data(), terms.size());
-            const float scale = scale_panel(kernel, row_sizes, terms.size(), columns, scratch.b.data());
+            // Scaled tiles know only sums that begin with +0.
+            const float scale =
+                block.addend != nullptr ? 0 : scale_panel(kernel, row_sizes, terms, columns, scratch.b.data());
             Joins joins{.order = args.rule.scale_order};
             if (has_scales) {
                 scratch.b_scales.resize(static_cast<std::size_t>(order_columns));
@@ -371,7 +296,9 @@ void order_block(const Matmul& args, const Caster& caster, const MatmulBlock& bl
             }
             for (std::int64_t r = 0; r < rows; r += kernel.rows) {
                 const auto count = static_cast<int>(min_of(std::int64_t{kernel.rows}, rows - r));
-                sum_tile(kernel, terms, scratch.a.data() + r * terms.size(), scratch.b.data(), scale, count, start, sums);
+                begin_sums(args, block, row + r, count, column, columns, start, sums);
+                sum_tile(kernel, terms, scratch.a.data() + r * terms.size(), scratch.b.data(), scale, count,
+                         start != nullptr, sums);
                 if (has_scales) {
                     scratch.a_scales.resize(static_cast<std::size_t>(order_columns));
                     pack_scales(args.a.scales, row + r, count, 0, 0, 1, order_columns, scratch.a_scales.data());

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch's layer norm of fp32 on a CPU, forward and backward, as sums in an order: what acid.py compares with PyTorch itself.
+
+The order is that of aten/src/ATen/native/cpu/layer_norm_kernel.cpp and moments_utils.h; what the compiler fused was found from results. AVX2 kernels, which
+PyTorch takes on every CPU with AVX2 and FMA, and one thread. Rows are whole vectors of 8, n = 8 v of them; u(a b + c) is one rounding.
+
+Mean and variance of a row: each lane runs Welford's update over 16 vectors, with reciprocals of the counts that are rounded:
+    d = x - mean;  mean = u(d r_i + mean);  squares = u(d (x - mean) + squares)
+and every 16 vectors the lane's pair joins the one before it, which makes a cascade of pairs; the lanes join one after another at the end. Joining (na, a) and
+(nb, b), with c = na / (na + nb): d = mean_a - mean_b;  mean = u(c d + mean_b);  squares = squares_b + u(((d d) c) nb + squares_a).
+    out = u(((x - mean) rstd) gamma + beta),  rstd = 1 / sqrt(squares / n + eps)
+Backward, with sums over vectors, whose products are rounded first, then of halves of a vector, three times:
+    ds = sum (dy x) gamma, db = sum dy gamma
+    b = (((u(db mean - ds) rstd) rstd) rstd) / n,  c = u(-b mean - (db rstd) / n),  dx = u(b x + (rstd dy) gamma) + c
+    dgamma over rows: u(dy u(rstd x - rstd mean) + ...);  dbeta: dy + ...
+"""
+import numpy as np
+
+F = np.float32
+LANES, CHUNK = 8, 16
+
+
+def fma(a, b, c):
+    """a b + c, rounded once: in fp64, to odd, then to fp32."""
+    product, addend = a.astype(np.float64) * b.astype(np.float64), np.asarray(c, np.float64)
+    total = product + addend
+    part = total - product
+    lost = (product - (total - part)) + (addend - part)
+    bits = total.view(np.int64)
+    # What was rounded away from zero goes back by one; then the last bit says that something was lost.
+    back = (lost != 0) & (np.signbit(lost) != np.signbit(total))
+    odd = np.where(lost != 0, (bits - back) | 1, bits)
+    return odd.view(np.float64).astype(F)
+
+
+def _spread(value, like):
+    return np.broadcast_to(F(value), like.shape)
+
+
+def _join(left, right):
+    """`left` joins `right`: (count, mean, squares)."""
+    (na, mean_a, squares_a), (nb, mean_b, squares_b) = left, right
+    share = _spread(F(na) / F(na + nb), mean_b)
+    d = mean_a - mean_b
+    return na + nb, fma(share, d, mean_b), squares_b + fma(d * d * share, _spread(nb, mean_b), squares_a)
+
+
+def moments(x):
+    """Mean and variance of each row of x [rows, n]; n is a multiple of 8."""
+    rows, n = x.shape
+    assert n % LANES == 0 and n > 0, "rows of whole vectors"
+    vectors = n // LANES
+    chunks = -(-vectors // CHUNK)
+    depth = max(1, (chunks - 1).bit_length())
+    zero = np.zeros((rows, LANES), F)
+    levels = [(0, zero, zero)] * depth
+    for chunk in range(chunks):
+        count, mean, squares = min(CHUNK, vectors - chunk * CHUNK), zero, zero
+        for i in range(count):
+            at = (chunk * CHUNK + i) * LANES
+            values = x[:, at:at + LANES]
+            d = values - mean
+            mean = fma(d, _spread(F(1) / F(i + 1), d), mean)
+            squares = fma(d, values - mean, squares)
+        levels[0] = _join((count, mean, squares), levels[0])
+        level, number = 1, chunk + 1
+        while level < depth and number % 2 == 0:
+            levels[level] = _join(levels[level - 1], levels[level])
+            levels[level - 1] = (0, zero, zero)
+            level, number = level + 1, number // 2
+    for level in range(1, depth):
+        if levels[level][0] + levels[0][0] > 0:
+            levels[0] = _join(levels[level], levels[0])
+    row = (0, np.zeros(rows, F), np.zeros(rows, F))
+    for lane in range(LANES):
+        row = _join((vectors, levels[0][1][:, lane], levels[0][2][:, lane]), row)
+    return row[1], row[2] / F(n)
+
+
+def layer_norm(x, gamma, beta, eps):
+    """(out, mean, rstd) of x [rows, n]."""
+    mean, variance = moments(x)
+    rstd = F(1) / np.sqrt(variance + F(eps))
+    scaled = (x - mean[:, None]) * rstd[:, None]
+    return fma(scaled, np.broadcast_to(gamma, x.shape), np.broadcast_to(beta, x.shape)), mean, rstd
+
+
+def _sum(left, right):
+    """Over a row, the sum of left right: vectors in order, then halves."""
+    at = lambda i: slice(i * LANES, (i + 1) * LANES)
+    total = left[:, at(0)] * right[:, at(0)]
+    for i in range(1, left.shape[1] // LANES):
+        total = total + left[:, at(i)] * right[:, at(i)]
+    while total.shape[1] > 1:
+        half = total.shape[1] // 2
+        total = total[:, :half] + total[:, half:]
+    return total[:, 0]
+
+
+def layer_norm_backward(dy, x, mean, rstd, gamma):
+    """(dx, dgamma, dbeta)."""
+    rows, n = x.shape
+    column, whole = lambda v: np.broadcast_to(v[:, None], x.shape), np.broadcast_to(gamma, x.shape)
+    ds, db, scale = _sum(dy * x, whole), _sum(dy, whole), F(1) / F(n)
+    b = fma(db, mean, -ds) * rstd * rstd * rstd * scale
+    c = fma(-b, mean, -(db * rstd * scale))
+    dx = fma(column(b), x, column(rstd) * dy * whole) + column(c)
+    dgamma, dbeta = np.zeros(n, F), np.zeros(n, F)
+    for row in range(rows):
+        a = np.full(n, rstd[row], F)
+        dgamma = fma(dy[row], fma(a, x[row], np.full(n, -rstd[row] * mean[row], F)), dgamma)
+        dbeta = dbeta + dy[row]
+    return dx, dgamma, dbeta
