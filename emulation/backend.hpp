@@ -67,6 +67,9 @@ enum class Triangle : std::uint8_t {
 /// Units: a and b arrive multiplied by their encode_scale; out_scale is the product of their decode scales (1: no
 /// multiply). With bias_after_cast: cast(cast(fl32(acc * out_scale)) + bias). Element i of out_cast's random stream
 /// counts row-major over [batch_outer, batch_inner, m, n]. out must not overlap an operand. k == 0 gives acc = +0.
+/// With an addend C [m,n] every sum begins with c[i,j] in place of +0, a number of the machine's addend format in the
+/// units of the sum: the first instruction takes it in, or the main accumulator of a promotion begins with it. C may be
+/// `out` itself, element on element. Sums that are cut into slices or blocks, trees and exact sums take none.
 struct Matmul {
     std::int64_t m = 0, n = 0, k = 0;
     std::int64_t batch_outer = 1, batch_inner = 1;
@@ -79,6 +82,8 @@ struct Matmul {
     bool bias_after_cast = false;
     Cast out_cast{};
     Triangle triangle = Triangle::none;
+    const float* addend = nullptr;  ///< C; null: +0
+    std::int64_t ld_addend = 0, stride_addend_outer = 0, stride_addend_inner = 0;
 };
 
 /// Direction of a rotary embedding: by the angles of the positions, or back again (its gradient).

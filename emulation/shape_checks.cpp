@@ -84,6 +84,7 @@ void matmul(const Matmul& args) {
     require_operand(args.a, "a", args.m, args.k);
     require_operand(args.b, "b", args.k, args.n);
     require_operand({.data = args.out, .ld = args.ld_out}, "out", args.m, args.n);
+    if (args.addend != nullptr) require_operand({.data = args.addend, .ld = args.ld_addend}, "addend", args.m, args.n);
 }
 
 void map_backward(const elementwise::Unary& f, const Shape& x, const Shape& dout, const Shape& dx) {

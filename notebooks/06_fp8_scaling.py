@@ -39,7 +39,7 @@ x[rng.random(x.shape) < 1 / 128] *= 64
 
 def sqnr(values, made):
     values, made = values.astype(np.float64), made.astype(np.float64)
-    return 10 * np.log10(np.sum(values**2) / np.sum((made - values) ** 2))
+    return float(10 * np.log10(np.sum(values**2) / np.sum((made - values) ** 2)))
 
 
 # %% [markdown]

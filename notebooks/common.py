@@ -31,6 +31,7 @@ plt.rcParams.update({
     "axes.spines.top": False, "axes.spines.right": False, "axes.titlesize": 11, "axes.titlelocation": "left",
     "legend.frameon": False, "font.size": 10, "figure.constrained_layout.use": True,
 })  # fmt: skip
+pd.set_option("display.max_colwidth", None)  # sentences in cells, whole
 
 
 def style(name: str) -> dict:

@@ -260,8 +260,8 @@ constexpr ColumnWords gemm_words[] = {
     {"beyond_bound", values, "whose error exceeds their own certain bound: 0 where the model is right", ""},
     {"beyond_probable", values, "whose error exceeds their own probable bound", ""},
     {"via", "", "how the product was made of narrower ones (`--via`); empty, as the next columns, without", ""},
-    {"digit_bits", "bits", "of a digit of Ozaki's scheme, or of a part", ""},
-    {"slices", "", "digits, or parts, of each number", ""},
+    {"digit_bits", "bits", "of a digit of Ozaki's scheme, of an integer of his second one, or of a part", ""},
+    {"slices", "", "digits, residues or parts of each number", ""},
     {"products", "", "narrow products on the machine", ""},
     {"inexact_products", values, "elements of the digit products that are not the integers they should be: 0 where the "
      "exactness rule holds", ""},

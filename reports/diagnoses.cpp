@@ -190,7 +190,9 @@ std::string_view cast_at(const Json& row, std::string_view slot) {
 
 std::optional<Sighting> narrow_accumulation(const RunView& view) {
     if (view.train == nullptr || view.policy == nullptr) return {};
-    const Json *parts = view.train->find("micro_batches"), *resolved = view.policy->find("resolved");
+    const Json *parts = view.micro_batches != nullptr ? view.micro_batches->find(view.run.row.policy) : nullptr,
+               *resolved = view.policy->find("resolved");
+    if (parts == nullptr) parts = view.train->find("micro_batches");
     if (parts == nullptr || !parts->is_number_integer() || parts->get<double>() < 2) return {};
     if (resolved == nullptr || !resolved->is_array()) return {};
     std::int64_t tensors = 0;

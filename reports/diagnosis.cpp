@@ -60,6 +60,7 @@ RunView view_of(const Log& log, const RunLog& run, const Manifests& manifests) {
             .baseline = run.baseline && !is_baseline ? &log.runs[*run.baseline] : nullptr,
             .train = manifests.part(run.folder, "train"),
             .policy = policy != nullptr && policy->is_object() ? policy : nullptr,
+            .micro_batches = manifests.part(run.folder, "micro_batches"),
             .sites = run.site_figures ? *run.site_figures : site_figures(run.sites),
             .samples_sites = manifests.samples(run.folder)};
 }

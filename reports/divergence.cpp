@@ -159,6 +159,7 @@ class RunsOfPolicy {
         add_gap();
         if (steps_) row.skipped_rate = double(skipped_) / double(steps_);
         if (count_) row.underflow_rate = double(underflow_) / double(count_);
+        if (gradients_) policy_.gradient_underflow_rate = double(gradients_underflow_) / double(gradients_);
         if (baseline_bytes_) row.memory_ratio = double(bytes_) / double(baseline_bytes_);
         row.static_bytes = static_.value(), row.activation_bytes = activations_.value();
         row.relative_peak = peak_.value();
@@ -222,6 +223,8 @@ class RunsOfPolicy {
         const SiteFigures sites = run.site_figures ? *run.site_figures : site_figures(run.sites);
         underflow_ += sites.underflow;
         count_ += sites.count;
+        gradients_underflow_ += sites.gradients_underflow;
+        gradients_ += sites.gradients;
         if (!sites.first_step || (policy_.first_site_step && *sites.first_step >= *policy_.first_site_step)) return;
         policy_.row.first_site = sites.first;
         policy_.first_site_why = sites.first_why;
@@ -277,7 +280,7 @@ class RunsOfPolicy {
     double loss_ = 0, baseline_loss_ = 0;
     double learned_ = 0;  ///< how far the baseline's loss fell
     std::int64_t failed_ = 0, steps_ = 0, skipped_ = 0, bytes_ = 0, baseline_bytes_ = 0;
-    std::uint64_t underflow_ = 0, count_ = 0;
+    std::uint64_t underflow_ = 0, count_ = 0, gradients_underflow_ = 0, gradients_ = 0;
     bool is_baseline_ = true, is_same_ = true, has_failed_baseline_ = false;
     Mean lost_, efficiency_, stagnation_, cosine_, proj_, loss_spikes_, norm_spikes_, static_, activations_, peak_;
 };

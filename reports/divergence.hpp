@@ -71,6 +71,7 @@ struct PolicySummary {
     std::string model{};                         ///< "2 layers x 64" of all its runs; empty where unknown or not one
     std::int64_t window = 0, longest_window = 0;  ///< W, the least and the greatest over the seeds
     std::optional<double> relative_gap{};  ///< gap_mean / the baseline's loss
+    std::optional<double> gradient_underflow_rate{};  ///< underflow_rate, of gradients alone
     double lost_updates_per_step = 0;      ///< mean over the steps that were not skipped
     std::optional<double> update_eff{};    ///< mean over the steps that have one
     std::string first_site_why{};          ///< "underflow 3.1 % at step 20"

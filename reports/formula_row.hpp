@@ -12,7 +12,7 @@ struct FormulaRow {
     std::string expression{}, name{}, format{}, round{}, functions{};
     std::uint64_t inputs = 0;      ///< whose reference is a number
     std::uint64_t skipped = 0;     ///< whose reference is NaN
-    std::uint64_t unresolved = 0;  ///< whose reference 500 digits do not settle
+    std::uint64_t unresolved = 0;  ///< whose reference 500 digits do not settle, or where a loop does not end
     std::optional<double> mean_bits{}, max_bits{};
     std::string worst_x{};            ///< the first input with max_bits: codes in hex, then values
     std::optional<double> max_ulp{};  ///< over finite results and references

@@ -6,6 +6,7 @@
 #include "reports/diagnosis.hpp"
 #include "reports/drawn.hpp"
 #include "reports/gemm_table.hpp"
+#include "reports/measured_page.hpp"
 #include "reports/page_assets.hpp"
 #include "reports/page_data.hpp"
 #include "reports/sha256.hpp"
@@ -107,6 +108,8 @@ std::string first_sites_html(const Summary& summary) {
 /// The rules behind the table, with the windows that these runs gave.
 std::string reading_html(const Summary& summary) {
     using Rules = DivergenceRules;
+    std::string of_gradients = gradient_underflow_words(summary);
+    if (!of_gradients.empty()) of_gradients = "; of gradients alone: " + escape_html(of_gradients);
     return fmt::format(
         "<details><summary>How the figures are made</summary><dl>"
         "<dt>loss, gap</dt><dd>Means over the last {}, a quarter of each run and {} at most, in nats per token, "
@@ -125,7 +128,7 @@ std::string reading_html(const Summary& summary) {
         "{:g} % of the fp32 loss; the earliest seed. A small gap on purpose: it says when the curves part, not that the run "
         "failed. Empty where no difference was found.</dd>"
         "<dt>skipped</dt><dd>Steps dropped by the loss scaler because a gradient was not finite.</dd>"
-        "<dt>underflow</dt><dd>Nonzero values that became zero, of all values cast at sampled sites and steps.</dd>"
+        "<dt>underflow</dt><dd>Nonzero values that became zero, of all values cast at sampled sites and steps{}.</dd>"
         "<dt>first notable site</dt><dd>The first sampled site with more than {:g} % underflow, a NaN or infinity, or "
         "an "
         "overflow (with a scale: more than {:g} %).</dd>"
@@ -136,7 +139,7 @@ std::string reading_html(const Summary& summary) {
         "<dt>peak</dt><dd>What the formats of its matmuls could gain on a GPU at most: {}</dd></dl></details>\n",
         escape_html(window_words(summary)), Rules::longest_window, 100 * summary.margin, Rules::failure_rise,
         Rules::failure_steps, Rules::consecutive_steps, Rules::ema_decay, 100 * Rules::divergence_threshold,
-        100 * Rules::notable_underflow, 100 * Rules::notable_overflow, escape_html(peak_words(summary)));
+        of_gradients, 100 * Rules::notable_underflow, 100 * Rules::notable_overflow, escape_html(peak_words(summary)));
 }
 
 std::string notes_html(const Summary& summary) {
@@ -152,9 +155,9 @@ std::string notes_html(const Summary& summary) {
 std::string names_of_inputs(const Log& log) {
     std::vector<std::filesystem::path> paths;
     for (const RunFolder& folder : log.folders) paths.push_back(folder.path);
-    for (const std::filesystem::path& file : log.gemm_files) {
+    for (const std::filesystem::path& file : log.row_files) {
         const bool is_of_folder = std::any_of(log.folders.begin(), log.folders.end(), [&file](const RunFolder& folder) {
-            return file == folder.path / GemmRow::file;
+            return file == folder.path / file.filename();
         });
         if (!is_of_folder) paths.push_back(file);
     }
@@ -229,18 +232,26 @@ std::string page_html(const Log& log, const Summary& all, PageSize size) {
     const std::size_t bucket = points_bucket(log, summary, limits);
     const std::string each =
         bucket == 1 ? "" : fmt::format("; one point per {} steps, their mean or last value", bucket);
-    const bool is_training = log.gemm_files.empty() || !log.folders.empty();
+    const bool is_training = log.row_files.empty() || !log.folders.empty();
     std::string heading = conclusion.title, lead = conclusion.lead;
     if (heading.empty()) heading = log.gemm.empty() ? names_of_inputs(log) : gemm_title(log.gemm);
     if (!summary.setup.empty()) lead += " Settings: " + summary.setup + ".";
-    if (!log.gemm_files.empty()) {
-        lead += fmt::format("{}{} matrix product{} on emulated machines, each against exact sums.",
-                            lead.empty() ? "" : " ", log.gemm.size(), log.gemm.size() == 1 ? "" : "s");
+    const std::pair<std::size_t, const char*> counts[] = {
+        {log.gemm.size(), "matrix product{} on emulated machines, each against exact sums"},
+        {log.sums.size(), "sum{}, each against the exact one"},
+        {log.systems.size(), "linear system{}, each against a solution of many digits"},
+        {log.formulas.size(), "formula{} in a format, each against its exact values"}};
+    for (const auto& [count, words] : counts) {
+        if (count == 0) continue;
+        lead += fmt::format("{}{} {}.", lead.empty() ? "" : " ", count, fmt::format(fmt::runtime(words), count == 1 ? "" : "s"));
     }
     lead += fmt::format("{}From {}.", lead.empty() ? "" : " ", names_of_inputs(log));
     const std::string title = escape_html("macheps: " + heading);
     heading = escape_html(heading), lead = escape_html(lead);
-    const std::string kind = is_training ? log.gemm.empty() ? "no-gemm" : "" : "no-runs";
+    const std::string kind = fmt::format("{}{}{}", is_training ? "" : "no-runs", !is_training && log.gemm.empty() ? " " : "",
+                                         log.gemm.empty() ? "no-gemm" : "");
+    const std::string measured = sums_html(log.sums) + systems_html(log.systems, log.system_steps) +
+                                 formulas_html(log.formulas, log.formula_points);
     const std::string products = gemm_html(log.gemm), answers = conclusion_html(conclusion);
     const std::string table = summary_html(summary) + first_sites_html(summary);
     const std::string reading = reading_html(summary), notes = notes_html(summary);
@@ -267,6 +278,7 @@ std::string page_html(const Log& log, const Summary& all, PageSize size) {
                                       {"bucket", each},
                                       {"kind", kind},
                                       {"products", products},
+                                      {"measured", measured},
                                       {"settings", settings},
                                       {"footer", footer},
                                       {"chart", page_assets::chart},

@@ -35,9 +35,9 @@ Json json_cell(const std::optional<Value>& value) {
 
 }  // namespace detail
 
-/// {"schema", "rows": [one object per row]}, indented, with a line end.
+/// [one object per row].
 template <class Row>
-std::string rows_json(std::span<const Row> rows) {
+Json rows_of_json(std::span<const Row> rows) {
     Json list = Json::array();
     for (const Row& row : rows) {
         Json object;
@@ -45,7 +45,13 @@ std::string rows_json(std::span<const Row> rows) {
         std::apply([&](const auto&... c) { (put(c), ...); }, Row::columns);
         list.push_back(std::move(object));
     }
-    const Json all{{"schema", schema_version}, {"rows", list}};
+    return list;
+}
+
+/// {"schema", "rows": [one object per row]}, indented, with a line end.
+template <class Row>
+std::string rows_json(std::span<const Row> rows) {
+    const Json all{{"schema", schema_version}, {"rows", rows_of_json(rows)}};
     return all.dump(2, Json::BadUtf8::is_replaced) + '\n';
 }
 

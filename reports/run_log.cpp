@@ -139,18 +139,59 @@ std::vector<RunLog> read_folder(const fs::path& path, std::size_t folder, Keep k
     return runs;
 }
 
-bool holds_products(const fs::path& file) {
-    constexpr std::string_view begin = "machine,";
-    std::string head;
-    read_blocks(file, begin.size(), [&](std::string_view block) { head += block; });
-    return head == begin;
+/// The first columns of a file's header tell the kind of its rows: whatever an older version lacks stands at the end.
+template <class Row>
+std::string first_columns() {
+    constexpr std::size_t most = 4;
+    std::string text;
+    std::size_t count = 0;
+    const auto add = [&](const auto& c) {
+        if (count++ < most) text.append(c.name).append(",");
+    };
+    std::apply([&](const auto&... c) { (add(c), ...); }, Row::columns);
+    return text;
 }
 
-void read_gemm(const fs::path& path, Log& log) {
-    CsvReader<GemmRow> reader(path);
-    log.notes.insert(log.notes.end(), reader.notes().begin(), reader.notes().end());
-    log.gemm_files.push_back(path);
-    log.gemm.insert(log.gemm.end(), reader.rows().begin(), reader.rows().end());
+/// Whether `file` holds rows of one of Log::kinds; they are in `log` then.
+bool read_measured_rows(const fs::path& file, Log& log) {
+    constexpr std::size_t most_bytes = 64;
+    std::string head;
+    read_blocks(file, most_bytes, [&](std::string_view block) { head += block; });
+    bool is_known = false;
+    const auto try_kind = [&]<class Row>(const Log::Kind<Row>& kind) {
+        if (is_known || !head.starts_with(first_columns<Row>())) return;
+        is_known = true;
+        CsvReader<Row> reader(file);
+        log.notes.insert(log.notes.end(), reader.notes().begin(), reader.notes().end());
+        log.row_files.push_back(file);
+        std::vector<Row>& rows = log.*kind.rows;
+        rows.insert(rows.end(), reader.rows().begin(), reader.rows().end());
+    };
+    std::apply([&](const auto&... kind) { (try_kind(kind), ...); }, Log::kinds);
+    return is_known;
+}
+
+/// The files of a folder that bear the names which verbs give to such rows.
+std::vector<fs::path> measured_files_of(const fs::path& folder) {
+    std::vector<fs::path> files;
+    const auto look = [&]<class Row>(const Log::Kind<Row>&) {
+        if (fs::exists(folder / Row::file)) files.push_back(folder / Row::file);
+    };
+    std::apply([&](const auto&... kind) { (look(kind), ...); }, Log::kinds);
+    return files;
+}
+
+/// `macheps gemm`, `macheps sum`, ...: whose rows a report draws.
+std::string verbs_with_rows() {
+    std::string text;
+    std::apply([&](const auto&... kind) { ((text += fmt::format("{}`{}`", text.empty() ? "" : ", ", kind.verb)), ...); }, Log::kinds);
+    return text;
+}
+
+Error not_a_run(std::string what, const fs::path& where) {
+    return Error({.what = std::move(what),
+                  .where = where.string(),
+                  .fix = fmt::format("name a folder that `macheps train` wrote, or rows of macheps {}", verbs_with_rows())});
 }
 
 /// Same losses, step by step, as bits would have it (a NaN equals a NaN).
@@ -165,16 +206,12 @@ bool same_losses(const RunLog& a, const RunLog& b) {
 
 void check_is_run(const fs::path& folder) {
     if (!fs::exists(folder)) {
-        throw Error({.what = "no such folder",
-                     .where = folder.string(),
-                     .fix = "name a folder that `macheps train` wrote, or rows of `macheps gemm`"});
+        throw not_a_run("no such folder", folder);
     }
     const auto stands_there = [&](std::string_view name) { return fs::exists(folder / name); };
     constexpr auto files = files_of(std::type_identity<TrainingRows>{});
     if (stands_there(manifest_name) || std::any_of(files.begin(), files.end(), stands_there)) return;
-    throw Error({.what = fmt::format("no {} in this folder", RunRow::file),
-                 .where = folder.string(),
-                 .fix = "name a folder that `macheps train` wrote, or rows of `macheps gemm`"});
+    throw not_a_run(fmt::format("no {} in this folder", RunRow::file), folder);
 }
 
 void read_as_schema_1(StepRow& step) {
@@ -197,21 +234,16 @@ Log read_runs(std::span<const fs::path> folders, Keep keep) {
     const DefaultFloatModes modes;
     Log log;
     for (const fs::path& path : folders) {
-        if (!fs::exists(path)) {
-            throw Error({.what = "no such folder",
-                         .where = path.string(),
-                         .fix = "name a folder that `macheps train` wrote, or rows of `macheps gemm`"});
+        if (!fs::exists(path)) throw not_a_run("no such folder", path);
+        if (!fs::is_directory(path)) {
+            if (!read_measured_rows(path, log)) throw not_a_run("not a folder, nor rows that a report draws", path);
+            continue;
         }
-        const bool is_folder = fs::is_directory(path);
-        if (!is_folder && !holds_products(path)) {
-            throw Error({.what = "not a folder, nor rows of `macheps gemm`",
-                         .where = path.string(),
-                         .fix = "name a folder that `macheps train` wrote"});
+        const std::vector<fs::path> files = measured_files_of(path);
+        for (const fs::path& file : files) {
+            if (!read_measured_rows(file, log)) throw not_a_run("not the rows of which this file bears the name", file);
         }
-        if (const fs::path rows = is_folder ? path / GemmRow::file : path; fs::exists(rows)) {
-            read_gemm(rows, log);
-            if (!is_folder || !fs::exists(path / RunRow::file)) continue;
-        }
+        if (!files.empty() && !fs::exists(path / RunRow::file)) continue;
         check_is_run(path);
         const std::size_t folder = log.folders.size();
         log.folders.push_back({.path = path, .manifest = read_manifest(path, log.notes)});

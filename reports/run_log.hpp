@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Run directories read back into memory: what the summary and the page are made of.
 #pragma once
+#include "reports/formula_row.hpp"
 #include "reports/gemm_row.hpp"
 #include "reports/site_figures.hpp"
+#include "reports/solve_row.hpp"
+#include "reports/sum_row.hpp"
 
 #include <cstddef>
 #include <filesystem>
@@ -38,9 +41,26 @@ struct RunFolder {
 struct Log {
     std::vector<RunFolder> folders{};
     std::vector<RunLog> runs{};
-    std::vector<std::filesystem::path> gemm_files{};
-    std::vector<GemmRow> gemm{};       ///< of all gemm_files, in their order
+    std::vector<std::filesystem::path> row_files{};  ///< of experiments without a run
+    std::vector<GemmRow> gemm{};                     ///< of all row_files, in their order, as are the next
+    std::vector<SumRow> sums{};
+    std::vector<SolveRow> systems{};
+    std::vector<SolveStepRow> system_steps{};
+    std::vector<FormulaRow> formulas{};
+    std::vector<FormulaPointRow> formula_points{};
     std::vector<std::string> notes{};  ///< in words: what was odd but readable
+
+    /// The kinds of row_files: a list each, and the verb that writes it.
+    template <class Row>
+    struct Kind {
+        std::vector<Row> Log::* rows;
+        std::string_view verb;
+    };
+    static constexpr auto kinds = std::tuple(Kind<GemmRow>{&Log::gemm, "gemm"}, Kind<SumRow>{&Log::sums, "sum"},
+                                             Kind<SolveRow>{&Log::systems, "solve"},
+                                             Kind<SolveStepRow>{&Log::system_steps, "solve --steps"},
+                                             Kind<FormulaRow>{&Log::formulas, "eval"},
+                                             Kind<FormulaPointRow>{&Log::formula_points, "eval --points-out"});
 
     /// Policies as shown, the baseline first, then in the order of their first run.
     std::vector<std::string> policies() const;
@@ -53,8 +73,8 @@ inline constexpr std::string_view baseline_policy = "fp32";
 /// them a log takes some 250 bytes for each step of each run, and a summary of it is the same.
 enum class Keep : bool { all, summary };
 
-/// Reads run directories and joins them; a CSV file, or the gemm.csv of a directory, holds the rows of `macheps gemm`,
-/// and a directory may have nothing else. A directory in which training has begun is always readable: each of its files
+/// Reads run directories and joins them; a CSV file, or one of that name in a directory, holds rows of one of Log::kinds,
+/// which its first columns tell, and a directory may have nothing else. A directory in which training has begun is always readable: each of its files
 /// may be absent, empty, or end in half a line, as a run in its first moments leaves them, and a note says so. A run with
 /// steps and no row in runs.csv is unfinished and is kept.
 /// The same policy and seed in two directories is one run when its losses agree; otherwise the later policy is shown as

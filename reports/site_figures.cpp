@@ -67,6 +67,8 @@ SiteFigures site_figures(std::span<const SiteRow> rows) {
             keep_worst(figures.wire, site, double(site.underflow) / double(std::max<std::uint64_t>(site.count, 1)), -1);
         }
         if (is_gradient_slot(site.site)) {
+            figures.gradients_underflow += site.underflow;
+            figures.gradients += site.count;
             const double rate = double(site.underflow) / double(std::max<std::uint64_t>(site.count, 1));
             keep_worst(figures.gradient_underflow, site, rate, Rules::notable_underflow);
         } else if (site.site.find(":forward.") != std::string::npos) {

@@ -21,6 +21,7 @@ struct WorstSite {
 
 struct SiteFigures {
     std::uint64_t underflow = 0, count = 0;  ///< over all rows
+    std::uint64_t gradients_underflow = 0, gradients = 0;  ///< over those of gradients
     std::string first{}, first_why{};        ///< the first notable site, and "underflow 3.1 % at step 20"
     std::optional<std::int64_t> first_step{};
     WorstSite gradient_underflow{};  ///< of elements that carry a gradient: the share that became zero

@@ -132,6 +132,8 @@ std::string summary_table(const Summary& summary, Colour colour) {
                        has_intervals ? ", ± is the 95 % t interval" : "");
     if (!summary.setup.empty()) out += summary.setup + ".\n";
     out += cost_words(summary);
+    if (const std::string words = gradient_underflow_words(summary); !words.empty())
+        out += "underflow: of all numbers that are cast, forward and backward; of gradients alone: " + words + ".\n";
     for (const PolicySummary& policy : summary.policies) {
         const std::string sentence = verdict_sentence(policy);
         if (!sentence.empty()) out += fmt::format("  {}: {}.\n", printable(policy.row.policy), sentence);
@@ -144,6 +146,16 @@ std::string peak_words(const Summary& summary) {
     const VendorGpu* gpu = find_vendor_gpu(summary.gpu);
     return fmt::format("on {}, dense, bf16 = 1x: the vendor's figures, not a measurement.",
                        gpu != nullptr ? gpu->title : summary.gpu);
+}
+
+std::string gradient_underflow_words(const Summary& summary) {
+    std::string words;
+    for (const PolicySummary& policy : summary.policies) {
+        if (policy.gradient_underflow_rate.value_or(0) == 0) continue;
+        words += fmt::format("{}{} {}", words.empty() ? "" : ", ", printable(policy.row.policy),
+                             percent(*policy.gradient_underflow_rate));
+    }
+    return words;
 }
 
 std::string cost_words(const Summary& summary) {

@@ -43,6 +43,8 @@ struct SummaryCells {
 
 /// What the columns of bytes and of the peak are, in a sentence each: vendor's figures are marked as such.
 std::string cost_words(const Summary& summary);
+/// `fp16-noscale 32 %, amp-fp16 0.02 %`: what of the gradients became zero, under each policy under which something did.
+std::string gradient_underflow_words(const Summary& summary);
 /// Whose figures the column `peak` is made of, in a sentence.
 std::string peak_words(const Summary& summary);
 SummaryCells summary_cells(const PolicySummary& policy);

@@ -30,12 +30,13 @@ struct FigureRow {
     double lost_share = 0;       ///< of the updates of all steps, those that changed nothing
     double lost_share_last = 0;  ///< the same in the last step
     std::string model{};         ///< as sentences name it
+    std::optional<double> gradient_underflow{};
 
     static constexpr auto columns = std::tuple(
         column("policy", &FigureRow::policy), column("window", &FigureRow::window),
         column("longest_window", &FigureRow::longest_window), column("lost_per_step", &FigureRow::lost_per_step),
         column("lost_share", &FigureRow::lost_share), column("lost_share_last", &FigureRow::lost_share_last),
-        column("model", &FigureRow::model));
+        column("model", &FigureRow::model), column("gradient_underflow", &FigureRow::gradient_underflow));
 };
 
 std::vector<FigureRow> figures_of(const Log& log, const Summary& summary) {
@@ -47,7 +48,8 @@ std::vector<FigureRow> figures_of(const Log& log, const Summary& summary) {
                       .window = policy.window,
                       .longest_window = policy.longest_window,
                       .lost_per_step = policy.lost_updates_per_step,
-                      .model = policy.model};
+                      .model = policy.model,
+                      .gradient_underflow = policy.gradient_underflow_rate};
         row.lost_share = row.lost_per_step / parameters;
         for (const RunLog& run : log.runs) {
             if (run.policy != row.policy) continue;
@@ -79,6 +81,7 @@ Summary read_golden() {
         policy.longest_window = figure.longest_window;
         policy.lost_updates_per_step = figure.lost_per_step;
         policy.model = figure.model;
+        policy.gradient_underflow_rate = figure.gradient_underflow;
         if (policy.row.margin) {
             policy.relative_gap = *policy.row.gap_mean / (*policy.row.margin / DivergenceRules::equivalence_margin);
         }

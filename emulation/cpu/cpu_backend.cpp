@@ -84,7 +84,15 @@ class CpuBackend::Memory : public std::enable_shared_from_this<Memory> {
 };
 
 CpuBackend::CpuBackend(int threads, Simd simd)
-    : simd_(simd), pool_(checked_threads(threads, simd)), memory_(std::make_shared<Memory>()) {}
+    : simd_(simd),
+      own_pool_(std::make_unique<ThreadPool>(checked_threads(threads, simd))),
+      pool_(*own_pool_),
+      memory_(std::make_shared<Memory>()) {}
+
+CpuBackend::CpuBackend(ThreadPool& pool, Simd simd)
+    : simd_(simd), pool_(pool), memory_(std::make_shared<Memory>()) {
+    checked_threads(pool.threads(), simd);
+}
 CpuBackend::~CpuBackend() = default;
 
 std::string CpuBackend::name() const { return fmt::format("cpu.{}.{}", simd_name(simd_), pool_.threads()); }

@@ -17,6 +17,8 @@ class CpuBackend final : public Backend {
   public:
     /// threads: 0 = every core this process may use. Throws Error (usage) below 0 or when this CPU lacks `simd`.
     explicit CpuBackend(int threads = 0, Simd simd = chosen_simd());
+    /// On the threads of a pool that lives longer; within a task of that pool, serially.
+    explicit CpuBackend(ThreadPool& pool, Simd simd = chosen_simd());
     ~CpuBackend() override;
 
     std::string name() const override;  ///< such as "cpu.avx512.2"
@@ -85,7 +87,8 @@ class CpuBackend final : public Backend {
     void update(std::int64_t n, UpdateStats* stats, const Chunk& chunk_kernel);
 
     Simd simd_;
-    ThreadPool pool_;
+    std::unique_ptr<ThreadPool> own_pool_;  ///< null: the caller's
+    ThreadPool& pool_;
     std::shared_ptr<Memory> memory_;
 };
 

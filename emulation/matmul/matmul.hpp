@@ -7,11 +7,11 @@
 
 namespace macheps {
 
-/// Machine fp32.chain: acc = +0, then acc = fma(a[i * a_step], b[i * b_step], acc) for i = 0 .. k - 1 in that order.
-/// k == 0 gives +0. A NaN result carries whatever bits the processor made: its reader canonicalises it.
+/// Machine fp32.chain: acc = start, then acc = fma(a[i * a_step], b[i * b_step], acc) for i = 0 .. k - 1 in that order.
+/// k == 0 gives start. A NaN result carries whatever bits the processor made: its reader canonicalises it.
 MACHEPS_HD inline float fp32_chain_dot(const float* a, std::int64_t a_step, const float* b, std::int64_t b_step,
-                                       std::int64_t k) {
-    float acc = 0;
+                                       std::int64_t k, float start = 0) {
+    float acc = start;
     for (std::int64_t i = 0; i < k; ++i) acc = fma(a[i * a_step], b[i * b_step], acc);
     return acc;
 }
@@ -25,7 +25,14 @@ struct DotOperands {
     const float *a = nullptr, *b = nullptr;
     std::int64_t a_step = 0, b_step = 0;  ///< elements from term to term
     std::int64_t i = 0, j = 0;            ///< for the scales
+    float start = 0;                      ///< what the sum begins with: Matmul::addend
 };
+
+/// Element (i, j) of the addend, whose matrix begins at `addend`, as the machine reads it; +0 where there is none.
+MACHEPS_HD inline float addend_of(const Matmul& args, const float* addend, std::int64_t i, std::int64_t j) {
+    if (addend == nullptr) return 0;
+    return quantize(args.rule.machine->addend, addend[i * args.ld_addend + j], Round::nearest_even, Overflow::nonsaturate);
+}
 
 MACHEPS_HD inline DotOperands dot_operands(const Matmul& args, const float* a, const float* b, std::int64_t i,
                                            std::int64_t j) {
@@ -93,8 +100,8 @@ MACHEPS_HD inline float pairwise_dot(const DotOperands& x, std::int64_t first, s
 }
 
 /// Machine fp32.unfused: rounded products, k ascending.
-MACHEPS_HD inline float unfused_dot(const DotOperands& x, std::int64_t first, std::int64_t last) {
-    float sum = 0;
+MACHEPS_HD inline float unfused_dot(const DotOperands& x, std::int64_t first, std::int64_t last, float start = 0) {
+    float sum = start;
     for (std::int64_t p = first; p < last; ++p) sum = sum + x.a[p * x.a_step] * x.b[p * x.b_step];
     return sum;
 }
@@ -128,8 +135,9 @@ MACHEPS_HD inline float exact_dot(const DotOperands& x, std::int64_t first, std:
     return bit_cast<float>(static_cast<std::uint32_t>(bits));
 }
 
-/// Terms [first, last) on the machine, from +0.
-MACHEPS_HD inline float machine_dot(const Matmul& args, const DotOperands& x, std::int64_t first, std::int64_t last) {
+/// Terms [first, last) on the machine, from `start`; trees and exact sums begin with +0.
+MACHEPS_HD inline float machine_dot(const Matmul& args, const DotOperands& x, std::int64_t first, std::int64_t last,
+                                    float start = 0) {
     const SumRule& sum = args.rule.machine->sum;
     switch (sum.model) {
         case SumModel::pairwise:
@@ -140,16 +148,17 @@ MACHEPS_HD inline float machine_dot(const Matmul& args, const DotOperands& x, st
             return exact_dot(x, first, last);
         case SumModel::fma_chain:
             if (sum.is_plain_chain() && sum.delivery == Delivery::fp32_nearest_even) {
-                return fp32_chain_dot(x.a + first * x.a_step, x.a_step, x.b + first * x.b_step, x.b_step, last - first);
+                return fp32_chain_dot(x.a + first * x.a_step, x.a_step, x.b + first * x.b_step, x.b_step, last - first,
+                                      start);
             }
             if (sum.rounds_products && sum.delivery == Delivery::fp32_nearest_even && !sum.flush_operands) {
-                return unfused_dot(x, first, last);
+                return unfused_dot(x, first, last, start);
             }
             break;
         default:
             break;
     }
-    return instruction_chain(args, x, first, last);
+    return instruction_chain(args, x, first, last, start);
 }
 
 /// `partial`, of the terms from `p` on, joins `main`.
@@ -201,8 +210,8 @@ MACHEPS_HD inline float blocks_sum(const Matmul& args, const DotOperands& x, std
 /// The sum of one slice of k.
 MACHEPS_HD inline float slice_sum(const Matmul& args, const DotOperands& x, std::int64_t first, std::int64_t last) {
     if (args.rule.has_blocks()) return blocks_sum(args, x, first, last);
-    if (args.rule.promotion == Promotion::none) return machine_dot(args, x, first, last);
-    float main = 0;
+    if (args.rule.promotion == Promotion::none) return machine_dot(args, x, first, last, x.start);
+    float main = x.start;
     for (std::int64_t p = first; p < last; p += args.rule.promotion_interval) {
         const std::int64_t end = min_of(p + args.rule.promotion_interval, last);
         main = promote(args, x, p, machine_dot(args, x, p, end), main);
@@ -284,10 +293,11 @@ MACHEPS_HD inline float join_slice(const Matmul& args, std::int64_t s, float sum
     }
 }
 
-/// out[i,j] of one matrix. `a` and `b` point to the first element of their matrices.
+/// out[i,j] of one matrix. `a`, `b` and `addend`, where there is one, point to the first element of their matrices.
 MACHEPS_HD inline MatmulOutput matmul_element(const Matmul& args, const float* a, const float* b, std::int64_t i,
-                                              std::int64_t j, std::uint64_t element) {
-    const DotOperands x = dot_operands(args, a, b, i, j);
+                                              std::int64_t j, std::uint64_t element, const float* addend = nullptr) {
+    DotOperands x = dot_operands(args, a, b, i, j);
+    x.start = addend_of(args, addend, i, j);
     if (args.rule.slices <= 1) return matmul_output(args, slice_sum(args, x, 0, args.k), i, j, element);
     const std::int64_t length = slice_length(args.rule, args.k);
     float sum = 0;

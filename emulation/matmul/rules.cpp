@@ -171,6 +171,13 @@ void require_blocks(const MatmulRule& rule, const MatmulUse& use, std::string_vi
     }
 }
 
+void require_addend(const MatmulRule& rule, const MatmulUse& use, std::string_view where) {
+    if (!use.has_addend) return;
+    if (const std::string why = why_no_addend(rule); !why.empty()) {
+        impossible(why, where, "leave out the addend, or take a machine such as sm90.wgmma.fp16 by its own name");
+    }
+}
+
 void require_slices(const MatmulRule& rule, const MatmulUse& use, std::string_view where) {
     if (rule.slices < 1) {
         impossible("the number of k slices is not given", where, "give split_k = 2 or more (1: no slices)");
@@ -286,6 +293,17 @@ std::string operand_names(const Machine& machine) {
     return fmt::format("{}", fmt::join(names, ", "));
 }
 
+std::string why_no_addend(const MatmulRule& rule) {
+    const Machine& machine = *rule.machine;
+    const SumModel model = machine.sum.model;
+    if (model == SumModel::pairwise || model == SumModel::kahan || model == SumModel::exact) {
+        return fmt::format("{} takes no addend", machine.name);
+    }
+    if (rule.slices > 1) return "sums of slices of k are joined, and an addend belongs to none of them";
+    if (rule.has_blocks()) return fmt::format("{} is cut into blocks of k, which begin with +0", machine.name);
+    return {};
+}
+
 void require_possible(const MatmulRule& rule, const MatmulUse& use, std::string_view where) {
     if (rule.machine == nullptr || find_machine(rule.machine->name) == nullptr) {
         impossible(fmt::format("no machine '{}'", rule.machine == nullptr ? "" : rule.machine->name), where,
@@ -295,6 +313,7 @@ void require_possible(const MatmulRule& rule, const MatmulUse& use, std::string_
     require_operand(*rule.machine, use.a, "a", where);
     require_operand(*rule.machine, use.b, "b", where);
     require_promotion(rule, where);
+    require_addend(rule, use, where);
     require_one_draw(use, where);
     require_slices(rule, use, where);
     require_blocks(rule, use, where);
@@ -317,7 +336,8 @@ void require_possible(const Matmul& args) {
                       .b_scales = layout_of(args.b.scales, scale),
                       .has_bias = args.bias != nullptr,
                       .bias_after = bias_after,
-                      .out_cast = args.out_cast},
+                      .out_cast = args.out_cast,
+                      .has_addend = args.addend != nullptr},
                      "matmul");
 }
 

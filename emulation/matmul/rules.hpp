@@ -94,11 +94,15 @@ struct MatmulUse {
     bool has_bias = false;
     bool bias_after = false;  ///< the output is rounded before the bias is added, and again after
     Cast out_cast{};
+    bool has_addend = false;
 };
+
+/// Why sums of this rule cannot begin with an addend; empty where they can.
+std::string why_no_addend(const MatmulRule& rule);
 
 /// Throws Error where the rule means nothing for this use: no machine, operands that it cannot read, an accumulator
 /// that is not what the next instruction takes in, intervals that no instruction ends at, block scales that nothing
-/// takes in, roundings whose random bits would be drawn twice.
+/// takes in, roundings whose random bits would be drawn twice, an addend that no sum takes in.
 void require_possible(const MatmulRule& rule, const MatmulUse& use, std::string_view where);
 /// The same for a matmul that is about to run.
 void require_possible(const Matmul& args);

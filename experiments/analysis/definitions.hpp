@@ -42,4 +42,66 @@ bool lu(std::int64_t n, Number* a, std::vector<std::int64_t>& rows, bool pivoted
     return true;
 }
 
+/// Cholesky by columns: l_kk = sqrt(a_kk), l_ik = a_ik / l_kk, a_ij = a_ij - l_ik l_jk below the diagonal, product and
+/// difference rounded apart. Reads and writes the lower half. False where a_kk is not above zero, or not finite.
+template <class Number>
+bool cholesky(std::int64_t n, Number* a) {
+    using std::isfinite;
+    using std::sqrt;
+    for (std::int64_t k = 0; k < n; ++k) {
+        const Number pivot = a[k * n + k];
+        if (!(pivot > 0) || !isfinite(pivot)) return false;
+        a[k * n + k] = sqrt(pivot);
+        for (std::int64_t i = k + 1; i < n; ++i) a[i * n + k] = a[i * n + k] / a[k * n + k];
+        for (std::int64_t i = k + 1; i < n; ++i) {
+            for (std::int64_t j = k + 1; j <= i; ++j) a[i * n + j] = a[i * n + j] - a[i * n + k] * a[j * n + k];
+        }
+    }
+    return true;
+}
+
+/// Householder's QR by columns. The column from the diagonal on is divided by the power of two of its largest element, to x;
+/// v = x, but v_k = x_k + sign(x_k) s with s = sqrt(sum of x_i x_i), and beta = 2 / (sum of v_i v_i), sums ascending from +0.
+/// r_kk = -sign(x_k) s times that power. Columns behind it: t = beta (sum of v_i a_ij), a_ij = a_ij - v_i t. The last
+/// column is left as it is. v takes the column's place. False where a column is zero, or not finite. Numbers of up to 53
+/// digits.
+template <class Number>
+bool qr(std::int64_t n, Number* a, std::vector<Number>& diagonal, std::vector<Number>& betas) {
+    using std::abs;
+    using std::isfinite;
+    using std::sqrt;
+    for (std::int64_t k = 0; k < n; ++k) {
+        Number most = Number(0);
+        for (std::int64_t i = k; i < n; ++i) {
+            if (!isfinite(a[i * n + k])) return false;
+            if (abs(a[i * n + k]) > most) most = abs(a[i * n + k]);
+        }
+        if (most == 0) return false;
+        if (k + 1 == n) {
+            diagonal.push_back(a[k * n + k]);
+            return true;
+        }
+        const int exponent = std::ilogb(static_cast<double>(most));
+        Number squares = Number(0);
+        for (std::int64_t i = k; i < n; ++i) {
+            a[i * n + k] = Number(std::ldexp(static_cast<double>(a[i * n + k]), -exponent));
+            squares = squares + a[i * n + k] * a[i * n + k];
+        }
+        const bool is_negative = a[k * n + k] < 0;
+        const Number norm = is_negative ? -sqrt(squares) : sqrt(squares);
+        diagonal.push_back(Number(std::ldexp(static_cast<double>(-norm), exponent)));
+        a[k * n + k] = a[k * n + k] + norm;
+        Number of_v = Number(0);
+        for (std::int64_t i = k; i < n; ++i) of_v = of_v + a[i * n + k] * a[i * n + k];
+        betas.push_back(Number(2) / of_v);
+        for (std::int64_t j = k + 1; j < n; ++j) {
+            Number t = Number(0);
+            for (std::int64_t i = k; i < n; ++i) t = t + a[i * n + k] * a[i * n + j];
+            t = betas.back() * t;
+            for (std::int64_t i = k; i < n; ++i) a[i * n + j] = a[i * n + j] - a[i * n + k] * t;
+        }
+    }
+    return true;
+}
+
 }  // namespace macheps::analysis::definition

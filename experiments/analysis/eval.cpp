@@ -6,6 +6,7 @@
 #include "core/rounding_names.hpp"
 #include "core/ulp.hpp"
 #include "experiments/analysis/eval_walk.hpp"
+#include "experiments/analysis/eval_wide.hpp"
 #include "experiments/analysis/rounder.hpp"
 
 #include <fmt/format.h>
@@ -34,6 +35,51 @@ InputRange range_of(const EvalGrid& grid, const std::string& input) {
     return {input, -HUGE_VAL, HUGE_VAL};
 }
 
+/// The value of a literal, of one with a minus sign, and of nothing else.
+std::optional<double> literal_value(const Node& node) {
+    if (node.kind == Node::Kind::number) return wide_literal(node, 0).near;
+    if (node.kind != Node::Kind::call || node.op != Op::neg) return std::nullopt;
+    const std::optional<double> value = literal_value(node.children.front());
+    return value ? std::optional(-*value) : value;
+}
+
+/// Narrows the range of the input in `slot` to what a precondition says of it outright: (and (<= 1 x 2) (< y 3)). Where draws
+/// come from all numbers of a format, hardly one of several inputs would meet it.
+void narrow_range(const Node& condition, int slot, InputRange& range) {
+    if (condition.op == Op::both) {
+        for (const Node& child : condition.children) narrow_range(child, slot, range);
+        return;
+    }
+    const bool ascends = condition.op == Op::less || condition.op == Op::less_equal,
+               descends = condition.op == Op::greater || condition.op == Op::greater_equal;
+    if (!ascends && !descends) return;
+    bool has_passed = false;
+    for (const Node& child : condition.children) {
+        has_passed = has_passed || (child.kind == Node::Kind::variable && child.slot == slot);
+    }
+    if (!has_passed) return;
+    has_passed = false;
+    for (const Node& child : condition.children) {
+        if (child.kind == Node::Kind::variable && child.slot == slot) has_passed = true;
+        const std::optional<double> value = literal_value(child);
+        if (!value) continue;
+        if (has_passed == ascends) {
+            range.greatest = std::min(range.greatest, *value);
+        } else {
+            range.least = std::max(range.least, *value);
+        }
+    }
+}
+
+/// Where an input is drawn: the range that was asked for, narrowed by the precondition unless that leaves nothing.
+InputRange drawn_range(const EvalGrid& grid, const Expression& expression, const Format& f, std::size_t input) {
+    const InputRange asked = range_of(grid, expression.inputs[input]);
+    InputRange range = asked;
+    if (!expression.precondition.empty()) narrow_range(expression.precondition.front(), static_cast<int>(input), range);
+    const double first = decode64(f, encode64(f, range.least, Round::up, Overflow::saturate));
+    return first <= range.greatest ? range : asked;
+}
+
 /// Finite codes whose values lie in the range: positive ones ascending from +0, then negative ones from -0.
 std::vector<std::uint64_t> codes_in(const Format& f, const InputRange& range) {
     std::vector<std::uint64_t> codes;
@@ -52,7 +98,11 @@ bool is_exhaustive(const EvalGrid& grid, const Expression& expression, const For
     return grid.points == 0 && expression.inputs.size() <= 1 && f.bits <= 16;
 }
 
-/// Numbers of the format between the ends of a range, each as likely: by ordinals.
+/// How often inputs are drawn until they meet a precondition.
+constexpr std::uint32_t most_attempts = 1000;
+
+/// Numbers of the format between the ends of a range, each as likely: by ordinals. Most of these are tiny; where they do not meet a
+/// precondition for long, values are drawn evenly.
 double drawn_input(const EvalGrid& grid, const Format& f, const InputRange& range, std::uint64_t index, std::uint32_t attempt) {
     const auto ordinal_at = [&](double x, bool is_least) {
         const double largest = decode64(f, f.max_finite_code() << f.padding);
@@ -62,14 +112,22 @@ double drawn_input(const EvalGrid& grid, const Format& f, const InputRange& rang
     const std::int64_t first = ordinal_at(range.least, true), last = ordinal_at(range.greatest, false);
     const RngKey key{.seed = static_cast<std::uint64_t>(grid.seed), .step = attempt, .site = site_id("eval.points")};
     const std::uint64_t word = std::uint64_t{random_bits(key, 2 * index)} << 32 | random_bits(key, 2 * index + 1);
+    if (attempt >= most_attempts / 2 && std::isfinite(range.greatest - range.least)) {
+        const double x = range.least + (range.greatest - range.least) * (static_cast<double>(word >> 11) * 0x1p-53);
+        return decode64(f, encode64(f, x, Round::nearest_even, Overflow::saturate));
+    }
     return decode64(f, from_ordinal(f, first + static_cast<std::int64_t>(word % static_cast<std::uint64_t>(last - first + 1))));
 }
 
 void evaluate(const EvalGrid& grid, const Expression& expression, const Format& f, std::uint64_t index, Point& point) {
     const RngKey key{.seed = static_cast<std::uint64_t>(grid.seed), .step = static_cast<std::uint32_t>(index), .site = site_id("eval.round")};
     FormatSystem system(f, grid.round, grid.functions, grid.flushes, key);
-    point.result = Walk(system, expression).value(point.inputs);
-    point.reference = reference_value(expression, f, point.inputs);
+    try {
+        point.result = Walk(system, expression).value(point.inputs);
+        point.reference = reference_value(expression, f, point.inputs);
+    } catch (const EndlessLoop&) {  // a step too small to move anything: this input has no answer, others may
+        point.reference.reset();
+    }
     if (!point.reference || point.reference->is_nan) return;
     const FormulaReference& reference = *point.reference;
     if (point.result != point.result) {
@@ -88,8 +146,6 @@ bool is_accepted(const Expression& expression, const Format& f, const std::vecto
     FormatSystem system(f, Round::nearest_even, Functions::correct, false, {});
     return Walk(system, expression).accepts(inputs);
 }
-
-constexpr std::uint32_t most_attempts = 1000;
 
 std::vector<Point> points_of(const EvalGrid& grid, const Expression& expression, const Format& f) {
     std::vector<Point> points;
@@ -111,11 +167,13 @@ void fill_inputs(const EvalGrid& grid, const Expression& expression, const Forma
         point.is_taken = is_accepted(expression, f, point.inputs);
         return;
     }
+    std::vector<InputRange> ranges;
+    for (std::size_t i = 0; i < expression.inputs.size(); ++i) ranges.push_back(drawn_range(grid, expression, f, i));
     for (std::uint32_t attempt = 0; attempt < most_attempts && !point.is_taken; ++attempt) {
         point.inputs.clear();
         for (std::size_t i = 0; i < expression.inputs.size(); ++i) {
             const std::uint64_t word = index * expression.inputs.size() + i;
-            point.inputs.push_back(drawn_input(grid, f, range_of(grid, expression.inputs[i]), word, attempt));
+            point.inputs.push_back(drawn_input(grid, f, ranges[i], word, attempt));
         }
         point.is_taken = is_accepted(expression, f, point.inputs);
     }

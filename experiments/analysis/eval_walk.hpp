@@ -11,6 +11,11 @@ namespace macheps::analysis {
 /// Turns of all loops of one evaluation; whoever runs into this many waits for ever.
 inline constexpr int most_loop_turns = 100000;
 
+/// A loop of one evaluation that was given up.
+struct EndlessLoop : Error {
+    using Error::Error;
+};
+
 /// A System has a Number, and the functions that are called here: literal, apply, compare and test.
 template <class System>
 class Walk {
@@ -34,6 +39,14 @@ class Walk {
         slots_.resize(static_cast<std::size_t>(expression_.slots));
         turns_ = 0;
     }
+    /// Intervals that cannot tell where a comparison goes would turn for ever.
+    bool has_given_up() const {
+        if constexpr (requires { system_.has_failed(); }) {
+            return system_.has_failed();
+        } else {
+            return false;
+        }
+    }
     Number& slot(int i) { return slots_[static_cast<std::size_t>(i)]; }
 
     Number number(const Node& node) {
@@ -50,8 +63,9 @@ class Walk {
             case Node::Kind::loop: {
                 bind(node, 1, node.is_sequential);
                 while (truth(node.children.front())) {
+                    if (has_given_up()) return Number{};
                     if (++turns_ > most_loop_turns) {
-                        throw Error({.what = "a loop does not end",
+                        throw EndlessLoop({.what = "a loop does not end",
                                      .where = expression_.name.empty() ? "expression" : expression_.name,
                                      .fix = "loops may turn 100000 times",
                                      .exit = Exit::usage});

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GMRES, left-preconditioned by factors of low precision, from zero and without restarts (Saad, Schultz 1986, with modified
+// GMRES, left-preconditioned by factors of low precision or by nothing, from zero and without restarts (Saad, Schultz 1986, with modified
 // Gram-Schmidt and Givens rotations): products with A and the preconditioner in one arithmetic, everything else in another.
 #pragma once
+#include "experiments/analysis/equilibrate.hpp"
 #include "experiments/analysis/triangular.hpp"
 
 #include <cmath>
@@ -17,17 +18,15 @@ struct GmresResult {
     bool is_finite = false;  ///< false: beta, or something on the way, was not
 };
 
-/// C U^-1 L^-1 P R and A, in the arithmetic of the products.
+/// C U^-1 L^-1 P R, or 1 without `preconditions`, and A, in the arithmetic of the products.
 template <class Products>
 class Preconditioner {
   public:
     using Number = typename Products::Number;
 
-    Preconditioner(const Products& in, const Matrix& a, const Factors& factors, const Equilibration& scaling)
-        : in_(in), rows_(factors.rows), scaling_(scaling) {
-        for (const double x : a.values) a_.push_back(Number(x));
-        for (const double x : factors.lu.values) lu_.push_back(Number(x));
-    }
+    Preconditioner(const Products& in, const Matrix& a, const Factors& factors, const Equilibration& scaling,
+                   bool preconditions)
+        : in_(in), a_(a.values.begin(), a.values.end()), factors_(factors), scaling_(scaling), preconditions_(preconditions) {}
 
     /// Of a vector of doubles: a residual.
     std::vector<double> apply(const std::vector<double>& v) const {
@@ -51,8 +50,13 @@ class Preconditioner {
   private:
     std::vector<double> solved(std::vector<Number> z) const {
         const auto n = static_cast<std::int64_t>(z.size());
+        if (!preconditions_) {
+            std::vector<double> as_is;
+            for (const Number& x : z) as_is.push_back(in_.to_double(x));
+            return as_is;
+        }
         for (std::int64_t i = 0; i < n; ++i) z[static_cast<std::size_t>(i)] *= Number(std::ldexp(1.0, scaling_.row(i)));
-        const std::vector<Number> y = substitute(in_, lu_, rows_, z);
+        const std::vector<Number> y = substitute(in_, factors_, z);
         std::vector<double> result(y.size());
         for (std::int64_t i = 0; i < n; ++i) {
             result[static_cast<std::size_t>(i)] = std::ldexp(in_.to_double(y[static_cast<std::size_t>(i)]), scaling_.column(i));
@@ -61,9 +65,10 @@ class Preconditioner {
     }
 
     Products in_;
-    std::vector<Number> a_, lu_;
-    const std::vector<std::int64_t>& rows_;
+    std::vector<Number> a_;
+    FactorNumbers<Number> factors_;
     const Equilibration& scaling_;
+    bool preconditions_;
 };
 
 /// The correction of a residual: d with C U^-1 L^-1 P R A d = C U^-1 L^-1 P R r, until the residual has fallen by `tolerance`.

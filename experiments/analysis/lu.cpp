@@ -3,6 +3,8 @@
 
 #include "core/arithmetic.hpp"
 #include "core/float_environment.hpp"
+#include "emulation/cpu/cpu_backend.hpp"
+#include "experiments/analysis/format_numbers.hpp"
 #include "experiments/analysis/lu_blocked.hpp"
 #include "experiments/analysis/row_update.hpp"
 
@@ -25,29 +27,46 @@ struct CodeFma {
     }
 };
 
-/// Eliminates columns [first, last) of the rows from `first` on, with rows of `n` numbers; the update reaches to column `end`.
-/// False where a pivot is zero or not finite.
-template <class Real, class Round, class Update>
-bool eliminate(std::int64_t n, Real* a, std::vector<std::int64_t>& rows, bool pivots, std::int64_t first, std::int64_t last,
-               std::int64_t end, const Round& round, const Update& update) {
-    for (std::int64_t k = first; k < last; ++k) {
+/// The columns of a panel [height, width], whose rows are `ld` numbers apart, eliminated one by one. swap(k, pivot) exchanges
+/// two of its rows, and whatever else belongs to them. False where a pivot is zero or not finite.
+template <class Real, class Round, class Update, class Swap>
+bool eliminate(std::int64_t height, std::int64_t width, std::int64_t ld, Real* a, bool pivots, const Round& round,
+               const Update& update, const Swap& swap) {
+    for (std::int64_t k = 0; k < width; ++k) {
         std::int64_t pivot = k;
-        for (std::int64_t i = k + 1; pivots && i < n; ++i) {
-            if (std::fabs(a[i * n + k]) > std::fabs(a[pivot * n + k])) pivot = i;
+        for (std::int64_t i = k + 1; pivots && i < height; ++i) {
+            if (std::fabs(a[i * ld + k]) > std::fabs(a[pivot * ld + k])) pivot = i;
         }
-        const Real divisor = a[pivot * n + k];
+        const Real divisor = a[pivot * ld + k];
         if (divisor == 0 || !std::isfinite(divisor)) return false;
-        if (pivot != k) {
-            std::swap_ranges(a + k * n, a + k * n + n, a + pivot * n);
-            std::swap(rows[static_cast<std::size_t>(k)], rows[static_cast<std::size_t>(pivot)]);
-        }
-        for (std::int64_t i = k + 1; i < n; ++i) {
-            const Real l = round(a[i * n + k] / divisor);
-            a[i * n + k] = l;
-            update(l, a + k * n + k + 1, a + i * n + k + 1, end - k - 1);
+        if (pivot != k) swap(k, pivot);
+        for (std::int64_t i = k + 1; i < height; ++i) {
+            const Real l = round(a[i * ld + k] / divisor);
+            a[i * ld + k] = l;
+            update(l, a + k * ld + k + 1, a + i * ld + k + 1, width - k - 1);
         }
     }
     return true;
+}
+
+/// Columns [first, last) from row `first` on, in a place of their own: there they are close together. Rows of n numbers.
+template <class Real, class Round, class Update>
+bool eliminate_panel(std::int64_t n, Real* a, std::vector<std::int64_t>& rows, bool pivots, std::int64_t first,
+                     std::int64_t last, const Round& round, const Update& update, std::vector<Real>& panel) {
+    const std::int64_t height = n - first, width = last - first;
+    constexpr std::int64_t apart = 16;  // so that the rows do not share lines of the cache
+    const std::int64_t ld = width + apart;
+    panel.resize(static_cast<std::size_t>(height * ld));
+    for (std::int64_t i = 0; i < height; ++i) std::copy_n(a + (first + i) * n + first, width, panel.data() + i * ld);
+    const auto swap = [&](std::int64_t k, std::int64_t pivot) {
+        std::swap_ranges(panel.data() + k * ld, panel.data() + k * ld + width, panel.data() + pivot * ld);
+        Real *x = a + (first + k) * n, *y = a + (first + pivot) * n;
+        std::swap_ranges(x, x + n, y);
+        std::swap(rows[static_cast<std::size_t>(first + k)], rows[static_cast<std::size_t>(first + pivot)]);
+    };
+    const bool done = eliminate(height, width, ld, panel.data(), pivots, round, update, swap);
+    for (std::int64_t i = 0; i < height; ++i) std::copy_n(panel.data() + i * ld, width, a + (first + i) * n + first);
+    return done;
 }
 
 /// Numbers in `Real`, every operation rounded by `round`.
@@ -64,18 +83,23 @@ bool factor_in_place(std::int64_t n, Real* a, std::vector<std::int64_t>& rows, c
         const CodeFma fused{plan.format};
         for (std::int64_t j = 0; j < count; ++j) to[j] = static_cast<Real>(fused(l, u[j], to[j]));
     };
-    const std::int64_t step = plan.block == 0 ? n : plan.block;
-    for (std::int64_t first = 0; first < n; first += step) {
-        const std::int64_t last = std::min(first + step, n);
-        if (!eliminate(n, a, rows, plan.pivots, first, last, last, round, update)) return false;
+    if (plan.block == 0) {
+        return eliminate(n, n, n, a, plan.pivots, round, update, [&](std::int64_t k, std::int64_t pivot) {
+            std::swap_ranges(a + k * n, a + k * n + n, a + pivot * n);
+            std::swap(rows[static_cast<std::size_t>(k)], rows[static_cast<std::size_t>(pivot)]);
+        });
+    }
+    CpuBackend engine(pool, simd);
+    std::vector<Real> panel;
+    for (std::int64_t first = 0; first < n; first += plan.block) {
+        const std::int64_t last = std::min(first + plan.block, n);
+        if (!eliminate_panel(n, a, rows, plan.pivots, first, last, round, update, panel)) return false;
         if (last == n) return true;
         // The rows of U beside the panel, by forward substitution.
         for (std::int64_t i = first + 1; i < last; ++i) {
             for (std::int64_t k = first; k < i; ++k) update(a[i * n + k], a + k * n + last, a + i * n + last, n - last);
         }
-        if constexpr (std::is_same_v<Real, double>) {
-            update_trailing(n, a, first, last, plan, pool, simd);
-        }
+        update_trailing(n, a, first, last, plan, engine, pool, simd);
     }
     return true;
 }
@@ -87,7 +111,7 @@ Factors factor_lu(Matrix a, const LuPlan& plan, ThreadPool& pool, Simd simd) {
     const std::int64_t n = a.n;
     Factors factors{.rows = std::vector<std::int64_t>(static_cast<std::size_t>(n))};
     std::iota(factors.rows.begin(), factors.rows.end(), 0);
-    const bool in_float = (plan.format == fp32 || (fits_float(plan.format) && !plan.fused)) && plan.block == 0;
+    const bool in_float = plan.format == fp32 || (fits_float(plan.format) && !plan.fused);
     bool done = false;
     if (in_float) {
         std::vector<float> narrow(a.values.begin(), a.values.end());
@@ -100,51 +124,9 @@ Factors factor_lu(Matrix a, const LuPlan& plan, ThreadPool& pool, Simd simd) {
     } else {
         done = factor_in_place(n, a.values.data(), factors.rows, plan, simd, Rounder<double>(plan.format), pool);
     }
-    factors.is_regular = done && all_finite(a.values);
+    factors.is_regular = are_finite_made_canonical(a.values) && done;
     factors.lu = std::move(a);
     return factors;
-}
-
-double lu_error(const Matrix& a, const Factors& factors) {
-    const std::int64_t n = a.n;
-    const Matrix& lu = factors.lu;
-    if (!all_finite(lu.values)) return HUGE_VAL;
-    double most = 0;
-    std::vector<double> sum(static_cast<std::size_t>(n)), low(static_cast<std::size_t>(n));
-    for (std::int64_t i = 0; i < n; ++i) {
-        const double* from = a.row(factors.rows[static_cast<std::size_t>(i)]);
-        std::copy(from, from + n, sum.begin());
-        std::fill(low.begin(), low.end(), 0);
-        for (std::int64_t k = 0; k <= i; ++k) {
-            const double l = k == i ? -1 : -lu(i, k);
-            const double* u = lu.row(k);
-            for (std::int64_t j = k; j < n; ++j) {
-                // Twice the digits: what product and sum lose is added apart.
-                const double p = l * u[j], lost = std::fma(l, u[j], -p);
-                const double s = sum[static_cast<std::size_t>(j)], t = s + p, z = t - s;
-                low[static_cast<std::size_t>(j)] += ((s - (t - z)) + (p - z)) + lost;
-                sum[static_cast<std::size_t>(j)] = t;
-            }
-        }
-        double row = 0;
-        for (std::int64_t j = 0; j < n; ++j)
-            row += std::fabs(sum[static_cast<std::size_t>(j)] + low[static_cast<std::size_t>(j)]);
-        most = std::max(most, row);
-    }
-    const double norm = row_sum_norm(a);
-    return norm == 0 ? 0 : most / norm;
-}
-
-double growth_factor(const Matrix& a, const Factors& factors) {
-    double most = 0;
-    for (std::int64_t i = 0; i < a.n; ++i) {
-        for (std::int64_t j = i; j < a.n; ++j) {
-            const double u = std::fabs(factors.lu(i, j));
-            if (!(u <= most)) most = u;
-        }
-    }
-    const double before = max_norm(a.values);
-    return before == 0 ? 0 : most / before;
 }
 
 }  // namespace macheps::analysis

@@ -5,11 +5,10 @@
 #include "core/thread_pool.hpp"
 #include "emulation/cpu/simd/simd.hpp"
 #include "emulation/matmul/rule.hpp"
-#include "experiments/analysis/matrix.hpp"
+#include "experiments/analysis/factors.hpp"
 
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 namespace macheps::analysis {
 
@@ -25,19 +24,7 @@ struct LuPlan {
     Format operands{}, accumulator{};
 };
 
-/// P A = L U.
-struct Factors {
-    Matrix lu{};                       ///< L below the diagonal (ones on it are left out), U on and above it
-    std::vector<std::int64_t> rows{};  ///< row i of P A is this row of A
-    bool is_regular = false;           ///< false: a pivot was zero, or a factor is no finite number
-};
-
 /// `a` holds numbers of the plan's format. The same bits on every instruction set and for every number of threads.
 Factors factor_lu(Matrix a, const LuPlan& plan, ThreadPool& pool, Simd simd = chosen_simd());
-
-/// norm(P A - L U) / norm(A), row sums of magnitudes; infinite where a factor is not finite.
-double lu_error(const Matrix& a, const Factors& factors);
-/// max |u_ij| / max |a_ij|.
-double growth_factor(const Matrix& a, const Factors& factors);
 
 }  // namespace macheps::analysis

@@ -2,86 +2,114 @@
 #include "experiments/analysis/lu_blocked.hpp"
 
 #include "core/format_table.hpp"
-#include "emulation/matmul/matmul.hpp"
+#include "emulation/matmul/rules.hpp"
 #include "experiments/analysis/row_update.hpp"
 
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <type_traits>
+#include <vector>
 
 namespace macheps::analysis {
 
 namespace {
 
-double rounded_value(const Format& format, double x) {
-    return decode64(format, encode64(format, x, Round::nearest_even, Overflow::nonsaturate));
+/// Calls `use` with the rounding of a format to nearest even.
+template <class Use>
+void with_rounding(const Format& format, const Use& use) {
+    if (format == fp64) return use(Unrounded{});
+    use(Rounder<double>(format));
 }
 
-/// The operands and the addend of one update, rounded to what the sum takes. l is [rows, terms], u is [terms, columns].
-struct TrailingBlock {
-    std::int64_t rows = 0, columns = 0, terms = 0;
-    std::vector<double> l{}, u{};
+/// What is left of a matrix behind the panel [first, last): `rows` rows and columns.
+template <class Real>
+struct Trailing {
+    std::int64_t n = 0, first = 0, last = 0;
+    Real* a = nullptr;
+
+    std::int64_t rows() const { return n - last; }
+    std::int64_t terms() const { return last - first; }
+    Real* corner() const { return a + last * n + last; }
+    Real l(std::int64_t i, std::int64_t k) const { return a[(last + i) * n + first + k]; }
+    const Real* u(std::int64_t k) const { return a + (first + k) * n + last; }
 };
 
-TrailingBlock trailing_block(std::int64_t n, const double* a, std::int64_t first, std::int64_t last, const Format& operands) {
-    TrailingBlock block{.rows = n - last, .columns = n - last, .terms = last - first};
-    for (std::int64_t i = last; i < n; ++i) {
-        for (std::int64_t k = first; k < last; ++k) block.l.push_back(rounded_value(operands, a[i * n + k]));
-    }
-    for (std::int64_t k = first; k < last; ++k) {
-        for (std::int64_t j = last; j < n; ++j) block.u.push_back(rounded_value(operands, a[k * n + j]));
-    }
-    return block;
-}
+/// l [rows, terms] and u [terms, rows], rounded to what the sum takes.
+template <class To>
+struct UpdateOperands {
+    std::vector<To> l{}, u{};
 
-/// c = c - l u, term by term, in `Real` rounded by `round`.
-template <class Real, class Round>
-void update_in_format(const TrailingBlock& block, std::int64_t n, double* corner, const Format& format, const Round& round,
-                      ThreadPool& pool, Simd simd) {
-    const std::vector<Real> u(block.u.begin(), block.u.end());
-    pool.run(block.rows, [&](std::int64_t i) {
-        double* row = corner + i * n;
-        std::vector<Real> c(static_cast<std::size_t>(block.columns));
-        for (std::int64_t j = 0; j < block.columns; ++j) c[static_cast<std::size_t>(j)] = round(static_cast<Real>(row[j]));
-        for (std::int64_t k = 0; k < block.terms; ++k) {
-            update_row(simd, round, static_cast<Real>(block.l[static_cast<std::size_t>(i * block.terms + k)]),
-                       u.data() + k * block.columns, c.data(), block.columns);
+    template <class Real>
+    UpdateOperands(const Trailing<Real>& x, const LuPlan& plan)
+        : l(static_cast<std::size_t>(x.rows() * x.terms())), u(l.size()) {
+        if (plan.operands == plan.format) {
+            take(x, Unrounded{});
+        } else {
+            with_rounding(plan.operands, [&](const auto& round) { take(x, round); });
         }
-        for (std::int64_t j = 0; j < block.columns; ++j) row[j] = rounded_value(format, c[static_cast<std::size_t>(j)]);
+    }
+
+  private:
+    template <class Real, class Round>
+    void take(const Trailing<Real>& x, const Round& round) {
+        for (std::int64_t i = 0; i < x.rows(); ++i) {
+            To* out = l.data() + i * x.terms();
+            for (std::int64_t k = 0; k < x.terms(); ++k) out[k] = static_cast<To>(round(double{x.l(i, k)}));
+        }
+        for (std::int64_t k = 0; k < x.terms(); ++k) {
+            To* out = u.data() + k * x.rows();
+            for (std::int64_t j = 0; j < x.rows(); ++j) out[j] = static_cast<To>(round(double{x.u(k)[j]}));
+        }
+    }
+};
+
+/// c = c - l u, term by term, in `Sum` rounded by `round`.
+template <class Sum, class Real, class Round>
+void update_in_format(const Trailing<Real>& x, const LuPlan& plan, const Round& round, ThreadPool& pool, Simd simd) {
+    const UpdateOperands<Sum> operands(x, plan);
+    pool.run(x.rows(), [&](std::int64_t i) {
+        Real* row = x.corner() + i * x.n;
+        std::vector<Sum> c(static_cast<std::size_t>(x.rows()));
+        for (std::int64_t j = 0; j < x.rows(); ++j) c[static_cast<std::size_t>(j)] = round(static_cast<Sum>(row[j]));
+        for (std::int64_t k = 0; k < x.terms(); ++k) {
+            update_row(simd, round, operands.l[static_cast<std::size_t>(i * x.terms() + k)],
+                       operands.u.data() + k * x.rows(), c.data(), x.rows());
+        }
+        with_rounding(plan.format, [&](const auto& store) {
+            for (std::int64_t j = 0; j < x.rows(); ++j) row[j] = static_cast<Real>(store(double{c[static_cast<std::size_t>(j)]}));
+        });
     });
 }
 
-/// One element on a machine: instructions in order from the addend; where the rule promotes, the addend is the first value
-/// of the main accumulator.
-float element_on_machine(const Matmul& args, const definition::DotOperands& x, float addend) {
-    const MatmulRule& rule = args.rule;
-    const bool is_fp32_chain = rule.machine->sum.model == SumModel::fma_chain &&
-                               rule.machine->sum.delivery == Delivery::fp32_nearest_even;
-    const auto chain = [&](std::int64_t from, std::int64_t to, float start) {
-        if (!is_fp32_chain) return definition::instruction_chain(args, x, from, to, start);
-        float acc = start;
-        for (std::int64_t p = from; p < to; ++p) acc = fma(x.a[p * x.a_step], x.b[p * x.b_step], acc);
-        return acc;
-    };
-    if (rule.promotion == Promotion::none) return chain(0, args.k, addend);
-    float main = addend;
-    for (std::int64_t p = 0; p < args.k; p += rule.promotion_interval) {
-        main = main + chain(p, min_of(p + rule.promotion_interval, args.k), 0);
-    }
-    return main;
-}
-
-void update_on_machine(const TrailingBlock& block, std::int64_t n, double* corner, const LuPlan& plan, ThreadPool& pool) {
-    std::vector<float> minus_l, u(block.u.begin(), block.u.end());
-    for (const double l : block.l) minus_l.push_back(static_cast<float>(-l));
-    Matmul args{.m = block.rows, .n = block.columns, .k = block.terms, .rule = *plan.rule};
-    args.a = {.data = minus_l.data(), .ld = block.terms, .format = plan.operands};
-    args.b = {.data = u.data(), .ld = block.columns, .format = plan.operands};
-    pool.run(block.rows, [&](std::int64_t i) {
-        for (std::int64_t j = 0; j < block.columns; ++j) {
-            double& place = corner[i * n + j];
-            const definition::DotOperands x = definition::dot_operands(args, args.a.data, args.b.data, i, j);
-            place = rounded_value(plan.format, element_on_machine(args, x, static_cast<float>(place)));
+/// C - l u as one product with an addend, whose output is rounded to the factor's format.
+template <class Real>
+void update_on_machine(const Trailing<Real>& x, const LuPlan& plan, Backend& engine) {
+    UpdateOperands<float> operands(x, plan);
+    for (float& l : operands.l) l = -l;
+    Matmul args{.m = x.rows(), .n = x.rows(), .k = x.terms(), .rule = *plan.rule, .out_cast = {.format = plan.format}};
+    args.a = {.data = operands.l.data(), .ld = x.terms(), .format = plan.operands};
+    args.b = {.data = operands.u.data(), .ld = x.rows(), .format = plan.operands};
+    if constexpr (std::is_same_v<Real, float>) {
+        args.out = x.corner();
+        args.addend = args.out;
+        args.ld_addend = args.ld_out = x.n;
+        engine.matmul(args);
+    } else {
+        std::vector<float> c(static_cast<std::size_t>(x.rows() * x.rows()));
+        args.out = c.data();
+        args.addend = args.out;
+        args.ld_addend = args.ld_out = x.rows();
+        for (std::int64_t i = 0; i < x.rows(); ++i) {
+            for (std::int64_t j = 0; j < x.rows(); ++j) {
+                c[static_cast<std::size_t>(i * x.rows() + j)] = static_cast<float>(x.corner()[i * x.n + j]);
+            }
         }
-    });
+        engine.matmul(args);
+        for (std::int64_t i = 0; i < x.rows(); ++i) {
+            std::copy_n(c.data() + i * x.rows(), x.rows(), x.corner() + i * x.n);
+        }
+    }
 }
 
 }  // namespace
@@ -95,29 +123,31 @@ std::string why_no_update(const LuPlan& plan) {
     }
     if (machine.has_scales()) return fmt::format("{} wants scales of its blocks", machine.name);
     if (machine.addend != machine.result) return fmt::format("{} cannot take in its own sums: C and D differ", machine.name);
-    const SumModel model = machine.sum.model;
-    if (model == SumModel::pairwise || model == SumModel::kahan || model == SumModel::exact) {
-        return fmt::format("{} takes no addend", machine.name);
-    }
+    if (std::string why = why_no_addend(*plan.rule); !why.empty()) return why;
     if (plan.rule->slices > 1 || plan.rule->promotion == Promotion::fma_joint || plan.rule->promotion == Promotion::fma_left) {
         return "an update has no slices and no scales: take a machine, with +promoteN at most";
     }
     return {};
 }
 
-void update_trailing(std::int64_t n, double* a, std::int64_t first, std::int64_t last, const LuPlan& plan, ThreadPool& pool,
-                     Simd simd) {
-    const TrailingBlock block = trailing_block(n, a, first, last, plan.operands);
-    double* corner = a + last * n + last;
+template <class Real>
+void update_trailing(std::int64_t n, Real* a, std::int64_t first, std::int64_t last, const LuPlan& plan, Backend& engine,
+                     ThreadPool& pool, Simd simd) {
+    const Trailing<Real> x{n, first, last, a};
     if (plan.rule) {
-        update_on_machine(block, n, corner, plan, pool);
+        update_on_machine(x, plan, engine);
     } else if (plan.accumulator == fp32) {
-        update_in_format<float>(block, n, corner, plan.format, Unrounded{}, pool, simd);
+        update_in_format<float>(x, plan, Unrounded{}, pool, simd);
     } else if (plan.accumulator == fp64) {
-        update_in_format<double>(block, n, corner, plan.format, Unrounded{}, pool, simd);
+        update_in_format<double>(x, plan, Unrounded{}, pool, simd);
     } else {
-        update_in_format<double>(block, n, corner, plan.format, Rounder<double>(plan.accumulator), pool, simd);
+        update_in_format<double>(x, plan, Rounder<double>(plan.accumulator), pool, simd);
     }
 }
+
+template void update_trailing(std::int64_t, float*, std::int64_t, std::int64_t, const LuPlan&, Backend&,
+                              ThreadPool&, Simd);
+template void update_trailing(std::int64_t, double*, std::int64_t, std::int64_t, const LuPlan&, Backend&,
+                              ThreadPool&, Simd);
 
 }  // namespace macheps::analysis

@@ -5,6 +5,8 @@
 #include "core/error.hpp"
 #include "core/float_environment.hpp"
 #include "core/format_table.hpp"
+#include "experiments/analysis/machine_product.hpp"
+#include "experiments/analysis/residue_product.hpp"
 
 #include <boost/multiprecision/cpp_bin_float.hpp>
 #include <fmt/format.h>
@@ -56,55 +58,6 @@ Digits split_operand(std::int64_t outer, std::int64_t k, std::size_t size, const
         }
     }
     return d;
-}
-
-/// One product on the machine.
-class MachineProduct {
-  public:
-    MachineProduct(Backend& backend, const MatmulRule& rule, const WideOperands& x, const Format& format)
-        : backend_(backend), rule_(rule), x_(x), format_(format), a_(backend.empty({x.m, x.k})), b_(backend.empty({x.k, x.n})),
-          out_(backend.empty({x.m, x.n})), host_(static_cast<std::size_t>(x.m * x.n)) {}
-
-    const std::vector<float>& operator()(const std::vector<float>& a, const std::vector<float>& b) {
-        backend_.upload(a, a_);
-        backend_.upload(b, b_);
-        Matmul args{.m = x_.m, .n = x_.n, .k = x_.k, .rule = rule_};
-        args.a = {.data = a_.data(), .ld = x_.k, .format = format_};
-        args.b = {.data = b_.data(), .ld = x_.n, .format = format_};
-        args.out = out_.data();
-        args.ld_out = x_.n;
-        backend_.matmul(args);
-        backend_.download(out_, host_);
-        return host_;
-    }
-
-  private:
-    Backend& backend_;
-    const MatmulRule& rule_;
-    const WideOperands& x_;
-    Format format_;
-    Tensor a_, b_, out_;
-    std::vector<float> host_;
-};
-
-std::uint64_t count_inexact(const WideOperands& x, const std::vector<float>& a, const std::vector<float>& b,
-                            const std::vector<float>& got) {
-    std::uint64_t count = 0;
-    std::vector<std::int64_t> sums(static_cast<std::size_t>(x.n));
-    for (std::int64_t i = 0; i < x.m; ++i) {
-        std::fill(sums.begin(), sums.end(), 0);
-        for (std::int64_t p = 0; p < x.k; ++p) {
-            const auto q = static_cast<std::int64_t>(a[static_cast<std::size_t>(i * x.k + p)]);
-            if (q == 0) continue;
-            for (std::int64_t j = 0; j < x.n; ++j) {
-                sums[static_cast<std::size_t>(j)] += q * static_cast<std::int64_t>(b[static_cast<std::size_t>(p * x.n + j)]);
-            }
-        }
-        for (std::int64_t j = 0; j < x.n; ++j) {
-            count += double{got[static_cast<std::size_t>(i * x.n + j)]} != static_cast<double>(sums[static_cast<std::size_t>(j)]);
-        }
-    }
-    return count;
 }
 
 /// Sums the digit products in fp64, one rounding each, or exactly with one rounding at the end: 334 digits hold every one.
@@ -230,19 +183,25 @@ Via parse_via(std::string_view text) {
             return {.name = std::string(text), .part = row.part, .slices = row.parts, .products = row.products};
         }
     }
-    constexpr std::string_view ozaki = "ozaki1:";
     if (text == "ozaki1:auto") return {.name = std::string(text)};
-    if (text.starts_with(ozaki)) {
-        const std::string_view number = text.substr(ozaki.size());
-        int slices = 0;
-        const auto [last, error] = std::from_chars(number.data(), number.data() + number.size(), slices);
-        if (error == std::errc{} && last == number.data() + number.size() && slices >= 1 && slices <= most_slices) {
-            return {.name = std::string(text), .slices = slices};
-        }
+    const auto count_behind = [text](std::string_view word, int least, int most) {
+        int count = 0;
+        if (!text.starts_with(word)) return count;
+        const char* end = text.data() + text.size();
+        const auto [last, error] = std::from_chars(text.data() + word.size(), end, count);
+        return error == std::errc{} && last == end && count >= least && count <= most ? count : 0;
+    };
+    if (const int slices = count_behind("ozaki1:", 1, most_slices); slices > 0) {
+        return {.name = std::string(text), .slices = slices};
+    }
+    if (const int moduli = count_behind("ozaki2:", least_moduli, most_moduli); moduli > 0) {
+        return {.name = std::string(text), .slices = moduli, .has_residues = true};
     }
     throw Error({.what = fmt::format("no way '{}' to make a product of narrow ones", text),
                  .where = "--via",
-                 .fix = fmt::format("ozaki1:S with 1 to {} slices, ozaki1:auto, bf16x9, tf32x3 or fp16x2", most_slices),
+                 .fix = fmt::format("ozaki1:S with 1 to {} slices, ozaki1:auto, ozaki2:N with {} to {} moduli, bf16x9, tf32x3 or "
+                                    "fp16x2",
+                                    most_slices, least_moduli, most_moduli),
                  .exit = Exit::usage});
 }
 
@@ -287,6 +246,7 @@ NarrowProduct narrow_product(Backend& backend, const ViaPlan& plan, const WideOp
                      .exit = Exit::usage});
     }
     if (!plan.via.is_ozaki()) return product_by_parts(backend, plan, x);
+    if (plan.via.has_residues) return residue_product(backend, plan, x);
     const int bits = plan.digit_bits > 0 ? plan.digit_bits : exact_digit_bits(plan.machine, x.k);
     if (bits < 1 || bits > std::min(most_digit_bits, wanted.precision + 1)) {
         throw Error({.what = fmt::format("digits of {} bits", bits),

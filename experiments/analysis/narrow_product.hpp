@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A matrix product of fp64 or fp32 numbers from products of narrow ones: Ozaki's scheme (Ozaki, Ogita, Oishi, Rump 2012; on
-// matrix units Ootomo, Ozaki, Yokota 2024), and sums of a few parts of each number.
+// A matrix product of fp64 or fp32 numbers from products of narrow ones: Ozaki's schemes, by digits (Ozaki, Ogita, Oishi, Rump
+// 2012; on matrix units Ootomo, Ozaki, Yokota 2024) and by residues (arXiv 2504.08009), and sums of a few parts of each number.
 #pragma once
 #include "core/thread_pool.hpp"
 #include "emulation/backend.hpp"
@@ -21,6 +21,7 @@ struct Via {
     std::optional<Format> part{};    ///< of a way by parts
     int slices = 0;                  ///< or parts; 0: chosen from the operands (ozaki1:auto)
     int products = 0;                ///< of a way by parts
+    bool has_residues = false;       ///< Ozaki's second scheme: `slices` moduli
 
     bool is_ozaki() const { return !part.has_value(); }
 };
@@ -32,7 +33,7 @@ struct ViaRow {
 };
 std::span<const ViaRow> via_rows();
 
-/// `ozaki1:S`, `ozaki1:auto` or a name of via_rows(). Errors: throws Error (usage).
+/// `ozaki1:S`, `ozaki1:auto`, `ozaki2:N` or a name of via_rows(). Errors: throws Error (usage).
 Via parse_via(std::string_view text);
 
 /// What a product is made with.
@@ -52,7 +53,7 @@ struct WideOperands {
 
 struct NarrowProduct {
     std::vector<double> out{};
-    int digit_bits = 0, slices = 0;
+    int digit_bits = 0, slices = 0;  ///< of residues: bits of the integers, and how many moduli
     std::int64_t products = 0;
     std::optional<std::uint64_t> inexact{};  ///< elements of all digit products that are not the integers they should be
 };

@@ -41,11 +41,11 @@ class System {
   public:
     System(const Matrix& a, const Factors& factors, const Equilibration& scaling, const RefinePlan& plan)
         : a_(a), factors_(factors), scaling_(scaling), plan_(plan) {
-        if (plan.method != Method::gmres_ir) return;
+        if (!uses_gmres(plan.method)) return;
         with_arithmetic(plan.gmres, [&](const auto& rest) {
             with_wide_arithmetic(plan.precond, [&](const auto& products) {
                 const auto preconditioner = std::make_shared<Preconditioner<std::decay_t<decltype(products)>>>(
-                    products, a_, factors_, scaling_);
+                    products, a_, factors, scaling_, plan.method == Method::gmres_ir);
                 gmres_ = [rest, preconditioner, tolerance = plan.gmres_tolerance](const std::vector<double>& r) {
                     return gmres(rest, *preconditioner, r, tolerance);
                 };
@@ -61,7 +61,7 @@ class System {
                 scaled[static_cast<std::size_t>(i)] =
                     in.from(std::ldexp(z[static_cast<std::size_t>(i)], scaling_.row(i)));
             }
-            std::vector<double> y = substitute(in, factors_.lu.values, factors_.rows, scaled);
+            std::vector<double> y = substitute(in, factors_, scaled);
             for (std::int64_t i = 0; i < a_.n; ++i) {
                 double& each = y[static_cast<std::size_t>(i)];
                 each = std::ldexp(each, scaling_.mu + scaling_.column(i));
@@ -83,7 +83,7 @@ class System {
 
   private:
     const Matrix& a_;
-    const Factors& factors_;
+    FactorNumbers<double> factors_;
     const Equilibration& scaling_;
     const RefinePlan& plan_;
     std::function<GmresResult(const std::vector<double>&)> gmres_{};
@@ -131,7 +131,7 @@ std::vector<double> correction_of(const System& system, const std::vector<double
                                   RefineStep& next) {
     std::vector<double> scaled(r.size());
     for (std::size_t i = 0; i < r.size(); ++i) scaled[i] = std::ldexp(r[i], exponent);
-    if (plan.method != Method::gmres_ir) return system.solve(scaled);
+    if (!uses_gmres(plan.method)) return system.solve(scaled);
     GmresResult result = system.by_gmres(scaled);
     next.inner = result.inner;
     next.gmres_residual = result.residual;
@@ -159,7 +159,7 @@ Verdict verdict_of(const Refined& refined) {
 }  // namespace
 
 std::string_view to_string(Method method) {
-    return method == Method::lu ? "lu" : method == Method::ir ? "ir" : "gmres-ir";
+    return method_names[static_cast<std::size_t>(method)].name;
 }
 
 std::string_view to_string(Verdict verdict) {
@@ -213,6 +213,7 @@ Refined refine(const Matrix& a, std::span<const double> b, const Factors& factor
 
 double convergence_limit(const RefinePlan& plan, const Format& factor) {
     const double u = plan.work.unit_roundoff(), low = factor.unit_roundoff();
+    if (plan.method == Method::gmres) return 1 / u;
     if (plan.method != Method::gmres_ir) return 1 / low;
     if (plan.precond.precision >= 2 * plan.work.precision) return 1 / (std::sqrt(u) * low);
     return 1 / std::cbrt(u * low * low);

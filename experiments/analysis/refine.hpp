@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Iterative refinement: a low-precision factorisation, corrected by residuals of a higher precision, each step with the
-// factors themselves (LU-IR, three precisions) or by GMRES that they precondition (GMRES-IR, five).
+// factors themselves (LU-IR, three precisions) or by GMRES that they precondition (GMRES-IR, five), or that nothing does.
 #pragma once
 #include "experiments/analysis/equilibrate.hpp"
-#include "experiments/analysis/lu.hpp"
+#include "experiments/analysis/factors.hpp"
 #include "experiments/analysis/reference.hpp"
 
 #include <cstdint>
@@ -14,7 +14,21 @@
 
 namespace macheps::analysis {
 
-enum class Method : std::uint8_t { lu, ir, gmres_ir };
+enum class Method : std::uint8_t {
+    lu,        ///< no refinement
+    ir,        ///< corrections by the factors
+    gmres_ir,  ///< by GMRES, preconditioned by the factors
+    gmres,     ///< by GMRES alone: the factors make the first x, and nothing else
+};
+
+struct MethodName {
+    std::string_view name;
+    Method method;
+};
+inline constexpr MethodName method_names[] = {
+    {"lu", Method::lu}, {"ir", Method::ir}, {"gmres-ir", Method::gmres_ir}, {"gmres", Method::gmres}};
+
+constexpr bool uses_gmres(Method method) { return method == Method::gmres_ir || method == Method::gmres; }
 
 /// How a solution ended. Only `converged` is a success, and no comparison with a NaN ends there: what is not finite is asked
 /// about first.
@@ -63,8 +77,8 @@ struct Refined {
 Refined refine(const Matrix& a, std::span<const double> b, const Factors& factors, const Equilibration& scaling,
                const RefinePlan& plan, const Reference& reference);
 
-/// The condition number up to which theory promises convergence: 1/u_f of LU-IR (Carson, Higham 2018), and of GMRES-IR
-/// u^-1/2 / u_f with a preconditioner of twice the digits, else (u u_f^2)^-1/3 (Amestoy et al. 2024).
+/// The condition number up to which theory promises convergence: 1/u_f of LU-IR (Carson, Higham 2018), of GMRES-IR
+/// u^-1/2 / u_f with a preconditioner of twice the digits, else (u u_f^2)^-1/3 (Amestoy et al. 2024), of GMRES alone 1/u.
 double convergence_limit(const RefinePlan& plan, const Format& factor);
 
 }  // namespace macheps::analysis

@@ -26,6 +26,13 @@ class Rounder {
           lift_(static_cast<Real>(Format::power_of_two(digits - f.precision))),
           zero_(f.has_negative_zero() ? -Real{0} : Real{0}) {}
 
+    /// True for fp16, to which processors round by an instruction: by its least normal and its largest number, its digits, and
+    /// what lies beyond.
+    bool is_half() const {
+        return least_ == bits(Real(0x1p-14)) && largest_ == bits(Real(65504)) && lift_ == static_cast<Real>(1ull << (digits - 11)) &&
+               beyond_ == infinity;
+    }
+
     [[gnu::always_inline]] Real operator()(Real x) const { return rounded<false>(x); }
 
     /// x + 2^s - 2^s, where 2^s is so large that the sum's last place is that of the format at x. `masks` says how choices are

@@ -16,7 +16,7 @@ struct Unrounded {
     }
 };
 
-/// a[j] = round(a[j] - round(l u[j])), on vectors of the chosen width.
+/// a[j] = round(a[j] - round(l u[j])), on vectors of the chosen width. Which NaN a NaN is depends on the width.
 template <class Real, class Round>
 void update_row(Simd simd, const Round& round, Real l, const Real* u, Real* a, std::int64_t n);
 /// a[j] = round(fma(-l, u[j], a[j])).

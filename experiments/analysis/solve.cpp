@@ -6,9 +6,13 @@
 #include "core/format_table.hpp"
 #include "core/math64.hpp"
 #include "emulation/machine/table.hpp"
+#include "experiments/analysis/cholesky.hpp"
 #include "experiments/analysis/lu_blocked.hpp"
+#include "experiments/analysis/qr.hpp"
 
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace macheps::analysis {
 
@@ -21,15 +25,38 @@ Error solve_usage(std::string what, std::string where, std::string fix) {
 /// What is factored and solved in one row.
 struct Cell {
     Format factor{};
+    Factorisation kind{};
     const std::optional<SpelledRule>* machine = nullptr;
     Scale scale{};
 };
 
+/// A factorisation, its operations per n^3, and those of a solution with it per n^2.
+struct FactorisationRow {
+    Factorisation kind;
+    Factors (*factor)(const Matrix& low, const LuPlan& plan, ThreadPool& pool);
+    double flops, solve_flops;
+};
+constexpr FactorisationRow factorisation_rows[] = {
+    {Factorisation::lu, [](const Matrix& a, const LuPlan& plan, ThreadPool& pool) { return factor_lu(a, plan, pool); }, 2.0 / 3,
+     2},
+    {Factorisation::cholesky,
+     [](const Matrix& a, const LuPlan& plan, ThreadPool& pool) { return factor_cholesky(a, plan.format, pool); }, 1.0 / 3, 2},
+    {Factorisation::qr, [](const Matrix& a, const LuPlan& plan, ThreadPool& pool) { return factor_qr(a, plan.format, pool); },
+     4.0 / 3, 3},
+};
+static_assert(std::size(factorisation_rows) == std::size(factorisation_names));
+
+const FactorisationRow& row_of(Factorisation kind) { return factorisation_rows[static_cast<std::size_t>(kind)]; }
+
 std::vector<Cell> cells_of(const SolveGrid& grid) {
     std::vector<Cell> cells;
     for (const Format& factor : grid.factors) {
-        for (const auto& machine : grid.machines) {
-            for (const Scale scale : grid.scales) cells.push_back({factor, &machine, scale});
+        for (const Factorisation kind : grid.factorisations) {
+            std::vector<Scale> scales = grid.scales;
+            if (scales.empty()) scales = {kind == Factorisation::cholesky ? Scale::symmetric : Scale::two_sided};
+            for (const auto& machine : grid.machines) {
+                for (const Scale scale : scales) cells.push_back({factor, kind, &machine, scale});
+            }
         }
     }
     return cells;
@@ -71,7 +98,9 @@ RefinePlan refine_plan(const SolveGrid& grid, const Cell& cell, Method method) {
             .gmres_tolerance = grid.gmres_tolerance};
 }
 
-std::string lu_words(const SolveGrid& grid, const LuPlan& plan) {
+std::string lu_words(const SolveGrid& grid, const Cell& cell, const LuPlan& plan) {
+    if (cell.kind == Factorisation::qr) return "qr";
+    if (cell.kind == Factorisation::cholesky) return grid.shift > 0 ? fmt::format("cholesky+shift:{}", grid.shift) : "cholesky";
     std::string words = "right";
     if (plan.block > 0) {
         words = fmt::format("block:{}/{}/{}", plan.block, format_name(plan.operands),
@@ -101,6 +130,11 @@ Problem problem_of(const SolveGrid& grid, const MatrixChoice& choice, std::int64
                                       solver_format_name(grid.work)),
                           "--work", "take a wider format");
     }
+    const auto& kinds = grid.factorisations;
+    if (std::find(kinds.begin(), kinds.end(), Factorisation::cholesky) != kinds.end() && !is_symmetric(p.a)) {
+        throw solve_usage(fmt::format("{} is not symmetric", choice.text), "--factorisation cholesky",
+                          "take lu or qr, or a symmetric matrix such as lehmer, minij or tridiag:-1,2,-1");
+    }
     p.reference = reference_solution(p.a, p.b, pool);
     return p;
 }
@@ -111,15 +145,16 @@ struct CellRows {
     std::vector<SolveStepRow> steps{};
 };
 
-void add_costs(SolveRow& row, const Refined& refined, Method method) {
+void add_costs(SolveRow& row, const Refined& refined, Method method, Factorisation kind) {
     const auto n = static_cast<double>(row.n), steps = static_cast<double>(refined.steps);
     const auto inner = static_cast<double>(refined.inner);
-    const double solve = 2 * n * n, looks = steps + 1;
-    row.flops_low = 2 * n * n * n / 3;
-    row.flops_work = solve * looks;
-    if (method == Method::gmres_ir) {
+    const double product = 2 * n * n, looks = steps + 1, solve = row_of(kind).solve_flops * n * n;
+    row.flops_low = row_of(kind).flops * n * n * n;
+    row.flops_work = product * looks;
+    if (uses_gmres(method)) {
+        const double preconditioner = method == Method::gmres_ir ? solve : 0;
         row.flops_low += solve;
-        row.flops_work += solve * steps + 2 * solve * inner;
+        row.flops_work += preconditioner * steps + (product + preconditioner) * inner;
     } else {
         row.flops_low += solve * looks;
     }
@@ -134,7 +169,7 @@ void add_method(const SolveGrid& grid, const Problem& problem, const Cell& cell,
     row.substitution = solver_format_name(plan.substitution);
     row.work = solver_format_name(plan.work);
     if (method != Method::lu) row.residual = solver_format_name(plan.residual);
-    if (method == Method::gmres_ir) {
+    if (uses_gmres(method)) {
         row.gmres = solver_format_name(plan.gmres);
         row.precond = solver_format_name(plan.precond);
         row.inner = refined.inner;
@@ -153,7 +188,7 @@ void add_method(const SolveGrid& grid, const Problem& problem, const Cell& cell,
             row.contraction = math::exp(math::log(last / *row.fe_first) / static_cast<double>(refined.steps));
         }
     }
-    add_costs(row, refined, method);
+    add_costs(row, refined, method, cell.kind);
     for (const RefineStep& step : refined.history) {
         out.steps.push_back({.matrix = row.matrix,
                              .n = row.n,
@@ -178,11 +213,13 @@ CellRows run_cell(const SolveGrid& grid, const Problem& problem, const Cell& cel
     const DefaultFloatModes modes;
     CellRows out;
     const Reference& reference = problem.reference;
-    const Equilibration scaling = equilibrate(problem.a, cell.factor, cell.scale);
+    const bool is_shifted = cell.kind == Factorisation::cholesky && grid.shift > 0;
+    const Matrix a = is_shifted ? shifted(problem.a, cell.factor, grid.shift) : problem.a;
+    const Equilibration scaling = equilibrate(a, cell.factor, cell.scale);
     CastCounts counts;
-    const Matrix low = cast_matrix(problem.a, scaling, cell.factor, counts);
+    const Matrix low = cast_matrix(a, scaling, cell.factor, counts);
     const LuPlan plan = lu_plan(grid, cell);
-    const Factors factors = factor_lu(low, plan, pool);
+    const Factors factors = row_of(cell.kind).factor(low, plan, pool);
     SolveRow row{.matrix = problem.choice->text, .n = problem.a.n, .seed = problem.seed};
     row.kappa_2 = problem.choice->asked_condition();
     row.kappa = reference.kappa;
@@ -190,7 +227,7 @@ CellRows run_cell(const SolveGrid& grid, const Problem& problem, const Cell& cel
     row.cond = reference.cond;
     row.cond_x = reference.cond_x;
     row.factor = solver_format_name(cell.factor);
-    row.lu = lu_words(grid, plan);
+    row.lu = lu_words(grid, cell, plan);
     row.machine = *cell.machine ? (*cell.machine)->name : "";
     row.scale = to_string(cell.scale);
     row.mu_exponent = scaling.mu;
@@ -231,8 +268,30 @@ std::string solver_format_name(const Format& format) {
     return format == fp128 ? "fp128" : std::string(format_name(format));
 }
 
+namespace {
+
+/// What only LU has, or a symmetric matrix has not.
+void require_of_kind(const SolveGrid& grid, const Cell& cell) {
+    if (cell.kind == Factorisation::lu) return;
+    const std::string where = fmt::format("--factorisation {}", to_string(cell.kind));
+    if (grid.block > 0 || *cell.machine || grid.fused || !grid.pivots) {
+        throw solve_usage("blocks, machines, --fused and --pivot are LU's", where, "leave them out, or factor by lu alone");
+    }
+    if (cell.kind == Factorisation::cholesky && cell.scale == Scale::two_sided) {
+        throw solve_usage("a matrix whose rows and columns are scaled apart is not symmetric", "--scale two-sided",
+                          "take symmetric, scalar or none with --factorisation cholesky");
+    }
+}
+
+}  // namespace
+
 void require_possible(const SolveGrid& grid) {
+    const auto& kinds = grid.factorisations;
+    if (grid.shift != 0 && std::find(kinds.begin(), kinds.end(), Factorisation::cholesky) == kinds.end()) {
+        throw solve_usage("nothing is shifted", "--shift", "add --factorisation cholesky");
+    }
     for (const Cell& cell : cells_of(grid)) {
+        require_of_kind(grid, cell);
         const LuPlan lu = lu_plan(grid, cell);
         if (*cell.machine && grid.block == 0) {
             throw solve_usage("a machine updates blocks", "--machine", "add --lu block:NB, such as block:32");
@@ -263,11 +322,11 @@ SolveCost cost_of(const SolveGrid& grid, int threads) {
     for (const MatrixChoice& choice : grid.matrices) {
         std::vector<std::int64_t> sizes = grid.sizes;
         if (choice.name == "file") sizes = {make_matrix(choice, 0, 0).n};
-        const std::size_t cells = grid.seeds.size() * cells_of(grid).size();
+        const std::vector<Cell> cells = cells_of(grid);
         for (const std::int64_t n : sizes) {
-            const auto size = static_cast<double>(n);
-            cost.rows += cells * grid.methods.size();
-            cost.flops += static_cast<double>(cells) * 2 * size * size * size / 3;
+            cost.rows += grid.seeds.size() * cells.size() * grid.methods.size();
+            const auto size = static_cast<double>(n), seeds = static_cast<double>(grid.seeds.size());
+            for (const Cell& cell : cells) cost.flops += seeds * row_of(cell.kind).flops * size * size * size;
             largest = std::max(largest, n);
         }
     }

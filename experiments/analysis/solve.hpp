@@ -19,8 +19,9 @@ struct SolveGrid {
     std::vector<MatrixChoice> matrices{};
     std::vector<std::int64_t> sizes{100}, seeds{0};
     std::vector<Format> factors{};
+    std::vector<Factorisation> factorisations{Factorisation::lu};
     std::vector<std::optional<SpelledRule>> machines{std::nullopt};  ///< of blocked updates
-    std::vector<Scale> scales{Scale::two_sided};
+    std::vector<Scale> scales{};  ///< empty: two_sided, and symmetric of Cholesky
     std::vector<Method> methods{};
     std::optional<Format> substitution{};  ///< absent: the factor's
     Format work = fp64;
@@ -29,6 +30,7 @@ struct SolveGrid {
     std::int64_t block = 0;  ///< columns of a panel; 0: right-looking
     std::optional<Format> operands{}, accumulator{};  ///< of blocked updates without a machine; absent: the factor's, fp32
     bool pivots = true, fused = false;
+    double shift = 0;  ///< of Cholesky: the diagonal grows by this many unit roundoffs of the factor's format
     Stop stop = Stop::residual;
     int max_steps = 30;
     double gmres_tolerance = 1e-4;

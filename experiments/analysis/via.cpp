@@ -6,6 +6,7 @@
 #include "core/math64.hpp"
 #include "core/ulp.hpp"
 #include "experiments/analysis/quad.hpp"
+#include "experiments/analysis/residue_product.hpp"
 
 #include <fmt/format.h>
 
@@ -148,9 +149,14 @@ std::vector<double> fp64_chain(const WideOperands& x) {
 
 std::string beyond_exactness(const ViaGrid& grid) {
     std::string text;
-    if (!grid.via.is_ozaki() || grid.digit_bits == 0) return text;
+    if (!grid.via.is_ozaki() || (grid.digit_bits == 0 && !grid.via.has_residues)) return text;
     for (const SpelledRule& machine : grid.machines) {
         for (const std::int64_t k : grid.k) {
+            if (grid.via.has_residues) {
+                if (has_exact_residues(machine, k)) continue;
+                text += fmt::format("{}: products of residues are not exact over {} terms\n", machine.name, k);
+                continue;
+            }
             const int most = exact_digit_bits(machine, k);
             if (grid.digit_bits <= most) continue;
             text += fmt::format("{}: digits of {} bits are not exact over {} terms, {} bits are\n", machine.name,
@@ -197,7 +203,7 @@ void run_via(Backend& backend, ThreadPool& pool, const ViaGrid& grid, const std:
                         .slices = product.slices,
                         .products = product.products,
                         .inexact_products = product.inexact,
-                        .combine = grid.via.is_ozaki() ? (grid.combines_exactly ? "exact" : "fp64") : "fp32",
+                        .combine = grid.via.is_ozaki() ? (grid.combines_exactly || grid.via.has_residues ? "exact" : "fp64") : "fp32",
                         .fp64_error = chain};
             measure_wide(out, product.out, exact);
             row(out);

@@ -40,6 +40,7 @@ constexpr const char* eval_help =
     "--NAME A:B is the range of the input NAME, ends included; all finite numbers when left out. Formulas of one input in a\n"
     "format of up to 16 bits are evaluated at every input, others at 1000 drawn ones: each number of the range is as likely.\n"
     "Bits of error: log2(1 + numbers of the format between result and reference), the format's width for a NaN.\n"
+    "On a terminal, and with --table: a table of the main columns; else, and with --csv, all of them.\n"
     "CSV: a row for each formula and format; docs/columns.md has the columns.\n"
     "JSON: {\"schema\", \"rows\": [one object per row]}.\n"
     "Exit codes: 2, a formula that cannot be read, an unknown name, an empty range; 3, a damaged file; 5, the rows could not\n"
@@ -49,7 +50,8 @@ struct EvalArguments {
     std::vector<std::string> expressions, formats{"fp16", "bf16"};
     std::string round = "nearest_even", functions = "correct", subnormals = "keep", only, as, points_out, out;
     std::int64_t points = 0, seed = 0, threads = 0;
-    bool json = false, quiet = false;
+    bool quiet = false;
+    RowForm form;
 };
 
 Error eval_usage(std::string what, std::string where, std::string fix) {
@@ -129,7 +131,7 @@ Exit run_eval_verb(const Command& verb, const EvalArguments& a) {
     grid.seed = a.seed;
     analysis::require_possible(grid);
     ThreadPool pool(a.threads == 0 ? available_threads() : static_cast<int>(a.threads));
-    RowOutput<FormulaRow> rows(a.out, a.json);
+    RowOutput<FormulaRow> rows(a.out, a.form);
     std::string points = csv::header<FormulaPointRow>() + "\n";
     std::function<void(const FormulaPointRow&)> point;
     if (!a.points_out.empty()) point = [&](const FormulaPointRow& row) { csv::append_line(points, row); };
@@ -167,7 +169,7 @@ void describe_eval(Command& verb) {
     verb.integer("--threads", a->threads, {0, most_threads},
                  "Threads; 0: every core this process may use. The results do not depend on it")
         .shows_default();
-    verb.flag("--json", a->json, "Print the rows as JSON");
+    describe_row_form(verb, a->form);
     verb.flag("-q,--quiet", a->quiet, "No progress on stderr");
     verb.allow_rest();
     verb.runs([a, &verb] { return run_eval_verb(verb, *a); });

@@ -29,6 +29,9 @@ analysis::ViaGrid via_grid(const ViaArguments& a, const GemmGrid& grid, const st
                           .digit_bits = static_cast<int>(a.digit_bits),
                           .full = a.full,
                           .combines_exactly = a.combine == "exact"};
+    if (via.via.has_residues && (a.digit_bits > 0 || a.full)) {
+        throw via_usage("residues have no digits", a.via, "leave out --digit-bits and --full, or take ozaki1");
+    }
     for (const SpelledRule& machine : via.machines) {
         if (machine.order) throw via_usage("an order of summation is no machine", "--machine " + machine.name, "name a machine");
     }
@@ -53,14 +56,14 @@ analysis::ViaGrid via_grid(const ViaArguments& a, const GemmGrid& grid, const st
 void describe_via(Command& verb, ViaArguments& a) {
     verb.option("--via", a.via,
                 "Make products of fp64 or fp32 numbers (--format) from narrow ones on the machine: ozaki1:S (S digits), "
-                "ozaki1:auto, bf16x9, tf32x3, fp16x2; none when left out")
+                "ozaki1:auto, ozaki2:N (residues of N moduli), bf16x9, tf32x3, fp16x2; none when left out")
         .takes("WAY");
     verb.integer("--digit-bits", a.digit_bits, {1, 25}, "Of ozaki1: bits of a digit; as many as are exact when left out");
     verb.flag("--full", a.full, "Of --via: all products of digits, not the larger half");
     verb.option("--combine", a.combine, "Of ozaki1: fp64, digit products are added with a rounding each; exact, one at the end")
         .one_of({"fp64", "exact"})
         .shows_default();
-    verb.option("--require", a.require, "exact: refuse digits beyond the exactness rule (exit 2); a warning when left out")
+    verb.option("--require", a.require, "exact: refuse digits and residues beyond the exactness rule (exit 2); a warning when left out")
         .one_of({"exact"});
 }
 
@@ -69,7 +72,7 @@ Exit run_gemm_via(const ViaArguments& a, const GemmGrid& grid, const std::vector
     const analysis::ViaGrid via = via_grid(a, grid, formats);
     const std::string beyond = analysis::beyond_exactness(via);
     if (!beyond.empty() && !a.require.empty()) {
-        throw via_usage(beyond.substr(0, beyond.find('\n')), "--digit-bits", "take fewer bits, fewer terms, or +promoteN");
+        throw via_usage(beyond.substr(0, beyond.find('\n')), "--require exact", "take fewer bits, fewer terms, or +promoteN");
     }
     if (!beyond.empty()) tell("warning: {}", beyond);
     double bytes = 0;

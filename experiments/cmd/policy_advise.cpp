@@ -4,6 +4,7 @@
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/policy_import.hpp"
 #include "experiments/cmd/policy_import_output.hpp"
+#include "experiments/cmd/policy_memory.hpp"
 #include "experiments/model/config.hpp"
 #include "experiments/policy/advise.hpp"
 
@@ -34,14 +35,14 @@ constexpr const char* help =
     "Exit codes: 0; 1, what --have names disagrees with the first advice, or its framework refuses it.\n\n"
     "JSON: {\"device\", \"goal\", \"params\", \"advice\": [{\"name\", \"policy\", \"when\", \"reasons\": [{\"text\", "
     "\"source\"}],\n"
-    "\"watch\": [...]}], \"dimensions\": [{\"formats\", \"multiple_of\", \"text\", \"source\", \"unfit\"}], \"have\": "
+    "\"watch\": [...], \"bytes_per_parameter\"}], \"dimensions\": [{\"formats\", \"multiple_of\", \"text\", \"source\", \"unfit\"}], \"have\": "
     "null or "
     "{\"name\",\n"
     "\"disagreements\": [{\"what\", \"have\", \"advised\", \"why\", \"source\"}], \"findings\"}}.";
 
 struct Arguments {
     std::string device = ImportOptions{}.device, goal = "pretrain", have;
-    std::optional<double> params;
+    std::string params;
     std::vector<std::int64_t> sides;
     bool json = false, toml = false;
 };
@@ -82,16 +83,29 @@ Had compare(const Arguments& a, const std::string& advised) {
 }
 
 AdviceAsked asked_of(const Arguments& a) {
-    const auto refuse = [](const char* option, std::string what) {
-        throw Error({.what = std::move(what), .where = option, .fix = "give at least 1", .exit = Exit::usage});
-    };
-    AdviceAsked asked{.device = find_device_profile(a.device), .params = a.params, .sides = a.sides};
+    AdviceAsked asked{.device = find_device_profile(a.device), .sides = a.sides};
+    if (!a.params.empty()) asked.params = parameters_of(a.params);
     const auto goal =
         std::find_if(goals().begin(), goals().end(), [&](const GoalRow& row) { return row.name == a.goal; });
     asked.goal = goal->goal;
-    if (a.params && !(*a.params >= 1 && std::isfinite(*a.params)))
-        refuse("--params", fmt::format("{} parameters", *a.params));
     return asked;
+}
+
+/// What the model takes under an advice, from step to step, in bytes a parameter. Nothing for adapters, whose number is not known.
+std::optional<ParameterBytes> bytes_of(const Advice& advice, Goal goal) {
+    if (goal == Goal::lora) return {};
+    const SiteList sites = model_sites(named_size("base").model);
+    ParameterBytes each = memory_recipe_of(sites, resolve(load_policy(advice.policy), sites)).trained;
+    if (goal == Goal::inference) each = {.value = each.value};
+    return each;
+}
+
+/// `16.0 bytes a parameter, 112 GB in all: weights 4, gradients 4, optimizer 8; activations come to it`.
+std::string bytes_text(const ParameterBytes& each, double params) {
+    std::string text = fmt::format("{:g} bytes a parameter, {:.3g} GB in all", each.total(), each.total() * params / 1e9);
+    if (each.gradients() > 0)
+        text += fmt::format(": weights {:g}, gradients {:g}, optimizer {:g}", each.value, each.gradients(), each.optimizer());
+    return text + "; activations come to it";
 }
 
 Json statements_json(const std::vector<Statement>& all) {
@@ -117,7 +131,9 @@ Json advice_json(const Arguments& a, const AdviceAsked& asked, const std::vector
                  const std::optional<Had>& had) {
     Json advice = Json::array(), dimensions = advice;
     for (const Advice& each : all) {
+        const std::optional<ParameterBytes> bytes = bytes_of(each, asked.goal);
         advice.push_back({{"name", each.row->name},
+                          {"bytes_per_parameter", bytes ? Json(bytes->total()) : Json(nullptr)},
                           {"policy", each.policy},
                           {"when", each.row->when},
                           {"reasons", statements_json(each.reasons)},
@@ -131,16 +147,18 @@ Json advice_json(const Arguments& a, const AdviceAsked& asked, const std::vector
                               {"source", rule.source},
                               {"unfit", unfit_sides(rule, asked.sides)}});
     }
-    return {{"device", a.device}, {"goal", a.goal},           {"params", a.params ? Json(*a.params) : Json(nullptr)},
+    return {{"device", a.device}, {"goal", a.goal},           {"params", asked.params ? Json(*asked.params) : Json(nullptr)},
             {"advice", advice},   {"dimensions", dimensions}, {"have", had ? had_json(a.have, *had) : Json(nullptr)}};
 }
 
 std::string advice_text(const Arguments& a, const AdviceAsked& asked, const std::vector<Advice>& all,
                         const std::optional<Had>& had) {
     std::string text = fmt::format("{} on {}{}\n", a.goal, a.device,
-                                   a.params ? fmt::format(", {:g} parameters", *a.params) : std::string{});
+                                   asked.params ? fmt::format(", {:g} parameters", *asked.params) : std::string{});
     for (const Advice& each : all) {
         text += fmt::format("\n{} {}   ({})\n", &each == all.data() ? "take" : "or try", each.policy, each.row->when);
+        const std::optional<ParameterBytes> bytes = asked.params ? bytes_of(each, asked.goal) : std::nullopt;
+        if (bytes) text += fmt::format("  memory   {}\n", bytes_text(*bytes, *asked.params));
         for (const Statement& one : each.reasons) text += fmt::format("  because  {} [{}]\n", one.text, one.source);
         for (const Statement& one : each.watch) text += fmt::format("  watch    {} [{}]\n", one.text, one.source);
     }
@@ -188,7 +206,7 @@ void describe(Command& verb) {
     for (const GoalRow& each : goals()) goal_names.emplace_back(each.name);
     verb.option("--device-profile", a->device, "What it runs on").one_of(devices).shows_default();
     verb.option("--goal", a->goal, "What it is for").one_of(goal_names).shows_default();
-    verb.option("--params", a->params, "Parameters of the model (7e9); advice for any size when left out");
+    verb.option("--params", a->params, "Parameters of the model (7e9, 7B), for the bytes of each advice; advice for any size when left out");
     verb.integer("--sides", a->sides, {1, most_size},
                  "Sides of the weights of its linears: are they fit for tensor cores? Not asked when left out")
         .list();

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <cmath>
 #include <string_view>
 #include <utility>
@@ -47,6 +48,24 @@ std::string cell(double bytes, const Unit& unit) {
 
 }  // namespace
 
+double parameters_of(const std::string& text) {
+    static constexpr std::pair<char, double> multiples[] = {{'K', 1e3}, {'M', 1e6}, {'B', 1e9}, {'T', 1e12}};
+    double value = 0, unit = 1;
+    const char* const end = text.data() + text.size();
+    const auto [rest, problem] = std::from_chars(text.data(), end, value);
+    if (problem == std::errc() && rest + 1 == end) {
+        for (const auto& [letter, multiple] : multiples) {
+            if (std::toupper(static_cast<unsigned char>(*rest)) == letter) unit = multiple;
+        }
+    }
+    const bool is_read = problem == std::errc() && (rest == end || unit > 1);
+    const double count = value * unit;
+    if (!is_read) refuse("--params", fmt::format("'{}' is no number of parameters", text), "give one such as 7.5e9, 7.5B or 350M");
+    if (!(count >= 1) || !std::isfinite(count))
+        refuse("--params", fmt::format("{} parameters", text), "give at least 1, such as 7.5e9 or 7.5B");
+    return count;
+}
+
 struct MemoryChoice::Row {
     std::string name;
     std::string_view summary;
@@ -60,7 +79,7 @@ struct MemoryChoice::Row {
 
 void MemoryChoice::add_options(Command& verb) {
     const Option params = verb.option("--params", params_,
-                                      "Bytes of a model of so many parameters (7.5e9), beside the recipes of training "
+                                      "Bytes of a model of so many parameters (7.5e9, 7.5B), beside the recipes of training "
                                       "systems; rows of sites when left out");
     verb.integer("--shards", shards_, {1, most_size}, "Ranks that share what is sharded; 1 when left out")
         .needs(params);
@@ -120,9 +139,7 @@ std::optional<ActivationShape> MemoryChoice::shape(const ModelChoice& model) con
 
 std::vector<MemoryChoice::Row> MemoryChoice::rows(const std::string& name, const MemoryRecipe& own,
                                                   const ModelChoice& model) const {
-    const double params = *params_, trainable = trainable_.value_or(usual_trainable);
-    if (!(params >= 1) || !std::isfinite(params))
-        refuse("--params", fmt::format("{} parameters", params), "give at least 1, such as 7.5e9");
+    const double params = parameters_of(params_), trainable = trainable_.value_or(usual_trainable);
     if (shards_ && *shards_ < 1) refuse("--shards", fmt::format("{} ranks", *shards_), "give at least 1");
     if (!(trainable > 0 && trainable <= 1))
         refuse("--trainable", fmt::format("{} of the parameters", trainable), "give a part of 1, such as 0.01");
@@ -167,7 +184,7 @@ std::string MemoryChoice::text(const std::string& name, const MemoryRecipe& own,
     const Unit unit = unit_of(largest);
     const bool has_activations = all.front().activations.has_value();
     const std::int64_t shards = shards_.value_or(1);
-    std::string text = fmt::format("memory       {} for {:g} parameters and Adam{}\n\n", unit.name, *params_,
+    std::string text = fmt::format("memory       {} for {:g} parameters and Adam{}\n\n", unit.name, parameters_of(params_),
                                    shards == 1 ? "" : fmt::format("; zero1 to zero3: of each of {} ranks", shards));
     const auto line = [&](const std::string& title, const std::vector<std::string>& cells, std::string_view summary) {
         text += fmt::format("{:<{}}", title, widest);
@@ -233,7 +250,7 @@ Json MemoryChoice::json(const std::string& name, const MemoryRecipe& own, const 
         one["activations"] = row.activations ? Json(*row.activations) : Json(nullptr);
         list.push_back(std::move(one));
     }
-    return {{"params", *params_}, {"shards", shards_.value_or(1)}, {"recipes", std::move(list)}};
+    return {{"params", parameters_of(params_)}, {"shards", shards_.value_or(1)}, {"recipes", std::move(list)}};
 }
 
 }  // namespace macheps

@@ -12,11 +12,14 @@
 
 namespace macheps {
 
+/// `7e9`, `7.5B`, `350M`: a number of parameters that was given with --params. Throws Error (usage) for any other text.
+double parameters_of(const std::string& text);
+
 /// A model that nobody trains here, by its sizes.
 class MemoryChoice {
   public:
     void add_options(Command& verb);
-    bool is_asked() const { return params_.has_value(); }
+    bool is_asked() const { return !params_.empty(); }
     /// Samples of a micro-batch; nothing where none were asked for.
     std::optional<std::int64_t> batch() const { return batch_; }
 
@@ -30,7 +33,8 @@ class MemoryChoice {
     std::vector<Row> rows(const std::string& name, const MemoryRecipe& own, const ModelChoice& model) const;
     std::optional<ActivationShape> shape(const ModelChoice& model) const;
 
-    std::optional<double> params_, trainable_;
+    std::string params_;
+    std::optional<double> trainable_;
     std::optional<std::int64_t> shards_, width_, heads_, context_, batch_, vocabulary_, galore_rank_;
     bool has_checkpoints_ = false, has_flash_ = false;
 };

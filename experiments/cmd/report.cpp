@@ -6,6 +6,7 @@
 #include "experiments/cmd/picture.hpp"
 #include "experiments/cmd/report_sweep.hpp"
 #include "experiments/cmd/tell.hpp"
+#include "reports/analysis_tables.hpp"
 #include "reports/columns.hpp"
 #include "reports/csv.hpp"
 #include "reports/diagnosis.hpp"
@@ -13,6 +14,7 @@
 #include "reports/gemm_table.hpp"
 #include "reports/html.hpp"
 #include "reports/many_folders.hpp"
+#include "reports/rows_json.hpp"
 #include "reports/summary_table.hpp"
 
 #include <fmt/format.h>
@@ -41,6 +43,8 @@ constexpr const char* help =
     "  macheps report runs/001 --png page.png          the page as a picture (needs Chromium or Chrome)\n"
     "  macheps report runs/001 --charts figures        a picture of each chart: figures/loss.png, ...\n"
     "  macheps report gemm.csv                         matrix products: the rows of `macheps gemm`\n"
+    "  macheps report solve.csv steps.csv              linear systems: verdicts over the condition, errors over steps\n"
+    "  macheps report sum.csv eval.csv points.csv      sums and formulas: errors over terms, bits of error over x\n"
     "  macheps report formats                          the folder of a sweep: settings x policies, best learning rates\n"
     "  macheps report runs/* -o study.html             more than 200 directories: the same, and what differs is an axis\n"
     "  macheps report --columns                        what every column of every CSV file holds\n\n"
@@ -50,10 +54,12 @@ constexpr const char* help =
     "Without a browser on PATH (or in MACHEPS_BROWSER), each chart of the page has a button that saves it as PNG.\n"
     "--diagnose names what the rows show (overflow cascade, lost updates, ...), and what they could not show; the page\n"
     "says the same. Whatever it finds, the exit code is 0.\n"
-    "A CSV file, or the gemm.csv of a folder, adds a section of matrix products: error growth with both bounds.\n"
+    "CSV files of gemm, sum, solve, eval, solve --steps and eval --points-out, which their first columns tell, or a folder's\n"
+    "files of those names, add a section each: error growth with both bounds, the map of verdicts, bits against x.\n"
     "JSON: {\"schema\", \"policies\": [one object per row of summary.csv, and \"sentence\"], \"notes\": [...], "
-    "\"warnings\": [...]};\nnull: not measured. With matrix products: \"gemm\", [one object per row of those files]. With "
-    "--diagnose: \"diagnosis\",\n{\"looked_for\", \"findings\": [{\"id\", \"policy\", \"seed\", \"seeds\", \"of_seeds\", "
+    "\"warnings\": [...]};\n"
+    "null: not measured. With such files: \"gemm\", \"sum\", \"solve\", \"solve_steps\", \"eval\", \"eval_points\": [one object\n"
+    "per row]. With --diagnose: \"diagnosis\",\n{\"looked_for\", \"findings\": [{\"id\", \"policy\", \"seed\", \"seeds\", \"of_seeds\", "
     "\"step\", \"site\", \"figures\", \"sentence\",\n\"remedy\"}], \"not_looked_for\": [{\"id\", \"policy\", \"why\"}]}.\n"
     "JSON of a sweep, or of more than 200 directories: {\"sweep\", \"units\", \"missing\", or \"directories\"; \"settings\",\n"
     "\"runs\", \"rows\": [objects as those of policies, with \"axes\"], \"notes\"}.\n"
@@ -75,21 +81,37 @@ std::filesystem::path page_of(const ReportOptions& options) {
                                                 : std::filesystem::path(first).replace_extension(".html");
 }
 
-/// What goes to stdout: of the runs, of the matrix products, or of both.
+/// A list for each kind of rows, under the name of its file.
+void put_measured_rows(Json& all, const Log& log) {
+    const auto put = [&]<class Row>(const Log::Kind<Row>& kind) {
+        const std::vector<Row>& rows = log.*kind.rows;
+        const std::string_view file = Row::file;
+        if (!rows.empty()) all[std::string(file.substr(0, file.find('.')))] = rows_of_json(std::span<const Row>(rows));
+    };
+    std::apply([&](const auto&... kind) { (put(kind), ...); }, Log::kinds);
+}
+
+/// What goes to stdout: of the runs, of the matrix products, or of measurements.
 std::string text_of(const Log& log, const Summary& summary, const ReportOptions& options) {
     const bool has_runs = !log.folders.empty();
     if (options.json) {
-        if (log.gemm_files.empty() && !options.diagnose) return summary_json(summary);
+        if (log.row_files.empty() && !options.diagnose) return summary_json(summary);
         Json all = Json::parse(summary_json(summary));
-        if (!log.gemm_files.empty()) all["gemm"] = Json::parse(gemm_json(log.gemm))["rows"];
+        put_measured_rows(all, log);
         if (options.diagnose) all["diagnosis"] = diagnosis_json(diagnose(log));
         return json_text(all);
     }
     if (options.csv) return summary_csv(summary);
     std::string text = has_runs ? summary_table(summary, colour_for(STDOUT_FILENO)) : "";
     if (has_runs && options.diagnose) text += "\n" + diagnosis_text(diagnose(log));
-    if (has_runs && !log.gemm.empty()) text += "\n";
-    return text + gemm_table(log.gemm);
+    const std::string tables[] = {gemm_table(log.gemm),
+                                  table_of(std::span<const SumRow>(log.sums)).text(),
+                                  table_of(std::span<const SolveRow>(log.systems)).text(),
+                                  table_of(std::span<const SolveStepRow>(log.system_steps)).text(),
+                                  table_of(std::span<const FormulaRow>(log.formulas)).text(),
+                                  table_of(std::span<const FormulaPointRow>(log.formula_points)).text()};
+    for (const std::string& table : tables) text += (text.empty() || table.empty() ? "" : "\n") + table;
+    return text;
 }
 
 /// The page of a study has no scripts, no heat maps and no runs, so that there is nothing to draw or to diagnose.
@@ -122,7 +144,7 @@ Exit report(const ReportOptions& options) {
     if (options.folders.empty()) {
         throw Error({.what = "DIR is required",
                      .where = "macheps report",
-                     .fix = "name a folder that `macheps train` wrote, or rows of `macheps gemm`",
+                     .fix = "name a folder that `macheps train` wrote, or rows of `macheps gemm`, sum, solve or eval",
                      .exit = Exit::usage});
     }
     if (!(options.margin > 0) || options.margin > 100) {
@@ -168,7 +190,7 @@ Exit report(const ReportOptions& options) {
 
 void describe(Command& verb) {
     const auto a = std::make_shared<ReportOptions>();
-    verb.option("DIR", a->folders, "Run directories that `macheps train` wrote, or CSV files of `macheps gemm`")
+    verb.option("DIR", a->folders, "Run directories that `macheps train` wrote, or CSV files of `macheps gemm`, sum, solve and eval")
         .takes(value_kind::folder);
     verb.option(
             "-o,--out", a->out,

@@ -9,6 +9,7 @@
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/rounding_option.hpp"
+#include "experiments/numerics/exact_number.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -38,8 +39,8 @@ Examples:
   macheps show 0.1 1/3 --csv > numbers.csv               a row for each number and format
   macheps show -0 nan -inf --json                        several numbers, for a program to read
 
-A decimal, or a fraction of whole numbers up to 2^53, is first rounded to fp64, correctly; every format then rounds that
-fp64 once. Errors are against that fp64 value; an ulp is Goldberg's, taken there. `below` and `above` are the values beside
+A decimal or a fraction of whole numbers is taken exactly, and every format rounds it once: fp64's own error is shown, too.
+Errors are against the number as it was typed; an ulp is Goldberg's, taken there. `below` and `above` are the values beside
 the format's own. The second table has the format's value as a fraction and as a hexadecimal float, both exact, and the
 code's fields: sign|exponent|fraction.
 
@@ -61,27 +62,16 @@ std::string option_suggestion(const std::string& option) {
     return (near.empty() ? "" : fmt::format("did you mean '{}'? ", near)) + "macheps show --help lists them";
 }
 
-/// Two whole numbers that fp64 holds, divided with one rounding: `1/3`.
-std::optional<double> read_fraction(const std::string& text) {
-    const std::size_t slash = text.find('/');
-    if (slash == std::string::npos) return std::nullopt;
-    const auto above = parse_number(text.substr(0, slash)), below = parse_number(text.substr(slash + 1));
-    const auto is_whole = [](double x) { return std::fabs(x) <= 0x1p53 && x == std::floor(x); };
-    if (!above || !below || !is_whole(*above) || !is_whole(*below) || *below == 0) return std::nullopt;
-    return *above / *below;
-}
-
-double read_value(const std::string& text, const std::optional<Format>& bits) {
+ExactNumber read_value(const std::string& text, const std::optional<Format>& bits) {
     if (bits) {
-        if (const auto code = parse_code(*bits, text)) return decode64(*bits, *code);
+        if (const auto code = parse_code(*bits, text)) return ExactNumber::of(decode64(*bits, *code));
         throw Error({.what = fmt::format("'{}' is no code of {}", text, format_name(*bits)),
                      .where = "--bits",
                      .fix = fmt::format("write 0x and at most {} hexadecimal digits: {} bits",
                                         (bits->container_bits() + 3) / 4, bits->container_bits()),
                      .exit = Exit::usage});
     }
-    if (const auto value = parse_number(text)) return *value;
-    if (const auto value = read_fraction(text)) return *value;
+    if (auto value = ExactNumber::read(text)) return *std::move(value);
     throw Error({.what = text.starts_with("--") ? fmt::format("unknown option '{}'", text)
                                                 : fmt::format("'{}' is no number", text),
                  .where = "show",
@@ -101,10 +91,10 @@ struct Shown {
     std::optional<std::uint64_t> below, above;  ///< none at the ends, and beside a NaN
 };
 
-Shown show_in(std::string_view name, Format f, double x, Round mode, Overflow overflow, RandomBits random) {
+Shown show_in(std::string_view name, Format f, const ExactNumber& x, Round mode, Overflow overflow, RandomBits random) {
     Shown s{.format = name,
             .f = f,
-            .code = encode64(f, x, mode, overflow, random),
+            .code = x.encode(f, mode, overflow, random),
             .value = 0,
             .error = 0,
             .relative_error = 0,
@@ -112,12 +102,8 @@ Shown show_in(std::string_view name, Format f, double x, Round mode, Overflow ov
             .below = {},
             .above = {}};
     s.value = decode64(f, s.code);
-    const bool same = s.value == x || (std::isnan(x) && std::isnan(s.value));
-    if (!same) {  // infinity - infinity is no error
-        s.error = s.value - x;
-        s.relative_error = s.error / std::fabs(x);  // infinite for a format that has no zero
-        s.ulps = ulp_error(f, s.value, x);
-    }
+    const ExactNumber::Distance distance = x.distance_of(f, s.value);
+    s.error = distance.error, s.relative_error = distance.relative, s.ulps = distance.ulps;
     if (!is_nan(f, s.code)) {
         const std::int64_t here = ordinal(f, s.code);
         if (here > least_ordinal(f)) s.below = from_ordinal(f, here - 1);
@@ -249,10 +235,11 @@ Exit run(const Arguments& a) {
     std::string text;
     Json json = Json::array();
     for (const auto& value : a.values) {
-        const double x = read_value(value, bits);
+        const ExactNumber exact = read_value(value, bits);
+        const double x = exact.near();
         std::vector<Shown> rows;
         for (const auto& [name, format] : formats)
-            rows.push_back(show_in(name, format, x, mode, overflow, {a.random, 32}));
+            rows.push_back(show_in(name, format, exact, mode, overflow, {a.random, 32}));
         if (a.csv) {
             if (text.empty()) text = csv_header;
             for (const auto& row : rows) text += csv_line(value, row);
@@ -268,8 +255,8 @@ Exit run(const Arguments& a) {
         } else {
             const std::string origin =
                 bits ? fmt::format("{} in {} = {}", value, format_name(*bits), decimal(x)) : value;
-            text += fmt::format("{}{} = {}, {}{}\n\n{}", text.empty() ? "" : "\n", origin, hex_float(x), a.round,
-                                a.saturate ? ", saturating" : "", table(rows));
+            text += fmt::format("{}{} {} {}, {}{}\n\n{}", text.empty() ? "" : "\n", origin, exact.is_near() ? "=" : "~",
+                                hex_float(x), a.round, a.saturate ? ", saturating" : "", table(rows));
         }
     }
     if (a.json) {

@@ -31,31 +31,35 @@ constexpr const char* solve_help =
     "  macheps solve --matrix randsvd --sweep kappa=1e1..1e6 --factor e4m3fn,bf16,fp16 --method ir,gmres-ir\n"
     "  macheps solve --factor fp16 --method ir --steps steps.csv     every x on the way, into a second file\n"
     "  macheps solve --matrix hilbert -n 12 --factor fp16 --scale none,scalar,two-sided\n"
+    "  macheps solve --matrix lehmer --factorisation lu,cholesky,qr --factor fp16 --shift 2\n"
     "  macheps solve --factor fp32 --method ir --require converged   exit 1 unless every system converges\n"
     "  macheps solve --matrix hplmxp -n 64 --lu block:32 --factor fp16 -M sm90.wgmma.fp16 --method gmres-ir\n"
     "  macheps solve --preset hplmxp -n 64 --lu block:32 --factor fp16 --dry-run\n\n"
     "PA = LU is computed in --factor, every operation rounded once; with --lu block:NB and --machine, the trailing update\n"
-    "is that matrix unit's, C its addend. LU-IR corrects x with the factors in three precisions (substitution, work,\n"
-    "residual), GMRES-IR by GMRES that they precondition, in five. The answer is compared with one of 113 digits.\n"
+    "is that matrix unit's, C its addend. --factorisation takes Cholesky or QR in LU's place.\n"
+    "LU-IR corrects x with the factors in three precisions (substitution, work, residual), GMRES-IR by GMRES that they\n"
+    "precondition, in five. The answer is compared with one of 113 digits.\n"
     "Verdicts: converged; stagnated; diverged; nonfinite; singular. No NaN ends as converged. A factorisation that\n"
     "overflows is a verdict and no error.\n"
     "Matrices: randsvd:K,MODE (singular values 1 to 1/K: 1 one large, 2 one small, 3 geometric, 4 arithmetic), uniform,\n"
     "hilbert, lehmer, minij, moler, kahan:ANGLE, wilkinson, tridiag:A,B,C, hplmxp, and file:PATH (Matrix Market or npy).\n"
-    "Libraries call --method lu, ir and gmres-ir CUSOLVER_IRS_REFINE_NONE, _CLASSICAL and _GMRES.\n"
+    "Libraries call --method lu, ir, gmres-ir and gmres CUSOLVER_IRS_REFINE_NONE, _CLASSICAL, _GMRES and _GMRES_NOPCOND.\n"
+    "On a terminal, and with --table: a table of the main columns; else, and with --csv, all of them.\n"
     "CSV: a row for each system, format, machine, scaling and method; docs/columns.md has the columns.\n"
     "JSON: {\"schema\", \"rows\": [one object per row]}; --dry-run: {\"rows\", \"flops\", \"bytes\"}.\n"
     "Exit codes: 1, --require converged and a system that did not; 2, an unknown name, or a combination that means\n"
     "nothing; 3, a file that holds no square real matrix; 5, the rows could not be written.";
 
 struct SolveArguments {
-    std::vector<std::string> matrices, factors{"bf16", "fp16", "fp32"}, machines, scales{"two-sided"},
+    std::vector<std::string> matrices, factors{"bf16", "fp16", "fp32"}, factorisations{"lu"}, machines, scales,
         methods{"lu", "ir", "gmres-ir"}, sweeps;
     std::vector<std::int64_t> seeds{0};
     std::int64_t n = 100, max_steps = 30, threads = 0;
     std::string substitution, work = "fp64", residual, gmres, precond, operands, accumulator;
     std::string lu = "right", pivot = "partial", stop = "residual", preset, require, out, steps, memory;
-    double gmres_tolerance = 1e-4;
-    bool fused = false, dry_run = false, json = false, quiet = false;
+    double gmres_tolerance = 1e-4, shift = 0;
+    bool fused = false, dry_run = false, quiet = false;
+    RowForm form;
 };
 
 Error solve_error(std::string what, std::string where, std::string fix) {
@@ -75,7 +79,10 @@ std::int64_t block_of(const std::string& text) {
 }
 
 Method method_named(const std::string& name) {
-    return name == "lu" ? Method::lu : name == "ir" ? Method::ir : Method::gmres_ir;
+    for (const MethodName& row : method_names) {
+        if (row.name == name) return row.method;
+    }
+    return Method::lu;
 }
 
 /// `randsvd` alone takes each condition number of the sweep.
@@ -114,7 +121,8 @@ SolveGrid solve_grid(const SolveArguments& a) {
         grid.machines.push_back(std::move(spelled));
     }
     if (grid.machines.empty()) grid.machines.push_back(std::nullopt);
-    grid.scales.clear();
+    grid.factorisations.clear();
+    for (const std::string& name : a.factorisations) grid.factorisations.push_back(*find_factorisation(name));
     for (const std::string& name : a.scales) grid.scales.push_back(*find_scale(name));
     grid.methods.clear();
     for (const std::string& name : a.methods) grid.methods.push_back(method_named(name));
@@ -134,6 +142,8 @@ SolveGrid solve_grid(const SolveArguments& a) {
     grid.stop = a.stop == "oracle" ? Stop::oracle : Stop::residual;
     grid.max_steps = static_cast<int>(a.max_steps);
     grid.gmres_tolerance = a.gmres_tolerance;
+    grid.shift = a.shift;
+    if (!(a.shift >= 0) || a.shift > 1e6) throw solve_error("must be 0 to 10^6", "--shift", "such as 2");
     if (!(a.gmres_tolerance > 0)) throw solve_error("must be above 0", "--gmres-tol", "such as 1e-4");
     return grid;
 }
@@ -165,10 +175,10 @@ Exit run_solve_verb(const Command& verb, SolveArguments a) {
     require_possible(grid);
     const int threads = a.threads == 0 ? available_threads() : static_cast<int>(a.threads);
     const SolveCost cost = cost_of(grid, threads);
-    if (a.dry_run) return print_solve_cost(cost, a.json);
+    if (a.dry_run) return print_solve_cost(cost, a.form.json);
     require_memory(cost.bytes, DeviceChoice{.memory = a.memory}.memory_bytes(), "the largest of these systems");
     ThreadPool pool(threads);
-    RowOutput<SolveRow> rows(a.out, a.json);
+    RowOutput<SolveRow> rows(a.out, a.form);
     std::string steps = csv::header<SolveStepRow>() + "\n";
     std::size_t failed = 0;
     run_solve(
@@ -207,6 +217,17 @@ void describe_precisions(Command& verb, SolveArguments& a) {
 }
 
 void describe_factorisation(Command& verb, SolveArguments& a) {
+    std::vector<std::string> kinds;
+    for (const FactorisationName& row : factorisation_names) kinds.emplace_back(row.name);
+    verb.option("--factorisation", a.factorisations,
+                "lu: with partial pivoting; cholesky: of symmetric positive definite matrices; qr: Householder's. A row each")
+        .list()
+        .one_of(kinds)
+        .default_text("lu");
+    verb.option("--shift", a.shift,
+                "Of cholesky: adds this many unit roundoffs of the factor's format of itself to each diagonal element before the "
+                "cast, so that the rounded matrix stays definite")
+        .shows_default();
     verb.option("--lu", a.lu, "right: column by column; block:NB: panels of NB columns, then a blocked update")
         .takes("WAY")
         .shows_default();
@@ -226,10 +247,10 @@ void describe_factorisation(Command& verb, SolveArguments& a) {
     for (const ScaleName& row : scale_names) scales.emplace_back(row.name);
     verb.option("--scale", a.scales,
                 "By powers of two, where the format's largest number is below 10^6: none; scalar: one factor; two-sided: rows, "
-                "columns and a factor; symmetric")
+                "columns and a factor; symmetric: the same for a row and its column. two-sided, or symmetric with cholesky, when "
+                "left out")
         .list()
-        .one_of(scales)
-        .default_text("two-sided");
+        .one_of(scales);
 }
 
 void describe_solve(Command& verb) {
@@ -247,9 +268,12 @@ void describe_solve(Command& verb) {
         .repeats()
         .takes("AXIS=VALUES");
     describe_precisions(verb, *a);
-    verb.option("--method", a->methods, "lu: no refinement; ir: LU-IR; gmres-ir")
+    std::vector<std::string> methods;
+    for (const MethodName& row : method_names) methods.emplace_back(row.name);
+    verb.option("--method", a->methods,
+                "lu: no refinement; ir: corrections by the factors; gmres-ir: by GMRES that they precondition; gmres: by GMRES alone")
         .list()
-        .one_of({"lu", "ir", "gmres-ir"})
+        .one_of(methods)
         .default_text("lu,ir,gmres-ir");
     describe_factorisation(verb, *a);
     verb.option("--stop", a->stop, "residual: as LAPACK's dsgesv stops; oracle: by the errors against the reference")
@@ -268,7 +292,7 @@ void describe_solve(Command& verb) {
         .shows_default();
     verb.option("--memory", a->memory, "Memory that may be planned for, such as 8G; what there is when left out").takes("SIZE");
     verb.flag("--dry-run", a->dry_run, "Print how many rows, operations and bytes. Runs nothing");
-    verb.flag("--json", a->json, "Print the rows, or the plan, as JSON");
+    describe_row_form(verb, a->form);
     verb.flag("-q,--quiet", a->quiet, "No progress on stderr");
     verb.runs([a, &verb] { return run_solve_verb(verb, *a); });
 }

@@ -40,6 +40,7 @@ constexpr const char* sum_help =
     "Data: the distributions of `macheps gemm`; harmonic: 1/(i+1); cancel:C: a dot product of 2.25 2^-C, n even.\n"
     "Errors are given in units of u S: u is the format's unit roundoff, S the sum of magnitudes. Two bounds stand beside\n"
     "them: a certain one, and a probable one that needs errors of mean zero; truncation and stagnation break it.\n"
+    "On a terminal, and with --table: a table of the main columns; else, and with --csv, all of them.\n"
     "CSV: a row for each data set, format, n, seed, method and rounding; docs/columns.md has the columns.\n"
     "JSON: {\"schema\", \"rows\": [one object per row]}; --dry-run: {\"rows\", \"terms\", \"bytes\"}.\n"
     "Exit codes: 2, an unknown name, or a combination that means nothing; 5, the rows could not be written.";
@@ -54,7 +55,8 @@ struct SumArguments {
     std::int64_t n = 1024, trials = 1, threads = 0;
     double lambda = 4;
     std::string out, memory;
-    bool dot = false, dry_run = false, json = false, quiet = false;
+    bool dot = false, dry_run = false, quiet = false;
+    RowForm form;
 };
 
 SumGrid sum_grid(const SumArguments& a) {
@@ -105,7 +107,7 @@ Exit run_sum_verb(const SumArguments& a) {
     const int threads = a.threads == 0 ? available_threads() : static_cast<int>(a.threads);
     const double bytes = cost.bytes * threads;
     if (a.dry_run) {
-        if (a.json) {
+        if (a.form.json) {
             print_json({{"rows", cost.rows}, {"terms", cost.terms}, {"bytes", bytes}});
         } else {
             fmt::print("{} rows, {:.3g} terms, {:.1f} MiB\n", cost.rows, cost.terms, bytes / (1 << 20));
@@ -114,7 +116,7 @@ Exit run_sum_verb(const SumArguments& a) {
     }
     require_memory(bytes, DeviceChoice{.memory = a.memory}.memory_bytes(), "the longest of these sums");
     ThreadPool pool(threads);
-    RowOutput<SumRow> rows(a.out, a.json);
+    RowOutput<SumRow> rows(a.out, a.form);
     analysis::run_sums(
         pool, chosen_simd(), grid, [&](const SumRow& row) { rows.add(row); },
         [&](const std::string& what) {
@@ -149,7 +151,7 @@ void describe_sum(Command& verb) {
         .shows_default();
     verb.option("--memory", a->memory, "Memory that may be planned for, such as 8G; what there is when left out").takes("SIZE");
     verb.flag("--dry-run", a->dry_run, "Print how many rows, terms and bytes. Runs nothing");
-    verb.flag("--json", a->json, "Print the rows, or the plan, as JSON");
+    describe_row_form(verb, a->form);
     verb.flag("-q,--quiet", a->quiet, "No progress on stderr");
     verb.runs([a] { return run_sum_verb(*a); });
 }

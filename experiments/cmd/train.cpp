@@ -50,6 +50,8 @@ constexpr const char* help =
     "With and without --policy: seeds 0,1,2, so that a gap has an interval, and --token-weight 2^-12, a stand-in for a "
     "large\nbatch, in whose gradients underflow shows (with --config 1: a config has a batch of its own). Without either it is "
     "the\ndemo, of the policies fp32 tf32 amp-bf16 pure-bf16 pure-bf16-sr amp-fp16 fp16-noscale fp8-tensorwise.\n"
+    "With --config and no --policy, fp32 trains with the betas, decay, clipping and micro-batches (and, with --take lr, the rate) "
+    "that the\nconfigs have in common, so that a gap is of precision alone.\n"
     "Writes runs.csv, steps.csv, evals.csv, sites.csv, exponents.csv, summary.csv, manifest.json and report.html.\n\n"
     "JSON: {\"finished\", \"directory\", \"files\": {\"page\", \"summary\"}, \"summary\": as of `macheps report "
     "--json`}; with\n"
@@ -140,17 +142,6 @@ bool is_given(const Command& verb, std::string_view option) {
     return std::find(given.begin(), given.end(), option) != given.end();
 }
 
-void check_names(const std::vector<Policy>& policies) {
-    for (const Policy& policy : policies) {
-        const auto same = [&](const Policy& other) { return other.name == policy.name; };
-        if (std::count_if(policies.begin(), policies.end(), same) == 1) continue;
-        throw Error({.what = fmt::format("two policies are called '{}'", policy.name),
-                     .where = "--policy",
-                     .fix = "name each once, and give your own policies names of their own",
-                     .exit = Exit::usage});
-    }
-}
-
 Experiment new_experiment(const Arguments& a, const Command& verb) {
     ConfigPolicies configs = load_configs(a.configs, verb);
     const bool is_asked = is_given(verb, "--model") || configs.model.empty();
@@ -185,7 +176,9 @@ Experiment new_experiment(const Arguments& a, const Command& verb) {
     if (std::find(names.begin(), names.end(), baseline_policy) == names.end()) {
         names.insert(names.begin(), std::string(baseline_policy));
     }
-    for (const std::string& name : names) experiment.policies.push_back(load_policy(name));
+    const bool has_configs_alone = a.policies.empty() && !configs.policies.empty();
+    for (const std::string& name : names)
+        experiment.policies.push_back(has_configs_alone ? baseline_of(configs.policies) : load_policy(name));
     for (Policy& policy : configs.policies) experiment.policies.push_back(std::move(policy));
     check_names(experiment.policies);
     tell_micro_batches(experiment.policies, experiment.options);

@@ -6,6 +6,7 @@
 #include "experiments/cmd/tell.hpp"
 #include "experiments/files/config_value.hpp"
 #include "experiments/policy/import/framework.hpp"
+#include "reports/run_log.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -86,6 +87,17 @@ std::optional<Error> untrained(const ImportResult& result, const std::string& co
                   .exit = Exit::usage});
 }
 
+/// What every one of these recipes says of a key; nothing where one of them says otherwise, or nothing.
+std::optional<std::string> common_value(const TrainingKey& key, const std::vector<Policy>& policies) {
+    std::optional<std::string> common;
+    for (const Policy& policy : policies) {
+        std::optional<std::string> own = key.text(policy.training);
+        if (!own || (common && common != own)) return {};
+        common = std::move(own);
+    }
+    return common;
+}
+
 }  // namespace
 
 void ConfigChoice::add_options(Command& verb) {
@@ -141,6 +153,39 @@ ConfigPolicies load_configs(const ConfigChoice& choice, const Command& verb) {
     if (refused) throw std::move(*refused);
     if (not_trained) throw std::move(*not_trained);
     return loaded;
+}
+
+Policy baseline_of(const std::vector<Policy>& configs) {
+    std::string toml, words;
+    std::string_view table;
+    for (const TrainingKey& key : training_keys()) {
+        if (key.is_of_precision) continue;
+        const std::optional<std::string> value = common_value(key, configs);
+        if (!value) continue;
+        if (key.table != table) toml += fmt::format("\n[{}]\n", key.table);
+        table = key.table;
+        const bool is_name = key.takes == TrainingKey::Takes::name;
+        toml += is_name ? fmt::format("{} = \"{}\"\n", key.name, *value) : fmt::format("{} = {}\n", key.name, *value);
+        words += fmt::format("{}{} {}", words.empty() ? "" : ", ", key.name, *value);
+    }
+    if (toml.empty()) return load_policy(baseline_policy);
+    tell("macheps: {} trains with the configs' {}; name it with --policy to train it with the run's own\n", baseline_policy,
+         words);
+    return parse_policy(fmt::format("name = \"{0}\"\ndescription = \"everything in fp32, with what the configs say of the "
+                                    "optimiser\"\nextends = \"{0}\"\n{1}",
+                                    baseline_policy, toml),
+                        "the baseline of the configs");
+}
+
+void check_names(const std::vector<Policy>& policies) {
+    for (const Policy& policy : policies) {
+        const auto same = [&](const Policy& other) { return other.name == policy.name; };
+        if (std::count_if(policies.begin(), policies.end(), same) == 1) continue;
+        throw Error({.what = fmt::format("two policies are called '{}'", policy.name),
+                     .where = "--policy",
+                     .fix = "name each once, and give your own policies names of their own",
+                     .exit = Exit::usage});
+    }
 }
 
 void tell_micro_batches(const std::vector<Policy>& policies, const TrainOptions& options) {

@@ -28,6 +28,13 @@ struct ConfigPolicies {
 /// a recipe that only the program knows.
 ConfigPolicies load_configs(const ConfigChoice& choice, const Command& verb);
 
+/// The baseline with what all of these configs say alike of learning rate, betas, decay, clipping and micro-batches, so that a gap to it is of precision alone;
+/// tells what that is. The preset itself where they say nothing alike. Throws Error as load_policy does.
+Policy baseline_of(const std::vector<Policy>& configs);
+
+/// Throws Error (usage) where two policies bear one name.
+void check_names(const std::vector<Policy>& policies);
+
 /// Tells of policies whose number of micro-batches does not divide the samples of a step, and what they train with instead.
 void tell_micro_batches(const std::vector<Policy>& policies, const TrainOptions& options);
 

@@ -85,6 +85,8 @@ constexpr Statement fp8_reasons[] = {
     {"this device multiplies fp8: with torch.compile the hidden linears run faster than in bf16", axolotl_fp8},
     {"everything but the operands of hidden linears is as under bf16 autocast", "torchao, float8 tensorwise"}};
 constexpr Statement fp8_watch[] = {
+    {"sums of fp8 products keep 14 bits unless they are promoted: use_fast_accum leaves that out (h100-fp8-fast)",
+     "preset h100-fp8-fast", [](const AdviceAsked& asked) { return asked.device->name == "h100"; }},
     {"compare with bf16 first, and set torch_compile: without it fp8 may be slower", axolotl_fp8},
     {"fp8 is entered by a recipe; no layer takes an fp8 dtype for its parameters", guide_fp8},
     {"linears whose sides are no multiples of 16 stay bf16, without a word", "accelerate, utils/ao.py:49",
@@ -220,7 +222,19 @@ constexpr Question questions[] = {
      "every operation of a step rounds", "PyTorch 2.7, adam.py:96"},
 };
 
+/// Presets of a device that bear another name than its own and the preset's.
+struct DevicePreset {
+    std::string_view device, preset, own;
+};
+constexpr DevicePreset device_presets[] = {
+    {"h100", "fp8-tensorwise", "h100-fp8-promoted"},
+    {"b200", "fp8-tensorwise", "b200-fp8"},
+};
+
 std::string on_device(const DeviceProfile& device, std::string_view preset) {
+    for (const DevicePreset& row : device_presets) {
+        if (row.device == device.name && row.preset == preset) return std::string(row.own);
+    }
     const std::string own = fmt::format("{}-{}", device.name, preset);
     const std::vector<std::string_view> names = preset_names();
     return std::find(names.begin(), names.end(), own) != names.end() ? own : std::string(preset);

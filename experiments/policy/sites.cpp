@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 namespace macheps {
 
@@ -55,48 +56,50 @@ class Glob {
     Glob(std::string_view pattern, std::string_view name) : pattern_(pattern), name_(name) {}
 
     bool matches() const {
-        Reached start(name_.size() + 1, false);
-        start[0] = true;
-        return advance(0, pattern_.size(), std::move(start)).back();
+        const Reached ends = advance(0, pattern_.size(), {0});
+        return !ends.empty() && ends.back() == name_.size();
     }
 
   private:
-    /// [i] is true when the pattern so far can have consumed the first i characters of the name.
-    using Reached = std::vector<bool>;
+    /// How many characters of the name the pattern so far can have consumed: every such number, ascending.
+    using Reached = std::vector<std::size_t>;
 
     /// Through the characters `from` to `to` of the pattern.
     Reached advance(std::size_t from, std::size_t to, Reached reached) const {
-        for (std::size_t p = from; p < to; ++p) {
+        for (std::size_t p = from; p < to && !reached.empty(); ++p) {
             const char c = pattern_[p];
             if (closes_[p] != std::string_view::npos) {
                 reached = through_alternatives(p, reached);
                 p = closes_[p];
-                continue;
-            }
-            Reached next(name_.size() + 1, false);
-            if (c == '*') {
-                bool any = false;
-                for (std::size_t i = 0; i <= name_.size(); ++i) next[i] = any = any || reached[i];
+            } else if (c == '*') {
+                const std::size_t first = reached.front();
+                reached.resize(name_.size() + 1 - first);
+                std::iota(reached.begin(), reached.end(), first);
             } else {
-                for (std::size_t i = 0; i < name_.size(); ++i) next[i + 1] = reached[i] && (c == '?' || c == name_[i]);
+                std::size_t kept = 0;
+                for (const std::size_t i : reached) {
+                    if (i < name_.size() && (c == '?' || c == name_[i])) reached[kept++] = i + 1;
+                }
+                reached.resize(kept);
             }
-            reached = std::move(next);
         }
         return reached;
     }
 
     /// Through the alternatives of the brace at `open`.
     Reached through_alternatives(std::size_t open, const Reached& reached) const {
-        Reached next(name_.size() + 1, false);
+        Reached next;
         for (std::size_t i = open + 1, start = i; i <= closes_[open]; ++i) {
             if (i == closes_[open] || pattern_[i] == ',') {
                 const Reached ends = advance(start, i, reached);
-                for (std::size_t k = 0; k < ends.size(); ++k) next[k] = next[k] || ends[k];
+                next.insert(next.end(), ends.begin(), ends.end());
                 start = i + 1;
             } else if (closes_[i] != std::string_view::npos) {
                 i = closes_[i];  // a comma inside belongs to the inner braces
             }
         }
+        std::sort(next.begin(), next.end());
+        next.erase(std::unique(next.begin(), next.end()), next.end());
         return next;
     }
 
@@ -141,7 +144,12 @@ bool is_matmul_group(std::string_view group) {
 
 std::span<const std::string_view> model_names() { return all_model_names; }
 
-bool glob_match(std::string_view pattern, std::string_view name) { return Glob(pattern, name).matches(); }
+bool glob_match(std::string_view pattern, std::string_view name) {
+    // Most patterns are of other names, which what stands before their first sign tells.
+    const std::size_t plain = std::min(pattern.find_first_of("*?{"), pattern.size());
+    if (!name.starts_with(pattern.substr(0, plain))) return false;
+    return plain == pattern.size() ? name.size() == plain : Glob(pattern, name).matches();
+}
 
 std::string problem_of_pattern(std::string_view pattern) {
     if (pattern.size() > most_pattern_bytes) {

@@ -91,6 +91,7 @@ struct TrainingKey {
     enum class Takes : std::uint8_t { name, number, count, flag };
     std::string_view table, name, summary;
     Takes takes = Takes::number;
+    bool is_of_precision = false;  ///< it says where numbers round, or where they lie, and not what is computed
     std::vector<std::string_view> (*names)() = nullptr;
     bool (*is_good)(double) = nullptr;  ///< of a number; null: anything finite
     std::string_view wanted{};          ///< `0 or more`: what is_good asks for

@@ -191,6 +191,16 @@ Json differences_json(const TrainOptions& options, const std::vector<ResolvedPol
     return json;
 }
 
+/// Into how many parts each policy divides a step, where that is not the run's own number. No part of the recipe: it follows from it.
+Json micro_batches_json(const TrainOptions& options, const std::vector<ResolvedPolicy>& resolved) {
+    Json json = Json::object();
+    for (const ResolvedPolicy& policy : resolved) {
+        const std::int64_t own = options_under(policy.training, options).micro_batches;
+        if (own != options.micro_batches) json[policy.name] = own;
+    }
+    return json;
+}
+
 std::vector<PolicySource> sources_of(const Json& policy) {
     const auto read = [](const Json& json) {
         return PolicySource{json.at("source").get<std::string>(), json.at("is_file").get<bool>(),
@@ -300,6 +310,7 @@ std::string manifest_text(const Experiment& experiment, const std::vector<Resolv
                   {"machines", machines_json(resolved)}};
     if (Json differences = differences_json(experiment.options, resolved); !differences.empty())
         manifest["beside_precision"] = std::move(differences);
+    if (Json parts = micro_batches_json(experiment.options, resolved); !parts.empty()) manifest["micro_batches"] = std::move(parts);
     try {
         return manifest.dump(2) + '\n';
     } catch (const JsonError&) {  // of all that stands here, only names of files can be other bytes than UTF-8

@@ -14,11 +14,13 @@ run = data("loss-scaling", ["train", "--policy", "fp16-noscale,amp-fp16", "--tok
                             "--steps", "120", "--probe-every", "40", "--histogram-every", "40", "--eval-every", "0"])  # fmt: skip
 
 # %% [markdown]
-# **1.** A scale of 2^s moves each bin up by s places. Below 2^-25 a number becomes zero; from 2^16 on it overflows.
+# **1.** A scale of 2^s moves each bin up by s places. Below 2^-25 a number becomes zero; from 2^16 on it overflows. One bin stays: the
+# probabilities of attention (`grad_b.a`), which the backward pass reads again, are no gradients.
 
 # %%
 policy_of = dict(zip(run.runs.run, run.runs.policy, strict=True))
-bins = run.exponents[run.exponents.site.str.contains("grad") & (run.exponents.kind == "number")]
+site = run.exponents.site
+bins = run.exponents[site.str.contains("grad") & ~site.str.endswith(":grad_b.a") & (run.exponents.kind == "number")]
 mine = bins[bins.run.map(policy_of) == "fp16-noscale"].groupby("floor_log2")["count"].sum()
 exponent, count = mine.index.to_numpy(int), mine.to_numpy(float)
 least = next(s for s in range(64) if count[exponent + s < -25].sum() < 0.001 * count.sum())
@@ -42,7 +44,7 @@ assert (steps.growth_tracker.diff().dropna() <= 1).all()
 DATA.mkdir(parents=True, exist_ok=True)
 for name, scale in (("right", least + 2), ("too-large", largest + 12)):
     (DATA / f"{name}.toml").write_text(
-        f'name = "{name}"\nextends = "fp16-noscale"\n\n[loss_scaler]\nkind = "static"\nscale = {2.0**scale}\n')
+        f'name = "{name}"\nextends = "fp16-noscale"\n\n[loss_scaler]\nkind = "static"\ninit_scale = {2.0**scale}\n')
 tried = data("static", [*TRAIN, "--policy", f"{DATA}/right.toml,{DATA}/too-large.toml"])
 gap = tried.summary.set_index("policy").gap_mean
 print(gap)

@@ -15,15 +15,17 @@ def sqnr(values, made):
 
 
 # %% [markdown]
-# **1.** A block's scale is 448 / amax of the block, an arbitrary number. Where the tensor's scale happens to put all values onto the
-# grid exactly, such as small integers with the largest 448, a block whose largest value is 7 has the scale 64, also exact; one whose
-# largest is 11 has 448 / 11, and its values fall between the grid's.
+# **1.** As DeepGEMM makes it, a block's scale is 448 / amax of the block, an arbitrary number. Where the tensor's scale happens to put
+# all values onto the grid exactly, such as small integers with the largest 448, a block whose largest value is 7 has the scale 64, also
+# exact; one whose largest is 11 has 448 / 11, and its values fall between the grid's. Powers of two as scales, which are what
+# `me.scale` takes for blocks if it is not told, move no value off the grid: with them blocks lose nothing here.
 
 # %%
 x = np.tile(np.array([1, 2, 3, 5, 6, 7, 9, 11], np.float32), (128, 32))
 x[0, 0] = 448
-tensor, block = (me.scale(x, g, "e4m3fn") for g in ("tensor", "1x128"))
-assert np.array_equal(tensor.decoded, x) and not np.array_equal(block.decoded, x)
+tensor, power = (me.scale(x, g, "e4m3fn") for g in ("tensor", "1x128"))
+block = me.scale(x, "1x128", "e4m3fn", rule="deepgemm")
+assert np.array_equal(tensor.decoded, x) and not np.array_equal(block.decoded, x) and np.array_equal(power.decoded, x)
 
 # %% [markdown]
 # **2.** The relative error is spread evenly over half a quantum, whose size in units of the value goes from 2u down to u over a

@@ -18,11 +18,15 @@ config = {
 }
 
 # %% [markdown]
-# **1.** bf16 in place of fp16: its range is fp32's, and DeepSpeed scales no loss.
+# **1.** `"enabled": false` under `fp16`: DeepSpeed then trains in fp32. bf16 in its place scales nothing either, its range is fp32's,
+# but a scaler is there: it stands at 1, and skips a step whose gradients are not finite.
 
 # %%
-other = me.policy({"train_micro_batch_size_per_gpu": 4, "bf16": {"enabled": True}})
-assert other.loss_scaler.startswith("none") and not me.policy(config).loss_scaler.startswith("none")
+scalers = {name: me.policy({**config, **change}).loss_scaler for name, change in {
+    "fp16": {}, "off": {"fp16": {"enabled": False}}, "bf16": {"fp16": {"enabled": False}, "bf16": {"enabled": True}},
+}.items()}  # fmt: skip
+print(scalers)
+assert scalers["off"] == "none" and scalers["bf16"] == "static 1, skip true" and "from 4096" in scalers["fp16"]
 
 # %% [markdown]
 # **2.** Findings with the code I are keys that are known and decide no format.

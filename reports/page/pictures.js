@@ -22,7 +22,7 @@ const picture = canvas => {
     g.drawImage(canvas, 0, top * ratio);
     return copy.toDataURL("image/png");
 };
-document.querySelectorAll("figure").forEach(figure => {
+document.querySelectorAll("figure:has(canvas)").forEach(figure => {
     const canvas = figure.querySelector("canvas"), button = document.createElement("button");
     button.type = "button"; button.className = "save"; button.textContent = "save as PNG";
     button.dataset.chart = canvas.id;
@@ -54,8 +54,8 @@ redraw();
 if (asked) {
     const isDrawn = canvas => canvas.getClientRects().length > 0;
     root.dataset.height = root.scrollHeight;
-    root.dataset.charts = [...document.querySelectorAll("figure .plot canvas, .heat-scroll canvas")].filter(isDrawn)
-        .map(canvas => `${canvas.id}:${canvas.id === "heat" || canvas.id === "forest" ? Math.max(560, canvas.offsetHeight + 240) : 560}`).join(" ");
+    root.dataset.charts = [...document.querySelectorAll("figure .plot canvas, .heat-scroll canvas, .drawn svg")].filter(isDrawn)
+        .map(canvas => `${canvas.id}:${canvas.id === "heat" || canvas.id === "forest" ? Math.max(560, canvas.offsetHeight + 240) : canvas.viewBox ? Math.ceil(canvas.viewBox.baseVal.height * 1.65) + 130 : 560}`).join(" ");
 }
 darkQuery.addEventListener("change", redraw);
 // A browser without a window may give the picture its size at the last moment.

@@ -3,6 +3,7 @@
 #include "core/error.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/analysis/gallery.hpp"
+#include "experiments/analysis/residue_product.hpp"
 #include "experiments/analysis/via.hpp"
 #include "tests/test.hpp"
 
@@ -132,9 +133,70 @@ TEST_CASE("wide rows ask for more slices, and what cannot be is refused", "[anal
     CHECK(slices(4) > slices(0));
     CHECK_THROWS_AS(parse_via("ozaki1:0"), Error);
     CHECK_THROWS_AS(parse_via("ozaki1:65"), Error);
-    CHECK_THROWS_AS(parse_via("ozaki2:15"), Error);
+    CHECK_THROWS_AS(parse_via("ozaki3:15"), Error);
     CHECK_THROWS_AS(made("sm90.wgmma.fp8", 3, 6, spread_operands(0)), Error);
     CHECK_THROWS_AS(
         narrow_product(backend, {.via = parse_via("bf16x9"), .machine = parse_machine("sm90.wgmma.fp8")}, spread_operands(0)),
         Error);
+}
+
+TEST_CASE("residues have the published moduli and as many bits as these leave", "[analysis][via]") {
+    const std::vector<int> moduli{256, 255, 253, 251, 247, 241, 239, 233, 229, 227, 223, 217, 211, 199, 197, 193};
+    CHECK(coprime_moduli(16) == moduli);
+    CHECK(residue_integer_bits(15, 1024) == 53);
+    CHECK(residue_integer_bits(15, 2048) == 52);
+    CHECK(residue_integer_bits(14, 64) < 53);
+    CHECK(residue_integer_bits(16, 1 << 18) == 53);
+    CHECK(residue_integer_bits(2, 1 << 16) == 0);
+    CHECK(has_exact_residues(parse_machine("sm90.wgmma.fp16"), 1024));
+    CHECK_FALSE(has_exact_residues(parse_machine("sm90.wgmma.fp16"), 1025));
+    CHECK(has_exact_residues(parse_machine("sm80.mma.bf16"), 1024));
+}
+
+TEST_CASE("products of residues are those of the integers, in 128 bits", "[analysis][via]") {
+    const WideOperands x = spread_operands(0);
+    const int moduli = GENERATE(8, 12, 15);
+    CAPTURE(moduli);
+    CpuBackend backend(1);
+    const ViaPlan plan{.via = parse_via("ozaki2:" + std::to_string(moduli)), .machine = parse_machine("sm90.wgmma.fp16")};
+    const NarrowProduct got = narrow_product(backend, plan, x);
+    CHECK(*got.inexact == 0);
+    CHECK(got.products == moduli);
+    const auto largest = [&](bool of_a, std::int64_t outer) {
+        int exponent = 0;
+        double most = 0;
+        for (std::int64_t p = 0; p < x.k; ++p) {
+            most = std::max(most, std::fabs(of_a ? x.a[static_cast<std::size_t>(outer * x.k + p)] : x.b[static_cast<std::size_t>(p * x.n + outer)]));
+        }
+        std::frexp(most, &exponent);
+        return exponent;
+    };
+    std::size_t different = 0;
+    for (std::int64_t i = 0; i < x.m; ++i) {
+        for (std::int64_t j = 0; j < x.n; ++j) {
+            const int of_row = largest(true, i), of_column = largest(false, j), t = got.digit_bits;
+            __int128 sum = 0;
+            for (std::int64_t p = 0; p < x.k; ++p) {
+                const auto a = static_cast<std::int64_t>(std::rint(std::ldexp(x.a[static_cast<std::size_t>(i * x.k + p)], t - of_row)));
+                const auto b = static_cast<std::int64_t>(std::rint(std::ldexp(x.b[static_cast<std::size_t>(p * x.n + j)], t - of_column)));
+                sum += static_cast<__int128>(a) * b;
+            }
+            different += got.out[static_cast<std::size_t>(i * x.n + j)] != std::ldexp(static_cast<double>(sum), of_row + of_column - 2 * t);
+        }
+    }
+    CHECK(different == 0);
+    // t bits of each number leave 2^-t of the largest of its row and column, next to a mean of a quarter.
+    CHECK(wide_errors(x, got.out).max_error < 64 * std::ldexp(1.0, -got.digit_bits));
+    if (moduli == 15) CHECK(wide_errors(x, got.out).max_error < 1.2e-16);
+}
+
+TEST_CASE("residues on a machine that keeps too few bits are counted", "[analysis][via]") {
+    const WideOperands x = spread_operands(0);
+    CpuBackend backend(1);
+    const auto inexact = [&](const char* machine) {
+        return *narrow_product(backend, {.via = parse_via("ozaki2:15"), .machine = parse_machine(machine)}, x).inexact;
+    };
+    CHECK(inexact("sm80.mma.fp16") == 0);
+    CHECK(inexact("sm90.wgmma.fp16.acc16") > 0);
+    CHECK_THROWS_AS(inexact("sm90.wgmma.fp8"), Error);
 }

@@ -215,3 +215,27 @@ TEST_CASE("limits of convergence are those of the theory", "[analysis][refine]")
     CHECK(limit(Method::gmres_ir, fp32, fp64) == Approx(1.4e10).epsilon(0.05));
     CHECK(limit(Method::gmres_ir, fp16, fp64) == Approx(3.4e7).epsilon(0.03));
 }
+
+TEST_CASE("GMRES without a preconditioner converges where the matrix itself is benign, and takes more steps", "[analysis][refine]") {
+    SolveGrid grid;
+    grid.matrices = {parse_matrix("randsvd:10")};
+    grid.sizes = {30};
+    grid.factors = {bf16};
+    grid.methods = {Method::gmres_ir, Method::gmres};
+    const std::vector<SolveRow> rows = ran(grid).rows;
+    CHECK(rows[0].verdict == "converged");
+    CHECK(rows[1].method == "gmres");
+    CHECK(rows[1].verdict == "converged");
+    CHECK(*rows[1].inner > 2 * *rows[0].inner);
+    CHECK(rows[1].limit == 0x1p53);
+    // Both begin with the x of the factors; only one of them uses the factors again.
+    CHECK(*rows[0].fe_first == *rows[1].fe_first);
+    CHECK(rows[1].flops_low == rows[0].flops_low);
+    // Of a multiple of the identity the first vector of GMRES is the answer: from any x, one inner step for each of the refinement.
+    grid.matrices = {parse_matrix("tridiag:0,3,0")};
+    grid.factors = {e4m3fn};
+    grid.methods = {Method::gmres};
+    const SolveRow row = ran(grid).rows.front();
+    CHECK(row.verdict == "converged");
+    CHECK(*row.inner == row.steps);
+}

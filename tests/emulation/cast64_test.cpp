@@ -63,6 +63,7 @@ TEST_CASE("a vector rounds to odd as its definition does", "[emulation][cast64]"
 
 TEST_CASE("a cast from fp64 is its definition in every format and mode", "[emulation][cast64]") {
     ThreadPool pool(2);
+    std::size_t compared = 0;
     for (const NamedFormat& row : all_formats) {
         const std::vector<double> x = hard_numbers(row.format);
         const auto n = static_cast<std::int64_t>(x.size());
@@ -70,26 +71,33 @@ TEST_CASE("a cast from fp64 is its definition in every format and mode", "[emula
             for (const Overflow overflow : {Overflow::nonsaturate, Overflow::saturate}) {
                 Cast cast{.format = row.format, .round = mode.value, .overflow = overflow};
                 if (mode.value == Round::stochastic) cast.key = {5, 1, 2};
+                std::vector<std::uint64_t> want(x.size());
+                std::vector<double> value(x.size());
+                for (std::size_t i = 0; i < x.size(); ++i) {
+                    const RandomBits random{mode.value == Round::stochastic ? random_bits(cast.key, i) : 0, 32};
+                    want[i] = encode64(row.format, x[i], mode.value, overflow, random);
+                    value[i] = decode64(row.format, want[i]);
+                }
+                const bool fits = row.format.container_bits() <= 32;
                 for (const Simd simd : available_simd()) {
                     std::vector<double> out(x.size());
                     std::vector<std::uint64_t> wide(x.size());
                     std::vector<std::uint32_t> codes(x.size());
                     cast_array64(simd, pool, x.data(), out.data(), n, cast, 1);
                     encode_array64(simd, pool, x.data(), wide.data(), n, cast, 1);
-                    const bool fits = row.format.container_bits() <= 32;
                     if (fits) encode_array64(simd, pool, x.data(), codes.data(), n, cast, 1);
                     for (std::size_t i = 0; i < x.size(); ++i) {
-                        const RandomBits random{mode.value == Round::stochastic ? random_bits(cast.key, i) : 0, 32};
-                        const std::uint64_t want = encode64(row.format, x[i], mode.value, overflow, random);
-                        CAPTURE(row.name, mode.name, simd_name(simd), x[i]);
-                        REQUIRE(wide[i] == want);
-                        if (fits) REQUIRE(codes[i] == want);
-                        REQUIRE(same(out[i], decode64(row.format, want)));
+                        if (wide[i] == want[i] && (!fits || codes[i] == want[i]) && same(out[i], value[i])) continue;
+                        CAPTURE(row.name, mode.name, simd_name(simd), x[i], want[i], wide[i], codes[i], out[i]);
+                        FAIL_CHECK("another code or value than the definition's");
+                        break;  // one of each kind says enough
                     }
                 }
+                ++compared;
             }
         }
     }
+    CHECK(compared == std::size(all_formats) * std::size(round_names) * 2);
 }
 
 TEST_CASE("stochastic casts from fp64 take the words of their elements, and see as many bits", "[emulation][cast64]") {

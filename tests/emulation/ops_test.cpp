@@ -210,8 +210,9 @@ std::string kind_name(Operands kind) {
 }  // namespace
 
 TEST_CASE("every engine returns the bits of the scalar definition", "[emulation][ops]") {
-    const auto engines = backends({1, 3});
     for (const Operation& operation : operations()) {
+        // Of its own: a GPU's engine on the host opens and closes all the memory that it ever had, in each launch.
+        const auto engines = backends({1, 3});
         for (const std::int64_t n : lengths) {
             for (const std::int64_t count : {1, 3, 17}) {
                 const bool large_square = operation.square && n > 200;

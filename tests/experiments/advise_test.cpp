@@ -50,7 +50,7 @@ TEST_CASE("advice follows the device, the goal and the size", "[experiments][adv
     const auto [device, goal, params, expected] =
         GENERATE(table<const char*, Goal, std::optional<double>, const char*>({
             {"a100", Goal::pretrain, {}, "a100-amp-bf16 tf32 fp32"},
-            {"h100", Goal::pretrain, 7e9, "h100-amp-bf16 fp8-tensorwise h100-tf32 fp32"},
+            {"h100", Goal::pretrain, 7e9, "h100-amp-bf16 h100-fp8-promoted h100-tf32 fp32"},
             {"h100", Goal::pretrain, 5e7, "fp32 h100-amp-bf16 h100-tf32"},
             {"h100", Goal::lora, 7e9, "h100-amp-bf16 h100-tf32 fp32"},
             {"a100", Goal::finetune, 7e9, "a100-amp-bf16 pure-bf16 tf32 fp32"},

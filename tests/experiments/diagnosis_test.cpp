@@ -293,6 +293,12 @@ TEST_CASE("micro-batches added in bf16 are told from the settings", "[diagnosis]
     const Verdicts verdicts = diagnose(trained(folder, experiment));
     CHECK(figure_of(finding_of(verdicts, "pure-bf16", "narrow-accumulation"), "parts") == 4);
     CHECK(ids_of(verdicts, "amp-bf16").empty());
+    // A policy may divide its steps by itself, as those of configs do.
+    const TemporaryFolder own;
+    const Verdicts divided = diagnose(trained(
+        own, small({variant("parts", "pure-bf16", "[accumulation]\nmicro_batches = 2\n"), load_policy("pure-bf16")}, 10)));
+    CHECK(figure_of(finding_of(divided, "parts", "narrow-accumulation"), "parts") == 2);
+    CHECK_FALSE(ids_of(divided, "pure-bf16").contains("narrow-accumulation"));
 }
 
 TEST_CASE("a wire between ranks that is narrower than fp32 is told, and one of fp32 is not",

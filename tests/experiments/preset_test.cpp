@@ -294,17 +294,20 @@ TEST_CASE("presets name their scaler and their optimiser's arithmetic", "[experi
 }
 
 TEST_CASE("a preset fits every kind and size of model", "[experiments][preset]") {
+    std::vector<Policy> presets;
+    for (const std::string_view name : preset_names()) presets.push_back(load_policy(name));
     for (const ModelKind kind : both_kinds) {
         for (const ModelSize& size : model_sizes()) {
             const ModelConfig usual = named_size(size.name, kind).model;
             ModelConfig other = usual;
             other.tied = !usual.tied;
             if (kind == ModelKind::llama) other.kv_heads = 1;
-            for (const std::string_view name : preset_names()) {
-                CAPTURE(std::string(name), std::string(size.name));
+            const SiteList usual_sites = model_sites(usual), other_sites = model_sites(other);
+            for (const Policy& preset : presets) {
+                CAPTURE(preset.name, std::string(size.name));
                 // Filters of frameworks leave the first or the last linear out of every model.
-                CHECK(resolve(load_policy(name), model_sites(usual)).left_out.empty() == !name.starts_with("lf-fp8"));
-                CHECK_NOTHROW(resolve(load_policy(name), model_sites(other)));
+                CHECK(resolve(preset, usual_sites).left_out.empty() == !preset.name.starts_with("lf-fp8"));
+                CHECK_NOTHROW(resolve(preset, other_sites));
             }
         }
     }

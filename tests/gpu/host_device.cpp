@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <cstring>
+#include <iterator>
 #include <new>
 
 namespace macheps::gpu {
@@ -31,9 +32,10 @@ void HostDevice::protect(bool open) noexcept {
 void* HostDevice::allocate(std::size_t bytes) {
     bytes = (max_of(bytes, std::size_t{1}) + page - 1) / page * page;
     for (auto at = free_.begin(); at != free_.end(); ++at) {
-        if (at->second != bytes) continue;
-        std::byte* const memory = at->first;
+        const auto [memory, size] = *at;
+        if (size < bytes) continue;
         free_.erase(at);
+        if (size > bytes) free_[memory + bytes] = size - bytes;
         taken_[memory] = bytes;
         return memory;
     }
@@ -47,8 +49,25 @@ void* HostDevice::allocate(std::size_t bytes) {
 void HostDevice::release(void* memory) noexcept {
     const auto found = taken_.find(static_cast<std::byte*>(memory));
     if (found == taken_.end()) return;
-    free_.insert(*found);
+    auto here = free_.insert(*found).first;
     taken_.erase(found);
+    const auto next = std::next(here);
+    if (next != free_.end() && here->first + here->second == next->first) {
+        here->second += next->second;
+        free_.erase(next);
+    }
+    if (here != free_.begin()) {
+        const auto before = std::prev(here);
+        if (before->first + before->second == here->first) {
+            before->second += here->second;
+            free_.erase(here);
+            here = before;
+        }
+    }
+    // Every launch opens and closes all that is in use, so its end must come down again. What lies beyond it is closed.
+    if (here->first + here->second != arena_ + used_) return;
+    used_ -= here->second;
+    free_.erase(here);
 }
 
 void HostDevice::copy_in(void* device, const void* host, std::size_t bytes) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// docs/analysis.md: every command on it runs, and every cell of its tables is what the command's rows hold.
+// docs/analysis.md and docs/lessons.md: every command on them runs, and every cell of their tables is what the command's rows hold.
 #include "tests/program/program.hpp"
 
 #include <algorithm>
@@ -23,8 +23,11 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 Cells split(const std::string& line, char at) {
     Cells cells{""};
+    bool is_quoted = false;  // a matrix's name may hold a comma
     for (const char c : line) {
-        if (c == at) {
+        if (c == '"') {
+            is_quoted = !is_quoted;
+        } else if (c == at && !is_quoted) {
             cells.emplace_back();
         } else {
             cells.back().push_back(c);
@@ -76,9 +79,14 @@ std::string printed(const std::string& cell) {
 
 }  // namespace
 
-TEST_CASE("every table of docs/analysis.md is what its command prints", "[program][docs]") {
-    const std::vector<Example> examples = examples_of(lines_of(contents(fs::path(MACHEPS_SOURCE_DIR) / "docs/analysis.md")));
-    REQUIRE(examples.size() >= 7);
+TEST_CASE("every table of the pages of numerical analysis is what its command prints", "[program][docs]") {
+    struct Page {
+        const char* file;
+        std::size_t examples;
+    };
+    const Page page = GENERATE(Page{"docs/analysis.md", 7}, Page{"docs/lessons.md", 12});
+    const std::vector<Example> examples = examples_of(lines_of(contents(fs::path(MACHEPS_SOURCE_DIR) / page.file)));
+    REQUIRE(examples.size() >= page.examples);
     for (const Example& example : examples) {
         CAPTURE(example.command);
         const Outcome outcome = run(example.command + " -q");
@@ -87,7 +95,6 @@ TEST_CASE("every table of docs/analysis.md is what its command prints", "[progra
         REQUIRE(lines.size() == example.rows.size() + 1);
         std::map<std::string, std::size_t> index;
         for (const std::string& name : split(lines[0], ',')) index.emplace(name, index.size());
-        // A matrix's name may hold a comma, and is quoted then; none on this page does.
         for (std::size_t i = 0; i < example.rows.size(); ++i) {
             const Cells got = split(lines[i + 1], ',');
             for (std::size_t c = 0; c < example.columns.size(); ++c) {

@@ -145,6 +145,9 @@ void write_files() {
         REQUIRE(outcome.code == 0);
     }
     REQUIRE(run("gemm -m 2 -n 2 -k 64 -q -o gemm.csv").code == 0);
+    REQUIRE(run("solve -n 8 --factor fp16 --method ir --steps steps.csv -q -o solve.csv").code == 0);
+    REQUIRE(run("sum -n 64 -q -o sum.csv").code == 0);
+    REQUIRE(run("eval x+1 -f e4m3fn --points-out points.csv -q -o eval.csv").code == 0);
     write("formulas.fpcore", "(FPCore (x) :name \"NMSE example 3.1\" :pre (<= 0 x) (- (sqrt (+ x 1)) (sqrt x)))\n");
     write("formats.toml",
           "[train]\nsteps = 2\nlayers = 1\nwidth = 16\nheads = 2\ncontext = 8\nbatch = 2\neval-batches = 1\nwarmup = 1\n"

@@ -41,7 +41,9 @@ TEST_CASE("gemm --via warns before digits that cannot be exact, and fails after 
     CHECK(refused.code == 2);
     CHECK(refused.out.empty());
     for (const char* bad : {"--via ozaki1:x", "--via bf16x9 -f fp64 -M sm80.mma.bf16", "--via ozaki1:3 -f fp16",
-                            "--via ozaki1:3 -M kahan:fp16", "--via bf16x9 -M sm90.wgmma.fp8"}) {
+                            "--via ozaki1:3 -M kahan:fp16", "--via ozaki2:1", "--via ozaki2:15 --full -M sm80.mma.fp16",
+                            "--via ozaki2:15 -M sm90.wgmma.fp8", "--via ozaki2:15 -k 4096 -M sm80.mma.fp16 --require exact",
+                            "--via bf16x9 -M sm90.wgmma.fp8"}) {
         CAPTURE(bad);
         CHECK(run(std::string("gemm -q -k 8 ") + bad).code == 2);
     }

@@ -58,14 +58,35 @@ TEST_CASE("show takes fractions and formats of any widths", "[program]") {
     fs::remove_all(scratch());
 }
 
+TEST_CASE("show rounds what was typed once, in fp64 too", "[program]") {
+    const json shown = json::parse(run("show 0.1 1/3 -1e-400 1e400 0.5 -f fp64,fp32 --json").out);
+    // 0.1 in fp64 is 3602879701896397 2^-55, which is 0.1 + 2^-55 / 5 (5 x 3602879701896397 = 2^54 + 1, halved).
+    CHECK(shown[0]["formats"][0]["error"] == 0x1p-55 / 5);
+    CHECK(shown[0]["formats"][0]["ulp_error"] == 0.4);
+    CHECK(shown[0]["formats"][1]["ulp_error"].get<double>() == 0.2);
+    CHECK(shown[1]["formats"][0]["ulp_error"] == 1.0 / 3);
+    CHECK(shown[2]["formats"][0]["code"] == "0x8000000000000000");
+    CHECK(shown[2]["formats"][0]["relative_error"] == 1);
+    CHECK(shown[3]["formats"][0]["error"] == "inf");
+    CHECK(shown[4]["formats"][0]["error"] == 0);
+    // Just above the tie between 1 and the next fp32 number, by less than fp64 can tell: through fp64 it would fall to 1.
+    const Outcome tie = run("show 1.00000005960464477539062500000000000001 -f fp32,fp64 -r nearest_even");
+    CHECK(says(tie.out, "fp32    1.0000001192092896"));
+    CHECK(says(tie.out, " ~ 0x1.000001p+0, nearest_even"));
+    CHECK(says(run("show 0.5").out, "0.5 = 0x1p-1, nearest_even"));
+    CHECK(says(run("show 0x1.00000100000000000001p0 -f fp32").out, "fp32    1.0000001192092896"));
+    CHECK(says(run("show 123456789012345678901234567890/3 -f fp32").out, "fp32    4.115226463503192e+28  0x6f04f85b"));
+    fs::remove_all(scratch());
+}
+
 TEST_CASE("show prints CSV, a row for each number and format", "[program]") {
     const Outcome csv = run("show 0.1 1000 -f fp16,e4m3fn --csv");
     CHECK(csv.out ==
           "input,format,value,code,error,relative_error,ulp_error,below,above,fraction,hex,fields\n"
-          "0.1,fp16,0.0999755859375,0x2e66,-2.441406250000555e-05,-0.0002441406250000555,0.40000000000009095,0."
+          "0.1,fp16,0.0999755859375,0x2e66,-2.44140625e-05,-0.000244140625,0.4,0."
           "09991455078125,0.10003662109375,819/2^13,"
           "0x1.998p-4,0|01011|1001100110\n"
-          "0.1,e4m3fn,0.1015625,0x1d,0.0015624999999999944,0.015624999999999944,0.1999999999999993,0.09375,0.109375,13/"
+          "0.1,e4m3fn,0.1015625,0x1d,0.0015625,0.015625,0.2,0.09375,0.109375,13/"
           "2^7,"
           "0x1.ap-4,0|0011|101\n"
           "1000,fp16,1000,0x63d0,0,0,0,999.5,1000.5,1000,0x1.f4p+9,0|11000|1111010000\n"

@@ -80,10 +80,36 @@ TEST_CASE("solve runs its blocked updates on machines, and says what cannot be",
                             Case{"--factor e8m0fnu", "no format to compute in"}, Case{"--work fp128", "fp128 stands in"},
                             Case{"--residual fp16", "cannot hold fp64"}, Case{"--substitution e4m3fn", "cannot hold"},
                             Case{"--matrix randsvd", "0 numbers"}, Case{"--sweep kapa=1..2", "an axis is n, kappa"},
-                            Case{"-n 5000", "5000"}, Case{"--gmres-tol 0", "above 0"});
+                            Case{"-n 5000", "5000"}, Case{"--gmres-tol 0", "above 0"},
+                            Case{"--factorisation cholesky", "randsvd:1e3 is not symmetric"},
+                            Case{"--factorisation lu,qr --lu block:8", "are LU's"},
+                            Case{"--factorisation cholesky --matrix minij --scale two-sided", "scaled apart"},
+                            Case{"--shift 2", "nothing is shifted"},
+                            Case{"--factorisation cholesky --matrix minij --shift -1", "0 to 10^6"});
     CAPTURE(c.arguments);
     const Outcome refused = run(std::string("solve -q ") + c.arguments);
     CHECK(refused.code == 2);
     CHECK(refused.err.find(c.told) != std::string::npos);
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("solve factors in three ways, and a shift keeps what rounding would lose", "[program][solve]") {
+    const Outcome rows = run("solve -q --json --matrix hilbert -n 12 --factor fp16 --factorisation lu,cholesky,qr --method gmres-ir");
+    CAPTURE(rows.err);
+    REQUIRE(rows.code == 0);
+    const json document = json::parse(rows.out, nullptr, false);
+    REQUIRE(document["rows"].size() == 3);
+    CHECK(document["rows"][0]["lu"] == "right");
+    CHECK(document["rows"][1]["lu"] == "cholesky");
+    CHECK(document["rows"][1]["scale"] == "symmetric");
+    CHECK(document["rows"][1]["verdict"] == "singular");
+    CHECK(document["rows"][2]["lu"] == "qr");
+    CHECK(document["rows"][2]["scale"] == "two-sided");
+    const Outcome shifted = run("solve -q --json --matrix hilbert -n 12 --factor fp16 --factorisation cholesky --shift 4 --method gmres-ir,gmres");
+    const json with = json::parse(shifted.out, nullptr, false);
+    REQUIRE(with["rows"].size() == 2);
+    CHECK(with["rows"][0]["lu"] == "cholesky+shift:4");
+    CHECK(with["rows"][0]["verdict"] != "singular");
+    CHECK(with["rows"][1]["method"] == "gmres");
     fs::remove_all(scratch());
 }

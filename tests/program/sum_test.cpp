@@ -36,6 +36,34 @@ TEST_CASE("sum prints rows, and the same rows into a file and as JSON", "[progra
     fs::remove_all(scratch());
 }
 
+TEST_CASE("sum, solve and eval print a table on a terminal, and rows elsewhere", "[program][sum]") {
+    fs::remove_all(scratch());
+    const std::string what = "sum -n 64 -f bf16 --method recursive,exact -q ";
+    const Outcome rows = run(what), table = run(what + "--table");
+    CHECK(rows.out.starts_with("method,format,round,"));
+    CHECK(table.out.starts_with("data positive, n 64, seed 0, format bf16, round nearest_even\n\nmethod "));
+    CHECK(std::count(table.out.begin(), table.out.end(), '\n') == 2 + 3 + 3);
+    CHECK(run(what + "--table -o rows.csv").out.empty());
+    CHECK(contents(scratch() / "rows.csv") == rows.out);
+    CHECK(run(what + "--table --csv").code == 2);
+    CHECK(run("solve -q -n 8 --factor fp16 --table").out.find("verdict") != std::string::npos);
+    CHECK(run("eval x+1 --x=-1:1 -f e4m3fn -q --table").out.find("mean bits") != std::string::npos);
+    // util-linux's script gives a program a terminal.
+    if (std::system("command -v script >/dev/null 2>&1") == 0) {
+        const auto on_terminal = [&](const std::string& arguments) {
+            write("on_terminal.sh", "'" MACHEPS_PROGRAM "' " + arguments + "\n");
+            const int status = std::system(("cd '" + scratch().string() + "' && script -qec 'sh on_terminal.sh' /dev/null >seen.txt </dev/null").c_str());
+            CHECK(status == 0);
+            std::string text = contents(scratch() / "seen.txt");
+            std::erase(text, '\r');
+            return text;
+        };
+        CHECK(on_terminal(what).find(table.out) != std::string::npos);
+        CHECK(on_terminal(what + "--csv").find(rows.out) != std::string::npos);
+    }
+    fs::remove_all(scratch());
+}
+
 TEST_CASE("sum says what cannot be", "[program][sum]") {
     struct Case {
         const char *arguments, *told;

@@ -80,6 +80,35 @@ TEST_CASE("train --config: each file is a policy beside fp32, and findings are t
     fs::remove_all(scratch());
 }
 
+TEST_CASE("train --config: the baseline that is added trains with what the configs say alike", "[program][config]") {
+    write("ds.json", deepspeed);
+    const Outcome alone = run(std::string(quick) + "--config ds.json --take lr -q --out alone");
+    CAPTURE(alone.out, alone.err);
+    REQUIRE(alone.code == 0);
+    CHECK(alone.err.find("fp32 trains with the configs' kind adamw, lr 0.0002, beta1 0.8, beta2 0.99, eps 1e-07, max_norm 1, "
+                         "micro_batches 2;") != std::string::npos);
+    CHECK(alone.out.find("in precision alone") == std::string::npos);  // no warning: nothing else differs
+    CHECK_FALSE(json::parse(contents(scratch() / "alone/manifest.json")).contains("beside_precision"));
+    const std::string toml = policy_in("alone", "fp32").at("toml");
+    CHECK(toml.find("beta1 = 0.8\n") != std::string::npos);
+    CHECK(toml.find("kernel") == std::string::npos);  // where numbers round is the config's own
+    CHECK(toml.find("formula") == std::string::npos);
+    const auto rates = column("alone/steps.csv", "lr", "fp32");
+    CHECK(rates == column("alone/steps.csv", "lr", "ds"));
+    const auto initial = column("alone/evals.csv", "eval_loss", "fp32");
+
+    // Named, it is the preset, and so it is where configs say nothing alike.
+    REQUIRE(run(std::string(quick) + "--policy fp32 --config ds.json -q --out named").code == 0);
+    CHECK(policy_in("named", "fp32").at("toml").get<std::string>().find("beta1") == std::string::npos);
+    CHECK(json::parse(contents(scratch() / "named/manifest.json")).contains("beside_precision"));
+    CHECK(initial != column("named/evals.csv", "eval_loss", "fp32"));
+
+    // It is repeated and resumed like any other policy.
+    REQUIRE(run("train --from alone/manifest.json -q --out again").code == 0);
+    CHECK(contents(scratch() / "alone/steps.csv") == contents(scratch() / "again/steps.csv"));
+    fs::remove_all(scratch());
+}
+
 TEST_CASE("train --config: a run is repeated and resumed without the config's file", "[program][config]") {
     write("ds.json", deepspeed);
     REQUIRE(run(std::string(quick) + "--config ds.json -q --out run").code == 0);
@@ -177,7 +206,9 @@ TEST_CASE("train --config: --take lr takes the config's learning rate", "[progra
     REQUIRE(run(std::string(quick) + "--config hf.yaml --take lr -q --out taken").code == 0);
     CHECK(column("run/steps.csv", "lr", "hf") == column("run/steps.csv", "lr", "fp32"));
     CHECK(column("taken/steps.csv", "lr", "hf").front() == "3e-04");
-    CHECK(column("taken/steps.csv", "lr", "fp32") == column("run/steps.csv", "lr", "fp32"));
+    CHECK(column("taken/steps.csv", "lr", "fp32") == column("taken/steps.csv", "lr", "hf"));  // the baseline's too
+    REQUIRE(run(std::string(quick) + "--policy fp32 --config hf.yaml --take lr -q --out named").code == 0);
+    CHECK(column("named/steps.csv", "lr", "fp32") == column("run/steps.csv", "lr", "fp32"));
     const Outcome lost = run(std::string(quick) + "--take lr --policy amp-bf16");
     CHECK(lost.code == 2);
     CHECK(lost.err.find("--take") != std::string::npos);

@@ -211,7 +211,8 @@ def test_threads_of_python_take_turns():
 
 
 INTERRUPTED = """
-import macheps as me, numpy as np, sys
+import macheps as me, numpy as np, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs tests in the background of a script has it ignored
 x = np.ones(2**23, np.float64); a = np.ones((1024, 4096), np.float32)
 print("ready", flush=True)
 try:

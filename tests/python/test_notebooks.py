@@ -71,6 +71,7 @@ CHANGES = {
     "06_fp8_scaling": [(".sqnr_db.mean()", ".sqnr.mean()"), ("fp8-tensorwise,h100-fp8-promoted", "fp32")],
     "07_memory_and_configs": [('"code", "key", "message"', '"code", "name", "message"'), ('me.policy(name).explain().memory', 'me.policy("fp32").explain().memory')],
     "08_kernel_check": [('v.reasons[0]["code"]', 'v.reasons[0]["codes"]'), ('machine="bf16.chain"', 'machine="exact", out_format="bf16"')],
+    "09_refinement": [("mine.nbe", "mine.backward"), ('"randsvd:1e3", "--factor", "bf16,fp16,fp32"', '"randsvd:1e1", "--factor", "bf16,fp16,fp32"')],
 }  # fmt: skip
 
 

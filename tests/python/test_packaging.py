@@ -18,18 +18,25 @@ PACKAGES = {"fmt": "fmt", "hwy": "hwy", "tomlplusplus": "tomlplusplus", "nlohman
             "ZLIB": "zlib"}  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def build_folder(tmp_path_factory) -> Path:
+    """One for all: what CMake found out about the compiler stays there, its cache does not."""
+    return tmp_path_factory.mktemp("build")
+
+
 def configured(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    (folder / "CMakeCache.txt").unlink(missing_ok=True)
     return subprocess.run(["cmake", "-S", SOURCE, "-B", folder, "-DMACHEPS_PYTHON=ON", "-DMACHEPS_TESTS=OFF", "-DMACHEPS_CUDA=OFF", *words],
                           capture_output=True, text=True)  # fmt: skip
 
 
 @pytest.mark.skipif(shutil.which("cmake") is None, reason="no cmake")
 @pytest.mark.parametrize("missing", [["hwy"], ["fmt", "yaml-cpp"], ["boost"], [*PACKAGES, "boost"]], ids=lambda names: "+".join(names)[:20])
-def test_missing_packages_are_named_with_the_command_that_brings_them(missing, tmp_path):
+def test_missing_packages_are_named_with_the_command_that_brings_them(missing, build_folder):
     words = [f"-DCMAKE_DISABLE_FIND_PACKAGE_{name}=ON" for name in missing if name in PACKAGES]
     if "boost" in missing:  # headers alone: nothing that CMake has a switch for, so all headers but zlib's are out of its sight
         words += ["-DCMAKE_FIND_ROOT_PATH=/nowhere", "-DCMAKE_FIND_ROOT_PATH_MODE_INCLUDE=ONLY", "-DZLIB_INCLUDE_DIR=/usr/include"]
-    made = configured(tmp_path, *words)
+    made = configured(build_folder, *words)
     assert made.returncode != 0
     said, names = " ".join(made.stderr.split()), ", ".join(PACKAGES.get(name, name) for name in missing)  # CMake breaks lines as it likes
     assert f"macheps needs the C++ packages {names} to build. On Debian or Ubuntu: apt-get install g++ cmake" in said, made.stderr

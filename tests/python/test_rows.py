@@ -145,7 +145,8 @@ def test_no_program(monkeypatch, tmp_path):
 
 
 def test_ctrl_c_stops_the_program_where_it_can_be_resumed(tmp_path, program):
-    script = ("import macheps as me\ntry:\n me.run(['train', '--policy', 'fp32', '--steps', '100000', '--out', "
+    script = ("import macheps as me, signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"  # as in test_arrays
+              "try:\n me.run(['train', '--policy', 'fp32', '--steps', '100000', '--out', "
               f"{str(tmp_path / 'r')!r}])\nexcept KeyboardInterrupt:\n print('interrupted')")  # fmt: skip
     child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, env={**os.environ, "MACHEPS": program})
     for _ in range(600):

@@ -19,6 +19,7 @@ name = "small"
 [train]
 steps = 4
 eval-every = 2
+eval-batches = 1
 probe-every = 2
 histogram-every = 2
 [axes]

@@ -239,15 +239,17 @@ TEST_CASE("rates and ratios are sums over sums", "[reports][divergence]") {
         if (run.policy == "fp32") continue;
         run.row.seconds = 5;
         run.row.bytes_params = 50, run.row.bytes_activations = 150;
-        SiteRow row{.step = 1, .site = "a", .format = "fp16"};
+        SiteRow row{.step = 1, .site = "a:input_grad.out", .format = "fp16"};
         row.count = 1000, row.underflow = 5;
         run.sites = {row, row};
-        run.sites[1].count = 3000, run.sites[1].underflow = 0;
+        run.sites[1].site = "a:forward.out", run.sites[1].count = 3000, run.sites[1].underflow = 0;
         for (StepRow& step : run.steps) step.lost_updates = 10, step.update_eff = 0.5;
         run.steps[0].skipped = true, run.steps[0].update_eff.reset(), run.steps[0].lost_updates = 0;
     }
     const PolicySummary low = of(log);
     CHECK(low.row.underflow_rate.value() == 10.0 / 8000);
+    CHECK(low.gradient_underflow_rate.value() == 10.0 / 2000);
+    CHECK(summary_table(summarise(log), Colour::never).find("of gradients alone: low 0.500 %.\n") != std::string::npos);
     CHECK_FALSE(low.row.slowdown.has_value());  // of emulation, and so nothing of the policy
     CHECK(low.row.memory_ratio.value() == 0.5);
     CHECK(low.row.skipped_rate == 0.01);

@@ -62,7 +62,7 @@ TEST_CASE("a file, or the gemm.csv of a folder, is read with runs or without", "
     CHECK(both.folders.size() == 1);
     CHECK(both.runs.size() == 8);
     CHECK(both.gemm.size() == rows.size() + 1);
-    CHECK(both.gemm_files.size() == 2);
+    CHECK(both.row_files.size() == 2);
     write_rows(folder / "run/gemm.csv", rows);
     const Log inside = read({folder / "run"});
     CHECK(inside.runs.size() == 8);

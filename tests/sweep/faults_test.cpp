@@ -73,7 +73,7 @@ TEST_CASE("a full disk ends a shard with exit 5, what is finished stays whole, a
     const SmallDisk disk(folder / "disk", std::to_string(bytes / 2));
     if (!disk) SKIP_TEST("mounting a small tmpfs is not allowed here");
     copy_plan(folder, "one", "disk/full");
-    CHECK(folder.run("sweep run disk/full -q") == 5);
+    CHECK(folder.run("sweep run disk/full -q --patience 0.3") == 5);
     CHECK(folder.err().find("No space left on device (free some space") != std::string::npos);
     const std::vector<fs::path> finished = folder.units("disk/full");
     REQUIRE(!finished.empty());
@@ -81,7 +81,7 @@ TEST_CASE("a full disk ends a shard with exit 5, what is finished stays whole, a
     CHECK(folder.run("merge disk/full --allow-missing -o merged" + std::string(all_rows)) == 0);
     CHECK(folder.run("sweep status disk/full --json") == 0);
     CHECK(json::parse(folder.out())["done"] == finished.size());
-    CHECK(folder.run("sweep run disk/full -q") == 5);  // still full: nothing is lost by trying
+    CHECK(folder.run("sweep run disk/full -q --patience 0.3") == 5);  // still full: nothing is lost by trying
     CHECK(folder.units("disk/full").size() >= finished.size());
     REQUIRE(disk.resize("64m"));
     REQUIRE(folder.run("sweep run disk/full -q") == 0);

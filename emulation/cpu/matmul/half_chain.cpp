@@ -53,7 +53,13 @@ namespace {
 template <int... row>
 MACHEPS_HALF_TARGET inline void run_half_chain(const float* a, std::int64_t a_row, const float* b, std::int64_t n,
                                                float* sums, std::integer_sequence<int, row...>) {
-    __m512i sum[] = {(static_cast<void>(row), _mm512_setzero_si512())...};
+    const auto begin = [sums](int r) MACHEPS_HALF_TARGET {
+        constexpr int nearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+        const __m256i low = _mm512_maskz_cvtps_ph(0xffff, _mm512_loadu_ps(sums + 32 * r), nearest);
+        const __m256i high = _mm512_maskz_cvtps_ph(0xffff, _mm512_loadu_ps(sums + 32 * r + 16), nearest);
+        return _mm512_maskz_inserti64x4(0xff, _mm512_castsi256_si512(low), high, 1);
+    };
+    __m512i sum[] = {begin(row)...};
     for (std::int64_t p = 0; p < n; ++p, ++a, b += 32) {
         const __m512i columns = _mm512_loadu_si512(b);
         // No intrinsic: older compilers have none unless the whole file is compiled for it.

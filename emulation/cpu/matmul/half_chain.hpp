@@ -14,7 +14,7 @@ void halve_rows(float* a, std::int64_t count);
 /// A packed panel of b [terms, 32], in place: the codes of a term begin where its numbers began.
 void halve_columns(float* b, std::int64_t terms);
 
-/// sums [rows, 32] of n terms, in fp32; rows of a are a_row numbers apart.
+/// n terms added to sums [rows, 32], numbers of fp16 in fp32; rows of a are a_row numbers apart.
 template <int rows>
 void half_chain_tile(const float* a, std::int64_t a_row, const float* b, std::int64_t n, float* sums);
 

@@ -305,6 +305,16 @@ std::int64_t part_of_k(const Matmul& args) {
     return interval > 0 ? part_of(args.k, k_block / interval * interval, interval) : part_of(args.k, k_block, 4);
 }
 
+/// The block's share of C goes to the output, from where the chains resume.
+void begin_with_addend(const Matmul& args, const MatmulBlock& block) {
+    if (block.addend == block.out && args.ld_addend == args.ld_out) return;
+    const std::int64_t columns = block.last_column - block.first_column;
+    for (std::int64_t i = block.first_row; i < block.last_row; ++i) {
+        std::copy_n(block.addend + i * args.ld_addend + block.first_column, columns,
+                    block.out + i * args.ld_out + block.first_column);
+    }
+}
+
 void multiply_block(const Matmul& args, const Caster& caster, const MatmulBlock& block, Tally* tally) {
     thread_local Scratch scratch;
     ScalePacker scales(args, scratch);
@@ -316,8 +326,9 @@ void multiply_block(const Matmul& args, const Caster& caster, const MatmulBlock&
     const float* bias = args.bias_after_cast ? nullptr : args.bias;
     const bool only_lower = args.triangle == Triangle::out_lower && tally == nullptr;
     const bool zeros_in_a = (args.triangle == Triangle::a_lower || args.triangle == Triangle::a_upper) &&
-                            !scales.is_used() && all_finite(args.b, block.b, args.k, block.first_column, block.last_column);
+                            !scales.is_used() && block.addend == nullptr && all_finite(args.b, block.b, args.k, block.first_column, block.last_column);
 
+    if (block.addend != nullptr) begin_with_addend(args, block);
     for (std::int64_t column = block.first_column; column < block.last_column; column += column_part) {
         const std::int64_t columns = min_of(column_part, block.last_column - column);
         // A copy pays when it is read more than a few times. Without one, whole vectors must not reach beyond B.
@@ -328,7 +339,7 @@ void multiply_block(const Matmul& args, const Caster& caster, const MatmulBlock&
         for (std::int64_t first_k = 0;; first_k += k_part) {
             const std::int64_t k = min_of(k_part, args.k - first_k);
             const bool last = first_k + k == args.k;
-            Tile tile{.k = k, .ld_out = args.ld_out, .resume = first_k != 0};
+            Tile tile{.k = k, .ld_out = args.ld_out, .resume = first_k != 0 || block.addend != nullptr};
             if (pack_b && k > 0) pack_panels(args.b, block.b, first_k, k, column, columns, scratch.b.get());
             scales.begin_columns(column, columns, first_k, k);
 
@@ -391,7 +402,7 @@ void define_block(const Matmul& args, const Caster&, const MatmulBlock& block, T
     for (std::int64_t i = block.first_row; i < block.last_row; ++i) {
         for (std::int64_t j = block.first_column; j < block.last_column; ++j) {
             const std::uint64_t element = block.first_element + static_cast<std::uint64_t>(i * args.n + j);
-            const auto [before, after] = definition::matmul_element(args, block.a, block.b, i, j, element);
+            const auto [before, after] = definition::matmul_element(args, block.a, block.b, i, j, element, block.addend);
             if (tally != nullptr) {
                 const float scale = args.out_cast.encode_scale;
                 tally->add(args.out_cast.format, before, scale == 1 ? before : before * scale, after);

@@ -109,6 +109,7 @@ class Worker {
     std::pair<std::int64_t, std::int64_t> needed_terms(const Range& tile, bool columns_special) const {
         const std::int64_t padded = packer_.blocks().padded;
         const std::int64_t unit = plan_.join == PartialJoin::none ? plan_.instruction_k : plan_.interval;
+        if (args_.addend != nullptr) return {0, padded};
         if (!columns_special && args_.triangle == Triangle::a_lower) {
             const std::int64_t needed = max_of(tile.row + tile.rows - tile.first, std::int64_t{0});
             return {0, min_of(padded, (needed + unit - 1) / unit * unit + unit)};
@@ -171,7 +172,8 @@ class Worker {
         constexpr float infinity = std::numeric_limits<float>::infinity();
         const float nan = std::numeric_limits<float>::quiet_NaN();
         if ((flags & has_nan) != 0 || start != start) return nan;
-        const definition::DotOperands x = definition::dot_operands(args_, a_, b_, i, j);
+        definition::DotOperands x = definition::dot_operands(args_, a_, b_, i, j);
+        x.start = start;
         bool positive = start == infinity, negative = start == -infinity;
         for (std::int64_t p = tile.first; p < tile.last && !(positive && negative); ++p) {
             const float u = x.a[p * x.a_step], v = x.b[p * x.b_step];
@@ -261,6 +263,20 @@ void cast_tile(const Matmul& args, const Caster& caster, const Range& tile, floa
     });
 }
 
+/// C as the machine reads it; rows and columns beyond the tile's begin with +0.
+void begin_tile(const Matmul& args, const MatmulBlock& block, const Range& tile, float* sums) {
+    std::fill_n(sums, tile_size, 0.0f);
+    const float* from = block.addend + tile.row * args.ld_addend + tile.column;
+    const Format format = args.rule.machine->addend;
+    for (std::int64_t i = 0; i < tile.rows; ++i, from += args.ld_addend) {
+        for (std::int64_t j = 0; j < tile.columns; j += lanes_of_vector) {
+            const auto count = static_cast<std::size_t>(min_of(lanes_of_vector, tile.columns - j));
+            const F32 c = canonical(load_n(from + j, count));
+            store(format == fp16 ? through_half(c) : c, sums + i * machine_columns + j);
+        }
+    }
+}
+
 /// tile, or what the earlier slices left in the output joined with it, becomes finished rows of the output.
 void finish_tile(const Matmul& args, const Caster& caster, const MatmulBlock& block, const Range& tile, float* sums,
                  std::int64_t slice, Tally* tally) {
@@ -325,7 +341,10 @@ void finish_tile(const Matmul& args, const Caster& caster, const MatmulBlock& bl
 void machine_block(const Matmul& args, const Caster& caster, const MatmulBlock& block, Tally* tally) {
     const bool only_lower = args.triangle == Triangle::out_lower && tally == nullptr;
     const auto wanted = [&](const Range& tile) { return !only_lower || tile.column < tile.row + tile.rows; };
-    const auto start = [](const Range&, float* sums) { std::fill_n(sums, tile_size, 0.0f); };
+    const auto start = [&](const Range& tile, float* sums) {
+        if (block.addend != nullptr) return begin_tile(args, block, tile, sums);
+        std::fill_n(sums, tile_size, 0.0f);
+    };
     const bool done = with_worker(args, block.a, block.b, [&](auto&& worker) {
         const std::int64_t slices = max_of(args.rule.slices, 1);
         const std::int64_t length = slices == 1 ? args.k : definition::slice_length(args.rule, args.k);

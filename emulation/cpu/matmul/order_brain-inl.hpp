@@ -90,7 +90,7 @@ HWY_INLINE void brain_step(const float* a, std::int64_t a_row, const float* b, F
 #endif
 }
 
-/// An OrderTile, for columns scaled by brain_scale.
+/// An OrderTile, for columns scaled by brain_scale, of sums that begin with +0.
 template <int rows>
 HWY_NOINLINE void brain_tile(const float* a, std::int64_t a_row, const float* b, std::int64_t n, float* sums) {
     constexpr std::int64_t batch = 16;

@@ -16,46 +16,12 @@
 #include "emulation/cpu/matmul/order_exact-inl.hpp"
 #include "emulation/cpu/matmul/order_kernel.hpp"
 #include "emulation/cpu/matmul/order_narrow-inl.hpp"
+#include "emulation/cpu/matmul/order_pack-inl.hpp"
 #include "emulation/cpu/matmul/order_tile-inl.hpp"
 
 #include <algorithm>
 #include <utility>
 #include <vector>
-
-#if !defined(MACHEPS_ORDER_BLOCK)
-#define MACHEPS_ORDER_BLOCK
-namespace macheps {
-
-/// Packed terms [begin, end) that are summed on their own: a block of k.
-struct OrderBlock {
-    std::int64_t begin, end;
-};
-
-/// The terms of a matmul as they are packed: the index of each, or -1 for +0.
-struct OrderTerms {
-    std::vector<std::int64_t> source;
-    std::vector<OrderBlock> blocks;
-
-    explicit OrderTerms(const Matmul& args) {
-        const Machine& machine = *args.rule.machine;
-        const bool odd_first = machine.sum.order == ProductOrder::odd_first;
-        for (std::int64_t p = 0; p < args.k;) {
-            const std::int64_t end = p + args.rule.blocks.length(args.k, args.k - p), length = end - p;
-            const std::int64_t padded = (length + machine.k - 1) / machine.k * machine.k;
-            const auto begin = static_cast<std::int64_t>(source.size());
-            for (std::int64_t i = 0; i < padded; ++i) {
-                const std::int64_t term = odd_first ? i ^ 1 : i;
-                source.push_back(term < length ? p + term : -1);
-            }
-            blocks.push_back({begin, begin + padded});
-            p = end;
-        }
-    }
-    std::int64_t size() const { return static_cast<std::int64_t>(source.size()); }
-};
-
-}  // namespace macheps
-#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace macheps::HWY_NAMESPACE {
@@ -63,93 +29,6 @@ namespace macheps::HWY_NAMESPACE {
 namespace {
 
 constexpr std::int64_t order_rows = 192;
-
-/// Values on the grid of a format, as factor_of_value reads them: lower bits are cut, a NaN has one pattern. Subnormal numbers
-/// of fp32 are read as zeros where the unit reads them so.
-class GridReader {
-  public:
-    GridReader(const Format& format, bool cuts, bool flushes)
-        : emin_(format.emin()),
-          drop_(24 - format.precision),
-          padding_(format.padding),
-          cuts_(cuts && drop_ > 0),
-          flushes_(flushes) {}
-    HWY_INLINE F32 operator()(F32 x) const { return flushes_ ? flushed(on_grid(x)) : on_grid(x); }
-
-  private:
-    HWY_INLINE F32 on_grid(F32 x) const {
-        if (!cuts_) return canonical(x);
-        const I32 field = shift_right_logical(bits(x), 23) & I32(255);
-        const I32 exponent = I32(hn::Max(field.v, I32(1).v)) - I32(127);
-        const I32 clamped(hn::Max(exponent.v, I32(emin_).v));
-        const I32 count(hn::Min((clamped - exponent + I32(drop_)).v, I32(31).v));
-        const F32 cut = from_bits(bits(x) & I32(hn::Shl(I32(-1).v, count.v)));
-        const F32 whole = from_bits(bits(x) & I32(-(1 << padding_)));
-        // A count of 24 or more leaves bits of the exponent alone, which are no number.
-        const F32 number = select(count > I32(23), from_bits(bits(x) & I32(-0x7fffffff - 1)), cut);
-        return canonical(select(field == I32(255), whole, number));
-    }
-
-    int emin_, drop_, padding_;
-    bool cuts_, flushes_;
-};
-
-/// Element (outer, p) of an operand whose rows are those of a, or columns of b.
-struct OuterView {
-    const float* data;
-    std::int64_t outer_step, k_step;
-};
-
-struct OrderScratch {
-    std::vector<float> a, b, raw;
-    std::vector<float> a_scales, b_scales;
-};
-
-/// a [rows, terms], row by row.
-void pack_rows(const OuterView& x, std::int64_t first, std::int64_t rows, const OrderTerms& terms,
-               const GridReader& read, OrderScratch& scratch) {
-    const std::int64_t size = terms.size(), spare = lanes_of_vector;
-    scratch.a.resize(static_cast<std::size_t>(rows * size + spare));
-    for (std::int64_t r = 0; r < rows; ++r) {
-        const float* row = x.data + (first + r) * x.outer_step;
-        float* out = scratch.a.data() + r * size;
-        for (std::int64_t i = 0; i < size; ++i) {
-            const std::int64_t p = terms.source[static_cast<std::size_t>(i)];
-            out[i] = p < 0 ? 0.0f : row[p * x.k_step];
-        }
-        for (std::int64_t i = 0; i < size; i += lanes_of_vector) {
-            const auto count = static_cast<std::size_t>(min_of(lanes_of_vector, size - i));
-            store_n(read(load_n(out + i, count)), out + i, count);
-        }
-    }
-}
-
-/// b [terms, order_columns] times `scale`, a power of two; columns beyond the last one are +0.
-void pack_columns(const OuterView& x, std::int64_t first, std::int64_t columns, const OrderTerms& terms,
-                  const GridReader& read, float scale, OrderScratch& scratch) {
-    const std::int64_t size = terms.size();
-    scratch.b.resize(static_cast<std::size_t>(size * order_columns));
-    for (std::int64_t i = 0; i < size; ++i) {
-        const std::int64_t p = terms.source[static_cast<std::size_t>(i)];
-        float* out = scratch.b.data() + i * order_columns;
-        const float* from = p < 0 ? nullptr : x.data + p * x.k_step + first * x.outer_step;
-        if (from == nullptr || columns < order_columns) std::fill_n(out, order_columns, 0.0f);
-        if (from == nullptr) continue;
-        if (x.outer_step == 1 && columns == order_columns) {
-            for (std::int64_t j = 0; j < order_columns; j += lanes_of_vector)
-                store(read(load(from + j)) * F32(scale), out + j);
-            continue;
-        }
-        if (x.outer_step == 1) {
-            std::copy_n(from, columns, out);
-        } else {
-            for (std::int64_t j = 0; j < columns; ++j) out[j] = from[j * x.outer_step];
-        }
-        for (std::int64_t j = 0; j < order_columns; j += lanes_of_vector) {
-            store(read(load(out + j)) * F32(scale), out + j);
-        }
-    }
-}
 
 constexpr int most_order_rows = 6;
 
@@ -334,16 +213,35 @@ float scale_panel(const OrderKernel& kernel, const OperandSizes& a, const OrderT
     return scale;
 }
 
-/// Sums of one tile over every block, joined; those of columns times `scale`, where it is not 0, by the scaled tiles.
-void sum_tile(const OrderKernel& kernel, const OrderTerms& terms, const float* a, const float* b, float scale, int rows,
-              const float* bias, float* sums) {
-    alignas(64) float block[most_order_rows * 2 * f32_lanes];
+/// What the sums of a tile begin with: a row of the bias, the addend as the machine reads it, or +0.
+void begin_sums(const Matmul& args, const MatmulBlock& block, std::int64_t row, int rows, std::int64_t column,
+                std::int64_t columns, const float* bias, float* sums) {
     std::fill_n(sums, rows * order_columns, 0.0f);
-    if (bias != nullptr) {
-        for (int r = 0; r < rows; ++r) std::copy_n(bias, order_columns, sums + r * order_columns);
+    const Machine& machine = *args.rule.machine;
+    for (int r = 0; r < rows; ++r) {
+        float* out = sums + r * order_columns;
+        if (bias != nullptr) std::copy_n(bias, order_columns, out);
+        if (block.addend == nullptr) continue;
+        const float* from = block.addend + (row + r) * args.ld_addend + column;
+        for (std::int64_t j = 0; j < columns; j += lanes_of_vector) {
+            const auto count = static_cast<std::size_t>(min_of(lanes_of_vector, columns - j));
+            F32 c = canonical(load_n(from + j, count));
+            if (machine.addend == fp16) c = through_half(c);
+            if (machine.addend == bf16) c = canonical(through_bf16(c));
+            if (machine.sum.flush_operands && args.k > 0) c = flushed(c);
+            store(c, out + j);
+        }
     }
-    bool is_first = bias == nullptr;
+}
+
+/// Sums of one tile over every block, joined to what `sums` holds: the first block's chains begin with it, or, where
+/// `adds_first`, it is added like the others. Columns times `scale`, where it is not 0, are summed by the scaled tiles.
+void sum_tile(const OrderKernel& kernel, const OrderTerms& terms, const float* a, const float* b, float scale, int rows,
+              bool adds_first, float* sums) {
+    alignas(64) float block[most_order_rows * 2 * f32_lanes];
+    bool is_first = !adds_first;
     for (const OrderBlock& each : terms.blocks) {
+        if (!is_first) std::fill_n(block, rows * order_columns, 0.0f);
         {
             const FlushMode mode(kernel.flushes);
             const OrderTile tile = scale != 0 ? kernel.scaled[rows - 1] : kernel.tiles[rows - 1];
@@ -381,7 +279,9 @@ void order_block(const Matmul& args, const Caster& caster, const MatmulBlock& bl
             if (only_lower && column >= row + rows) break;
             pack_columns(b, column, columns, terms, read_b, kernel.b_scale, scratch);
             if (kernel.as_halves) halve_columns(scratch.b.data(), terms.size());
-            const float scale = scale_panel(kernel, row_sizes, terms, columns, scratch.b.data());
+            // Scaled tiles know only sums that begin with +0.
+            const float scale =
+                block.addend != nullptr ? 0 : scale_panel(kernel, row_sizes, terms, columns, scratch.b.data());
             Joins joins{.order = args.rule.scale_order};
             if (has_scales) {
                 scratch.b_scales.resize(static_cast<std::size_t>(order_columns));
@@ -396,7 +296,9 @@ void order_block(const Matmul& args, const Caster& caster, const MatmulBlock& bl
             }
             for (std::int64_t r = 0; r < rows; r += kernel.rows) {
                 const auto count = static_cast<int>(min_of(std::int64_t{kernel.rows}, rows - r));
-                sum_tile(kernel, terms, scratch.a.data() + r * terms.size(), scratch.b.data(), scale, count, start, sums);
+                begin_sums(args, block, row + r, count, column, columns, start, sums);
+                sum_tile(kernel, terms, scratch.a.data() + r * terms.size(), scratch.b.data(), scale, count,
+                         start != nullptr, sums);
                 if (has_scales) {
                     scratch.a_scales.resize(static_cast<std::size_t>(order_columns));
                     pack_scales(args.a.scales, row + r, count, 0, 0, 1, order_columns, scratch.a_scales.data());

@@ -70,6 +70,9 @@ HWY_NOINLINE void narrow_tile(const float* a, std::int64_t a_row, const float* b
     constexpr std::int64_t columns = 2 * lanes_of_vector;
     constexpr int pairs = rows / 2;
     F32 sum[2 * rows];
+    for (int v = 0; v < 2 * rows; ++v) {
+        sum[v] = load(sums + v / 2 * columns + v % 2 * lanes_of_vector) * F32(1 / Sums::unscale);
+    }
     for (std::int64_t p = 0; p < n; ++p, ++a, b += columns) {
         if constexpr (pairs > 0) narrow_step<Sums>(a, a_row, b, sum, std::make_integer_sequence<int, 4>());
         if constexpr (pairs > 1)

@@ -54,7 +54,7 @@ HWY_NOINLINE inline F32 defined_lanes(const Format& format, M32 wrong, F32 a, F3
     return load(out);
 }
 
-// --- steps. `begin` is a chain's +0, `value` what it ends in. `a` and `b` point to the first of `terms` terms of a row
+// --- steps. The first member is what a chain begins with, `value` what it ends in. `a` and `b` point to the first of `terms` terms of a row
 // and of a vector of columns, b_step apart.
 
 /// An fma in fp32. Under MXCSR's flushes it is that of VDPBF16PS and of AMX.
@@ -121,7 +121,7 @@ struct UnfusedOrder {
 /// Kahan's compensated sum of rounded products.
 struct KahanOrder {
     static constexpr int terms = 1;
-    F32 sum, error;
+    F32 sum, error{};
     HWY_INLINE void step(const float* a, const float* b, std::int64_t) {
         const F32 y = F32(*a) * load(b) - error, t = sum + y;
         error = (t - sum) - y;

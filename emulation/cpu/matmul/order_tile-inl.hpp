@@ -32,13 +32,14 @@ class FlushMode {
     unsigned before_;
 };
 
-/// The terms [0, n) of a few rows of a and of a panel of b.
+/// The terms [0, n) of a few rows of a and of a panel of b, added to what `sums` holds; trees and exact sums begin with +0
+/// whatever it holds.
 using OrderTile = void (*)(const float* a, std::int64_t a_row, const float* b, std::int64_t n, float* sums);
 
 template <class Step, int... i>
 HWY_INLINE void run_steps(const float* a, std::int64_t a_row, const float* b, std::int64_t n, float* sums,
                           std::integer_sequence<int, i...>) {
-    Step chain[] = {(static_cast<void>(i), Step{})...};
+    Step chain[] = {Step{load(sums + i / 2 * order_columns + i % 2 * lanes_of_vector)}...};
     for (std::int64_t p = 0; p < n; p += Step::terms, a += Step::terms, b += Step::terms * order_columns) {
         ((chain[i].step(a + i / 2 * a_row, b + i % 2 * lanes_of_vector, order_columns)), ...);
     }
@@ -89,12 +90,12 @@ HWY_INLINE F32 odd_add(F32 x, F32 y) {
                          _mm512_add_round_ps(x.v.raw, y.v.raw, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC));
 }
 
-/// False where a sum may have overflowed: then the tile is nothing.
+/// False, and `sums` as they were, where a sum may have overflowed.
 template <int... i>
 HWY_NOINLINE bool odd_pairs_flushed(const float* a, std::int64_t a_row, const float* b, std::int64_t n, float* sums,
                                     std::integer_sequence<int, i...>) {
     constexpr int largest_magnitude = 0b1011;
-    F32 sum[sizeof...(i)];
+    F32 sum[] = {load(sums + i / 2 * order_columns + i % 2 * lanes_of_vector)...};
     __m512 largest = _mm512_setzero_ps();
     for (std::int64_t p = 0; p < n; p += 2, a += 2, b += 2 * order_columns) {
         const auto step = [&](const float* x, const float* y, F32& s) HWY_ATTR {
@@ -105,8 +106,9 @@ HWY_NOINLINE bool odd_pairs_flushed(const float* a, std::int64_t a_row, const fl
         };
         (step(a + i / 2 * a_row, b + i % 2 * lanes_of_vector, sum[i]), ...);
     }
+    if (_mm512_cmp_ps_mask(largest, _mm512_set1_ps(0x1.fffffep127f), _CMP_LT_OQ) != 0xffff) return false;
     ((store(sum[i], sums + i / 2 * order_columns + i % 2 * lanes_of_vector)), ...);
-    return _mm512_cmp_ps_mask(largest, _mm512_set1_ps(0x1.fffffep127f), _CMP_LT_OQ) == 0xffff;
+    return true;
 }
 #endif
 

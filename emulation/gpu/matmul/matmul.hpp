@@ -24,6 +24,7 @@ inline const char* to_string(const MatmulPath& path) {
 
 /// `architecture`: 80, 86, 89, 90 (sm_90a); 0: none of which anything is known.
 inline MatmulPath matmul_path(MatrixUnits units, int architecture, const Matmul& args) {
+    if (args.addend != nullptr) return ByDefinition{};  // the kernels below begin with +0
     if (is_fp32_chain(args)) return Fp32Chain{};
     if (units == MatrixUnits::native) {
         const bool whole = args.rule.promotion == Promotion::none;

@@ -25,6 +25,11 @@ struct MatmulJob {
     }
     MACHEPS_HD const float* a(std::int64_t matrix) const { return of(args.a, matrix); }
     MACHEPS_HD const float* b(std::int64_t matrix) const { return of(args.b, matrix); }
+    MACHEPS_HD const float* addend(std::int64_t matrix) const {
+        if (args.addend == nullptr) return nullptr;
+        return args.addend + matrix / args.batch_inner * args.stride_addend_outer +
+               matrix % args.batch_inner * args.stride_addend_inner;
+    }
     /// Position in the random stream, in the slices' sums and in the order of the tally.
     MACHEPS_HD std::uint64_t element(std::int64_t matrix, std::int64_t i, std::int64_t j) const {
         return static_cast<std::uint64_t>((matrix * args.m + i) * args.n + j);
@@ -189,7 +194,8 @@ void matmul_by_definition(Device& device, const MatmulJob& job) {
         ThreadTally tally;
         store_output(
             job, matrix, i, j,
-            definition::matmul_element(args, job.a(matrix), job.b(matrix), i, j, static_cast<std::uint64_t>(at)),
+            definition::matmul_element(args, job.a(matrix), job.b(matrix), i, j, static_cast<std::uint64_t>(at),
+                                       job.addend(matrix)),
             tally);
         if (job.tally != nullptr) add_to(job.tally, tally);
     });

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// LU in emulated formats beside OpenBLAS's dgetrf, and blocked LU on an emulated matrix unit beside the products of that unit.
+// Unit of work: one factorisation. The factors of a small matrix are first compared with loops over Float by bits. Ours and
+// the yardstick run in turns in one thread's own processor time, and the least of each counts. `ratio`: of rows lu/ the time in
+// times of dgetrf, of rows lu_on/ the rate of LU's n^3 / 3 multiply-adds in rates of the unit's own matmul.
+#include "bench/best.hpp"
+#include "core/float.hpp"
+#include "core/format_table.hpp"
+#include "emulation/cpu/cpu_backend.hpp"
+#include "emulation/machine/table.hpp"
+#include "experiments/analysis/definitions.hpp"
+#include "experiments/analysis/equilibrate.hpp"
+#include "experiments/analysis/gallery.hpp"
+#include "experiments/analysis/lu.hpp"
+
+#include <benchmark/benchmark.h>
+#include <cblas.h>
+#include <fmt/format.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+extern "C" void dgetrf_(const int* m, const int* n, double* a, const int* lda, int* pivots, int* info);
+
+using namespace macheps;
+using namespace macheps::analysis;
+
+namespace {
+
+Matrix uniform_in(const Format& format, std::int64_t n) {
+    CastCounts counts;
+    return cast_matrix(make_matrix(parse_matrix("uniform"), n, 0), {}, format, counts);
+}
+
+template <Format F>
+bool is_right(Simd simd) {
+    constexpr std::int64_t n = 40;
+    ThreadPool pool(1);
+    const Matrix a = uniform_in(F, n);
+    std::vector<Float<F>> expected;
+    for (const double x : a.values) expected.push_back(Float<F>(x));
+    std::vector<std::int64_t> rows;
+    analysis::definition::lu(n, expected.data(), rows);
+    const Factors got = factor_lu(a, {.format = F}, pool, simd);
+    bool same = got.rows == rows;
+    for (std::size_t i = 0; i < expected.size(); ++i)
+        same = same && got.lu.values[i] == static_cast<double>(expected[i]);
+    return same;
+}
+
+/// Alternates both pieces of work, and tells the least time of each.
+struct Turns {
+    bench::Best ours{}, theirs{};
+
+    Turns(benchmark::State& state, const std::function<void()>& our_work, const std::function<void()>& their_work) {
+        for (auto _ : state) {
+            state.SetIterationTime(ours.sample(CLOCK_THREAD_CPUTIME_ID, 1, our_work));
+            theirs.sample(CLOCK_THREAD_CPUTIME_ID, 1, their_work);
+        }
+        state.counters["milliseconds"] = ours.least() * 1e3;
+        state.counters["yardstick_milliseconds"] = theirs.least() * 1e3;
+    }
+};
+
+template <Format F>
+void against_dgetrf(benchmark::State& state, Simd simd, std::int64_t n) {
+    if (!is_right<F>(simd)) return state.SkipWithError("differs from the definition");
+    openblas_set_num_threads(1);
+    ThreadPool pool(1);
+    const Matrix a = uniform_in(F, n), wide = make_matrix(parse_matrix("uniform"), n, 0);
+    const auto size = static_cast<int>(n);
+    std::vector<double> copy;
+    std::vector<int> pivots(static_cast<std::size_t>(n));
+    const Turns turns(
+        state, [&] { benchmark::DoNotOptimize(factor_lu(a, {.format = F}, pool, simd)); },
+        [&] {
+            int info = 0;
+            copy = wide.values;
+            dgetrf_(&size, &size, copy.data(), &size, pivots.data(), &info);
+            benchmark::DoNotOptimize(copy.data());
+        });
+    state.counters["ratio"] = turns.ours.least() / turns.theirs.least();
+}
+
+/// n^3 / 3 products of LU beside the n^3 of a square matmul on the same machine: the ratio of their rates.
+void against_gemm(benchmark::State& state, const char* name, const Format& format, Simd simd, std::int64_t n) {
+    ThreadPool pool(1);
+    const Machine* machine = find_machine(name);
+    const Matrix a = uniform_in(format, n);
+    const LuPlan plan{.format = format, .block = 64, .rule = MatmulRule{.machine = machine}, .operands = format};
+    std::vector<float> x(a.values.begin(), a.values.end()), out(x.size());
+    CpuBackend engine(pool, simd);
+    Matmul args{.m = n, .n = n, .k = n};
+    args.rule.machine = machine;
+    args.a = args.b = {.data = x.data(), .ld = n, .format = format};
+    args.out = out.data();
+    args.ld_out = n;
+    const Turns turns(
+        state, [&] { benchmark::DoNotOptimize(factor_lu(a, plan, pool, simd)); }, [&] { engine.matmul(args); });
+    state.counters["ratio"] = turns.theirs.least() / (3 * turns.ours.least());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    for (const Simd simd : available_simd()) {
+        if (simd == Simd::scalar) continue;
+        const auto add = [&](const char* format, auto* run) {
+            benchmark::RegisterBenchmark(fmt::format("lu/{}/256/{}", format, simd_name(simd)).c_str(), run, simd, 256)
+                ->Iterations(60)
+                ->UseManualTime();
+        };
+        add("fp16", against_dgetrf<fp16>);
+        add("bf16", against_dgetrf<bf16>);
+        add("tf32", against_dgetrf<tf32>);
+        add("e4m3fn", against_dgetrf<e4m3fn>);
+        add("fp32", against_dgetrf<fp32>);
+        for (const auto& [name, format] : {std::pair{"sm90.wgmma.fp16", fp16},
+                                           {"sm90.wgmma.bf16", bf16},
+                                           {"sm80.mma.fp16", fp16},
+                                           {"fp32.chain", fp16}}) {
+            benchmark::RegisterBenchmark(
+                fmt::format("lu_on/{}/{}/1024/{}", name, format_name(format), simd_name(simd)).c_str(), against_gemm,
+                name, format, simd, 1024)
+                ->Iterations(3)
+                ->UseManualTime();
+        }
+    }
+    benchmark::AddCustomContext("openblas_core", openblas_get_corename());
+    benchmark::Initialize(&argc, argv);
+    if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+    benchmark::RunSpecifiedBenchmarks();
+    benchmark::Shutdown();
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of the narrow matrices that a wide product is made of, on the machine, and whether they are the integers they
+// should be.
+#pragma once
+#include "experiments/analysis/narrow_product.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace macheps::analysis {
+
+/// a b on the machine; the operands hold numbers of `format`, in the layout of the wide ones.
+class MachineProduct {
+  public:
+    MachineProduct(Backend& backend, const MatmulRule& rule, const WideOperands& x, const Format& format)
+        : backend_(backend),
+          rule_(rule),
+          x_(x),
+          format_(format),
+          a_(backend.empty({x.m, x.k})),
+          b_(backend.empty({x.k, x.n})),
+          out_(backend.empty({x.m, x.n})),
+          host_(static_cast<std::size_t>(x.m * x.n)) {}
+
+    const std::vector<float>& operator()(const std::vector<float>& a, const std::vector<float>& b) {
+        backend_.upload(a, a_);
+        backend_.upload(b, b_);
+        Matmul args{.m = x_.m, .n = x_.n, .k = x_.k, .rule = rule_};
+        args.a = {.data = a_.data(), .ld = x_.k, .format = format_};
+        args.b = {.data = b_.data(), .ld = x_.n, .format = format_};
+        args.out = out_.data();
+        args.ld_out = x_.n;
+        backend_.matmul(args);
+        backend_.download(out_, host_);
+        return host_;
+    }
+
+  private:
+    Backend& backend_;
+    const MatmulRule& rule_;
+    const WideOperands& x_;
+    Format format_;
+    Tensor a_, b_, out_;
+    std::vector<float> host_;
+};
+
+/// Elements of `got` that are not those of a b, matrices of integers, as 64-bit integers have them.
+std::uint64_t count_inexact(const WideOperands& x, const std::vector<float>& a, const std::vector<float>& b,
+                            const std::vector<float>& got);
+
+}  // namespace macheps::analysis

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// FPBench's 136 benchmarks: all are read, nearly all run in binary32, and their references are those of MPFR with 500 bits.
+#include "core/format_table.hpp"
+#include "core/read_file.hpp"
+#include "experiments/analysis/eval.hpp"
+#include "experiments/analysis/eval_walk.hpp"
+#include "tests/test.hpp"
+
+#include <mpfr.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <sstream>
+
+using namespace macheps;
+using namespace macheps::analysis;
+using namespace macheps::test;
+
+namespace {
+
+/// A number of 500 bits that owns itself.
+class MpfrNumber {
+  public:
+    MpfrNumber(double x = 0) { mpfr_init2(value_, 500), mpfr_set_d(value_, x, MPFR_RNDN); }
+    MpfrNumber(const MpfrNumber& other) : MpfrNumber() { mpfr_set(value_, other.value_, MPFR_RNDN); }
+    MpfrNumber& operator=(const MpfrNumber& other) {
+        mpfr_set(value_, other.value_, MPFR_RNDN);
+        return *this;
+    }
+    ~MpfrNumber() { mpfr_clear(value_); }
+    mpfr_ptr get() { return value_; }
+    mpfr_srcptr get() const { return value_; }
+
+  private:
+    mpfr_t value_;
+};
+
+using MpfrOne = int (*)(mpfr_ptr, mpfr_srcptr, mpfr_rnd_t);
+using MpfrTwo = int (*)(mpfr_ptr, mpfr_srcptr, mpfr_srcptr, mpfr_rnd_t);
+struct MpfrOneRow {
+    Op op;
+    MpfrOne function;
+};
+struct MpfrTwoRow {
+    Op op;
+    MpfrTwo function;
+};
+const MpfrOneRow mpfr_ones[] = {
+    {Op::neg, mpfr_neg},     {Op::sqrt, mpfr_sqrt},   {Op::fabs, mpfr_abs},  {Op::exp, mpfr_exp},
+    {Op::exp2, mpfr_exp2},   {Op::expm1, mpfr_expm1}, {Op::log, mpfr_log},   {Op::log2, mpfr_log2},
+    {Op::log10, mpfr_log10}, {Op::log1p, mpfr_log1p}, {Op::sin, mpfr_sin},   {Op::cos, mpfr_cos},
+    {Op::tan, mpfr_tan},     {Op::asin, mpfr_asin},   {Op::acos, mpfr_acos}, {Op::atan, mpfr_atan},
+    {Op::sinh, mpfr_sinh},   {Op::cosh, mpfr_cosh},   {Op::tanh, mpfr_tanh}, {Op::cbrt, mpfr_cbrt}};
+const MpfrTwoRow mpfr_twos[] = {{Op::add, mpfr_add},  {Op::sub, mpfr_sub},     {Op::mul, mpfr_mul},
+                                {Op::div, mpfr_div},  {Op::pow, mpfr_pow},     {Op::fmin, mpfr_min},
+                                {Op::fmax, mpfr_max}, {Op::atan2, mpfr_atan2}, {Op::hypot, mpfr_hypot},
+                                {Op::fmod, mpfr_fmod}};
+
+struct MpfrSystem {
+    using Number = MpfrNumber;
+    bool is_complete = true;  ///< whether every function was one of the tables
+
+    static MpfrNumber of_text(const std::string& text) {
+        MpfrNumber out;
+        mpfr_strtofr(out.get(), text.c_str(), nullptr, 0, MPFR_RNDN);
+        return out;
+    }
+    MpfrNumber literal(const Node& node) {
+        MpfrNumber out;
+        if (node.kind == Node::Kind::number) {
+            const std::size_t slash = node.text.find('/');
+            out = of_text(node.text.substr(0, slash));
+            if (slash != std::string::npos)
+                mpfr_div(out.get(), out.get(), of_text(node.text.substr(slash + 1)).get(), MPFR_RNDN);
+        } else if (node.text == "PI") {
+            mpfr_const_pi(out.get(), MPFR_RNDN);
+        } else if (node.text == "E") {
+            mpfr_exp(out.get(), MpfrNumber(1).get(), MPFR_RNDN);
+        } else {
+            is_complete = false;
+        }
+        return out;
+    }
+    MpfrNumber apply(Op op, const std::vector<MpfrNumber>& x) {
+        MpfrNumber out;
+        for (const MpfrOneRow& row : mpfr_ones) {
+            if (row.op == op) return row.function(out.get(), x[0].get(), MPFR_RNDN), out;
+        }
+        for (const MpfrTwoRow& row : mpfr_twos) {
+            if (row.op == op) return row.function(out.get(), x[0].get(), x[1].get(), MPFR_RNDN), out;
+        }
+        if (op == Op::fma) return mpfr_fma(out.get(), x[0].get(), x[1].get(), x[2].get(), MPFR_RNDN), out;
+        is_complete = false;
+        return out;
+    }
+    bool compare(Op op, const MpfrNumber& a, const MpfrNumber& b) const {
+        switch (op) {
+            case Op::less:
+                return mpfr_less_p(a.get(), b.get()) != 0;
+            case Op::less_equal:
+                return mpfr_lessequal_p(a.get(), b.get()) != 0;
+            case Op::greater:
+                return mpfr_greater_p(a.get(), b.get()) != 0;
+            case Op::greater_equal:
+                return mpfr_greaterequal_p(a.get(), b.get()) != 0;
+            case Op::equal:
+                return mpfr_equal_p(a.get(), b.get()) != 0;
+            default:
+                return mpfr_equal_p(a.get(), b.get()) == 0;
+        }
+    }
+    bool test(Op op, const MpfrNumber& x) const {
+        switch (op) {
+            case Op::is_nan:
+                return mpfr_nan_p(x.get()) != 0;
+            case Op::is_inf:
+                return mpfr_inf_p(x.get()) != 0;
+            case Op::is_finite:
+                return mpfr_number_p(x.get()) != 0;
+            default:
+                return mpfr_signbit(x.get()) != 0;
+        }
+    }
+};
+
+struct BenchmarkPoint {
+    std::string x{};
+    double reference = 0;
+};
+
+/// The inputs of a row of points, as numbers.
+std::vector<MpfrNumber> inputs_of(const std::string& text) {
+    std::vector<MpfrNumber> inputs;
+    std::istringstream in(text);
+    for (std::string word; in >> word;) inputs.emplace_back(std::stod(word));
+    return inputs;
+}
+
+bool has_loop(const Node& node) {
+    return node.kind == Node::Kind::loop || std::any_of(node.children.begin(), node.children.end(), has_loop);
+}
+
+struct BenchmarkCounts {
+    std::size_t files = 0, cores = 0, run = 0, compared = 0;
+    std::vector<std::string> others{};  ///< names of those that did not run
+};
+
+/// Reads every file, runs every benchmark, or those without loops, at four inputs in binary32, and compares their references with MPFR's.
+BenchmarkCounts run_benchmarks(bool with_loops) {
+    BenchmarkCounts counts;
+    ThreadPool pool(1);
+    for (const auto& entry :
+         std::filesystem::directory_iterator(std::filesystem::path(MACHEPS_SOURCE_DIR) / "tests/golden/fpbench")) {
+        if (entry.path().extension() != ".fpcore") continue;
+        ++counts.files;
+        const Cores all = parse_cores(read_file(entry.path()), entry.path().string());
+        counts.cores += all.expressions.size() + all.skipped.size();
+        for (const SkippedCore& skipped : all.skipped) counts.others.push_back(skipped.name);
+        for (const Expression& expression : all.expressions) {
+            if (!with_loops && has_loop(expression.body)) continue;
+            const EvalGrid grid{.expressions = {expression}, .formats = {fp32}, .points = 4};
+            require_possible(grid);
+            FormulaRow row;
+            std::vector<BenchmarkPoint> points;
+            run_eval(
+                pool, grid, [&](const FormulaRow& each) { row = each; },
+                [&](const FormulaPointRow& each) { points.push_back({each.x, each.reference}); }, [](const std::string&) {});
+            if (row.inputs == 0) {
+                counts.others.push_back(expression.name);
+                continue;
+            }
+            ++counts.run;
+            for (const BenchmarkPoint& point : points) {
+                MpfrSystem system;
+                const MpfrNumber exact = Walk(system, expression).value(inputs_of(point.x));
+                if (!system.is_complete) continue;
+                ++counts.compared;
+                CAPTURE(expression.name, point.x);
+                CHECK(mpfr_get_flt(exact.get(), MPFR_RNDN) == static_cast<float>(point.reference));
+            }
+        }
+    }
+    return counts;
+}
+
+}  // namespace
+
+TEST_CASE("FPBench's benchmarks are all read; those without loops run, with MPFR's references", "[analysis][eval]") {
+    const BenchmarkCounts counts = run_benchmarks(false);
+    CHECK(counts.files == 12);
+    CHECK(counts.cores == 136);
+    CHECK(counts.run >= 105);
+    CHECK(counts.compared >= 4 * 100);
+}
+
+TEST_CASE("of FPBench's 136 benchmarks 125 run, and the others are known by name", "[analysis][eval][slow]") {
+    BenchmarkCounts counts = run_benchmarks(true);
+    CHECK(counts.cores == 136);
+    CHECK(counts.run >= 125);
+    std::sort(counts.others.begin(), counts.others.end());
+    // Arrays and a truth value that is bound are not read; Filter turns for ever by design, others at the inputs drawn.
+    CHECK(counts.others == std::vector<std::string>{"Arrow-Hurwicz", "Circle", "Eigenvalue Computation", "Euler Oscillator", "Filter",
+                                                    "Flower", "Iterative Gram-Schmidt Method", "Rocket Trajectory", "Runge-Kutta 4",
+                                                    "Symplectic Oscillator", "smartRoot"});
+}
