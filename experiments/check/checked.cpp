@@ -2,6 +2,7 @@
 #include "experiments/check/checked.hpp"
 
 #include "core/codec.hpp"
+#include "core/format_table.hpp"
 #include "core/nearest_name.hpp"
 #include "experiments/check/grid.hpp"
 #include "experiments/check/words.hpp"
@@ -75,6 +76,21 @@ std::size_t count_of(const std::vector<std::int64_t>& shape) {
     return count;
 }
 
+/// The name of a narrow format, or empty: a kernel that rounds to it on its way may have given these outputs.
+std::string explaining_inner_of(const Declaration& declaration, const std::vector<StoredArray>& arrays,
+                                const Sampling& sampling, ThreadPool& pool) {
+    if (!declaration.operation->has_inner || declaration.inner || declaration.bits) return {};
+    for (const Format& format : {bf16, fp16}) {
+        Declaration rounded = declaration;
+        rounded.inner = format;
+        const Posed posed = pose(rounded, arrays, pool, sampling);
+        const Limits limits = limits_of(posed.problem, sampling.delta, pool);
+        if (limits.declined < 0 && judge(limits, posed.out, {.stops_at_first = true, .pool = &pool}).reasons.empty())
+            return std::string(format_name(format));
+    }
+    return {};
+}
+
 }  // namespace
 
 Checked check_arrays(const Declaration& declaration, const std::vector<StoredArray>& arrays, const Options& options,
@@ -97,6 +113,8 @@ Checked check_arrays(const Declaration& declaration, const std::vector<StoredArr
     checked.assumed = assumptions_of(posed.problem);
     checked.verdict = check(posed.problem, posed.out, options, pool);
     checked.outcome = checked.verdict.outcome;
+    if (checked.outcome == Outcome::fail)
+        checked.explaining_inner = explaining_inner_of(declaration, arrays, sampling, pool);
     for (const Mutant& mutant : checked.verdict.mutants) {
         if (!mutant.caught) checked.blind.push_back(mutant.name);
     }

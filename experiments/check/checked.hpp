@@ -39,6 +39,8 @@ struct Checked {
     std::vector<std::string> assumed{};  ///< what the limits rest on
     std::vector<std::string> unused{};   ///< arrays that the operation does not have
     std::vector<std::string> notes{};    ///< what a baseline says and does not fail
+    /// Of a kernel that fails: the format with which it would have passed as one that rounds on its way; else empty.
+    std::string explaining_inner{};
     std::vector<File> files{};
     std::string output_sha256{}, inputs_sha256{};  ///< by digest(); else empty
     /// By how many codes outputs differ from the exact results rounded once: 0, 1, 2 to 3, 4 to 7, ... codes.
@@ -52,8 +54,8 @@ struct Checked {
 
     /// True where nothing is wrong and something could have been found out.
     explicit operator bool() const { return outcome == Outcome::pass; }
-    /// The verdict, its reasons, figures and assumptions, for people.
-    std::string text() const;
+    /// The verdict and its reasons for people; with `is_whole` also what the check could have seen, and what it assumed.
+    std::string text(bool is_whole = true) const;
     /// An element of `checks` in the document macheps.check/1.
     Json json() const;
 };

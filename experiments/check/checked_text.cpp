@@ -127,9 +127,20 @@ bool could_be_a_matrix_unit(const Checked& checked) {
     });
 }
 
+/// The judge's figures, and others that people know.
+std::string figures_text(const Verdict& v) {
+    const Judgement& j = v.judgement;
+    std::string text = fmt::format(
+        "  rho {:.4g} of 1, z {:.3g} of 6 (of a part {:.3g}), bias {:.3g} of {:.3g}; {} outputs, exact: {}\n  ", j.rho,
+        j.z, j.z_part, j.bias, j.bias_limit, j.outputs, j.exact_outputs);
+    for (const Metric& metric : v.metrics)
+        text += fmt::format("{}{} {:.4g}", &metric == &v.metrics.front() ? "" : ", ", metric.name, metric.value);
+    return text + '\n';
+}
+
 }  // namespace
 
-std::string Checked::text() const {
+std::string Checked::text(bool is_whole) const {
     std::string text = fmt::format("{}  {}\n", to_string(outcome), problem.empty() ? operation : problem);
     for (const Reason& reason : verdict.reasons) text += reason_text(verdict.limits, reason) + '\n';
     for (const Advice& each : advice)
@@ -139,16 +150,18 @@ std::string Checked::text() const {
     if (outcome == Outcome::fail && could_be_a_matrix_unit(*this))
         text += "  hint: tensor cores and other matrix units err in other ways than fp32 sums: if the kernel uses them, declare\n"
                 "        --machine (macheps machine list)\n";
+    if (!explaining_inner.empty())
+        text += fmt::format("  hint: a kernel that rounds to {0} on its way may give these outputs: if this one does, and may, declare --inner {0}\n",
+                            explaining_inner);
     if (!has_figures(outcome)) return text;
     const Judgement& j = verdict.judgement;
-    text += fmt::format(
-        "  rho {:.4g} of 1, z {:.3g} of 6 (of a part {:.3g}), bias {:.3g} of {:.3g}; {} outputs, exact: {}\n", j.rho,
-        j.z, j.z_part, j.bias, j.bias_limit, j.outputs, j.exact_outputs);
+    if (j.outputs == 0 && !verdict.reasons.empty())
+        text += "  no output is a number where one must be: there is no error to measure\n";
+    else
+        text += figures_text(verdict);
     if (is_sampled(verdict)) text += sample_text(verdict);
-    text += "  ";
-    for (const Metric& metric : verdict.metrics)
-        text += fmt::format("{}{} {:.4g}", &metric == &verdict.metrics.front() ? "" : ", ", metric.name, metric.value);
-    text += fmt::format("\n  {}\n", sharpness_text(verdict.sharpness));
+    if (!is_whole) return text;
+    text += fmt::format("  {}\n", sharpness_text(verdict.sharpness));
     text += fmt::format("  the declared machine guarantees {:.3g} bits here: median of |y| in bounds\n",
                         verdict.fitness.bits);
     if (const auto& bits = verdict.bits)

@@ -61,20 +61,30 @@ Coverage coverage_of(std::span<const MadeInputs> inputs, double delta, ThreadPoo
     return coverage;
 }
 
+Sight Coverage::sight_to_reach(const Line& line) const {
+    const bool is_wanted_for_certain = line.kind == "structure" || line.kind == "scale";
+    const bool is_certified = std::find(line.sights.begin(), line.sights.end(), Sight::certified) != line.sights.end();
+    return is_wanted_for_certain && is_certified ? Sight::certified : Sight::caught;
+}
+
 std::vector<std::size_t> least_set(const Coverage& coverage) {
     std::vector<bool> is_left;
-    for (const Coverage::Line& line : coverage.lines) is_left.push_back(coverage.is_caught(line));
+    std::vector<Sight> needed;
+    for (const Coverage::Line& line : coverage.lines) {
+        is_left.push_back(coverage.is_caught(line));
+        needed.push_back(coverage.sight_to_reach(line));
+    }
     std::vector<std::size_t> chosen;
     while (std::count(is_left.begin(), is_left.end(), true) > 0) {
         std::size_t best = 0, most = 0;
         for (std::size_t i = 0; i < coverage.inputs.size(); ++i) {
             std::size_t adds = 0;
             for (std::size_t j = 0; j < coverage.lines.size(); ++j)
-                adds += is_left[j] && coverage.lines[j].sights[i] >= Sight::caught;
+                adds += is_left[j] && coverage.lines[j].sights[i] >= needed[j];
             if (adds > most) best = i, most = adds;
         }
         for (std::size_t j = 0; j < coverage.lines.size(); ++j) {
-            if (coverage.lines[j].sights[best] >= Sight::caught) is_left[j] = false;
+            if (coverage.lines[j].sights[best] >= needed[j]) is_left[j] = false;
         }
         chosen.push_back(best);
     }

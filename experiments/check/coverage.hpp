@@ -31,6 +31,8 @@ struct Coverage {
     std::vector<Line> lines{};             ///< in the order in which mutants first occur
 
     bool is_caught(const Line& line) const;
+    /// What a set of inputs must show of a line: a fault of structure or scale for certain, where one of these inputs does.
+    Sight sight_to_reach(const Line& line) const;
     /// What a check of this strictness must catch, and none of these inputs shows.
     std::vector<const Line*> blind(Power require) const;
 };
@@ -42,7 +44,8 @@ std::string line_name(std::string_view mutant);
 /// Runs every mutant on all inputs.
 Coverage coverage_of(std::span<const MadeInputs> inputs, double delta, ThreadPool& pool);
 
-/// Inputs that together catch what all of them do, each the one that adds most to those before it; among equals the first.
+/// Inputs that together show what all of them do, faults of structure and scale for certain where any input does so: each the
+/// one that adds most to those before it; among equals the first.
 std::vector<std::size_t> least_set(const Coverage& coverage);
 
 }  // namespace macheps::check

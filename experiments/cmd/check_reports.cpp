@@ -116,10 +116,15 @@ std::string check_suite_text(std::span<const Checked> checks) {
     for (const Checked& one : checks) {
         text += fmt::format("{:<8}  {:<{}}  {}\n", to_string(one.outcome), title_of(one), widest, line_of(one));
     }
+    // One input alone says all; of many each says what is wrong with it, and only the first ones.
+    constexpr std::size_t most_told = 20;
+    std::size_t told = 0;
     for (const Checked& one : checks) {
         if (one.outcome == Outcome::pass && one.notes.empty()) continue;
-        text += fmt::format("\n{}\n{}", title_of(one), one.text());
+        if (told++ < most_told) text += fmt::format("\n{}\n{}", title_of(one), one.text(checks.size() == 1));
     }
+    if (told > most_told)
+        text += fmt::format("\nand {} more, whose reasons --json and --junit have\n", told - most_told);
     return text + fmt::format("\n{}: {}\n", checks.size() == 1 ? "1 input" : fmt::format("{} inputs", checks.size()),
                               counts_of(checks));
 }

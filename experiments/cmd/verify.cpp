@@ -49,7 +49,7 @@ published sources disagree: the note says which answer the GPU gives, and which 
 No machine models sparse instructions (mma.sp, wgmma.sp): nothing is claimed of them, and the note says how many
 results are those of a dense instruction over the chosen products, and of two over all products.
 --device cpu asks CPUID and the operating system which units there are; one that is not there is a line `absent`. With
---quick each unit gives ten million results, where a minute is enough for all. --mutant NAME compares with a wrong model instead, to see that
+--quick each unit gives ten million results. --mutant NAME compares with a wrong model instead, to see that
 it is found: `chain`, `flush_operands`, `rounding=toward_zero`, ... (an unknown name prints all of them).
 --library loads openblas, onednn, mkl, blis, the C library in a file (a name with a slash) or torch, torch.bf16, torch.fp16
 (PyTorch, in the Python that MACHEPS_PYTHON names), in a process of its own: where its blocks of k end, which rule has its
@@ -241,7 +241,8 @@ void run_probes(const Arguments& arguments, Outcome& outcome) {
 
     verify::ProbeOptions options{.device = arguments.on_cpu() ? 0 : gpu_number(arguments), .only = arguments.only};
     options.seed = arguments.seed;
-    options.seconds = arguments.quick ? 60 : arguments.seconds;
+    // Of a CPU's units a number of results is asked: the time only ends what a busy machine would never end.
+    options.seconds = arguments.quick ? (arguments.on_cpu() ? 900 : 60) : arguments.seconds;
     if (!arguments.record.empty()) {
         options.record = [&](const verify::Candidates& candidates) {
             verify::Trace trace = verify::make_trace(candidates);

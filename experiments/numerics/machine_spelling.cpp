@@ -3,6 +3,7 @@
 
 #include "core/nearest_name.hpp"
 #include "emulation/machine/table.hpp"
+#include "emulation/matmul/library_names.hpp"
 #include "experiments/field_error.hpp"
 
 #include <fmt/format.h>
@@ -27,9 +28,18 @@ SpelledRule base_rule(std::string_view name, std::string_view text) {
         throw bad(fmt::format("the rule '{}' serves many machines", name), text,
                   fmt::format("put one before it, such as sm90.mma.fp16+{}", name));
     }
+    // What a library runs here is told by the rule's own name, which means the same elsewhere.
+    if (const NamedMatmulRule* here = library_rule_here(name))
+        return {std::string(here->name).append(text.substr(name.size())), here->rule, here};
     std::vector<std::string> names;
     for (const Machine* machine : all_machines) names.emplace_back(machine->name);
     for (const NamedMatmulRule& rule : all_matmul_rules()) names.emplace_back(rule.name);
+    for (const LibraryName& library : library_names()) {
+        if (library.name == name)
+            throw bad(fmt::format("no rule of '{}' is known on this CPU", name), text,
+                      fmt::format("name a rule itself, such as {}", library.variants.front().rule));
+        names.emplace_back(library.name);
+    }
     if (name.find(':') != std::string_view::npos) {
         names.clear();
         for (const SumOrderRow& row : sum_orders()) names.emplace_back(row.name);

@@ -123,6 +123,14 @@ TEST_CASE("a least set catches what all inputs catch, and nothing in it can be l
                    {"3", "null", Power::null, {no, yes, yes, yes}},
                    {"4", "null", Power::null, {no, no, yes, yes}}};
     CHECK(least_set(three) == std::vector<std::size_t>{1, 2});
+    // Of structure and scale what is certain is worth an input of its own; of others it is not.
+    Coverage certain;
+    certain.inputs = {"sees", "knows"};
+    certain.lines = {{"1", "structure", Power::structure, {Sight::caught, Sight::certified}},
+                     {"2", "null", Power::null, {Sight::caught, Sight::none}}};
+    CHECK(least_set(certain) == std::vector<std::size_t>{0, 1});
+    certain.lines.front().kind = "precision";
+    CHECK(least_set(certain) == std::vector<std::size_t>{0});
 }
 
 TEST_CASE("every operation's wrong kernels are shown by its recipes", "[check][recipes]") {

@@ -352,3 +352,16 @@ TEST_CASE("checks of normal data notice every wrong kernel that they must, but f
         }
     }
 }
+
+TEST_CASE("a limit that zeros satisfy is refused of a long softmax (r19)", "[check]") {
+    // The largest of 32768 probabilities is some 2e-3: what a suite takes for a tolerance hides them all.
+    std::mt19937 random(1000);
+    const RowCase c = row_case("softmax", random, 4, 32768, Store::fp32, Store::fp32, 0, 1);
+    const std::vector<StoredArray> arrays = stored_case("softmax", c, lanes32(random));
+    check::Options loose{.require = check::Power::null}, tight = loose;
+    loose.rtol = loose.atol = 1e-2;
+    tight.rtol = 1e-4;
+    tight.atol = 1e-9;
+    CHECK(judge_arrays(c.declaration, arrays, loose).outcome == Outcome::refused);
+    CHECK(judge_arrays(c.declaration, arrays, tight).outcome == Outcome::pass);
+}

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Suites: what they may say, what they say wrongly and where, and how their inputs are judged together.
+#include "core/codec.hpp"
 #include "experiments/check/run.hpp"
 #include "experiments/files/toml_lines.hpp"
 #include "tests/check/npz.hpp"
@@ -8,6 +9,7 @@
 #include "tests/test.hpp"
 
 #include <cmath>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -331,4 +333,51 @@ TEST_CASE("a product that fails as a sum in fp32 is asked for its machine", "[ch
     CHECK(text_of(0.59f).find("--machine") == std::string::npos);
     check::declare(d, "machine", "fp32.chain");
     CHECK(text_of(0.5901f).find("--machine") == std::string::npos);
+}
+
+TEST_CASE("a norm that rounds before its gain is told how to say so, and one that is wrong is not", "[check][suite]") {
+    // Exact but for the step that nobody declared.
+    constexpr std::size_t rows = 8, columns = 256;
+    std::vector<float> x(rows * columns), gain(columns), rounded(x.size()), wrong(x.size());
+    const auto to_bf16 = [](double v) {
+        return static_cast<float>(decode64(bf16, encode64(bf16, v, Round::nearest_even, Overflow::nonsaturate)));
+    };
+    std::mt19937 random(11);
+    std::normal_distribution<float> normal;
+    for (float& each : x) each = normal(random);
+    for (float& each : gain) each = to_bf16(1 + 0.1 * normal(random));
+    for (std::size_t r = 0; r < rows; ++r) {
+        double squares = 0;
+        for (std::size_t c = 0; c < columns; ++c) squares += static_cast<double>(x[r * columns + c]) * x[r * columns + c];
+        for (std::size_t c = 0; c < columns; ++c) {
+            const std::size_t i = r * columns + c;
+            const double y = x[i] / std::sqrt(squares / columns + 1e-5);
+            rounded[i] = to_bf16(y) * gain[c];
+            wrong[i] = static_cast<float>(1.02 * y * gain[c]);
+        }
+    }
+    Declaration d{.operation = &find_operation("rmsnorm")};
+    check::declare(d, "eps", "1e-5");
+    const auto checked = [&](const std::vector<float>& out) {
+        return check_arrays(d, {stored_array("x", {rows, columns}, x), stored_array("gain", {columns}, gain),
+                                stored_array("out", {rows, columns}, out)},
+                            {}, test::pool());
+    };
+    const Checked told = checked(rounded), other = checked(wrong);
+    CHECK(told.outcome == Outcome::fail);
+    CHECK(told.explaining_inner == "bf16");
+    CHECK(told.text().find("declare --inner bf16") != std::string::npos);
+    CHECK(other.outcome == Outcome::fail);
+    CHECK(other.text().find("--inner") == std::string::npos);
+    // In short: the reasons and figures, and neither what could have been seen nor what was assumed.
+    CHECK(told.text(false).find("rho ") != std::string::npos);
+    CHECK(told.text(false).find("would have") == std::string::npos);
+    CHECK(told.text(false).find("assumed") == std::string::npos);
+    CHECK(told.text().starts_with(told.text(false)));
+    // Where nothing is a number there are no figures.
+    const Checked none = checked(std::vector<float>(x.size(), NAN));
+    CHECK(none.outcome == Outcome::fail);
+    CHECK(none.text().find("no error to measure") != std::string::npos);
+    CHECK(none.text().find("rho ") == std::string::npos);
+    CHECK(none.explaining_inner.empty());
 }

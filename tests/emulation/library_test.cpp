@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
+#include "emulation/matmul/library_names.hpp"
 #include "tests/test.hpp"
 
 #include <cstdio>
@@ -52,6 +53,24 @@ TEST_CASE("each rule of a library is named from its own results", "[emulation][l
     CHECK(other.verdict == LibraryVerdict::reproduced);
     CHECK(other.best.blocks.limit == 336);
     CHECK(other.nearest.find("differs in terms of a block, 336 for ") != std::string::npos);
+}
+
+TEST_CASE("a library's name stands for the rule that this CPU runs, and for rules that there are", "[emulation][library]") {
+    for (const LibraryName& each : library_names()) {
+        CAPTURE(each.name);
+        CHECK(find_matmul_rule(each.name) == nullptr);  // policies mean the same everywhere, and cannot say it
+        const NamedMatmulRule* here = library_rule_here(each.name);
+        bool is_one_of_them = here == nullptr;
+        for (const LibraryName::Variant& variant : each.variants) {
+            if (variant.rule.empty()) continue;
+            REQUIRE(find_matmul_rule(variant.rule) != nullptr);
+            is_one_of_them = is_one_of_them || (variant.is_here() && here->name == variant.rule);
+        }
+        CHECK(is_one_of_them);
+        std::printf("%s here: %s\n", std::string(each.name).c_str(),
+                    here == nullptr ? "none known" : std::string(here->name).c_str());
+    }
+    CHECK(library_rule_here("openblas.dgemm") == nullptr);
 }
 
 TEST_CASE("blocks of Eigen are level, and multiples of eight", "[emulation][library]") {
