@@ -12,7 +12,6 @@
 namespace macheps {
 
 using verify::ProbeResult;
-using verify::Verdict;
 
 namespace {
 
@@ -46,17 +45,17 @@ std::string seconds_text(double seconds) { return fmt::format("{:.3f}", seconds)
 
 }  // namespace
 
-const char* verdict_name(Verdict verdict) {
+const char* verdict_name(verify::Verdict verdict) {
     switch (verdict) {
-        case Verdict::equal:
+        case verify::Verdict::equal:
             return "equal";
-        case Verdict::differs:
+        case verify::Verdict::differs:
             return "differs";
-        case Verdict::recorded:
+        case verify::Verdict::recorded:
             return "recorded";
-        case Verdict::declined:
+        case verify::Verdict::declined:
             return "declined";
-        case Verdict::absent:
+        case verify::Verdict::absent:
             return "absent";
         default:
             return "failed";
@@ -69,12 +68,12 @@ VerifyCounts count_rows(const std::vector<ProbeResult>& rows) {
         ++counts.rows;
         counts.trials += row.trials;
         counts.mismatches += row.mismatches;
-        counts.equal += row.verdict == Verdict::equal ? 1 : 0;
-        counts.differ += row.verdict == Verdict::differs ? 1 : 0;
-        counts.recorded += row.verdict == Verdict::recorded ? 1 : 0;
-        counts.declined += row.verdict == Verdict::declined ? 1 : 0;
-        counts.absent += row.verdict == Verdict::absent ? 1 : 0;
-        counts.failed += row.verdict == Verdict::failed ? 1 : 0;
+        counts.equal += row.verdict == verify::Verdict::equal ? 1 : 0;
+        counts.differ += row.verdict == verify::Verdict::differs ? 1 : 0;
+        counts.recorded += row.verdict == verify::Verdict::recorded ? 1 : 0;
+        counts.declined += row.verdict == verify::Verdict::declined ? 1 : 0;
+        counts.absent += row.verdict == verify::Verdict::absent ? 1 : 0;
+        counts.failed += row.verdict == verify::Verdict::failed ? 1 : 0;
     }
     return counts;
 }
@@ -100,7 +99,7 @@ std::string verify_table(const std::vector<ProbeResult>& rows) {
         bool all_equal = span.end - span.first > 1;
         for (std::size_t i = span.first; i < span.end; ++i) {
             trials += rows[i].trials;
-            all_equal = all_equal && rows[i].verdict == Verdict::equal && rows[i].model == first.model;
+            all_equal = all_equal && rows[i].verdict == verify::Verdict::equal && rows[i].model == first.model;
         }
         if (all_equal) {
             add(first, fmt::format("{} classes", span.end - span.first), trials, false);
@@ -108,7 +107,7 @@ std::string verify_table(const std::vector<ProbeResult>& rows) {
         }
         for (std::size_t i = span.first; i < span.end; ++i)
             add(rows[i], rows[i].operands, rows[i].trials,
-                rows[i].verdict != Verdict::equal || rows[i].kind == "question");
+                rows[i].verdict != verify::Verdict::equal || rows[i].kind == "question");
     }
     std::array<std::size_t, 7> widths{};
     for (const Line& line : lines) {
@@ -144,15 +143,15 @@ std::string verify_junit(const std::vector<ProbeResult>& rows) {
         JUnitCase one{.classname = fmt::format("{}.{}", row.kind, row.instruction),
                       .name = row.operands.empty() ? "all" : row.operands};
         one.seconds = row.seconds;
-        if (row.verdict == Verdict::differs) {
+        if (row.verdict == verify::Verdict::differs) {
             one.result = JUnitCase::Result::failure;
             one.message = fmt::format("{} of {} differ from {}", row.mismatches, row.trials, row.model);
             one.text = row.note;
-        } else if (row.verdict == Verdict::failed) {
+        } else if (row.verdict == verify::Verdict::failed) {
             one.result = JUnitCase::Result::error;
             one.message = "did not run to its end";
             one.text = row.note;
-        } else if (row.verdict == Verdict::declined || row.verdict == Verdict::absent) {
+        } else if (row.verdict == verify::Verdict::declined || row.verdict == verify::Verdict::absent) {
             one.result = JUnitCase::Result::skipped;
             one.message = row.note;
         }
