@@ -22,10 +22,9 @@ import sys
 import tempfile
 
 import peer
-import torch_norm
 import training
 
-torch = None
+torch = torch_norm = None  # main imports them: without torch there is nothing to do
 HEADS = 4
 
 LINEARS = ("attn.qkv", "attn.proj", "mlp.up", "mlp.down")
@@ -300,8 +299,9 @@ def main():
     parser.add_argument("--policy", help="the policy of this process's instruction set; both that the CPU can show when left out")
     parser.add_argument("--write", metavar="FILE", help="PyTorch's step as an .npz")
     arguments = parser.parse_args()
-    global torch
+    global torch, torch_norm
     torch = training.torch = peer.need("torch")
+    torch_norm = peer.need("torch_norm")
     program = os.path.abspath(arguments.macheps)
     if arguments.policy is None:
         has = flags()

@@ -96,7 +96,8 @@ def test_formats_are_those_of_ml_dtypes():
 
 
 def test_show_is_the_programs(program):
-    made = subprocess.run([program, "show", "0.1", "--csv"], capture_output=True, text=True, check=True).stdout.splitlines()[1:]
+    # The program takes a decimal as it is typed; Python's 0.1 is the number of fp64 that is next to it.
+    made = subprocess.run([program, "show", (0.1).hex(), "--csv"], capture_output=True, text=True, check=True).stdout.splitlines()[1:]
     ours = me.show(0.1)
     for line, shown in zip(made, ours, strict=True):
         _, format, value, code, error, *_ = line.split(",")
