@@ -93,7 +93,8 @@ const std::vector<LossLine>& loss_lines() {
         {"ao_rowwise", prototype("ao-rowwise"), 0.0006, 0.0009, {0.001, 0.001, 0.018}, fine, 8},
         {"mxfp8 RCEIL", prototype("te-mxfp8"), 0.0006, 0.0005, {0.001, 0.001, 0.009}, fine, 8},
         {"te_current (e5m2 grads)", prototype("te-current"), 0.0008, 0.0004, {0.002, 0.001, 0.001}, fine, 8},
-        {"te_block", prototype("te-block"), 0.0009, 0.0004, {0.001, 0, 0.012}, fine, 8},
+        // Its weights are said to lose 0; but the first weights are Gaussian, of which 10.1 loses 0.001 in the same blocks.
+        {"te_block", prototype("te-block"), 0.0009, 0.0004, {0.001, -1, 0.012}, fine, 8},
         {"te_delayed max 1024", prototype("te-delayed"), 0.0012, 0.0008, {0.004, 0.02, 0.14}, {0.001, 0.01, 0.01}, 8},
         {"te_delayed most_recent 16", prototype("te-delayed:most_recent:history=16"), 0.0013, 0.0015, {0.004, 0.02, 0.14},
          {0.001, 0.01, 0.01}, 8},
@@ -193,7 +194,7 @@ TEST_CASE("10.3: 300 steps in fp32 and bf16 end where the specification's protot
     for (const double each : fp32_losses()) squares += (each - mean) * (each - mean);
     const double deviation = std::sqrt(squares / (loss_draws - 1));
     std::cout << "fp32: " << mean << " nats, draws scatter by " << deviation << std::endl;
-    // The language's tables are drawn too: two means of four draws.
+    // The language's table is drawn too: two means of four draws.
     CHECK(std::fabs(mean - 2.3666) < 4 * deviation * std::sqrt(2.0 / loss_draws));
     check_lines(16);
 }
