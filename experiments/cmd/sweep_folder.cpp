@@ -30,7 +30,7 @@ Error changed_plan(const fs::path& plan, const fs::path& out) {
                   .exit = Exit::usage});
 }
 
-SweepFolder sweep_of_plan(const fs::path& path, const fs::path& out, PlanChanges changes) {
+SweepFolder sweep_of_plan(const fs::path& path, const fs::path& out, PlanChanges changes, FolderIs folder) {
     const PlanFile plan = read_plan_file(path);
     const bool exists = fs::exists(out / sweep_file);
     Sweep before;
@@ -41,7 +41,7 @@ SweepFolder sweep_of_plan(const fs::path& path, const fs::path& out, PlanChanges
     Costs costs(beside.empty() ? "." : beside);
     Grown grown = grow(before, plan, train_task, costs, [](const std::string& text) { tell("{}\n", text); });
     keep(costs);
-    if (changes != PlanChanges::are_shown) {
+    if (folder == FolderIs::written) {
         if (exists) {
             write_sweep(grown.sweep, out);
         } else if (!create_sweep(grown.sweep, out)) {
@@ -55,7 +55,7 @@ SweepFolder sweep_of_plan(const fs::path& path, const fs::path& out, PlanChanges
 
 }  // namespace
 
-SweepFolder open_sweep(const fs::path& path, const fs::path& out, PlanChanges changes) {
+SweepFolder open_sweep(const fs::path& path, const fs::path& out, PlanChanges changes, FolderIs folder) {
     std::error_code error;
     if (fs::is_directory(path, error)) {
         if (!out.empty() && out != path) {
@@ -71,13 +71,13 @@ SweepFolder open_sweep(const fs::path& path, const fs::path& out, PlanChanges ch
                      .where = path.string(),
                      .fix = "name a .toml file, or the folder that a sweep writes"});
     }
-    fs::path folder = out;
-    if (folder.empty()) {
-        folder = path;
-        folder.replace_extension();
-        if (folder == path) folder += ".sweep";
+    fs::path place = out;
+    if (place.empty()) {
+        place = path;
+        place.replace_extension();
+        if (place == path) place += ".sweep";
     }
-    return sweep_of_plan(path, folder, changes);
+    return sweep_of_plan(path, place, changes, folder);
 }
 
 std::string duration_words(double seconds) {

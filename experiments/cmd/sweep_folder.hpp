@@ -10,7 +10,9 @@
 namespace macheps {
 
 /// What may be done where the plan is not the one that the folder was made of.
-enum class PlanChanges { are_refused, are_taken, are_shown };
+enum class PlanChanges { are_refused, are_taken };
+/// Whether a folder that is not there yet is made, and one whose plan has changed is grown; or all of it is only computed.
+enum class FolderIs { written, left_alone };
 
 struct SweepFolder {
     std::filesystem::path out{};
@@ -18,10 +20,10 @@ struct SweepFolder {
     std::size_t new_units = 0;
 };
 
-/// `path` is the folder of a sweep, or a plan; of a plan the folder is `out`, or stands beside it under its name. A folder
-/// that is not there yet is made, and one whose plan has changed is grown, as `changes` allows: where changes are shown
-/// nothing is written. Errors: Exit::usage where `out` contradicts `path`, and for a change that is refused; as grow().
-SweepFolder open_sweep(const std::filesystem::path& path, const std::filesystem::path& out, PlanChanges changes);
+/// `path` is the folder of a sweep, or a plan; of a plan the folder is `out`, or stands beside it under its name.
+/// Errors: Exit::usage where `out` contradicts `path`, and for a change that is refused; as grow().
+SweepFolder open_sweep(const std::filesystem::path& path, const std::filesystem::path& out, PlanChanges changes,
+                       FolderIs folder = FolderIs::written);
 
 /// `1.3 h`, `12 min`, `4.2 s`.
 std::string duration_words(double seconds);

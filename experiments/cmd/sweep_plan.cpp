@@ -108,7 +108,8 @@ struct PlanArguments {
 };
 
 Exit plan(const PlanArguments& a) {
-    const SweepFolder folder = open_sweep(a.path, a.out, a.out.empty() ? PlanChanges::are_shown : PlanChanges::are_taken);
+    const SweepFolder folder =
+        open_sweep(a.path, a.out, PlanChanges::are_taken, a.out.empty() ? FolderIs::left_alone : FolderIs::written);
     const Totals t = totals_of(folder.sweep);
     if (a.csv) {
         fmt::print("{}", units_csv(folder.sweep));

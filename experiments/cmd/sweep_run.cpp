@@ -9,15 +9,17 @@
 #include "experiments/cmd/sweep_verbs.hpp"
 #include "experiments/cmd/tell.hpp"
 #include "experiments/cmd/train_task.hpp"
-#include "experiments/sweep/layout.hpp"
+#include "experiments/memory_limit.hpp"
 #include "experiments/sweep/run.hpp"
 #include "experiments/sweep/status.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
+#include <map>
 #include <memory>
 
 namespace macheps {
@@ -36,7 +38,8 @@ constexpr const char* help =
     "Any number of shards run at any time, on any machines that see the folder; two that do the same harm nobody. "
     "--shard auto\nreads the place from a Slurm array, a Kubernetes indexed job, PBS, SGE, LSF, srun or mpirun. SIGTERM, "
     "SIGINT and SIGUSR1\nend the step in hand and leave a checkpoint; running the shard again goes on there.\n"
-    "JSON: {\"out\", \"shard\", \"units\", \"trained\", \"were_done\", \"failed\": [names], \"stopped\"}.\n"
+    "JSON: {\"out\", \"shard\", \"units\", \"trained\", \"were_done\", \"failed\": [names], \"stopped\"}; of --dry-run "
+    "{\"out\", \"shard\",\n\"units\", \"seconds\", \"memory_bytes\", \"states\": [{\"unit\", \"state\", \"seconds\"}]}.\n"
     "Exit codes: 0, every unit of the shard is done; 1, some failed and the rest is done; 5, cannot write; 75, stopped.";
 
 std::atomic<bool> stop_shard{false}, stop_shard_now{false};
@@ -105,15 +108,37 @@ void tell_unit(const UnitReport& report, std::size_t number, std::size_t count) 
     }
 }
 
-Exit print_dry_run(const SweepFolder& folder, const std::vector<std::size_t>& units) {
+/// The units in the order in which they would be trained, where each stands, and what is left to do.
+Exit print_dry_run(const RunArguments& a, const SweepFolder& folder, const ShardRequest& request) {
+    std::map<std::size_t, UnitState> states;
+    for (const UnitStatus& status : status_of(folder.sweep, folder.out)) states[status.unit] = status.state;
     double seconds = 0;
-    for (const std::size_t index : units) {
+    std::int64_t memory = 0;
+    Json rows = Json::array();
+    for (const std::size_t index : request.units) {
         const SweepUnit& unit = folder.sweep.units[index];
-        const bool done = std::filesystem::exists(unit_folder(folder.out, unit.id) / done_file);
-        seconds += done ? 0 : unit.seconds;
-        fmt::print("{}  {:>8}  {}\n", unit.id, duration_words(unit.seconds), done ? "done" : "to do");
+        const auto found = states.find(index);
+        const UnitState state = found == states.end() ? UnitState::missing : found->second;
+        const bool is_left = state != UnitState::done && (state != UnitState::failed || a.retry_failed);
+        seconds += is_left ? unit.seconds : 0;
+        memory = std::max(memory, unit.memory_bytes);
+        rows.push_back({{"unit", unit.id}, {"state", to_string(state)}, {"seconds", json_number(unit.seconds)}});
+        if (a.json) continue;
+        fmt::print("{}  {:>8}  {}\n", unit.id, duration_words(unit.seconds),
+                   state == UnitState::missing ? "to do" : to_string(state));
     }
-    fmt::print("{} unit{}, {} to do\n", units.size(), units.size() == 1 ? "" : "s", duration_words(seconds));
+    if (a.json) {
+        print_json({{"out", folder.out.string()},
+                    {"shard", request.shard},
+                    {"units", request.units.size()},
+                    {"seconds", json_number(seconds)},
+                    {"memory_bytes", memory},
+                    {"states", rows}});
+        return Exit::ok;
+    }
+    const std::size_t count = request.units.size();
+    fmt::print("{} unit{}, {} to do, {} of memory at most\n", count, count == 1 ? "" : "s", duration_words(seconds),
+               bytes_text(static_cast<double>(memory * a.jobs)));
     return Exit::ok;
 }
 
@@ -175,7 +200,8 @@ void remember_for_merge(const std::filesystem::path& out, int count) {
 Exit run(const RunArguments& a) {
     const Shard shard = shard_of(a);
     const SweepFolder folder =
-        open_sweep(a.path, a.out, shard.count > 1 ? PlanChanges::are_refused : PlanChanges::are_taken);
+        open_sweep(a.path, a.out, shard.count > 1 ? PlanChanges::are_refused : PlanChanges::are_taken,
+                   a.dry_run ? FolderIs::left_alone : FolderIs::written);
     ShardRequest request{.out = folder.out,
                          .shard = to_string(shard),
                          .units = units_asked(a, folder.sweep, shard),
@@ -187,7 +213,7 @@ Exit run(const RunArguments& a) {
         request.deadline = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
                                                                   std::chrono::duration<double>(60 * a.max_minutes));
     }
-    if (a.dry_run) return print_dry_run(folder, request.units);
+    if (a.dry_run) return print_dry_run(a, folder, request);
     if (a.unit.empty()) remember_for_merge(folder.out, shard.count);
     for (const int number : stop_signals) std::signal(number, request_shard_stop);
     Tallied tallied;
@@ -227,7 +253,7 @@ void describe(Command& verb) {
     verb.option("--patience", a->patience,
                 "Seconds within which a stale file handle or an input/output error is tried again three times")
         .shows_default();
-    verb.flag("--dry-run", a->dry_run, "Print the shard's units; trains nothing");
+    verb.flag("--dry-run", a->dry_run, "Print the shard's units and where each stands; trains and makes nothing");
     verb.flag("--json", a->json, "Print what was done as JSON");
     verb.flag("-q,--quiet", a->quiet, "No progress on stderr");
     verb.runs([a] { return run(*a); });

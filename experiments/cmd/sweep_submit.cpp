@@ -74,7 +74,8 @@ const EngineRow& engine_of(const SubmitArguments& a) {
 
 Exit submit(const SubmitArguments& a) {
     const EngineRow& engine = engine_of(a);
-    const SweepFolder folder = open_sweep(a.path, a.out, a.print_only ? PlanChanges::are_shown : PlanChanges::are_taken);
+    const SweepFolder folder = open_sweep(a.path, a.out, PlanChanges::are_taken,
+                                          a.print_only ? FolderIs::left_alone : FolderIs::written);
     std::error_code error;
     const SubmitRequest request{.out = std::filesystem::absolute(folder.out).lexically_normal(),
                                 .program = std::filesystem::read_symlink("/proc/self/exe", error),
