@@ -118,6 +118,9 @@ TEST_CASE("blocks of OpenBLAS end where its rule says", "[emulation][library]") 
     CHECK(ends(1000) == std::vector<int>{320, 640, 832, 1000});
     CHECK(ends(1024) == std::vector<int>{320, 640, 832, 1024});
     CHECK(ends(300) == std::vector<int>{300});
+    const MatmulRule longer = find_matmul_rule("blas.openblas.448")->rule;
+    CHECK(block_ends([&](const LibraryJob& job) { return by_rule(longer, job, fp32); }, fp32, 3, 3, 1500, 0, 0) ==
+          std::vector<int>{448, 896, 1200, 1500});
     // The last block of 40 terms begins where another one ends.
     const MatmulRule mkl = find_matmul_rule("blas.mkl")->rule;
     CHECK(block_ends([&](const LibraryJob& job) { return by_rule(mkl, job, fp32); }, fp32, 3, 3, 1000, 0, 0) ==
@@ -137,6 +140,20 @@ TEST_CASE("sums that no rule gives are not called reproduced", "[emulation][libr
     REQUIRE(unsteady);
     const LibraryJob job = cancelling_job(4, 4, 33, fp32, 1);
     CHECK(unsteady->multiply(job) != unsteady->multiply(job));
+}
+
+TEST_CASE("a rule whose blocks have another length is not called reproduced", "[emulation][library]") {
+    const MatmulRule rule = find_matmul_rule("blas.openblas-0.3.21.skylakex")->rule;
+    // Every rule with blocks of 320 adds in blocks of 384.
+    const auto changed = [](const MatmulRule& each, const LibraryJob& job, const Format& format) {
+        MatmulRule other = each;
+        if (other.blocks.limit == 320) other.blocks.limit = 384;
+        return by_rule(other, job, format);
+    };
+    const LibraryFinding found =
+        examine_library([&](const LibraryJob& job) { return by_rule(rule, job, fp32); }, changed, fp32, 6, 1);
+    CHECK((found.verdict == LibraryVerdict::order_only || found.verdict == LibraryVerdict::unknown));
+    CHECK(found.equal < found.shapes);
 }
 
 TEST_CASE("a library that crashes, and one that is not there, end no test", "[emulation][library]") {
