@@ -273,7 +273,7 @@ std::string sweep_page_html(const SweepSummary& sweep, const SweepPageLimits& li
         csp_source(style));
     out += "<title>" + title + "</title>\n<style>" + style + "</style></head><body>\n<h1>" + title + "</h1>\n";
     out +=
-        fmt::format("<p class=\"lead\">{} run{} of {} setting{} in {} {}{}; {:.3g} processor hours.</p>\n", sweep.runs,
+        fmt::format("<p class=\"lead\">{} run{} of {} setting{} in {} {}{}; their steps took {:.3g} hours by the clock.</p>\n", sweep.runs,
                     sweep.runs == 1 ? "" : "s", sweep.settings, sweep.settings == 1 ? "" : "s", sweep.units,
                     sweep.units == 1 ? sweep.parts.one : sweep.parts.many,
                     sweep.axes.empty() ? "" : " over " + escape_html(fmt::format("{}", fmt::join(sweep.axes, " x "))),
