@@ -251,7 +251,9 @@ std::string curves_html(const SweepSummary& sweep, const SweepPageLimits& limits
         ChartLine line{.name = "mean over seeds, from the least to the greatest"};
         for (const GapCurve::Point& p : row->curve.points()) line.points.push_back({p.step, p.mean, p.least, p.greatest});
         const std::string words = values_words(sweep, *row);
-        out += chart_svg({.title = row->policy.row.policy + (words.empty() ? "" : ", " + words),
+        const bool is_cut = row->policy.row.verdict == "diverged";
+        out += chart_svg({.title = row->policy.row.policy + (words.empty() ? "" : ", " + words) +
+                                   (is_cut ? ", as long as it was finite" : ""),
                           .x_name = "step",
                           .y_name = "gap, nats",
                           .lines = {std::move(line)}});
