@@ -218,19 +218,6 @@ verify::Trace origin_of(const Arguments& arguments) {
     return origin;
 }
 
-/// Results that do not tell the model from wrong ones are no evidence. Of a GPU's disputed points, some are open.
-void require_evidence(const verify::Trace& trace) {
-    constexpr int least = 2;
-    for (const auto& [mutant, rows] : trace.refuted) {
-        if (rows >= least) continue;
-        throw Error({.what = fmt::format("{} results of {} refute the wrong model {} {} times", trace.rows.size(),
-                                         trace.form.instr, mutant, rows),
-                     .where = "--record",
-                     .fix = "a trace is evidence when at least two rows refute each: give more time, or another --seed",
-                     .exit = Exit::check_failed});
-    }
-}
-
 /// Runs the chosen probes.
 void run_probes(const Arguments& arguments, Outcome& outcome) {
     const std::vector<verify::ProbeGroup> groups = groups_of(arguments);
@@ -254,7 +241,8 @@ void run_probes(const Arguments& arguments, Outcome& outcome) {
             trace.toolkit = origin.toolkit;
             trace.microcode = origin.microcode;
             trace.date = today();
-            if (arguments.on_cpu()) require_evidence(trace);
+            // Of a GPU's disputed points some are open.
+            if (arguments.on_cpu()) verify::require_evidence(trace);
             const fs::path file = verify::write_trace(trace, arguments.record);
             outcome.trace_bytes += fs::file_size(file);
             outcome.traces.push_back(file.string());
