@@ -28,19 +28,16 @@ if importlib.util.find_spec("macheps") is None:  # a wheel that lies here or was
     subprocess.check_call([sys.executable, "-m", "pip", "install", "--quiet", f"{[*wheels, *from_tree, 'macheps'][0]}[notebooks]"])
 
 # %%
-import io
-
 import macheps as me
 import numpy as np
-import pandas as pd
-from common import plt, style
+from common import plt, rows, style
 
 # %% [markdown]
 # ## The data
 # The table of formats, as `macheps formats --csv` prints it, and every code of the small ones, decoded.
 
 # %%
-table = pd.read_csv(io.StringIO(me.program(["formats", "--csv"]))).set_index("format")
+table = rows("formats", ["formats", "--csv"]).set_index("format")
 table[["bits", "exponent_bits", "fraction_bits", "max", "min_positive", "specials"]]
 
 # %%

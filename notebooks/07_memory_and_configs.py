@@ -44,6 +44,7 @@ pd.DataFrame(policy.findings)[["code", "key", "message", "instead"]]
 
 # %% [markdown]
 # Each line is something that the owner of this file should know. One key is misspelled.
+# In the shell `macheps policy import ds_config.json` says the same of a file.
 
 # %%
 table = policy.explain().to_pandas()

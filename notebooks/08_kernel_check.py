@@ -7,7 +7,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # %% [markdown]
-# # 8. Reading a kernel check
+# # 8. Is this kernel wrong, or only rounded?
 #
 # A colleague hands in a faster matrix product. Its outputs differ from the reference in the last digits, as those of every kernel
 # do. Is it right? `allclose` with a tolerance that somebody typed says yes to kernels that are wrong. A computed limit says what

@@ -251,7 +251,9 @@ std::string curves_html(const SweepSummary& sweep, const SweepPageLimits& limits
         ChartLine line{.name = "mean over seeds, from the least to the greatest"};
         for (const GapCurve::Point& p : row->curve.points()) line.points.push_back({p.step, p.mean, p.least, p.greatest});
         const std::string words = values_words(sweep, *row);
-        out += chart_svg({.title = row->policy.row.policy + (words.empty() ? "" : ", " + words),
+        const bool is_cut = row->policy.row.verdict == "diverged";
+        out += chart_svg({.title = row->policy.row.policy + (words.empty() ? "" : ", " + words) +
+                                   (is_cut ? ", as long as it was finite" : ""),
                           .x_name = "step",
                           .y_name = "gap, nats",
                           .lines = {std::move(line)}});
@@ -273,7 +275,7 @@ std::string sweep_page_html(const SweepSummary& sweep, const SweepPageLimits& li
         csp_source(style));
     out += "<title>" + title + "</title>\n<style>" + style + "</style></head><body>\n<h1>" + title + "</h1>\n";
     out +=
-        fmt::format("<p class=\"lead\">{} run{} of {} setting{} in {} {}{}; {:.3g} processor hours.</p>\n", sweep.runs,
+        fmt::format("<p class=\"lead\">{} run{} of {} setting{} in {} {}{}; their steps took {:.3g} hours by the clock.</p>\n", sweep.runs,
                     sweep.runs == 1 ? "" : "s", sweep.settings, sweep.settings == 1 ? "" : "s", sweep.units,
                     sweep.units == 1 ? sweep.parts.one : sweep.parts.many,
                     sweep.axes.empty() ? "" : " over " + escape_html(fmt::format("{}", fmt::join(sweep.axes, " x "))),

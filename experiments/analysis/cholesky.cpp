@@ -23,7 +23,7 @@ bool cholesky_in_place(std::int64_t n, Real* a, const Round& round, ThreadPool& 
         const Real root = round(std::sqrt(pivot));
         a[k * n + k] = root;
         for (std::int64_t i = k + 1; i < n; ++i) {
-            a[i * n + k] = round(a[i * n + k] / root);
+            a[i * n + k] = rounded_quotient(round, a[i * n + k], root);
             column[static_cast<std::size_t>(i)] = a[i * n + k];
         }
         const auto update = [&](std::int64_t i) {
@@ -49,7 +49,7 @@ Factors factor_cholesky(Matrix a, const Format& format, ThreadPool& pool, Simd s
     const DefaultFloatModes modes;
     Factors factors{.kind = Factorisation::cholesky, .rows = std::vector<std::int64_t>(static_cast<std::size_t>(a.n))};
     std::iota(factors.rows.begin(), factors.rows.end(), 0);
-    const bool done = with_numbers_of(format, a.values, [&](auto* numbers, const auto& round) {
+    const bool done = with_numbers_of(format, a.values, a.values, [&](auto* numbers, const auto& round) {
         return cholesky_in_place(a.n, numbers, round, pool, simd);
     });
     for (std::int64_t i = 0; i < a.n; ++i) {

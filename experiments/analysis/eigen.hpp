@@ -33,7 +33,7 @@ Factors factor(const Eigen::Ref<const FloatMatrix<F>>& a, Factorisation kind = F
     ThreadPool pool(threads);
     if (kind == Factorisation::cholesky) return factor_cholesky(std::move(numbers), F, pool);
     if (kind == Factorisation::qr) return factor_qr(std::move(numbers), F, pool);
-    return factor_lu(std::move(numbers), {.format = F}, pool);
+    return factor_lu(numbers, {.format = F}, pool);
 }
 
 /// L and U, or their like, as a matrix of the format.

@@ -10,15 +10,22 @@
 
 namespace macheps::analysis {
 
-/// Calls use(numbers, round) on the values, held as float or double, and puts what becomes of them back. `round` is that of
-/// the format, Unrounded for fp32 in float and fp64 in double.
+/// Calls use(numbers, round) on a copy of `values`, held as float or double, and puts what becomes of them into `result`, which
+/// may be `values`. `round` is that of the format, Unrounded for fp32 in float and fp64 in double.
 template <class Use>
-bool with_numbers_of(const Format& format, std::vector<double>& values, const Use& use) {
-    if (format == fp64) return use(values.data(), Unrounded{});
-    if (format != fp32 && !fits_float(format)) return use(values.data(), Rounder<double>(format));
+bool with_numbers_of(const Format& format, const std::vector<double>& values, std::vector<double>& result,
+                     const Use& use) {
+    if (format != fp32 && !fits_float(format) && !is_prefix_of_fp32(format)) {
+        if (&result != &values) result = values;
+        return format == fp64 ? use(result.data(), Unrounded{}) : use(result.data(), Rounder<double>(format));
+    }
     std::vector<float> narrow(values.begin(), values.end());
-    const bool done = format == fp32 ? use(narrow.data(), Unrounded{}) : use(narrow.data(), Rounder<float>(format));
-    std::copy(narrow.begin(), narrow.end(), values.begin());
+    const auto in_float = [&](const auto& round) { return use(narrow.data(), round); };
+    const bool done = format == fp32          ? in_float(Unrounded{})
+                      : fits_float(format)    ? in_float(Rounder<float>(format))
+                      : format.precision <= 8 ? in_float(PrefixRounder<false>(format))
+                                              : in_float(PrefixRounder<true>(format));
+    result.assign(narrow.begin(), narrow.end());
     return done;
 }
 

@@ -25,6 +25,6 @@ struct LuPlan {
 };
 
 /// `a` holds numbers of the plan's format. The same bits on every instruction set and for every number of threads.
-Factors factor_lu(Matrix a, const LuPlan& plan, ThreadPool& pool, Simd simd = chosen_simd());
+Factors factor_lu(const Matrix& a, const LuPlan& plan, ThreadPool& pool, Simd simd = chosen_simd());
 
 }  // namespace macheps::analysis

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <type_traits>
 #include <vector>
 
@@ -85,27 +86,38 @@ void update_in_format(const Trailing<Real>& x, const LuPlan& plan, const Round& 
 /// C - l u as one product with an addend, whose output is rounded to the factor's format.
 template <class Real>
 void update_on_machine(const Trailing<Real>& x, const LuPlan& plan, Backend& engine) {
+    Matmul args{.m = x.rows(), .n = x.rows(), .k = x.terms(), .rule = *plan.rule, .out_cast = {.format = plan.format}};
+    const auto multiply = [&](const float* minus_l, const float* u, std::int64_t ld_u, float* c, std::int64_t ld_c) {
+        args.a = {.data = minus_l, .ld = x.terms(), .format = plan.operands};
+        args.b = {.data = u, .ld = ld_u, .format = plan.operands};
+        args.out = c;
+        args.addend = c;
+        args.ld_addend = args.ld_out = ld_c;
+        engine.matmul(args);
+    };
+    if constexpr (std::is_same_v<Real, float>) {
+        if (plan.operands == plan.format) {  // u and C stand there already
+            const auto minus_l =
+                std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(x.rows() * x.terms()));
+            for (std::int64_t i = 0; i < x.rows(); ++i) {
+                for (std::int64_t k = 0; k < x.terms(); ++k)
+                    minus_l[static_cast<std::size_t>(i * x.terms() + k)] = -x.l(i, k);
+            }
+            return multiply(minus_l.get(), x.u(0), x.n, x.corner(), x.n);
+        }
+    }
     UpdateOperands<float> operands(x, plan);
     for (float& l : operands.l) l = -l;
-    Matmul args{.m = x.rows(), .n = x.rows(), .k = x.terms(), .rule = *plan.rule, .out_cast = {.format = plan.format}};
-    args.a = {.data = operands.l.data(), .ld = x.terms(), .format = plan.operands};
-    args.b = {.data = operands.u.data(), .ld = x.rows(), .format = plan.operands};
     if constexpr (std::is_same_v<Real, float>) {
-        args.out = x.corner();
-        args.addend = args.out;
-        args.ld_addend = args.ld_out = x.n;
-        engine.matmul(args);
+        multiply(operands.l.data(), operands.u.data(), x.rows(), x.corner(), x.n);
     } else {
         std::vector<float> c(static_cast<std::size_t>(x.rows() * x.rows()));
-        args.out = c.data();
-        args.addend = args.out;
-        args.ld_addend = args.ld_out = x.rows();
         for (std::int64_t i = 0; i < x.rows(); ++i) {
             for (std::int64_t j = 0; j < x.rows(); ++j) {
                 c[static_cast<std::size_t>(i * x.rows() + j)] = static_cast<float>(x.corner()[i * x.n + j]);
             }
         }
-        engine.matmul(args);
+        multiply(operands.l.data(), operands.u.data(), x.rows(), c.data(), x.rows());
         for (std::int64_t i = 0; i < x.rows(); ++i) {
             std::copy_n(c.data() + i * x.rows(), x.rows(), x.corner() + i * x.n);
         }

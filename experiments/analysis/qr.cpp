@@ -27,7 +27,7 @@ void reflect(std::int64_t n, std::int64_t k, Real* a, Real beta, std::vector<Rea
         Real* sums = t.data() + first;
         for (std::int64_t i = k; i < n; ++i)
             update_row(simd, round, -a[i * n + k], a + i * n + k + 1 + first, sums, count);
-        for (std::int64_t j = 0; j < count; ++j) sums[j] = round(beta * sums[j]);
+        for (std::int64_t j = 0; j < count; ++j) sums[j] = rounded_product(round, beta, sums[j]);
         for (std::int64_t i = k; i < n; ++i)
             update_row(simd, round, a[i * n + k], sums, a + i * n + k + 1 + first, count);
     });
@@ -40,7 +40,7 @@ bool qr_in_place(std::int64_t n, Real* a, std::vector<double>& diagonal, std::ve
                  ThreadPool& pool, Simd simd) {
     std::vector<Real> t(static_cast<std::size_t>(n));
     const auto scaled = [&round](Real x, int exponent) {
-        return round(static_cast<Real>(std::ldexp(double{x}, exponent)));
+        return rounded_number<Real>(round, std::ldexp(double{x}, exponent));
     };
     for (std::int64_t k = 0; k < n; ++k) {
         Real most = 0;
@@ -59,15 +59,15 @@ bool qr_in_place(std::int64_t n, Real* a, std::vector<double>& diagonal, std::ve
         for (std::int64_t i = k; i < n; ++i) {
             Real& x = a[i * n + k];
             x = scaled(x, -exponent);
-            squares = round(squares + round(x * x));
+            squares = round(squares + rounded_product(round, x, x));
         }
         Real& top = a[k * n + k];
         const Real norm = round(std::sqrt(squares)), signed_norm = top < 0 ? -norm : norm;
         diagonal.push_back(double{scaled(-signed_norm, exponent)});
         top = round(top + signed_norm);
         Real of_v = 0;
-        for (std::int64_t i = k; i < n; ++i) of_v = round(of_v + round(a[i * n + k] * a[i * n + k]));
-        const Real beta = round(Real{2} / of_v);
+        for (std::int64_t i = k; i < n; ++i) of_v = round(of_v + rounded_product(round, a[i * n + k], a[i * n + k]));
+        const Real beta = rounded_quotient(round, Real{2}, of_v);
         betas.push_back(double{beta});
         reflect(n, k, a, beta, t, round, pool, simd);
     }
@@ -114,7 +114,7 @@ Factors factor_qr(Matrix a, const Format& format, ThreadPool& pool, Simd simd) {
     const DefaultFloatModes modes;
     Factors factors{.kind = Factorisation::qr, .rows = std::vector<std::int64_t>(static_cast<std::size_t>(a.n))};
     std::iota(factors.rows.begin(), factors.rows.end(), 0);
-    const bool done = with_numbers_of(format, a.values, [&](auto* numbers, const auto& round) {
+    const bool done = with_numbers_of(format, a.values, a.values, [&](auto* numbers, const auto& round) {
         return qr_in_place(a.n, numbers, factors.diagonal, factors.betas, round, pool, simd);
     });
     factors.is_regular =

@@ -4,6 +4,8 @@
 #pragma once
 #include "core/codec.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
@@ -46,8 +48,12 @@ class Rounder {
         };
         const Bits magnitude = bits(x) & ~sign;
         Bits place = magnitude & infinity;  // 2^floor(log2 |x|); 0 of a subnormal number, Inf of Inf and NaN
-        place = chosen(place < least_, least_, place);
-        place = chosen(place > most_, most_, place);
+        if constexpr (masks && !is_double) {  // AVX2 has these of 32 bits
+            place = std::min(std::max(place, least_), most_);
+        } else {
+            place = chosen(place < least_, least_, place);
+            place = chosen(place > most_, most_, place);
+        }
         const Real shift = real(place) * lift_;
         Bits near = bits((real(magnitude) + shift) - shift);
         near = chosen(near > largest_, beyond_, near);
@@ -70,10 +76,83 @@ class Rounder {
     Real lift_, zero_;
 };
 
+/// Numbers of a format that is fp32 with fewer digits, at most 11 (bf16, tf32), held as float. Its numbers are those whose last bits
+/// are zero, subnormal ones too, and its overflow is fp32's, so that rounding is one addition to the bits. fp32's own subnormal
+/// numbers are where a product of more than 8 digits would be rounded twice: `lifts` computes those 2^64 times larger.
+template <bool lifts>
+class PrefixRounder {
+  public:
+    explicit PrefixRounder(const Format& f)
+        : cut_(24 - f.precision),
+          below_half_((1u << (cut_ - 1)) - 1),
+          keep_(~0u << cut_),
+          grid_(static_cast<float>(Format::power_of_two(f.emin() + 1 - f.precision + 64 + 23))),
+          wide_(f) {}
+
+    /// A sum or difference of two numbers of the format, which fp32 rounds first, innocuously, and exactly where it is subnormal.
+    [[gnu::always_inline]] float operator()(float x) const {
+        const auto all = bit_cast<std::uint32_t>(x);
+        return bit_cast<float>((all + below_half_ + (all >> cut_ & 1)) & keep_);
+    }
+    [[gnu::always_inline]] float product(float a, float b) const {
+        const float p = a * b;
+        if constexpr (!lifts) return (*this)(p);
+        const auto magnitude = bit_cast<std::int32_t>(p) & ~sign;
+        const float lifted = (std::fabs(a) * 0x1p64f) * std::fabs(b);
+        const auto tiny =
+            bit_cast<std::int32_t>(((lifted + grid_) - grid_) * 0x1p-64f) | (bit_cast<std::int32_t>(p) & sign);
+        const auto usual = bit_cast<std::int32_t>((*this)(p));
+        const std::int32_t is_tiny =
+            -static_cast<std::int32_t>(magnitude < least_normal) & -static_cast<std::int32_t>(magnitude > 0);
+        return bit_cast<float>(usual ^ ((usual ^ tiny) & is_tiny));
+    }
+    [[gnu::always_inline]] float quotient(float a, float b) const { return number(double{a} / double{b}); }
+    [[gnu::always_inline]] float number(double x) const { return static_cast<float>(wide_(x)); }
+
+  private:
+    static constexpr std::int32_t sign = std::numeric_limits<std::int32_t>::min(), least_normal = 0x00800000;
+    int cut_;  ///< bits of fp32 that the format lacks
+    std::uint32_t below_half_, keep_;
+    float grid_;  ///< its last place is the format's smallest number, lifted
+    Rounder<double> wide_;
+};
+
+// Products and quotients of numbers of a format, and other numbers, rounded to it.
+
+template <class Real, class Round>
+[[gnu::always_inline]] inline Real rounded_number(const Round& round, double x) {
+    if constexpr (requires { round.number(x); }) {
+        return round.number(x);
+    } else {
+        return round(static_cast<Real>(x));
+    }
+}
+template <class Round, class Real>
+[[gnu::always_inline]] inline Real rounded_product(const Round& round, Real a, Real b) {
+    if constexpr (requires { round.product(a, b); }) {
+        return round.product(a, b);
+    } else {
+        return round(a * b);
+    }
+}
+template <class Round, class Real>
+[[gnu::always_inline]] inline Real rounded_quotient(const Round& round, Real a, Real b) {
+    if constexpr (requires { round.quotient(a, b); }) {
+        return round.quotient(a, b);
+    } else {
+        return round(a / b);
+    }
+}
+
 /// Formats that the algorithms of this folder round to: sign, exponent and fraction, up to 25 digits, or fp64 itself.
 constexpr bool is_rounded_here(const Format& f) {
     return f.encoding == Encoding::binary && (f == fp64 || (f.precision <= 25 && f.exponent_bits() <= 8));
 }
 constexpr bool fits_float(const Format& f) { return f.precision <= 11 && f.exponent_bits() <= 5; }
+/// fp32 with fewer digits, 11 at most: what PrefixRounder takes.
+constexpr bool is_prefix_of_fp32(const Format& f) {
+    return f.encoding == Encoding::binary && f.precision <= 11 && f.exponent_bits() == 8 && f.emin() == -126 &&
+           f.has_inf();
+}
 
 }  // namespace macheps::analysis

@@ -17,7 +17,7 @@ namespace {
 template <class Real, class Round>
 [[gnu::always_inline]] inline void row_loop(Round round, Real l, const Real* __restrict u, Real* __restrict a,
                                             std::int64_t n) {
-    for (std::int64_t j = 0; j < n; ++j) a[j] = round(a[j] - round(l * u[j]));
+    for (std::int64_t j = 0; j < n; ++j) a[j] = round(a[j] - rounded_product(round, l, u[j]));
 }
 
 template <class Real, class Round>
@@ -26,55 +26,130 @@ template <class Real, class Round>
     for (std::int64_t j = 0; j < n; ++j) a[j] = round(std::fma(-l, u[j], a[j]));
 }
 
+/// Rows whose quotients by the pivot are computed together, as vectors.
+constexpr std::int64_t together = 64;
+
+/// The first numbers of `rows` rows, `ld` numbers apart, become their quotients by `pivot`, and stand in l too.
+template <class Real, class Round>
+[[gnu::always_inline]] inline void divide_rows(Round round, Real pivot, Real* a, std::int64_t ld, std::int64_t rows,
+                                               Real* l) {
+    for (std::int64_t i = 0; i < rows; ++i) l[i] = a[i * ld];
+    for (std::int64_t i = rows; i < together; ++i) l[i] = 0;
+    for (std::int64_t i = 0; i < together; ++i) l[i] = rounded_quotient(round, l[i], pivot);
+    for (std::int64_t i = 0; i < rows; ++i) a[i * ld] = l[i];
+}
+
 #if defined(__x86_64__)
 /// The rounding in the form that becomes AVX2 vectors.
 template <class Real>
 auto by_masks(const Rounder<Real>& round) {
     return [round](Real x) __attribute__((always_inline)) { return round.template rounded<true>(x); };
 }
-Unrounded by_masks(Unrounded round) { return round; }
+template <class Round>
+Round by_masks(const Round& round) {
+    return round;
+}
 
-/// The row as whole vectors, and what is left of it as one more.
-template <int width, class Real, class Round>
-[[gnu::always_inline]] inline void row_in_vectors(Round round, Real l, const Real* u, Real* a, std::int64_t n) {
+// What is left of a row behind its whole vectors goes through one more, beside it in memory.
+
+struct Avx2 {
+    template <class Real>
+    static constexpr std::int64_t width = 32 / sizeof(Real);
+
+    [[gnu::always_inline, gnu::target("avx2")]] static __m256i mask32(std::int64_t n) {
+        return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    }
+    [[gnu::always_inline, gnu::target("avx2")]] static __m256i mask64(std::int64_t n) {
+        return _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3));
+    }
+    [[gnu::always_inline, gnu::target("avx2")]] static void take(const float* from, std::int64_t n, float* to) {
+        _mm256_storeu_ps(to, _mm256_maskload_ps(from, mask32(n)));
+    }
+    [[gnu::always_inline, gnu::target("avx2")]] static void take(const double* from, std::int64_t n, double* to) {
+        _mm256_storeu_pd(to, _mm256_maskload_pd(from, mask64(n)));
+    }
+    [[gnu::always_inline, gnu::target("avx2")]] static void put(const float* from, std::int64_t n, float* to) {
+        _mm256_maskstore_ps(to, mask32(n), _mm256_loadu_ps(from));
+    }
+    [[gnu::always_inline, gnu::target("avx2")]] static void put(const double* from, std::int64_t n, double* to) {
+        _mm256_maskstore_pd(to, mask64(n), _mm256_loadu_pd(from));
+    }
+};
+
+struct Avx512 {
+    template <class Real>
+    static constexpr std::int64_t width = 64 / sizeof(Real);
+
+    [[gnu::always_inline, gnu::target("avx512f")]] static void take(const float* from, std::int64_t n, float* to) {
+        _mm512_storeu_ps(to, _mm512_maskz_loadu_ps(static_cast<__mmask16>((1 << n) - 1), from));
+    }
+    [[gnu::always_inline, gnu::target("avx512f")]] static void take(const double* from, std::int64_t n, double* to) {
+        _mm512_storeu_pd(to, _mm512_maskz_loadu_pd(static_cast<__mmask8>((1 << n) - 1), from));
+    }
+    [[gnu::always_inline, gnu::target("avx512f")]] static void put(const float* from, std::int64_t n, float* to) {
+        _mm512_mask_storeu_ps(to, static_cast<__mmask16>((1 << n) - 1), _mm512_loadu_ps(from));
+    }
+    [[gnu::always_inline, gnu::target("avx512f")]] static void put(const double* from, std::int64_t n, double* to) {
+        _mm512_mask_storeu_pd(to, static_cast<__mmask8>((1 << n) - 1), _mm512_loadu_pd(from));
+    }
+};
+
+// A text for each instruction set: GCC inlines neither what is made for more instructions than its caller nor through a lambda.
+
+template <class Real, class Round>
+[[gnu::always_inline, gnu::target("avx2,fma")]] inline void row_avx2(Round round, Real l, const Real* u, Real* a,
+                                                                     std::int64_t n) {
+    constexpr std::int64_t width = Avx2::width<Real>;
     const std::int64_t rest = n % width, whole = n - rest;
     row_loop(round, l, u, a, whole);
     if (rest == 0) return;
-    Real x[width] = {}, y[width] = {};
-    std::copy_n(u + whole, rest, x);
-    std::copy_n(a + whole, rest, y);
+    Real x[width], y[width];
+    Avx2::take(u + whole, rest, x);
+    Avx2::take(a + whole, rest, y);
     row_loop(round, l, x, y, width);
-    std::copy_n(y, rest, a + whole);
+    Avx2::put(y, rest, a + whole);
 }
-
 template <class Real, class Round>
-[[gnu::target("avx2,fma")]] void row_avx2(Round round, Real l, const Real* u, Real* a, std::int64_t n) {
-    row_in_vectors<32 / sizeof(Real)>(by_masks(round), l, u, a, n);
+[[gnu::always_inline, gnu::target("avx512f,avx512dq,avx512vl,avx512bw,fma")]] inline void row_avx512(
+    Round round, Real l, const Real* u, Real* a, std::int64_t n) {
+    constexpr std::int64_t width = Avx512::width<Real>;
+    const std::int64_t rest = n % width, whole = n - rest;
+    row_loop(round, l, u, a, whole);
+    if (rest == 0) return;
+    Real x[width], y[width];
+    Avx512::take(u + whole, rest, x);
+    Avx512::take(a + whole, rest, y);
+    row_loop(round, l, x, y, width);
+    Avx512::put(y, rest, a + whole);
 }
 
 /// Rows of fp16: the processor's conversions round to nearest even.
-[[gnu::target("avx2,f16c")]] void half_row_avx2(float l, const float* u, float* a, std::int64_t n) {
-    constexpr std::int64_t width = 8;
+[[gnu::always_inline, gnu::target("avx2,f16c")]] inline void half_vector_avx2(__m256 factor, const float* x, float* y) {
     constexpr int nearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+    const __m256 p = _mm256_mul_ps(factor, _mm256_loadu_ps(x));
+    const __m256 d = _mm256_sub_ps(_mm256_loadu_ps(y), _mm256_cvtph_ps(_mm256_cvtps_ph(p, nearest)));
+    _mm256_storeu_ps(y, _mm256_cvtph_ps(_mm256_cvtps_ph(d, nearest)));
+}
+[[gnu::always_inline, gnu::target("avx2,f16c")]] inline void half_row_avx2(float l, const float* u, float* a,
+                                                                           std::int64_t n) {
+    constexpr std::int64_t width = Avx2::width<float>;
     const __m256 factor = _mm256_set1_ps(l);
-    const auto row = [factor](const float* x, float* y) __attribute__((target("avx2,f16c"))) {
-        const __m256 p = _mm256_mul_ps(factor, _mm256_loadu_ps(x));
-        const __m256 d = _mm256_sub_ps(_mm256_loadu_ps(y), _mm256_cvtph_ps(_mm256_cvtps_ph(p, nearest)));
-        _mm256_storeu_ps(y, _mm256_cvtph_ps(_mm256_cvtps_ph(d, nearest)));
-    };
     std::int64_t j = 0;
-    for (; j + width <= n; j += width) row(u + j, a + j);
+    for (; j + width <= n; j += width) half_vector_avx2(factor, u + j, a + j);
     if (j == n) return;
-    float x[width] = {}, y[width] = {};
-    std::copy_n(u + j, n - j, x);
-    std::copy_n(a + j, n - j, y);
-    row(x, y);
-    std::copy_n(y, n - j, a + j);
+    float x[width], y[width];
+    Avx2::take(u + j, n - j, x);
+    Avx2::take(a + j, n - j, y);
+    half_vector_avx2(factor, x, y);
+    Avx2::put(y, n - j, a + j);
 }
 
 /// The forms with masks: GCC 12's plain ones read a register that they call undefined.
-[[gnu::target("avx512f,avx512dq,avx512vl,avx512bw")]] void half_row_avx512(float l, const float* u, float* a, std::int64_t n) {
-    constexpr std::int64_t width = 16;
+[[gnu::always_inline, gnu::target("avx512f,avx512dq,avx512vl,avx512bw")]] inline void half_row_avx512(float l,
+                                                                                                      const float* u,
+                                                                                                      float* a,
+                                                                                                      std::int64_t n) {
+    constexpr std::int64_t width = Avx512::width<float>;
     constexpr int nearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
     const __m512 factor = _mm512_set1_ps(l);
     for (std::int64_t j = 0; j < n; j += width) {
@@ -85,10 +160,69 @@ template <class Real, class Round>
         _mm512_mask_storeu_ps(a + j, mask, _mm512_maskz_cvtph_ps(mask, _mm512_maskz_cvtps_ph(mask, d, nearest)));
     }
 }
+
 template <class Real, class Round>
-[[gnu::target("avx512f,avx512dq,avx512vl,avx512bw,fma")]] void row_avx512(Round round, Real l, const Real* u,
-                                                                          Real* a, std::int64_t n) {
-    row_in_vectors<64 / sizeof(Real)>(round, l, u, a, n);
+[[gnu::target("avx2,fma,f16c")]] void update_row_avx2(const Round& round, Real l, const Real* u, Real* a,
+                                                      std::int64_t n) {
+    if constexpr (std::is_same_v<Round, Rounder<float>>) {
+        if (round.is_half()) return half_row_avx2(l, u, a, n);
+    }
+    row_avx2(by_masks(round), l, u, a, n);
+}
+template <class Real, class Round>
+[[gnu::target("avx512f,avx512dq,avx512vl,avx512bw,fma")]] void update_row_avx512(const Round& round, Real l,
+                                                                                 const Real* u, Real* a,
+                                                                                 std::int64_t n) {
+    if constexpr (std::is_same_v<Round, Rounder<float>>) {
+        if (round.is_half()) return half_row_avx512(l, u, a, n);
+    }
+    row_avx512(round, l, u, a, n);
+}
+
+template <class Real, class Round>
+[[gnu::target("avx2,fma,f16c")]] void eliminate_column_avx2(const Round& round, Real* a, std::int64_t ld,
+                                                            std::int64_t count, std::int64_t width) {
+    bool is_half = false;
+    if constexpr (std::is_same_v<Round, Rounder<float>>) is_half = round.is_half();
+    const auto masked = by_masks(round);
+    Real l[together];
+    for (std::int64_t first = 1; first <= count; first += together) {
+        const std::int64_t rows = std::min(together, count + 1 - first);
+        divide_rows(masked, a[0], a + first * ld, ld, rows, l);
+        for (std::int64_t i = 0; i < rows; ++i) {
+            Real* const row = a + (first + i) * ld + 1;
+            if constexpr (std::is_same_v<Real, float>) {
+                if (is_half) {
+                    half_row_avx2(l[i], a + 1, row, width - 1);
+                    continue;
+                }
+            }
+            row_avx2(masked, l[i], a + 1, row, width - 1);
+        }
+    }
+}
+template <class Real, class Round>
+[[gnu::target("avx512f,avx512dq,avx512vl,avx512bw,fma")]] void eliminate_column_avx512(const Round& round, Real* a,
+                                                                                       std::int64_t ld,
+                                                                                       std::int64_t count,
+                                                                                       std::int64_t width) {
+    bool is_half = false;
+    if constexpr (std::is_same_v<Round, Rounder<float>>) is_half = round.is_half();
+    Real l[together];
+    for (std::int64_t first = 1; first <= count; first += together) {
+        const std::int64_t rows = std::min(together, count + 1 - first);
+        divide_rows(round, a[0], a + first * ld, ld, rows, l);
+        for (std::int64_t i = 0; i < rows; ++i) {
+            Real* const row = a + (first + i) * ld + 1;
+            if constexpr (std::is_same_v<Real, float>) {
+                if (is_half) {
+                    half_row_avx512(l[i], a + 1, row, width - 1);
+                    continue;
+                }
+            }
+            row_avx512(round, l[i], a + 1, row, width - 1);
+        }
+    }
 }
 template <class Real, class Round>
 [[gnu::target("avx2,fma")]] void fused_row_avx2(Round round, Real l, const Real* u, Real* a, std::int64_t n) {
@@ -106,15 +240,25 @@ template <class Real, class Round>
 template <class Real, class Round>
 void update_row(Simd simd, const Round& round, Real l, const Real* u, Real* a, std::int64_t n) {
 #if defined(__x86_64__)
-    if constexpr (std::is_same_v<Round, Rounder<float>>) {
-        if (round.is_half() && simd == Simd::avx512) return half_row_avx512(l, u, a, n);
-        if (round.is_half() && simd == Simd::avx2) return half_row_avx2(l, u, a, n);
-    }
-    if (simd == Simd::avx512) return row_avx512(round, l, u, a, n);
-    if (simd == Simd::avx2) return row_avx2(round, l, u, a, n);
+    if (simd == Simd::avx512) return update_row_avx512(round, l, u, a, n);
+    if (simd == Simd::avx2) return update_row_avx2(round, l, u, a, n);
 #endif
     (void)simd;
     row_loop(round, l, u, a, n);
+}
+
+template <class Real, class Round>
+void eliminate_column(Simd simd, const Round& round, Real* a, std::int64_t ld, std::int64_t count, std::int64_t width) {
+#if defined(__x86_64__)
+    if (simd == Simd::avx512) return eliminate_column_avx512(round, a, ld, count, width);
+    if (simd == Simd::avx2) return eliminate_column_avx2(round, a, ld, count, width);
+#endif
+    (void)simd;
+    for (std::int64_t i = 1; i <= count; ++i) {
+        Real* const row = a + i * ld;
+        row[0] = rounded_quotient(round, row[0], a[0]);
+        row_loop(round, row[0], a + 1, row + 1, width - 1);
+    }
 }
 
 template <class Real, class Round>
@@ -127,10 +271,16 @@ void update_row_fused(Simd simd, const Round& round, Real l, const Real* u, Real
     fused_row_loop(round, l, u, a, n);
 }
 
-template void update_row(Simd, const Rounder<float>&, float, const float*, float*, std::int64_t);
-template void update_row(Simd, const Rounder<double>&, double, const double*, double*, std::int64_t);
-template void update_row(Simd, const Unrounded&, float, const float*, float*, std::int64_t);
-template void update_row(Simd, const Unrounded&, double, const double*, double*, std::int64_t);
+#define MACHEPS_ROW_KERNELS(Real, Round)                                                  \
+    template void update_row(Simd, const Round&, Real, const Real*, Real*, std::int64_t); \
+    template void eliminate_column(Simd, const Round&, Real*, std::int64_t, std::int64_t, std::int64_t)
+MACHEPS_ROW_KERNELS(float, Rounder<float>);
+MACHEPS_ROW_KERNELS(float, PrefixRounder<false>);
+MACHEPS_ROW_KERNELS(float, PrefixRounder<true>);
+MACHEPS_ROW_KERNELS(float, Unrounded);
+MACHEPS_ROW_KERNELS(double, Rounder<double>);
+MACHEPS_ROW_KERNELS(double, Unrounded);
+#undef MACHEPS_ROW_KERNELS
 template void update_row_fused(Simd, const Rounder<double>&, double, const double*, double*, std::int64_t);
 template void update_row_fused(Simd, const Unrounded&, float, const float*, float*, std::int64_t);
 template void update_row_fused(Simd, const Unrounded&, double, const double*, double*, std::int64_t);

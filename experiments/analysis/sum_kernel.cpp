@@ -18,13 +18,9 @@ class LaneOrders {
   public:
     LaneOrders(LaneArithmetic& arithmetic, const SumTerms& terms) : r(arithmetic), terms_(terms) {}
 
-    LanePack recursive(std::array<std::int64_t, sum_lanes>& moved) {
+    LanePack recursive(LaneSteps& moved) {
         LanePack s{};
-        for (std::int64_t i = 0; i < terms_.n; ++i) {
-            const LanePack t = r.add(s, term(i));
-            for (int l = 0; l < sum_lanes; ++l) moved[l] = t.lane[l] != s.lane[l] ? i + 1 : moved[l];
-            s = t;
-        }
+        add_terms(0, terms_.n, s, moved);
         return s;
     }
 
@@ -33,7 +29,8 @@ class LaneOrders {
         LanePack s{};
         for (std::int64_t first = 0; first < terms_.n; first += size) {
             LanePack slice{};
-            for (std::int64_t i = first; i < std::min(first + size, terms_.n); ++i) slice = r.add(slice, term(i));
+            LaneSteps moved{};
+            add_terms(first, std::min(first + size, terms_.n), slice, moved);
             s = r.add(s, slice);
         }
         return s;
@@ -173,6 +170,18 @@ class LaneOrders {
             std::memcpy(out.lane, from + i * sum_lanes, sizeof out.lane);
         }
         return out;
+    }
+    /// s = s + term i for i from first to end - 1; moved as add_run has it, counted from the first term.
+    void add_terms(std::int64_t first, std::int64_t end, LanePack& s, LaneSteps& moved) {
+        if (terms_.y == nullptr) {
+            return r.add_run(terms_.x + first * (terms_.is_shared ? 1 : sum_lanes), terms_.is_shared, end - first, s, moved);
+        }
+        // A product and the sum that it goes to are one step after the other, of random words too.
+        for (std::int64_t i = first; i < end; ++i) {
+            LaneSteps step{};
+            r.add_run(term(i).lane, false, 1, s, step);
+            for (std::size_t l = 0; l < sum_lanes; ++l) moved[l] = step[l] == 0 ? moved[l] : i - first + 1;
+        }
     }
     LanePack term(std::int64_t i) {
         return terms_.y == nullptr ? loaded(terms_.x, i) : r.mul(loaded(terms_.x, i), loaded(terms_.y, i));

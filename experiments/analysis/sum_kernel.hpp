@@ -4,7 +4,6 @@
 #pragma once
 #include "experiments/analysis/sum_steps.hpp"
 
-#include <array>
 #include <cstdint>
 
 namespace macheps::analysis {
@@ -24,7 +23,7 @@ struct SumTerms {
 /// The sums of the lanes, and, of a recursive sum, the index behind the last term that moved it.
 struct LaneSums {
     LanePack value{};
-    std::array<std::int64_t, sum_lanes> moved{};
+    LaneSteps moved{};
 };
 
 /// All methods but exact and machine; `parameter` is the B, S or K behind the name. Random words are taken in the order of

@@ -99,6 +99,30 @@ struct LaneLoops {
         const Lane lane = *static_cast<const Lane*>(rounder);
         for (int l = 0; l < sum_lanes; ++l) out.lane[l] = lane.fma(a.lane[l], b.lane[l], c.lane[l], word.lane[l]);
     }
+    /// Without random words. A step waits for the one before it, so that everything between them stays in this loop.
+    [[gnu::always_inline]] static void add_run(const void* rounder, const double* x, bool is_shared, std::int64_t n, LanePack& sums,
+                                               LaneSteps& moved) {
+        const Lane lane = *static_cast<const Lane*>(rounder);
+        double s[sum_lanes];
+        std::int64_t last[sum_lanes];
+        for (int l = 0; l < sum_lanes; ++l) {
+            s[l] = sums.lane[l];
+            last[l] = moved[static_cast<std::size_t>(l)];
+        }
+        for (std::int64_t i = 0; i < n; ++i) {
+            double term[sum_lanes];
+            for (int l = 0; l < sum_lanes; ++l) term[l] = is_shared ? x[i] : x[i * sum_lanes + l];
+            for (int l = 0; l < sum_lanes; ++l) {
+                const double next = lane.add(s[l], term[l], 0);
+                last[l] = next != s[l] ? i + 1 : last[l];
+                s[l] = next;
+            }
+        }
+        for (int l = 0; l < sum_lanes; ++l) {
+            sums.lane[l] = s[l];
+            moved[static_cast<std::size_t>(l)] = last[l];
+        }
+    }
 };
 
 /// philox4x32_10 of every lane.
@@ -148,10 +172,19 @@ struct LaneLoops {
                                   const LanePack& w, LanePack& o) {                                                      \
             LaneLoops<Lane>::fma(r, a, b, c, w, o);                                                                      \
         }                                                                                                                \
+        attribute static void add_run(const void* r, const double* x, bool is_shared, std::int64_t n, LanePack& s,       \
+                                      LaneSteps& moved) {                                                                \
+            if (is_shared) {                                                                                             \
+                LaneLoops<Lane>::add_run(r, x, true, n, s, moved);                                                       \
+            } else {                                                                                                     \
+                LaneLoops<Lane>::add_run(r, x, false, n, s, moved);                                                      \
+            }                                                                                                            \
+        }                                                                                                                \
         attribute static void draw(const LaneKeys& keys, std::uint64_t block, LaneWords& words) {                        \
             draw_words(keys, block, words);                                                                              \
         }                                                                                                                \
-        static constexpr LaneKernels kernels{.add = add, .sub = sub, .mul = mul, .fma = fma, .draws = Lane::draws};      \
+        static constexpr LaneKernels kernels{                                                                            \
+            .add = add, .sub = sub, .mul = mul, .fma = fma, .add_run = add_run, .draws = Lane::draws};                   \
     };
 
 MACHEPS_SUM_TARGET(PlainTarget, )

@@ -27,13 +27,18 @@ struct LaneWords {
     LanePack word[4];
 };
 
+/// An index or a count for each lane.
+using LaneSteps = std::array<std::int64_t, sum_lanes>;
+
 /// What one format, mode and instruction set needs, behind functions that know it.
 struct LaneKernels {
     using Two = void (*)(const void* rounder, const LanePack& a, const LanePack& b, const LanePack& word, LanePack& out);
     using Three = void (*)(const void* rounder, const LanePack& a, const LanePack& b, const LanePack& c, const LanePack& word,
                            LanePack& out);
+    using Run = void (*)(const void* rounder, const double* x, bool is_shared, std::int64_t n, LanePack& sums, LaneSteps& moved);
     Two add = nullptr, sub = nullptr, mul = nullptr;
     Three fma = nullptr;
+    Run add_run = nullptr;
     bool draws = false;  ///< whether the words are read
 };
 
@@ -49,6 +54,22 @@ class LaneArithmetic {
         LanePack out;
         kernels_.fma(rounder_.get(), a, b, c, next(), out);
         return out;
+    }
+
+    /// sums = sums + x_i for i from 0 to n - 1, one after the other: x [n] in every lane where it is shared, else [n, sum_lanes].
+    /// `moved` becomes the index behind the last term that changed a lane's sum, and is left where none did.
+    void add_run(const double* x, bool is_shared, std::int64_t n, LanePack& sums, LaneSteps& moved) {
+        if (!kernels_.draws) return kernels_.add_run(rounder_.get(), x, is_shared, n, sums, moved);
+        for (std::int64_t i = 0; i < n; ++i) {
+            LanePack term;
+            for (int l = 0; l < sum_lanes; ++l) term.lane[l] = is_shared ? x[i] : x[i * sum_lanes + l];
+            const LanePack next = add(sums, term);
+            for (int l = 0; l < sum_lanes; ++l) {
+                const auto lane = static_cast<std::size_t>(l);
+                moved[lane] = next.lane[l] != sums.lane[l] ? i + 1 : moved[lane];
+            }
+            sums = next;
+        }
     }
 
   private:

@@ -235,6 +235,12 @@ def output_like(source: Source, dtype: Any, out: Any, function: str) -> Array:
     return array
 
 
+def is_plain_output(values: Array, out: Any) -> bool:
+    """Whether `out` is an fp32 array for these fp32 values as it stands; for all others `output_like` and `apart` find out."""
+    return (type(out) is np.ndarray and out.dtype is FLOAT32 and out.shape == values.shape and out.flags.carray
+            and (out is values or not np.may_share_memory(values, out)))  # fmt: skip
+
+
 def apart(values: Array, out: Array) -> Array:
     """The input, or a copy of it where `out` overlaps it without being it."""
     if values is out or not np.may_share_memory(values, out):

@@ -17,6 +17,7 @@ from ._arrays import (
     code_type,
     codes,
     given_back,
+    is_plain_output,
     is_tensor,
     ml_dtype_of,
     numbers,
@@ -192,10 +193,11 @@ def round(
     array([448., 448., 448., 448.])
     """
     cast = _casts.get((format, mode, saturate, scale)) or _cast(format, mode, saturate, scale)
-    if type(x) is np.ndarray and x.dtype is FLOAT32 and x.flags.c_contiguous and out is tally is None and not (seed or stream):
-        made: Array = np.empty(x.shape, FLOAT32)  # what most calls are, in a microsecond
-        _core.round_into(cast, x, made, 0, 0, False)
-        return made
+    if type(x) is np.ndarray and x.dtype is FLOAT32 and x.flags.c_contiguous and tally is None and not (seed or stream):
+        if out is None or is_plain_output(x, out):  # what most calls are, in a microsecond
+            made: Array = np.empty(x.shape, FLOAT32) if out is None else out
+            _core.round_into(cast, x, made, 0, 0, False)
+            return made
     source = numbers(x, "round")
     values = source.values
     if out is None:

@@ -5,6 +5,7 @@
 #include "experiments/analysis/definitions.hpp"
 #include "experiments/analysis/equilibrate.hpp"
 #include "experiments/analysis/gallery.hpp"
+#include "experiments/analysis/rounder.hpp"
 #include "tests/analysis/codes.hpp"
 #include "tests/test.hpp"
 
@@ -15,6 +16,65 @@ using namespace macheps::analysis;
 using namespace macheps::test;
 
 namespace {
+
+/// Operations on numbers of F held as float, which fp32 rounds first, beside Float's.
+template <Format F, bool lifts>
+void compare_operations_in_float(int trials) {
+    const PrefixRounder<lifts> round(F);
+    std::mt19937_64 random(7);
+    const auto same = [](float got, Float<F> expected) {
+        return isnan(expected) ? got != got
+                               : std::bit_cast<std::uint32_t>(got) == std::bit_cast<std::uint32_t>(float(expected));
+    };
+    int products = 0, quotients = 0, sums = 0, tiny = 0;
+    for (int i = 0; i < trials; ++i) {
+        const auto drawn_code = [&] {
+            return Float<F>::from_bits((random() & (F.sign_bit() | F.magnitude_mask())) << F.padding);
+        };
+        const Float<F> a = drawn_code();
+        Float<F> b = drawn_code();
+        // Every other pair has a product or a quotient around the smallest normal number, or nearly cancels.
+        const auto size = static_cast<int>(random() % 24);
+        if (i % 2 == 1)
+            b = Float<F>(std::ldexp(double(Float<F>(1 + std::ldexp(static_cast<double>(random() >> 11), -53))),
+                                    F.emin() - std::ilogb(double(a)) + 4 - size));
+        if (i % 8 == 3) b = Float<F>(-std::ldexp(double(a), size % 4 - 1));
+        const float x = float(a), y = float(b);
+        products += !same(round.product(x, y), a * b);
+        quotients += !same(round.quotient(x, y), a / b);
+        sums += !same(round(x - y), a - b);
+        const double p = std::fabs(double(a * b));
+        tiny += p != 0 && p < 0x1p-126;
+    }
+    CAPTURE(F.precision);
+    CHECK(products == 0);
+    CHECK(quotients == 0);
+    CHECK(sums == 0);
+    CHECK(tiny > trials / 16);
+}
+
+/// Products so small that fp32 lacks `lost` of their bits, and so near the middle of two numbers of F that fp32 gives the middle.
+template <Format F, bool lifts>
+int products_beside_middles(int& wrong) {
+    const PrefixRounder<lifts> round(F);
+    constexpr std::int64_t least = std::int64_t{1} << (F.precision - 1);
+    int found = 0;
+    for (int lost = 1; lost <= 3 * F.precision - 24; ++lost) {
+        const int last = -149 - lost, half_of_last = last / 2, apart = F.emin() + 1 - F.precision - last;
+        const std::int64_t middle = std::int64_t{1} << (apart - 1), reach = std::int64_t{1} << (lost - 1);
+        for (std::int64_t i = least; i < 2 * least; ++i) {
+            for (std::int64_t j = i; j < 2 * least; ++j) {
+                const std::int64_t beside = (i * j & (2 * middle - 1)) - middle;
+                if (beside == 0 || std::abs(beside) >= reach) continue;
+                const Float<F> a(std::ldexp(static_cast<double>(i), half_of_last)),
+                    b(std::ldexp(static_cast<double>(j), last - half_of_last));
+                ++found;
+                wrong += round.product(float(a), float(b)) != float(a * b);
+            }
+        }
+    }
+    return found;
+}
 
 /// Numbers of F: mostly of moderate size, some at the ends of its range, zeros of both signs, and with `wild` Inf and NaN.
 template <Format F>
@@ -81,6 +141,51 @@ TEST_CASE("LU kernels have the bits of loops over Float, on every instruction se
         compare_with_definition<fp32>(21, wild, false);
         compare_with_definition<fp64>(21, wild, false);
     }
+}
+
+TEST_CASE("what fp32 rounds first is rounded once in formats that are fp32 with fewer digits", "[analysis][lu]") {
+    compare_operations_in_float<bf16, false>(40000);
+    compare_operations_in_float<tf32, true>(40000);
+    constexpr Format nine{.bits = 17, .precision = 9, .exponent_bias = 127};
+    compare_operations_in_float<nine, true>(40000);
+    int wrong = 0;
+    CHECK(products_beside_middles<tf32, true>(wrong) > 100);
+    CHECK(products_beside_middles<nine, true>(wrong) > 1);
+    CHECK(wrong == 0);
+    CHECK(products_beside_middles<tf32, false>(wrong) > 100);
+    CHECK(wrong > 10);  // without lifting they are rounded twice
+    CHECK(is_prefix_of_fp32(bf16));
+    CHECK(is_prefix_of_fp32(tf32));
+    for (const Format& other : {fp16, e5m2, e4m3fn, e8m0fnu, fp32, fp64}) CHECK_FALSE(is_prefix_of_fp32(other));
+}
+
+TEST_CASE("LU among subnormal numbers has the bits of loops over Float", "[analysis][lu]") {
+    ThreadPool pool(1);
+    const auto compare = [&]<Format F>() {
+        for (int below = -2; below < F.precision; below += 3) {
+            Matrix a = make_matrix(parse_matrix("uniform"), 17, 3);
+            std::vector<Float<F>> expected;
+            for (double& x : a.values) {
+                expected.push_back(Float<F>(std::ldexp(x, F.emin() - below)));
+                x = double(expected.back());
+            }
+            std::vector<std::int64_t> rows;
+            definition::lu(a.n, expected.data(), rows);
+            for (const Simd simd : available_simd()) {
+                CAPTURE(F.precision, below, simd_name(simd));
+                const Factors factors = factor_lu(a, {.format = F}, pool, simd);
+                CHECK(factors.rows == rows);
+                std::size_t different = 0;
+                for (std::size_t i = 0; i < expected.size(); ++i)
+                    different += factors.lu.values[i] != double(expected[i]);
+                CHECK(different == 0);
+            }
+        }
+    };
+    compare.template operator()<fp16>();
+    compare.template operator()<bf16>();
+    compare.template operator()<tf32>();
+    compare.template operator()<e4m3fn>();
 }
 
 TEST_CASE("fused LU kernels have the bits of fma over Float", "[analysis][lu]") {

@@ -119,6 +119,9 @@ TEST_CASE("blocks of OpenBLAS end where its rule says", "[emulation][library]") 
     CHECK(ends(1000) == std::vector<int>{320, 640, 832, 1000});
     CHECK(ends(1024) == std::vector<int>{320, 640, 832, 1024});
     CHECK(ends(300) == std::vector<int>{300});
+    const MatmulRule longer = find_matmul_rule("blas.openblas.448")->rule;
+    CHECK(block_ends([&](const LibraryJob& job) { return by_rule(longer, job, fp32); }, fp32, 3, 3, 1500, 0, 0) ==
+          std::vector<int>{448, 896, 1200, 1500});
     // The last block of 40 terms begins where another one ends.
     const MatmulRule mkl = find_matmul_rule("blas.mkl")->rule;
     CHECK(block_ends([&](const LibraryJob& job) { return by_rule(mkl, job, fp32); }, fp32, 3, 3, 1000, 0, 0) ==

@@ -108,7 +108,7 @@ double deviation(const std::vector<GradientLine>& lines, const std::vector<Draws
     return std::sqrt(squares / freedom);
 }
 
-// The bounds: a figure of the specification is that of one draw of weights, tables and tokens, made with random numbers and orders of
+// The bounds: a figure of the specification is that of one draw of weights, table and tokens, made with random numbers and orders of
 // sums of its own, and so differs from the mean of five draws here by what draws scatter. That is measured: s, the deviation of one
 // draw, pooled over the lines of a width, for weights and tokens are what scatters and all lines share them. The difference of
 // one draw and the mean of five has the deviation s sqrt(1 + 1/5), and chance exceeds four of these once in 16,000

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import subprocess
 
 import macheps as me
@@ -109,6 +110,27 @@ def test_random_words_do_not_depend_on_chunks():
     assert not same_bits(whole[-1000:], whole[:1000])
     ahead = me.encode(x.astype(np.float64)[: 2**22 + 1000], "e4m3fn", mode="stochastic", seed=1)
     assert same_bits(ahead, whole)
+
+
+def fp64_through_fp32(into, cast, x, made, seed, stream, counts):
+    """fp64 numbers become fp32 first, and are rounded a second time."""
+    return into(cast, x.astype(np.float32).astype(x.dtype), made, seed, stream, counts)
+
+
+def random_words_of_the_chunk(into, cast, x, made, seed, stream, counts):
+    """Each chunk begins with the first random word of the stream."""
+    for first in range(0, x.size, 2**22):
+        last = into(cast, x.ravel()[first : first + 2**22], made.reshape(-1)[first : first + 2**22], seed, stream, counts)
+    return last
+
+
+@pytest.mark.parametrize(("fault", "test"), [(fp64_through_fp32, test_fp64_is_rounded_once), (random_words_of_the_chunk, test_random_words_do_not_depend_on_chunks)],
+                         ids=lambda one: one.__name__)  # fmt: skip
+def test_an_injected_fault_is_noticed(fault, test, monkeypatch):
+    for name in ("round_into", "encode_into"):
+        monkeypatch.setattr(me._core, name, functools.partial(fault, getattr(me._core, name)))
+    with pytest.raises(AssertionError):
+        test()
 
 
 def test_bits_do_not_depend_on_threads():

@@ -160,7 +160,7 @@ TEST_CASE("ten thousand directories are merged and reported within seconds and s
 TEST_CASE("a plan says beforehand how many bytes its runs will have, and about how long they take", "[sweeps][slow]") {
     const SweepScratch folder;
     folder.write("some.toml",
-                 "[train]\nsize = \"tiny\"\nsteps = 300\n[axes]\npolicy = [\"amp-bf16\", \"fp8-rowwise\", "
+                 "[train]\nsize = \"tiny\"\nsteps = 300\n[axes]\npolicy = [\"amp-bf16\", \"ao-rowwise\", "
                  "\"pure-bf16\"]\nseeds = \"0..3\"\n");
     REQUIRE(folder.run("sweep plan some.toml --out some --json") == 0);
     const json planned = json::parse(folder.out());
