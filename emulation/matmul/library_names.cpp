@@ -23,7 +23,12 @@ bool has_tiles_of_bf16() { return has_wide_vectors() && has_cpuid_bit(0, true, 2
 bool has_pairs_of_bf16() { return has_wide_vectors() && has_cpuid_bit(1, false, 5); }
 bool has_fp16() { return has_wide_vectors() && has_cpuid_bit(0, true, 23); }
 bool has_fma() { return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0; }
+int intel_model() {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __get_cpuid(1, &a, &b, &c, &d) != 0 ? static_cast<int>((a >> 4 & 15) | (a >> 12 & 0xf0)) : 0;
+}
 #else
+int intel_model() { return 0; }
 bool has_wide_vectors() { return false; }
 bool is_intel() { return false; }
 bool is_amd() { return false; }
@@ -35,9 +40,15 @@ bool has_fma() { return false; }
 
 bool is_wide_intel() { return is_intel() && has_wide_vectors(); }
 bool is_wide_amd() { return is_amd() && has_wide_vectors(); }
+/// OpenBLAS 0.3.21 takes its Cooperlake kernels on AMD's CPUs with pairs of bf16, and on Cooper Lake and Sapphire Rapids by
+/// their model; on others with wide vectors its SkylakeX kernels, whose blocks are longer.
+bool has_cooperlake_kernels() {
+    return has_pairs_of_bf16() && (is_amd() || (is_intel() && (intel_model() == 85 || intel_model() == 143)));
+}
 
 constexpr LibraryName names[] = {
-    {"openblas.sgemm", {{{"blas.openblas.448", is_wide_intel}, {"blas.openblas-0.3.21.skylakex", is_wide_amd}}}},
+    {"openblas.sgemm",
+     {{{"blas.openblas-0.3.21.skylakex", has_cooperlake_kernels}, {"blas.openblas.448", is_wide_intel}}}},
     {"onednn.sgemm", {{{"blas.onednn", has_wide_vectors}}}},
     {"mkl.sgemm", {{{"blas.onednn", is_wide_intel}, {"blas.mkl", is_wide_amd}}}},
     {"blis.sgemm", {{{"blas.blis-0.9.haswell", is_wide_intel}, {"blas.blis-0.9.generic", is_wide_amd}}}},

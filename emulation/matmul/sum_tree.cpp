@@ -48,7 +48,52 @@ bool SumTree::is_balanced() const {
     });
 }
 
+std::vector<int> SumTree::blocks() const {
+    const std::vector<int> size = sizes();
+    // Of each node: its first term, and whether it is a chain of terms that stand in order without a gap.
+    std::vector<int> first(size.size());
+    std::vector<bool> in_order(size.size(), true);
+    for (int i = 0; i < terms; ++i) first[static_cast<std::size_t>(i)] = i;
+    for (std::size_t s = 0; s < sums.size(); ++s) {
+        const std::size_t node = static_cast<std::size_t>(terms) + s;
+        first[node] = first[static_cast<std::size_t>(sums[s].front())];
+        int next = first[node];
+        for (std::size_t i = 0; i < sums[s].size(); ++i) {
+            const auto child = static_cast<std::size_t>(sums[s][i]);
+            in_order[node] = in_order[node] && first[child] == next && in_order[child] &&
+                             (i == 0 || child < static_cast<std::size_t>(terms));
+            next += size[child];
+        }
+    }
+    std::vector<int> lengths;
+    int node = terms + static_cast<int>(sums.size()) - 1;
+    while (node >= terms && !in_order[static_cast<std::size_t>(node)]) {
+        const std::vector<int>& children = sums[static_cast<std::size_t>(node - terms)];
+        if (children.size() != 2 || children[1] < terms) return {};
+        const auto before = static_cast<std::size_t>(children[0]), last = static_cast<std::size_t>(children[1]);
+        if (!in_order[last] || first[before] + size[before] != first[last]) return {};
+        lengths.push_back(size[last]);
+        node = children[0];
+    }
+    if (lengths.empty() || node < terms) return {};
+    lengths.push_back(size[static_cast<std::size_t>(node)]);
+    std::reverse(lengths.begin(), lengths.end());
+    return lengths;
+}
+
 namespace {
+
+/// `2 of 320, 192, 168`.
+std::string block_words(const std::vector<int>& lengths) {
+    std::vector<std::string> words;
+    for (std::size_t i = 0; i < lengths.size();) {
+        std::size_t end = i;
+        while (end < lengths.size() && lengths[end] == lengths[i]) ++end;
+        words.push_back(end - i == 1 ? fmt::format("{}", lengths[i]) : fmt::format("{} of {}", end - i, lengths[i]));
+        i = end;
+    }
+    return fmt::format("a chain of blocks: {}", fmt::join(words, ", "));
+}
 
 /// `0-31`, `s3`, in the order of the children; runs of neighbouring terms as one word.
 std::vector<std::string> child_words(const SumTree& tree, const std::vector<int>& children) {
@@ -141,7 +186,11 @@ std::string tree_dot(const SumTree& tree, std::string_view title) {
 std::string tree_summary(const SumTree& tree) {
     std::vector<std::string> ways;
     for (const auto& [way, count] : tree.ways()) ways.push_back(fmt::format("{} of {}", count, way));
-    const char* shape = tree.is_chain() ? "a chain" : tree.is_balanced() ? "balanced" : "a tree";
+    const std::vector<int> blocks = tree.blocks();
+    const std::string shape = tree.is_chain()      ? "a chain"
+                              : tree.is_balanced() ? "balanced"
+                              : !blocks.empty()    ? block_words(blocks)
+                                                   : "a tree";
     return fmt::format("{} terms in {} sum{} ({}), depth {}: {}", tree.terms, tree.sums.size(),
                        tree.sums.size() == 1 ? "" : "s", fmt::join(ways, ", "), tree.depth(), shape);
 }

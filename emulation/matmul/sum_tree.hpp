@@ -27,6 +27,9 @@ struct SumTree {
     bool is_chain() const;
     /// Every sum is of two, each of half as many terms (of a power of two) as it has.
     bool is_balanced() const;
+    /// Terms of each block, where the sum is a chain of blocks of neighbouring terms that are chains themselves, two blocks
+    /// or more; empty otherwise. A block of one term is no block: it cannot be told from a longer one before it.
+    std::vector<int> blocks() const;
 };
 
 // The tree as text: one line per sum in the order of evaluation; indented, root first; nested brackets; Graphviz.
@@ -34,7 +37,7 @@ std::string tree_steps(const SumTree& tree);
 std::string tree_indented(const SumTree& tree);
 std::string tree_brackets(const SumTree& tree);
 std::string tree_dot(const SumTree& tree, std::string_view title);
-/// `16 sums: 1 of 32, 15 of 33; a chain`
+/// `16 terms in 15 sums (15 of 2), depth 15: a chain`, or `a chain of blocks: 2 of 320, 192, 168`.
 std::string tree_summary(const SumTree& tree);
 
 }  // namespace macheps

@@ -303,7 +303,7 @@ std::vector<int> block_ends(const LibraryMultiply& multiply, const Format& forma
 }
 
 LibraryFinding examine_library(const LibraryMultiply& multiply, const RuleMultiply& rule_multiply, const Format& format,
-                               int shapes, std::uint64_t seed) {
+                               int shapes, std::uint64_t seed, const MatmulRule* asked) {
     LibraryFinding finding;
     std::vector<int> limits;
     // An output of few bits cannot count so many terms.
@@ -320,15 +320,15 @@ LibraryFinding examine_library(const LibraryMultiply& multiply, const RuleMultip
         limits = {256, 512, 1024};
     }
     std::vector<MatmulRule> rules;
-    for (const MatmulRule& rule : candidates(finding.ends, format)) {
+    for (const MatmulRule& rule : asked == nullptr ? candidates(finding.ends, format) : std::vector{*asked}) {
         if (has_order(rule, finding.ends)) rules.push_back(rule);
     }
     const bool has_block_order =
         std::any_of(rules.begin(), rules.end(), [](const MatmulRule& rule) { return rule.lanes == 1; }) && format == fp32 &&
         std::any_of(finding.ends.begin(), finding.ends.end(), [](const auto& each) { return !each.second.empty(); });
-    // A few shapes leave few rules.
+    // A few shapes leave few rules; one that is asked for needs no choice.
     std::vector<int> score(rules.size());
-    for (int number = 0; number < 9; ++number) {
+    for (int number = 0; asked == nullptr && number < 9; ++number) {
         const LibraryJob job = plain_shape(number, limits, seed).job(format);
         const std::vector<float> got = multiply(job);
         for (std::size_t r = 0; r < rules.size(); ++r) {
@@ -338,13 +338,13 @@ LibraryFinding examine_library(const LibraryMultiply& multiply, const RuleMultip
         }
     }
     const auto best = static_cast<std::size_t>(std::max_element(score.begin(), score.end()) - score.begin());
-    finding.best = rules[best];
+    finding.best = asked != nullptr ? *asked : rules[best];
     if (const NamedMatmulRule* const named = named_of(finding.best)) {
         finding.rule = named->name;
         finding.range = named->valid;
     } else {
         finding.rule = to_string(finding.best);
-        finding.nearest = nearest_to(finding.best);
+        if (asked == nullptr) finding.nearest = nearest_to(finding.best);
     }
     acid_test(multiply, rule_multiply, format, limits, shapes, seed, finding);
     finding.verdict = finding.equal == finding.shapes ? LibraryVerdict::reproduced

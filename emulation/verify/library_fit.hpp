@@ -52,7 +52,8 @@ struct LibraryFinding {
 };
 
 /// Everything about one library in one thread. `shapes` of the acid test, at random, among those that the best rule claims.
-LibraryFinding examine_library(const LibraryMultiply& multiply, const RuleMultiply& rule, const Format& format, int shapes,
-                               std::uint64_t seed);
+/// With `asked` that rule is the one whose bits are compared, whatever others would have them.
+LibraryFinding examine_library(const LibraryMultiply& multiply, const RuleMultiply& rule, const Format& format,
+                               int shapes, std::uint64_t seed, const MatmulRule* asked = nullptr);
 
 }  // namespace macheps::verify

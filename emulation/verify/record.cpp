@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "emulation/verify/record.hpp"
 
+#include "core/error.hpp"
 #include "emulation/machine/step.hpp"
 #include "emulation/verify/mutants.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
@@ -93,6 +96,18 @@ Trace make_trace(const Candidates& candidates, const TraceSize& size) {
     for (std::size_t m = 0; m < wrong.size(); ++m) trace.refuted.emplace_back(wrong[m].name, refuted[m]);
     for (const std::size_t i : chosen) trace.rows.push_back(candidates.rows[i]);
     return trace;
+}
+
+void require_evidence(const Trace& trace) {
+    constexpr int least = 2;
+    for (const auto& [mutant, rows] : trace.refuted) {
+        if (rows >= least) continue;
+        throw Error({.what = fmt::format("{} results of {} refute the wrong model {} {} times", trace.rows.size(),
+                                         trace.form.instr, mutant, rows),
+                     .where = "--record",
+                     .fix = "a trace is evidence when at least two rows refute each: give more time, or another --seed",
+                     .exit = Exit::check_failed});
+    }
 }
 
 }  // namespace macheps::verify

@@ -16,4 +16,8 @@ struct TraceSize {
 /// Errors: throws Error when the candidates' instruction is unknown.
 Trace make_trace(const Candidates& candidates, const TraceSize& size = {});
 
+/// Results that do not tell the model from wrong ones are no evidence.
+/// Errors: throws Error (check_failed) that names a wrong model which fewer than two rows refute.
+void require_evidence(const Trace& trace);
+
 }  // namespace macheps::verify

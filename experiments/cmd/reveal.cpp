@@ -54,8 +54,9 @@ of an output: kernels sum edges and tiles in other orders. Where that is no conc
 everywhere for fp32, tf32, bf16 and fp16; elsewhere take the diagonal. --results reads out, [rows] or [rows, rows] (its
 diagonal), from .npy (fp16, fp32, fp64) or from text, with the same -k, --format, --accumulator and --pairs.
 
-JSON: {"source", "format_a", "format_b", "terms", "probes", "depth", "chain", "balanced", "ways": {children: sums},
-"sums": [[children], ...], "unverified", "open_pairs"}: children below `terms` are terms, terms + i is sums[i].
+JSON: {"source", "format_a", "format_b", "terms", "probes", "depth", "chain", "balanced", "blocks": [terms], "ways":
+{children: sums}, "sums": [[children], ...], "unverified", "open_pairs"}: children below `terms` are terms, terms + i is
+sums[i]; blocks are not empty where the sum is a chain of blocks that are chains.
 Exit codes: 1, the results are those of no tree, or of no sum of all terms; 2, the format's range is too small for so
 many terms, or operands of more than 1 GB without --force; 3, results that cannot be read.)";
 
@@ -257,6 +258,7 @@ void print_tree(const Arguments& a, const Revealed& r) {
                     {"depth", r.tree.depth()},
                     {"chain", r.tree.is_chain()},
                     {"balanced", r.tree.is_balanced()},
+                    {"blocks", r.tree.blocks()},
                     {"ways", ways},
                     {"sums", r.tree.sums},
                     {"unverified", r.unverified},

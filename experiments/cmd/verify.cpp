@@ -32,7 +32,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* help = R"(Compares the emulators with the GPU or the CPU here, or with recorded results of one, bit for bit.
+constexpr const char* help =
+    R"(Compares the emulators with the GPU or the CPU here, or with recorded results of one, bit for bit.
 
 Examples:
   macheps verify                                        everything, in about three minutes
@@ -40,6 +41,7 @@ Examples:
   macheps verify --full --seconds 480 --record traces   and keep what the GPU gave, as small files
   macheps verify --device cpu --quick                   the units of this CPU: AVX512-BF16, AVX512-FP16, AMX, conversions
   macheps verify --library openblas                     in what order a library adds, and whether a rule has its bits
+  macheps verify --library openblas --rule blas.onednn  whether this rule has them: exit code 1 where not
   macheps verify --replay traces                        recorded results against the emulators; takes no GPU
   macheps verify --list                                 what would be run; takes no GPU
 
@@ -54,7 +56,8 @@ it is found: `chain`, `flush_operands`, `rounding=toward_zero`, ... (an unknown 
 --library loads openblas, onednn, mkl, blis, the C library in a file (a name with a slash) or torch, torch.bf16, torch.fp16
 (PyTorch, in the Python that MACHEPS_PYTHON names), in a process of its own: where its blocks of k end, which rule has its
 order, and in how many of --shapes random shapes on cancelling operands that rule gives every bit. Verdicts: reproduced;
-order only; unknown; nondeterministic; absent, which is no failure without --require.
+order only; unknown; nondeterministic; absent, which is no failure without --require. --rule NAME asks about one rule, any
+that `macheps gemm --machine` takes, instead of the one that fits best: it must have every bit, else the exit code is 1.
 A line of the table is an instruction with all its classes, when all are equal, else one class. CSV, JUnit and JSON
 have a row for every class: kind, instruction, class, model, trials, mismatches, verdict, seconds, note.
 Verdicts: equal; differs; recorded (nothing is claimed); declined (the device or the library does not offer it);
@@ -215,19 +218,6 @@ verify::Trace origin_of(const Arguments& arguments) {
     return origin;
 }
 
-/// Results that do not tell the model from wrong ones are no evidence. Of a GPU's disputed points, some are open.
-void require_evidence(const verify::Trace& trace) {
-    constexpr int least = 2;
-    for (const auto& [mutant, rows] : trace.refuted) {
-        if (rows >= least) continue;
-        throw Error({.what = fmt::format("{} results of {} refute the wrong model {} {} times", trace.rows.size(),
-                                         trace.form.instr, mutant, rows),
-                     .where = "--record",
-                     .fix = "a trace is evidence when at least two rows refute each: give more time, or another --seed",
-                     .exit = Exit::check_failed});
-    }
-}
-
 /// Runs the chosen probes.
 void run_probes(const Arguments& arguments, Outcome& outcome) {
     const std::vector<verify::ProbeGroup> groups = groups_of(arguments);
@@ -251,7 +241,8 @@ void run_probes(const Arguments& arguments, Outcome& outcome) {
             trace.toolkit = origin.toolkit;
             trace.microcode = origin.microcode;
             trace.date = today();
-            if (arguments.on_cpu()) require_evidence(trace);
+            // Of a GPU's disputed points some are open.
+            if (arguments.on_cpu()) verify::require_evidence(trace);
             const fs::path file = verify::write_trace(trace, arguments.record);
             outcome.trace_bytes += fs::file_size(file);
             outcome.traces.push_back(file.string());
@@ -364,9 +355,11 @@ void describe(Command& verb) {
     verb.integer("--seed", a->seed, seed_limits, "Of the operands").shows_default();
     const Option record =
         verb.option("--record", a->record, "Writes a trace for every plain form").takes(value_kind::folder);
-    verb.option("--library", a->library.library, "A library of this computer instead of a device")
-        .takes("NAME")
-        .excludes(record);
+    const Option library =
+        verb.option("--library", a->library.library, "A library of this computer instead of a device")
+            .takes("NAME")
+            .excludes(record);
+    verb.option("--rule", a->library.rule, "The rule whose bits the library must have").takes("NAME").needs(library);
     verb.integer("--shapes", a->library.shapes, {1, 10000}, "With --library: random shapes whose bits are compared")
         .shows_default();
     verb.flag("--require", a->library.require, "With --library: exit code 4 where it is absent");

@@ -7,6 +7,7 @@
 #include "emulation/verify/library_fit.hpp"
 #include "experiments/cmd/json.hpp"
 #include "experiments/numerics/error_bound.hpp"
+#include "experiments/numerics/machine_spelling.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -101,6 +102,19 @@ std::string order_text(const LibraryFinding& finding) {
     return text.empty() ? "not asked: an output of few bits cannot count terms" : text;
 }
 
+/// The rule that was asked for, or nothing.
+std::optional<MatmulRule> asked_rule(const LibraryOptions& options, const Format& format) {
+    if (options.rule.empty()) return {};
+    const SpelledRule spelled = parse_machine(options.rule);
+    if (spelled.order || !reads(*spelled.rule.machine, format)) {
+        throw Error({.what = fmt::format("{} is no rule of products of {}", options.rule, format_name(format)),
+                     .where = "--rule",
+                     .fix = "`macheps machine list` has the machines, docs/evidence.md the rules of libraries",
+                     .exit = Exit::usage});
+    }
+    return spelled.rule;
+}
+
 Exit absent(const LibraryOptions& options, const std::string& why) {
     if (options.json) {
         print_json({{"library", options.library}, {"verdict", "absent"}, {"why", why}});
@@ -117,23 +131,25 @@ Exit absent(const LibraryOptions& options, const std::string& why) {
 }  // namespace
 
 Exit verify_library(const LibraryOptions& options) {
-    // Children first: they fork a process that has one thread still.
+    const Format format = verify::library_format(options.library);
+    const std::optional<MatmulRule> asked = asked_rule(options, format);
+    // Children before threads: they fork a process that has one thread still.
     std::string why;
     std::optional<LibraryChild> one = LibraryChild::open(options.library, 1, why);
     if (!one) return absent(options, why);
     std::optional<LibraryChild> two = LibraryChild::open(options.library, 2, why);
-    const Format format = verify::library_format(options.library);
     const std::vector<SettingEffect> effects = setting_effects(*one, options, format);
     const bool steady = is_steady(*one, format);
     CpuBackend backend(0);
     const LibraryFinding finding = verify::examine_library(
         [&](const LibraryJob& job) { return one->multiply(job); },
         [&](const MatmulRule& rule, const LibraryJob& job, const Format& f) { return by_rule(backend, rule, job, f); },
-        format, options.shapes, options.seed);
+        format, options.shapes, options.seed, asked ? &*asked : nullptr);
     const std::vector<std::string> changed =
         two ? thread_changes(*one, *two, format, options.seed) : std::vector<std::string>{};
     const verify::LibraryIdentity& identity = one->identity();
     const bool reproduced = finding.verdict == verify::LibraryVerdict::reproduced && steady;
+    const Exit exit = reproduced || (steady && !asked) ? Exit::ok : Exit::check_failed;
     constexpr std::int64_t bound_k = 4096;
     OutputSize unit;
     unit.magnitudes = 1;
@@ -168,7 +184,7 @@ Exit verify_library(const LibraryOptions& options) {
                     {"other_rules", others},
                     {"bound_u_at_4096", reproduced ? Json(bound) : Json()},
                     {"thread_changes", changed}});
-        return steady ? Exit::ok : Exit::check_failed;
+        return exit;
     }
     std::string text = fmt::format("{}, kernel {}, 1 thread    {} on {}, row-major\n", identity.version, identity.kernel,
                                    identity.function, format_name(format));
@@ -196,7 +212,7 @@ Exit verify_library(const LibraryOptions& options) {
                                                              : fmt::format("bits change between 1 and 2 at {}",
                                                                            fmt::join(changed, ", ")));
     std::fwrite(text.data(), 1, text.size(), stdout);
-    return steady ? Exit::ok : Exit::check_failed;
+    return exit;
 }
 
 }  // namespace macheps

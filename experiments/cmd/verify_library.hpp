@@ -9,13 +9,14 @@ namespace macheps {
 
 struct LibraryOptions {
     std::string library;  ///< openblas, onednn, mkl, blis, torch, torch.bf16, torch.fp16, or a path
+    std::string rule;     ///< whose bits the library must have; empty: whichever fits best
     int shapes = 60;
     std::uint64_t seed = 1;
     bool require = false, json = false;
 };
 
 /// Exit::ok, also where the library is absent; Exit::no_device where it is absent and required; Exit::check_failed where it
-/// crashed, or gives other bits from call to call.
+/// crashed, gives other bits from call to call, or has not those of the rule that was asked for.
 Exit verify_library(const LibraryOptions& options);
 
 }  // namespace macheps

@@ -3,6 +3,8 @@
 // epilogues and distributions. None may be refused.
 #include "tests/check/product_checks.hpp"
 
+#include <cstdlib>
+
 using namespace macheps;
 using namespace macheps::test;
 
@@ -98,4 +100,21 @@ TEST_CASE("no legal product of 10000, and of 1000 larger ones, is refused", "[ch
     const Refusals small = judged(10000, 20260101, 4, 16, 1448), large = judged(1000, 4242, 48, 48, 724);
     CHECK(small.runs > 9900);
     CHECK(large.runs > 990);
+}
+
+// Hours: scripts/nightly runs it, with another seed every night.
+TEST_CASE("no legal product of a night's million is refused", "[.][nightly]") {
+    const auto number = [](const char* name, int otherwise) {
+        const char* const text = std::getenv(name);
+        return text == nullptr ? otherwise : std::stoi(text);
+    };
+    const int products = number("MACHEPS_NIGHTLY_PRODUCTS", 1'000'000), seed = number("MACHEPS_NIGHTLY_SEED", 1);
+    constexpr int together = 10'000;  // of one seed, so that a finding is found again within a minute
+    std::int64_t runs = 0;
+    for (int done = 0; done < products; done += together) {
+        const unsigned part = static_cast<unsigned>(seed) * 1000u + static_cast<unsigned>(done / together);
+        CAPTURE(part);
+        runs += judged(std::min(together, products - done), part, 4, 16, 1448).runs;
+    }
+    CHECK(runs >= products / 100 * 99);
 }

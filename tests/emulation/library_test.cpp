@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
+#include "emulation/machine/table.hpp"
 #include "emulation/matmul/library_names.hpp"
 #include "tests/test.hpp"
 
@@ -142,18 +143,34 @@ TEST_CASE("sums that no rule gives are not called reproduced", "[emulation][libr
     CHECK(unsteady->multiply(job) != unsteady->multiply(job));
 }
 
-TEST_CASE("a rule whose blocks have another length is not called reproduced", "[emulation][library]") {
-    const MatmulRule rule = find_matmul_rule("blas.openblas-0.3.21.skylakex")->rule;
-    // Every rule with blocks of 320 adds in blocks of 384.
-    const auto changed = [](const MatmulRule& each, const LibraryJob& job, const Format& format) {
-        MatmulRule other = each;
-        if (other.blocks.limit == 320) other.blocks.limit = 384;
-        return by_rule(other, job, format);
+TEST_CASE("a rule with other blocks, or other roundings, than the library's is not called reproduced",
+          "[emulation][library]") {
+    const MatmulRule right = find_matmul_rule("blas.openblas-0.3.21.skylakex")->rule;
+    const LibraryMultiply library = [&](const LibraryJob& job) { return by_rule(right, job, fp32); };
+    // An emulator that cuts at 384 where the rule says 320: masks show the rule's order, and no shape has its bits.
+    const RuleMultiply longer = [&](const MatmulRule& rule, const LibraryJob& job, const Format& format) {
+        MatmulRule wrong = rule;
+        if (wrong.blocks.limit == right.blocks.limit) wrong.blocks.limit = 384;
+        return by_rule(wrong, job, format);
     };
-    const LibraryFinding found =
-        examine_library([&](const LibraryJob& job) { return by_rule(rule, job, fp32); }, changed, fp32, 6, 1);
-    CHECK((found.verdict == LibraryVerdict::order_only || found.verdict == LibraryVerdict::unknown));
-    CHECK(found.equal < found.shapes);
+    const LibraryFinding slipped = examine_library(library, longer, fp32, 60, 1);
+    CHECK(slipped.verdict == LibraryVerdict::order_only);
+    CHECK(slipped.shapes == 60);
+    CHECK(slipped.equal < slipped.shapes);
+    // The rule that cuts at 384, asked for: blocks end elsewhere.
+    MatmulRule asked = right;
+    asked.blocks.limit = 384;
+    const LibraryFinding other = examine_library(library, by_rule, fp32, 8, 1, &asked);
+    CHECK(other.verdict == LibraryVerdict::unknown);
+    CHECK(other.equal < other.shapes);
+    CHECK(other.best.blocks.limit == 384);
+    // The right blocks, whose products are rounded before they are added.
+    asked = right;
+    asked.machine = find_machine("fp32.unfused");
+    const LibraryFinding unfused = examine_library(library, by_rule, fp32, 8, 1, &asked);
+    CHECK(unfused.verdict == LibraryVerdict::order_only);
+    CHECK(unfused.equal < unfused.shapes);
+    CHECK(examine_library(library, by_rule, fp32, 8, 1, &right).verdict == LibraryVerdict::reproduced);
 }
 
 TEST_CASE("a library that crashes, and one that is not there, end no test", "[emulation][library]") {
@@ -199,6 +216,36 @@ TEST_CASE("a variable that changes a library's bits is one that its child can be
     const LibraryJob job = cancelling_job(101, 101, 1000, fp32, 1);
     CHECK((without->identity().kernel == "Haswell" || with->multiply(job) != without->multiply(job)));
 }
+
+#if defined(__x86_64__)
+TEST_CASE("Debian's OpenBLAS with one of its kernels is that kernel's rule, and no other one", "[emulation][library]") {
+    if (!__builtin_cpu_supports("avx512bf16")) SKIP_TEST("absent: this CPU has no avx512_bf16");
+    struct Kernel {
+        const char *name, *rule, *wrong;
+        std::vector<int> ends_at_1000;
+    };
+    for (const Kernel& each :
+         {Kernel{"Cooperlake", "blas.openblas-0.3.21.skylakex", "blas.openblas.448", {320, 640, 832, 1000}},
+          Kernel{"SkylakeX", "blas.openblas.448", "blas.onednn", {448, 736, 1000}}}) {
+        CAPTURE(each.name);
+        setenv("OPENBLAS_CORETYPE", each.name, 1);
+        std::string why;
+        auto child = LibraryChild::open("openblas", 1, why);
+        unsetenv("OPENBLAS_CORETYPE");
+        if (!child) SKIP_TEST("absent: " + why);
+        if (child->identity().version.find("0.3.21") == std::string::npos || child->identity().kernel != each.name)
+            SKIP_TEST("another one: " + child->identity().version + ", kernel " + child->identity().kernel);
+        const LibraryMultiply library = [&](const LibraryJob& job) { return child->multiply(job); };
+        CHECK(block_ends(library, fp32, 101, 101, 1000, 0, 0) == each.ends_at_1000);
+        const LibraryFinding found = examine_library(library, by_rule, fp32, 60, 1);
+        CHECK(found.verdict == LibraryVerdict::reproduced);
+        CHECK(found.rule == each.rule);
+        CHECK(found.equal == 60);
+        CHECK(examine_library(library, by_rule, fp32, 4, 1, &find_matmul_rule(each.wrong)->rule).verdict ==
+              LibraryVerdict::unknown);
+    }
+}
+#endif
 
 TEST_CASE("OpenBLAS, where it is, is reproduced or said not to be", "[emulation][library]") {
     std::string why;

@@ -304,3 +304,27 @@ TEST_CASE("a tree prints as steps, indented, in brackets and for Graphviz", "[em
     CHECK(tree_summary(tree) == "7 terms in 3 sums (1 of 2, 1 of 3, 1 of 4), depth 2: a tree");
     CHECK(tree_summary({.terms = 2, .sums = {{0, 1}}}) == "2 terms in 1 sum (1 of 2), depth 1: a chain");
 }
+
+TEST_CASE("a chain of blocks is told by the lengths of its blocks", "[emulation][reveal]") {
+    const SumTree in_order{.terms = 5, .sums = {{0, 1}, {2, 3}, {6, 4}, {5, 7}}};
+    CHECK(in_order.blocks() == std::vector<int>{2, 3});
+    CHECK(tree_summary(in_order) == "5 terms in 4 sums (4 of 2), depth 3: a chain of blocks: 2, 3");
+    CHECK(SumTree{.terms = 3, .sums = {{0, 1}, {3, 2}}}.blocks().empty());          // a chain
+    CHECK(SumTree{.terms = 4, .sums = {{0, 2}, {1, 3}, {4, 5}}}.blocks().empty());  // terms in turn
+    CHECK(SumTree{.terms = 1}.blocks().empty());
+    const SumTree eight = revealed(rule_of("fp32.pairwise"), fp32, fp32, 8);
+    CHECK(eight.blocks().empty());
+    // Libraries' rules, whose blocks are not all equal, and fused steps within blocks.
+    const auto blocks = [](const char* name, int k) {
+        return revealed(find_matmul_rule(name)->rule, fp32, fp32, k).blocks();
+    };
+    CHECK(blocks("blas.openblas-0.3.21.skylakex", 1000) == std::vector<int>{320, 320, 192, 168});
+    CHECK(blocks("blas.openblas-0.3.21.skylakex", 1024) == std::vector<int>{320, 320, 192, 192});
+    CHECK(blocks("blas.openblas.448", 1500) == std::vector<int>{448, 448, 304, 300});
+    MatmulRule promoted = rule_of("sm90.wgmma.fp8");
+    promoted.promotion = Promotion::add;
+    promoted.promotion_interval = 128;
+    const SumTree tree = revealed(promoted, e4m3fn, e4m3fn, 512);
+    CHECK(tree.blocks() == std::vector<int>(4, 128));
+    CHECK(tree_summary(tree).ends_with(": a chain of blocks: 4 of 128"));
+}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps check make-inputs` and `check power`: a kernel's loop from made files to a verdict, tables, and what is refused.
 #include "core/format.hpp"
+#include "emulation/cpu/simd/simd.hpp"
 #include "experiments/files/arrays.hpp"
 #include "experiments/files/npy.hpp"
 #include "experiments/files/zip.hpp"
@@ -179,6 +180,40 @@ TEST_CASE("the commands of the page on inputs run, in its order", "[program]") {
     std::istringstream lines(listed);
     for (std::string line; std::getline(lines, line);) {
         if (line.starts_with("  ")) CHECK(holds(recipes, "`" + line.substr(2, line.find(' ', 2) - 2) + "`"));
+    }
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("checks of every kind have the same bytes on every instruction set and number of threads",
+          "[program][check]") {
+    // Outputs are the made buffers: every figure and reason is then of references and limits, which --bounds has whole.
+    for (const char* declared :
+         {"gemm --a fp32 --b fp32 --bias fp32 --out fp32 --shape 40,36,250",
+          "gemm --a e4m3fn --b e4m3fn --a-scale fp32 --b-scale fp32 --out bf16 --machine sm90.wgmma.fp8+promote128 "
+          "--shape "
+          "40,36,500",
+          "softmax --x bf16 --out fp16 --shape 30,333", "log_softmax --shape 30,333", "logsumexp --shape 30,333",
+          "rmsnorm --x bf16 --gain fp32 --out bf16 --eps 1e-5 --shape 30,333",
+          "layernorm --gain fp32 --shift fp32 --eps 1e-5 --shape 30,333", "gelu --out bf16 --shape 30,333",
+          "gelu_tanh --shape 30,333", "silu --shape 30,333", "tanh --shape 30,333",
+          "swiglu --gate bf16 --up bf16 --out bf16 --shape 30,333", "cross_entropy --x bf16 --shape 30,333"}) {
+        CAPTURE(declared);
+        fs::remove_all(scratch());
+        const Outcome made = run(std::string("check make-inputs --inputs normal -o in --op ") + declared);
+        CAPTURE(made.err);
+        REQUIRE(made.code == 0);
+        std::string command = std::string("check in/normal.npz --json --bounds bounds.npz --op ") + declared;
+        command.erase(command.find(" --shape"));
+        const Outcome first = run(command, "MACHEPS_SIMD=scalar taskset -c 0");
+        CAPTURE(first.err);
+        REQUIRE(first.code == 1);
+        const std::string limits = contents(scratch() / "bounds.npz");
+        CHECK(json::parse(first.out).at("checks").at(0).at("rho") > 1);
+        for (const Simd simd : available_simd()) {
+            CAPTURE(simd_name(simd));
+            CHECK(run(command, "MACHEPS_SIMD=" + std::string(simd_name(simd))).out == first.out);
+            CHECK((contents(scratch() / "bounds.npz") == limits));  // no message: they are no text
+        }
     }
     fs::remove_all(scratch());
 }

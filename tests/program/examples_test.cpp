@@ -45,6 +45,7 @@ constexpr Way ways[] = {
     {.holds = "macheps policy diff", .code = 1, .or_code = 0},  // where the two differ
     {.holds = "macheps verify --list"},
     {.holds = "macheps verify --device cpu", .smaller = " --only 'cpu:v*'"},  // tiles of AMX take twenty seconds
+    {.holds = "--rule blas.onednn", .code = 1, .or_code = 0},                 // where the library is not there
     {.holds = "macheps verify --library"},   // one that is not there is said to be absent
     {.holds = "macheps verify", .code = 4},  // no GPU here
     {.holds = "macheps gemm --sweep k=16", .smaller = " -m 2 -n 2"},

@@ -86,6 +86,40 @@ TEST_CASE("verify says that there is no device, and what it cannot read", "[prog
     fs::remove_all(scratch());
 }
 
+TEST_CASE("verify says of a library what it found, by its exit code too", "[program]") {
+    const std::string few = " --shapes 3";
+    struct Case {
+        std::string arguments;
+        int code;
+        const char *out, *err;
+    };
+    for (const Case& c : {
+             Case{"./nothing.so", 0, "./nothing.so: absent: ", ""},
+             Case{"./nothing.so --require", 4, "./nothing.so: absent: ", "--require: ./nothing.so is absent"},
+             Case{MACHEPS_STUB_FP64 + few, 0, "bits       order only: 0 of 3 shapes", ""},
+             Case{MACHEPS_STUB_FP64 + few + " --rule blas.openblas.44", 2, "", "did you mean"},
+             Case{MACHEPS_STUB_FP64 + few + " --rule sm90.wgmma.fp8", 2, "",
+                  "--rule: sm90.wgmma.fp8 is no rule of products of fp32"},
+             Case{MACHEPS_STUB_UNSTEADY + few, 1, "bits       nondeterministic: ", ""},
+             Case{MACHEPS_STUB_CRASH + few, 1, "", "signal 11"},
+         }) {
+        const Outcome outcome = run("verify --library " + c.arguments);
+        CAPTURE(c.arguments, outcome.code, outcome.out, outcome.err);
+        CHECK(outcome.code == c.code);
+        CHECK(has(outcome.out, c.out));
+        CHECK(has(outcome.err, c.err));
+    }
+    CHECK(run("verify --rule fp32.chain").code == 2);
+    const Outcome asked = run("verify --json --rule fp32.chain --library " + (MACHEPS_STUB_FP64 + few));
+    CHECK(asked.code == 1);
+    const json found = json::parse(asked.out);
+    CHECK(found["verdict"] == "order only");
+    CHECK(found["rule"] == "fp32.chain");
+    CHECK(found["shapes"] == 3);
+    CHECK(found["bound_u_at_4096"].is_null());
+    fs::remove_all(scratch());
+}
+
 TEST_CASE("verify replays traces, and a wrong result is exit 1", "[program]") {
     trace_of("right", 0);
     const Outcome right = run("verify --replay right");
