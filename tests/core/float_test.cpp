@@ -85,8 +85,8 @@ TEST_CASE("Float agrees with op on random and neighbouring codes of the wider fo
                 const std::uint64_t b =
                     i % 2 == 0 ? any & mask
                                : (any & F.sign_bit()) |
-                                     (2 * encode64(F, 1.0, Round::nearest_even, Overflow::saturate) >> F.padding) -
-                                         (a & F.magnitude_mask());
+                                     ((2 * encode64(F, 1.0, Round::nearest_even, Overflow::saturate) >> F.padding) -
+                                      (a & F.magnitude_mask()));
                 const std::uint64_t c =
                     i % 4 < 2 ? word(4, i) & mask
                               : encode64(F, 1.0, Round::nearest_even, Overflow::saturate) >> F.padding | F.sign_bit();
