@@ -16,12 +16,15 @@ file(REMOVE_RECURSE ${staged}.runtime)
 file(RENAME ${staged} ${PREFIX})  # what follows uses a tree that was moved after its installation
 
 # Nothing may speak of the trees it was made from; but with debug information or asserts, binaries do.
-set(search -rlF)
+# A tree that stands at /macheps is not spoken of by what is called include/macheps.
+set(search -rlaE)
 if(NOT CONFIG STREQUAL "Release")
-    set(search -rIlF)
+    set(search -rIlE)
 endif()
 foreach(path ${SOURCE} ${BUILD} ${staged})
-    execute_process(COMMAND grep ${search} -e ${path} ${PREFIX} OUTPUT_VARIABLE found)
+    string(REGEX REPLACE "([][+.*?^$(){}|\\])" "\\\\\\1" pattern "${path}")
+    execute_process(COMMAND ${CMAKE_COMMAND} -E env LC_ALL=C grep ${search} -e "(^|[^A-Za-z0-9_./}-]|-[IL])${pattern}([^A-Za-z0-9_-]|$)" ${PREFIX}
+                    OUTPUT_VARIABLE found)
     if(found)
         message(FATAL_ERROR "these installed files name ${path}:\n${found}")
     endif()

@@ -48,8 +48,8 @@ TEST_CASE("sum, solve and eval print a table on a terminal, and rows elsewhere",
     CHECK(run(what + "--table --csv").code == 2);
     CHECK(run("solve -q -n 8 --factor fp16 --table").out.find("verdict") != std::string::npos);
     CHECK(run("eval x+1 --x=-1:1 -f e4m3fn -q --table").out.find("mean bits") != std::string::npos);
-    // util-linux's script gives a program a terminal.
-    if (std::system("command -v script >/dev/null 2>&1") == 0) {
+    // util-linux's script gives a program a terminal, where the system has any to give.
+    if (std::system("script -qec true /dev/null >/dev/null 2>&1 </dev/null") == 0) {
         const auto on_terminal = [&](const std::string& arguments) {
             write("on_terminal.sh", "'" MACHEPS_PROGRAM "' " + arguments + "\n");
             const int status = std::system(("cd '" + scratch().string() + "' && script -qec 'sh on_terminal.sh' /dev/null >seen.txt </dev/null").c_str());
