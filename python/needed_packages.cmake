@@ -28,4 +28,4 @@ endfunction()
 macheps_python_needs()
 
 # What the module is linked of: position-independent code.
-set(macheps_python_parts macheps_core macheps_emulation macheps_reports macheps_training macheps_experiments macheps_check_products)
+set(macheps_python_parts macheps_core macheps_emulation macheps_reports macheps_training macheps_experiments macheps_experiment_kernels)

@@ -117,8 +117,7 @@ Factors factor_qr(Matrix a, const Format& format, ThreadPool& pool, Simd simd) {
     const bool done = with_numbers_of(format, a.values, a.values, [&](auto* numbers, const auto& round) {
         return qr_in_place(a.n, numbers, factors.diagonal, factors.betas, round, pool, simd);
     });
-    factors.is_regular =
-        are_finite_made_canonical(a.values) && done && all_finite(factors.diagonal) && all_finite(factors.betas);
+    factors.is_regular = done && all_finite(factors.diagonal) && all_finite(factors.betas);
     factors.lu = std::move(a);
     return factors;
 }

@@ -35,6 +35,14 @@ class Rounder {
                beyond_ == infinity;
     }
 
+    /// What a kernel of its own needs, where numbers above the largest become Inf or NaN and zeros keep their sign.
+    struct Constants {
+        Real least = 0, largest = 0, beyond = 0;  ///< `beyond`: Inf or NaN
+        Real lift = 0;
+    };
+    bool has_constants() const { return beyond_ >= infinity && bits(zero_) == sign; }
+    Constants constants() const { return {real(least_), real(largest_), real(beyond_), lift_}; }
+
     [[gnu::always_inline]] Real operator()(Real x) const { return rounded<false>(x); }
 
     /// x + 2^s - 2^s, where 2^s is so large that the sum's last place is that of the format at x. `masks` says how choices are
@@ -89,6 +97,9 @@ class PrefixRounder {
           grid_(static_cast<float>(Format::power_of_two(f.emin() + 1 - f.precision + 64 + 23))),
           wide_(f) {}
 
+    /// The bits of fp32 that the format lacks.
+    int cut() const { return cut_; }
+
     /// A sum or difference of two numbers of the format, which fp32 rounds first, innocuously, and exactly where it is subnormal.
     [[gnu::always_inline]] float operator()(float x) const {
         const auto all = bit_cast<std::uint32_t>(x);
@@ -111,7 +122,7 @@ class PrefixRounder {
 
   private:
     static constexpr std::int32_t sign = std::numeric_limits<std::int32_t>::min(), least_normal = 0x00800000;
-    int cut_;  ///< bits of fp32 that the format lacks
+    int cut_;
     std::uint32_t below_half_, keep_;
     float grid_;  ///< its last place is the format's smallest number, lifted
     Rounder<double> wide_;

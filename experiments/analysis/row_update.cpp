@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <type_traits>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -26,17 +28,32 @@ template <class Real, class Round>
     for (std::int64_t j = 0; j < n; ++j) a[j] = round(std::fma(-l, u[j], a[j]));
 }
 
-/// Rows whose quotients by the pivot are computed together, as vectors.
-constexpr std::int64_t together = 64;
-
-/// The first numbers of `rows` rows, `ld` numbers apart, become their quotients by `pivot`, and stand in l too.
 template <class Real, class Round>
-[[gnu::always_inline]] inline void divide_rows(Round round, Real pivot, Real* a, std::int64_t ld, std::int64_t rows,
-                                               Real* l) {
-    for (std::int64_t i = 0; i < rows; ++i) l[i] = a[i * ld];
-    for (std::int64_t i = rows; i < together; ++i) l[i] = 0;
-    for (std::int64_t i = 0; i < together; ++i) l[i] = rounded_quotient(round, l[i], pivot);
-    for (std::int64_t i = 0; i < rows; ++i) a[i * ld] = l[i];
+[[gnu::always_inline]] inline void divide_loop(Round round, Real by, Real* a, std::int64_t n) {
+    for (std::int64_t j = 0; j < n; ++j) a[j] = rounded_quotient(round, a[j], by);
+}
+
+/// Magnitudes compare as their bits do; a NaN is below all.
+template <class Real>
+[[gnu::always_inline]] inline std::int64_t largest_loop(const Real* a, std::int64_t n) {
+    using Bits = std::conditional_t<std::is_same_v<Real, double>, std::int64_t, std::int32_t>;
+    const auto key = [](Real x) __attribute__((always_inline)) {
+        const auto magnitude = static_cast<Bits>(bit_cast<Bits>(x) & std::numeric_limits<Bits>::max());
+        return static_cast<Bits>(magnitude | -static_cast<Bits>(magnitude > bit_cast<Bits>(std::numeric_limits<Real>::infinity())));
+    };
+    if (a[0] != a[0]) return 0;
+    constexpr std::int64_t in_block = 64;
+    Bits most = -1;
+    std::int64_t block = 0;
+    for (std::int64_t first = 0; first < n; first += in_block) {
+        const std::int64_t last = std::min(first + in_block, n);
+        Bits here = -1;
+        for (std::int64_t j = first; j < last; ++j) here = std::max(here, key(a[j]));
+        block = here > most ? first : block;
+        most = std::max(most, here);
+    }
+    while (key(a[block]) != most) ++block;
+    return block;
 }
 
 #if defined(__x86_64__)
@@ -180,53 +197,24 @@ template <class Real, class Round>
 }
 
 template <class Real, class Round>
-[[gnu::target("avx2,fma,f16c")]] void eliminate_column_avx2(const Round& round, Real* a, std::int64_t ld,
-                                                            std::int64_t count, std::int64_t width) {
-    bool is_half = false;
-    if constexpr (std::is_same_v<Round, Rounder<float>>) is_half = round.is_half();
-    const auto masked = by_masks(round);
-    Real l[together];
-    for (std::int64_t first = 1; first <= count; first += together) {
-        const std::int64_t rows = std::min(together, count + 1 - first);
-        divide_rows(masked, a[0], a + first * ld, ld, rows, l);
-        for (std::int64_t i = 0; i < rows; ++i) {
-            Real* const row = a + (first + i) * ld + 1;
-            if constexpr (std::is_same_v<Real, float>) {
-                if (is_half) {
-                    half_row_avx2(l[i], a + 1, row, width - 1);
-                    continue;
-                }
-            }
-            row_avx2(masked, l[i], a + 1, row, width - 1);
-        }
-    }
+[[gnu::target("avx2,fma")]] void divide_row_avx2(const Round& round, Real by, Real* a, std::int64_t n) {
+    divide_loop(by_masks(round), by, a, n);
 }
-template <class Real, class Round>
-[[gnu::target("avx512f,avx512dq,avx512vl,avx512bw,fma")]] void eliminate_column_avx512(const Round& round, Real* a,
-                                                                                       std::int64_t ld,
-                                                                                       std::int64_t count,
-                                                                                       std::int64_t width) {
-    bool is_half = false;
-    if constexpr (std::is_same_v<Round, Rounder<float>>) is_half = round.is_half();
-    Real l[together];
-    for (std::int64_t first = 1; first <= count; first += together) {
-        const std::int64_t rows = std::min(together, count + 1 - first);
-        divide_rows(round, a[0], a + first * ld, ld, rows, l);
-        for (std::int64_t i = 0; i < rows; ++i) {
-            Real* const row = a + (first + i) * ld + 1;
-            if constexpr (std::is_same_v<Real, float>) {
-                if (is_half) {
-                    half_row_avx512(l[i], a + 1, row, width - 1);
-                    continue;
-                }
-            }
-            row_avx512(round, l[i], a + 1, row, width - 1);
-        }
-    }
+template <class Real>
+[[gnu::target("avx2,fma")]] std::int64_t largest_avx2(const Real* a, std::int64_t n) {
+    return largest_loop(a, n);
 }
 template <class Real, class Round>
 [[gnu::target("avx2,fma")]] void fused_row_avx2(Round round, Real l, const Real* u, Real* a, std::int64_t n) {
     fused_row_loop(by_masks(round), l, u, a, n);
+}
+template <class Real, class Round>
+[[gnu::target("avx512f,avx512dq,avx512vl,avx512bw,fma")]] void divide_row_avx512(const Round& round, Real by, Real* a, std::int64_t n) {
+    divide_loop(round, by, a, n);
+}
+template <class Real>
+[[gnu::target("avx512f,avx512dq,avx512vl,avx512bw,fma")]] std::int64_t largest_avx512(const Real* a, std::int64_t n) {
+    return largest_loop(a, n);
 }
 template <class Real, class Round>
 [[gnu::target("avx512f,avx512dq,avx512vl,avx512bw,fma")]] void fused_row_avx512(Round round, Real l, const Real* u,
@@ -248,17 +236,23 @@ void update_row(Simd simd, const Round& round, Real l, const Real* u, Real* a, s
 }
 
 template <class Real, class Round>
-void eliminate_column(Simd simd, const Round& round, Real* a, std::int64_t ld, std::int64_t count, std::int64_t width) {
+void divide_row(Simd simd, const Round& round, Real by, Real* a, std::int64_t n) {
 #if defined(__x86_64__)
-    if (simd == Simd::avx512) return eliminate_column_avx512(round, a, ld, count, width);
-    if (simd == Simd::avx2) return eliminate_column_avx2(round, a, ld, count, width);
+    if (simd == Simd::avx512) return divide_row_avx512(round, by, a, n);
+    if (simd == Simd::avx2) return divide_row_avx2(round, by, a, n);
 #endif
     (void)simd;
-    for (std::int64_t i = 1; i <= count; ++i) {
-        Real* const row = a + i * ld;
-        row[0] = rounded_quotient(round, row[0], a[0]);
-        row_loop(round, row[0], a + 1, row + 1, width - 1);
-    }
+    divide_loop(round, by, a, n);
+}
+
+template <class Real>
+std::int64_t largest_magnitude(Simd simd, const Real* a, std::int64_t n) {
+#if defined(__x86_64__)
+    if (simd == Simd::avx512) return largest_avx512(a, n);
+    if (simd == Simd::avx2) return largest_avx2(a, n);
+#endif
+    (void)simd;
+    return largest_loop(a, n);
 }
 
 template <class Real, class Round>
@@ -273,7 +267,7 @@ void update_row_fused(Simd simd, const Round& round, Real l, const Real* u, Real
 
 #define MACHEPS_ROW_KERNELS(Real, Round)                                                  \
     template void update_row(Simd, const Round&, Real, const Real*, Real*, std::int64_t); \
-    template void eliminate_column(Simd, const Round&, Real*, std::int64_t, std::int64_t, std::int64_t)
+    template void divide_row(Simd, const Round&, Real, Real*, std::int64_t)
 MACHEPS_ROW_KERNELS(float, Rounder<float>);
 MACHEPS_ROW_KERNELS(float, PrefixRounder<false>);
 MACHEPS_ROW_KERNELS(float, PrefixRounder<true>);
@@ -281,6 +275,8 @@ MACHEPS_ROW_KERNELS(float, Unrounded);
 MACHEPS_ROW_KERNELS(double, Rounder<double>);
 MACHEPS_ROW_KERNELS(double, Unrounded);
 #undef MACHEPS_ROW_KERNELS
+template std::int64_t largest_magnitude(Simd, const float*, std::int64_t);
+template std::int64_t largest_magnitude(Simd, const double*, std::int64_t);
 template void update_row_fused(Simd, const Rounder<double>&, double, const double*, double*, std::int64_t);
 template void update_row_fused(Simd, const Unrounded&, float, const float*, float*, std::int64_t);
 template void update_row_fused(Simd, const Unrounded&, double, const double*, double*, std::int64_t);

@@ -19,10 +19,12 @@ struct Unrounded {
 /// a[j] = round(a[j] - round(l u[j])), on vectors of the chosen width. Which NaN a NaN is depends on the width.
 template <class Real, class Round>
 void update_row(Simd simd, const Round& round, Real l, const Real* u, Real* a, std::int64_t n);
-/// Below the row `a` of `width` numbers, whose first one divides: of each of the next `count` rows, `ld` numbers apart, the first
-/// number becomes its quotient by that, and the others lose as many times a's.
+/// a[j] = round(a[j] / by).
 template <class Real, class Round>
-void eliminate_column(Simd simd, const Round& round, Real* a, std::int64_t ld, std::int64_t count, std::int64_t width);
+void divide_row(Simd simd, const Round& round, Real by, Real* a, std::int64_t n);
+/// The index of the first of the largest magnitudes of n numbers, n at least 1. No NaN is one, unless it is the first number.
+template <class Real>
+std::int64_t largest_magnitude(Simd simd, const Real* a, std::int64_t n);
 /// a[j] = round(fma(-l, u[j], a[j])).
 template <class Real, class Round>
 void update_row_fused(Simd simd, const Round& round, Real l, const Real* u, Real* a, std::int64_t n);

@@ -265,7 +265,7 @@ void cast_tile(const Matmul& args, const Caster& caster, const Range& tile, floa
 
 /// C as the machine reads it; rows and columns beyond the tile's begin with +0.
 void begin_tile(const Matmul& args, const MatmulBlock& block, const Range& tile, float* sums) {
-    std::fill_n(sums, tile_size, 0.0f);
+    if (tile.rows < tile_rows || tile.columns < machine_columns) std::fill_n(sums, tile_size, 0.0f);
     const float* from = block.addend + tile.row * args.ld_addend + tile.column;
     const Format format = args.rule.machine->addend;
     for (std::int64_t i = 0; i < tile.rows; ++i, from += args.ld_addend) {
