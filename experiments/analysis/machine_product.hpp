@@ -5,6 +5,7 @@
 #include "experiments/analysis/narrow_product.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace macheps::analysis {
@@ -44,8 +45,21 @@ class MachineProduct {
     std::vector<float> host_;
 };
 
-/// Elements of `got` that are not those of a b, matrices of integers, as 64-bit integers have them.
-std::uint64_t count_inexact(const WideOperands& x, const std::vector<float>& a, const std::vector<float>& b,
-                            const std::vector<float>& got);
+/// a b of matrices of integers, on the machine or the integer unit, beside what 64-bit integers make of them.
+class IntegerProduct {
+  public:
+    IntegerProduct(Backend& backend, const MatmulRule& rule, const WideOperands& x, const Format& format);
+
+    const std::vector<double>& operator()(const std::vector<float>& a, const std::vector<float>& b);
+    /// Elements of all products until now that are not the integers they should be.
+    std::uint64_t inexact() const { return inexact_; }
+
+  private:
+    const WideOperands& x_;
+    std::optional<MachineProduct> machine_{};  ///< none: the integer unit
+    std::vector<double> got_;
+    std::vector<std::int64_t> sums_;  ///< of one row
+    std::uint64_t inexact_ = 0;
+};
 
 }  // namespace macheps::analysis

@@ -28,6 +28,7 @@ constexpr ViaRow ways[] = {
 };
 
 constexpr int most_slices = 64, most_digit_bits = 25, most_auto_slices = 24;
+constexpr int most_integer_bits = 7;  ///< a digit of 8 may be 128, which int8 lacks
 
 int log2_up(std::int64_t k) { return std::bit_width(static_cast<std::uint64_t>(k) - 1); }
 
@@ -67,9 +68,9 @@ class Combination {
 
     Combination(std::size_t outputs, bool exactly) : sums_(exactly ? 0 : outputs), exact_(exactly ? outputs : 0) {}
 
-    void add(std::size_t element, float product, int exponent) {
+    void add(std::size_t element, double product, int exponent) {
         if (exact_.empty()) {
-            sums_[element] += std::ldexp(double{product}, exponent);
+            sums_[element] += std::ldexp(product, exponent);
         } else {
             exact_[element] += ldexp(Exact(product), exponent);
         }
@@ -108,8 +109,7 @@ NarrowProduct ozaki_product(Backend& backend, const ViaPlan& plan, const WideOpe
     const auto at_a = [&x](std::int64_t i, std::int64_t p) { return static_cast<std::size_t>(i * x.k + p); };
     const auto at_b = [&x](std::int64_t j, std::int64_t p) { return static_cast<std::size_t>(p * x.n + j); };
     NarrowProduct result{.digit_bits = plan.digit_bits > 0 ? plan.digit_bits : exact_digit_bits(plan.machine, x.k),
-                         .slices = plan.via.slices,
-                         .inexact = 0};
+                         .slices = plan.via.slices};
     const int bits = result.digit_bits;
     if (result.slices == 0) {
         const int wide = std::max(widest_row(x.m, x.k, at_a, x.a), widest_row(x.n, x.k, at_b, x.b));
@@ -118,14 +118,13 @@ NarrowProduct ozaki_product(Backend& backend, const ViaPlan& plan, const WideOpe
     const int slices = result.slices;
     const Digits a = split_operand(x.m, x.k, x.a.size(), at_a, x.a, bits, slices);
     const Digits b = split_operand(x.n, x.k, x.b.size(), at_b, x.b, bits, slices);
-    MachineProduct product(backend, plan.machine.rule, x, digit_format(*plan.machine.rule.machine));
+    IntegerProduct product(backend, plan.machine.rule, x, digit_format(*plan.machine.rule.machine));
     Combination sums(static_cast<std::size_t>(x.m * x.n), plan.combines_exactly);
     for (int diagonal = plan.full ? 2 * slices : slices + 1; diagonal >= 2; --diagonal) {
         for (int t = std::max(1, diagonal - slices); t <= std::min(slices, diagonal - 1); ++t) {
             const std::vector<float>&left = a.slices[static_cast<std::size_t>(t - 1)],
             &right = b.slices[static_cast<std::size_t>(diagonal - t - 1)];
-            const std::vector<float>& got = product(left, right);
-            *result.inexact += count_inexact(x, left, right, got);
+            const std::vector<double>& got = product(left, right);
             ++result.products;
             const int shift = -2 * (bits - 1) - bits * (diagonal - 2);
             for (std::int64_t i = 0; i < x.m; ++i) {
@@ -137,6 +136,7 @@ NarrowProduct ozaki_product(Backend& backend, const ViaPlan& plan, const WideOpe
             }
         }
     }
+    result.inexact = product.inexact();
     result.out = sums.results();
     return result;
 }
@@ -205,6 +205,11 @@ Via parse_via(std::string_view text) {
                  .exit = Exit::usage});
 }
 
+SpelledRule parse_via_machine(std::string_view name) {
+    if (name != exact_int32.name) return parse_machine(name);
+    return {.name = std::string(name), .rule = {.machine = &exact_int32}};
+}
+
 Format digit_format(const Machine& machine) {
     Format best{};
     int digits = 0;
@@ -227,10 +232,11 @@ int kept_digits(const Machine& machine) {
 
 int exact_digit_bits(const SpelledRule& spelled, std::int64_t k) {
     const MatmulRule& rule = spelled.rule;
+    const auto bits = [](int digits, std::int64_t terms) { return std::max(0, digits + 2 - log2_up(terms)) / 2; };
+    if (is_integer_unit(*rule.machine)) return std::min(most_integer_bits, bits(30, k));
     const int kept = kept_digits(*rule.machine);
     const bool promotes = rule.promotion != Promotion::none;
     const std::int64_t chain = promotes ? std::min<std::int64_t>(k, rule.promotion_interval) : k;
-    const auto bits = [](int digits, std::int64_t terms) { return std::max(0, digits + 2 - log2_up(terms)) / 2; };
     const int of_sums = promotes ? std::min(bits(kept, chain), bits(24, k)) : bits(kept, k);
     return std::min(digit_format(*rule.machine).precision + 1, of_sums);
 }
@@ -238,8 +244,15 @@ int exact_digit_bits(const SpelledRule& spelled, std::int64_t k) {
 NarrowProduct narrow_product(Backend& backend, const ViaPlan& plan, const WideOperands& x) {
     const DefaultFloatModes modes;
     const Machine& machine = *plan.machine.rule.machine;
+    const bool has_integers = is_integer_unit(machine);
+    if (has_integers && !plan.via.is_ozaki()) {
+        throw Error({.what = fmt::format("multiplies integers, of which {} has none", plan.via.name),
+                     .where = plan.machine.name,
+                     .fix = "take ozaki1 or ozaki2, or a machine of formats: `macheps machine list`",
+                     .exit = Exit::usage});
+    }
     const Format wanted = plan.via.part.value_or(digit_format(machine));
-    if (plan.machine.order || !machine.operands.contains(wanted) || machine.has_scales() || wanted.precision == 0) {
+    if (!has_integers && (plan.machine.order || !machine.operands.contains(wanted) || machine.has_scales() || wanted.precision == 0)) {
         throw Error({.what = fmt::format("takes no operands of {}", wanted.precision == 0 ? "narrow formats" : format_name(wanted)),
                      .where = plan.machine.name,
                      .fix = "name a machine that does: `macheps machine list`",
@@ -248,12 +261,13 @@ NarrowProduct narrow_product(Backend& backend, const ViaPlan& plan, const WideOp
     if (!plan.via.is_ozaki()) return product_by_parts(backend, plan, x);
     if (plan.via.has_residues) return residue_product(backend, plan, x);
     const int bits = plan.digit_bits > 0 ? plan.digit_bits : exact_digit_bits(plan.machine, x.k);
-    if (bits < 1 || bits > std::min(most_digit_bits, wanted.precision + 1)) {
+    const int most_bits = has_integers ? most_integer_bits : wanted.precision + 1;
+    if (bits < 1 || bits > std::min(most_digit_bits, most_bits)) {
         throw Error({.what = fmt::format("digits of {} bits", bits),
                      .where = plan.machine.name,
                      .fix = fmt::format("{} holds 1 to {} bits of an integer, and sums of {} terms may want fewer: see "
                                         "--digit-bits and -k",
-                                        format_name(wanted), wanted.precision + 1, x.k),
+                                        has_integers ? "int8" : format_name(wanted), most_bits, x.k),
                      .exit = Exit::usage});
     }
     return ozaki_product(backend, plan, x);

@@ -58,12 +58,20 @@ struct NarrowProduct {
     std::optional<std::uint64_t> inexact{};  ///< elements of all digit products that are not the integers they should be
 };
 
+/// What multiplies integers of 8 bits and adds the products in 32 bits, modulo 2^32: the integer matrix units of GPUs and CPUs.
+/// It is in no table of machines, as its operands have no format.
+inline constexpr Machine exact_int32{.name = "exact.int32", .summary = "products of int8 in one sum of int32, which wraps"};
+inline bool is_integer_unit(const Machine& machine) { return &machine == &exact_int32; }
+/// A name of parse_machine, or exact_int32's. Errors: as parse_machine.
+SpelledRule parse_via_machine(std::string_view name);
+
 /// The operand format of a machine that has the most digits.
 Format digit_format(const Machine& machine);
 /// Digits of a sum of integers that a machine's results keep.
 int kept_digits(const Machine& machine);
 /// The most bits of a digit with which every product of k terms is exact: digits are numbers of the format, and
-/// k 2^(2 bits - 2) <= 2^kept_digits between promotions, 2^24 outside. 0 where not even one bit is.
+/// k 2^(2 bits - 2) <= 2^kept_digits between promotions, 2^24 outside; of integers 7 bits, and below 2^31. 0 where not even one
+/// bit is.
 int exact_digit_bits(const SpelledRule& machine, std::int64_t k);
 
 /// Errors: throws Error (usage) for a machine that does not take the parts.

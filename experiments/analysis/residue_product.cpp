@@ -87,16 +87,17 @@ int residue_integer_bits(int moduli, std::int64_t k) {
 }
 
 bool has_exact_residues(const SpelledRule& machine, std::int64_t k) {
+    if (is_integer_unit(*machine.rule.machine)) return k < 1 << (31 - 2 * residue_bits);
     // The rule of digits of 8 bits, whose magnitudes have 7.
     return exact_digit_bits(machine, k) >= residue_bits + 1;
 }
 
 NarrowProduct residue_product(Backend& backend, const ViaPlan& plan, const WideOperands& x) {
     const Format format = digit_format(*plan.machine.rule.machine);
-    if (format.precision < residue_bits) {
+    if (format.precision < residue_bits && !is_integer_unit(*plan.machine.rule.machine)) {
         throw Error({.what = fmt::format("{} holds no integers up to 128", format_name(format)),
                      .where = plan.machine.name,
-                     .fix = "take a machine with fp16 or bf16 operands, or ozaki1",
+                     .fix = fmt::format("take {}, a machine with fp16 or bf16 operands, or ozaki1", exact_int32.name),
                      .exit = Exit::usage});
     }
     const std::vector<int> moduli = coprime_moduli(plan.via.slices);
@@ -114,19 +115,19 @@ NarrowProduct residue_product(Backend& backend, const ViaPlan& plan, const WideO
                          [&x](std::int64_t j, std::int64_t p) { return static_cast<std::size_t>(p * x.n + j); });
     const Integer product = product_of(moduli);
     std::vector<Integer> sums(static_cast<std::size_t>(x.m * x.n));
-    NarrowProduct result{.digit_bits = t, .slices = plan.via.slices, .inexact = 0};
-    MachineProduct on_machine(backend, plan.machine.rule, x, format);
+    NarrowProduct result{.digit_bits = t, .slices = plan.via.slices};
+    IntegerProduct multiply(backend, plan.machine.rule, x, format);
     for (const int m : moduli) {
         const std::vector<float> left = a.residues(m), right = b.residues(m);
-        const std::vector<float>& got = on_machine(left, right);
-        *result.inexact += count_inexact(x, left, right, got);
+        const std::vector<double>& got = multiply(left, right);
         ++result.products;
         const Integer weight = weight_of(product / m, m);
         for (std::size_t i = 0; i < sums.size(); ++i) {
-            const bool is_integer = std::isfinite(got[i]) && std::fabs(got[i]) < 0x1p62f;
+            const bool is_integer = std::isfinite(got[i]) && std::fabs(got[i]) < 0x1p62;
             sums[i] += weight * residue(is_integer ? static_cast<std::int64_t>(got[i]) : 0, m);
         }
     }
+    result.inexact = multiply.inexact();
     for (std::int64_t i = 0; i < x.m; ++i) {
         for (std::int64_t j = 0; j < x.n; ++j) {
             Integer sum = sums[static_cast<std::size_t>(i * x.n + j)] % product;

@@ -191,7 +191,7 @@ GemmGrid grid_of(const Arguments& a) {
     if (a.via.via.empty()) {
         add_machines(grid, a);
     } else {
-        for (const std::string& name : a.machines) grid.machines.push_back(parse_machine(name));
+        grid.machines = via_machines(a.machines);
     }
     grid.seeds = a.seeds;
     grid.m = {a.m}, grid.n = {a.n}, grid.k = {a.k};

@@ -56,7 +56,8 @@ analysis::ViaGrid via_grid(const ViaArguments& a, const GemmGrid& grid, const st
 void describe_via(Command& verb, ViaArguments& a) {
     verb.option("--via", a.via,
                 "Make products of fp64 or fp32 numbers (--format) from narrow ones on the machine: ozaki1:S (S digits), "
-                "ozaki1:auto, ozaki2:N (residues of N moduli), bf16x9, tf32x3, fp16x2; none when left out")
+                "ozaki1:auto, ozaki2:N (residues of N moduli), bf16x9, tf32x3, fp16x2; none when left out. Digits and residues "
+                "go on exact.int32 too, which multiplies int8 and adds in int32")
         .takes("WAY");
     verb.integer("--digit-bits", a.digit_bits, {1, 25}, "Of ozaki1: bits of a digit; as many as are exact when left out");
     verb.flag("--full", a.full, "Of --via: all products of digits, not the larger half");
@@ -65,6 +66,12 @@ void describe_via(Command& verb, ViaArguments& a) {
         .shows_default();
     verb.option("--require", a.require, "exact: refuse digits and residues beyond the exactness rule (exit 2); a warning when left out")
         .one_of({"exact"});
+}
+
+std::vector<SpelledRule> via_machines(const std::vector<std::string>& names) {
+    std::vector<SpelledRule> machines;
+    for (const std::string& name : names) machines.push_back(analysis::parse_via_machine(name));
+    return machines;
 }
 
 Exit run_gemm_via(const ViaArguments& a, const GemmGrid& grid, const std::vector<std::string>& formats,

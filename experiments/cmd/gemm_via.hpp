@@ -18,6 +18,9 @@ struct ViaArguments {
 };
 void describe_via(Command& verb, ViaArguments& a);
 
+/// Machines by name, and the integer unit. Errors: throws Error (usage) for a name of neither.
+std::vector<SpelledRule> via_machines(const std::vector<std::string>& names);
+
 /// What the verb's other options say of the rows: where they go, and how much is said.
 struct ViaOutput {
     std::string out;

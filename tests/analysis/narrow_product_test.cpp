@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "experiments/analysis/machine_product.hpp"
 #include "experiments/analysis/narrow_product.hpp"
 #include "core/error.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
@@ -199,4 +200,42 @@ TEST_CASE("residues on a machine that keeps too few bits are counted", "[analysi
     CHECK(inexact("sm80.mma.fp16") == 0);
     CHECK(inexact("sm90.wgmma.fp16.acc16") > 0);
     CHECK_THROWS_AS(inexact("sm90.wgmma.fp8"), Error);
+}
+
+TEST_CASE("integers of 8 and 32 bits give what exact sums of formats give", "[analysis][via]") {
+    const SpelledRule integers = parse_via_machine("exact.int32");
+    CHECK(exact_digit_bits(integers, 1 << 18) == 7);
+    CHECK(exact_digit_bits(integers, (1 << 18) + 1) == 6);
+    CHECK(exact_digit_bits(integers, std::int64_t{1} << 31) == 0);
+    CHECK(has_exact_residues(integers, (1 << 17) - 1));
+    CHECK_FALSE(has_exact_residues(integers, 1 << 17));
+    const WideOperands x = spread_operands(0);
+    CpuBackend backend(1);
+    for (const char* way : {"ozaki1:8", "ozaki1:auto", "ozaki2:9", "ozaki2:15"}) {
+        CAPTURE(way);
+        const NarrowProduct expected = narrow_product(backend,
+                                                      {.via = parse_via(way), .machine = parse_machine("fp32.chain"), .digit_bits = way[5] == '1' ? 7 : 0}, x);
+        const NarrowProduct got = narrow_product(backend, {.via = parse_via(way), .machine = integers}, x);
+        CHECK(*got.inexact == 0);
+        CHECK(got.digit_bits == expected.digit_bits);
+        CHECK(got.products == expected.products);
+        CHECK(got.out == expected.out);
+    }
+}
+
+TEST_CASE("the integer unit's sums wrap, and are counted where they do", "[analysis][via]") {
+    const WideOperands shape{.m = 1, .n = 1, .k = 1 << 18};
+    CpuBackend backend(1);
+    IntegerProduct multiply(backend, {.machine = &exact_int32}, shape, Format{});
+    const auto sum_of = [&](float a, float b, std::size_t terms) {
+        std::vector<float> left(1 << 18), right(1 << 18);
+        std::fill_n(left.begin(), terms, a);
+        std::fill_n(right.begin(), terms, b);
+        return multiply(left, right)[0];
+    };
+    CHECK(sum_of(127, 127, 133144) == 127.0 * 127 * 133144);  // the last sum below 2^31
+    CHECK(sum_of(-128, 128, 1 << 17) == -0x1p31);
+    CHECK(multiply.inexact() == 0);
+    CHECK(sum_of(127, 127, 133145) == 127.0 * 127 * 133145 - 0x1p32);
+    CHECK(multiply.inexact() == 1);
 }

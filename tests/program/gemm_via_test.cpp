@@ -43,7 +43,8 @@ TEST_CASE("gemm --via warns before digits that cannot be exact, and fails after 
     for (const char* bad : {"--via ozaki1:x", "--via bf16x9 -f fp64 -M sm80.mma.bf16", "--via ozaki1:3 -f fp16",
                             "--via ozaki1:3 -M kahan:fp16", "--via ozaki2:1", "--via ozaki2:15 --full -M sm80.mma.fp16",
                             "--via ozaki2:15 -M sm90.wgmma.fp8", "--via ozaki2:15 -k 4096 -M sm80.mma.fp16 --require exact",
-                            "--via bf16x9 -M sm90.wgmma.fp8"}) {
+                            "--via bf16x9 -M sm90.wgmma.fp8", "--via bf16x9 -M exact.int32", "--via ozaki1:8 --digit-bits 8 -M exact.int32",
+                            "--via ozaki2:16 -k 131072 -m 1 -n 1 -M exact.int32 --require exact"}) {
         CAPTURE(bad);
         CHECK(run(std::string("gemm -q -k 8 ") + bad).code == 2);
     }
