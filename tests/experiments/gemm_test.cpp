@@ -170,30 +170,35 @@ struct Judged {
 constexpr Distribution every_distribution[] = {Distribution::normal,    Distribution::uniform, Distribution::positive,
                                                Distribution::lognormal, Distribution::equal,   Distribution::outliers};
 
-/// Every machine, with promotion and slices too, on every format that it takes.
-Judged judge_machines(const std::vector<double>& scales, const std::vector<std::int64_t>& k, double lambda) {
+/// So many rows of a and columns of b.
+struct OutputShape {
+    std::int64_t m = 3, n = 5;
+};
+
+/// Every machine, with promotion and slices too, on every format that it takes: all of a format's on the same operands.
+Judged judge_machines(const std::vector<double>& scales, const std::vector<std::int64_t>& k, double lambda,
+                      OutputShape shape = {}) {
     Judged judged;
-    for (const Machine* machine : all_machines) {
-        if (machine->result == fp64) continue;
-        std::vector<std::string> names{std::string(machine->name)};
-        if (!machine->instruction.empty() && !machine->has_scales()) {
-            names.push_back(names[0] + "+promote64");
-            names.push_back(names[0] + "+slices3");
+    for (const Format& format : FormatSet::known) {
+        GemmGrid grid{
+            .formats = {{format, format}}, .scales = scales, .m = {shape.m}, .n = {shape.n}, .k = k, .lambda = lambda};
+        grid.distributions.assign(std::begin(every_distribution), std::end(every_distribution));
+        for (const Machine* machine : all_machines) {
+            if (machine->result == fp64 || !takes(*machine, {format, format})) continue;
+            const std::string name(machine->name);
+            grid.machines.push_back(parse_machine(name));
+            if (machine->instruction.empty() || machine->has_scales()) continue;
+            grid.machines.push_back(parse_machine(name + "+promote64"));
+            grid.machines.push_back(parse_machine(name + "+slices3"));
         }
-        for (const Format& format : FormatSet::known) {
-            if (!takes(*machine, {format, format})) continue;
-            GemmGrid grid{
-                .formats = {{format, format}}, .scales = scales, .m = {3}, .n = {5}, .k = k, .lambda = lambda};
-            grid.distributions.assign(std::begin(every_distribution), std::end(every_distribution));
-            for (const std::string& name : names) grid.machines.push_back(parse_machine(name));
-            for (const GemmRow& row : rows_of(grid)) judged.add(row);
-        }
+        if (grid.machines.empty()) continue;
+        for (const GemmRow& row : rows_of(grid)) judged.add(row);
     }
     return judged;
 }
 
 /// The scales of libraries, their rules and joins, and outputs of less range than the sums.
-Judged judge_scalings(const std::vector<double>& scales, const std::vector<std::int64_t>& k) {
+Judged judge_scalings(const std::vector<double>& scales, const std::vector<std::int64_t>& k, OutputShape shape = {}) {
     struct Case {
         const char* machine;
         Format format, output;
@@ -217,8 +222,8 @@ Judged judge_scalings(const std::vector<double>& scales, const std::vector<std::
                       .formats = {{c.format, c.format}},
                       .scalings = {c.scaling},
                       .scales = scales,
-                      .m = {3},
-                      .n = {5},
+                      .m = {shape.m},
+                      .n = {shape.n},
                       .k = k,
                       .output = c.output};
         grid.distributions.assign(std::begin(every_distribution), std::end(every_distribution));
@@ -259,17 +264,40 @@ TEST_CASE("no output exceeds its certain bound, over every scale from 2^-16 to 2
     }
 }
 
-TEST_CASE("errors of cutting have a mean, which the probable bound knows", "[experiments][gemm]") {
-    // On positive data what is cut off adds up: errors are many deviations from zero.
+namespace {
+
+/// On positive data what is cut off adds up: errors are many deviations from zero, and within the probable bound all the same.
+void check_mean_of_cutting(std::int64_t k) {
     for (const char* name : {"sm70.mma.fp16", "sm80.mma.fp16", "sm90.mma.fp16", "fp16.chain"}) {
-        CAPTURE(name);
+        CAPTURE(name, k);
         const GemmRow row = row_of(
-            name,
-            {.formats = {{fp16, fp16}}, .distributions = {Distribution::positive}, .m = {4}, .n = {4}, .k = {1 << 14}});
+            name, {.formats = {{fp16, fp16}}, .distributions = {Distribution::positive}, .m = {4}, .n = {4}, .k = {k}});
         CHECK(row.beyond_probable == 0);
         CHECK(row.max_error <= row.probable_bound);
         CHECK(row.drift < -4 * std::sqrt(double(row.k)) * row.unit / 2);
     }
+}
+
+}  // namespace
+
+TEST_CASE("errors of cutting have a mean, which the probable bound knows", "[experiments][gemm]") {
+    check_mean_of_cutting(1 << 14);
+}
+
+TEST_CASE("sums of up to 2^17 terms keep both bounds, on every machine", "[experiments][gemm][slow]") {
+    const std::vector<double> scales{0x1p-9, 0x1p-5, 1};
+    const std::vector<std::int64_t> k{1 << 13, 1 << 15, 1 << 17};
+    const Judged machines = judge_machines(scales, k, 4, {2, 2}), scalings = judge_scalings(scales, k, {2, 2});
+    std::cout << machines.outputs << " and " << scalings.outputs << " outputs, " << machines.beyond_bound << " and "
+              << scalings.beyond_bound << " beyond the certain bound, " << machines.beyond_probable << " and "
+              << scalings.beyond_probable << " beyond the probable one\n";
+    CHECK(machines.outputs > 80000);
+    CHECK(machines.beyond_bound == 0);
+    CHECK(double(machines.beyond_probable) <= stated_probability(4) * double(machines.outputs));
+    CHECK(scalings.outputs > 2000);
+    CHECK(scalings.beyond_bound == 0);
+    CHECK(double(scalings.beyond_probable) <= stated_probability(4) * double(scalings.outputs));
+    check_mean_of_cutting(1 << 17);
 }
 
 TEST_CASE("what underflows or is flushed stands in the certain bound", "[experiments][gemm]") {
