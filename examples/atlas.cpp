@@ -159,8 +159,10 @@ void print_harmonic() {
         print_row("harmonic", n, k, overflows ? "sum_before_overflow" : "sum_that_stays", n.value(sum));
     }
     constexpr int trials = 20, terms = 100000;
+    // What the rounded terms add up to: the error is that of the sums alone.
     double exact = 0, mean = 0, squares = 0;
-    for (int k = terms; k >= 1; --k) exact += 1.0 / k;
+    const Numbers nearest(fp16, Round::nearest_even);
+    for (int k = terms; k >= 1; --k) exact += nearest.value(nearest.reciprocal(k));
     for (std::uint32_t trial = 0; trial < trials; ++trial) {
         Numbers n(fp16, Round::stochastic, trial, "sum.round");
         Code sum = n.rounded(0);

@@ -5,6 +5,7 @@
 #include "core/format_table.hpp"
 #include "core/rounding_names.hpp"
 #include "core/ulp.hpp"
+#include "experiments/analysis/eval_interval.hpp"
 #include "experiments/analysis/eval_walk.hpp"
 #include "experiments/analysis/eval_wide.hpp"
 #include "experiments/analysis/rounder.hpp"
@@ -98,6 +99,11 @@ bool is_exhaustive(const EvalGrid& grid, const Expression& expression, const For
     return grid.points == 0 && expression.inputs.size() <= 1 && f.bits <= 16;
 }
 
+/// A formula that brings a format along has that one.
+std::vector<Format> formats_of(const EvalGrid& grid, const Expression& expression) {
+    return expression.own.format ? std::vector{*expression.own.format} : grid.formats;
+}
+
 /// How often inputs are drawn until they meet a precondition.
 constexpr std::uint32_t most_attempts = 1000;
 
@@ -122,6 +128,7 @@ double drawn_input(const EvalGrid& grid, const Format& f, const InputRange& rang
 void evaluate(const EvalGrid& grid, const Expression& expression, const Format& f, std::uint64_t index, Point& point) {
     const RngKey key{.seed = static_cast<std::uint64_t>(grid.seed), .step = static_cast<std::uint32_t>(index), .site = site_id("eval.round")};
     FormatSystem system(f, grid.round, grid.functions, grid.flushes, key);
+    if (expression.own.format || expression.own.round) system.enter(expression.own);
     try {
         point.result = Walk(system, expression).value(point.inputs);
         point.reference = reference_value(expression, f, point.inputs);
@@ -141,9 +148,14 @@ void evaluate(const EvalGrid& grid, const Expression& expression, const Format& 
     point.ulps = std::fabs(point.result - reference.near) / ulp(f, rounded);
 }
 
-/// Whether the precondition holds of numbers of the format, whose comparisons are exact.
-bool is_accepted(const Expression& expression, const Format& f, const std::vector<double>& inputs) {
-    FormatSystem system(f, Round::nearest_even, Functions::correct, false, {});
+/// Whether the precondition holds. It is about the numbers as they are: its constants are not rounded to the formula's format.
+bool is_accepted(const Expression& expression, const std::vector<double>& inputs) {
+    IntervalSystem interval;
+    std::vector<Span> spans;
+    for (const double x : inputs) spans.push_back({x, x});
+    const bool is_met = Walk(interval, expression).accepts(spans);
+    if (!interval.has_failed()) return is_met;
+    FormatSystem system(fp64, Round::nearest_even, Functions::correct, false, {});
     return Walk(system, expression).accepts(inputs);
 }
 
@@ -164,7 +176,7 @@ std::vector<Point> points_of(const EvalGrid& grid, const Expression& expression,
 
 void fill_inputs(const EvalGrid& grid, const Expression& expression, const Format& f, std::uint64_t index, Point& point) {
     if (!point.inputs.empty() || expression.inputs.empty()) {
-        point.is_taken = is_accepted(expression, f, point.inputs);
+        point.is_taken = is_accepted(expression, point.inputs);
         return;
     }
     std::vector<InputRange> ranges;
@@ -175,7 +187,7 @@ void fill_inputs(const EvalGrid& grid, const Expression& expression, const Forma
             const std::uint64_t word = index * expression.inputs.size() + i;
             point.inputs.push_back(drawn_input(grid, f, ranges[i], word, attempt));
         }
-        point.is_taken = is_accepted(expression, f, point.inputs);
+        point.is_taken = is_accepted(expression, point.inputs);
     }
 }
 
@@ -193,7 +205,7 @@ FormulaRow formula_row(const EvalGrid& grid, const Expression& expression, const
     FormulaRow row{.expression = expression.text,
                 .name = expression.name,
                 .format = std::string(format_name(f)),
-                .round = std::string(name_of(grid.round)),
+                .round = std::string(name_of(expression.own.round.value_or(grid.round))),
                 .functions = grid.functions == Functions::correct ? "correct" : "macheps"};
     double bits = 0;
     for (const Point& point : points) {
@@ -243,12 +255,16 @@ Error eval_error(std::string what, std::string where, std::string fix) {
 }  // namespace
 
 void require_possible(const EvalGrid& grid) {
-    for (const Format& f : grid.formats) {
-        if (!is_rounded_here(f)) {
-            throw eval_error(fmt::format("{} is no format to compute in", format_name(f)), "--format",
-                             "one with sign, exponent and fraction");
+    for (const Expression& expression : grid.expressions) {
+        std::vector<Format> all = formats_of(grid, expression);
+        for (const RoundingContext& context : expression.contexts) {
+            if (context.format) all.push_back(*context.format);
         }
-        for (const Expression& expression : grid.expressions) {
+        for (const Format& f : all) {
+            if (!is_rounded_here(f)) {
+                throw eval_error(fmt::format("{} is no format to compute in", format_name(f)), "--format",
+                                 "one with sign, exponent and fraction");
+            }
             if (grid.functions == Functions::macheps) require_own_functions(expression.body, f);
         }
     }
@@ -256,14 +272,17 @@ void require_possible(const EvalGrid& grid) {
         if (!(range.least <= range.greatest)) {
             throw eval_error(fmt::format("no numbers from {} to {}", range.least, range.greatest), "--" + range.name, "such as -20:20");
         }
-        const bool is_known = std::any_of(grid.expressions.begin(), grid.expressions.end(), [&](const Expression& expression) {
-            return std::find(expression.inputs.begin(), expression.inputs.end(), range.name) != expression.inputs.end();
-        });
-        if (!is_known) {
+        std::vector<Format> formats;
+        for (const Expression& expression : grid.expressions) {
+            if (std::find(expression.inputs.begin(), expression.inputs.end(), range.name) == expression.inputs.end()) continue;
+            const std::vector<Format> more = formats_of(grid, expression);
+            formats.insert(formats.end(), more.begin(), more.end());
+        }
+        if (formats.empty()) {
             throw eval_error(fmt::format("no formula has an input '{}'", range.name), "--" + range.name,
                              "name an input of the expression");
         }
-        for (const Format& f : grid.formats) {
+        for (const Format& f : formats) {
             const double largest = decode64(f, f.max_finite_code() << f.padding);
             const double first = decode64(f, encode64(f, std::clamp(range.least, -largest, largest), Round::up, Overflow::nonsaturate));
             if (range.least <= largest && range.greatest >= -largest && first <= range.greatest) continue;
@@ -277,7 +296,7 @@ void run_eval(ThreadPool& pool, const EvalGrid& grid, const std::function<void(c
               const std::function<void(const FormulaPointRow&)>& point, const std::function<void(const std::string&)>& progress) {
     const DefaultFloatModes modes;
     for (const Expression& expression : grid.expressions) {
-        for (const Format& f : grid.formats) {
+        for (const Format& f : formats_of(grid, expression)) {
             progress(fmt::format("{} in {}", expression.name.empty() ? expression.text : expression.name, format_name(f)));
             std::vector<Point> points = points_of(grid, expression, f);
             constexpr std::size_t at_once = 64;

@@ -8,6 +8,7 @@
 #include "experiments/analysis/eval_walk.hpp"
 #include "experiments/analysis/eval_wide.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -82,13 +83,13 @@ double FormatSystem::rounded(const Unpacked& x, RandomBits random) const {
 double FormatSystem::literal(const Node& node) {
     IntervalSystem interval;
     const Span span = interval.literal(node);
-    const RandomBits random{0x80000000u, 32};  // constants are no operation: they draw nothing, and are rounded to nearest
+    const RandomBits random{0x80000000u, 32};  // constants are no operation: they draw nothing, and are rounded to nearest unless a context says how
     if (!interval.has_failed()) {
-        if (const auto near = rounded_span(format_, span, Round::nearest_even, random)) return flushed(*near);
+        if (const auto near = rounded_span(format_, span, literal_mode_, random)) return flushed(*near);
     }
     const Unpacked value = wide_literal(node, 0).value;
-    return flushed(decode64(format_, detail::encode_unpacked(format_, value, Round::nearest_even, Overflow::nonsaturate, random)
-                                         << format_.padding));
+    return flushed(decode64(
+        format_, detail::encode_unpacked(format_, value, literal_mode_, Overflow::nonsaturate, random) << format_.padding));
 }
 
 /// Intervals first, then more and more digits.
@@ -105,7 +106,7 @@ double FormatSystem::correct(Op op, const std::vector<double>& x) {
         if (is_zero) return decode64(format_, code_of(format_, near));
     }
     if (std::isinf(near) && (!is_finite || has_pole(op, x))) return decode64(format_, code_of(format_, near));
-    if (op == Op::fmod) return decode64(format_, code_of(format_, near));  // exact
+    if (op == Op::fmod) return decode64(format_, encode64(format_, near, mode_, Overflow::nonsaturate, random));  // exact
     std::vector<Span> spans;
     for (const double each : x) spans.push_back({each, each});
     IntervalSystem interval;
@@ -142,9 +143,20 @@ double FormatSystem::own(Op op, double x) {
 
 double FormatSystem::apply(Op op, const std::vector<double>& x) {
     const auto run = [&](Operation operation) {
-        const auto code = [&](std::size_t i) { return i < x.size() ? code_of(format_, x[i]) : 0; };
-        return decode64(format_, macheps::op(operation, format_, code(0), code(1), code(2), mode_, Overflow::nonsaturate, next()).bits);
+        const auto done_in = [&](const Format& format, Round mode, RandomBits random) {
+            const auto code = [&](std::size_t i) { return i < x.size() ? code_of(format, x[i]) : 0; };
+            return decode64(format, macheps::op(operation, format, code(0), code(1), code(2), mode, Overflow::nonsaturate, random).bits);
+        };
+        const bool has_others = is_mixed_ && format_.precision <= 51 && std::any_of(x.begin(), x.end(), [&](double each) {
+            return std::isfinite(each) && decode64(format_, code_of(format_, each)) != each;
+        });
+        if (!has_others) return done_in(format_, mode_, next());
+        // Rounded to odd with two digits more than the format's at least, a result rounds once more as the exact one would.
+        return decode64(format_, encode64(format_, done_in(fp64, Round::to_odd, {}), mode_, Overflow::nonsaturate, next()));
     };
+    // What is exact of a number of this format, and rounded of another's.
+    const auto exact = [&](double value) { return is_mixed_ ? cast(value) : value; };
+    const auto coded = [&](double value) { return is_mixed_ ? cast(value) : decode64(format_, code_of(format_, value)); };
     const double a = x[0];
     switch (op) {
         case Op::add: return flushed(run(Operation::add));
@@ -153,19 +165,38 @@ double FormatSystem::apply(Op op, const std::vector<double>& x) {
         case Op::div: return flushed(run(Operation::div));
         case Op::fma: return flushed(run(Operation::fma));
         case Op::sqrt: return flushed(run(Operation::sqrt));
-        case Op::neg: return decode64(format_, code_of(format_, -a));
-        case Op::fabs: return std::fabs(a);
-        case Op::fmin: return a != a || x[1] < a ? x[1] : a;
-        case Op::fmax: return a != a || a < x[1] ? x[1] : a;
+        case Op::neg: return coded(-a);
+        case Op::fabs: return exact(std::fabs(a));
+        case Op::fmin: return exact(a != a || x[1] < a ? x[1] : a);
+        case Op::fmax: return exact(a != a || a < x[1] ? x[1] : a);
         case Op::fdim: return a != a || x[1] != x[1] ? a + x[1] : a > x[1] ? flushed(run(Operation::sub)) : 0;
-        case Op::copysign: return decode64(format_, code_of(format_, std::copysign(a, x[1])));
-        case Op::floor: return decode64(format_, code_of(format_, std::floor(a)));
-        case Op::ceil: return decode64(format_, code_of(format_, std::ceil(a)));
-        case Op::trunc: return decode64(format_, code_of(format_, std::trunc(a)));
-        case Op::round: return decode64(format_, code_of(format_, std::round(a)));
-        case Op::nearbyint: return decode64(format_, code_of(format_, std::nearbyint(a)));
+        case Op::copysign: return coded(std::copysign(a, x[1]));
+        case Op::floor: return coded(std::floor(a));
+        case Op::ceil: return coded(std::ceil(a));
+        case Op::trunc: return coded(std::trunc(a));
+        case Op::round: return coded(std::round(a));
+        case Op::nearbyint: return coded(std::nearbyint(a));
         default: return flushed(functions_ == Functions::correct ? correct(op, x) : own(op, a));
     }
+}
+
+double FormatSystem::cast(double x) {
+    return flushed(decode64(format_, encode64(format_, x, mode_, Overflow::nonsaturate, next())));
+}
+
+void FormatSystem::enter(const RoundingContext& context) {
+    outside_.push_back({format_, mode_, literal_mode_});
+    is_mixed_ = true;
+    format_ = context.format.value_or(format_);
+    mode_ = context.round.value_or(mode_);
+    literal_mode_ = context.round.value_or(literal_mode_);
+}
+
+void FormatSystem::leave() {
+    format_ = outside_.back().format;
+    mode_ = outside_.back().mode;
+    literal_mode_ = outside_.back().literal_mode;
+    outside_.pop_back();
 }
 
 bool FormatSystem::compare(Op op, double a, double b) const {

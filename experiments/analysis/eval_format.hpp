@@ -13,7 +13,8 @@ namespace macheps::analysis {
 
 enum class Functions : std::uint8_t { correct, macheps };
 
-/// Numbers of the format, as doubles.
+/// Numbers of the format, as doubles. Inside a context of another one, operands are numbers of either, and every operation is the
+/// exact one's result rounded once.
 class FormatSystem {
   public:
     using Number = double;
@@ -24,6 +25,9 @@ class FormatSystem {
     double apply(Op op, const std::vector<double>& x);
     bool compare(Op op, double a, double b) const;
     bool test(Op op, double x) const;
+    double cast(double x);
+    void enter(const RoundingContext& context);
+    void leave();
 
   private:
     double correct(Op op, const std::vector<double>& x);
@@ -32,8 +36,15 @@ class FormatSystem {
     RandomBits next() { return {mode_ == Round::stochastic ? random_bits(key_, element_++) : 0, 32}; }
     double flushed(double x) const;
 
+    struct Surroundings {
+        Format format{};
+        Round mode{}, literal_mode{};
+    };
+
     Format format_;
-    Round mode_;
+    Round mode_, literal_mode_ = Round::nearest_even;
+    std::vector<Surroundings> outside_{};  ///< of the contexts that were entered
+    bool is_mixed_ = false;                ///< a context was entered: there may be numbers of several formats
     Functions functions_;
     bool flushes_;
     RngKey key_;

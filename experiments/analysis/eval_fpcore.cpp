@@ -98,7 +98,7 @@ struct LeftOut {
 
 class CoreReader {
   public:
-    explicit CoreReader(const FormReader& forms) : forms_(forms) {}
+    CoreReader(const FormReader& forms, bool keeps_precision) : forms_(forms), keeps_precision_(keeps_precision) {}
 
     Expression read(const Form& core) {
         std::size_t at = 1;
@@ -106,7 +106,10 @@ class CoreReader {
         if (at >= core.items.size() || core.items[at].kind != Form::Kind::list) forms_.fail("an FPCore begins with its inputs", core.line);
         for (const Form& input : core.items[at].items) {
             const Form* name = &input;
-            if (input.kind == Form::Kind::list && !input.items.empty() && input.items.front().is("!")) name = &input.items.back();
+            if (input.kind == Form::Kind::list && !input.items.empty() && input.items.front().is("!")) {
+                name = &input.items.back();
+                if (keeps_precision_ && input.items.size() > 2) throw LeftOut{"an input has a precision of its own"};
+            }
             if (name->kind == Form::Kind::list) throw LeftOut{"an input is an array"};
             if (is_constant(name->text) || is_number_text(name->text, true)) {
                 forms_.fail(fmt::format("'{}' is no name of an input", name->text), input.line);
@@ -120,6 +123,7 @@ class CoreReader {
             if (key.kind != Form::Kind::symbol || !key.text.starts_with(":")) forms_.fail("a property begins with a colon", key.line);
             if (key.text == ":name") out_.name = core.items[at + 1].text;
             if (key.text == ":pre") precondition = &core.items[at + 1];
+            if (keeps_precision_) add_property(out_.own, key.text, core.items[at + 1]);
         }
         if (at + 1 != core.items.size()) forms_.fail("an FPCore ends with its expression", core.line);
         if (precondition != nullptr) {
@@ -134,6 +138,42 @@ class CoreReader {
     }
 
   private:
+    static void add_property(RoundingContext& context, std::string_view key, const Form& value) {
+        const bool is_precision = key == ":precision";
+        if (!is_precision && key != ":round") return;
+        const std::string text = value.kind == Form::Kind::list ? "of several words" : value.text;
+        if (is_precision) {
+            context.format = find_precision(text);
+        } else {
+            context.round = find_round(text);
+        }
+        if (is_precision ? !context.format : !context.round) {
+            throw LeftOut{fmt::format("{} {} is not computed in", is_precision ? "a precision" : "a rounding", text)};
+        }
+    }
+    /// (! :precision binary32 :round toZero body)
+    Node context(const Form& form) {
+        if (!keeps_precision_) return node(form.items.back());
+        RoundingContext found;
+        if (form.items.size() % 2 != 0) forms_.fail("! takes properties with a value each, and an expression", form.line);
+        for (std::size_t i = 1; i + 1 < form.items.size(); i += 2) {
+            if (!form.items[i].text.starts_with(":")) forms_.fail("a property begins with a colon", form.items[i].line);
+            add_property(found, form.items[i].text, form.items[i + 1]);
+        }
+        Node body = node(form.items.back());
+        if (!found.format && !found.round) return body;
+        out_.contexts.push_back(found);
+        Node out{.kind = Node::Kind::context, .slot = static_cast<int>(out_.contexts.size()) - 1};
+        out.children.push_back(std::move(body));
+        return out;
+    }
+    Node cast(const Form& form) {
+        if (!keeps_precision_) return node(form.items.back());
+        Node out{.kind = Node::Kind::cast};
+        out.children.push_back(node(form.items.back()));
+        if (gives_truth(out.children.front())) forms_.fail("cast takes a number", form.line);
+        return out;
+    }
     Node node(const Form& form) {
         if (form.kind == Form::Kind::string) forms_.fail("a string stands where a number should", form.line);
         if (form.kind == Form::Kind::symbol) return symbol(form);
@@ -142,8 +182,8 @@ class CoreReader {
         for (const std::string_view word : {"array", "tensor", "tensor*", "ref", "for", "for*", "dim", "size", "digits"}) {
             if (head == word) throw LeftOut{fmt::format("'{}': arrays are not read", head)};
         }
-        if (head == "!" && form.items.size() >= 2) return node(form.items.back());
-        if (head == "cast" && form.items.size() == 2) return node(form.items.back());
+        if (head == "!" && form.items.size() >= 2) return context(form);
+        if (head == "cast" && form.items.size() == 2) return cast(form);
         if (head == "let" || head == "let*") return let(form, head == "let*");
         if (head == "while" || head == "while*") return loop(form, head == "while*");
         Node out;
@@ -234,6 +274,7 @@ class CoreReader {
     }
 
     const FormReader& forms_;
+    bool keeps_precision_ = false;
     Expression out_{};
     std::vector<std::pair<std::string, int>> scope_{};
     int next_ = 0;
@@ -241,7 +282,7 @@ class CoreReader {
 
 }  // namespace
 
-Cores parse_cores(std::string_view text, const std::string& where) {
+Cores parse_cores(std::string_view text, const std::string& where, bool keeps_precision) {
     FormReader reader(text, where);
     Cores out;
     for (const Form& form : reader.read()) {
@@ -249,7 +290,7 @@ Cores parse_cores(std::string_view text, const std::string& where) {
             reader.fail("no FPCore", form.line);
         }
         try {
-            out.expressions.push_back(CoreReader(reader).read(form));
+            out.expressions.push_back(CoreReader(reader, keeps_precision).read(form));
         } catch (const LeftOut& left_out) {
             std::string name = fmt::format("line {}", form.line);
             for (std::size_t i = 0; i + 1 < form.items.size(); ++i) {

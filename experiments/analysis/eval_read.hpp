@@ -11,6 +11,9 @@ inline constexpr int most_expression_levels = 256;
 const OpRow* find_op(std::string_view name);
 bool is_constant(std::string_view name);
 bool gives_truth(const Node& node);
+/// What FPCore calls binary16, binary32 and binary64, or a format by its own name; FPCore's five roundings.
+std::optional<Format> find_precision(std::string_view name);
+std::optional<Round> find_round(std::string_view name);
 /// What is wrong with a call's arguments; empty where nothing is.
 std::string wrong_arguments(const Node& node);
 /// Whether the whole text is a decimal or hexadecimal number, with a fraction and an exponent at will, or, with

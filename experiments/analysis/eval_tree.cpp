@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/analysis/eval_tree.hpp"
 
+#include "core/format_table.hpp"
 #include "experiments/analysis/eval_read.hpp"
 
 #include <fmt/format.h>
@@ -33,14 +34,42 @@ std::string_view op_name(Op op) {
     return {};
 }
 
+struct PrecisionRow {
+    std::string_view name;
+    Format format;
+};
+constexpr PrecisionRow precisions[] = {{"binary16", fp16}, {"binary32", fp32}, {"binary64", fp64}};
+
+struct RoundRow {
+    std::string_view name;
+    Round round;
+};
+constexpr RoundRow rounds[] = {{"nearestEven", Round::nearest_even}, {"nearestAway", Round::nearest_away}, {"toPositive", Round::up},
+                               {"toNegative", Round::down},          {"toZero", Round::toward_zero}};
+
+std::string context_text(const RoundingContext& context) {
+    std::string text;
+    if (context.format) {
+        const auto row = std::find_if(std::begin(precisions), std::end(precisions), [&](const PrecisionRow& r) { return r.format == *context.format; });
+        text += fmt::format(" :precision {}", row == std::end(precisions) ? format_name(*context.format) : row->name);
+    }
+    for (const RoundRow& row : rounds) {
+        if (context.round == row.round) text += fmt::format(" :round {}", row.name);
+    }
+    return text;
+}
+
 /// Names of slots: those of bindings get their slot's number where an input has the name too.
-std::string node_text(const Node& node, std::vector<std::string>& names) {
-    const auto child = [&](std::size_t i) { return node_text(node.children[i], names); };
+std::string node_text(const Expression& expression, const Node& node, std::vector<std::string>& names) {
+    const auto child = [&](std::size_t i) { return node_text(expression, node.children[i], names); };
     std::string out;
     switch (node.kind) {
         case Node::Kind::number:
         case Node::Kind::constant: return node.text;
         case Node::Kind::variable: return names[static_cast<std::size_t>(node.slot)];
+        case Node::Kind::context:
+            return fmt::format("(!{} {})", context_text(expression.contexts[static_cast<std::size_t>(node.slot)]), child(0));
+        case Node::Kind::cast: return fmt::format("(cast {})", child(0));
         case Node::Kind::call: {
             out = fmt::format("({}", op_name(node.op));
             for (std::size_t i = 0; i < node.children.size(); ++i) out += " " + child(i);
@@ -74,6 +103,21 @@ const OpRow* find_op(std::string_view name) {
     return row == std::end(rows_of_ops) ? nullptr : row;
 }
 
+std::optional<Format> find_precision(std::string_view name) {
+    for (const PrecisionRow& row : precisions) {
+        if (row.name == name) return row.format;
+    }
+    const NamedFormat* known = find_format(name);
+    return known != nullptr ? std::optional(known->format) : std::nullopt;
+}
+
+std::optional<Round> find_round(std::string_view name) {
+    for (const RoundRow& row : rounds) {
+        if (row.name == name) return row.round;
+    }
+    return std::nullopt;
+}
+
 bool is_constant(std::string_view name) {
     constexpr std::string_view names[] = {"PI",    "E",      "LN2",        "LN10",  "LOG2E",   "LOG10E",   "PI_2", "PI_4",
                                           "M_1_PI", "M_2_PI", "M_2_SQRTPI", "SQRT2", "SQRT1_2", "INFINITY", "NAN",
@@ -82,6 +126,7 @@ bool is_constant(std::string_view name) {
 }
 
 bool gives_truth(const Node& node) {
+    if (node.kind == Node::Kind::context) return gives_truth(node.children.front());
     if (node.kind == Node::Kind::call) return is_truth(node.op);
     return node.kind == Node::Kind::constant && (node.text == "TRUE" || node.text == "FALSE");
 }
@@ -110,8 +155,9 @@ std::string fpcore_text(const Expression& expression) {
     std::string inputs, name;
     for (const std::string& input : expression.inputs) inputs += (inputs.empty() ? "" : " ") + input;
     if (!expression.name.empty()) name = fmt::format(" :name \"{}\"", expression.name);
-    if (!expression.precondition.empty()) name += fmt::format(" :pre {}", node_text(expression.precondition.front(), names));
-    return fmt::format("(FPCore ({}){} {})", inputs, name, node_text(expression.body, names));
+    if (!expression.precondition.empty()) name += fmt::format(" :pre {}", node_text(expression, expression.precondition.front(), names));
+    name += context_text(expression.own);
+    return fmt::format("(FPCore ({}){} {})", inputs, name, node_text(expression, expression.body, names));
 }
 
 }  // namespace macheps::analysis

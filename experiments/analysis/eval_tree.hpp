@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A user's formula as a tree, read from FPCore 2.0 or from infix text. Nothing is rearranged or folded: x^2 stays pow(x, 2).
 #pragma once
+#include "core/format.hpp"
+#include "core/rounding.hpp"
+
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,14 +34,21 @@ struct OpRow {
 std::span<const OpRow> op_rows();
 
 struct Node {
-    enum class Kind : std::uint8_t { number, constant, variable, call, choice, let, loop };
+    /// context: what is inside is rounded as Expression::contexts says. cast: a rounding of its own.
+    enum class Kind : std::uint8_t { number, constant, variable, call, choice, let, loop, context, cast };
     Kind kind = Kind::number;
     Op op = Op::add;
     bool is_sequential = false;    ///< let*, while*: a binding sees the ones before it
-    int slot = 0;                  ///< of a variable
+    int slot = 0;                  ///< of a variable; of a context its index
     std::string text{};            ///< a number's digits, a constant's or a variable's name
     std::vector<int> slots{};      ///< of bindings
     std::vector<Node> children{};  ///< let: values, body; loop: condition, first values, updates, result; choice: if, then, else
+};
+
+/// What FPCore's `:precision` and `:round` say; what they leave open is the surroundings'.
+struct RoundingContext {
+    std::optional<Format> format{};
+    std::optional<Round> round{};
 };
 
 struct Expression {
@@ -46,6 +57,8 @@ struct Expression {
     int slots = 0;                    ///< of inputs and bindings
     Node body{};
     std::vector<Node> precondition{};  ///< none or one
+    RoundingContext own{};             ///< of the whole body
+    std::vector<RoundingContext> contexts{};
     std::string text{};               ///< as it was typed, on one line
 };
 
@@ -60,8 +73,9 @@ struct Cores {
     std::vector<Expression> expressions{};
     std::vector<SkippedCore> skipped{};  ///< with arrays, and such
 };
-/// All FPCores of a text; `where` is its name in errors. Errors: throws Error (bad_input) with the line.
-Cores parse_cores(std::string_view text, const std::string& where);
+/// All FPCores of a text; `where` is its name in errors. With `keeps_precision` their contexts and casts are read, else left away.
+/// Errors: throws Error (bad_input) with the line.
+Cores parse_cores(std::string_view text, const std::string& where, bool keeps_precision = false);
 
 /// The tree as an FPCore.
 std::string fpcore_text(const Expression& expression);

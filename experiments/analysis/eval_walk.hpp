@@ -16,7 +16,8 @@ struct EndlessLoop : Error {
     using Error::Error;
 };
 
-/// A System has a Number, and the functions that are called here: literal, apply, compare and test.
+/// A System has a Number, and the functions that are called here: literal, apply, compare and test. One that rounds to a format has
+/// enter, leave and cast, too; to the others contexts and casts change nothing.
 template <class System>
 class Walk {
   public:
@@ -74,8 +75,25 @@ class Walk {
                 }
                 return number(node.children.back());
             }
+            case Node::Kind::context: return inside(node, [&] { return number(node.children.front()); });
+            case Node::Kind::cast: {
+                Number value = number(node.children.front());
+                if constexpr (requires { system_.cast(value); }) value = system_.cast(value);
+                return value;
+            }
         }
         return Number{};
+    }
+    template <class Use>
+    auto inside(const Node& node, const Use& use) {
+        if constexpr (requires { system_.leave(); }) {
+            system_.enter(expression_.contexts[static_cast<std::size_t>(node.slot)]);
+            const auto value = use();
+            system_.leave();
+            return value;
+        } else {
+            return use();
+        }
     }
     /// The values of children `first` and following, bound after all of them, or each before the next.
     void bind(const Node& node, std::size_t first, bool is_sequential) {
@@ -101,6 +119,7 @@ class Walk {
     }
     bool truth(const Node& node) {
         if (node.kind == Node::Kind::constant) return node.text == "TRUE";
+        if (node.kind == Node::Kind::context) return inside(node, [&] { return truth(node.children.front()); });
         const auto all = [&](bool wanted) {
             for (const Node& child : node.children) {
                 if (truth(child) != wanted) return false;

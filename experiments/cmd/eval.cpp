@@ -33,7 +33,9 @@ constexpr const char* eval_help =
     "                                                          a row for each input as well\n"
     "  macheps eval \"x*x - y*y\" --x 1:2 --y 1:2 -f fp32 --points 2000      drawn inputs\n"
     "  macheps eval \"exp(x)-1\" --as fpcore                      the formula as other tools read it\n"
-    "  macheps eval formulas.fpcore -f fp16 --only \"NMSE*\"      FPCores of a file, by name\n\n"
+    "  macheps eval formulas.fpcore -f fp16 --only \"NMSE*\"      FPCores of a file, by name\n"
+    "  macheps eval \"(FPCore (x) :precision binary16 (- (! :precision binary32 (* x x)) x))\" --keep-precision\n"
+    "                                                          a square in fp32, in a formula in fp16\n\n"
     "A formula has names, numbers, + - * / ^ (pow), calls and if(a < b, c, d); nothing in it is rearranged. Files hold FPCore\n"
     "2.0, without arrays. Every operator is one rounding to the format; functions are correctly rounded, or those of\n"
     "core/math.hpp. The reference is the exact value of the formula, rounded once.\n"
@@ -50,7 +52,7 @@ struct EvalArguments {
     std::vector<std::string> expressions, formats{"fp16", "bf16"};
     std::string round = "nearest_even", functions = "correct", subnormals = "keep", only, as, points_out, out;
     std::int64_t points = 0, seed = 0, threads = 0;
-    bool quiet = false;
+    bool keeps_precision = false, quiet = false;
     RowForm form;
 };
 
@@ -104,8 +106,8 @@ void add_expressions(EvalGrid& grid, const EvalArguments& a, const std::vector<s
             continue;
         }
         constexpr std::uint64_t most_bytes = std::uint64_t{64} << 20;
-        analysis::Cores cores = is_file_name(text) ? analysis::parse_cores(read_file(text, most_bytes), text)
-                                                   : analysis::parse_cores(text, "expression");
+        analysis::Cores cores = is_file_name(text) ? analysis::parse_cores(read_file(text, most_bytes), text, a.keeps_precision)
+                                                   : analysis::parse_cores(text, "expression", a.keeps_precision);
         for (analysis::Expression& each : cores.expressions) {
             if (a.only.empty() || glob_match(a.only, each.name)) grid.expressions.push_back(std::move(each));
         }
@@ -162,6 +164,8 @@ void describe_eval(Command& verb) {
     verb.integer("--points", a->points, {0, 100000000}, "Drawn inputs; 0: all, where they are few").shows_default();
     verb.integer("--seed", a->seed, seed_limits, "Of drawn inputs and stochastic rounding").shows_default();
     verb.option("--only", a->only, "FPCores whose names this pattern meets; all when left out").takes("GLOB");
+    verb.flag("--keep-precision", a->keeps_precision,
+              "An FPCore's own :precision, :round, ! and cast hold, in place of --format and --round");
     verb.option("--as", a->as, "Print the formulas as FPCore and run nothing; rows when left out").one_of({"fpcore"});
     verb.option("--points-out", a->points_out, "Write a row for each input into this CSV file; nothing when left out")
         .takes(value_kind::file);

@@ -3,6 +3,7 @@
 #include "experiments/analysis/eval.hpp"
 #include "core/float_environment.hpp"
 #include "core/format_table.hpp"
+#include "experiments/analysis/eval_walk.hpp"
 #include "experiments/analysis/eval_wide.hpp"
 #include "tests/test.hpp"
 
@@ -145,6 +146,70 @@ TEST_CASE("an FPCore's bindings and loops mean what they say", "[analysis][eval]
     CHECK(value("(FPCore (x) (! :precision binary64 (cast (/ 1 3))))") == Approx(1.0 / 3));
     CHECK(value("(FPCore (x) (if (and (< 1 x 4) (not (== x 2))) 1/4 -1))") == 0.25);
     CHECK_THROWS_WITH(value("(FPCore (x) (while (< 0 x) ([a x a]) a))"), Catch::Contains("does not end"));
+}
+
+// What is inside a context is the exact operation on whatever numbers come in, rounded once to the context's format.
+TEST_CASE("an FPCore's precision, rounding and casts hold where they are kept", "[analysis][eval]") {
+    const auto value = [](const char* text, std::vector<double> inputs, bool keeps = true) {
+        const Expression expression = parse_cores(text, "here", keeps).expressions.at(0);
+        FormatSystem system(fp32, Round::nearest_even, Functions::correct, false, {});
+        system.enter(expression.own);
+        return Walk(system, expression).value(inputs);
+    };
+    const auto half = [](double x, Round mode = Round::nearest_even) {
+        return decode64(fp16, encode64(fp16, x, mode, Overflow::nonsaturate));
+    };
+    int rounded_twice = 0;
+    for (int i = 0; i < 2000; ++i) {
+        const double x = static_cast<float>(0.37 + i * 0.00731), narrow = half(x);
+        CAPTURE(x);
+        CHECK(value("(FPCore (x) (! :precision binary16 (* x x)))", {x}) == half(x * x));
+        CHECK(value("(FPCore (x) (! :precision binary16 (/ x 3)))", {x}) == half(static_cast<double>(static_cast<long double>(x) / 3)));
+        CHECK(value("(FPCore (x) (! :precision binary16 (cast x)))", {x}) == narrow);
+        CHECK(value("(FPCore (x) (! :precision binary16 (- x)))", {x}) == -narrow);
+        CHECK(value("(FPCore (x) (! :precision binary16 (fmax x 1)))", {x}) == std::max(narrow, 1.0));
+        CHECK(value("(FPCore (x) :precision binary16 (+ x 1e-3))", {narrow}) == half(narrow + half(1e-3)));
+        CHECK(value("(FPCore (x) :precision binary16 :round toPositive (* x 0.1))", {narrow}) ==
+              half(narrow * half(0.1, Round::up), Round::up));
+        CHECK(value("(FPCore (x) (! :round toZero (sqrt x)))", {x}) ==
+              decode64(fp32, encode64(fp32, std::sqrt(x), Round::toward_zero, Overflow::nonsaturate)));
+        // A number of a wider format comes out of its context as it is.
+        const double wide = value("(FPCore (x) :precision binary16 (- (! :precision binary32 (* x x)) 1))", {narrow});
+        CHECK(wide == half(narrow * narrow - 1));
+        rounded_twice += wide != half(half(narrow * narrow) - 1);
+    }
+    CHECK(rounded_twice > 100);
+    // Where operands were rounded first the sum would be 1, and a sum rounded to fp32 first the middle of two numbers.
+    CHECK(value("(FPCore (x y) (! :precision binary16 (+ x y)))", {1 + 0x1p-11, 0x1p-40}) == 1 + 0x1p-10);
+    CHECK(value("(FPCore (x) (if (! :precision binary16 (== (+ 1 x) 1)) 7 8))", {0x1p-12}) == 7);
+    CHECK(value("(FPCore (x) (! :precision binary16 (cast x)))", {1 + 0x1p-20}, false) == 1 + 0x1p-20);
+    const char* text = "(FPCore (x) :precision binary16 :round toZero (cast (! :precision bf16 (* x (! :round toPositive (+ x 1))))))";
+    CHECK(fpcore_text(parse_cores(text, "here", true).expressions.at(0)) == text);
+    CHECK(fpcore_text(parse_cores(text, "here").expressions.at(0)) == "(FPCore (x) (* x (+ x 1)))");
+    const Cores left_out = parse_cores("(FPCore (x) :precision binary80 x)\n(FPCore (x) (! :round toOdd x))\n"
+                                       "(FPCore ((! :precision binary32 x)) x)\n(FPCore (x) :precision (float 5 16) x)", "here", true);
+    CHECK(left_out.expressions.empty());
+    REQUIRE(left_out.skipped.size() == 4);
+    CHECK(left_out.skipped[0].why == "a precision binary80 is not computed in");
+    CHECK(left_out.skipped[1].why == "a rounding toOdd is not computed in");
+    CHECK(left_out.skipped[2].why == "an input has a precision of its own");
+    CHECK_THROWS_WITH(parse_cores("(FPCore (x) (! :precision x))", "here", true), Catch::Contains("with a value each"));
+}
+
+TEST_CASE("rows have the precision that a formula keeps, and :pre is about the numbers as they are", "[analysis][eval]") {
+    const Cores cores = parse_cores("(FPCore (x) :precision e5m2 :round toZero (+ x 1))\n(FPCore (x) (+ x 1))", "here", true);
+    const std::vector<FormulaRow> rows = rows_of({.expressions = cores.expressions, .formats = {e4m3fn}});
+    REQUIRE(rows.size() == 2);
+    CHECK(rows[0].format == "e5m2");
+    CHECK(rows[0].round == "toward_zero");
+    CHECK(rows[1].format == "e4m3fn");
+    CHECK(rows[1].round == "nearest_even");
+    CHECK(rows[0].inputs == 248);
+    CHECK(rows[1].inputs == 254);
+    // 3.2 is no number of e4m3fn: 3.25 is the nearest, and beyond it.
+    const Expression between = parse_cores("(FPCore (x) :pre (and (<= -3.2 x 3.2) (!= x 0)) (tan (/ x 2)))", "here").expressions[0];
+    CHECK(rows_of({.expressions = {between}, .formats = {e4m3fn}}).at(0).inputs == 136);
+    CHECK(rows_of({.expressions = {between}, .formats = {bf16}}).at(0).inputs == 32920);
 }
 
 TEST_CASE("formulas that cannot be read say where, and why", "[analysis][eval]") {

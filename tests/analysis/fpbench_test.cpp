@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// FPBench's 136 benchmarks (github.com/FPBench/FPBench at 7e2b76b; MACHEPS_FPBENCH names a folder of its .fpcore files): all are read, nearly all run in binary32, and their references are those of MPFR with 500 bits.
+// FPBench's 136 benchmarks (github.com/FPBench/FPBench at 7e2b76b; MACHEPS_FPBENCH names a clone, or a folder of its .fpcore files): all are read, nearly all run in binary32, and their references are those of MPFR with 500 bits.
 #include "core/format_table.hpp"
 #include "core/read_file.hpp"
 #include "experiments/analysis/eval.hpp"
@@ -145,8 +145,10 @@ bool has_loop(const Node& node) {
 
 /// Where FPBench's files lie; empty where nobody says.
 std::filesystem::path benchmarks_folder() {
-    const char* folder = std::getenv("MACHEPS_FPBENCH");
-    return folder != nullptr ? folder : "";
+    const char* named = std::getenv("MACHEPS_FPBENCH");
+    if (named == nullptr) return {};
+    const std::filesystem::path folder = named;
+    return std::filesystem::is_directory(folder / "benchmarks") ? folder / "benchmarks" : folder;
 }
 
 struct BenchmarkCounts {

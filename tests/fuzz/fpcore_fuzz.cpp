@@ -6,18 +6,28 @@
 
 using namespace macheps;
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+namespace {
+
+void read_cores(const std::string& text, bool keeps_precision) {
     analysis::Cores cores;
     try {
-        cores = analysis::parse_cores(fuzz::text(data, size), "fuzz.fpcore");
+        cores = analysis::parse_cores(text, "fuzz.fpcore", keeps_precision);
     } catch (const Error& error) {
         fuzz::require(error.exit() == Exit::bad_input, "a file that cannot be read is bad input");
         fuzz::require(error.parts().where.starts_with("fuzz.fpcore:"), "an error says where");
-        return 0;
+        return;
     }
     for (const analysis::Expression& each : cores.expressions) {
         fuzz::require(each.slots >= static_cast<int>(each.inputs.size()), "every input has a slot");
         fuzz::require(!analysis::fpcore_text(each).empty(), "an FPCore is printed");
     }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    const std::string text(fuzz::text(data, size));
+    read_cores(text, false);
+    read_cores(text, true);
     return 0;
 }

@@ -27,6 +27,12 @@ TEST_CASE("eval prints rows, points and FPCores", "[program][eval]") {
     const Outcome only = run("eval a.fpcore --only 't*' -f e5m2 -q");
     CHECK(std::count(only.out.begin(), only.out.end(), '\n') == 2);
     CHECK(only.out.find("two") != std::string::npos);
+    write("kept.fpcore", "(FPCore (x) :precision binary16 (- (! :precision binary32 (* x x)) x))\n(FPCore (x) :precision binary80 x)");
+    const Outcome kept = run("eval kept.fpcore -f e5m2 --keep-precision --csv");
+    CHECK(kept.code == 0);
+    CHECK(kept.err.find("left out: line 2: a precision binary80 is not computed in") != std::string::npos);
+    CHECK(kept.out.find("(- (! :precision binary32 (* x x)) x)),,fp16,nearest_even,") != std::string::npos);
+    CHECK(run("eval kept.fpcore -f e5m2 -q --csv").out.find(",fp16,") == std::string::npos);
     fs::remove_all(scratch());
 }
 
