@@ -17,6 +17,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 using namespace macheps;
@@ -46,17 +47,25 @@ class Numbers {
     Code fma(Code a, Code b, Code c) { return run(Operation::fma, a, b, c); }
     std::string_view format_name() const { return macheps::format_name(format_); }
     std::string_view round_name() const { return name_of(mode_); }
+    /// Whether an operation since the last call went beyond the largest number where IEEE 754 gives an infinity. A format without
+    /// one holds such a result at its largest number.
+    bool take_overflow() { return std::exchange(has_overflowed_, false); }
 
   private:
     RandomBits next() { return {mode_ == Round::stochastic ? random_bits(key_, element_++) : 0, 32}; }
     Code run(Operation operation, Code a, Code b, Code c) {
-        return op(operation, format_, a, b, c, mode_, Overflow::nonsaturate, next()).bits;
+        const Rounded result = op(operation, format_, a, b, c, mode_, Overflow::nonsaturate, next());
+        const bool is_negative = (result.bits >> format_.padding & format_.sign_bit()) != 0;
+        const Round inwards = is_negative ? Round::up : Round::down;
+        has_overflowed_ |= result.flags.overflow && mode_ != Round::toward_zero && mode_ != inwards;
+        return result.bits;
     }
 
     Format format_;
     Round mode_;
     RngKey key_;
     std::uint64_t element_ = 0;
+    bool has_overflowed_ = false;
 };
 
 void print_row(std::string_view experiment, const Numbers& n, long long size, std::string_view quantity, double value) {
@@ -192,7 +201,8 @@ void print_squares() {
     }
 }
 
-/// All pairs of a format whose sum, or product, is within its range; a pair fails when the two results are not its exact one.
+/// All pairs of a format whose sum, or product, is within its range; a pair fails when the two results are not its exact one, and
+/// is counted as overflowing, too, when something inside TwoSum would be infinite.
 void print_transforms() {
     for (const Format& format : {e4m3fn, e5m2, e2m3fn, e3m2fn}) {
         std::vector<Code> finite;
@@ -202,25 +212,33 @@ void print_transforms() {
         const double largest = decode64(format, format.max_finite_code());
         for (const Round mode : {Round::nearest_even, Round::toward_zero, Round::up, Round::down}) {
             Numbers n(format, mode);
-            long long sums = 0, two_sum = 0, ordered = 0, fast_two_sum = 0, products = 0, two_product = 0;
+            long long sums = 0, two_sum = 0, overflows = 0, ordered = 0, fast_two_sum = 0;
+            long long products = 0, two_product = 0, both = 0, two_product_of_both = 0;
             for (const Code a : finite) {
                 for (const Code b : finite) {
                     const double x = n.value(a), y = n.value(b), sum = x + y, product = x * y;  // exact in fp64
-                    if (std::fabs(sum) <= largest) {
+                    const bool has_sum = std::fabs(sum) <= largest;
+                    if (has_sum) {
+                        n.take_overflow();
                         const Code s = n.add(a, b), z = n.sub(s, a), e = n.add(n.sub(a, n.sub(s, z)), n.sub(b, z));
-                        ++sums, two_sum += n.value(s) + n.value(e) != sum;
+                        const bool fails = n.value(s) + n.value(e) != sum;
+                        ++sums, two_sum += fails, overflows += n.take_overflow() || fails;
                         if (std::fabs(x) >= std::fabs(y))
                             ++ordered, fast_two_sum += n.value(s) + n.value(n.sub(b, z)) != sum;
                     }
                     if (std::fabs(product) <= largest) {
                         const Code p = n.mul(a, b), e = n.fma(a, b, n.minus(p));
-                        ++products, two_product += n.value(p) + n.value(e) != product;
+                        const bool fails = n.value(p) + n.value(e) != product;
+                        ++products, two_product += fails, both += has_sum, two_product_of_both += has_sum && fails;
                     }
                 }
             }
             print_row("transforms", n, sums, "two_sum_fails", static_cast<double>(two_sum));
+            print_row("transforms", n, sums, "two_sum_fails_or_overflows", static_cast<double>(overflows));
             print_row("transforms", n, ordered, "fast_two_sum_fails", static_cast<double>(fast_two_sum));
             print_row("transforms", n, products, "two_product_fails", static_cast<double>(two_product));
+            print_row("transforms", n, both, "two_product_fails_where_sum_fits",
+                      static_cast<double>(two_product_of_both));
         }
     }
 }
