@@ -8,12 +8,15 @@ option(MACHEPS_JOIN "Compile files of one folder several at a time (builds twice
 set(macheps_once_options "$<$<CONFIG:Release>:-O1>")
 set(macheps_cold_options)
 set(macheps_test_options ${macheps_once_options})
+set(macheps_loop_test_options)
 if(MACHEPS_JOIN)
     # At -Og GCC 12 takes parts of std::regex for uninitialised, and a std::string behind a literal for longer than memory.
     set(macheps_cold_options "$<$<CONFIG:Release>:-Og>" "$<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized;-Wno-stringop-overflow>")
     set(macheps_once_options ${macheps_cold_options})
     # A test's assertions are half of its text; unoptimised they take the compiler less than half of the time.
     set(macheps_test_options "$<$<CONFIG:Release>:-O0>")
+    # Half of -O3's time, for tests whose runs take hardly longer by it.
+    set(macheps_loop_test_options "$<$<CONFIG:Release>:-O1>")
 endif()
 
 # A unit holds this many blocks of 4 KiB, which GCC compiles in some eight seconds: more gains little, and a change waits for its whole unit.

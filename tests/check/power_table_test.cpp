@@ -6,6 +6,8 @@
 #include "tests/check/problems.hpp"
 #include "tests/check/recipe_columns.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
@@ -45,9 +47,9 @@ TEST_CASE("recipes show the wrong kernels that the published table says, whateve
         std::vector<MadeInputs> all;
         for (const Column& column : columns) {
             const InputPlan plan =
-                parse_plans(std::string("[recipe]\nop = 'gemm'\na = 'fp16'\nb = 'fp16'\nmachine = 'sm80.mma.fp16'\n") +
-                                "m = 64\nn = 64\nk = 500\nout = '" + column.out + "'\nseed = " + std::to_string(seed) +
-                                "\n",
+                parse_plans(fmt::format("[recipe]\nop = 'gemm'\na = 'fp16'\nb = 'fp16'\nmachine = 'sm80.mma.fp16'\n"
+                                        "m = 64\nn = 64\nk = 500\nout = '{}'\nseed = {}\n",
+                                        column.out, seed),
                             "table")
                     .front();
             for (MadeInputs& inputs : all_inputs(plan)) {
