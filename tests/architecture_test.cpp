@@ -9,6 +9,7 @@
 #include <functional>
 #include <iterator>
 #include <map>
+#include <regex>
 #include <set>
 #include <string>
 #include <string_view>
@@ -236,6 +237,26 @@ TEST_CASE("a source file of the product has at most 450 lines", "[architecture]"
         }
     }
     CHECK(long_files == Names{});
+}
+
+// ctest's entry of a suite without [slow] cases would pass for ever, and slow cases without an entry would never run.
+TEST_CASE("a suite is SLOW where it has exhaustive cases, and nowhere else", "[architecture]") {
+    static const std::regex suite(R"((?:^|\n)[ ]*macheps_test\(([a-z0-9_]+)([^)]*)\))"), file(R"([a-z0-9_/]+\.cpp)");
+    const std::string list = text_of(root / "tests/CMakeLists.txt");
+    Names wrong;
+    int suites = 0;
+    for (std::sregex_iterator at(list.begin(), list.end(), suite), end; at != end; ++at) {
+        const std::string arguments = (*at)[2];
+        bool has_slow = false;
+        for (std::sregex_iterator each(arguments.begin(), arguments.end(), file); each != end; ++each) {
+            const fs::path path = root / "tests" / each->str();
+            has_slow = has_slow || (fs::exists(path) && text_of(path).find("[slow]\"") != std::string::npos);
+        }
+        if (has_slow != (arguments.find(" SLOW") != std::string::npos)) wrong.push_back((*at)[1]);
+        ++suites;
+    }
+    CHECK(wrong == Names{});
+    CHECK(suites > 60);
 }
 
 TEST_CASE("every room and every folder of sources in it says what it is for", "[architecture]") {
