@@ -244,7 +244,7 @@ TEST_CASE("a suite is SLOW where it has exhaustive cases, and nowhere else", "[a
     static const std::regex suite(R"((?:^|\n)[ ]*macheps_test\(([a-z0-9_]+)([^)]*)\))"), file(R"([a-z0-9_/]+\.cpp)");
     const std::string list = text_of(root / "tests/CMakeLists.txt");
     Names wrong;
-    int suites = 0;
+    bool has_suites = false;
     for (std::sregex_iterator at(list.begin(), list.end(), suite), end; at != end; ++at) {
         const std::string arguments = (*at)[2];
         bool has_slow = false;
@@ -253,10 +253,10 @@ TEST_CASE("a suite is SLOW where it has exhaustive cases, and nowhere else", "[a
             has_slow = has_slow || (fs::exists(path) && text_of(path).find("[slow]\"") != std::string::npos);
         }
         if (has_slow != (arguments.find(" SLOW") != std::string::npos)) wrong.push_back((*at)[1]);
-        ++suites;
+        has_suites = true;
     }
     CHECK(wrong == Names{});
-    CHECK(suites > 60);
+    CHECK(has_suites);
 }
 
 TEST_CASE("every room and every folder of sources in it says what it is for", "[architecture]") {
