@@ -22,6 +22,9 @@ struct RowTile {
 
 /// a[i][j] = round(a[i][j] - round(l[i][k] u[k][j])) for k ascending, rounded to fp16. `simd` is not scalar.
 void update_half_tile(Simd simd, const RowTile<float>& tile);
+/// The same where the processor computes in fp16 itself (AVX512-FP16). Which NaN a NaN is may differ.
+void update_half_tile_in_half(const RowTile<float>& tile);
+bool has_half_arithmetic();
 /// The same, rounded to fp32 without its last `cut` bits, 16 at least.
 void update_prefix_tile(Simd simd, const RowTile<float>& tile, int cut);
 
@@ -32,6 +35,7 @@ void update_float_tile(Simd simd, const RowTile<float>& tile, const Rounder<floa
 template <class Real, class Round>
 void update_tile(Simd simd, const Round& round, const RowTile<Real>& tile) {
     if constexpr (std::is_same_v<Round, Rounder<float>>) {
+        if (simd == Simd::avx512 && round.is_half() && has_half_arithmetic()) return update_half_tile_in_half(tile);
         if (simd != Simd::scalar && round.is_half()) return update_half_tile(simd, tile);
         if (simd != Simd::scalar && round.has_constants()) return update_float_tile(simd, tile, round.constants());
     } else if constexpr (std::is_same_v<Round, PrefixRounder<false>>) {
