@@ -11,6 +11,7 @@
 
 #include <numeric>
 #include <type_traits>
+#include <utility>
 
 namespace macheps::analysis {
 
@@ -75,10 +76,10 @@ bool factor_in_place(std::int64_t n, Real* a, std::vector<std::int64_t>& rows, c
 
 }  // namespace
 
-Factors factor_lu(const Matrix& a, const LuPlan& plan, ThreadPool& pool, Simd simd) {
+Factors factor_lu(const Matrix& a, const LuPlan& plan, ThreadPool& pool, Simd simd, Factors earlier) {
     const DefaultFloatModes modes;
     const std::int64_t n = a.n;
-    Factors factors{.rows = std::vector<std::int64_t>(static_cast<std::size_t>(n))};
+    Factors factors{.lu = std::move(earlier.lu), .rows = std::vector<std::int64_t>(static_cast<std::size_t>(n))};
     std::iota(factors.rows.begin(), factors.rows.end(), 0);
     std::vector<double>& values = factors.lu.values;
     factors.lu.n = n;

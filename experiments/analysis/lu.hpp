@@ -24,7 +24,10 @@ struct LuPlan {
     Format operands{}, accumulator{};
 };
 
-/// `a` holds numbers of the plan's format. The same bits on every instruction set and for every number of threads.
-Factors factor_lu(const Matrix& a, const LuPlan& plan, ThreadPool& pool, Simd simd = chosen_simd());
+/// `a` holds numbers of the plan's format. The same bits on every instruction set and for every number of threads. The memory
+/// of `earlier` factors serves again: the operating system clears what it gives anew, which at n = 1024 takes as long as a
+/// twentieth of the sums.
+Factors factor_lu(const Matrix& a, const LuPlan& plan, ThreadPool& pool, Simd simd = chosen_simd(),
+                  Factors earlier = {});
 
 }  // namespace macheps::analysis

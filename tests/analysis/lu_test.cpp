@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/analysis/lu.hpp"
 #include "core/float.hpp"
+#include "core/format_table.hpp"
 #include "emulation/machine/table.hpp"
 #include "experiments/analysis/definitions.hpp"
 #include "experiments/analysis/equilibrate.hpp"
@@ -227,6 +228,25 @@ TEST_CASE("fused LU kernels have the bits of fma over Float", "[analysis][lu]") 
     compare_with_definition<e4m3fn>(13, true, true);
     compare_with_definition<fp32>(13, true, true);
     compare_with_definition<fp64>(13, true, true);
+}
+
+TEST_CASE("LU in the memory of earlier factors is the same", "[analysis][lu]") {
+    ThreadPool pool(1);
+    for (const Format& format : {fp16, bf16, fp32, fp64}) {
+        for (const bool fused : {false, true}) {
+            const LuPlan plan{.format = format, .fused = fused};
+            Factors earlier;
+            for (const std::int64_t n : {24, 40, 17, 1}) {
+                CAPTURE(format_name(format), fused, n);
+                const Matrix a = uniform_rounded(n, format);
+                const Factors fresh = factor_lu(a, plan, pool);
+                earlier = factor_lu(a, plan, pool, chosen_simd(), std::move(earlier));
+                CHECK(earlier.lu == fresh.lu);
+                CHECK(earlier.rows == fresh.rows);
+                CHECK(earlier.is_regular == fresh.is_regular);
+            }
+        }
+    }
 }
 
 TEST_CASE("LU of a uniform matrix has the published codes and errors", "[analysis][lu]") {

@@ -306,6 +306,11 @@ void finish_tile(const Matmul& args, const Caster& caster, const MatmulBlock& bl
     const bool add_bias = args.bias != nullptr && !args.bias_after_cast;
     const bool in_tile =
         tally == nullptr && !args.out_cast.is_identity() && args.out_cast.round != Round::stochastic;
+    if (in_tile && !scaled && !add_bias && (serial || args.out_scale == 1)) {
+        for (std::int64_t at = 0; at < tile.rows * machine_columns; at += lanes_of_vector)
+            store(canonical(load(sums + at)), sums + at);
+        return cast_tile(args, caster, tile, sums, out);
+    }
     for (std::int64_t i = 0; i < tile.rows; ++i) {
         const F32 sa(scaled ? args.a.scales.at(tile.row + i, 0) : 1.0f);
         for (std::int64_t j = 0; j < tile.columns; j += lanes_of_vector) {
