@@ -211,20 +211,15 @@ constexpr std::string_view type_name() {
 template <class Row>
 void add_schema(Json& files) {
     Json columns = Json::array();
-    std::apply(
-        [&](const auto&... column) {
-            const auto add = [&](const auto& one) {
-                using Value = std::remove_cvref_t<decltype(std::declval<Row>().*one.field)>;
-                Json entry = Json::array();
-                entry.push_back(one.name);
-                entry.push_back(type_name<Value>());
-                entry.push_back(is_optional<Value>);
-                entry.push_back(one.may_be_absent());
-                columns.push_back(entry);
-            };
-            (add(column), ...);
-        },
-        Row::columns);
+    for_each_column<Row>([&](const auto& column) {
+        using Value = std::remove_cvref_t<decltype(std::declval<Row>().*column.field)>;
+        Json entry = Json::array();
+        entry.push_back(column.name);
+        entry.push_back(type_name<Value>());
+        entry.push_back(is_optional<Value>);
+        entry.push_back(column.may_be_absent());
+        columns.push_back(entry);
+    });
     files[Row::file] = columns;
 }
 

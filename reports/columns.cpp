@@ -272,12 +272,10 @@ constexpr ColumnWords gemm_words[] = {
 /// Whether `words` are of the columns of Row, in their order.
 template <class Row, std::size_t n>
 consteval bool covers(const ColumnWords (&words)[n]) {
-    return std::apply(
-        [&](const auto&... column) {
-            std::size_t i = 0;
-            return sizeof...(column) == n && ((column.name == words[i++].name) && ...);
-        },
-        Row::columns);
+    return Row::columns([&](const auto&... column) {
+        std::size_t i = 0;
+        return sizeof...(column) == n && ((column.name == words[i++].name) && ...);
+    });
 }
 static_assert(covers<RunRow>(run_words), "run_words lacks words for a column of RunRow");
 static_assert(covers<StepRow>(step_words), "step_words lacks words for a column of StepRow");

@@ -55,7 +55,7 @@ template <class Value>
 template <class Row>
 std::string header() {
     std::string line;
-    std::apply([&](const auto&... c) { ((line.append(line.empty() ? "" : ",").append(c.name)), ...); }, Row::columns);
+    for_each_column<Row>([&](const auto& c) { line.append(line.empty() ? "" : ",").append(c.name); });
     return line;
 }
 
@@ -66,7 +66,7 @@ std::vector<std::string_view> optional_columns() {
     const auto look = [&](const auto& c) {
         if (is_optional<std::decay_t<decltype(Row{}.*c.field)>>) names.push_back(c.name);
     };
-    std::apply([&](const auto&... c) { (look(c), ...); }, Row::columns);
+    for_each_column<Row>(look);
     return names;
 }
 
@@ -81,7 +81,7 @@ void append_line(std::string& text, const Row& row, const std::vector<bool>& lac
         first = false;
         append_cell(text, row.*c.field);
     };
-    std::apply([&](const auto&... c) { (cell(c), ...); }, Row::columns);
+    for_each_column<Row>(cell);
     text += '\n';
 }
 
@@ -206,7 +206,7 @@ class CsvReader {
                 }
             }
         };
-        std::apply([&](const auto&... c) { (read_column(c), ...); }, Row::columns);
+        for_each_column<Row>(read_column);
     }
 
     const std::vector<Row>& rows() const& { return rows_; }

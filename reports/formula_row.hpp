@@ -20,14 +20,17 @@ struct FormulaRow {
 
     bool operator==(const FormulaRow&) const = default;
     static constexpr std::string_view file = "eval.csv";
-    static constexpr auto columns = std::tuple(
-        column("expression", &FormulaRow::expression), column("name", &FormulaRow::name), column("format", &FormulaRow::format),
-        column("round", &FormulaRow::round), column("functions", &FormulaRow::functions), column("inputs", &FormulaRow::inputs),
-        column("skipped", &FormulaRow::skipped), column("unresolved", &FormulaRow::unresolved),
-        column("mean_bits", &FormulaRow::mean_bits), column("max_bits", &FormulaRow::max_bits),
-        column("worst_x", &FormulaRow::worst_x), column("max_ulp", &FormulaRow::max_ulp),
-        column("not_correct", &FormulaRow::not_correct), column("overflow", &FormulaRow::overflow),
-        column("underflow", &FormulaRow::underflow), column("nan", &FormulaRow::nan));
+    template <class Use>
+    static constexpr auto columns(const Use& use) {
+        return use(column("expression", &FormulaRow::expression), column("name", &FormulaRow::name),
+                   column("format", &FormulaRow::format), column("round", &FormulaRow::round),
+                   column("functions", &FormulaRow::functions), column("inputs", &FormulaRow::inputs),
+                   column("skipped", &FormulaRow::skipped), column("unresolved", &FormulaRow::unresolved),
+                   column("mean_bits", &FormulaRow::mean_bits), column("max_bits", &FormulaRow::max_bits),
+                   column("worst_x", &FormulaRow::worst_x), column("max_ulp", &FormulaRow::max_ulp),
+                   column("not_correct", &FormulaRow::not_correct), column("overflow", &FormulaRow::overflow),
+                   column("underflow", &FormulaRow::underflow), column("nan", &FormulaRow::nan));
+    }
 };
 
 struct FormulaPointRow {
@@ -39,11 +42,13 @@ struct FormulaPointRow {
 
     bool operator==(const FormulaPointRow&) const = default;
     static constexpr std::string_view file = "eval_points.csv";
-    static constexpr auto columns =
-        std::tuple(column("x", &FormulaPointRow::x), column("result", &FormulaPointRow::result),
+    template <class Use>
+    static constexpr auto columns(const Use& use) {
+        return use(column("x", &FormulaPointRow::x), column("result", &FormulaPointRow::result),
                    column("reference", &FormulaPointRow::reference), column("ulp", &FormulaPointRow::ulp),
                    column("bits", &FormulaPointRow::bits), column("expression", &FormulaPointRow::expression),
                    column("format", &FormulaPointRow::format));
+    }
 };
 
 }  // namespace macheps

@@ -42,25 +42,28 @@ struct GemmRow {
 
     bool operator==(const GemmRow&) const = default;
     static constexpr std::string_view file = "gemm.csv";
-    static constexpr auto columns = std::tuple(
-        column("machine", &GemmRow::machine), column("format_a", &GemmRow::format_a),
-        column("format_b", &GemmRow::format_b), column("output", &GemmRow::output),
-        column("distribution", &GemmRow::distribution), column("scaling", &GemmRow::scaling),
-        column("scale", &GemmRow::scale), column("seed", &GemmRow::seed), column("m", &GemmRow::m),
-        column("n", &GemmRow::n), column("k", &GemmRow::k), column("outputs", &GemmRow::outputs),
-        column("nonfinite", &GemmRow::nonfinite), column("max_rel", &GemmRow::max_rel),
-        column("mean_rel", &GemmRow::mean_rel), column("rms_rel", &GemmRow::rms_rel),
-        column("max_ulp", &GemmRow::max_ulp), column("mean_ulp", &GemmRow::mean_ulp),
-        column("sqnr_db", &GemmRow::sqnr_db), column("max_error", &GemmRow::max_error),
-        column("rms_error", &GemmRow::rms_error), column("bias", &GemmRow::bias), column("drift", &GemmRow::drift),
-        column("unit", &GemmRow::unit), column("bound", &GemmRow::bound),
-        column("probable_bound", &GemmRow::probable_bound), column("lambda", &GemmRow::lambda),
-        column("first", &GemmRow::first), column("first_exact", &GemmRow::first_exact),
-        column("operand_sqnr_db", &GemmRow::operand_sqnr_db), column("evidence", &GemmRow::evidence),
-        column("beyond_bound", &GemmRow::beyond_bound), column("beyond_probable", &GemmRow::beyond_probable),
-        column("via", &GemmRow::via), column("digit_bits", &GemmRow::digit_bits), column("slices", &GemmRow::slices),
-        column("products", &GemmRow::products), column("inexact_products", &GemmRow::inexact_products),
-        column("combine", &GemmRow::combine), column("fp64_error", &GemmRow::fp64_error));
+    template <class Use>
+    static constexpr auto columns(const Use& use) {
+        return use(column("machine", &GemmRow::machine), column("format_a", &GemmRow::format_a),
+                   column("format_b", &GemmRow::format_b), column("output", &GemmRow::output),
+                   column("distribution", &GemmRow::distribution), column("scaling", &GemmRow::scaling),
+                   column("scale", &GemmRow::scale), column("seed", &GemmRow::seed), column("m", &GemmRow::m),
+                   column("n", &GemmRow::n), column("k", &GemmRow::k), column("outputs", &GemmRow::outputs),
+                   column("nonfinite", &GemmRow::nonfinite), column("max_rel", &GemmRow::max_rel),
+                   column("mean_rel", &GemmRow::mean_rel), column("rms_rel", &GemmRow::rms_rel),
+                   column("max_ulp", &GemmRow::max_ulp), column("mean_ulp", &GemmRow::mean_ulp),
+                   column("sqnr_db", &GemmRow::sqnr_db), column("max_error", &GemmRow::max_error),
+                   column("rms_error", &GemmRow::rms_error), column("bias", &GemmRow::bias),
+                   column("drift", &GemmRow::drift), column("unit", &GemmRow::unit), column("bound", &GemmRow::bound),
+                   column("probable_bound", &GemmRow::probable_bound), column("lambda", &GemmRow::lambda),
+                   column("first", &GemmRow::first), column("first_exact", &GemmRow::first_exact),
+                   column("operand_sqnr_db", &GemmRow::operand_sqnr_db), column("evidence", &GemmRow::evidence),
+                   column("beyond_bound", &GemmRow::beyond_bound), column("beyond_probable", &GemmRow::beyond_probable),
+                   column("via", &GemmRow::via), column("digit_bits", &GemmRow::digit_bits),
+                   column("slices", &GemmRow::slices), column("products", &GemmRow::products),
+                   column("inexact_products", &GemmRow::inexact_products), column("combine", &GemmRow::combine),
+                   column("fp64_error", &GemmRow::fp64_error));
+    }
 };
 
 }  // namespace macheps

@@ -35,7 +35,7 @@ void put_column(JsonText& out, const GemmRow& row, std::string_view name) {
             out.put(value.value_or(NAN), 7);
         }
     };
-    std::apply([&](const auto&... columns) { (put(columns), ...); }, GemmRow::columns);
+    for_each_column<GemmRow>(put);
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ class RowParser {
             const bool is_wanted = only.empty() || std::find(only.begin(), only.end(), c.name) != only.end();
             at_[column++] = found == names.end() || !is_wanted ? none : static_cast<std::size_t>(found - names.begin());
         };
-        std::apply([&](const auto&... c) { (find(c), ...); }, Row::columns);
+        for_each_column<Row>(find);
     }
 
     /// Hands each row of `rows`, whole lines, to `take`. Errors: throws Error, Exit::bad_input.
@@ -66,7 +66,7 @@ class RowParser {
                                                   std::string(c.name) + "'");
                 }
             };
-            std::apply([&](const auto&... c) { (read(c), ...); }, Row::columns);
+            for_each_column<Row>(read);
             take(std::move(row));
         }
     }
@@ -74,7 +74,7 @@ class RowParser {
   private:
     static constexpr std::size_t none = static_cast<std::size_t>(-1);
     std::filesystem::path path_;
-    std::array<std::size_t, std::tuple_size_v<std::decay_t<decltype(Row::columns)>>> at_{};
+    std::array<std::size_t, column_count<Row>> at_{};
     std::size_t width_ = 0;
     std::vector<std::string_view> cells_;
     std::vector<std::string> unquoted_;

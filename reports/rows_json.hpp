@@ -42,7 +42,7 @@ Json rows_of_json(std::span<const Row> rows) {
     for (const Row& row : rows) {
         Json object;
         const auto put = [&](const auto& c) { object[std::string(c.name)] = detail::json_cell(row.*c.field); };
-        std::apply([&](const auto&... c) { (put(c), ...); }, Row::columns);
+        for_each_column<Row>(put);
         list.push_back(std::move(object));
     }
     return list;

@@ -148,7 +148,7 @@ std::string first_columns() {
     const auto add = [&](const auto& c) {
         if (count++ < most) text.append(c.name).append(",");
     };
-    std::apply([&](const auto&... c) { (add(c), ...); }, Row::columns);
+    for_each_column<Row>(add);
     return text;
 }
 

@@ -31,24 +31,28 @@ struct SolveRow {
 
     bool operator==(const SolveRow&) const = default;
     static constexpr std::string_view file = "solve.csv";
-    static constexpr auto columns = std::tuple(
-        column("matrix", &SolveRow::matrix), column("n", &SolveRow::n), column("seed", &SolveRow::seed),
-        column("kappa_2", &SolveRow::kappa_2), column("kappa", &SolveRow::kappa),
-        column("kappa_kind", &SolveRow::kappa_kind), column("cond", &SolveRow::cond),
-        column("cond_x", &SolveRow::cond_x), column("factor", &SolveRow::factor),
-        column("substitution", &SolveRow::substitution), column("work", &SolveRow::work),
-        column("residual", &SolveRow::residual), column("gmres", &SolveRow::gmres),
-        column("precond", &SolveRow::precond), column("lu", &SolveRow::lu), column("machine", &SolveRow::machine),
-        column("scale", &SolveRow::scale), column("mu_exponent", &SolveRow::mu_exponent),
-        column("cast_underflow", &SolveRow::cast_underflow), column("cast_to_subnormal", &SolveRow::cast_to_subnormal),
-        column("cast_overflow", &SolveRow::cast_overflow), column("method", &SolveRow::method),
-        column("verdict", &SolveRow::verdict), column("steps", &SolveRow::steps), column("inner", &SolveRow::inner),
-        column("fe_first", &SolveRow::fe_first), column("fe", &SolveRow::fe), column("nbe", &SolveRow::nbe),
-        column("cbe", &SolveRow::cbe), column("hpl", &SolveRow::hpl), column("growth", &SolveRow::growth),
-        column("lu_error", &SolveRow::lu_error), column("contraction", &SolveRow::contraction),
-        column("limit", &SolveRow::limit), column("flops_low", &SolveRow::flops_low),
-        column("flops_work", &SolveRow::flops_work), column("reference", &SolveRow::reference),
-        column("evidence", &SolveRow::evidence));
+    template <class Use>
+    static constexpr auto columns(const Use& use) {
+        return use(column("matrix", &SolveRow::matrix), column("n", &SolveRow::n), column("seed", &SolveRow::seed),
+                   column("kappa_2", &SolveRow::kappa_2), column("kappa", &SolveRow::kappa),
+                   column("kappa_kind", &SolveRow::kappa_kind), column("cond", &SolveRow::cond),
+                   column("cond_x", &SolveRow::cond_x), column("factor", &SolveRow::factor),
+                   column("substitution", &SolveRow::substitution), column("work", &SolveRow::work),
+                   column("residual", &SolveRow::residual), column("gmres", &SolveRow::gmres),
+                   column("precond", &SolveRow::precond), column("lu", &SolveRow::lu),
+                   column("machine", &SolveRow::machine), column("scale", &SolveRow::scale),
+                   column("mu_exponent", &SolveRow::mu_exponent), column("cast_underflow", &SolveRow::cast_underflow),
+                   column("cast_to_subnormal", &SolveRow::cast_to_subnormal),
+                   column("cast_overflow", &SolveRow::cast_overflow), column("method", &SolveRow::method),
+                   column("verdict", &SolveRow::verdict), column("steps", &SolveRow::steps),
+                   column("inner", &SolveRow::inner), column("fe_first", &SolveRow::fe_first),
+                   column("fe", &SolveRow::fe), column("nbe", &SolveRow::nbe), column("cbe", &SolveRow::cbe),
+                   column("hpl", &SolveRow::hpl), column("growth", &SolveRow::growth),
+                   column("lu_error", &SolveRow::lu_error), column("contraction", &SolveRow::contraction),
+                   column("limit", &SolveRow::limit), column("flops_low", &SolveRow::flops_low),
+                   column("flops_work", &SolveRow::flops_work), column("reference", &SolveRow::reference),
+                   column("evidence", &SolveRow::evidence));
+    }
 };
 
 struct SolveStepRow {
@@ -64,14 +68,17 @@ struct SolveStepRow {
 
     bool operator==(const SolveStepRow&) const = default;
     static constexpr std::string_view file = "solve_steps.csv";
-    static constexpr auto columns = std::tuple(
-        column("matrix", &SolveStepRow::matrix), column("n", &SolveStepRow::n), column("seed", &SolveStepRow::seed),
-        column("factor", &SolveStepRow::factor), column("method", &SolveStepRow::method),
-        column("step", &SolveStepRow::step), column("fe", &SolveStepRow::fe), column("nbe", &SolveStepRow::nbe),
-        column("cbe", &SolveStepRow::cbe), column("residual", &SolveStepRow::residual),
-        column("correction", &SolveStepRow::correction), column("inner", &SolveStepRow::inner),
-        column("gmres_residual", &SolveStepRow::gmres_residual), column("scale", &SolveStepRow::scale),
-        column("machine", &SolveStepRow::machine));
+    template <class Use>
+    static constexpr auto columns(const Use& use) {
+        return use(column("matrix", &SolveStepRow::matrix), column("n", &SolveStepRow::n),
+                   column("seed", &SolveStepRow::seed), column("factor", &SolveStepRow::factor),
+                   column("method", &SolveStepRow::method), column("step", &SolveStepRow::step),
+                   column("fe", &SolveStepRow::fe), column("nbe", &SolveStepRow::nbe),
+                   column("cbe", &SolveStepRow::cbe), column("residual", &SolveStepRow::residual),
+                   column("correction", &SolveStepRow::correction), column("inner", &SolveStepRow::inner),
+                   column("gmres_residual", &SolveStepRow::gmres_residual), column("scale", &SolveStepRow::scale),
+                   column("machine", &SolveStepRow::machine));
+    }
 };
 
 }  // namespace macheps

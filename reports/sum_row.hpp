@@ -28,16 +28,19 @@ struct SumRow {
 
     bool operator==(const SumRow&) const = default;
     static constexpr std::string_view file = "sum.csv";
-    static constexpr auto columns = std::tuple(
-        column("method", &SumRow::method), column("format", &SumRow::format), column("round", &SumRow::round),
-        column("data", &SumRow::data), column("seed", &SumRow::seed), column("trials", &SumRow::trials),
-        column("n", &SumRow::n), column("result", &SumRow::result), column("value", &SumRow::value),
-        column("exact", &SumRow::exact), column("cond", &SumRow::cond), column("abs_error", &SumRow::abs_error),
-        column("error_unit", &SumRow::error_unit), column("rms_unit", &SumRow::rms_unit),
-        column("mean_unit", &SumRow::mean_unit), column("height", &SumRow::height),
-        column("bound_unit", &SumRow::bound_unit), column("probable_unit", &SumRow::probable_unit),
-        column("lambda", &SumRow::lambda), column("stagnated_at", &SumRow::stagnated_at),
-        column("nonfinite", &SumRow::nonfinite), column("dot", &SumRow::dot));
+    template <class Use>
+    static constexpr auto columns(const Use& use) {
+        return use(column("method", &SumRow::method), column("format", &SumRow::format),
+                   column("round", &SumRow::round), column("data", &SumRow::data), column("seed", &SumRow::seed),
+                   column("trials", &SumRow::trials), column("n", &SumRow::n), column("result", &SumRow::result),
+                   column("value", &SumRow::value), column("exact", &SumRow::exact), column("cond", &SumRow::cond),
+                   column("abs_error", &SumRow::abs_error), column("error_unit", &SumRow::error_unit),
+                   column("rms_unit", &SumRow::rms_unit), column("mean_unit", &SumRow::mean_unit),
+                   column("height", &SumRow::height), column("bound_unit", &SumRow::bound_unit),
+                   column("probable_unit", &SumRow::probable_unit), column("lambda", &SumRow::lambda),
+                   column("stagnated_at", &SumRow::stagnated_at), column("nonfinite", &SumRow::nonfinite),
+                   column("dot", &SumRow::dot));
+    }
 };
 
 }  // namespace macheps

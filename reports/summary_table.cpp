@@ -208,7 +208,7 @@ std::string summary_json(const Summary& summary) {
     for (const PolicySummary& policy : summary.policies) {
         Json object;
         const auto put = [&](const auto& c) { object[std::string(c.name)] = json_of(policy.row.*c.field); };
-        std::apply([&](const auto&... c) { (put(c), ...); }, SummaryRow::columns);
+        for_each_column<SummaryRow>(put);
         object["sentence"] = verdict_sentence(policy);
         policies.push_back(std::move(object));
     }

@@ -32,11 +32,14 @@ struct FigureRow {
     std::string model{};         ///< as sentences name it
     std::optional<double> gradient_underflow{};
 
-    static constexpr auto columns = std::tuple(
-        column("policy", &FigureRow::policy), column("window", &FigureRow::window),
-        column("longest_window", &FigureRow::longest_window), column("lost_per_step", &FigureRow::lost_per_step),
-        column("lost_share", &FigureRow::lost_share), column("lost_share_last", &FigureRow::lost_share_last),
-        column("model", &FigureRow::model), column("gradient_underflow", &FigureRow::gradient_underflow));
+    template <class Use>
+    static constexpr auto columns(const Use& use) {
+        return use(column("policy", &FigureRow::policy), column("window", &FigureRow::window),
+                   column("longest_window", &FigureRow::longest_window),
+                   column("lost_per_step", &FigureRow::lost_per_step), column("lost_share", &FigureRow::lost_share),
+                   column("lost_share_last", &FigureRow::lost_share_last), column("model", &FigureRow::model),
+                   column("gradient_underflow", &FigureRow::gradient_underflow));
+    }
 };
 
 std::vector<FigureRow> figures_of(const Log& log, const Summary& summary) {

@@ -22,10 +22,12 @@ struct CostRow {
     std::int64_t memory_bytes = 0;
 
     static constexpr std::string_view file = "costs.csv";
-    static constexpr auto columns =
-        std::tuple(column("task", &CostRow::task), column("policy", &CostRow::policy), column("text", &CostRow::text),
+    template <class Use>
+    static constexpr auto columns(const Use& use) {
+        return use(column("task", &CostRow::task), column("policy", &CostRow::policy), column("text", &CostRow::text),
                    column("seconds", &CostRow::seconds), column("row_bytes", &CostRow::row_bytes),
                    column("memory_bytes", &CostRow::memory_bytes));
+    }
 };
 
 /// What decides how long a run takes: the model, and steps of which size; not the learning rate.

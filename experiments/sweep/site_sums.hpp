@@ -20,14 +20,16 @@ struct SiteSumRow {
     float amax = 0, amin_nz = 0;
 
     static constexpr std::string_view file = "site-sums.csv";
-    static constexpr auto columns = std::tuple(
-        column("policy", &SiteSumRow::policy), column("site", &SiteSumRow::site), column("format", &SiteSumRow::format),
-        column("samples", &SiteSumRow::samples), column("count", &SiteSumRow::count),
-        column("zero_in", &SiteSumRow::zero_in), column("underflow", &SiteSumRow::underflow),
-        column("to_subnormal", &SiteSumRow::to_subnormal), column("overflow", &SiteSumRow::overflow),
-        column("saturated", &SiteSumRow::saturated), column("nan_in", &SiteSumRow::nan_in),
-        column("inf_in", &SiteSumRow::inf_in), column("amax", &SiteSumRow::amax),
-        column("amin_nz", &SiteSumRow::amin_nz));
+    template <class Use>
+    static constexpr auto columns(const Use& use) {
+        return use(column("policy", &SiteSumRow::policy), column("site", &SiteSumRow::site),
+                   column("format", &SiteSumRow::format), column("samples", &SiteSumRow::samples),
+                   column("count", &SiteSumRow::count), column("zero_in", &SiteSumRow::zero_in),
+                   column("underflow", &SiteSumRow::underflow), column("to_subnormal", &SiteSumRow::to_subnormal),
+                   column("overflow", &SiteSumRow::overflow), column("saturated", &SiteSumRow::saturated),
+                   column("nan_in", &SiteSumRow::nan_in), column("inf_in", &SiteSumRow::inf_in),
+                   column("amax", &SiteSumRow::amax), column("amin_nz", &SiteSumRow::amin_nz));
+    }
 };
 
 /// Sums of one setting, in the order in which policies and sites came first.

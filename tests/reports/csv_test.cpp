@@ -86,7 +86,7 @@ std::vector<Row> awkward_rows() {
     std::vector<Row> rows(12);
     for (int variant = 0; variant < int(rows.size()); ++variant) {
         int i = variant;
-        std::apply([&](const auto&... c) { ((set(rows[std::size_t(variant)].*c.field, i++)), ...); }, Row::columns);
+        for_each_column<Row>([&](const auto& c) { set(rows[std::size_t(variant)].*c.field, i++); });
     }
     return rows;
 }

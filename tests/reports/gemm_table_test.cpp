@@ -127,7 +127,7 @@ TEST_CASE("the rows as JSON: shortest numbers, null and words where JSON has non
     CHECK(json["rows"][0]["max_rel"].is_null());
     CHECK(json["rows"][0]["sqnr_db"] == "inf");
     CHECK(json["rows"][0]["bias"] == "nan");
-    CHECK(json["rows"][0].size() == std::tuple_size_v<decltype(GemmRow::columns)>);
+    CHECK(json["rows"][0].size() == column_count<GemmRow>);
 }
 
 TEST_CASE("the page's data holds the matrix products, up to its limit", "[reports][gemm][html]") {

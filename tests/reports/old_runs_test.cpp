@@ -53,17 +53,21 @@ struct LaterEvalRow {
     std::optional<double> added{};
     std::int64_t counted = 7;
 
-    static constexpr auto columns =
-        std::tuple(column("run", &LaterEvalRow::run), column("step", &LaterEvalRow::step),
+    template <class Use>
+    static constexpr auto columns(const Use& use) {
+        return use(column("run", &LaterEvalRow::run), column("step", &LaterEvalRow::step),
                    column("added", &LaterEvalRow::added), column("counted", &LaterEvalRow::counted, since(2)));
+    }
 };
 /// A mistake: a new column that older files lack, and nothing said about it.
 struct ForgetfulEvalRow {
     std::string run{};
     std::int64_t counted = 7;
 
-    static constexpr auto columns =
-        std::tuple(column("run", &ForgetfulEvalRow::run), column("counted", &ForgetfulEvalRow::counted));
+    template <class Use>
+    static constexpr auto columns(const Use& use) {
+        return use(column("run", &ForgetfulEvalRow::run), column("counted", &ForgetfulEvalRow::counted));
+    }
 };
 
 }  // namespace
