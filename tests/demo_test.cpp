@@ -6,10 +6,10 @@
 #include "reports/manifest_facts.hpp"
 #include "reports/summary_table.hpp"
 #include "reports/verdict.hpp"
+#include "tests/json.hpp"
 #include "tests/program/program.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>

@@ -5,9 +5,8 @@
 #include "emulation/cpu/matmul/instruction_grid.hpp"
 #include "emulation/machine/table.hpp"
 #include "emulation/machine/words.hpp"
+#include "tests/json.hpp"
 #include "tests/test.hpp"
-
-#include <nlohmann/json.hpp>
 
 #include <fstream>
 #include <map>

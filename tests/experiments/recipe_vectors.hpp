@@ -3,9 +3,8 @@
 #pragma once
 #include "core/codec.hpp"
 #include "core/ulp.hpp"
+#include "tests/json.hpp"
 #include "tests/test.hpp"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <charconv>

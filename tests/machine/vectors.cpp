@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/machine/vectors.hpp"
 
+#include "tests/json.hpp"
+
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 
 namespace macheps::machine_oracle {

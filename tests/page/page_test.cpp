@@ -2,11 +2,10 @@
 // The report page in a browser: clicks, themes, widths, contrast; no error and no request. Skipped without a browser.
 #include "reports/html.hpp"
 #include "reports/sha256.hpp"
+#include "tests/json.hpp"
 #include "tests/reports/sample_gemm.hpp"
 #include "tests/reports/sample_run.hpp"
 #include "tests/test.hpp"
-
-#include <nlohmann/json.hpp>
 
 #include <sys/wait.h>
 #include <unistd.h>

@@ -5,9 +5,8 @@
 #include "experiments/files/arrays.hpp"
 #include "experiments/files/npy.hpp"
 #include "experiments/files/zip.hpp"
+#include "tests/json.hpp"
 #include "tests/program/program.hpp"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstring>

@@ -2,9 +2,8 @@
 // `macheps check`: verdicts and their exit codes, JSON, files of bounds, what it refuses, and the examples of its help.
 #include "experiments/files/arrays.hpp"
 #include "experiments/files/zip.hpp"
+#include "tests/json.hpp"
 #include "tests/program/program.hpp"
-
-#include <nlohmann/json.hpp>
 
 #include <cmath>
 #include <cstring>

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // macheps report --diagnose from outside: text, JSON, the page, directories of older versions, and its exit codes.
+#include "tests/json.hpp"
 #include "tests/program/program.hpp"
-
-#include <nlohmann/json.hpp>
 
 using namespace macheps::test;
 

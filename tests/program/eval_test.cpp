@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps eval` as people and programs call it.
+#include "tests/json.hpp"
 #include "tests/program/program.hpp"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <string>

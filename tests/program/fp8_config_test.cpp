@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every fp8 config that projects publish, and the samples of the frameworks' own documents: `train --config` ends in a
 // report, or in an error with the framework's reason.
+#include "tests/json.hpp"
 #include "tests/program/program.hpp"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <regex>

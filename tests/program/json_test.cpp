@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What programs read: JSON of every verb, differences of policies, plans, and reports over several directories.
+#include "tests/json.hpp"
 #include "tests/program/program.hpp"
-
-#include <nlohmann/json.hpp>
 
 #include <limits>
 #include <string>

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps machine`, and `macheps reveal` of machines, as people and programs call them.
+#include "tests/json.hpp"
 #include "tests/program/program.hpp"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstring>

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names that people type: of verbs, policies, sizes, GPUs, seeds.
+#include "tests/json.hpp"
 #include "tests/program/program.hpp"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <string>

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // README.md and scripts/demo: every command runs from a clone, every link leads somewhere, and the numbers are what the
 // commands print. What they say of the demo's rows is in tests/demo_test.cpp.
+#include "tests/json.hpp"
 #include "tests/program/program.hpp"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>

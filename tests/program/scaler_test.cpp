@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps scaler`: its table, its CSV and JSON, what it refuses, and the examples of its help.
+#include "tests/json.hpp"
 #include "tests/program/program.hpp"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <string>

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps show`: what it takes for a number, and what it prints of one.
+#include "tests/json.hpp"
 #include "tests/program/program.hpp"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <string>

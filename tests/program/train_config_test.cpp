@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps train --config`: configs as policies, what is told of them, and what is refused.
+#include "tests/json.hpp"
 #include "tests/program/program.hpp"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <sstream>

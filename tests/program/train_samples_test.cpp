@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps train --config` on a config of every framework: a sample that says what matters, and one that its project
 // publishes. Each ends in a report, or is refused by its framework's own rule.
+#include "tests/json.hpp"
 #include "tests/program/program.hpp"
-
-#include <nlohmann/json.hpp>
 
 #include <map>
 #include <string>

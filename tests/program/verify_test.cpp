@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "emulation/machine/instruction.hpp"
 #include "emulation/verify/trace.hpp"
+#include "tests/json.hpp"
 #include "tests/program/program.hpp"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 

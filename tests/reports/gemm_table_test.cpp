@@ -6,11 +6,10 @@
 #include "reports/csv.hpp"
 #include "reports/html.hpp"
 #include "reports/page_data.hpp"
+#include "tests/json.hpp"
 #include "tests/reports/sample_gemm.hpp"
 #include "tests/reports/sample_run.hpp"
 #include "tests/test.hpp"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <fstream>

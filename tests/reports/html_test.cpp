@@ -5,11 +5,11 @@
 #include "reports/page_assets.hpp"
 #include "reports/page_data.hpp"
 #include "reports/sha256.hpp"
+#include "tests/json.hpp"
 #include "tests/reports/sample_run.hpp"
 #include "tests/test.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <cstdio>
 #include <fstream>

@@ -5,11 +5,11 @@
 #include "reports/html.hpp"
 #include "reports/page_data.hpp"
 #include "reports/summary_table.hpp"
+#include "tests/json.hpp"
 #include "tests/reports/sample_run.hpp"
 #include "tests/test.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <limits>

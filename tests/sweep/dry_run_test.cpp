@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a dry run of a sweep says, and that it does nothing else.
+#include "tests/json.hpp"
 #include "tests/sweep/reference.hpp"
-
-#include <nlohmann/json.hpp>
 
 #include <set>
 

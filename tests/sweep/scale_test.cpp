@@ -3,9 +3,8 @@
 #include "experiments/sweep/done.hpp"
 #include "experiments/sweep/layout.hpp"
 #include "experiments/sweep/sweep.hpp"
+#include "tests/json.hpp"
 #include "tests/sweep/reference.hpp"
-
-#include <nlohmann/json.hpp>
 
 #include <sys/resource.h>
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sweeps from the plan to the merged rows: whatever the shards, however they ended, the bytes are the same.
+#include "tests/json.hpp"
 #include "tests/sweep/reference.hpp"
-
-#include <nlohmann/json.hpp>
 
 #include <random>
 #include <set>
