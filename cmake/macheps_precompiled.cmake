@@ -4,8 +4,8 @@
 # and compiles alone, as it does where this is off.
 option(MACHEPS_PRECOMPILE "Compile headers that nearly every file includes once (not with a compiler cache)" OFF)
 
-set(macheps_common_headers <algorithm> <array> <cmath> <cstdint> <filesystem> <functional> <map> <memory> <optional> <span> <string>
-    <string_view> <utility> <vector>)
+set(macheps_common_headers <algorithm> <array> <atomic> <chrono> <cmath> <condition_variable> <cstdint> <filesystem> <fstream> <functional> <map>
+    <memory> <mutex> <optional> <set> <span> <sstream> <string> <string_view> <thread> <utility> <vector>)
 
 # macheps_precompiled(name LIBRARIES libs... HEADERS headers... OPTIONS options...): a target that others take its compiled headers from.
 function(macheps_precompiled name)
