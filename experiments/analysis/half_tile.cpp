@@ -3,7 +3,8 @@
 // instructions round every product and difference once, to nearest even.
 #include "experiments/analysis/row_tile.hpp"
 
-#if defined(__x86_64__)
+// Clang 14 declares these instructions only where a whole file is compiled for them.
+#if defined(__x86_64__) && (!defined(__clang__) || defined(__AVX512FP16__))
 #include <cpuid.h>
 #include <immintrin.h>
 

@@ -24,6 +24,7 @@ struct RowTile {
 void update_half_tile(Simd simd, const RowTile<float>& tile);
 /// The same where the processor computes in fp16 itself (AVX512-FP16). Which NaN a NaN is may differ.
 void update_half_tile_in_half(const RowTile<float>& tile);
+/// Whether it does, and the compiler knew how to say so.
 bool has_half_arithmetic();
 /// The same, rounded to fp32 without its last `cut` bits, 16 at least.
 void update_prefix_tile(Simd simd, const RowTile<float>& tile, int cut);
