@@ -25,7 +25,7 @@ struct LuPlan {
 };
 
 /// `a` holds numbers of the plan's format. The same bits on every instruction set and for every number of threads. The memory
-/// of `earlier` factors serves again: what the operating system gives anew it clears first, a twentieth of the time at n = 1024.
+/// of `earlier` factors serves again: what the operating system gives anew it clears first.
 Factors factor_lu(const Matrix& a, const LuPlan& plan, ThreadPool& pool, Simd simd = chosen_simd(),
                   Factors earlier = {});
 
