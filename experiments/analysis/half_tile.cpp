@@ -107,7 +107,7 @@ bool has_half_arithmetic() {
     static const bool has = [] {
         const std::vector<Simd> levels = available_simd();
         unsigned a = 0, b = 0, c = 0, d = 0;
-        // Clang 14's __builtin_cpu_supports does not know it; with AVX-512 the operating system keeps its registers.
+        // With AVX-512 the operating system keeps the registers.
         return std::find(levels.begin(), levels.end(), Simd::avx512) != levels.end() &&
                __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d >> 23 & 1) != 0;
     }();
