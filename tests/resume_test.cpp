@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program is killed, stopped and resumed; what it leaves is what a run without an end leaves, byte for byte.
+#include "tests/regex.hpp"
 #include "tests/scratch.hpp"
 #include "tests/test.hpp"
 
@@ -13,7 +14,6 @@
 #include <fstream>
 #include <map>
 #include <random>
-#include <regex>
 #include <sstream>
 #include <vector>
 
@@ -192,17 +192,15 @@ std::string scalers_without_a_policy(const Folder& folder) {
     const std::string words = folder.out(), manifest = contents(folder / "run/manifest.json");
     const std::size_t group = words.find("\"loss_scalers\""), end = words.find("\"group\"", group);
     REQUIRE(group != std::string::npos);
-    const std::regex name("\"name\": *\"([a-z0-9-]+)\"");
     std::string missing;
-    int found = 0;
-    for (std::sregex_iterator one(words.begin() + static_cast<std::ptrdiff_t>(group),
-                                  words.begin() + static_cast<std::ptrdiff_t>(std::min(end, words.size())), name);
-         one != std::sregex_iterator(); ++one, ++found) {
-        const std::string kind = (*one)[1];
+    const std::vector<macheps::test::Match> names =
+        macheps::test::all_matches(words.substr(group, end - group), "\"name\": *\"([a-z0-9-]+)\"");
+    for (const macheps::test::Match& name : names) {
+        const std::string& kind = name[1];
         if (kind.starts_with("deepspeed-")) continue;  // another word for ds-...
         if (kind != "none" && manifest.find("kind = \\\"" + kind + "\\\"") == std::string::npos) missing += kind + " ";
     }
-    CHECK(found >= 8);
+    CHECK(names.size() >= 8);
     return missing;
 }
 

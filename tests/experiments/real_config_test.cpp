@@ -4,13 +4,13 @@
 #include "core/error.hpp"
 #include "experiments/policy/import/framework.hpp"
 #include "experiments/policy/policy.hpp"
+#include "tests/regex.hpp"
 #include "tests/test.hpp"
 
 #include <algorithm>
 #include <ctime>
 #include <filesystem>
 #include <map>
-#include <regex>
 #include <set>
 #include <string>
 #include <vector>
@@ -49,7 +49,6 @@ bool is_fragment(const fs::path& file) {
 TEST_CASE("published configs are read, recognised and resolved, each in a moment", "[import][real]") {
     const fs::path shared = test::shared_folder();
     if (shared.empty() || !fs::is_directory(shared / "configs")) SKIP_TEST("no folder of published configs");
-    const std::regex at_a_place(":[0-9]+:[0-9]+: ");
     std::map<std::string, int> recognised;
     int count = 0, refused = 0, fragments = 0;
     double slowest = 0;
@@ -76,7 +75,7 @@ TEST_CASE("published configs are read, recognised and resolved, each in a moment
         } catch (const Error& error) {
             CAPTURE(error.what());
             CHECK(error.exit() == Exit::bad_input);
-            CHECK(std::regex_search(error.what(), at_a_place));
+            CHECK(test::finds(error.what(), ":[0-9]+:[0-9]+: "));
             CHECK((is_broken(file) || is_fragment(file)));
             (is_broken(file) ? refused : fragments) += 1;
         }

@@ -7,13 +7,13 @@
 #include "experiments/policy/memory_bytes.hpp"
 #include "experiments/scaler/torch.hpp"
 #include "tests/experiments/imported.hpp"
+#include "tests/regex.hpp"
 #include "tests/test.hpp"
 
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <limits>
-#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -49,9 +49,7 @@ std::set<std::string> names_of_tests() {
 
 std::set<std::string> tests_named_in(const std::string& text) {
     std::set<std::string> names;
-    static const std::regex quoted("`\"([^`]*)\"`");
-    for (std::sregex_iterator each(text.begin(), text.end(), quoted), end; each != end; ++each)
-        names.insert((*each)[1]);
+    for (const test::Match& quoted : test::all_matches(text, "`\"([^`]*)\"`")) names.insert(quoted[1]);
     return names;
 }
 

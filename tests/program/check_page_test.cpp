@@ -5,9 +5,9 @@
 #include "experiments/check/checked.hpp"
 #include "tests/check/npz.hpp"
 #include "tests/program/program.hpp"
+#include "tests/regex.hpp"
 
 #include <cmath>
-#include <regex>
 #include <string>
 #include <vector>
 
@@ -103,10 +103,9 @@ bool has_numpy() { return std::system("python3 -c 'import numpy' >/dev/null 2>&1
 
 /// Runs a line of the page's shell in the scratch folder. Kernels without NumPy are those above.
 Outcome shell(const std::string& line, bool is_with_numpy) {
-    static const std::regex kernels(R"(python3 examples/check/kernels\.py (\w+)( --wrong)?)");
-    std::smatch match;
-    if (!is_with_numpy && std::regex_match(line, match, kernels)) {
-        run_kernels(scratch() / match[1].str(), match[2].matched);
+    const std::optional<Match> kernels = matches(line, R"(python3 examples/check/kernels\.py (\w+)( --wrong)?)");
+    if (!is_with_numpy && kernels) {
+        run_kernels(scratch() / (*kernels)[1], !(*kernels)[2].empty());
         return {0, "", ""};
     }
     const std::string programs = fs::path(MACHEPS_PROGRAM).parent_path().string();
@@ -118,8 +117,7 @@ Outcome shell(const std::string& line, bool is_with_numpy) {
 
 /// Figures may be another library's: they are compared as `#`.
 std::string without_figures(const std::string& line) {
-    static const std::regex figure(R"([-+]?\d+(\.\d+)?(e[-+]?\d+)?)"), spaces("  +");
-    return std::regex_replace(std::regex_replace(line, figure, "#"), spaces, "  ");
+    return replaced(replaced(line, R"([-+]?\d+(\.\d+)?(e[-+]?\d+)?)", "#"), "  +", "  ");
 }
 
 bool prints(const std::string& out, const std::string& wanted) {
@@ -188,14 +186,13 @@ TEST_CASE("annotations of the example's suite point at its kernels", "[program][
     std::istringstream source(contents(root / "examples/check/kernels.py"));
     std::vector<std::string> lines{""};
     for (std::string line; std::getline(source, line);) lines.push_back(line);
-    static const std::regex place(R"(\nline = (\d+))");
-    int count = 0;
-    for (std::sregex_iterator each(suite.begin(), suite.end(), place), end; each != end; ++each, ++count) {
-        const auto line = static_cast<std::size_t>(std::stoi((*each)[1]));
+    const std::vector<Match> places = all_matches(suite, R"(\nline = (\d+))");
+    CHECK(places.size() == 3);
+    for (const Match& place : places) {
+        const auto line = static_cast<std::size_t>(std::stoi(place[1]));
         REQUIRE(line < lines.size());
         CHECK(lines[line].starts_with("def "));
     }
-    CHECK(count == 3);
 }
 
 TEST_CASE("the examples' action calls macheps with options that there are", "[program][check]") {
@@ -203,11 +200,9 @@ TEST_CASE("the examples' action calls macheps with options that there are", "[pr
     const std::size_t from = action.find("  run: |", action.find("SARIF: "));
     REQUIRE(from != std::string::npos);
     const std::string script = action.substr(from, action.find("- if:", from) - from);
-    static const std::regex option("--[a-z-]+");
-    int count = 0;
-    for (std::sregex_iterator each(script.begin(), script.end(), option), end; each != end; ++each, ++count)
-        CHECK(holds(help, "  " + each->str() + " "));
-    CHECK(count == 3);
+    const std::vector<Match> options = all_matches(script, "--[a-z-]+");
+    CHECK(options.size() == 3);
+    for (const Match& option : options) CHECK(holds(help, "  " + option[0] + " "));
     CHECK(fs::is_regular_file(root / "scripts/setup"));
     fs::remove_all(scratch());
 }

@@ -3,9 +3,9 @@
 // report, or in an error with the framework's reason.
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
+#include "tests/regex.hpp"
 
 #include <algorithm>
-#include <regex>
 #include <string>
 #include <vector>
 
@@ -37,13 +37,13 @@ json policy_of_run() {
 
 /// Files whose name or text asks for fp8, comments aside.
 std::vector<fs::path> fp8_configs(const fs::path& folder) {
-    const std::regex asks("(^|\n)[^#\n]*(fp8:[ ]*true|mixed_precision:[ ]*['\"]?fp8|fp8_config)");
+    const std::string asks("(^|\n)[^#\n]*(fp8:[ ]*true|mixed_precision:[ ]*['\"]?fp8|fp8_config)");
     std::vector<fs::path> files;
     for (const auto& entry : fs::recursive_directory_iterator(folder)) {
         const std::string ending = entry.path().extension().string();
         if (!entry.is_regular_file() || (ending != ".yaml" && ending != ".yml" && ending != ".json")) continue;
         const bool is_named = entry.path().filename().string().find("fp8") != std::string::npos;
-        if (is_named || std::regex_search(contents(entry.path()), asks)) files.push_back(entry.path());
+        if (is_named || finds(contents(entry.path()), asks)) files.push_back(entry.path());
     }
     std::sort(files.begin(), files.end());
     return files;
@@ -165,8 +165,8 @@ TEST_CASE("a run tells which linears are in fp8, and its rows count them", "[pro
                 "  left out: lm_head: lm_head: it is the last Linear\n"));
     const std::string rows = contents(scratch() / "run/runs.csv");
     CHECK(holds(rows, ",low_linears,asked_linears\n"));
-    CHECK(std::regex_search(rows, std::regex("\nte/0,.*,3,5\n")));
-    CHECK(std::regex_search(rows, std::regex("\nfp32/0,.*,0,0\n")));
+    CHECK(finds(rows, "\nte/0,.*,3,5\n"));
+    CHECK(finds(rows, "\nfp32/0,.*,0,0\n"));
     const Outcome explained = run("policy explain ./te.toml --layers 1");
     CHECK(holds(explained.out, "linears      3 of 5 in 8 bits or fewer\n"));
     CHECK(holds(explained.out, "left out     lm_head: lm_head: it is the last Linear\n"));

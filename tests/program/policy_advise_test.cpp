@@ -2,9 +2,9 @@
 // `macheps policy advise`, and the bytes and tensors of `macheps policy explain`.
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
+#include "tests/regex.hpp"
 
 #include <algorithm>
-#include <regex>
 #include <set>
 #include <string>
 
@@ -34,16 +34,16 @@ json document(const Outcome& outcome) {
 
 TEST_CASE("every example of the help of policy advise and policy explain runs", "[program][advise]") {
     write_samples();
-    const std::regex example(R"(^  macheps (policy .*?)(   *[^ -].*)?$)");
+    const std::string example(R"(^  macheps (policy .*?)(   *[^ -].*)?$)");
     for (const char* verb : {"policy advise", "policy explain"}) {
         const std::string help = run(std::string(verb) + " --help").out;
         const std::size_t start = help.find("Examples:\n");
         std::istringstream lines(help.substr(start, help.find("\n\n", start) - start));
         int count = 0;
         for (std::string line; std::getline(lines, line);) {
-            std::smatch parts;
-            if (!std::regex_match(line, parts, example)) continue;
-            std::string words = parts[1];
+            const std::optional<Match> parts = matches(line, example);
+            if (!parts) continue;
+            std::string words = (*parts)[1];
             words = words.substr(0, words.find(" > "));
             CAPTURE(words);
             const Outcome outcome = run(words);
@@ -130,8 +130,7 @@ TEST_CASE("policy explain tells bytes of a model that nobody trains here", "[pro
     CHECK(own["zero3"] == 1.875e9);
     CHECK(own["activations"].is_null());
     const Outcome text = run("policy explain ds.json --params 7.5e9 --shards 64");
-    CHECK(std::regex_search(
-        text.out, std::regex(R"(\nimported-deepspeed +15\.0 +15\.0 +30\.0 +60\.0 +120\.0 +31\.4 +16\.6 +1\.9 +16 )")));
+    CHECK(finds(text.out, R"(\nimported-deepspeed +15\.0 +15\.0 +30\.0 +60\.0 +120\.0 +31\.4 +16\.6 +1\.9 +16 )"));
     CHECK(run("policy explain fp32 --params 1.5e9").out.find(" 24.0 ") != std::string::npos);
     // s = 2048, b = 2, h = 4096, a = 32, 32 layers, in fp16 throughout.
     const double sbh = 2048.0 * 2 * 4096, as2b = 32.0 * 2048 * 2048 * 2;
@@ -174,10 +173,8 @@ TEST_CASE("policy explain tells every tensor, every matmul and the bytes of its 
     const std::string folded = run("policy explain amp-bf16 --fold").out;
     CHECK(folded.find("\nTENSOR ") != std::string::npos);
     CHECK(folded.find("block.0.") == std::string::npos);
-    CHECK(std::regex_search(
-        folded, std::regex(R"(\nmatmul +block\.\*\.mlp\.up:input_grad +bf16 x bf16 -> bf16 on fp32\.chain)")));
-    CHECK(std::regex_search(folded,
-                            std::regex(R"(\nmemory +parameters .* optimiser .*; activations .* \(batch \d+\)\n)")));
+    CHECK(finds(folded, R"(\nmatmul +block\.\*\.mlp\.up:input_grad +bf16 x bf16 -> bf16 on fp32\.chain)"));
+    CHECK(finds(folded, R"(\nmemory +parameters .* optimiser .*; activations .* \(batch \d+\)\n)"));
     fs::remove_all(scratch());
 }
 

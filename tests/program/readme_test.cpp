@@ -3,11 +3,11 @@
 // commands print. What they say of the demo's rows is in tests/demo_test.cpp.
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
+#include "tests/regex.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <regex>
 #include <string>
 #include <vector>
 
@@ -58,8 +58,8 @@ Outcome run_command(const Command& command) {
     std::string line = command.line;
     const auto has = [&](const char* words) { return line.find(words) != std::string::npos; };
     if (line.starts_with("macheps train") && !has("--dry-run") && !has("--resume")) {
-        line = std::regex_replace(line, std::regex("--steps 500"), "--steps 2");
-        line = std::regex_replace(line, std::regex("--dump-step 10"), "--dump-step 1");
+        line = replaced(line, "--steps 500", "--steps 2");
+        line = replaced(line, "--dump-step 10", "--dump-step 1");
         line += " --warmup 1 --eval-batches 1 -q";
         if (!has("--steps")) line += " --steps 2";
     }
@@ -99,12 +99,10 @@ TEST_CASE("every command in the text of README.md runs, too", "[readme]") {
     make_clone();
     const std::string page = readme();
     int count = 0;
-    const std::regex quoted("`(macheps [a-z][^`]*)`");
-    for (std::sregex_iterator at(page.begin(), page.end(), quoted), end; at != end; ++at) {
-        const std::string line = (*at)[1];
+    for (const Match& quoted : all_matches(page, "`(macheps [a-z][^`]*)`")) {
+        const std::string& line = quoted[1];
         // Words that stand for others, and what needs a browser or a page of its own.
-        const bool is_shape =
-            std::regex_search(line, std::regex("DIR|VERB|bash\\|zsh|--charts|machine show$|train --resume|report --"));
+        const bool is_shape = finds(line, "DIR|VERB|bash\\|zsh|--charts|machine show$|train --resume|report --");
         if (is_shape) continue;
         const Outcome outcome = run_command({line, "."});
         CAPTURE(line, outcome.err);
@@ -116,7 +114,6 @@ TEST_CASE("every command in the text of README.md runs, too", "[readme]") {
 }
 
 TEST_CASE("every link and picture of README.md, docs and examples is there", "[readme]") {
-    const std::regex link("\\]\\(([^)#]+)(#[^)]*)?\\)");
     std::vector<fs::path> pages{root / "README.md", root / "examples/README.md"};
     for (const auto& entry : fs::directory_iterator(root / "docs")) {
         if (entry.path().extension() == ".md") pages.push_back(entry.path());
@@ -124,8 +121,8 @@ TEST_CASE("every link and picture of README.md, docs and examples is there", "[r
     int count = 0;
     for (const fs::path& page : pages) {
         const std::string text = contents(page);
-        for (std::sregex_iterator at(text.begin(), text.end(), link), end; at != end; ++at) {
-            const std::string target = (*at)[1];
+        for (const Match& link : all_matches(text, "\\]\\(([^)#]+)(#[^)]*)?\\)")) {
+            const std::string& target = link[1];
             if (target.find("://") != std::string::npos) continue;
             CAPTURE(page.string(), target);
             CHECK(fs::exists(page.parent_path() / target));
@@ -156,7 +153,7 @@ TEST_CASE("Hopper's accumulator stops at 64, and promotion cures it, as README.m
 }
 
 TEST_CASE("the errors of long fp8 sums are those that README.md names", "[readme]") {
-    const std::string page = std::regex_replace(readme(), std::regex("\\s+"), " ");
+    const std::string page = replaced(readme(), "\\s+", " ");
     const auto says = [&](const std::string& sentence) {
         CAPTURE(sentence);
         CHECK(page.find(sentence) != std::string::npos);
@@ -179,7 +176,7 @@ TEST_CASE("the errors of long fp8 sums are those that README.md names", "[readme
     CHECK(std::fabs(hopper(131072) - 0.75) < 0.02);
     says("Promotion keeps the error below 0.1 % whatever k is, and Blackwell's is 0.011 % at most");
     says("the same command without `-d positive`, at most 0.04 %");
-    const std::string either = std::regex_replace(command, std::regex("-d positive "), "");
+    const std::string either = replaced(command, "-d positive ", "");
     for (const json& row : rows_of(run(either + " -q --json"))) CHECK(row["max_error"] < 0.00045);
     fs::remove_all(scratch());
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // docs/recipes.md: its commands run, and what it says of published results is what they show.
 #include "tests/program/program.hpp"
+#include "tests/regex.hpp"
 
 #include <cmath>
 #include <cstdio>
 #include <map>
-#include <regex>
 #include <string>
 #include <vector>
 
@@ -85,13 +85,10 @@ TEST_CASE("docs/recipes.md: gaps of recipes are those that its command gives", "
         CHECK(page.find("| " + policy + " " + gap) != std::string::npos);
     }
     // Shares of the loss that the page draws from these.
-    std::smatch share;
-    const std::regex shares("\\| (te-current|te-nvfp4) [^:|]*: ([0-9.]+) %");
-    int found = 0;
-    for (std::sregex_iterator each(page.begin(), page.end(), shares), end; each != end; ++each, ++found) {
-        CHECK(with_digits(100 * std::stod(percents.at((*each)[1])) / loss, "%.2f") == (*each)[2]);
-    }
-    CHECK(found == 2);
+    const std::vector<Match> shares = all_matches(page, "\\| (te-current|te-nvfp4) [^:|]*: ([0-9.]+) %");
+    CHECK(shares.size() == 2);
+    for (const Match& share : shares)
+        CHECK(with_digits(100 * std::stod(percents.at(share[1])) / loss, "%.2f") == share[2]);
     fs::remove_all(scratch());
 }
 

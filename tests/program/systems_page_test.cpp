@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The commands of docs/systems.md: each ends as the page says, and prints what the page says.
 #include "tests/program/program.hpp"
+#include "tests/regex.hpp"
 
-#include <regex>
 #include <string>
 #include <vector>
 
@@ -34,13 +34,9 @@ std::string without_quotes(const std::string& cell) {
 
 /// Writes every config that stands in the page under its name; returns how many there are.
 int write_configs(const std::string& page) {
-    static const std::regex config("\n`([a-z0-9_]+\\.(?:yaml|json))`\n\n```(?:yaml|json)\n");
-    int count = 0;
-    for (std::sregex_iterator each(page.begin(), page.end(), config), end; each != end; ++each, ++count) {
-        const auto from = static_cast<std::size_t>(each->position() + each->length());
-        write((*each)[1], page.substr(from, page.find("```", from) - from));
-    }
-    return count;
+    const std::vector<Match> configs = all_matches(page, "\n`([a-z0-9_]+\\.(?:yaml|json))`\n\n```(?:yaml|json)\n");
+    for (const Match& each : configs) write(each[1], page.substr(each.end, page.find("```", each.end) - each.end));
+    return static_cast<int>(configs.size());
 }
 
 }  // namespace
