@@ -34,7 +34,7 @@ namespace {
 constexpr std::int64_t worth_a_thread = 1 << 18, scalar_factor = 16;
 
 int checked_threads(int threads, Simd simd) {
-    const auto levels = available_simd();
+    const auto& levels = available_simd();
     if (std::find(levels.begin(), levels.end(), simd) == levels.end()) {
         throw Error({.what = fmt::format("this CPU has no {}", simd_name(simd)),
                      .where = "simd",
@@ -161,12 +161,13 @@ ScaledResult CpuBackend::scaled_cast(ConstView in, View out, View scales, const 
 void CpuBackend::decode_groups(ConstView in, const OperandScales& scales, bool k_is_last, float factor, View out) {
     const DefaultFloatModes modes;
     check::same_count("decode_groups", {in.shape, out.shape});
-    const std::int64_t n = in.columns();
+    const std::int64_t n = in.columns(), together = k_is_last ? scales.k_block : scales.outer_block;
     share(n == 0 ? 0 : in.count() / n, n, [&](auto first, auto last) {
         for (std::int64_t r = first; r < last; ++r) {
-            for (std::int64_t c = 0; c < n; ++c) {
-                const float scale = scales.at(k_is_last ? r : c, k_is_last ? c : r);
-                out.data[r * n + c] = definition::canonical(in.data[r * n + c] * scale * factor);
+            for (std::int64_t begin = 0; begin < n; begin += together) {
+                const float scale = scales.at(k_is_last ? r : begin, k_is_last ? begin : r);
+                for (std::int64_t i = r * n + begin; i < r * n + std::min(begin + together, n); ++i)
+                    out.data[i] = definition::canonical(in.data[i] * scale * factor);
             }
         }
     });

@@ -105,7 +105,7 @@ template <int rows>
 
 bool has_half_arithmetic() {
     static const bool has = [] {
-        const std::vector<Simd> levels = available_simd();
+        const std::vector<Simd>& levels = available_simd();
         unsigned a = 0, b = 0, c = 0, d = 0;
         // With AVX-512 the operating system keeps the registers.
         return std::find(levels.begin(), levels.end(), Simd::avx512) != levels.end() &&

@@ -52,19 +52,23 @@ std::string_view simd_name(Simd level) {
     }
 }
 
-std::vector<Simd> available_simd() {
-    std::vector<Simd> levels{Simd::scalar};
+const std::vector<Simd>& available_simd() {
+    // Asked once: a virtual machine takes tens of microseconds to answer, and every engine asks.
+    static const std::vector<Simd> levels = [] {
+        std::vector<Simd> found{Simd::scalar};
 #ifndef MACHEPS_ONLY_AVX512
-    if (has_avx2()) levels.push_back(Simd::avx2);
+        if (has_avx2()) found.push_back(Simd::avx2);
 #endif
 #ifndef MACHEPS_ONLY_AVX2
-    if (has_avx512()) levels.push_back(Simd::avx512);
+        if (has_avx512()) found.push_back(Simd::avx512);
 #endif
+        return found;
+    }();
     return levels;
 }
 
 Simd chosen_simd() {
-    const std::vector<Simd> levels = available_simd();
+    const std::vector<Simd>& levels = available_simd();
     const char* variable = std::getenv("MACHEPS_SIMD");
     if (variable == nullptr || *variable == '\0') return levels.back();
     const std::string wanted = variable;

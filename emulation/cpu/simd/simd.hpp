@@ -10,7 +10,7 @@ enum class Simd { scalar, avx2, avx512 };
 
 std::string_view simd_name(Simd level);
 /// What this CPU can run, scalar first.
-std::vector<Simd> available_simd();
+const std::vector<Simd>& available_simd();
 /// The best one, or what the environment variable MACHEPS_SIMD=scalar|avx2|avx512 forces; throws Error (usage) when the
 /// variable names none of these or one that this CPU lacks.
 Simd chosen_simd();
