@@ -9,8 +9,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace macheps::test {
@@ -62,30 +64,34 @@ enum class Operands {
     all_bits,  ///< any 32 bits
 };
 
-/// Element i depends on (kind, seed, i) alone.
-inline std::vector<float> operands(Operands kind, std::int64_t count, std::uint32_t seed) {
-    std::vector<float> values(static_cast<std::size_t>(count));
-    for (std::size_t i = 0; i < values.size(); ++i) {
-        const PhiloxBlock random =
-            random_block({.seed = 0x6d616368, .step = seed, .site = static_cast<std::uint32_t>(kind)}, i);
-        const std::uint32_t word = random.word[0], choice = random.word[1];
-        std::uint32_t code = word;
-        if (kind == Operands::plain) code = (word & 0x807fffffu) | (127 - choice % 9) << 23;
-        if (kind == Operands::wild || kind == Operands::hostile) {
-            if ((word & 0x7f800000u) == 0x7f800000u) code = word & 0xbfffffffu;
-            if (choice % 16 == 0) code = word & 0x80000000u;
-            if (choice % 16 == 1) code = word & 0x807fffffu;
-            if (choice % 16 >= 8) code = (word & 0x807fffffu) | (127 - choice / 16 % 9) << 23;
-        }
-        // Rarely enough that most rows of a short tensor stay finite.
-        if (kind == Operands::hostile && random.word[2] % 128 == 0) {
-            constexpr std::uint32_t specials[] = {0x7f800000u, 0xff800000u, 0x7fc00000u,
-                                                  0xffc00001u, 0x7f800001u, 0xffbfffffu};
-            code = specials[random.word[3] % 6];
-        }
-        values[i] = bit_cast<float>(code);
+inline float operand(Operands kind, std::uint64_t i, std::uint32_t seed) {
+    const PhiloxBlock random =
+        random_block({.seed = 0x6d616368, .step = seed, .site = static_cast<std::uint32_t>(kind)}, i);
+    const std::uint32_t word = random.word[0], choice = random.word[1];
+    std::uint32_t code = word;
+    if (kind == Operands::plain) code = (word & 0x807fffffu) | (127 - choice % 9) << 23;
+    if (kind == Operands::wild || kind == Operands::hostile) {
+        if ((word & 0x7f800000u) == 0x7f800000u) code = word & 0xbfffffffu;
+        if (choice % 16 == 0) code = word & 0x80000000u;
+        if (choice % 16 == 1) code = word & 0x807fffffu;
+        if (choice % 16 >= 8) code = (word & 0x807fffffu) | (127 - choice / 16 % 9) << 23;
     }
-    return values;
+    // Rarely enough that most rows of a short tensor stay finite.
+    if (kind == Operands::hostile && random.word[2] % 128 == 0) {
+        constexpr std::uint32_t specials[] = {0x7f800000u, 0xff800000u, 0x7fc00000u,
+                                              0xffc00001u, 0x7f800001u, 0xffbfffffu};
+        code = specials[random.word[3] % 6];
+    }
+    return bit_cast<float>(code);
+}
+
+/// Element i depends on (kind, seed, i) alone. It is drawn once, as tests ask for the same ones again for every engine.
+inline std::vector<float> operands(Operands kind, std::int64_t count, std::uint32_t seed) {
+    thread_local std::map<std::pair<Operands, std::uint32_t>, std::vector<float>> drawn;
+    if (drawn.size() > 64) drawn.clear();
+    std::vector<float>& values = drawn[{kind, seed}];
+    for (auto i = values.size(); i < static_cast<std::size_t>(count); ++i) values.push_back(operand(kind, i, seed));
+    return {values.begin(), values.begin() + count};
 }
 
 inline std::vector<std::int32_t> tokens(std::int64_t count, std::int32_t limit, std::uint32_t seed) {
