@@ -7,15 +7,12 @@ option(MACHEPS_JOIN "Compile files of one folder several at a time (builds twice
 # An installation has -O1 for what runs once, and -O3 for the rest.
 set(macheps_once_options "$<$<CONFIG:Release>:-O1>")
 set(macheps_cold_options)
-set(macheps_brief_options)
 set(macheps_test_options ${macheps_once_options})
 set(macheps_loop_test_options)
 if(MACHEPS_JOIN)
     # At -Og GCC 12 takes parts of std::regex for uninitialised, and a std::string behind a literal for longer than memory.
     set(macheps_cold_options "$<$<CONFIG:Release>:-Og>" "$<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized;-Wno-stringop-overflow>")
     set(macheps_once_options ${macheps_cold_options})
-    # What runs for seconds at most: a third less than for -O3.
-    set(macheps_brief_options "$<$<CONFIG:Release>:-O1>")
     # A test's assertions are half of its text; unoptimised they take the compiler less than half of the time.
     set(macheps_test_options "$<$<CONFIG:Release>:-O0>")
     # With a heap of 1 GB GCC hardly ever looks for what it may forget, which takes it a twentieth of its time.
