@@ -389,3 +389,18 @@ TEST_CASE("evaluations and micro-batches of one step draw from streams of their 
     CHECK(rounder.cast_for(slot).key.site == streams.front());  // a batch that begins again has the same words
     CHECK(streams.front() == site_id(slot.name));
 }
+
+TEST_CASE("initial weights are Box and Muller's normal numbers, two of a block", "[experiments]") {
+    const std::vector<float> weights = initial_values("block.0.mlp.up.weight", {7, 3}, 2, 5);
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+        const PhiloxBlock block = random_block({.seed = 5, .step = 0, .site = site_id("block.0.mlp.up.weight")}, i / 2);
+        const auto word = [&](int high) {
+            return (std::uint64_t{block.word[high]} << 32 | block.word[high + 1]) >> 11;
+        };
+        const double u = (static_cast<double>(word(0)) + 0.5) * 0x1p-53, v = static_cast<double>(word(2)) * 0x1p-53;
+        const double angle = 2 * std::acos(-1.0) * v, radius = std::sqrt(-2 * std::log(u));
+        const double expected = 0.02 * radius * (i % 2 == 0 ? std::cos(angle) : std::sin(angle));
+        CHECK(std::abs(weights[i] - expected) <=
+              0x1p-22 * std::abs(expected) + 1e-16);  // three roundings to fp32, and fp64's
+    }
+}
