@@ -35,30 +35,33 @@ double log2_of(double x) { return math::log(x) * 1.4426950408889634; }
 void CastFidelity::add(const CastKind& kind, const CastValues& values) {
     const Limits limits(kind.format);
     const bool has_groups = kind.granularity->is_scaled() && !kind.granularity->is_axis_free();
+    Figures figures = figures_;  // a copy, which stays in registers
+    const float encode_scale = values.encode_scale;
     for (std::size_t i = 0; i < values.x.size(); ++i) {
         const double x = values.x[i], y = values.y[i], q = values.codes[i];
         if (!std::isfinite(x)) continue;
         const double size = std::abs(x), code = std::abs(q);
         // The encode scale of a group is not at hand. What its code stands for is: the scale is q / y, within an ulp.
-        const double z = has_groups ? (y != 0 ? size * (code / std::abs(y)) : 0)
-                                    : std::abs(double{values.x[i] * values.encode_scale});
-        z_max_ = std::max(z_max_, z);
-        overflow_rounded_ += limits.is_beyond(z) || (has_groups && !std::isfinite(q)) ? 1 : 0;
+        const double z =
+            has_groups ? (y != 0 ? size * (code / std::abs(y)) : 0) : std::abs(double{values.x[i] * encode_scale});
+        figures.z_max = std::max(figures.z_max, z);
+        figures.overflow_rounded += limits.is_beyond(z) || (has_groups && !std::isfinite(q)) ? 1 : 0;
         if (!std::isfinite(y)) continue;
         const double error = y - x;
-        subnormal_inexact_ += static_cast<std::uint64_t>((q != 0) & (code < limits.least_normal) & (error != 0));
+        figures.subnormal_inexact += static_cast<std::uint64_t>((q != 0) & (code < limits.least_normal) & (error != 0));
         if (x == 0) continue;
         const double relative = std::abs(error) / size;
-        ++nonzero_;
-        relative_sum_ += relative;
-        relative_max_ = std::max(relative_max_, relative);
-        signed_error_ += std::copysign(1.0, x) * error;  // signs are as good as random: no branch to mispredict
-        abs_x_ += size;
+        ++figures.nonzero;
+        figures.relative_sum += relative;
+        figures.relative_max = std::max(figures.relative_max, relative);
+        figures.signed_error += std::copysign(1.0, x) * error;  // signs are as good as random: no branch to mispredict
+        figures.abs_x += size;
     }
+    figures_ = figures;
     if (kind.granularity->is_scaled()) add_blocks(*kind.granularity, values);
 }
 
-void CastFidelity::add_identity(float amax) { z_max_ = std::max(z_max_, double{amax}); }
+void CastFidelity::add_identity(float amax) { figures_.z_max = std::max(figures_.z_max, double{amax}); }
 
 /// Blocks of which something went in and nothing came out.
 void CastFidelity::add_blocks(const Granularity& granularity, const CastValues& values) {
@@ -83,19 +86,19 @@ void CastFidelity::add_blocks(const Granularity& granularity, const CastValues& 
             block = static_cast<std::uint8_t>(block | (is_input ? has_input : 0) | (is_output ? has_output : 0));
         }
     }
-    block_flush_ += static_cast<std::uint64_t>(std::count(blocks.begin(), blocks.end(), has_input));
+    figures_.block_flush += static_cast<std::uint64_t>(std::count(blocks.begin(), blocks.end(), has_input));
 }
 
 void CastFidelity::fill(SiteRow& row, const CastKind& kind) const {
     const Limits limits(kind.format);
-    row.subnormal_inexact = subnormal_inexact_;
-    row.overflow_rounded = overflow_rounded_;
-    if (kind.granularity->is_scaled()) row.block_flush = block_flush_;
+    row.subnormal_inexact = figures_.subnormal_inexact;
+    row.overflow_rounded = figures_.overflow_rounded;
+    if (kind.granularity->is_scaled()) row.block_flush = figures_.block_flush;
     if (row.amin_nz > 0) row.dynamic_range = log2_of(double{row.amax} / double{row.amin_nz});
-    if (z_max_ > 0) row.headroom_bits = log2_of(limits.largest / z_max_);
-    row.rel_err_mean = nonzero_ > 0 ? relative_sum_ / static_cast<double>(nonzero_) : 0;
-    row.rel_err_max = relative_max_;
-    row.bias_rel = abs_x_ > 0 ? signed_error_ / abs_x_ : 0;
+    if (figures_.z_max > 0) row.headroom_bits = log2_of(limits.largest / figures_.z_max);
+    row.rel_err_mean = figures_.nonzero > 0 ? figures_.relative_sum / static_cast<double>(figures_.nonzero) : 0;
+    row.rel_err_max = figures_.relative_max;
+    row.bias_rel = figures_.abs_x > 0 ? figures_.signed_error / figures_.abs_x : 0;
 }
 
 }  // namespace macheps

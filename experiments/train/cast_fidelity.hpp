@@ -39,8 +39,10 @@ class CastFidelity {
   private:
     void add_blocks(const Granularity& granularity, const CastValues& values);
 
-    std::uint64_t subnormal_inexact_ = 0, overflow_rounded_ = 0, block_flush_ = 0, nonzero_ = 0;
-    double relative_sum_ = 0, relative_max_ = 0, signed_error_ = 0, abs_x_ = 0, z_max_ = 0;
+    struct Figures {
+        std::uint64_t subnormal_inexact = 0, overflow_rounded = 0, block_flush = 0, nonzero = 0;
+        double relative_sum = 0, relative_max = 0, signed_error = 0, abs_x = 0, z_max = 0;
+    } figures_;
 };
 
 }  // namespace macheps

@@ -32,7 +32,8 @@ std::uint64_t bits(double x) { return bit_cast<std::uint64_t>(x); }
 std::uint32_t bits(float x) { return bit_cast<std::uint32_t>(x); }
 
 std::vector<std::int64_t> lengths() {
-    return {0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 1023, 1024, 1025, 2048, 2049, 65536, 65537, 100003};
+    return {0,  1,  2,   7,   8,   9,    15,   16,   17,   31,   32,    33,    63,
+            64, 65, 511, 512, 513, 1023, 1024, 1025, 2048, 2049, 65536, 65537, 100003};
 }
 
 /// Every engine: each instruction set with 1, 2 and 3 threads.

@@ -194,37 +194,57 @@ ErrorSums compare_arrays(Simd simd, ThreadPool& pool, const float* x, const floa
     return {.error2 = sums.error2, .x2 = sums.x2, .y2 = sums.y2, .xy = sums.xy, .count = finite};
 }
 
-ExponentHistogram exponents_array(Simd, ThreadPool& pool, const float* x, std::int64_t n) {
-    // By exponent field; four counters for each, because a run of equal exponents would wait for itself.
-    struct Fields {
-        std::uint32_t count[4][256] = {};
+namespace {
+
+/// One of the values whose exponent field is 0 or 255: a zero, a subnormal number, an infinity or a NaN.
+void add_rare(float value, ExponentHistogram& sums) {
+    const std::uint32_t magnitude = bit_cast<std::uint32_t>(value) & 0x7fffffffu;
+    sums.zeros += magnitude == 0;
+    sums.infinities += magnitude == 0x7f800000u;
+    sums.nans += magnitude > 0x7f800000u;
+    if (magnitude != 0 && magnitude < 0x800000u)
+        ++sums.bins[static_cast<std::size_t>(definition::exponent_of(value) - sums.lowest)];
+}
+
+/// Of one task. Four counters stand for each exponent field, because a run of equal exponents would wait for itself.
+ExponentHistogram block_exponents(const float* x, std::int64_t n) {
+    std::uint32_t fields[4][256] = {};
+    for (std::int64_t i = 0; i < n; ++i) ++fields[i & 3][(bit_cast<std::uint32_t>(x[i]) >> 23) & 0xff];
+    const auto count = [&](int field) {
+        return fields[0][field] + fields[1][field] + fields[2][field] + fields[3][field];
     };
+    ExponentHistogram sums;
+    for (int field = 1; field < 255; ++field)
+        sums.bins[static_cast<std::size_t>(field - 127 - sums.lowest)] = count(field);
+    if (count(0) + count(255) != 0) {
+        for (std::int64_t i = 0; i < n; ++i) add_rare(x[i], sums);
+    }
+    return sums;
+}
+
+/// Of a tensor so short that clearing and reading block_exponents' counters would take longer than its values.
+ExponentHistogram few_exponents(const float* x, std::int64_t n) {
+    ExponentHistogram sums;
+    for (std::int64_t i = 0; i < n; ++i) {
+        const int field = static_cast<int>((bit_cast<std::uint32_t>(x[i]) >> 23) & 0xff);
+        if (field == 0 || field == 255)
+            add_rare(x[i], sums);
+        else
+            ++sums.bins[static_cast<std::size_t>(field - 127 - sums.lowest)];
+    }
+    return sums;
+}
+
+constexpr std::int64_t few = 512;
+
+}  // namespace
+
+ExponentHistogram exponents_array(Simd, ThreadPool& pool, const float* x, std::int64_t n) {
+    if (n <= few) return few_exponents(x, n);
     ExponentHistogram total;
     std::mutex adding;
     pool.run((n + block - 1) / block, [&](std::int64_t b) {
-        Fields fields;
-        const float* first = x + b * block;
-        const std::int64_t count = std::min(block, n - b * block);
-        for (std::int64_t i = 0; i < count; ++i)
-            ++fields.count[i & 3][(bit_cast<std::uint32_t>(first[i]) >> 23) & 0xff];
-        ExponentHistogram here;
-        for (int field = 1; field < 255; ++field) {
-            for (const auto& counts : fields.count)
-                here.bins[static_cast<std::size_t>(field - 127 - here.lowest)] += counts[field];
-        }
-        const auto rare = [&](int field) {
-            return fields.count[0][field] + fields.count[1][field] + fields.count[2][field] + fields.count[3][field];
-        };
-        // Zeros, subnormals, infinities and NaNs are told apart one by one, where there are any.
-        for (std::int64_t i = 0; i < count && rare(0) + rare(255) != 0; ++i) {
-            const std::uint32_t magnitude = bit_cast<std::uint32_t>(first[i]) & 0x7fffffffu;
-            here.zeros += magnitude == 0;
-            here.infinities += magnitude == 0x7f800000u;
-            here.nans += magnitude > 0x7f800000u;
-            if (magnitude != 0 && magnitude < 0x800000u) {
-                ++here.bins[static_cast<std::size_t>(definition::exponent_of(first[i]) - here.lowest)];
-            }
-        }
+        const ExponentHistogram here = block_exponents(x + b * block, std::min(block, n - b * block));
         const std::lock_guard lock(adding);
         for (std::size_t i = 0; i < total.bins.size(); ++i) total.bins[i] += here.bins[i];
         total.zeros += here.zeros;
