@@ -100,6 +100,10 @@ TEST_CASE("MACHEPS_SIMD names a path or is refused", "[program]") {
     const Outcome outcome = run(std::string(quick) + "--out simd2", "MACHEPS_SIMD=mmx");
     CHECK(outcome.code == 2);
     CHECK(outcome.err.find("MACHEPS_SIMD") != std::string::npos);
+    CHECK(run(std::string(quick) + "--policy tf32 --out simd3", "MACHEPS_SIMD_EXTENSIONS=none").code == 0);
+    const Outcome extensions = run(std::string(quick) + "--out simd4", "MACHEPS_SIMD_EXTENSIONS=amx");
+    CHECK(extensions.code == 2);
+    CHECK(extensions.err.find("MACHEPS_SIMD_EXTENSIONS") != std::string::npos);
     fs::remove_all(scratch());
 }
 

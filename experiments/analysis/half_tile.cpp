@@ -5,7 +5,6 @@
 
 // Clang 14 declares these instructions only where a whole file is compiled for them.
 #if defined(__x86_64__) && (!defined(__clang__) || defined(__AVX512FP16__))
-#include <cpuid.h>
 #include <immintrin.h>
 
 #include <algorithm>
@@ -103,17 +102,7 @@ template <int rows>
 
 }  // namespace
 
-bool has_half_arithmetic() {
-    static const bool has = [] {
-        const std::vector<Simd>& levels = available_simd();
-        unsigned a = 0, b = 0, c = 0, d = 0;
-        // With AVX-512 the operating system keeps the registers.
-        return std::find(levels.begin(), levels.end(), Simd::avx512) != levels.end() &&
-               __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d >> 23 & 1) != 0;
-    }();
-    return has;
-}
-
+bool has_half_arithmetic() { return has_extension(Extension::avx512_fp16); }
 void update_half_tile_in_half(const RowTile<float>& tile) { update(tile); }
 
 }  // namespace macheps::analysis

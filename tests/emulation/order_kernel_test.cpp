@@ -151,6 +151,40 @@ TEST_CASE("a sum far below a product decides a tie of bf16 in every column and r
     }
 }
 
+TEST_CASE("an infinite sum of fp16 hides no overflow of the sums beside it", "[emulation][order_kernel]") {
+    // Rows that overflow with the first term, with the second one, with none, or are no number; the first two only in columns
+    // of large numbers, which are runs of a vector's length.
+    constexpr std::int64_t n = 37, k = 3;
+    constexpr unsigned kinds = 4;
+    constexpr float first[kinds] = {65504, 0, 1, NAN}, second[kinds] = {0, 65504, 1, 0};
+    ThreadPool one(1);
+    for (const std::int64_t run : {4, 8, 16, 64}) {
+        std::vector<float> b(k * n, 1.0f);
+        for (std::int64_t j = 0; j < n; ++j) {
+            const bool is_large = j / run % 2 == 0;
+            b[static_cast<std::size_t>(j)] = is_large ? 2 : 0.5f;
+            b[static_cast<std::size_t>(n + j)] = is_large ? 1.25f : 0.5f;
+        }
+        for (std::int64_t m = 1; m <= 4; ++m) {
+            Result result;
+            for (unsigned rows = 0; rows < 1u << 2 * m; ++rows) {
+                std::vector<float> a(static_cast<std::size_t>(m * k));
+                for (std::int64_t i = 0; i < m; ++i) {
+                    const unsigned kind = (rows >> 2 * i) % kinds;
+                    a[static_cast<std::size_t>(i * k)] = first[kind];
+                    a[static_cast<std::size_t>(i * k + 1)] = second[kind];
+                }
+                Matmul args{.m = m, .n = n, .k = k, .a = {.data = a.data(), .ld = k, .format = fp16},
+                            .b = {.data = b.data(), .ld = n, .format = fp16}};
+                args.rule.machine = find_machine("fp16.chain");
+                for (const Simd level : available_simd()) compare(level, args, result, "rows " + std::to_string(rows));
+            }
+            CAPTURE(run, m, result.first);
+            CHECK(result.wrong == 0);
+        }
+    }
+}
+
 TEST_CASE("vector code of every chain and order gives the bits of the definition", "[emulation][order_kernel]") {
     const std::vector<Sizes> shapes{{1, 1, 1}, {3, 17, 33}, {5, 33, 64}, {7, 65, 130}};
     std::set<std::string_view> served;

@@ -3,7 +3,6 @@
 #include "emulation/cpu/matmul/brain_chain.hpp"
 
 #if defined(__x86_64__)
-#include <cpuid.h>
 #include <immintrin.h>
 
 #include <algorithm>
@@ -15,18 +14,6 @@ namespace macheps {
 #if defined(__x86_64__)
 
 #define MACHEPS_BRAIN_TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")))
-
-bool has_brain_chain() {
-    static const bool is_here = [] {
-        unsigned a = 0, b = 0, c = 0, d = 0;
-        constexpr int avx512_bf16 = 5;
-        // The operating system saves the registers of AVX-512, or the compiler's test says no.
-        return __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512vl") != 0 &&
-               __builtin_cpu_supports("avx512dq") != 0 && __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 &&
-               (a >> avx512_bf16 & 1) != 0;
-    }();
-    return is_here;
-}
 
 namespace {
 
@@ -150,7 +137,6 @@ MACHEPS_BRAIN_TARGET void brain_chain_tile(const float* a, std::int64_t a_row, c
 
 #else
 
-bool has_brain_chain() { return false; }
 void turn_columns(float*, std::int64_t) {}
 template <int rows>
 void brain_chain_tile(const float*, std::int64_t, const float*, std::int64_t, float*) {}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The chain of fma in bf16 by the processor's own conversion, VCVTNE2PS2BF16 of AVX512-BF16: tiles of the same shape as those of
-// the order kernels on AVX-512, 32 columns wide. Which operands they serve is said in order_brain-inl.hpp.
+// the order kernels on AVX-512, 32 columns wide. Only where the processor has Extension::avx512_bf16; which operands they serve is
+// said in order_brain-inl.hpp.
 //
 // The conversion rounds two vectors of sums and leaves 32 codes in one. Two codes are a word, of which a shift makes one number
 // and a mask the other: columns that stood side by side then stand in two vectors,
@@ -13,9 +14,6 @@
 #include <cstdint>
 
 namespace macheps {
-
-/// True where the processor and the operating system have it. Other functions here may be called only then.
-bool has_brain_chain();
 
 /// A packed panel of b [terms, 32], in place: columns stand where the sums of each term stand.
 void turn_columns(float* b, std::int64_t terms);

@@ -3,7 +3,6 @@
 #include "emulation/cpu/matmul/half_chain.hpp"
 
 #if defined(__x86_64__)
-#include <cpuid.h>
 #include <immintrin.h>
 
 #include <cstring>
@@ -15,18 +14,6 @@ namespace macheps {
 #if defined(__x86_64__)
 
 #define MACHEPS_HALF_TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512fp16")))
-
-bool has_half_chain() {
-    static const bool is_here = [] {
-        unsigned a = 0, b = 0, c = 0, d = 0;
-        constexpr int avx512_fp16 = 23;
-        // The operating system saves the registers of AVX-512, or the compiler's test says no.
-        return __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512vl") != 0 &&
-               __builtin_cpu_supports("avx512dq") != 0 && __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 &&
-               (d >> avx512_fp16 & 1) != 0;
-    }();
-    return is_here;
-}
 
 MACHEPS_HALF_TARGET void halve_rows(float* a, std::int64_t count) {
     constexpr int nearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
@@ -90,7 +77,6 @@ MACHEPS_HALF_TARGET void half_chain_tile(const float* a, std::int64_t a_row, con
 
 #else
 
-bool has_half_chain() { return false; }
 void halve_rows(float*, std::int64_t) {}
 void halve_columns(float*, std::int64_t) {}
 template <int rows>

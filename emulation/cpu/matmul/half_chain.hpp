@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The chain of fma in fp16 by the processor's own instruction, VFMADDPH of AVX512-FP16: tiles of the same shape as those of the
-// order kernels on AVX-512, 32 columns wide.
+// order kernels on AVX-512, 32 columns wide. Only where the processor has Extension::avx512_fp16.
 #pragma once
 #include <cstdint>
 
 namespace macheps {
-
-/// True where the processor and the operating system have it. Other functions here may be called only then.
-bool has_half_chain();
 
 /// Packed rows of a, in place: each number, which is one of fp16, becomes its code twice over.
 void halve_rows(float* a, std::int64_t count);

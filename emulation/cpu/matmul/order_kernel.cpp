@@ -18,6 +18,7 @@
 #include "emulation/cpu/matmul/order_narrow-inl.hpp"
 #include "emulation/cpu/matmul/order_pack-inl.hpp"
 #include "emulation/cpu/matmul/order_tile-inl.hpp"
+#include "emulation/cpu/simd/simd.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -64,7 +65,9 @@ bool is_half_chain(const Matmul& args) {
     };
     return is_plain(*args.rule.machine, Delivery::fp16_nearest_even) && fits(args.a.format) && fits(args.b.format);
 }
-bool is_native_half_chain(const Matmul& args) { return HWY_TARGET == HWY_AVX3 && has_half_chain() && is_half_chain(args); }
+bool is_native_half_chain(const Matmul& args) {
+    return HWY_TARGET == HWY_AVX3 && has_extension(Extension::avx512_fp16) && is_half_chain(args);
+}
 
 template <int terms>
 bool is_exact_dot8(const Matmul& args, Delivery delivery) {
@@ -82,6 +85,10 @@ constexpr OrderTile native_brain_tiles[] = {brain_chain_tile<1>, brain_chain_til
 bool is_brain_chain(const Matmul& args) {
     return is_plain(*args.rule.machine, Delivery::bf16_nearest_even) && args.a.format.precision <= bf16.precision &&
            args.b.format.precision <= bf16.precision;
+}
+
+bool is_native_brain_chain(const Matmul& args) {
+    return HWY_TARGET == HWY_AVX3 && has_extension(Extension::avx512_bf16) && is_brain_chain(args);
 }
 
 constexpr OrderKernel order_kernels[] = {
@@ -107,7 +114,7 @@ constexpr OrderKernel order_kernels[] = {
      4,
      false,
      false},
-    {.serves = [](const Matmul& x) { return HWY_TARGET == HWY_AVX3 && has_brain_chain() && is_brain_chain(x); },
+    {.serves = is_native_brain_chain,
      .tiles = {order_tile<BrainOrder, 1>, order_tile<BrainOrder, 2>, order_tile<BrainOrder, 3>,
                order_tile<BrainOrder, 4>, order_tile<BrainOrder, 5>, order_tile<BrainOrder, 6>},
      .rows = 6,

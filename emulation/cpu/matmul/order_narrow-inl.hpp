@@ -21,24 +21,33 @@ namespace macheps::HWY_NAMESPACE {
 /// are dropped everywhere. What is beyond fp16's largest number is seen as a large one. Columns of b arrive scaled so.
 struct HalfSums {
     static constexpr std::int32_t half_unit = 0x1000, kept = -0x2000;
-    static constexpr float unscale = 0x1p112f;
+    static constexpr float unscale = 0x1p112f, overflow = 65520 / unscale;  // half a unit above the largest number
     struct Seen {
         I32 least;
         F32 largest;
         HWY_INLINE Seen() : least(-1) {}
-        HWY_INLINE void see(I32 s) {
+        /// `sum` in fp32, and its bits with half a unit added.
+        HWY_INLINE void see(F32 sum, I32 s) {
             const I32 dropped = s & I32(0x1fff);
 #if HWY_TARGET == HWY_AVX3
             least = I32(hn::Vec<DI32>{_mm512_min_epu32(least.v.raw, dropped.v.raw)});
+            // VRANGE passes over a quiet NaN, but a signalling one, as an infinity and half a unit is, would put out what
+            // was seen before it.
             constexpr int largest_magnitude = 0b1011;
-            largest = F32(hn::Vec<DF32>{_mm512_range_ps(largest.v.raw, from_bits(s).v.raw, largest_magnitude)});
+            largest = F32(hn::Vec<DF32>{_mm512_range_ps(largest.v.raw, sum.v.raw, largest_magnitude)});
 #else
             least = I32(hn::Vec<DI32>{_mm256_min_epu32(least.v.raw, dropped.v.raw)});
-            largest = F32(hn::Max(abs(from_bits(s)).v, largest.v));  // the second one where the first is no number
+            largest = F32(hn::Max(abs(sum).v, largest.v));  // the second one where the first is no number
 #endif
         }
-        HWY_INLINE bool needs_care() const { return any((least == I32(0)) | !(largest < F32(0x1p-96f))); }
+        /// An infinity asks for care too, as it may stand before a large sum.
+        HWY_INLINE bool needs_care() const { return any((least == I32(0)) | !(largest < F32(overflow))); }
     };
+    /// The same of one vector, whose infinities stay what they are.
+    HWY_INLINE static bool needs_care(F32 sum, I32 s) {
+        const F32 size = abs(sum);
+        return any(((s & I32(0x1fff)) == I32(0)) | ((size >= F32(overflow)) & (size < from_bits(I32(0x7f800000)))));
+    }
     HWY_NOINLINE static F32 careful(float a, const float* b, F32 sum) {
         alignas(64) float columns[f32_lanes];
         store(load(b) * F32(unscale), columns);
@@ -54,11 +63,15 @@ HWY_INLINE void narrow_step(const float* a, std::int64_t a_row, const float* b, 
                             std::integer_sequence<int, v...>) {
     const F32 columns[] = {load(b), load(b + lanes_of_vector)};
     const I32 half_unit(Sums::half_unit);
-    const I32 s[] = {(bits(fma(F32(a[v / 2 * a_row]), columns[v % 2], sum[v])) + half_unit)...};
+    const F32 sums[] = {fma(F32(a[v / 2 * a_row]), columns[v % 2], sum[v])...};
+    const I32 s[] = {(bits(sums[v]) + half_unit)...};
     typename Sums::Seen seen;
-    (seen.see(s[v]), ...);
+    (seen.see(sums[v], s[v]), ...);
     if (HWY_UNLIKELY(seen.needs_care())) {
-        ((sum[v] = Sums::careful(a[v / 2 * a_row], b + v % 2 * lanes_of_vector, sum[v])), ...);
+        ((sum[v] = Sums::needs_care(sums[v], s[v])
+                       ? Sums::careful(a[v / 2 * a_row], b + v % 2 * lanes_of_vector, sum[v])
+                       : from_bits(s[v] & I32(Sums::kept))),
+         ...);
     } else {
         ((sum[v] = from_bits(s[v] & I32(Sums::kept))), ...);
     }

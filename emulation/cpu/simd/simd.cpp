@@ -34,10 +34,42 @@ bool has_avx512() {
            __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
            __builtin_cpu_supports("avx512cd") != 0;
 }
+
+/// The operating system saves the registers of these where it saves AVX-512's.
+bool has_bf16() {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a >> 5 & 1) != 0;
+}
+
+bool has_fp16() {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d >> 23 & 1) != 0;
+}
 #else
 bool has_avx2() { return false; }
 bool has_avx512() { return false; }
+bool has_bf16() { return false; }
+bool has_fp16() { return false; }
 #endif
+
+constexpr const char* extensions_variable = "MACHEPS_SIMD_EXTENSIONS";
+
+/// The variable's text, empty where it is not set.
+std::string wanted_extensions() {
+    const char* variable = std::getenv(extensions_variable);
+    return variable == nullptr ? "" : variable;
+}
+
+/// What this program may use of the instructions beside AVX-512's.
+struct Extensions {
+    Extensions() {
+        const std::vector<Simd>& levels = available_simd();
+        if (wanted_extensions() == "none" || std::find(levels.begin(), levels.end(), Simd::avx512) == levels.end()) return;
+        bf16 = has_bf16();
+        fp16 = has_fp16();
+    }
+    bool bf16 = false, fp16 = false;
+};
 
 }  // namespace
 
@@ -67,8 +99,19 @@ const std::vector<Simd>& available_simd() {
     return levels;
 }
 
+bool has_extension(Extension extension) {
+    static const Extensions found;
+    return extension == Extension::avx512_bf16 ? found.bf16 : found.fp16;
+}
+
 Simd chosen_simd() {
     const std::vector<Simd>& levels = available_simd();
+    if (const std::string wanted = wanted_extensions(); !wanted.empty() && wanted != "none") {
+        throw Error({.what = fmt::format("unknown choice of extensions '{}'", wanted),
+                     .where = extensions_variable,
+                     .fix = "unset it to use what this CPU has, or say none",
+                     .exit = Exit::usage});
+    }
     const char* variable = std::getenv("MACHEPS_SIMD");
     if (variable == nullptr || *variable == '\0') return levels.back();
     const std::string wanted = variable;
