@@ -10,6 +10,7 @@ namespace math {
 // The words core/math.inl is written in, for float.
 MACHEPS_HD inline float select(bool mask, float a, float b) { return mask ? a : b; }
 MACHEPS_HD inline std::int32_t select(bool mask, std::int32_t a, std::int32_t b) { return mask ? a : b; }
+MACHEPS_HD inline bool any(bool mask) { return mask; }
 MACHEPS_HD inline std::int32_t bits(float x) { return bit_cast<std::int32_t>(x); }
 MACHEPS_HD inline float from_bits(std::int32_t x) { return bit_cast<float>(x); }
 MACHEPS_HD inline float to_float(std::int32_t x) { return static_cast<float>(x); }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text of the fp32 functions, written once and without branches. No include guard: core/math.hpp includes it for
+// The text of the fp32 functions, written once; the one branch, in erf, passes over what no lane needs. No include guard: core/math.hpp includes it for
 // float, emulation/cpu/simd/vec-inl.hpp once per SIMD target for its vectors, so their bits agree by construction.
 // The includer is inside its namespace and has defined MACHEPS_MATH_FN, and MACHEPS_MATH_REAL, MACHEPS_MATH_INT with
-// these operations in scope: + - * / and comparisons, fma, sqrt, abs, select(mask, a, b), bits, from_bits, to_float,
+// these operations in scope: + - * / and comparisons, fma, sqrt, abs, select(mask, a, b), any(mask), bits, from_bits, to_float,
 // integer + - & | << >> (arithmetic). Coefficients are our own minimax fits; the errors were measured on all 2^32
 // inputs (docs/math.md).
 namespace math {
@@ -179,6 +179,8 @@ MACHEPS_MATH_FN MACHEPS_MATH_REAL erf(MACHEPS_MATH_REAL x) {
     q = fma(q, z, Real(-0x1.812740p-2f));
     q = fma(q, z, Real(0x1.06eba8p-3f));
     const Real near = fma(size, q, size);
+    const auto is_large = size >= Real(0.875f);
+    if (!any(is_large)) return select(x == x, with_sign_of(near, x), canonical_nan());
     // Large: 1 - e^-l(x), l a polynomial whose last step keeps its rounding error.
     Real l(-0x1.a6a988p-13f);
     l = fma(l, size, Real(0x1.95ff34p-9f));
@@ -192,7 +194,7 @@ MACHEPS_MATH_FN MACHEPS_MATH_REAL erf(MACHEPS_MATH_REAL x) {
     const ExpParts e = exp_parts(-total, -total_low);
     const Real s = two_to(e.n), complement = e.head * s;
     const Real far = one - complement, far_low = ((one - far) - complement) - e.tail * s;
-    const Real y = select(size < Real(0.875f), near, far + far_low);
+    const Real y = select(is_large, far + far_low, near);
     return select(x == x, with_sign_of(y, x), canonical_nan());
 }
 

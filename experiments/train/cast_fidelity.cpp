@@ -10,55 +10,32 @@ namespace macheps {
 
 namespace {
 
-/// The part of a format's range that the counts speak of.
-struct Limits {
-    explicit Limits(const Format& format) {
-        largest = decode64(format, format.max_finite_code() << format.padding);
-        least_normal = format.encoding == Encoding::binary ? Format::power_of_two(format.emin()) : 0;
-        int exponent = 0;
-        std::frexp(largest, &exponent);
-        const double ulp = std::ldexp(1.0, exponent - format.precision);
-        beyond = largest + ulp / 2;
-        // A tie goes to the even neighbour: to the largest number, unless its last digit is 1.
-        tie_goes_beyond = std::fmod(largest / ulp, 2) == 1;
-    }
-    bool is_beyond(double z) const { return tie_goes_beyond ? z >= beyond : z > beyond; }
+double largest_of(const Format& format) { return decode64(format, format.max_finite_code() << format.padding); }
 
-    double largest, least_normal, beyond;
-    bool tie_goes_beyond;
-};
+/// The least magnitude that rounds beyond the largest number. A tie goes to the even neighbour: to the largest number, unless
+/// its last digit is 1.
+double least_beyond(const Format& format) {
+    const double largest = largest_of(format);
+    int exponent = 0;
+    std::frexp(largest, &exponent);
+    const double ulp = std::ldexp(1.0, exponent - format.precision), tie = largest + ulp / 2;
+    return std::fmod(largest / ulp, 2) == 1 ? tie : std::nextafter(tie, HUGE_VAL);
+}
 
 double log2_of(double x) { return math::log(x) * 1.4426950408889634; }
 
 }  // namespace
 
 void CastFidelity::add(const CastKind& kind, const CastValues& values) {
-    const Limits limits(kind.format);
-    const bool has_groups = kind.granularity->is_scaled() && !kind.granularity->is_axis_free();
-    Figures figures = figures_;  // a copy, which stays in registers
-    const float encode_scale = values.encode_scale;
-    for (std::size_t i = 0; i < values.x.size(); ++i) {
-        const double x = values.x[i], y = values.y[i], q = values.codes[i];
-        if (!std::isfinite(x)) continue;
-        const double size = std::abs(x), code = std::abs(q);
-        // The encode scale of a group is not at hand. What its code stands for is: the scale is q / y, within an ulp.
-        const double z =
-            has_groups ? (y != 0 ? size * (code / std::abs(y)) : 0) : std::abs(double{values.x[i] * encode_scale});
-        figures.z_max = std::max(figures.z_max, z);
-        figures.overflow_rounded += limits.is_beyond(z) || (has_groups && !std::isfinite(q)) ? 1 : 0;
-        if (!std::isfinite(y)) continue;
-        const double error = y - x;
-        figures.subnormal_inexact += static_cast<std::uint64_t>((q != 0) & (code < limits.least_normal) & (error != 0));
-        if (x == 0) continue;
-        const double relative = std::abs(error) / size;
-        ++figures.nonzero;
-        figures.relative_sum += relative;
-        figures.relative_max = std::max(figures.relative_max, relative);
-        figures.signed_error += std::copysign(1.0, x) * error;  // signs are as good as random: no branch to mispredict
-        figures.abs_x += size;
-    }
-    figures_ = figures;
-    if (kind.granularity->is_scaled()) add_blocks(*kind.granularity, values);
+    static const Simd simd = chosen_simd();
+    const bool is_scaled = kind.granularity->is_scaled();
+    add_fidelity(simd,
+                 {.least_normal = kind.format.encoding == Encoding::binary ? Format::power_of_two(kind.format.emin()) : 0,
+                  .least_beyond = least_beyond(kind.format),
+                  .has_groups = is_scaled && !kind.granularity->is_axis_free(),
+                  .encode_scale = values.encode_scale},
+                 values.x.data(), values.y.data(), values.codes.data(), static_cast<std::int64_t>(values.x.size()), figures_);
+    if (is_scaled) add_blocks(*kind.granularity, values);
 }
 
 void CastFidelity::add_identity(float amax) { figures_.z_max = std::max(figures_.z_max, double{amax}); }
@@ -86,16 +63,15 @@ void CastFidelity::add_blocks(const Granularity& granularity, const CastValues& 
             block = static_cast<std::uint8_t>(block | (is_input ? has_input : 0) | (is_output ? has_output : 0));
         }
     }
-    figures_.block_flush += static_cast<std::uint64_t>(std::count(blocks.begin(), blocks.end(), has_input));
+    block_flush_ += static_cast<std::uint64_t>(std::count(blocks.begin(), blocks.end(), has_input));
 }
 
 void CastFidelity::fill(SiteRow& row, const CastKind& kind) const {
-    const Limits limits(kind.format);
     row.subnormal_inexact = figures_.subnormal_inexact;
     row.overflow_rounded = figures_.overflow_rounded;
-    if (kind.granularity->is_scaled()) row.block_flush = figures_.block_flush;
+    if (kind.granularity->is_scaled()) row.block_flush = block_flush_;
     if (row.amin_nz > 0) row.dynamic_range = log2_of(double{row.amax} / double{row.amin_nz});
-    if (figures_.z_max > 0) row.headroom_bits = log2_of(limits.largest / figures_.z_max);
+    if (figures_.z_max > 0) row.headroom_bits = log2_of(largest_of(kind.format) / figures_.z_max);
     row.rel_err_mean = figures_.nonzero > 0 ? figures_.relative_sum / static_cast<double>(figures_.nonzero) : 0;
     row.rel_err_max = figures_.relative_max;
     row.bias_rel = figures_.abs_x > 0 ? figures_.signed_error / figures_.abs_x : 0;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// CastFidelity: what the values before and behind a cast show beyond counts and ErrorSums. Read on the host, one element after the
-// other in fp64, so that every engine and any number of threads give the same figures.
+// CastFidelity: what the values before and behind a cast show beyond counts and ErrorSums. Read on the host, and summed one element
+// after the other in fp64, so that every engine and any number of threads give the same figures.
 #pragma once
+#include "emulation/cpu/ops/stats.hpp"
 #include "experiments/model/rounder.hpp"
 #include "reports/event.hpp"
 
@@ -39,10 +40,8 @@ class CastFidelity {
   private:
     void add_blocks(const Granularity& granularity, const CastValues& values);
 
-    struct Figures {
-        std::uint64_t subnormal_inexact = 0, overflow_rounded = 0, block_flush = 0, nonzero = 0;
-        double relative_sum = 0, relative_max = 0, signed_error = 0, abs_x = 0, z_max = 0;
-    } figures_;
+    FidelityFigures figures_;
+    std::uint64_t block_flush_ = 0;
 };
 
 }  // namespace macheps

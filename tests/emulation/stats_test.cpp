@@ -50,6 +50,46 @@ void for_each_engine(const Check& check) {
 
 }  // namespace
 
+TEST_CASE("what a cast did to its numbers is added up alike by every instruction set", "[emulation][stats]") {
+    const auto all_bits = [](const FidelityFigures& f) {
+        return std::vector<std::uint64_t>{f.subnormal_inexact, f.overflow_rounded,   f.nonzero,     bits(f.relative_sum),
+                                          bits(f.relative_max), bits(f.signed_error), bits(f.abs_x), bits(f.z_max)};
+    };
+    std::vector<std::uint64_t> seen(8);
+    for (const Kind kind : {Kind::moderate, Kind::any_finite, Kind::any_bits}) {
+        for (const std::int64_t n : lengths()) {
+            const std::vector<float> x = numbers(n, kind, 1), far = numbers(n, kind, 2);
+            for (const bool has_groups : {false, true}) {
+                const FidelityCast cast{.least_normal = 0x1p-6, .least_beyond = 464.5, .has_groups = has_groups, .encode_scale = 8};
+                // Codes as a cast makes them, but for those that are anything.
+                std::vector<float> y(x.size()), codes(x.size());
+                for (std::size_t i = 0; i < x.size(); ++i) {
+                    const std::uint32_t r = random_bits({.seed = 3}, i);
+                    codes[i] = r % 11 == 0 ? far[i] : quantize(e4m3fn, x[i] * cast.encode_scale, Round::nearest_even, Overflow::saturate);
+                    y[i] = r % 13 == 0 ? far[i] : codes[i] / cast.encode_scale;
+                }
+                FidelityFigures expected;
+                add_fidelity(Simd::scalar, cast, x.data(), y.data(), codes.data(), n, expected);
+                for (const Simd simd : available_simd()) {
+                    CAPTURE(simd_name(simd), n, has_groups);
+                    FidelityFigures figures;
+                    add_fidelity(simd, cast, x.data(), y.data(), codes.data(), n, figures);
+                    CHECK(all_bits(figures) == all_bits(expected));
+                    // In two calls, it goes on with the same sums.
+                    FidelityFigures parts;
+                    const std::int64_t first = n / 3;
+                    add_fidelity(simd, cast, x.data(), y.data(), codes.data(), first, parts);
+                    add_fidelity(simd, cast, x.data() + first, y.data() + first, codes.data() + first, n - first, parts);
+                    CHECK(all_bits(parts) == all_bits(expected));
+                }
+                const std::vector<std::uint64_t> figures = all_bits(expected);
+                for (std::size_t i = 0; i < seen.size(); ++i) seen[i] += figures[i] != 0;
+            }
+        }
+    }
+    for (const std::uint64_t count : seen) CHECK(count > 20);
+}
+
 TEST_CASE("amax is the largest magnitude, and a NaN wins", "[emulation][stats]") {
     constexpr float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
     for (const std::int64_t n : lengths()) {

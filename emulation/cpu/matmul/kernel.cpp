@@ -275,11 +275,11 @@ class ScalePacker {
     void begin_rows(std::int64_t row, std::int64_t rows) {
         if (is_used_) pack(args_.a.scales, row, rows, joins_.a_ld, scratch_.a_scales);
     }
-    /// Of the tile that begins `j` columns behind the first.
-    Joins joins(std::int64_t j) const {
-        Joins some = joins_;
-        if (is_used_) some.a = scratch_.a_scales.data(), some.b = scratch_.b_scales.data() + j;
-        return some;
+    /// Of the tile that begins `j` columns behind the first; until the next call. No copy: what was just written field by
+    /// field, and is read as vectors, would wait for every store before it.
+    const Joins& joins(std::int64_t j) {
+        if (is_used_) joins_.a = scratch_.a_scales.data(), joins_.b = scratch_.b_scales.data() + j;
+        return joins_;
     }
 
   private:
@@ -371,10 +371,16 @@ void multiply_block(const Matmul& args, const Caster& caster, const MatmulBlock&
                     if (k > 0) tile.b = pack_b ? scratch.b.get() + j * k : block.b + first_k * args.b.ld + column + j;
                     tile.b_step = pack_b ? panel_columns : args.b.ld;
                     const Finish finish{args.out_scale, bias != nullptr ? bias + column + j : nullptr};
-                    Tile part = tile;
-                    if (zeros_in_a) leave_out_zeros(args.triangle, first_k, row, rows, part);
-                    const Joins joins = scales.joins(j);
-                    tile_table[vectors - 1][rows - 1](part, last && !scales.is_used() ? &finish : nullptr, joins);
+                    const Joins& joins = scales.joins(j);
+                    const TileKernel multiply = tile_table[vectors - 1][rows - 1];
+                    const Finish* const own = last && !scales.is_used() ? &finish : nullptr;
+                    if (zeros_in_a) {
+                        Tile part = tile;
+                        leave_out_zeros(args.triangle, first_k, row, rows, part);
+                        multiply(part, own, joins);
+                    } else {
+                        multiply(tile, own, joins);
+                    }
                     if (last && scales.is_used()) {
                         finish_rows(joins, finish.scale, finish.bias, rows, width, tile.out, args.ld_out);
                     }

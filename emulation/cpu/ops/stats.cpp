@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <mutex>
 #include <vector>
 
@@ -25,6 +26,8 @@ struct StatsKernels {
     definition::ErrorTerms (*chunk_errors)(const float* x, const float* y, std::int64_t n, float decode_scale,
                                            std::uint64_t& finite);
     float (*chunk_squares)(const float* x, std::int64_t n);
+    void (*fidelity)(const FidelityCast& cast, const float* x, const float* y, const float* codes, std::int64_t n,
+                     FidelityFigures& figures);
 };
 
 }  // namespace macheps
@@ -96,10 +99,76 @@ float chunk_squares(const float* x, std::int64_t n) {
     });
 }
 
+/// What is added in order waits in `terms`; zeros stand for pairs that are left out, and change no sum, which is never -0.
+template <bool has_groups>
+void chunk_fidelity(const FidelityCast& cast, const float* x, const float* y, const float* codes, std::int64_t n,
+                    FidelityFigures& figures) {
+    constexpr auto half = static_cast<std::int64_t>(f64_lanes);
+    const DF64 d;
+    const auto zero = hn::Zero(d), infinity = hn::Set(d, HUGE_VAL), least_normal = hn::Set(d, cast.least_normal);
+    const auto least_beyond = hn::Set(d, cast.least_beyond);
+    const F32 scale(cast.encode_scale);
+    HWY_ALIGN double relative[chunk], error_toward[chunk], size_of[chunk];
+    auto relative_max = zero, z_max = zero;
+    std::uint64_t overflow_rounded = 0, subnormal_inexact = 0, nonzero = 0;
+    for (std::int64_t i = 0; i < n; i += vector_step) {
+        const auto count = static_cast<std::size_t>(min_of(vector_step, n - i));
+        const F32 xs = load_n(x + i, count), ys = load_n(y + i, count), qs = load_n(codes + i, count), scaled = xs * scale;
+        for (int h = 0; h < 2; ++h) {
+            const auto of = [h](F32 a) HWY_ATTR { return (h == 0 ? promote_lower(a) : promote_upper(a)).v; };
+            const auto u = of(xs), v = of(ys), q = of(qs), size = hn::Abs(u), code = hn::Abs(q);
+            // The encode scale of a group is q / y, within an ulp.
+            const auto z = has_groups ? hn::IfThenElse(hn::Eq(v, zero), zero, hn::Mul(size, hn::Div(code, hn::Abs(v))))
+                                      : hn::Abs(of(scaled));
+            const auto is_number = hn::Lt(size, infinity);
+            const auto z_here = hn::IfThenElseZero(is_number, z);
+            z_max = hn::IfThenElse(hn::Lt(z_max, z_here), z_here, z_max);
+            auto is_beyond = hn::Ge(z, least_beyond);
+            if (has_groups) is_beyond = hn::Or(is_beyond, hn::Not(hn::Lt(code, infinity)));
+            overflow_rounded += hn::CountTrue(d, hn::And(is_number, is_beyond));
+            const auto both = hn::And(is_number, hn::Lt(hn::Abs(v), infinity));
+            const auto error = hn::Sub(v, u);
+            const auto is_subnormal = hn::And(hn::Lt(code, least_normal), hn::Gt(code, zero));
+            const auto is_inexact = hn::Not(hn::Eq(error, zero));
+            subnormal_inexact += hn::CountTrue(d, hn::And(both, hn::And(is_subnormal, is_inexact)));
+            const auto is_counted = hn::And(both, hn::Gt(size, zero));
+            nonzero += hn::CountTrue(d, is_counted);
+            const auto r = hn::IfThenElseZero(is_counted, hn::Div(hn::Abs(error), size));
+            relative_max = hn::IfThenElse(hn::Lt(relative_max, r), r, relative_max);
+            hn::Store(r, d, relative + i + h * half);
+            const auto toward = hn::Xor(error, hn::And(u, hn::SignBit(d)));
+            hn::Store(hn::IfThenElseZero(is_counted, toward), d, error_toward + i + h * half);
+            hn::Store(hn::IfThenElseZero(is_counted, size), d, size_of + i + h * half);
+        }
+    }
+    figures.overflow_rounded += overflow_rounded;
+    figures.subnormal_inexact += subnormal_inexact;
+    figures.nonzero += nonzero;
+    figures.relative_max = max_of(figures.relative_max, hn::GetLane(hn::MaxOfLanes(d, relative_max)));
+    figures.z_max = max_of(figures.z_max, hn::GetLane(hn::MaxOfLanes(d, z_max)));
+    double relative_sum = figures.relative_sum, signed_error = figures.signed_error, abs_x = figures.abs_x;
+    for (std::int64_t i = 0; i < n; ++i) {
+        relative_sum += relative[i];
+        signed_error += error_toward[i];
+        abs_x += size_of[i];
+    }
+    figures.relative_sum = relative_sum;
+    figures.signed_error = signed_error;
+    figures.abs_x = abs_x;
+}
+
+void fidelity(const FidelityCast& cast, const float* x, const float* y, const float* codes, std::int64_t n,
+              FidelityFigures& figures) {
+    for (std::int64_t i = 0; i < n; i += chunk) {
+        const std::int64_t count = min_of(chunk, n - i);
+        (cast.has_groups ? chunk_fidelity<true> : chunk_fidelity<false>)(cast, x + i, y + i, codes + i, count, figures);
+    }
+}
+
 }  // namespace
 
 const StatsKernels& stats_table() {
-    static constexpr StatsKernels table{largest_pattern, chunk_errors, chunk_squares};
+    static constexpr StatsKernels table{largest_pattern, chunk_errors, chunk_squares, fidelity};
     return table;
 }
 
@@ -137,8 +206,33 @@ float scalar_chunk_squares(const float* x, std::int64_t n) {
     return lane_sum<float>(n, [=](std::int64_t i) { return x[i] * x[i]; });
 }
 
+void scalar_fidelity(const FidelityCast& cast, const float* xs, const float* ys, const float* codes, std::int64_t n,
+                     FidelityFigures& figures) {
+    for (std::int64_t i = 0; i < n; ++i) {
+        const double x = xs[i], y = ys[i], q = codes[i];
+        if (!std::isfinite(x)) continue;
+        const double size = std::abs(x), code = std::abs(q);
+        // The encode scale of a group is q / y, within an ulp.
+        const double z =
+            cast.has_groups ? (y != 0 ? size * (code / std::abs(y)) : 0) : std::abs(double{xs[i] * cast.encode_scale});
+        figures.z_max = std::max(figures.z_max, z);
+        figures.overflow_rounded += z >= cast.least_beyond || (cast.has_groups && !std::isfinite(q)) ? 1 : 0;
+        if (!std::isfinite(y)) continue;
+        const double error = y - x;
+        figures.subnormal_inexact += q != 0 && code < cast.least_normal && error != 0 ? 1 : 0;
+        if (x == 0) continue;
+        const double relative = std::abs(error) / size;
+        ++figures.nonzero;
+        figures.relative_sum += relative;
+        figures.relative_max = std::max(figures.relative_max, relative);
+        figures.signed_error += x < 0 ? -error : error;
+        figures.abs_x += size;
+    }
+}
+
 const StatsKernels& kernels(Simd simd) {
-    static constexpr StatsKernels scalar{scalar_largest_pattern, scalar_chunk_errors, scalar_chunk_squares};
+    static constexpr StatsKernels scalar{scalar_largest_pattern, scalar_chunk_errors, scalar_chunk_squares,
+                                         scalar_fidelity};
     return choose(simd, scalar, N_AVX2::stats_table(), N_AVX3::stats_table());
 }
 
@@ -192,6 +286,11 @@ ErrorSums compare_arrays(Simd simd, ThreadPool& pool, const float* x, const floa
         return terms;
     });
     return {.error2 = sums.error2, .x2 = sums.x2, .y2 = sums.y2, .xy = sums.xy, .count = finite};
+}
+
+void add_fidelity(Simd simd, const FidelityCast& cast, const float* x, const float* y, const float* codes, std::int64_t n,
+                  FidelityFigures& figures) {
+    kernels(simd).fidelity(cast, x, y, codes, n, figures);
 }
 
 namespace {
