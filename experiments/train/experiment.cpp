@@ -135,13 +135,28 @@ bool run_side_by_side(std::span<Backend* const> backends, const RunContext& work
                       Baselines& baselines) {
     SideBySide runs(backends, work, plan);
     if (!runs.has_threads()) return run_one_by_one(work, plan, baselines);
+    std::vector<bool> is_begun(plan.size());
+    const auto begin = [&](std::size_t i) {
+        runs.begin(i, baselines.of(i));
+        is_begun[i] = true;
+    };
     std::size_t next = work.directory.completed();
     bool first_is_open = false;
     for (std::size_t first = next; first < plan.size();) {
         if (work.stop && !first_is_open) return false;
-        while (next < plan.size() && baselines.is_ready(next) && runs.has_room()) {
-            runs.begin(next, baselines.of(next));
-            ++next;
+        for (;;) {
+            while (next < plan.size() && is_begun[next]) ++next;
+            if (next == plan.size()) break;
+            if (baselines.is_ready(next)) {
+                if (!runs.has_room()) break;
+                begin(next);
+                continue;
+            }
+            // Engines that would wait for a baseline begin with those of other seeds.
+            std::size_t ahead = next;
+            while (ahead < plan.size() && (is_begun[ahead] || !plan[ahead].is_baseline)) ++ahead;
+            if (ahead == plan.size() || !runs.is_idle()) break;
+            begin(ahead);
         }
         first_is_open = true;
         std::optional<RunResult> result = runs.wait(next < plan.size() && baselines.is_ready(next));

@@ -58,9 +58,10 @@ void SideBySide::work_until_stopped(Backend& backend) {
 void SideBySide::begin(std::size_t index, const std::vector<double>* baseline) {
     auto job = std::make_unique<RunJob>(work_, plan_, index, baseline);
     const std::lock_guard lock(mutex_);
-    const bool is_first = begun_.empty();
+    const auto place = std::find_if(begun_.begin(), begun_.end(), [&](const Begun& run) { return run.index > index; });
+    const bool is_first = place == begun_.begin();
     if (is_first) job->open();  // before it trains, so that its checkpoints and its progress begin with its first step
-    begun_.push_back({.job = std::move(job), .opened = is_first});
+    begun_.insert(place, {.index = index, .job = std::move(job), .opened = is_first});
     changed_.notify_all();
 }
 
@@ -72,6 +73,11 @@ std::size_t SideBySide::running() const {
 bool SideBySide::has_room() {
     const std::lock_guard lock(mutex_);
     return running() < threads_.size() && begun_.size() < 2 * threads_.size();
+}
+
+bool SideBySide::is_idle() {
+    const std::lock_guard lock(mutex_);
+    return begun_.size() < threads_.size();
 }
 
 std::optional<RunResult> SideBySide::wait(bool may_begin) {

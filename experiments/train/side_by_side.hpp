@@ -7,8 +7,8 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
-#include <deque>
 #include <exception>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -30,16 +30,19 @@ class SideBySide {
     SideBySide(const SideBySide&) = delete;
     SideBySide& operator=(const SideBySide&) = delete;
 
-    /// A run begins as soon as an engine is free. Runs are begun in the order of the plan.
+    /// The run begins as soon as an engine is free. Runs are over in the order of the plan, whenever they were begun.
     void begin(std::size_t index, const std::vector<double>* baseline);
     /// True when another run may begin: no more than two runs for each engine are held in memory.
     bool has_room();
+    /// True when engines have nothing to do, and no run that is over waits for an earlier one.
+    bool is_idle();
     /// Opens the earliest run that was begun and waits for it; or, while there is room for another run and `may_begin`, for
     /// any engine to be free. Nothing: the earliest is not over yet. Rethrows what training it threw.
     std::optional<RunResult> wait(bool may_begin);
 
   private:
     struct Begun {
+        std::size_t index;
         std::unique_ptr<RunJob> job;
         RunResult result{};
         std::exception_ptr failure{};
@@ -54,7 +57,7 @@ class SideBySide {
     std::span<const PlannedRun> plan_;
     std::mutex mutex_;
     std::condition_variable changed_;
-    std::deque<Begun> begun_;  // references stay good while others are added and the first is removed
+    std::list<Begun> begun_;  // in the order of the plan; references stay good while others are added and the first is removed
     bool stop_ = false;
     std::vector<std::thread> threads_;
 };
