@@ -48,15 +48,20 @@ function(macheps_names text out)
     set(${out} "${names}" PARENT_SCOPE)
 endfunction()
 
-# macheps_join(target [LOCAL names...] [APART patterns...] [ALONE patterns...]): the target's files, several at a time: those of a folder
+# macheps_join(target [BLOCKS n] [LOCAL names...] [APART patterns...] [ALONE patterns...]): the target's files, several at a time: those of a folder
 # that have equal options, match the same pattern of APART, if any, and declare different names. Generated files and those that match one
 # of ALONE stay by themselves. LOCAL are names that every such file gives to something of its own by custom: the preprocessor makes them
-# different, behind the headers. A file where a member of something else bears one of them, too, stays alone.
+# different, behind the headers. A file where a member of something else bears one of them, too, stays alone. BLOCKS makes units
+# of another size.
 function(macheps_join target)
     if(NOT MACHEPS_JOIN)
         return()
     endif()
-    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LOCAL;APART;ALONE")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "BLOCKS" "LOCAL;APART;ALONE")
+    set(blocks ${macheps_joined_blocks})
+    if(arg_BLOCKS)
+        set(blocks ${arg_BLOCKS})
+    endif()
     get_target_property(files ${target} SOURCES)
     list(FILTER files INCLUDE REGEX "\\.cpp$")
     list(FILTER files EXCLUDE REGEX "^(/|\\$)")
@@ -98,7 +103,7 @@ function(macheps_join target)
             math(EXPR sum "${size_of_${unit}} + ${size}")
             set(new ${names})
             list(REMOVE_ITEM new ${names_of_${unit}} "")
-            if(sum LESS_EQUAL macheps_joined_blocks AND "${new}" STREQUAL "${names}")
+            if(sum LESS_EQUAL blocks AND "${new}" STREQUAL "${names}")
                 set(home ${unit})
             endif()
         endforeach()

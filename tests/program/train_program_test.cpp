@@ -25,3 +25,20 @@ TEST_CASE("the program of the verb train alone writes the rows of the whole one"
     CHECK(contents(scratch() / "err.txt").find("show") != std::string::npos);
     fs::remove_all(scratch());
 }
+
+TEST_CASE("the revision stands in one section of the program, without which scripts/demo compares it", "[program]") {
+    const std::string version = run("--version").out;
+    const std::size_t open = version.rfind('('), close = version.rfind(')');
+    REQUIRE((open != std::string::npos && close > open + 1));
+    const std::string revision = version.substr(open + 1, close - open - 1);
+    const std::string folder = scratch().string();
+    const std::string command = "cd '" + folder + "' && cp '" MACHEPS_TRAIN_PROGRAM "' trainer && "
+                                "objcopy --dump-section .macheps_revision=section trainer && "
+                                "objcopy --remove-section=.macheps_revision trainer";
+    REQUIRE(std::system(command.c_str()) == 0);
+    const std::string section = contents(scratch() / "section");
+    CHECK(section.size() == 96);  // whatever it says
+    CHECK(section.c_str() == revision);
+    if (revision != "unknown") CHECK(contents(scratch() / "trainer").find(revision) == std::string::npos);
+    fs::remove_all(scratch());
+}
