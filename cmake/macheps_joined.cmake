@@ -48,11 +48,11 @@ function(macheps_names text out)
     set(${out} "${names}" PARENT_SCOPE)
 endfunction()
 
-# macheps_join(target [BLOCKS n] [LOCAL names...] [APART patterns...] [ALONE patterns...]): the target's files, several at a time: those of a folder
-# that have equal options, match the same pattern of APART, if any, and declare different names. Generated files and those that match one
-# of ALONE stay by themselves. LOCAL are names that every such file gives to something of its own by custom: the preprocessor makes them
-# different, behind the headers. A file where a member of something else bears one of them, too, stays alone. BLOCKS makes units
-# of another size.
+# macheps_join(target [BLOCKS n] [LOCAL names...] [APART patterns...] [ALONE patterns...]): the target's files, several at a time: those of
+# a folder that have equal options, match the same pattern of APART, if any, and declare different names. Generated files and those that
+# match one of ALONE stay by themselves. LOCAL are names that every such file gives to something of its own by custom: the preprocessor
+# makes them different, behind the headers. A file where a member of something else bears one of them, too, stays alone. BLOCKS is
+# the size of a unit, where it is not macheps_joined_blocks.
 function(macheps_join target)
     if(NOT MACHEPS_JOIN)
         return()

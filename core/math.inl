@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text of the fp32 functions, written once; the one branch, in erf, passes over what no lane needs. No include guard: core/math.hpp includes it for
-// float, emulation/cpu/simd/vec-inl.hpp once per SIMD target for its vectors, so their bits agree by construction.
-// The includer is inside its namespace and has defined MACHEPS_MATH_FN, and MACHEPS_MATH_REAL, MACHEPS_MATH_INT with
-// these operations in scope: + - * / and comparisons, fma, sqrt, abs, select(mask, a, b), any(mask), bits, from_bits, to_float,
-// integer + - & | << >> (arithmetic). Coefficients are our own minimax fits; the errors were measured on all 2^32
-// inputs (docs/math.md).
+// The text of the fp32 functions, written once and without branches but for one, in erf, that passes over what no lane
+// needs. No include guard: core/math.hpp includes it for float, emulation/cpu/simd/vec-inl.hpp once per SIMD target for its
+// vectors, so their bits agree by construction. The includer is inside its namespace and has defined MACHEPS_MATH_FN, and
+// MACHEPS_MATH_REAL, MACHEPS_MATH_INT with these operations in scope: + - * / and comparisons, fma, sqrt, abs,
+// select(mask, a, b), any(mask), bits, from_bits, to_float, integer + - & | << >> (arithmetic). Coefficients are our own
+// minimax fits; the errors were measured on all 2^32 inputs (docs/math.md).
 namespace math {
 
 /// e^x = (head + tail) * 2^n: head in (0.7, 1.42) is correctly rounded but for the error of tail itself.

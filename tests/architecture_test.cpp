@@ -31,7 +31,7 @@ const std::map<std::string, Names> rooms{{"core", {"core"}},
 /// include anything from it.
 const std::map<std::string, Names> doors{
     {"emulation/cpu",
-     {"cpu_backend.hpp", "matmul/instruction_grid.hpp", "ops/cast64.hpp", "ops/codes.hpp", "simd/simd.hpp"}},
+     {"cpu_backend.hpp", "matmul/instruction_grid.hpp", "ops/cast64.hpp", "ops/codes.hpp", "ops/fidelity.hpp", "simd/simd.hpp"}},
     {"emulation/cpu/matmul", {"instruction_grid.hpp", "matmul.hpp"}},
     {"emulation/gpu", {"device_backend.hpp", "gpu.hpp", "probe/probes.hpp"}},
     {"emulation/gpu/kernels", {"rows.hpp", "tensor.hpp"}},

@@ -12,8 +12,8 @@ namespace {
 
 double largest_of(const Format& format) { return decode64(format, format.max_finite_code() << format.padding); }
 
-/// The least magnitude that rounds beyond the largest number. A tie goes to the even neighbour: to the largest number, unless
-/// its last digit is 1.
+/// The least magnitude that rounds beyond the largest number. A tie goes to the even neighbour: to the largest number,
+/// unless its last digit is 1.
 double least_beyond(const Format& format) {
     const double largest = largest_of(format);
     int exponent = 0;
@@ -29,12 +29,13 @@ double log2_of(double x) { return math::log(x) * 1.4426950408889634; }
 void CastFidelity::add(const CastKind& kind, const CastValues& values) {
     static const Simd simd = chosen_simd();
     const bool is_scaled = kind.granularity->is_scaled();
-    add_fidelity(simd,
-                 {.least_normal = kind.format.encoding == Encoding::binary ? Format::power_of_two(kind.format.emin()) : 0,
-                  .least_beyond = least_beyond(kind.format),
-                  .has_groups = is_scaled && !kind.granularity->is_axis_free(),
-                  .encode_scale = values.encode_scale},
-                 values.x.data(), values.y.data(), values.codes.data(), static_cast<std::int64_t>(values.x.size()), figures_);
+    const bool has_subnormals = kind.format.encoding == Encoding::binary;
+    const FidelityCast cast{.least_normal = has_subnormals ? Format::power_of_two(kind.format.emin()) : 0,
+                            .least_beyond = least_beyond(kind.format),
+                            .has_groups = is_scaled && !kind.granularity->is_axis_free(),
+                            .encode_scale = values.encode_scale};
+    add_fidelity(simd, cast, values.x.data(), values.y.data(), values.codes.data(),
+                 static_cast<std::int64_t>(values.x.size()), figures_);
     if (is_scaled) add_blocks(*kind.granularity, values);
 }
 

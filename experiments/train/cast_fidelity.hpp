@@ -2,7 +2,7 @@
 // CastFidelity: what the values before and behind a cast show beyond counts and ErrorSums. Read on the host, and summed one element
 // after the other in fp64, so that every engine and any number of threads give the same figures.
 #pragma once
-#include "emulation/cpu/ops/stats.hpp"
+#include "emulation/cpu/ops/fidelity.hpp"
 #include "experiments/model/rounder.hpp"
 #include "reports/event.hpp"
 

@@ -36,8 +36,8 @@ class SideBySide {
     bool has_room();
     /// True when engines have nothing to do, and no run that is over waits for an earlier one.
     bool is_idle();
-    /// Opens the earliest run that was begun and waits for it; or, while there is room for another run and `may_begin`, for
-    /// any engine to be free. Nothing: the earliest is not over yet. Rethrows what training it threw.
+    /// Opens the earliest run that was begun and waits for it; or, while there is room for another run and `may_begin`,
+    /// for any engine to be free. Nothing: the earliest is not over yet. Rethrows what training it threw.
     std::optional<RunResult> wait(bool may_begin);
 
   private:
@@ -57,7 +57,8 @@ class SideBySide {
     std::span<const PlannedRun> plan_;
     std::mutex mutex_;
     std::condition_variable changed_;
-    std::list<Begun> begun_;  // in the order of the plan; references stay good while others are added and the first is removed
+    // In the order of the plan; references stay good while others are added and the first is removed.
+    std::list<Begun> begun_;
     bool stop_ = false;
     std::vector<std::thread> threads_;
 };

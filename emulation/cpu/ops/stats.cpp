@@ -11,6 +11,7 @@
 #include <mutex>
 #include <vector>
 
+#include "emulation/cpu/ops/fidelity.hpp"
 #include "emulation/cpu/ops/stats.hpp"
 #include "emulation/cpu/simd/lanes-inl.hpp"
 #include "emulation/cpu/simd/vec-inl.hpp"
@@ -99,7 +100,7 @@ float chunk_squares(const float* x, std::int64_t n) {
     });
 }
 
-/// What is added in order waits in `terms`; zeros stand for pairs that are left out, and change no sum, which is never -0.
+/// What is added in order waits in arrays. Zeros stand there for pairs that are left out; they change no sum, as none is -0.
 template <bool has_groups>
 void chunk_fidelity(const FidelityCast& cast, const float* x, const float* y, const float* codes, std::int64_t n,
                     FidelityFigures& figures) {
@@ -113,7 +114,8 @@ void chunk_fidelity(const FidelityCast& cast, const float* x, const float* y, co
     std::uint64_t overflow_rounded = 0, subnormal_inexact = 0, nonzero = 0;
     for (std::int64_t i = 0; i < n; i += vector_step) {
         const auto count = static_cast<std::size_t>(min_of(vector_step, n - i));
-        const F32 xs = load_n(x + i, count), ys = load_n(y + i, count), qs = load_n(codes + i, count), scaled = xs * scale;
+        const F32 xs = load_n(x + i, count), ys = load_n(y + i, count), qs = load_n(codes + i, count);
+        const F32 scaled = xs * scale;
         for (int h = 0; h < 2; ++h) {
             const auto of = [h](F32 a) HWY_ATTR { return (h == 0 ? promote_lower(a) : promote_upper(a)).v; };
             const auto u = of(xs), v = of(ys), q = of(qs), size = hn::Abs(u), code = hn::Abs(q);
@@ -288,8 +290,8 @@ ErrorSums compare_arrays(Simd simd, ThreadPool& pool, const float* x, const floa
     return {.error2 = sums.error2, .x2 = sums.x2, .y2 = sums.y2, .xy = sums.xy, .count = finite};
 }
 
-void add_fidelity(Simd simd, const FidelityCast& cast, const float* x, const float* y, const float* codes, std::int64_t n,
-                  FidelityFigures& figures) {
+void add_fidelity(Simd simd, const FidelityCast& cast, const float* x, const float* y, const float* codes,
+                  std::int64_t n, FidelityFigures& figures) {
     kernels(simd).fidelity(cast, x, y, codes, n, figures);
 }
 
