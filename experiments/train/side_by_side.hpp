@@ -34,7 +34,7 @@ class SideBySide {
     void begin(std::size_t index, const std::vector<double>* baseline);
     /// True when another run may begin: no more than two runs for each engine are held in memory.
     bool has_room();
-    /// True when engines have nothing to do, and no run that is over waits for an earlier one.
+    /// True when fewer runs are held in memory than there are engines, so that one of these has nothing to do.
     bool is_idle();
     /// Opens the earliest run that was begun and waits for it; or, while there is room for another run and `may_begin`,
     /// for any engine to be free. Nothing: the earliest is not over yet. Rethrows what training it threw.

@@ -61,12 +61,15 @@ TEST_CASE("what a cast did to its numbers is added up alike by every instruction
         for (const std::int64_t n : lengths()) {
             const std::vector<float> x = numbers(n, kind, 1), far = numbers(n, kind, 2);
             for (const bool has_groups : {false, true}) {
-                const FidelityCast cast{.least_normal = 0x1p-6, .least_beyond = 464.5, .has_groups = has_groups, .encode_scale = 8};
+                const FidelityCast cast{
+                    .least_normal = 0x1p-6, .least_beyond = 464.5, .has_groups = has_groups, .encode_scale = 8};
                 // Codes as a cast makes them, but for those that are anything.
                 std::vector<float> y(x.size()), codes(x.size());
                 for (std::size_t i = 0; i < x.size(); ++i) {
                     const std::uint32_t r = random_bits({.seed = 3}, i);
-                    codes[i] = r % 11 == 0 ? far[i] : quantize(e4m3fn, x[i] * cast.encode_scale, Round::nearest_even, Overflow::saturate);
+                    const float code =
+                        quantize(e4m3fn, x[i] * cast.encode_scale, Round::nearest_even, Overflow::saturate);
+                    codes[i] = r % 11 == 0 ? far[i] : code;
                     y[i] = r % 13 == 0 ? far[i] : codes[i] / cast.encode_scale;
                 }
                 FidelityFigures expected;
