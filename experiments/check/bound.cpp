@@ -16,16 +16,34 @@ constexpr double upward = 1 + 0x1p-40;  // of a few fp64 operations, each with a
 
 struct Operand {
     double value = 0, bound = 0;
+    Overflowing overflow = Overflowing::never;
+
+    bool overflows() const { return overflow != Overflowing::never; }
+    bool is_zero_possible() const { return std::fabs(value) <= bound; }
 };
+
+/// A result's bound, which holds for finite results, and whether a legal kernel's may be anything else.
+struct Bounded {
+    double bound = 0;
+    Overflowing overflow = Overflowing::never;
+};
+
+/// Numbers of this magnitude and above round to an infinity of the format, to nearest.
+double overflow_of(const Format& format) {
+    const double largest = decode64(format, format.max_finite_code() << format.padding);
+    return largest + half_ulp(format, largest);
+}
 
 /// What the operand's error becomes in a function of one number; `z` is its exact value.
 double carried_by_function(Step step, Operand x, double z) {
     const double ax = std::fabs(x.value), r = x.bound / ax, size = std::fabs(z);
-    if (x.bound == 0) return 0;
+    if (x.bound == 0 && !x.overflows()) return 0;
     switch (step) {
-        case Step::inverse_root:
+        case Step::inverse_root: {
             // |1/sqrt(x) - 1/sqrt(x')| is greatest at x - Ex, where it is z (1/sqrt(1 - r) - 1).
-            return r < 1 ? size * r / (sqrt(1 - r) * (1 + sqrt(1 - r))) : infinite;
+            const double error = r < 1 ? size * r / (sqrt(1 - r) * (1 + sqrt(1 - r))) : infinite;
+            return x.overflows() ? std::max(error, size) : error;  // of an infinity it is 0
+        }
         case Step::root:
             return r < 1 ? size * r / (1 + sqrt(1 - r)) : sqrt(ax + x.bound);
         case Step::logarithm:
@@ -60,8 +78,10 @@ double carried(const Node& node, double addend, Operand x, Operand y, double z) 
             return x.bound + y.bound + addend * (ay + y.bound);
         case Step::multiply:
             return ax * y.bound + ay * x.bound + x.bound * y.bound;
-        case Step::divide:
-            return ay > y.bound ? (x.bound + std::fabs(z) * y.bound) / (ay - y.bound) : infinite;
+        case Step::divide: {
+            const double error = ay > y.bound ? (x.bound + std::fabs(z) * y.bound) / (ay - y.bound) : infinite;
+            return y.overflows() ? std::max(error, std::fabs(z)) : error;  // the quotient by an infinity is 0
+        }
         case Step::slack:
             return x.bound;
         case Step::either:
@@ -129,18 +149,56 @@ bool is_exact_quotient(const Node& node, Operand x, Operand y, double z, const A
     return (divisor.significand & (divisor.significand - 1)) == 0 && static_cast<double>(static_cast<float>(z)) == z;
 }
 
-double element_bound(const Node& node, const Row& row, Operand x, Operand y, double z, const Arithmetic& a) {
-    if (!std::isfinite(z)) return 0;  // NaN and infinities are judged as such
-    if (node.step == Step::exponential && z == 0) return a.least + a.of(Function::exponential).absolute;
+/// What becomes of operands that may overflow, in a step whose result `z` is finite and has this bound.
+Overflowing carried_overflow(const Node& node, Operand x, Operand y, double z, double bound) {
+    const Overflowing worst = std::max(x.overflow, y.overflow);
+    if (worst == Overflowing::never) return worst;
+    switch (node.step) {
+        case Step::exponential:  // of an infinity 0 or infinite, as the exact result then is in fp64
+        case Step::inverse_root:
+        case Step::sigmoid:
+        case Step::tangent:
+        case Step::error:
+            return x.overflow == Overflowing::to_anything ? x.overflow : Overflowing::never;
+        case Step::root:  // also as x / sqrt(x), which is NaN at infinity
+            return Overflowing::to_anything;
+        case Step::divide:
+            if (y.overflows()) return x.overflows() ? Overflowing::to_anything : Overflowing::never;
+            return x.overflow;
+        case Step::multiply:  // infinity times zero is NaN
+            return (x.overflows() ? y : x).is_zero_possible() ? Overflowing::to_anything : worst;
+        case Step::add:
+        case Step::subtract:
+        case Step::accumulate: {
+            if (x.overflows() && y.overflows()) return Overflowing::to_anything;
+            const double from = x.overflows() ? x.value : node.step == Step::subtract ? -y.value : y.value;
+            const bool has_its_sign = std::fabs(z) > bound && std::signbit(from) == std::signbit(z);
+            return has_its_sign ? worst : Overflowing::to_anything;
+        }
+        default:
+            return worst;
+    }
+}
+
+Bounded element_bound(const Node& node, const Row& row, Operand x, Operand y, double z, const Arithmetic& a) {
+    const bool may_be_anything = std::max(x.overflow, y.overflow) == Overflowing::to_anything;
+    const Overflowing rest = may_be_anything ? Overflowing::to_anything : Overflowing::never;
+    if (!std::isfinite(z)) return {0, rest};  // NaN and infinities are judged as such
+    if (node.step == Step::exponential && z == 0) return {a.least + a.of(Function::exponential).absolute, rest};
     const double addend = a.is_reference ? 0 : row.addend_certain;  // the reference adds it behind its sum
     const double before = carried(node, addend, x, y, z), size = std::fabs(z) + before;
     // Zero operands give zeros, and there is nothing to round.
-    if (size == 0 && node.step != Step::sigmoid) return 0;
-    if (node.step == Step::sigmoid && !std::isfinite(x.value)) return 0;  // 1 / (1 + 0) and 1 / infinity
-    if (node.step == Step::exponential && x.bound + 2 * a.unit_roundoff * std::fabs(x.value) > 1) return infinite;
-    if (is_exact_quotient(node, x, y, z, a)) return 0;
+    if (size == 0 && node.step != Step::sigmoid) return {0, carried_overflow(node, x, y, z, 0)};
+    if (node.step == Step::sigmoid && !std::isfinite(x.value)) return {0, rest};  // 1 / (1 + 0) and 1 / infinity
+    if (node.step == Step::exponential && x.bound + 2 * a.unit_roundoff * std::fabs(x.value) > 1) return {infinite};
+    if (is_exact_quotient(node, x, y, z, a)) return {0, x.overflow};
     const double bound = (before + made(node, a, size, x, y, z)) * upward;
-    return std::fabs(z) + bound < a.overflow ? bound : infinite;
+    const bool is_rounding = node.step == Step::round || node.step == Step::convert;
+    const double threshold = is_rounding ? std::min(a.overflow, overflow_of(node.format)) : a.overflow;
+    if (size < threshold && std::fabs(z) + bound < a.overflow) return {bound, carried_overflow(node, x, y, z, bound)};
+    const bool has_infinity = !is_rounding || node.format.has_inf();
+    const Overflowing own = has_infinity && std::fabs(z) > bound ? Overflowing::to_infinity : Overflowing::to_anything;
+    return {bound, std::max(own, carried_overflow(node, x, y, z, bound))};
 }
 
 /// Whether every partial sum is a number of the accumulator, whatever the order: all terms are multiples of one unit, and
@@ -156,7 +214,8 @@ bool is_exact_sum(const SumOrder& order, const std::vector<Wide>& x, std::size_t
     });
 }
 
-double sum_bound(const Node& node, const std::vector<Wide>& x, const std::vector<double>& bounds, const Arithmetic& a) {
+Bounded sum_bound(const Node& node, const std::vector<Wide>& x, const std::vector<double>& bounds, double z,
+                  const Arithmetic& a) {
     double errors = 0, magnitudes = 0;
     const std::size_t count = x.size() - std::min(x.size(), static_cast<std::size_t>(node.skipped));
     for (std::size_t i = 0; i < count; ++i) {
@@ -168,15 +227,20 @@ double sum_bound(const Node& node, const std::vector<Wide>& x, const std::vector
     const double additions = count > 0 ? static_cast<double>(count - 1) : 0;
     // The sums here have errors too: of count additions of positive numbers in fp64.
     const double up = (1 + (additions + 4) * 0x1p-52) * upward;
-    if (errors == 0 && node.roundings == 0 && is_exact_sum(node.order, x, count, magnitudes)) return 0;
-    if (a.is_reference) return (errors + additions * a.unit_roundoff * magnitudes) * up;
+    if (errors == 0 && node.roundings == 0 && magnitudes < a.overflow && is_exact_sum(node.order, x, count, magnitudes))
+        return {};
+    if (a.is_reference) return {(errors + additions * a.unit_roundoff * magnitudes) * up};
     const Format& accumulator = node.order.accumulator;
     double bound = errors + sum_error(node.order, terms) * magnitudes + node.roundings * a.unit_roundoff * magnitudes;
     if (node.order.is_narrow()) bound += static_cast<double>(terms) * half_ulp(accumulator, 0);
     const double most = node.order.is_narrow()
                             ? decode64(accumulator, accumulator.max_finite_code() << accumulator.padding)
                             : a.overflow;
-    return magnitudes + bound < most ? bound * up : infinite;
+    bound *= up;
+    if (magnitudes + bound < most) return {bound};
+    // Partial sums of the other sign are at most so large: where they cannot overflow, no two infinities meet.
+    const double opposite = (magnitudes - std::fabs(z)) / 2 + bound;
+    return {bound, opposite < most && std::fabs(z) > bound ? Overflowing::to_infinity : Overflowing::to_anything};
 }
 
 /// Steps whose operands lie elsewhere in the row.
@@ -213,10 +277,67 @@ bool is_source(const Node& node, const Row& row, const std::vector<Wide>& z, con
     if (node.step != Step::product) return false;
     for (std::size_t i = 0; i < z.size(); ++i) {
         const ProductSum& product = (*row.products)[i];
-        const double error = a.is_reference ? product.certificate : product.certain;
-        out[i] = !std::isfinite(z[i].high) ? 0 : std::fabs(z[i].high) + error < a.overflow ? error : infinite;
+        out[i] = !std::isfinite(z[i].high) ? 0 : a.is_reference ? product.certificate : product.certain;
     }
     return true;
+}
+
+/// Records what may overflow, or takes an infinite bound for it where nobody asks.
+class OverflowRecord {
+  public:
+    OverflowRecord(Overflows* to, std::size_t nodes) : to_(to) {
+        if (to_ == nullptr) return;
+        to_->clear();
+        to_->nodes.resize(nodes);
+        last_ = nodes - 1;
+    }
+    Overflowing at(std::size_t node, std::size_t i) const {
+        return to_ == nullptr ? Overflowing::never : to_->at(node, i);
+    }
+    void set(std::size_t node, std::size_t i, Overflowing overflow, std::vector<double>& bounds) const {
+        if (overflow == Overflowing::never) return;
+        if (to_ == nullptr) {
+            bounds[i] = infinite;
+            return;
+        }
+        to_->is_any = true;
+        to_->is_inside = to_->is_inside || node != last_;
+        to_->nodes[node].resize(bounds.size(), Overflowing::never);
+        to_->nodes[node][i] = std::max(to_->nodes[node][i], overflow);
+    }
+    /// Of an extreme, a moved row and the like: what their operand's elements may do.
+    void carry(const Node& node, std::size_t n, const Row& row, std::vector<double>& bounds) const {
+        const auto x = static_cast<std::size_t>(node.x);
+        if (to_ == nullptr || !to_->is_any || to_->nodes[x].empty()) return;
+        const std::vector<Overflowing>& from = to_->nodes[x];
+        for (std::size_t i = 0; i < bounds.size(); ++i) {
+            std::size_t place = i;
+            if (node.step == Step::select) {
+                const double at = (*row.inputs)[static_cast<std::size_t>(node.array)].at(row.row, 0, row.columns);
+                if (!(at >= 0 && at < static_cast<double>(from.size()))) continue;
+                place = static_cast<std::size_t>(at);
+            } else if (node.step == Step::move) {
+                place = static_cast<std::size_t>(
+                    moved(node.move, static_cast<std::int64_t>(i), static_cast<std::int64_t>(bounds.size())).from);
+            }
+            const bool is_extreme = node.step == Step::greatest || node.step == Step::least;
+            set(n, i, is_extreme ? *std::max_element(from.begin(), from.end()) : from[place], bounds);
+        }
+    }
+
+  private:
+    Overflows* to_;
+    std::size_t last_ = 0;
+};
+
+/// Of a sum whose terms may overflow: infinite where all of them have its sign.
+Overflowing overflow_of_terms(const OverflowRecord& record, std::size_t node, const std::vector<Wide>& x, double z,
+                              double bound) {
+    Overflowing worst = Overflowing::never;
+    for (std::size_t i = 0; i < x.size(); ++i) worst = std::max(worst, record.at(node, i));
+    if (worst != Overflowing::to_infinity) return worst;
+    const bool has_one_sign = std::all_of(x.begin(), x.end(), [&](const Wide& one) { return one.high * z >= 0; });
+    return has_one_sign && std::fabs(z) > bound ? worst : Overflowing::to_anything;
 }
 
 }  // namespace
@@ -224,39 +345,51 @@ bool is_source(const Node& node, const Row& row, const std::vector<Wide>& z, con
 double half_ulp(const Format& format, double x) { return HalfUlp(format)(x); }
 
 void bound(const std::vector<Node>& nodes, const Row& row, const Columns<Wide>& values, const Arithmetic& a,
-           Columns<double>& out) {
+           Columns<double>& out, Overflows* overflows) {
     out.resize(nodes.size());
+    const OverflowRecord record(overflows, nodes.size());
     for (std::size_t n = 0; n < nodes.size(); ++n) {
         const Node& node = nodes[n];
         const std::vector<Wide>& z = values[n];
         out[n].assign(z.size(), 0);
-        if (is_source(node, row, z, a, out[n])) continue;
-        const auto& x = values[static_cast<std::size_t>(node.x)];
-        const auto& x_bounds = out[static_cast<std::size_t>(node.x)];
+        if (is_source(node, row, z, a, out[n])) {
+            for (std::size_t i = 0; node.step == Step::product && !a.is_reference && i < z.size(); ++i)
+                record.set(n, i, (*row.products)[i].overflow, out[n]);
+            continue;
+        }
+        const auto px = static_cast<std::size_t>(node.x), py = node.y < 0 ? px : static_cast<std::size_t>(node.y);
+        const std::vector<Wide>&x = values[px], &y = values[py];
+        const std::vector<double>&x_bounds = out[px], &y_bounds = out[py];
         switch (node.step) {
-            case Step::sum:
-                out[n][0] = std::isfinite(z[0].high) ? sum_bound(node, x, x_bounds, a) : 0;
+            case Step::sum: {
+                Bounded sum{};
+                if (std::isfinite(z[0].high)) sum = sum_bound(node, x, x_bounds, z[0].high, a);
+                out[n][0] = sum.bound;
+                record.set(n, 0, std::max(sum.overflow, overflow_of_terms(record, px, x, z[0].high, sum.bound)), out[n]);
                 continue;
+            }
             case Step::greatest:
             case Step::least:
             case Step::select:
             case Step::move:
                 placed_bound(node, row, x_bounds, out[n]);
+                record.carry(node, n, row, out[n]);
                 continue;
             case Step::keep:
-                if ((*row.inputs)[static_cast<std::size_t>(node.array)].at(row.row, 0, row.columns) != node.constant)
-                    out[n] = x_bounds;
+                if ((*row.inputs)[static_cast<std::size_t>(node.array)].at(row.row, 0, row.columns) == node.constant)
+                    continue;
+                out[n] = x_bounds;
+                record.carry(node, n, row, out[n]);
                 continue;
             default:
                 break;
         }
-        const auto& y = node.y < 0 ? x : values[static_cast<std::size_t>(node.y)];
-        const auto& y_bounds = node.y < 0 ? x_bounds : out[static_cast<std::size_t>(node.y)];
         for (std::size_t i = 0; i < z.size(); ++i) {
             const std::size_t p = x.size() == 1 ? 0 : i, q = y.size() == 1 ? 0 : i;
-            const double bound =
-                element_bound(node, row, {x[p].high, x_bounds[p]}, {y[q].high, y_bounds[q]}, z[i].high, a);
-            out[n][i] = std::isnan(bound) ? infinite : bound;
+            const Bounded one = element_bound(node, row, {x[p].high, x_bounds[p], record.at(px, p)},
+                                              {y[q].high, y_bounds[q], record.at(py, q)}, z[i].high, a);
+            out[n][i] = std::isnan(one.bound) ? infinite : one.bound;
+            record.set(n, i, one.overflow, out[n]);
         }
     }
 }

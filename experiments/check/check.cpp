@@ -261,7 +261,8 @@ Verdict judge_posed(const Problem& problem, std::span<const double> out, const O
                                    fmt::format("element {} of the output lies beyond its group's rows, and was written to",
                                                *problem.changed_padding)});
     }
-    verdict.judgement = judge(limits, out, {.certain_only = options.certain_only, .pool = &pool});
+    Premise premise(problem, limits);
+    verdict.judgement = judge(limits, out, {.premise = &premise, .certain_only = options.certain_only, .pool = &pool});
     verdict.reasons.insert(verdict.reasons.end(), verdict.judgement.reasons.begin(), verdict.judgement.reasons.end());
     if (claimed) {
         verdict.bits = compare_bits(problem.output, out, claimed->outputs);
@@ -280,8 +281,9 @@ Verdict judge_posed(const Problem& problem, std::span<const double> out, const O
         reason.want = finding.want;
         verdict.reasons.push_back(std::move(reason));
     }
-    verdict.mutants = run_mutants(problem, limits, claimed ? &*claimed : nullptr, pool);
-    verdict.sharpness = sharpness_of(problem, limits, verdict.judgement, pool);
+    verdict.mutants = run_mutants(problem, limits, claimed ? &*claimed : nullptr, pool, &premise);
+    verdict.sharpness = sharpness_of(problem, limits, verdict.judgement, pool, &premise);
+    verdict.dependence = premise.dependence();
     set_thresholds(verdict.sharpness, verdict.mutants);
     if (!verdict.reasons.empty()) {
         verdict.outcome = Outcome::fail;

@@ -85,7 +85,9 @@ std::string explaining_inner_of(const Declaration& declaration, const std::vecto
         rounded.inner = format;
         const Posed posed = pose(rounded, arrays, pool, sampling);
         const Limits limits = limits_of(posed.problem, sampling.delta, pool);
-        if (limits.declined < 0 && judge(limits, posed.out, {.stops_at_first = true, .pool = &pool}).reasons.empty())
+        if (limits.declined >= 0) continue;
+        Premise premise(posed.problem, limits);
+        if (judge(limits, posed.out, {.premise = &premise, .stops_at_first = true, .pool = &pool}).reasons.empty())
             return std::string(format_name(format));
     }
     return {};

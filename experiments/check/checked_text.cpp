@@ -104,6 +104,13 @@ void add_figures(const Checked& checked, Json& one) {
                         {"accumulator_bits", v.sharpness.accumulator_bits},
                         {"dropped_terms", v.sharpness.dropped_terms},
                         {"stale_share", json_number(v.sharpness.stale_share)}};
+    one["dependent_errors"] = Json();
+    if (v.dependence)
+        one["dependent_errors"] = {{"kernel", v.dependence->kernel},
+                                   {"test", v.dependence->test},
+                                   {"index", whole_index(v.limits, v.dependence->index)},
+                                   {"ratio", json_number(v.dependence->ratio)},
+                                   {"dismissed", v.judgement.dismissed}};
     one["guaranteed_bits"] = json_number(v.fitness.bits);
     if (v.bits) one["bits"] = {{"equal", v.bits->equal}, {"differ", v.bits->differ}, {"first", v.bits->first}};
     Json power = Json::array();
@@ -125,6 +132,18 @@ bool could_be_a_matrix_unit(const Checked& checked) {
     return std::any_of(checked.verdict.reasons.begin(), checked.verdict.reasons.end(), [](const Reason& reason) {
         return reason.code == "KC020" || reason.code == "KC021" || reason.code.starts_with("KC03");
     });
+}
+
+/// Which tests do not decide on this data, and why.
+std::string dependence_text(const Verdict& v) {
+    const Dependence& d = *v.dependence;
+    std::string text = fmt::format(
+        "  rounding errors are not independent on this data: {}, a legal kernel, reaches {:.2g} of the limit of {} at {};\n"
+        "  probable bounds (T2) and mean squares (T3) do not decide there, only certain bounds (T1)",
+        d.kernel, d.ratio, d.test, place_of(v.limits, whole_index(v.limits, d.index)));
+    if (!v.judgement.dismissed.empty())
+        text += fmt::format("; dismissed: {}", fmt::join(v.judgement.dismissed, ", "));
+    return text + '\n';
 }
 
 /// The judge's figures, and others that people know.
@@ -159,6 +178,7 @@ std::string Checked::text(bool is_whole) const {
         text += "  no output is a number where one must be: there is no error to measure\n";
     else
         text += figures_text(verdict);
+    if (verdict.dependence) text += dependence_text(verdict);
     if (is_sampled(verdict)) text += sample_text(verdict);
     if (!is_whole) return text;
     text += fmt::format("  {}\n", sharpness_text(verdict.sharpness));

@@ -42,8 +42,9 @@ Coverage coverage_of(std::span<const MadeInputs> inputs, double delta, ThreadPoo
         if (limits.declined >= 0) continue;
         std::optional<MachineOutputs> claimed;
         if (posed.problem.declaration.bits) claimed = machine_outputs(posed.problem, pool);
-        std::vector<Mutant> mutants = run_mutants(posed.problem, limits, claimed ? &*claimed : nullptr, pool);
-        Trial sizes(limits, growing_parts(posed.problem), nullptr, pool, mutants);
+        Premise premise(posed.problem, limits);
+        std::vector<Mutant> mutants = run_mutants(posed.problem, limits, claimed ? &*claimed : nullptr, pool, &premise);
+        Trial sizes(limits, growing_parts(posed.problem), nullptr, pool, mutants, &premise);
         add_size_mutants(sizes);
         for (const Mutant& mutant : mutants) {
             const std::string name = line_name(mutant.name);

@@ -11,21 +11,7 @@ namespace {
 /// Up to here it does not matter how many outputs are distinct: three deviations of independent uniform errors.
 constexpr double plain_z = 1;
 
-}  // namespace
-
-/// Outputs whose last rounding loses the same are of one kind: equal ones, and those that lie equally far from a code, as all
-/// of a row of log-softmax do where its inputs are multiples of the outputs' ulp.
-double GroupedErrors::kind_of(std::size_t i) const {
-    const double size = std::fabs(l_.exact[i]);
-    if (!l_.is_narrow) return size;
-    const double codes = size / (2 * half_ulp_(size));
-    return std::nearbyint((codes - std::floor(codes)) * 0x1p30);
-}
-
-/// (sum c)^2 / sum c^2 over the multiplicities c.
-double GroupedErrors::distinct(const OutputBlock& g) const {
-    std::vector<double> kinds;
-    visit(g, [&](std::size_t i) { kinds.push_back(kind_of(i)); });
+double effective_number(std::vector<double>& kinds) {
     std::sort(kinds.begin(), kinds.end());
     double squares = 0;
     for (std::size_t i = 0, end = 0; i < kinds.size(); i = end) {
@@ -36,13 +22,36 @@ double GroupedErrors::distinct(const OutputBlock& g) const {
     return n == 0 ? 0 : n * n / squares;
 }
 
+}  // namespace
+
+/// Outputs whose last rounding loses the same are of one kind: equal ones, and those that lie equally far from a code, as all
+/// of a row of log-softmax do where its inputs are multiples of the outputs' ulp.
+double GroupedErrors::kind_of(std::size_t i) const {
+    return l_.is_narrow ? rounding_kind(half_ulp_, l_.exact[i]) : std::fabs(l_.exact[i]);
+}
+
+// With errors e = sum over roundings s of w_s x_s, uniform x_s, and outputs i, j that share those of a set S,
+// cov(e_i^2, e_j^2) is proportional to (sum over S of w_s^2)^2. If S is one rounding, the sum over all pairs is at most
+// sum c^2 of that rounding, and n of the others; so the rounding with the fewest kinds decides how far a mean square varies.
+double GroupedErrors::distinct(const OutputBlock& g) const {
+    std::vector<double> kinds;
+    visit(g, [&](std::size_t i) { kinds.push_back(kind_of(i)); });
+    double least = effective_number(kinds);
+    for (const std::vector<std::uint32_t>& inner : l_.inner_kinds) {
+        kinds.clear();
+        visit(g, [&](std::size_t i) { kinds.push_back(inner[i]); });
+        least = std::min(least, effective_number(kinds));
+    }
+    return least;
+}
+
 double GroupedErrors::z_of(const OutputBlock& g, const Squares& sums) const {
     if (sums.count < least_group) return 0;
     const double mean = sums.total / sums.count, z = (mean - 1) / std::sqrt(8 / sums.count);
     if (z <= plain_z) return z;
-    // The model takes rounding errors for uniform. Where outputs lie close together, or on a grid, those of an ideal
-    // kernel are not: a legal kernel is then held against that one.
-    const double excess = mean - std::max(1.0, sums.ideal / sums.count), plain = excess / std::sqrt(8 / sums.count);
+    // The model takes rounding errors for uniform. Where outputs lie close together, or on a grid, or are products of few
+    // numbers that are rounded on the way, those of an ideal kernel are not: a legal kernel is then held against that one.
+    const double excess = sums.excess(), plain = excess / std::sqrt(8 / sums.count);
     // To count equal outputs as one makes it no larger.
     if (plain <= plain_z) return plain;
     const double kinds = distinct(g);

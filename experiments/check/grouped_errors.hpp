@@ -9,20 +9,26 @@
 
 namespace macheps::check {
 
-/// Of errors in their deviations, and of those that a kernel has which only rounds.
+/// Sums of squared errors in their deviations: of the outputs, and of ideal kernels, whose arithmetic is exact but for the
+/// last rounding, and but for the roundings to declared formats.
 struct Squares {
-    double total = 0, ideal = 0, count = 0;
+    double total = 0, ideal = 0, ideal_inside = 0, count = 0;
 
     void add(const Squares& other) {
         total += other.total;
         ideal += other.ideal;
+        ideal_inside += other.ideal_inside;
         count += other.count;
     }
+    /// By how much the mean square exceeds that of uniform errors, and of each ideal kernel.
+    double excess() const { return (total - std::max({count, ideal, ideal_inside})) / count; }
 };
 
 /// A rectangle of outputs.
 struct OutputBlock {
     std::int64_t row = 0, rows = 0, column = 0, columns = 0;
+
+    std::int64_t size() const { return rows * columns; }
 };
 
 class GroupedErrors {
@@ -38,7 +44,8 @@ class GroupedErrors {
 
     /// False of what has no error, or none that a deviation is known of.
     bool is_counted(std::size_t i) const {
-        return std::isfinite(got_[i]) && std::isfinite(l_.exact[i]) && l_.deviation[i] > 0;
+        return std::isfinite(got_[i]) && std::isfinite(l_.exact[i]) && l_.deviation[i] > 0 &&
+               l_.overflow[i] == Overflowing::never;
     }
     /// Calls function(i) for the outputs of a group that are counted, row by row.
     template <class Function>
@@ -51,13 +58,21 @@ class GroupedErrors {
         }
     }
     /// Of one output.
-    Squares squares_of(std::size_t i) const {
-        if (!is_counted(i)) return {};
-        const double scaled = ((got_[i] - l_.exact[i]) - l_.low[i]) / l_.deviation[i],
-                     ideal = l_.is_narrow ? (stored_(l_.exact[i]) - l_.exact[i]) / l_.deviation[i] : 0;
-        return {scaled * scaled, std::isfinite(ideal) ? ideal * ideal : 0, 1};
+    Squares squares_of(std::size_t i) const { return is_counted(i) ? squares_of(i, got_[i]) : Squares{}; }
+    /// Of output i if it were `got`.
+    Squares squares_of(std::size_t i, double got) const {
+        const double exact = l_.exact[i], scaled = ((got - exact) - l_.low[i]) / l_.deviation[i];
+        const auto square_of = [&](double ideal) {
+            const double off = (ideal - exact) / l_.deviation[i];
+            return std::isfinite(off) ? off * off : 0;
+        };
+        Squares one{.total = scaled * scaled, .count = 1};
+        if (l_.is_narrow) one.ideal = square_of(stored_(exact));
+        if (!l_.rounded_inside.empty()) one.ideal_inside = square_of(stored_(l_.rounded_inside[i]));
+        return one;
     }
-    /// How many distinct outputs a group has: those whose last rounding loses the same count as one.
+    /// The effective number of independent errors of a group: (sum c)^2 / sum c^2 over the multiplicities c of outputs that
+    /// share the error of a rounding, the least of any rounding.
     double distinct(const OutputBlock& g) const;
     /// z of a group whose sums are known: by its number of distinct outputs where it is large; 0 of groups that are too small.
     double z_of(const OutputBlock& g, const Squares& sums) const;

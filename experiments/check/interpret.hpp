@@ -10,8 +10,9 @@ namespace macheps::check {
 
 /// What a worker needs for one row after the other.
 struct Frame {
-    Columns<Wide> values{};
+    Columns<Wide> values{}, rounded{};
     Columns<double> bounds{}, certificates{};
+    Overflows overflows{};
     Columns<Spread> spreads{};
     std::vector<ProductSum> products{};
 };

@@ -3,6 +3,7 @@
 
 #include "experiments/check/grid.hpp"
 #include "experiments/check/grouped_errors.hpp"
+#include "experiments/check/refused.hpp"
 
 #include <fmt/format.h>
 
@@ -20,39 +21,8 @@ constexpr double z_limit = 6;
 constexpr double least_group = GroupedErrors::least_group;
 constexpr std::int64_t least_outputs = 64, tile = 16;
 
-/// What a finite, infinite or missing number must be.
+/// The kind of value that an output is required to have, from its exact value and bounds.
 enum class Demand : std::uint8_t { nan, overflow, finite, either };
-
-/// Outputs that one test refuses: how many, and the one that is farthest off.
-struct Refused {
-    std::int64_t index = -1, count = 0;
-    double got = 0, want = 0, bound = 0, ratio = 0;
-
-    void add(const Refused& other) {
-        if (other.count == 0) return;
-        const std::int64_t all = count + other.count;
-        if (index < 0 || other.ratio > ratio) *this = other;
-        count = all;
-    }
-};
-
-/// What the tests of single outputs say of some.
-struct Singles {
-    Refused special{}, exact{}, certain{}, probable{};
-    double rho = 0;
-    std::int64_t outputs = 0, exact_outputs = 0;
-
-    void add(const Singles& other) {
-        special.add(other.special);
-        exact.add(other.exact);
-        certain.add(other.certain);
-        probable.add(other.probable);
-        rho = std::max(rho, other.rho);
-        outputs += other.outputs;
-        exact_outputs += other.exact_outputs;
-    }
-    bool is_any_refused() const { return special.count + exact.count + certain.count + probable.count > 0; }
-};
 
 struct Means {
     double count = 0, total = 0, squares = 0, allowed = 0;
@@ -69,6 +39,7 @@ class Judge {
           pool_(pool),
           first_(first),
           threshold_(overflow_threshold(limits)),
+          largest_(decode64(limits.format, limits.format.max_finite_code() << limits.format.padding)),
           stored_(limits),
           errors_(limits, got) {}
 
@@ -84,10 +55,13 @@ class Judge {
     /// True where a test of single outputs refuses one.
     bool refuses_any() const {
         constexpr std::size_t step = 1024;
+        bool is_improbable = false;
         for (std::size_t i = 0; i < got_.size(); i += step) {
-            if (singles(i, std::min(got_.size(), i + step)).is_any_refused()) return true;
+            const Singles seen = singles(i, std::min(got_.size(), i + step));
+            is_improbable = is_improbable || seen.probable.count > 0;
+            if (seen.is_refused_for_certain() || (is_improbable && options_.premise == nullptr)) return true;
         }
-        return false;
+        return is_improbable && options_.premise->holds_at(improbable());
     }
 
   private:
@@ -97,9 +71,28 @@ class Judge {
 
     Demand demand(std::size_t i) const {
         const double y = l_.exact[i], size = std::fabs(y);
-        if (std::isnan(y)) return Demand::nan;
+        if (std::isnan(y)) return l_.overflow[i] == Overflowing::to_anything ? Demand::either : Demand::nan;
         if (size - l_.before[i] >= threshold_) return Demand::overflow;
-        return size + l_.before[i] < threshold_ ? Demand::finite : Demand::either;
+        return may_overflow(i) ? Demand::either : Demand::finite;
+    }
+    bool may_overflow(std::size_t i) const {
+        if (l_.overflow[i] != Overflowing::never) return true;
+        const double most = std::fabs(l_.exact[i]) + l_.before[i];
+        // Roundings that are not to nearest have no threshold: beyond the largest number they give it, or by chance more.
+        if (std::isfinite(threshold_)) return most >= threshold_;
+        return most > largest_ && (!l_.is_exact(i) || l_.rounding == Round::stochastic);
+    }
+    /// Of an output that may overflow.
+    bool is_legal_overflow(std::size_t i) const {
+        const double y = l_.exact[i], z = got(i), infinity = std::numeric_limits<double>::infinity();
+        const Overflowing inside = l_.overflow[i];
+        const bool is_infinity = z == stored_(infinity) || z == stored_(-infinity);
+        if (inside == Overflowing::to_anything && (is_infinity || !std::isfinite(z))) return true;
+        if (is_infinity && std::fabs(y) < l_.before[i]) return true;  // the result may have either sign
+        const bool is_to_nearest = std::isfinite(threshold_);
+        if ((is_to_nearest || inside != Overflowing::never || l_.rounding == Round::stochastic) && is_overflow(i))
+            return true;
+        return !is_to_nearest && std::fabs(y) + l_.before[i] > largest_ && z == std::copysign(largest_, y);
     }
     bool is_overflow(std::size_t i) const {
         const double want = stored_(std::copysign(std::numeric_limits<double>::infinity(), l_.exact[i]));
@@ -125,10 +118,8 @@ class Judge {
                 return !std::isnan(got(i)) && l_.format.has_nan();
             case Demand::overflow:
                 return !is_overflow(i);
-            case Demand::finite:
-                return !is_finite;
             default:
-                return !is_finite && !is_overflow(i);
+                return !is_finite;
         }
     }
 
@@ -140,6 +131,7 @@ class Judge {
         const bool is_finite = std::isfinite(got(i));
         // A saturated number is one code, too.
         if (wanted == Demand::overflow && is_finite && l_.is_exact(i)) ++seen.outputs, ++seen.exact_outputs;
+        if ((wanted == Demand::either || wanted == Demand::overflow) && may_overflow(i) && is_legal_overflow(i)) return;
         if (is_special_wrong(i, wanted))
             return refuse(seen.special, l_.certain[i], std::numeric_limits<double>::infinity());
         if (!is_finite || wanted == Demand::nan || wanted == Demand::overflow) return;
@@ -160,6 +152,17 @@ class Judge {
         Singles seen;
         for (std::size_t i = first; i < last; ++i) see(first_ + i, seen);
         return seen;
+    }
+
+    /// The outputs that T2 refuses.
+    std::vector<std::int64_t> improbable() const {
+        std::vector<std::int64_t> all;
+        for (std::size_t i = first_; i < first_ + got_.size(); ++i) {
+            Singles seen;
+            see(i, seen);
+            if (seen.probable.count > 0) all.push_back(static_cast<std::int64_t>(i));
+        }
+        return all;
     }
 
     void elements() {
@@ -185,9 +188,15 @@ class Judge {
         add("KC010", "T0", "NaN or infinity where none may be, or none where one must be", all.special);
         add("KC041", "T1", "this output has no rounding but its last, and one code alone is right", all.exact);
         add("KC020", "T1", "no order of summation of this machine gives this value", all.certain);
-        if (options_.certain_only) return;
+        // A kernel that fails for certain needs no other proof.
+        if (all.is_refused_for_certain()) options_.premise = nullptr;
+        if (options_.certain_only || all.probable.count == 0) return;
+        if (options_.premise != nullptr && !options_.premise->holds_at(improbable())) return j_.dismissed.push_back("KC021");
         add("KC021", "T2", "improbable of independent roundings: at most once in 1/delta checks of a legal kernel",
             all.probable);
+    }
+    bool is_premise(const OutputBlock& block) const {
+        return options_.premise == nullptr || options_.premise->holds_for(block);
     }
 
     void refuse(const char* code, const std::string& what, const OutputBlock& g, double z) {
@@ -214,24 +223,25 @@ class Judge {
         const OutputBlock all = errors_.all();
         if (l_.size() >= least_outputs && grid.all.count > 0) j_.mean_square = grid.all.total / grid.all.count;
         j_.z = errors_.z_of(all, grid.all);
-        if (j_.z > z_limit) refuse("KC030", "all outputs", all, j_.z);
+        if (!(j_.z > z_limit)) return;
+        if (is_premise(all))
+            refuse("KC030", "all outputs", all, j_.z);
+        else
+            j_.dismissed.push_back("KC030");
     }
 
-    /// The part with the largest z of its kind.
+    /// A part with the largest z of some.
     struct WorstPart {
         double z = 0;
         OutputBlock group{};
-
-        void see(const WorstPart& other) {
-            if (other.z > z) *this = other;
-        }
+        std::string name{};
     };
-    /// Of parts 0 to count - 1, the first of equal ones; only what is above `least` is looked for. part_at(i) is a pair of
-    /// the rectangle and its sums.
+    /// Of parts 0 to count - 1 in some groups of neighbours, the first of those with the largest z. part_at(i) is a pair of the
+    /// rectangle and its sums.
     template <class PartAt>
-    WorstPart worst_of(std::int64_t count, double least, const PartAt& part_at) const {
+    std::vector<WorstPart> worst_of(std::int64_t count, const PartAt& part_at) const {
         const std::int64_t tasks = std::min<std::int64_t>(64, count / 64 + 1);
-        std::vector<WorstPart> found(static_cast<std::size_t>(tasks), {.z = least});
+        std::vector<WorstPart> found(static_cast<std::size_t>(tasks));
         pool_.run(tasks, [&](std::int64_t task) {
             WorstPart& worst = found[static_cast<std::size_t>(task)];
             for (std::int64_t i = count * task / tasks; i < count * (task + 1) / tasks; ++i) {
@@ -240,24 +250,37 @@ class Judge {
                 // What counts equal outputs as one is never larger than what does not.
                 if (sums.count < least_group || !(sums.total / sums.count - 1 > worst.z * std::sqrt(8 / sums.count)))
                     continue;
-                worst.see({errors_.z_of(group, sums), group});
+                const double z = errors_.z_of(group, sums);
+                if (z > worst.z) worst = {z, group};
             }
         });
-        for (const WorstPart& part : found) found.front().see(part);
-        return found.front();
+        return found;
+    }
+
+    /// The worst parts whose errors are independent; a few of them are asked.
+    void refuse_worst(std::vector<WorstPart> beyond) {
+        constexpr std::size_t most_asked = 8;
+        std::stable_sort(beyond.begin(), beyond.end(), [](const auto& x, const auto& y) { return x.z > y.z; });
+        if (beyond.size() > most_asked) beyond.resize(most_asked);
+        for (const WorstPart& worst : beyond) {
+            const std::int64_t first = worst.group.row * l_.columns + worst.group.column;
+            if (is_premise(worst.group))
+                return refuse("KC032", fmt::format("{} at {}", worst.name, place_of(l_, whole_index(l_, first))), worst.group,
+                              worst.z);
+        }
+        if (!beyond.empty()) j_.dismissed.push_back("KC032");
     }
 
     void mean_squares_of_parts(const Grid<Squares>& grid) {
-        OutputBlock worst{};
-        std::string name;
+        std::vector<WorstPart> beyond;
         const auto parts = [&](double& most, const std::string& what, std::int64_t count, const auto& part_at) {
-            if (options_.stops_at_first && j_.z_part > z_limit) return;
-            const WorstPart found = worst_of(count, most, part_at);
-            most = found.z;
-            if (most <= j_.z_part) return;
-            j_.z_part = most;
-            worst = found.group;
-            name = what;
+            if (options_.stops_at_first && beyond.size() >= 8) return;
+            for (WorstPart& worst : worst_of(count, part_at)) {
+                most = std::max(most, worst.z);
+                worst.name = what;
+                if (worst.z > z_limit) beyond.push_back(std::move(worst));
+            }
+            j_.z_part = std::max(j_.z_part, most);
         };
         const auto at = [](const std::vector<Squares>& sums, std::int64_t i) {
             return sums[static_cast<std::size_t>(i)];
@@ -284,9 +307,7 @@ class Judge {
                 });
         }
         for (const auto& group : grid.groups) declared_tiles({group.first, group.rows, 0, l_.columns}, parts);
-        if (j_.z_part > z_limit)
-            refuse("KC032", fmt::format("{} at {}", name, place_of(l_, whole_index(l_, worst.row * l_.columns + worst.column))), worst,
-                   j_.z_part);
+        refuse_worst(std::move(beyond));
     }
 
     /// The tiles that the kernel says it makes, of one batch or group.
@@ -370,7 +391,7 @@ class Judge {
     JudgeOptions options_;
     ThreadPool& pool_;
     std::size_t first_;
-    double threshold_;
+    double threshold_, largest_;
     Storing stored_;
     GroupedErrors errors_;  ///< of all outputs: only where `got` are all
     Judgement j_{};
@@ -384,9 +405,9 @@ Judgement judge(const Limits& limits, std::span<const double> got, const JudgeOp
     return Judge(limits, got, options, alone).run();
 }
 
-bool refuses_any(const Limits& limits, std::int64_t first, std::span<const double> got) {
+bool refuses_any(const Limits& limits, std::int64_t first, std::span<const double> got, Premise* premise) {
     ThreadPool alone(1);
-    return Judge(limits, got, {}, alone, static_cast<std::size_t>(first)).refuses_any();
+    return Judge(limits, got, {.premise = premise}, alone, static_cast<std::size_t>(first)).refuses_any();
 }
 
 std::int64_t whole_index(const Limits& limits, std::int64_t index) {

@@ -2,7 +2,7 @@
 // The tests of outputs against their limits: structure and specials (T0), certain bounds (T1), probable bounds (T2), mean
 // squares and bias (T3). None has a number that somebody chose for a kernel.
 #pragma once
-#include "experiments/check/limits.hpp"
+#include "experiments/check/premise.hpp"
 
 #include <span>
 #include <string>
@@ -30,9 +30,13 @@ struct Judgement {
     double bias = 0, bias_limit = 0;
     double mean_square = 0;  ///< of errors in their deviations
     std::int64_t outputs = 0, exact_outputs = 0;
+    /// Codes of T2 and T3 that refuse the outputs and do not decide, since errors are not independent there.
+    std::vector<std::string> dismissed{};
 };
 
 struct JudgeOptions {
+    /// Whether rounding errors are independent on this data, which T2 and T3 take for granted; null: nobody asks.
+    Premise* premise = nullptr;
     bool certain_only = false;    ///< T2 is said, and fails nothing
     bool stops_at_first = false;  ///< one reason is enough
     bool only_together = false;   ///< T3 alone: no single output is refused, and that is known
@@ -42,7 +46,7 @@ struct JudgeOptions {
 Judgement judge(const Limits& limits, std::span<const double> got, const JudgeOptions& options = {});
 
 /// True where T0, T1 or T2 refuses one of `got`, which are the outputs from `first` on.
-bool refuses_any(const Limits& limits, std::int64_t first, std::span<const double> got);
+bool refuses_any(const Limits& limits, std::int64_t first, std::span<const double> got, Premise* premise = nullptr);
 
 /// The place of an output among all of the kernel's, of which these may be a sample.
 std::int64_t whole_index(const Limits& limits, std::int64_t index);

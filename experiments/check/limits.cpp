@@ -27,7 +27,7 @@ struct Accuracies {
 /// All four interpreters walk one row.
 void interpret(const std::vector<Node>& nodes, const Row& row, const Accuracies& accuracies, Frame& frame) {
     reference(nodes, row, frame.values);
-    bound(nodes, row, frame.values, accuracies.kernel, frame.bounds);
+    bound(nodes, row, frame.values, accuracies.kernel, frame.bounds, &frame.overflows);
     bound(nodes, row, frame.values, accuracies.own, frame.certificates);
     spread(nodes, row, frame.values, frame.bounds, accuracies.kernel, frame.spreads);
 }
@@ -38,7 +38,9 @@ bool set_limits(Limits& limits, const HalfUlp& half_ulp, std::size_t i, const Fr
     const Wide y = frame.values.back()[j];
     const double certificate = frame.certificates.back()[j], before = frame.bounds.back()[j];
     const Spread& s = frame.spreads.back()[j];
-    const double likely = std::min(before, s.linear + lambda * (s.own + s.shared)) + certificate,
+    // How far errors spread is not known of rows in which a number may overflow before the last step.
+    const bool has_spread = !frame.overflows.is_inside;
+    const double likely = (has_spread ? std::min(before, s.linear + lambda * (s.own + s.shared)) : before) + certificate,
                  certain = before + certificate;
     // To nearest, half of the distance of neighbours is lost at the most; else all of it.
     const bool is_nearest = limits.rounding == Round::nearest_even || limits.rounding == Round::nearest_away;
@@ -58,9 +60,41 @@ bool set_limits(Limits& limits, const HalfUlp& half_ulp, std::size_t i, const Fr
     limits.before[i] = certain;
     limits.certain[i] = rounded(certain);
     limits.probable[i] = rounded(likely);
-    limits.deviation[i] = sqrt(own_square + s.own * s.own / 3 + common * common);
+    limits.deviation[i] = has_spread ? sqrt(own_square + s.own * s.own / 3 + common * common) : 0;
+    limits.overflow[i] = frame.overflows.at(frame.values.size() - 1, j);
     return !std::isfinite(y.high) || !(std::isinf(before) || (certificate > 0 && certificate >= limits.certain[i] / 4));
 }
+
+/// What a kernel makes of a row that rounds exact numbers where the declaration lets it round on its way.
+class InnerRoundings {
+  public:
+    explicit InnerRoundings(const std::vector<Node>& nodes) : nodes_(nodes) {
+        for (std::size_t n = 0; n < nodes_.size(); ++n) {
+            if (nodes_[n].step != Step::round) continue;
+            places_.push_back(n);
+            half_ulps_.emplace_back(nodes_[n].format);
+            nodes_[n].step = Step::convert;
+        }
+    }
+    std::size_t count() const { return places_.size(); }
+
+    /// `exact` are the row's values without these roundings; outputs of the row begin at `first`.
+    void set(Limits& limits, std::size_t first, std::size_t outputs, const Row& row, const Columns<Wide>& exact,
+             Columns<Wide>& values) const {
+        reference(nodes_, row, values);
+        for (std::size_t j = 0; j < outputs; ++j) limits.rounded_inside[first + j] = values.back()[j].high;
+        for (std::size_t s = 0; s < places_.size(); ++s) {
+            const auto& x = exact[places_[s]];
+            for (std::size_t j = 0; j < outputs; ++j)
+                limits.inner_kinds[s][first + j] = rounding_kind(half_ulps_[s], x[x.size() == 1 ? 0 : j].high);
+        }
+    }
+
+  private:
+    std::vector<Node> nodes_;
+    std::vector<std::size_t> places_{};
+    std::vector<HalfUlp> half_ulps_{};
+};
 
 /// The results of all rows as a list across them begins: with their errors.
 void set_result(ProductSum& result, const Frame& frame) {
@@ -69,10 +103,16 @@ void set_result(ProductSum& result, const Frame& frame) {
               .certain = frame.bounds.back()[0],
               .mean = s.linear,
               .spread = s.own + s.shared,
-              .certificate = frame.certificates.back()[0]};
+              .certificate = frame.certificates.back()[0],
+              .overflow = frame.overflows.at(frame.values.size() - 1, 0)};
 }
 
 }  // namespace
+
+std::uint32_t rounding_kind(const HalfUlp& half_ulp, double x) {
+    const double codes = std::fabs(x) / (2 * half_ulp(x)), part = codes - std::floor(codes);
+    return std::isfinite(part) ? static_cast<std::uint32_t>(std::nearbyint(part * 0x1p30)) : 0;
+}
 
 Limits limits_of(const Problem& problem, double delta, ThreadPool& pool) {
     const Declaration& d = problem.declaration;
@@ -99,17 +139,27 @@ Limits limits_of(const Problem& problem, double delta, ThreadPool& pool) {
                          &limits.certain, &limits.probable, &limits.deviation};
     pool.run(static_cast<std::int64_t>(all.size()),
              [&](std::int64_t task) { all[static_cast<std::size_t>(task)]->resize(size); });
+    limits.overflow.resize(size);
     const Defect none{};
     const HalfUlp half_ulp(limits.format);
     const Listing listing = listing_of(problem, problem.inputs, none);
     const Accuracies accuracies{.kernel = kernel_arithmetic(find_functions(d.functions))};
+    const InnerRoundings inner(listing.nodes.list());
+    const bool has_inner = inner.count() > 0 && !problem.is_reduced();
+    if (has_inner) {
+        limits.rounded_inside.resize(size);
+        limits.inner_kinds.assign(inner.count(), std::vector<std::uint32_t>(size));
+    }
     const double lambda = std::sqrt(2 * math::log(2 * static_cast<double>(size) / delta));
     std::vector<ProductSum> results(problem.is_reduced() ? static_cast<std::size_t>(problem.rows) : 0);
     std::atomic<std::int64_t> declined{limits.size()};
     for_rows(problem, 0, problem.rows, pool, [&](std::int64_t row, Frame& frame) {
-        interpret(listing.nodes.list(), row_of(problem, row, 0, frame, problem.inputs), accuracies, frame);
+        const Row read = row_of(problem, row, 0, frame, problem.inputs);
+        interpret(listing.nodes.list(), read, accuracies, frame);
         if (problem.is_reduced()) return set_result(results[static_cast<std::size_t>(row)], frame);
         const std::size_t count = is_one ? 1 : static_cast<std::size_t>(problem.columns);
+        if (has_inner)
+            inner.set(limits, static_cast<std::size_t>(row) * count, count, read, frame.values, frame.rounded);
         for (std::size_t j = 0; j < count; ++j) {
             const std::size_t i = static_cast<std::size_t>(row) * count + j;
             if (set_limits(limits, half_ulp, i, frame, j, lambda)) continue;
@@ -127,6 +177,17 @@ Limits limits_of(const Problem& problem, double delta, ThreadPool& pool) {
     }
     if (declined < limits.size()) limits.declined = declined;
     return limits;
+}
+
+std::vector<double> systematic_errors(const Problem& problem, std::int64_t row) {
+    const Defect none{};
+    const Listing listing = listing_of(problem, problem.inputs, none);
+    Frame frame;
+    interpret(listing.nodes.list(), row_of(problem, row, 0, frame, problem.inputs),
+              {.kernel = kernel_arithmetic(find_functions(problem.declaration.functions))}, frame);
+    std::vector<double> all;
+    for (const Spread& each : frame.spreads.back()) all.push_back(each.linear);
+    return all;
 }
 
 std::vector<std::int64_t> group_starts_of(const Limits& limits) {

@@ -60,6 +60,12 @@ struct Limits {
     std::vector<double> before{};                        ///< certain bound of the error before the last rounding
     std::vector<double> certain{}, probable{};
     std::vector<double> deviation{};  ///< what errors are scaled by in mean squares
+    std::vector<Overflowing> overflow{};  ///< what an output may be beside a finite number within its bound
+    /// Of a kernel that rounds to a declared format on its way: the results before the last rounding if those roundings are
+    /// of exact numbers. Empty: nothing is rounded on the way.
+    std::vector<double> rounded_inside{};
+    /// By rounding on the way: which part of a unit the rounding of each output sees. Outputs with equal parts share its error.
+    std::vector<std::vector<std::uint32_t>> inner_kinds{};
     std::shared_ptr<const Sample> sample{};  ///< which of a larger array's outputs these are; null: all of them
     std::int64_t escalated = 0;       ///< outputs that were computed again, as exact integers
     /// The first output whose bound is infinite, or whose reference is not certain enough: nothing can be said of it.
@@ -71,8 +77,14 @@ struct Limits {
     bool is_exact(std::size_t i) const { return before[i] == 0; }
 };
 
+/// The part of a unit in the last place of `format` that a rounding of x sees, in 2^-30. Equal parts have equal errors, in units.
+std::uint32_t rounding_kind(const HalfUlp& half_ulp, double x);
+
 /// `delta`: the probability with which any probable bound may be exceeded by a legal kernel, over all outputs.
 Limits limits_of(const Problem& problem, double delta, ThreadPool& pool);
+
+/// Of each output of a row: the part of its probable bound that does not spread.
+std::vector<double> systematic_errors(const Problem& problem, std::int64_t row);
 
 /// Where each batch or group of the outputs begins, in rows, and where the last one ends.
 std::vector<std::int64_t> group_starts_of(const Limits& limits);

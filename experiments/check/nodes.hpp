@@ -242,6 +242,13 @@ struct Input {
     }
 };
 
+/// What a legal kernel's number may be, other than a finite number within its bound.
+enum class Overflowing : std::uint8_t {
+    never,
+    to_infinity,  ///< an infinity of the exact value's sign, or the largest finite number where the format saturates
+    to_anything,  ///< an infinity of either sign, or NaN where two of them met
+};
+
 /// A number that a list begins with, and its errors: a matrix product's sum, or a row's result in a list across rows.
 struct ProductSum {
     Wide sum{};
@@ -249,6 +256,7 @@ struct ProductSum {
     double mean = 0;         ///< the part of it that roundings of one sign make
     double spread = 0;       ///< the norm of its independent local errors
     double certificate = 0;  ///< bounds the error of `sum` here
+    Overflowing overflow = Overflowing::never;
 };
 
 /// The row that interpreters walk.
@@ -277,6 +285,23 @@ Arithmetic kernel_arithmetic(const FunctionTable& table);
 /// What `reference` computes with.
 Arithmetic reference_arithmetic();
 
+/// Where a legal kernel's numbers may overflow, by node and element. The lists are filled from the first such node on.
+struct Overflows {
+    bool is_any = false;
+    bool is_inside = false;  ///< a node overflows that later nodes read
+    std::vector<std::vector<Overflowing>> nodes{};
+
+    void clear() {
+        is_any = is_inside = false;
+        for (auto& node : nodes) node.clear();
+    }
+    /// Of element i, or of the row's one number.
+    Overflowing at(std::size_t node, std::size_t i) const {
+        if (!is_any || nodes[node].empty()) return Overflowing::never;
+        return nodes[node][nodes[node].size() == 1 ? 0 : i];
+    }
+};
+
 /// The errors of one number of a legal kernel: norms of independent roundings and what adds up whatever they do.
 struct Spread {
     double linear = 0;  ///< systematic: functions, and means of sums that stall
@@ -290,9 +315,10 @@ using Columns = std::vector<std::vector<T>>;  ///< of each node: its elements, o
 
 /// Computes every node's exact value, as near as reference_arithmetic() comes.
 void reference(const std::vector<Node>& nodes, const Row& row, Columns<Wide>& out);
-/// Bounds every node's error in `arithmetic`, given the values; infinite where nothing bounds it.
+/// Bounds every node's error in `arithmetic`, given the values; infinite where nothing bounds it. With `overflows`, a bound
+/// holds for results that are finite, and `overflows` records where others are legal; without, such bounds are infinite.
 void bound(const std::vector<Node>& nodes, const Row& row, const Columns<Wide>& values, const Arithmetic& arithmetic,
-           Columns<double>& out);
+           Columns<double>& out, Overflows* overflows = nullptr);
 /// The spread of every node's error in `arithmetic`, given values and bounds.
 void spread(const std::vector<Node>& nodes, const Row& row, const Columns<Wide>& values, const Columns<double>& bounds,
             const Arithmetic& arithmetic, Columns<Spread>& out);

@@ -263,9 +263,11 @@ void add_null_outputs(Trial& trial, const Problem& problem) {
 }  // namespace
 
 std::vector<Mutant> run_mutants(const Problem& problem, const Limits& limits, const MachineOutputs* bits,
-                                ThreadPool& pool) {
+                                ThreadPool& pool, Premise* premise) {
     std::vector<Mutant> mutants;
-    Trial trial(limits, growing_parts(problem), bits, pool, mutants);
+    Premise own(problem, limits);
+    if (premise == nullptr) premise = &own;
+    Trial trial(limits, growing_parts(problem), bits, pool, mutants, premise);
     add_null_outputs(trial, problem);
     add_structure(trial);
     for (const auto& [mutant, defect] : defects_of(problem)) {
@@ -280,7 +282,8 @@ std::vector<Mutant> run_mutants(const Problem& problem, const Limits& limits, co
     if (problem.products != nullptr) {
         add_other_b(trial, problem);
         const Limits part = first_rows(limits, simulated_rows(problem));
-        Trial first(part, {{0, part.size()}}, bits, pool, mutants);
+        Premise of_part(problem, part);
+        Trial first(part, {{0, part.size()}}, bits, pool, mutants, &of_part);
         for (const WrongProduct& wrong : wrong_products(problem, pool))
             first.add(wrong.name, wrong.kind, wrong.required_by, wrong.exact, wrong.is_simulated);
     }

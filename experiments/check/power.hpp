@@ -35,9 +35,10 @@ struct NullOutput {
 std::vector<NullOutput> null_outputs(const Problem& problem, const Limits& limits, ThreadPool& pool);
 std::vector<double> values_of(const NullOutput& output, const Limits& limits);
 
-/// `bits`: what the claimed machine gives, where bits are claimed; else null.
+/// `bits`: what the claimed machine gives, where bits are claimed; else null. `premise`: whether T2 and T3 decide on this data;
+/// null: it is found out here.
 std::vector<Mutant> run_mutants(const Problem& problem, const Limits& limits, const MachineOutputs* bits,
-                                ThreadPool& pool);
+                                ThreadPool& pool, Premise* premise = nullptr);
 
 /// The least defects that would have been noticed in these outputs; infinite where none would.
 struct Sharpness {
@@ -50,6 +51,7 @@ struct Sharpness {
 };
 /// Gives mutants that have a size their thresholds.
 void set_thresholds(const Sharpness& sharpness, std::vector<Mutant>& mutants);
-Sharpness sharpness_of(const Problem& problem, const Limits& limits, const Judgement& judgement, ThreadPool& pool);
+Sharpness sharpness_of(const Problem& problem, const Limits& limits, const Judgement& judgement, ThreadPool& pool,
+                       Premise* premise = nullptr);
 
 }  // namespace macheps::check

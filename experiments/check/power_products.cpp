@@ -128,6 +128,10 @@ Limits first_rows(const Limits& limits, std::int64_t rows) {
     for (const auto member :
          {&Limits::exact, &Limits::low, &Limits::before, &Limits::certain, &Limits::probable, &Limits::deviation})
         (part.*member).assign((limits.*member).begin(), (limits.*member).begin() + size);
+    part.overflow.assign(limits.overflow.begin(), limits.overflow.begin() + size);
+    if (!limits.rounded_inside.empty())
+        part.rounded_inside.assign(limits.rounded_inside.begin(), limits.rounded_inside.begin() + size);
+    for (const auto& kinds : limits.inner_kinds) part.inner_kinds.emplace_back(kinds.begin(), kinds.begin() + size);
     return part;
 }
 
@@ -180,10 +184,11 @@ std::vector<WrongProduct> wrong_products(const Problem& problem, ThreadPool& poo
 
 int refused_accumulator(const Problem& problem, const Limits& limits, ThreadPool& pool) {
     const Limits part = first_rows(limits, simulated_rows(problem));
+    Premise premise(problem, part);
     const auto is_refused = [&](int bits) {
         std::vector<double> outputs = with_accumulator(problem, bits, pool);
         for (double& y : outputs) y = stored(limits, y);
-        return !judge(part, outputs, {.certain_only = false, .stops_at_first = true}).reasons.empty();
+        return !judge(part, outputs, {.premise = &premise, .stops_at_first = true}).reasons.empty();
     };
     int refused = 0, accepted = fp32.precision;
     while (accepted - refused > 1) {

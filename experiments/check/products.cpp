@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/check/products.hpp"
 
+#include "core/codec.hpp"
 #include "emulation/matmul/rules.hpp"
 #include "experiments/check/multiply.hpp"
 #include "experiments/numerics/exact_product.hpp"
@@ -104,6 +105,18 @@ Products::Products(ProductOperands operands, const std::optional<MatmulRule>& ru
     if (rule && freedom.operands == 0 && has_running_bound(*rule)) running_ = running_bound(of_, *rule, magnitudes_, pool);
     find_subnormals(pool);
     find_units();
+    find_overflow();
+}
+
+/// From which size on a partial sum overflows: in the accumulator's format, and in those that slices are rounded to.
+void Products::find_overflow() {
+    const auto limit = [&](const Format& format) {
+        const double largest = decode64(format, format.max_finite_code() << format.padding);
+        overflow_ = std::min(overflow_, largest + half_ulp(format, largest));
+    };
+    if (rule_) limit(rule_->machine->result);
+    if (freedom_.slices > 0) limit(freedom_.partials);
+    if (rule_ && rounds_slices(*rule_)) limit(freedom_.output);
 }
 
 /// Where operands have subnormal numbers: sums of what they count as, and of the products without them.
@@ -191,7 +204,7 @@ std::int64_t Products::lone_term(std::int64_t row, std::int64_t column) const {
     return lone;
 }
 
-void Products::bound_sum(std::size_t output, const OutputSize& size, ProductSum& sum) const {
+double Products::bound_sum(std::size_t output, const OutputSize& size, ProductSum& sum) const {
     sum.certain = bound_.certain(size);
     sum.mean = bound_.probable(size, 0);
     sum.spread = bound_.probable(size, 1) - sum.mean;
@@ -215,6 +228,16 @@ void Products::bound_sum(std::size_t output, const OutputSize& size, ProductSum&
     if (freedom_.slices > 0) join(freedom_.slices, freedom_.partials);
     sum.certain += freedom_.flushes * 0x1p-126;
     sum.mean += freedom_.flushes * 0x1p-126;
+    return range;
+}
+
+/// Whether a partial sum may overflow, of which none is larger than `range`.
+void Products::set_overflow(const OutputSize& size, double range, ProductSum& sum) const {
+    if (range + sum.certain < overflow_) return;
+    // Partial sums of the other sign are at most so large: where they cannot overflow, no two infinities meet.
+    const double opposite = (size.magnitudes - std::fabs(sum.sum.high)) / 2 + sum.certain;
+    const bool has_one_sign = opposite < overflow_ && std::fabs(sum.sum.high) > sum.certain;
+    sum.overflow = has_one_sign ? Overflowing::to_infinity : Overflowing::to_anything;
 }
 
 ProductSum Products::at(std::int64_t row, std::int64_t column) const {
@@ -231,7 +254,8 @@ ProductSum Products::at(std::int64_t row, std::int64_t column) const {
     // Every partial sum is an integer of so many bits.
     const bool is_integer = of_.k_block == 0 && size.magnitudes <= unit * 0x1p52;
     sum.certificate = is_integer ? 0 : (terms + (of_.k_block > 0 ? 1 : 0)) * 0x1p-53 * size.magnitudes;
-    if (!is_exact(row, column, size)) bound_sum(output, size, sum);
+    const double range = is_exact(row, column, size) ? size.magnitudes : bound_sum(output, size, sum);
+    set_overflow(size, range, sum);
     return sum;
 }
 

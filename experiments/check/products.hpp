@@ -52,15 +52,19 @@ class Products {
   private:
     void find_subnormals(ThreadPool& pool);
     void find_units();
+    void find_overflow();
     bool is_exact(std::int64_t row, std::int64_t column, const OutputSize& size) const;
     std::int64_t lone_term(std::int64_t row, std::int64_t column) const;
-    void bound_sum(std::size_t output, const OutputSize& size, ProductSum& sum) const;
+    /// Returns what no partial sum exceeds, but for its errors.
+    double bound_sum(std::size_t output, const OutputSize& size, ProductSum& sum) const;
+    void set_overflow(const OutputSize& size, double range, ProductSum& sum) const;
     ProductSum at(std::int64_t row, std::int64_t column) const;
 
     ProductOperands of_;
     ErrorBound bound_;
     std::optional<MatmulRule> rule_;
     SumFreedom freedom_{};
+    double overflow_ = 0x1p128;  ///< partial sums of this size and above overflow
     std::vector<SumError> running_;  ///< empty: there is none
     int exact_bits_ = 0;  ///< a sum of magnitudes of at most 2^this units has no rounding anywhere; 0: nothing is known
     double largest_factor(std::int64_t row, std::int64_t column) const;

@@ -104,6 +104,9 @@ Checked judge_arrays(const Declaration& declaration, const Inputs& inputs, const
         for (auto* each :
              {&limits.exact, &limits.low, &limits.before, &limits.certain, &limits.probable, &limits.deviation})
             *each = {};
+        limits.overflow = {};
+        limits.rounded_inside = {};
+        limits.inner_kinds = {};
     }
     return checked;
 }

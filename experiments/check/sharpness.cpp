@@ -25,10 +25,10 @@ struct Part {
         count += other.count;
         is_empty = is_empty && other.is_empty;
     }
-    /// What these outputs' mean square lacks of the limit: a common factor adds its own square to it.
+    /// What these outputs' mean square lacks of the limit: a common factor adds its own square to it. A NaN: T3 does not decide.
     double least(double mean_square) const {
         const double room = 1 + 6 * std::sqrt(8 / std::max(count, 1.0)) - mean_square;
-        if (count < 64 || squares <= 0 || room <= 0) return certain;
+        if (count < 64 || squares <= 0 || !(room > 0)) return certain;
         return std::min(certain, std::sqrt(room / (squares / count)));
     }
 };
@@ -107,9 +107,12 @@ double stale_share(const Limits& limits, ThreadPool& pool) {
 
 }  // namespace
 
-Sharpness sharpness_of(const Problem& problem, const Limits& limits, const Judgement& judgement, ThreadPool& pool) {
+Sharpness sharpness_of(const Problem& problem, const Limits& limits, const Judgement& judgement, ThreadPool& pool,
+                       Premise* premise) {
     Sharpness s{.bias_share = unnoticed};
-    see_scales(limits, judgement.mean_square, s, pool);
+    const bool may_depend = premise != nullptr && problem.declaration.operation->has_reduction && limits.size() >= 64;
+    const bool has_mean_squares = !may_depend || premise->holds_for({0, limits.rows, 0, limits.columns});
+    see_scales(limits, has_mean_squares ? judgement.mean_square : std::numeric_limits<double>::quiet_NaN(), s, pool);
     s.stale_share = stale_share(limits, pool);
     const std::int64_t terms = problem.products                               ? problem.products->operands().k
                                : problem.declaration.operation->has_reduction ? problem.columns

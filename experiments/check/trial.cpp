@@ -82,13 +82,15 @@ void Trial::add(const WrongKernel& wrong) {
         const bool differs = store(wrong, part, exact_, stored);
         is_other = is_other || differs;
         mutant.caught = mutant.caught || is_code_changed(wrong, part, exact_, stored) ||
-                        (differs && refuses_any(limits_, part.first, stored));
+                        (differs && refuses_any(limits_, part.first, stored, premise_));
         is_found = mutant.caught && !must_be_certain;
     }
     // No output alone is refused: all of them together may be.
     if (!is_certified && !mutant.caught && is_other)
         mutant.caught =
-            !judge(limits_, outputs_, {.stops_at_first = true, .only_together = true, .pool = &pool_}).reasons.empty();
+            !judge(limits_, outputs_,
+                   {.premise = premise_, .stops_at_first = true, .only_together = true, .pool = &pool_})
+                 .reasons.empty();
     mutant.certified = is_certified && !wrong.is_simulated;
     mutant.caught = mutant.caught || is_certified;
     mutants_.push_back(std::move(mutant));

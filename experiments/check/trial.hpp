@@ -30,10 +30,16 @@ struct WrongKernel {
 
 class Trial {
   public:
-    /// `parts` of the outputs, in order; `bits`: what the claimed machine gives, or null.
+    /// `parts` of the outputs, in order; `bits`: what the claimed machine gives, or null; `premise`: what T2 and T3 rest on.
     Trial(const Limits& limits, std::vector<OutputRange> parts, const MachineOutputs* bits, ThreadPool& pool,
-          std::vector<Mutant>& mutants)
-        : limits_(limits), parts_(std::move(parts)), bits_(bits), pool_(pool), mutants_(mutants), stored_(limits) {}
+          std::vector<Mutant>& mutants, Premise* premise = nullptr)
+        : limits_(limits),
+          parts_(std::move(parts)),
+          bits_(bits),
+          pool_(pool),
+          mutants_(mutants),
+          premise_(premise),
+          stored_(limits) {}
 
     const Limits& limits() const { return limits_; }
     std::int64_t rows() const { return limits_.rows; }
@@ -61,6 +67,7 @@ class Trial {
     const MachineOutputs* bits_;
     ThreadPool& pool_;
     std::vector<Mutant>& mutants_;
+    Premise* premise_;
     Storing stored_;
     std::vector<double> exact_{}, outputs_{};  ///< of the kernel on trial: kept, since memory costs most when it is new
 };

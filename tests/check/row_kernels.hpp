@@ -51,6 +51,7 @@ struct Kernel {
     bool reciprocal = false, joint = false;
     Fault fault{};
     bool fuses = true;  ///< a last product and its addend are rounded once
+    Store inner_store = Store::bf16;  ///< of narrow_inner
 
     float sum(Floats x) const {
         x.resize(x.size() - std::min(x.size(), static_cast<std::size_t>(fault.dropped)));
@@ -60,7 +61,7 @@ struct Kernel {
         return s;
     }
     float over(float x, float y) const { return reciprocal ? x * (1 / y) : x / y; }
-    float inner(float x) const { return fault.narrow_inner ? kernels::to_bf16(x) : x; }
+    float inner(float x) const { return fault.narrow_inner ? kernels::stored(inner_store, x) : x; }
     float sigmoid(float x) const { return over(1, 1 + f.exp(-x)); }
     float silu(float x) const { return joint ? x / (1 + f.exp(-x)) : x * sigmoid(x); }
     float gelu(float x) const {
@@ -188,7 +189,7 @@ inline Floats run_case(const std::string& op, const RowCase& c, const Kernel& k)
             const float most = *std::max_element(row.begin(), row.end());
             Floats e(columns);
             for (std::size_t i = 0; i < columns; ++i) e[i] = k.f.exp(row[i] - most);
-            const float log = k.f.log(k.sum(e)),
+            const float log = k.inner(k.f.log(k.inner(k.sum(e)))),
                         at = row[(static_cast<std::size_t>(target) + (k.fault.index ? 1 : 0)) % columns];
             out.push_back(k.joint ? log - (at - most) : (most + log) - at);
         } else if (op == "embedding") {

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Legal kernels of our own: what plain kernels, each with another usual order of summation, make of a check's data. They are
+// no reference. They show how the errors of right kernels behave on this data.
+#pragma once
+#include "experiments/check/fp32_row.hpp"
+#include "experiments/check/limits.hpp"
+
+#include <string>
+#include <vector>
+
+namespace macheps::check {
+
+/// One way to sum: of a declared order or machine there is only that.
+struct OwnOrder {
+    std::string name;
+    SumOrder order{};
+    bool backwards = false;
+    bool fuses = false;       ///< products of a matrix product are not rounded before they are added
+    std::int64_t slices = 1;  ///< chains of neighbouring terms, each rounded to the declared format before the sum of them
+};
+
+class OwnKernels {
+  public:
+    /// `problem` must outlive this.
+    explicit OwnKernels(const Problem& problem);
+
+    const std::vector<OwnOrder>& orders() const { return orders_; }
+    /// How many terms one output takes in one order; of an operation on rows, those of its row.
+    std::int64_t terms() const;
+    /// True if the outputs of one row are made together.
+    bool makes_rows() const;
+
+    /// Calls see(order, value) with what each order gives for output `i` before the last rounding.
+    template <class See>
+    void output(std::int64_t i, See see) {
+        make(i);
+        for (std::size_t w = 0; w < orders_.size(); ++w) see(w, static_cast<double>(made_[w][place_]));
+    }
+
+  private:
+    void make(std::int64_t output);
+    void make_row(std::int64_t row);
+    void make_reduced();
+    void make_products(std::int64_t row, std::int64_t column);
+    void make_machine_row(std::int64_t row);
+
+    const Problem& problem_;
+    Listing listing_;
+    Fp32Row list_;
+    std::vector<OwnOrder> orders_{};
+    std::vector<std::vector<float>> made_{};  ///< by order: the outputs of `made_row_`, or the one of `made_column_`
+    std::int64_t made_row_ = -1, made_column_ = -1;
+    std::size_t place_ = 0;
+    std::vector<float> b_{};  ///< of a machine's product: the matrix that rows of the same batch share
+    std::int64_t matrix_ = -1;
+};
+
+}  // namespace macheps::check

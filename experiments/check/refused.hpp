@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the tests of single outputs (T0 to T2) refuse, added up over parts of the outputs.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+
+namespace macheps::check {
+
+/// Outputs that one test refuses: how many, and the one that is farthest off.
+struct Refused {
+    std::int64_t index = -1, count = 0;
+    double got = 0, want = 0, bound = 0, ratio = 0;
+
+    void add(const Refused& other) {
+        if (other.count == 0) return;
+        const std::int64_t all = count + other.count;
+        if (index < 0 || other.ratio > ratio) *this = other;
+        count = all;
+    }
+};
+
+/// What the tests of single outputs find in some of them.
+struct Singles {
+    Refused special{}, exact{}, certain{}, probable{};
+    double rho = 0;
+    std::int64_t outputs = 0, exact_outputs = 0;
+
+    void add(const Singles& other) {
+        special.add(other.special);
+        exact.add(other.exact);
+        certain.add(other.certain);
+        probable.add(other.probable);
+        rho = std::max(rho, other.rho);
+        outputs += other.outputs;
+        exact_outputs += other.exact_outputs;
+    }
+    bool is_refused_for_certain() const { return special.count + exact.count + certain.count > 0; }
+};
+
+}  // namespace macheps::check
