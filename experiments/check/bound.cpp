@@ -16,9 +16,7 @@ constexpr double upward = 1 + 0x1p-40;  // of a few fp64 operations, each with a
 
 struct Operand {
     double value = 0, bound = 0;
-    Overflowing overflow = Overflowing::never;
 
-    bool overflows() const { return overflow != Overflowing::never; }
     bool is_zero_possible() const { return std::fabs(value) <= bound; }
 };
 
@@ -37,13 +35,11 @@ double overflow_of(const Format& format) {
 /// What the operand's error becomes in a function of one number; `z` is its exact value.
 double carried_by_function(Step step, Operand x, double z) {
     const double ax = std::fabs(x.value), r = x.bound / ax, size = std::fabs(z);
-    if (x.bound == 0 && !x.overflows()) return 0;
+    if (x.bound == 0) return 0;
     switch (step) {
-        case Step::inverse_root: {
+        case Step::inverse_root:
             // |1/sqrt(x) - 1/sqrt(x')| is greatest at x - Ex, where it is z (1/sqrt(1 - r) - 1).
-            const double error = r < 1 ? size * r / (sqrt(1 - r) * (1 + sqrt(1 - r))) : infinite;
-            return x.overflows() ? std::max(error, size) : error;  // of an infinity it is 0
-        }
+            return r < 1 ? size * r / (sqrt(1 - r) * (1 + sqrt(1 - r))) : infinite;
         case Step::root:
             return r < 1 ? size * r / (1 + sqrt(1 - r)) : sqrt(ax + x.bound);
         case Step::logarithm:
@@ -56,11 +52,15 @@ double carried_by_function(Step step, Operand x, double z) {
             return x.bound <= 1 ? std::min(1.0, z * t * (1 + t)) : 1;
         }
         case Step::tangent:
-            // 1 - z^2 grows by at most e^(2 E) <= 1 + 4 E over the interval.
-            return x.bound * (x.bound <= 0.5 ? std::min(1.0, (1 - z * z) * (1 + 4 * x.bound)) : 1);
+            // 1 - z^2 grows by at most e^(2 E) <= 1 + 4 E over the interval. Far out 1 - |tanh| is at most 2 e^(-2 |x|).
+            if (x.bound <= 0.5) return x.bound * std::min(1.0, (1 - z * z) * (1 + 4 * x.bound));
+            return std::min(x.bound, ax > x.bound ? std::min(2.0, 2 * upward * math::exp(-2 * (ax - x.bound))) : 2.0);
         case Step::error: {
             const double t = 2 * ax * x.bound;  // e^-(|x| - E)^2 <= e^-x^2 e^t
-            return x.bound * 0x1.20dd76p+0 * (t <= 1 ? math::exp(-ax * ax) * (1 + 2 * t) : 1);
+            if (t <= 1) return x.bound * 0x1.20dd76p+0 * math::exp(-ax * ax) * (1 + 2 * t);
+            // Far out 1 - |erf| is at most e^-x^2.
+            const double least = ax - x.bound, tail = least > 0 ? upward * math::exp(-least * least) : 2;
+            return std::min(x.bound * 0x1.20dd76p+0, tail);
         }
         default:
             return x.bound;
@@ -78,10 +78,8 @@ double carried(const Node& node, double addend, Operand x, Operand y, double z) 
             return x.bound + y.bound + addend * (ay + y.bound);
         case Step::multiply:
             return ax * y.bound + ay * x.bound + x.bound * y.bound;
-        case Step::divide: {
-            const double error = ay > y.bound ? (x.bound + std::fabs(z) * y.bound) / (ay - y.bound) : infinite;
-            return y.overflows() ? std::max(error, std::fabs(z)) : error;  // the quotient by an infinity is 0
-        }
+        case Step::divide:
+            return ay > y.bound ? (x.bound + std::fabs(z) * y.bound) / (ay - y.bound) : infinite;
         case Step::slack:
             return x.bound;
         case Step::either:
@@ -149,56 +147,69 @@ bool is_exact_quotient(const Node& node, Operand x, Operand y, double z, const A
     return (divisor.significand & (divisor.significand - 1)) == 0 && static_cast<double>(static_cast<float>(z)) == z;
 }
 
+/// Infinite where nothing bounds the result, or where it may overflow. `lost`: the error of operands that are infinite here and
+/// make a number of the result.
+double element_bound(const Node& node, const Row& row, Operand x, Operand y, double z, const Arithmetic& a,
+                     double overflow, double lost = 0) {
+    if (!std::isfinite(z)) return 0;  // NaN and infinities are judged as such
+    if (node.step == Step::exponential && z == 0) return a.least + a.of(Function::exponential).absolute;
+    const double addend = a.is_reference ? 0 : row.addend_certain;  // the reference adds it behind its sum
+    const double before = std::max(carried(node, addend, x, y, z), lost), size = std::fabs(z) + before;
+    // Zero operands give zeros, and there is nothing to round.
+    if (size == 0 && node.step != Step::sigmoid) return 0;
+    if (node.step == Step::sigmoid && !std::isfinite(x.value)) return 0;  // 1 / (1 + 0) and 1 / infinity
+    if (node.step == Step::exponential && x.bound + 2 * a.unit_roundoff * std::fabs(x.value) > 1) return infinite;
+    if (lost == 0 && is_exact_quotient(node, x, y, z, a)) return 0;
+    const double bound = (before + made(node, a, size, x, y, z)) * upward;
+    return std::fabs(z) + bound < overflow ? bound : infinite;
+}
+
 /// What becomes of operands that may overflow, in a step whose result `z` is finite and has this bound.
-Overflowing carried_overflow(const Node& node, Operand x, Operand y, double z, double bound) {
-    const Overflowing worst = std::max(x.overflow, y.overflow);
-    if (worst == Overflowing::never) return worst;
+Overflowing carried_overflow(const Node& node, Operand x, Operand y, Overflowing of_x, Overflowing of_y, double z,
+                             double bound) {
+    const Overflowing worst = std::max(of_x, of_y), never = Overflowing::never, anything = Overflowing::to_anything;
+    if (worst == never) return worst;
     switch (node.step) {
         case Step::exponential:  // of an infinity 0 or infinite, as the exact result then is in fp64
         case Step::inverse_root:
         case Step::sigmoid:
         case Step::tangent:
         case Step::error:
-            return x.overflow == Overflowing::to_anything ? x.overflow : Overflowing::never;
+            return of_x == anything ? anything : never;
         case Step::root:  // also as x / sqrt(x), which is NaN at infinity
-            return Overflowing::to_anything;
+            return anything;
         case Step::divide:
-            if (y.overflows()) return x.overflows() ? Overflowing::to_anything : Overflowing::never;
-            return x.overflow;
+            return of_y == never ? of_x : of_x == never ? never : anything;
         case Step::multiply:  // infinity times zero is NaN
-            return (x.overflows() ? y : x).is_zero_possible() ? Overflowing::to_anything : worst;
+            return (of_x == never ? x : y).is_zero_possible() ? anything : worst;
         case Step::add:
         case Step::subtract:
         case Step::accumulate: {
-            if (x.overflows() && y.overflows()) return Overflowing::to_anything;
-            const double from = x.overflows() ? x.value : node.step == Step::subtract ? -y.value : y.value;
-            const bool has_its_sign = std::fabs(z) > bound && std::signbit(from) == std::signbit(z);
-            return has_its_sign ? worst : Overflowing::to_anything;
+            if (of_x != never && of_y != never) return anything;
+            const double from = of_x != never ? x.value : node.step == Step::subtract ? -y.value : y.value;
+            return std::fabs(z) > bound && std::signbit(from) == std::signbit(z) ? worst : anything;
         }
         default:
             return worst;
     }
 }
 
-Bounded element_bound(const Node& node, const Row& row, Operand x, Operand y, double z, const Arithmetic& a) {
-    const bool may_be_anything = std::max(x.overflow, y.overflow) == Overflowing::to_anything;
-    const Overflowing rest = may_be_anything ? Overflowing::to_anything : Overflowing::never;
-    if (!std::isfinite(z)) return {0, rest};  // NaN and infinities are judged as such
-    if (node.step == Step::exponential && z == 0) return {a.least + a.of(Function::exponential).absolute, rest};
-    const double addend = a.is_reference ? 0 : row.addend_certain;  // the reference adds it behind its sum
-    const double before = carried(node, addend, x, y, z), size = std::fabs(z) + before;
-    // Zero operands give zeros, and there is nothing to round.
-    if (size == 0 && node.step != Step::sigmoid) return {0, carried_overflow(node, x, y, z, 0)};
-    if (node.step == Step::sigmoid && !std::isfinite(x.value)) return {0, rest};  // 1 / (1 + 0) and 1 / infinity
-    if (node.step == Step::exponential && x.bound + 2 * a.unit_roundoff * std::fabs(x.value) > 1) return {infinite};
-    if (is_exact_quotient(node, x, y, z, a)) return {0, x.overflow};
-    const double bound = (before + made(node, a, size, x, y, z)) * upward;
-    const bool is_rounding = node.step == Step::round || node.step == Step::convert;
+/// A bound of finite results where an operand, or the result, may overflow.
+Bounded overflowing_bound(const Node& node, const Row& row, Operand x, Operand y, Overflowing of_x, Overflowing of_y,
+                          double z, const Arithmetic& a) {
+    const Overflowing worst = std::max(of_x, of_y);
+    if (!std::isfinite(z)) return {0, worst == Overflowing::to_anything ? worst : Overflowing::never};
+    // The quotient by an infinity is 0, and the inverse root of one.
+    const bool is_lost = (node.step == Step::divide && of_y != Overflowing::never) ||
+                         (node.step == Step::inverse_root && of_x != Overflowing::never);
+    const double bound = element_bound(node, row, x, y, z, a, infinite, is_lost ? std::fabs(z) : 0);
+    const Overflowing before = carried_overflow(node, x, y, of_x, of_y, z, bound);
+    const bool is_rounding = !a.is_reference && (node.step == Step::round || node.step == Step::convert);
     const double threshold = is_rounding ? std::min(a.overflow, overflow_of(node.format)) : a.overflow;
-    if (size < threshold && std::fabs(z) + bound < a.overflow) return {bound, carried_overflow(node, x, y, z, bound)};
+    if (std::fabs(z) + (is_rounding ? x.bound : bound) < threshold) return {bound, before};
     const bool has_infinity = !is_rounding || node.format.has_inf();
     const Overflowing own = has_infinity && std::fabs(z) > bound ? Overflowing::to_infinity : Overflowing::to_anything;
-    return {bound, std::max(own, carried_overflow(node, x, y, z, bound))};
+    return {bound, std::max(own, before)};
 }
 
 /// Whether every partial sum is a number of the accumulator, whatever the order: all terms are multiples of one unit, and
@@ -291,6 +302,7 @@ class OverflowRecord {
         to_->nodes.resize(nodes);
         last_ = nodes - 1;
     }
+    bool is_any() const { return to_ != nullptr && to_->is_any; }
     Overflowing at(std::size_t node, std::size_t i) const {
         return to_ == nullptr ? Overflowing::never : to_->at(node, i);
     }
@@ -333,6 +345,7 @@ class OverflowRecord {
 /// Of a sum whose terms may overflow: infinite where all of them have its sign.
 Overflowing overflow_of_terms(const OverflowRecord& record, std::size_t node, const std::vector<Wide>& x, double z,
                               double bound) {
+    if (!record.is_any()) return Overflowing::never;
     Overflowing worst = Overflowing::never;
     for (std::size_t i = 0; i < x.size(); ++i) worst = std::max(worst, record.at(node, i));
     if (worst != Overflowing::to_infinity) return worst;
@@ -384,12 +397,19 @@ void bound(const std::vector<Node>& nodes, const Row& row, const Columns<Wide>& 
             default:
                 break;
         }
+        // Hardly ever does a number overflow; roundings to declared formats are looked at one by one.
+        const bool is_plain = !record.is_any() && node.step != Step::round && node.step != Step::convert;
+        std::vector<double>& bounds = out[n];
         for (std::size_t i = 0; i < z.size(); ++i) {
             const std::size_t p = x.size() == 1 ? 0 : i, q = y.size() == 1 ? 0 : i;
-            const Bounded one = element_bound(node, row, {x[p].high, x_bounds[p], record.at(px, p)},
-                                              {y[q].high, y_bounds[q], record.at(py, q)}, z[i].high, a);
-            out[n][i] = std::isnan(one.bound) ? infinite : one.bound;
-            record.set(n, i, one.overflow, out[n]);
+            const Operand of_x{x[p].high, x_bounds[p]}, of_y{y[q].high, y_bounds[q]};
+            if (is_plain) {
+                bounds[i] = element_bound(node, row, of_x, of_y, z[i].high, a, a.overflow);
+                if (bounds[i] < infinite) continue;
+            }
+            const Bounded one = overflowing_bound(node, row, of_x, of_y, record.at(px, p), record.at(py, q), z[i].high, a);
+            bounds[i] = std::isnan(one.bound) ? infinite : one.bound;
+            if (one.overflow != Overflowing::never) record.set(n, i, one.overflow, bounds);
         }
     }
 }

@@ -30,9 +30,10 @@ double GroupedErrors::kind_of(std::size_t i) const {
     return l_.is_narrow ? rounding_kind(half_ulp_, l_.exact[i]) : std::fabs(l_.exact[i]);
 }
 
-// With errors e = sum over roundings s of w_s x_s, uniform x_s, and outputs i, j that share those of a set S,
-// cov(e_i^2, e_j^2) is proportional to (sum over S of w_s^2)^2. If S is one rounding, the sum over all pairs is at most
-// sum c^2 of that rounding, and n of the others; so the rounding with the fewest kinds decides how far a mean square varies.
+// Why the least decides: let errors be sums of w_s x_s over roundings s, with independent x_s and squares of w_s that add up to
+// one. Squared errors of outputs i and j that share the roundings of a set S have a covariance that is proportional to
+// r^2, r the sum over S of w_s^2. Over all pairs, r^2 adds up to at most the sum over s and t of w_s^2 w_t^2 min(C_s, C_t), where
+// C_s is the sum of c^2 over the multiplicities of s; and that is at most the largest C_s.
 double GroupedErrors::distinct(const OutputBlock& g) const {
     std::vector<double> kinds;
     visit(g, [&](std::size_t i) { kinds.push_back(kind_of(i)); });
