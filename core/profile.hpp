@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // What real implementations do where IEEE 754 and OCP leave a choice: NaN codes, infinities, overflow, e8m0 oddities.
-// Each is a row of data over the generic codec, so that a difference between two libraries can be named and reproduced.
+// A Profile holds the choices of one implementation as data over the generic codec. Host code finds the profiles by name
+// in profile_table.hpp.
 #pragma once
 #include "core/codec.hpp"
-#include "core/error.hpp"
-
-#include <array>
-#include <string_view>
 
 namespace macheps {
 
 /// The formats that a rule holds for.
-enum class Reach : std::uint8_t { no_format, e4m3fn_alone, eight_bits, every_format };
+enum class Reach : std::uint8_t {
+    no_format,
+    e4m3fn_alone,
+    eight_bits,         ///< 8 bits and fewer
+    signed_eight_bits,  ///< those that have a sign: e8m0fnu is left out
+    all_but_fp16,
+    every_format,
+};
 
 enum class NanCodes : std::uint8_t {
     quiet,      ///< the canonical quiet NaN with the input's sign
@@ -22,11 +26,19 @@ enum class NanCodes : std::uint8_t {
     payload,    ///< quiet, with the sign and the top of the payload
 };
 
-/// What e8m0fnu makes of zero and of negative numbers.
+/// What e8m0fnu, which has neither a sign nor a zero, makes of negative numbers, of zero, and of magnitudes below 2^-127.
 enum class ScaleDomain : std::uint8_t {
-    magnitude,          ///< of |x|; zero gives the least scale
-    positive_or_nan,    ///< NaN
-    positive_or_least,  ///< the least scale
+    magnitude,          ///< |x| is converted; zero and what is smaller than 2^-127 give the least scale
+    in_range_or_nan,    ///< |x| is converted; zero and what is smaller than 2^-127 give NaN
+    positive_or_nan,    ///< negative numbers and zero give NaN
+    positive_or_least,  ///< negative numbers and zero give the least scale
+};
+
+/// How e8m0fnu rounds below 2^-126, where fp32 has subnormals, which have no hidden bit.
+enum class ScaleLeast : std::uint8_t {
+    exact,        ///< as everywhere: the tie between 2^-127 and 2^-126 is 1.5 * 2^-127
+    nearest_up,   ///< to nearest, everything strictly between the two goes up
+    fp32_fields,  ///< that, and Round::up gives 2^-126 for every fp32 subnormal but zero: also for 2^-127 and below
 };
 
 /// The conventions of one implementation. Formats that the implementation lacks follow the generic rules.
@@ -35,10 +47,17 @@ struct Profile {
     Reach saturates_infinity = Reach::no_format;  ///< so does an infinity
     bool fnuz_infinity_is_nan = false;            ///< even then
     bool truncation_overflows = false;            ///< toward_zero past the largest finite value gives Inf or NaN
-    bool fp64_via_fp32 = false;                   ///< fp64 is rounded to fp32 first: two roundings
+    Reach fp64_via_fp32 = Reach::no_format;       ///< fp64 is rounded to fp32 first: two roundings
     bool flushes_subnormals = false;              ///< numbers below 2^-126, those of fp32, read as zeros of their sign
     NanCodes nan = NanCodes::quiet;
     ScaleDomain scale_domain = ScaleDomain::magnitude;
+    ScaleLeast scale_least = ScaleLeast::exact;
+    Round scale_round = Round::nearest_even;  ///< of e8m0fnu, where the caller names no mode
+
+    /// The rounding mode of a conversion to `f` whose caller names none.
+    MACHEPS_HD constexpr Round default_round(Format f) const {
+        return f.encoding == Encoding::power_of_two ? scale_round : Round::nearest_even;
+    }
 
     constexpr bool operator==(const Profile&) const = default;
 };
@@ -60,6 +79,10 @@ MACHEPS_HD constexpr bool within(Reach reach, Format f) {
             return is<e4m3fn>(f);
         case Reach::eight_bits:
             return f.bits <= 8;
+        case Reach::signed_eight_bits:
+            return f.bits <= 8 && f.has_sign();
+        case Reach::all_but_fp16:
+            return !is<fp16>(f);
         default:
             return true;
     }
@@ -95,6 +118,24 @@ MACHEPS_HD constexpr std::uint64_t nan_code_of(NanCodes rule, Format f, bool neg
     }
 }
 
+/// What a number becomes in e8m0fnu where the profile departs from the codec; `none` where it does not. Not for NaN.
+MACHEPS_HD constexpr std::uint64_t scale_exception(Profile profile, Format f, Unpacked x, Round mode,
+                                                   std::uint64_t none) {
+    const bool infinite = x.kind == Unpacked::Kind::infinite, is_zero = !infinite && x.significand == 0;
+    if (x.negative || is_zero) {
+        if (profile.scale_domain == ScaleDomain::positive_or_nan) return f.nan_code();
+        if (profile.scale_domain == ScaleDomain::positive_or_least) return 0;
+    }
+    if (infinite) return none;
+    const int exponent = is_zero ? f.emin() - 1 : bit_length(x.significand) - 1 + x.exponent;
+    if (profile.scale_domain == ScaleDomain::in_range_or_nan && exponent < f.emin()) return f.nan_code();
+    if (profile.scale_least == ScaleLeast::exact || is_zero || exponent > f.emin()) return none;
+    const bool nearest = mode == Round::nearest_even || mode == Round::nearest_away;
+    const bool is_power = (x.significand & (x.significand - 1)) == 0;
+    if (nearest && exponent == f.emin() && !is_power) return 1;
+    return profile.scale_least == ScaleLeast::fp32_fields && mode == Round::up ? 1 : none;
+}
+
 MACHEPS_HD constexpr std::uint64_t payload_of(float x) { return std::uint64_t{bit_cast<std::uint32_t>(x)} << 41; }
 MACHEPS_HD constexpr std::uint64_t payload_of(double x) { return bit_cast<std::uint64_t>(x) << 12; }
 
@@ -106,7 +147,7 @@ MACHEPS_HD constexpr std::uint64_t encode64(Profile profile, Format f, Source x,
     require_random_bits(mode, random);
     constexpr bool from_fp64 = sizeof(Source) == 8;
     const Unpacked parts = unpack(x);
-    if (from_fp64 && profile.fp64_via_fp32 && f.bits < 64 && parts.kind == Unpacked::Kind::finite) {
+    if (from_fp64 && f.bits < 64 && detail::within(profile.fp64_via_fp32, f) && parts.kind == Unpacked::Kind::finite) {
         const auto single = encode(fp32, x, Round::nearest_even, Overflow::nonsaturate);
         return encode64(profile, f, bit_cast<float>(single), mode, random);
     }
@@ -118,10 +159,10 @@ MACHEPS_HD constexpr std::uint64_t encode64(Profile profile, Format f, Source x,
         detail::bit_length(parts.significand) - 1 + parts.exponent < -126) {
         return encode64(f, parts.negative ? -0.0f : 0.0f, mode, Overflow::nonsaturate, random);
     }
-    const bool is_zero = !infinite && parts.significand == 0;
-    if (f.encoding == Encoding::power_of_two && (parts.negative || is_zero)) {
-        if (profile.scale_domain == ScaleDomain::positive_or_nan) return f.nan_code();
-        if (profile.scale_domain == ScaleDomain::positive_or_least) return 0;
+    if (f.encoding == Encoding::power_of_two) {
+        constexpr std::uint64_t none = ~std::uint64_t{0};
+        const std::uint64_t code = detail::scale_exception(profile, f, parts, mode, none);
+        if (code != none) return code;
     }
     const bool kept_nan = profile.fnuz_infinity_is_nan && f.specials == Specials::fnuz;
     const bool saturate =
@@ -146,80 +187,5 @@ template <class Source>
 MACHEPS_HD constexpr std::uint32_t encode(Profile profile, Format f, Source x, Round mode, RandomBits random = {}) {
     return static_cast<std::uint32_t>(encode64(profile, f, x, mode, random));
 }
-
-struct NamedProfile {
-    std::string_view name;
-    Profile profile;
-    std::string_view summary;
-    std::string_view source;
-};
-
-/// Compare NaN codes only within one profile: between two of them, compare NaN by class.
-inline constexpr std::array<NamedProfile, 13> all_profiles{{
-    {.name = "ieee",
-     .profile = {},
-     .summary = "one rounding; overflow by the mode; quiet NaN with its sign",
-     .source = "IEEE 754-2019 4.3, 7.4"},
-    {.name = "cuda_sat",
-     .profile = {.saturates = Reach::every_format,
-                 .saturates_infinity = Reach::every_format,
-                 .nan = NanCodes::cuda_host},
-     .summary = "CUDA headers on the host, __NV_SATFINITE",
-     .source = "CUDA 13.0 cuda_fp8.hpp, cuda_fp6.hpp, cuda_fp4.hpp"},
-    {.name = "cuda_nosat",
-     .profile = {.nan = NanCodes::cuda_host},
-     .summary = "CUDA headers on the host, __NV_NOSAT",
-     .source = "CUDA 13.0 cuda_fp8.hpp, cuda_fp16.hpp, cuda_bf16.hpp"},
-    {.name = "ptx",
-     .profile = {.saturates = Reach::every_format, .saturates_infinity = Reach::every_format, .nan = NanCodes::nvidia},
-     .summary = "cvt with .satfinite; NaN codes of the 8-bit formats are documented, not measured",
-     .source = "PTX ISA 9.1 cvt"},
-    {.name = "mldtypes",
-     .profile = {.truncation_overflows = true,
-                 .nan = NanCodes::ml_dtypes,
-                 .scale_domain = ScaleDomain::positive_or_nan},
-     .summary = "ml_dtypes C++ conversions, defaults (its NumPy astype goes through fp32)",
-     .source = "jax-ml/ml_dtypes b793a6e"},
-    {.name = "mldtypes_sat",
-     .profile = {.saturates = Reach::every_format,
-                 .nan = NanCodes::ml_dtypes,
-                 .scale_domain = ScaleDomain::positive_or_least},
-     .summary = "ml_dtypes with kSaturate: finite values only, an infinity is not held back",
-     .source = "jax-ml/ml_dtypes b793a6e"},
-    {.name = "torch_legacy",
-     .profile = {.fp64_via_fp32 = true, .nan = NanCodes::torch},
-     .summary = "PyTorch scalar casts before PR 178817: e4m3fn overflows to NaN",
-     .source = "pytorch torch/headeronly/util"},
-    {.name = "torch_sat",
-     .profile = {.saturates = Reach::e4m3fn_alone,
-                 .saturates_infinity = Reach::e4m3fn_alone,
-                 .fp64_via_fp32 = true,
-                 .nan = NanCodes::torch},
-     .summary = "PyTorch since PR 178817: e4m3fn overflow saturates, an infinity too",
-     .source = "pytorch PR 178817; PyTorch 2.15.0 by scripts/compare-conversions"},
-    {.name = "onnx_saturate",
-     .profile = {.saturates = Reach::eight_bits, .saturates_infinity = Reach::eight_bits, .fnuz_infinity_is_nan = true},
-     .summary = "ONNX Cast, saturate = 1",
-     .source = "ONNX technical details, float stored in 8 bits"},
-    {.name = "onnx_nosat",
-     .profile = {},
-     .summary = "ONNX Cast, saturate = 0",
-     .source = "ONNX technical details, float stored in 8 bits"},
-    {.name = "x86.vcvtneps2bf16",
-     .profile = {.flushes_subnormals = true, .nan = NanCodes::payload},
-     .summary = "AVX512-BF16, AVX-NE-CONVERT: to nearest even whatever MXCSR says; fp32 subnormals are zeros",
-     .source = "Intel SDM vol. 2; captures of AMD Zen 5"},
-    {.name = "x86.vcvtps2ph",
-     .profile = {.nan = NanCodes::payload},
-     .summary = "F16C: gradual underflow always; MXCSR.DAZ, which is off here, would flush operands",
-     .source = "Intel SDM vol. 2; captures of AMD Zen 5"},
-    {.name = "arm.bfcvtn",
-     .profile = {.nan = NanCodes::payload},
-     .summary = "subnormals kept (FPCR.FZ = 0), NaN quieted",
-     .source = "Arm ARM; captures of QEMU 7.2"},
-}};
-
-/// The profile called `name`. Throws Error with the nearest name.
-Profile profile_named(std::string_view name, std::string_view where = {}, Exit exit = Exit::bad_input);
 
 }  // namespace macheps

@@ -4,7 +4,7 @@
 #include "core/codec.hpp"
 #include "core/error.hpp"
 #include "core/float_environment.hpp"
-#include "core/profile.hpp"
+#include "core/profile_table.hpp"
 #include "emulation/machine/instruction.hpp"
 #include "emulation/verify/mutants.hpp"
 #include "emulation/verify/tile.hpp"

@@ -2,11 +2,12 @@
 // `macheps convert`: raw arrays of numbers to codes, and back, through standard input and output.
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
-#include "core/profile.hpp"
+#include "core/profile_table.hpp"
 #include "core/rng.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/convert_scaled.hpp"
 #include "experiments/cmd/rounding_option.hpp"
+#include "experiments/cmd/unheld.hpp"
 #include "experiments/files/arrays.hpp"
 #include "experiments/files/npy.hpp"
 
@@ -34,6 +35,8 @@ constexpr const char* help =
     "  macheps convert --from e4m3fn --to fp32 < codes.u8 > x.f32     codes to numbers, exactly\n"
     "  macheps convert --from fp64 --to bf16 --round rz < x.f64       fp64 numbers, rounded once, toward zero\n"
     "  macheps convert --from fp16 --to e5m2 --profile mldtypes       as that library makes them (NaN, infinities)\n"
+    "  macheps convert --to e4m3fnuz --profile onnx.24                as ONNX's Cast of opset 24, saturate = 1\n"
+    "  macheps convert --to e2m1fn --refuse nan,inf                   fail at a NaN or an infinity, which fp4 lacks\n"
     "  macheps convert --to bf16 < x.npy > codes.npy                  an .npy file, of the same shape\n"
     "  macheps convert --to e4m3fn --scale-rule te_block --granularity 1x128 x.npy -o codes.npz     codes and "
     "scales\n\n"
@@ -44,6 +47,9 @@ constexpr const char* help =
     "Any format converts to any other, with one rounding. With --round stochastic, element i takes the 32 bits of "
     "place "
     "i in\nthe stream of --seed.\n\n"
+    "If the target format has no NaN, infinity, sign, zero or -0, a note on stderr counts the elements that had one and "
+    "shows\nwhat the first of them became; --refuse makes that an error. What an implementation makes of them is a "
+    "profile:\n`macheps formats --profiles` shows every profile in every format.\n\n"
     "An .npy file on stdin is recognised by its first bytes: its type says what --from would say (codes in integers "
     "need "
     "it),\n"
@@ -58,7 +64,8 @@ constexpr const char* help =
     "values that codes and scales stand for, in fp32. They are the bits that a policy with this cast trains with.";
 
 struct Arguments {
-    std::string from, to, profile, round = "nearest_even";
+    std::string from, to, profile, round;
+    std::vector<std::string> refuse;
     bool saturate = false;
     std::uint64_t seed = 0;
     ScaledConversion scaled;
@@ -72,6 +79,7 @@ struct Conversion {
     Round round;
     Overflow overflow;
     RngKey key;
+    PropertySet refused;
 
     std::uint64_t operator()(std::uint64_t container, std::uint64_t element) const {
         const RandomBits random{.value = round == Round::stochastic ? random_bits(key, element) : 0, .bits = 32};
@@ -107,13 +115,14 @@ std::string read_some(std::size_t most) {
 }
 
 /// Whole elements of `in`, the first of which is `element`, as `out` has them.
-std::string converted(const Conversion& convert, const std::string& in, std::uint64_t element) {
+std::string converted(const Conversion& convert, const std::string& in, std::uint64_t element, UnheldCounts& unheld) {
     const std::size_t in_bytes = element_bytes(convert.from), out_bytes = element_bytes(convert.to);
     std::string out(in.size() / in_bytes * out_bytes, '\0');
     for (std::size_t i = 0; i < in.size() / in_bytes; ++i) {
         std::uint64_t container = 0;
         std::memcpy(&container, in.data() + i * in_bytes, in_bytes);
         const std::uint64_t code = convert(container, element + i);
+        unheld.see(decode64(convert.from, container), element + i, code);
         std::memcpy(out.data() + i * out_bytes, &code, out_bytes);
     }
     return out;
@@ -142,23 +151,35 @@ Exit convert_npy(Conversion convert, const Arguments& a, const std::string& byte
                      .where = "standard input",
                      .fix = "leave out --from, or name the format of the file's codes"});
     }
+    UnheldCounts unheld(convert.to, convert.refused);
     const std::string header = npy_header(npy_type(convert.to), array.shape),
-                      codes = converted(convert, array.bytes, 0);
+                      codes = converted(convert, array.bytes, 0, unheld);
     write_all(header.data(), header.size());
     write_all(codes.data(), codes.size());
+    unheld.tell_notes();
     return Exit::ok;
 }
 
 Exit run(const Command& verb, const Arguments& a) {
-    if (a.scaled.is_asked(verb)) return a.scaled.run(verb, format_named(a.to, "--to", Exit::usage), a.round, a.seed);
-    const Conversion convert{
-        .from = format_named(a.from.empty() ? "fp32" : a.from, "--from", Exit::usage),
-        .to = format_named(a.to, "--to", Exit::usage),
-        .has_profile = !a.profile.empty(),
-        .profile = a.profile.empty() ? Profile{} : profile_named(a.profile, "--profile", Exit::usage),
-        .round = round_named(a.round),
-        .overflow = a.saturate ? Overflow::saturate : Overflow::nonsaturate,
-        .key = {a.seed, 0, site_id("convert")}};
+    const Format to = format_named(a.to, "--to", Exit::usage);
+    const PropertySet refused = refused_properties(a.refuse);
+    if (a.scaled.is_asked(verb)) {
+        return a.scaled.run(verb, to, a.round.empty() ? Round::nearest_even : round_named(a.round), a.seed, refused);
+    }
+    Profile profile;
+    if (!a.profile.empty()) {
+        const NamedProfile& row = profile_row(a.profile, "--profile", Exit::usage);
+        require_format(row, to, "--profile", Exit::usage);
+        profile = row.profile;
+    }
+    const Conversion convert{.from = format_named(a.from.empty() ? "fp32" : a.from, "--from", Exit::usage),
+                             .to = to,
+                             .has_profile = !a.profile.empty(),
+                             .profile = profile,
+                             .round = a.round.empty() ? profile.default_round(to) : round_named(a.round),
+                             .overflow = a.saturate ? Overflow::saturate : Overflow::nonsaturate,
+                             .key = {a.seed, 0, site_id("convert")},
+                             .refused = refused};
     if (isatty(STDOUT_FILENO) != 0) {
         throw Error({.what = "raw bytes are no text for a terminal",
                      .where = "standard output",
@@ -168,6 +189,7 @@ Exit run(const Command& verb, const Arguments& a) {
     const std::size_t in_bytes = element_bytes(convert.from);
     constexpr std::size_t piece = std::size_t{1} << 19;  // bytes, of whole elements
     std::uint64_t element = 0;
+    UnheldCounts unheld(to, refused);
     for (;;) {
         std::string in = read_some(piece);
         if (element == 0 && in.starts_with(npy_magic)) {
@@ -180,11 +202,13 @@ Exit run(const Command& verb, const Arguments& a) {
                          .where = "standard input",
                          .fix = "name what the bytes are with --from"});
         }
-        const std::string out = converted(convert, in, element);
+        const std::string out = converted(convert, in, element, unheld);
         write_all(out.data(), out.size());
         element += in.size() / in_bytes;
-        if (in.size() < piece) return Exit::ok;
+        if (in.size() < piece) break;
     }
+    unheld.tell_notes();
+    return Exit::ok;
 }
 
 void describe(Command& verb) {
@@ -194,15 +218,16 @@ void describe(Command& verb) {
     verb.option("--to", a->to, "What stdout gets").takes(value_kind::format).required();
     verb.option("-r,--round", a->round,
                 "nearest_even, nearest_away, toward_zero, up, down, to_odd, stochastic; or rne, rna, rz, ru, rd, ro, "
-                "sr; nearest_even when left out")
+                "sr; nearest_even when left out, or what the profile has for e8m0fnu")
         .takes("ROUND:{nearest_even,nearest_away,toward_zero,up,down,to_odd,stochastic}");
     const Option saturate = verb.flag("-s,--saturate", a->saturate, "Hold an overflow at the largest finite value");
     verb.option("--profile", a->profile,
                 "NaN, infinities and overflow as an implementation has them: ieee, cuda_sat, cuda_nosat, ptx, "
-                "mldtypes, mldtypes_sat, torch_legacy, torch_sat, onnx_saturate, onnx_nosat; by IEEE 754 and OCP when "
-                "left out")
+                "mldtypes, mldtypes_sat, torch_legacy, torch_sat, onnx.24, onnx.24.nosat, ... (macheps formats "
+                "--profiles); by IEEE 754 and OCP when left out")
         .excludes(saturate);
     verb.integer("--seed", a->seed, seed_limits, "Of the random bits for --round stochastic").shows_default();
+    add_refuse_option(verb, a->refuse);
     a->scaled.add_options(verb);
     verb.runs([a, &verb] { return run(verb, *a); });
 }

@@ -4,7 +4,7 @@
 #include "core/publish.hpp"
 #include "core/rng.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
-#include "experiments/cmd/rounding_option.hpp"
+#include "experiments/cmd/unheld.hpp"
 #include "experiments/files/arrays.hpp"
 #include "experiments/files/npy.hpp"
 #include "experiments/files/zip.hpp"
@@ -109,7 +109,8 @@ bool ScaledConversion::is_asked(const Command& verb) const {
                        [&](const char* option) { return is_given(verb, option); });
 }
 
-Exit ScaledConversion::run(const Command& verb, const Format& to, const std::string& round, std::uint64_t seed) const {
+Exit ScaledConversion::run(const Command& verb, const Format& to, Round round, std::uint64_t seed,
+                           PropertySet refused) const {
     for (const char* option : other_options) {
         if (!is_given(verb, option)) continue;
         throw usage("it means nothing beside scales: fp32 numbers are read, and a scaled cast saturates", option,
@@ -127,11 +128,15 @@ Exit ScaledConversion::run(const Command& verb, const Format& to, const std::str
                         .granularity = granularity,
                         .scale_rule = scale_rule,
                         .axis = is_given(verb, "--axis") ? std::optional(static_cast<int>(axis)) : std::nullopt,
-                        .round = round_named(round),
+                        .round = round,
                         .key = {seed, 0, site_id("convert")}},
                        rows, columns);
     CpuBackend backend;
-    publish(output, npz_of(scale_array(backend, how, values, rows, columns), to, array.shape));
+    const ScaledArray made = scale_array(backend, how, values, rows, columns);
+    UnheldCounts unheld(to, refused);  // a scale is positive and finite: it changes no property
+    for (std::size_t i = 0; i < values.size(); ++i) unheld.see(values[i], i, made.codes[i]);
+    publish(output, npz_of(made, to, array.shape));
+    unheld.tell_notes();
     return Exit::ok;
 }
 

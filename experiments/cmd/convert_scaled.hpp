@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps convert IN.npy --granularity G`: an array to codes and the scales of its groups.
 #pragma once
-#include "core/format.hpp"
+#include "core/property.hpp"
 #include "experiments/cmd/command.hpp"
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct ScaledConversion {
     /// True where the command line asks for scales.
     bool is_asked(const Command& verb) const;
     /// Errors: throws Error; usage for options that only a conversion without scales reads.
-    Exit run(const Command& verb, const Format& to, const std::string& round, std::uint64_t seed) const;
+    Exit run(const Command& verb, const Format& to, Round round, std::uint64_t seed, PropertySet refused) const;
 };
 
 }  // namespace macheps

@@ -3,6 +3,8 @@
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
 #include "core/print.hpp"
+#include "core/profile_table.hpp"
+#include "core/rounding_names.hpp"
 #include "core/ulp.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
@@ -13,6 +15,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,15 +29,19 @@ constexpr const char* help =
     "Examples:\n"
     "  macheps formats                      the table\n"
     "  macheps formats --aliases            the names in PyTorch, JAX, CUDA, PTX, ONNX, ...\n"
+    "  macheps formats --profiles           NaN, infinities, overflow and zeros in every codec profile, as CSV\n"
     "  macheps formats --csv > formats.csv  everything, for a spreadsheet\n"
     "  macheps formats --json               everything, for a program\n\n"
     "Every option that takes a format takes these names and every alias. A plain e4m3 is refused: it means e4m3fn to "
     "CUDA,\n"
     "OCP and PyTorch, and e4m3ieee to ml_dtypes and LLVM.\n\n"
+    "--profiles has a row for each profile of `macheps convert --profile` and each format of up to 16 bits that it converts\n"
+    "to: value and code of NaN, -NaN, infinities, a number beyond the largest finite value, 0, -0, -1 and 2^-149.\n"
+    "`edition` is the newest version that the profile was compared with; `round` the mode when --round is left out.\n\n"
     "JSON: [{\"format\", \"bits\", \"exponent_bits\", \"fraction_bits\", \"exponent_bias\", \"container_bits\", "
     "\"max\",\n"
     "\"max_code\", \"min_normal\", \"min_positive\", \"unit_roundoff\", \"has_inf\", \"has_nan\", \"negative_zero\",\n"
-    "\"max_digits10\", \"summary\", \"source\", \"aliases\": {system: [name, ...]}}, ...].";
+    "\"max_digits10\", \"summary\", \"source\", \"aliases\": {system: [name, ...]}, \"has_sign\", \"has_zero\"}, ...].";
 
 /// A column's name, in CSV and JSON, and its cell in a row. Empty cells say that a format has no such thing.
 struct Column {
@@ -172,17 +179,52 @@ std::string as_json() {
                         {"max_digits10", max_digits10(f)},
                         {"summary", row.summary},
                         {"source", row.source},
-                        {"aliases", aliases}});
+                        {"aliases", aliases},
+                        {"has_sign", f.has_sign()},
+                        {"has_zero", f.has_zero()}});
     }
     return json_text(json);
 }
 
+/// A value and its code: `448 (0x7e)`.
+std::string value_and_code(const Format& f, std::uint64_t code) {
+    return fmt::format("{} ({})", decimal(decode64(f, code)), hex_code(f, code));
+}
+
+/// What every profile makes of the numbers on which implementations differ.
+std::string as_profiles() {
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    const float nan = bit_cast<float>(0x7fc00000u), negative_nan = bit_cast<float>(0xffc00000u);
+    std::string text = "profile,format,nan,-nan,inf,-inf,beyond,-beyond,0,-0,-1,2^-149,round,edition\n";
+    for (const NamedProfile& row : all_profiles) {
+        for (const NamedFormat& named : all_formats) {
+            const Format& f = named.format;
+            if (f.bits > 16 || f.padding != 0 || !has_format(row, f)) continue;
+            const Round round = row.profile.default_round(f);
+            // Beyond every tie of the format, and still a number of fp32.
+            const double largest = decode64(f, f.max_finite_code());
+            const auto beyond = static_cast<float>(std::min(1.5 * largest, 0x1.fffffep127));
+            std::vector<std::string> cells;
+            for (const float x : {nan, negative_nan, infinity, -infinity, beyond, -beyond, 0.0f, -0.0f, -1.0f, 0x1p-149f}) {
+                cells.push_back(value_and_code(f, encode64(row.profile, f, x, round)));
+            }
+            text += fmt::format("{},{},{},{},{}\n", row.name, named.name, fmt::join(cells, ","), name_of(round),
+                                csv_field(row.edition));
+        }
+    }
+    return text;
+}
+
 struct Arguments {
-    bool csv = false, json = false, aliases = false;
+    bool csv = false, json = false, aliases = false, profiles = false;
 };
 
 Exit run(const Arguments& a) {
-    const std::string text = a.csv ? as_csv() : a.json ? as_json() : a.aliases ? as_alias_text() : as_text();
+    const std::string text = a.csv        ? as_csv()
+                             : a.json     ? as_json()
+                             : a.aliases  ? as_alias_text()
+                             : a.profiles ? as_profiles()
+                                          : as_text();
     std::fwrite(text.data(), 1, text.size(), stdout);
     return Exit::ok;
 }
@@ -191,9 +233,11 @@ void describe(Command& verb) {
     const auto a = std::make_shared<Arguments>();
     Option csv = verb.flag("--csv", a->csv, "CSV with every column and every alias");
     Option json = verb.flag("--json", a->json, "JSON with every column and every alias");
-    const Option aliases = verb.flag("-a,--aliases", a->aliases, "The names that other systems use");
-    csv.excludes(json).excludes(aliases);
-    json.excludes(aliases);
+    Option aliases = verb.flag("-a,--aliases", a->aliases, "The names that other systems use");
+    const Option profiles = verb.flag("--profiles", a->profiles, "CSV of what each codec profile makes of special numbers");
+    csv.excludes(json).excludes(aliases).excludes(profiles);
+    json.excludes(aliases).excludes(profiles);
+    aliases.excludes(profiles);
     verb.runs([a] { return run(*a); });
 }
 

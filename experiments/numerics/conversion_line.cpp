@@ -2,7 +2,7 @@
 #include "experiments/numerics/conversion_line.hpp"
 
 #include "core/error.hpp"
-#include "core/profile.hpp"
+#include "core/profile_table.hpp"
 #include "experiments/numerics/machine_line.hpp"
 
 #include <fmt/format.h>

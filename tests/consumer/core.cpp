@@ -7,7 +7,7 @@
 #include "core/format_table.hpp"
 #include "core/math.hpp"
 #include "core/print.hpp"
-#include "core/profile.hpp"
+#include "core/profile_table.hpp"
 #include "core/rng.hpp"
 #include "core/thread_pool.hpp"
 #if __has_include("core/float.hpp")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The codec profiles against NVIDIA's own headers, whose host branches need no GPU.
 #include "core/format_table.hpp"
-#include "core/profile.hpp"
+#include "core/profile_table.hpp"
 #include "core/rng.hpp"
 #include "core/thread_pool.hpp"
 #include "tests/test.hpp"

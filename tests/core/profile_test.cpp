@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/profile.hpp"
+#include "core/profile_table.hpp"
 #include "core/format_table.hpp"
 #include "tests/test.hpp"
 
 #include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
 
 using namespace macheps;
 
@@ -31,8 +34,10 @@ TEST_CASE("NaN codes are those of each implementation", "[core][profile]") {
         {"mldtypes_sat", 0x7e00, 0x7fc0, 0x7f, 0x7e, 0x20, 0x8, 0xff},
         {"torch_legacy", 0x7e00, 0x7fc0, 0x7f, 0x7f, 0x1f, 0x7, 0xff},
         {"torch_sat", 0x7e00, 0x7fc0, 0x7f, 0x7f, 0x1f, 0x7, 0xff},
-        {"onnx_saturate", 0x7e00, 0x7fc0, 0x7f, 0x7e, 0x1f, 0x7, 0xff},
-        {"onnx_nosat", 0x7e00, 0x7fc0, 0x7f, 0x7e, 0x1f, 0x7, 0xff},
+        {"onnx.19", 0x7e00, 0x7fc0, 0x7f, 0x7e, 0x20, 0x8, 0xff},
+        {"onnx.28", 0x7e00, 0x7fc0, 0x7f, 0x7e, 0x20, 0x8, 0xff},
+        {"onnx.28.nosat", 0x7e00, 0x7fc0, 0x7f, 0x7e, 0x20, 0x8, 0xff},
+        {"onnx_reference.1.23", 0x7e00, 0x7fc0, 0x7f, 0x7e, 0x20, 0x8, 0xff},
     }));
     CAPTURE(c.profile);
     const float nan = bit_cast<float>(0x7fc00000u);
@@ -57,7 +62,7 @@ TEST_CASE("the sign of a NaN is kept where the implementation keeps it", "[core]
         {"ptx", 0x7fff, 0x7fff, 0x7f, 0x7f, 0x1f, 0x7},
         {"mldtypes", 0xfe00, 0xffc0, 0xff, 0xfe, 0x00, 0x0},
         {"torch_legacy", 0xfe00, 0x7fc0, 0xff, 0xff, 0x1f, 0x7},
-        {"onnx_nosat", 0xfe00, 0xffc0, 0xff, 0xfe, 0x1f, 0x7},
+        {"onnx.24.nosat", 0xfe00, 0xffc0, 0xff, 0xfe, 0x00, 0x0},
     }));
     CAPTURE(c.profile);
     const float nan = bit_cast<float>(0xffc00000u);
@@ -145,17 +150,163 @@ TEST_CASE("profiles differ where implementations do", "[core][profile]") {
         {"torch_sat", "e4m3fn", 0x43e80001, rne, 0x7e},
         {"torch_sat", "e4m3fn", 0x7f800000, rne, 0x7e},
         {"torch_sat", "e5m2", 0x47700000, rne, 0x7c},
-        {"onnx_saturate", "e4m3fn", 0x7f800000, rne, 0x7e},
-        {"onnx_saturate", "e5m2", 0xff800000, rne, 0xfb},
-        {"onnx_saturate", "e4m3fnuz", 0x7f800000, rne, 0x80},
-        {"onnx_saturate", "e4m3fnuz", 0x43780000, rne, 0x7f},
-        {"onnx_saturate", "fp16", 0x477ff000, rne, 0x7c00},  // the attribute speaks of 8-bit formats
-        {"onnx_nosat", "e4m3fn", 0x7f800000, rne, 0x7f},
-        {"onnx_nosat", "e4m3fnuz", 0x43780000, rne, 0x80},
+        {"onnx.19", "fp16", 0x477ff000, rne, 0x7c00},  // the attribute saturate is for 8-bit formats only
         {"mldtypes", "e2m1fn", 0xff800000, rne, 0xf},
     }));
     CAPTURE(c.profile, c.format, c.in);
     CHECK(code_of(c.profile, c.format, bit_cast<float>(c.in), c.mode) == c.code);
+}
+
+TEST_CASE("each opset of ONNX converts special numbers as the table of its Cast has them", "[core][profile]") {
+    // Typed from the text of the operator Cast, version by version. Inputs: NaN, inf, -inf, 1e38, -1e38, 0, -0.
+    struct Case {
+        const char* format;
+        std::uint64_t nan, inf_19, inf_24, inf_nosat, beyond, beyond_nosat, negative_zero;
+    };
+    const auto c = GENERATE(values<Case>({
+        {"e4m3fn", 0x7f, 0x7e, 0x7e, 0x7f, 0x7e, 0x7f, 0x80},
+        {"e4m3fnuz", 0x80, 0x80, 0x7f, 0x80, 0x7f, 0x80, 0x00},
+        {"e5m2", 0x7e, 0x7b, 0x7b, 0x7c, 0x7b, 0x7c, 0x80},
+        {"e5m2fnuz", 0x80, 0x80, 0x7f, 0x80, 0x7f, 0x80, 0x00},
+    }));
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    const Format f = format_named(c.format);
+    CAPTURE(c.format);
+    const auto negative = [](std::uint64_t code) { return code == 0x80 ? code : code | 0x80; };
+    for (int opset = 19; opset <= 28; ++opset) {
+        const std::string name = "onnx." + std::to_string(opset);
+        CAPTURE(name);
+        const std::uint64_t inf = opset < 24 ? c.inf_19 : c.inf_24;
+        CHECK(code_of(name.c_str(), c.format, bit_cast<float>(0x7fc00000u)) == c.nan);
+        CHECK(code_of(name.c_str(), c.format, infinity) == inf);
+        CHECK(code_of(name.c_str(), c.format, -infinity) == negative(inf));
+        CHECK(code_of(name.c_str(), c.format, 1e38f) == c.beyond);
+        CHECK(code_of(name.c_str(), c.format, -1e38f) == negative(c.beyond));
+        CHECK(code_of(name.c_str(), c.format, -0.0f) == c.negative_zero);
+        CHECK(profile_row(name).profile.default_round(f) == Round::nearest_even);
+        const std::string nosat = name + ".nosat";
+        CHECK(code_of(nosat.c_str(), c.format, infinity) == c.inf_nosat);
+        CHECK(code_of(nosat.c_str(), c.format, -infinity) == negative(c.inf_nosat));
+        CHECK(code_of(nosat.c_str(), c.format, 1e38f) == c.beyond_nosat);
+        CHECK(code_of(nosat.c_str(), c.format, -1e38f) == negative(c.beyond_nosat));
+        CHECK(code_of(nosat.c_str(), c.format, -0.0f) == c.negative_zero);
+        // float4 came with opset 23, float8e8m0 with 24, float6 with 28.
+        CHECK(has_format(profile_row(name), f));
+        CHECK(has_format(profile_row(name), e2m1fn) == (opset >= 23));
+        CHECK(has_format(profile_row(name), e8m0fnu) == (opset >= 24));
+        CHECK(has_format(profile_row(nosat), e3m2fn) == (opset >= 28));
+    }
+}
+
+TEST_CASE("ONNX's float8e8m0 rounds up by default, and saturates or gives NaN out of range", "[core][profile]") {
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    struct Case {
+        float x;
+        std::uint64_t saturate_up, nosat_nearest;
+        const char* why;
+    };
+    // The two columns of the operator's table, which has 0, NaN, Inf, x > max and x < min; the rest is its text.
+    const auto c = GENERATE(values<Case>({
+        {0.0f, 0x00, 0xff, "0"},
+        {infinity, 0xfe, 0xff, "Inf"},
+        {0x1.8p127f, 0xfe, 0xff, "beyond the largest scale after rounding"},
+        {0x1p-149f, 0x00, 0xff, "below the least scale"},
+        {0x1p-127f, 0x00, 0x00, "the least scale"},
+        {0x1.2p0f, 0x80, 0x7f, "up, and nearest"},
+        {0x1.8p0f, 0x80, 0x80, "a tie goes up"},
+        {-0x1.2p0f, 0x80, 0x7f, "unspecified: the sign is dropped, as the reference does"},
+    }));
+    CAPTURE(c.why);
+    CHECK(profile_named("onnx.24").default_round(e8m0fnu) == Round::up);
+    CHECK(profile_named("onnx.28.nosat").default_round(e8m0fnu) == Round::up);
+    CHECK(code_of("onnx.24", "e8m0fnu", c.x, Round::up) == c.saturate_up);
+    CHECK(code_of("onnx.28", "e8m0fnu", c.x, Round::up) == c.saturate_up);
+    CHECK(code_of("onnx.24.nosat", "e8m0fnu", c.x) == c.nosat_nearest);
+}
+
+TEST_CASE("the reference implementation of ONNX's Cast gives the codes that it was recorded with", "[core][profile]") {
+    // onnx 1.23.2, ReferenceEvaluator, Cast of opset 28 from float: the same codes as in opset 25.
+    constexpr float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
+    const float x[] = {nan, -nan, infinity, -infinity, 0x1.2ced32p+126f, -0x1.2ced32p+126f, 465, 464, 0x1.c363ccp+127f,
+                       0, -0.0f, -1, 0x1p-127f, 0x1p-149f, 0x1.333334p-127f, 0x1.8p-127f, 0x1.b33334p-127f, 0x1p-126f,
+                       0x1.333334p+0f, 1.5f, 3, 7, 100, 0x1.8p127f};
+    struct Case {
+        const char *profile, *format;
+        Round mode;
+        std::vector<int> codes;
+    };
+    const auto c = GENERATE(values<Case>({
+        {"onnx_reference.1.23", "e4m3fn", rne,
+         {0x7f, 0xff, 0x7e, 0xfe, 0x7e, 0xfe, 0x7e, 0x7e, 0x7e, 0x00, 0x80, 0xb8, 0, 0, 0, 0, 0, 0, 0x3a, 0x3c, 0x44, 0x4e, 0x6c, 0x7e}},
+        {"onnx_reference.1.23.nosat", "e4m3fn", rne,
+         {0x7f, 0xff, 0x7f, 0xff, 0x7f, 0xff, 0x7f, 0x7e, 0x7f, 0x00, 0x80, 0xb8, 0, 0, 0, 0, 0, 0, 0x3a, 0x3c, 0x44, 0x4e, 0x6c, 0x7f}},
+        {"onnx_reference.1.23", "e4m3fnuz", rne,
+         {0x80, 0x80, 0x7f, 0xff, 0x7f, 0xff, 0x7f, 0x7f, 0x7f, 0x00, 0x00, 0xc0, 0, 0, 0, 0, 0, 0, 0x42, 0x44, 0x4c, 0x56, 0x74, 0x7f}},
+        {"onnx_reference.1.23.nosat", "e4m3fnuz", rne,
+         {0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x00, 0x00, 0xc0, 0, 0, 0, 0, 0, 0, 0x42, 0x44, 0x4c, 0x56, 0x74, 0x80}},
+        {"onnx_reference.1.23", "e5m2", rne,
+         {0x7e, 0xfe, 0x7b, 0xfb, 0x7b, 0xfb, 0x5f, 0x5f, 0x7b, 0x00, 0x80, 0xbc, 0, 0, 0, 0, 0, 0, 0x3d, 0x3e, 0x42, 0x47, 0x56, 0x7b}},
+        {"onnx_reference.1.23.nosat", "e5m2fnuz", rne,
+         {0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x63, 0x63, 0x80, 0x00, 0x00, 0xc0, 0, 0, 0, 0, 0, 0, 0x41, 0x42, 0x46, 0x4b, 0x5a, 0x80}},
+        {"onnx_reference.1.23", "e8m0fnu", Round::up,
+         {0xff, 0xff, 0xff, 0xff, 0xfe, 0xfe, 0x88, 0x88, 0xfe, 0x00, 0x00, 0x7f, 1, 1, 1, 1, 1, 1, 0x80, 0x80, 0x81, 0x82, 0x86, 0xfe}},
+        {"onnx_reference.1.23", "e8m0fnu", rne,
+         {0xff, 0xff, 0xff, 0xff, 0xfd, 0xfd, 0x88, 0x88, 0xfe, 0x00, 0x00, 0x7f, 0, 0, 1, 1, 1, 1, 0x7f, 0x80, 0x81, 0x82, 0x86, 0xfe}},
+        {"onnx_reference.1.23", "e8m0fnu", Round::toward_zero,
+         {0xff, 0xff, 0xff, 0xff, 0xfd, 0xfd, 0x87, 0x87, 0xfe, 0x00, 0x00, 0x7f, 0, 0, 0, 0, 0, 1, 0x7f, 0x7f, 0x80, 0x81, 0x85, 0xfe}},
+        {"onnx_reference.1.23.nosat", "e8m0fnu", Round::up,
+         {0xff, 0xff, 0xff, 0xff, 0xfe, 0xfe, 0x88, 0x88, 0xff, 0x00, 0x00, 0x7f, 1, 1, 1, 1, 1, 1, 0x80, 0x80, 0x81, 0x82, 0x86, 0xff}},
+        {"onnx_reference.1.23.nosat", "e8m0fnu", rne,
+         {0xff, 0xff, 0xff, 0xff, 0xfd, 0xfd, 0x88, 0x88, 0xff, 0x00, 0x00, 0x7f, 0, 0, 1, 1, 1, 1, 0x7f, 0x80, 0x81, 0x82, 0x86, 0xff}},
+        {"onnx_reference.1.23.nosat", "e8m0fnu", Round::toward_zero,
+         {0xff, 0xff, 0xff, 0xff, 0xfd, 0xfd, 0x87, 0x87, 0xfe, 0x00, 0x00, 0x7f, 0, 0, 0, 0, 0, 1, 0x7f, 0x7f, 0x80, 0x81, 0x85, 0xfe}},
+        {"onnx_reference.1.23", "e2m1fn", rne,
+         {0x08, 0x00, 0x07, 0x0f, 0x07, 0x0f, 0x07, 0x07, 0x07, 0x00, 0x08, 0x0a, 0, 0, 0, 0, 0, 0, 0x02, 0x03, 0x05, 0x07, 0x07, 0x07}},
+        {"onnx_reference.1.23", "e3m2fn", rne,
+         {0x20, 0x00, 0x1f, 0x3f, 0x1f, 0x3f, 0x1f, 0x1f, 0x1f, 0x00, 0x20, 0x2c, 0, 0, 0, 0, 0, 0, 0x0d, 0x0e, 0x12, 0x17, 0x1f, 0x1f}},
+        {"onnx_reference.1.23", "bf16", rne,
+         {0x7fc0, 0xffc0, 0x7f80, 0xff80, 0x7e96, 0xfe96, 0x43e8, 0x43e8, 0x7f62, 0x0000, 0x8000, 0xbf80, 0x0040, 0x0000, 0x004d, 0x0060, 0x006d, 0x0080, 0x3f9a, 0x3fc0, 0x4040, 0x40e0, 0x42c8, 0x7f40}},
+    }));
+    CAPTURE(c.profile, c.format, static_cast<int>(c.mode));
+    REQUIRE(c.codes.size() == std::size(x));
+    for (std::size_t i = 0; i < std::size(x); ++i) {
+        CAPTURE(i, x[i]);
+        CHECK(code_of(c.profile, c.format, x[i], c.mode) == static_cast<std::uint64_t>(c.codes[i]));
+    }
+}
+
+TEST_CASE("a profile's name without its edition is refused with the editions", "[core][profile]") {
+    for (const char* name : {"onnx", "onnx_saturate", "onnx_nosat", "onnx_reference"}) {
+        CAPTURE(name);
+        try {
+            profile_named(name);
+            FAIL("accepted");
+        } catch (const Error& error) {
+            CHECK(error.parts().what.find("is ambiguous") != std::string::npos);
+            const bool is_reference = std::string_view(name) == "onnx_reference";
+            CHECK(error.parts().fix.starts_with(is_reference ? "name an edition: onnx_reference.1.23, "
+                                                             : "name an edition: onnx.19, onnx.19.nosat, onnx.21, "));
+        }
+    }
+    CHECK(profile_row("onnx.26").name == "onnx.25");
+    CHECK(profile_row("onnx.22.nosat").name == "onnx.21.nosat");
+}
+
+TEST_CASE("every profile names the edition that it was compared with, and formats that exist", "[core][profile]") {
+    for (const NamedProfile& row : all_profiles) {
+        CAPTURE(row.name);
+        CHECK_FALSE(row.edition.empty());
+        CHECK_FALSE(row.source.empty());
+        for (const std::string_view name : split_names(row.formats)) CHECK(find_format(name) != nullptr);
+    }
+    try {
+        require_format(profile_row("onnx.19"), e8m0fnu, "--profile");
+        FAIL("accepted");
+    } catch (const Error& error) {
+        CHECK(error.parts().what == "profile onnx.19 does not convert to e8m0fnu");
+        CHECK(error.parts().fix.find("onnx.24") != std::string::npos);
+        CHECK(error.parts().fix.find("onnx.21") == std::string::npos);
+    }
 }
 
 TEST_CASE("ml_dtypes truncates a scale down to the largest one, and no further", "[core][profile]") {

@@ -2,7 +2,7 @@
 // Units of CPUs: the check values of their models, recorded results, and wrong models that these refute.
 #include "core/error.hpp"
 #include "core/json.hpp"
-#include "core/profile.hpp"
+#include "core/profile_table.hpp"
 #include "emulation/cpu/matmul/instruction_grid.hpp"
 #include "emulation/machine/instruction.hpp"
 #include "emulation/machine/step.hpp"

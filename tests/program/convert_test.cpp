@@ -115,6 +115,68 @@ TEST_CASE("convert recognises an .npy file, and gives one of its shape", "[progr
     std::filesystem::remove_all(scratch());
 }
 
+TEST_CASE("convert counts what the format cannot hold, or refuses it", "[program]") {
+    constexpr float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
+    struct Case {
+        const char* arguments;
+        std::vector<float> in;
+        std::string out;
+        const char* note;
+    };
+    for (const Case& c : std::initializer_list<Case>{
+             {"--to e8m0fnu", {1.0f, -3.0f, -1.0f}, "\x7f\x81\x7f",
+              "note: e8m0fnu has no sign: 2 elements, the first at 1: -3 became 4 (0x81)\n"},
+             {"--to e8m0fnu", {0.0f}, std::string(1, '\0'), "note: e8m0fnu has no zero: 1 element, the first at 0: 0 became "},
+             {"--to e8m0fnu --profile mldtypes", {-1.0f}, "\xff", ": -1 became nan (0xff)\n"},
+             {"--to e2m1fn", {nan, 1.0f, infinity}, "\x07\x02\x07",
+              "note: e2m1fn has no NaN: 1 element, the first at 0: nan became 6 (0x7)\n"
+              "note: e2m1fn has no infinity: 1 element, the first at 2: inf became 6 (0x7)\n"},
+             {"--to e2m1fn --profile onnx.24", {nan}, "\x08", "nan became -0 (0x8)\n"},
+             {"--to e4m3fnuz", {-0.0f}, std::string(1, '\0'), "note: e4m3fnuz has no -0: 1 element"},
+             {"--to e4m3fn --refuse all", {nan, -0.0f, -1.0f}, "\x7f\x80\xb8", ""},
+             {"--to e2m1fn --refuse inf", {nan}, "\x07", "has no NaN"}}) {
+        CAPTURE(c.arguments);
+        const Outcome outcome = convert(c.arguments, raw(c.in));
+        CAPTURE(outcome.err);
+        CHECK(outcome.code == 0);
+        CHECK(outcome.out == c.out);
+        CHECK((*c.note == '\0' ? outcome.err.empty() : outcome.err.find(c.note) != std::string::npos));
+    }
+    struct Refused {
+        const char* arguments;
+        std::vector<float> in;
+        const char* says;
+        int code;
+    };
+    for (const Refused& c : std::initializer_list<Refused>{
+             {"--to e2m1fn --refuse nan", {1.0f, nan}, "element 1 is nan, and e2m1fn has no NaN", 3},
+             {"--to e4m3fn --refuse nan,inf", {infinity}, "element 0 is inf, and e4m3fn has no infinity", 3},
+             {"--to e8m0fnu --refuse all", {-2.0f}, "element 0 is -2, and e8m0fnu has no sign", 3},
+             {"--to bf16 --refuse nann", {}, "did you mean nan?", 2},
+             {"--to e8m0fnu --profile onnx.19", {}, "profile onnx.19 does not convert to e8m0fnu", 2},
+             {"--to e4m3fn --profile onnx_saturate", {}, "name an edition: onnx.19, ", 2}}) {
+        CAPTURE(c.arguments);
+        const Outcome outcome = convert(c.arguments, raw(c.in));
+        CAPTURE(outcome.err);
+        CHECK(outcome.code == c.code);
+        CHECK(outcome.out.empty());
+        CHECK(outcome.err.find(c.says) != std::string::npos);
+    }
+    std::filesystem::remove_all(scratch());
+}
+
+TEST_CASE("a profile decides how e8m0fnu rounds if --round is left out", "[program]") {
+    const std::string in = raw<float>({1.25f});
+    for (const auto& [arguments, code] :
+         {std::pair{"--to e8m0fnu", "\x7f"}, {"--to e8m0fnu --profile onnx.24", "\x80"},
+          {"--to e8m0fnu --profile onnx.24 --round nearest_even", "\x7f"}, {"--to e8m0fnu --profile cuda_sat", "\x80"},
+          {"--to e8m0fnu --profile torch_sat", "\x7f"}, {"--to e4m3fn --profile onnx.24", "\x3a"}}) {
+        CAPTURE(arguments);
+        CHECK(convert(arguments, in).out == code);
+    }
+    std::filesystem::remove_all(scratch());
+}
+
 TEST_CASE("convert refuses what it cannot read", "[program]") {
     struct Case {
         const char *arguments, *in, *says;

@@ -9,7 +9,7 @@
 #include "core/hd.hpp"
 #include "core/math.hpp"
 #include "core/math64.hpp"
-#include "core/profile.hpp"
+#include "core/profile_table.hpp"
 #include "core/rng.hpp"
 #include "core/rounding.hpp"
 #include "core/tally.hpp"

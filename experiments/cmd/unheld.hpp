@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a conversion loses because the format cannot hold it: notes on stderr, and the option --refuse.
+#pragma once
+#include "core/property.hpp"
+#include "experiments/cmd/cli.hpp"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace macheps {
+
+/// Adds `--refuse` to a verb: names of properties, or `all`.
+void add_refuse_option(Command& verb, std::vector<std::string>& names);
+
+/// The properties of those names. Throws Error (usage) for another name.
+PropertySet refused_properties(const std::vector<std::string>& names);
+
+/// Counts the elements whose properties a format cannot hold, in the order in which they are converted.
+class UnheldCounts {
+  public:
+    UnheldCounts(const Format& to, PropertySet refused) : to_(to), refused_(refused) {}
+
+    /// Counts element `i`, which became `code`. Throws Error where the element has a property that is refused.
+    void see(double x, std::uint64_t i, std::uint64_t code) {
+        const PropertySet properties = unheld(to_, unpack(x));
+        if (!properties.empty()) count(properties, x, i, code);
+    }
+    /// A note for each property that was lost: how many elements, and the first of them.
+    void tell_notes() const;
+
+  private:
+    struct Found {
+        std::uint64_t count = 0, first = 0, code = 0;
+        double x = 0;
+    };
+    void count(PropertySet properties, double x, std::uint64_t i, std::uint64_t code);
+
+    Format to_;
+    PropertySet refused_;
+    std::array<Found, property_names.size()> found_{};
+};
+
+}  // namespace macheps
