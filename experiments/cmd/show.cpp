@@ -4,6 +4,7 @@
 #include "core/format_table.hpp"
 #include "core/nearest_name.hpp"
 #include "core/print.hpp"
+#include "core/property.hpp"
 #include "core/rounding_names.hpp"
 #include "core/ulp.hpp"
 #include "experiments/cmd/command.hpp"
@@ -42,11 +43,16 @@ Examples:
 A decimal or a fraction of whole numbers is taken exactly, and every format rounds it once: fp64's own error is shown, too.
 Errors are against the number as it was typed; an ulp is Goldberg's, taken there. `below` and `above` are the values beside
 the format's own. The second table has the format's value as a fraction and as a hexadecimal float, both exact, and the
-code's fields: sign|exponent|fraction.
+code's fields: sign|exponent|fraction. With --bits, the row of that format shows the code as it was typed: a NaN with its
+payload, -0, a code that conversions never give.
 
-CSV: input, format, value, code, error, relative_error, ulp_error, below, above, fraction, hex, fields.
+A note under the tables names each format that cannot hold what the number has: a sign, zero, -0, an infinity, NaN.
+docs/conversions.md says what becomes of them.
+
+CSV: input, format, value, code, error, relative_error, ulp_error, below, above, fraction, hex, fields, unheld.
 JSON: [{"input", "value", "hex", "round", "overflow", "formats": [{"format", "value", "hex", "code", "fraction", "fields",
-"error", "relative_error", "ulp_error", "below": {"value", "code"}, "above"}, ...]}, ...].)";
+"error", "relative_error", "ulp_error", "below": {"value", "code"}, "above", "unheld": ["nan", "inf", "sign", "zero",
+"negative_zero"]}, ...]}, ...].)";
 
 struct Arguments {
     std::vector<std::string> values, formats;
@@ -62,16 +68,22 @@ std::string option_suggestion(const std::string& option) {
     return (near.empty() ? "" : fmt::format("did you mean '{}'? ", near)) + "macheps show --help lists them";
 }
 
-ExactNumber read_value(const std::string& text, const std::optional<Format>& bits) {
+/// A number as it was typed; with --bits also the code, whose NaN payload and unused bits no number holds.
+struct Typed {
+    ExactNumber number;
+    std::optional<std::uint64_t> code{};
+};
+
+Typed read_value(const std::string& text, const std::optional<Format>& bits) {
     if (bits) {
-        if (const auto code = parse_code(*bits, text)) return ExactNumber::of(decode64(*bits, *code));
+        if (const auto code = parse_code(*bits, text)) return {ExactNumber::of(decode64(*bits, *code)), *code};
         throw Error({.what = fmt::format("'{}' is no code of {}", text, format_name(*bits)),
                      .where = "--bits",
                      .fix = fmt::format("write 0x and at most {} hexadecimal digits: {} bits",
                                         (bits->container_bits() + 3) / 4, bits->container_bits()),
                      .exit = Exit::usage});
     }
-    if (auto value = ExactNumber::read(text)) return *std::move(value);
+    if (auto value = ExactNumber::read(text)) return {*std::move(value)};
     throw Error({.what = text.starts_with("--") ? fmt::format("unknown option '{}'", text)
                                                 : fmt::format("'{}' is no number", text),
                  .where = "show",
@@ -89,18 +101,22 @@ struct Shown {
     std::uint64_t code;
     double value, error, relative_error, ulps;
     std::optional<std::uint64_t> below, above;  ///< none at the ends, and beside a NaN
+    PropertySet lost;                           ///< what of the number the format cannot hold
 };
 
-Shown show_in(std::string_view name, Format f, const ExactNumber& x, Round mode, Overflow overflow, RandomBits random) {
+/// `code`: the code of `f` that was typed, if one was.
+Shown show_in(std::string_view name, Format f, const ExactNumber& x, const std::optional<std::uint64_t>& code, Round mode,
+              Overflow overflow, RandomBits random) {
     Shown s{.format = name,
             .f = f,
-            .code = x.encode(f, mode, overflow, random),
+            .code = code ? *code : x.encode(f, mode, overflow, random),
             .value = 0,
             .error = 0,
             .relative_error = 0,
             .ulps = 0,
             .below = {},
-            .above = {}};
+            .above = {},
+            .lost = unheld(f, unpack(x.near()))};
     s.value = decode64(f, s.code);
     const ExactNumber::Distance distance = x.distance_of(f, s.value);
     s.error = distance.error, s.relative_error = distance.relative, s.ulps = distance.ulps;
@@ -172,6 +188,29 @@ std::string aligned(const std::vector<std::vector<std::string>>& cells) {
     return text;
 }
 
+std::vector<std::string_view> names_of(PropertySet properties) {
+    std::vector<std::string_view> names;
+    for (const PropertyName& row : property_names) {
+        if (properties.contains(row.value)) names.push_back(row.name);
+    }
+    return names;
+}
+
+/// A line for each property that some formats cannot hold, with what they made of the number.
+std::string notes(const std::vector<Shown>& rows) {
+    std::string text;
+    for (const PropertyName& property : property_names) {
+        std::vector<std::string> formats;
+        for (const Shown& s : rows) {
+            if (s.lost.contains(property.value)) {
+                formats.push_back(fmt::format("{} ({})", s.format, decimal(s.value)));
+            }
+        }
+        if (!formats.empty()) text += fmt::format("no {}: {}\n", property.noun, fmt::join(formats, ", "));
+    }
+    return text.empty() ? text : "\n" + text;
+}
+
 std::string table(const std::vector<Shown>& rows) {
     std::vector<std::vector<std::string>> cells{
         {"format", "value", "code", "error", "relative", "ulps", "below", "above"}};
@@ -181,20 +220,20 @@ std::string table(const std::vector<Shown>& rows) {
                          error_text(s.relative_error), ulp_text(s.ulps), neighbour(s, s.below), neighbour(s, s.above)});
         exact.push_back({std::string(s.format), fraction_text(s.value), hex_float(s.value), fields_text(s.f, s.code)});
     }
-    return aligned(cells) + "\n" + aligned(exact);
+    return aligned(cells) + "\n" + aligned(exact) + notes(rows);
 }
 
 constexpr const char* csv_header =
-    "input,format,value,code,error,relative_error,ulp_error,below,above,fraction,hex,fields\n";
+    "input,format,value,code,error,relative_error,ulp_error,below,above,fraction,hex,fields,unheld\n";
 
 std::string csv_line(const std::string& input, const Shown& s) {
     const auto beside = [&s](const std::optional<std::uint64_t>& code) {
         return code ? decimal(decode64(s.f, *code)) : std::string();
     };
-    return fmt::format("{},{},{},{},{},{},{},{},{},{},{},{}\n", input, s.format, decimal(s.value),
+    return fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}\n", input, s.format, decimal(s.value),
                        hex_code(s.f, s.code), decimal(s.error), decimal(s.relative_error), decimal(s.ulps),
                        beside(s.below), beside(s.above), fraction_text(s.value), hex_float(s.value),
-                       fields_text(s.f, s.code));
+                       fields_text(s.f, s.code), fmt::join(names_of(s.lost), " "));
 }
 
 Json json_of(const Shown& s) {
@@ -212,7 +251,8 @@ Json json_of(const Shown& s) {
             {"relative_error", json_number(s.relative_error)},
             {"ulp_error", json_number(s.ulps)},
             {"below", beside(s.below)},
-            {"above", beside(s.above)}};
+            {"above", beside(s.above)},
+            {"unheld", names_of(s.lost)}};
 }
 
 Exit run(const Arguments& a) {
@@ -235,11 +275,15 @@ Exit run(const Arguments& a) {
     std::string text;
     Json json = Json::array();
     for (const auto& value : a.values) {
-        const ExactNumber exact = read_value(value, bits);
+        const Typed typed = read_value(value, bits);
+        const ExactNumber& exact = typed.number;
         const double x = exact.near();
         std::vector<Shown> rows;
-        for (const auto& [name, format] : formats)
-            rows.push_back(show_in(name, format, exact, mode, overflow, {a.random, 32}));
+        for (const auto& [name, format] : formats) {
+            const bool is_typed = bits && *bits == format;
+            rows.push_back(show_in(name, format, exact, is_typed ? typed.code : std::nullopt, mode, overflow,
+                                   {a.random, 32}));
+        }
         if (a.csv) {
             if (text.empty()) text = csv_header;
             for (const auto& row : rows) text += csv_line(value, row);

@@ -4,7 +4,12 @@
 #include "tests/program/program.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <iomanip>
+#include <limits>
+#include <sstream>
 #include <string>
+#include <vector>
 
 using namespace macheps::test;
 using nlohmann::json;
@@ -81,16 +86,118 @@ TEST_CASE("show rounds what was typed once, in fp64 too", "[program]") {
 TEST_CASE("show prints CSV, a row for each number and format", "[program]") {
     const Outcome csv = run("show 0.1 1000 -f fp16,e4m3fn --csv");
     CHECK(csv.out ==
-          "input,format,value,code,error,relative_error,ulp_error,below,above,fraction,hex,fields\n"
+          "input,format,value,code,error,relative_error,ulp_error,below,above,fraction,hex,fields,unheld\n"
           "0.1,fp16,0.0999755859375,0x2e66,-2.44140625e-05,-0.000244140625,0.4,0."
           "09991455078125,0.10003662109375,819/2^13,"
-          "0x1.998p-4,0|01011|1001100110\n"
+          "0x1.998p-4,0|01011|1001100110,\n"
           "0.1,e4m3fn,0.1015625,0x1d,0.0015625,0.015625,0.2,0.09375,0.109375,13/"
           "2^7,"
-          "0x1.ap-4,0|0011|101\n"
-          "1000,fp16,1000,0x63d0,0,0,0,999.5,1000.5,1000,0x1.f4p+9,0|11000|1111010000\n"
-          "1000,e4m3fn,nan,0x7f,nan,nan,nan,,,nan,nan,0|1111|111\n");
+          "0x1.ap-4,0|0011|101,\n"
+          "1000,fp16,1000,0x63d0,0,0,0,999.5,1000.5,1000,0x1.f4p+9,0|11000|1111010000,\n"
+          "1000,e4m3fn,nan,0x7f,nan,nan,nan,,,nan,nan,0|1111|111,\n");
     CHECK(run("show 1 --csv --json").code == 2);
     CHECK(std::count(csv.out.begin(), csv.out.end(), '\n') == 5);
+    fs::remove_all(scratch());
+}
+
+namespace {
+
+/// A format by its fields, typed in again: a sign bit, exponent bits, fraction bits, bias.
+struct Fields {
+    const char* name;
+    int sign, exponent, fraction, bias;
+    enum { ieee, one_nan, fnuz, finite, scale, integer } kind;
+    int bits() const { return sign + exponent + fraction; }
+};
+constexpr Fields all_fields[] = {
+    {"fp16", 1, 5, 10, 15, Fields::ieee},      {"bf16", 1, 8, 7, 127, Fields::ieee},
+    {"e4m3fn", 1, 4, 3, 7, Fields::one_nan},   {"e5m2", 1, 5, 2, 15, Fields::ieee},
+    {"e4m3fnuz", 1, 4, 3, 8, Fields::fnuz},    {"e5m2fnuz", 1, 5, 2, 16, Fields::fnuz},
+    {"e4m3b11fnuz", 1, 4, 3, 11, Fields::fnuz}, {"e3m4", 1, 3, 4, 3, Fields::ieee},
+    {"e4m3ieee", 1, 4, 3, 7, Fields::ieee},    {"e8m0fnu", 0, 8, 0, 127, Fields::scale},
+    {"e2m3fn", 1, 2, 3, 1, Fields::finite},    {"e3m2fn", 1, 3, 2, 3, Fields::finite},
+    {"e2m1fn", 1, 2, 1, 1, Fields::finite},    {"mxint8", 1, 0, 7, 0, Fields::integer},
+};
+
+std::string hex_of(const Fields& f, int code) {
+    std::ostringstream text;
+    text << "0x" << std::hex << std::setfill('0') << std::setw((f.bits() + 3) / 4) << code;
+    return text.str();
+}
+
+double value_of(const Fields& f, int code) {
+    constexpr double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
+    const int fractions = 1 << f.fraction, exponents = 1 << f.exponent;
+    if (f.kind == Fields::scale) return code == 255 ? nan : std::ldexp(1.0, code - f.bias);
+    if (f.kind == Fields::integer) return (code < 128 ? code : code - 256) / 64.0;
+    const int fraction = code % fractions, exponent = code / fractions % exponents;
+    const double sign = code / fractions / exponents != 0 ? -1 : 1;
+    if (f.kind == Fields::fnuz && code == fractions * exponents) return nan;
+    if (f.kind == Fields::ieee && exponent == exponents - 1) return fraction == 0 ? sign * infinity : nan;
+    if (f.kind == Fields::one_nan && code % (fractions * exponents) == fractions * exponents - 1) return nan;
+    if (exponent == 0) return sign * std::ldexp(fraction, 1 - f.bias - f.fraction);
+    return sign * std::ldexp(fractions + fraction, exponent - f.bias - f.fraction);
+}
+
+}  // namespace
+
+TEST_CASE("show prints every code of every format of up to 16 bits as it was typed", "[program]") {
+    for (const Fields& f : all_fields) {
+        CAPTURE(f.name);
+        constexpr int piece = 1 << 13;  // a command line has its limits
+        int wrong = 0;
+        for (int first = 0; first < 1 << f.bits(); first += piece) {
+            const int end = std::min(first + piece, 1 << f.bits());
+            std::string codes;
+            for (int code = first; code < end; ++code) codes += " " + hex_of(f, code);
+            const Outcome shown = run("show" + codes + " --bits " + f.name + " -f " + f.name + " --csv");
+            REQUIRE(shown.code == 0);
+            std::istringstream lines(shown.out);
+            std::string line;
+            std::getline(lines, line);
+            for (int code = first; code < end; ++code) {
+                REQUIRE(std::getline(lines, line));
+                std::vector<std::string> cells;
+                std::istringstream cell_text(line);
+                for (std::string cell; std::getline(cell_text, cell, ',');) cells.push_back(cell);
+                REQUIRE(cells.size() >= 12);
+                // input, format, value, code, error, relative_error, ulp_error, below, above, fraction, hex, fields
+                const double want = value_of(f, code), got = std::strtod(cells[2].c_str(), nullptr);
+                const bool same = std::isnan(want) ? std::isnan(got) : got == want && std::signbit(got) == std::signbit(want);
+                std::string digits;
+                for (const char c : cells[11]) digits += c == '|' ? "" : std::string(1, c);
+                std::string bits;
+                for (int i = f.bits() - 1; i >= 0; --i) bits += (code >> i & 1) != 0 ? '1' : '0';
+                const bool right = same && cells[3] == cells[0] && digits == bits && cells[4] == "0" && cells[6] == "0";
+                if (!right && wrong++ < 10) UNSCOPED_INFO(line);
+            }
+        }
+        CHECK(wrong == 0);
+    }
+    // In other formats a NaN is a NaN, and the typed code stays beside it.
+    const json shown = json::parse(run("show 0x7fff --bits bf16 -f bf16,fp16,e2m1fn --json").out);
+    CHECK(shown[0]["formats"][0]["code"] == "0x7fff");
+    CHECK(shown[0]["formats"][1]["code"] == "0x7e00");
+    CHECK(shown[0]["formats"][2]["unheld"] == json::array({"nan"}));
+    CHECK(says(run("show 0x3f801fff --bits tf32 -f tf32").out, "0x3f801fff"));
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("show names the formats that cannot hold what a number has", "[program]") {
+    struct Case {
+        const char *arguments, *says;
+    };
+    for (const Case& c : {Case{"-3 -f e8m0fnu,bf16", "\nno sign: e8m0fnu (4)\n"},
+                          Case{"0 -f e8m0fnu,e4m3fnuz", "\nno zero: e8m0fnu (5.877471754111438e-39)\n"},
+                          Case{"-0 -f e4m3fnuz,mxint8,e2m1fn", "\nno -0: e4m3fnuz (0), mxint8 (0)\n"},
+                          Case{"nan -f e2m1fn,e4m3fn", "\nno NaN: e2m1fn (6)\n"},
+                          Case{"-inf -f e8m0fnu,e2m3fn,fp16",
+                               "\nno infinity: e8m0fnu (nan), e2m3fn (-7.5)\nno sign: e8m0fnu (nan)\n"}}) {
+        const Outcome shown = run(std::string("show ") + c.arguments);
+        CAPTURE(c.arguments, shown.out);
+        CHECK(says(shown.out, c.says));
+    }
+    CHECK_FALSE(says(run("show -3 -f bf16,e2m1fn").out, "\nno "));
+    CHECK(says(run("show -inf -f e8m0fnu --csv").out, ",inf sign\n"));
     fs::remove_all(scratch());
 }
