@@ -2,6 +2,7 @@
 // Rounding, encoding, decoding: the outputs are the caller's arrays, which NumPy makes faster than a module does.
 #include "core/float_environment.hpp"
 #include "core/format_table.hpp"
+#include "core/profile_table.hpp"
 #include "core/rounding_names.hpp"
 #include "emulation/cpu/ops/cast64.hpp"
 #include "emulation/cpu/ops/codes.hpp"
@@ -10,7 +11,10 @@
 
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <functional>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <type_traits>
 
@@ -23,6 +27,7 @@ struct ReadyCast {
     Cast cast{};
     double scale = 1;  ///< of fp64 numbers; cast.encode_scale is it in fp32
     std::string format{};
+    std::optional<Profile> profile{};  ///< the implementation whose conventions stand for cast.overflow
 };
 
 Round round_of(const std::string& name) {
@@ -35,14 +40,23 @@ Round round_of(const std::string& name) {
                  .exit = Exit::usage});
 }
 
-ReadyCast ready_cast(const std::string& format, const std::string& mode, bool saturate, double scale) {
+/// An empty `mode` is nearest_even, or what the profile has for e8m0fnu; an empty `profile` is none.
+ReadyCast ready_cast(const std::string& format, const std::string& mode, bool saturate, double scale,
+                     const std::string& profile) {
     const Format f = format_named(format, "format", Exit::usage);
-    return {.cast = {.format = f,
-                     .round = round_of(mode),
-                     .overflow = saturate ? Overflow::saturate : Overflow::nonsaturate,
-                     .encode_scale = static_cast<float>(scale)},
-            .scale = scale,
-            .format = std::string(format_name(f))};
+    ReadyCast ready{.cast = {.format = f,
+                             .overflow = saturate ? Overflow::saturate : Overflow::nonsaturate,
+                             .encode_scale = static_cast<float>(scale)},
+                    .scale = scale,
+                    .format = std::string(format_name(f))};
+    if (!profile.empty()) {
+        const NamedProfile& row = profile_row(profile, "profile", Exit::usage);
+        require_format(row, f, "profile", Exit::usage);
+        ready.profile = row.profile;
+    }
+    const Round by_default = ready.profile ? ready.profile->default_round(f) : Round::nearest_even;
+    ready.cast.round = mode.empty() ? by_default : round_of(mode);
+    return ready;
 }
 
 /// The random words are those of `macheps convert` with this seed, in stream 0.
@@ -92,25 +106,68 @@ bool is(const nb::dlpack::dtype& type) {
 /// Element sizes of a type whose bits are what matters.
 std::size_t width_of(const nb::dlpack::dtype& type) { return type.lanes == 1 ? type.bits / 8u : 0; }
 
+/// Converts by the scalar definition of a profile: `store(i, code)` gets every code. Adds to `*counts` where it is not null.
+template <class Source, class Store>
+void by_profile(ThreadPool& pool, const Profile& profile, const Cast& cast, double scale, const Source* x,
+                std::int64_t n, std::int64_t first, Counts* counts, const Store& store) {
+    constexpr std::int64_t block = 1 << 14;
+    const auto factor = static_cast<Source>(scale);
+    std::mutex adding;
+    pool.run((n + block - 1) / block, [&](std::int64_t b) {
+        Counts part;
+        for (std::int64_t i = b * block, end = std::min(n, i + block); i < end; ++i) {
+            const Source z = scale == 1 ? x[i] : x[i] * factor;  // a factor of 1 would change a NaN
+            RandomBits random;
+            if (cast.round == Round::stochastic) {
+                random = {random_bits(cast.key, static_cast<std::uint64_t>(first + i)), 32};
+            }
+            const std::uint64_t code = encode64(profile, cast.format, z, cast.round, random);
+            store(i, code);
+            if (counts == nullptr) continue;
+            const double q = decode64(cast.format, code);
+            if constexpr (sizeof(Source) == 8) {
+                part.wide.add(cast.format, x[i], z, q);
+            } else {
+                part.narrow.add(cast.format, x[i], z, static_cast<float>(q));
+            }
+        }
+        if (counts == nullptr) return;
+        const std::lock_guard lock(adding);
+        counts->wide += part.wide;
+        counts->narrow += part.narrow;
+    });
+}
+
 /// Up to so many elements are rounded with the interpreter in hand.
 constexpr std::int64_t few = 1024;
 
 nb::object round_into(const ReadyCast& ready, const AnyArray& x, const AnyOutput& out, std::uint64_t seed,
-                      std::uint32_t stream, bool counts) {
+                      std::uint32_t stream, std::int64_t word, bool counts) {
     require_equal(x.size(), out.size());
     const Cast cast = with_key(ready, seed, stream);
     const auto n = static_cast<std::int64_t>(x.size());
     Counts made{.is_wide = is<double>(x.dtype())};
     if (!(x.dtype() == out.dtype()) || !(made.is_wide || is<float>(x.dtype()))) bad_type("round_into");
+    const auto by_source = [&](Engine& engine, const auto* from, auto* to, std::int64_t first, std::int64_t count) {
+        by_profile(engine.pool, *ready.profile, cast, ready.scale, from + first, count, word + first,
+                   counts ? &made : nullptr, [&](std::int64_t i, std::uint64_t code) {
+                       to[first + i] = static_cast<std::remove_pointer_t<decltype(to)>>(decode64(cast.format, code));
+                   });
+    };
     const auto work = [&](Engine& engine) {
         in_chunks(n, cast_chunk, [&](std::int64_t first, std::int64_t count) {
-            if (made.is_wide) {
+            if (ready.profile && made.is_wide) {
+                by_source(engine, static_cast<const double*>(x.data()), static_cast<double*>(out.data()), first, count);
+            } else if (ready.profile) {
+                by_source(engine, static_cast<const float*>(x.data()), static_cast<float*>(out.data()), first, count);
+            } else if (made.is_wide) {
                 cast_array64(engine.simd, engine.pool, static_cast<const double*>(x.data()) + first,
                              static_cast<double*>(out.data()) + first, count, cast, ready.scale,
-                             counts ? &made.wide : nullptr, first);
+                             counts ? &made.wide : nullptr, word + first);
             } else {
                 cast_array(engine.simd, engine.pool, static_cast<const float*>(x.data()) + first,
-                           static_cast<float*>(out.data()) + first, count, cast, counts ? &made.narrow : nullptr, first);
+                           static_cast<float*>(out.data()) + first, count, cast, counts ? &made.narrow : nullptr,
+                           word + first);
             }
         });
     };
@@ -119,41 +176,57 @@ nb::object round_into(const ReadyCast& ready, const AnyArray& x, const AnyOutput
 }
 
 template <class Code>
-void encode_as(const ReadyCast& ready, const Cast& cast, const AnyArray& x, const AnyOutput& out, Counts* counts) {
+void encode_as(const ReadyCast& ready, const Cast& cast, const AnyArray& x, const AnyOutput& out, std::int64_t word,
+               Counts* counts) {
     const auto n = static_cast<std::int64_t>(x.size());
     const bool is_wide = is<double>(x.dtype());
     with_engine([&](Engine& engine) {
         in_chunks(n, cast_chunk, [&](std::int64_t first, std::int64_t count) {
             Code* codes = static_cast<Code*>(out.data()) + first;
-            if (is_wide) {
+            const auto store = [&](std::int64_t i, std::uint64_t code) { codes[i] = static_cast<Code>(code); };
+            if (ready.profile && is_wide) {
+                by_profile(engine.pool, *ready.profile, cast, ready.scale, static_cast<const double*>(x.data()) + first,
+                           count, word + first, counts, store);
+            } else if (ready.profile) {
+                by_profile(engine.pool, *ready.profile, cast, ready.scale, static_cast<const float*>(x.data()) + first,
+                           count, word + first, counts, store);
+            } else if (is_wide) {
                 encode_array64(engine.simd, engine.pool, static_cast<const double*>(x.data()) + first, codes, count, cast,
-                               ready.scale, counts != nullptr ? &counts->wide : nullptr, first);
+                               ready.scale, counts != nullptr ? &counts->wide : nullptr, word + first);
             } else if constexpr (!std::is_same_v<Code, std::uint64_t>) {
                 encode_array(engine.simd, engine.pool, static_cast<const float*>(x.data()) + first, codes, count, cast,
-                             counts != nullptr ? &counts->narrow : nullptr, first);
+                             counts != nullptr ? &counts->narrow : nullptr, word + first);
             }
         });
     });
 }
 
 nb::object encode_into(const ReadyCast& ready, const AnyArray& x, const AnyOutput& out, std::uint64_t seed,
-                       std::uint32_t stream, bool counts) {
+                       std::uint32_t stream, std::int64_t word, bool counts) {
     require_equal(x.size(), out.size());
     const Cast cast = with_key(ready, seed, stream);
     Counts made{.is_wide = is<double>(x.dtype())};
     Counts* into = counts ? &made : nullptr;
     if (!made.is_wide && !is<float>(x.dtype())) bad_type("encode_into");
     switch (width_of(out.dtype())) {
-        case 1: encode_as<std::uint8_t>(ready, cast, x, out, into); break;
-        case 2: encode_as<std::uint16_t>(ready, cast, x, out, into); break;
-        case 4: encode_as<std::uint32_t>(ready, cast, x, out, into); break;
+        case 1: encode_as<std::uint8_t>(ready, cast, x, out, word, into); break;
+        case 2: encode_as<std::uint16_t>(ready, cast, x, out, word, into); break;
+        case 4: encode_as<std::uint32_t>(ready, cast, x, out, word, into); break;
         case 8:
             if (!made.is_wide) bad_type("encode_into");  // the wrapper makes fp64 numbers of those for fp64 codes
-            encode_as<std::uint64_t>(ready, cast, x, out, into);
+            encode_as<std::uint64_t>(ready, cast, x, out, word, into);
             break;
         default: bad_type("encode_into");
     }
     return counts ? made.tuple() : nb::none();
+}
+
+/// The words of a stream, from place `first` on: those that a stochastic rounding takes there.
+void random_words_into(std::uint64_t seed, std::uint32_t stream, std::uint64_t first, const AnyOutput& out) {
+    if (width_of(out.dtype()) != 4) bad_type("random_words");
+    auto* words = static_cast<std::uint32_t*>(out.data());
+    const RngKey key{seed, stream, site_id("convert")};
+    for (std::size_t i = 0; i < out.size(); ++i) words[i] = random_bits(key, first + i);
 }
 
 template <class Code>
@@ -182,13 +255,18 @@ void decode_into(const std::string& format, const AnyArray& codes, const FloatsO
 void add_casts(nb::module_& m) {
     nb::class_<ReadyCast>(m, "Cast", "A format, a rounding mode, what an overflow becomes, and a scale.")
         .def_prop_ro("format", [](const ReadyCast& cast) { return cast.format; }, "The format's name in macheps.")
+        .def_prop_ro("draws", [](const ReadyCast& cast) { return cast.cast.round == Round::stochastic; },
+                     "Whether it takes random words.")
         .def_prop_ro("code_bits", [](const ReadyCast& cast) { return cast.cast.format.container_bits(); },
                      "Bits of the container of a code.");
-    m.def("cast", &ready_cast, nb::arg("format"), nb::arg("mode"), nb::arg("saturate"), nb::arg("scale"));
+    m.def("cast", &ready_cast, nb::arg("format"), nb::arg("mode"), nb::arg("saturate"), nb::arg("scale"),
+          nb::arg("profile"));
     m.def("round_into", &round_into, nb::arg("cast"), nb::arg("x").noconvert(), nb::arg("out").noconvert(),
-          nb::arg("seed"), nb::arg("stream"), nb::arg("counts"));
+          nb::arg("seed"), nb::arg("stream"), nb::arg("word"), nb::arg("counts"));
     m.def("encode_into", &encode_into, nb::arg("cast"), nb::arg("x").noconvert(), nb::arg("out").noconvert(),
-          nb::arg("seed"), nb::arg("stream"), nb::arg("counts"));
+          nb::arg("seed"), nb::arg("stream"), nb::arg("word"), nb::arg("counts"));
+    m.def("random_words", &random_words_into, nb::arg("seed"), nb::arg("stream"), nb::arg("first"),
+          nb::arg("out").noconvert());
     m.def("decode_into", &decode_into, nb::arg("format"), nb::arg("codes").noconvert(), nb::arg("out").noconvert());
 }
 

@@ -48,10 +48,10 @@ struct Product {
 
 /// The product of an order of summation in a format of its own: as `macheps gemm` computes it, element by element.
 void order_product(Engine& engine, const Product& p, const Floats& a, const Floats& b, std::optional<Floats>& bias,
-                   const FloatsOut& out) {
+                   const FloatsOut& out, std::uint64_t seed) {
     const auto m = static_cast<std::int64_t>(a.shape(0)), k = static_cast<std::int64_t>(a.shape(1)),
                n = static_cast<std::int64_t>(b.shape(1));
-    const RngKey stream{0, 0, site_id(p.spelled.name)};
+    const RngKey stream{seed, 0, site_id(p.spelled.name)};
     in_timed_chunks(m, 1, [&](std::int64_t first, std::int64_t rows) {
         engine.pool.run(rows * n, [&](std::int64_t element) {
             const std::int64_t i = first + element / n, j = element % n;
@@ -112,7 +112,7 @@ ScaleLayout layout_of(const BlockScales& scales, std::int64_t k) {
 std::string matmul_into(const Floats& a, const Floats& b, const FloatsOut& out, std::optional<Floats> bias,
                         const std::string& machine, const std::string& format_a, const std::string& format_b,
                         const std::string& out_format, double scale, const BlockScales& a_scales,
-                        const BlockScales& b_scales) {
+                        const BlockScales& b_scales, std::uint64_t seed) {
     Product p = product_of(machine, format_a, format_b, out_format, scale);
     if (!p.spelled.order) {
         const auto k = static_cast<std::int64_t>(a.shape(1));
@@ -131,11 +131,17 @@ std::string matmul_into(const Floats& a, const Floats& b, const FloatsOut& out, 
     with_engine([&](Engine& engine) {
         const DefaultFloatModes modes;
         if (p.spelled.order)
-            order_product(engine, p, a, b, bias, out);
+            order_product(engine, p, a, b, bias, out, seed);
         else
             machine_product(engine, p, a, b, bias, out, a_scales, b_scales);
     });
     return std::string(format_name(p.out));
+}
+
+/// Whether the sums of `machine` take random words: an order of summation with stochastic rounding.
+bool draws(const std::string& machine) {
+    const SpelledRule spelled = parse_machine(machine);
+    return spelled.order && spelled.order->round == Round::stochastic;
 }
 
 template <class Number>
@@ -182,7 +188,8 @@ void add_products(nb::module_& m) {
              nb::arg("data").noconvert(), nb::arg("outer_block"), nb::arg("k_block"), nb::arg("format"));
     m.def("matmul_into", &matmul_into, nb::arg("a").noconvert(), nb::arg("b").noconvert(), nb::arg("out").noconvert(),
           nb::arg("bias").none(), nb::arg("machine"), nb::arg("format_a"), nb::arg("format_b"), nb::arg("out_format"),
-          nb::arg("scale"), nb::arg("a_scales"), nb::arg("b_scales"));
+          nb::arg("scale"), nb::arg("a_scales"), nb::arg("b_scales"), nb::arg("seed"));
+    m.def("draws", &draws, nb::arg("machine"));
     m.def("scale", &scale, nb::arg("x").noconvert(), nb::arg("format"), nb::arg("granularity"), nb::arg("rule"),
           nb::arg("axis").none(), nb::arg("mode"), nb::arg("seed"));
 }

@@ -4,6 +4,8 @@
 #include "core/format_table.hpp"
 #include "core/json.hpp"
 #include "core/print.hpp"
+#include "core/profile_table.hpp"
+#include "core/property.hpp"
 #include "core/rounding_names.hpp"
 #include "core/ulp.hpp"
 #include "emulation/machine/table.hpp"
@@ -51,6 +53,8 @@ Json format_json(std::string_view name, const Format& f) {
             {"has_inf", f.has_inf()},
             {"has_nan", f.has_nan()},
             {"has_negative_zero", f.has_negative_zero()},
+            {"has_sign", f.has_sign()},
+            {"has_zero", f.has_zero()},
             {"max_digits10", max_digits10(f)}};
 }
 
@@ -76,6 +80,22 @@ std::string format(const std::string& name) {
     const NamedFormat* row = find_format(format_name(f));
     json["summary"] = row != nullptr ? row->summary : std::string_view{};
     return json.dump();
+}
+
+/// The codec profiles: names, editions, formats.
+std::string profiles() {
+    Json all = Json::array();
+    for (const NamedProfile& row : all_profiles) {
+        std::vector<std::string_view> formats = split_names(row.formats);
+        if (row.formats.empty()) formats = format_names();
+        all.push_back({{"profile", row.name},
+                       {"aliases", split_names(row.aliases)},
+                       {"edition", row.edition},
+                       {"formats", formats},
+                       {"summary", row.summary},
+                       {"source", row.source}});
+    }
+    return all.dump();
 }
 
 std::string machines() {
@@ -163,8 +183,10 @@ std::string number(const std::string& name, std::uint64_t code) {
     return number_json(format_name(f), f, code).dump();
 }
 
-/// fp64 `x`, rounded once to each of the formats; all of the table where none is named.
-std::string show(double x, const std::vector<std::string>& names, const std::string& mode, bool saturate) {
+/// fp64 `x`, rounded once to each of the formats; all of the table where none is named. `random`: the 32 bits that
+/// stochastic rounding adds.
+std::string show(double x, const std::vector<std::string>& names, const std::string& mode, bool saturate,
+                 std::uint32_t random) {
     Round round = Round::nearest_even;
     for (const RoundName& row : round_names) {
         if (mode == row.name || mode == row.acronym) round = row.value;
@@ -172,13 +194,18 @@ std::string show(double x, const std::vector<std::string>& names, const std::str
     Json all = Json::array();
     const auto add = [&](std::string_view name, const Format& f) {
         const std::uint64_t code =
-            encode64(f, x, round, saturate ? Overflow::saturate : Overflow::nonsaturate, RandomBits{0, 32});
+            encode64(f, x, round, saturate ? Overflow::saturate : Overflow::nonsaturate, RandomBits{random, 32});
         Json json = number_json(name, f, code);
         const double value = decode64(f, code);
         const bool same = value == x || (std::isnan(value) && std::isnan(x));
         json["error"] = real(same ? 0 : value - x);
         json["relative_error"] = real(same ? 0 : (value - x) / std::fabs(x));
         json["ulp_error"] = real(same ? 0 : ulp_error(f, value, x));
+        Json lost = Json::array();
+        for (const PropertyName& property : property_names) {
+            if (unheld(f, unpack(x)).contains(property.value)) lost.push_back(property.name);
+        }
+        json["unheld"] = lost;
         all.push_back(json);
     };
     for (const std::string& name : names) {
@@ -238,8 +265,10 @@ void add_tables(nb::module_& m) {
     m.def("formats", &formats);
     m.def("format", &format, nb::arg("name"));
     m.def("machines", &machines);
+    m.def("profiles", &profiles);
     m.def("number", &number, nb::arg("format"), nb::arg("code"));
-    m.def("show", &show, nb::arg("value"), nb::arg("formats"), nb::arg("mode"), nb::arg("saturate"));
+    m.def("show", &show, nb::arg("value"), nb::arg("formats"), nb::arg("mode"), nb::arg("saturate"),
+          nb::arg("random"));
     m.def("run_schema", &run_schema);
 }
 

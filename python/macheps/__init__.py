@@ -18,9 +18,10 @@ from . import _core
 from ._casts import Tally, decode, encode, round, tally
 from ._check import Bounds, Verdict, bound, check, make_inputs
 from ._errors import Error
-from ._formats import FormatInfo, Number, Records, Shown, finfo, formats, number, show
+from ._formats import FormatInfo, Number, ProfileInfo, Records, Shown, finfo, formats, number, profiles, show
 from ._policy import Explanation, Policy, policies, policy
 from ._products import MachineInfo, Scaled, machines, matmul, scale
+from ._random import Generator
 from ._rows import Run, read_run
 from ._run import find_program, program, run
 from ._sweep import Sweep, read_sweep
@@ -59,8 +60,8 @@ def set_threads(count: int) -> None:
 
 
 __all__ = [
-    "Bounds", "Error", "Explanation", "FormatInfo", "MachineInfo", "Number", "Policy", "Records", "Run", "Scaled", "Shown",
+    "Bounds", "Error", "Explanation", "FormatInfo", "Generator", "MachineInfo", "Number", "Policy", "ProfileInfo", "Records", "Run", "Scaled", "Shown",
     "Sweep", "Tally", "Verdict", "bound", "check", "decode", "encode", "find_program", "finfo", "formats", "machines", "make_inputs",
-    "matmul", "number", "policies", "policy", "program", "read_run", "read_sweep", "round", "run", "scale", "set_threads", "show", "tally",
+    "matmul", "number", "policies", "policy", "profiles", "program", "read_run", "read_sweep", "round", "run", "scale", "set_threads", "show", "tally",
     "threads",
 ]  # fmt: skip

@@ -26,13 +26,15 @@ from ._arrays import (
 )
 from ._errors import Error
 from ._html import bars
+from ._random import Generator, random_words
+from ._unheld import refuse_unheld
 
-_casts: dict[tuple[str, str, bool, float], _core.Cast] = {}
+_casts: dict[tuple[str, str | None, bool, float, str | None], _core.Cast] = {}
 
 
-def _cast(format: str, mode: str, saturate: bool, scale: float) -> _core.Cast:
+def _cast(format: str, mode: str | None, saturate: bool, scale: float, profile: str | None = None) -> _core.Cast:
     """The ready cast of these words."""
-    key = (format, mode, saturate, scale)
+    key = (format, mode, saturate, scale, profile)
     cast = _casts.get(key)
     if cast is None:
         if not isinstance(format, str):
@@ -40,19 +42,13 @@ def _cast(format: str, mode: str, saturate: bool, scale: float) -> _core.Cast:
         scale = float(scale)
         if not (np.isfinite(scale) and scale > 0):
             raise Error(f"{scale} is no scale", "scale", "a positive number")
-        cast = _core.cast(format, mode, bool(saturate), scale)
+        if profile is not None and saturate:
+            raise Error("saturate and profile together", "saturate", "leave it out: the profile says what overflows become")
+        cast = _core.cast(format, mode or "", bool(saturate), scale, profile or "")
         if len(_casts) > 1000:  # of scales that change from call to call
             _casts.clear()
         _casts[key] = cast
     return cast
-
-
-def _words(seed: int, stream: int) -> tuple[int, int]:
-    if not 0 <= seed < 2**64:
-        raise Error(f"{seed} is no seed", "seed", "a whole number from 0 to 2**64 - 1")
-    if not 0 <= stream < 2**32:
-        raise Error(f"{stream} is no stream", "stream", "a whole number from 0 to 2**32 - 1")
-    return int(seed), int(stream)
 
 
 class Tally:
@@ -149,19 +145,33 @@ class Tally:
 def round(
     x: ArrayLike,
     format: str,
-    mode: str = "nearest_even",
+    mode: str | None = None,
     saturate: bool = False,
     scale: float = 1.0,
-    seed: int = 0,
+    seed: int | None = None,
     stream: int = 0,
     out: Any = None,
     tally: Tally | None = None,
+    *,
+    generator: Generator | None = None,
+    profile: str | None = None,
+    refuse: str | Iterable[str] = (),
 ) -> Any:
     """Rounds numbers to a format and back: what a cast leaves of them.
 
-    Without ``saturate`` what lies beyond the format's largest finite value becomes an infinity, or NaN where the format has
-    none; with it, that largest value. fp64 numbers are rounded once, never by way of fp32, and stay fp64; all others come
-    back as fp32.
+    Without ``saturate`` a number beyond the format's largest finite value becomes an infinity, or NaN if the format has
+    none; with it, the largest finite value. fp64 numbers are rounded once, never by way of fp32, and stay fp64; all others
+    come back as fp32.
+
+    Some formats cannot hold a NaN, an infinity, a sign, zero or -0. Without a profile:
+
+    ==================================  ===============================================================================
+    fp4, fp6, mxint8 (no NaN, no Inf)   NaN gives the largest value, an infinity the largest value of its sign; finite
+                                        overflow saturates too
+    e4m3fn, fnuz (no Inf)               an infinity gives NaN; with ``saturate`` the largest value
+    e8m0fnu (no sign, no zero)          |x| is converted; zero gives 2**-127, the least scale
+    fnuz, mxint8 (no -0)                -0 gives 0
+    ==================================  ===============================================================================
 
     Parameters
     ----------
@@ -169,34 +179,50 @@ def round(
         Numbers: Python's, NumPy's, of a CPU tensor, of ml_dtypes. What fp32 does not hold exactly is refused, but for fp64.
     format : str
         ``e4m3fn``, ``bf16``, or any name or alias of `formats`.
-    mode : str
-        ``nearest_even``, ``nearest_away``, ``toward_zero``, ``up``, ``down``, ``to_odd``, ``stochastic``.
+    mode : str, optional
+        ``nearest_even``, ``nearest_away``, ``toward_zero``, ``up``, ``down``, ``to_odd``, ``stochastic``. When left out:
+        nearest_even, or what the profile has for e8m0fnu.
     saturate : bool
         Hold an overflow at the largest finite value.
     scale : float
         Multiplies before rounding; the result stays in the scaled units. In fp32 for fp32 numbers, in fp64 for fp64.
     seed, stream : int
-        Of stochastic rounding: element i, in C order, takes word i of the stream, as ``macheps convert --seed`` in stream 0.
+        The random words of one call with stochastic rounding: element i, in C order, takes word i of the stream, as
+        ``macheps convert --seed`` in stream 0. The same seed gives the same words in every call.
     out : array, optional
         Where the result goes: contiguous, of its type and shape; may be ``x``.
     tally : Tally, optional
         Gets what this cast did added.
+    generator : Generator, optional
+        Random words whose position advances from call to call. Stochastic rounding needs this or ``seed``.
+    profile : str, optional
+        NaN, infinities and overflow as an implementation has them, such as ``mldtypes`` or ``onnx.24``
+        (``macheps formats --profiles``).
+    refuse : str or list of str
+        Raise `Error` at an element with a property that the format cannot hold: ``nan``, ``inf``, ``sign``, ``zero``,
+        ``negative_zero``, or ``all``.
 
     Examples
     --------
     >>> import macheps as me
     >>> me.round(0.1, "e4m3fn")
     np.float64(0.1015625)
+    >>> me.round([float("nan"), -1e9], "e2m1fn"), me.round([float("nan"), -1e9], "e2m1fn", profile="mldtypes")
+    (array([ 6., -6.]), array([-0., -6.]))
+    >>> me.round([1.0, float("nan")], "e2m1fn", refuse="nan")
+    Traceback (most recent call last):
+    macheps.Error: refuse: element 1 is nan, and e2m1fn has no NaN (...)
     >>> me.round([448.0, 464.0, 465.0, 1e9], "e4m3fn")
     array([448., 448.,  nan,  nan])
     >>> me.round([448.0, 464.0, 465.0, 1e9], "e4m3fn", saturate=True)
     array([448., 448., 448., 448.])
     """
-    cast = _casts.get((format, mode, saturate, scale)) or _cast(format, mode, saturate, scale)
-    if type(x) is np.ndarray and x.dtype is FLOAT32 and x.flags.c_contiguous and tally is None and not (seed or stream):
+    cast = _casts.get((format, mode, saturate, scale, profile)) or _cast(format, mode, saturate, scale, profile)
+    is_plain = tally is None and not refuse and not cast.draws and seed is None and not stream
+    if is_plain and type(x) is np.ndarray and x.dtype is FLOAT32 and x.flags.c_contiguous:
         if out is None or is_plain_output(x, out):  # what most calls are, in a microsecond
             made: Array = np.empty(x.shape, FLOAT32) if out is None else out
-            _core.round_into(cast, x, made, 0, 0, False)
+            _core.round_into(cast, x, made, 0, 0, 0, False)
             return made
     source = numbers(x, "round")
     values = source.values
@@ -205,9 +231,10 @@ def round(
     else:
         made = output_like(source, values.dtype, out, "round")
         values = apart(values, made)
-    if seed or stream:
-        seed, stream = _words(seed, stream)
-    counts = _core.round_into(cast, values, made, seed, stream, tally is not None)
+    if refuse:
+        refuse_unheld(values, scale, cast.format, refuse)
+    words = random_words(cast.draws, seed, stream, generator, values.size)
+    counts = _core.round_into(cast, values, made, *words, tally is not None)
     if tally is not None:
         tally.add(Tally(counts))
     if out is not None:
@@ -218,14 +245,18 @@ def round(
 def encode(
     x: ArrayLike,
     format: str,
-    mode: str = "nearest_even",
+    mode: str | None = None,
     saturate: bool = False,
     scale: float = 1.0,
-    seed: int = 0,
+    seed: int | None = None,
     stream: int = 0,
     out: Any = None,
     tally: Tally | None = None,
     dtype: str | None = None,
+    *,
+    generator: Generator | None = None,
+    profile: str | None = None,
+    refuse: str | Iterable[str] = (),
 ) -> Any:
     """Rounds numbers to a format; gives their codes.
 
@@ -237,7 +268,7 @@ def encode(
 
     Parameters
     ----------
-    x, format, mode, saturate, scale, seed, stream, tally
+    x, format, mode, saturate, scale, seed, stream, tally, generator, profile, refuse
         As of `round`.
     out : array, optional
         Where the codes go: unsigned integers of 8, 16, 32 or 64 bits, as the format needs.
@@ -252,18 +283,20 @@ def encode(
     >>> print(me.encode([448., 464., 465.], "e4m3fn", saturate=True))
     [126 126 126]
     """
-    cast = _casts.get((format, mode, saturate, scale)) or _cast(format, mode, saturate, scale)
+    cast = _casts.get((format, mode, saturate, scale, profile)) or _cast(format, mode, saturate, scale, profile)
     source = numbers(x, "encode")
     kind = code_type(cast.code_bits)
     values = source.values
+    if refuse:
+        refuse_unheld(values, scale, cast.format, refuse)
     if cast.code_bits == 64 and values.dtype == np.float32:
         values = np.multiply(values, np.float32(scale), dtype=np.float32) if scale != 1 else values
         values = np.asarray(values, np.float64)
-        cast = _cast(format, mode, saturate, 1.0)
+        cast = _cast(format, mode, saturate, 1.0, profile)
     made = output_like(source, kind, out, "encode")
     values = apart(values, made)
-    seed, stream = _words(seed, stream)
-    counts = _core.encode_into(cast, values, made, seed, stream, tally is not None)
+    words = random_words(cast.draws, seed, stream, generator, values.size)
+    counts = _core.encode_into(cast, values, made, *words, tally is not None)
     if tally is not None:
         tally.add(Tally(counts))
     if dtype is None:
@@ -313,9 +346,9 @@ def decode(codes_: ArrayLike, format: str | None = None, out: Any = None) -> Any
     return out if out is not None else given_back(made, source)
 
 
-def tally(x: ArrayLike, format: str, mode: str = "nearest_even", saturate: bool = False, scale: float = 1.0,
-          seed: int = 0, stream: int = 0) -> Tally:  # fmt: skip
-    """What a cast would do to these numbers.
+def tally(x: ArrayLike, format: str, mode: str | None = None, saturate: bool = False, scale: float = 1.0, seed: int | None = None,
+          stream: int = 0, *, generator: Generator | None = None, profile: str | None = None) -> Tally:  # fmt: skip
+    """Counts what a cast would do to these numbers. The arguments are those of `round`.
 
     Examples
     --------
@@ -324,5 +357,6 @@ def tally(x: ArrayLike, format: str, mode: str = "nearest_even", saturate: bool 
     True
     """
     made = Tally()
-    round(x.detach() if is_tensor(x) else x, format, mode, saturate, scale, seed, stream, tally=made)
+    round(x.detach() if is_tensor(x) else x, format, mode, saturate, scale, seed, stream, tally=made, generator=generator,
+          profile=profile)
     return made

@@ -58,6 +58,8 @@ class FormatInfo:
     has_inf: bool
     has_nan: bool
     has_negative_zero: bool
+    has_sign: bool
+    has_zero: bool
     max_digits10: int
     summary: str = ""
     source: str = ""
@@ -66,7 +68,7 @@ class FormatInfo:
     @property
     def min(self) -> float:
         """The least number: the largest one's negative, or 2**-127 for scales without a sign."""
-        return self.smallest_subnormal if self.format == "e8m0fnu" else -self.max
+        return -self.max if self.has_sign else self.smallest_subnormal
 
 
 def _known(kind: Callable[..., Any], record: dict[str, Any]) -> dict[str, Any]:
@@ -107,6 +109,31 @@ def finfo(format: str) -> FormatInfo:
         raise TypeError(f"format is a name, such as 'e4m3fn', not {type(format).__name__}")
     record = json.loads(_core.format(format))
     return next((row for row in _formats() if row.format == record["format"]), FormatInfo(**_known(FormatInfo, record)))
+
+
+@dataclass(frozen=True)
+class ProfileInfo:
+    """The conventions of an implementation's conversions."""
+
+    profile: str
+    aliases: list[str]
+    edition: str  #: the newest version that the profile was compared with
+    formats: list[str]  #: to which it converts
+    summary: str
+    source: str
+
+
+def profiles() -> Records[ProfileInfo]:
+    """All codec profiles, for ``profile=`` of `round` and `encode`. ``macheps formats --profiles`` prints what each makes of NaN,
+    infinities, overflow and zeros.
+
+    Examples
+    --------
+    >>> import macheps as me
+    >>> [p.edition for p in me.profiles() if p.profile == "mldtypes"]
+    ['ml_dtypes 0.6.0']
+    """
+    return Records(ProfileInfo(**record) for record in json.loads(_core.profiles()))
 
 
 def _real(value: Any) -> float | None:
@@ -174,23 +201,33 @@ class Shown:
     relative_error: float
     ulp_error: float  #: in units of the last place at the number
     number: Number
+    unheld: list[str] = field(default_factory=list)  #: what the format cannot hold of the number: nan, inf, sign, zero, negative_zero
 
 
-def show(x: float, formats: Sequence[str] | str = (), mode: str = "nearest_even", saturate: bool = False) -> Records[Shown]:
+def show(x: float, formats: Sequence[str] | str = (), mode: str = "nearest_even", saturate: bool = False,
+         random: int | None = None) -> Records[Shown]:  # fmt: skip
     """One number in every format, or in some, as ``macheps show`` prints it.
+
+    Stochastic rounding needs ``random``, the 32 random bits that it adds.
 
     Examples
     --------
     >>> import macheps as me
     >>> me.show(0.1, ["bf16", "e2m1fn"])[0].value
     0.10009765625
+    >>> me.show(-3.0, "e8m0fnu")[0].unheld
+    ['sign']
     """
     names = [formats] if isinstance(formats, str) else list(formats)
-    _core.cast("fp32", mode, saturate, 1.0)  # refuses a mode that there is not
+    cast = _core.cast("fp32", mode, saturate, 1.0, "")  # refuses an unknown mode
+    if cast.draws and random is None:
+        raise Error("stochastic rounding without random bits", "mode", "pass random=, a whole number from 0 to 2**32 - 1")
+    if random is not None and not 0 <= random < 2**32:
+        raise Error(f"{random} is not 32 random bits", "random", "use a whole number from 0 to 2**32 - 1")
     return Records(
         Shown(
             record["format"], float(record["value"]), record["code"], float(record["error"]),
-            float(record["relative_error"]), float(record["ulp_error"]), _number(record),
+            float(record["relative_error"]), float(record["ulp_error"]), _number(record), record["unheld"],
         )  # fmt: skip
-        for record in json.loads(_core.show(float(x), names, mode, saturate))
+        for record in json.loads(_core.show(float(x), names, mode, saturate, random or 0))
     )

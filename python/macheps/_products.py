@@ -15,6 +15,7 @@ from ._arrays import Array, ArrayLike, Source, code_type, given_back, numbers, o
 from ._casts import Tally, round
 from ._errors import Error
 from ._formats import FormatInfo, Records, finfo
+from ._random import Generator, call_seed
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ def _counts_of(values: Array, codes: Array, decoded: Array, info: FormatInfo) ->
 
 
 def scale(x: ArrayLike, granularity: str, format: str, rule: str = "", axis: int | None = None,
-          mode: str = "nearest_even", seed: int = 0) -> Scaled:  # fmt: skip
+          mode: str = "nearest_even", seed: int | None = None, *, generator: Generator | None = None) -> Scaled:  # fmt: skip
     """Casts a matrix with a scale for each group of its elements, as libraries do: it saturates.
 
     Parameters
@@ -137,6 +138,8 @@ def scale(x: ArrayLike, granularity: str, format: str, rule: str = "", axis: int
         Along which axis blocks run, the contraction's: 1, the last, or 0.
     mode, seed
         Of the rounding, as of `round`.
+    generator : Generator, optional
+        Stochastic rounding takes two words of it, the seed of this call's own words.
 
     Examples
     --------
@@ -158,8 +161,10 @@ def scale(x: ArrayLike, granularity: str, format: str, rule: str = "", axis: int
         raise Error(f"an array of shape {values.shape}", "x", "give one with rows and columns, neither of them 0")
     if axis not in (None, 0, 1, -1, -2):
         raise Error(f"{axis} is no axis of a matrix", "axis", "0 or 1")
-    _core.cast(format, mode, True, 1.0)  # refuses words that there are not
-    made = _core.scale(values, format, granularity, rule, None if axis is None else axis % 2, mode, seed)
+    words = 0
+    if _core.cast(format, mode, True, 1.0, "").draws:  # which refuses unknown words
+        words = call_seed(seed, generator)
+    made = _core.scale(values, format, granularity, rule, None if axis is None else axis % 2, mode, words)
     code_bytes, rows, columns, scales, scale_codes, tensor, decoded_bytes, rule, k_is_last, outer, k = made
     info = finfo(format)
     codes = np.frombuffer(code_bytes, np.uint32).astype(code_type(info.container_bits)).reshape(values.shape)
@@ -237,6 +242,9 @@ def matmul(
     bias: ArrayLike | None = None,
     scale: float = 1.0,
     out: Any = None,
+    *,
+    seed: int | None = None,
+    generator: Generator | None = None,
 ) -> Any:
     """The product a b with every sum as the machine computes it, bit for bit.
 
@@ -256,6 +264,10 @@ def matmul(
         [n], added to the sums in fp32, before that rounding.
     scale : float
         Multiplies the sums: the product of the operands' decode scales.
+    seed : int, optional
+        The random words of one call, for an order with stochastic rounding (``chain:bf16:stochastic``).
+    generator : Generator, optional
+        For the same: it gives two words, the seed of this call's own words, and advances.
 
     Examples
     --------
@@ -280,9 +292,11 @@ def matmul(
     made = output_like(source, np.float32, out, "matmul")
     x, y = (operand.copy() if made.size and np.may_share_memory(operand, made) else operand for operand in (x, y))
     factor = float(scale) * first.factor * second.factor
+    name = spelled(machine, promote)
+    words = call_seed(seed, generator) if _core.draws(name) else 0
     if made.size:
-        _core.matmul_into(x, y, made, addend, spelled(machine, promote), first.format, second.format,
-                          finfo(out_format).format if out_format else "", factor, first.scales, second.scales)
+        _core.matmul_into(x, y, made, addend, name, first.format, second.format,
+                          finfo(out_format).format if out_format else "", factor, first.scales, second.scales, words)
     return out if out is not None else given_back(made, source)
 
 

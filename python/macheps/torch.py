@@ -9,6 +9,7 @@ from . import _casts
 from ._arrays import needed
 from ._errors import Error
 from ._formats import finfo
+from ._random import Generator, require_words
 
 torch = needed("torch")
 
@@ -42,14 +43,17 @@ def round(
     mode: str = "nearest_even",
     saturate: bool = False,
     scale: float = 1.0,
-    seed: int = 0,
+    seed: int | None = None,
     stream: int = 0,
     grad: str = "straight_through",
     grad_format: str | None = None,
     grad_mode: str = "nearest_even",
     grad_saturate: bool = False,
-    grad_seed: int = 1,
+    grad_seed: int | None = None,
     grad_stream: int = 0,
+    *,
+    generator: Generator | None = None,
+    grad_generator: Generator | None = None,
 ) -> Any:
     """`macheps.round` of a CPU tensor, with a gradient.
 
@@ -58,13 +62,14 @@ def round(
 
     Parameters
     ----------
-    x, format, mode, saturate, scale, seed, stream
+    x, format, mode, saturate, scale, seed, stream, generator
         As of `macheps.round`.
     grad : str
         ``straight_through``: the gradient as it comes. ``clipped``: that, and zero where |s x| is beyond the format's largest
         finite value, or NaN.
     grad_format : str, optional
-        To which the gradient is cast, by grad_mode, grad_saturate, grad_seed and grad_stream.
+        To which the gradient is cast, by grad_mode, grad_saturate, grad_seed, grad_stream and grad_generator. The generator of
+        both passes may be the same object: the backward pass takes words that the forward pass has not used.
 
     Examples
     --------
@@ -80,10 +85,13 @@ def round(
         raise Error(f"'{grad}' is no rule for gradients", "grad", f"one of {', '.join(_RULES)}")
     if not x.dtype.is_floating_point:
         raise TypeError(f"macheps.torch.round takes floating-point tensors, not {x.dtype}")
-    cast = {"format": format, "mode": mode, "saturate": saturate, "scale": float(scale), "seed": seed, "stream": stream}
+    cast = {"format": format, "mode": mode, "saturate": saturate, "scale": float(scale), "seed": seed, "stream": stream,
+            "generator": generator}
     backward = None
     if grad_format is not None:
         backward = {"format": grad_format, "mode": grad_mode, "saturate": grad_saturate, "seed": grad_seed,
-                    "stream": grad_stream}
-        _casts._cast(grad_format, grad_mode, grad_saturate, 1.0)  # a wrong word is told now, not in the backward pass
+                    "stream": grad_stream, "generator": grad_generator}
+        # Wrong words, and a missing source of random words, are reported now, not in the backward pass.
+        if _casts._cast(grad_format, grad_mode, grad_saturate, 1.0).draws:
+            require_words(grad_seed, grad_generator, "grad_mode", "grad_")
     return _Round.apply(x, cast, grad, backward)

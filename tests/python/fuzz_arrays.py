@@ -82,7 +82,7 @@ def some_array(r: random.Random) -> Any:
 
 def some_call(r: random.Random) -> None:
     x, format, mode = some_array(r), r.choice(FORMATS), r.choice(MODES[:7] if r.random() < 0.9 else MODES)
-    words: dict[str, Any] = {"mode": mode, "saturate": r.random() < 0.5, "seed": r.choice([0, 1, 2**64 - 1, -1]), "stream": r.choice([0, 2**32 - 1])}
+    words: dict[str, Any] = {"mode": mode, "saturate": r.random() < 0.5, "seed": r.choice([0, 1, 2**64 - 1, -1, None]), "stream": r.choice([0, 2**32 - 1])}
     if r.random() < 0.3:
         words["scale"] = r.choice([1.0, 0.5, 1e-300, 1e300, 3, float("inf"), -1.0, 1e-45])
     out = {} if r.random() < 0.7 else {"out": some_array(r) if r.random() < 0.7 else x}

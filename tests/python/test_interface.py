@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 from conftest import SOURCE
 
-MODULES = ["macheps", "macheps._casts", "macheps._check", "macheps._errors", "macheps._formats", "macheps._policy", "macheps._products",
+MODULES = ["macheps", "macheps._casts", "macheps._check", "macheps._errors", "macheps._formats", "macheps._policy", "macheps._products", "macheps._random",
            "macheps._rows", "macheps._run", "macheps._sweep"]  # fmt: skip
-RECORDS = {"Bounds", "Explanation", "FormatInfo", "MachineInfo", "Number", "Policy", "Records", "Run", "Scaled", "Shown", "Sweep", "Verdict",
+RECORDS = {"Bounds", "Explanation", "FormatInfo", "MachineInfo", "Number", "Policy", "ProfileInfo", "Records", "Run", "Scaled", "Shown", "Sweep", "Verdict",
            "find_program"}  # fmt: skip
 
 
