@@ -32,8 +32,10 @@ if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
 else()
     set(macheps_pc_prefix "\${pcfiledir}/${macheps_up}")
 endif()
-# macheps_pc(component requires flags): flags of the bits contract are in core's, which every other one requires.
+# macheps_pc(component requires flags libraries...): flags of the bits contract are in core's, which every other one requires.
 function(macheps_pc component requires flags)
+    list(TRANSFORM ARGN PREPEND " -l" OUTPUT_VARIABLE libraries)
+    list(JOIN libraries "" MACHEPS_PC_LIBRARIES)
     set(component ${component})
     if(NOT component IN_LIST MACHEPS_COMPONENTS)
         return()
@@ -47,7 +49,7 @@ endfunction()
 macheps_pc(core "fmt" "-std=c++20 -ffp-contract=off -pthread")
 macheps_pc(emulation "macheps-core libhwy" "")
 macheps_pc(reports "macheps-core" "")
-macheps_pc(experiments "macheps-emulation macheps-reports tomlplusplus yaml-cpp zlib" "")
+macheps_pc(experiments "macheps-emulation macheps-reports tomlplusplus yaml-cpp zlib" "" ${macheps_arb_libraries})
 
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/CITATION.cff ${PROJECT_SOURCE_DIR}/README.md
     DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT development)

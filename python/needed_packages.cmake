@@ -21,6 +21,7 @@ function(macheps_python_needs)
 macheps needs the C++ packages ${missing} to build. On Debian or Ubuntu:
     apt-get install g++ cmake ninja-build libfmt-dev libhwy-dev libtomlplusplus-dev \\
         nlohmann-json3-dev libyaml-cpp-dev libcli11-dev libboost-dev libzstd-dev zlib1g-dev
+(and libflint-arb-dev on Debian 12 or libflint-dev on Ubuntu 24.04 for `macheps eval`)
 or install a wheel: pip install --only-binary :all: macheps
 ")
     endif()

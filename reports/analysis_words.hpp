@@ -105,7 +105,7 @@ inline constexpr ColumnWords formula_words[] = {
     {"functions", "", "`correct`: correctly rounded; `macheps`: those of core/math.hpp", ""},
     {"inputs", values, "whose reference is a number of the format, or an overflow", ""},
     {"skipped", values, "whose reference is NaN; they enter no other figure", ""},
-    {"unresolved", values, "whose exact value 500 digits do not settle, or where a loop does not end; they enter no other figure", ""},
+    {"unresolved", values, "whose rounded value the enclosures do not settle within the limit of digits or work, or where a loop does not end; they enter no other figure", ""},
     {"mean_bits", "bits", "of error, over the inputs", "log2(1 + numbers of the format between result and reference)"},
     {"max_bits", "bits", "largest; the format's width where a NaN stands beside a number", ""},
     {"worst_x", "", "the first input with `max_bits`: its codes in hex, then its values", ""},
@@ -119,7 +119,7 @@ inline constexpr ColumnWords formula_words[] = {
 inline constexpr ColumnWords formula_point_words[] = {
     {"x", "", "values of the inputs, apart by spaces", ""},
     {"result", "", "of the formula in the format", ""},
-    {"reference", "", "the exact value, rounded once", ""},
+    {"reference", "", "the exact value, rounded once in the mode of `round` (stochastic: to nearest)", ""},
     {"ulp", "ulp", "of error, where both are finite", "as max_ulp"},
     {"bits", "bits", "of error", "as in eval.csv"},
     {"expression", "", "as in eval.csv", ""},

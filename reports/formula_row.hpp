@@ -6,13 +6,13 @@
 
 namespace macheps {
 
-/// The reference is the formula's exact value, rounded once to the format. Bits of error are log2(1 + d), where d counts the
+/// The reference is the formula's exact value, rounded once to the format in the mode of `round` (stochastic: to nearest). Bits of error are log2(1 + d), where d counts the
 /// numbers of the format between result and reference; a NaN beside a number counts as the format's width.
 struct FormulaRow {
     std::string expression{}, name{}, format{}, round{}, functions{};
     std::uint64_t inputs = 0;      ///< whose reference is a number
     std::uint64_t skipped = 0;     ///< whose reference is NaN
-    std::uint64_t unresolved = 0;  ///< whose reference 500 digits do not settle, or where a loop does not end
+    std::uint64_t unresolved = 0;  ///< whose reference the enclosures do not settle, or where a loop does not end
     std::optional<double> mean_bits{}, max_bits{};
     std::string worst_x{};            ///< the first input with max_bits: codes in hex, then values
     std::optional<double> max_ulp{};  ///< over finite results and references

@@ -5,9 +5,8 @@
 #include "core/format_table.hpp"
 #include "core/rounding_names.hpp"
 #include "core/ulp.hpp"
-#include "experiments/analysis/eval_interval.hpp"
+#include "experiments/analysis/eval_enclosure.hpp"
 #include "experiments/analysis/eval_walk.hpp"
-#include "experiments/analysis/eval_wide.hpp"
 #include "experiments/analysis/rounder.hpp"
 
 #include <fmt/format.h>
@@ -19,7 +18,7 @@ namespace macheps::analysis {
 
 namespace {
 
-/// What came of one input.
+/// The outcome for one input.
 struct Point {
     std::vector<double> inputs{};
     double result = 0;
@@ -38,7 +37,7 @@ InputRange range_of(const EvalGrid& grid, const std::string& input) {
 
 /// The value of a literal, of one with a minus sign, and of nothing else.
 std::optional<double> literal_value(const Node& node) {
-    if (node.kind == Node::Kind::number) return wide_literal(node, 0).near;
+    if (node.kind == Node::Kind::number) return enclosed_literal(node, fp64, Round::nearest_even, {});
     if (node.kind != Node::Kind::call || node.op != Op::neg) return std::nullopt;
     const std::optional<double> value = literal_value(node.children.front());
     return value ? std::optional(-*value) : value;
@@ -81,22 +80,59 @@ InputRange drawn_range(const EvalGrid& grid, const Expression& expression, const
     return first <= range.greatest ? range : asked;
 }
 
-/// Finite codes whose values lie in the range: positive ones ascending from +0, then negative ones from -0.
-std::vector<std::uint64_t> codes_in(const Format& f, const InputRange& range) {
-    std::vector<std::uint64_t> codes;
-    for (const std::uint64_t sign : {std::uint64_t{0}, f.sign_bit()}) {
-        if (sign != 0 && !f.has_sign()) continue;
-        for (std::uint64_t magnitude = 0; magnitude <= f.max_finite_code(); ++magnitude) {
-            if (sign != 0 && magnitude == 0 && !f.has_negative_zero()) continue;
-            const double x = decode64(f, (sign | magnitude) << f.padding);
-            if (x >= range.least && x <= range.greatest) codes.push_back((sign | magnitude) << f.padding);
-        }
-    }
-    return codes;
+/// Codes of one sign whose magnitudes follow each other.
+struct Run {
+    std::uint64_t sign = 0, first = 0, count = 0;
+};
+
+/// The finite numbers of a format in a range: positive ones ascending from +0, then negative ones from -0. A range of one number
+/// holds the zero of its own sign alone.
+std::vector<Run> runs_in(const Format& f, const InputRange& range) {
+    const double largest = decode64(f, f.max_finite_code() << f.padding);
+    const auto magnitude = [&](double x, Round mode) {
+        return (encode64(f, std::min(x, largest), mode, Overflow::nonsaturate) >> f.padding) & f.magnitude_mask();
+    };
+    std::vector<Run> runs;
+    const auto add = [&](std::uint64_t sign, double least, double greatest, bool is_zero_left_out) {
+        if (greatest < 0 || least > largest) return;
+        const std::uint64_t first = std::max<std::uint64_t>(least <= 0 ? 0 : magnitude(least, Round::up), is_zero_left_out ? 1 : 0),
+                            last = magnitude(greatest, Round::down);
+        if (first <= last) runs.push_back({sign, first, last - first + 1});
+    };
+    const bool is_one_zero = range.is_one() && range.least == 0;
+    if (!is_one_zero || !std::signbit(range.least) || !f.has_negative_zero()) add(0, range.least, range.greatest, false);
+    if (f.has_sign() && (!is_one_zero || runs.empty())) add(f.sign_bit(), -range.greatest, -range.least, !f.has_negative_zero());
+    return runs;
 }
 
-bool is_exhaustive(const EvalGrid& grid, const Expression& expression, const Format& f) {
-    return grid.points == 0 && expression.inputs.size() <= 1 && f.bits <= 16;
+std::uint64_t count_of(const std::vector<Run>& runs) {
+    std::uint64_t count = 0;
+    for (const Run& run : runs) count += run.count;
+    return count;
+}
+
+double number_at(const Format& f, const std::vector<Run>& runs, std::uint64_t index) {
+    for (const Run& run : runs) {
+        if (index < run.count) return decode64(f, (run.sign | (run.first + index)) << f.padding);
+        index -= run.count;
+    }
+    return 0;
+}
+
+/// The numbers of each input where every combination of them is evaluated: all of one input in a format of up to 16 bits, and those of
+/// ranges that hold no more than are usually drawn.
+std::optional<std::vector<std::vector<Run>>> all_inputs(const EvalGrid& grid, const Expression& expression, const Format& f) {
+    std::vector<std::vector<Run>> out;
+    std::uint64_t combinations = 1;
+    const bool is_narrow = grid.points == 0 && expression.inputs.size() <= 1 && f.bits <= 16;
+    const std::uint64_t most = is_narrow ? std::uint64_t{1} << 16 : grid.points == 0 ? usual_points : 1;
+    for (const std::string& input : expression.inputs) {
+        out.push_back(runs_in(f, range_of(grid, input)));
+        const std::uint64_t count = count_of(out.back());
+        if (count > most || combinations * count > most) return std::nullopt;
+        combinations *= count;
+    }
+    return out;
 }
 
 /// A formula that brings a format along has that one.
@@ -125,13 +161,19 @@ double drawn_input(const EvalGrid& grid, const Format& f, const InputRange& rang
     return decode64(f, from_ordinal(f, first + static_cast<std::int64_t>(word % static_cast<std::uint64_t>(last - first + 1))));
 }
 
+/// References of stochastic rounding are rounded to nearest.
+Round reference_mode(const EvalGrid& grid, const Expression& expression) {
+    const Round mode = expression.own.round.value_or(grid.round);
+    return mode == Round::stochastic ? Round::nearest_even : mode;
+}
+
 void evaluate(const EvalGrid& grid, const Expression& expression, const Format& f, std::uint64_t index, Point& point) {
     const RngKey key{.seed = static_cast<std::uint64_t>(grid.seed), .step = static_cast<std::uint32_t>(index), .site = site_id("eval.round")};
     FormatSystem system(f, grid.round, grid.functions, grid.flushes, key);
     if (expression.own.format || expression.own.round) system.enter(expression.own);
     try {
         point.result = Walk(system, expression).value(point.inputs);
-        point.reference = reference_value(expression, f, point.inputs);
+        if (!system.is_unresolved()) point.reference = reference_value(expression, f, reference_mode(grid, expression), point.inputs);
     } catch (const EndlessLoop&) {  // a step too small to move anything: this input has no answer, others may
         point.reference.reset();
     }
@@ -141,35 +183,30 @@ void evaluate(const EvalGrid& grid, const Expression& expression, const Format& 
         point.bits = f.bits;
         return;
     }
-    const std::uint64_t code = encode64(f, point.result, Round::nearest_even, Overflow::nonsaturate);
-    point.bits = std::log2(1 + static_cast<double>(code_distance(f, code, reference.code)));
-    const double rounded = decode64(f, reference.code);
-    if (!std::isfinite(point.result) || !std::isfinite(rounded) || !std::isfinite(reference.near)) return;
-    point.ulps = std::fabs(point.result - reference.near) / ulp(f, rounded);
+    const auto code = [&](double x) { return encode64(f, x, Round::nearest_even, Overflow::nonsaturate); };
+    point.bits = std::log2(1 + static_cast<double>(code_distance(f, code(point.result), code(reference.rounded))));
+    if (!std::isfinite(point.result) || !std::isfinite(reference.rounded) || !std::isfinite(reference.near)) return;
+    point.ulps = std::fabs((point.result - reference.near) - reference.rest) / ulp(f, reference.rounded);
 }
 
-/// Whether the precondition holds. It is about the numbers as they are: its constants are not rounded to the formula's format.
+/// Whether the precondition holds. It is about the numbers as they are: its constants are not rounded to the formula's format. An input
+/// for which enclosures do not settle it is not taken.
 bool is_accepted(const Expression& expression, const std::vector<double>& inputs) {
-    IntervalSystem interval;
-    std::vector<Span> spans;
-    for (const double x : inputs) spans.push_back({x, x});
-    const bool is_met = Walk(interval, expression).accepts(spans);
-    if (!interval.has_failed()) return is_met;
-    FormatSystem system(fp64, Round::nearest_even, Functions::correct, false, {});
-    return Walk(system, expression).accepts(inputs);
+    return expression.precondition.empty() || is_precondition_met(expression, inputs).value_or(false);
 }
 
 std::vector<Point> points_of(const EvalGrid& grid, const Expression& expression, const Format& f) {
-    std::vector<Point> points;
-    if (expression.inputs.empty()) {
-        points.resize(1);
-        points.front().is_taken = true;
-    } else if (is_exhaustive(grid, expression, f)) {
-        for (const std::uint64_t code : codes_in(f, range_of(grid, expression.inputs.front()))) {
-            points.push_back({.inputs = {decode64(f, code)}});
+    const auto runs = all_inputs(grid, expression, f);
+    if (!runs) return std::vector<Point>(static_cast<std::size_t>(grid.points == 0 ? usual_points : grid.points));
+    std::uint64_t count = 1;
+    for (const std::vector<Run>& each : *runs) count *= count_of(each);
+    std::vector<Point> points(static_cast<std::size_t>(count));
+    for (std::uint64_t i = 0; i < count; ++i) {
+        std::uint64_t rest = i;
+        for (const std::vector<Run>& each : *runs) {
+            points[i].inputs.push_back(number_at(f, each, rest % count_of(each)));
+            rest /= count_of(each);
         }
-    } else {
-        points.resize(static_cast<std::size_t>(grid.points == 0 ? usual_points : grid.points));
     }
     return points;
 }
@@ -226,7 +263,7 @@ FormulaRow formula_row(const EvalGrid& grid, const Expression& expression, const
             row.worst_x = joined_inputs(f, point, true);
         }
         if (point.ulps) row.max_ulp = std::max(row.max_ulp.value_or(0), *point.ulps);
-        const double rounded = decode64(f, point.reference->code);
+        const double rounded = point.reference->rounded;
         row.nan += point.result != point.result;
         row.overflow += std::isinf(point.result) && std::isfinite(rounded);
         row.underflow += point.result == 0 && rounded != 0;
@@ -255,6 +292,7 @@ Error eval_error(std::string what, std::string where, std::string fix) {
 }  // namespace
 
 void require_possible(const EvalGrid& grid) {
+    require_enclosures();
     for (const Expression& expression : grid.expressions) {
         std::vector<Format> all = formats_of(grid, expression);
         for (const RoundingContext& context : expression.contexts) {
@@ -286,6 +324,11 @@ void require_possible(const EvalGrid& grid) {
             const double largest = decode64(f, f.max_finite_code() << f.padding);
             const double first = decode64(f, encode64(f, std::clamp(range.least, -largest, largest), Round::up, Overflow::nonsaturate));
             if (range.least <= largest && range.greatest >= -largest && first <= range.greatest) continue;
+            if (range.is_one()) {
+                const double near = decode64(f, encode64(f, range.least, Round::nearest_even, Overflow::saturate));
+                throw eval_error(fmt::format("{} is no number of {}", range.least, format_name(f)), "--" + range.name,
+                                 fmt::format("Use its nearest number, {}", near));
+            }
             throw eval_error(fmt::format("{} has no number from {} to {}", format_name(f), range.least, range.greatest),
                              "--" + range.name, "a wider range");
         }
@@ -307,6 +350,7 @@ void run_eval(ThreadPool& pool, const EvalGrid& grid, const std::function<void(c
                     fill_inputs(grid, expression, f, i, points[i]);
                     if (points[i].is_taken) evaluate(grid, expression, f, i, points[i]);
                 }
+                free_enclosure_memory();
             });
             row(formula_row(grid, expression, f, points));
             if (!point) continue;
@@ -314,7 +358,7 @@ void run_eval(ThreadPool& pool, const EvalGrid& grid, const std::function<void(c
                 if (!each.is_taken || !each.reference || each.reference->is_nan) continue;
                 point({.x = joined_inputs(f, each, false),
                        .result = each.result,
-                       .reference = decode64(f, each.reference->code),
+                       .reference = each.reference->rounded,
                        .ulp = each.ulps,
                        .bits = each.bits,
                        .expression = expression.text,

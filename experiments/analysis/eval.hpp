@@ -5,6 +5,7 @@
 #include "experiments/analysis/eval_format.hpp"
 #include "reports/formula_row.hpp"
 
+#include <cmath>
 #include <functional>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@ namespace macheps::analysis {
 struct InputRange {
     std::string name{};
     double least = 0, greatest = 0;
+    bool is_one() const { return least == greatest && std::signbit(least) == std::signbit(greatest); }
 };
 
 struct EvalGrid {
@@ -24,11 +26,11 @@ struct EvalGrid {
     Functions functions = Functions::correct;
     bool flushes = false;          ///< subnormal results become zeros
     std::vector<InputRange> ranges{};
-    std::int64_t points = 0;       ///< drawn for each formula; 0: all, of one input in a format of up to 16 bits
+    std::int64_t points = 0;       ///< drawn for each formula; 0: all, where they are few
     std::int64_t seed = 0;
 };
 
-/// Points that are drawn where all are too many, and none were asked for.
+/// Points that are drawn where there are more, and no number of points was asked for.
 inline constexpr std::int64_t usual_points = 1000;
 
 /// Errors: throws Error (usage) for a format that is not computed in, a range of no input or without numbers, and a function that

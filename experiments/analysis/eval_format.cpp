@@ -4,9 +4,7 @@
 #include "core/arithmetic.hpp"
 #include "core/math.hpp"
 #include "core/math64.hpp"
-#include "experiments/analysis/eval_interval.hpp"
-#include "experiments/analysis/eval_walk.hpp"
-#include "experiments/analysis/eval_wide.hpp"
+#include "experiments/analysis/eval_enclosure.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -18,109 +16,20 @@ namespace {
 
 std::uint64_t code_of(const Format& f, double x) { return encode64(f, x, Round::nearest_even, Overflow::nonsaturate); }
 
-/// fp64 itself cannot tell an exact interval from one that rounds to it, so both ends are asked.
-std::optional<double> rounded_span(const Format& f, const Span& span, Round mode, RandomBits random) {
-    if (f == fp64 && !span.is_point()) return std::nullopt;
-    const double lo = decode64(f, encode64(f, span.lo, mode, Overflow::nonsaturate, random)),
-                 hi = decode64(f, encode64(f, std::isinf(span.hi) ? 0x1.fffffffffffffp+1023 : span.hi, mode,
-                                           Overflow::nonsaturate, random));
-    const bool is_same = lo == hi || (lo != lo && hi != hi);
-    return is_same ? std::optional(lo) : std::nullopt;
-}
-
-struct MathFunction {
-    Op op;
-    double (*function)(const std::vector<double>& x);
-};
-template <double (*f)(double)>
-double unary(const std::vector<double>& x) {
-    return f(x[0]);
-}
-template <double (*f)(double, double)>
-double binary(const std::vector<double>& x) {
-    return f(x[0], x[1]);
-}
-/// What the C library gives where it is exact: NaN, infinite arguments, poles, zeros.
-constexpr MathFunction math_functions[] = {
-    {Op::exp, unary<std::exp>},     {Op::exp2, unary<std::exp2>},   {Op::expm1, unary<std::expm1>},
-    {Op::log, unary<std::log>},     {Op::log2, unary<std::log2>},   {Op::log10, unary<std::log10>},
-    {Op::log1p, unary<std::log1p>}, {Op::sin, unary<std::sin>},     {Op::cos, unary<std::cos>},
-    {Op::tan, unary<std::tan>},     {Op::asin, unary<std::asin>},   {Op::acos, unary<std::acos>},
-    {Op::atan, unary<std::atan>},   {Op::sinh, unary<std::sinh>},   {Op::cosh, unary<std::cosh>},
-    {Op::tanh, unary<std::tanh>},   {Op::asinh, unary<std::asinh>}, {Op::acosh, unary<std::acosh>},
-    {Op::atanh, unary<std::atanh>}, {Op::cbrt, unary<std::cbrt>},   {Op::pow, binary<std::pow>},
-    {Op::atan2, binary<std::atan2>}, {Op::hypot, binary<std::hypot>}, {Op::fmod, binary<std::fmod>}};
-
-double library_value(Op op, const std::vector<double>& x) {
-    for (const MathFunction& row : math_functions) {
-        if (row.op == op) return row.function(x);
-    }
-    return std::numeric_limits<double>::quiet_NaN();
-}
-
-bool has_pole(Op op, const std::vector<double>& x) {
-    switch (op) {
-        case Op::log:
-        case Op::log2:
-        case Op::log10: return x[0] == 0;
-        case Op::log1p: return x[0] == -1;
-        case Op::atanh: return std::fabs(x[0]) == 1;
-        case Op::pow: return x[0] == 0;
-        default: return false;
-    }
-}
-
 }  // namespace
 
 double FormatSystem::flushed(double x) const {
     return flushes_ && std::fabs(x) < Format::power_of_two(format_.emin()) ? std::copysign(0.0, x) : x;
 }
 
-double FormatSystem::rounded(const Unpacked& x, RandomBits random) const {
-    return decode64(format_, detail::encode_unpacked(format_, x, mode_, Overflow::nonsaturate, random) << format_.padding);
-}
-
 double FormatSystem::literal(const Node& node) {
-    IntervalSystem interval;
-    const Span span = interval.literal(node);
     const RandomBits random{0x80000000u, 32};  // constants are no operation: they draw nothing, and are rounded to nearest unless a context says how
-    if (!interval.has_failed()) {
-        if (const auto near = rounded_span(format_, span, literal_mode_, random)) return flushed(*near);
-    }
-    const Unpacked value = wide_literal(node, 0).value;
-    return flushed(decode64(
-        format_, detail::encode_unpacked(format_, value, literal_mode_, Overflow::nonsaturate, random) << format_.padding));
+    return flushed(known(enclosed_literal(node, format_, literal_mode_, random)));
 }
 
-/// Intervals first, then more and more digits.
-double FormatSystem::correct(Op op, const std::vector<double>& x) {
-    const double near = library_value(op, x);
-    const RandomBits random = next();
-    bool is_finite = true;
-    for (const double each : x) is_finite = is_finite && std::isfinite(each);
-    if (near != near) return decode64(format_, code_of(format_, std::numeric_limits<double>::quiet_NaN()));
-    if (near == 0 && op != Op::fmod) {
-        // Zeros of the functions, and underflows, which are no zeros.
-        const bool is_zero = !is_finite || x[0] == 0 || op == Op::log || op == Op::log2 || op == Op::log10 || op == Op::acos ||
-                             op == Op::acosh || (op == Op::pow && x[0] == 0);
-        if (is_zero) return decode64(format_, code_of(format_, near));
-    }
-    if (std::isinf(near) && (!is_finite || has_pole(op, x))) return decode64(format_, code_of(format_, near));
-    if (op == Op::fmod) return decode64(format_, encode64(format_, near, mode_, Overflow::nonsaturate, random));  // exact
-    std::vector<Span> spans;
-    for (const double each : x) spans.push_back({each, each});
-    IntervalSystem interval;
-    const Span span = is_finite ? interval.apply(op, spans) : Span{std::nextafter(near, -HUGE_VAL), std::nextafter(near, HUGE_VAL)};
-    if (!interval.has_failed()) {
-        if (const auto value = rounded_span(format_, span, mode_, random)) return *value;
-    }
-    double before = 0;
-    for (int precision = 0; precision < 3; ++precision) {
-        const double value = rounded(wide_call(op, x, precision).value, random);
-        if (precision > 0 && (value == before || (value != value && before != before))) return value;
-        before = value;
-    }
-    return before;
+double FormatSystem::known(std::optional<double> value) {
+    is_unresolved_ = is_unresolved_ || !value;
+    return value.value_or(std::numeric_limits<double>::quiet_NaN());
 }
 
 bool has_own_function(Op op, const Format&) {
@@ -156,7 +65,11 @@ double FormatSystem::apply(Op op, const std::vector<double>& x) {
     };
     // What is exact of a number of this format, and rounded of another's.
     const auto exact = [&](double value) { return is_mixed_ ? cast(value) : value; };
-    const auto coded = [&](double value) { return is_mixed_ ? cast(value) : decode64(format_, code_of(format_, value)); };
+    const auto coded = [&](double value) {
+        const double same = decode64(format_, code_of(format_, value));
+        // A whole number above a fraction may be no number of the format: 16 in a format that ends at 15.5.
+        return is_mixed_ || (std::isfinite(value) && same != value) ? cast(value) : same;
+    };
     const double a = x[0];
     switch (op) {
         case Op::add: return flushed(run(Operation::add));
@@ -176,7 +89,7 @@ double FormatSystem::apply(Op op, const std::vector<double>& x) {
         case Op::trunc: return coded(std::trunc(a));
         case Op::round: return coded(std::round(a));
         case Op::nearbyint: return coded(std::nearbyint(a));
-        default: return flushed(functions_ == Functions::correct ? correct(op, x) : own(op, a));
+        default: return flushed(functions_ == Functions::correct ? known(enclosed_call(op, x, format_, mode_, next())) : own(op, a));
     }
 }
 
@@ -215,34 +128,9 @@ bool FormatSystem::test(Op op, double x) const {
         case Op::is_nan: return x != x;
         case Op::is_inf: return std::isinf(x);
         case Op::is_finite: return std::isfinite(x);
+        case Op::is_normal: return std::isfinite(x) && std::fabs(x) >= Format::power_of_two(format_.emin());
         default: return std::signbit(x);
     }
-}
-
-std::optional<FormulaReference> reference_value(const Expression& expression, const Format& format, const std::vector<double>& inputs) {
-    IntervalSystem interval;
-    std::vector<Span> spans;
-    for (const double x : inputs) spans.push_back({x, x});
-    const auto made = [&](double value, double near) {
-        return FormulaReference{.code = code_of(format, value), .near = near, .is_nan = value != value};
-    };
-    const Span span = Walk(interval, expression).value(spans);
-    if (!interval.has_failed()) {
-        const RandomBits none{};
-        if (const auto value = rounded_span(format, span, Round::nearest_even, none)) {
-            return made(*value, span.lo + (std::isinf(span.hi) ? 0 : (span.hi - span.lo) / 2));
-        }
-    }
-    std::optional<FormulaReference> before;
-    for (int precision = 0; precision < 3; ++precision) {
-        const WideResult wide = wide_value(expression, inputs, precision);
-        const std::uint64_t bits =
-            detail::encode_unpacked(format, wide.value, Round::nearest_even, Overflow::nonsaturate, {}) << format.padding;
-        const FormulaReference now = made(decode64(format, bits), wide.near);
-        if (before && before->is_nan == now.is_nan && (now.is_nan || before->code == now.code)) return now;
-        before = now;
-    }
-    return std::nullopt;
 }
 
 }  // namespace macheps::analysis

@@ -28,11 +28,12 @@ class FormatSystem {
     double cast(double x);
     void enter(const RoundingContext& context);
     void leave();
+    /// Whether a function had no value that its enclosures settle. The result is then none.
+    bool is_unresolved() const { return is_unresolved_; }
 
   private:
-    double correct(Op op, const std::vector<double>& x);
+    double known(std::optional<double> value);
     double own(Op op, double x);
-    double rounded(const Unpacked& x, RandomBits random) const;
     RandomBits next() { return {mode_ == Round::stochastic ? random_bits(key_, element_++) : 0, 32}; }
     double flushed(double x) const;
 
@@ -49,18 +50,10 @@ class FormatSystem {
     bool flushes_;
     RngKey key_;
     std::uint64_t element_ = 0;
+    bool is_unresolved_ = false;
 };
 
 /// Whether `--functions macheps` has it.
 bool has_own_function(Op op, const Format& format);
-
-/// The exact value of a formula, rounded once to nearest even: its code, and the double beside it. Empty where 500 digits do not
-/// settle it.
-struct FormulaReference {
-    std::uint64_t code = 0;
-    double near = 0;
-    bool is_nan = false;
-};
-std::optional<FormulaReference> reference_value(const Expression& expression, const Format& format, const std::vector<double>& inputs);
 
 }  // namespace macheps::analysis

@@ -96,6 +96,13 @@ struct LeftOut {
     std::string why;
 };
 
+std::string form_text(const Form& form) {
+    if (form.kind != Form::Kind::list) return form.text;
+    std::string out;
+    for (const Form& item : form.items) out += (out.empty() ? "" : " ") + form_text(item);
+    return "(" + out + ")";
+}
+
 class CoreReader {
   public:
     CoreReader(const FormReader& forms, bool keeps_precision) : forms_(forms), keeps_precision_(keeps_precision) {}
@@ -141,9 +148,10 @@ class CoreReader {
     static void add_property(RoundingContext& context, std::string_view key, const Form& value) {
         const bool is_precision = key == ":precision";
         if (!is_precision && key != ":round") return;
-        const std::string text = value.kind == Form::Kind::list ? "of several words" : value.text;
+        const std::string text = form_text(value);
+        const bool is_float = value.kind == Form::Kind::list && value.items.size() == 3 && value.items[0].is("float");
         if (is_precision) {
-            context.format = find_precision(text);
+            context.format = is_float ? float_precision(value.items[1].text, value.items[2].text) : find_precision(text);
         } else {
             context.round = find_round(text);
         }

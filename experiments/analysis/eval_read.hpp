@@ -11,8 +11,11 @@ inline constexpr int most_expression_levels = 256;
 const OpRow* find_op(std::string_view name);
 bool is_constant(std::string_view name);
 bool gives_truth(const Node& node);
-/// What FPCore calls binary16, binary32 and binary64, or a format by its own name; FPCore's five roundings.
+/// The format that FPCore calls binary16, binary32 or binary64, or a format by its own name or its widths (e5m6).
 std::optional<Format> find_precision(std::string_view name);
+/// FPCore's (float E N): N bits, of which E are the exponent, as in IEEE 754. Empty where it is not computed in.
+std::optional<Format> float_precision(std::string_view exponent_bits, std::string_view bits);
+/// FPCore's five roundings.
 std::optional<Round> find_round(std::string_view name);
 /// What is wrong with a call's arguments; empty where nothing is.
 std::string wrong_arguments(const Node& node);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
 namespace macheps::analysis {
 
@@ -20,11 +21,12 @@ constexpr OpRow rows_of_ops[] = {
     {Op::expm1, "expm1", 1}, {Op::log, "log", 1}, {Op::log2, "log2", 1}, {Op::log10, "log10", 1}, {Op::log1p, "log1p", 1},
     {Op::sin, "sin", 1}, {Op::cos, "cos", 1}, {Op::tan, "tan", 1}, {Op::asin, "asin", 1}, {Op::acos, "acos", 1},
     {Op::atan, "atan", 1}, {Op::sinh, "sinh", 1}, {Op::cosh, "cosh", 1}, {Op::tanh, "tanh", 1}, {Op::asinh, "asinh", 1},
-    {Op::acosh, "acosh", 1}, {Op::atanh, "atanh", 1}, {Op::cbrt, "cbrt", 1}, {Op::pow, "pow", 2}, {Op::atan2, "atan2", 2},
-    {Op::hypot, "hypot", 2}, {Op::fmod, "fmod", 2}, {Op::less, "<", -1}, {Op::less_equal, "<=", -1}, {Op::greater, ">", -1},
+    {Op::acosh, "acosh", 1}, {Op::atanh, "atanh", 1}, {Op::cbrt, "cbrt", 1}, {Op::erf, "erf", 1},
+    {Op::erfc, "erfc", 1}, {Op::tgamma, "tgamma", 1}, {Op::lgamma, "lgamma", 1}, {Op::pow, "pow", 2}, {Op::atan2, "atan2", 2},
+    {Op::hypot, "hypot", 2}, {Op::fmod, "fmod", 2}, {Op::remainder, "remainder", 2}, {Op::less, "<", -1}, {Op::less_equal, "<=", -1}, {Op::greater, ">", -1},
     {Op::greater_equal, ">=", -1}, {Op::equal, "==", -1}, {Op::unequal, "!=", -1}, {Op::both, "and", -1},
     {Op::either, "or", -1}, {Op::negation, "not", 1}, {Op::is_nan, "isnan", 1}, {Op::is_inf, "isinf", 1},
-    {Op::is_finite, "isfinite", 1}, {Op::sign_bit, "signbit", 1},
+    {Op::is_finite, "isfinite", 1}, {Op::is_normal, "isnormal", 1}, {Op::sign_bit, "signbit", 1},
 };
 
 std::string_view op_name(Op op) {
@@ -108,7 +110,18 @@ std::optional<Format> find_precision(std::string_view name) {
         if (row.name == name) return row.format;
     }
     const NamedFormat* known = find_format(name);
-    return known != nullptr ? std::optional(known->format) : std::nullopt;
+    return known != nullptr ? std::optional(known->format) : ieee_format(name);
+}
+
+std::optional<Format> float_precision(std::string_view exponent_bits, std::string_view bits) {
+    int exponent = 0, width = 0;
+    const auto is_read = [](std::string_view text, int& out) {
+        const auto [last, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+        return error == std::errc{} && last == text.data() + text.size();
+    };
+    if (!is_read(exponent_bits, exponent) || !is_read(bits, width)) return std::nullopt;
+    if (exponent == fp64.exponent_bits() && width == fp64.bits) return fp64;
+    return ieee_format(fmt::format("e{}m{}", exponent, width - 1 - exponent));
 }
 
 std::optional<Round> find_round(std::string_view name) {

@@ -18,11 +18,11 @@ enum class Op : std::uint8_t {
     add, sub, mul, div, neg, fma, sqrt, fabs, fmin, fmax, fdim, copysign, floor, ceil, trunc, round, nearbyint,
     // From here on functions that no algebra gives: each is rounded correctly, or is one of core/math.hpp.
     exp, exp2, expm1, log, log2, log10, log1p, sin, cos, tan, asin, acos, atan, sinh, cosh, tanh, asinh, acosh, atanh, cbrt,
-    pow, atan2, hypot, fmod,
+    erf, erfc, tgamma, lgamma, pow, atan2, hypot, fmod, remainder,
     // Of truth values.
-    less, less_equal, greater, greater_equal, equal, unequal, both, either, negation, is_nan, is_inf, is_finite, sign_bit
+    less, less_equal, greater, greater_equal, equal, unequal, both, either, negation, is_nan, is_inf, is_finite, is_normal, sign_bit
 };
-constexpr bool is_elementary(Op op) { return op >= Op::exp && op <= Op::fmod; }
+constexpr bool is_elementary(Op op) { return op >= Op::exp && op <= Op::remainder; }
 constexpr bool is_truth(Op op) { return op >= Op::less; }
 
 struct OpRow {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One evaluation of a tree, over any numbers: those of a format, intervals, or hundreds of digits.
+// One evaluation of a tree, over any numbers: those of a format, or enclosures of real ones.
 #pragma once
 #include "core/error.hpp"
 #include "experiments/analysis/eval_tree.hpp"
@@ -40,14 +40,6 @@ class Walk {
         slots_.resize(static_cast<std::size_t>(expression_.slots));
         turns_ = 0;
     }
-    /// Intervals that cannot tell where a comparison goes would turn for ever.
-    bool has_given_up() const {
-        if constexpr (requires { system_.has_failed(); }) {
-            return system_.has_failed();
-        } else {
-            return false;
-        }
-    }
     Number& slot(int i) { return slots_[static_cast<std::size_t>(i)]; }
 
     Number number(const Node& node) {
@@ -64,7 +56,6 @@ class Walk {
             case Node::Kind::loop: {
                 bind(node, 1, node.is_sequential);
                 while (truth(node.children.front())) {
-                    if (has_given_up()) return Number{};
                     if (++turns_ > most_loop_turns) {
                         throw EndlessLoop({.what = "a loop does not end",
                                      .where = expression_.name.empty() ? "expression" : expression_.name,
@@ -133,6 +124,7 @@ class Walk {
             case Op::is_nan:
             case Op::is_inf:
             case Op::is_finite:
+            case Op::is_normal:
             case Op::sign_bit: return system_.test(node.op, number(node.children[0]));
             default: break;
         }

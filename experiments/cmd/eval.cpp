@@ -12,10 +12,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace macheps {
@@ -24,7 +26,23 @@ namespace {
 
 using analysis::EvalGrid;
 
-constexpr const char* eval_help =
+/// Names of functions, in lines that --help holds.
+std::string function_lines() {
+    std::string out, line = "Functions:";
+    for (const analysis::OpRow& row : analysis::op_rows()) {
+        const bool is_word = std::isalpha(static_cast<unsigned char>(row.name.front())) != 0;
+        const bool is_logic = row.op == analysis::Op::both || row.op == analysis::Op::either || row.op == analysis::Op::negation;
+        if (!is_word || is_logic || row.op == analysis::Op::neg) continue;
+        if (line.size() + row.name.size() > 116) {
+            out += line + "\n";
+            line.clear();
+        }
+        line += (line.empty() ? "" : " ") + std::string(row.name);
+    }
+    return out + line + ". abs, min and max are fabs, fmin and fmax.\n";
+}
+
+const std::string eval_help =
     "The error of formulas in any format, over every input or drawn ones, as CSV.\n\n"
     "Examples:\n"
     "  macheps eval \"log1p(exp(x))\" --x -20:20 -f fp16,bf16     every number from -20 to 20\n"
@@ -35,18 +53,23 @@ constexpr const char* eval_help =
     "  macheps eval \"exp(x)-1\" --as fpcore                      the formula as other tools read it\n"
     "  macheps eval formulas.fpcore -f fp16 --only \"NMSE*\"      FPCores of a file, by name\n"
     "  macheps eval \"(FPCore (x) :precision binary16 (- (! :precision binary32 (* x x)) x))\" --keep-precision\n"
-    "                                                          a square in fp32, in a formula in fp16\n\n"
+    "                                                          a square in fp32, in a formula in fp16\n"
+    "  macheps eval \"exp(x)\" \"erfc(x)\" --x 0x1.8p3 -f fp64,fp32 --round up      one input\n\n"
     "A formula has names, numbers, + - * / ^ (pow), calls and if(a < b, c, d); nothing in it is rearranged. Files hold FPCore\n"
     "2.0, without arrays. Every operator is one rounding to the format; functions are correctly rounded, or those of\n"
-    "core/math.hpp. The reference is the exact value of the formula, rounded once.\n"
-    "--NAME A:B is the range of the input NAME, ends included; all finite numbers when left out. Formulas of one input in a\n"
-    "format of up to 16 bits are evaluated at every input, others at 1000 drawn ones: each number of the range is as likely.\n"
+    "core/math.hpp. The reference is the exact value of the formula, rounded once, in the mode of --round (stochastic: to nearest).\n"
+    "It is found from enclosures (Arb) with more and more digits, until every value in the enclosure rounds alike. An input for which\n"
+    "the digits do not suffice is counted as `unresolved`.\n" +
+    function_lines() +
+    "--NAME A:B is the range of the input NAME, ends included, and --NAME A is one number; all finite numbers when left out. Numbers\n"
+    "are decimal or hexadecimal (0x1p-3). A formula of one input in a format of up to 16 bits is evaluated at every input, and so is\n"
+    "a range with at most 1000 numbers. Other formulas are evaluated at 1000 drawn inputs; each number of the range is equally likely.\n"
     "Bits of error: log2(1 + numbers of the format between result and reference), the format's width for a NaN.\n"
     "On a terminal, and with --table: a table of the main columns; else, and with --csv, all of them.\n"
     "CSV: a row for each formula and format; docs/columns.md has the columns.\n"
     "JSON: {\"schema\", \"rows\": [one object per row]}.\n"
-    "Exit codes: 2, a formula that cannot be read, an unknown name, an empty range; 3, a damaged file; 5, the rows could not\n"
-    "be written.";
+    "Exit codes: 2, a formula that cannot be read, an unknown name, an empty range; 3, a damaged file; 4, this build has no Arb;\n"
+    "5, the rows could not be written.";
 
 struct EvalArguments {
     std::vector<std::string> expressions, formats{"fp16", "bf16"};
@@ -63,13 +86,19 @@ Error eval_usage(std::string what, std::string where, std::string fix) {
 double range_end(const std::string& text, const std::string& where) {
     if (text == "inf" || text == "+inf") return HUGE_VAL;
     if (text == "-inf") return -HUGE_VAL;
+    std::string_view digits = text;
+    const bool is_negative = digits.starts_with("-");
+    if (is_negative || digits.starts_with("+")) digits.remove_prefix(1);
+    const bool is_hex = digits.starts_with("0x") || digits.starts_with("0X");
+    if (is_hex) digits.remove_prefix(2);
     double x = 0;
-    const char* begin = text.data() + (text.starts_with("+") ? 1 : 0);
-    const auto [last, error] = std::from_chars(begin, text.data() + text.size(), x);
-    if (error != std::errc{} || last != text.data() + text.size() || text.empty() || !std::isfinite(x)) {
-        throw eval_usage(fmt::format("'{}' is no number", text), where, "such as -20:20 or 0:inf");
+    const auto [last, error] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), x, is_hex ? std::chars_format::hex : std::chars_format::general);
+    if (error != std::errc{} || last != digits.data() + digits.size() || digits.starts_with("-") || !std::isfinite(x)) {
+        throw eval_usage(fmt::format("'{}' is no number", text), where,
+                         "Use a number such as 304, -2.5 or 0x1p-3, or a range such as -20:20 or 0:inf");
     }
-    return x;
+    return is_negative ? -x : x;
 }
 
 /// `--x -20:20 --y=0:inf`: options that the verb does not have, each with the word behind it. That word may have been taken for
@@ -91,8 +120,9 @@ void add_ranges(EvalGrid& grid, const Command& verb, std::vector<std::string>& e
             if (taken != expressions.end()) expressions.erase(taken);
         }
         const std::size_t colon = range.find(':');
-        if (colon == std::string::npos) throw eval_usage(fmt::format("'{}' is no range", range), name, "such as -20:20 or 0:inf");
-        grid.ranges.push_back({name.substr(2), range_end(range.substr(0, colon), name), range_end(range.substr(colon + 1), name)});
+        const double least = range_end(range.substr(0, colon), name),
+                     greatest = colon == std::string::npos ? least : range_end(range.substr(colon + 1), name);
+        grid.ranges.push_back({name.substr(2), least, greatest});
     }
 }
 
@@ -181,6 +211,6 @@ void describe_eval(Command& verb) {
 
 }  // namespace
 
-const VerbRow eval_verb{"eval", eval_help, describe_eval};
+const VerbRow eval_verb{"eval", eval_help.c_str(), describe_eval};
 
 }  // namespace macheps

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps eval`: the table of formulas, both readers, and functions against their definition in many digits.
+// `macheps eval`: the table of formulas, both readers, ranges, and what is refused.
 #include "experiments/analysis/eval.hpp"
 #include "core/float_environment.hpp"
 #include "core/format_table.hpp"
+#include "experiments/analysis/eval_enclosure.hpp"
 #include "experiments/analysis/eval_walk.hpp"
-#include "experiments/analysis/eval_wide.hpp"
 #include "tests/test.hpp"
 
 #include <cmath>
@@ -22,6 +22,8 @@ std::vector<FormulaRow> rows_of(EvalGrid grid, int threads = 2) {
     run_eval(pool, grid, [&](const FormulaRow& row) { rows.push_back(row); }, {}, [](const std::string&) {});
     return rows;
 }
+
+Format pairs_format() { return {.bits = 12, .precision = 7, .exponent_bias = 15}; }
 
 FormulaRow row_of(const char* text, const Format& format, double least, double greatest) {
     return rows_of({.expressions = {parse_infix(text)}, .formats = {format}, .ranges = {{"x", least, greatest}}}).front();
@@ -48,6 +50,7 @@ const TableLine table_lines[] = {
 }  // namespace
 
 TEST_CASE("formulas have the counts and bits of error of the table, over every input", "[analysis][eval]") {
+    if (!has_enclosures()) SKIP_TEST("this build has no Arb");
     for (const TableLine& line : table_lines) {
         const auto check = [&](const Format& format, const Figures& figures) {
             const FormulaRow row = row_of(line.text, format, line.least, line.greatest);
@@ -65,6 +68,7 @@ TEST_CASE("formulas have the counts and bits of error of the table, over every i
 }
 
 TEST_CASE("the half-angle formulas have the table's figures, zero left out", "[analysis][eval]") {
+    if (!has_enclosures()) SKIP_TEST("this build has no Arb");
     struct Line {
         const char* text;
         Format format;
@@ -88,31 +92,6 @@ TEST_CASE("the half-angle formulas have the table's figures, zero left out", "[a
     }
 }
 
-TEST_CASE("every function is rounded as its value in 150 digits is", "[analysis][eval]") {
-    const DefaultFloatModes modes;
-    std::size_t compared = 0;
-    for (const OpRow& row : op_rows()) {
-        if (!is_elementary(row.op) || row.arguments != 1) continue;
-        for (const Round mode : {Round::nearest_even, Round::up, Round::toward_zero}) {
-            FormatSystem system(e5m2, mode, Functions::correct, false, {});
-            for (std::uint64_t code = 0; code < 256; ++code) {
-                const double x = decode64(e5m2, code);
-                if (!std::isfinite(x)) continue;
-                const WideResult wide = wide_call(row.op, {x}, 1);
-                const double expected =
-                    decode64(e5m2, detail::encode_unpacked(e5m2, wide.value, mode, Overflow::nonsaturate, {}));
-                const double got = system.apply(row.op, {x});
-                ++compared;
-                if (got == expected || (got != got && expected != expected)) continue;
-                CAPTURE(row.name, static_cast<int>(mode), x, got, expected);
-                // A pole is an infinity with any mode; Boost calls some of them NaN.
-                CHECK((std::isinf(got) && (x == 0 || std::fabs(x) == 1)));
-            }
-        }
-    }
-    CHECK(compared == 20 * 3 * 248);
-}
-
 TEST_CASE("an infix formula is its FPCore", "[analysis][eval]") {
     struct Case {
         const char *infix, *core;
@@ -133,9 +112,10 @@ TEST_CASE("an infix formula is its FPCore", "[analysis][eval]") {
 }
 
 TEST_CASE("an FPCore's bindings and loops mean what they say", "[analysis][eval]") {
+    if (!has_enclosures()) SKIP_TEST("this build has no Arb");
     const auto value = [](const char* text) {
         const Expression expression = parse_cores(text, "here").expressions.at(0);
-        return reference_value(expression, fp32, {3.0})->near;
+        return reference_value(expression, fp32, Round::nearest_even, {3.0})->near;
     };
     CHECK(value("(FPCore (x) (let ([a (+ x 1)] [b x]) (* a b)))") == 12);
     CHECK(value("(FPCore (x) (let* ([a (+ x 1)] [b (* a 2)]) b))") == 8);
@@ -150,6 +130,7 @@ TEST_CASE("an FPCore's bindings and loops mean what they say", "[analysis][eval]
 
 // What is inside a context is the exact operation on whatever numbers come in, rounded once to the context's format.
 TEST_CASE("an FPCore's precision, rounding and casts hold where they are kept", "[analysis][eval]") {
+    if (!has_enclosures()) SKIP_TEST("this build has no Arb");
     const auto value = [](const char* text, std::vector<double> inputs, bool keeps = true) {
         const Expression expression = parse_cores(text, "here", keeps).expressions.at(0);
         FormatSystem system(fp32, Round::nearest_even, Functions::correct, false, {});
@@ -187,7 +168,7 @@ TEST_CASE("an FPCore's precision, rounding and casts hold where they are kept", 
     CHECK(fpcore_text(parse_cores(text, "here", true).expressions.at(0)) == text);
     CHECK(fpcore_text(parse_cores(text, "here").expressions.at(0)) == "(FPCore (x) (* x (+ x 1)))");
     const Cores left_out = parse_cores("(FPCore (x) :precision binary80 x)\n(FPCore (x) (! :round toOdd x))\n"
-                                       "(FPCore ((! :precision binary32 x)) x)\n(FPCore (x) :precision (float 5 16) x)", "here", true);
+                                       "(FPCore ((! :precision binary32 x)) x)\n(FPCore (x) :precision (float 15 128) x)", "here", true);
     CHECK(left_out.expressions.empty());
     REQUIRE(left_out.skipped.size() == 4);
     CHECK(left_out.skipped[0].why == "a precision binary80 is not computed in");
@@ -197,6 +178,7 @@ TEST_CASE("an FPCore's precision, rounding and casts hold where they are kept", 
 }
 
 TEST_CASE("rows have the precision that a formula keeps, and :pre is about the numbers as they are", "[analysis][eval]") {
+    if (!has_enclosures()) SKIP_TEST("this build has no Arb");
     const Cores cores = parse_cores("(FPCore (x) :precision e5m2 :round toZero (+ x 1))\n(FPCore (x) (+ x 1))", "here", true);
     const std::vector<FormulaRow> rows = rows_of({.expressions = cores.expressions, .formats = {e4m3fn}});
     REQUIRE(rows.size() == 2);
@@ -210,6 +192,75 @@ TEST_CASE("rows have the precision that a formula keeps, and :pre is about the n
     const Expression between = parse_cores("(FPCore (x) :pre (and (<= -3.2 x 3.2) (!= x 0)) (tan (/ x 2)))", "here").expressions[0];
     CHECK(rows_of({.expressions = {between}, .formats = {e4m3fn}}).at(0).inputs == 136);
     CHECK(rows_of({.expressions = {between}, .formats = {bf16}}).at(0).inputs == 32920);
+}
+
+TEST_CASE("references are right over the default range of fp64, and rounded in the mode of the results", "[analysis][eval]") {
+    if (!has_enclosures()) SKIP_TEST("this build has no Arb");
+    ThreadPool pool(2);
+    std::size_t points = 0;
+    run_eval(pool, {.expressions = {parse_infix("(1+x)-1")}, .formats = {fp64}}, [](const FormulaRow&) {},
+             [&](const FormulaPointRow& point) {
+                 ++points;
+                 CHECK(point.reference == std::stod(point.x));
+             },
+             [](const std::string&) {});
+    CHECK(points == 1000);
+    for (const Round mode : {Round::up, Round::down, Round::toward_zero, Round::nearest_away, Round::to_odd}) {
+        const double most = mode == Round::up ? HUGE_VAL : 0x1p-12;
+        const EvalGrid grid{.expressions = {parse_infix("exp(x)")}, .formats = {fp16}, .round = mode, .ranges = {{"x", -most, most}}};
+        const FormulaRow row = rows_of(grid).front();
+        CAPTURE(row.round);
+        CHECK(row.not_correct == 0);
+        CHECK(row.inputs == (mode == Round::up ? 63488 : 2 * (0x0c00 + 1)));
+    }
+}
+
+TEST_CASE("a range of few numbers is evaluated at each of them, and one number once", "[analysis][eval]") {
+    if (!has_enclosures()) SKIP_TEST("this build has no Arb");
+    const auto inputs = [](const char* text, const Format& format, std::vector<InputRange> ranges) {
+        return rows_of({.expressions = {parse_infix(text)}, .formats = {format}, .ranges = std::move(ranges)}).front().inputs;
+    };
+    CHECK(inputs("exp(x)", fp64, {{"x", 304, 304}}) == 1);
+    CHECK(inputs("x+1", fp16, {{"x", 0, 0}}) == 1);
+    CHECK(inputs("x+1", fp16, {{"x", -0.0, 0}}) == 2);
+    CHECK(inputs("x+1", fp64, {{"x", 1, 1 + 0x1p-50}}) == 5);
+    CHECK(inputs("x*y", fp32, {{"x", 1, 1 + 0x1p-22}, {"y", -1, -1 + 0x1p-23}}) == 9);
+    CHECK(inputs("x*y", fp32, {{"x", 1, 2}, {"y", 3, 3}}) == 1000);
+    CHECK(inputs("x", fp16, {{"x", -1, -0x1p-24}}) == 0x3c00);
+    const auto refused = [] { rows_of({.expressions = {parse_infix("x")}, .formats = {fp16}, .ranges = {{"x", 0.1, 0.1}}}); };
+    CHECK_THROWS_WITH(refused(), Catch::Contains("0.1 is no number of fp16") && Catch::Contains("0.0999755859375"));
+}
+
+TEST_CASE("FPCore's precisions of widths are formats", "[analysis][eval]") {
+    const auto own = [](const char* text) { return parse_cores(text, "here", true).expressions.at(0).own.format; };
+    CHECK(own("(FPCore (x) :precision (float 8 16) x)") == bf16);
+    CHECK(own("(FPCore (x) :precision (float 5 16) x)") == fp16);
+    CHECK(own("(FPCore (x) :precision (float 8 32) x)") == fp32);
+    CHECK(own("(FPCore (x) :precision (float 11 64) x)") == fp64);
+    CHECK(own("(FPCore (x) :precision (float 5 8) x)") == e5m2);
+    CHECK(own("(FPCore (x) :precision (float 5 12) x)") == pairs_format());
+    const Expression inner = parse_cores("(FPCore (x) (! :precision (float 8 16) (* x x)))", "here", true).expressions.at(0);
+    CHECK(inner.contexts.at(0).format == bf16);
+    CHECK(parse_cores("(FPCore (x) :precision (float 15 80) x)", "here", true).skipped.at(0).why ==
+          "a precision (float 15 80) is not computed in");
+}
+
+TEST_CASE("every function of FPCore 2.0 is read", "[analysis][eval]") {
+    const auto is_read = [](const std::string& call) {
+        CAPTURE(call);
+        CHECK_NOTHROW(parse_infix(call));
+    };
+    for (const char* name : {"fabs", "exp", "exp2", "expm1", "log", "log10", "log2", "log1p", "sqrt", "cbrt", "sin", "cos", "tan", "asin", "acos",
+                             "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "tgamma", "lgamma", "ceil", "floor",
+                             "trunc", "round", "nearbyint"}) {
+        is_read(std::string(name) + "(x)");
+    }
+    for (const char* name : {"pow", "hypot", "atan2", "fmod", "remainder", "fmax", "fmin", "fdim", "copysign"}) is_read(std::string(name) + "(x, y)");
+    for (const char* name : {"isfinite", "isinf", "isnan", "isnormal", "signbit"}) is_read("if(" + std::string(name) + "(x), 1, 2)");
+    is_read("fma(x, y, z)");
+    if (!has_enclosures()) SKIP_TEST("this build has no Arb");
+    const FormulaRow normal = rows_of({.expressions = {parse_infix("if(isnormal(x), 1, 2)")}, .formats = {fp16}}).front();
+    CHECK(normal.not_correct == 2 * 1023);  // the real number has no least exponent, the format's subnormal numbers have
 }
 
 TEST_CASE("formulas that cannot be read say where, and why", "[analysis][eval]") {
@@ -240,6 +291,7 @@ TEST_CASE("formulas that cannot be read say where, and why", "[analysis][eval]")
 }
 
 TEST_CASE("formulas are refused where nothing can be evaluated", "[analysis][eval]") {
+    if (!has_enclosures()) SKIP_TEST("this build has no Arb");
     const Expression x = parse_infix("exp2(x)");
     CHECK_THROWS_WITH(rows_of({.expressions = {x}, .formats = {fp16}, .ranges = {{"y", 0, 1}}}), Catch::Contains("no formula has an input 'y'"));
     CHECK_THROWS_WITH(rows_of({.expressions = {x}, .formats = {fp16}, .ranges = {{"x", 1, 0}}}), Catch::Contains("no numbers"));
@@ -249,6 +301,7 @@ TEST_CASE("formulas are refused where nothing can be evaluated", "[analysis][eva
 }
 
 TEST_CASE("rows of formulas do not depend on threads, and drawn points fulfil the precondition", "[analysis][eval]") {
+    if (!has_enclosures()) SKIP_TEST("this build has no Arb");
     const Expression core = parse_cores("(FPCore (x y) :pre (< x y) (- (* x x) (* y y)))", "here").expressions[0];
     EvalGrid grid{.expressions = {core, parse_infix("x + 1")}, .formats = {fp32, bf16}, .ranges = {{"x", 1, 2}, {"y", 1, 2}}, .points = 300};
     grid.round = Round::stochastic;
@@ -266,6 +319,7 @@ TEST_CASE("rows of formulas do not depend on threads, and drawn points fulfil th
 }
 
 TEST_CASE("inputs are drawn where the precondition allows them, and a loop without an end costs one input", "[analysis][eval]") {
+    if (!has_enclosures()) SKIP_TEST("this build has no Arb");
     // Three inputs in a thousandth of all numbers each: draws from all of them would hardly ever meet the precondition.
     const Cores narrow = parse_cores("(FPCore (a b c) :pre (and (<= 1 a 2) (< -3 b (- 1.5)) (>= 4 c 3)) (+ a b c))", "here");
     const FormulaRow row = rows_of({.expressions = narrow.expressions, .formats = {fp32}, .points = 200}).front();

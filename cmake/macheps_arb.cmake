@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+# Arb, ball arithmetic: a part of FLINT 3 (Ubuntu 24.04: libflint-dev), and a library of its own before (Debian 12: libflint-arb-dev).
+# MACHEPS_HAS_ARB says whether it was found; macheps_arb_libraries are the names that programs are linked with (FLINT's inline functions call GMP). Without it `macheps
+# eval` says what to install.
+option(MACHEPS_ARB "Use Arb (FLINT), which `macheps eval` needs, where it is found" ON)
+set(MACHEPS_HAS_ARB OFF)
+set(macheps_arb_libraries)
+if(MACHEPS_ARB)
+    find_path(MACHEPS_FLINT_INCLUDE flint/fmpq.h)
+    find_path(MACHEPS_ARB_INCLUDE NAMES flint/arb_hypgeom.h arb_hypgeom.h)
+    find_library(MACHEPS_FLINT_LIBRARY flint)
+    find_library(MACHEPS_ARB_LIBRARY NAMES flint-arb arb)
+    if(MACHEPS_FLINT_INCLUDE AND MACHEPS_ARB_INCLUDE AND MACHEPS_FLINT_LIBRARY)
+        if(EXISTS ${MACHEPS_ARB_INCLUDE}/flint/arb_hypgeom.h)
+            set(macheps_arb_libraries flint gmp)
+        elseif(MACHEPS_ARB_LIBRARY)
+            cmake_path(GET MACHEPS_ARB_LIBRARY STEM arb_name)
+            string(REGEX REPLACE "^lib" "" arb_name ${arb_name})
+            set(macheps_arb_libraries ${arb_name} flint gmp)
+        endif()
+    endif()
+    if(macheps_arb_libraries)
+        set(MACHEPS_HAS_ARB ON)
+    endif()
+endif()
+if(NOT MACHEPS_HAS_ARB)
+    message(STATUS "macheps: no Arb: `macheps eval` will ask for it (Debian 12: libflint-arb-dev; Ubuntu 24.04: libflint-dev)")
+endif()

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Evaluates a formula over the real numbers, as enclosures. Only files that are built with Arb include this header.
+#pragma once
+#include "experiments/analysis/arb_numbers.hpp"
+#include "experiments/analysis/eval_tree.hpp"
+
+#include <vector>
+
+namespace macheps::analysis {
+
+/// Thrown where the digits do not suffice to go on: more digits may.
+struct Undecided {};
+/// Thrown where the work of one input exceeds its limit: more digits would take longer.
+struct Exhausted {};
+
+/// A real number, as exactly as it is known, or one of the special values of IEEE 754.
+struct Real {
+    enum class Kind : std::uint8_t { nan, infinite, exact, span };
+    Kind kind = Kind::nan;
+    bool is_negative = false;  ///< of an infinity, and of an exact zero
+    Fraction exact{};
+    Span span{};
+
+    bool is_exact() const { return kind == Kind::exact; }
+    bool is_number() const { return kind == Kind::exact || kind == Kind::span; }
+    bool is_zero() const { return is_exact() && exact.sign() == 0; }
+    /// The sign of a number that is not an exact zero; 0 where the enclosure holds both signs.
+    int sign() const {
+        if (is_exact()) return exact.sign();
+        return span.is_positive() ? 1 : span.is_negative() ? -1 : 0;
+    }
+};
+
+Real real_of(double x);
+Real exact_real(Fraction x, bool is_negative_zero = false);
+
+/// The exact result where a function has one that no enclosure would settle: at NaN, infinities, zeros, ones and poles (as C's
+/// Annex F says), and roots, powers and logarithms that are rational. False where it has none.
+bool special_result(Op op, const std::vector<Real>& x, slong bits, Real& out);
+bool rational_result(Op op, const std::vector<Real>& x, Real& out);
+
+/// The values that a function has over the span of its operand. `is_exact`: the operand is one rational number. Errors: throws
+/// Undecided where the span holds a pole or leaves the domain in part.
+Real function_over(Op op, const Span& x, bool is_exact, slong bits);
+
+/// Numbers larger than this are no longer kept as fractions.
+inline constexpr slong most_fraction_bits = 20000;
+
+/// The work of one input: arithmetic on 64 digits is 1, a function on 64 digits 16. A limit of time would give other rows on
+/// another machine.
+inline constexpr std::uint64_t most_work = 4000000;
+
+/// The System of a Walk (eval_walk.hpp). Errors: throws Undecided and Exhausted.
+class RealSystem {
+  public:
+    using Number = Real;
+    RealSystem(slong bits, std::uint64_t& work) : bits_(bits), work_(work) {}
+
+    Real literal(const Node& node);
+    Real apply(Op op, const std::vector<Real>& x);
+    bool compare(Op op, const Real& a, const Real& b);
+    bool test(Op op, const Real& x);
+
+  private:
+    void spend(const std::vector<Real>& x, bool is_function);
+    Span span(const Real& x) const { return x.is_exact() ? span_of(x.exact, bits_) : x.span; }
+    Real settled(Span x) const;
+    Real settled(Fraction x) const;
+    Real add(const Real& a, const Real& b);
+    Real multiply(const Real& a, const Real& b);
+    Real divide(const Real& a, const Real& b);
+    Real root(const Real& x);
+    Real magnitude(const Real& x) const;
+    Real least(const Real& a, const Real& b);
+    Real difference_above_zero(const Real& a, const Real& b);
+    Real with_sign(const Real& a, const Real& b) const;
+    Real whole(Op op, const Real& x) const;
+    Real remainder(Op op, const Real& a, const Real& b);
+    Real power(const Real& a, const Real& b);
+    Real angle(const Real& y, const Real& x) const;
+
+    slong bits_;
+    std::uint64_t& work_;
+};
+
+Real negative(Real x);
+
+}  // namespace macheps::analysis
