@@ -54,30 +54,39 @@ double Premise::systematic(std::int64_t output) {
     return systematic_[static_cast<std::size_t>(output % width)];
 }
 
-bool Premise::holds_at(std::int64_t output) {
+/// The legal kernel that refutes the premise at one output, if any does.
+const std::optional<Dependence>& Premise::refuted_at(std::int64_t output) {
     const auto known = outputs_.find(output);
     if (known != outputs_.end()) return known->second;
     const auto i = static_cast<std::size_t>(output);
     const double last = limits_.is_narrow ? half_ulp_(limits_.exact[i]) : 0, mean = systematic(output),
                  allowed = mean + std::max(limits_.probable[i] - last - mean, 0.0) * share_of_probable;
-    bool holds = true;
+    std::optional<Dependence> found;
+    double most = allowed;
     kernels().output(output, [&](std::size_t order, double value) {
         const double off = std::fabs((value - limits_.exact[i]) - limits_.low[i]);
-        if (off <= allowed) return;
-        holds = false;
-        record({kernels().orders()[order].name, "T2", output, (off + last) / limits_.probable[i]});
+        if (!(off > most)) return;
+        most = off;
+        found = {kernels().orders()[order].name, "T2", output, off / std::max(limits_.probable[i] - last, allowed)};
     });
-    outputs_.emplace(output, holds);
-    return holds;
+    return outputs_.emplace(output, std::move(found)).first->second;
 }
 
 bool Premise::holds_at(std::span<const std::int64_t> outputs) {
     kernels();
     const auto count = static_cast<std::int64_t>(outputs.size());
     const std::int64_t asked = std::min({count, most_outputs, affordable(output_budget)});
-    std::int64_t held = 0;
-    for (std::int64_t i = 0; i < asked; ++i) held += holds_at(outputs[static_cast<std::size_t>(i * count / asked)]);
-    return 2 * held > asked || asked == 0;
+    std::int64_t refuted = 0;
+    std::optional<Dependence> first;
+    for (std::int64_t i = 0; i < asked; ++i) {
+        const std::optional<Dependence>& found = refuted_at(outputs[static_cast<std::size_t>(i * count / asked)]);
+        if (!found) continue;
+        ++refuted;
+        if (!first) first = found;
+    }
+    const bool holds = 2 * refuted < asked || asked == 0;
+    if (!holds) record(std::move(*first));
+    return holds;
 }
 
 bool Premise::holds_for(const OutputBlock& block) {

@@ -19,7 +19,7 @@ namespace macheps::check {
 struct Dependence {
     std::string kernel{}, test{};  ///< its order of summation; T2 or T3
     std::int64_t index = -1;       ///< of the output, or the first of the outputs together
-    double ratio = 0;              ///< of the kernel's error to the test's limit
+    double ratio = 0;              ///< of the kernel's error, or excess of its mean square, to what the test allows
 };
 
 /// The answers depend on the problem alone: not on the outputs under test, on threads or on time. What it runs is bounded by
@@ -40,7 +40,7 @@ class Premise {
     const std::optional<Dependence>& dependence() const { return dependence_; }
 
   private:
-    bool holds_at(std::int64_t output);
+    const std::optional<Dependence>& refuted_at(std::int64_t output);
     bool is_refuted(const OutputBlock& block);
     void record(Dependence found);
     double systematic(std::int64_t output);
@@ -53,7 +53,7 @@ class Premise {
     Storing stored_;
     HalfUlp half_ulp_;
     std::optional<OwnKernels> kernels_{};
-    std::map<std::int64_t, bool> outputs_{};
+    std::map<std::int64_t, std::optional<Dependence>> outputs_{};
     std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>, bool> blocks_{};
     std::int64_t systematic_row_ = -1;
     std::vector<double> systematic_{};

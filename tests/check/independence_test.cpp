@@ -243,3 +243,51 @@ TEST_CASE("a wrong kernel that only dismissed tests would refuse is not caught",
     CHECK(without.front().caught);
     CHECK(!with.front().caught);
 }
+
+TEST_CASE("on random data the premise holds for every operation with sums", "[check][independence]") {
+    std::mt19937 random(31);
+    int asked = 0;
+    for (const std::string& op : row_operations()) {
+        if (!check::find_operation(op).has_reduction || op == "argmax") continue;
+        for (const Kind kind : {Kind::normal, Kind::positive, Kind::outliers, Kind::wide, Kind::cancelling}) {
+            for (const Store store : {Store::fp32, Store::bf16}) {
+                RowCase c = row_case(op, random, check::find_operation(op).is_one_per_row ? 100 : 6, 700, store, store);
+                c.declaration.reduction = check::Reduction::none;
+                c.x = drawn_data(kind, static_cast<std::size_t>(c.rows), 700, store == Store::bf16 ? bf16 : fp32, random);
+                c.arrays[0] = array(c.arrays[0].name, c.arrays[0].shape, c.x, store);
+                if (check::find_operation(op).is_one_per_row) c.out_shape = {c.rows};
+                const Judged one = judged(c.declaration, stored_case(op, c, random_kernel(random)));
+                check::Premise premise(one.posed.problem, one.limits);
+                std::vector<std::int64_t> all(static_cast<std::size_t>(one.limits.size()));
+                for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
+                CAPTURE(op, kind_names[static_cast<std::size_t>(kind)], static_cast<int>(store));
+                CHECK(premise.holds_at(all));
+                // Small squares beside outliers are rounded away: a chain's errors have a mean.
+                if (op != "norm2" || kind != Kind::outliers)
+                    CHECK(premise.holds_for({0, one.limits.rows, 0, one.limits.columns}));
+                ++asked;
+            }
+        }
+    }
+    for (const Kind kind : {Kind::normal, Kind::positive, Kind::outliers, Kind::wide, Kind::cancelling, Kind::fp8_codes}) {
+        for (const char* machine : {"any", "sm80.mma.bf16", "sm90.wgmma.fp16", "sm90.wgmma.fp8+promote128"}) {
+            const std::string name = machine;
+            const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
+            const Format format = has("any") ? fp32 : has("fp8") ? e4m3fn : has("bf16") ? bf16 : fp16;
+            ProductCheck c;
+            c.machine = name;
+            c.g = {.m = 24, .n = 24, .k = 1024, .a_format = format, .b_format = format};
+            c.g.a = drawn_data(kind, 24, 1024, format, random);
+            c.g.b = drawn_data(kind, 1024, 24, format, random);
+            const Judged one = judged(c.declaration(), c.arrays(c.g.run(name == "any" ? MatmulRule{} : parse_machine(name).rule)));
+            check::Premise premise(one.posed.problem, one.limits);
+            std::vector<std::int64_t> all(24 * 24);
+            for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
+            CAPTURE(name, kind_names[static_cast<std::size_t>(kind)]);
+            CHECK(premise.holds_at(all));
+            CHECK(premise.holds_for({0, 24, 0, 24}));
+            ++asked;
+        }
+    }
+    CHECK(asked > 100);
+}
