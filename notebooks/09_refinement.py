@@ -54,8 +54,9 @@ plt.show()
 
 # %%
 figure, both = plt.subplots(1, 2, sharey=True)
-colours = {"converged": "#009e73", "stagnated": "#e69f00", "diverged": "#d55e00", "nonfinite": "#b8529a", "singular": "#444444"}
-signs = {"converged": "o", "stagnated": "s", "diverged": "x", "nonfinite": "^", "singular": "+"}
+verdicts = ["converged", *sorted(set(systems.verdict) - {"converged"})]  # docs/columns.md explains each verdict
+colours = dict(zip(verdicts, ["#009e73", "#d55e00", "#b8529a", "#e69f00", "#444444", "#56b4e9"]))
+signs = dict(zip(verdicts, "ox^s+d"))
 formats = ["e4m3fn", "bf16", "fp16", "fp32"]
 for axes, method in zip(both, ["ir", "gmres-ir"]):
     for verdict, mine in systems[systems.method == method].groupby("verdict"):

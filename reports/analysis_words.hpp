@@ -2,6 +2,7 @@
 // Words about the columns of numerical analysis: linear systems, sums, formulas.
 #pragma once
 #include "reports/column_words.hpp"
+#include "reports/solve_verdicts.hpp"
 
 namespace macheps {
 
@@ -29,10 +30,7 @@ inline constexpr ColumnWords solve_words[] = {
     {"cast_to_subnormal", values, "of A, subnormal after the cast", ""},
     {"cast_overflow", values, "of A, beyond the largest finite value", ""},
     {"method", "", "`lu`: no refinement; `ir`: by the factors; `gmres-ir`: by GMRES that they precondition; `gmres`: by GMRES without them", ""},
-    {"verdict", "",
-     "`converged`, and that alone is success; `stagnated`; `diverged`; `nonfinite`: a residual or x was not finite; "
-     "`singular`: a pivot was zero, or a factor not finite",
-     ""},
+    {"verdict", "", solve_verdict_words, ""},
     {"steps", steps, "of refinement", ""},
     {"inner", steps, "of GMRES, summed over the steps", ""},
     {"fe_first", share, "forward error of step 0: the factors alone", ""},

@@ -3,6 +3,7 @@
 #include "reports/html.hpp"
 #include "reports/measured_page.hpp"
 #include "reports/plot.hpp"
+#include "reports/solve_verdicts.hpp"
 
 #include <fmt/format.h>
 
@@ -17,16 +18,10 @@ namespace {
 
 constexpr std::size_t most_step_figures = 12;
 
-/// The verdicts from the best to the worst, and the letter that a cell of the map has for one.
-struct MapVerdict {
-    std::string_view name, letter;
-};
-constexpr MapVerdict map_verdicts[] = {
-    {"converged", ""}, {"stagnated", "s"}, {"diverged", "d"}, {"nonfinite", "n"}, {"singular", "z"}};
-
+/// The place of a verdict from the best to the worst. A name that no row has counts as the worst.
 std::size_t rank_of_verdict(const std::string& name) {
     std::size_t rank = 0;
-    while (rank + 1 < std::size(map_verdicts) && map_verdicts[rank].name != name) ++rank;
+    while (rank + 1 < std::size(solve_verdicts) && solve_verdicts[rank].name != name) ++rank;
     return rank;
 }
 
@@ -87,11 +82,11 @@ struct MapCell {
         ++count;
     }
     std::string text() const {
-        if (rank != 0) return std::string(map_verdicts[rank].letter);
+        if (rank != 0) return std::string(solve_verdicts[rank].letter);
         return inner ? fmt::format("{}/{}", steps, *inner) : fmt::format("{}", steps);
     }
     std::string told() const {
-        return fmt::format("{}{}{}", map_verdicts[rank].name,
+        return fmt::format("{}{}{}", solve_verdicts[rank].name,
                            count > 1 ? fmt::format(", {} of {} converged", converged, count) : "",
                            is_promised ? ", as theory promises" : "");
     }
@@ -124,7 +119,7 @@ std::string map_svg(const VerdictMap& map, const std::string& id) {
                 "<g class=\"cell {}\"><rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\"/><text "
                 "x=\"{:.1f}\" "
                 "y=\"{:.1f}\" text-anchor=\"middle\">{}</text>",
-                map_verdicts[cell->second.rank].name, x + 1, top + 1, wide - 2, height_of_line - 2, x + wide / 2,
+                solve_verdicts[cell->second.rank].tone, x + 1, top + 1, wide - 2, height_of_line - 2, x + wide / 2,
                 top + 17, cell->second.text());
             if (cell->second.is_promised)
                 out += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"2\"/>", x + wide - 6, top + 6);
@@ -185,11 +180,12 @@ std::string maps_html(std::span<const SolveRow> rows) {
         std::string key;
         for (const std::size_t rank : ranks) {
             key += fmt::format(
-                "<span><svg width=\"16\" height=\"12\" aria-hidden=\"true\"><g class=\"cell {0}\"><rect width=\"16\" "
+                "<span><svg width=\"16\" height=\"12\" aria-hidden=\"true\"><g class=\"cell {2}\"><rect width=\"16\" "
                 "height=\"12\"/></g></svg>{1}{0}</span>\n",
-                map_verdicts[rank].name,
+                solve_verdicts[rank].name,
                 rank == 0 ? "steps of refinement, and of GMRES, of what "
-                          : fmt::format("{}: ", map_verdicts[rank].letter));
+                          : fmt::format("{}: ", solve_verdicts[rank].letter),
+                solve_verdicts[rank].tone);
         }
         if (is_promised) key += "<span>a dot: below the condition up to which theory promises convergence</span>\n";
         out += figure_html(fmt::format("Verdicts of {}.", map.title),

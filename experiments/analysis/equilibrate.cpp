@@ -2,6 +2,7 @@
 #include "experiments/analysis/equilibrate.hpp"
 
 #include "core/codec.hpp"
+#include "core/ulp.hpp"
 
 namespace macheps::analysis {
 
@@ -34,6 +35,21 @@ std::vector<int> negated_exponents(const std::vector<double>& values, bool halve
     std::vector<int> exponents;
     for (const double value : values) exponents.push_back(-(halved ? floor_half(exponent_of(value)) : exponent_of(value)));
     return exponents;
+}
+
+/// True where a row or a column of `rounded` is zero, and that of `a` is not.
+bool has_emptied_line(const Matrix& a, const Matrix& rounded) {
+    for (std::int64_t i = 0; i < a.n; ++i) {
+        bool had_row = false, had_column = false, has_row = false, has_column = false;
+        for (std::int64_t j = 0; j < a.n; ++j) {
+            had_row = had_row || a(i, j) != 0;
+            had_column = had_column || a(j, i) != 0;
+            has_row = has_row || rounded(i, j) != 0;
+            has_column = has_column || rounded(j, i) != 0;
+        }
+        if ((had_row && !has_row) || (had_column && !has_column)) return true;
+    }
+    return false;
 }
 
 }  // namespace
@@ -72,18 +88,22 @@ Equilibration equilibrate(const Matrix& a, const Format& format, Scale scale) {
 Matrix cast_matrix(const Matrix& a, const Equilibration& scaling, const Format& format, CastCounts& counts) {
     Matrix rounded(a.n);
     const double largest = largest_of(format), least_normal = Format::power_of_two(format.emin());
+    const double half_place = ulp(format, largest) / 2;  // up to there a number is rounded to the largest, not clipped
     for (std::int64_t i = 0; i < a.n; ++i) {
         for (std::int64_t j = 0; j < a.n; ++j) {
             const double x = std::ldexp(a(i, j), scaling.mu + scaling.row(i) + scaling.column(j));
             const double q =
                 decode64(format, encode64(format, x, Round::nearest_even, Overflow::nonsaturate));
             rounded(i, j) = q;
+            const bool is_beyond = !std::isfinite(q) || (!format.can_overflow() && std::fabs(x) - largest >= half_place);
+            counts.leaves_range = counts.leaves_range || is_beyond;
             if (a(i, j) == 0) continue;
             counts.underflow += q == 0;
             counts.to_subnormal += q != 0 && std::fabs(q) < least_normal;
             counts.overflow += std::fabs(x) > largest;
         }
     }
+    counts.empties_line = has_emptied_line(a, rounded);
     return rounded;
 }
 

@@ -45,6 +45,8 @@ Equilibration equilibrate(const Matrix& a, const Format& format, Scale scale);
 /// What rounding A did. Counts are over elements that are not zero.
 struct CastCounts {
     std::int64_t underflow = 0, to_subnormal = 0, overflow = 0;
+    bool leaves_range = false;  ///< an element became Inf or NaN, or was clipped where the format has neither
+    bool empties_line = false;  ///< a row or a column that was not zero became zero
 };
 
 /// fl(mu R A C), one rounding for each element.

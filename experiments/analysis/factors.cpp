@@ -25,6 +25,20 @@ std::optional<Factorisation> find_factorisation(std::string_view name) {
     return std::nullopt;
 }
 
+Breakdown breakdown_of(const Factors& factors) {
+    if (factors.is_regular) return Breakdown::none;
+    const Matrix& lu = factors.lu;
+    if (!all_finite(lu.values) || !all_finite(factors.diagonal) || !all_finite(factors.betas)) return Breakdown::overflow;
+    if (factors.kind == Factorisation::qr) return Breakdown::singular;  // the rest of a column is zero
+    // Every pivot before the last one was accepted. The elimination has brought the column below the pivot up to date.
+    std::int64_t k = 0;
+    while (k + 1 < lu.n && (lu(k, k) > 0 || (lu(k, k) != 0 && factors.kind == Factorisation::lu))) ++k;
+    bool is_zero = lu(k, k) == 0;
+    for (std::int64_t i = k + 1; i < lu.n; ++i) is_zero = is_zero && lu(i, k) == 0;
+    if (is_zero) return Breakdown::singular;
+    return factors.kind == Factorisation::cholesky ? Breakdown::indefinite : Breakdown::zero_pivot;
+}
+
 double lu_error(const Matrix& a, const Factors& factors) {
     const std::int64_t n = a.n;
     const Matrix& lu = factors.lu;

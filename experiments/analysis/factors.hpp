@@ -36,6 +36,16 @@ struct Factors {
     bool is_regular = false;  ///< false: a pivot was zero, or below it in Cholesky, or a factor is no finite number
 };
 
+/// What ended a factorisation before its last column.
+enum class Breakdown : std::uint8_t {
+    none,
+    overflow,    ///< a factor is Inf or NaN
+    singular,    ///< the pivot and everything below it are zero
+    zero_pivot,  ///< LU without pivoting: the pivot is zero, and something below it is not
+    indefinite,  ///< Cholesky: the pivot is negative, or it is zero and something below it is not
+};
+Breakdown breakdown_of(const Factors& factors);
+
 /// norm(P A - L U) / norm(A), row sums of magnitudes, or the same of A - L L' and A - Q R; infinite where a factor is not
 /// finite.
 double lu_error(const Matrix& a, const Factors& factors);

@@ -151,7 +151,17 @@ double add_correction(std::vector<double>& x, const std::vector<double>& d, int 
     return most;
 }
 
+Verdict verdict_of(Breakdown breakdown) {
+    switch (breakdown) {
+        case Breakdown::overflow: return Verdict::factor_overflow;
+        case Breakdown::zero_pivot: return Verdict::zero_pivot;
+        case Breakdown::indefinite: return Verdict::indefinite;
+        default: return Verdict::singular;
+    }
+}
+
 Verdict verdict_of(const Refined& refined) {
+    if (refined.steps == 0) return Verdict::unrefined;
     const RefineStep &first = refined.history.front(), &last = refined.history.back();
     return last.errors.forward >= 0.5 || last.residual > first.residual ? Verdict::diverged : Verdict::stagnated;
 }
@@ -162,17 +172,12 @@ std::string_view to_string(Method method) {
     return method_names[static_cast<std::size_t>(method)].name;
 }
 
-std::string_view to_string(Verdict verdict) {
-    constexpr std::string_view names[] = {"converged", "stagnated", "diverged", "nonfinite", "singular"};
-    return names[static_cast<std::size_t>(verdict)];
-}
-
 Refined refine(const Matrix& a, std::span<const double> b, const Factors& factors, const Equilibration& scaling,
                const RefinePlan& plan, const Reference& reference) {
     const DefaultFloatModes modes;
     Refined refined{.errors = {HUGE_VAL, HUGE_VAL, HUGE_VAL}};
     if (!factors.is_regular) {
-        refined.verdict = Verdict::singular;
+        refined.verdict = verdict_of(breakdown_of(factors));
         return refined;
     }
     const System system(a, factors, scaling, plan);

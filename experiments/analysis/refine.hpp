@@ -5,6 +5,7 @@
 #include "experiments/analysis/equilibrate.hpp"
 #include "experiments/analysis/factors.hpp"
 #include "experiments/analysis/reference.hpp"
+#include "reports/solve_verdicts.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -30,9 +31,8 @@ inline constexpr MethodName method_names[] = {
 
 constexpr bool uses_gmres(Method method) { return method == Method::gmres_ir || method == Method::gmres; }
 
-/// How a solution ended. Only `converged` is a success, and no comparison with a NaN ends there: what is not finite is asked
-/// about first.
-enum class Verdict : std::uint8_t { converged, stagnated, diverged, nonfinite, singular };
+/// A comparison with a NaN never ends in `converged`: the tests for numbers that are not finite come first.
+using Verdict = SolveVerdict;
 
 enum class Stop : std::uint8_t {
     oracle,    ///< forward error <= 2u and normwise backward error <= u, against the reference
@@ -40,7 +40,6 @@ enum class Stop : std::uint8_t {
 };
 
 std::string_view to_string(Method method);
-std::string_view to_string(Verdict verdict);
 
 /// The precisions of a refinement. fp128 may stand in `residual` and `precond`.
 struct RefinePlan {
@@ -73,7 +72,8 @@ struct Refined {
     SolutionErrors errors{};            ///< of the last x
 };
 
-/// Solves A x = b with the factors of fl(mu R A C). `a` and `b` hold numbers of the format `work`.
+/// Solves A x = b with the factors of fl(mu R A C). `a` and `b` hold numbers of the format `work`. The verdict says what the
+/// factors and the refinement did; it does not know the cast to the factor's format (verdict_after_cast in solve.cpp).
 Refined refine(const Matrix& a, std::span<const double> b, const Factors& factors, const Equilibration& scaling,
                const RefinePlan& plan, const Reference& reference);
 

@@ -160,12 +160,19 @@ void add_costs(SolveRow& row, const Refined& refined, Method method, Factorisati
     }
 }
 
+/// The cast comes before the factorisation, so that what it lost is the first cause.
+Verdict verdict_after_cast(Verdict verdict, const CastCounts& counts) {
+    if (verdict != Verdict::converged && counts.leaves_range) return Verdict::cast_overflow;
+    if (verdict == Verdict::singular && counts.empties_line) return Verdict::cast_underflow;
+    return verdict;
+}
+
 void add_method(const SolveGrid& grid, const Problem& problem, const Cell& cell, const Factors& factors,
-                const Equilibration& scaling, Method method, SolveRow row, CellRows& out) {
+                const Equilibration& scaling, const CastCounts& counts, Method method, SolveRow row, CellRows& out) {
     const RefinePlan plan = refine_plan(grid, cell, method);
     const Refined refined = refine(problem.a, problem.b, factors, scaling, plan, problem.reference);
     row.method = to_string(method);
-    row.verdict = to_string(refined.verdict);
+    row.verdict = to_string(verdict_after_cast(refined.verdict, counts));
     row.substitution = solver_format_name(plan.substitution);
     row.work = solver_format_name(plan.work);
     if (method != Method::lu) row.residual = solver_format_name(plan.residual);
@@ -238,7 +245,7 @@ CellRows run_cell(const SolveGrid& grid, const Problem& problem, const Cell& cel
     row.lu_error = lu_error(low, factors);
     row.reference = reference.quality;
     row.evidence = *cell.machine ? to_string((*cell.machine)->rule.machine->evidence) : "definition";
-    for (const Method method : grid.methods) add_method(grid, problem, cell, factors, scaling, method, row, out);
+    for (const Method method : grid.methods) add_method(grid, problem, cell, factors, scaling, counts, method, row, out);
     return out;
 }
 

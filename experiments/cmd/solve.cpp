@@ -24,7 +24,14 @@ namespace {
 
 using namespace analysis;
 
-constexpr const char* solve_help =
+/// The verdicts, a line each, from the table that the rows are written from.
+std::string verdict_lines() {
+    std::string text;
+    for (const SolveVerdictRow& row : solve_verdicts) text += fmt::format("  {:<16} {}\n", row.name, row.words);
+    return text;
+}
+
+const std::string solve_help =
     "Solves linear systems with factors of low precision, refined, and says how each ended, as CSV.\n\n"
     "Examples:\n"
     "  macheps solve                                        LU, LU-IR and GMRES-IR with bf16, fp16 and fp32 factors\n"
@@ -39,8 +46,8 @@ constexpr const char* solve_help =
     "is that matrix unit's, C its addend. --factorisation takes Cholesky or QR in LU's place.\n"
     "LU-IR corrects x with the factors in three precisions (substitution, work, residual), GMRES-IR by GMRES that they\n"
     "precondition, in five. The answer is compared with one of 113 digits.\n"
-    "Verdicts: converged; stagnated; diverged; nonfinite; singular. No NaN ends as converged. A factorisation that\n"
-    "overflows is a verdict and no error.\n"
+    "A row has one verdict. A factorisation that fails is a verdict, not an error:\n"
+    + verdict_lines() +
     "Matrices: randsvd:K,MODE (singular values 1 to 1/K: 1 one large, 2 one small, 3 geometric, 4 arithmetic), uniform,\n"
     "hilbert, lehmer, minij, moler, kahan:ANGLE, wilkinson, tridiag:A,B,C, hplmxp, and file:PATH (Matrix Market or npy).\n"
     "Libraries call --method lu, ir, gmres-ir and gmres CUSOLVER_IRS_REFINE_NONE, _CLASSICAL, _GMRES and _GMRES_NOPCOND.\n"
@@ -299,6 +306,6 @@ void describe_solve(Command& verb) {
 
 }  // namespace
 
-const VerbRow solve_verb{"solve", solve_help, describe_solve};
+const VerbRow solve_verb{"solve", solve_help.c_str(), describe_solve};
 
 }  // namespace macheps

@@ -160,7 +160,7 @@ TEST_CASE("systems are solved with every factorisation, and refined", "[analysis
     run_solve(pool, grid, [&](const SolveRow& row) {
         CAPTURE(row.matrix, row.lu, row.factor, row.method);
         ++rows;
-        CHECK(row.verdict != "singular");
+        CHECK((row.verdict == "converged" || row.verdict == "unrefined"));
         if (row.method == "gmres-ir") CHECK(row.verdict == "converged");
         // What a solution with factors of u_f owes: kappa u_f, and n of it at the most.
         CHECK(*row.fe_first <= 12 * *row.kappa * (row.factor == "fp16" ? 0x1p-11 : 0x1p-8));
@@ -185,7 +185,7 @@ TEST_CASE("a shift keeps a matrix definite that rounding takes from it", "[analy
         run_solve(pool, grid, [&](const SolveRow& row) { words = row.lu + " " + row.scale + " " + row.verdict; });
         return words;
     };
-    CHECK(verdict(0) == "cholesky symmetric singular");
+    CHECK(verdict(0) == "cholesky symmetric indefinite");
     CHECK(verdict(4) == "cholesky+shift:4 symmetric converged");
 }
 

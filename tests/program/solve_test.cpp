@@ -101,14 +101,36 @@ TEST_CASE("solve factors in three ways, and a shift keeps what rounding would lo
     CHECK(document["rows"][0]["lu"] == "right");
     CHECK(document["rows"][1]["lu"] == "cholesky");
     CHECK(document["rows"][1]["scale"] == "symmetric");
-    CHECK(document["rows"][1]["verdict"] == "singular");
+    CHECK(document["rows"][1]["verdict"] == "indefinite");
     CHECK(document["rows"][2]["lu"] == "qr");
     CHECK(document["rows"][2]["scale"] == "two-sided");
     const Outcome shifted = run("solve -q --json --matrix hilbert -n 12 --factor fp16 --factorisation cholesky --shift 4 --method gmres-ir,gmres");
     const json with = json::parse(shifted.out, nullptr, false);
     REQUIRE(with["rows"].size() == 2);
     CHECK(with["rows"][0]["lu"] == "cholesky+shift:4");
-    CHECK(with["rows"][0]["verdict"] != "singular");
+    CHECK(with["rows"][0]["verdict"] == "converged");
     CHECK(with["rows"][1]["method"] == "gmres");
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("solve says that a cast overflowed, and calls no regular matrix singular", "[program][solve]") {
+    fs::remove_all(scratch());
+    write("overflow.mtx", "%%MatrixMarket matrix array real general\n2 2\n70000\n1\n3\n1\n");
+    const json document = json::parse(run("solve -q --json --matrix file:overflow.mtx --factor fp16 --scale none").out, nullptr, false);
+    REQUIRE(document["rows"].size() == 3);
+    for (const json& row : document["rows"]) {
+        CHECK(row["verdict"] == "cast_overflow");
+        CHECK(row["cast_overflow"] == 1);
+    }
+    // Scaled, nothing overflows: the first x is not refined, and then it is.
+    const json scaled = json::parse(run("solve -q --json --matrix file:overflow.mtx --factor fp16 --method lu,ir").out, nullptr, false);
+    CHECK(scaled["rows"][0]["verdict"] == "unrefined");
+    CHECK(scaled["rows"][1]["verdict"] == "converged");
+    const std::string help = run("solve --help").out;
+    for (const char* name : {"converged", "unrefined", "stagnated", "diverged", "nonfinite", "indefinite", "zero_pivot", "singular",
+                             "factor_overflow", "cast_underflow", "cast_overflow"}) {
+        CAPTURE(name);
+        CHECK(help.find(std::string("  ") + name) != std::string::npos);
+    }
     fs::remove_all(scratch());
 }

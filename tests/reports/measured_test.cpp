@@ -3,8 +3,11 @@
 #include "reports/analysis_tables.hpp"
 #include "reports/csv.hpp"
 #include "reports/html.hpp"
+#include "reports/solve_verdicts.hpp"
 #include "tests/scratch.hpp"
 #include "tests/test.hpp"
+
+#include <fmt/format.h>
 
 #include <cmath>
 #include <fstream>
@@ -153,6 +156,21 @@ TEST_CASE("a table says once what all rows say, and leaves out what none says", 
     CHECK(count_of(steps, "\n") == 2 + 3);
     CHECK(steps.find("fp32        3              1      1.00e-09") != std::string::npos);
     CHECK(table_of(std::span<const SumRow>()).text().empty());
+}
+
+TEST_CASE("the page's map shows each verdict of the table with its letter and colour", "[reports][measured]") {
+    const TemporaryFolder folder;
+    for (const SolveVerdictRow& verdict : solve_verdicts) {
+        CAPTURE(verdict.name);
+        std::vector<SolveRow> rows = sample_systems();
+        for (SolveRow& row : rows) row.verdict = verdict.name;
+        write_measured(folder / "solve.csv", rows);
+        const std::string page = page_of_files({folder / "solve.csv"});
+        CHECK(page.find(fmt::format("class=\"cell {}\"", verdict.tone)) != std::string::npos);
+        CHECK(page.find(fmt::format("{}</span>", verdict.name)) != std::string::npos);
+        CHECK(page.find(fmt::format(".cell.{} {{", verdict.tone)) != std::string::npos);
+        if (!verdict.letter.empty()) CHECK(page.find(fmt::format(">{}</text>", verdict.letter)) != std::string::npos);
+    }
 }
 
 TEST_CASE("the page has a figure for each question that the rows answer", "[reports][measured]") {
