@@ -78,6 +78,9 @@ FoldedTable table_of(std::span<const SumRow> rows) {
     table.add_figures("probable", sizes_of_rows(rows, &SumRow::probable_unit));
     table.add_figures("stagnates at", words_of_rows(rows, &SumRow::stagnated_at));
     table.add_figures("not finite", counts_of_rows(rows, &SumRow::nonfinite));
+    table.add_figures("saturated", cells_of_rows(rows, [](const SumRow& row) {
+                          return row.saturated.value_or(0) > 0 ? fmt::format("{}", *row.saturated) : std::string();
+                      }));
     table.explain(std::string("error: |error| / (u S), u the format's unit roundoff, S the sum of magnitudes") +
                   (has_trials ? "; of the first trial, rms and mean of all" : "") +
                   ";\nbound: a certain one on it; probable: one that few exceed, where errors have a mean of zero.");

@@ -84,7 +84,7 @@ inline constexpr ColumnWords sum_words[] = {
     {"rms_unit", share, "root of the mean square over the trials", "as error_unit"},
     {"mean_unit", share, "mean over the trials, with its sign", "(value - s) / (u S)"},
     {"height", "additions", "on the longest path, the rounding of a product too", ""},
-    {"bound_unit", share, "certain bound on error_unit; empty where none is known", ""},
+    {"bound_unit", share, "certain bound on error_unit; empty where none is known, and where a trial saturated", ""},
     {"probable_unit", share,
      "bound that errors of mean zero exceed with a probability below 2 exp(-lambda^2 / 2): under stochastic rounding; to "
      "nearest a model, which stagnation breaks",
@@ -93,6 +93,7 @@ inline constexpr ColumnWords sum_words[] = {
     {"stagnated_at", "term", "from 0, in the order of summation: from this one on none moved a recursive sum", ""},
     {"nonfinite", "trials", "whose sum is Inf or NaN", ""},
     {"dot", "", "1: a dot product; 0: a sum", ""},
+    {"saturated", "trials", "whose sum is finite although an operation overflowed: the format has no Inf and no NaN, or the mode rounds inward", ""},
 };
 
 inline constexpr ColumnWords formula_words[] = {

@@ -25,6 +25,8 @@ struct SumRow {
     std::optional<std::int64_t> stagnated_at{};   ///< of recursive sums: the first term from which none moved the sum
     std::uint64_t nonfinite = 0;                  ///< trials
     std::optional<std::int64_t> dot{};            ///< 1 for a dot product
+    /// Trials that are finite although an operation overflowed: it ended at the largest number. No bound is given then.
+    std::optional<std::uint64_t> saturated{};
 
     bool operator==(const SumRow&) const = default;
     static constexpr std::string_view file = "sum.csv";
@@ -39,7 +41,7 @@ struct SumRow {
                    column("height", &SumRow::height), column("bound_unit", &SumRow::bound_unit),
                    column("probable_unit", &SumRow::probable_unit), column("lambda", &SumRow::lambda),
                    column("stagnated_at", &SumRow::stagnated_at), column("nonfinite", &SumRow::nonfinite),
-                   column("dot", &SumRow::dot));
+                   column("dot", &SumRow::dot), column("saturated", &SumRow::saturated));
     }
 };
 

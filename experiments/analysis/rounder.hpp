@@ -12,6 +12,10 @@
 
 namespace macheps::analysis {
 
+/// What becomes of a result beyond the largest number: what the format says, or Inf in every format, which no later addition or
+/// multiplication hides.
+enum class Beyond : std::uint8_t { as_format, infinity };
+
 /// `Real` holds every number of the format, and 2^(digits(Real) - precision) times the binade above its largest: float for
 /// formats with up to 5 exponent bits and 11 digits, double for all others up to 25 digits. Sums, products, quotients and
 /// roots of such numbers, computed in Real and rounded here, are correctly rounded: Real has at least 2p + 2 digits
@@ -19,12 +23,15 @@ namespace macheps::analysis {
 template <class Real>
 class Rounder {
   public:
-    explicit Rounder(const Format& f)
+    explicit Rounder(const Format& f, Beyond beyond = Beyond::as_format)
         : least_(bits(static_cast<Real>(Format::power_of_two(f.emin())))),
           largest_(bits(static_cast<Real>(decode64(f, f.max_finite_code() << f.padding)))),
           most_((largest_ & infinity) + (infinity & -infinity)),
-          beyond_(f.can_overflow() ? bits(static_cast<Real>(decode64(f, f.overflow_code() << f.padding))) : largest_),
-          nan_(bits(static_cast<Real>(decode64(f, f.nan_code() << f.padding)))),
+          beyond_(beyond == Beyond::infinity ? infinity
+                  : f.can_overflow()         ? bits(static_cast<Real>(decode64(f, f.overflow_code() << f.padding)))
+                                             : largest_),
+          nan_(beyond == Beyond::infinity ? bits(std::numeric_limits<Real>::quiet_NaN())
+                                          : bits(static_cast<Real>(decode64(f, f.nan_code() << f.padding)))),
           lift_(static_cast<Real>(Format::power_of_two(digits - f.precision))),
           zero_(f.has_negative_zero() ? -Real{0} : Real{0}) {}
 

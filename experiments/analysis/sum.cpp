@@ -7,25 +7,19 @@
 #include "core/rounding_names.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/analysis/rounder.hpp"
-#include "experiments/analysis/sum_exact.hpp"
+#include "experiments/analysis/sum_seed.hpp"
 #include "experiments/numerics/gemm.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
 namespace macheps::analysis {
 
 namespace {
-
-struct SumSeed {
-    SumVectors vectors{};
-    ExactTotal sum{};
-    double magnitudes = 0, exact = 0;
-    ProductUnderflows underflows{};
-};
 
 /// One data set in one format, of all seeds, and the results: [seed][method][round][trial].
 struct SumBatch {
@@ -36,7 +30,8 @@ struct SumBatch {
     std::vector<SumSeed> seeds{};
 
     struct Result {
-        std::vector<double> values{};  ///< of the trials that differ
+        std::vector<double> values{};          ///< of the trials that differ
+        std::vector<unsigned char> saturated{};  ///< 1: finite, although an operation overflowed on the way to it
         std::optional<std::int64_t> stagnated_at{};
     };
     std::vector<Result> results{};
@@ -50,25 +45,6 @@ struct SumBatch {
     }
     std::int64_t trials_of(Round round) const { return round == Round::stochastic ? grid.trials : 1; }
 };
-
-SumSeed prepared_seed(const SumBatch& batch, std::uint64_t seed) {
-    SumSeed out{.vectors = sum_vectors(batch.data, batch.format, seed, batch.n, batch.grid.is_dot)};
-    ExactTotal magnitudes;
-    for (std::size_t i = 0; i < out.vectors.x.size(); ++i) {
-        const double x = out.vectors.x[i];
-        if (batch.grid.is_dot) {
-            out.sum.add_product(x, out.vectors.y[i]);
-            magnitudes.add_product(std::fabs(x), std::fabs(out.vectors.y[i]));
-        } else {
-            out.sum.add(x);
-            magnitudes.add(std::fabs(x));
-        }
-    }
-    out.exact = out.sum.to_double();
-    out.magnitudes = magnitudes.to_double();
-    out.underflows = product_underflows(batch.format, out.vectors);
-    return out;
-}
 
 RngKey sum_key(std::uint64_t seed, std::int64_t trial) {
     return {.seed = seed, .step = static_cast<std::uint32_t>(trial), .site = site_id("sum.round")};
@@ -170,10 +146,16 @@ LaneSums sorted_products(LaneArithmetic& arithmetic, const SumTerms& terms, bool
     return sum_in_lanes(arithmetic, SumMethod::recursive, 0, {.x = all.data(), .n = terms.n});
 }
 
+LaneSums lane_sums(const SumBatch& batch, Simd simd, const LaneGroup& group, const SumTerms& terms, Beyond beyond) {
+    const SumChoice& choice = batch.grid.methods[group.method];
+    LaneArithmetic arithmetic(simd, batch.format, batch.grid.rounds[group.round], keys_of(batch, group), beyond);
+    if (choice.row->sorts && batch.grid.is_dot) return sorted_products(arithmetic, terms, choice.row->descends);
+    return sum_in_lanes(arithmetic, choice.row->method, choice.parameter, terms);
+}
+
 void run_lanes(SumBatch& batch, Simd simd, const LaneGroup& group) {
     const SumChoice& choice = batch.grid.methods[group.method];
     const Round round = batch.grid.rounds[group.round];
-    LaneArithmetic arithmetic(simd, batch.format, round, keys_of(batch, group));
     const bool is_shared = group.is_of_trials || group.count == 1, sorts = choice.row->sorts;
     std::vector<SumVectors> sorted;
     std::vector<const std::vector<double>*> x, y;
@@ -194,27 +176,34 @@ void run_lanes(SumBatch& batch, Simd simd, const LaneGroup& group) {
             terms.y = all_y.data();
         }
     }
-    const LaneSums sums = sorts && batch.grid.is_dot
-                              ? sorted_products(arithmetic, terms, choice.row->descends)
-                              : sum_in_lanes(arithmetic, choice.row->method, choice.parameter, terms);
+    // An overflow that the format or the mode hides is first made to show: Inf stays in every sum that it enters. A sum that is
+    // finite all the same is that of the format.
+    const bool is_marked = hides_overflow(batch.format, round);
+    LaneSums sums = lane_sums(batch, simd, group, terms, is_marked ? Beyond::infinity : Beyond::as_format);
+    std::array<bool, sum_lanes> has_overflowed{};
+    for (std::size_t l = 0; l < group.count; ++l) has_overflowed[l] = is_marked && !std::isfinite(sums.value.lane[l]);
+    if (std::find(has_overflowed.begin(), has_overflowed.end(), true) != has_overflowed.end()) {
+        sums = lane_sums(batch, simd, group, terms, Beyond::as_format);
+    }
     for (std::size_t l = 0; l < group.count; ++l) {
         const std::size_t seed = group.is_of_trials ? group.seed : group.seed + l;
         SumBatch::Result& result = batch.result(seed, group.method, group.round);
         const auto trial = static_cast<std::size_t>(group.is_of_trials ? group.trial : 0) + (group.is_of_trials ? l : 0);
         result.values[trial] = sums.value.lane[l];
+        result.saturated[trial] = has_overflowed[l] && std::isfinite(sums.value.lane[l]) ? 1 : 0;
         if (choice.row->method == SumMethod::recursive && trial == 0 && sums.moved[l] < batch.n) {
             result.stagnated_at = sums.moved[l];
         }
     }
 }
 
-double machine_sum(const SumBatch& batch, const SumChoice& choice, const SumSeed& seed, std::uint64_t key) {
+double machine_sum(const SumBatch& batch, const SumChoice& choice, const SumSeed& seed, std::uint64_t key, bool& saturates) {
     if (choice.machine->order) {
         std::vector<double> products;
         for (std::size_t i = 0; i < seed.vectors.x.size(); ++i) {
             products.push_back(seed.vectors.x[i] * (batch.grid.is_dot ? seed.vectors.y[i] : 1));
         }
-        return choice.machine->order->sum(products, sum_key(key, 0), 0);
+        return choice.machine->order->sum(products, sum_key(key, 0), 0, &saturates);
     }
     const std::vector<float> x(seed.vectors.x.begin(), seed.vectors.x.end());
     std::vector<float> y(x.size(), 1.0f);
@@ -243,9 +232,12 @@ void run_group(SumBatch& batch, Simd simd, const LaneGroup& group) {
     SumBatch::Result& result = batch.result(group.seed, group.method, group.round);
     for (std::size_t trial = 0; trial < result.values.size(); ++trial) {
         const RandomBits random{random_bits(sum_key(key, static_cast<std::int64_t>(trial)), 0), 32};
-        result.values[trial] = choice.row->method == SumMethod::exact
-                                   ? seed.sum.rounded(batch.format, batch.grid.rounds[group.round], random)
-                                   : machine_sum(batch, choice, seed, key);
+        const Round round = batch.grid.rounds[group.round];
+        const bool is_exact = choice.row->method == SumMethod::exact;
+        bool saturates = is_exact && seed.sum.saturates(batch.format, round, random);
+        result.values[trial] = is_exact ? seed.sum.rounded(batch.format, round, random)
+                                        : machine_sum(batch, choice, seed, key, saturates);
+        result.saturated[trial] = saturates ? 1 : 0;
     }
 }
 
@@ -272,9 +264,12 @@ void put_bounds(SumRow& row, const SumBatch& batch, const SumChoice& choice, Rou
                                             .share = seed.magnitudes > 0 ? std::fabs(seed.exact) / seed.magnitudes : 1,
                                             .is_nearest = is_nearest});
     }
-    // Away from the nearest an overflow may end at the largest number, and nothing tells.
-    const double largest = decode64(batch.format, batch.format.max_finite_code() << batch.format.padding);
-    if (!is_nearest && seed.magnitudes > largest) row.bound_unit.reset();
+    // No bound knows an overflow that ended at the largest number.
+    if (row.saturated.value_or(0) > 0) {
+        row.bound_unit.reset();
+        row.probable_unit.reset();
+        return;
+    }
     // A sum of two numbers of the format does not underflow, a product does, and so does the error of one. Later roundings let
     // each of these grow by 1 + u at most. The exact sum underflows once.
     const bool is_exact = choice.row->method == SumMethod::exact;
@@ -330,6 +325,7 @@ SumRow sum_row(SumBatch& batch, std::size_t at_seed, std::size_t at_method, std:
         row.abs_error = std::fabs(seed.sum.error_of(row.value));
         if (unit > 0) row.error_unit = *row.abs_error / unit;
     }
+    row.saturated = static_cast<std::uint64_t>(std::count(result.saturated.begin(), result.saturated.end(), 1));
     if (!is_machine) put_bounds(row, batch, choice, round, seed);
     return row;
 }
@@ -339,15 +335,17 @@ void run_batch(ThreadPool& pool, Simd simd, SumBatch& batch, const std::function
     batch.seeds.resize(grid.seeds.size());
     pool.run(static_cast<std::int64_t>(grid.seeds.size()), [&](std::int64_t i) {
         const auto at = static_cast<std::size_t>(i);
-        batch.seeds[at] = prepared_seed(batch, static_cast<std::uint64_t>(grid.seeds[at]));
+        batch.seeds[at] = prepared_seed(batch.data, batch.format, static_cast<std::uint64_t>(grid.seeds[at]), batch.n, grid.is_dot);
     });
     batch.results.resize(grid.seeds.size() * grid.methods.size() * grid.rounds.size());
     for (std::size_t seed = 0; seed < grid.seeds.size(); ++seed) {
         for (std::size_t method = 0; method < grid.methods.size(); ++method) {
             for (std::size_t round = 0; round < grid.rounds.size(); ++round) {
                 const bool is_machine = grid.methods[method].row->method == SumMethod::machine;
-                batch.result(seed, method, round).values.resize(
-                    static_cast<std::size_t>(is_machine ? 1 : batch.trials_of(grid.rounds[round])));
+                const auto trials = static_cast<std::size_t>(is_machine ? 1 : batch.trials_of(grid.rounds[round]));
+                SumBatch::Result& result = batch.result(seed, method, round);
+                result.values.resize(trials);
+                result.saturated.resize(trials);
             }
         }
     }

@@ -18,7 +18,14 @@ double rounded_once(const Format& format, double x) {
     return decode64(format, encode64(format, x, Round::nearest_even, Overflow::nonsaturate));
 }
 
-/// The 53 random bits behind the distributions of operands.hpp, which give them as fp32.
+/// Formats that fp32 holds take the operands of `macheps gemm`, which are fp32. Others take every digit that was drawn.
+double drawn_term(const Format& format, Distribution distribution, Operand operand, std::uint64_t seed, std::int64_t i) {
+    const bool is_wide = format.precision > fp32.precision || format.emin() < fp32.emin();
+    const double drawn = drawn_wide_element(distribution, operand, seed, 0, i, 1);
+    return rounded_once(format, is_wide ? drawn : double{static_cast<float>(drawn)});
+}
+
+/// The 53 random bits behind the distributions of operands.hpp.
 double drawn_uniform(const char* site, std::uint64_t seed, std::uint64_t p) {
     const PhiloxBlock random = random_block({.seed = seed, .site = site_id(site)}, p);
     const std::uint64_t first = std::uint64_t{random.word[1]} << 32 | random.word[0];
@@ -89,11 +96,11 @@ SumVectors sum_vectors(const SumData& data, const Format& format, std::uint64_t 
     for (std::int64_t i = 0; i < n; ++i) {
         out.x.push_back(data.kind == SumData::Kind::harmonic
                             ? harmonic_term(format, i)
-                            : rounded_once(format, double{drawn_element(data.distribution, Operand::a, seed, 0, i, 1)}));
+                            : drawn_term(format, data.distribution, Operand::a, seed, i));
         if (!is_dot) continue;
         // The second operand of the harmonic series is drawn: positive.
         const Distribution of_b = data.kind == SumData::Kind::harmonic ? Distribution::positive : data.distribution;
-        out.y.push_back(rounded_once(format, double{drawn_element(of_b, Operand::b, seed, 0, i, 1)}));
+        out.y.push_back(drawn_term(format, of_b, Operand::b, seed, i));
     }
     return out;
 }

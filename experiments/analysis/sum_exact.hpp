@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Exact sums of doubles and of their products, and how far a number is from one.
 #pragma once
-#include "core/codec.hpp"
+#include "core/overflow.hpp"
 #include "emulation/machine/exact_sum.hpp"
 
 #include <bit>
@@ -33,6 +33,11 @@ class ExactTotal {
             code = detail::encode_unpacked(format, sum_.value(), mode, Overflow::nonsaturate, random) << format.padding;
         }
         return decode64(format, code);
+    }
+    /// True where `rounded` is finite although the sum overflows.
+    bool saturates(const Format& format, Round mode, RandomBits random) const {
+        return special_ == 0 && hides_overflow(format, mode) && overflows(format, sum_.value(), mode, random) &&
+               std::isfinite(rounded(format, mode, random));
     }
     double to_double() const { return rounded(fp64, Round::nearest_even, {}); }
     /// value - sum, rounded once.

@@ -4,9 +4,11 @@
 #pragma once
 #include "core/codec.hpp"
 #include "core/rounding.hpp"
+#include "experiments/analysis/rounder.hpp"
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 namespace macheps::analysis {
 
@@ -32,17 +34,19 @@ struct ExactPair {
 /// `kept`, which is its magnitude cut off at the format's last place, and the next number; the mode says which it becomes.
 class ModeRounder {
   public:
-    ModeRounder(const Format& f, Round mode)
+    explicit ModeRounder(const Format& f, Round mode, Beyond beyond = Beyond::as_format)
         : mode_(mode),
           least_(Format::power_of_two(f.emin())),
           lift_(Format::power_of_two(53 - f.precision)),
           last_place_(Format::power_of_two(1 - f.precision)),
           largest_(decode64(f, f.max_finite_code() << f.padding)),
           most_(2 * binade(largest_)),
-          beyond_(f.can_overflow() ? decode64(f, f.overflow_code() << f.padding) : largest_),
-          beyond_positive_(rounds_inward(mode, false) ? largest_ : beyond_),
-          beyond_negative_(rounds_inward(mode, true) ? largest_ : beyond_),
-          nan_(decode64(f, f.nan_code() << f.padding)),
+          beyond_(beyond == Beyond::infinity ? infinity
+                  : f.can_overflow()         ? decode64(f, f.overflow_code() << f.padding)
+                                             : largest_),
+          beyond_positive_(beyond == Beyond::as_format && rounds_inward(mode, false) ? largest_ : beyond_),
+          beyond_negative_(beyond == Beyond::as_format && rounds_inward(mode, true) ? largest_ : beyond_),
+          nan_(beyond == Beyond::infinity ? std::numeric_limits<double>::quiet_NaN() : decode64(f, f.nan_code() << f.padding)),
           zero_(f.has_negative_zero() ? -0.0 : 0.0) {}
 
     /// `word` is 32 random bits, as a number; only a stochastic rounding reads it.
@@ -78,6 +82,8 @@ class ModeRounder {
     }
 
   private:
+    static constexpr double infinity = std::numeric_limits<double>::infinity();
+
     /// 2^floor(log2 x) of a normal number, 0 of a smaller one.
     [[gnu::always_inline]] static double binade(double x) {
         return bit_cast<double>(bit_cast<std::uint64_t>(x) & 0x7ff0000000000000ull);

@@ -5,6 +5,9 @@
 #include "experiments/analysis/rounder.hpp"
 #include "experiments/analysis/sum_round.hpp"
 
+#include <cmath>
+#include <limits>
+
 namespace macheps::analysis {
 
 namespace {
@@ -15,7 +18,7 @@ namespace {
 class NearestLane {
   public:
     static constexpr bool draws = false;
-    NearestLane(const Format& format, Round) : round_(format) {}
+    NearestLane(const Format& format, Round, Beyond beyond) : round_(format, beyond) {}
     [[gnu::always_inline]] double add(double a, double b, double) const { return round_(a + b); }
     [[gnu::always_inline]] double mul(double a, double b, double) const { return round_(a * b); }
     [[gnu::always_inline]] double fma(double a, double b, double c, double) const {
@@ -29,7 +32,7 @@ class NearestLane {
 class ModeLane {
   public:
     static constexpr bool draws = true;
-    ModeLane(const Format& format, Round mode) : round_(format, mode), is_down_(mode == Round::down) {}
+    ModeLane(const Format& format, Round mode, Beyond beyond) : round_(format, mode, beyond), is_down_(mode == Round::down) {}
     [[gnu::always_inline]] double add(double a, double b, double word) const {
         ExactPair x = two_sum(a, b);
         // An exact zero sum of unlike signs is -0 when rounding down, and +0 else.
@@ -49,7 +52,7 @@ class ModeLane {
 class NativeLane {
   public:
     static constexpr bool draws = false;
-    NativeLane(const Format&, Round) {}
+    NativeLane(const Format&, Round, Beyond) {}  // its overflow is Inf anyway
     [[gnu::always_inline]] double add(double a, double b, double) const { return a + b; }
     [[gnu::always_inline]] double mul(double a, double b, double) const { return a * b; }
     [[gnu::always_inline]] double fma(double a, double b, double c, double) const { return std::fma(a, b, c); }
@@ -59,7 +62,7 @@ class NativeLane {
 class DefinedLane {
   public:
     static constexpr bool draws = true;
-    DefinedLane(const Format& format, Round mode) : format_(format), mode_(mode) {}
+    DefinedLane(const Format& format, Round mode, Beyond beyond) : format_(format), mode_(mode), beyond_(beyond) {}
     double add(double a, double b, double word) const { return run(Operation::add, a, b, 0, word); }
     double mul(double a, double b, double word) const { return run(Operation::mul, a, b, 0, word); }
     double fma(double a, double b, double c, double word) const { return run(Operation::fma, a, b, c, word); }
@@ -67,12 +70,15 @@ class DefinedLane {
   private:
     double run(Operation operation, double a, double b, double c, double word) const {
         const auto code = [](double x) { return bit_cast<std::uint64_t>(x); };
-        return bit_cast<double>(op(operation, format_, code(a), code(b), code(c), mode_, Overflow::nonsaturate,
-                                   {static_cast<std::uint32_t>(word), 32})
-                                    .bits);
+        const Rounded result = op(operation, format_, code(a), code(b), code(c), mode_, Overflow::nonsaturate,
+                                  {static_cast<std::uint32_t>(word), 32});
+        const double value = bit_cast<double>(result.bits);
+        const bool is_marked = beyond_ == Beyond::infinity && result.flags.overflow;
+        return is_marked ? std::copysign(std::numeric_limits<double>::infinity(), value) : value;
     }
     Format format_;
     Round mode_;
+    Beyond beyond_;
 };
 
 /// Loops over lanes, of which the compiler makes vectors of the function that they are inlined into. The rounding is copied,
@@ -216,20 +222,20 @@ Draw draw_on(Simd simd) {
 
 }  // namespace
 
-LaneArithmetic::LaneArithmetic(Simd simd, const Format& format, Round round, const LaneKeys& keys)
+LaneArithmetic::LaneArithmetic(Simd simd, const Format& format, Round round, const LaneKeys& keys, Beyond beyond)
     : refill_(draw_on(simd)), keys_(keys) {
     const auto use = [&]<class Lane>(std::shared_ptr<const Lane> lane, LaneKernels kernels) {
         kernels_ = kernels;
         rounder_ = std::move(lane);
     };
     if (format == fp64 && round == Round::nearest_even) {
-        use(std::make_shared<const NativeLane>(format, round), kernels_on<NativeLane>(simd));
+        use(std::make_shared<const NativeLane>(format, round, beyond), kernels_on<NativeLane>(simd));
     } else if (format == fp64) {
-        use(std::make_shared<const DefinedLane>(format, round), PlainTarget<DefinedLane>::kernels);
+        use(std::make_shared<const DefinedLane>(format, round, beyond), PlainTarget<DefinedLane>::kernels);
     } else if (round == Round::nearest_even) {
-        use(std::make_shared<const NearestLane>(format, round), kernels_on<NearestLane>(simd));
+        use(std::make_shared<const NearestLane>(format, round, beyond), kernels_on<NearestLane>(simd));
     } else {
-        use(std::make_shared<const ModeLane>(format, round), kernels_on<ModeLane>(simd));
+        use(std::make_shared<const ModeLane>(format, round, beyond), kernels_on<ModeLane>(simd));
     }
     kernels_.draws = kernels_.draws && round == Round::stochastic;
 }

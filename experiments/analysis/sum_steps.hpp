@@ -6,6 +6,7 @@
 #include "core/rng.hpp"
 #include "core/rounding.hpp"
 #include "emulation/cpu/simd/simd.hpp"
+#include "experiments/analysis/rounder.hpp"
 
 #include <array>
 #include <cstdint>
@@ -45,7 +46,7 @@ struct LaneKernels {
 /// Sixteen lanes of one format and mode. The format has at most 25 digits and exponents that fp32 holds, or is fp64.
 class LaneArithmetic {
   public:
-    LaneArithmetic(Simd simd, const Format& format, Round round, const LaneKeys& keys);
+    LaneArithmetic(Simd simd, const Format& format, Round round, const LaneKeys& keys, Beyond beyond = Beyond::as_format);
 
     LanePack add(const LanePack& a, const LanePack& b) { return two(kernels_.add, a, b); }
     LanePack sub(const LanePack& a, const LanePack& b) { return two(kernels_.sub, a, b); }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/numerics/sum_order.hpp"
 
-#include "core/codec.hpp"
 #include "core/error.hpp"
 #include "core/format_table.hpp"
 #include "core/nearest_name.hpp"
+#include "core/overflow.hpp"
 #include "core/rounding_names.hpp"
 #include "emulation/machine/exact_sum.hpp"
 
@@ -114,13 +114,14 @@ Round round_of(std::string_view name, std::string_view text) {
 
 }  // namespace
 
-double Rounding::operator()(double x) {
-    return decode64(format_, encode64(format_, x, mode_, Overflow::nonsaturate, next()));
-}
+double Rounding::operator()(double x) { return (*this)(unpack(x)); }
 
 double Rounding::operator()(const Unpacked& x) {
-    return decode64(format_, detail::encode_unpacked(format_, x, mode_, Overflow::nonsaturate, next())
-                                 << format_.padding);
+    const RandomBits random = next();
+    const std::uint64_t code = detail::encode_unpacked(format_, x, mode_, Overflow::nonsaturate, random);
+    const bool is_largest = (code & ~format_.sign_bit()) == format_.max_finite_code();
+    has_saturated_ = has_saturated_ || (is_largest && overflows(format_, x, mode_, random));
+    return decode64(format_, code << format_.padding);
 }
 
 double Rounding::sum(double x, double y) {
@@ -141,10 +142,12 @@ double Rounding::sum(double x, double y) {
 
 std::span<const SumOrderRow> sum_orders() { return rows; }
 
-double SumOrder::sum(std::span<const double> products, RngKey stream, std::uint64_t output) const {
+double SumOrder::sum(std::span<const double> products, RngKey stream, std::uint64_t output, bool* saturates) const {
     const std::uint64_t words = static_cast<std::uint64_t>(row->roundings) * (products.size() + 1);
     Rounding rounding(format, round, stream, output * words);
-    return row->sum(rounding, products);
+    const double sum = row->sum(rounding, products);
+    if (saturates != nullptr) *saturates = rounding.has_saturated() && std::isfinite(sum);
+    return sum;
 }
 
 ModelErrors SumOrder::errors(std::int64_t k) const {

@@ -24,6 +24,7 @@ class Rounding {
     double operator()(double x);           ///< x, rounded once
     double sum(double x, double y);        ///< x + y, the exact sum rounded once
     double operator()(const Unpacked& x);  ///< the same of a number with up to 64 digits
+    bool has_saturated() const { return has_saturated_; }  ///< a result so far is finite although it overflowed
 
   private:
     RandomBits next() { return {mode_ == Round::stochastic ? random_bits(stream_, element_++) : 0, 32}; }
@@ -32,6 +33,7 @@ class Rounding {
     Round mode_;
     RngKey stream_;
     std::uint64_t element_;
+    bool has_saturated_ = false;
 };
 
 struct SumOrderRow {
@@ -52,7 +54,8 @@ struct SumOrder {
     Round round = Round::nearest_even;
 
     /// Every output has random words of its own: `roundings` of each term.
-    double sum(std::span<const double> products, RngKey stream, std::uint64_t output) const;
+    /// `saturates`, where it is given, becomes true where the sum is finite although an operation overflowed.
+    double sum(std::span<const double> products, RngKey stream, std::uint64_t output, bool* saturates = nullptr) const;
     ModelErrors errors(std::int64_t k) const;
 };
 

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a rounding overflows, also where the result does not show it: a format without Inf and NaN saturates, and so does every
+// format in a mode that rounds inward.
+#pragma once
+#include "core/codec.hpp"
+
+namespace macheps {
+
+/// True when `x`, rounded to the digits of `f` with an unbounded exponent, lies beyond the largest finite number of `f`
+/// (IEEE 754-2019 7.4). False for Inf and NaN, whose rounding is exact.
+MACHEPS_HD constexpr bool overflows(Format f, Unpacked x, Round mode, RandomBits random = {}) {
+    if (x.kind != Unpacked::Kind::finite || x.significand == 0) return false;
+    const int top = detail::bit_length(x.significand) - 1 + x.exponent;
+    const double largest = decode64(f, f.max_finite_code() << f.padding);
+    const Unpacked most = unpack(largest);
+    const int most_top = detail::bit_length(most.significand) - 1 + most.exponent;
+    if (top != most_top) return top > most_top;
+    // In the top binade the last place is that of the largest number, whatever the encoding.
+    const int quantum = (f.encoding == Encoding::fixed_point ? f.emin() : most_top) - f.fraction_bits();
+    const std::uint64_t places = round_shift(x.significand, quantum - x.exponent, mode, x.negative, random);
+    const int up = most.exponent - quantum;  // of `largest` in the same places
+    return places > (up >= 0 ? most.significand << up : most.significand >> -up);
+}
+
+/// True where a finite result may stand for one that overflowed.
+MACHEPS_HD constexpr bool hides_overflow(Format f, Round mode) {
+    return !f.can_overflow() || rounds_inward(mode, false) || rounds_inward(mode, true);
+}
+
+static_assert(overflows(e2m1fn, unpack(7.0), Round::nearest_even) && !overflows(e2m1fn, unpack(6.9), Round::nearest_even));
+static_assert(!overflows(e4m3fn, unpack(464.0), Round::nearest_even) && overflows(e4m3fn, unpack(465.0), Round::nearest_even));
+static_assert(overflows(mxint8, unpack(-2.0), Round::nearest_even) && !overflows(mxint8, unpack(1.99), Round::nearest_even));
+static_assert(!overflows(fp16, unpack(65535.0), Round::toward_zero) && overflows(fp16, unpack(65536.0), Round::toward_zero));
+static_assert(hides_overflow(e3m2fn, Round::nearest_even) && hides_overflow(fp32, Round::down) && !hides_overflow(fp32, Round::stochastic));
+
+}  // namespace macheps
