@@ -233,7 +233,7 @@ constexpr ColumnWords gemm_words[] = {
     {"m", "rows", "of a and of the output", ""},
     {"n", "columns", "of b and of the output", ""},
     {"k", "terms", "of each sum", ""},
-    {"outputs", values, "finite ones", ""},
+    {"outputs", values, "finite ones, those of `saturated` too", ""},
     {"nonfinite", values, "infinities and NaN, which stand in no other figure", ""},
     {"max_rel", share, "largest relative error; exact zeros are left out", "abs(e) / abs(exact), e = out - exact"},
     {"mean_rel", share, "mean relative error", "the same"},
@@ -249,12 +249,13 @@ constexpr ColumnWords gemm_words[] = {
     {"drift", of_products, "mean error towards the exact sign: negative where sums come out too small",
      "mean of e sign(exact) / sum abs(a b)"},
     {"unit", of_products, "the machine's certain bound per product, where nothing underflows", ""},
-    {"bound", of_products, "certain bound on max_error, known before", "k unit, and what the operands underflow"},
+    {"bound", of_products, "certain bound on max_error, known before; empty where none is known",
+     "k unit, and what the operands underflow"},
     {"probable_bound", of_products, "mean of what is cut off, and lambda times the deviation of all that is rounded",
      ""},
     {"lambda", "deviations", "an output exceeds probable_bound with a probability below 2 exp(-lambda^2 / 2)", ""},
     {"first", "", "out[0,0]", ""},
-    {"first_exact", "", "exact[0,0]", ""},
+    {"first_exact", "", "exact[0,0], rounded once to fp64", ""},
     {"operand_sqnr_db", "dB", "product of the rounded operands against that of the drawn ones", ""},
     {"evidence", "", "how the machine's row is known", ""},
     {"beyond_bound", values, "whose error exceeds their own certain bound: 0 where the model is right", ""},
@@ -267,6 +268,12 @@ constexpr ColumnWords gemm_words[] = {
      "exactness rule holds", ""},
     {"combine", "", "how digit products are summed: `fp64`, one rounding each, or `exact`, one at the end", ""},
     {"fp64_error", of_products, "max_error of a chain of fp64 fma on the same data", ""},
+    {"saturated", values,
+     "finite outputs on whose way a sum or the output overflowed, which a format without Inf and NaN or an inward rounding "
+     "hides; they stand in no other figure", ""},
+    {"plain_error", of_products, "of `--via`: max_error of a chain of fma in the format of the output, on the same data", ""},
+    {"plain_max_ulp", "ulp", "of `--via`: max_ulp of that chain", "as max_ulp"},
+    {"plain_mean_ulp", "ulp", "of `--via`: mean_ulp of that chain", "as mean_ulp"},
 };
 
 /// Whether `words` are of the columns of Row, in their order.

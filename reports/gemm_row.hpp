@@ -8,8 +8,8 @@ namespace macheps {
 
 /// out = a b, [m,k] times [k,n], against the exact sums of the exact products of the rounded operands. In each column
 /// e = out - exact, |a||b| is the sum of the magnitudes of an output's products, and ulp is that of the format
-/// `output` at the exact value. Outputs that are not finite are counted in `nonfinite` and stand in no other figure;
-/// exact zeros stand in no relative figure.
+/// `output` at the exact value. Outputs that are not finite are counted in `nonfinite`, outputs that overflowed without a sign of
+/// it in `saturated`; both stand in no other figure. Exact zeros stand in no relative figure.
 struct GemmRow {
     std::string machine{};  ///< as given: a machine, with `+promote128` and the like, or a named rule
     std::string format_a{}, format_b{}, output{};
@@ -24,12 +24,13 @@ struct GemmRow {
     double max_error = 0, rms_error = 0;                     ///< of |e| / |a||b|: what the bounds bound
     double bias = 0;                                         ///< mean of e / |a||b|
     double drift = 0;           ///< mean of e sign(exact) / |a||b|: negative where sums come out too small
-    double unit = 0;            ///< the machine's certain bound per product, of |a||b|, where nothing underflows
-    double bound = 0;           ///< a priori on max_error, certain: k unit, and what the operands underflow
-    double probable_bound = 0;  ///< the mean of what is cut, and lambda times the deviation of all that is rounded
-    double lambda = 0;          ///< an output exceeds probable_bound with probability < 2 exp(-lambda^2 / 2)
-    float first = 0;            ///< out[0,0]
-    double first_exact = 0;     ///< exact[0,0]
+    // Empty where no bound is known.
+    std::optional<double> unit{};   ///< the machine's certain bound per product, of |a||b|, where nothing underflows
+    std::optional<double> bound{};  ///< a priori on max_error, certain: k unit, and what the operands underflow
+    std::optional<double> probable_bound{};  ///< the mean of what is cut, and lambda times the deviation of all that is rounded
+    std::optional<double> lambda{};  ///< an output exceeds probable_bound with probability < 2 exp(-lambda^2 / 2)
+    double first = 0;                ///< out[0,0]
+    double first_exact = 0;          ///< exact[0,0], rounded once to fp64
     std::optional<double> operand_sqnr_db{};  ///< the product of the rounded operands against that of the drawn ones
     std::string evidence{};                   ///< of the machine
     std::optional<std::uint64_t> beyond_bound{}, beyond_probable{};  ///< outputs whose |e| exceeds their own bound
@@ -39,6 +40,9 @@ struct GemmRow {
     std::optional<std::uint64_t> inexact_products{};  ///< elements of digit products that are not the integers they should be
     std::optional<std::string> combine{};
     std::optional<double> fp64_error{};  ///< max_error of one fp64 fma per term on the same data
+    std::optional<std::uint64_t> saturated{};  ///< finite outputs on whose way something overflowed
+    // Of `--via`: the same figures of one fma per term in the format `output`, on the same data.
+    std::optional<double> plain_error{}, plain_max_ulp{}, plain_mean_ulp{};
 
     bool operator==(const GemmRow&) const = default;
     static constexpr std::string_view file = "gemm.csv";
@@ -62,7 +66,9 @@ struct GemmRow {
                    column("via", &GemmRow::via), column("digit_bits", &GemmRow::digit_bits),
                    column("slices", &GemmRow::slices), column("products", &GemmRow::products),
                    column("inexact_products", &GemmRow::inexact_products), column("combine", &GemmRow::combine),
-                   column("fp64_error", &GemmRow::fp64_error));
+                   column("fp64_error", &GemmRow::fp64_error), column("saturated", &GemmRow::saturated),
+                   column("plain_error", &GemmRow::plain_error), column("plain_max_ulp", &GemmRow::plain_max_ulp),
+                   column("plain_mean_ulp", &GemmRow::plain_mean_ulp));
     }
 };
 

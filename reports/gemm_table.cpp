@@ -70,10 +70,12 @@ std::vector<std::vector<std::string>> gemm_cells(std::span<const GemmRow> rows) 
     for (const GemmRow* row : chosen) {
         cells.push_back({row->machine, row->evidence, gemm_data_name(*row), row->output,
                          fmt::format("{} x {} x {}", row->m, row->n, row->k), figure(row->max_error),
-                         figure(row->bound), figure(row->probable_bound),
+                         row->bound ? figure(*row->bound) : std::string("-"),
+                         row->probable_bound ? figure(*row->probable_bound) : std::string("-"),
                          row->max_rel ? figure(*row->max_rel) : std::string("-"), fmt::format("{:.4g}", row->max_ulp),
                          row->sqnr_db ? fmt::format("{:.1f}", *row->sqnr_db) : std::string("-"), figure(row->drift)});
         if (row->nonfinite > 0) cells.back().back() += fmt::format(" ({} not finite)", row->nonfinite);
+        if (row->saturated.value_or(0) > 0) cells.back().back() += fmt::format(" ({} saturated)", *row->saturated);
     }
     return cells;
 }

@@ -5,8 +5,8 @@
 #include "core/format_table.hpp"
 #include "core/math64.hpp"
 #include "core/ulp.hpp"
-#include "experiments/analysis/quad.hpp"
 #include "experiments/analysis/residue_product.hpp"
+#include "experiments/analysis/wide_sum.hpp"
 
 #include <fmt/format.h>
 
@@ -18,27 +18,25 @@ namespace macheps::analysis {
 
 namespace {
 
-constexpr double unknown = std::numeric_limits<double>::infinity();
-
-/// The exact product to 113 digits, and the sums of the magnitudes.
+/// The exact products, and the sums of the magnitudes.
 struct ExactProduct {
-    std::vector<Quad> sums{};
+    std::vector<WideValue> sums{};
     std::vector<double> magnitudes{};
 };
 
 ExactProduct wide_product(const WideOperands& x, ThreadPool* pool) {
     const auto size = static_cast<std::size_t>(x.m * x.n);
-    ExactProduct exact{.sums = std::vector<Quad>(size), .magnitudes = std::vector<double>(size)};
+    ExactProduct exact{.sums = std::vector<WideValue>(size), .magnitudes = std::vector<double>(size)};
     const auto element = [&](std::int64_t at) {
         const std::int64_t i = at / x.n, j = at % x.n;
-        Quad sum = 0;
+        WideSum sum;
         double magnitudes = 0;
         for (std::int64_t p = 0; p < x.k; ++p) {
             const double a = x.a[static_cast<std::size_t>(i * x.k + p)], b = x.b[static_cast<std::size_t>(p * x.n + j)];
-            sum += Quad(a) * Quad(b);
+            sum.add_product(a, b);
             magnitudes += std::fabs(a * b);
         }
-        exact.sums[static_cast<std::size_t>(at)] = sum;
+        exact.sums[static_cast<std::size_t>(at)] = sum.value();
         exact.magnitudes[static_cast<std::size_t>(at)] = magnitudes;
     };
     if (pool != nullptr) {
@@ -49,19 +47,19 @@ ExactProduct wide_product(const WideOperands& x, ThreadPool* pool) {
     return exact;
 }
 
-double off_by(double out, const Quad& exact) { return static_cast<double>(Quad(out) - exact); }
+double off_by(double out, const WideValue& exact) { return (out - exact.high) - exact.low; }
 
 double largest_error(const std::vector<double>& out, const ExactProduct& exact) {
-    double most = 0;
+    double largest = 0;
     for (std::size_t i = 0; i < out.size(); ++i) {
         if (!std::isfinite(out[i]) || exact.magnitudes[i] == 0) continue;
-        most = std::max(most, std::fabs(off_by(out[i], exact.sums[i])) / exact.magnitudes[i]);
+        largest = std::max(largest, std::fabs(off_by(out[i], exact.sums[i])) / exact.magnitudes[i]);
     }
-    return most;
+    return largest;
 }
 
-/// The figures of GemmRow, of fp64 outputs.
-void measure_wide(GemmRow& row, const std::vector<double>& out, const ExactProduct& exact) {
+/// The figures of GemmRow, of outputs that are numbers of `format`.
+void measure_wide(GemmRow& row, const std::vector<double>& out, const ExactProduct& exact, const Format& format) {
     double rel = 0, rel2 = 0, most_rel = 0, ulps = 0, error2 = 0, bias = 0, drift = 0, signal = 0, noise = 0;
     std::uint64_t nonzero = 0;
     for (std::size_t i = 0; i < out.size(); ++i) {
@@ -70,11 +68,11 @@ void measure_wide(GemmRow& row, const std::vector<double>& out, const ExactProdu
             continue;
         }
         ++row.outputs;
-        const auto value = static_cast<double>(exact.sums[i]);
+        const double value = exact.sums[i].high;
         const double e = off_by(out[i], exact.sums[i]), size = std::fabs(e);
         signal += value * value;
         noise += e * e;
-        const double in_ulps = size / ulp(fp64, value);
+        const double in_ulps = size / ulp(format, value);
         ulps += in_ulps;
         row.max_ulp = std::max(row.max_ulp, in_ulps);
         if (value != 0) {
@@ -97,15 +95,33 @@ void measure_wide(GemmRow& row, const std::vector<double>& out, const ExactProdu
         row.rms_error = std::sqrt(error2 / count);
         row.bias = bias / count;
         row.drift = drift / count;
-        if (signal > 0) row.sqnr_db = noise == 0 ? unknown : 10 / 0x1.26bb1bbb55516p+1 * math::log(signal / noise);
+        const double infinity = std::numeric_limits<double>::infinity();
+        if (signal > 0) row.sqnr_db = noise == 0 ? infinity : 10 / 0x1.26bb1bbb55516p+1 * math::log(signal / noise);
     }
     if (nonzero > 0) {
         row.max_rel = most_rel;
         row.mean_rel = rel / static_cast<double>(nonzero);
         row.rms_rel = std::sqrt(rel2 / static_cast<double>(nonzero));
     }
-    row.first = static_cast<float>(out.front());
-    row.first_exact = static_cast<double>(exact.sums.front());
+    row.first = out.front();
+    row.first_exact = exact.sums.front().high;
+}
+
+/// One fma for each term, k ascending, in Real.
+template <class Real>
+std::vector<double> fma_chain(const WideOperands& x) {
+    std::vector<double> out;
+    for (std::int64_t i = 0; i < x.m; ++i) {
+        for (std::int64_t j = 0; j < x.n; ++j) {
+            Real sum = 0;
+            for (std::int64_t p = 0; p < x.k; ++p) {
+                sum = std::fma(static_cast<Real>(x.a[static_cast<std::size_t>(i * x.k + p)]),
+                               static_cast<Real>(x.b[static_cast<std::size_t>(p * x.n + j)]), sum);
+            }
+            out.push_back(double{sum});
+        }
+    }
+    return out;
 }
 
 }  // namespace
@@ -129,23 +145,11 @@ WideOperands wide_operands(const Format& format, Distribution distribution, std:
 WideErrors wide_errors(const WideOperands& x, const std::vector<double>& out) {
     const ExactProduct exact = wide_product(x, nullptr);
     WideErrors errors{.max_error = largest_error(out, exact)};
-    for (std::size_t i = 0; i < out.size(); ++i) errors.not_correct += out[i] != static_cast<double>(exact.sums[i]);
+    for (std::size_t i = 0; i < out.size(); ++i) errors.not_correct += out[i] != exact.sums[i].high;
     return errors;
 }
 
-std::vector<double> fp64_chain(const WideOperands& x) {
-    std::vector<double> out;
-    for (std::int64_t i = 0; i < x.m; ++i) {
-        for (std::int64_t j = 0; j < x.n; ++j) {
-            double sum = 0;
-            for (std::int64_t p = 0; p < x.k; ++p) {
-                sum = std::fma(x.a[static_cast<std::size_t>(i * x.k + p)], x.b[static_cast<std::size_t>(p * x.n + j)], sum);
-            }
-            out.push_back(sum);
-        }
-    }
-    return out;
-}
+std::vector<double> fp64_chain(const WideOperands& x) { return fma_chain<double>(x); }
 
 std::string beyond_exactness(const ViaGrid& grid) {
     std::string text;
@@ -173,7 +177,11 @@ void run_via(Backend& backend, ThreadPool& pool, const ViaGrid& grid, const std:
                           std::int64_t n, std::int64_t k) {
         const WideOperands x = wide_operands(format, distribution, seed, scale, m, n, k);
         const ExactProduct exact = wide_product(x, &pool);
-        const double chain = largest_error(fp64_chain(x), exact);
+        const std::vector<double> wide_chain = fp64_chain(x);
+        const double wide_chain_error = largest_error(wide_chain, exact);
+        const Format output = grid.via.is_ozaki() ? fp64 : fp32;
+        GemmRow plain;
+        measure_wide(plain, output == fp64 ? wide_chain : fma_chain<float>(x), exact, output);
         for (const SpelledRule& machine : grid.machines) {
             const NarrowProduct product = narrow_product(backend,
                                                          {.via = grid.via,
@@ -186,7 +194,7 @@ void run_via(Backend& backend, ThreadPool& pool, const ViaGrid& grid, const std:
             GemmRow out{.machine = machine.name,
                         .format_a = std::string(format_name(format)),
                         .format_b = std::string(format_name(format)),
-                        .output = grid.via.is_ozaki() ? "fp64" : "fp32",
+                        .output = std::string(format_name(output)),
                         .distribution = std::string(to_string(distribution)),
                         .scaling = "none",
                         .scale = scale,
@@ -194,9 +202,6 @@ void run_via(Backend& backend, ThreadPool& pool, const ViaGrid& grid, const std:
                         .m = m,
                         .n = n,
                         .k = k,
-                        .unit = unknown,
-                        .bound = unknown,
-                        .probable_bound = unknown,
                         .evidence = std::string(to_string(machine.rule.machine->evidence)),
                         .via = grid.via.name,
                         .digit_bits = product.digit_bits,
@@ -204,8 +209,11 @@ void run_via(Backend& backend, ThreadPool& pool, const ViaGrid& grid, const std:
                         .products = product.products,
                         .inexact_products = product.inexact,
                         .combine = grid.via.is_ozaki() ? (grid.combines_exactly || grid.via.has_residues ? "exact" : "fp64") : "fp32",
-                        .fp64_error = chain};
-            measure_wide(out, product.out, exact);
+                        .fp64_error = wide_chain_error,
+                        .plain_error = plain.max_error,
+                        .plain_max_ulp = plain.max_ulp,
+                        .plain_mean_ulp = plain.mean_ulp};
+            measure_wide(out, product.out, exact, output);
             row(out);
         }
     };

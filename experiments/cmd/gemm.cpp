@@ -65,9 +65,10 @@ constexpr const char* help =
     "certain, k unit and what underflows; the second the mean of what is cut off and lambda times the deviation of all "
     "that\n"
     "is rounded), lambda, first, first_exact (out[0,0]), operand_sqnr_db (what rounding the operands cost), evidence,\n"
-    "beyond_bound, beyond_probable (outputs whose error exceeds their own bound). Outputs that are not finite are "
-    "counted\nand left out. With --via also via, digit_bits, slices, products, inexact_products, combine, fp64_error; no bound "
-    "is known then.\n"
+    "beyond_bound, beyond_probable (outputs whose error exceeds their own bound); saturated, the last but three (outputs that\n"
+    "overflowed and are finite all the same). Outputs that are not finite or saturated are counted and left out. With --via\n"
+    "also via, digit_bits, slices, products, inexact_products, combine, fp64_error, and plain_error, plain_max_ulp,\n"
+    "plain_mean_ulp: the errors of one fma per term in the output's format. No bound is known then, and its cells are empty.\n"
     "JSON: {\"schema\", \"rows\": [one object per row]}; --dry-run: {\"rows\", \"products\", \"multiply_adds\", "
     "\"bytes\"}.\n"
     "Exit codes: 1, with --via ozaki1, a digit product that was not exact; 2, an unknown name, or a machine that takes none\n"
@@ -197,7 +198,10 @@ GemmGrid grid_of(const Arguments& a) {
     grid.m = {a.m}, grid.n = {a.n}, grid.k = {a.k};
     grid.scales = {a.scale};
     grid.lambda = a.lambda;
-    if (!a.output.empty()) grid.output = format_named(a.output, "--output", Exit::usage);
+    if (!a.output.empty()) {
+        grid.output = format_named(a.output, "--output", Exit::usage);
+        if (!grid.output->has_sign()) throw usage(a.output + " has no sign", "--output", "use a format with a sign, such as bf16");
+    }
     for (const std::string& text : a.sweeps) {
         const SweepAxis axis = parse_sweep(text);
         if (axis.name == "scale") {

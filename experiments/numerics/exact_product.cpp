@@ -15,10 +15,11 @@ ExactAccumulator::Parts ExactAccumulator::split(float x) {
     return {(bits >> 31) != 0 ? -significand : significand, (field == 0 ? 1 : field) - 150};
 }
 
-WideValue ExactAccumulator::value() const {
-    // Carries first, so that every word but the top lies in [0, 2^32) and the top one has the sign.
-    std::array<std::int64_t, words> d = digits_;
-    const auto carry = [&d] {
+WideValue fixed_point_value(std::span<std::int64_t> digits, int lowest) {
+    // Carries first, so that every digit but the top lies in [0, 2^32) and the top one has the sign.
+    const int words = static_cast<int>(digits.size());
+    std::int64_t* const d = digits.data();
+    const auto carry = [&] {
         for (int i = 0; i + 1 < words; ++i) {
             const std::int64_t over = d[i] >> 32;  // floor
             d[i] -= over * (std::int64_t{1} << 32);
@@ -28,23 +29,30 @@ WideValue ExactAccumulator::value() const {
     carry();
     const bool is_negative = d[words - 1] < 0;
     if (is_negative) {
-        for (std::int64_t& digit : d) digit = -digit;
+        for (std::int64_t& digit : digits) digit = -digit;
         carry();
     }
-    // The leading 53 bits and the 53 after them, each cut: both are doubles, and their sum is the value so far.
+    // The leading 53 bits, and the 53 after them, whose last one also stands for everything below: rounding their sum rounds the value.
     std::array<double, 2> part{};
     int top = words - 1;
     while (top >= 0 && d[top] == 0) --top;
     if (top < 0) return {};
     const int leading = 32 * top + static_cast<int>(std::bit_width(static_cast<std::uint64_t>(d[top]))) - 1;
-    const auto bit = [&d](int i) { return i < 0 ? 0u : static_cast<unsigned>((d[i / 32] >> (i % 32)) & 1); };
+    const auto bit = [&](int i) { return i < 0 ? 0u : static_cast<unsigned>((d[i / 32] >> (i % 32)) & 1); };
     for (int p = 0; p < 2; ++p) {
-        std::uint64_t digits = 0;
+        std::uint64_t bits = 0;
         const int last = leading - 53 * p - 52;
-        for (int i = last + 52; i >= last; --i) digits = digits << 1 | bit(i);
-        part[p] = std::ldexp(static_cast<double>(digits), last - 298);
+        for (int i = last + 52; i >= last; --i) bits = bits << 1 | bit(i);
+        for (int i = last - 1; p == 1 && i >= 0 && (bits & 1) == 0; --i) bits |= bit(i);
+        part[static_cast<std::size_t>(p)] = std::ldexp(static_cast<double>(bits), last + lowest);
     }
-    return is_negative ? WideValue{-part[0], -part[1]} : WideValue{part[0], part[1]};
+    const double high = part[0] + part[1], low = part[1] - (high - part[0]);
+    return is_negative ? WideValue{-high, -low} : WideValue{high, low};
+}
+
+WideValue ExactAccumulator::value() const {
+    std::array<std::int64_t, words> digits = digits_;
+    return fixed_point_value(digits, lowest);
 }
 
 WideValue sum(const WideValue& x, const WideValue& y) {

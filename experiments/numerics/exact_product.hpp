@@ -11,10 +11,14 @@
 
 namespace macheps {
 
-/// high + low, the exact value to within 2^-105 of itself; exact where 106 bits suffice.
+/// high + low, the exact value to within 2^-105 of itself; exact where 105 bits suffice. `high` is the value, rounded to nearest.
 struct WideValue {
     double high = 0, low = 0;
 };
+
+/// The value of a fixed-point number whose digit i counts 2^(32 i + lowest). Digits may exceed 32 bits and have signs; the last one
+/// has room for all carries.
+WideValue fixed_point_value(std::span<std::int64_t> digits, int lowest);
 
 /// A sum of products of finite floats without any rounding: an integer of 608 bits with unit 2^-298, the least product
 /// of two fp32 numbers. Takes up to 2^30 products.
@@ -43,6 +47,7 @@ class ExactAccumulator {
     WideValue value() const;
 
   private:
+    static constexpr int lowest = -298;
     /// Word i counts 2^(32 i - 298). The greatest product ends below bit 554; what is above holds carries.
     static constexpr int words = 20;
     std::array<std::int64_t, words> digits_{};

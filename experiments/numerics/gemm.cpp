@@ -5,6 +5,7 @@
 #include "core/float_environment.hpp"
 #include "core/format_table.hpp"
 #include "core/math64.hpp"
+#include "core/overflow.hpp"
 #include "core/ulp.hpp"
 #include "experiments/field_error.hpp"
 #include "experiments/numerics/error_bound.hpp"
@@ -64,8 +65,20 @@ Prepared prepare(Backend& backend, ThreadPool& pool, const GemmData& data) {
     return p;
 }
 
+/// What a machine or an order gave.
+struct Outputs {
+    std::vector<float> values{};
+    std::vector<unsigned char> saturated{};  ///< 1: finite, although something overflowed on the way
+    bool is_judged = true;  ///< false: a partial sum may have saturated unseen, so that no bound is certain
+
+    /// Finite, and without a hidden overflow: these stand in the figures.
+    bool counts(std::size_t i) const { return std::isfinite(values[i]) && saturated[i] == 0; }
+};
+
 /// The figures of GemmRow that come from the outputs.
-void measure(GemmRow& row, const std::vector<float>& out, const std::vector<ExactOutput>& exact, const Format& format) {
+void measure(GemmRow& row, const Outputs& outputs, const std::vector<ExactOutput>& exact, const Format& format) {
+    const std::vector<float>& out = outputs.values;
+    std::uint64_t saturated = 0;
     double signal = 0, noise = 0, rel = 0, rel2 = 0, max_rel = 0, ulps = 0, error2 = 0, bias = 0, drift = 0;
     std::uint64_t nonzero = 0;
     for (std::size_t i = 0; i < out.size(); ++i) {
@@ -74,6 +87,8 @@ void measure(GemmRow& row, const std::vector<float>& out, const std::vector<Exac
             continue;
         }
         ++row.outputs;
+        saturated += outputs.saturated[i];
+        if (!outputs.counts(i)) continue;
         const WideValue& s = exact[i].sum;
         const double e = difference(out[i], s), magnitude = std::fabs(e);
         signal += s.high * s.high;
@@ -96,8 +111,9 @@ void measure(GemmRow& row, const std::vector<float>& out, const std::vector<Exac
             drift += s.high < 0 ? -share : share;
         }
     }
-    const auto count = static_cast<double>(row.outputs);
-    if (row.outputs > 0) {
+    row.saturated = saturated;
+    const auto count = static_cast<double>(row.outputs - saturated);
+    if (count > 0) {
         row.mean_ulp = ulps / count;
         row.rms_error = std::sqrt(error2 / count);
         row.bias = bias / count;
@@ -115,46 +131,53 @@ void measure(GemmRow& row, const std::vector<float>& out, const std::vector<Exac
 
 /// The figures that come from the outputs and their bounds. The row's bounds are the largest of the outputs', relative to
 /// the magnitudes as the errors are.
-void compare(GemmRow& row, const std::vector<float>& out, const Prepared& operands, const ErrorBound& bound,
-             double lambda) {
+void compare(GemmRow& row, const Outputs& outputs, const Prepared& operands, const ErrorBound& bound, double lambda) {
     row.lambda = lambda;
-    row.unit = bound.relative() / static_cast<double>(row.k);
-    if (row.outputs == 0) {  // all overflowed: what normal operands would have
+    if (!outputs.is_judged) return;
+    const std::vector<float>& out = outputs.values;
+    double largest = 0, largest_probable = 0;
+    if (row.outputs == row.saturated) {  // all overflowed: what normal operands would have
         const OutputSize one{.magnitudes = 1, .lifted = 1};
-        row.bound = bound.certain(one);
-        row.probable_bound = bound.probable(one, lambda);
+        largest = bound.certain(one);
+        largest_probable = bound.probable(one, lambda);
     }
     std::uint64_t beyond_bound = 0, beyond_probable = 0;
     for (std::size_t i = 0; i < out.size(); ++i) {
-        if (!std::isfinite(out[i])) continue;
+        if (!outputs.counts(i)) continue;
         const OutputSize& size = operands.sizes[i];
         const double error = std::fabs(difference(out[i], operands.exact[i].sum)), certain = bound.certain(size),
                      probable = bound.probable(size, lambda);
         beyond_bound += error > certain;
         beyond_probable += error > probable;
         if (size.magnitudes == 0) continue;
-        row.bound = std::max(row.bound, certain / size.magnitudes);
-        row.probable_bound = std::max(row.probable_bound, probable / size.magnitudes);
+        largest = std::max(largest, certain / size.magnitudes);
+        largest_probable = std::max(largest_probable, probable / size.magnitudes);
     }
-    // No sum of rounded terms is so far off: nothing is known of it.
-    for (double* each : {&row.unit, &row.bound, &row.probable_bound}) *each = *each > 0x1p20 ? infinity : *each;
+    // No sum of rounded terms is so far off: a larger figure means that nothing is known.
+    const auto known = [](double x) { return x > 0x1p20 ? std::nullopt : std::optional(x); };
+    row.unit = known(bound.relative() / static_cast<double>(row.k));
+    row.bound = known(largest);
+    row.probable_bound = known(largest_probable);
     row.beyond_bound = beyond_bound;
     row.beyond_probable = beyond_probable;
 }
 
 /// The outputs of an order in a format of its own: sums, a multiplication by the scale, and a rounding to the output.
-std::vector<float> order_outputs(ThreadPool& pool, const SumOrder& order, const GemmData& data, const Prepared& p,
-                                 const Format& output, std::string_view name) {
+Outputs order_outputs(ThreadPool& pool, const SumOrder& order, const GemmData& data, const Prepared& p, const Format& output,
+                      std::string_view name) {
     const RngKey stream{static_cast<std::uint64_t>(data.seed), 0, site_id(name)};
-    std::vector<float> out(static_cast<std::size_t>(data.m * data.n));
+    const auto size = static_cast<std::size_t>(data.m * data.n);
+    Outputs out{.values = std::vector<float>(size), .saturated = std::vector<unsigned char>(size)};
     const auto k = static_cast<std::size_t>(data.k), n = static_cast<std::size_t>(data.n);
     pool.run(data.m * data.n, [&](std::int64_t element) {
         const auto at = static_cast<std::size_t>(element), i = at / n, j = at % n;
         std::vector<double> products(k);  // exact: of two numbers that fp32 holds
         for (std::size_t t = 0; t < k; ++t) products[t] = double{p.a.host[i * k + t]} * double{p.b.host[t * n + j]};
-        auto sum = static_cast<float>(order.sum(products, stream, static_cast<std::uint64_t>(element)));
+        bool saturates = false;
+        auto sum = static_cast<float>(order.sum(products, stream, static_cast<std::uint64_t>(element), &saturates));
         if (p.out_scale != 1) sum *= p.out_scale;
-        out[at] = decode(output, encode(output, sum, Round::nearest_even, Overflow::nonsaturate));
+        out.values[at] = decode(output, encode(output, sum, Round::nearest_even, Overflow::nonsaturate));
+        out.saturated[at] = std::isfinite(out.values[at]) && (saturates || overflows(output, unpack(sum), Round::nearest_even)) ? 1 : 0;
     });
     return out;
 }
@@ -167,8 +190,8 @@ std::string evidence_of(const SpelledRule& spelled, const GemmData& data, const 
     return std::string(to_string(spelled.rule.machine->evidence));
 }
 
-std::vector<float> machine_outputs(Backend& backend, const MatmulRule& rule, const GemmData& data,
-                                   const Prepared& operands, const Format& output) {
+std::vector<float> rule_outputs(Backend& backend, const MatmulRule& rule, const GemmData& data, const Prepared& operands,
+                                const Format& output) {
     const Tensor result = backend.empty({data.m, data.n});
     Matmul args{.m = data.m, .n = data.n, .k = data.k};
     args.a = {.data = operands.a.tensor.data(), .ld = data.k, .format = data.formats.a, .scales = operands.a.scales};
@@ -184,12 +207,27 @@ std::vector<float> machine_outputs(Backend& backend, const MatmulRule& rule, con
     return out;
 }
 
+Outputs machine_outputs(Backend& backend, const MatmulRule& rule, const GemmData& data, const Prepared& operands,
+                        const Format& output) {
+    Outputs out{.values = rule_outputs(backend, rule, data, operands, output),
+                .saturated = std::vector<unsigned char>(operands.exact.size())};
+    if (!hides_overflow(output, Round::nearest_even)) return out;
+    // The machine's sums are Inf where they overflow. Only the cast to such an output hides it: the sums before it are fp32.
+    const bool rounds_slices = rule.slices > 1 && (rule.join == SliceJoin::rounded_workspace || rule.join == SliceJoin::serial);
+    out.is_judged = !rounds_slices;
+    const std::vector<float> before = rule_outputs(backend, rule, data, operands, fp32);
+    for (std::size_t i = 0; i < before.size(); ++i) {
+        const bool is_infinite = std::isinf(before[i]) && std::isfinite(out.values[i]);
+        out.saturated[i] = is_infinite || overflows(output, unpack(before[i]), Round::nearest_even) ? 1 : 0;
+    }
+    return out;
+}
+
 GemmRow product_row(Backend& backend, ThreadPool& pool, const GemmGrid& grid, const GemmData& data,
                     const Prepared& operands, const SpelledRule& spelled) {
     const Format output = grid.output.value_or(spelled.result());
-    const std::vector<float> out = spelled.order
-                                       ? order_outputs(pool, *spelled.order, data, operands, output, spelled.name)
-                                       : machine_outputs(backend, spelled.rule, data, operands, output);
+    const Outputs out = spelled.order ? order_outputs(pool, *spelled.order, data, operands, output, spelled.name)
+                                      : machine_outputs(backend, spelled.rule, data, operands, output);
     GemmRow row{.machine = spelled.name,
                 .format_a = std::string(format_name(data.formats.a)),
                 .format_b = std::string(format_name(data.formats.b)),

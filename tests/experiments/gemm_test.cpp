@@ -274,7 +274,7 @@ void check_mean_of_cutting(std::int64_t k) {
             name, {.formats = {{fp16, fp16}}, .distributions = {Distribution::positive}, .m = {4}, .n = {4}, .k = {k}});
         CHECK(row.beyond_probable == 0);
         CHECK(row.max_error <= row.probable_bound);
-        CHECK(row.drift < -4 * std::sqrt(double(row.k)) * row.unit / 2);
+        CHECK(row.drift < -4 * std::sqrt(double(row.k)) * *row.unit / 2);
     }
 }
 
@@ -314,7 +314,7 @@ TEST_CASE("what underflows or is flushed stands in the certain bound", "[experim
         const GemmRow row =
             row_of(c.machine, {.formats = {{fp16, fp16}}, .scales = {c.scale}, .m = {8}, .n = {8}, .k = {1024}});
         CHECK(row.beyond_bound == 0);
-        CHECK(row.bound > 1.02 * row.unit * double(row.k));  // the part of underflow shows
+        CHECK(row.bound > 1.02 * *row.unit * double(row.k));  // the part of underflow shows
         CHECK(row.max_error > error_bound(parse_machine("exact").rule, row.k, fp32, 0).relative());
     }
     // By hand: a product 2^-30 underflows in fp16 whole, and 2^-25 is what any result there can lose.
@@ -461,8 +461,8 @@ TEST_CASE("fp8 on Hopper keeps 14 bits, promotion every 128 cures it, Blackwell 
     CHECK(rows[0].first_exact == rows[2].first_exact);
     CHECK(rows[0].operand_sqnr_db == rows[2].operand_sqnr_db);
     // Hopper's results are fp32 numbers with ten low zero bits; the promoted ones are not.
-    CHECK((bit_cast<std::uint32_t>(rows[0].first) & 0x3ff) == 0);
-    CHECK((bit_cast<std::uint32_t>(rows[1].first) & 0x3ff) != 0);
+    CHECK((bit_cast<std::uint32_t>(static_cast<float>(rows[0].first)) & 0x3ff) == 0);
+    CHECK((bit_cast<std::uint32_t>(static_cast<float>(rows[1].first)) & 0x3ff) != 0);
 }
 
 TEST_CASE("a longer k and a larger m continue the same operands", "[experiments][gemm]") {

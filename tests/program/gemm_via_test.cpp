@@ -3,6 +3,7 @@
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 
+#include <cmath>
 #include <string>
 
 using namespace macheps::test;
@@ -26,6 +27,22 @@ TEST_CASE("gemm --via says what an fp64 product of narrow ones costs and gives",
     CHECK(first["max_error"].get<double>() < 1e-15);
     CHECK(first["fp64_error"].get<double>() < 1e-15);
     CHECK(document["rows"][1]["max_error"].get<double>() > 1e-12);
+}
+
+TEST_CASE("gemm --via counts in the last place of its output, beside a plain product in that format", "[program][via]") {
+    const json parts = json::parse(run("gemm -q --json --via bf16x9 -M sm80.mma.bf16 -m 2 -n 2 -k 64").out, nullptr, false);
+    const json& row = parts["rows"][0];
+    CHECK(row["output"] == "fp32");
+    CHECK(row["max_ulp"].get<double>() < 16);
+    CHECK(row["plain_max_ulp"].get<double>() > 0);
+    CHECK(row["plain_max_ulp"].get<double>() < 256);
+    CHECK(row["plain_error"].get<double>() > row["fp64_error"].get<double>());
+    for (const char* bound : {"unit", "bound", "probable_bound", "lambda"}) CHECK(row[bound].is_null());
+    // An fp64 output is printed with all its digits.
+    const json digits = json::parse(run("gemm -q --json --via ozaki1:6 -M sm90.wgmma.fp16 -m 1 -n 1 -k 64").out, nullptr, false);
+    const double first = digits["rows"][0]["first"].get<double>(), exact = digits["rows"][0]["first_exact"].get<double>();
+    CHECK(std::fabs(first - exact) <= 0x1p-52 * std::fabs(exact));
+    CHECK(digits["rows"][0]["plain_error"] == digits["rows"][0]["fp64_error"]);
 }
 
 TEST_CASE("gemm --via warns before digits that cannot be exact, and fails after them", "[program][via]") {
