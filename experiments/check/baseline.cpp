@@ -72,8 +72,9 @@ BaselineRow row_of(const Json& json) {
             .blind = json.at("blind").get<std::vector<std::string>>()};
 }
 
-void worsen(Checked& one, std::string text, double got, double bound) {
-    Reason reason{.code = "KC060", .test = "baseline", .text = std::move(text)};
+void worsen(Checked& one, std::string text, double got, double bound,
+            const ReasonCode& code = reason_code::worse) {
+    Reason reason{.code = code, .test = "baseline", .text = std::move(text)};
     reason.got = got;
     reason.bound = bound;
     one.verdict.reasons.push_back(std::move(reason));
@@ -117,7 +118,8 @@ Checked gone_row(std::span<const Checked> checks, const BaselineRow& row) {
         gone.source = sibling->source;
         gone.line = sibling->line;
     }
-    worsen(gone, "the baseline has this input, and nothing was judged for it (--update-baseline agrees)", 0, 0);
+    worsen(gone, "the baseline has this input, and nothing was judged for it (--update-baseline agrees)", 0, 0,
+           reason_code::baseline_gone);
     return gone;
 }
 

@@ -31,7 +31,7 @@ Baseline load_baseline(const std::filesystem::path& file);
 /// `old` has of it. Checks need their digests.
 std::string baseline_text(std::span<const Checked> checks, const Baseline& old);
 
-/// Compares with the rows: adds notes, and reasons KC060 that make a check fail. Returns the rows that no check is of, each as
+/// Compares with the rows: adds notes, and reasons KC060 and KC062 that make a check fail. Returns the rows that no check is of, each as
 /// an input that fails: what was caught by it is caught no more.
 std::vector<Checked> compare(std::span<Checked> checks, const Baseline& baseline);
 

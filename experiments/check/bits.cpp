@@ -157,7 +157,7 @@ std::optional<Reason> bits_reason(const Problem& problem, const BitsCount& bits,
     const auto first = static_cast<std::size_t>(bits.first);
     const int digits = (problem.output.container_bits() + 3) / 4;
     Reason reason{
-        "KC040", "T4",
+        reason_code::bits, "T4",
         fmt::format("{} of {} outputs have other bits than {}; the first has {:#0{}x}, claimed {:#0{}x}", bits.differ,
                     bits.equal + bits.differ, claim_of(problem.declaration), code_of(problem.output, got[first]),
                     digits + 2, code_of(problem.output, want[first]), digits + 2)};

@@ -41,7 +41,7 @@ void try_user_limits(const Problem& problem, std::span<const double> out, const 
         const std::vector<double> values = values_of(null, verdict.limits);
         const double ratio = has_tolerance ? tolerance_ratio(verdict.limits, values, options) : 2;
         if (ratio <= 1) {
-            Reason reason{"KC051", "limit",
+            Reason reason{reason_code::wide_limit, "limit",
                           fmt::format("{}: an output that is {} passes; too wide by {:.3g} at the least", tolerance,
                                       null.name, 1 / ratio)};
             reason.ratio = ratio;
@@ -50,7 +50,7 @@ void try_user_limits(const Problem& problem, std::span<const double> out, const 
         for (const Metric& metric : metrics(verdict.limits, values, pool)) {
             const auto limit = options.metric_limits.find(metric.name);
             if (limit == options.metric_limits.end() || !is_within(metric, limit->second)) continue;
-            Reason reason{"KC051", "limit",
+            Reason reason{reason_code::wide_limit, "limit",
                           fmt::format("{} {:g}: an output that is {} passes, with {:.6g}", metric.name, limit->second,
                                       null.name, metric.value)};
             verdict.reasons.push_back(std::move(reason));
@@ -63,7 +63,7 @@ void try_user_limits(const Problem& problem, std::span<const double> out, const 
     if (has_tolerance) {
         const double ratio = tolerance_ratio(verdict.limits, out, options);
         if (ratio > 1) {
-            Reason reason{"KC020", "limit", tolerance + ": an error is larger"};
+            Reason reason{reason_code::tolerance, "limit", tolerance + ": an error is larger"};
             reason.ratio = ratio;
             verdict.reasons.push_back(std::move(reason));
         }
@@ -71,7 +71,7 @@ void try_user_limits(const Problem& problem, std::span<const double> out, const 
     for (const Metric& metric : verdict.metrics) {
         const auto limit = options.metric_limits.find(metric.name);
         if (limit == options.metric_limits.end() || is_within(metric, limit->second)) continue;
-        Reason reason{"KC020", "limit",
+        Reason reason{reason_code::metric, "limit",
                       fmt::format("{} is {:.6g}, its limit {:g}", metric.name, metric.value, limit->second)};
         reason.got = metric.value;
         reason.bound = limit->second;
@@ -130,7 +130,7 @@ void judge_fitness(const Problem& problem, Verdict& verdict) {
     const std::optional<double>& need = problem.declaration.need_bits;
     if (!need || verdict.fitness.least_bits >= *need) return;
     Reason reason{
-        "KC020", "fitness",
+        reason_code::need_bits, "fitness",
         fmt::format("the declared machine guarantees {:.3g} bits of the sum of |a b| here, and {:g} are needed",
                     verdict.fitness.least_bits, *need)};
     reason.index = verdict.fitness.worst;
@@ -141,7 +141,7 @@ void judge_fitness(const Problem& problem, Verdict& verdict) {
 
 /// What the screen says of outputs that no sample has to hold.
 void judge_screen(const Screen& screen, const Options& options, std::vector<Reason>& reasons) {
-    const auto add = [&](const char* code, std::string text, const Screen::Worst& worst) {
+    const auto add = [&](const ReasonCode& code, std::string text, const Screen::Worst& worst) {
         if (worst.sums == 0) return;
         Reason reason{code, "screen", std::move(text)};
         reason.index = worst.index;
@@ -152,12 +152,12 @@ void judge_screen(const Screen& screen, const Options& options, std::vector<Reas
         reason.ratio = worst.ratio;
         reasons.push_back(std::move(reason));
     };
-    add("KC010", "an output is NaN or infinite, and nothing in its sum can overflow", screen.special);
-    add("KC020",
+    add(reason_code::special, "an output is NaN or infinite, and nothing in its sum can overflow", screen.special);
+    add(reason_code::screen_certain,
         fmt::format("the sum of {} outputs with signs is further off than all their bounds together", Screen::width),
         screen.certain);
     if (options.certain_only) return;
-    add("KC021",
+    add(reason_code::screen_probable,
         fmt::format("the sum of {} outputs with random signs is further off than once in 1/delta checks", Screen::width),
         screen.probable);
 }
@@ -239,7 +239,7 @@ Verdict judge_posed(const Problem& problem, std::span<const double> out, const O
     verdict.metrics = metrics(limits, out, pool);
     if (limits.declined >= 0) {
         verdict.outcome = Outcome::declined;
-        Reason reason{"KC091", "reference",
+        Reason reason{reason_code::declined, "reference",
                       "nothing bounds this output: an intermediate result may overflow fp32 or lose all its digits, or "
                       "the reference has too few"};
         reason.index = limits.declined;
@@ -254,10 +254,10 @@ Verdict judge_posed(const Problem& problem, std::span<const double> out, const O
     escalate(problem, out, limits, pool);
     if (problem.changed_canary) {
         verdict.reasons.push_back(
-            {"KC010", "T0", fmt::format("element {} behind the output was written to", *problem.changed_canary)});
+            {reason_code::written_outside, "T0", fmt::format("element {} behind the output was written to", *problem.changed_canary)});
     }
     if (problem.changed_padding) {
-        verdict.reasons.push_back({"KC010", "T0",
+        verdict.reasons.push_back({reason_code::written_outside, "T0",
                                    fmt::format("element {} of the output lies beyond its group's rows, and was written to",
                                                *problem.changed_padding)});
     }
@@ -274,7 +274,7 @@ Verdict judge_posed(const Problem& problem, std::span<const double> out, const O
         if (auto reason = judge_frequencies(limits, out, options.delta)) verdict.reasons.push_back(std::move(*reason));
     }
     for (const Finding& finding : problem.findings) {
-        Reason reason{"KC041", "T1", fmt::format("{} is not what its rule makes of x", finding.array)};
+        Reason reason{reason_code::written_beside, "T1", fmt::format("{} is not what its rule makes of x", finding.array)};
         reason.index = finding.index;
         reason.count = finding.count;
         reason.got = finding.got;
@@ -292,7 +292,7 @@ Verdict judge_posed(const Problem& problem, std::span<const double> out, const O
     if (verdict.fitness.lost_share > 0.5) {
         verdict.outcome = Outcome::weak;
         Reason reason{
-            "KC050", "power",
+            reason_code::no_guarantee, "power",
             fmt::format("at {:.3g} % of the outputs the bound is larger than the output: the declared machine "
                         "guarantees nothing there",
                         100 * verdict.fitness.lost_share)};
@@ -301,7 +301,7 @@ Verdict judge_posed(const Problem& problem, std::span<const double> out, const O
     }
     for (const Mutant* mutant : verdict.blind(options.require)) {
         verdict.outcome = Outcome::weak;
-        Reason reason{"KC050", "power",
+        Reason reason{reason_code::blind, "power",
                       fmt::format("this check could not have caught: {} ({}; largest change {:.2g} of the bound)",
                                   mutant->name, mutant->kind, mutant->largest)};
         reason.ratio = mutant->largest;

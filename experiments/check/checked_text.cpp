@@ -130,7 +130,8 @@ bool could_be_a_matrix_unit(const Checked& checked) {
     const Declaration& d = checked.declaration;
     if (d.operation == nullptr || d.operation->layout != Layout::product || d.machine_name != "any") return false;
     return std::any_of(checked.verdict.reasons.begin(), checked.verdict.reasons.end(), [](const Reason& reason) {
-        return reason.code == "KC020" || reason.code == "KC021" || reason.code.starts_with("KC03");
+        return reason.code == reason_code::certain || reason.code == reason_code::probable || reason.code == reason_code::mean_square ||
+               reason.code == reason_code::bias || reason.code == reason_code::part;
     });
 }
 

@@ -174,7 +174,7 @@ class Judge {
         j_.rho = all.rho;
         j_.outputs = all.outputs;
         j_.exact_outputs = all.exact_outputs;
-        const auto add = [&](const char* code, const char* test, const char* text, const Refused& by) {
+        const auto add = [&](const ReasonCode& code, const char* test, const char* text, const Refused& by) {
             if (by.count == 0) return;
             Reason reason{code, test, text};
             reason.index = by.index;
@@ -185,21 +185,21 @@ class Judge {
             reason.ratio = by.ratio;
             j_.reasons.push_back(std::move(reason));
         };
-        add("KC010", "T0", "NaN or infinity where none may be, or none where one must be", all.special);
-        add("KC041", "T1", "this output has no rounding but its last, and one code alone is right", all.exact);
-        add("KC020", "T1", "no order of summation of this machine gives this value", all.certain);
+        add(reason_code::special, "T0", "NaN or infinity where none may be, or none where one must be", all.special);
+        add(reason_code::exact, "T1", "this output has no rounding but its last, and one code alone is right", all.exact);
+        add(reason_code::certain, "T1", "no order of summation of this machine gives this value", all.certain);
         // A kernel that fails for certain needs no other proof.
         if (all.is_refused_for_certain()) options_.premise = nullptr;
         if (options_.certain_only || all.probable.count == 0) return;
-        if (options_.premise != nullptr && !options_.premise->holds_at(improbable())) return j_.dismissed.push_back("KC021");
-        add("KC021", "T2", "improbable of independent roundings: at most once in 1/delta checks of a legal kernel",
+        if (options_.premise != nullptr && !options_.premise->holds_at(improbable())) return j_.dismissed.push_back(reason_code::probable);
+        add(reason_code::probable, "T2", "improbable of independent roundings: at most once in 1/delta checks of a legal kernel",
             all.probable);
     }
     bool is_premise(const OutputBlock& block) const {
         return options_.premise == nullptr || options_.premise->holds_for(block);
     }
 
-    void refuse(const char* code, const std::string& what, const OutputBlock& g, double z) {
+    void refuse(const ReasonCode& code, const std::string& what, const OutputBlock& g, double z) {
         if (is_done()) return;
         Reason reason{code, "T3",
                       fmt::format("errors of {} are larger than this machine's can be: their mean square", what)};
@@ -225,9 +225,9 @@ class Judge {
         j_.z = errors_.z_of(all, grid.all);
         if (!(j_.z > z_limit)) return;
         if (is_premise(all))
-            refuse("KC030", "all outputs", all, j_.z);
+            refuse(reason_code::mean_square, "all outputs", all, j_.z);
         else
-            j_.dismissed.push_back("KC030");
+            j_.dismissed.push_back(reason_code::mean_square);
     }
 
     /// A part with the largest z of some.
@@ -265,10 +265,10 @@ class Judge {
         for (const WorstPart& worst : beyond) {
             const std::int64_t first = worst.group.row * l_.columns + worst.group.column;
             if (is_premise(worst.group))
-                return refuse("KC032", fmt::format("{} at {}", worst.name, place_of(l_, whole_index(l_, first))), worst.group,
+                return refuse(reason_code::part, fmt::format("{} at {}", worst.name, place_of(l_, whole_index(l_, first))), worst.group,
                               worst.z);
         }
-        if (!beyond.empty()) j_.dismissed.push_back("KC032");
+        if (!beyond.empty()) j_.dismissed.push_back(reason_code::part);
     }
 
     void mean_squares_of_parts(const Grid<Squares>& grid) {
@@ -375,7 +375,7 @@ class Judge {
         if (distinct < least_group) return;
         j_.bias_limit = allowed / count + z_limit * sigma / std::sqrt(distinct);
         if (std::fabs(mean) <= j_.bias_limit) return;
-        Reason reason{"KC031", "T3",
+        Reason reason{reason_code::bias, "T3",
                       mean < 0 ? "outputs are too small in the mean, as truncation makes them"
                                : "outputs are too large in the mean"};
         reason.index = 0;

@@ -2,6 +2,7 @@
 // The tests of outputs against their limits: structure and specials (T0), certain bounds (T1), probable bounds (T2), mean
 // squares and bias (T3). None has a number that somebody chose for a kernel.
 #pragma once
+#include "experiments/check/codes.hpp"
 #include "experiments/check/premise.hpp"
 
 #include <span>

@@ -74,7 +74,7 @@ std::optional<Reason> compare_runs(const Inputs& inputs, const std::vector<Store
     if (two == again.end()) throw bad("no array 'out' of another run");
     if (one == arrays.end() || one->shape != two->shape || one->width != two->width)
         throw bad("the output of another run has another shape or type");
-    Reason reason{"KC070", "runs",
+    Reason reason{reason_code::runs_differ, "runs",
                   fmt::format("{} has other bits: two runs of a kernel that claims to be deterministic differ",
                               others.files.front())};
     for (std::size_t i = 0; i < one->count(); ++i) {
@@ -172,7 +172,7 @@ Checked unjudged(const Declaration& declaration, std::string operation, std::str
     checked.source = std::move(input);
     checked.outcome = checked.verdict.outcome = is_input ? Outcome::bad_input : Outcome::declined;
     checked.verdict.reasons.push_back(
-        {.code = is_input ? "KC090" : "KC091", .test = is_input ? "input" : "declined", .text = error.what()});
+        {.code = is_input ? reason_code::input : reason_code::not_judged, .test = is_input ? "input" : "declined", .text = error.what()});
     return checked;
 }
 

@@ -59,7 +59,7 @@ std::optional<Reason> judge_frequencies(const Limits& limits, std::span<const do
                                       : fmt::format("outputs with {:g} to {:g} of a step cut off",
                                                     static_cast<double>(b) / parts, static_cast<double>(b + 1) / parts);
         Reason reason{
-            "KC030", "T2",
+            reason_code::frequency, "T2",
             fmt::format("{} went away from zero too {}", which, count.away > count.greatest ? "often" : "seldom")};
         reason.count = static_cast<std::int64_t>(count.outputs);
         reason.got = count.away;

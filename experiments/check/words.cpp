@@ -50,23 +50,12 @@ std::string reason_text(const Limits& limits, const Reason& reason) {
 }
 
 const std::map<std::string, std::string>& reason_codes() {
-    static const std::map<std::string, std::string> codes{
-        {"KC010", "NaN and infinities stand where the exact result has them, and nowhere else"},
-        {"KC020", "An error is larger than any legal kernel's, or than a limit of the user's"},
-        {"KC021", "An error is larger than a legal kernel's but once in the probability that was asked for"},
-        {"KC030", "Errors are larger together than roundings make them"},
-        {"KC031", "Errors are of one sign more often than roundings make them"},
-        {"KC032", "Errors of a row, a column or a tile are larger together than roundings make them"},
-        {"KC040", "Bits differ from those of the declared machine"},
-        {"KC041", "An output that has one right code has another"},
-        {"KC050", "The check could not have caught a wrong kernel that it must"},
-        {"KC051", "A limit of the user's is so wide that outputs of nothing satisfy it"},
-        {"KC060", "Worse than the baseline, or other than it"},
-        {"KC070", "Two runs of a kernel that claims to be deterministic differ"},
-        {"KC090", "A file cannot be read, or its arrays are not the operation's"},
-        {"KC091", "Nothing certain can be said"},
-    };
-    return codes;
+    static const std::map<std::string, std::string> by_code = [] {
+        std::map<std::string, std::string> rows;
+        for (const ReasonCode& row : reason_code::all) rows.emplace(row.code, row.meaning);
+        return rows;
+    }();
+    return by_code;
 }
 
 }  // namespace macheps::check

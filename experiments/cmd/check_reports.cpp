@@ -53,7 +53,7 @@ std::vector<Message> messages_of(const Checked& one) {
         else
             same->text += "\n" + sentence_of(one, reason);
     }
-    if (!one.notes.empty()) messages.push_back({"KC060", fmt::format("{}", fmt::join(one.notes, "\n")), "note"});
+    if (!one.notes.empty()) messages.push_back({check::reason_code::baseline_differs, fmt::format("{}", fmt::join(one.notes, "\n")), "note"});
     return messages;
 }
 

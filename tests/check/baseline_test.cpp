@@ -117,7 +117,7 @@ TEST_CASE("rows that nothing is judged for, and inputs without a row, are told",
     REQUIRE(gone.size() == 1);
     CHECK(gone[0].name + "/" + gone[0].input == "norm/a.npz");
     CHECK(gone[0].outcome == Outcome::fail);
-    CHECK(gone[0].verdict.reasons.at(0).code == "KC060");
+    CHECK(gone[0].verdict.reasons.at(0).code == "KC062");
     REQUIRE(now[0].notes.size() == 1);
     CHECK(now[0].notes[0].find("no row") != std::string::npos);
     // Nobody agrees on what failed: its old row stays.

@@ -126,7 +126,7 @@ TEST_CASE("quantisers of libraries pass with all of their bits, and any other bi
         q.arrays[2].bytes[0] = static_cast<char>(q.arrays[2].bytes[0] ^ 1);
         const check::Verdict scale = judge_arrays(q.declaration, q.arrays);
         REQUIRE(scale.outcome == Outcome::fail);
-        CHECK(codes(scale).find("KC041") != std::string::npos);
+        CHECK(codes(scale).find("KC042") != std::string::npos);
         CHECK(scale.reasons.front().text.find("scale is not what its rule makes") != std::string::npos);
     }
 }
@@ -216,11 +216,11 @@ TEST_CASE("stochastic rounding is one of two neighbours, as often as its part sa
         std::vector<std::uint64_t> fair = by_chance(bf16, x, random, 0);
         CAPTURE(seed, codes(verdict(fair)));
         CHECK(is_accepted(verdict(fair)));
-        CHECK(codes(verdict(by_chance(bf16, x, random, 0.05))).find("KC030") != std::string::npos);
+        CHECK(codes(verdict(by_chance(bf16, x, random, 0.05))).find("KC033") != std::string::npos);
         // Nearest is no stochastic rounding: small parts go up too seldom.
         std::vector<std::uint64_t> nearest;
         for (const float one : x) nearest.push_back(encode64(bf16, one, Round::nearest_even, Overflow::nonsaturate));
-        CHECK(codes(verdict(nearest)).find("KC030") != std::string::npos);
+        CHECK(codes(verdict(nearest)).find("KC033") != std::string::npos);
         fair[77] += 2;
         const check::Verdict far = verdict(fair);
         REQUIRE(far.outcome == Outcome::fail);

@@ -227,7 +227,7 @@ TEST_CASE("what is written behind an output is seen", "[check][recipes]") {
     CHECK(touched.problem.changed_canary == 70);
     const Verdict v = check::check(touched.problem, right, {}, pool());
     CHECK(v.outcome == Outcome::fail);
-    CHECK(codes(v) == "KC010 ");
+    CHECK(codes(v) == "KC011 ");
     arrays.back().shape = {3, 64};
     arrays.back().bytes.resize(3 * 64 * 2);
     CHECK(error_of([&] { pose(of.request.declaration, arrays, pool()); }).starts_with("3 "));

@@ -246,7 +246,7 @@ TEST_CASE("faults between the sampled outputs are found, and where", "[check][sa
     };
     Floats wrong = right;
     wrong[place] = -wrong[place];
-    CHECK(refused(wrong, "KC02") == i64(place));
+    CHECK(refused(wrong, "KC022") == i64(place));
     wrong = right;
     wrong[place] = std::numeric_limits<float>::quiet_NaN();
     CHECK(refused(wrong, "KC010") == i64(place));

@@ -147,7 +147,7 @@ TEST_CASE("JUnit's XML of a suite", "[program][check]") {
     CHECK(holds(bad.children[1].at("message"), "(5, 3): got "));
     CHECK(torn.children[0].name == "error");
     CHECK(torn.children[0].at("type") == "KC090");
-    CHECK(suite.children[3].children[0].at("type") == "KC091");
+    CHECK(suite.children[3].children[0].at("type") == "KC092");
     // One input alone, and one that cannot be read.
     CHECK(run("check good.npz --op softmax --junit one.xml").code == 0);
     CHECK(check_junit(contents(scratch() / "one.xml")).at("tests") == "1");
@@ -231,7 +231,7 @@ TEST_CASE("the JSON of a suite has an element for each input", "[program][check]
     CHECK(checks[0].at("verdict") == Json("pass"));
     CHECK(checks[0].at("inputs")[0].at("sha256").string().size() == 64);
     CHECK(checks[2].at("verdict") == Json("input"));
-    CHECK(checks[3].at("reasons")[0].at("code") == Json("KC091"));
+    CHECK(checks[3].at("reasons")[0].at("code") == Json("KC092"));
     CHECK(run("check suite.toml --json").out == outcome.out);
     fs::remove_all(scratch());
 }

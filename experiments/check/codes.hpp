@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// The codes of reasons: one code has one meaning. Text, JSON, JUnit, SARIF, annotations and docs/check.md use this table.
+#pragma once
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace macheps::check {
+
+/// A code is the id of a rule in SARIF, so it never changes its meaning and is never given to another one.
+struct ReasonCode {
+    std::string_view code;
+    std::string_view meaning;  ///< one sentence; docs/check.md has the same
+
+    operator std::string() const { return std::string(code); }
+    friend bool operator==(const std::string& text, const ReasonCode& row) { return text == row.code; }
+};
+
+namespace reason_code {
+
+inline constexpr ReasonCode all[] = {
+    {"KC010", "NaN or infinity is where the exact result has none, or missing where it has one"},
+    {"KC011", "The kernel wrote outside of its output"},
+    {"KC020", "An error is larger than that of any legal kernel"},
+    {"KC021", "An error is larger than legal kernels make it, except with the probability `--delta`"},
+    {"KC022", "A sum of outputs is further off than all their bounds together (large products, `--sample`)"},
+    {"KC023", "A sum of outputs is further off than legal kernels make it, except with the probability `--delta`"},
+    {"KC030", "The mean square of all errors is larger than roundings make it"},
+    {"KC031", "Errors have one sign more often than roundings make them"},
+    {"KC032", "The mean square of the errors of a row, a column or a tile is larger than roundings make it"},
+    {"KC033", "Stochastic roundings go away from zero too often or too seldom"},
+    {"KC040", "Bits differ from those of the declared machine"},
+    {"KC041", "An output that has one right code has another code"},
+    {"KC042", "An array that the kernel wrote in addition to its output is not what its rule makes of the inputs"},
+    {"KC050", "The check could not have caught a wrong kernel that it must be able to catch"},
+    {"KC051", "A limit that you set is so wide that meaningless outputs satisfy it"},
+    {"KC052", "An error is larger than the tolerance that you set (`--rtol`, `--atol`)"},
+    {"KC053", "A metric is beyond the limit that you set (`--limit`)"},
+    {"KC054", "The declared machine guarantees fewer bits than you need (`--need-bits`)"},
+    {"KC055", "The declared machine guarantees nothing at more than half of the outputs"},
+    {"KC060", "The output is worse than the baseline"},
+    {"KC061", "The baseline does not match: other bits, another declaration, other inputs, or no row"},
+    {"KC062", "The baseline has an input that was not judged"},
+    {"KC070", "Two runs of a kernel that claims to be deterministic differ"},
+    {"KC090", "A file cannot be read, or its arrays are not those of the operation"},
+    {"KC091", "Nothing certain can be said about an output"},
+    {"KC092", "The declaration names something that is not judged yet"},
+};
+
+/// Fails to compile for a code that the table does not have.
+consteval const ReasonCode& row(std::string_view code) {
+    const ReasonCode* at = all;
+    while (at->code != code) ++at;
+    return *at;
+}
+
+inline constexpr const ReasonCode &special = row("KC010"), &written_outside = row("KC011"), &certain = row("KC020"),
+                                  &probable = row("KC021"), &screen_certain = row("KC022"),
+                                  &screen_probable = row("KC023"), &mean_square = row("KC030"), &bias = row("KC031"),
+                                  &part = row("KC032"), &frequency = row("KC033"), &bits = row("KC040"),
+                                  &exact = row("KC041"), &written_beside = row("KC042"), &blind = row("KC050"),
+                                  &wide_limit = row("KC051"), &tolerance = row("KC052"), &metric = row("KC053"),
+                                  &need_bits = row("KC054"), &no_guarantee = row("KC055"), &worse = row("KC060"),
+                                  &baseline_differs = row("KC061"), &baseline_gone = row("KC062"),
+                                  &runs_differ = row("KC070"), &input = row("KC090"), &declined = row("KC091"),
+                                  &not_judged = row("KC092");
+
+}  // namespace reason_code
+
+}  // namespace macheps::check
