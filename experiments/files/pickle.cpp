@@ -47,7 +47,11 @@ class PickleReader {
     /// Two's complement of as many bytes as it says.
     void long_1() {
         const auto size = static_cast<int>(number(1));
-        if (size > 8) fail("a number that 64 bits do not hold");
+        // A seed may be this large, and no size is: it is kept as a value without a kind.
+        if (size > 8) {
+            take(static_cast<std::uint64_t>(size));
+            return put({});
+        }
         const std::uint64_t low = number(size);
         const int spare = 64 - 8 * size;
         put_integer(size == 0 ? 0 : static_cast<std::int64_t>(low << spare) >> spare);
@@ -99,6 +103,14 @@ class PickleReader {
         if (pickle_.at(function).kind != Kind::name || pickle_.at(arguments).kind != Kind::tuple)
             fail("it calls what is no function by name");
         put({.kind = Kind::call, .parts = {function, arguments}});
+    }
+
+    /// Attributes of an OrderedDict, such as the versions that a module's state_dict has: skipped.
+    void build() {
+        pop();
+        const PickleValue& to = pickle_.values[top()];
+        if (to.kind != Kind::call || pickle_.at(to.parts.front()).text != "collections.OrderedDict")
+            fail("it sets the state of an object, and only that of an OrderedDict is known");
     }
 
   private:
@@ -199,6 +211,7 @@ constexpr Instruction instructions[] = {
     {'q', &PickleReader::remember_1}, {'r', &PickleReader::remember_4},
     {'h', &PickleReader::recall_1},   {'j', &PickleReader::recall_4},
     {'Q', &PickleReader::outside},    {'R', &PickleReader::call},
+    {'b', &PickleReader::build},
 };
 
 Pickle PickleReader::read() {

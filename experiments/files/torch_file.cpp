@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
+#include <set>
 #include <string_view>
 
 namespace macheps {
@@ -19,24 +20,56 @@ namespace {
 using Kind = PickleValue::Kind;
 
 constexpr std::string_view pickle_member = "/data.pkl";
-constexpr std::string_view rebuild = "torch._utils._rebuild_tensor_v2", ordered = "collections.OrderedDict";
+constexpr std::string_view rebuild = "torch._utils._rebuild_tensor_v2", rebuild_3 = "torch._utils._rebuild_tensor_v3",
+                           rebuild_parameter = "torch._utils._rebuild_parameter", ordered = "collections.OrderedDict",
+                           untyped = "torch.storage.UntypedStorage";
 
-struct StorageType {
-    std::string_view name, type;  ///< PyTorch's, and as safetensors spells what it holds
+/// A type of elements. Until PyTorch 2.8 the class of the storage names it; newer types have no such class, and the tensor
+/// names its dtype (_rebuild_tensor_v3).
+struct ElementType {
+    std::string_view storage, dtype, type;  ///< PyTorch's two names, and the name that safetensors has
     std::size_t width;
     std::optional<Format> format;  ///< nothing: codes, or whole numbers
 };
-const StorageType storage_types[] = {
-    {"torch.FloatStorage", "F32", 4, fp32}, {"torch.DoubleStorage", "F64", 8, fp64},
-    {"torch.HalfStorage", "F16", 2, fp16},  {"torch.BFloat16Storage", "BF16", 2, bf16},
-    {"torch.ByteStorage", "U8", 1, {}},     {"torch.CharStorage", "I8", 1, {}},
-    {"torch.ShortStorage", "I16", 2, {}},   {"torch.IntStorage", "I32", 4, {}},
-    {"torch.LongStorage", "I64", 8, {}},    {"torch.BoolStorage", "BOOL", 1, {}},
+const ElementType element_types[] = {
+    {"torch.FloatStorage", "torch.float32", "F32", 4, fp32},
+    {"torch.DoubleStorage", "torch.float64", "F64", 8, fp64},
+    {"torch.HalfStorage", "torch.float16", "F16", 2, fp16},
+    {"torch.BFloat16Storage", "torch.bfloat16", "BF16", 2, bf16},
+    {"torch.ByteStorage", "torch.uint8", "U8", 1, {}},
+    {"torch.CharStorage", "torch.int8", "I8", 1, {}},
+    {"torch.ShortStorage", "torch.int16", "I16", 2, {}},
+    {"torch.IntStorage", "torch.int32", "I32", 4, {}},
+    {"torch.LongStorage", "torch.int64", "I64", 8, {}},
+    {"torch.BoolStorage", "torch.bool", "BOOL", 1, {}},
+    {"", "torch.float8_e4m3fn", "F8_E4M3", 1, e4m3fn},
+    {"", "torch.float8_e5m2", "F8_E5M2", 1, e5m2},
+    {"", "torch.float8_e4m3fnuz", "F8_E4M3FNUZ", 1, e4m3fnuz},
+    {"", "torch.float8_e5m2fnuz", "F8_E5M2FNUZ", 1, e5m2fnuz},
+    {"", "torch.float8_e8m0fnu", "F8_E8M0", 1, e8m0fnu},
+    {"", "torch.float4_e2m1fn_x2", "F4_X2", 1, {}},  // two codes a byte, which `e2m1fn/packed` declares
+    {"", "torch.bits8", "U8", 1, {}},
+    {"", "torch.bits16", "U16", 2, {}},
+    {"", "torch.uint16", "U16", 2, {}},
+    {"", "torch.uint32", "U32", 4, {}},
+    {"", "torch.uint64", "U64", 8, {}},
+};
+
+/// Other names that torch.load takes with weights_only=True. Values made with them are kept as data and skipped. Protocol 2
+/// writes `builtins` as `__builtin__`. Source: torch/_weights_only_unpickler.py (PyTorch 2.15).
+constexpr std::string_view inert_names[] = {
+    "torch.Size",       "torch.device",         "torch.serialization._get_layout", "collections.Counter",
+    "_codecs.encode",   "__builtin__.bytearray", "__builtin__.set",                 "__builtin__.complex",
+    "torch.complex32",  "torch.complex64",      "torch.complex128",
 };
 
 std::vector<std::string_view> known_names() {
-    std::vector<std::string_view> names{rebuild, ordered};
-    for (const StorageType& type : storage_types) names.push_back(type.name);
+    std::vector<std::string_view> names{rebuild, rebuild_3, rebuild_parameter, ordered, untyped};
+    for (const ElementType& type : element_types) {
+        if (!type.storage.empty()) names.push_back(type.storage);
+        names.push_back(type.dtype);
+    }
+    names.insert(names.end(), std::begin(inert_names), std::end(inert_names));
     return names;
 }
 
@@ -53,24 +86,14 @@ class TorchFile {
     }
 
     std::vector<StoredArray> arrays(const std::string& name) {
-        std::vector<StoredArray> all;
         const PickleValue& root = pickle_.at(pickle_.root);
-        if (is_call(root, rebuild)) {
-            all.push_back(tensor(root, name));
-            return all;
+        if (const PickleValue* call = tensor_call(root)) return {tensor(*call, name)};
+        if (root.kind != Kind::dictionary && !is_call(root, ordered)) fail("neither a tensor nor a dictionary of tensors");
+        for (std::size_t i = first_item(root); i < root.parts.size(); i += 2) {
+            if (pickle_.at(root.parts[i]).kind != Kind::text) fail("a dictionary whose keys are no names");
         }
-        const bool is_ordered = is_call(root, ordered);
-        if (root.kind != Kind::dictionary && !is_ordered) fail("neither a tensor nor a dictionary of tensors");
-        for (std::size_t i = is_ordered ? 2 : 0; i < root.parts.size(); i += 2) {
-            const PickleValue &key = pickle_.at(root.parts[i]), &value = pickle_.at(root.parts[i + 1]);
-            if (key.kind != Kind::text) fail("a dictionary whose keys are no names");
-            if (value.kind == Kind::none || value.kind == Kind::boolean || value.kind == Kind::integer ||
-                value.kind == Kind::real || value.kind == Kind::text)
-                continue;
-            if (!is_call(value, rebuild)) fail(fmt::format("'{}' in it is no tensor", key.text));
-            all.push_back(tensor(value, key.text));
-        }
-        return all;
+        collect(pickle_.root, "", 0);
+        return std::move(found_);
     }
 
   private:
@@ -99,16 +122,53 @@ class TorchFile {
         return all;
     }
 
+    /// The call that makes a tensor, also one inside of a parameter; null for any other value.
+    const PickleValue* tensor_call(const PickleValue& value) const {
+        if (is_call(value, rebuild) || is_call(value, rebuild_3)) return &value;
+        if (!is_call(value, rebuild_parameter)) return nullptr;
+        const PickleValue& data = part(pickle_.at(value.parts[1]), 0, Kind::call);
+        return is_call(data, rebuild) || is_call(data, rebuild_3) ? &data : nullptr;
+    }
+    /// Where the keys and values of a dictionary begin among its parts.
+    std::size_t first_item(const PickleValue& dictionary) const { return dictionary.kind == Kind::call ? 2 : 0; }
+
+    /// Finds the tensors of a container and of the containers in it: `outer.inner` of dictionaries, `outer.0` of lists. Other
+    /// values are skipped. A container is visited once, however often it occurs, so that the work grows with the file only.
+    void collect(std::size_t place, const std::string& name, int depth) {
+        const PickleValue& value = pickle_.at(place);
+        if (const PickleValue* call = tensor_call(value)) {
+            found_.push_back(tensor(*call, name));
+            return;
+        }
+        const bool is_dictionary = value.kind == Kind::dictionary || is_call(value, ordered),
+                   is_list = value.kind == Kind::list || value.kind == Kind::tuple;
+        if ((!is_dictionary && !is_list) || !visited_.insert(place).second) return;
+        if (depth > most_depth) fail(fmt::format("'{}' in it is nested more than {} deep", name, most_depth));
+        const std::string prefix = name.empty() ? "" : name + ".";
+        for (std::size_t i = first_item(value); is_dictionary && i + 1 < value.parts.size(); i += 2) {
+            const PickleValue& key = pickle_.at(value.parts[i]);
+            if (key.kind == Kind::text) collect(value.parts[i + 1], prefix + key.text, depth + 1);
+            if (key.kind == Kind::integer) collect(value.parts[i + 1], fmt::format("{}{}", prefix, key.integer), depth + 1);
+        }
+        for (std::size_t i = 0; is_list && i < value.parts.size(); ++i)
+            collect(value.parts[i], fmt::format("{}{}", prefix, i), depth + 1);
+    }
+
     /// _rebuild_tensor_v2(storage, offset, size, stride, requires_grad, hooks), where a storage is
-    /// ('storage', type, key, device, elements).
+    /// ('storage', type, key, device, elements). _rebuild_tensor_v3 has a seventh argument, the dtype, and its storage is
+    /// untyped. Offsets and strides count elements in both.
     StoredArray tensor(const PickleValue& call, const std::string& name) {
         const PickleValue& arguments = pickle_.at(call.parts[1]);
         const PickleValue& storage = part(part(arguments, 0, Kind::outside), 0, Kind::tuple);
-        const std::string& type_name = part(storage, 1, Kind::name).text;
-        const auto* type = std::find_if(std::begin(storage_types), std::end(storage_types),
-                                        [&](const StorageType& each) { return each.name == type_name; });
-        if (part(storage, 0, Kind::text).text != "storage" || type == std::end(storage_types))
+        const std::string& storage_name = part(storage, 1, Kind::name).text;
+        const bool has_dtype = is_call(call, rebuild_3);
+        const std::string& type_name = has_dtype ? part(arguments, 6, Kind::name).text : storage_name;
+        const auto* type = std::find_if(std::begin(element_types), std::end(element_types), [&](const ElementType& each) {
+            return (has_dtype ? each.dtype : each.storage) == type_name;
+        });
+        if (part(storage, 0, Kind::text).text != "storage" || (has_dtype && storage_name != untyped))
             fail("a tensor whose description PyTorch does not write");
+        if (type == std::end(element_types)) fail(fmt::format("'{}' has elements of type {}, which is not read", name, type_name));
         const std::string& key = part(storage, 2, Kind::text).text;
         const ZipMember* data = find("data/" + key);
         if (data == nullptr) fail(fmt::format("the storage '{}' of '{}' is missing", key, name));
@@ -136,6 +196,9 @@ class TorchFile {
     std::string folder_{};
     Pickle pickle_{};
     std::size_t budget_ = 0;
+    std::vector<StoredArray> found_{};
+    std::set<std::size_t> visited_{};  ///< containers
+    static constexpr int most_depth = 64;
 };
 
 }  // namespace

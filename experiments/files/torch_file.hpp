@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors as torch.save writes them since PyTorch 1.6 (.pt, .pth): a zip archive of storages, and a pickle that says which
-// tensor is which part of which. Source: torch/serialization.py, torch/_utils.py (PyTorch 2.9).
+// tensor is which part of which. Source: torch/serialization.py, torch/_utils.py (PyTorch 2.15).
 #pragma once
 #include "experiments/files/arrays.hpp"
 #include "experiments/files/zip.hpp"
@@ -13,8 +13,8 @@ namespace macheps {
 /// Whether these are the members of such a file.
 bool is_torch_file(const std::vector<ZipMember>& members);
 
-/// One tensor, which is then called `name`, or the tensors of one dictionary by its keys; numbers and strings beside them
-/// have no effect. Views and strides come out row-major. Errors: throws Error (bad input) for all else, which may be code.
+/// Returns one tensor, which is then called `name`, or the tensors of a dictionary by its keys. Tensors of dictionaries and
+/// lists in it have joined names: `inputs.a`, `inputs.0`. Values that are no tensors are skipped. Views and strides come out row-major. Errors: throws Error (bad input) for all else, which may be code.
 std::vector<StoredArray> torch_arrays(const std::vector<ZipMember>& members, const std::string& name,
                                       const std::string& where);
 

@@ -9,11 +9,14 @@
 #include "tests/test.hpp"
 
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <random>
 
 using namespace macheps;
 using namespace macheps::test;
+
+namespace fs = std::filesystem;
 
 namespace {
 
@@ -43,6 +46,13 @@ struct Pickler {
         add("(");
         for (const std::int64_t size : all) number(size);
         return add("t");
+    }
+    /// One tensor of bytes of the storage `key`, as PyTorch writes types that no class of storages names.
+    Pickler& tensor_3(const std::string& dtype, const std::string& key, std::int64_t offset,
+                      const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& strides) {
+        name("torch._utils", "_rebuild_tensor_v3").add("((").text("storage").name("torch.storage", "UntypedStorage");
+        text(key).text("cpu").number(24).add("tQ").number(offset).sizes(shape).sizes(strides).add("\x89");
+        return name("collections", "OrderedDict").add(")R").name("torch", dtype).add("tR");
     }
     /// One tensor of the storage `key`.
     Pickler& tensor(const std::string& type, const std::string& key, std::int64_t offset,
@@ -113,6 +123,91 @@ TEST_CASE("tensors of .pt files are read: one, a dictionary, views and other ord
     CHECK(read(ordered.bytes).at(0).name == "y");
 }
 
+TEST_CASE("a .pt file of PyTorch 2.15 with fp8 tensors, a state_dict and other entries is read", "[check][files]") {
+    // Written by torch.save: see tests/golden/README.md. g has the values -5.5, -4.5, ..., 5.5 in 3 rows.
+    const auto all = read_arrays(fs::path(MACHEPS_SOURCE_DIR) / "tests/golden/torch_files/torch_2_15.pt");
+    std::vector<std::string> names;
+    for (const StoredArray& array : all) names.push_back(array.name);
+    CHECK(names == std::vector<std::string>{"a", "b", "s", "nz", "packed", "u16", "model.weight", "model.bias", "weight", "inputs.0"});
+    REQUIRE(all.size() == 10);
+    const Values g{-5.5, -4.5, -3.5, -2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 3.5, 4.5, 5.5};
+    CHECK(all[0].format == e4m3fn);
+    CHECK(all[0].shape == Shape{3, 4});
+    CHECK(values_of(all[0], e4m3fn) == g);
+    CHECK(all[1].format == e5m2);
+    CHECK(all[1].shape == Shape{4, 3});
+    // 5.5 and 4.5 are ties of e5m2, and the view is a transpose.
+    CHECK(values_of(all[1], e5m2) == Values{-6, -1.5, 2.5, -4, -0.5, 3.5, -3.5, 0.5, 4, -2.5, 1.5, 6});
+    CHECK(all[2].format == e8m0fnu);
+    CHECK(values_of(all[2], e8m0fnu) == Values{1, 2, 4});
+    CHECK(all[3].format == e4m3fnuz);
+    CHECK(values_of(all[3], e4m3fnuz) == g);
+    CHECK(values_of(all[4], e2m1fn, true) == Values{0.5, 1, -6, 6});
+    CHECK(all[5].type == "U16");
+    CHECK(all[5].bytes == std::string("\x01\x00\xff\xff", 4));
+    CHECK(values_of(all[6], fp32) == Values{1, 2, 3, 4});
+    CHECK(values_of(all[7], fp32) == Values{0.5, -0.5});
+    CHECK(values_of(all[8], fp32) == Values{1, 2, 3, 4});
+    CHECK(values_of(all[9], fp16) == g);
+}
+
+TEST_CASE("tensors of every type that has no class of storages are read, with offsets and strides", "[check][files]") {
+    struct Case {
+        const char* dtype;
+        std::size_t width;
+        std::optional<Format> format;
+    };
+    for (const auto& [dtype, width, format] : {Case{"float8_e4m3fn", 1, e4m3fn}, Case{"float8_e5m2", 1, e5m2},
+                                               Case{"float8_e4m3fnuz", 1, e4m3fnuz}, Case{"float8_e5m2fnuz", 1, e5m2fnuz},
+                                               Case{"float8_e8m0fnu", 1, e8m0fnu}, Case{"float4_e2m1fn_x2", 1, {}},
+                                               Case{"uint16", 2, {}}, Case{"uint32", 4, {}}, Case{"uint64", 8, {}},
+                                               Case{"bits8", 1, {}}, Case{"bits16", 2, {}}, Case{"bfloat16", 2, bf16}}) {
+        CAPTURE(dtype);
+        const auto all = read(Pickler().tensor_3(dtype, "0", 1, {2}, {1}).add(".").bytes);
+        REQUIRE(all.size() == 1);
+        CHECK(all[0].format == format);
+        CHECK(all[0].width == width);
+        CHECK(all[0].bytes == storage.substr(width, 2 * width));
+    }
+    CHECK(read(Pickler().tensor_3("uint16", "0", 0, {3, 2}, {1, 3}).add(".").bytes)[0].bytes ==
+          storage.substr(0, 2) + storage.substr(6, 2) + storage.substr(2, 2) + storage.substr(8, 2) + storage.substr(4, 2) +
+              storage.substr(10, 2));
+    CHECK(holds(error_of([] { read(Pickler().tensor_3("uint64", "0", 2, {2}, {1}).add(".").bytes); }), "lies outside"));
+}
+
+TEST_CASE("entries of a dictionary that are no tensors are skipped, and tensors in them are found", "[check][files]") {
+    const auto names = [](const std::string& pickle) {
+        std::string all;
+        for (const StoredArray& array : read(pickle)) all += array.name + " ";
+        return all;
+    };
+    const auto with = [](const std::string& entry) {
+        Pickler pickler;
+        pickler.add("}(").text("x").add(entry).text("y").tensor("FloatStorage", "0", 0, {1}, {1}).add("u.");
+        return pickler.bytes;
+    };
+    const std::string none = Pickler().bytes, header = none;
+    const auto body = [&](const Pickler& pickler) { return pickler.bytes.substr(header.size()); };
+    CHECK(names(with("]")) == "y ");
+    CHECK(names(with("}")) == "y ");
+    CHECK(names(with(")")) == "y ");
+    CHECK(names(with("\x88")) == "y ");
+    CHECK(names(with(body(Pickler().name("torch", "Size").add("K\x01\x85\x85R")))) == "y ");
+    CHECK(names(with(body(Pickler().name("torch", "float16")))) == "y ");
+    CHECK(names(with(std::string("\x8a\x09\x05\x00\x00\x00\x00\x00\x00\x80\x00", 11))) == "y ");  // 2^63 + 5
+    CHECK(names(with(body(Pickler().add("]").tensor("FloatStorage", "0", 0, {1}, {1}).add("a")))) == "x.0 y ");
+    CHECK(names(with(body(Pickler().add("}").text("z").tensor("FloatStorage", "0", 0, {1}, {1}).add("s")))) == "x.z y ");
+    CHECK(names(with(body(Pickler().add("}").number(7).tensor("FloatStorage", "0", 0, {1}, {1}).add("s")))) == "x.7 y ");
+    // A list that contains itself, and a thousand lists that are each twice in the next: every container is visited once.
+    CHECK(names(with("]q\x09h\x09" "a")) == "y ");
+    std::string doubled = "(]q\x01";
+    for (int i = 0; i < 60; ++i) doubled += "](h\x01h\x01" "eq\x01";
+    CHECK(names(with(doubled + "t")) == "y ");
+    std::string deep = "]";
+    for (int i = 0; i < 1000; ++i) deep = "]" + deep + "a";
+    CHECK(holds(error_of([&] { read(with(deep)); }), "nested more than 64 deep"));
+}
+
 TEST_CASE("a .pt file that is more than tensors is refused by name", "[check][files]") {
     const auto refused = [](const std::string& pickle) { return error_of([&] { read(pickle); }); };
     const Pickler plain = Pickler().tensor("FloatStorage", "0", 0, {2, 3}, {3, 1});
@@ -121,12 +216,15 @@ TEST_CASE("a .pt file that is more than tensors is refused by name", "[check][fi
     const std::string shell = refused(Pickler().name("os", "system").add("(").text("true").add("tR.").bytes);
     CHECK(shell.starts_with("3 test.pt: it names os.system, and a file of pickled code is not opened (byte 2"));
     CHECK(holds(shell, "save as safetensors"));
-    CHECK(holds(refused(Pickler().name("torch._utils", "_rebuild_tensor_v3").bytes), "it names torch._utils._rebuild"));
+    CHECK(holds(refused(Pickler().name("torch._utils", "_rebuild_sparse_tensor").bytes), "it names torch._utils._rebuild"));
+    CHECK(holds(refused(Pickler().name("builtins", "eval").bytes), "it names builtins.eval"));
+    CHECK(holds(refused(Pickler().name("__builtin__", "getattr").bytes), "it names __builtin__.getattr"));
+    CHECK(holds(refused(Pickler().tensor_3("complex32", "0", 0, {1}, {1}).add(".").bytes),
+                "'stem' has elements of type torch.complex32, which is not read"));
     CHECK(holds(refused(Pickler().add("}(").text("a").add("ub.").bytes), "a key without a value"));
-    CHECK(holds(refused(plain.bytes + "}b."), "its instruction 0x62 is none that tensors need"));
+    CHECK(holds(refused(plain.bytes + "}b."), "it sets the state of an object"));
     CHECK(holds(refused(Pickler().number(1).add(".").bytes), "neither a tensor nor a dictionary"));
     CHECK(holds(refused(Pickler().add("}").number(1).number(2).add("s.").bytes), "whose keys are no names"));
-    CHECK(holds(refused(Pickler().add("}").text("a").add("]s.").bytes), "'a' in it is no tensor"));
     CHECK(holds(refused("\x80\x04."), "protocol 4"));
     CHECK(holds(refused(Pickler().add("R").bytes), "an instruction without its operand"));
     CHECK(holds(refused(Pickler().add("K\x01(0").bytes), "its instruction 0x30"));
@@ -178,7 +276,8 @@ TEST_CASE("a tensor that lies about its size costs no memory", "[check][files]")
 TEST_CASE("a .pt file that is damaged anywhere is an error or other numbers, never a crash", "[check][files]") {
     Pickler pickler;
     pickler.add("}(").text("a").tensor("FloatStorage", "0", 1, {2, 2}, {3, 1}).text("b");
-    pickler.tensor("BFloat16Storage", "1", 0, {2}, {1}).add("u.");
+    pickler.tensor("BFloat16Storage", "1", 0, {2}, {1}).text("c").tensor_3("float8_e4m3fn", "0", 3, {4, 2}, {2, 1});
+    pickler.text("d").add("](K\x01\x88" "e").text("e").name("torch", "Size").add("K\x01\x85\x85Ru.");
     const std::string pickle = pickler.bytes, file = torch_file(pickle);
     for (std::size_t length = 0; length < pickle.size(); ++length)
         CHECK(error_of([&] { read(pickle.substr(0, length)); }).starts_with("3 test.pt: "));
