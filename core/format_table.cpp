@@ -105,6 +105,21 @@ std::optional<Format> ieee_format(std::string_view name) {
     return std::nullopt;
 }
 
+namespace {
+
+/// int8, uint4, s32, i16, torch.int8, ...: letters of an integer type and its bits.
+bool is_integer_type(std::string_view name) {
+    if (name.starts_with("torch.") || name.starts_with("numpy.")) name.remove_prefix(6);
+    for (const std::string_view prefix : {"uint", "int", "u", "i", "s"}) {
+        if (!name.starts_with(prefix)) continue;
+        const std::string_view bits = name.substr(prefix.size());
+        return !bits.empty() && bits.find_first_not_of("0123456789") == std::string_view::npos;
+    }
+    return false;
+}
+
+}  // namespace
+
 Format format_named(std::string_view name, std::string_view where, Exit exit) {
     if (const NamedFormat* row = find_format(name)) return row->format;
     if (const std::optional<Format> format = ieee_format(name)) return *format;
@@ -112,6 +127,12 @@ Format format_named(std::string_view name, std::string_view where, Exit exit) {
         throw Error({.what = fmt::format("format '{}' is ambiguous", name),
                      .where = std::string(where),
                      .fix = fmt::format("write {} or {}", row->reading, row->other_reading),
+                     .exit = exit});
+    }
+    if (is_integer_type(lowered(name))) {
+        throw Error({.what = fmt::format("'{}' is an integer type, and formats are floating-point", name),
+                     .where = std::string(where),
+                     .fix = "use a name that `macheps formats` lists; mxint8, a block format with shared scales, is not int8",
                      .exit = exit});
     }
     const std::string near = nearest_name(name, format_names());

@@ -2,6 +2,7 @@
 // Operations on elements: activations, gates, rotations, gathers, casts.
 #include "experiments/check/listings.hpp"
 
+#include <algorithm>
 #include <vector>
 
 namespace macheps::check::listing {
@@ -16,21 +17,69 @@ Value erf_gelu(Nodes& n, Value x) {
     return n.multiply(n.multiply(x, n.constant(0.5), 0), sum, 2);
 }
 
-/// x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2.
-Value tanh_gelu(Nodes& n, Value x) {
+/// sqrt(2 / pi) (x + 0.044715 x^3).
+Value gelu_argument(Nodes& n, Value x) {
     const Value root = n.irrational(0x1.9884533d43651p-1, -0x1.cbc0d30ebfd15p-55);
     const Value cube = n.multiply(n.multiply(x, x), x),
                 term = n.multiply(cube, n.irrational(0x1.6e4e26d4801f7p-5, 0x1.441355475a31ap-59));  // 0.044715
-    const Value argument = n.multiply(n.add(x, term), root, 2);  // also as x (1 + 0.044715 x^2)
+    return n.multiply(n.add(x, term), root, 2);  // also as x (1 + 0.044715 x^2)
+}
+
+/// x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2.
+Value tanh_gelu(Nodes& n, Value x) {
+    const Value argument = gelu_argument(n, x);
     return n.multiply(n.multiply(x, n.constant(0.5), 0), n.one_and(n.tangent(argument)), 2);
 }
 
-Value silu_of(Nodes& n, Value x) { return n.multiply(x, n.sigmoid(x)); }
+/// (1 + tanh(x / 2)) / 2, which is 1 / (1 + e^-x).
+Value sigmoid_by_tanh(Nodes& n, Value x) {
+    const Value half = n.constant(0.5);
+    return n.multiply(n.one_and(n.tangent(n.multiply(x, half, 0))), half, 0);
+}
+
+/// By an exponential: (e^2x - 1) / (e^2x + 1), 1 - 2 / (1 + e^2x), or 2 / (1 + e^-2x) - 1. All of them cancel near zero. With s
+/// the sigmoid of 2x, the first loses no more than the last, which is 2 s - 1.
+Value tanh_by_exp(Nodes& n, Value x) {
+    const Value one = n.constant(1), two = n.constant(2);
+    const Value below = n.multiply(n.sigmoid(n.multiply(x, n.constant(-2), 0)), two, 0),
+                above = n.multiply(n.sigmoid(n.multiply(x, two, 0)), two, 0);
+    return n.either(n.subtract(above, one), n.subtract(one, below));
+}
+
+Value rectified(Nodes& n, Value x, std::string_view) { return n.larger(x, n.constant(0)); }
+Value gelu_of(Nodes& n, Value x, std::string_view) { return erf_gelu(n, x); }
+Value gelu_tanh_of(Nodes& n, Value x, std::string_view form) {
+    return form == "sigmoid" ? n.multiply(x, n.sigmoid(n.multiply(gelu_argument(n, x), n.constant(2), 0))) : tanh_gelu(n, x);
+}
+Value sigmoid_of(Nodes& n, Value x, std::string_view form) {
+    return form == "tanh" ? sigmoid_by_tanh(n, x) : n.sigmoid(x);
+}
+Value silu_of(Nodes& n, Value x, std::string_view form) {
+    // A quotient has one rounding less than the product with a sigmoid.
+    return n.multiply(x, form == "tanh" ? sigmoid_by_tanh(n, x) : n.sigmoid(x), form == "quotient" ? 0 : 1);
+}
+Value tanh_of(Nodes& n, Value x, std::string_view form) { return form == "exp" ? tanh_by_exp(n, x) : n.tangent(x); }
+
+constexpr Form silu_forms[] = {{"sigmoid", "x sigmoid(x), or x / (1 + e^-x)"},
+                               {"quotient", "x / (1 + e^-x) alone"},
+                               {"tanh", "x (1 + tanh(x / 2)) / 2"}};
+constexpr Form gelu_tanh_forms[] = {{"tanh", "with its hyperbolic tangent"}, {"sigmoid", "x / (1 + e^-2t) for (1 + tanh t) / 2"}};
+constexpr Form sigmoid_forms[] = {{"exp", "1 / (1 + e^-x)"}, {"tanh", "(1 + tanh(x / 2)) / 2"}};
+constexpr Form tanh_forms[] = {{"direct", "a function of its own"}, {"exp", "by e^2x, which cancels near zero"}};
+
+constexpr Activation activation_rows[] = {
+    {"relu", rectified},
+    {"gelu", gelu_of},
+    {"gelu_tanh", gelu_tanh_of, gelu_tanh_forms},
+    {"silu", silu_of, silu_forms},
+    {"sigmoid", sigmoid_of, sigmoid_forms},
+    {"tanh", tanh_of, tanh_forms},
+};
 
 /// activation(gate) up, where the activation may be rounded first.
-Value gated(Listing& l, Value (*activation)(Nodes&, Value)) {
+Value gated(Listing& l, std::string_view activation) {
     const Value gate = *l.input(l.defect.exchanged ? "up" : "gate"), up = *l.input(l.defect.exchanged ? "gate" : "up");
-    return l.nodes.multiply(l.inner(activation(l.nodes, gate)), up);
+    return l.nodes.multiply(l.inner(activated(l.nodes, activation, gate, l.declaration.form)), up);
 }
 
 bool has_no_inner(const Declaration& d) { return !d.inner; }
@@ -42,31 +91,55 @@ const MutantRow erf_for_tanh{"erf for the tanh form", "operation", {.has_other_f
 
 }  // namespace
 
-Value relu(Listing& l) {
-    const Value x = *l.input("x");
-    return l.nodes.larger(x, l.nodes.constant(0));
+std::span<const Activation> activations() { return activation_rows; }
+const Activation* find_activation(std::string_view name) {
+    for (const Activation& row : activation_rows) {
+        if (row.name == name) return &row;
+    }
+    return nullptr;
 }
-Value gelu(Listing& l) {
-    return l.defect.has_other_form ? tanh_gelu(l.nodes, *l.input("x")) : erf_gelu(l.nodes, *l.input("x"));
+std::span<const Form> epilogue_forms() {
+    static const std::vector<Form> forms = [] {
+        std::vector<Form> all;
+        for (const std::string_view name : {"silu", "gelu_tanh"}) {
+            for (const Form& form : forms_of(name)) {
+                if (std::none_of(all.begin(), all.end(), [&](const Form& other) { return other.name == form.name; }))
+                    all.push_back(form);
+            }
+        }
+        return all;
+    }();
+    return forms;
 }
-Value gelu_tanh(Listing& l) {
-    return l.defect.has_other_form ? erf_gelu(l.nodes, *l.input("x")) : tanh_gelu(l.nodes, *l.input("x"));
+std::span<const Form> forms_of(std::string_view activation) {
+    const Activation* row = find_activation(activation);
+    return row == nullptr ? std::span<const Form>{} : row->forms;
 }
-Value silu(Listing& l) { return silu_of(l.nodes, *l.input("x")); }
-Value sigmoid(Listing& l) { return l.nodes.sigmoid(*l.input("x")); }
-Value tanh(Listing& l) { return l.nodes.tangent(*l.input("x")); }
+Value activated(Nodes& n, std::string_view name, Value x, std::string_view form) {
+    const Activation* row = find_activation(name);
+    return row == nullptr ? x : row->list(n, x, form);
+}
+
+namespace {
+
+/// The operation that has the activation's name; `other` is what is mistaken for it.
+Value activation_of_x(Listing& l, std::string_view name, std::string_view other = {}) {
+    return activated(l.nodes, l.defect.has_other_form && !other.empty() ? other : name, *l.input("x"), l.declaration.form);
+}
+
+}  // namespace
+
+Value relu(Listing& l) { return activation_of_x(l, "relu"); }
+Value gelu(Listing& l) { return activation_of_x(l, "gelu", "gelu_tanh"); }
+Value gelu_tanh(Listing& l) { return activation_of_x(l, "gelu_tanh", "gelu"); }
+Value silu(Listing& l) { return activation_of_x(l, "silu"); }
+Value sigmoid(Listing& l) { return activation_of_x(l, "sigmoid"); }
+Value tanh(Listing& l) { return activation_of_x(l, "tanh"); }
 Value exp(Listing& l) { return l.nodes.exponential(*l.input("x")); }
 
-Value activated(Nodes& n, std::string_view name, Value x) {
-    if (name == "relu") return n.larger(x, n.constant(0));
-    if (name == "gelu") return erf_gelu(n, x);
-    if (name == "gelu_tanh") return tanh_gelu(n, x);
-    return name == "silu" ? silu_of(n, x) : x;
-}
-
-Value swiglu(Listing& l) { return gated(l, silu_of); }
-Value geglu(Listing& l) { return gated(l, l.defect.has_other_form ? tanh_gelu : erf_gelu); }
-Value geglu_tanh(Listing& l) { return gated(l, l.defect.has_other_form ? erf_gelu : tanh_gelu); }
+Value swiglu(Listing& l) { return gated(l, "silu"); }
+Value geglu(Listing& l) { return gated(l, l.defect.has_other_form ? "gelu_tanh" : "gelu"); }
+Value geglu_tanh(Listing& l) { return gated(l, l.defect.has_other_form ? "gelu" : "gelu_tanh"); }
 
 /// x cos + turned x sin; the wrong layout turns the other neighbours, by the other places of the tables.
 Value rotary(Listing& l) {
@@ -84,11 +157,13 @@ Value rotary(Listing& l) {
 
 Value embedding(Listing& l) { return *l.input("table"); }
 Value cast(Listing& l) { return *l.input("x"); }
-/// What is cast: x times the encode scale of its group, rounded to fp32.
+/// What is cast: x times the encode scale of its group, or divided by its decode scale, rounded to fp32.
 Value quantise(Listing& l) {
     const Value x = *l.input("x");
-    const auto encode = l.input("group_scale");
-    return encode ? l.nodes.convert(l.nodes.multiply(x, *encode, 0), fp32) : x;
+    // The conversion has the step's only rounding. A quotient of two fp32 numbers is never the middle of two others.
+    if (const auto encode = l.input("group_scale")) return l.nodes.convert(l.nodes.multiply(x, *encode, 0), fp32);
+    if (const auto decode = l.input("group_divisor")) return l.nodes.convert(l.nodes.divide(x, *decode, 0), fp32);
+    return x;
 }
 
 std::span<const MutantRow> gelu_mutants() {
@@ -124,8 +199,13 @@ std::span<const MutantRow> embedding_mutants() {
     return rows;
 }
 std::span<const MutantRow> quantise_mutants() {
-    static const std::vector<MutantRow> rows{{"scale from the neighbouring group", "scale", {.shifted = "group_scale"}},
-                                             {"scale missing", "scale", {.missing = "group_scale"}}};
+    const auto multiplies = [](const Declaration& d) { return d.granularity != "none" && !d.divides; };
+    const auto divides = [](const Declaration& d) { return d.granularity != "none" && d.divides; };
+    static const std::vector<MutantRow> rows{
+        {"scale from the neighbouring group", "scale", {.shifted = "group_scale"}, multiplies},
+        {"scale missing", "scale", {.missing = "group_scale"}, multiplies},
+        {"scale from the neighbouring group", "scale", {.shifted = "group_divisor"}, divides},
+        {"scale missing", "scale", {.missing = "group_divisor"}, divides}};
     return rows;
 }
 

@@ -4,7 +4,7 @@
 #include "core/codec.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "emulation/matmul/rules.hpp"
-#include "experiments/check/declare.hpp"
+#include "experiments/check/declare_products.hpp"
 #include "experiments/check/fp32_rows.hpp"
 
 #include <fmt/format.h>
@@ -28,13 +28,18 @@ const Input* find_input(const Problem& problem, std::string_view name) {
 MatmulRule rule_in_full(const Problem& problem) {
     const Declaration& d = problem.declaration;
     if (!d.machine)
-        throw Declined("bits are those of one machine, and 'any' machine has none", "bits (machine = any)");
+        throw Declined(fmt::format("bits are those of one machine, and '{}' names none", machine_name_of(d)),
+                       "bits (machine)");
     for (const char* name : {"c", "residual"}) {
         if (find_input(problem, name) != nullptr)
             throw Declined(fmt::format("no machine's rule says how it adds {}", name), "bits");
     }
     if (d.activation != "none") throw Declined("no machine's rule has an activation", "bits (activation)");
     if (d.operands == "any") throw Declined("how operands are converted decides bits", "bits (operands = any)");
+    if (d.rounding == Round::stochastic)
+        throw Declined("random roundings have no bits of their own", "bits (rounding)");
+    if (d.rounding != Round::nearest_even && rounds_slices(*d.machine))
+        throw Declined("no rule says how its slices round where outputs do not round to nearest", "bits (rounding)");
     if (d.partials || d.has_atomics)
         throw Declined("how slices join decides bits: a machine's rule says it", "bits (partials, atomics)");
     MatmulRule rule = *d.machine;
@@ -122,7 +127,8 @@ MachineOutputs machine_outputs(const Problem& problem, ThreadPool& pool) {
         for (const bool is_rounded : {false, true}) {
             if (!is_rounded && rounds_slices(rule)) continue;
             args.out = (is_rounded ? after : out.before).data() + first * of.n;
-            args.out_cast = is_rounded ? Cast{.format = problem.output, .overflow = overflow} : Cast{};
+            args.out_cast = is_rounded ? Cast{.format = problem.output, .round = problem.declaration.rounding, .overflow = overflow}
+                                       : Cast{};
             backend.matmul(args);
         }
     }

@@ -76,21 +76,11 @@ std::size_t count_of(const std::vector<std::int64_t>& shape) {
     return count;
 }
 
-/// The name of a narrow format, or empty: a kernel that rounds to it on its way may have given these outputs.
-std::string explaining_inner_of(const Declaration& declaration, const std::vector<StoredArray>& arrays,
-                                const Sampling& sampling, ThreadPool& pool) {
-    if (!declaration.operation->has_inner || declaration.inner || declaration.bits) return {};
-    for (const Format& format : {bf16, fp16}) {
-        Declaration rounded = declaration;
-        rounded.inner = format;
-        const Posed posed = pose(rounded, arrays, pool, sampling);
-        const Limits limits = limits_of(posed.problem, sampling.delta, pool);
-        if (limits.declined >= 0) continue;
-        Premise premise(posed.problem, limits);
-        if (judge(limits, posed.out, {.premise = &premise, .stops_at_first = true, .pool = &pool}).reasons.empty())
-            return std::string(format_name(format));
-    }
-    return {};
+/// True where another declaration is tried in seconds.
+bool is_small(const Problem& problem) {
+    const double terms = problem.products ? static_cast<double>(problem.products->operands().k) : 1,
+                 elements = static_cast<double>(problem.rows) * static_cast<double>(problem.columns);
+    return problem.products ? elements * terms <= 0x1p27 : elements <= 0x1p24;
 }
 
 }  // namespace
@@ -115,8 +105,11 @@ Checked check_arrays(const Declaration& declaration, const std::vector<StoredArr
     checked.assumed = assumptions_of(posed.problem);
     checked.verdict = check(posed.problem, posed.out, options, pool);
     checked.outcome = checked.verdict.outcome;
-    if (checked.outcome == Outcome::fail)
-        checked.explaining_inner = explaining_inner_of(declaration, arrays, sampling, pool);
+    const bool has_figures = checked.verdict.judgement.outputs > 0 && is_small(posed.problem);
+    if (checked.outcome == Outcome::fail && has_figures)
+        checked.explaining = explaining(declaration, arrays, sampling, pool).option;
+    if ((checked.outcome == Outcome::pass || checked.outcome == Outcome::weak) && has_figures)
+        checked.tighter = tighter(declaration, checked.verdict.limits, arrays, sampling, pool);
     for (const Mutant& mutant : checked.verdict.mutants) {
         if (!mutant.caught) checked.blind.push_back(mutant.name);
     }

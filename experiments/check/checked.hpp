@@ -8,6 +8,7 @@
 #pragma once
 #include "core/json.hpp"
 #include "experiments/check/advice.hpp"
+#include "experiments/check/alternatives.hpp"
 #include "experiments/check/check.hpp"
 
 #include <cstdint>
@@ -39,8 +40,9 @@ struct Checked {
     std::vector<std::string> assumed{};  ///< what the limits rest on
     std::vector<std::string> unused{};   ///< arrays that the operation does not have
     std::vector<std::string> notes{};    ///< what a baseline says and does not fail
-    /// Of a kernel that fails: the format with which it would have passed as one that rounds on its way; else empty.
-    std::string explaining_inner{};
+    /// An option with which a kernel that fails would have passed, `--inner bf16`; empty if none is known.
+    std::string explaining{};
+    std::vector<Alternative> tighter{};  ///< tighter declarations under which a kernel that passes would pass too
     std::vector<File> files{};
     std::string output_sha256{}, inputs_sha256{};  ///< by digest(); else empty
     /// By how many codes outputs differ from the exact results rounded once: 0, 1, 2 to 3, 4 to 7, ... codes.

@@ -128,7 +128,7 @@ void add_figures(const Checked& checked, Json& one) {
 /// True of a product of narrow operands that was declared as a sum in fp32, and fails by the size of its errors.
 bool could_be_a_matrix_unit(const Checked& checked) {
     const Declaration& d = checked.declaration;
-    if (d.operation == nullptr || d.operation->layout != Layout::product || d.machine_name != "any") return false;
+    if (d.operation == nullptr || d.operation->layout != Layout::product || d.machine) return false;
     return std::any_of(checked.verdict.reasons.begin(), checked.verdict.reasons.end(), [](const Reason& reason) {
         return reason.code == reason_code::certain || reason.code == reason_code::probable || reason.code == reason_code::mean_square ||
                reason.code == reason_code::bias || reason.code == reason_code::part;
@@ -170,9 +170,8 @@ std::string Checked::text(bool is_whole) const {
     if (outcome == Outcome::fail && could_be_a_matrix_unit(*this))
         text += "  hint: tensor cores and other matrix units err in other ways than fp32 sums: if the kernel uses them, declare\n"
                 "        --machine (macheps machine list)\n";
-    if (!explaining_inner.empty())
-        text += fmt::format("  hint: a kernel that rounds to {0} on its way may give these outputs: if this one does, and may, declare --inner {0}\n",
-                            explaining_inner);
+    if (!explaining.empty())
+        text += fmt::format("  hint: with {0} these outputs would pass: if the kernel works that way, and may, declare {0}\n", explaining);
     if (!has_figures(outcome)) return text;
     const Judgement& j = verdict.judgement;
     if (j.outputs == 0 && !verdict.reasons.empty())
@@ -182,6 +181,9 @@ std::string Checked::text(bool is_whole) const {
     if (verdict.dependence) text += dependence_text(verdict);
     if (is_sampled(verdict)) text += sample_text(verdict);
     if (!is_whole) return text;
+    for (const Alternative& each : tighter)
+        text += fmt::format("  looser than needed: with {} it passes too, and bounds are {:.2g} times narrower\n", each.option,
+                            each.narrower);
     text += fmt::format("  {}\n", sharpness_text(verdict.sharpness));
     text += fmt::format("  the declared machine guarantees {:.3g} bits here: median of |y| in bounds\n",
                         verdict.fitness.bits);
@@ -218,6 +220,11 @@ Json Checked::json() const {
     Json recipes = Json::array();
     for (const Advice& each : advice) recipes.push_back({{"mutant", each.mutant}, {"recipe", each.recipe}});
     one["advice"] = recipes;
+    Json narrower = Json::array();
+    for (const Alternative& each : tighter)
+        narrower.push_back({{"option", each.option}, {"narrower", json_number(each.narrower)}});
+    one["tighter"] = narrower;
+    one["explained_by"] = explaining.empty() ? Json() : Json(explaining);
     one["assumptions"] = assumed;
     one["notes"] = notes;
     one["inputs"] = inputs;

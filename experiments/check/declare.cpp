@@ -8,6 +8,7 @@
 #include "emulation/matmul/rules.hpp"
 #include "experiments/check/arrange.hpp"
 #include "experiments/check/declare_products.hpp"
+#include "experiments/check/quantiser_rules.hpp"
 #include "experiments/numerics/machine_spelling.hpp"
 
 #include <fmt/format.h>
@@ -124,13 +125,42 @@ auto at_place(Text where, Read read) {
 void set_machine(Declaration& d, const DeclareKey&, Text text, Text where) {
     d.machine.reset();
     d.machine_name = text;
-    if (text != "any") d.machine = at_place(where, [&] { return parse_machine(text).rule; });
+    if (text != "any" && text != "sliced") d.machine = at_place(where, [&] { return parse_machine(text).rule; });
 }
 
 bool of_sums(const Operation& operation, const DeclareKey&) { return operation.has_reduction && !operation.is_product; }
 bool of_softmax(const Operation& operation, const DeclareKey&) { return operation.has_softmax; }
 bool of_inner(const Operation& operation, const DeclareKey&) { return operation.has_inner; }
 bool of_variance(const Operation& operation, const DeclareKey&) { return operation.has_variance; }
+bool of_forms(const Operation& operation, const DeclareKey&) { return !operation.forms.empty(); }
+
+/// Every operation with its forms, for --help.
+std::string forms_help() {
+    std::string all = "Another usual way to compute the operation; the first is taken when left out.";
+    for (const Operation& operation : all_operations()) {
+        if (operation.forms.empty() || operation.is_product) continue;
+        all += fmt::format("{} {}:", all.ends_with('.') ? "" : ";", operation.name);
+        for (const Form& form : operation.forms)
+            all += fmt::format("{} {}", &form == &operation.forms.front() ? "" : ",", form.name);
+    }
+    return all + "; a gemm has those of its activation";
+}
+void set_form(Declaration& d, const DeclareKey&, Text text, Text where) {
+    std::vector<std::string> lines;
+    for (const Form& form : d.operation->forms) {
+        if (form.name == text) {
+            d.form = text;
+            return;
+        }
+        lines.push_back(fmt::format("{} is {}", form.name, form.formula));
+    }
+    throw usage(fmt::format("{} has no form '{}'", d.operation->name, text), where, fmt::format("{}", fmt::join(lines, "; ")));
+}
+Json get_form(const Declaration& d, const DeclareKey&) {
+    if (d.operation == nullptr || d.operation->forms.empty()) return {};
+    if (d.operation->is_product) return d.form.empty() ? Json() : Json(d.form);
+    return Json(d.form.empty() ? std::string(d.operation->forms.front().name) : d.form);
+}
 template <Layout layout>
 bool of_layout(const Operation& operation, const DeclareKey&) {
     return operation.layout == layout;
@@ -152,6 +182,8 @@ void set_reduction(Declaration& d, const DeclareKey&, Text text, Text) {
     d.reduction = static_cast<Reduction>(std::find(reductions.begin(), reductions.end(), text) - reductions.begin());
 }
 
+constexpr std::array<std::string_view, 2> scalings{"multiply", "divide"};
+
 /// What operations on rows can say; docs/check.md tells when.
 std::vector<DeclareKey> row_keys() {
     using D = const Declaration&;
@@ -163,8 +195,8 @@ std::vector<DeclareKey> row_keys() {
          [](Declaration& d, K, Text text, Text where) { d.sum_order = sum_order_text(parse_sum_order(text, where)); },
          [](D d, K) { return Json(d.sum_order); }},
         {"inner", Takes::text, "FORMAT",
-         "What the kernel rounds to on its way: before a norm's gain, of a gate's activation, of rotary products, of a "
-         "loss's sum and its log; fp32 when left out",
+         "What the kernel rounds to on its way: before a norm's gain, a gate's activation, rotary products, the sum of "
+         "exponentials and its log (logsumexp, log_softmax, cross_entropy); fp32 when left out",
          nullptr, of_inner,
          [](Declaration& d, K, Text text, Text where) { d.inner = format_named(text, where, Exit::usage); },
          [](D d, K) { return d.inner ? Json(std::string(format_name(*d.inner))) : Json(); }},
@@ -179,6 +211,7 @@ std::vector<DeclareKey> row_keys() {
          [](D d, K) {
              return Json(d.has_one_pass_variance ? "one_pass" : d.has_running_variance ? "welford" : "two_pass");
          }},
+        {"form", Takes::text, "NAME", forms_help(), nullptr, of_forms, set_form, get_form},
         {"unshifted", Takes::flag, "", "Exponentials of x itself, without the row's maximum taken away", nullptr,
          of_softmax, [](Declaration& d, K, Text text, Text) { d.subtracts_max = text != "true"; },
          [](D d, K) { return Json(!d.subtracts_max); }},
@@ -186,9 +219,9 @@ std::vector<DeclareKey> row_keys() {
          "An online softmax: columns that are joined at a time; 0 has the whole row at once", nullptr, of_softmax,
          [](Declaration& d, K, Text text, Text where) { d.block = declared_whole_number(text, where, 0, std::int64_t{1} << 31); },
          [](D d, K) { return Json(d.block); }},
-        {"rounding", Takes::text, "MODE", "How outputs are rounded", rounding_words, of_rows, set_rounding,
+        {"rounding", Takes::text, "MODE", "How outputs are rounded", rounding_words, of_all, set_rounding,
          [](D d, K) { return Json(std::string(name_of(d.rounding))); }},
-        {"random_bits", Takes::number, "N", "Of a stochastic rounding", nullptr, of_rows,
+        {"random_bits", Takes::number, "N", "Random bits of a stochastic rounding", nullptr, of_all,
          [](Declaration& d, K, Text text, Text where) {
              d.random_bits = static_cast<int>(declared_whole_number(text, where, 1, 32));
          },
@@ -220,10 +253,24 @@ std::vector<DeclareKey> row_keys() {
          [](Declaration& d, K, Text text, Text) { d.granularity = text; },
          [](D d, K) { return d.granularity.empty() ? Json() : Json(d.granularity); }},
         {"scale_rule", Takes::text, "NAME",
-         "How a scale is made, as policies name it; the usual of the granularity when left out",
-         [] { return names_of(scale_rules); }, of_layout<Layout::quantised>,
+         "How a scale is made, as policies name it, or amax_over_max; the usual of the granularity when left out",
+         quantiser_rules, of_layout<Layout::quantised>,
          [](Declaration& d, K, Text text, Text) { d.scale_rule = text; },
          [](D d, K) { return d.scale_rule.empty() ? Json() : Json(d.scale_rule); }},
+        {"scaling", Takes::text, "WORD",
+         "How x meets its scale: multiply by the encode scale, or divide by the decode scale (amax / largest value)",
+         [] { return std::vector<std::string_view>(scalings.begin(), scalings.end()); }, of_layout<Layout::quantised>,
+         [](Declaration& d, K, Text text, Text) { d.divides = text == "divide"; },
+         [](D d, K) { return Json(std::string(scalings[d.divides ? 1 : 0])); }},
+        {"given_scale", Takes::text, "WHAT",
+         "The scale is not made of x (KV cache, static scales): the array scale (decode), the array encode_scale, or a "
+         "number, which is the decode scale of the whole tensor",
+         nullptr, of_layout<Layout::quantised>,
+         [](Declaration& d, K, Text text, Text where) {
+             if (text != "scale" && text != "encode_scale") declared_number(text, where, 1e-38, most);
+             d.given_scale = text;
+         },
+         [](D d, K) { return d.given_scale.empty() ? Json() : Json(d.given_scale); }},
     };
 }
 
@@ -237,8 +284,9 @@ std::vector<std::string_view> scale_order_words() {
 std::vector<DeclareKey> other_keys() {
     return {
         {"machine", Takes::text, "NAME",
-         "What sums a product, as in `macheps gemm --machine`; any is fp32 in any order", nullptr, of_products,
-         set_machine, [](const Declaration& d, const DeclareKey&) { return Json(d.machine_name); }},
+         "What sums a product: sliced (fp32 chains over contiguous slices or lanes of k), any (fp32 in any order), or a matrix "
+         "unit as in `macheps gemm --machine`", nullptr, of_products,
+         set_machine, [](const Declaration& d, const DeclareKey&) { return Json(std::string(machine_name_of(d))); }},
         {"bits", Takes::flag, "",
          "Demand the machine's own bits; of rows those of fp32 in the declared order of sums, with exact functions",
          nullptr, of_all, [](Declaration& d, const DeclareKey&, Text text, Text) { d.bits = text == "true"; },
@@ -365,6 +413,10 @@ Json declared_json(const Declaration& d) {
         if (Json value = key.get(d, key); !value.is_null()) json[key.name] = std::move(value);
     }
     return json;
+}
+
+std::string no_check_of(std::string_view operation) {
+    return fmt::format("no check judges the operation '{}' yet", operation);
 }
 
 double declared_number(const std::string& text, const std::string& where, double least, double greatest) {

@@ -53,6 +53,9 @@ class Declined : public Error {
         : Error({.what = "declined: " + what, .where = std::move(where), .exit = Exit::usage}) {}
 };
 
+/// Why an operation of later_operations() is declined.
+std::string no_check_of(std::string_view operation);
+
 /// A finite number from `least` to `greatest`. Throws Error (usage).
 double declared_number(const std::string& text, const std::string& where, double least, double greatest);
 std::int64_t declared_whole_number(const std::string& text, const std::string& where, std::int64_t least,

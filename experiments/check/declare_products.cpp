@@ -40,9 +40,12 @@ const WordKey word_keys[] = {
          return Words{"linear", "cublas128x4"};
      }},
     {"operands", &Declaration::operands,
-     "What becomes of fp32 operands before they are multiplied; any may cut them to tf32",
+     "What becomes of fp32 operands before they are multiplied; any is one of the others, the same for all operands",
      [] {
-         return Words{"stored", "tf32:nearest_away", "tf32:toward_zero", "any"};
+         Words words;
+         for (const OperandConversion& row : operand_conversions) words.push_back(row.name);
+         words.push_back("any");
+         return words;
      }},
 };
 const WordKey& row_of(const DeclareKey& key) {
@@ -73,6 +76,17 @@ void set_tile(Declaration& d, const DeclareKey&, Text text, Text where) {
 }  // namespace
 
 bool of_products(const Operation& operation, const DeclareKey&) { return operation.is_product; }
+
+std::string_view machine_name_of(const Declaration& d) {
+    return d.machine_name.empty() ? std::string_view("sliced") : std::string_view(d.machine_name);
+}
+
+const OperandConversion* find_operand_conversion(std::string_view name) {
+    for (const OperandConversion& row : operand_conversions) {
+        if (row.name == name) return &row;
+    }
+    return nullptr;
+}
 
 std::vector<DeclareKey> product_keys() {
     std::vector<DeclareKey> keys{

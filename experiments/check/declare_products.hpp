@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What only declarations of matrix products say.
 #pragma once
+#include "core/rounding.hpp"
 #include "experiments/check/declare.hpp"
+
+#include <optional>
+#include <string_view>
 
 namespace macheps::check {
 
@@ -9,5 +13,22 @@ namespace macheps::check {
 bool of_products(const Operation& operation, const DeclareKey& key);
 
 std::vector<DeclareKey> product_keys();
+
+/// The name of the machine that sums a product: what was declared, else `sliced`.
+std::string_view machine_name_of(const Declaration& declaration);
+
+/// How a kernel converts all of its fp32 operands before it multiplies them.
+struct OperandConversion {
+    std::string_view name;
+    std::optional<Round> rounding{};  ///< to tf32; nothing: they stay what they are
+};
+inline constexpr OperandConversion operand_conversions[] = {
+    {"stored"},
+    {"tf32:nearest_away", Round::nearest_away},
+    {"tf32:toward_zero", Round::toward_zero},
+    {"tf32:nearest_even", Round::nearest_even},
+};
+/// Null for an unknown name.
+const OperandConversion* find_operand_conversion(std::string_view name);
 
 }  // namespace macheps::check

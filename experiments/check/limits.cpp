@@ -238,6 +238,8 @@ std::vector<std::string> assumptions_of(const Problem& problem) {
         all.push_back(fmt::format("sums in {} order", sum_order_text(order)));
     if (d.scale_order != "any")
         all.push_back(fmt::format("scales in the order {}, and every other allowed", d.scale_order));
+    if (d.operands == "any")
+        all.push_back(fmt::format("operands {}, which fits these outputs best", d.conversion == "stored" ? "as they are stored" : "in " + d.conversion));
     if (d.inner) all.push_back(fmt::format("rounded to {} on the way", format_name(*d.inner)));
     const FunctionTable table = find_functions(d.functions);
     const Defect none{};

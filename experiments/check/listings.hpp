@@ -29,8 +29,26 @@ std::span<const MutantRow> norm2_mutants();
 std::span<const MutantRow> loss_mutants();
 
 // activations.cpp
-/// `none`, relu, gelu, gelu_tanh or silu of x.
-Value activated(Nodes& n, std::string_view name, Value x);
+/// An activation by its name, for the operations of that name, for gates and for the epilogue of a product.
+struct Activation {
+    std::string_view name;
+    Value (*list)(Nodes& n, Value x, std::string_view form);
+    std::span<const Form> forms{};
+};
+/// `none`, relu, gelu, gelu_tanh and silu are those of a product's epilogue.
+std::span<const Activation> activations();
+/// Null for an unknown name.
+const Activation* find_activation(std::string_view name);
+/// The forms of all activations that a product's epilogue may have.
+std::span<const Form> epilogue_forms();
+/// The forms of an activation; empty where there is one way only.
+std::span<const Form> forms_of(std::string_view activation);
+Value activated(Nodes& n, std::string_view name, Value x, std::string_view form);
+
+// The forms of softmax, its logarithm and of the losses made of it.
+std::span<const Form> softmax_forms();
+std::span<const Form> log_softmax_forms();
+std::span<const Form> loss_forms();
 Value relu(Listing& l);
 Value gelu(Listing& l);
 Value gelu_tanh(Listing& l);

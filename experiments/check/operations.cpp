@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 namespace macheps::check {
 
 namespace listing {
@@ -25,7 +27,7 @@ Value gemm(Listing& l) {
         const bool is_plain = l.declaration.beta == 1 || l.defect.missing == "beta";
         y = n.accumulate(y, is_plain ? *c : n.multiply(*c, n.constant(l.declaration.beta)));
     }
-    if (l.defect.missing != "activation") y = activated(n, l.declaration.activation, y);
+    if (l.defect.missing != "activation") y = activated(n, l.declaration.activation, y, l.declaration.form);
     if (const auto residual = l.input("residual")) y = n.add(y, *residual);
     return y;
 }
@@ -53,7 +55,12 @@ constexpr ArrayRole quantise_arrays[] = {
 /// An operation on rows of x, without a reduction.
 Operation on_elements(std::string_view name, std::string_view summary, Value (*list)(Listing&),
                       std::span<const MutantRow> mutants = {}) {
-    return {.name = name, .summary = summary, .arrays = plain_arrays, .list = list, .mutants = mutants};
+    return {.name = name,
+            .summary = summary,
+            .arrays = plain_arrays,
+            .list = list,
+            .mutants = mutants,
+            .forms = listing::forms_of(name)};
 }
 /// One number for each row of x.
 Operation of_rows(std::string_view name, std::string_view summary, Value (*list)(Listing&),
@@ -67,14 +74,15 @@ Operation of_rows(std::string_view name, std::string_view summary, Value (*list)
             .mutants = mutants};
 }
 Operation gated(std::string_view name, std::string_view summary, Value (*list)(Listing&),
-                std::span<const MutantRow> mutants) {
+                std::span<const MutantRow> mutants, std::string_view activation) {
     return {.name = name,
             .summary = summary,
             .arrays = gated_arrays,
             .list = list,
             .layout = Layout::gated,
             .mutants = mutants,
-            .has_inner = true};
+            .has_inner = true,
+            .forms = listing::forms_of(activation)};
 }
 
 std::vector<Operation> reductions() {
@@ -95,14 +103,17 @@ std::vector<Operation> reductions() {
          .list = softmax,
          .has_reduction = true,
          .mutants = sum_mutants(),
-         .has_softmax = true},
+         .has_softmax = true,
+         .forms = softmax_forms()},
         {.name = "log_softmax",
          .summary = "over the last axis of x",
          .arrays = plain_arrays,
          .list = log_softmax,
          .has_reduction = true,
          .mutants = sum_mutants(),
-         .has_softmax = true},
+         .has_inner = true,
+         .has_softmax = true,
+         .forms = log_softmax_forms()},
         {.name = "rmsnorm",
          .summary = "x / sqrt(mean x^2 + eps) gain + shift, over the last axis",
          .arrays = norm_arrays,
@@ -132,12 +143,14 @@ std::vector<Operation> reductions() {
          .mutants = loss_mutants(),
          .across = reduced_loss,
          .has_inner = true,
-         .has_softmax = true},
+         .has_softmax = true,
+         .forms = loss_forms()},
     };
     for (Operation& operation : all) {
         operation.has_mean = operation.has_mean || operation.name == "mean";
         operation.gives_index = operation.name == "argmax";
         operation.has_softmax = operation.has_softmax || operation.name == "logsumexp";
+        operation.has_inner = operation.has_inner || operation.name == "logsumexp";
     }
     return all;
 }
@@ -152,9 +165,9 @@ std::vector<Operation> element_operations() {
         on_elements("sigmoid", "1 / (1 + e^-x)", sigmoid),
         on_elements("tanh", "hyperbolic tangent of x", tanh),
         on_elements("exp", "e^x", exp),
-        gated("swiglu", "silu(gate) up; or x, whose halves of the last axis they are", swiglu, gated_mutants()),
-        gated("geglu", "gelu(gate) up, by erf; or x, whose halves they are", geglu, erf_gated_mutants()),
-        gated("geglu_tanh", "gelu_tanh(gate) up; or x, whose halves they are", geglu_tanh, tanh_gated_mutants()),
+        gated("swiglu", "silu(gate) up; or x, whose halves of the last axis they are", swiglu, gated_mutants(), "silu"),
+        gated("geglu", "gelu(gate) up, by erf; or x, whose halves they are", geglu, erf_gated_mutants(), "gelu"),
+        gated("geglu_tanh", "gelu_tanh(gate) up; or x, whose halves they are", geglu_tanh, tanh_gated_mutants(), "gelu_tanh"),
         {.name = "rope",
          .summary = "x cos + turned x sin; tables of the last axis or of half of it, repeated over the axes they lack",
          .arrays = rotary_arrays,
@@ -193,7 +206,8 @@ std::vector<Operation> make_operations() {
          .list = listing::gemm,
          .is_product = true,
          .has_reduction = true,
-         .layout = Layout::product}};
+         .layout = Layout::product,
+         .forms = listing::epilogue_forms()}};
     for (const Operation& operation : reductions()) all.push_back(operation);
     for (const Operation& operation : element_operations()) all.push_back(operation);
     return all;
@@ -232,6 +246,16 @@ Value Listing::inner(Value x) {
 std::span<const Operation> all_operations() {
     static const std::vector<Operation> operations = make_operations();
     return operations;
+}
+
+std::span<const std::string_view> later_operations() {
+    static constexpr std::string_view names[] = {"adam",  "adamw",       "attention", "convolution",
+                                                 "graph", "scatter_add", "top_k",     "dropout"};
+    return names;
+}
+bool is_later_operation(std::string_view name) {
+    const std::span<const std::string_view> names = later_operations();
+    return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 const Operation& find_operation(std::string_view name) {

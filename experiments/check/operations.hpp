@@ -28,8 +28,8 @@ struct Declaration {
     const Operation* operation = nullptr;
     std::map<std::string, ArrayFormat, std::less<>> formats{};  ///< by array
     std::int64_t canaries = 0;  ///< entries behind the output, along its first axis, that the kernel leaves alone
-    std::optional<MatmulRule> machine{};                        ///< nothing: any order of fp32 sums
-    std::string machine_name = "any";
+    std::optional<MatmulRule> machine{};  ///< nothing: fp32 sums, as the name says
+    std::string machine_name{};           ///< empty: default_machine
     /// By arrays of scales: which elements share one, `tensor`, `row` or `column`; what the array's shape says where
     /// nothing is declared.
     std::map<std::string, std::string, std::less<>> scale_shapes{};
@@ -41,7 +41,8 @@ struct Declaration {
     std::string a_layout = "mk", b_layout = "kn";              ///< or km, nk: stored as the transpose
     std::string scale_layout = "linear";                       ///< of block scales, or cublas128x4
     std::int64_t tile_rows = 0, tile_columns = 0;              ///< of outputs that the kernel makes together; 0: not said
-    std::string operands = "stored";                           ///< or tf32:nearest_away, tf32:toward_zero, any
+    std::string operands = "stored";                           ///< a row of operand_conversions, or any
+    std::string conversion{};                                  ///< of any: the row that fits the outputs best
     std::int64_t slices = 0;                                   ///< of k; 0: as the machine says
     std::optional<Format> partials{};                          ///< what partial sums of slices are rounded to
     bool has_atomics = false;                                  ///< slices join by fp32 atomics, in any order
@@ -61,7 +62,10 @@ struct Declaration {
     bool has_up_first = false;                ///< of a gated x the first half is `up`
     Reduction reduction = Reduction::none;    ///< of losses
     std::optional<std::int64_t> ignored{};    ///< the class whose rows have no loss
+    std::string form{};  ///< one of the operation's forms; empty: the first
     std::string granularity{}, scale_rule{};  ///< of a quantiser: rows of emulation/scaling/rules.hpp
+    bool divides = false;       ///< a quantiser divides by the decode scale; else it multiplies by the encode scale
+    std::string given_scale{};  ///< of a quantiser: `scale`, `encode_scale` or a number; empty: it makes its scales of x
 };
 
 /// What a wrong kernel does otherwise. A mutant of an operation is its list made with one of these.
@@ -89,6 +93,12 @@ struct MutantRow {
     bool (*applies)(const Declaration& declaration) = nullptr;  ///< always, unless given
 };
 
+/// One of several usual ways to compute an operation, whose roundings differ.
+struct Form {
+    std::string_view name;
+    std::string_view formula;
+};
+
 /// Whoever lists an operation's nodes asks this for what it needs.
 struct Listing {
     const Declaration& declaration;
@@ -97,6 +107,8 @@ struct Listing {
     std::int64_t columns = 0;  ///< elements of a row
     Nodes nodes{};
 
+    /// True if the declaration names this form of the operation, which is not the first of its forms.
+    bool has_form(std::string_view name) const { return declaration.form == name; }
     /// Nothing where the check has no such array.
     std::optional<Value> input(std::string_view name);
     /// The mean over a row: a sum, and a division that may be a multiplication by the rounded reciprocal.
@@ -148,9 +160,14 @@ struct Operation {
     bool gives_index = false;  ///< outputs are places in rows of x; each is judged by what lies there
     bool has_inner = false;    ///< somewhere on its way a kernel may round to a narrow format
     bool has_variance = false, has_softmax = false;
+    std::span<const Form> forms{};  ///< the first is taken unless another is declared; empty: there is one way only
 };
 
 std::span<const Operation> all_operations();
+/// Operations that somebody may well name and that no list of nodes computes yet. They are declined, on the command line as in
+/// suites.
+std::span<const std::string_view> later_operations();
+bool is_later_operation(std::string_view name);
 /// Throws Error (usage) with the nearest name.
 const Operation& find_operation(std::string_view name);
 

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arrays of files become a problem: found by name, decoded, and their shapes compared with each other.
 #include "experiments/check/canary.hpp"
+#include "experiments/check/declare_products.hpp"
+#include "experiments/check/judge.hpp"
 #include "experiments/check/poser.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
+#include <optional>
 
 namespace macheps::check {
 
@@ -29,9 +33,39 @@ void check_declaration(const Poser& poser, const Declaration& d, const std::vect
         throw usage("there is no array 'c'", "--beta", "leave it out, or save c");
 }
 
+/// Operands of which nothing is said but that all are converted in one of the usual ways: the problem of the way whose outputs
+/// these are, or, of a wrong kernel, are nearest to. A bound that allows for every way at once would be thousands of times wider.
+Posed pose_some_conversion(const Declaration& d, const std::vector<StoredArray>& arrays, ThreadPool& pool,
+                           const Sampling& sampling) {
+    std::optional<Posed> best;
+    std::optional<Error> refused;
+    double least = std::numeric_limits<double>::infinity();
+    for (const OperandConversion& way : operand_conversions) {
+        Declaration one = d;
+        one.conversion = way.name;
+        try {
+            Posed posed = pose(one, arrays, pool, sampling);
+            const Limits limits = limits_of(posed.problem, sampling.delta, pool);
+            Premise premise(posed.problem, limits);
+            const Judgement judgement = judge(limits, posed.out, {.premise = &premise, .pool = &pool});
+            if (judgement.reasons.empty() && limits.declined < 0) return posed;
+            if (!best || judgement.rho < least) {
+                least = judgement.rho;
+                best = std::move(posed);
+            }
+        } catch (const Error& error) {  // a machine that reads no such operands
+            if (!refused) refused = error;
+        }
+    }
+    if (!best) throw *refused;
+    return std::move(*best);
+}
+
 }  // namespace
 
 Posed pose(const Declaration& d, const std::vector<StoredArray>& arrays, ThreadPool& pool, const Sampling& sampling) {
+    if (d.operation->is_product && d.operands == "any" && d.conversion.empty())
+        return pose_some_conversion(d, arrays, pool, sampling);
     if (d.canaries > 0) return pose_before_canaries(d, arrays, pool, sampling);
     const Poser poser(d, arrays);
     check_declaration(poser, d, arrays);

@@ -5,18 +5,50 @@
 #include "emulation/matmul/rules.hpp"
 #include "experiments/check/arrange.hpp"
 #include "experiments/check/budget.hpp"
-#include "experiments/check/declare.hpp"
+#include "experiments/check/declare_products.hpp"
+#include "experiments/check/listings.hpp"
+#include "experiments/check/poser.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 
 namespace macheps::check {
 
 namespace {
 
+/// True if these matrices have a product of the shape of `out`.
+bool agree(const Shape& a, const Shape& b, const Shape& out) {
+    return out.size() >= 2 && a.back() == b[b.size() - 2] && out.back() == b.back() && out[out.size() - 2] == a[a.size() - 2];
+}
+
+/// The layouts with which the shapes would agree, as options; empty if there are none.
+std::string other_layouts(const Declaration& d, const Shape& a, const Shape& b, const Shape& out) {
+    const auto transposed = [](Shape shape) {
+        std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
+        return shape;
+    };
+    const std::string a_option = d.a_layout == "mk" ? "--a-layout km" : "--a-layout mk",
+                      b_option = d.b_layout == "kn" ? "--b-layout nk" : "--b-layout kn";
+    if (agree(a, transposed(b), out)) return b_option;
+    if (agree(transposed(a), b, out)) return a_option;
+    return agree(transposed(a), transposed(b), out) ? a_option + " " + b_option : "";
+}
+
 [[noreturn]] void shapes_disagree(const Poser& poser, const Decoded& a, const Decoded& b, const Shape& out) {
+    const Declaration& d = poser.declaration();
+    // Shapes are shown as the file has them.
+    const auto stored = [](Shape shape, bool is_transposed) {
+        if (is_transposed) std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
+        return text_of(shape);
+    };
+    const std::string layouts = other_layouts(d, a.shape, b.shape, out);
     poser.bad("out",
-              fmt::format("shapes disagree: a {}, b {}, out {}", text_of(a.shape), text_of(b.shape), text_of(out)),
-              poser.find("offsets") != nullptr || poser.find("groups") != nullptr
+              fmt::format("shapes disagree: a {}, b {}, out {}", stored(a.shape, d.a_layout == "km"),
+                          stored(b.shape, d.b_layout == "nk"), text_of(out)),
+              !layouts.empty() ? fmt::format("declare {}: with transposed operands the shapes agree", layouts)
+              : poser.find("offsets") != nullptr || poser.find("groups") != nullptr
                   ? "groups of a [m,k] with b [groups,k,n], out [m,n]"
                   : "a [m,k], b [k,n], out [m,n], each with the same batches in front");
 }
@@ -72,13 +104,26 @@ std::vector<std::int64_t> padded_sizes(const Poser& poser, const ProductOperands
 
 /// Numbers of fp32 as tf32 units read them, where that is declared.
 void convert_operands(const Declaration& d, ProductOperands& of) {
-    if (d.operands != "tf32:nearest_away" && d.operands != "tf32:toward_zero") return;
-    const Round mode = d.operands == "tf32:nearest_away" ? Round::nearest_away : Round::toward_zero;
+    const OperandConversion* how = find_operand_conversion(d.operands == "any" ? d.conversion : d.operands);
+    if (how == nullptr || !how->rounding) return;
+    const Round mode = *how->rounding;
     for (auto [values, format] : {std::pair{&of.a, &of.a_format}, std::pair{&of.b, &of.b_format}}) {
         if (!(*format == fp32)) continue;
         *format = tf32;
         for (double& x : *values) x = decode64(tf32, encode64(tf32, x, mode, Overflow::nonsaturate));
     }
+}
+
+/// A form is one of the activation's.
+void require_form(const Declaration& d) {
+    if (d.form.empty()) return;
+    std::vector<std::string_view> names;
+    for (const Form& form : listing::forms_of(d.activation)) names.push_back(form.name);
+    if (std::find(names.begin(), names.end(), d.form) != names.end()) return;
+    throw Error({.what = fmt::format("the activation {} has no form '{}'", d.activation, d.form),
+                 .where = "--form",
+                 .fix = names.empty() ? "leave it out" : fmt::format("use one of {}", fmt::join(names, ", ")),
+                 .exit = Exit::usage});
 }
 
 struct BlockScales {
@@ -108,7 +153,7 @@ BlockScales block_scales(const Poser& poser, const ProductOperands& of, const ch
 void require_machine(const Declaration& d, const ProductOperands& of, const MatmulUse& use) {
     require_possible(*d.machine, use, "--machine");
     for (const Format& format : {of.a_format, of.b_format}) {
-        if (decoded_format(*d.machine->machine, format) == format || d.operands == "any") continue;
+        if (decoded_format(*d.machine->machine, format) == format) continue;
         throw Error(
             {.what =
                  fmt::format("{} reads {} as {}, and the check is of the operands as they are stored", d.machine_name,
@@ -121,12 +166,12 @@ void require_machine(const Declaration& d, const ProductOperands& of, const Matm
 
 SumFreedom freedom_of(const Declaration& d, const Format& output) {
     SumFreedom freedom{.output = output};
+    freedom.is_sliced = machine_name_of(d) == "sliced";
+    freedom.joined_slices = static_cast<double>(d.slices);
     if (d.partials) {
         freedom.slices = d.slices;
         freedom.partials = *d.partials;
     }
-    // Either operand may lose 2^-10 of itself where it is cut to tf32.
-    if (d.operands == "any") freedom.operands = 0x1p-9 + 0x1p-20;
     // Both addends and their sum may be flushed.
     if (d.has_atomics) freedom.flushes = 3 * static_cast<double>(std::max<std::int64_t>(d.slices, 1));
     return freedom;
@@ -155,7 +200,8 @@ void take_sample(Posed& posed, ProductOperands& of, const SumFreedom& freedom, s
                                  .inputs = problem.inputs,
                                  .alpha = d.alpha,
                                  .beta = d.beta,
-                                 .output = problem.output},
+                                 .output = problem.output,
+                                 .rounding = d.rounding},
                                 posed.out, sampling.delta, pool);
     else
         problem.unscreened = fmt::format("{} is no sum of its outputs' terms", d.activation);
@@ -166,6 +212,7 @@ void take_sample(Posed& posed, ProductOperands& of, const SumFreedom& freedom, s
 
 void pose_product(const Poser& poser, Posed& posed, ThreadPool& pool, const Sampling& sampling) {
     Declaration& d = posed.problem.declaration;
+    require_form(d);
     Decoded a = poser.decode("a"), b = poser.decode("b");
     if (a.shape.size() < 2 || b.shape.size() < 2)
         poser.bad("a", fmt::format("shapes a {}, b {}", text_of(a.shape), text_of(b.shape)),

@@ -3,7 +3,9 @@
 // and granularity are rows of emulation/scaling/rules.hpp: a declaration that names one means that function, and what
 // is judged is the kernel, not the row. Casts are core's codecs.
 #include "emulation/scaling/scaling.hpp"
+#include "experiments/check/declare.hpp"
 #include "experiments/check/poser.hpp"
+#include "experiments/check/quantiser_rules.hpp"
 
 #include <fmt/format.h>
 
@@ -23,6 +25,18 @@ struct Rule {
     const ScaleRule* rule = nullptr;
 };
 
+/// Rules of kernels that no policy names.
+constexpr ScaleRule kernel_rules[] = {
+    {.name = "amax_over_max",
+     .group =
+         [](const definition::ScaleGroup& g) {
+             const float decode = g.amax == 0 ? 1.0f : g.amax / g.max;
+             return definition::GroupScale{1.0f / decode, decode};
+         },
+     .source = "the textbook's absmax scale",
+     .summary = "amax / largest finite value in fp32; 1 where amax is 0"},
+};
+
 Rule rule_of(const Declaration& d, const Format& element) {
     if (d.granularity.empty())
         throw usage("a quantiser has groups that share a scale", "--granularity", "give one: tensor, 1x128, mx32");
@@ -30,7 +44,7 @@ Rule rule_of(const Declaration& d, const Format& element) {
     if (granularity == nullptr)
         throw usage(fmt::format("unknown granularity '{}'", d.granularity), "--granularity",
                     "`macheps policy words` lists them");
-    const ScaleRule* rule = d.scale_rule.empty() ? usual_rule(*granularity) : find_scale_rule(d.scale_rule);
+    const ScaleRule* rule = d.scale_rule.empty() ? usual_rule(*granularity) : find_quantiser_rule(d.scale_rule);
     if (rule == nullptr)
         throw usage(fmt::format("unknown scale rule '{}'", d.scale_rule), "--scale-rule",
                     "`macheps policy words` lists them");
@@ -104,7 +118,61 @@ void compare(const Poser& poser, Posed& posed, std::string_view name, std::size_
     if (finding.count > 0) posed.problem.findings.push_back(finding);
 }
 
+/// Scales that the declaration gives: one number, or an array with an element for each group.
+Scales given_scales(const Poser& poser, const Declaration& d, const Rule& how, std::size_t count) {
+    Scales scales;
+    const auto add = [&](double x) {
+        const auto scale = static_cast<float>(x), inverse = 1 / scale;
+        scales.groups.push_back(d.given_scale == "encode_scale" ? definition::GroupScale{scale, inverse}
+                                                                : definition::GroupScale{inverse, scale});
+    };
+    if (how.granularity->kind == ScaleKind::nvfp4)
+        throw Declined("given scales of nvfp4 blocks are not judged", "--given-scale");
+    if (!d.scale_rule.empty())
+        throw usage("a scale that is given is not made by a rule", "--scale-rule", "leave out --scale-rule, or --given-scale");
+    if (d.given_scale != "scale" && d.given_scale != "encode_scale") {
+        if (count != 1)
+            throw usage(fmt::format("one number for {} groups", count), "--given-scale",
+                        "give the array: --given-scale scale, or --granularity tensor");
+        add(declared_number(d.given_scale, "--given-scale", 1e-38, 3.4e38));
+        return scales;
+    }
+    const Decoded array = poser.decode(d.given_scale);
+    if (array.values.size() != count)
+        poser.bad(d.given_scale, fmt::format("shape {} for {} groups", text_of(array.shape), count),
+                  fmt::format("save {} elements, or declare another --granularity", count));
+    for (const double x : array.values) add(x);
+    return scales;
+}
+
+/// The scales of all groups as an input of the list: one number, or one for each element.
+Input scale_input(std::string_view name, const Groups& groups, const Scales& scales, float definition::GroupScale::*part) {
+    const std::size_t count = scales.groups.size();
+    Input input{.name = name, .axis = count == 1 ? Axis::whole : Axis::each};
+    if (count == 1) input.values = {static_cast<double>(scales.groups.front().*part)};
+    for (std::int64_t r = 0; count > 1 && r < groups.rows; ++r) {
+        for (std::int64_t c = 0; c < groups.columns; ++c)
+            input.values.push_back(static_cast<double>(scales.groups[groups.of(r, c)].*part));
+    }
+    input.neighbour = groups.grid.columns > 1 ? groups.width : groups.height * groups.columns;
+    return input;
+}
+
 }  // namespace
+
+std::vector<std::string_view> quantiser_rules() {
+    std::vector<std::string_view> names;
+    for (const ScaleRule& row : scale_rules) names.push_back(row.name);
+    for (const ScaleRule& row : kernel_rules) names.push_back(row.name);
+    return names;
+}
+
+const ScaleRule* find_quantiser_rule(std::string_view name) {
+    for (const ScaleRule& row : kernel_rules) {
+        if (row.name == name) return &row;
+    }
+    return find_scale_rule(name);
+}
 
 void pose_quantised(const Poser& poser, Posed& posed) {
     Problem& problem = posed.problem;
@@ -118,22 +186,26 @@ void pose_quantised(const Poser& poser, Posed& posed) {
     problem.group_rows = problem.rows;
     problem.declaration.saturates = true;
     problem.declaration.formats["x"].format = x.format;
-    const Rule how = rule_of(poser.declaration(), problem.output);
+    Declaration& d = problem.declaration;
+    // One number is the scale of the whole tensor.
+    if (d.granularity.empty() && !d.given_scale.empty() &&
+        (d.given_scale != "scale" && d.given_scale != "encode_scale" ? true : poser.decode(d.given_scale).values.size() == 1))
+        d.granularity = "tensor";
+    const Rule how = rule_of(d, problem.output);
+    if (!how.granularity->is_scaled() && !d.given_scale.empty())
+        throw usage("a quantiser without groups has no scale", "--given-scale", "declare --granularity tensor, row or 1x128");
     if (how.granularity->is_scaled()) {
         const Groups groups = groups_of(*how.granularity, problem.rows, problem.columns);
-        const Scales scales = scales_of(how, groups, x.values, problem.output);
-        const std::size_t count = scales.groups.size();
-        Input encode{.name = "group_scale", .axis = count == 1 ? Axis::whole : Axis::each};
-        if (count == 1) encode.values = {static_cast<double>(scales.groups.front().encode)};
-        for (std::int64_t r = 0; count > 1 && r < groups.rows; ++r) {
-            for (std::int64_t c = 0; c < groups.columns; ++c)
-                encode.values.push_back(static_cast<double>(scales.groups[groups.of(r, c)].encode));
+        const auto count = static_cast<std::size_t>(groups.grid.rows * groups.grid.columns);
+        const Scales scales = d.given_scale.empty() ? scales_of(how, groups, x.values, problem.output)
+                                                    : given_scales(poser, d, how, count);
+        problem.inputs.push_back(d.divides ? scale_input("group_divisor", groups, scales, &definition::GroupScale::decode)
+                                           : scale_input("group_scale", groups, scales, &definition::GroupScale::encode));
+        if (d.given_scale.empty()) {
+            compare(poser, posed, "scale", count, [&](std::size_t i) { return scales.groups[i].decode; });
+            compare(poser, posed, "encode_scale", count, [&](std::size_t i) { return scales.groups[i].encode; });
+            compare(poser, posed, "tensor_scale", 1, [&](std::size_t) { return scales.tensor.decode; });
         }
-        encode.neighbour = groups.grid.columns > 1 ? groups.width : groups.height * groups.columns;
-        problem.inputs.push_back(std::move(encode));
-        compare(poser, posed, "scale", count, [&](std::size_t i) { return scales.groups[i].decode; });
-        compare(poser, posed, "encode_scale", count, [&](std::size_t i) { return scales.groups[i].encode; });
-        compare(poser, posed, "tensor_scale", 1, [&](std::size_t) { return scales.tensor.decode; });
     }
     problem.inputs.push_back({.name = "x", .axis = Axis::each, .values = x.values});
 }

@@ -73,6 +73,25 @@ std::vector<double> with_operands(const Problem& problem, const Format& format, 
     return with_operands(problem, narrow, pool);
 }
 
+/// fp32 operands in two parts of bf16 each, and three of their four products (bf16x3).
+std::vector<double> in_three_products(const Problem& problem, ThreadPool& pool) {
+    ProductOperands both = problem.products->operands(), low = both;
+    for (const auto [sum, rest] : {std::pair{&both.a, &low.a}, std::pair{&both.b, &low.b}}) {
+        for (std::size_t i = 0; i < sum->size(); ++i) {
+            const double x = (*sum)[i], first = rounded(bf16, x), second = rounded(bf16, x - first);
+            (*sum)[i] = first + second;
+            (*rest)[i] = second;
+        }
+    }
+    return with_sums(problem, 0, simulated_rows(problem), pool, [&](std::int64_t row, std::vector<ProductSum>& out) {
+        std::vector<double> all(static_cast<std::size_t>(both.n)), left_out(all.size());
+        add_terms(both, row, 0, both.k, all);
+        add_terms(low, row, 0, low.k, left_out);
+        for (std::size_t j = 0; j < all.size(); ++j) all[j] -= left_out[j];
+        set_sums(all, out);
+    });
+}
+
 /// Every block of one operand with the scale of the next block along k.
 std::vector<double> with_next_scales(const Problem& problem, bool of_b, ThreadPool& pool) {
     ProductOperands wrong = problem.products->operands();
@@ -175,10 +194,12 @@ std::vector<WrongProduct> wrong_products(const Problem& problem, ThreadPool& poo
         all.push_back({fmt::format("scales of {} off by one block", of_b ? "b" : "a"), "scale", Power::structure,
                        with_next_scales(problem, of_b, pool), false});
     }
-    if (of.a_format == fp32 || of.b_format == fp32)
+    if ((of.a_format == fp32 || of.b_format == fp32) && problem.declaration.operands != "any")
         add("operands cut to tf32", with_operands(problem, tf32, pool), false);
     if (of.a_format.precision > bf16.precision || of.b_format.precision > bf16.precision)
         add("operands rounded to bf16", with_operands(problem, bf16, pool), false);
+    if (of.a_format == fp32 && of.b_format == fp32 && problem.declaration.operands == "stored")
+        add("three products of bf16 parts (bf16x3)", in_three_products(problem, pool), false);
     return all;
 }
 

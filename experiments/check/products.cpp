@@ -4,6 +4,7 @@
 #include "core/codec.hpp"
 #include "emulation/matmul/rules.hpp"
 #include "experiments/check/multiply.hpp"
+#include "experiments/check/sliced.hpp"
 #include "experiments/numerics/exact_product.hpp"
 
 #include <algorithm>
@@ -61,7 +62,6 @@ ErrorBound order_free_bound(const ProductOperands& of, const std::optional<Matmu
     ErrorBound bound = error_bound(rule.value_or(any), of.k, fp32, 0);
     // Kernels of fp32 may scale operands, products or the sums of blocks: four roundings at the most.
     if (!rule && of.k_block > 0) bound.add({4, fp32.unit_roundoff()});
-    if (freedom.operands > 0) bound.add({1, freedom.operands});
     return bound;
 }
 
@@ -97,12 +97,12 @@ Products::Products(ProductOperands operands, const std::optional<MatmulRule>& ru
     const MatmulRule any{};
     bound_ = order_free_bound(of_, rule, freedom);
     const bool is_exact_possible = of_.k_block == 0 && !(rule && rounds_slices(*rule)) && freedom.slices == 0 &&
-                                   freedom.operands == 0 && freedom.flushes == 0;
+                                   freedom.flushes == 0;
     exact_bits_ = is_exact_possible ? exact_bits(rule.value_or(any)) : 0;
     sums_ = multiply(of_, of_.a, of_.b, pool);
     magnitudes_ = multiply(of_, magnitudes_of(of_.a), magnitudes_of(of_.b), pool);
-    // Operands that may be cut or rounded up have other exponents.
-    if (rule && freedom.operands == 0 && has_running_bound(*rule)) running_ = running_bound(of_, *rule, magnitudes_, pool);
+    if (rule && has_running_bound(*rule)) running_ = running_bound(of_, *rule, magnitudes_, pool);
+    if (!rule && freedom.is_sliced) running_ = sliced_bound(of_, magnitudes_, freedom.joined_slices, pool);
     find_subnormals(pool);
     find_units();
     find_overflow();

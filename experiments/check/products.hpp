@@ -20,8 +20,9 @@ struct SumFreedom {
     Format output = fp32;  ///< what the joins of a rule's slices may round to
     double slices = 0;     ///< whose partial sums are rounded to `partials`
     Format partials = fp32;
-    double operands = 0;  ///< relative error of the products, of operands that may be cut
     double flushes = 0;   ///< partial sums that atomics may flush
+    bool is_sliced = false;    ///< without a rule: sums are chains over slices of k (sliced.hpp), not in any order
+    double joined_slices = 0;  ///< declared slices of such sums; 0: not declared
 };
 
 /// What any order of the rule's sums may lose, and the freedom beside it: of the sizes of its outputs.

@@ -33,6 +33,18 @@ Value gained(Listing& l, Value y) {
     return y;
 }
 
+/// m + log s; log s where nothing was taken away. Some kernels keep a row's sum, and its logarithm, in the format of their
+/// input.
+Value shifted_log(Listing& l, const Exponentials& e) {
+    const Value log = l.inner(l.nodes.logarithm(l.inner(e.sum)));
+    return l.declaration.subtracts_max ? l.nodes.add(e.greatest, log) : log;
+}
+
+constexpr Form of_softmax[] = {{"quotient", "e^(x - m) / s"}, {"lse", "e^(x - (m + log s))"}};
+constexpr Form of_log_softmax[] = {{"shifted", "(x - m) - log s"}, {"lse", "x - (m + log s), which loses as much as x is large"}};
+constexpr Form of_loss[] = {{"shifted", "log s - (x - m) of the target"},
+                            {"lse", "(m + log s) - x of the target, which loses as much as x is large"}};
+
 bool is_wide_sum(const Declaration& d) { return !parse_sum_order(d.sum_order).is_narrow(); }
 bool has_no_inner(const Declaration& d) { return !d.inner; }
 bool has_mean(const Declaration& d) { return d.reduction == Reduction::mean; }
@@ -62,14 +74,14 @@ Value norm(Listing& l) {
 }
 
 Value log_sum_exp(Listing& l) {
-    Nodes& n = l.nodes;
-    const Exponentials e = exponentials(l, *l.input("x"));
-    const Value log = n.logarithm(e.sum);
-    return l.declaration.subtracts_max ? n.add(e.greatest, log) : log;
+    return shifted_log(l, exponentials(l, *l.input("x")));
 }
 
 Value softmax(Listing& l) {
-    const Exponentials e = exponentials(l, *l.input("x"));
+    Nodes& n = l.nodes;
+    const Value x = *l.input("x");
+    const Exponentials e = exponentials(l, x);
+    if (l.has_form("lse")) return n.exponential(n.subtract(x, shifted_log(l, e)));
     // The quotient may be a product with the rounded reciprocal, of a division that is not the best.
     return l.nodes.divide(e.each, e.sum, 4);
 }
@@ -78,10 +90,8 @@ Value log_softmax(Listing& l) {
     Nodes& n = l.nodes;
     const Value x = *l.input("x");
     const Exponentials e = exponentials(l, x);
-    const Value log = n.logarithm(e.sum);
-    if (!l.declaration.subtracts_max) return n.subtract(x, log);
-    // (x - m) - log s, or x - (m + log s).
-    return n.either(n.subtract(n.subtract(x, e.greatest), log), n.subtract(x, n.add(e.greatest, log)));
+    if (l.has_form("lse") || !l.declaration.subtracts_max) return n.subtract(x, shifted_log(l, e));
+    return n.subtract(n.subtract(x, e.greatest), l.inner(n.logarithm(l.inner(e.sum))));
 }
 
 Value rms_norm(Listing& l) {
@@ -132,11 +142,10 @@ Value cross_entropy(Listing& l) {
     const Value x = *l.input("x");
     const Exponentials e = exponentials(l, x);
     const int targets = l.array("target");
-    // Some kernels keep a row's sum, and its logarithm, in the format of their input.
-    const Value log = l.inner(n.logarithm(l.inner(e.sum))), target = n.select(x, targets);
-    Value loss = n.subtract(log, target);
-    if (l.declaration.subtracts_max)
-        loss = n.either(n.subtract(n.add(e.greatest, log), target), n.subtract(log, n.subtract(target, e.greatest)));
+    const Value target = n.select(x, targets);
+    const bool is_joined = l.has_form("lse") || !l.declaration.subtracts_max;
+    const Value loss = is_joined ? n.subtract(shifted_log(l, e), target)
+                                 : n.subtract(l.inner(n.logarithm(l.inner(e.sum))), n.subtract(target, e.greatest));
     return l.declaration.ignored ? n.keep(loss, targets, static_cast<double>(*l.declaration.ignored)) : loss;
 }
 
@@ -147,6 +156,10 @@ Value reduced_loss(Listing& l) {
     const double rows = l.defect.counts_ignored ? static_cast<double>(l.columns) : l.number("divisor");
     return n.divide(total, n.constant(rows - static_cast<double>(l.defect.divisor_less)), 2);
 }
+
+std::span<const Form> softmax_forms() { return of_softmax; }
+std::span<const Form> log_softmax_forms() { return of_log_softmax; }
+std::span<const Form> loss_forms() { return of_loss; }
 
 std::span<const MutantRow> sum_mutants() {
     static const std::vector<MutantRow> rows{bf16_sum};

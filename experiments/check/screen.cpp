@@ -58,6 +58,7 @@ class Screener {
             decode64(p.output, p.output.max_finite_code() << p.output.padding) * (1 - p.output.unit_roundoff());
         overflow_ = std::min(most, 0x1p127);
         is_narrow_ = p.output.precision < fp32.precision || p.output.emin() > fp32.emin();
+        halves_ = p.rounding == Round::nearest_even || p.rounding == Round::nearest_away ? 1 : 2;
         set_errors();
         multiply_panels();
     }
@@ -203,7 +204,7 @@ class Screener {
             const double y = got_[screen_index(row * of_.n + j)];
             double magnitude = 0;
             off += Screen::sign(j) * (y - addend(row, j, magnitude));
-            const double half = is_narrow_ ? half_ulp(y) : 0;
+            const double half = is_narrow_ ? halves_ * half_ulp(y) : 0;
             halves += half;
             half_squares += half * half;
             added += magnitude;
@@ -273,7 +274,7 @@ class Screener {
         const double factor = row_factor(row) * b_scale(column), y = factor * sum + addend(row, column, magnitude);
         const double before = std::fabs(factor) * (sum_error_.of_sum * size + sum_error_.alone) +
                               addend_error_ * (std::fabs(factor) * size + magnitude) + 0x1p-145;
-        return {y, before + (is_narrow_ ? HalfUlp(p_.output)(std::fabs(y) + before) : 0)};
+        return {y, before + (is_narrow_ ? halves_ * HalfUlp(p_.output)(std::fabs(y) + before) : 0)};
     }
 
     static void add(const Screen& part, Screen& all) {
@@ -296,6 +297,7 @@ class Screener {
     const Input *a_scale_ = nullptr, *b_scale_ = nullptr, *bias_ = nullptr, *c_ = nullptr, *residual_ = nullptr;
     double lambda_ = 0, overflow_ = 0, addend_error_ = 0;
     bool is_narrow_ = false;
+    double halves_ = 1;  ///< of an ulp that the rounding of an output loses at the most
     Linear sum_error_{};
     std::vector<double> sums_, sizes_, a_norms_, b_norms_, b_tops_, b_scales_, b_least_;
 };

@@ -18,9 +18,6 @@ namespace {
 
 using Takes = DeclareKey::Takes;
 
-/// Operations that a suite may well name and that no list of nodes computes yet.
-constexpr std::array<std::string_view, 8> later_operations{"adam",  "adamw",       "attention", "convolution",
-                                                           "graph", "scatter_add", "top_k",     "dropout"};
 constexpr std::array<std::string_view, 5> own_keys{"name", "op", "files", "arrays", "line"};
 
 class SuiteReader {
@@ -108,19 +105,19 @@ class SuiteReader {
             check.declaration.operation = operation;
             read_declaration(table, check);
         } else {
-            check.declined = fmt::format("no check judges the operation '{}'", check.operation);
+            check.declined = no_check_of(check.operation);
         }
         return check;
     }
 
-    /// Nothing for an operation of later_operations.
+    /// Nothing for an operation of later_operations().
     const Operation* operation_named(const toml::node& node, const std::string& name) const {
         std::vector<std::string_view> names;
         for (const Operation& operation : all_operations()) {
             if (operation.name == name) return &operation;
             names.push_back(operation.name);
         }
-        if (std::find(later_operations.begin(), later_operations.end(), name) != later_operations.end()) return nullptr;
+        if (is_later_operation(name)) return nullptr;
         throw Error({.what = fmt::format("unknown operation '{}'", name),
                      .where = reader_.where(node, "op"),
                      .fix = suggestion(name, names)});

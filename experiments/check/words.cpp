@@ -3,6 +3,7 @@
 
 #include "core/format_table.hpp"
 #include "experiments/check/checked.hpp"
+#include "experiments/check/declare_products.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -19,7 +20,9 @@ std::string problem_text(const Problem& problem) {
         text += fmt::format("  {}[{}, {}] x {}[{}, {}]", format_name(of.a_format), of.m, of.k, format_name(of.b_format),
                             of.k, problem.sample ? problem.sample->whole_columns() : of.n);
         if (of.batches > of.parts) text += fmt::format(", {} batches", of.batches / of.parts);
-        text += fmt::format(", machine {}", d.machine_name == "any" ? "any order of fp32 sums" : d.machine_name);
+        text += fmt::format(", machine {}", machine_name_of(d) == "any"      ? "any order of fp32 sums"
+                                              : machine_name_of(d) == "sliced" ? "fp32 sums over slices of k"
+                                                                               : machine_name_of(d));
     } else {
         text += fmt::format("  {} rows of {}", problem.rows, problem.columns);
     }

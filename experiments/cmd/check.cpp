@@ -50,7 +50,7 @@ constexpr const char* help =
     "two codes a byte, the lower half first.\n\n"
     "Verdicts: pass. fail: an output that no legal kernel gives, or errors that are too large together. weak: no test\n"
     "fails, but a wrong kernel would have passed too (--require says how wrong). refused: a limit of yours that zeros\n"
-    "satisfy. declined: nothing certain can be said.\n"
+    "satisfy. declined: nothing certain can be said, or something is declared that no check judges yet.\n"
     "Exit codes: 0 pass; 1 fail, weak; 2 usage, refused, declined; 3 an input file. Of a suite the first of 1, 3, 2 "
     "that\n"
     "any check has. Where GITHUB_ACTIONS is true, annotations are printed, too, and a table goes to "
@@ -155,7 +155,14 @@ std::vector<check::Checked> judge_suite(const Arguments& a, ThreadPool& pool) {
     return check::run_suite(suite, a.json || !a.baseline.empty(), pool);
 }
 
-std::vector<check::Checked> judge_one(const Arguments& a, ThreadPool& pool) {
+/// The verdict on what no check can judge yet, as a suite has it.
+std::vector<check::Checked> declined(const Arguments& a, const check::Declined& error) {
+    std::vector<check::Checked> checks;
+    checks.push_back(check::unjudged({}, a.op, a.words.empty() ? "" : a.words.front(), error));
+    return checks;
+}
+
+std::vector<check::Checked> judge_declared(const Arguments& a, ThreadPool& pool) {
     const check::Declaration declaration = declaration_of(a);
     check::Options options;
     read_options(a, options);
@@ -165,6 +172,8 @@ std::vector<check::Checked> judge_one(const Arguments& a, ThreadPool& pool) {
         checks.push_back(
             check::check_files(declaration, inputs, options, {.has_digests = a.json || !a.baseline.empty()}, pool));
         return checks;
+    } catch (const check::Declined&) {
+        throw;
     } catch (const Error& error) {
         if (error.exit() == Exit::bad_input || error.exit() == Exit::usage) {
             const check::Checked one = check::unjudged(declaration, a.op, inputs.files.front(), error);
@@ -174,13 +183,23 @@ std::vector<check::Checked> judge_one(const Arguments& a, ThreadPool& pool) {
     }
 }
 
+std::vector<check::Checked> judge_one(const Arguments& a, ThreadPool& pool) {
+    try {
+        if (check::is_later_operation(a.op)) throw check::Declined(check::no_check_of(a.op), "--op");
+        return judge_declared(a, pool);
+    } catch (const check::Declined& error) {
+        return declined(a, error);
+    }
+}
+
 Exit run(const Arguments& a) {
     if (a.update_baseline && a.baseline.empty())
         throw usage("which baseline?", "--update-baseline", "name it with --baseline FILE");
     ThreadPool pool(available_threads());
     const bool has_suite = std::any_of(a.words.begin(), a.words.end(), is_suite);
     std::vector<check::Checked> checks = has_suite ? judge_suite(a, pool) : judge_one(a, pool);
-    if (!a.bounds.empty()) {
+    const bool has_limits = checks.front().verdict.limits.size() > 0;
+    if (!a.bounds.empty() && has_limits) {
         const check::Limits& limits = checks.front().verdict.limits;
         if (limits.sample)
             throw usage("the limits of some outputs are not those of all", "--bounds",
@@ -208,10 +227,12 @@ void describe(Command& verb) {
     const auto a = std::make_shared<Arguments>();
     std::vector<std::string> operations;
     for (const check::Operation& operation : check::all_operations()) operations.emplace_back(operation.name);
+    for (const std::string_view later : check::later_operations()) operations.emplace_back(later);
     verb.option("FILE", a->words, "Files of arrays, and ROLE=NAME; or a suite (.toml)")
         .required()
         .takes(value_kind::file);
-    verb.option("--op", a->op, "What the kernel computes; nothing is guessed when left out. A suite says it itself")
+    verb.option("--op", a->op, fmt::format("What the kernel computes; nothing is guessed when left out. A suite names it itself. {} are declined",
+                                             fmt::join(check::later_operations(), ", ")))
         .one_of(operations);
     describe_keys(verb, check::declare_keys(), a->declared);
     describe_keys(verb, check::option_keys(), a->options);

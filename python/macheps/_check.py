@@ -137,7 +137,7 @@ def check(
     out: ArrayLike,
     a: ArrayLike | None = None,
     b: ArrayLike | None = None,
-    machine: str = "any",
+    machine: str = "sliced",
     promote: int | None = None,
     operation: str = "gemm",
     require: str = "structure",
@@ -154,7 +154,7 @@ def check(
         The kernel's output and its operands as they were stored: [m, n], [m, k], [k, n]. Element types name formats (NumPy,
         ml_dtypes, torch on the CPU); codes in integers are declared, as ``a_format="e4m3fn"``.
     machine, promote
-        What sums, as of `matmul`: ``any`` order of fp32 sums unless said.
+        What sums, as of `matmul`; also ``sliced``, fp32 chains over slices or lanes of k, and ``any`` order of fp32 sums.
     operation : str
         ``gemm``, ``softmax``, ``rmsnorm``, ...: then arrays are named, as ``check(y, operation="softmax", x=x)``.
     require : str
@@ -184,7 +184,7 @@ def check(
     declared: dict[str, Any] = {}
     for name, value in others.items():
         (arrays if name in roles and not isinstance(value, (str, bool)) else declared)[name] = value
-    if machine != "any" or promote:
+    if machine != "sliced" or promote:
         declared["machine"] = spelled(machine, promote)
     options: dict[str, Any] = {"require": require, "rtol": rtol, "atol": atol, "allow_weak": allow_weak}
     keys = {one["name"] for one in _words()["options"]}
@@ -204,7 +204,7 @@ class Bounds:
 def bound(
     a: ArrayLike,
     b: ArrayLike,
-    machine: str = "any",
+    machine: str = "sliced",
     promote: int | None = None,
     out_format: str = "fp32",
     delta: float = 1e-9,
@@ -237,7 +237,7 @@ def bound(
     out = np.zeros((first[0], second[1]), f"<u{container_width(info.container_bits) // 8}")
     arrays: dict[str, Any] = {"a": a, "b": b}
     declared: dict[str, Any] = dict(others)
-    if machine != "any" or promote:
+    if machine != "sliced" or promote:
         declared["machine"] = spelled(machine, promote)
     roles = {role for one in _words()["operations"] for role in one["arrays"]}
     for name in [name for name, value in declared.items() if name in roles and not isinstance(value, (str, bool))]:

@@ -53,6 +53,16 @@ TEST_CASE("what a key sets is what it says back", "[check][declare]") {
              Case{"gemm", "activation", "silu", R"("silu")"},
              Case{"rmsnorm", "eps", "1e-5", "1e-05"},
              Case{"softmax", "functions", "exact", R"("exact")"},
+             Case{"cross_entropy", "form", "lse", R"("lse")"},
+             Case{"tanh", "form", "exp", R"("exp")"},
+             Case{"gemm", "form", "tanh", R"("tanh")"},
+             Case{"gemm", "rounding", "toward_zero", R"("toward_zero")"},
+             Case{"gemm", "operands", "tf32:nearest_even", R"("tf32:nearest_even")"},
+             Case{"gemm", "machine", "sliced", R"("sliced")"},
+             Case{"logsumexp", "inner", "bf16", R"("bf16")"},
+             Case{"quantize", "given_scale", "0.02", R"("0.02")"},
+             Case{"quantize", "scaling", "divide", R"("divide")"},
+             Case{"quantize", "scale_rule", "amax_over_max", R"("amax_over_max")"},
              Case{"softmax", "saturate", "true", "true"},
          }) {
         CAPTURE(c.operation, c.key, c.text);
@@ -98,6 +108,30 @@ TEST_CASE("scales lie as they were declared, or the shape is bad input", "[check
     CHECK(outcome("fp32/row", {}).find("there is no array 'a_scale'") != std::string::npos);
 }
 
+TEST_CASE("operands that only fit transposed are refused with the layout that fits", "[check][declare]") {
+    ThreadPool pool(1);
+    const auto refusal = [&](std::vector<std::int64_t> a, std::vector<std::int64_t> b, const char* key = nullptr) {
+        Declaration d{.operation = &find_operation("gemm")};
+        if (key != nullptr) check::declare(d, key, key[0] == 'a' ? "km" : "nk");
+        const auto ones = [](const std::vector<std::int64_t>& shape) {
+            return std::vector<float>(static_cast<std::size_t>(shape[0] * shape[1]), 1.0f);
+        };
+        try {
+            check_arrays(d, {stored_array("a", a, ones(a)), stored_array("b", b, ones(b)),
+                             stored_array("out", {3, 5}, std::vector<float>(15, 4))}, {.require = Power::null}, pool);
+        } catch (const Error& error) {
+            return error.parts().what + "; " + error.parts().fix;
+        }
+        return std::string("judged");
+    };
+    CHECK(refusal({3, 4}, {5, 4}) == "shapes disagree: a [3, 4], b [5, 4], out [3, 5]; declare --b-layout nk: with transposed operands the shapes agree");
+    CHECK(refusal({4, 3}, {4, 5}).find("declare --a-layout km:") != std::string::npos);
+    CHECK(refusal({4, 3}, {5, 4}).find("declare --a-layout km --b-layout nk:") != std::string::npos);
+    CHECK(refusal({3, 4}, {4, 5}, "b_layout").find("b [4, 5], out [3, 5]; declare --b-layout kn:") != std::string::npos);
+    CHECK(refusal({3, 4}, {6, 4}).find("a [m,k], b [k,n], out [m,n]") != std::string::npos);
+    CHECK(refusal({3, 4}, {5, 4}, "b_layout") == "judged");
+}
+
 TEST_CASE("slices that join one by one are not judged where scales come between", "[check][declare]") {
     ThreadPool pool(1);
     const auto judged = [&](std::vector<float> scale) {
@@ -124,6 +158,12 @@ TEST_CASE("what no declaration can say ends with the place and what could be sai
              Case{"gemm", "x", "fp32", "gemm has no array 'x' (it has a, b, out"},
              Case{"softmax", "machine", "any", "softmax has no machine"},
              Case{"gemm", "a", "e4m3fm", "did you mean e4m3fn?"},
+             Case{"gemm", "a", "int8", "'int8' is an integer type"},
+             Case{"gemm", "b", "torch.uint4", "'torch.uint4' is an integer type"},
+             Case{"gemm", "partials", "s32", "'s32' is an integer type"},
+             Case{"softmax", "form", "shifted", "quotient is e^(x - m) / s; lse is e^(x - (m + log s))"},
+             Case{"relu", "form", "exp", "relu has no form"},
+             Case{"quantize", "given_scale", "static", "'static' is no number here"},
              Case{"gemm", "a", "bf16/rows", "'rows' says nothing of a format"},
              Case{"softmax", "x", "bf16/row", "behind the slash stands packed"},
              Case{"gemm", "a", "row", "row"},

@@ -128,7 +128,6 @@ struct Way {
     Order order;
     bool reciprocal = false;  ///< multiplies by a rounded reciprocal
     bool binary = false;      ///< e^x as 2^(x log2 e)
-    bool joint = false;       ///< x - (m + log s)
 };
 
 /// What a wrong twin does.
@@ -178,7 +177,7 @@ inline Floats log_softmax(const Floats& x, const Way& way, const Functions& f, c
     float most = 0;
     const float s = f.log(total(exponentials(x, way, f, most), way, wrong));
     Floats y(x.size());
-    for (std::size_t i = 0; i < x.size(); ++i) y[i] = way.joint ? x[i] - (most + s) : (x[i] - most) - s;
+    for (std::size_t i = 0; i < x.size(); ++i) y[i] = (x[i] - most) - s;
     return y;
 }
 inline Floats rms_norm(const Floats& x, const Floats& gain, float eps, const Way& way, const Functions& f,

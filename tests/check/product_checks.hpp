@@ -41,7 +41,7 @@ struct ProductCheck {
         d.formats["b"].format = g.b_format;
         d.formats["out"].format = out;
         d.machine_name = machine;
-        if (machine != "any") d.machine = parse_machine(machine).rule;
+        if (machine != "any" && machine != "sliced") d.machine = parse_machine(machine).rule;
         d.bits = bits;
         d.scale_order = scale_order;
         d.need_bits = need_bits;

@@ -73,7 +73,7 @@ TEST_CASE("no legal kernel on rows of 600 is refused", "[check]") {
                                                                       : random() % 4 == 0 ? 8.0f
                                                                                           : 1.0f;
         const Rows r = random_rows(rows, columns, random, in, mean, sigma);
-        const Way way{orders[random() % orders.size()], random() % 2 == 0, random() % 2 == 0, random() % 2 == 0};
+        const Way way{orders[random() % orders.size()], random() % 2 == 0, random() % 2 == 0};
         const check::Verdict v = verdict_on(op, r, run_kernel(op, r, out, way, f), in, out);
         CAPTURE(trial, op, rows, columns, static_cast<int>(in), static_cast<int>(out), mean, sigma, way.order.name,
                 codes(v));

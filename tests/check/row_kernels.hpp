@@ -153,7 +153,7 @@ inline Floats reduce_row(const std::string& op, const Kernel& k, const Floats& x
     }
     if (op == "log_softmax") {
         const float s = k.f.log(k.sum(mapped(exponential)));
-        for (std::size_t i = 0; i < x.size(); ++i) y[i] = k.joint ? x[i] - (shifted + s) : (x[i] - shifted) - s;
+        for (std::size_t i = 0; i < x.size(); ++i) y[i] = (x[i] - shifted) - s;
     }
     if (op == "rmsnorm") {
         const float r = k.f.rsqrt(k.over(k.sum(mapped(square)), n) + real_eps);
@@ -191,7 +191,7 @@ inline Floats run_case(const std::string& op, const RowCase& c, const Kernel& k)
             for (std::size_t i = 0; i < columns; ++i) e[i] = k.f.exp(row[i] - most);
             const float log = k.inner(k.f.log(k.inner(k.sum(e)))),
                         at = row[(static_cast<std::size_t>(target) + (k.fault.index ? 1 : 0)) % columns];
-            out.push_back(k.joint ? log - (at - most) : (most + log) - at);
+            out.push_back(log - (at - most));
         } else if (op == "embedding") {
             const std::size_t table_rows = c.x.size() / columns,
                               from = (static_cast<std::size_t>(c.indices[r]) + (k.fault.index ? 1 : 0)) % table_rows;

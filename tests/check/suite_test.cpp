@@ -365,7 +365,7 @@ TEST_CASE("a norm that rounds before its gain is told how to say so, and one tha
     };
     const Checked told = checked(rounded), other = checked(wrong);
     CHECK(told.outcome == Outcome::fail);
-    CHECK(told.explaining_inner == "bf16");
+    CHECK(told.explaining == "--inner bf16");
     CHECK(told.text().find("declare --inner bf16") != std::string::npos);
     CHECK(other.outcome == Outcome::fail);
     CHECK(other.text().find("--inner") == std::string::npos);
@@ -379,5 +379,5 @@ TEST_CASE("a norm that rounds before its gain is told how to say so, and one tha
     CHECK(none.outcome == Outcome::fail);
     CHECK(none.text().find("no error to measure") != std::string::npos);
     CHECK(none.text().find("rho ") == std::string::npos);
-    CHECK(none.explaining_inner.empty());
+    CHECK(none.explaining.empty());
 }

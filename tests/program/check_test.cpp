@@ -64,7 +64,7 @@ TEST_CASE("a product that is right passes, one wrong element fails with its plac
     const Outcome right = run("check a.npy b.npy out.npy --op gemm");
     CHECK(right.code == 0);
     CHECK(right.err.empty());
-    CHECK(right.out.starts_with("pass  gemm  fp32[40, 48] x fp32[48, 36], machine any order of fp32 sums -> fp32\n"));
+    CHECK(right.out.starts_with("pass  gemm  fp32[40, 48] x fp32[48, 36], machine fp32 sums over slices of k -> fp32\n"));
     CHECK(holds(right.out, "1440 outputs, exact: 1440"));
     CHECK(holds(right.out, "would have failed: a scale error of "));
     CHECK(run("check a16.npy b16.npy out.npy a=a16 b=b16 --a bf16 --b bf16 --op gemm").code == 0);
@@ -159,8 +159,7 @@ TEST_CASE("bad input, bad words and wide limits have their exit codes", "[progra
              Case{"a.npy b.npy out.npy --op gem", 2, "gem"},
              Case{"a.npy b.npy out.npy --op gemm --machine sm81", 2, "sm81"},
              Case{"a.npy b.npy out.npy --op gemm --machine sm80.mma.tf32", 2, "reads fp32 as tf32"},
-             Case{"a.npy b.npy out.npy --op gemm --bits", 2, "declined: bits are those of one machine"},
-             Case{"a.npy b.npy out.npy --op gemm --machine sm80.mma.tf32 --operands any --bits", 2, "declined: how"},
+             Case{"a.npy b.npy out.npy --op gemm --a int8", 2, "'int8' is an integer type"},
              Case{"a.npy b.npy out.npy --op gemm --partials bf17", 2, "bf17"},
              Case{"a.npy b.npy out.npy --op gemm --b-layout nk", 3, "shapes disagree"},
              Case{"a.npy b.npy out.npy offsets=a --op gemm", 3, "there is no array 'a'"},
@@ -258,5 +257,25 @@ TEST_CASE("every example of the check's help runs", "[program]") {
         ++examples;
     }
     CHECK(examples == 8);
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("an operation that no check judges is declined on the command line as in a suite", "[program][check]") {
+    write_gemm(0);
+    const Outcome alone = run("check out.npy --op attention");
+    CHECK(alone.code == 2);
+    CHECK(alone.out.starts_with("declined  attention\n  KC092 declined  "));
+    CHECK(alone.err.empty());
+    const json document = json::parse(run("check out.npy --op attention --json").out);
+    CHECK(document.at("verdict") == "declined");
+    CHECK(document.at("checks")[0].at("reasons")[0].at("code") == "KC092");
+    write("later.toml", "[[check]]\nop = 'attention'\nfiles = 'out.npy'\n");
+    const Outcome suite = run("check later.toml --json");
+    CHECK(suite.code == 2);
+    CHECK(json::parse(suite.out).at("checks")[0].at("verdict") == "declined");
+    // So is everything else that is known and not judged.
+    const Outcome bits = run("check a.npy b.npy out.npy --op gemm --bits");
+    CHECK(bits.code == 2);
+    CHECK(bits.out.starts_with("declined  gemm\n  KC092 declined  "));
     fs::remove_all(scratch());
 }

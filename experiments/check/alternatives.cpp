@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/check/alternatives.hpp"
+
+#include "core/error.hpp"
+#include "core/format_table.hpp"
+#include "experiments/check/declare.hpp"
+#include "experiments/check/declare_products.hpp"
+#include "experiments/check/listings.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+namespace macheps::check {
+
+namespace {
+
+/// A key, and the values to try under a declaration. An empty value takes the key away.
+struct Candidate {
+    std::string_view key;
+    std::vector<std::string> (*values)(const Declaration& d);
+    void (*unset)(Declaration& d) = nullptr;
+};
+
+bool is_plain_product(const Declaration& d) { return d.operation->is_product && !d.machine && !d.bits; }
+
+/// What kernels do that people forget to declare.
+const Candidate forgotten[] = {
+    {"inner",
+     [](const Declaration& d) {
+         return d.operation->has_inner && !d.inner ? std::vector<std::string>{"bf16", "fp16"} : std::vector<std::string>{};
+     }},
+    {"form",
+     [](const Declaration& d) {
+         std::vector<std::string> names;
+         const std::span<const Form> forms =
+             d.operation->is_product ? listing::forms_of(d.activation) : d.operation->forms;
+         for (std::size_t i = 1; d.form.empty() && i < forms.size(); ++i) names.emplace_back(forms[i].name);
+         return names;
+     }},
+    {"variance",
+     [](const Declaration& d) {
+         const bool is_open = d.operation->has_variance && !d.has_one_pass_variance && !d.has_running_variance;
+         return is_open ? std::vector<std::string>{"welford", "one_pass"} : std::vector<std::string>{};
+     }},
+    {"scaling",
+     [](const Declaration& d) {
+         const bool is_open = d.operation->layout == Layout::quantised && d.granularity != "none";
+         return is_open ? std::vector<std::string>{d.divides ? "multiply" : "divide"} : std::vector<std::string>{};
+     }},
+    {"operands",
+     [](const Declaration& d) {
+         std::vector<std::string> names;
+         for (const OperandConversion& row : operand_conversions) {
+             if (d.operation->is_product && d.operands == "stored" && row.rounding) names.emplace_back(row.name);
+         }
+         return names;
+     }},
+    {"machine",
+     [](const Declaration& d) {
+         return d.operation->is_product && machine_name_of(d) == "sliced" ? std::vector<std::string>{"any"} : std::vector<std::string>{};
+     }},
+    {"b_layout",
+     [](const Declaration& d) {
+         return d.operation->is_product ? std::vector<std::string>{d.b_layout == "kn" ? "nk" : "kn"} : std::vector<std::string>{};
+     }},
+    {"a_layout",
+     [](const Declaration& d) {
+         return d.operation->is_product ? std::vector<std::string>{d.a_layout == "mk" ? "km" : "mk"} : std::vector<std::string>{};
+     }},
+    {"rounding",
+     [](const Declaration& d) {
+         return d.rounding == Round::nearest_even ? std::vector<std::string>{"nearest_away", "toward_zero"}
+                                                  : std::vector<std::string>{};
+     }},
+};
+
+/// What may have been declared although the kernel is better, the tightest first.
+const Candidate unneeded[] = {
+    {"machine",
+     [](const Declaration& d) {
+         if (!is_plain_product(d)) return std::vector<std::string>{};
+         std::vector<std::string> names{"fp32.pairwise", "fp32.chain"};
+         if (machine_name_of(d) == "any") names.emplace_back("sliced");
+         return names;
+     }},
+    {"partials", [](const Declaration& d) { return d.partials ? std::vector<std::string>{""} : std::vector<std::string>{}; },
+     [](Declaration& d) { d.partials.reset(); }},
+    {"inner", [](const Declaration& d) { return d.inner ? std::vector<std::string>{""} : std::vector<std::string>{}; },
+     [](Declaration& d) { d.inner.reset(); }},
+    {"variance",
+     [](const Declaration& d) {
+         return d.has_one_pass_variance || d.has_running_variance ? std::vector<std::string>{"two_pass"} : std::vector<std::string>{};
+     }},
+    {"form",
+     [](const Declaration& d) { return d.form.empty() ? std::vector<std::string>{} : std::vector<std::string>{""}; },
+     [](Declaration& d) { d.form.clear(); }},
+    {"functions",
+     [](const Declaration& d) {
+         return d.functions == "cuda.fast" ? std::vector<std::string>{"cuda"} : std::vector<std::string>{};
+     }},
+    {"sum",
+     [](const Declaration& d) {
+         const bool is_open = d.operation->has_reduction && !d.operation->is_product;
+         if (is_open && d.sum_order == "any") return std::vector<std::string>{"pairwise"};
+         return is_open && parse_sum_order(d.sum_order).is_narrow() ? std::vector<std::string>{"any"} : std::vector<std::string>{};
+     }},
+};
+
+std::string option_of(std::string_view key, std::string_view value) {
+    std::string name(key);
+    std::replace(name.begin(), name.end(), '_', '-');
+    return value.empty() ? fmt::format("no --{}", name) : fmt::format("--{} {}", name, value);
+}
+
+/// The limits under a declaration that `out` satisfies; nothing where it does not, or where the declaration is none of these
+/// arrays.
+std::optional<Limits> accepting(const Declaration& d, const std::vector<StoredArray>& arrays, const Sampling& sampling,
+                                ThreadPool& pool) {
+    try {
+        const Posed posed = pose(d, arrays, pool, sampling);
+        if (posed.problem.changed_canary || posed.problem.changed_padding || !posed.problem.findings.empty()) return {};
+        Limits limits = limits_of(posed.problem, sampling.delta, pool);
+        if (limits.declined >= 0) return {};
+        Premise premise(posed.problem, limits);
+        if (!judge(limits, posed.out, {.premise = &premise, .stops_at_first = true, .pool = &pool}).reasons.empty()) return {};
+        return limits;
+    } catch (const Error&) {
+        return {};
+    }
+}
+
+/// The middle of what the certain bounds of `wide` are in those of `narrow`.
+double times_narrower(const Limits& wide, const Limits& narrow) {
+    std::vector<double> ratios;
+    for (std::size_t i = 0; i < wide.certain.size() && i < narrow.certain.size(); ++i) {
+        const double ratio = wide.certain[i] / narrow.certain[i];
+        if (std::isfinite(ratio)) ratios.push_back(ratio);
+    }
+    if (ratios.empty()) return 1;
+    const auto middle = ratios.begin() + static_cast<std::ptrdiff_t>(ratios.size() / 2);
+    std::nth_element(ratios.begin(), middle, ratios.end());
+    return *middle;
+}
+
+/// Calls `use` with each candidate's declaration and option, until it returns false.
+template <class Use>
+void for_each_candidate(std::span<const Candidate> candidates, const Declaration& d, Use use) {
+    for (const Candidate& row : candidates) {
+        for (const std::string& value : row.values(d)) {
+            Declaration other = d;
+            other.conversion.clear();
+            if (value.empty())
+                row.unset(other);
+            else
+                declare(other, *find_declare_key(row.key), value, "");
+            if (!use(other, option_of(row.key, value))) return;
+        }
+    }
+}
+
+}  // namespace
+
+Alternative explaining(const Declaration& d, const std::vector<StoredArray>& arrays, const Sampling& sampling,
+                       ThreadPool& pool) {
+    Alternative found;
+    if (d.bits) return found;
+    for_each_candidate(forgotten, d, [&](const Declaration& other, std::string option) {
+        if (accepting(other, arrays, sampling, pool)) found.option = std::move(option);
+        return found.option.empty();
+    });
+    return found;
+}
+
+std::vector<Alternative> tighter(const Declaration& d, const Limits& limits, const std::vector<StoredArray>& arrays,
+                                 const Sampling& sampling, ThreadPool& pool) {
+    std::vector<Alternative> all;
+    if (d.bits) return all;
+    for_each_candidate(unneeded, d, [&](const Declaration& other, std::string option) {
+        constexpr double least = 1.5;
+        if (const std::optional<Limits> found = accepting(other, arrays, sampling, pool)) {
+            const double narrower = times_narrower(limits, *found);
+            if (narrower >= least) all.push_back({std::move(option), narrower});
+        }
+        return true;
+    });
+    std::sort(all.begin(), all.end(), [](const Alternative& a, const Alternative& b) { return a.narrower > b.narrower; });
+    return all;
+}
+
+}  // namespace macheps::check

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// The scale rules that a quantiser may declare: those of policies (emulation/scaling/rules.hpp), and those of kernels that no
+// policy names.
+#pragma once
+#include "emulation/scaling/rules.hpp"
+
+#include <string_view>
+#include <vector>
+
+namespace macheps::check {
+
+/// The names of all rules, those of policies first.
+std::vector<std::string_view> quantiser_rules();
+/// Null for an unknown name.
+const ScaleRule* find_quantiser_rule(std::string_view name);
+
+}  // namespace macheps::check

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/check/sliced.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+namespace macheps::check {
+
+namespace {
+
+constexpr std::int64_t width = 64;  ///< columns at a time
+using Lane = std::array<double, width>;
+
+/// Sums of the terms of each lane so far, and their extremes.
+struct Lanes {
+    std::int64_t count;
+    std::vector<Lane> sum{}, low{}, high{};
+
+    explicit Lanes(std::int64_t lanes) : count(lanes) {}
+
+    void clear() {
+        for (std::vector<Lane>* each : {&sum, &low, &high}) each->assign(static_cast<std::size_t>(count), Lane{});
+    }
+    void add(std::int64_t step, const Lane& x) {
+        const auto lane = static_cast<std::size_t>(step % count);
+        Lane &s = sum[lane], &l = low[lane], &h = high[lane];
+        for (std::size_t j = 0; j < width; ++j) {
+            s[j] += x[j];
+            l[j] = s[j] < l[j] ? s[j] : l[j];
+            h[j] = s[j] > h[j] ? s[j] : h[j];
+        }
+    }
+    double range(std::size_t lane, std::size_t j) const { return high[lane][j] - low[lane][j]; }
+};
+
+/// How far partial sums of one slicing reach: the largest of any lane, and all lanes together.
+struct Reach {
+    double largest = 0, all = 0;
+};
+/// Of lanes that are `together` neighbours of these.
+Reach reach_of(const Lanes& lanes, std::int64_t together, std::size_t j) {
+    Reach reach;
+    const auto count = static_cast<std::size_t>(lanes.count / together), n = static_cast<std::size_t>(together);
+    for (std::size_t lane = 0; lane < count; ++lane) {
+        double range = 0;
+        for (std::size_t i = 0; i < n; ++i) range += lanes.range(lane * n + i, j);
+        reach.largest = std::max(reach.largest, range);
+        reach.all += range;
+    }
+    return reach;
+}
+/// Of half as many lanes that take one term in turn: lane l of them has the terms of l and of l + count.
+Reach reach_of_half(const Lanes& lanes, std::size_t j) {
+    Reach reach;
+    const auto half = static_cast<std::size_t>(lanes.count / 2);
+    for (std::size_t lane = 0; lane < half; ++lane) {
+        const double range = lanes.range(lane, j) + lanes.range(lane + half, j);
+        reach.largest = std::max(reach.largest, range);
+        reach.all += range;
+    }
+    return reach;
+}
+
+class Slicer {
+  public:
+    Slicer(const ProductOperands& of, double slices, std::int64_t matrix, std::int64_t column)
+        : of_(of), slices_(slices), columns_(std::min(width, of.n - column)), b_(static_cast<std::size_t>(of.k)) {
+        for (std::int64_t p = 0; p < of.k; ++p) {
+            for (std::int64_t j = 0; j < columns_; ++j)
+                b_[static_cast<std::size_t>(p)][static_cast<std::size_t>(j)] =
+                    of.b[static_cast<std::size_t>((matrix * of.k + p) * of.n + column + j)];
+        }
+        // The others follow from these: 4, 16 and 64 lanes from twice as many, 8 terms in turn from 4.
+        for (const std::int64_t lanes : {1, 2, 8, 32, 128}) {
+            if (lanes == 1 || lanes * 2 <= of.k) single_.emplace_back(lanes);
+            if (lanes > 1 && lanes * 8 <= of.k) fours_.emplace_back(lanes);
+        }
+    }
+
+    void row(std::int64_t row, const double* magnitudes, SumError* out) {
+        walk(of_.a.data() + row * of_.k);
+        for (std::int64_t j = 0; j < columns_; ++j) out[j] = error_of(static_cast<std::size_t>(j), magnitudes[j]);
+    }
+
+  private:
+    void walk(const double* a) {
+        for (Lanes& lanes : single_) lanes.clear();
+        for (Lanes& lanes : fours_) lanes.clear();
+        squares_ = {};
+        Lane group{};
+        for (std::int64_t p = 0; p < of_.k; ++p) {
+            const Lane& b = b_[static_cast<std::size_t>(p)];
+            Lane x;
+            for (std::size_t j = 0; j < width; ++j) x[j] = a[p] * b[j];
+            for (std::size_t j = 0; j < width; ++j) squares_[j] += x[j] * x[j];
+            for (Lanes& lanes : single_) lanes.add(p, x);
+            for (std::size_t j = 0; j < width; ++j) group[j] += x[j];
+            if (p % 4 != 3 && p + 1 < of_.k) continue;
+            for (Lanes& lanes : fours_) lanes.add(p / 4, group);
+            group = {};
+        }
+    }
+
+    SumError error_of(std::size_t j, double magnitude) const {
+        const double u = fp32.unit_roundoff(), k = static_cast<double>(of_.k),
+                     own = k * 0x1p-50 * magnitude;  // of the sums here
+        SumError worst;
+        double certain = 0, square = 0;
+        const auto see = [&](Reach reach, std::int64_t lanes) {
+            reach.largest += own;
+            // Lanes that are joined after 16 terms each, again and again.
+            const double blocks = std::ceil(k / static_cast<double>(16 * lanes)),
+                         joins = lanes == 1 ? 0 : std::min(k, static_cast<double>(lanes - 1) * blocks);
+            const double join = std::min(reach.all + own, magnitude);
+            // The sums of such blocks are sums of neighbours.
+            const double of_blocks = lanes == 1 ? 0 : blocks, contiguous = single_.front().range(0, j) + own;
+            certain = std::max(certain, u * (k * reach.largest + joins * join + of_blocks * contiguous));
+            square = std::max(square, u * u * (k * reach.largest * reach.largest + joins * join * join +
+                                               of_blocks * contiguous * contiguous));
+            worst.range = std::max(worst.range, reach.largest);
+        };
+        for (const Lanes& lanes : single_) {
+            see(reach_of(lanes, 1, j), lanes.count);
+            if (lanes.count > 2) see(reach_of_half(lanes, j), lanes.count / 2);
+        }
+        for (const Lanes& lanes : fours_) {
+            see(reach_of(lanes, 1, j), lanes.count);
+            if (lanes.count > 2) see(reach_of(lanes, 2, j), lanes.count / 2);
+        }
+        // Slices that are joined in any order: each of their sums is one of at most half of them.
+        const double slices = std::max(slices_, 4.0),
+                     join = std::min(std::ceil(slices / 2) * single_.front().range(0, j) + own, magnitude);
+        certain += u * (slices - 1) * join + 5 * u * magnitude;
+        square += u * u * ((slices - 1) * join * join + 25 * squares_[j]);
+        // Of sums so long that addends fall below half a unit of the sum, roundings have a mean.
+        const double lean = u * k * worst.range * std::min(1.0, k * u / 2);
+        worst.certain = certain * (1 + 2 * k * u) * (1 + 0x1p-40);
+        worst.mean = std::min(worst.certain, lean);
+        worst.spread = std::sqrt(square);
+        return worst;
+    }
+
+    const ProductOperands& of_;
+    double slices_;
+    std::int64_t columns_;
+    std::vector<Lane> b_;
+    std::vector<Lanes> single_{}, fours_{};  ///< that take one term in turn, and four
+    Lane squares_{};
+};
+
+/// True where the row is walked: all rows of products of up to 2^29 terms, beyond that 16 of them in regular distances and the
+/// last ones.
+bool is_walked(const ProductOperands& of, std::int64_t row) {
+    constexpr std::int64_t tile = 16, most = std::int64_t{1} << 29;
+    const double terms = static_cast<double>(of.rows()) * static_cast<double>(of.n) * static_cast<double>(of.k);
+    const auto stride = static_cast<std::int64_t>(std::ceil(terms / static_cast<double>(most)));
+    return stride <= 1 || row / tile % stride == 0 || row + tile >= of.rows();
+}
+
+}  // namespace
+
+std::vector<SumError> sliced_bound(const ProductOperands& of, const std::vector<double>& magnitudes, double slices,
+                                   ThreadPool& pool) {
+    std::vector<SumError> out(static_cast<std::size_t>(of.rows() * of.n), {.certain = std::numeric_limits<double>::infinity()});
+    const std::int64_t blocks = (of.n + width - 1) / width;
+    pool.run(of.batches * blocks, [&](std::int64_t task) {
+        const std::int64_t batch = task / blocks, column = task % blocks * width;
+        if (of.first_row(batch) == of.first_row(batch + 1)) return;
+        Slicer slicer(of, slices, of.has_one_b ? 0 : batch, column);
+        for (std::int64_t row = of.first_row(batch); row < of.first_row(batch + 1); ++row) {
+            const std::int64_t at = row * of.n + column;
+            if (is_walked(of, row)) slicer.row(row, magnitudes.data() + at, out.data() + at);
+        }
+    });
+    return out;
+}
+
+}  // namespace macheps::check

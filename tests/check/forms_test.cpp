@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Usual ways to compute an operation whose roundings differ: each passes under its own declaration, and those that lose more
+// fail without it. The kernels are plain float loops.
+#include "experiments/check/checked.hpp"
+#include "tests/check/problems.hpp"
+
+#include <cmath>
+
+using namespace macheps;
+using namespace macheps::test;
+using check::Outcome;
+
+namespace {
+
+float exp32(float x) { return static_cast<float>(std::exp(static_cast<double>(x))); }
+float log32(float x) { return static_cast<float>(std::log(static_cast<double>(x))); }
+float tanh32(float x) { return static_cast<float>(std::tanh(static_cast<double>(x))); }
+
+/// What kernels on rows of logits are made of.
+struct Row {
+    float most = 0, sum = 0;
+};
+Row row_of(const Floats& x, std::size_t at, std::size_t n) {
+    Row row{.most = *std::max_element(x.begin() + static_cast<std::ptrdiff_t>(at), x.begin() + static_cast<std::ptrdiff_t>(at + n))};
+    for (std::size_t i = 0; i < n; ++i) row.sum += exp32(x[at + i] - row.most);
+    return row;
+}
+
+constexpr std::size_t rows = 40, n = 200;
+
+struct Case {
+    std::vector<StoredArray> arrays{};
+    Floats out{};
+};
+/// Logits around `offset`; a kernel is given a row and the place of the target in it.
+template <class Kernel>
+Case losses(float offset, Kernel kernel) {
+    std::mt19937 random(21);
+    const Floats x = normal(rows * n, random, offset, 2);
+    Case c;
+    std::string targets;
+    for (std::size_t r = 0; r < rows; ++r) {
+        const std::int64_t target = static_cast<std::int64_t>(random() % n);
+        targets.append(reinterpret_cast<const char*>(&target), 8);
+        c.out.push_back(kernel(row_of(x, r * n, n), x[r * n + static_cast<std::size_t>(target)]));
+    }
+    c.arrays = {array("x", {rows, n}, x), {.name = "target", .where = "test", .type = "<i8", .width = 8, .shape = {rows}, .bytes = targets},
+                array("out", {rows}, c.out)};
+    return c;
+}
+template <class Kernel>
+std::vector<StoredArray> rows_of_logits(float offset, Kernel kernel) {
+    std::mt19937 random(22);
+    const Floats x = normal(rows * n, random, offset, 2);
+    Floats out;
+    for (std::size_t i = 0; i < rows * n; ++i) out.push_back(kernel(row_of(x, i / n * n, n), x[i]));
+    return {array("x", {rows, n}, x), array("out", {rows, n}, out)};
+}
+
+check::Declaration declared(const char* op, const std::string& form) {
+    check::Declaration d = declare(op, Store::fp32);
+    if (!form.empty()) check::declare(d, "form", form);
+    return d;
+}
+bool passes(const char* op, const std::string& form, const std::vector<StoredArray>& arrays) {
+    const check::Verdict verdict = judge_arrays(declared(op, form), arrays);
+    CAPTURE(op, form, codes(verdict));
+    CHECK(verdict.outcome != Outcome::declined);
+    return is_accepted(verdict);
+}
+
+}  // namespace
+
+TEST_CASE("a loss that joins maximum and logarithm first fails under a common offset unless it is declared", "[check][forms]") {
+    for (const float offset : {0.0f, 1e3f, 1e5f}) {
+        CAPTURE(offset);
+        const auto stable = losses(offset, [](Row row, float at) { return log32(row.sum) - (at - row.most); }).arrays;
+        const auto joined = losses(offset, [](Row row, float at) { return (row.most + log32(row.sum)) - at; }).arrays;
+        CHECK(passes("cross_entropy", "", stable));
+        CHECK(passes("cross_entropy", "shifted", stable));
+        CHECK(passes("cross_entropy", "lse", joined));
+        CHECK(passes("cross_entropy", "", joined) == (offset == 0));
+    }
+}
+
+TEST_CASE("softmax and its logarithm by way of the joined logarithm fail under an offset unless it is declared", "[check][forms]") {
+    for (const float offset : {1e3f, 1e5f}) {
+        CAPTURE(offset);
+        const auto log_stable = rows_of_logits(offset, [](Row row, float x) { return (x - row.most) - log32(row.sum); });
+        const auto log_joined = rows_of_logits(offset, [](Row row, float x) { return x - (row.most + log32(row.sum)); });
+        CHECK(passes("log_softmax", "", log_stable));
+        CHECK_FALSE(passes("log_softmax", "", log_joined));
+        CHECK(passes("log_softmax", "lse", log_joined));
+        const auto stable = rows_of_logits(offset, [](Row row, float x) { return exp32(x - row.most) / row.sum; });
+        const auto joined = rows_of_logits(offset, [](Row row, float x) { return exp32(x - (row.most + log32(row.sum))); });
+        CHECK(passes("softmax", "", stable));
+        CHECK_FALSE(passes("softmax", "", joined));
+        CHECK(passes("softmax", "lse", joined));
+    }
+}
+
+TEST_CASE("activations by other functions pass under their form, and fail without it", "[check][forms]") {
+    struct Way {
+        const char *op, *form;
+        float (*kernel)(float);
+        bool is_first;  ///< no less accurate than the form that is taken when none is declared
+    };
+    const auto argument = [](float x) { return 0.79788456f * (x + 0.044715f * x * x * x); };
+    static const auto gelu_argument = argument;
+    const Way ways[] = {
+        {"tanh", "direct", tanh32, true},
+        {"tanh", "exp", [](float x) { const float e = exp32(2 * x); return (e - 1) / (e + 1); }, false},
+        {"tanh", "exp", [](float x) { return 1 - 2 / (1 + exp32(2 * x)); }, false},
+        {"tanh", "exp", [](float x) { return 2 / (1 + exp32(-2 * x)) - 1; }, false},
+        {"sigmoid", "exp", [](float x) { return 1 / (1 + exp32(-x)); }, true},
+        {"sigmoid", "tanh", [](float x) { return 0.5f * (1 + tanh32(0.5f * x)); }, false},
+        {"silu", "sigmoid", [](float x) { return x * (1 / (1 + exp32(-x))); }, true},
+        {"silu", "sigmoid", [](float x) { return x / (1 + exp32(-x)); }, true},
+        {"silu", "quotient", [](float x) { return x / (1 + exp32(-x)); }, true},
+        {"silu", "tanh", [](float x) { return 0.5f * x * (1 + tanh32(0.5f * x)); }, false},
+        {"gelu_tanh", "tanh", [](float x) { return 0.5f * x * (1 + tanh32(gelu_argument(x))); }, true},
+        {"gelu_tanh", "sigmoid", [](float x) { return x / (1 + exp32(-2 * gelu_argument(x))); }, false},
+    };
+    for (const Way& way : ways) {
+        // Small and large arguments of either sign.
+        Floats x, out;
+        std::mt19937 random(23);
+        for (int i = 0; i < 6000; ++i) {
+            const double size = std::exp2(std::uniform_real_distribution<double>(-12, 3.5)(random));
+            x.push_back(static_cast<float>(random() % 2 ? size : -size));
+            out.push_back(way.kernel(x.back()));
+        }
+        const std::vector<StoredArray> arrays{array("x", {60, 100}, x), array("out", {60, 100}, out)};
+        CAPTURE(way.op, way.form);
+        CHECK(passes(way.op, way.form, arrays));
+        if (way.op != std::string("gelu_tanh")) CHECK(passes(way.op, "", arrays) == way.is_first);
+    }
+}
+
+TEST_CASE("the forms of gates and of a product's activation are those of the activation", "[check][forms]") {
+    std::mt19937 random(24);
+    const Floats gate = normal(3000, random, 0, 4), up = normal(3000, random);
+    Floats out;
+    for (std::size_t i = 0; i < 3000; ++i) out.push_back(0.5f * gate[i] * (1 + tanh32(0.5f * gate[i])) * up[i]);
+    const std::vector<StoredArray> gated{array("gate", {30, 100}, gate), array("up", {30, 100}, up), array("out", {30, 100}, out)};
+    CHECK(passes("swiglu", "tanh", gated));
+    CHECK_FALSE(passes("swiglu", "", gated));
+    // A product with one term is exact.
+    const Floats a = normal(60, random, 0, 4), b = normal(50, random);
+    Floats y;
+    for (const float left : a) {
+        for (const float right : b) y.push_back(0.5f * (left * right) * (1 + tanh32(0.5f * (left * right))));
+    }
+    const std::vector<StoredArray> product{array("a", {60, 1}, a), array("b", {1, 50}, b), array("out", {60, 50}, y)};
+    check::Declaration d = declared("gemm", "tanh");
+    d.activation = "silu";
+    CHECK(is_accepted(judge_arrays(d, product)));
+    d.form = "";
+    CHECK_FALSE(is_accepted(judge_arrays(d, product)));
+    d.form = "tanh";
+    d.activation = "relu";
+    CHECK_THROWS_WITH(judge_arrays(d, product), Catch::Contains("relu has no form 'tanh'"));
+    CHECK_THROWS_WITH(declared("silu", "exp"), Catch::Contains("quotient is x / (1 + e^-x) alone"));
+}
+
+TEST_CASE("sums of exponentials and their logarithms in bf16 pass where that is declared", "[check][forms]") {
+    using kernels::to_bf16;
+    const auto log_softmax = rows_of_logits(0, [](Row row, float x) { return (x - row.most) - to_bf16(log32(to_bf16(row.sum))); });
+    check::Declaration d = declare("log_softmax", Store::fp32);
+    CHECK_FALSE(is_accepted(judge_arrays(d, log_softmax)));
+    check::declare(d, "inner", "bf16");
+    CHECK(is_accepted(judge_arrays(d, log_softmax)));
+
+    std::vector<StoredArray> sums = losses(0, [](Row row, float) { return row.most + to_bf16(log32(to_bf16(row.sum))); }).arrays;
+    sums.erase(sums.begin() + 1);
+    check::Declaration lse = declare("logsumexp", Store::fp32);
+    CHECK_FALSE(is_accepted(judge_arrays(lse, sums)));
+    check::declare(lse, "inner", "bf16");
+    CHECK(is_accepted(judge_arrays(lse, sums)));
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Quantisers whose scale is given, and both ways to apply one: x times the encode scale, x divided by the decode scale. The
+// kernels are float loops; fp8 codes come from core's codec, as those of the other tests of quantisers do.
+#include "core/codec.hpp"
+#include "experiments/check/checked.hpp"
+#include "tests/check/problems.hpp"
+
+using namespace macheps;
+using namespace macheps::test;
+using check::Outcome;
+
+namespace {
+
+using Keys = std::vector<std::pair<const char*, std::string>>;
+
+StoredArray fp8(const std::string& name, std::vector<std::int64_t> shape, const Floats& values) {
+    StoredArray out{.name = name, .where = "test", .type = "|u1", .width = 1, .shape = std::move(shape)};
+    for (const float x : values)
+        out.bytes += static_cast<char>(encode64(e4m3fn, static_cast<double>(x), Round::nearest_even, Overflow::saturate));
+    return out;
+}
+
+constexpr std::int64_t rows = 24, columns = 256;
+
+/// x in groups of `height` rows and `width` columns, each with a decode scale.
+struct Groups {
+    std::int64_t height, width;
+    std::int64_t across() const { return (columns + width - 1) / width; }
+    std::int64_t count() const { return (rows + height - 1) / height * across(); }
+    std::int64_t of(std::int64_t i) const { return i / columns / height * across() + i % columns / width; }
+};
+
+Floats draw(unsigned seed) {
+    std::mt19937 random(seed);
+    return normal(static_cast<std::size_t>(rows * columns), random, 0, 3);
+}
+template <class Scaled>
+Floats each(const Floats& x, Scaled scaled) {
+    Floats out;
+    for (std::size_t i = 0; i < x.size(); ++i) out.push_back(scaled(x[i], static_cast<std::int64_t>(i)));
+    return out;
+}
+check::Verdict judge(const std::vector<StoredArray>& arrays, const Keys& keys) {
+    check::Declaration d = declare("quantize", Store::fp32);
+    d.formats["out"] = {e4m3fn, false};
+    for (const auto& [key, value] : keys) check::declare(d, key, value);
+    return judge_arrays(d, arrays);
+}
+
+}  // namespace
+
+TEST_CASE("a quantiser with given scales is judged with them, whatever shares one", "[check][quantise]") {
+    const Floats x = draw(51);
+    std::mt19937 random(52);
+    for (const auto& [name, groups] : {std::pair{"tensor", Groups{rows, columns}}, {"row", Groups{1, columns}},
+                                       {"column", Groups{rows, 1}}, {"1x128", Groups{1, 128}}}) {
+        CAPTURE(name);
+        Floats decode, encode;
+        for (std::int64_t g = 0; g < groups.count(); ++g) {
+            decode.push_back(std::uniform_real_distribution<float>(0.01f, 0.05f)(random));
+            encode.push_back(1 / decode.back());
+        }
+        const auto of = [&](const Floats& scales, std::int64_t i) { return scales[static_cast<std::size_t>(groups.of(i))]; };
+        const StoredArray scale = array("scale", {groups.count()}, decode), inverse = array("encode_scale", {groups.count()}, encode),
+                          given = array("x", {rows, columns}, x);
+        const StoredArray multiplied = fp8("out", {rows, columns}, each(x, [&](float v, std::int64_t i) { return v * of(encode, i); })),
+                          divided = fp8("out", {rows, columns}, each(x, [&](float v, std::int64_t i) { return v / of(decode, i); })),
+                          shifted = fp8("out", {rows, columns}, each(x, [&](float v, std::int64_t i) {
+                                            return v * encode[static_cast<std::size_t>((groups.of(i) + 1) % groups.count())] * 1.001f;
+                                        }));
+        const Keys by_decode{{"granularity", name}, {"given_scale", "scale"}},
+            by_encode{{"granularity", name}, {"given_scale", "encode_scale"}},
+            by_quotient{{"granularity", name}, {"given_scale", "scale"}, {"scaling", "divide"}};
+        for (const auto& [arrays, keys] : {std::pair{std::vector{given, multiplied, scale}, by_decode},
+                                           {std::vector{given, multiplied, inverse}, by_encode},
+                                           {std::vector{given, divided, scale}, by_quotient}}) {
+            const check::Verdict v = judge(arrays, keys);
+            CAPTURE(codes(v));
+            CHECK(v.outcome == Outcome::pass);
+            CHECK(v.judgement.exact_outputs == rows * columns);
+        }
+        CHECK_FALSE(is_accepted(judge({given, shifted, scale}, by_decode)));
+        CHECK_FALSE(is_accepted(judge({given, shifted, scale}, by_quotient)));
+        CHECK_THROWS_WITH(judge({given, multiplied}, by_decode), Catch::Contains("there is no array 'scale'"));
+    }
+}
+
+TEST_CASE("one number is the given scale of a whole tensor", "[check][quantise]") {
+    const Floats x = draw(53);
+    const StoredArray given = array("x", {rows, columns}, x);
+    const StoredArray out = fp8("out", {rows, columns}, each(x, [](float v, std::int64_t) { return v / 0.02f; })),
+                      product = fp8("out", {rows, columns}, each(x, [](float v, std::int64_t) { return v * (1 / 0.02f); }));
+    CHECK(judge({given, out}, {{"given_scale", "0.02"}, {"scaling", "divide"}}).outcome == Outcome::pass);
+    CHECK(judge({given, product}, {{"given_scale", "0.02"}}).outcome == Outcome::pass);
+    CHECK_FALSE(is_accepted(judge({given, out}, {{"given_scale", "0.021"}, {"scaling", "divide"}})));
+    const StoredArray scale = array("scale", {1}, {0.02f});
+    CHECK(judge({given, product, scale}, {{"given_scale", "scale"}}).outcome == Outcome::pass);
+    CHECK_THROWS_WITH(judge({given, out}, {{"given_scale", "0.02"}, {"granularity", "1x128"}}),
+                      Catch::Contains("one number for 48 groups"));
+    CHECK_THROWS_WITH(judge({given, out}, {{"given_scale", "0.02"}, {"scale_rule", "te_current"}}),
+                      Catch::Contains("not made by a rule"));
+    CHECK_THROWS_WITH(judge({given, out}, {{"given_scale", "static"}}), Catch::Contains("is no number here"));
+}
+
+TEST_CASE("x / (amax / max) and x * (max / amax) are two declarations of a quantiser", "[check][quantise]") {
+    Floats x = draw(54);
+    // 49 / 448 is 7 / 64, and 2.734375 divided by it is 25, the middle of two codes. 448 / 49 is no number of fp32, and times
+    // that the product is larger. Rows have other powers of two.
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        const std::size_t column = i % columns;
+        const float power = 1 / static_cast<float>(1 << (i / columns % 4));
+        x[i] = (column == 0 ? 49.0f : column == 1 ? 2.734375f : std::clamp(x[i], -40.0f, 40.0f)) * power;
+    }
+    const StoredArray given = array("x", {rows, columns}, x);
+    Floats amax(rows), decode;
+    for (std::size_t i = 0; i < x.size(); ++i) amax[i / columns] = std::max(amax[i / columns], std::fabs(x[i]));
+    for (const float largest : amax) decode.push_back(largest / 448);
+    const auto row = [](std::int64_t i) { return static_cast<std::size_t>(i / columns); };
+    const Floats divided = each(x, [&](float v, std::int64_t i) { return v / (amax[row(i)] / 448); }),
+                 multiplied = each(x, [&](float v, std::int64_t i) { return v * (448 / amax[row(i)]); }),
+                 by_reciprocal = each(x, [&](float v, std::int64_t i) { return v * (1 / (amax[row(i)] / 448)); });
+    const auto outcome = [&](const Floats& out, const char* rule, const char* scaling) {
+        const check::Verdict v = judge({given, fp8("out", {rows, columns}, out)},
+                                       {{"granularity", "row"}, {"scale_rule", rule}, {"scaling", scaling}});
+        return v.outcome;
+    };
+    CHECK(outcome(divided, "amax_over_max", "divide") == Outcome::pass);
+    CHECK(outcome(by_reciprocal, "amax_over_max", "multiply") == Outcome::pass);
+    CHECK(outcome(multiplied, "te_current", "multiply") == Outcome::pass);
+    CHECK(outcome(divided, "te_current", "multiply") == Outcome::fail);
+    CHECK(outcome(multiplied, "amax_over_max", "divide") == Outcome::fail);
+    // The scale that the kernel wrote is that of the rule.
+    const Keys keys{{"granularity", "row"}, {"scale_rule", "amax_over_max"}, {"scaling", "divide"}};
+    const StoredArray out = fp8("out", {rows, columns}, divided);
+    CHECK(judge({given, out, array("scale", {rows}, decode)}, keys).outcome == Outcome::pass);
+    decode[3] *= 1.5f;
+    CHECK(codes(judge({given, out, array("scale", {rows}, decode)}, keys)).find("KC042") != std::string::npos);
+}
+
+TEST_CASE("a quantiser without scales passes: there is no scale that it could have missed", "[check][quantise]") {
+    const Floats x = draw(55);
+    const check::Verdict v = judge({array("x", {rows, columns}, x), fp8("out", {rows, columns}, x)}, {{"granularity", "none"}});
+    CAPTURE(codes(v));
+    CHECK(v.outcome == Outcome::pass);
+}
