@@ -281,7 +281,7 @@ TEST_CASE("a baseline is made, kept and broken", "[program][check]") {
     write("check.lock", better.dump());
     const Outcome gone = run("check suite.toml --baseline check.lock --junit gone.xml");
     CHECK(gone.code == 1);
-    CHECK(holds(gone.out, "gone.npz  KC060"));
+    CHECK(holds(gone.out, "gone.npz  KC062"));
     CHECK(holds(contents(scratch() / "gone.xml"), "gone.npz"));
     fs::remove_all(scratch());
 }
