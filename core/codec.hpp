@@ -11,7 +11,7 @@ struct Unpacked {
     enum class Kind : std::uint8_t { finite, infinite, nan } kind;
     bool negative;
     std::uint64_t significand;  ///< 0 for zero; not normalised
-    int exponent;
+    int exponent;               ///< from -2^30 to 2^30
 };
 
 MACHEPS_HD constexpr Unpacked unpack(float x) {
@@ -100,7 +100,9 @@ MACHEPS_HD constexpr std::uint64_t encode_unpacked(Format f, Unpacked x, Round m
         const int quantum = max_of(top, f.emin()) - f.fraction_bits();
         const std::uint64_t ulps = round_shift(x.significand, quantum - x.exponent, mode, x.negative, random);
         // The leading one of `ulps` adds the last 1 to the exponent field, and a rounding carry ripples into it for free.
-        code = ulps + (static_cast<std::uint64_t>(max_of(top, f.emin()) - f.emin()) << f.fraction_bits());
+        // Exponents beyond the field are alike: every code with the first of them exceeds the largest finite one.
+        const int field = min_of(max_of(top, f.emin()) - f.emin(), 1 << f.exponent_bits());
+        code = ulps + (static_cast<std::uint64_t>(field) << f.fraction_bits());
         inward = rounds_inward(mode, x.negative);  // a finite value rounded inward stays finite, an infinity does not
     }
     if (code <= f.max_finite_code()) return code == 0 && !f.has_negative_zero() ? 0 : sign | code;

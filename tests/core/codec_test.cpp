@@ -348,3 +348,39 @@ TEST_CASE("decode spells out special codes", "[core][codec]") {
     const double widened = decode64(fp32, 0x00000001);
     CHECK(widened == 0x1p-149);
 }
+
+TEST_CASE("numbers far beyond and below a format round as its mode says, whatever their exponent", "[core][codec]") {
+    using Kind = Unpacked::Kind;
+    for (const NamedFormat& row : all_formats) {
+        const Format f = row.format;
+        const bool is_widest = f.bits == 64;
+        for (const Round mode : {Round::nearest_even, Round::nearest_away, Round::toward_zero, Round::up, Round::down, Round::to_odd}) {
+            for (const Overflow overflow : {Overflow::nonsaturate, Overflow::saturate}) {
+                for (const bool negative : {false, true}) {
+                    const double sign = negative ? -1 : 1;
+                    const auto code = [&](std::uint64_t significand, int exponent) {
+                        return detail::encode_unpacked(f, {Kind::finite, negative, significand, exponent}, mode, overflow, {}) << f.padding;
+                    };
+                    // In a narrower format the largest and the least double are as far beyond and below.
+                    const bool is_outward = mode == Round::nearest_even || mode == Round::nearest_away || (mode == Round::up && !negative) ||
+                                            (mode == Round::down && negative);
+                    const double huge = is_widest && is_outward && overflow == Overflow::nonsaturate ? HUGE_VAL : 0x1.fffffffffffffp1023;
+                    for (const int exponent : {1024, 2047, 3009, 3010, 3072, 3073, 3074, 4095, 4096, 5000, 65536, 1 << 20, 1 << 30}) {
+                        for (const std::uint64_t significand : {std::uint64_t{1}, std::uint64_t{3}, ~std::uint64_t{0}}) {
+                            CAPTURE(row.name, static_cast<int>(mode), static_cast<int>(overflow), negative, exponent, significand);
+                            REQUIRE(code(significand, exponent) == encode64(f, sign * huge, mode, overflow));
+                        }
+                    }
+                    const bool is_away = (mode == Round::up && !negative) || (mode == Round::down && negative) || mode == Round::to_odd;
+                    const double tiny = is_widest ? (is_away ? 0x1p-1074 : 0.0) : 0x1p-1074;
+                    for (const int exponent : {-1200, -2048, -3074, -4096, -65536, -(1 << 20), -(1 << 30)}) {
+                        for (const std::uint64_t significand : {std::uint64_t{1}, std::uint64_t{3}, ~std::uint64_t{0}}) {
+                            CAPTURE(row.name, static_cast<int>(mode), negative, exponent, significand);
+                            REQUIRE(code(significand, exponent) == encode64(f, sign * tiny, mode, overflow));
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
