@@ -36,8 +36,9 @@ namespace detail {
 
 MACHEPS_HD constexpr int bit_length(std::uint64_t x) { return 64 - countl_zero(x); }
 
-/// e8m0fnu: the sign is ignored and zero gives the least scale, as in CUDA and PyTorch. Nearest ties go up, and so does
-/// everything strictly between the two least scales (PyTorch and ml_dtypes do this; a subnormal has no hidden bit).
+/// Rounds to e8m0fnu. The sign is ignored, and zero gives the least scale, as in CUDA and PyTorch. A tie of nearest_even
+/// goes up: every significand is 1, which is odd. PyTorch and ml_dtypes round up everything between the two least scales;
+/// see ScaleLeast in profile.hpp.
 MACHEPS_HD constexpr std::uint64_t encode_power_of_two(Format f, Unpacked x, Round mode, Overflow overflow,
                                                        RandomBits random) {
     const std::uint64_t limit = overflow == Overflow::saturate ? f.max_finite_code() : f.nan_code();
@@ -53,11 +54,7 @@ MACHEPS_HD constexpr std::uint64_t encode_power_of_two(Format f, Unpacked x, Rou
     if (fraction != 0) {
         switch (mode) {
             case Round::nearest_even:
-            case Round::nearest_away: {
-                const bool least = exponent == f.emin();
-                code += least || (fraction >> (length - 2)) != 0 ? 1 : 0;
-                break;
-            }
+            case Round::nearest_away: code += (fraction >> (length - 2)) != 0 ? 1 : 0; break;
             case Round::up: code += 1; break;
             case Round::to_odd: code |= 1; break;
             case Round::stochastic: code += round_shift(fraction, length - 1, mode, false, random); break;

@@ -52,7 +52,7 @@ docs/conversions.md says what becomes of them.
 CSV: input, format, value, code, error, relative_error, ulp_error, below, above, fraction, hex, fields, unheld.
 JSON: [{"input", "value", "hex", "round", "overflow", "formats": [{"format", "value", "hex", "code", "fraction", "fields",
 "error", "relative_error", "ulp_error", "below": {"value", "code"}, "above", "unheld": ["nan", "inf", "sign", "zero",
-"negative_zero"]}, ...]}, ...].)";
+"negative_zero"]}, ...], "random"}, ...].)";
 
 struct Arguments {
     std::vector<std::string> values, formats;
@@ -255,6 +255,11 @@ Json json_of(const Shown& s) {
             {"unheld", names_of(s.lost)}};
 }
 
+/// The rounding mode as it was named; a stochastic one with its random bits, without which the result says little.
+std::string mode_text(const Arguments& a, Round mode) {
+    return mode == Round::stochastic ? fmt::format("{} with the random bits {:#010x}", a.round, a.random) : a.round;
+}
+
 Exit run(const Arguments& a) {
     if (a.values.empty()) {
         throw Error({.what = "no number given", .where = "show", .fix = "macheps show 0.1", .exit = Exit::usage});
@@ -295,12 +300,13 @@ Exit run(const Arguments& a) {
                             {"hex", hex_float(x)},
                             {"round", name_of(mode)},
                             {"overflow", name_of(overflow)},
-                            {"formats", shown}});
+                            {"formats", shown},
+                            {"random", mode == Round::stochastic ? Json(a.random) : Json()}});
         } else {
             const std::string origin =
                 bits ? fmt::format("{} in {} = {}", value, format_name(*bits), decimal(x)) : value;
             text += fmt::format("{}{} {} {}, {}{}\n\n{}", text.empty() ? "" : "\n", origin, exact.is_near() ? "=" : "~",
-                                hex_float(x), a.round, a.saturate ? ", saturating" : "", table(rows));
+                                hex_float(x), mode_text(a, mode), a.saturate ? ", saturating" : "", table(rows));
         }
     }
     if (a.json) {

@@ -256,6 +256,8 @@ def make_inputs(operation: str = "gemm", recipe: str | list[str] | None = None, 
                 seed: int = 7, **declared: Any) -> dict[str, dict[str, Array]]:  # fmt: skip
     """Inputs that show wrong kernels, by the recipes of ``macheps check make-inputs``.
 
+    One ``seed`` gives the same arrays in every call. Its default is that of the program.
+
     Returns
     -------
     dict

@@ -5,9 +5,12 @@
 #include "core/format_table.hpp"
 #include "tests/test.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <type_traits>
+#include <vector>
 
 using namespace macheps;
 
@@ -305,6 +308,45 @@ TEST_CASE("stochastic rounding goes up for exactly floor(2^k d) of the 2^k rando
                 CHECK(monotone);
             }
         }
+    }
+}
+
+TEST_CASE("no value of a format is nearer than the one that rounding to nearest gives", "[core][codec]") {
+    // By distances alone, over all values of the format: nothing is known here of exponents and fractions.
+    for (const NamedFormat& named : all_formats) {
+        const Format& f = named.format;
+        if (f.bits > 8) continue;
+        CAPTURE(named.name);
+        std::vector<double> values;
+        for (std::uint64_t code = 0; code < std::uint64_t{1} << f.bits; ++code) {
+            const bool is_unused = f.encoding == Encoding::fixed_point && code == 0x80;  // -2 is never written
+            if (const double x = decode64(f, code); std::isfinite(x) && !is_unused) values.push_back(x);
+        }
+        std::sort(values.begin(), values.end());
+        std::vector<float> inputs;
+        for (std::size_t i = 0; i + 1 < values.size(); ++i) {
+            const double low = values[i], high = values[i + 1];
+            for (const double part : {0.0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875}) {
+                const auto x = static_cast<float>(low + (high - low) * part);
+                inputs.insert(inputs.end(), {x, std::nextafter(x, 0.0f), std::nextafter(x, 2 * x)});
+            }
+        }
+        inputs.insert(inputs.end(), {0x1p-149f, 0x1.8p-128f, 0x1p-126f});
+        int wrong = 0;
+        for (const float x : inputs) {
+            if (!std::isfinite(x)) continue;
+            // A format without a sign converts |x|.
+            const double exact = f.has_sign() ? double{x} : std::fabs(double{x});
+            for (const Round mode : {Round::nearest_even, Round::nearest_away}) {
+                const double made = decode64(f, encode64(f, x, mode, Overflow::saturate));
+                const auto after = std::lower_bound(values.begin(), values.end(), exact);
+                double least = std::numeric_limits<double>::infinity();
+                if (after != values.end()) least = std::min(least, std::fabs(*after - exact));
+                if (after != values.begin()) least = std::min(least, std::fabs(*(after - 1) - exact));
+                if (std::fabs(made - exact) > least && wrong++ < 10) UNSCOPED_INFO(x << " gives " << made);
+            }
+        }
+        CHECK(wrong == 0);
     }
 }
 

@@ -150,6 +150,17 @@ TEST_CASE("profiles differ where implementations do", "[core][profile]") {
         {"torch_sat", "e4m3fn", 0x43e80001, rne, 0x7e},
         {"torch_sat", "e4m3fn", 0x7f800000, rne, 0x7e},
         {"torch_sat", "e5m2", 0x47700000, rne, 0x7c},
+        {"ieee", "e8m0fnu", 0x00400001, rne, 0x00},  // below the tie at 1.5 * 2^-127: the nearest
+        {"ieee", "e8m0fnu", 0x005fffff, rne, 0x00},
+        {"ieee", "e8m0fnu", 0x00600000, rne, 0x01},
+        {"cuda_sat", "e8m0fnu", 0x00400001, rne, 0x00},
+        {"onnx.24", "e8m0fnu", 0x005fffff, rne, 0x00},
+        {"torch_sat", "e8m0fnu", 0x00400001, rne, 0x01},  // everything between the two least scales goes up
+        {"torch_legacy", "e8m0fnu", 0x00400001, rne, 0x01},
+        {"mldtypes", "e8m0fnu", 0x00400001, rne, 0x01},
+        {"mldtypes_sat", "e8m0fnu", 0x005fffff, rne, 0x01},
+        {"torch_sat", "e8m0fnu", 0x00400000, rne, 0x00},
+        {"torch_sat", "e8m0fnu", 0x00400001, Round::toward_zero, 0x00},
         {"onnx.19", "fp16", 0x477ff000, rne, 0x7c00},  // the attribute saturate is for 8-bit formats only
         {"mldtypes", "e2m1fn", 0xff800000, rne, 0xf},
     }));

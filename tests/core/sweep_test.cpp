@@ -59,11 +59,9 @@ class Staircase {
             const double high = !beyond ? values[code] : scale ? 2 * low : low + (low - values[code - 2]);
             Step step{high, true, beyond, code};
             if (mode == Round::nearest_even) {
-                // To the even code; a scale's significand is a hidden one, so its ties go up, and where the least scale
-                // is below fp32's normal numbers, whatever lies above it does.
+                // To the even code. The only significand of a scale is 1, which is odd, so its ties go up.
                 step.from = low + (high - low) / 2;
                 step.included = (code - 1) % 2 == 1 || scale;
-                if (scale && code == 1) step = {low, false, false, code};
             }
             steps_.push_back(step);
         }

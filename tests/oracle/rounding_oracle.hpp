@@ -173,12 +173,11 @@ class RoundingOracle {
     bool goes_away(const Neighbours& n, Round mode, bool negative, std::uint32_t random, int random_bits) const {
         switch (mode) {
             case Round::nearest_even:
-                // A scale's significand is its hidden one, which is odd, so its ties go up; the least scale is a
-                // subnormal of fp32, whose guard bit is that one, so everything above it goes up.
-                if (row_.kind == Row::scale) return n.fraction >= 0.5 || n.low_code == 0;
+                // The only significand of a scale is 1, which is odd, so every tie goes up.
+                if (row_.kind == Row::scale) return n.fraction >= 0.5;
                 return n.fraction > 0.5 || (n.fraction == 0.5 && n.low_code % 2 == 1);
             case Round::nearest_away:
-                return n.fraction >= 0.5 || (row_.kind == Row::scale && n.low_code == 0);
+                return n.fraction >= 0.5;
             case Round::up:
                 return !negative;
             case Round::down:

@@ -183,6 +183,14 @@ TEST_CASE("show prints every code of every format of up to 16 bits as it was typ
     fs::remove_all(scratch());
 }
 
+TEST_CASE("show names the random bits of a stochastic rounding", "[program]") {
+    CHECK(says(run("show 0.1 -f bf16 --round stochastic").out, ", stochastic with the random bits 0x00000000\n"));
+    CHECK(says(run("show 0.1 -f bf16 -r sr --random 4294967295").out, ", sr with the random bits 0xffffffff\n"));
+    CHECK(json::parse(run("show 0.1 -f bf16 -r sr --random 7 --json").out)[0]["random"] == 7);
+    CHECK(json::parse(run("show 0.1 -f bf16 --json").out)[0]["random"].is_null());
+    fs::remove_all(scratch());
+}
+
 TEST_CASE("show names the formats that cannot hold what a number has", "[program]") {
     struct Case {
         const char *arguments, *says;

@@ -152,22 +152,24 @@ void cast_kernel(const CastPlan& plan, const float* in, float* out, std::int64_t
     if constexpr (known.tallied) counts.into(plan, static_cast<std::uint64_t>(n), padding, *tally);
 }
 
-/// e8m0fnu: the exponent alone is kept. Adding what the direction needs carries into it; the least scale, 2^-127, is a
-/// subnormal of fp32, below which nothing is and above which every fraction counts as one of 2^-126.
+/// Rounds to e8m0fnu: the exponent alone is kept, and adding what the direction needs carries into it. The least scale,
+/// 2^-127, is a subnormal of fp32. Magnitudes up to `lowest` give it: those up to 2^-127, to nearest those below the tie
+/// at 1.5 * 2^-127 (0x600000).
 template <bool unit_scale, bool limited>
 void power_kernel(const CastPlan& plan, const float* in, float* out, std::int64_t n, Tally*, std::uint64_t,
                   Traffic traffic) {
     constexpr auto step = static_cast<std::int64_t>(f32_lanes);
     const Round round = plan.cast.round;
     const bool nearest = round == Round::nearest_even || round == Round::nearest_away;
-    const VI least = all(0x400000), addend = all(nearest ? 0x400000 : round == Round::up ? 0x7fffff : 0);
+    const VI least = all(0x400000), lowest = all(nearest ? 0x5fffff : 0x400000);
+    const VI addend = all(nearest ? 0x400000 : round == Round::up ? 0x7fffff : 0);
     const VI limit = all(plan.overflow_bits), infinity = all(infinity_bits), nan = all(plan.nan_bits);
     const VF scale = hn::Set(df, plan.cast.encode_scale);
     const auto rounded = [&](VF x) HWY_ATTR {
         const VI u = hn::And(as_int(unit_scale ? x : hn::Mul(x, scale)), all(magnitude_mask));
         const VI z = hn::Min(u, infinity), sum = hn::Add(z, addend);
         VI q = hn::Max(hn::And(sum, all(exponent_mask)), least);
-        q = hn::IfThenElse(hn::Gt(z, least), q, least);
+        q = hn::IfThenElse(hn::Gt(z, lowest), q, least);
         q = hn::IfThenElse(hn::Lt(sum, infinity), q, limit);
         return as_float(limited ? hn::IfThenElse(hn::Gt(u, infinity), nan, q) : q);  // else limit is NaN
     };
