@@ -3,11 +3,16 @@
 
 The order is that of aten/src/ATen/native/cpu/layer_norm_kernel.cpp and moments_utils.h; what the compiler fused was found from results. AVX2 kernels, which
 PyTorch takes on every CPU with AVX2 and FMA, and one thread. Rows are whole vectors of 8, n = 8 v of them; u(a b + c) is one rounding.
+Versions differ in how two pairs of vectors join: `JOINS` has a row for each version that was run. With ATEN_CPU_CAPABILITY=default PyTorch has other
+kernels, which are not described here; avx2 and avx512 give the same bits.
 
 Mean and variance of a row: each lane runs Welford's update over 16 vectors, with reciprocals of the counts that are rounded:
     d = x - mean;  mean = u(d r_i + mean);  squares = u(d (x - mean) + squares)
 and every 16 vectors the lane's pair joins the one before it, which makes a cascade of pairs; the lanes join one after another at the end. Joining (na, a) and
-(nb, b), with c = na / (na + nb): d = mean_a - mean_b;  mean = u(c d + mean_b);  squares = squares_b + u(((d d) c) nb + squares_a).
+(nb, b), with c = na / (na + nb) and d = mean_a - mean_b, in 2.9.1 and, at the end, in both versions:
+    mean = u(c d + mean_b);  squares = squares_b + u(((d d) c) nb + squares_a)
+and in 2.15.0, for vectors:
+    mean = c d + mean_b;  squares = u((c d) (d nb) + (squares_a + squares_b)), where every other product is rounded
     out = u(((x - mean) rstd) gamma + beta),  rstd = 1 / sqrt(squares / n + eps)
 Backward, with sums over vectors, whose products are rounded first, then of halves of a vector, three times:
     ds = sum (dy x) gamma, db = sum dy gamma
@@ -45,8 +50,26 @@ def _join(left, right):
     return na + nb, fma(share, d, mean_b), squares_b + fma(d * d * share, _spread(nb, mean_b), squares_a)
 
 
-def moments(x):
-    """Mean and variance of each row of x [rows, n]; n is a multiple of 8."""
+def _join_rounded(left, right):
+    """`left` joins `right`, with the product of share and difference rounded once for both results."""
+    (na, mean_a, squares_a), (nb, mean_b, squares_b) = left, right
+    d = mean_a - mean_b
+    moved = _spread(F(na) / F(na + nb), mean_b) * d
+    return na + nb, mean_b + moved, fma(moved, d * _spread(nb, mean_b), squares_a + squares_b)
+
+
+# How vectors join, by the versions of PyTorch that were run.
+JOINS = {"2.9.1": _join, "2.15.0": _join_rounded}
+
+
+def described(version):
+    """Whether this version of PyTorch ("2.15.0+cu132") has a row."""
+    return version.split("+")[0] in JOINS
+
+
+def moments(x, version):
+    """Mean and variance of each row of x [rows, n] in a version of PyTorch; n is a multiple of 8."""
+    join = JOINS[version.split("+")[0]]
     rows, n = x.shape
     assert n % LANES == 0 and n > 0, "rows of whole vectors"
     vectors = n // LANES
@@ -62,24 +85,24 @@ def moments(x):
             d = values - mean
             mean = fma(d, _spread(F(1) / F(i + 1), d), mean)
             squares = fma(d, values - mean, squares)
-        levels[0] = _join((count, mean, squares), levels[0])
+        levels[0] = join((count, mean, squares), levels[0])
         level, number = 1, chunk + 1
         while level < depth and number % 2 == 0:
-            levels[level] = _join(levels[level - 1], levels[level])
+            levels[level] = join(levels[level - 1], levels[level])
             levels[level - 1] = (0, zero, zero)
             level, number = level + 1, number // 2
     for level in range(1, depth):
         if levels[level][0] + levels[0][0] > 0:
-            levels[0] = _join(levels[level], levels[0])
+            levels[0] = join(levels[level], levels[0])
     row = (0, np.zeros(rows, F), np.zeros(rows, F))
     for lane in range(LANES):
         row = _join((vectors, levels[0][1][:, lane], levels[0][2][:, lane]), row)
     return row[1], row[2] / F(n)
 
 
-def layer_norm(x, gamma, beta, eps):
-    """(out, mean, rstd) of x [rows, n]."""
-    mean, variance = moments(x)
+def layer_norm(x, gamma, beta, eps, version):
+    """(out, mean, rstd) of x [rows, n] in a version of PyTorch."""
+    mean, variance = moments(x, version)
     rstd = F(1) / np.sqrt(variance + F(eps))
     scaled = (x - mean[:, None]) * rstd[:, None]
     return fma(scaled, np.broadcast_to(gamma, x.shape), np.broadcast_to(beta, x.shape)), mean, rstd
