@@ -69,7 +69,8 @@ constexpr OperationRow gpt2_rows[] = {
     {"block.0.residual1:forward.out block.0.residual2:forward.out", "FFFFBHHBB"},
     {"lm_head:forward.a lm_head:forward.b", "FTHBBHHBB"},
     {"lm_head:forward.out", "FFHBBHHBB"},
-    {"loss:forward.out", "FFFFBHHBB"},
+    {"loss:forward.out", "FFHBBHHBB"},
+    {"loss:forward.mean", "FFFFBHHBB"},
     {"loss:grad.out", "FFHBBHHBB"},
     {"block.0.mlp.up:input_grad.a block.0.mlp.up:weight_grad.b", "FTHBBHHBB"},
     {"block.0.mlp.up:input_grad.out block.0.mlp.up:weight_grad.out block.0.mlp.up:bias_grad.out", "FFHBBHHBB"},
@@ -92,7 +93,7 @@ constexpr OperationRow llama_rows[] = {
     {"block.0.attn.softmax:forward.out", "FFFFFFFFF"},  // fp32 is asked for; the product below rounds it
     {"block.0.attn.mix:forward.a", "FTHBBHHBB"},
     {"block.0.mlp.act:forward.activated block.0.mlp.act:forward.out", "FFHBBHHBB"},
-    {"loss:forward.out", "FFFFFFFFF"},
+    {"loss:forward.out loss:forward.mean", "FFFFFFFFF"},
     {"loss:grad.out", "FFHBBHHBB"},
     {"block.0.mlp.act:grad.out block.0.mlp.act:grad.up", "FFHBBHHBB"},
     {"block.0.attn.rope:grad.out", "FFHBBHHBB"},
@@ -188,20 +189,67 @@ TEST_CASE("row 1: what leaves a slot is a number of the slot's format", "[experi
     }
 }
 
-TEST_CASE("row 1: a CPU's autocast leaves softmax in bf16, CUDA's does not", "[experiments][systems]") {
+TEST_CASE("row 1: a CPU's autocast leaves softmax in bf16 and CUDA's the loss, each the other in fp32", "[experiments][systems]") {
     for (const ModelKind kind : {ModelKind::gpt2, ModelKind::llama}) {
         const SiteList sites = model_sites(test::tiny_model(kind));
         const ResolvedPolicy cuda = resolve(torch_policy(autocast_b), sites), cpu = resolve(torch_policy(cpu_b), sites);
         for (const auto& [site, slot] : cuda.order) {
             const std::string name = fmt::format("{}:{}", site, slot);
             CAPTURE(name);
-            // A llama's softmax is asked for fp32 on every device.
+            // A llama requests fp32 for its softmax and its loss on every device.
             const bool is_softmax = site.find("attn.softmax") != std::string::npos && kind == ModelKind::gpt2;
+            const bool is_loss = site == "loss" && kind == ModelKind::gpt2;
             const bool is_same = cuda.cast(name) == cpu.cast(name);
-            CHECK((is_same || is_softmax));
-            if (is_softmax && slot == "forward.out") CHECK_FALSE(is_same);
+            CHECK((is_same || is_softmax || is_loss));
+            if ((is_softmax || is_loss) && slot == "forward.out") CHECK_FALSE(is_same);
         }
         CHECK(cpu.cast("loss:forward.out").format == fp32);
+    }
+}
+
+TEST_CASE("row 1: the loss of a gpt2 has the formats of whoever computes it, a llama's is fp32 in every framework",
+          "[experiments][systems]") {
+    struct Case {
+        const char *framework, *text, *out, *mean, *why;
+    };
+    constexpr const char* half_engine = R"({"fp16": {"enabled": true}, "zero_optimization": {"stage": 2}})";
+    constexpr const char* engine_autocast =
+        R"({"torch_autocast": {"enabled": true, "dtype": "bfloat16"}, "zero_optimization": {"stage": 2}})";
+    const Case cases[] = {
+        {"torch", autocast_b, "bf16", "fp32", "log_softmax is passed the logits' dtype, nll_loss is on the fp32 list"},
+        {"torch", autocast_h, "fp16", "fp32", "the same in fp16"},
+        {"torch", cpu_b, "fp32", "fp32", "cross_entropy_loss is on a CPU's fp32 list"},
+        {"torch", pure_b, "bf16", "bf16", "no autocast"},
+        {"torch", fsdp, "bf16", "bf16", "FSDP alone enters no autocast"},
+        {"torch", "{fsdp2: {param_dtype: bfloat16, output_dtype: float32}}", "fp32", "fp32", "outputs are cast"},
+        {"torch", "{autocast: {dtype: bfloat16}, model_dtype: bfloat16}", "bf16", "fp32", "a low model under autocast"},
+        {"transformers", "{bf16: true, output_dir: o}", "bf16", "fp32", "autocast"},
+        {"transformers", "{bf16: true, use_cpu: true, output_dir: o}", "fp32", "fp32", "a CPU's autocast"},
+        {"transformers", "{fp16: true, fsdp: full_shard, output_dir: o}", "fp16", "fp32", "Accelerate enters autocast too"},
+        {"accelerate", "{compute_environment: LOCAL_MACHINE, mixed_precision: bf16, num_processes: 1}", "bf16", "fp32",
+         "autocast"},
+        {"accelerate", "{compute_environment: LOCAL_MACHINE, mixed_precision: bf16, use_cpu: true, num_processes: 1}", "fp32",
+         "fp32", "a CPU's autocast"},
+        {"deepspeed", deepspeed_b, "bf16", "bf16", "a bf16 model without autocast"},
+        {"deepspeed", half_engine, "fp16", "fp16", "an fp16 model without autocast"},
+        {"deepspeed", engine_autocast, "bf16", "fp32", "the engine enters autocast"},
+        {"apex", "{opt_level: O1}", "fp32", "fp32", "cross_entropy is on Apex's fp32 list"},
+        {"llamafactory", "{stage: pt, do_train: true, finetuning_type: full, bf16: true}", "bf16", "fp32", "autocast"},
+        {"llamafactory", "{stage: pt, do_train: true, finetuning_type: full, bf16: true, upcast_lmhead_output: true}", "fp32",
+         "fp32", "the logits are widened"},
+        {"axolotl", "{base_model: my/model, bf16: auto, micro_batch_size: 1}", "bf16", "fp32", "a bf16 model under autocast"},
+        {"nanogpt", "{dtype: bfloat16, device: cuda}", "bf16", "fp32", "autocast"},
+        {"megatron", "{bf16: true}", "fp32", "fp32", "vocab_parallel_cross_entropy widens the logits"},
+    };
+    for (const Case& one : cases) {
+        CAPTURE(one.framework, one.text, one.why);
+        const Policy policy = policy_of(one.text, {.framework = one.framework});
+        const ResolvedPolicy gpt2 = resolve(policy, model_sites(test::tiny_model(ModelKind::gpt2)));
+        CHECK(format_name(gpt2.cast("loss:forward.out").format) == one.out);
+        CHECK(format_name(gpt2.cast("loss:forward.mean").format) == one.mean);
+        const ResolvedPolicy llama = resolve(policy, model_sites(test::tiny_model(ModelKind::llama)));
+        for (const char* slot : {"loss:forward.out", "loss:forward.mean"})
+            CHECK(llama.cast(slot).format == fp32);
     }
 }
 

@@ -12,10 +12,12 @@ What is compared, and where bits may differ for a reason that is known:
     rest of the step gives our bits for these weights too;
   - clip_grad_norm_ and GradScaler's unscale_: by bits. Sums of squares have orders of their own: the norm agrees to 1e-6, and what is compared
     by bits is what either makes of one norm;
-  - the dtype of each operation of a GPT-2 and a Llama block under CPU autocast to bf16: equal to `macheps policy explain`.
+  - the dtype of each operation of a GPT-2 and a Llama block, with their losses, under a CPU's autocast to bf16, under CUDA's to bf16 and fp16
+    (forward only, on fake tensors: PyTorch's dispatcher needs no GPU), and of models cast to bf16 and fp16: equal to `macheps policy explain`.
 Exit: 0 all agree, 1 not, 2 usage, 77 torch does not import.
 """
 import argparse
+import contextlib
 import json
 import os
 import struct
@@ -175,7 +177,55 @@ def compare_unscale(program):
 # --- dtypes of autocast
 
 
-def gpt2_dtypes():
+@contextlib.contextmanager
+def autocast(device, dtype):
+    """Autocast on a CPU, or CUDA's dispatch without a GPU: on fake tensors torch.autocast("cuda") would disable itself. Nothing
+    where the model itself is low."""
+    if torch.get_default_dtype() == dtype:
+        yield
+    elif device == "cpu":
+        with torch.autocast("cpu", dtype=dtype):
+            yield
+    else:
+        torch.set_autocast_enabled(device, True)
+        torch.set_autocast_dtype(device, dtype)
+        try:
+            yield
+        finally:
+            torch.set_autocast_enabled(device, False)
+
+
+@contextlib.contextmanager
+def tensors_on(device):
+    """Where tensors are made: a CPU, or a CUDA device that PyTorch's dispatcher alone sees."""
+    if device == "cpu":
+        yield
+        return
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode(), torch.device(device):
+        yield
+
+
+def log_softmax_dtype(compute):
+    """What `compute` gives, and the dtype of the log-probabilities in it."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Watch(TorchDispatchMode):
+        dtype = None
+
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            result = function(*args, **(kwargs or {}))
+            if function is torch.ops.aten._log_softmax.default:
+                self.dtype = result.dtype
+            return result
+
+    with Watch() as watch:
+        result = compute()
+    return result, watch.dtype
+
+
+def gpt2_dtypes(device, dtype):
     """The dtype of every operation's output in nanoGPT's block with explicit attention, by macheps' slots."""
     F = torch.nn.functional
     found = {}
@@ -189,7 +239,7 @@ def gpt2_dtypes():
     norm, up, down = torch.nn.LayerNorm(width), torch.nn.Linear(width, 4 * width), torch.nn.Linear(4 * width, width)
     qkv, proj, head = torch.nn.Linear(width, 3 * width), torch.nn.Linear(width, width), torch.nn.Linear(width, vocabulary, bias=False)
     tokens = torch.randint(vocabulary, (2, 8))
-    with torch.autocast("cpu", dtype=torch.bfloat16):
+    with autocast(device, dtype):
         x = saw("embed:forward.out", wte(tokens))
         normed = saw("block.0.norm1:forward.out", norm(x))
         q, k, v = saw("block.0.attn.qkv:forward.out", qkv(normed)).split(width, dim=2)
@@ -204,7 +254,10 @@ def gpt2_dtypes():
         hidden = saw("block.0.mlp.act:forward.out", F.gelu(hidden))
         x = saw("block.0.residual2:forward.out", x + saw("block.0.mlp.down:forward.out", down(hidden)))
         logits = saw("lm_head:forward.out", head(saw("final_norm:forward.out", norm(x))))
-        loss = saw("loss:forward.mean", F.cross_entropy(logits.view(-1, vocabulary), tokens.view(-1)))
+        loss, found["loss:forward.out"] = log_softmax_dtype(lambda: F.cross_entropy(logits.view(-1, vocabulary), tokens.view(-1)))
+        saw("loss:forward.mean", loss)
+    if device != "cpu":
+        return found  # a backward pass needs the device
     logits.retain_grad()
     loss.backward()
     found["loss:grad.out"] = logits.grad.dtype
@@ -212,7 +265,7 @@ def gpt2_dtypes():
     return found
 
 
-def llama_dtypes():
+def llama_dtypes(device, dtype):
     """The same of a Llama block in the form of Hugging Face transformers, with eager attention."""
     F = torch.nn.functional
     found = {}
@@ -241,9 +294,9 @@ def llama_dtypes():
     def heads_of(x):
         return x.view(2, 8, heads, size).transpose(1, 2)
 
-    with torch.autocast("cpu", dtype=torch.bfloat16):
+    with autocast(device, dtype):
         x = saw("embed:forward.out", embed(tokens))
-        with torch.autocast("cpu", enabled=False):
+        with torch.autocast(device, enabled=False):
             angles = torch.outer(torch.arange(8).float(), inverse)
             angles = torch.cat((angles, angles), dim=-1)
             cos, sin = saw("block.0.attn.rope:forward.cos", angles.cos().to(x.dtype)), angles.sin().to(x.dtype)
@@ -262,7 +315,11 @@ def llama_dtypes():
         hidden = saw("block.0.mlp.act:forward.out", activated * saw("block.0.mlp.up:forward.out", up(normed)))
         x = saw("block.0.residual2:forward.out", x + saw("block.0.mlp.down:forward.out", o(hidden)))
         logits = saw("lm_head:forward.out", head(rms_norm(x, "final_norm")))
-        loss = saw("loss:forward.mean", F.cross_entropy(logits.float().view(-1, vocabulary), tokens.view(-1)))
+        wide = logits.float()
+        loss, found["loss:forward.out"] = log_softmax_dtype(lambda: F.cross_entropy(wide.view(-1, vocabulary), tokens.view(-1)))
+        saw("loss:forward.mean", loss)
+    if device != "cpu":
+        return found
     logits.retain_grad()
     loss.backward()
     found["loss:grad.out"] = logits.grad.dtype
@@ -272,18 +329,29 @@ def llama_dtypes():
 
 def compare_dtypes(program):
     count = 0
+    words = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16"}
+    cases = [("cpu", torch.bfloat16, "cpu.yaml"), ("cpu", torch.bfloat16, "cpu-autocast-bf16")]
+    cases += [("cpu", torch.bfloat16, "pure-bf16"), ("cpu", torch.float16, "pure-fp16"), ("cpu", torch.bfloat16, "pure.yaml")]
+    cases += [("cuda", torch.bfloat16, "amp-bf16"), ("cuda", torch.float16, "amp-fp16"), ("cuda", torch.float16, "cuda.yaml")]
     with tempfile.TemporaryDirectory() as folder:
-        config = os.path.join(folder, "cpu.yaml")
-        with open(config, "w") as file:
-            file.write("{autocast: {dtype: bfloat16, device_type: cpu}}\n")
-        for model, dtypes in (("gpt2", gpt2_dtypes()), ("llama", llama_dtypes())):
-            ours = {f"{row['site']}:{row['slot']}": row["cast"] for row in peer.rows(program, "policy", "explain", config, "--model", model)}
-            for slot, dtype in dtypes.items():
-                word = {torch.float32: "fp32", torch.bfloat16: "bf16"}[dtype]
-                if ours[slot] != word:
-                    raise peer.Failure(f"autocast, {model} {slot}: torch has {word}, macheps {ours[slot]}")
-                count += 1
-    print(f"autocast to bf16 on a CPU: {count} operations have the dtype that is told")
+        for name, dtype in (("cpu", "bfloat16"), ("cuda", "float16")):
+            with open(os.path.join(folder, name + ".yaml"), "w") as file:
+                file.write(f"{{autocast: {{dtype: {dtype}, device_type: {name}}}}}\n")
+        with open(os.path.join(folder, "pure.yaml"), "w") as file:
+            file.write("{autocast: {enabled: false}, model_dtype: bfloat16}\n")
+        for device, dtype, policy in cases:
+            named = os.path.join(folder, policy) if policy.endswith(".yaml") else policy
+            for model, dtypes in (("gpt2", gpt2_dtypes), ("llama", llama_dtypes)):
+                torch.set_default_dtype(dtype if policy.startswith("pure") else torch.float32)
+                with tensors_on(device):
+                    found = dtypes(device, dtype)
+                torch.set_default_dtype(torch.float32)
+                ours = {f"{row['site']}:{row['slot']}": row["cast"] for row in peer.rows(program, "policy", "explain", named, "--model", model)}
+                for slot, seen in found.items():
+                    if ours[slot] != words[seen]:
+                        raise peer.Failure(f"autocast on {device}, {policy}, {model} {slot}: torch has {words[seen]}, macheps {ours[slot]}")
+                    count += 1
+    print(f"autocast on a CPU and, by PyTorch's dispatcher, on CUDA, and low models: {count} operations have the dtype that is told")
     return count
 
 

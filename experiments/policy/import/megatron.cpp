@@ -47,8 +47,8 @@ const KeyRow rows[] = {
      .type = flag,
      .defaults = {{"", "false"}},
      .summary = "the residual stream is fp32"},
-    {.path = "fp16-lm-cross-entropy", .type = flag, .defaults = {{"", "false"}}, .sets = "logits"},
-    {.path = "output-logit-dtype", .type = choice, .choices = "bf16 fp32", .sets = "logits"},
+    {.path = "fp16-lm-cross-entropy", .type = flag, .defaults = {{"", "false"}}},
+    {.path = "output-logit-dtype", .type = choice, .choices = "bf16 fp32"},
     {.path = "attention-softmax-in-fp32", .type = flag, .defaults = {{"", "false"}}},
     {.path = "apply-query-key-layer-scaling", .type = flag, .defaults = {{"", "false"}}},
     {.path = "fp8-format", .type = choice, .choices = "e4m3 hybrid", .sets = "fp8 compute"},
@@ -351,8 +351,8 @@ void resolve(ImportContext& context) {
     context.set("clip", clip_field("megatron", context.number("clip-grad").value_or(0)), "clip-grad");
     set_optimizer(context);
     set_fp8(context, facts);
-    if (context.has("output-logit-dtype"))
-        context.set("logits", letter(context.dtype("output-logit-dtype")), "output-logit-dtype");
+    // Whatever --output-logit-dtype and --fp16-lm-cross-entropy say: VocabParallelCrossEntropy begins with logits.float().
+    context.infer("logits", letter('F'), "vocab_parallel_cross_entropy widens the logits");
     const bool recomputes = context.has("recompute-granularity") || context.flag("recompute-activations");
     context.set("ckpt", {.value = recomputes, .parts = {}},
                 context.has("recompute-activations") ? "recompute-activations" : "recompute-granularity");

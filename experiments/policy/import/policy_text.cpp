@@ -51,6 +51,30 @@ constexpr Base bases[] = {
     {"amp-fp16", "amp-bf16", false, [](const Kinds&) { return true; }},
 };
 
+/// What a loss that is computed inside the forward pass from low logits, as nanoGPT's is, keeps in the low format.
+struct LossForm {
+    std::string_view oplist;
+    bool has_low_log_probabilities, has_low_mean;
+    std::string_view reason;
+    bool computes_as(const LossForm& other) const {
+        return has_low_log_probabilities == other.has_low_log_probabilities && has_low_mean == other.has_low_mean;
+    }
+};
+
+// Sources: ATen/autocast_mode.h and LossNLL.cpp of PyTorch 2.9.1 and 2.15.0, run on fake tensors for CUDA and on a CPU;
+// deepspeed/runtime/torch_autocast.py, whose engine enters torch.autocast around the forward pass;
+// apex/amp/lists/functional_overrides.py.
+constexpr LossForm loss_forms[] = {
+    {"torch-cuda", true, false,
+     "CUDA's autocast does not list cross_entropy_loss, which passes the logits' dtype to log_softmax; nll_loss is on its "
+     "fp32 list."},
+    {"ds-safe-modules", true, false, "The engine enters CUDA's autocast, which does not list cross_entropy_loss."},
+    {"torch-cpu", false, false, "A CPU's autocast has cross_entropy_loss on its fp32 list."},
+    {"apex-o1", false, false, "Apex has cross_entropy on its list of fp32 operations."},
+};
+constexpr LossForm wide_logits{{}, false, false, "The loss is computed in fp32 from logits that were widened."};
+constexpr LossForm without_autocast{{}, true, true, "Without autocast every operation of the loss keeps the logits' format."};
+
 /// The parameters' slots in one rule, in the order of the policy language.
 struct ParameterRule {
     std::string_view value = "fp32", master, grad = "fp32", accum, moments = "fp32";
@@ -133,9 +157,29 @@ class PolicyWriter {
         body_ += fmt::format("\n# {}\n[[rule]]\n{}", comment, lines);
     }
 
+    const LossForm& loss_form() const {
+        if (fields_.word("logits") == "F") return wide_logits;
+        for (const LossForm& each : loss_forms) {
+            if (each.oplist == fields_.word("oplist")) return each;
+        }
+        return without_autocast;
+    }
+
+    /// The rule for a gpt2's loss, where it differs from the base's. A llama's is computed from logits.float() everywhere.
+    void rule_of_loss() {
+        const LossForm& form = loss_form();
+        // The bases are policies of CUDA's autocast and of whole models in a low format.
+        if (form.computes_as(base_->is_whole_model_low ? without_autocast : loss_forms[0])) return;
+        const std::string_view low = format_of(compute());
+        const auto format = [&](bool keeps_low) { return keeps_low ? low : std::string_view("fp32"); };
+        rule(form.reason, fmt::format("model   = \"gpt2\"\nsites   = \"loss\"\nforward = {{ out = \"{}\", mean = \"{}\" }}\n",
+                                      format(form.has_low_log_probabilities), format(form.has_low_mean)));
+    }
+
     void rules_of_operations() {
         const std::string_view oplist = fields_.word("oplist");
         const std::string low(format_of(compute()));
+        if (is_low(compute())) rule_of_loss();
         if (base_->is_whole_model_low) {
             rules_of_low_model(oplist);
         } else if (oplist == "apex-o1" && is_low(compute())) {
@@ -149,16 +193,9 @@ class PolicyWriter {
 
     /// What a model whose parameters and activations are low still computes in fp32.
     void rules_of_low_model(std::string_view oplist) {
-        if (oplist.starts_with("torch") || fields_.word("logits") == "F") {
-            rule("The loss is taken in fp32 of logits in the low format.",
-                 "sites   = \"loss\"\nforward = { out = \"fp32\", mean = \"fp32\" }\n");
-        }
         if (oplist == "torch-cuda") {
             rule("Autocast has softmax on its list of fp32 operations: its backward pass reads fp32 probabilities.",
                  "sites = \"block.*.attn.softmax:forward.out\"\ncast  = \"fp32\"\n");
-        } else {
-            rule("Softmax is asked for fp32 there: its backward pass reads fp32 probabilities.",
-                 "model = \"llama\"\nsites = \"block.*.attn.softmax:forward.out\"\ncast  = \"fp32\"\n");
         }
         if (fields_.word("buffers") == "F") {
             rule("Rotary frequencies are buffers, which keep fp32.",

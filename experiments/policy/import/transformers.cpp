@@ -146,6 +146,9 @@ void resolve(ImportContext& context) {
         set_apex(context);
     } else {
         set_plain(context, found);
+        // The lists are those of the device that computes, which `use_cpu` decides too.
+        if (found.says_cpu && found.autocast != 'F')
+            context.infer("oplist", word_field("torch-cpu"), context.flag("use_cpu") ? "use_cpu" : "no_cuda");
     }
     set_tf32(context, found);
     set_update(context, found);
