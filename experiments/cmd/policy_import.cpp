@@ -25,14 +25,17 @@ constexpr const char* help =
     "Says what a training framework's config really computes, and what its owner should know.\n\n"
     "Examples:\n"
     "  macheps policy import ds.json                          every format, where it comes from, and the traps\n"
-    "  macheps policy import hf_args.yaml learning_rate=1e-4  several files and key=value are one config, later ones "
-    "win\n"
+    "  macheps policy import hf_args.yaml learning_rate=1e-4  files of one framework and key=value are one config, "
+    "later ones win\n"
     "  macheps policy import ds.json --toml > mine.toml       the policy alone, for train --policy\n"
     "  macheps policy import args.yaml --framework-version transformers=4.41,deepspeed=0.16.5\n"
     "  macheps policy import ds.json --diff-version 0.16.5:0.19.6  what an upgrade changes in the numbers\n"
     "  macheps policy import --each configs/                  a line for each file, for pre-commit\n"
     "  macheps policy import ds.json --sarif > findings.sarif for code scanning; --github for a workflow\n\n"
-    "Reads JSON, YAML and argument files. Findings: E the framework refuses it, U a key that it does not know, W a "
+    "Reads JSON, YAML and argument files. Each file is recognised by its own keys. A file that another one names is read as "
+    "that\n"
+    "file; files of two frameworks of which neither names the other are refused, and the error says how to join them.\n"
+    "Findings: E the framework refuses it, U a key that it does not know, W a "
     "trap,\n"
     "C a contradiction that it decides, D a default that decided, I keys that decide no format, rounding or scale, N a note.\n"
     "`# macheps: ignore RULE` in a file silences a rule.\n"
@@ -226,7 +229,9 @@ Exit import_each(const Arguments& a, const ImportOptions& options) {
 
 void describe(Command& verb) {
     const auto a = std::make_shared<Arguments>();
-    verb.option("FILE", a->files, "Files and key=value overrides: one config, later ones win")
+    verb.option("FILE", a->files,
+                "Files of one framework and key=value overrides: one config, later ones win. A file that another one names is "
+                "read as that file")
         .required()
         .takes(value_kind::file);
     a->choice.add_options(verb);

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <map>
 #include <optional>
 
 namespace macheps {
@@ -87,6 +88,24 @@ std::optional<Error> untrained(const ImportResult& result, const std::string& co
                   .exit = Exit::usage});
 }
 
+/// The files among these configs that another of them names: each is a part of that one and no policy of its own.
+std::map<std::string, std::string> named_configs(const std::vector<std::string>& configs, const ImportOptions& options) {
+    std::map<std::string, std::string> named_by;
+    if (configs.size() < 2) return named_by;
+    const auto is_file = [](const std::string& config) { return parts_of(config) == std::vector{config}; };
+    for (const std::string& config : configs) {
+        if (named_by.contains(config)) continue;
+        for (const std::string& path : import_config(parts_of(config), options).included) {
+            for (const std::string& other : configs) {
+                std::error_code failed;
+                if (other != config && is_file(other) && fs::equivalent(path, other, failed))
+                    named_by.emplace(other, config);
+            }
+        }
+    }
+    return named_by;
+}
+
 /// What every one of these recipes says of a key; nothing where one of them says otherwise, or nothing.
 std::optional<std::string> common_value(const TrainingKey& key, const std::vector<Policy>& policies) {
     std::optional<std::string> common;
@@ -102,9 +121,8 @@ std::optional<std::string> common_value(const TrainingKey& key, const std::vecto
 
 void ConfigChoice::add_options(Command& verb) {
     verb.option("--config", configs,
-                "Training frameworks' configs, as `policy import` reads them: each FILE is a policy; A+B is one config "
-                "of two "
-                "files, and A+KEY=VALUE changes a key")
+                "Training frameworks' configs, as `policy import` reads them: each FILE is a policy, unless another FILE names "
+                "it; A+B is one config of two files of a framework, and A+KEY=VALUE changes a key")
         .takes(value_kind::file);
     verb.option("--take", take,
                 "What is taken of a config beside its policy: lr, its learning rate; nothing when left out")
@@ -121,6 +139,17 @@ ConfigPolicies load_configs(const ConfigChoice& choice, const Command& verb) {
     ConfigPolicies loaded;
     std::optional<Error> refused, not_trained;
     for (const std::string& config : choice.configs) {
+        for (const std::string& part : parts_of(config)) {
+            if (exists(part)) options.given_files.push_back(part);
+        }
+    }
+    const std::map<std::string, std::string> named_by = named_configs(choice.configs, options);
+    for (const std::string& config : choice.configs) {
+        if (const auto named = named_by.find(config); named != named_by.end()) {
+            tell("{} is the file that {} names: it is read as a part of that config, and is not a policy of its own\n", config,
+                 named->second);
+            continue;
+        }
         const std::vector<std::string> parts = parts_of(config);
         options.policy_name = name_of(parts, loaded.policies);
         const ImportResult result = import_config(parts, options);
@@ -145,8 +174,10 @@ ConfigPolicies load_configs(const ConfigChoice& choice, const Command& verb) {
                          .files = {}};
         for (const std::string& part : parts)
             policy.config.files.emplace_back(part, exists(part) ? read_file(part, config_size_limit) : part);
-        for (const std::string& file : result.included)
-            policy.config.files.emplace_back(file, read_file(file, config_size_limit));
+        for (const std::string& file : result.included) {
+            if (std::find(parts.begin(), parts.end(), file) == parts.end())
+                policy.config.files.emplace_back(file, read_file(file, config_size_limit));
+        }
         loaded.policies.push_back(std::move(policy));
         if (loaded.model.empty()) loaded.model = result.framework->model;
     }

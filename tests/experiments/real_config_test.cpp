@@ -25,6 +25,8 @@ std::vector<fs::path> config_files(const fs::path& folder) {
     static const std::set<std::string> endings{".json", ".yaml", ".yml"};
     std::vector<fs::path> files;
     for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+        // Configs of frameworks that are not read.
+        if (fs::relative(entry.path(), folder).begin()->string() == "more") continue;
         if (entry.is_regular_file() && endings.contains(entry.path().extension().string()))
             files.push_back(entry.path());
     }

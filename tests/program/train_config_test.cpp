@@ -282,3 +282,38 @@ TEST_CASE("train --config: bits do not depend on threads or on the SIMD path", "
         CHECK(contents(scratch() / "a" / name) == contents(scratch() / "b" / name));
     fs::remove_all(scratch());
 }
+
+TEST_CASE("train --config: a file that another config names is no policy, in either order", "[program][config]") {
+    write("ds_z3.json", "{\"fp16\": {\"enabled\": \"auto\", \"loss_scale\": 0, \"initial_scale_power\": 16},\n"
+                        " \"bf16\": {\"enabled\": \"auto\"}, \"zero_optimization\": {\"stage\": 3}}\n");
+    write("sft.yaml", "{model_name_or_path: my/model, stage: sft, do_train: true, finetuning_type: full, fp16: true,\n"
+                      " deepspeed: ds_z3.json}\n");
+    std::vector<std::string> tomls;
+    for (const char* files : {"sft.yaml ds_z3.json", "ds_z3.json sft.yaml", "sft.yaml+ds_z3.json", "ds_z3.json+sft.yaml"}) {
+        CAPTURE(files);
+        const Outcome outcome =
+            run(std::string(quick) + "--config " + files + " --checkpoint-dtype fp32 -q --force --out run");
+        CAPTURE(outcome.out, outcome.err);
+        REQUIRE(outcome.code == 0);
+        CHECK(outcome.err.find("refuses") == std::string::npos);
+        const json policies = json::parse(contents(scratch() / "run/manifest.json")).at("policies");
+        CHECK(policies.size() == 2);  // and fp32
+        for (const auto& [name, policy] : policies.items()) {
+            if (name == "fp32") continue;
+            const std::string toml = policy.at("toml");
+            CHECK(toml.find("extends     = \"pure-fp16\"") != std::string::npos);
+            tomls.push_back(toml.substr(toml.find("extends")));
+            CHECK(policy.at("config").at("framework") == "llamafactory");
+            CHECK(policy.at("config").at("files").size() == 2);
+        }
+    }
+    REQUIRE(tomls.size() == 4);
+    for (const std::string& toml : tomls) CHECK(toml == tomls.front());
+    // Configs of two frameworks stay two policies; joined by a plus, they are refused.
+    write("hf.yaml", arguments);
+    write("ds.json", deepspeed);
+    const Outcome joined = run(std::string(quick) + "--config hf.yaml+ds.json -q --out joined");
+    CHECK(joined.code == 3);
+    CHECK(joined.err.find("neither names the other") != std::string::npos);
+    fs::remove_all(scratch());
+}

@@ -271,6 +271,7 @@ extern const Framework accelerate_framework{
     .newest = "1.15.0",
     .oldest = "0.30.1",
     .keys = accelerate::keys(),
+    .file_keys = {{"deepspeed_config.deepspeed_config_file", "deepspeed"}},
     .recognises = accelerate::recognises,
     // The data class of the file raises on unknown keys; the maps in it become options of the launcher, which nobody checks.
     .refuses_unknown = [](const ImportContext&,

@@ -284,6 +284,9 @@ extern const Framework axolotl_framework{
     .oldest = "0.4",
     .keys = axolotl::keys(),
     .model = "llama",
+    .file_keys = {{"deepspeed", "deepspeed"}},
+    .model_keys = "base_model",
+    .dtype_keys = "torch_dtype",
     .recognises = axolotl::recognises,
     // Pydantic's models drop what they do not know.
     .refuses_unknown = [](const ImportContext&, std::string_view) { return false; },

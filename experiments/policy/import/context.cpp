@@ -244,6 +244,20 @@ std::optional<ConfigValue> ImportContext::read_file(std::string_view key, const 
     fs::path file = fs::path(at.file).parent_path() / path;
     if (!fs::exists(file, failed)) file = path;
     if (!fs::exists(file, failed)) {
+        // The path may be that of another machine: a file of this name that was given too is the one that is meant.
+        const auto has_its_name = [&](const std::string& one) {
+            return fs::path(one).filename() == file.filename() && !fs::equivalent(one, at.file, failed);
+        };
+        const auto& given = options_->given_files;
+        if (const auto found = std::find_if(given.begin(), given.end(), has_its_name); found != given.end()) {
+            report(FindingCode::note, "file-by-name", {key},
+                   fmt::format("the file '{}' is not there; {}, which was given as well, has its name and is read instead",
+                               path, *found))
+                .place = at;
+            file = *found;
+        }
+    }
+    if (!fs::exists(file, failed)) {
         return refuse("missing-file", fmt::format("the file '{}' that it names is not there", path),
                       fmt::format("a path beside {}, or from the working folder", at.file));
     }
@@ -261,7 +275,8 @@ std::optional<ConfigValue> ImportContext::read_file(std::string_view key, const 
     if (is_circle)
         return refuse("circle-of-files", fmt::format("'{}' leads back to itself", path),
                       "remove one of the references");
-    included_.push_back({.identity = wanted, .includer = identity(at.file), .path = name});
+    included_.push_back(
+        {.identity = wanted, .includer = identity(at.file), .path = name, .key = full_path(key), .place = at});
     try {
         ConfigFile read = read_config_file(name);
         add_file(read);
@@ -273,7 +288,7 @@ std::optional<ConfigValue> ImportContext::read_file(std::string_view key, const 
 
 std::vector<std::string> ImportContext::included() const {
     std::vector<std::string> paths;
-    for (const Included& file : included_) {
+    for (const IncludedFile& file : included_) {
         if (std::find(paths.begin(), paths.end(), file.path) == paths.end()) paths.push_back(file.path);
     }
     return paths;

@@ -46,6 +46,20 @@ struct KeyRow {
     std::string_view summary{};
 };
 
+/// A key that names a file which is a config of its own framework.
+struct FileKey {
+    std::string_view key;        ///< dotted: "deepspeed"
+    std::string_view framework;  ///< "deepspeed"
+};
+
+/// A file that was read as a part of a config.
+struct IncludedFile {
+    std::string identity, includer;  ///< canonical paths: of it, and of the file that names it
+    std::string path;                ///< as it was opened
+    std::string key;                 ///< the key that names it
+    ConfigPlace place;               ///< where that key has its value
+};
+
 class ImportContext;
 
 struct Framework {
@@ -61,6 +75,10 @@ struct Framework {
     std::string_view shares_root_with{};
     /// The kind of model that it trains, `llama`; empty where any may be meant.
     std::string_view model{};
+    /// Keys that name configs of other frameworks, which are read as parts of this one.
+    std::initializer_list<FileKey> file_keys{};
+    /// Keys that name the model, and keys that give the dtype in which it is loaded, each with spaces between them.
+    std::string_view model_keys{}, dtype_keys{};
     /// How sure it is from its keys alone that a tree is of this framework: 0, not; 100, nothing else can be meant.
     int (*recognises)(const ConfigValue& root) = nullptr;
     /// Whether an unknown key at this path makes the framework itself refuse the config.
@@ -154,6 +172,7 @@ class ImportContext {
     const std::vector<RepeatedKey>& repeated() const { return repeated_; }
     const std::vector<IgnoredRule>& ignored_rules() const { return ignored_rules_; }
     std::vector<std::string> included() const;  ///< the files that read_file() has read
+    std::span<const IncludedFile> included_files() const { return included_; }
     /// True where the root is another framework's, which has handed it on: keys that are not known are that one's.
     bool root_is_shared() const { return shared_by_ != nullptr; }
     /// That framework; null where the root is this one's own.
@@ -177,12 +196,7 @@ class ImportContext {
     std::vector<DefaultUsed> defaults_used_;
     std::vector<RepeatedKey> repeated_;
     std::vector<IgnoredRule> ignored_rules_;
-    /// A file that is a part of the config.
-    struct Included {
-        std::string identity, includer;  ///< canonical paths: of it, and of the file that names it
-        std::string path;                ///< as it was opened
-    };
-    std::vector<Included> included_;
+    std::vector<IncludedFile> included_;
     std::string prefix_;                                         // of the paths of a part that was handed on
     const Framework* shared_by_ = nullptr;
     mutable bool asked_device_ = false, asked_checkpoint_ = false;

@@ -3,8 +3,10 @@
 #include "core/error.hpp"
 #include "core/nearest_name.hpp"
 #include "experiments/field_error.hpp"
+#include "experiments/policy/import/checkpoint_range.hpp"
 #include "experiments/policy/import/fp8_text.hpp"
 #include "experiments/policy/import/framework.hpp"
+#include "experiments/policy/import/given_files.hpp"
 #include "experiments/policy/import/policy_text.hpp"
 #include "experiments/policy/import/step_fields.hpp"
 
@@ -12,7 +14,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <tuple>
 
 namespace macheps {
@@ -50,78 +51,16 @@ void check_options(const ImportOptions& options) {
     }
 }
 
-/// An override is what holds `=` and is no file.
-bool is_override(const std::string& text) {
-    std::error_code failed;
-    return text.find('=') != std::string::npos && !std::filesystem::exists(text, failed);
-}
-
-/// The files and overrides as one tree, and what the readers noticed beside it.
-ConfigFile read_all(std::span<const std::string> arguments) {
-    if (arguments.empty()) throw Error({.what = "no file was given", .where = "FILE", .exit = Exit::usage});
-    ConfigFile all;
-    bool is_first = true;
-    for (std::size_t i = 0; i < arguments.size(); ++i) {
-        if (is_override(arguments[i])) {
-            const std::string name = fmt::format("argument {}", i + 1);
-            if (is_first) {
-                all.root.kind = ConfigValue::Kind::map;
-                all.root.place = {name, 0, 0};
-            }
-            apply_override(all.root, arguments[i], name);
-            is_first = false;
-            continue;
-        }
-        ConfigFile file = read_config_file(arguments[i]);
-        if (!file.root.is_map()) {
-            throw Error({.what = "it holds no keys",
-                         .where = to_string(file.root.place),
-                         .fix = "a config is a map: KEY: VALUE in YAML, {\"KEY\": VALUE} in JSON"});
-        }
-        if (is_first || all.root.place.line == 0) all.root.place = file.root.place;
-        if (is_first)
-            all.root = std::move(file.root);
-        else
-            merge_config(all.root, file.root);
-        all.repeated.insert(all.repeated.end(), file.repeated.begin(), file.repeated.end());
-        all.ignored_rules.insert(all.ignored_rules.end(), file.ignored_rules.begin(), file.ignored_rules.end());
-        is_first = false;
+/// Says which of the files are read as files that others name.
+void report_named(ImportContext& context, const GivenFiles& given) {
+    for (const NamedFile& one : given.named) {
+        context
+            .report(FindingCode::note, "named-file", {one.key},
+                    fmt::format("`{}` of {} names {}, which was given as well: it is read as that file and not merged as a "
+                                "second config",
+                                one.key, one.by, one.file))
+            .place = one.place;
     }
-    return all;
-}
-
-struct Recognised {
-    const Framework* framework;
-    int score;
-};
-
-/// What each framework says of the tree, the surest first.
-std::vector<Recognised> recognise(const ConfigValue& root) {
-    std::vector<Recognised> all;
-    for (const Framework* framework : frameworks()) {
-        const int score = framework->recognises == nullptr ? 0 : framework->recognises(root);
-        if (score > 0) all.push_back({framework, score});
-    }
-    std::stable_sort(all.begin(), all.end(),
-                     [](const Recognised& a, const Recognised& b) { return a.score > b.score; });
-    return all;
-}
-
-const Framework& framework_of(const ConfigValue& root, const ImportOptions& options) {
-    if (!options.framework.empty()) return *find_framework(options.framework);
-    const std::vector<Recognised> all = recognise(root);
-    const std::string fix =
-        fmt::format("name it: --framework with one of {}", fmt::join(names_of_rows(frameworks()), ", "));
-    if (all.empty()) {
-        throw Error({.what = "no framework is known by these keys", .where = to_string(root.place), .fix = fix});
-    }
-    if (all.size() > 1 && all[0].score == all[1].score) {
-        throw Error({.what = fmt::format("its keys are those of {} as well as of {}", all[0].framework->title,
-                                         all[1].framework->title),
-                     .where = to_string(root.place),
-                     .fix = fix});
-    }
-    return *all.front().framework;
 }
 
 /// Findings about the config as a whole: what its framework is, and whether the tables know its version.
@@ -195,18 +134,21 @@ bool ImportResult::refused() const {
 
 ImportResult import_config(std::span<const std::string> files_and_overrides, const ImportOptions& given) {
     check_options(given);
-    ConfigFile file = read_all(files_and_overrides);
-    const Framework& framework = framework_of(file.root, given);
+    GivenFiles files = read_given_files(files_and_overrides, given);
+    const Framework& framework = *files.framework;
     ImportOptions options = given;
+    options.given_files.insert(options.given_files.end(), files.files.begin(), files.files.end());
     // A version without a name is that of the framework whose config this is.
     if (const auto unnamed = options.versions.find(""); unnamed != options.versions.end()) {
         options.versions.insert_or_assign(std::string(framework.name), unnamed->second);
         options.versions.erase(unnamed);
     }
 
-    ImportContext context(framework, std::move(file.root), options);
-    context.add_file(file);
+    ImportContext context(framework, std::move(files.config.root), options);
+    context.add_file(files.config);
     context.run();
+    report_named(context, files);
+    report_checkpoint_range(context);
     set_step_fields(context);
     context.report_device();
     ImportResult result;

@@ -212,6 +212,9 @@ extern const Framework llamafactory_framework{
     .keys = llamafactory::keys(),
     .shares_root_with = "transformers",
     .model = "llama",
+    .file_keys = {{"deepspeed", "deepspeed"}},
+    .model_keys = "model_name_or_path",
+    .dtype_keys = "torch_dtype infer_dtype",
     .recognises = llamafactory::recognises,
     // HfArgumentParser raises unless the environment asks for leniency.
     .refuses_unknown =

@@ -164,6 +164,8 @@ extern const Framework longspec_framework{
     .keys = rows,
     .inert_keys = inert_keys,
     .model = "llama",
+    .model_keys = "model_name_or_path pretrain",
+    .dtype_keys = "torch_dtype.dtype torch_dtype",
     .recognises = recognises,
     .refuses_unknown = [](const ImportContext&, std::string_view) { return false; },
     .prepare = [](ImportContext& context) { hydra::compose(context); },

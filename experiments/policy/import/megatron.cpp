@@ -382,6 +382,7 @@ extern const Framework megatron_framework{
     .newest = "0.15",
     .oldest = "0.15",
     .keys = rows,
+    .model_keys = "load",
     .recognises = recognises,
     .refuses_unknown = [](const ImportContext&, std::string_view) { return true; },
     .resolve = resolve};

@@ -173,7 +173,8 @@ extern const Framework nanogpt_framework{.name = "nanogpt",
                                          .newest = "1",
                                          .oldest = "1",
                                          .keys = rows,
-                                         .recognises = recognises,
+                                         .model_keys = "init_from",
+    .recognises = recognises,
                                          .refuses_unknown = [](const ImportContext&, std::string_view) { return true; },
                                          .resolve = resolve};
 

@@ -321,6 +321,7 @@ extern const Framework torch_framework{
     .newest = "2.9.1",
     .oldest = "2.0",
     .keys = rows,
+    .dtype_keys = "model_dtype",
     .recognises = recognises,
     // An argument that a call does not have is a TypeError; at the top level nothing is a call.
     .refuses_unknown = [](const ImportContext&,

@@ -191,6 +191,9 @@ extern const Framework transformers_framework{
     .newest = "5.14.1",
     .oldest = "4.38",
     .keys = transformers::keys(),
+    .file_keys = {{"deepspeed", "deepspeed"}},
+    .model_keys = "model_name_or_path",
+    .dtype_keys = "torch_dtype dtype",
     .recognises = transformers::recognises,
     // HfArgumentParser raises on keys that no field of the data class has.
     .refuses_unknown = [](const ImportContext&, std::string_view) { return true; },
