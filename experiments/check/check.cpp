@@ -126,7 +126,6 @@ struct Sums {
 
 /// A design that promises less than was asked of it fails whatever the kernel did.
 void judge_fitness(const Problem& problem, Verdict& verdict) {
-    verdict.fitness = fitness_of(problem, verdict.limits);
     const std::optional<double>& need = problem.declaration.need_bits;
     if (!need || verdict.fitness.least_bits >= *need) return;
     Reason reason{
@@ -269,6 +268,10 @@ Verdict judge_posed(const Problem& problem, std::span<const double> out, const O
         if (auto reason = bits_reason(problem, *verdict.bits, out, claimed->outputs))
             verdict.reasons.push_back(std::move(*reason));
     }
+    InputPower power = power_of(problem, limits, claimed ? &*claimed : nullptr, pool, &premise);
+    const InputPower* const alone[] = {&power};
+    const Weakness weakness = weakness_of(alone, options.require);
+    verdict.fitness = power.fitness;
     judge_fitness(problem, verdict);
     if (limits.rounding == Round::stochastic) {
         if (auto reason = judge_frequencies(limits, out, options.delta)) verdict.reasons.push_back(std::move(*reason));
@@ -281,7 +284,7 @@ Verdict judge_posed(const Problem& problem, std::span<const double> out, const O
         reason.want = finding.want;
         verdict.reasons.push_back(std::move(reason));
     }
-    verdict.mutants = run_mutants(problem, limits, claimed ? &*claimed : nullptr, pool, &premise);
+    verdict.mutants = std::move(power.mutants);
     verdict.sharpness = sharpness_of(problem, limits, verdict.judgement, pool, &premise);
     verdict.dependence = premise.dependence();
     set_thresholds(verdict.sharpness, verdict.mutants);
@@ -289,7 +292,7 @@ Verdict judge_posed(const Problem& problem, std::span<const double> out, const O
         verdict.outcome = Outcome::fail;
         return verdict;
     }
-    if (verdict.fitness.lost_share > 0.5) {
+    if (weakness.is_unguaranteed) {
         verdict.outcome = Outcome::weak;
         Reason reason{
             reason_code::no_guarantee, "power",
@@ -300,6 +303,7 @@ Verdict judge_posed(const Problem& problem, std::span<const double> out, const O
         verdict.reasons.push_back(std::move(reason));
     }
     for (const Mutant* mutant : verdict.blind(options.require)) {
+        if (!weakness.has(mutant->name)) continue;
         verdict.outcome = Outcome::weak;
         Reason reason{reason_code::blind, "power",
                       fmt::format("this check could not have caught: {} ({}; largest change {:.2g} of the bound)",

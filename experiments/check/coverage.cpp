@@ -3,6 +3,7 @@
 
 #include "experiments/check/bits.hpp"
 #include "experiments/check/check.hpp"
+#include "experiments/check/data_ranges.hpp"
 #include "experiments/check/input_files.hpp"
 #include "experiments/check/special_mutants.hpp"
 
@@ -10,14 +11,6 @@
 #include <optional>
 
 namespace macheps::check {
-
-std::string line_name(std::string_view name) {
-    std::string text;
-    for (const char c : name.substr(0, name.find('('))) {
-        if (c < '0' || c > '9') text += c;
-    }
-    return text += name.substr(std::min(name.find('('), name.size()));
-}
 
 bool Coverage::is_caught(const Line& line) const {
     return std::any_of(line.sights.begin(), line.sights.end(), [](Sight sight) { return sight >= Sight::caught; });
@@ -31,6 +24,20 @@ std::vector<const Coverage::Line*> Coverage::blind(Power require) const {
     return all;
 }
 
+namespace {
+
+/// The line of a name, which may be new, with places for this many inputs.
+Coverage::Line& line_of(std::vector<Coverage::Line>& lines, const Mutant& mutant, std::size_t inputs) {
+    const std::string name = line_name(mutant.name);
+    auto line = std::find_if(lines.begin(), lines.end(),
+                             [&](const Coverage::Line& each) { return line_name(each.mutant) == name; });
+    if (line == lines.end()) line = lines.insert(lines.end(), {mutant.name, mutant.kind, mutant.required_by});
+    line->sights.resize(inputs, Sight::none);
+    return *line;
+}
+
+}  // namespace
+
 Coverage coverage_of(std::span<const MadeInputs> inputs, double delta, ThreadPool& pool) {
     Coverage coverage;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -39,26 +46,25 @@ Coverage coverage_of(std::span<const MadeInputs> inputs, double delta, ThreadPoo
         const Posed posed = pose(inputs[i].request.declaration, stored_inputs(inputs[i]), pool);
         const Limits limits = limits_of(posed.problem, delta, pool);
         coverage.declined.push_back(limits.declined);
+        coverage.powers.emplace_back();
         if (limits.declined >= 0) continue;
         std::optional<MachineOutputs> claimed;
         if (posed.problem.declaration.bits) claimed = machine_outputs(posed.problem, pool);
         Premise premise(posed.problem, limits);
-        std::vector<Mutant> mutants = run_mutants(posed.problem, limits, claimed ? &*claimed : nullptr, pool, &premise);
+        coverage.powers.back() = power_of(posed.problem, limits, claimed ? &*claimed : nullptr, pool, &premise);
+        std::vector<Mutant> mutants = coverage.powers.back().mutants;
         Trial sizes(limits, growing_parts(posed.problem), nullptr, pool, mutants, &premise);
         add_size_mutants(sizes);
         for (const Mutant& mutant : mutants) {
-            const std::string name = line_name(mutant.name);
-            auto line = std::find_if(coverage.lines.begin(), coverage.lines.end(),
-                                     [&](const Coverage::Line& each) { return line_name(each.mutant) == name; });
-            if (line == coverage.lines.end()) {
-                coverage.lines.push_back({mutant.name, mutant.kind, mutant.required_by});
-                line = coverage.lines.end() - 1;
-            }
-            line->sights.resize(i + 1, Sight::none);
-            line->sights[i] = mutant.certified ? Sight::certified : mutant.caught ? Sight::caught : Sight::missed;
+            line_of(coverage.lines, mutant, inputs.size()).sights[i] = mutant.certified ? Sight::certified
+                                                                       : mutant.caught  ? Sight::caught
+                                                                                        : Sight::missed;
+        }
+        for (const std::string_view range : data_ranges_of(inputs[i])) {
+            const Mutant named{.name = std::string(range), .kind = "data", .required_by = Power::all};
+            line_of(coverage.ranges, named, inputs.size()).sights[i] = Sight::caught;
         }
     }
-    for (Coverage::Line& line : coverage.lines) line.sights.resize(inputs.size(), Sight::none);
     return coverage;
 }
 
@@ -71,7 +77,9 @@ Sight Coverage::sight_to_reach(const Line& line) const {
 std::vector<std::size_t> least_set(const Coverage& coverage) {
     std::vector<bool> is_left;
     std::vector<Sight> needed;
-    for (const Coverage::Line& line : coverage.lines) {
+    std::vector<Coverage::Line> lines = coverage.lines;
+    lines.insert(lines.end(), coverage.ranges.begin(), coverage.ranges.end());
+    for (const Coverage::Line& line : lines) {
         is_left.push_back(coverage.is_caught(line));
         needed.push_back(coverage.sight_to_reach(line));
     }
@@ -80,16 +88,36 @@ std::vector<std::size_t> least_set(const Coverage& coverage) {
         std::size_t best = 0, most = 0;
         for (std::size_t i = 0; i < coverage.inputs.size(); ++i) {
             std::size_t adds = 0;
-            for (std::size_t j = 0; j < coverage.lines.size(); ++j)
-                adds += is_left[j] && coverage.lines[j].sights[i] >= needed[j];
+            for (std::size_t j = 0; j < lines.size(); ++j) adds += is_left[j] && lines[j].sights[i] >= needed[j];
             if (adds > most) best = i, most = adds;
         }
-        for (std::size_t j = 0; j < coverage.lines.size(); ++j) {
-            if (coverage.lines[j].sights[best] >= needed[j]) is_left[j] = false;
+        for (std::size_t j = 0; j < lines.size(); ++j) {
+            if (lines[j].sights[best] >= needed[j]) is_left[j] = false;
         }
         chosen.push_back(best);
     }
+    while (coverage.weakness(chosen, Power::structure).is_unguaranteed) {
+        const auto guaranteed = [&](std::size_t i) {
+            const Fitness& fitness = coverage.powers[i].fitness;
+            const bool is_chosen = std::find(chosen.begin(), chosen.end(), i) != chosen.end();
+            return is_chosen ? 0 : fitness.counted * (0.5 - fitness.lost_share);
+        };
+        std::size_t best = 0;
+        for (std::size_t i = 1; i < coverage.powers.size(); ++i) {
+            if (guaranteed(i) > guaranteed(best)) best = i;
+        }
+        if (guaranteed(best) <= 0) break;
+        chosen.push_back(best);
+    }
     return chosen;
+}
+
+Weakness Coverage::weakness(std::span<const std::size_t> inputs, Power require) const {
+    std::vector<const InputPower*> chosen;
+    for (const std::size_t i : inputs) {
+        if (i < powers.size()) chosen.push_back(&powers[i]);
+    }
+    return weakness_of(chosen, require);
 }
 
 }  // namespace macheps::check

@@ -19,6 +19,7 @@ Fitness fitness_of(const Problem& problem, const Limits& limits) {
     Fitness fitness{.least_bits = std::numeric_limits<double>::infinity()};
     std::vector<double> relative;
     double lost = 0, counted = 0;
+    const double normal = Format::power_of_two(std::max(limits.format.emin(), fp32.emin()));
     // The middle of so many that lie in regular distances is the middle of all, as far as anybody reads it.
     const std::size_t step = limits.exact.size() / (std::size_t{1} << 20) + 1;
     for (std::size_t i = 0; i < limits.exact.size(); ++i) {
@@ -26,7 +27,7 @@ Fitness fitness_of(const Problem& problem, const Limits& limits) {
         if (!std::isfinite(size) || size == 0) continue;  // a rectified output is 0, and right
         ++counted;
         if (i % step == 0) relative.push_back(limits.before[i] / size);
-        lost += limits.before[i] > size ? 1 : 0;
+        lost += limits.before[i] > size && size + limits.before[i] >= normal ? 1 : 0;
     }
     if (!relative.empty()) {
         const auto middle = relative.begin() + static_cast<std::ptrdiff_t>(relative.size() / 2);
@@ -34,6 +35,7 @@ Fitness fitness_of(const Problem& problem, const Limits& limits) {
         fitness.bits = bits_of(*middle);
         fitness.lost_share = lost / counted;
     }
+    fitness.counted = counted;
     if (!problem.products) return fitness;
     std::vector<ProductSum> sums;
     double worst = 0;

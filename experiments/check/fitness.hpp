@@ -6,10 +6,12 @@
 
 namespace macheps::check {
 
-/// Of outputs that are not zero.
+/// Of outputs that are not zero. An output that may underflow in fp32 or in its format is not counted as lost: there the
+/// format ends, and no kernel could give more digits.
 struct Fitness {
     double bits = 0;        ///< -log2 of the median of bound / |y|, before the output's rounding
     double lost_share = 0;  ///< outputs whose bound is larger than they are
+    double counted = 0;     ///< how many outputs are a share of one
     double least_bits = 0;  ///< -log2 of the largest bound / sum of |a b| of a product's sums
     std::int64_t worst = -1;
 };

@@ -32,6 +32,8 @@ inline Row row_of(const Problem& problem, std::int64_t row, std::int64_t dropped
 
 inline Listing listing_of(const Problem& problem, const std::vector<Input>& inputs, const Defect& defect) {
     Listing listing{.declaration = problem.declaration, .inputs = inputs, .defect = defect, .columns = problem.columns};
+    if (!defect.functions.empty())
+        listing.nodes.make_functions(find_functions(defect.functions), find_functions(problem.declaration.functions));
     problem.declaration.operation->list(listing);
     return listing;
 }

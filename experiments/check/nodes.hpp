@@ -43,6 +43,8 @@ enum class Step : std::uint8_t {
     move,        ///< elements of a row change places
     accumulate,  ///< product x and addend y, which any chain of the product may have begun with
     either,      ///< x or y: two usual ways to the same number
+    welford_mean,      ///< of a row, as fp32 gives it when each x updates the mean: only wrong kernels ask for it
+    welford_variance,  ///< the same of the variance
     slack,       ///< x; kernels may lose `roundings` of a number as large as y on their way to it
     round,       ///< a kernel may round to `format` here, to nearest even; the value stays what it was
     convert,     ///< every kernel must round to `format` here, and the value is the rounded one
@@ -114,6 +116,7 @@ struct Node {
     Move move = Move::turn_halves;
     Format format{};
     Round rounding = Round::nearest_even;  ///< of a conversion
+    Ulps off{.ulps = 0};  ///< a function of a wrong kernel: its value is off by this much, in ulp of fp32
 };
 
 /// Where an array's elements lie among the outputs'.
@@ -160,6 +163,9 @@ class Nodes {
         return put(
             {.step = Step::convert, .x = x.node, .is_row = at(x).is_row, .format = format, .rounding = rounding});
     }
+    /// A row's mean and variance by Welford's updates in fp32: no legal kernel's, unless it is declared.
+    Value welford_mean(Value x) { return put({.step = Step::welford_mean, .x = x.node, .is_row = true}); }
+    Value welford_variance(Value x) { return put({.step = Step::welford_variance, .x = x.node, .is_row = true}); }
     Value greatest(Value x, std::int64_t skipped = 0) {
         return put({.step = Step::greatest, .x = x.node, .is_row = true, .roundings = 0, .skipped = skipped});
     }
@@ -194,9 +200,13 @@ class Nodes {
     Value move(Value x, Move move) { return put({.step = Step::move, .x = x.node, .roundings = 0, .move = move}); }
 
     const std::vector<Node>& list() const { return nodes_; }
+    /// Gives every function that is less accurate in `table` than in `than` the largest error that `table` allows.
+    /// Affects nodes that are added later.
+    void make_functions(const FunctionTable& table, const FunctionTable& than);
 
   private:
     Value put(Node node) {
+        if (const auto function = function_of(node.step)) node.off = off_[static_cast<std::size_t>(*function)];
         nodes_.push_back(node);
         return {static_cast<int>(nodes_.size()) - 1};
     }
@@ -210,6 +220,11 @@ class Nodes {
     const Node& at(Value x) const { return nodes_[static_cast<std::size_t>(x.node)]; }
 
     std::vector<Node> nodes_;
+    std::array<Ulps, function_count> off_ = [] {
+        std::array<Ulps, function_count> none;
+        none.fill({.ulps = 0});
+        return none;
+    }();
 };
 
 /// An array of a check, decoded.

@@ -83,6 +83,10 @@ struct Defect {
     bool counts_ignored = false;    ///< ignored rows count in a mean
     std::optional<Format> inner{};  ///< rounded to on the way
     std::optional<Format> accumulator{};  ///< what a sum's every partial sum is rounded to
+    bool is_unshifted = false;            ///< exponentials of x itself, which overflow fp32
+    bool has_one_pass_variance = false;   ///< E[x^2] - mean^2 in fp32
+    bool has_running_variance = false;    ///< Welford's mean and squares in fp32
+    std::string_view functions{};  ///< a table of functions: those less accurate there are as far off as it allows
 };
 
 /// A wrong kernel that an operation's checks must notice.

@@ -2,15 +2,19 @@
 #include "experiments/check/power.hpp"
 
 #include "core/codec.hpp"
+#include "core/rounding_names.hpp"
 #include "experiments/check/grid.hpp"
 #include "experiments/check/power_products.hpp"
+#include "experiments/check/shortcuts.hpp"
 #include "experiments/check/special_mutants.hpp"
 #include "experiments/check/trial.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <set>
 
 namespace macheps::check {
 
@@ -127,14 +131,25 @@ void add_rounding(Trial& t, const MachineOutputs* bits) {
     const auto to = [&](double x, Round mode) {
         return decode64(limits.format, encode64(limits.format, x, mode, overflow));
     };
-    if (limits.rounding != Round::toward_zero) add("output truncated", [&](double x) { return to(x, Round::toward_zero); });
-    if (limits.rounding != Round::nearest_even) return;
-    add("ties away from zero", [&](double x) {
-        double y = 0;
-        return !nearest.is_tie(x) && nearest.round(x, y) ? y : to(x, Round::nearest_away);
-    });
+    // A kernel that declares another mode than to nearest has limits of an ulp, which only truncation may break in the mean.
+    const bool is_nearest = limits.rounding == Round::nearest_even;
+    for (const auto& [mode, name] : {std::pair{Round::toward_zero, "output truncated"},
+                                     {Round::nearest_away, "ties away from zero"},
+                                     {Round::up, "output rounded up"},
+                                     {Round::down, "output rounded down"},
+                                     {Round::to_odd, "output rounded to odd"},
+                                     {Round::stochastic, "output rounded by chance"}}) {
+        if (mode == limits.rounding || (!is_nearest && mode != Round::toward_zero)) continue;
+        add(name, [&, mode = mode](double x) {
+            double y = 0;
+            if (mode == Round::nearest_away && !nearest.is_tie(x) && nearest.round(x, y)) return y;
+            // The sign of a hash is the coin: the same on every machine.
+            const bool is_up = (std::bit_cast<std::uint64_t>(x) * 0x9e3779b97f4a7c15u) >> 63 != 0;
+            return to(x, mode != Round::stochastic ? mode : is_up ? Round::up : Round::down);
+        });
+    }
     // Through the other 16-bit format, or one that is wider than the output's.
-    if (limits.format == fp16) return;
+    if (!is_nearest || limits.format == fp16) return;
     add("rounded twice, by way of fp16", [&](double x) {
         double half = 0, y = 0;
         if (!through.round(x, half))
@@ -154,13 +169,30 @@ bool has_two_scales(const Problem& problem) {
     return arrays == 2 && many > 0;
 }
 
-/// Wrong lists of nodes, as far as the operation has what they lack.
-std::vector<std::pair<Mutant, Defect>> defects_of(const Problem& problem) {
+/// A wrong list of nodes.
+struct WrongList {
+    std::string name;
+    std::string_view kind;
+    Defect defect;
+    /// Tried on the first parts of the outputs: inputs that show a shortcut show it soon. Only finite outputs count, so that
+    /// ordinary numbers show it and not just infinities among the inputs.
+    bool is_shortcut = false;
+};
+
+void keep_specials(const Limits& limits, const OutputRange& range, std::span<double> exact) {
+    for (std::size_t j = 0; j < exact.size(); ++j) {
+        const double right = limits.exact[static_cast<std::size_t>(range.first) + j];
+        if (!std::isfinite(right)) exact[j] = right;
+    }
+}
+
+/// Returns the wrong lists of nodes that the operation can have.
+std::vector<WrongList> defects_of(const Problem& problem) {
     const Declaration& d = problem.declaration;
     const Operation& operation = *d.operation;
-    std::vector<std::pair<Mutant, Defect>> all;
+    std::vector<WrongList> all;
     const auto add = [&](std::string name, std::string_view kind, const Defect& defect) {
-        all.emplace_back(Mutant{.name = std::move(name), .kind = kind}, defect);
+        all.push_back({std::move(name), kind, defect});
     };
     const std::int64_t terms = problem.products ? problem.products->operands().k : problem.columns;
     if (operation.has_reduction && terms > 1) {
@@ -193,6 +225,9 @@ std::vector<std::pair<Mutant, Defect>> defects_of(const Problem& problem) {
                                           [&](const Input& i) { return i.name == row.defect.shifted; });
         if (shifted != problem.inputs.end() && shifted->values.size() == 1) continue;  // it has no neighbour
         if (row.applies == nullptr || row.applies(d)) add(row.name, row.kind, row.defect);
+    }
+    for (const ShortcutRow& row : shortcuts()) {
+        if (row.applies(problem)) all.push_back({std::string(row.mutant), "precision", row.defect, true});
     }
     return all;
 }
@@ -271,14 +306,17 @@ std::vector<Mutant> run_mutants(const Problem& problem, const Limits& limits, co
     Trial trial(limits, growing_parts(problem), bits, pool, mutants, premise);
     add_null_outputs(trial, problem);
     add_structure(trial);
-    for (const auto& [mutant, defect] : defects_of(problem)) {
-        const Mutated mutated(problem, defect);
-        trial.add({.name = mutant.name,
-                   .kind = mutant.kind,
-                   .required_by = mutant.kind == "precision" ? Power::precision : Power::structure,
-                   .results = [&](const OutputRange& range, std::span<double> exact) {
-                       mutated.results(range, exact, pool);
-                   }});
+    for (const WrongList& wrong : defects_of(problem)) {
+        const Mutated mutated(problem, wrong.defect);
+        trial.add({.name = wrong.name,
+                   .kind = wrong.kind,
+                   .required_by = wrong.kind == "precision" ? Power::precision : Power::structure,
+                   .results =
+                       [&](const OutputRange& range, std::span<double> exact) {
+                           mutated.results(range, exact, pool);
+                           if (wrong.is_shortcut) keep_specials(limits, range, exact);
+                       },
+                   .parts = wrong.is_shortcut ? std::size_t{2} : 0});
     }
     if (problem.products != nullptr) {
         add_other_b(trial, problem);
@@ -291,6 +329,44 @@ std::vector<Mutant> run_mutants(const Problem& problem, const Limits& limits, co
     add_rounding(trial, bits);
     add_special_mutants(trial, problem);
     return mutants;
+}
+
+InputPower power_of(const Problem& problem, const Limits& limits, const MachineOutputs* bits, ThreadPool& pool,
+                    Premise* premise) {
+    return {.fitness = fitness_of(problem, limits), .mutants = run_mutants(problem, limits, bits, pool, premise)};
+}
+
+std::string line_name(std::string_view name) {
+    std::string text;
+    for (const char c : name.substr(0, name.find('('))) {
+        if (c < '0' || c > '9') text += c;
+    }
+    return text += name.substr(std::min(name.find('('), name.size()));
+}
+
+bool Weakness::has(std::string_view mutant) const {
+    return std::find(missed.begin(), missed.end(), line_name(mutant)) != missed.end();
+}
+
+Weakness weakness_of(std::span<const InputPower* const> inputs, Power require) {
+    Weakness weakness;
+    std::set<std::string> caught;
+    double counted = 0, lost = 0;
+    for (const InputPower* input : inputs) {
+        counted += input->fitness.counted;
+        lost += input->fitness.lost_share * input->fitness.counted;
+        for (const Mutant& mutant : input->mutants) {
+            if (mutant.caught) caught.insert(line_name(mutant.name));
+        }
+    }
+    weakness.is_unguaranteed = lost > 0.5 * counted;
+    for (const InputPower* input : inputs) {
+        for (const Mutant& mutant : input->mutants) {
+            if (mutant.required_by > require || caught.contains(line_name(mutant.name)) || weakness.has(mutant.name)) continue;
+            weakness.missed.push_back(line_name(mutant.name));
+        }
+    }
+    return weakness;
 }
 
 }  // namespace macheps::check

@@ -2,10 +2,12 @@
 // What a check could have noticed: wrong kernels, made from the exact results, that its tests must refuse.
 #pragma once
 #include "experiments/check/bits.hpp"
+#include "experiments/check/fitness.hpp"
 #include "experiments/check/mutated.hpp"
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,6 +41,29 @@ std::vector<double> values_of(const NullOutput& output, const Limits& limits);
 /// null: it is found out here.
 std::vector<Mutant> run_mutants(const Problem& problem, const Limits& limits, const MachineOutputs* bits,
                                 ThreadPool& pool, Premise* premise = nullptr);
+
+/// What a check of one input could have noticed. A check, a suite and make-inputs all decide by this.
+struct InputPower {
+    Fitness fitness{};
+    std::vector<Mutant> mutants{};
+};
+InputPower power_of(const Problem& problem, const Limits& limits, const MachineOutputs* bits, ThreadPool& pool,
+                    Premise* premise = nullptr);
+
+/// The wrong kernel that a mutant stands for. Mutants of rows of different lengths drop different numbers of terms and are
+/// one wrong kernel. The text in brackets tells those of one length apart.
+std::string line_name(std::string_view mutant);
+
+/// Why checks of some inputs are weak together.
+struct Weakness {
+    bool is_unguaranteed = false;  ///< the bounds of most outputs are larger than the outputs
+    std::vector<std::string> missed{};  ///< names of lines that no input shows, in the order in which they first occur
+
+    bool is_any() const { return is_unguaranteed || !missed.empty(); }
+    bool has(std::string_view mutant) const;
+};
+/// A wrong kernel that one input shows is shown. `require` says which ones must be.
+Weakness weakness_of(std::span<const InputPower* const> inputs, Power require);
 
 /// The least defects that would have been noticed in these outputs; infinite where none would.
 struct Sharpness {

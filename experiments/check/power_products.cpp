@@ -65,10 +65,10 @@ std::vector<double> with_operands(const Problem& problem, const ProductOperands&
 }
 
 /// Operands that the kernel has in a narrower format.
-std::vector<double> with_operands(const Problem& problem, const Format& format, ThreadPool& pool) {
+std::vector<double> with_operands(const Problem& problem, const Format& format, Round mode, ThreadPool& pool) {
     ProductOperands narrow = problem.products->operands();
     for (std::vector<double>* x : {&narrow.a, &narrow.b}) {
-        for (double& each : *x) each = rounded(format, each);
+        for (double& each : *x) each = decode64(format, encode64(format, each, mode, Overflow::nonsaturate));
     }
     return with_operands(problem, narrow, pool);
 }
@@ -194,10 +194,12 @@ std::vector<WrongProduct> wrong_products(const Problem& problem, ThreadPool& poo
         all.push_back({fmt::format("scales of {} off by one block", of_b ? "b" : "a"), "scale", Power::structure,
                        with_next_scales(problem, of_b, pool), false});
     }
-    if ((of.a_format == fp32 || of.b_format == fp32) && problem.declaration.operands != "any")
-        add("operands cut to tf32", with_operands(problem, tf32, pool), false);
+    if ((of.a_format == fp32 || of.b_format == fp32) && problem.declaration.operands == "stored") {
+        add("operands cut to tf32", with_operands(problem, tf32, Round::toward_zero, pool), false);
+        add("operands rounded to tf32", with_operands(problem, tf32, Round::nearest_away, pool), false);
+    }
     if (of.a_format.precision > bf16.precision || of.b_format.precision > bf16.precision)
-        add("operands rounded to bf16", with_operands(problem, bf16, pool), false);
+        add("operands rounded to bf16", with_operands(problem, bf16, Round::nearest_even, pool), false);
     if (of.a_format == fp32 && of.b_format == fp32 && problem.declaration.operands == "stored")
         add("three products of bf16 parts (bf16x3)", in_three_products(problem, pool), false);
     return all;

@@ -17,7 +17,13 @@ struct Exponentials {
 Exponentials exponentials(Listing& l, Value x) {
     Nodes& n = l.nodes;
     const Declaration& d = l.declaration;
-    const Value greatest = n.greatest(x), e = n.exponential(d.subtracts_max ? n.subtract(x, greatest) : x);
+    const Value greatest = n.greatest(x);
+    if (l.defect.is_unshifted) {
+        // What overflows fp32 is infinite there; the references here have more room.
+        const Value e = n.convert(n.exponential(x), fp32);
+        return {e, n.convert(l.sum(e), fp32), n.constant(0)};
+    }
+    const Value e = n.exponential(d.subtracts_max ? n.subtract(x, greatest) : x);
     double rescaled = 0;
     if (d.block > 0) {
         // At every block the partial sum is multiplied by e^(old maximum - new maximum).
@@ -121,12 +127,30 @@ Value running_variance(Listing& l, Value variance, Value mean_error) {
     return n.slack(first, n.multiply(mean_error, mean_error), fp32.unit_roundoff() * 1.01);
 }
 
+Value normal_of(Listing& l, Value x, Value mean, Value variance) {
+    Nodes& n = l.nodes;
+    return gained(l, n.multiply(n.subtract(x, mean), n.inverse_root(n.add(variance, l.eps()))));
+}
+
+/// As fp32 computes it at best, so that inputs that show it show it whatever the order: each sum is rounded once, and so is
+/// every step.
+Value layer_norm_in_one_pass(Listing& l, Value x) {
+    Nodes& n = l.nodes;
+    const Value count = n.constant(static_cast<double>(l.columns));
+    const auto mean = [&](Value of) { return n.convert(n.divide(n.convert(n.sum(of), fp32), count), fp32); };
+    const Value mu = mean(x), square = n.convert(n.multiply(mu, mu), fp32);
+    return normal_of(l, x, mu, n.convert(n.subtract(mean(n.convert(n.multiply(x, x), fp32)), square), fp32));
+}
+
 }  // namespace
 
 Value layer_norm(Listing& l) {
     Nodes& n = l.nodes;
     const bool is_running = l.declaration.has_running_variance;
-    const Value x = *l.input("x"), error = is_running ? running_mean_error(l, x) : x;
+    const Value x = *l.input("x");
+    if (l.defect.has_running_variance) return normal_of(l, x, n.welford_mean(x), n.welford_variance(x));
+    if (l.defect.has_one_pass_variance) return layer_norm_in_one_pass(l, x);
+    const Value error = is_running ? running_mean_error(l, x) : x;
     const Value mean = is_running ? n.slack(l.mean(x), error, 1) : l.mean(x);
     const Value d = n.subtract(x, mean);
     Value variance = l.mean(n.multiply(d, d));

@@ -5,6 +5,7 @@
 #include "experiments/check/wide_steps.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <span>
 
@@ -52,6 +53,35 @@ Wide sum_of(const Wides& x, const Node& node, const WideSteps& steps) {
     return total;
 }
 
+/// Welford (1962) in fp32, one x after the other.
+struct Running {
+    float mean = 0, squares = 0;
+};
+Running running_of(const Wides& x) {
+    Running r;
+    float count = 0;
+    for (const Wide& one : x) {
+        const float value = static_cast<float>(one.high), step = value - r.mean;
+        count += 1;
+        r.mean += step / count;
+        r.squares += step * (value - r.mean);
+    }
+    return r;
+}
+
+/// A function's values with the largest errors that a vendor allows, of either sign: which one depends on the bits of x.
+void put_off(const Node& node, const Wides& x, Wides& out) {
+    for (std::size_t i = 0; i < out.size(); ++i) {
+        const double at = x[x.size() == 1 ? 0 : i].high, z = out[i].high;
+        const bool is_up = std::popcount(std::bit_cast<std::uint64_t>(at)) % 2 == 0;
+        double error = (node.off.ulps + node.off.per_argument * std::fabs(at)) * 0x1p-23 * std::fabs(z);
+        // 1 / (1 + e^-x) takes over as much of e^-x's relative error as e^-x has of the sum.
+        if (node.step == Step::sigmoid) error *= 1 - z;
+        error = std::max(error, node.off.absolute);
+        if (std::isfinite(z) && std::isfinite(error)) out[i] = Wide{z, 0} + Wide{is_up ? error : -error, 0};
+    }
+}
+
 /// The elements of an array that a row reads.
 void read_input(const Input& input, const Row& row, Wides& out) {
     const std::int64_t columns = row.columns;
@@ -91,6 +121,12 @@ bool is_placed(const Node& node, const Row& row, const Columns<Wide>& values, Wi
         case Step::greatest:
         case Step::least:
             out[0] = extreme_of(*x, node);
+            return true;
+        case Step::welford_mean:
+            out[0] = {running_of(*x).mean, 0};
+            return true;
+        case Step::welford_variance:
+            out[0] = {running_of(*x).squares / static_cast<float>(x->size()), 0};
             return true;
         case Step::select: {
             const double place = number_of(node, row);
@@ -132,7 +168,12 @@ void compute(const Node& node, const Wides& x, const Wides& y, Wides& out, const
         case Step::subtract:
             return steps.subtract(a, b, out.data(), out.size());
         case Step::multiply:
-            return steps.multiply(a, b, out.data(), out.size());
+            steps.multiply(a, b, out.data(), out.size());
+            // The sum of both parts of a product is +0 where the product is -0.
+            return each(x, y, out, [at = out.data()](Wide a, Wide b) mutable {
+                const Wide product = *at++;
+                return product.high == 0 ? Wide{a.high * b.high, 0} : product;
+            });
         case Step::divide:
             return steps.divide(a, b, out.data(), out.size());
         case Step::exponential:
@@ -173,6 +214,13 @@ void reference(const std::vector<Node>& nodes, const Row& row, Columns<Wide>& ou
         if (is_placed(node, row, out, out[n], steps)) continue;
         const Wides& x = out[static_cast<std::size_t>(node.x)];
         compute(node, x, node.y < 0 ? x : out[static_cast<std::size_t>(node.y)], out[n], steps);
+        if (node.off.ulps > 0) put_off(node, x, out[n]);
+    }
+}
+
+void Nodes::make_functions(const FunctionTable& table, const FunctionTable& than) {
+    for (std::size_t i = 0; i < function_count; ++i) {
+        if (is_looser(table, than, static_cast<Function>(i))) off_[i] = table.functions[i];
     }
 }
 

@@ -28,6 +28,9 @@ Format format_of(const InputRequest& r) { return r.format(r.arrays().front()); }
 bool always(const InputRequest&) { return true; }
 bool has_infinity(const InputRequest& r) { return format_of(r).has_inf(); }
 bool has_subnormals(const InputRequest& r) { return format_of(r).min_normal_code() > 1; }
+bool has_variance(const InputRequest& r) {
+    return r.declaration.operation->has_variance && format_of(r).precision > 1;
+}
 bool has_exponentials(const InputRequest& r) {
     return r.declaration.operation->name.find("softmax") != std::string_view::npos && has_infinity(r);
 }
@@ -45,11 +48,13 @@ void integers(Maker& maker) {
          [&](auto r, auto c, auto columns) { return static_cast<double>(draw.whole(r * columns + c, -4, 4)); });
 }
 
-/// Between the logits at which fp32's exponential leaves its range, and in every fourth row far beyond.
+/// Between the logits at which fp32's exponential leaves its range, and in every fourth row far beyond. In some others the
+/// logits are so far below or above 0 that exponentials of the logits themselves are all 0 or all infinite.
 void large(Maker& maker) {
     const Draws draw = maker.draws("x");
     fill(maker.add(), [&](auto r, auto c, auto columns) {
-        return (2 * draw.uniform(r * columns + c) - 1) * (r % 4 == 3 ? 500 : 88);
+        const double x = 2 * draw.uniform(r * columns + c) - 1;
+        return r % 4 == 3 ? 500 * x : r % 4 == 1 ? 20 * x - 200 : r % 8 == 2 ? 20 * x + 200 : 88 * x;
     });
 }
 
@@ -62,16 +67,40 @@ void constant(Maker& maker) {
     fill(maker.add(), [](auto, auto, auto) { return 1.5; });
 }
 
+/// Of either sign, so that it is an extreme at either end. In half of the rows it is one of the last terms, each of them in
+/// turn, so that a tail that is left out shows in exact operations too. The last element of all is the largest magnitude.
 void one_huge(Maker& maker) {
+    const std::int64_t rows = maker.request().rows;
     const Draws draw = maker.draws("x"), places = maker.draws("place");
     fill(maker.add(), [&](auto r, auto c, auto columns) {
-        return c == places.whole(r, 0, columns - 1) ? 80.0 : draw.normal(r * columns + c);
+        const bool is_last = r + 1 == rows;
+        const std::int64_t place = is_last     ? columns - 1
+                                   : r % 4 < 2 ? columns - 1 - r / 4 % columns
+                                               : places.whole(r, 0, columns - 1);
+        return c == place ? (is_last ? -96 : r % 2 == 0 ? 80.0 : -80.0) : draw.normal(r * columns + c);
     });
 }
 
 void far_mean(Maker& maker) {
     const Draws draw = maker.draws("x");
     fill(maker.add(), [&](auto r, auto c, auto columns) { return 100 + draw.normal(r * columns + c); });
+}
+
+/// Whole numbers of a unit: one that fills the format's digits, and its neighbour once in each row. Their sums are
+/// exact in fp32, so that two passes lose nothing but the mean's rounding, u mean. What is left of mean x^2 - mean^2 is a
+/// rounding error of mean^2: the variance is about unit^2 / n.
+void offset(Maker& maker) {
+    const Draws places = maker.draws("place"), sizes = maker.draws("size");
+    const Format format = format_of(maker.request());
+    const int digits = std::min(format.precision, 11);
+    const auto half = std::int64_t{1} << (digits - 1);
+    // The unit keeps the variance far above any eps.
+    const double unit = std::min(16.0, std::exp2(std::floor(std::log2(greatest_of(format))) + 1 - digits));
+    fill(maker.add(), [&](auto r, auto c, auto columns) {
+        const std::int64_t most = sizes.whole(r, half + half / 4, 2 * half - 2);
+        const bool is_place = c == places.whole(r, 0, columns - 1);
+        return static_cast<double>(most + (is_place ? 1 : 0)) * unit;
+    });
 }
 
 void small_rms(Maker& maker) {
@@ -135,11 +164,15 @@ constexpr Recipe recipes[] = {
     {"normal", "N(0, 1)", "most wrong kernels", always, normal},
     {"positive", "U(0, 1)", "sums that stall, narrow accumulators", always, positive},
     {"integers", "whole numbers from -4 to 4", "tails, layouts", always, integers},
-    {"large", "logits up to 88, every fourth row up to 500", "exponentials that overflow", always, large},
+    {"large", "logits up to 88, every fourth row up to 500, others about -200 or 200",
+     "exponentials out of range", always, large},
     {"equal", "one number in each row", "variance and maximum where all agree", always, equal},
     {"constant", "1.5 everywhere", "division by a variance of nothing", always, constant},
-    {"one-huge", "N(0, 1), and 80 once in each row", "sums beside one large term", always, one_huge},
-    {"far-mean", "N(100, 1)", "variance in one pass, n - 1 for n", always, far_mean},
+    {"one-huge", "N(0, 1), and 80 or -80 once in each row", "sums beside one large term, tails of extremes", always,
+     one_huge},
+    {"far-mean", "N(100, 1)", "n - 1 for n", always, far_mean},
+    {"offset", "one large number in each row, and its neighbour once", "variance in one pass or by updates", has_variance,
+     offset},
     {"small-rms", "N(0, 1) 2^-9", "another eps", always, small_rms},
     {"wide", "exponents uniform over half of the format's range", "order of sums", always, wide},
     {"subnormal", "subnormal numbers", "flushed operands", has_subnormals, subnormal},

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
 #include <span>
 #include <utility>
 
@@ -140,23 +139,6 @@ void add_advice(Checked& checked, ThreadPool& pool) {
         checked.advice = advise(checked.declaration, checked.row_elements, blind, checked.options.delta, pool);
 }
 
-/// A wrong kernel that one input catches is caught: what is weak is weak over all inputs of the check together.
-void join_powers(std::span<Checked> inputs) {
-    std::set<std::string> caught;
-    for (const Checked& one : inputs) {
-        for (const Mutant& mutant : one.verdict.mutants) {
-            if (mutant.caught) caught.insert(mutant.name);
-        }
-    }
-    for (Checked& one : inputs) {
-        std::erase_if(one.blind, [&](const std::string& name) { return caught.contains(name); });
-        if (one.outcome != Outcome::weak) continue;
-        std::erase_if(one.verdict.reasons,
-                      [&](const Reason& reason) { return !reason.mutant.empty() && caught.contains(reason.mutant); });
-        if (one.verdict.reasons.empty()) one.outcome = one.verdict.outcome = Outcome::pass;
-    }
-}
-
 }  // namespace
 
 Checked check_files(const Declaration& declaration, const Inputs& inputs, const Options& options, const RunOptions& run,
@@ -174,6 +156,22 @@ Checked unjudged(const Declaration& declaration, std::string operation, std::str
     checked.verdict.reasons.push_back(
         {.code = is_input ? reason_code::input : reason_code::not_judged, .test = is_input ? "input" : "declined", .text = error.what()});
     return checked;
+}
+
+void join_powers(std::span<Checked> inputs) {
+    std::vector<InputPower> powers;
+    for (const Checked& one : inputs) powers.push_back({one.verdict.fitness, one.verdict.mutants});
+    std::vector<const InputPower*> all;
+    for (const InputPower& power : powers) all.push_back(&power);
+    const Weakness weakness = weakness_of(all, Power::all);
+    for (Checked& one : inputs) {
+        std::erase_if(one.blind, [&](const std::string& name) { return !weakness.has(name); });
+        if (one.outcome != Outcome::weak) continue;
+        std::erase_if(one.verdict.reasons, [&](const Reason& reason) {
+            return reason.mutant.empty() ? !weakness.is_unguaranteed : !weakness.has(reason.mutant);
+        });
+        if (one.verdict.reasons.empty()) one.outcome = one.verdict.outcome = Outcome::pass;
+    }
 }
 
 std::vector<Checked> run_suite(const Suite& suite, bool has_digests, ThreadPool& pool) {

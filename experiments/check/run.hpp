@@ -5,6 +5,7 @@
 #include "experiments/check/suite.hpp"
 
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,9 @@ Checked check_files(const Declaration& declaration, const Inputs& inputs, const 
 /// What is told of an input that `error` kept from being judged: its outcome is declined for errors of usage, else
 /// bad_input.
 Checked unjudged(const Declaration& declaration, std::string operation, std::string input, const Error& error);
+
+/// Joins what checks of several inputs of one check could have noticed: a weak one passes unless all are weak together.
+void join_powers(std::span<Checked> inputs);
 
 /// Judges a suite, one element for each file of each check. A wrong kernel that any input of a check catches is no
 /// weakness of the others. What is wrong with an input is its outcome and ends nothing. Errors: throws Error (usage), before

@@ -126,6 +126,27 @@ void add_flushed(Trial& trial, const Problem& problem) {
                    }});
 }
 
+/// Only the results are flushed, as by a store that the declaration would have to name.
+void add_flushed_outputs(Trial& trial) {
+    const Limits& limits = trial.limits();
+    const Subnormals is_subnormal(limits.format);
+    const Storing stored(limits);
+    const auto flushed = [=](double exact) {
+        const double y = stored(exact);
+        return is_subnormal(y) ? 0 : y;
+    };
+    if (limits.flushes) return;
+    if (!changes_any(limits, trial.pool(), [&](double x) { return is_subnormal(stored(x)) ? 0 : x; }))
+        return;
+    trial.add({.name = "subnormal outputs flushed",
+               .kind = "specials",
+               .required_by = Power::all,
+               .results = [&](const OutputRange& range, std::span<double> exact) {
+                   std::copy_n(limits.exact.begin() + range.first, range.size(), exact.begin());
+               },
+               .store = [flushed](std::size_t, double exact) { return flushed(exact); }});
+}
+
 /// A tile whose accumulators still hold the outputs of the row before it.
 void add_uncleared(Trial& trial) {
     const Limits& limits = trial.limits();
@@ -160,6 +181,7 @@ void add_special_mutants(Trial& trial, const Problem& problem) {
     add_changed(trial, "infinity made the largest number",
                 [most](double x) { return std::fabs(x) > most ? std::copysign(most, x) : x; });
     add_flushed(trial, problem);
+    add_flushed_outputs(trial);
     if (problem.products != nullptr && limits.size() > 1) add_uncleared(trial);
 }
 

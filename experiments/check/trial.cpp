@@ -72,7 +72,8 @@ void Trial::add(const WrongKernel& wrong) {
          is_found = is_certified;
     // A fault of structure or scale must be certain, if it can be; of others it is enough that they are refused.
     const bool must_be_certain = wrong.kind == "structure" || wrong.kind == "scale";
-    for (std::size_t p = 0; p < parts_.size() && !is_found; ++p) {
+    const std::size_t count = wrong.parts == 0 ? parts_.size() : std::min(wrong.parts, parts_.size());
+    for (std::size_t p = 0; p < count && !is_found; ++p) {
         const OutputRange& part = parts_[p];
         is_certified = is_certain(part);
         if (is_certified) break;
@@ -86,7 +87,7 @@ void Trial::add(const WrongKernel& wrong) {
         is_found = mutant.caught && !must_be_certain;
     }
     // No output alone is refused: all of them together may be.
-    if (!is_certified && !mutant.caught && is_other)
+    if (!is_certified && !mutant.caught && is_other && count == parts_.size())
         mutant.caught =
             !judge(limits_, outputs_,
                    {.premise = premise_, .stops_at_first = true, .only_together = true, .pool = &pool_})

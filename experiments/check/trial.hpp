@@ -24,6 +24,7 @@ struct WrongKernel {
     std::function<double(std::size_t i, double exact)> store{};
     OutputRange changes{};      ///< it leaves all other outputs as they are; empty: it may change any
     bool is_simulated = false;  ///< nothing is certified by it
+    std::size_t parts = 0;      ///< it is tried on the first parts alone; 0: on all
     bool has_other_bits =
         false;  ///< what it stores is compared with a claimed machine's bits, not with the right results'
 };

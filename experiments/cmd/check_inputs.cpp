@@ -34,7 +34,8 @@ constexpr const char* make_help =
     "  macheps check make-inputs --list                       all recipes\n\n"
     "Without --inputs a least set is written: wrong kernels are run on all inputs, and each file taken shows the most "
     "that\n"
-    "those before it do not. A file has the arrays that the operation requires and those that are declared; `out` is "
+    "those before it do not. Checks of a right kernel on the set, as one check of a suite, pass. If some wrong kernel\n"
+    "would pass too, nothing is written and the exit code is 1. A file has the arrays that the operation requires and those that are declared; `out` is "
     "the\n"
     "buffer for the result. Its last --canaries entries are behind the output, and a check with the same --canaries\n"
     "demands that nothing was written there. The same recipe gives the same bytes everywhere.";
@@ -162,6 +163,11 @@ Exit make(const MakeArguments& a, const Command& verb) {
     if (a.all || !plan.recipes.empty()) {
         chosen.clear();
         for (std::size_t i = 0; i < all.size(); ++i) chosen.push_back(i);
+    } else if (const check::Weakness weakness = coverage.weakness(chosen, check::Power::structure); weakness.is_any()) {
+        throw Error({.what = weakness_text(weakness),
+                     .where = plan.name,
+                     .fix = "Use larger sizes or wider formats. --all writes every set of inputs regardless.",
+                     .exit = Exit::check_failed});
     }
     std::error_code error;
     std::filesystem::create_directories(a.folder, error);

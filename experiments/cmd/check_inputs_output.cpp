@@ -79,6 +79,11 @@ std::string made_text(const Coverage& coverage) {
     return text + '\n';
 }
 
+std::string weakness_text(const Weakness& weakness) {
+    if (!weakness.missed.empty()) return fmt::format("no inputs show these wrong kernels: {}", fmt::join(weakness.missed, ", "));
+    return "the declared machine guarantees no digit of most outputs, whatever the inputs";
+}
+
 std::string coverage_text(const InputPlan& plan, const Coverage& coverage, const std::vector<std::size_t>& least,
                           Power require) {
     const std::vector<std::string> blind = names_of_lines(coverage.blind(require));

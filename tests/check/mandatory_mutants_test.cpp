@@ -21,7 +21,9 @@ struct MutantPlan {
 // A scale is a factor that is rounded, whatever its value, and so is an activation: behind it there is no tie that is certain.
 constexpr const char* no_ties = ";ties away from zero";
 // What is selected has the input's format, and the output's: nothing is rounded.
-constexpr const char* no_rounding = ";output truncated;ties away from zero;rounded twice, by way of fp16";
+constexpr const char* no_rounding =
+    ";output truncated;ties away from zero;rounded twice, by way of fp16;output rounded up;output rounded down"
+    ";output rounded to odd;output rounded by chance";
 // Seven bits lie between fp16 and e4m3fn: no number of the recipes is so near to a middle that the way decides.
 constexpr const char* no_middle = ";rounded twice, by way of fp16";
 constexpr MutantPlan mutant_plans[] = {
@@ -51,7 +53,8 @@ constexpr MutantPlan mutant_plans[] = {
     {"rmsnorm", "x = 'fp16'; gain = 'fp16'; eps = 1e-5; out = 'bf16'"},
     {"layernorm", "x = 'fp16'; gain = 'fp16'; shift = 'fp16'; eps = 1e-5; out = 'bf16'"},
     {"cross_entropy", "x = 'bf16'; out = 'fp32'"},
-    {"cross_entropy", "x = 'bf16'; out = 'fp32'; reduction = 'mean'"},
+    // Few ulp of every row cancel in the mean, whose bound adds those of all rows.
+    {"cross_entropy", "x = 'bf16'; out = 'fp32'; reduction = 'mean'", ";functions of cuda.fast"},
     {"relu", "x = 'bf16'; out = 'bf16'", no_rounding},
     {"gelu", "x = 'bf16'; out = 'bf16'"},
     {"gelu_tanh", "x = 'bf16'; out = 'bf16'"},
@@ -72,6 +75,8 @@ constexpr MutantPlan mutant_plans[] = {
 /// Results of functions are irrational: there is no tie that is certain.
 bool is_excused(const MutantPlan& plan, const std::string& mutant) {
     if (mutant == "ties away from zero" && !find_operation(plan.op).is_product) return true;
+    // An error of a few ulp of fp32 shows in 16 bits only next to the middle of two codes.
+    if (mutant == "functions of cuda.fast" && std::string(plan.keys).find("out = 'fp32'") == std::string::npos) return true;
     return std::string(plan.unseen).find(";" + mutant) != std::string::npos;
 }
 

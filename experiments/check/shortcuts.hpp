@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shortcuts that a kernel may declare. Each is a wrong kernel of every check that does not declare it.
+#pragma once
+#include "experiments/check/limits.hpp"
+
+#include <span>
+#include <string_view>
+
+namespace macheps::check {
+
+/// A declarable shortcut that changes an operation's list of nodes. A new one is a row of the table. Shortcuts of the last
+/// rounding are the modes of core/rounding_names.hpp (add_rounding in power.cpp), those of subnormal numbers are in
+/// special_mutants.cpp, and those of a product's operands and partial sums in power_products.cpp.
+struct ShortcutRow {
+    std::string_view mutant;  ///< the name of the wrong kernel
+    std::string_view key;     ///< what declares it
+    Defect defect;
+    /// False where the shortcut is declared, and where a kernel that takes it stays within the limits on every input.
+    bool (*applies)(const Problem& problem);
+};
+std::span<const ShortcutRow> shortcuts();
+
+}  // namespace macheps::check

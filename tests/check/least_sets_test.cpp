@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// A least set of inputs is worth writing if checks of it pass right kernels, whatever their order of sums, and if it shows every
+// shortcut that the declaration does not name.
+#include "experiments/check/shortcuts.hpp"
+#include "tests/check/made_sets.hpp"
+
+#include <cstdio>
+
+using namespace macheps;
+using namespace macheps::test;
+using namespace macheps::test::made;
+using namespace macheps::check;
+
+namespace {
+
+struct Judged {
+    int sets = 0, runs = 0;
+};
+
+/// Checks a right kernel over a least set, as a suite does.
+void require_pass(const std::string& keys, const std::string& shape, std::size_t ways, Judged& judged) {
+    CAPTURE(keys, shape);
+    const LeastSet set = least_set_of(keys, shape);
+    ++judged.sets;
+    REQUIRE(!set.launches.empty());
+    CHECK(!set.coverage.weakness(set.chosen, Power::structure).is_any());
+    for (const Kernel& kernel : right_kernels(ways)) {
+        std::vector<Checked> checked;
+        for (const Launch& in : set.launches) {
+            checked.push_back(check_arrays(in.declaration, launched(kernel, in), {}, pool()));
+            ++judged.runs;
+        }
+        join_powers(checked);
+        for (std::size_t i = 0; i < checked.size(); ++i) {
+            CAPTURE(kernel.order.name, kernel.reciprocal, kernel.joint, set.coverage.inputs[set.chosen[i]]);
+            if (checked[i].outcome != Outcome::pass) FAIL_CHECK(checked[i].text());
+        }
+    }
+}
+
+/// What no input can show of a configuration, and why.
+bool is_within_limits(std::string_view mutant, const Plan& plan, std::string_view out) {
+    const std::string_view op = plan.op;
+    // An error of a few ulp of fp32 shows in a 16-bit output only where the exact result lies that near to the middle of
+    // two codes, and a product with the rounded reciprocal may lose as much.
+    return mutant == "functions of cuda.fast" && (out != "fp32" || op == "softmax" || op == "logsumexp" || op == "cross_entropy");
+}
+
+void require_shortcuts(const Plan& plan, const std::string& x, const std::string& out) {
+    const std::string keys = keys_of(plan, x, out);
+    const LeastSet set = least_set_of(keys, shape_of(plan));
+    for (const ShortcutRow& row : shortcuts()) {
+        for (const Coverage::Line& line : set.coverage.lines) {
+            if (line.mutant != row.mutant) continue;
+            bool is_caught = false;
+            for (const std::size_t i : set.chosen) is_caught = is_caught || line.sights[i] >= Sight::caught;
+            CAPTURE(keys, row.mutant);
+            if (!is_within_limits(row.mutant, plan, out)) CHECK(is_caught);
+        }
+    }
+}
+
+bool is_refused_over(const std::string& keys, const std::string& shape, const std::string& bug) {
+    Kernel kernel;
+    kernel.bug = bug;
+    bool is_any = false;
+    for (const Launch& in : least_set_of(keys, shape).launches) is_any = is_any || is_refused(kernel, in);
+    CHECK(kernel.was_asked());
+    return is_any;
+}
+
+void require_famous_bugs_fail(const std::string& x, const std::string& out) {
+    for (const Plan& plan : plans) {
+        const std::string_view op = plan.op;
+        const std::string keys = keys_of(plan, x, out);
+        CAPTURE(keys);
+        if (op == "layernorm") CHECK(is_refused_over(keys, shape_of(plan), "variance in one pass"));
+        if (op == "softmax" || op == "log_softmax" || op == "logsumexp" || op == "cross_entropy")
+            CHECK(is_refused_over(keys, shape_of(plan), "no maximum"));
+    }
+}
+
+}  // namespace
+
+TEST_CASE("a right kernel passes the least set of every operation", "[check][made]") {
+    Judged judged;
+    for (const Plan& plan : plans) {
+        require_pass(keys_of(plan, "bf16", "bf16"), shape_of(plan), 1, judged);
+    }
+    std::printf("%d least sets, %d checks of right kernels\n", judged.sets, judged.runs);
+}
+
+TEST_CASE("a right kernel of any order passes the least set of every operation and format", "[check][made][slow]") {
+    Judged judged;
+    for (const Plan& plan : plans) {
+        for (const std::string x : {"fp32", "bf16", "fp16"}) {
+            for (const std::string out : {"fp32", "bf16", "fp16"}) {
+                for (const bool is_small : {true, false}) {
+                    if (!is_small && std::string_view(plan.op) == "gemm" && x != out) continue;
+                    require_pass(keys_of(plan, x, out), shape_of(plan, is_small), 3, judged);
+                }
+            }
+        }
+    }
+    std::printf("%d least sets, %d checks of right kernels\n", judged.sets, judged.runs);
+}
+
+TEST_CASE("variance in one pass and softmax without its maximum fail on least sets", "[check][made]") {
+    require_famous_bugs_fail("fp16", "fp16");
+}
+
+TEST_CASE("variance in one pass and softmax without its maximum fail on the least sets of all formats", "[check][made][slow]") {
+    for (const std::string x : {"fp32", "bf16", "fp16"}) {
+        for (const std::string out : {"fp32", "bf16", "fp16"}) require_famous_bugs_fail(x, out);
+    }
+}
+
+TEST_CASE("least sets show every shortcut that is not declared", "[check][made][slow]") {
+    for (const Plan& plan : plans) {
+        for (const std::string x : {"fp32", "bf16", "fp16"}) {
+            for (const std::string out : {"fp32", "bf16", "fp16"}) require_shortcuts(plan, x, out);
+        }
+    }
+}
+
+TEST_CASE("a shortcut that is declared is no wrong kernel", "[check][made]") {
+    const auto lines_of = [](const std::string& keys) {
+        std::string all;
+        for (const Coverage::Line& line : least_set_of(keys, "rows = 8; columns = 40").coverage.lines) all += line.mutant + ";";
+        return all;
+    };
+    const std::string plain = lines_of("op = 'layernorm'; x = 'bf16'; out = 'bf16'; eps = 1e-5");
+    CHECK(plain.find("variance as E[x^2] - mean^2") != std::string::npos);
+    CHECK(plain.find("variance by Welford's updates") != std::string::npos);
+    CHECK(plain.find("rounded to fp16 on the way") != std::string::npos);
+    const std::string declared =
+        lines_of("op = 'layernorm'; x = 'bf16'; out = 'bf16'; eps = 1e-5; variance = 'one_pass'; inner = 'bf16'");
+    CHECK(declared.find("variance as E[x^2] - mean^2") == std::string::npos);
+    CHECK(declared.find("on the way") == std::string::npos);
+    const std::string unshifted = lines_of("op = 'logsumexp'; x = 'bf16'; out = 'bf16'; unshifted = true; inputs = ['normal']");
+    CHECK(unshifted.find("exponentials of x itself") == std::string::npos);
+    CHECK(lines_of("op = 'softmax'; x = 'e2m1fn'; out = 'bf16'").find("exponentials of x itself") == std::string::npos);
+    CHECK(lines_of("op = 'cast'; x = 'fp32'; out = 'bf16'; rounding = 'up'").find("output rounded up") == std::string::npos);
+}
