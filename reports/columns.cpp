@@ -45,6 +45,7 @@ constexpr ColumnWords run_words[] = {
      "of each pair of operand formats, in one sample's step: `bf16*bf16:98304;e4m3fn*e5m2:24576`", ""},
     {"low_linears", "linears", "whose operands are of 8 bits or fewer; not in rows of earlier versions", ""},
     {"asked_linears", "linears", "for which the policy asked for that: the others were left out", ""},
+    {"stress", "", "how the values of the model were stressed: `outliers=2^11`; empty where they were not", ""},
 };
 
 constexpr ColumnWords step_words[] = {
@@ -218,6 +219,18 @@ constexpr ColumnWords summary_words[] = {
     {"update_eff", share, "mean over steps", "as in steps.csv"},
     {"grad_cosine", share, "mean over sampled steps", "as in steps.csv"},
     {"grad_proj", share, "mean over sampled steps", "as in steps.csv"},
+    {"stress", "", "as in runs.csv", ""},
+    {"sampled_steps", steps, "in which the sites were sampled; of the run with the most", ""},
+    {"forward_ranges", "",
+     "largest forward value before its cast and largest finite number, for each format; `scaled` where every cast has a scale: "
+     "`fp16:5.29/65504;e4m3fn:scaled`",
+     ""},
+    {"forward_overflow_format", "",
+     "format that a forward value overflowed without a scale; formats with the exponents of fp32 are left out, as they overflow no "
+     "earlier than fp32",
+     "abs(x) > largest"},
+    {"forward_overflow_site", "", "site and slot of the first of them", ""},
+    {"forward_overflow_step", "step", "of the first of them, over all seeds", ""},
 };
 
 constexpr std::string_view of_products = "|a||b|";

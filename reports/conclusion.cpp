@@ -3,9 +3,11 @@
 
 #include "core/json.hpp"
 #include "reports/html.hpp"
+#include "reports/value_range.hpp"
 #include "reports/verdict.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -68,24 +70,68 @@ std::string seen_words(const Policies& policies) {
                        policies.size() > 1 ? " with each of them" : "");
 }
 
-/// "2 layers x 64, 300 steps, 3 seeds" of the policy.
-std::string what_was_run(const PolicySummary& policy) {
-    std::string words = policy.model.empty() ? "" : policy.model + ", ";
-    if (policy.row.steps) words += counted(std::size_t(*policy.row.steps), "step") + ", ";
-    return words + counted(std::size_t(policy.row.seeds), "seed");
+/// The stressed row of the same policy; null where there is none.
+const PolicySummary* stressed_twin(const Summary& summary, const PolicySummary& plain) {
+    for (const PolicySummary& policy : summary.policies) {
+        if (!policy.row.stress || plain.row.stress) continue;
+        if (policy.row.policy == stressed_name(plain.row.policy, *policy.row.stress)) return &policy;
+    }
+    return nullptr;
+}
+
+/// True of stressed runs of a policy that was run without the stress, too.
+bool stress_is_of_another(const Summary& summary, const PolicySummary& stressed) {
+    return std::any_of(summary.policies.begin(), summary.policies.end(),
+                       [&](const PolicySummary& plain) { return stressed_twin(summary, plain) == &stressed; });
+}
+
+/// Policies whose stressed runs did not come out like fp32's.
+bool fails_stressed(const Summary& summary, const PolicySummary& plain) {
+    const PolicySummary* twin = stressed_twin(summary, plain);
+    return twin != nullptr && (twin->row.verdict == "diverged" || twin->row.verdict == "worse");
+}
+
+/// The range lines of policies that computed in a narrow format, each once with its policies.
+std::string open_ranges(const Policies& policies) {
+    std::vector<std::pair<std::string, std::vector<std::string>>> lines;
+    for (const PolicySummary* policy : policies) {
+        if (!is_range_open(policy->row)) continue;
+        const std::string words = range_words(policy->row);
+        const auto found = std::find_if(lines.begin(), lines.end(), [&](const auto& line) { return line.first == words; });
+        if (found == lines.end()) {
+            lines.push_back({words, {policy->row.policy}});
+        } else {
+            found->second.push_back(policy->row.policy);
+        }
+    }
+    std::string out;
+    for (const auto& [words, names] : lines) out += fmt::format(". Range of {}: {}", listed(names), words);
+    return out;
 }
 
 std::string which_is_safe(const Summary& summary) {
     std::vector<std::string> sentences;
-    const Policies alike = with_verdict(summary, "equivalent"), worse = with_verdict(summary, "worse"),
-                   diverged = with_verdict(summary, "diverged"), undecided = with_verdict(summary, "undecided"),
-                   single = with_verdict(summary, "one_seed"), alone = with_verdict(summary, "no_baseline");
+    Policies alike, broken, stressed;
+    for (const PolicySummary* policy : with_verdict(summary, "equivalent")) {
+        (policy->row.stress ? stressed : fails_stressed(summary, *policy) ? broken : alike).push_back(policy);
+    }
+    const Policies worse = with_verdict(summary, "worse"), diverged = with_verdict(summary, "diverged"),
+                   undecided = with_verdict(summary, "undecided"), single = with_verdict(summary, "one_seed"),
+                   alone = with_verdict(summary, "no_baseline");
     if (!alike.empty()) {
-        sentences.push_back(fmt::format("No difference from fp32 that matters was found with {} ({}{})",
-                                        listed(names_of(alike)), what_was_run(*alike.front()), seen_words(alike)));
-    } else if (!worse.empty() || !diverged.empty()) {
+        sentences.push_back(fmt::format("Safe in what was tried: {} (no difference from fp32 that matters; {}{}){}",
+                                        listed(names_of(alike)), what_was_run(*alike.front()), seen_words(alike),
+                                        open_ranges(alike)));
+    } else if (!broken.empty() || !worse.empty() || !diverged.empty()) {
         sentences.push_back("None, as far as these runs show");
     }
+    for (const PolicySummary* policy : broken) {
+        const PolicySummary& twin = *stressed_twin(summary, *policy);
+        sentences.push_back(fmt::format("{} shows no difference from fp32 as it is, and is not safe: with {} it {}; {}", policy->row.policy,
+                                        *twin.row.stress, twin.row.verdict == "diverged" ? "diverged" : "is worse",
+                                        range_words(twin.row)));
+    }
+    if (!stressed.empty()) sentences.push_back(fmt::format("{} passed the stress", listed(names_of(stressed))));
     if (!worse.empty()) sentences.push_back(worse_words(worse));
     if (!diverged.empty()) sentences.push_back(listed(names_of(diverged)) + " diverged");
     if (!undecided.empty()) {
@@ -118,7 +164,7 @@ std::vector<Cost> costs_of(const Summary& summary) {
     std::vector<Cost> costs;
     for (const PolicySummary& policy : summary.policies) {
         const SummaryRow& row = policy.row;
-        if (!row.static_bytes || !row.activation_bytes) continue;
+        if (!row.static_bytes || !row.activation_bytes || row.stress) continue;  // a stress costs no bytes
         const auto is_same = [&](const Cost& cost) {
             return two_digits(cost.kept) == two_digits(*row.static_bytes) &&
                    two_digits(cost.activations) == two_digits(*row.activation_bytes);
@@ -151,7 +197,7 @@ std::string what_it_costs(const Summary& summary) {
         const SummaryRow& row = policy.row;
         if (!row.memory_ratio) continue;
         if (row.verdict == "baseline") baseline = &policy;
-        if (row.verdict != "equivalent") continue;
+        if (row.verdict != "equivalent" || row.stress || fails_stressed(summary, policy)) continue;
         if (best == nullptr || *row.memory_ratio < *best->row.memory_ratio) best = &policy;
     }
     if (best != nullptr && baseline != nullptr && *best->row.memory_ratio < 1) {
@@ -245,8 +291,11 @@ Conclusion conclude(const Log& log, const Summary& summary, const Verdicts& verd
     Conclusion conclusion;
     if (summary.policies.empty()) return conclusion;
     std::vector<std::string> compared;
+    std::set<std::string> stresses;
     bool has_baseline = false;
     for (const PolicySummary& policy : summary.policies) {
+        if (policy.row.stress) stresses.insert(*policy.row.stress);
+        if (policy.row.stress && stress_is_of_another(summary, policy)) continue;
         if (policy.row.policy == baseline_policy) {
             has_baseline = true;
         } else {
@@ -271,6 +320,11 @@ Conclusion conclude(const Log& log, const Summary& summary, const Verdicts& verd
         counted(log.runs.size(), "run"),
         summary.policies.size() == 1 ? "one policy" : fmt::format("{} policies", summary.policies.size()),
         counted(seeds.size(), "seed"), model);
+    if (!stresses.empty()) {
+        conclusion.lead += fmt::format(
+            " Names with a + were stressed with {}: a few values are as large as in pretrained models, and fp32 computes the same.",
+            fmt::join(stresses, ", "));
+    }
     const std::pair<std::string_view, std::string> answers[] = {
         {"Which recipe is safe?", which_is_safe(summary)},
         {"What does it cost?", what_it_costs(summary)},

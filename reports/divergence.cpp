@@ -90,9 +90,9 @@ bool run_failed(const RunLog& run) {
     for (const StepRow& step : run.steps) watch.add(step.loss, step.skipped);
     if (watch.failed()) return true;
     if (is_unfinished(run)) return false;  // its last steps are no end
-    if (std::int64_t(run.steps.size()) < Rules::failure_min_steps) return false;
     const double tail = tail_loss(run).loss;
-    return !std::isfinite(tail) || tail > run.steps.front().loss;
+    if (!run.steps.empty() && !std::isfinite(tail)) return true;  // every step of the window was skipped, or its loss is no number
+    return std::int64_t(run.steps.size()) >= Rules::failure_min_steps && tail > run.steps.front().loss;
 }
 
 std::int64_t static_bytes(const RunRow& row) {
@@ -138,6 +138,9 @@ class RunsOfPolicy {
         const auto steps = std::int64_t(run.steps.size());
         row.steps = row.steps ? std::min(*row.steps, steps) : steps;
         policy_.model = row.seeds == 1 || policy_.model == manifest.model ? manifest.model : "";
+        const bool has_this_weight = row.seeds == 1 || policy_.token_weight == manifest.token_weight;
+        policy_.token_weight = has_this_weight ? manifest.token_weight : std::nullopt;
+        if (row.seeds == 1) row.stress = run.row.stress;
         if (const auto beside = manifest.beside_precision.find(row.policy); beside != manifest.beside_precision.end())
             policy_.beside_precision = beside->second;
         const WindowMeans tail = tail_loss(run);
@@ -164,6 +167,8 @@ class RunsOfPolicy {
         row.static_bytes = static_.value(), row.activation_bytes = activations_.value();
         row.relative_peak = peak_.value();
         if (row.relative_peak) row.peak_gpu = options_.gpu;
+        if (sampled_steps_ > 0) row.sampled_steps = sampled_steps_;
+        if (!ranges_.empty()) row.forward_ranges = ranges_text(ranges_);
         row.loss_spikes = loss_spikes_.value(), row.grad_norm_spikes = norm_spikes_.value();
         row.update_stagnation = stagnation_.value(), row.update_eff = policy_.update_eff = efficiency_.value();
         row.grad_cosine = cosine_.value(), row.grad_proj = proj_.value();
@@ -225,10 +230,31 @@ class RunsOfPolicy {
         count_ += sites.count;
         gradients_underflow_ += sites.gradients_underflow;
         gradients_ += sites.gradients;
+        sampled_steps_ = std::max(sampled_steps_, sites.sampled_steps);
+        for (const FormatRange& range : sites.ranges) add_range(ranges_, range);
+        add_overflow(run, sites);
         if (!sites.first_step || (policy_.first_site_step && *sites.first_step >= *policy_.first_site_step)) return;
         policy_.row.first_site = sites.first;
         policy_.first_site_why = sites.first_why;
         policy_.first_site_step = sites.first_step;
+    }
+
+    /// Looks for the first forward overflow of a run: in its sampled steps, and in steps whose first bad cast is a site of a
+    /// narrow format. It stops at a loss that is not finite: what comes later may be the work of NaN weights.
+    void add_overflow(const RunLog& run, const SiteFigures& sites) {
+        if (const auto step = sites.forward_overflow.first_step)
+            overflowed(sites.forward_overflow_format, sites.forward_overflow.site, *step);
+        for (const StepRow& step : run.steps) {
+            const auto found = sites.narrow_sites.find(step.overflow_site);
+            if (step.overflow > 0 && found != sites.narrow_sites.end())
+                return overflowed(found->second, step.overflow_site, step.step);
+            if (!std::isfinite(step.loss)) return;
+        }
+    }
+    void overflowed(const std::string& format, const std::string& site, std::int64_t step) {
+        SummaryRow& row = policy_.row;
+        if (row.forward_overflow_step && *row.forward_overflow_step <= step) return;
+        row.forward_overflow_format = format, row.forward_overflow_site = site, row.forward_overflow_step = step;
     }
 
     /// The gap over seeds, the verdict, and what both could have been.
@@ -281,6 +307,8 @@ class RunsOfPolicy {
     double learned_ = 0;  ///< how far the baseline's loss fell
     std::int64_t failed_ = 0, steps_ = 0, skipped_ = 0, bytes_ = 0, baseline_bytes_ = 0;
     std::uint64_t underflow_ = 0, count_ = 0, gradients_underflow_ = 0, gradients_ = 0;
+    std::int64_t sampled_steps_ = 0;
+    std::vector<FormatRange> ranges_;
     bool is_baseline_ = true, is_same_ = true, has_failed_baseline_ = false;
     Mean lost_, efficiency_, stagnation_, cosine_, proj_, loss_spikes_, norm_spikes_, static_, activations_, peak_;
 };

@@ -76,6 +76,7 @@ struct PolicySummary {
     std::optional<double> update_eff{};    ///< mean over the steps that have one
     std::string first_site_why{};          ///< "underflow 3.1 % at step 20"
     std::optional<std::int64_t> first_site_step{};
+    std::optional<double> token_weight{};  ///< of all its runs; absent where it is unknown or differs
     std::string beside_precision{};  ///< what else differs from fp32's runs, in words; empty where nothing does
 };
 

@@ -84,6 +84,7 @@ struct RunRow {
     std::optional<std::string> matmul_formats{};
     /// Linears whose operands are of 8 bits or fewer, and those for which the policy asked: the others were left out.
     std::optional<std::int64_t> low_linears{}, asked_linears{};
+    std::optional<std::string> stress{};  ///< "outliers=2^11"; empty where the values were left as they are
 
     bool operator==(const RunRow&) const = default;
     static constexpr std::string_view file = "runs.csv";
@@ -99,7 +100,7 @@ struct RunRow {
                    column("bytes_master", &RunRow::bytes_master), column("bytes_optimizer", &RunRow::bytes_optimizer),
                    column("bytes_activations", &RunRow::bytes_activations), column("parameters", &RunRow::parameters),
                    column("matmul_formats", &RunRow::matmul_formats), column("low_linears", &RunRow::low_linears),
-                   column("asked_linears", &RunRow::asked_linears));
+                   column("asked_linears", &RunRow::asked_linears), column("stress", &RunRow::stress));
     }
 };
 
@@ -302,6 +303,13 @@ struct SummaryRow {
     std::optional<double> loss_spikes{}, grad_norm_spikes{};   ///< spike scores, in percent of the steps
     std::optional<double> update_stagnation{}, update_eff{};   ///< means over steps
     std::optional<double> grad_cosine{}, grad_proj{};          ///< means over sampled steps
+    std::optional<std::string> stress{};                       ///< as of RunRow
+    std::optional<std::int64_t> sampled_steps{};               ///< of the run with the most
+    /// The largest forward values and the largest numbers of the formats they were cast to: `fp16:5.29/65504;e4m3fn:scaled`.
+    std::optional<std::string> forward_ranges{};
+    /// The first forward value that overflowed, without a scale, a format that ends at a smaller power of two than fp32.
+    std::optional<std::string> forward_overflow_format{}, forward_overflow_site{};
+    std::optional<std::int64_t> forward_overflow_step{};
 
     bool operator==(const SummaryRow&) const = default;
     static constexpr std::string_view file = "summary.csv";
@@ -322,7 +330,12 @@ struct SummaryRow {
                    column("grad_norm_spikes", &SummaryRow::grad_norm_spikes),
                    column("update_stagnation", &SummaryRow::update_stagnation),
                    column("update_eff", &SummaryRow::update_eff), column("grad_cosine", &SummaryRow::grad_cosine),
-                   column("grad_proj", &SummaryRow::grad_proj));
+                   column("grad_proj", &SummaryRow::grad_proj),
+                   column("stress", &SummaryRow::stress), column("sampled_steps", &SummaryRow::sampled_steps),
+                   column("forward_ranges", &SummaryRow::forward_ranges),
+                   column("forward_overflow_format", &SummaryRow::forward_overflow_format),
+                   column("forward_overflow_site", &SummaryRow::forward_overflow_site),
+                   column("forward_overflow_step", &SummaryRow::forward_overflow_step));
     }
 };
 

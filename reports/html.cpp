@@ -46,7 +46,8 @@ std::string verdicts_html(const Summary& summary) {
     for (const PolicySummary& policy : summary.policies) {
         const std::string sentence = verdict_sentence(policy);
         if (sentence.empty()) continue;
-        rows += fmt::format("<li><b>{}</b>: {}.</li>\n", escape_html(policy.row.policy), escape_html(sentence));
+        rows += fmt::format("<li><b>{}</b>: {}.<br><span class=\"range{}\">{}.</span></li>\n", escape_html(policy.row.policy),
+                            escape_html(sentence), is_range_open(policy.row) ? " open" : "", escape_html(range_line(policy)));
     }
     std::string out = rows.empty() ? "" : "<ul class=\"verdicts\">\n" + rows + "</ul>\n";
     for (const std::string& warning : warnings_of(summary)) {
@@ -124,6 +125,10 @@ std::string reading_html(const Summary& summary) {
         "loss was not finite in a step that was not skipped, or stayed {:g} nat above its least for {} steps, or ended above "
         "its beginning. A gap <b>would have been seen</b> where the 95 % interval of as many seeds, scattering as these did, "
         "would leave zero out in four comparisons of five.</dd>"
+        "<dt>range</dt><dd>The largest forward value of the sampled sites that was cast to a format which ends at a smaller power of two "
+        "than fp32, and the largest number of that format. Small models with random weights have no outliers. In SmolLM2-135M the inputs "
+        "of mlp.down reach {:g} times their rms, with random weights at most {:g} times: a value is called close where {} times as much "
+        "would overflow.</dd>"
         "<dt>parts at step</dt><dd>The first of {} steps in a row whose smoothed gap (moving average, decay {:g}) exceeds "
         "{:g} % of the fp32 loss; the earliest seed. A small gap on purpose: it says when the curves part, not that the run "
         "failed. Empty where no difference was found.</dd>"
@@ -138,7 +143,8 @@ std::string reading_html(const Summary& summary) {
         "number; they grow with batch and context.</dd>"
         "<dt>peak</dt><dd>What the formats of its matmuls could gain on a GPU at most: {}</dd></dl></details>\n",
         escape_html(window_words(summary)), Rules::longest_window, 100 * summary.margin, Rules::failure_rise,
-        Rules::failure_steps, Rules::consecutive_steps, Rules::ema_decay, 100 * Rules::divergence_threshold,
+        Rules::failure_steps, pretrained_peak, random_peak, two_digits(pretrained_peak / random_peak),
+        Rules::consecutive_steps, Rules::ema_decay, 100 * Rules::divergence_threshold,
         of_gradients, 100 * Rules::notable_underflow, 100 * Rules::notable_overflow, escape_html(peak_words(summary)));
 }
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/site_figures.hpp"
 
-#include "core/codec.hpp"
-#include "core/format_table.hpp"
 #include "reports/divergence.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace macheps {
@@ -33,6 +32,9 @@ std::string remarkable(const SiteRow& site) {
     return {};
 }
 
+/// Whether a scale moved the values into the format's range.
+bool is_scaled(const SiteRow& site) { return site.scale_inv_min != 1 || site.scale_inv_max != 1; }
+
 void keep_worst(WorstSite& worst, const SiteRow& site, double rate, double notable) {
     if (rate > notable && (!worst.first_step || site.step < *worst.first_step)) worst.first_step = site.step;
     if (rate > worst.rate) worst.site = site.site, worst.step = site.step, worst.rate = rate;
@@ -40,10 +42,26 @@ void keep_worst(WorstSite& worst, const SiteRow& site, double rate, double notab
 
 /// How far the largest value reaches in its format's range; 0 where a scale put it there on purpose.
 double reach_of(const SiteRow& site) {
-    const NamedFormat* named = find_format(site.format);
-    if (named == nullptr || site.scale_inv_min != 1 || site.scale_inv_max != 1) return 0;
-    const double largest = decode64(named->format, named->format.max_finite_code() << named->format.padding);
-    return site.overflow > 0 ? std::max(1.0, double(site.amax) / largest) : double(site.amax) / largest;
+    const std::optional<double> largest = largest_of(site.format);
+    if (!largest || is_scaled(site)) return 0;
+    return site.overflow > 0 ? std::max(1.0, double(site.amax) / *largest) : double(site.amax) / *largest;
+}
+
+/// The range of a forward site's values, and whether some of them overflowed.
+void add_forward(SiteFigures& figures, const SiteRow& site) {
+    const std::optional<double> largest = largest_of(site.format);
+    if (!largest || site.format == "fp32") return;
+    const FormatRange range{.format = site.format,
+                            .amax = is_scaled(site) || !std::isfinite(site.amax) ? 0 : double(site.amax),
+                            .largest = *largest,
+                            .is_scaled = is_scaled(site)};
+    add_range(figures.ranges, range);
+    if (range.is_scaled || !range.is_narrow()) return;
+    figures.narrow_sites.try_emplace(site.site, site.format);
+    WorstSite& first = figures.forward_overflow;
+    if (site.overflow == 0 || (first.first_step && site.step >= *first.first_step)) return;
+    first.site = site.site, first.step = site.step, first.first_step = site.step;
+    figures.forward_overflow_format = site.format;
 }
 
 }  // namespace
@@ -59,7 +77,10 @@ bool is_gradient_slot(std::string_view name) {
 
 SiteFigures site_figures(std::span<const SiteRow> rows) {
     SiteFigures figures;
+    std::optional<std::int64_t> step;
     for (const SiteRow& site : rows) {
+        if (step != site.step) step = site.step, ++figures.sampled_steps;
+        if (site.site.find(":forward") != std::string::npos) add_forward(figures, site);
         figures.underflow += site.underflow;
         figures.count += site.count;
         if (site.site == "all_reduce:grad.wire") {

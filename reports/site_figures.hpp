@@ -2,12 +2,15 @@
 // What a summary and a diagnosis say of a run's sampled sites, without their rows.
 #pragma once
 #include "reports/event.hpp"
+#include "reports/value_range.hpp"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace macheps {
 
@@ -27,6 +30,11 @@ struct SiteFigures {
     WorstSite gradient_underflow{};  ///< of elements that carry a gradient: the share that became zero
     WorstSite wire{};                ///< of what ranks sent in a format narrower than fp32: the share that became zero
     WorstSite activation_reach{};    ///< forward and unscaled: amax over the largest finite number of the format
+    std::int64_t sampled_steps = 0;
+    std::vector<FormatRange> ranges{};       ///< of forward values, by format
+    WorstSite forward_overflow{};            ///< the first one without a scale in a format that is_narrow()
+    std::string forward_overflow_format{};
+    std::map<std::string, std::string, std::less<>> narrow_sites{};  ///< forward, unscaled: the format of each
 };
 
 /// Whether the values at a slot are gradients: of the operands of a backward matmul one is a weight or an activation.

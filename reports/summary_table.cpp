@@ -136,7 +136,9 @@ std::string summary_table(const Summary& summary, Colour colour) {
         out += "underflow: of all numbers that are cast, forward and backward; of gradients alone: " + words + ".\n";
     for (const PolicySummary& policy : summary.policies) {
         const std::string sentence = verdict_sentence(policy);
-        if (!sentence.empty()) out += fmt::format("  {}: {}.\n", printable(policy.row.policy), sentence);
+        if (!sentence.empty()) {
+            out += fmt::format("  {}: {}.\n    {}.\n", printable(policy.row.policy), sentence, printable(range_line(policy)));
+        }
     }
     for (const std::string& warning : warnings_of(summary)) out += "warning: " + warning + ".\n";
     return out;
@@ -210,6 +212,7 @@ std::string summary_json(const Summary& summary) {
         const auto put = [&](const auto& c) { object[std::string(c.name)] = json_of(policy.row.*c.field); };
         for_each_column<SummaryRow>(put);
         object["sentence"] = verdict_sentence(policy);
+        object["range"] = range_line(policy);
         policies.push_back(std::move(object));
     }
     const Json all{{"schema", schema_version}, {"policies", policies}, {"notes", summary.notes}, {"warnings", warnings_of(summary)}};

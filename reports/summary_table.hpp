@@ -32,7 +32,7 @@ std::string summary_csv(const Summary& summary);
 void write_summary(const Summary& summary, const std::filesystem::path& path);
 
 /// {"schema": 2, "policies": [one object per row, keys as the columns, null where not measured, NaN and infinities as
-/// strings; and "sentence", the verdict in words], "notes": [...], "warnings": [...]}, indented, with a line end.
+/// strings; and "sentence", the verdict in words, and "range", its range line], "notes": [...], "warnings": [...]}, indented, with a line end.
 std::string summary_json(const Summary& summary);
 
 /// How one policy's cells read in the table and on the page.

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/verdict.hpp"
 
+#include "reports/manifest_facts.hpp"
+#include "reports/value_range.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,13 +18,6 @@ using Rules = DivergenceRules;
 
 std::string counted(std::int64_t n, std::string_view what) {
     return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
-}
-
-/// "2 layers x 64, 300 steps, 3 seeds", as far as it is known.
-std::string what_was_run(const PolicySummary& policy) {
-    std::string words = policy.model.empty() ? "" : policy.model + ", ";
-    if (policy.row.steps) words += counted(*policy.row.steps, "step") + ", ";
-    return words + counted(policy.row.seeds, "seed");
 }
 
 /// Whether the 95 % interval leaves zero out.
@@ -96,6 +92,19 @@ std::string gap_words(const SummaryRow& row) {
     const std::string gap =
         fmt::format("{}{}", std::signbit(*row.gap_mean) ? "" : "+", two_digits(*row.gap_mean));
     return row.gap_ci_high ? fmt::format("{} ± {}", gap, two_digits(*row.gap_ci_high - *row.gap_mean)) : gap;
+}
+
+std::string what_was_run(const PolicySummary& policy) {
+    std::string words = policy.model.empty() ? "" : policy.model + ", ";
+    if (policy.row.steps) words += counted(*policy.row.steps, "step") + ", ";
+    words += counted(policy.row.seeds, "seed");
+    if (policy.token_weight.value_or(1) != 1) words += ", token weight " + power_words(*policy.token_weight);
+    if (policy.row.stress) words += ", stressed with " + *policy.row.stress;
+    return words;
+}
+
+std::string range_line(const PolicySummary& policy) {
+    return policy.row.verdict == "baseline" ? "" : "range: " + range_words(policy.row);
 }
 
 std::string verdict_words(const SummaryRow& row) {

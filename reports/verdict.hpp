@@ -20,6 +20,14 @@ std::string verdict_words(const SummaryRow& row);
 /// seen)". Where it could not have come out otherwise, it says so. Empty for the baseline.
 std::string verdict_sentence(const PolicySummary& policy);
 
+/// How far the forward values of the policy reached into the range of their formats: "range: largest forward value 31 of 65504
+/// (fp16); an overflow would not have been seen". Empty for the baseline.
+std::string range_line(const PolicySummary& policy);
+
+/// What a verdict rests on, as far as it is known: "2 layers x 64, 300 steps, 3 seeds", then a token weight other than 1 and the
+/// stress.
+std::string what_was_run(const PolicySummary& policy);
+
 /// "diverges at step", where that says something: empty where no difference was found.
 std::string parts_at_step(const SummaryRow& row);
 

@@ -85,6 +85,7 @@ Summary read_golden() {
         policy.lost_updates_per_step = figure.lost_per_step;
         policy.model = figure.model;
         policy.gradient_underflow_rate = figure.gradient_underflow;
+        policy.token_weight = 0x1p-12;
         if (policy.row.margin) {
             policy.relative_gap = *policy.row.gap_mean / (*policy.row.margin / DivergenceRules::equivalence_margin);
         }

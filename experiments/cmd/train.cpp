@@ -12,6 +12,7 @@
 #include "experiments/cmd/train_config.hpp"
 #include "experiments/cmd/train_defaults.hpp"
 #include "experiments/cmd/train_plan.hpp"
+#include "experiments/cmd/train_stress.hpp"
 #include "experiments/cmd/train_task.hpp"
 #include "experiments/train/experiment.hpp"
 #include "experiments/train/manifest.hpp"
@@ -44,14 +45,17 @@ constexpr const char* help =
     "  macheps train --data corpus.txt --size small           a text of your own, as bytes\n"
     "  macheps train --model llama --kv-heads 2               the demo with a llama, two query heads to a key head\n"
     "  macheps train --config ds.json hf_args.yaml             what two frameworks' configs compute, next to fp32\n"
+    "  macheps train -p amp-fp16 --stress outliers=2^11       whether fp16 holds outliers as of a pretrained model, beside fp32\n"
     "  macheps train --size base --dry-run                    the plan: runs, time, memory, disk; writes nothing\n"
     "  macheps train --resume runs/001                        go on with what Ctrl-C, or a crash, ended\n"
     "  macheps train --from runs/001/manifest.json            the same run once more, to the bit\n\n"
     "With and without --policy: seeds 0,1,2, so that a gap has an interval, and --token-weight 2^-12, a stand-in for a "
-    "large\nbatch, in whose gradients underflow shows (with --config 1: a config has a batch of its own). Without either it is "
-    "the\ndemo, of the policies fp32 tf32 amp-bf16 pure-bf16 pure-bf16-sr amp-fp16 fp16-noscale fp8-tensorwise.\n"
+    "large\nbatch, in whose gradients underflow shows (1 with --config, which has a batch of its own, and with --data). Without "
+    "--policy and --config\nit is the demo, of the policies fp32 tf32 amp-bf16 pure-bf16 pure-bf16-sr amp-fp16 fp16-noscale fp8-tensorwise.\n"
     "With --config and no --policy, fp32 trains with the betas, decay, clipping and micro-batches (and, with --take lr, the rate) "
     "that the\nconfigs have in common, so that a gap is of precision alone.\n"
+    "--stress trains every policy a second time, as NAME+outliers, with a few values as large as in pretrained models. fp32 and bf16 "
+    "compute\nthe same bits with them and without; fp16 overflows.\n"
     "Writes runs.csv, steps.csv, evals.csv, sites.csv, exponents.csv, summary.csv, manifest.json and report.html.\n\n"
     "JSON: {\"finished\", \"directory\", \"files\": {\"page\", \"summary\"}, \"summary\": as of `macheps report "
     "--json`}; with\n"
@@ -78,7 +82,7 @@ struct Arguments {
     std::vector<std::string> policies;
     ConfigChoice configs;
     std::string kind = "gpt2", size = "tiny", gelu = "erf", optimizer = "adamw", data, val_data, data_format = "auto",
-                out, token_weight;
+                out, token_weight, stress;
     std::optional<std::int64_t> layers, width, heads, kv_heads, hidden, context, vocabulary, batch;
     bool untied = false, tied = false, force = false, quiet = false, no_report = false, dry_run = false, json = false;
     std::vector<std::int64_t> seeds;
@@ -168,9 +172,10 @@ Experiment new_experiment(const Arguments& a, const Command& verb) {
     const bool is_demo = a.policies.empty() && configs.policies.empty();
     experiment.seeds = a.seeds;
     if (a.seeds.empty()) experiment.seeds.assign(std::begin(usual_seeds), std::end(usual_seeds));
-    experiment.options.token_weight = !a.token_weight.empty()     ? parse_weight(a.token_weight)
-                                      : configs.policies.empty() ? usual_token_weight
-                                                                 : config_token_weight;
+    const bool is_own_task = !configs.policies.empty() || !a.data.empty();
+    experiment.options.token_weight = !a.token_weight.empty() ? parse_weight(a.token_weight)
+                                      : is_own_task           ? plain_token_weight
+                                                              : usual_token_weight;
 
     std::vector<std::string> names = is_demo ? demo_policies() : a.policies;
     if (std::find(names.begin(), names.end(), baseline_policy) == names.end()) {
@@ -180,6 +185,7 @@ Experiment new_experiment(const Arguments& a, const Command& verb) {
     for (const std::string& name : names)
         experiment.policies.push_back(has_configs_alone ? baseline_of(configs.policies) : load_policy(name));
     for (Policy& policy : configs.policies) experiment.policies.push_back(std::move(policy));
+    add_stressed(experiment, a.stress, !configs.policies.empty());
     check_names(experiment.policies);
     tell_micro_batches(experiment.policies, experiment.options);
     auto seeds = experiment.seeds;
@@ -297,6 +303,7 @@ void describe_task(Command& verb, Arguments& a) {
     verb.integer("--seeds", a.seeds, seed_limits,
                  "Seeds; each gives every policy the same weights and batches; 0,1,2 when left out")
         .list();
+    verb.option("--stress", a.stress, stress_help());
     const Option data =
         verb.option("--data", a.data, "A text, read as bytes, or tokens; the synthetic language when left out")
             .takes(value_kind::file);
@@ -357,7 +364,7 @@ void describe_steps(Command& verb, Arguments& a) {
     verb.option("--momentum", a.train.momentum, "For sgd").shows_default();
     verb.option("--token-weight", a.token_weight,
                 "Weight of every token's loss in the backward pass, undone in fp32 before clipping: a stand-in for a "
-                "batch 1/weight times as large; a power of two; 2^-12 when left out, with --config 1");
+                "batch 1/weight times as large; a power of two. Default: 2^-12 on the synthetic language, 1 with --data and --config");
     verb.integer("--eval-every", a.train.eval_every, {0, most_steps},
                  "Steps between held-out evaluations; 0: only at the end")
         .shows_default();

@@ -221,6 +221,7 @@ void check_names(const std::vector<Policy>& policies) {
 
 void tell_micro_batches(const std::vector<Policy>& policies, const TrainOptions& options) {
     for (const Policy& policy : policies) {
+        if (!(policy.training.stress == Stress{})) continue;
         const std::int64_t wanted = policy.training.micro_batches.value_or(1);
         const std::int64_t trained = options_under(policy.training, options).micro_batches;
         if (wanted <= 1 || wanted == trained) continue;
@@ -233,7 +234,8 @@ void tell_left_out(const std::vector<Policy>& policies, const ModelConfig& model
     const SiteList sites = model_sites(model);
     for (const Policy& policy : policies) {
         const ResolvedPolicy resolved = resolve(policy, sites);
-        if (resolved.left_out.empty()) continue;
+        // A stressed policy leaves out what the policy without the stress does.
+        if (resolved.left_out.empty() || !(policy.training.stress == Stress{})) continue;
         if (const auto [low, asked] = resolved.low_linears(); asked > 0)
             tell("macheps: {}: {} of {} linears in 8 bits or fewer\n", policy.name, low, asked);
         else

@@ -17,10 +17,10 @@ inline constexpr std::int64_t usual_seeds[] = {0, 1, 2};
 
 /// Stands in for a batch 4096 times as large: at this size gradients do not underflow by themselves.
 inline constexpr double usual_token_weight = 0x1p-12;
-/// A framework's config says what its batch is, and its losses are weighted as they stand.
-inline constexpr double config_token_weight = 1;
+/// The batch as it is: for a framework's config, which has a batch of its own, and for the user's own data.
+inline constexpr double plain_token_weight = 1;
 
-/// A number, or a power written 2^-12. Throws Error, Exit::usage.
-double parse_weight(const std::string& text);
+/// A number, or a power written 2^-12. Throws Error (usage) that names the option `where`.
+double parse_weight(const std::string& text, const char* where = "--token-weight");
 
 }  // namespace macheps

@@ -11,7 +11,7 @@ FeedForward::Gate::Gate(Backend& backend, const ResolvedPolicy& policy, const st
       grad_up(policy, block + "mlp.act:grad.up") {}
 
 FeedForward::FeedForward(Backend& backend, const ResolvedPolicy& policy, const std::string& block,
-                         const elementwise::Unary& activation, const Parameters& p)
+                         const elementwise::Unary& activation, const Parameters& p, std::span<const float> outliers)
     : backend_(backend),
       activation_(activation),
       up_(backend, policy, block + "mlp.up", p.up_weight, p.up_bias),
@@ -20,6 +20,14 @@ FeedForward::FeedForward(Backend& backend, const ResolvedPolicy& policy, const s
       grad_in_(policy, block + "mlp.act:grad.in"),
       grad_out_(policy, block + "mlp.act:grad.out") {
     if (p.gate_weight != nullptr) gate_.emplace(backend, policy, block, *p.gate_weight);
+    if (outliers.empty()) return;
+    const Shape shape{static_cast<std::int64_t>(outliers.size())};
+    outliers_.emplace(Outliers{backend.empty(shape), backend.empty(shape)});
+    std::vector<float> inverses;
+    for (const float factor : outliers) inverses.push_back(1 / factor);
+    backend.upload(outliers, outliers_->factors);
+    backend.upload(inverses, outliers_->inverses);
+    down_.multiply_weight_columns(outliers_->inverses.view());
 }
 
 Value FeedForward::forward(Rounder& rounder, Value x) {
@@ -34,11 +42,17 @@ Value FeedForward::forward(Rounder& rounder, Value x) {
     } else {
         backend_.map(activation_, up_out_.view, act);
     }
+    if (outliers_) backend_.multiply_columns(act, outliers_->factors, act);
     return down_.forward(rounder, {act, rounder.apply_in_place(forward_out_, act, fp32)});
 }
 
 Value FeedForward::backward(Rounder& rounder, Value dy, Tensor& dx) {
-    const Value dact = rounder.apply(grad_in_, down_.backward(rounder, dy, dact_), dact_in_);
+    Value dact = rounder.apply(grad_in_, down_.backward(rounder, dy, dact_), dact_in_);
+    if (outliers_) {
+        const View scaled = sized(backend_, outliers_->dact, dact.view.shape);
+        backend_.multiply_columns(dact.view, outliers_->factors, scaled);
+        dact = {scaled, fp32};
+    }
     if (gate_) return backward_gated(rounder, dact, dx);
     const View du = sized(backend_, du_, up_out_.view.shape);
     backend_.map_backward(activation_, up_out_.view, dact.view, du);

@@ -4,6 +4,7 @@
 #include "experiments/model/layers.hpp"
 
 #include <optional>
+#include <span>
 #include <string>
 
 namespace macheps {
@@ -15,8 +16,9 @@ class FeedForward {
         ParameterState *gate_weight, &up_weight, *up_bias, &down_weight, *down_bias;  ///< gate and biases may be null
     };
 
+    /// `outliers` are the factors of the channels that enter `down`, see outliers.hpp; empty: no channel is scaled.
     FeedForward(Backend& backend, const ResolvedPolicy& policy, const std::string& block,
-                const elementwise::Unary& activation, const Parameters& parameters);
+                const elementwise::Unary& activation, const Parameters& parameters, std::span<const float> outliers = {});
     Value forward(Rounder& rounder, Value x);
     /// Returns dX: that of `up`, plus that of the gate where there is one.
     Value backward(Rounder& rounder, Value dy, Tensor& dx);
@@ -30,11 +32,17 @@ class FeedForward {
         Value out;
         Tensor activated, dactivated, dup, dx;
     };
+    /// Factors of the channels that enter `down`, and their inverses for its weight.
+    struct Outliers {
+        Tensor factors, inverses;
+        Tensor dact{};
+    };
     Value backward_gated(Rounder& rounder, Value dactivated, Tensor& dx);
 
     Backend& backend_;
     elementwise::Unary activation_;
     std::optional<Gate> gate_;
+    std::optional<Outliers> outliers_;
     Linear up_, down_;
     Slot forward_out_, grad_in_, grad_out_;
     Value up_out_;

@@ -92,7 +92,7 @@ Value Linear::forward(Rounder& rounder, Value x) {
     x_ = rounder.apply(forward_in_, x, x_in_buffer_);
     x_cast_ = rounder.apply(forward_a_, x_, x_buffer_);
     if (!weight_cast_is_fresh_) {
-        w_cast_ = rounder.apply(forward_b_, weight_.as_value(), w_buffer_);
+        w_cast_ = rounder.apply(forward_b_, weight_value(), w_buffer_);
         weight_cast_is_fresh_ = true;
     } else {
         rounder.reuse(forward_b_, w_cast_);
@@ -120,7 +120,7 @@ Value Linear::backward(Rounder& rounder, Value incoming, Tensor& dx_tensor) {
     const Value dy_a = rounder.apply(input_grad_a_, dy, dy_a_buffer_);
     const Value w = serves_both_ways(input_grad_b_, forward_b_)
                         ? rounder.reuse(input_grad_b_, w_cast_)
-                        : rounder.apply(input_grad_b_, weight_.as_value(), w_b_buffer_, Contraction::first);
+                        : rounder.apply(input_grad_b_, weight_value(), w_b_buffer_, Contraction::first);
     const View dx = sized(backend_, dx_tensor, {rows, in_});
     Matmul input_grad{.m = rows, .n = in_, .k = out_};
     set_operands(input_grad, input_grad_, {dy_a, w, input_grad_a_, input_grad_b_}, false, false);
@@ -139,9 +139,20 @@ Value Linear::backward(Rounder& rounder, Value incoming, Tensor& dx_tensor) {
     set_operands(weight_grad, weight_grad_, {dy_b, x, weight_grad_a_, weight_grad_b_}, true, false);
     weight_grad.out = dw.data;
     weight_grad.ld_out = in_;
-    const Format dw_held = rounder.matmul(weight_grad_out_, weight_grad, dw.shape);
+    Format dw_held = rounder.matmul(weight_grad_out_, weight_grad, dw.shape);
+    if (column_factors_.data != nullptr) {
+        backend_.multiply_columns(dw, column_factors_, dw);
+        dw_held = fp32;
+    }
     weight_.accumulate(backend_, rounder, dw, dw_held);
     return {dx, dx_held};
+}
+
+Value Linear::weight_value() {
+    if (column_factors_.data == nullptr) return weight_.as_value();
+    const View scaled = sized(backend_, scaled_weight_, weight_.shape);
+    backend_.multiply_columns(weight_.value, column_factors_, scaled);
+    return {scaled, fp32};
 }
 
 void Linear::set_operands(Matmul& args, const MatmulChoice& choice, Operands x, bool a_transposed, bool b_transposed) {

@@ -51,6 +51,9 @@ class Linear {
     Value backward(Rounder& rounder, Value dy, Tensor& dx);
     /// The weight changed: its casts are stale.
     void invalidate() { weight_cast_is_fresh_ = false; }
+    /// Column i of the weight counts as multiplied by factors[i], powers of two, before it is cast; its gradient too. The
+    /// parameter stays as it is. `factors` outlives the layer.
+    void multiply_weight_columns(ConstView factors) { column_factors_ = factors; }
 
   private:
     /// Operands, rule and factor of one of the three matmuls. The slots made the values; `ld` is that of both.
@@ -60,8 +63,12 @@ class Linear {
     };
     void set_operands(Matmul& args, const MatmulChoice& choice, Operands x, bool a_transposed, bool b_transposed);
     Value decoded(const Value& x, Tensor& buffer);
+    /// The weight as the matmuls see it before its cast.
+    Value weight_value();
 
     Backend& backend_;
+    ConstView column_factors_{};  ///< empty: the weight is used as it is
+    Tensor scaled_weight_;
     ParameterState& weight_;
     ParameterState* bias_;
     std::int64_t in_, out_;

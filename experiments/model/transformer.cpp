@@ -4,6 +4,7 @@
 #include "experiments/model/attention.hpp"
 #include "experiments/model/feed_forward.hpp"
 #include "experiments/model/initialise.hpp"
+#include "experiments/model/outliers.hpp"
 #include "experiments/model/replay.hpp"
 
 #include <fmt/format.h>
@@ -29,14 +30,14 @@ struct Transformer::Block {
     };
 
     Block(Backend& b, Rounder& rounder, const ModelConfig& c, std::int64_t batch, const ResolvedPolicy& policy,
-          const std::string& name, const Parameters& p)
+          const std::string& name, const Parameters& p, std::span<const float> outliers)
         : backend(b),
           norm1(b, policy, name + "norm1", p.norm1_weight, p.norm1_bias),
           norm2(b, policy, name + "norm2", p.norm2_weight, p.norm2_bias),
           qkv(b, policy, name + "attn.qkv", p.qkv_weight, p.qkv_bias),
           proj(b, policy, name + "attn.proj", p.proj_weight, p.proj_bias),
           attention(b, rounder, policy, name, c, batch),
-          feed_forward(b, policy, name, c.activation, p.feed_forward),
+          feed_forward(b, policy, name, c.activation, p.feed_forward, outliers),
           residual1_out(policy, name + "residual1:forward.out"),
           residual1_grad_in(policy, name + "residual1:grad.in"),
           residual1_grad_out(policy, name + "residual1:grad.out"),
@@ -95,6 +96,8 @@ Transformer::Transformer(Backend& backend, const ModelConfig& config, std::int64
     const std::int64_t c = config.width, qkv = config.qkv_width(), hidden = config.hidden_width();
     token_ = &make_parameter("embed.token.weight", {config.vocabulary, c});
     if (!llama) position_ = &make_parameter("embed.position.weight", {config.context, c});
+    std::vector<float> outliers;
+    if (const auto size = policy.training.stress.outliers) outliers = outlier_factors(config, *size);
     for (std::int64_t i = 0; i < config.layers; ++i) {
         const std::string prefix = fmt::format("block.{}.", i);
         const auto weight = [&](const char* name, Shape shape) -> ParameterState& {
@@ -112,7 +115,7 @@ Transformer::Transformer(Backend& backend, const ModelConfig& config, std::int64
                                   bias("norm2", c),
                                   {llama ? &weight("mlp.gate", {hidden, c}) : nullptr, weight("mlp.up", {hidden, c}),
                                    bias("mlp.up", hidden), weight("mlp.down", {c, hidden}), bias("mlp.down", c)}};
-        blocks_.push_back(std::make_unique<Block>(backend, rounder_, config, batch, policy, prefix, p));
+        blocks_.push_back(std::make_unique<Block>(backend, rounder_, config, batch, policy, prefix, p, outliers));
     }
     ParameterState& norm_weight = make_parameter("final_norm.weight", {c});
     final_norm_ = std::make_unique<Norm>(backend, policy, "final_norm", norm_weight, make_bias("final_norm.bias", c));

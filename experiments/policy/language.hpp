@@ -22,9 +22,10 @@ inline constexpr PolicyKey file_keys[] = {
     {"clip", "[clip]: how gradients are clipped"},
     {"accumulation", "[accumulation]: how a step is divided into micro-batches"},
     {"backward", "[backward]: what is kept for the backward pass"},
+    {"stress", "[stress]: values of the model that are made as large as in pretrained ones"},
 };
 
-/// [optimizer] has this key, and with [clip], [accumulation] and [backward] those of training.hpp.
+/// [optimizer] has this key, and with [clip], [accumulation], [backward] and [stress] those of training.hpp.
 inline constexpr PolicyKey optimizer_keys[] = {
     {"arithmetic", "the format that every operation of an optimiser step is rounded to"},
 };

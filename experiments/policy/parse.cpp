@@ -52,7 +52,7 @@ class Reader {
         if (const toml::node* node = document.get("reduce")) policy.reduce = read_reduce(toml_, *node);
         if (const toml::node* node = document.get("rule")) read_rules(*node, policy);
         if (const toml::node* node = document.get("loss_scaler")) policy.loss_scaler = read_scaler(*node);
-        for (const char* name : {"optimizer", "clip", "accumulation", "backward"}) {
+        for (const std::string_view name : training_tables()) {
             if (const toml::node* node = document.get(name)) read_training(name, *node, policy);
         }
         return policy;
@@ -127,7 +127,7 @@ Policy load(const std::string& source, bool is_file, const std::string& where, s
     }
     open.push_back(source);
     const auto known = std::find_if(recorded.begin(), recorded.end(), [&](const PolicySource& one) {
-        return one.name == source && one.is_file == is_file;
+        return one.is_file == is_file && (one.name == source || std::filesystem::path(one.name).lexically_normal() == source);
     });
     const std::string text = known != recorded.end() ? known->text
                              : is_file               ? read_policy_file(source, where)
@@ -318,7 +318,7 @@ std::int64_t Reader::read_matmul(const MatmulKey& key, const toml::node& value, 
     return toml_.integer(value, slot, key.least, key.most);
 }
 
-/// [optimizer], [clip], [accumulation] or [backward].
+/// [optimizer], [clip], [accumulation], [backward] or [stress].
 void Reader::read_training(std::string_view name, const toml::node& node, Policy& policy) const {
     const std::string title = fmt::format("[{}]", name);
     const toml::table& table = toml_.table(node, title);

@@ -39,6 +39,15 @@ Text number_text(const TrainingRecipe& recipe) {
 bool is_beta(double x) { return x >= 0 && x < 1; }
 bool is_no_less_than_0(double x) { return x >= 0; }
 bool is_positive(double x) { return x > 0; }
+bool is_power_of_two(double x) {
+    int exponent = 0;
+    return x >= 1 && x <= 0x1p60 && std::frexp(x, &exponent) == 0.5;
+}
+std::string power_text(double x) {
+    int exponent = 0;
+    std::frexp(x, &exponent);
+    return fmt::format("2^{}", exponent - 1);
+}
 bool is_count(double x) { return x >= 1 && x <= 0x1p20; }
 
 const TrainingKey rows[] = {
@@ -138,6 +147,16 @@ const TrainingKey rows[] = {
      .is_of_precision = true,
      .set = [](TrainingRecipe& r, double value) { r.recompute = value != 0; },
      .text = [](const TrainingRecipe& r) { return r.recompute ? Text(*r.recompute ? "true" : "false") : Text(); }},
+    // A stress moves values and not the function that is computed. `train --stress` takes the keys of this table.
+    {.table = "stress",
+     .name = "outliers",
+     .summary = "two channels of each mlp.down have inputs with an rms of this times 2^5, as outliers of pretrained models, and are "
+                "scaled back by its weight: fp32 computes what it did before",
+     .is_of_precision = true,
+     .is_good = is_power_of_two,
+     .wanted = "a power of two, 1 to 2^60",
+     .set = [](TrainingRecipe& r, double value) { r.stress.outliers = value; },
+     .text = [](const TrainingRecipe& r) { return r.stress.outliers ? Text(power_text(*r.stress.outliers)) : Text(); }},
 };
 
 }  // namespace
@@ -152,12 +171,28 @@ std::vector<const TrainingKey*> training_keys_of(std::string_view table) {
     return keys;
 }
 
+std::vector<std::string_view> training_tables() {
+    std::vector<std::string_view> tables;
+    for (const TrainingKey& row : rows) {
+        if (tables.empty() || tables.back() != row.table) tables.push_back(row.table);
+    }
+    return tables;
+}
+
 std::vector<std::pair<std::string, std::string>> settings_of(const TrainingRecipe& recipe) {
     std::vector<std::pair<std::string, std::string>> settings;
     for (const TrainingKey& row : rows) {
         if (const Text text = row.text(recipe)) settings.emplace_back(fmt::format("{}.{}", row.table, row.name), *text);
     }
     return settings;
+}
+
+std::string stress_text(const TrainingRecipe& recipe) {
+    std::string words;
+    for (const TrainingKey* key : training_keys_of("stress")) {
+        if (const Text text = key->text(recipe)) words += fmt::format("{}{}={}", words.empty() ? "" : " ", key->name, *text);
+    }
+    return words;
 }
 
 std::string_view to_string(OptimizerKind kind) { return optimizer_names[static_cast<std::size_t>(kind)]; }

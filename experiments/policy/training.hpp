@@ -71,6 +71,13 @@ inline constexpr AdamKernel adam_kernels[] = {
 };
 // clang-format on
 
+/// Values of the model that are made as large as in pretrained models. What is computed in exact arithmetic stays as it is.
+struct Stress {
+    std::optional<double> outliers{};  ///< how large a few channels are, see model/outliers.hpp
+
+    bool operator==(const Stress&) const = default;
+};
+
 /// What was said; nothing where it was not.
 struct TrainingRecipe {
     const ClipFormula* clip = nullptr;
@@ -80,13 +87,14 @@ struct TrainingRecipe {
     std::optional<double> max_norm{}, lr{}, beta1{}, beta2{}, eps{}, weight_decay{}, momentum{};
     std::optional<bool> rate_waits{};  ///< the learning rate stands still in skipped steps
     std::optional<bool> recompute{};   ///< gradient checkpointing
+    Stress stress{};
 
     bool operator==(const TrainingRecipe&) const = default;
     const ClipFormula& clip_formula() const { return clip != nullptr ? *clip : clip_formulas[0]; }
     const AdamKernel& adam_kernel() const { return kernel != nullptr ? *kernel : adam_kernels[0]; }
 };
 
-/// A key of [optimizer], [clip], [accumulation] or [backward] that sets a part of a TrainingRecipe. A key more is a row more.
+/// A key of [optimizer], [clip], [accumulation], [backward] or [stress] that sets a part of a TrainingRecipe. A key more is a row more.
 struct TrainingKey {
     enum class Takes : std::uint8_t { name, number, count, flag };
     std::string_view table, name, summary;
@@ -103,8 +111,13 @@ struct TrainingKey {
 std::span<const TrainingKey> training_keys();
 /// The keys of one table.
 std::vector<const TrainingKey*> training_keys_of(std::string_view table);
+/// The tables that have such keys, in the order of the keys.
+std::vector<std::string_view> training_tables();
 /// What a recipe says, as (`clip.formula`, "torch").
 std::vector<std::pair<std::string, std::string>> settings_of(const TrainingRecipe& recipe);
+
+/// What a recipe says in [stress], with powers of two: "outliers=2^11"; empty where it says nothing.
+std::string stress_text(const TrainingRecipe& recipe);
 
 std::string_view to_string(OptimizerKind kind);
 

@@ -124,7 +124,7 @@ Words row_words(const Rows& rows) {
     return words;
 }
 
-/// Keys of [optimizer], [clip], [accumulation] or [backward].
+/// Keys of [optimizer], [clip], [accumulation], [backward] or [stress].
 Words training_words(std::string_view table) {
     Words words = table == "optimizer" ? key_words(optimizer_keys) : Words{};
     for (const TrainingKey* key : training_keys_of(table))
@@ -194,6 +194,7 @@ std::vector<PolicyWordGroup> policy_words() {
     groups.push_back({"clip_keys", "in [clip]", training_words("clip")});
     groups.push_back({"accumulation_keys", "in [accumulation]", training_words("accumulation")});
     groups.push_back({"backward_keys", "in [backward]", training_words("backward")});
+    groups.push_back({"stress_keys", "in [stress]", training_words("stress")});
     groups.push_back({"clip_formulas", "the `formula` of [clip]", row_words(clip_formulas)});
     groups.push_back({"adam_kernels", "the `kernel` of [optimizer]", row_words(adam_kernels)});
     return groups;

@@ -23,7 +23,8 @@ constexpr std::int64_t most_seeds = 100000;
 
 /// Options of `macheps train` that a sweep settles itself, or that change no row.
 constexpr std::string_view own_options[] = {"config", "device",       "dry-run", "dump-step", "force", "from",   "hash-sites", "jobs",
-                                            "json",   "matrix-units", "memory",  "no-report", "out",   "quiet",  "resume",     "threads"};
+                                            "json",   "matrix-units", "memory",  "no-report", "out",   "quiet",  "resume",     "stress",
+                                            "threads"};
 
 /// The members of a table as they stand in the file: the parser sorts them by name.
 std::vector<std::pair<std::string, const toml::node*>> members_of(const toml::table& table) {

@@ -85,9 +85,21 @@ SharedInputs::SharedInputs(const Experiment& experiment) {
         check_batches(policies.back(), experiment.model, options_under(policy.training, experiment.options));
     }
     fp32 = resolve(load_policy(baseline_policy), sites);
+    for (const ResolvedPolicy& policy : policies) {
+        if (policy.training.stress == fp32_of(policy).training.stress) continue;
+        stressed_fp32.push_back(fp32);
+        stressed_fp32.back().training.stress = policy.training.stress;
+    }
     data = open_data(
         {.train = experiment.data_file, .held_out = experiment.held_out_file, .format = experiment.data_format},
         experiment.model.vocabulary, experiment.model.context);
+}
+
+const ResolvedPolicy& SharedInputs::fp32_of(const ResolvedPolicy& policy) const {
+    for (const ResolvedPolicy& stressed : stressed_fp32) {
+        if (stressed.training.stress == policy.training.stress) return stressed;
+    }
+    return fp32;
 }
 
 std::vector<PlannedRun> plan_runs(const Experiment& experiment) {
@@ -135,7 +147,7 @@ RunJob::RunJob(const RunContext& work, std::span<const PlannedRun> plan, std::si
             .steps = experiment.options.steps};
     options_ = options_under(policy.training, experiment.options);
     request_.emplace(RunRequest{.setup = {.policy = policy,
-                                          .fp32 = work.inputs.fp32,
+                                          .fp32 = work.inputs.fp32_of(policy),
                                           .model = experiment.model,
                                           .options = options_,
                                           .data = *work.inputs.data,

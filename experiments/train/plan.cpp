@@ -90,7 +90,7 @@ Timed time_policy(Backend& backend, const Timing& timing, const SharedInputs& in
     const TrainOptions o = options_under(policy.training, experiment.options);
     Timed timed;
     const RunSetup setup{.policy = policy,
-                         .fp32 = inputs.fp32,
+                         .fp32 = inputs.fp32_of(policy),
                          .model = experiment.model,
                          .options = o,
                          .data = *inputs.data,

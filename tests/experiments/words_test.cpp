@@ -107,7 +107,7 @@ TEST_CASE("keys of a policy are taken where they are printed and nowhere else", 
     const std::vector<std::string> unknown{"unknown key"};
     check_place(
         "file", words_of("file_keys"), [](const auto& word) { return fmt::format("\"{}\" = 3", word); }, unknown);
-    for (const std::string table : {"optimizer", "clip", "accumulation", "backward"}) {
+    for (const std::string table : {"optimizer", "clip", "accumulation", "backward", "stress"}) {
         check_place(
             table, words_of(table + "_keys"),
             [&](const auto& word) { return fmt::format("[{}]\n\"{}\" = 3", table, word); }, unknown);

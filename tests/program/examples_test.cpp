@@ -198,9 +198,9 @@ TEST_CASE("the second example of train's help shows the stall that the demo show
     REQUIRE(outcome.code == 0);
     CHECK(outcome.out.find("seeds 0, 1, 2; every token's loss weighted 2^-12") != std::string::npos);
     CHECK(outcome.out.find(
-              "  fp16-noscale: worse by 0.65 ± 0.067 (19 % of fp32's loss; 2 layers x 64, 300 steps, 3 seeds).") !=
+              "  fp16-noscale: worse by 0.65 ± 0.067 (19 % of fp32's loss; 2 layers x 64, 300 steps, 3 seeds, token weight 2^-12).") !=
           std::string::npos);
-    CHECK(outcome.out.find("  amp-fp16: no difference found (2 layers x 64, 300 steps, 3 seeds; a gap of ") !=
+    CHECK(outcome.out.find("  amp-fp16: no difference found (2 layers x 64, 300 steps, 3 seeds, token weight 2^-12; a gap of ") !=
           std::string::npos);
     // Row for row what the demo's golden summary has of the two.
     const fs::path golden = fs::path(MACHEPS_SOURCE_DIR) / "tests/golden/demo/summary.csv";

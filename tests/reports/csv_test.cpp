@@ -132,7 +132,7 @@ TEST_CASE("headers hold the promised columns in the promised order", "[reports][
           "run,policy,seed,status,steps,tokens,final_loss,best_loss,skipped_steps,diverged_step,seconds,tokens_per_"
           "second,"
           "bytes_params,bytes_grads,bytes_master,bytes_optimizer,bytes_activations,parameters,matmul_formats,"
-          "low_linears,asked_linears");
+          "low_linears,asked_linears,stress");
     CHECK(
         csv::header<StepRow>() ==
         "run,policy,seed,step,tokens,loss,baseline_loss,gap,grad_norm,update_norm,lr,loss_scale,growth_tracker,skipped,"
@@ -151,7 +151,8 @@ TEST_CASE("headers hold the promised columns in the promised order", "[reports][
           "policy,seeds,loss,gap_mean,gap_ci_low,gap_ci_high,verdict,diverged_step,first_site,skipped_rate,underflow_"
           "rate,"
           "slowdown,memory_ratio,steps,margin,detectable_gap,forced,failed_seeds,static_bytes,activation_bytes,peak_gpu,"
-          "relative_peak,loss_spikes,grad_norm_spikes,update_stagnation,update_eff,grad_cosine,grad_proj");
+          "relative_peak,loss_spikes,grad_norm_spikes,update_stagnation,update_eff,grad_cosine,grad_proj,stress,sampled_steps,forward_ranges,"
+          "forward_overflow_format,forward_overflow_site,forward_overflow_step");
 }
 
 TEST_CASE("a file's text is what the columns and the shortest digits say", "[reports][csv]") {

@@ -374,6 +374,7 @@ TEST_CASE("the table aligns, tells no terminal codes unless asked, and takes non
           "     -\n"
           "loss and gap in nats: means of the last 25 steps, seeds paired, ± is the 95 % t interval.\n"
           "  l?[31mow: worse by 0.030 ± 0.0025 (1.5 % of fp32's loss; 100 steps, 3 seeds).\n"
+          "    range: not measured: no site was sampled (--probe-every).\n"
           "warning: 100 steps: under 200 a verdict says little of a longer run.\n");
     CHECK(summary_table(summary, Colour::always).find("\x1b[33mworse\x1b[0m") != std::string::npos);
 }

@@ -93,6 +93,7 @@ TEST_CASE("a run directory of schema 1 renders to the same summary", "[reports][
         both.steps = now.steps, both.margin = now.margin, both.detectable_gap = now.detectable_gap;
         both.forced = now.forced, both.failed_seeds = now.failed_seeds, both.update_eff = now.update_eff;
         both.static_bytes = now.static_bytes, both.activation_bytes = now.activation_bytes;
+        both.sampled_steps = now.sampled_steps, both.forward_ranges = now.forward_ranges;
         CHECK(both == now);
         CHECK(now.static_bytes.value() == 16);  // fp32 weights, gradients and both moments
         CHECK_FALSE(now.relative_peak.has_value());

@@ -136,11 +136,11 @@ TEST_CASE("a verdict says what was run and what would have been seen", "[reports
     // sd of the three is 0.00104, its standard error 0.000601, and a gap of 5.65 of these is seen in four cases of five.
     const double shown = detectable_shift(2) * std::sqrt(1.0833333333e-6 / 3);
     CHECK(low.row.detectable_gap.value() == Approx(shown));
-    CHECK(sentence(log) == "no difference found (2 layers x 64, 300 steps, 3 seeds; a gap of " + two_digits(shown) +
+    CHECK(sentence(log) == "no difference found (2 layers x 64, 300 steps, 3 seeds, token weight 2^-12; a gap of " + two_digits(shown) +
                                " would have been seen)");
 
     const std::string worse = sentence(log_of({0.03, 0.031, 0.029}));
-    CHECK(worse == "worse by 0.030 ± 0.0025 (1.0 % of fp32's loss; 2 layers x 64, 300 steps, 3 seeds)");
+    CHECK(worse == "worse by 0.030 ± 0.0025 (1.0 % of fp32's loss; 2 layers x 64, 300 steps, 3 seeds, token weight 2^-12)");
     // Told from zero, and still too small to matter.
     const Log small = log_of({0.003, 0.0031, 0.0029});
     CHECK(low_of(small).row.verdict == "equivalent");
@@ -152,14 +152,14 @@ TEST_CASE("a verdict says what was run and what would have been seen", "[reports
 
     const std::string one = sentence(log_of({0.02}));
     CHECK(one.starts_with("one seed: a gap of +0.020 cannot be told from chance"));
-    CHECK(one.find("only a run that fails would have been seen (2 layers x 64, 300 steps, 1 seed)") !=
+    CHECK(one.find("only a run that fails would have been seen (2 layers x 64, 300 steps, 1 seed, token weight 2^-12)") !=
           std::string::npos);
     CHECK(verdict_words(low_of(log_of({0.02})).row) == "one seed");
     CHECK_FALSE(low_of(log_of({0.02})).row.detectable_gap.has_value());
 
     Log diverged = log_of({0, 0, 0});
     diverged.runs[3].steps[40].loss = NAN;
-    CHECK(sentence(diverged) == "diverged in 1 of 3 seeds (2 layers x 64, 300 steps, 3 seeds)");
+    CHECK(sentence(diverged) == "diverged in 1 of 3 seeds (2 layers x 64, 300 steps, 3 seeds, token weight 2^-12)");
     CHECK(low_of(diverged).row.failed_seeds.value() == 1);
     CHECK(verdict_sentence(summarise(log).policies[0]).empty());  // fp32 itself
 }

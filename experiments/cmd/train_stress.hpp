@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// `macheps train --stress`: policies once more, on a model with outliers as of a pretrained one.
+#pragma once
+#include "experiments/train/experiment.hpp"
+
+#include <string>
+
+namespace macheps {
+
+/// The stress of `--config` where a format of narrow range computes.
+inline constexpr const char* usual_stress = "outliers=2^11";
+
+/// The help of the option, with the stresses that there are.
+std::string stress_help();
+
+/// The policy with a key of [stress], named after both: amp-fp16+outliers. It is parsed from recorded sources, so that a manifest
+/// repeats it. Throws Error for a value that the key does not take.
+Policy stressed(const Policy& policy, const TrainingKey& key, double value);
+
+/// Adds to the policies of an experiment the same ones stressed as `word` says: NAME=VALUE, a key of [stress]; or `none`. Where
+/// `word` is empty, policies are stressed if they were made of configs and one of them casts forward values without a scale to a
+/// format of narrow range (reports/value_range.hpp); it is reported. Throws Error (usage) for other words.
+void add_stressed(Experiment& experiment, const std::string& word, bool has_configs);
+
+}  // namespace macheps
