@@ -76,7 +76,7 @@ std::vector<double> with_operands(const Problem& problem, const Format& format, 
 /// fp32 operands in two parts of bf16 each, and three of their four products (bf16x3).
 std::vector<double> in_three_products(const Problem& problem, ThreadPool& pool) {
     ProductOperands both = problem.products->operands(), low = both;
-    for (const auto [sum, rest] : {std::pair{&both.a, &low.a}, std::pair{&both.b, &low.b}}) {
+    for (const auto& [sum, rest] : {std::pair{&both.a, &low.a}, std::pair{&both.b, &low.b}}) {
         for (std::size_t i = 0; i < sum->size(); ++i) {
             const double x = (*sum)[i], first = rounded(bf16, x), second = rounded(bf16, x - first);
             (*sum)[i] = first + second;

@@ -56,8 +56,7 @@ int exact_bits(const MatmulRule& rule) {
 
 }  // namespace
 
-ErrorBound order_free_bound(const ProductOperands& of, const std::optional<MatmulRule>& rule,
-                            const SumFreedom& freedom) {
+ErrorBound order_free_bound(const ProductOperands& of, const std::optional<MatmulRule>& rule) {
     const MatmulRule any{};  // an fma chain, whose certain bound holds for every order of fp32 sums
     ErrorBound bound = error_bound(rule.value_or(any), of.k, fp32, 0);
     // Kernels of fp32 may scale operands, products or the sums of blocks: four roundings at the most.
@@ -95,7 +94,7 @@ Products::Products(ProductOperands operands, const std::optional<MatmulRule>& ru
                    const SumFreedom& freedom)
     : of_(std::move(operands)), rule_(rule), freedom_(freedom) {
     const MatmulRule any{};
-    bound_ = order_free_bound(of_, rule, freedom);
+    bound_ = order_free_bound(of_, rule);
     const bool is_exact_possible = of_.k_block == 0 && !(rule && rounds_slices(*rule)) && freedom.slices == 0 &&
                                    freedom.flushes == 0;
     exact_bits_ = is_exact_possible ? exact_bits(rule.value_or(any)) : 0;

@@ -20,13 +20,13 @@ struct SumFreedom {
     Format output = fp32;  ///< what the joins of a rule's slices may round to
     double slices = 0;     ///< whose partial sums are rounded to `partials`
     Format partials = fp32;
-    double flushes = 0;   ///< partial sums that atomics may flush
+    double flushes = 0;        ///< partial sums that atomics may flush
     bool is_sliced = false;    ///< without a rule: sums are chains over slices of k (sliced.hpp), not in any order
     double joined_slices = 0;  ///< declared slices of such sums; 0: not declared
 };
 
-/// What any order of the rule's sums may lose, and the freedom beside it: of the sizes of its outputs.
-ErrorBound order_free_bound(const ProductOperands& of, const std::optional<MatmulRule>& rule, const SumFreedom& freedom);
+/// Returns the error bound that holds for every order of the rule's sums, as a function of the size of an output.
+ErrorBound order_free_bound(const ProductOperands& of, const std::optional<MatmulRule>& rule);
 
 /// The magnitudes of an operand's elements as the exponents of steps see them: a subnormal number, and a subnormal scale
 /// that the machine takes in, counts as the least normal one of its format.

@@ -20,14 +20,14 @@ namespace {
 
 std::size_t screen_index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-/// What a legal kernel's errors of one output are at the most: so much of the sum of magnitudes, and so much besides.
+/// Upper bound on the error of one output: of_sum * (sum of magnitudes) + alone.
 struct Linear {
     double of_sum = 0, alone = 0;
 };
 
-/// Of sums, before anything else meets them.
+/// Returns the bound for the sums alone, before scales, bias and the last rounding.
 Linear of_sums(const ScreenedProduct& p, double largest_factor, bool may_flush) {
-    const ErrorBound bound = order_free_bound(p.of, p.rule, p.freedom);
+    const ErrorBound bound = order_free_bound(p.of, p.rule);
     Linear e{.of_sum = bound.certain({.magnitudes = 1, .lifted = 1, .flushed = may_flush ? 1.0 : 0.0, .factor = 0}),
              .alone = bound.certain({.factor = largest_factor})};
     // Slices that are rounded before they are joined: each is as large as the sum of magnitudes, at the most.

@@ -60,12 +60,14 @@ std::string stress_help() {
 Policy stressed(const Policy& policy, const TrainingKey& key, double value) {
     const PolicySource& base = policy.sources.front();
     const std::string stress = fmt::format("{}={}", key.name, power_words(value)), name = stressed_name(policy.name, stress);
-    // What is extended is looked for beside the file that says so.
+    // A policy file looks for the policy that it extends in its own folder.
     const std::filesystem::path path = base.name;
     const std::string extends = base.is_file ? "./" + path.filename().string() : base.name;
-    PolicySource own{.name = base.is_file ? (path.parent_path() / name).lexically_normal().string() : name, .is_file = base.is_file};
-    own.text = fmt::format("name = {}\ndescription = {}\nextends = {}\n\n[stress]\n{} = {:.1f}\n", quoted(name),
-                           quoted(fmt::format("{}, stressed with {}", policy.name, stress)), quoted(extends), key.name, value);
+    PolicySource own{
+        .name = base.is_file ? (path.parent_path() / name).lexically_normal().string() : name,
+        .is_file = base.is_file,
+        .text = fmt::format("name = {}\ndescription = {}\nextends = {}\n\n[stress]\n{} = {:.1f}\n", quoted(name),
+                            quoted(fmt::format("{}, stressed with {}", policy.name, stress)), quoted(extends), key.name, value)};
     std::vector<PolicySource> sources{std::move(own)};
     sources.insert(sources.end(), policy.sources.begin(), policy.sources.end());
     Policy out = parse_policy(sources);
