@@ -17,11 +17,11 @@ float log32(float x) { return static_cast<float>(std::log(static_cast<double>(x)
 float tanh32(float x) { return static_cast<float>(std::tanh(static_cast<double>(x))); }
 
 /// What kernels on rows of logits are made of.
-struct Row {
+struct LogitRow {
     float most = 0, sum = 0;
 };
-Row row_of(const Floats& x, std::size_t at, std::size_t n) {
-    Row row{.most = *std::max_element(x.begin() + static_cast<std::ptrdiff_t>(at), x.begin() + static_cast<std::ptrdiff_t>(at + n))};
+LogitRow row_of(const Floats& x, std::size_t at, std::size_t n) {
+    LogitRow row{.most = *std::max_element(x.begin() + static_cast<std::ptrdiff_t>(at), x.begin() + static_cast<std::ptrdiff_t>(at + n))};
     for (std::size_t i = 0; i < n; ++i) row.sum += exp32(x[at + i] - row.most);
     return row;
 }
@@ -74,8 +74,8 @@ bool passes(const char* op, const std::string& form, const std::vector<StoredArr
 TEST_CASE("a loss that joins maximum and logarithm first fails under a common offset unless it is declared", "[check][forms]") {
     for (const float offset : {0.0f, 1e3f, 1e5f}) {
         CAPTURE(offset);
-        const auto stable = losses(offset, [](Row row, float at) { return log32(row.sum) - (at - row.most); }).arrays;
-        const auto joined = losses(offset, [](Row row, float at) { return (row.most + log32(row.sum)) - at; }).arrays;
+        const auto stable = losses(offset, [](LogitRow row, float at) { return log32(row.sum) - (at - row.most); }).arrays;
+        const auto joined = losses(offset, [](LogitRow row, float at) { return (row.most + log32(row.sum)) - at; }).arrays;
         CHECK(passes("cross_entropy", "", stable));
         CHECK(passes("cross_entropy", "shifted", stable));
         CHECK(passes("cross_entropy", "lse", joined));
@@ -86,13 +86,13 @@ TEST_CASE("a loss that joins maximum and logarithm first fails under a common of
 TEST_CASE("softmax and its logarithm by way of the joined logarithm fail under an offset unless it is declared", "[check][forms]") {
     for (const float offset : {1e3f, 1e5f}) {
         CAPTURE(offset);
-        const auto log_stable = rows_of_logits(offset, [](Row row, float x) { return (x - row.most) - log32(row.sum); });
-        const auto log_joined = rows_of_logits(offset, [](Row row, float x) { return x - (row.most + log32(row.sum)); });
+        const auto log_stable = rows_of_logits(offset, [](LogitRow row, float x) { return (x - row.most) - log32(row.sum); });
+        const auto log_joined = rows_of_logits(offset, [](LogitRow row, float x) { return x - (row.most + log32(row.sum)); });
         CHECK(passes("log_softmax", "", log_stable));
         CHECK_FALSE(passes("log_softmax", "", log_joined));
         CHECK(passes("log_softmax", "lse", log_joined));
-        const auto stable = rows_of_logits(offset, [](Row row, float x) { return exp32(x - row.most) / row.sum; });
-        const auto joined = rows_of_logits(offset, [](Row row, float x) { return exp32(x - (row.most + log32(row.sum))); });
+        const auto stable = rows_of_logits(offset, [](LogitRow row, float x) { return exp32(x - row.most) / row.sum; });
+        const auto joined = rows_of_logits(offset, [](LogitRow row, float x) { return exp32(x - (row.most + log32(row.sum))); });
         CHECK(passes("softmax", "", stable));
         CHECK_FALSE(passes("softmax", "", joined));
         CHECK(passes("softmax", "lse", joined));
@@ -165,13 +165,13 @@ TEST_CASE("the forms of gates and of a product's activation are those of the act
 
 TEST_CASE("sums of exponentials and their logarithms in bf16 pass where that is declared", "[check][forms]") {
     using kernels::to_bf16;
-    const auto log_softmax = rows_of_logits(0, [](Row row, float x) { return (x - row.most) - to_bf16(log32(to_bf16(row.sum))); });
+    const auto log_softmax = rows_of_logits(0, [](LogitRow row, float x) { return (x - row.most) - to_bf16(log32(to_bf16(row.sum))); });
     check::Declaration d = declare("log_softmax", Store::fp32);
     CHECK_FALSE(is_accepted(judge_arrays(d, log_softmax)));
     check::declare(d, "inner", "bf16");
     CHECK(is_accepted(judge_arrays(d, log_softmax)));
 
-    std::vector<StoredArray> sums = losses(0, [](Row row, float) { return row.most + to_bf16(log32(to_bf16(row.sum))); }).arrays;
+    std::vector<StoredArray> sums = losses(0, [](LogitRow row, float) { return row.most + to_bf16(log32(to_bf16(row.sum))); }).arrays;
     sums.erase(sums.begin() + 1);
     check::Declaration lse = declare("logsumexp", Store::fp32);
     CHECK_FALSE(is_accepted(judge_arrays(lse, sums)));

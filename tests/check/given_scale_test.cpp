@@ -20,19 +20,19 @@ StoredArray fp8(const std::string& name, std::vector<std::int64_t> shape, const 
     return out;
 }
 
-constexpr std::int64_t rows = 24, columns = 256;
+constexpr std::int64_t rows = 24, row_length = 256;
 
 /// x in groups of `height` rows and `width` columns, each with a decode scale.
 struct Groups {
     std::int64_t height, width;
-    std::int64_t across() const { return (columns + width - 1) / width; }
+    std::int64_t across() const { return (row_length + width - 1) / width; }
     std::int64_t count() const { return (rows + height - 1) / height * across(); }
-    std::int64_t of(std::int64_t i) const { return i / columns / height * across() + i % columns / width; }
+    std::int64_t of(std::int64_t i) const { return i / row_length / height * across() + i % row_length / width; }
 };
 
 Floats draw(unsigned seed) {
     std::mt19937 random(seed);
-    return normal(static_cast<std::size_t>(rows * columns), random, 0, 3);
+    return normal(static_cast<std::size_t>(rows * row_length), random, 0, 3);
 }
 template <class Scaled>
 Floats each(const Floats& x, Scaled scaled) {
@@ -52,7 +52,7 @@ check::Verdict judge(const std::vector<StoredArray>& arrays, const Keys& keys) {
 TEST_CASE("a quantiser with given scales is judged with them, whatever shares one", "[check][quantise]") {
     const Floats x = draw(51);
     std::mt19937 random(52);
-    for (const auto& [name, groups] : {std::pair{"tensor", Groups{rows, columns}}, {"row", Groups{1, columns}},
+    for (const auto& [name, groups] : {std::pair{"tensor", Groups{rows, row_length}}, {"row", Groups{1, row_length}},
                                        {"column", Groups{rows, 1}}, {"1x128", Groups{1, 128}}}) {
         CAPTURE(name);
         Floats decode, encode;
@@ -62,10 +62,10 @@ TEST_CASE("a quantiser with given scales is judged with them, whatever shares on
         }
         const auto of = [&](const Floats& scales, std::int64_t i) { return scales[static_cast<std::size_t>(groups.of(i))]; };
         const StoredArray scale = array("scale", {groups.count()}, decode), inverse = array("encode_scale", {groups.count()}, encode),
-                          given = array("x", {rows, columns}, x);
-        const StoredArray multiplied = fp8("out", {rows, columns}, each(x, [&](float v, std::int64_t i) { return v * of(encode, i); })),
-                          divided = fp8("out", {rows, columns}, each(x, [&](float v, std::int64_t i) { return v / of(decode, i); })),
-                          shifted = fp8("out", {rows, columns}, each(x, [&](float v, std::int64_t i) {
+                          given = array("x", {rows, row_length}, x);
+        const StoredArray multiplied = fp8("out", {rows, row_length}, each(x, [&](float v, std::int64_t i) { return v * of(encode, i); })),
+                          divided = fp8("out", {rows, row_length}, each(x, [&](float v, std::int64_t i) { return v / of(decode, i); })),
+                          shifted = fp8("out", {rows, row_length}, each(x, [&](float v, std::int64_t i) {
                                             return v * encode[static_cast<std::size_t>((groups.of(i) + 1) % groups.count())] * 1.001f;
                                         }));
         const Keys by_decode{{"granularity", name}, {"given_scale", "scale"}},
@@ -77,7 +77,7 @@ TEST_CASE("a quantiser with given scales is judged with them, whatever shares on
             const check::Verdict v = judge(arrays, keys);
             CAPTURE(codes(v));
             CHECK(v.outcome == Outcome::pass);
-            CHECK(v.judgement.exact_outputs == rows * columns);
+            CHECK(v.judgement.exact_outputs == rows * row_length);
         }
         CHECK_FALSE(is_accepted(judge({given, shifted, scale}, by_decode)));
         CHECK_FALSE(is_accepted(judge({given, shifted, scale}, by_quotient)));
@@ -87,9 +87,9 @@ TEST_CASE("a quantiser with given scales is judged with them, whatever shares on
 
 TEST_CASE("one number is the given scale of a whole tensor", "[check][quantise]") {
     const Floats x = draw(53);
-    const StoredArray given = array("x", {rows, columns}, x);
-    const StoredArray out = fp8("out", {rows, columns}, each(x, [](float v, std::int64_t) { return v / 0.02f; })),
-                      product = fp8("out", {rows, columns}, each(x, [](float v, std::int64_t) { return v * (1 / 0.02f); }));
+    const StoredArray given = array("x", {rows, row_length}, x);
+    const StoredArray out = fp8("out", {rows, row_length}, each(x, [](float v, std::int64_t) { return v / 0.02f; })),
+                      product = fp8("out", {rows, row_length}, each(x, [](float v, std::int64_t) { return v * (1 / 0.02f); }));
     CHECK(judge({given, out}, {{"given_scale", "0.02"}, {"scaling", "divide"}}).outcome == Outcome::pass);
     CHECK(judge({given, product}, {{"given_scale", "0.02"}}).outcome == Outcome::pass);
     CHECK_FALSE(is_accepted(judge({given, out}, {{"given_scale", "0.021"}, {"scaling", "divide"}})));
@@ -107,20 +107,20 @@ TEST_CASE("x / (amax / max) and x * (max / amax) are two declarations of a quant
     // 49 / 448 is 7 / 64, and 2.734375 divided by it is 25, the middle of two codes. 448 / 49 is no number of fp32, and times
     // that the product is larger. Rows have other powers of two.
     for (std::size_t i = 0; i < x.size(); ++i) {
-        const std::size_t column = i % columns;
-        const float power = 1 / static_cast<float>(1 << (i / columns % 4));
+        const std::size_t column = i % row_length;
+        const float power = 1 / static_cast<float>(1 << (i / row_length % 4));
         x[i] = (column == 0 ? 49.0f : column == 1 ? 2.734375f : std::clamp(x[i], -40.0f, 40.0f)) * power;
     }
-    const StoredArray given = array("x", {rows, columns}, x);
+    const StoredArray given = array("x", {rows, row_length}, x);
     Floats amax(rows), decode;
-    for (std::size_t i = 0; i < x.size(); ++i) amax[i / columns] = std::max(amax[i / columns], std::fabs(x[i]));
+    for (std::size_t i = 0; i < x.size(); ++i) amax[i / row_length] = std::max(amax[i / row_length], std::fabs(x[i]));
     for (const float largest : amax) decode.push_back(largest / 448);
-    const auto row = [](std::int64_t i) { return static_cast<std::size_t>(i / columns); };
+    const auto row = [](std::int64_t i) { return static_cast<std::size_t>(i / row_length); };
     const Floats divided = each(x, [&](float v, std::int64_t i) { return v / (amax[row(i)] / 448); }),
                  multiplied = each(x, [&](float v, std::int64_t i) { return v * (448 / amax[row(i)]); }),
                  by_reciprocal = each(x, [&](float v, std::int64_t i) { return v * (1 / (amax[row(i)] / 448)); });
     const auto outcome = [&](const Floats& out, const char* rule, const char* scaling) {
-        const check::Verdict v = judge({given, fp8("out", {rows, columns}, out)},
+        const check::Verdict v = judge({given, fp8("out", {rows, row_length}, out)},
                                        {{"granularity", "row"}, {"scale_rule", rule}, {"scaling", scaling}});
         return v.outcome;
     };
@@ -131,7 +131,7 @@ TEST_CASE("x / (amax / max) and x * (max / amax) are two declarations of a quant
     CHECK(outcome(multiplied, "amax_over_max", "divide") == Outcome::fail);
     // The scale that the kernel wrote is that of the rule.
     const Keys keys{{"granularity", "row"}, {"scale_rule", "amax_over_max"}, {"scaling", "divide"}};
-    const StoredArray out = fp8("out", {rows, columns}, divided);
+    const StoredArray out = fp8("out", {rows, row_length}, divided);
     CHECK(judge({given, out, array("scale", {rows}, decode)}, keys).outcome == Outcome::pass);
     decode[3] *= 1.5f;
     CHECK(codes(judge({given, out, array("scale", {rows}, decode)}, keys)).find("KC042") != std::string::npos);
@@ -139,7 +139,7 @@ TEST_CASE("x / (amax / max) and x * (max / amax) are two declarations of a quant
 
 TEST_CASE("a quantiser without scales passes: there is no scale that it could have missed", "[check][quantise]") {
     const Floats x = draw(55);
-    const check::Verdict v = judge({array("x", {rows, columns}, x), fp8("out", {rows, columns}, x)}, {{"granularity", "none"}});
+    const check::Verdict v = judge({array("x", {rows, row_length}, x), fp8("out", {rows, row_length}, x)}, {{"granularity", "none"}});
     CAPTURE(codes(v));
     CHECK(v.outcome == Outcome::pass);
 }
