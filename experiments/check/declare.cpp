@@ -263,8 +263,8 @@ std::vector<DeclareKey> row_keys() {
          [](Declaration& d, K, Text text, Text) { d.divides = text == "divide"; },
          [](D d, K) { return Json(std::string(scalings[d.divides ? 1 : 0])); }},
         {"given_scale", Takes::text, "WHAT",
-         "The scale is not made of x (KV cache, static scales): the array scale (decode), the array encode_scale, or a "
-         "number, which is the decode scale of the whole tensor",
+         "Where the scales come from if they are not made of x (KV cache, static scales): the array scale (decode), the array "
+         "encode_scale, or a number, which is the decode scale of the whole tensor; made of x by --scale-rule when left out",
          nullptr, of_layout<Layout::quantised>,
          [](Declaration& d, K, Text text, Text where) {
              if (text != "scale" && text != "encode_scale") declared_number(text, where, 1e-38, most);

@@ -364,7 +364,7 @@ void describe_steps(Command& verb, Arguments& a) {
     verb.option("--momentum", a.train.momentum, "For sgd").shows_default();
     verb.option("--token-weight", a.token_weight,
                 "Weight of every token's loss in the backward pass, undone in fp32 before clipping: a stand-in for a "
-                "batch 1/weight times as large; a power of two. Default: 2^-12 on the synthetic language, 1 with --data and --config");
+                "batch 1/weight times as large; a power of two; when left out, 2^-12 on the synthetic language and 1 with --data or --config");
     verb.integer("--eval-every", a.train.eval_every, {0, most_steps},
                  "Steps between held-out evaluations; 0: only at the end")
         .shows_default();

@@ -79,11 +79,10 @@ void add_stressed(Experiment& experiment, const std::string& word, bool has_conf
     if (word == "none") return;
     std::vector<Policy>& policies = experiment.policies;
     if (word.empty()) {
+        if (!has_configs) return;
         const SiteList sites = model_sites(experiment.model);
-        const bool is_narrow = has_configs && std::any_of(policies.begin(), policies.end(), [&](const Policy& policy) {
-                                   return has_narrow_forward(resolve(policy, sites));
-                               });
-        if (!is_narrow) return;
+        const auto is_narrow = [&](const Policy& policy) { return has_narrow_forward(resolve(policy, sites)); };
+        if (std::none_of(policies.begin(), policies.end(), is_narrow)) return;
         tell("macheps: every policy is trained a second time with {}, as a format of narrow range computes; --stress none turns it off\n",
              usual_stress);
     }

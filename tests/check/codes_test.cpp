@@ -77,8 +77,8 @@ TEST_CASE("the table of reason codes is in order, without repetition, and the on
     CHECK(codes.size() == std::size(check::reason_code::all));
     CHECK(meanings.size() == codes.size());
     CHECK(check::reason_codes().size() == codes.size());
-    for (const char* room : {"experiments/check", "experiments/cmd"}) {
-        for (const auto& file : fs::directory_iterator(root / room)) {
+    for (const char* folder : {"check", "cmd"}) {
+        for (const auto& file : fs::directory_iterator(root / "experiments" / folder)) {
             if (!file.is_regular_file() || file.path().filename() == "codes.hpp") continue;
             std::stringstream text;
             text << std::ifstream(file.path()).rdbuf();
