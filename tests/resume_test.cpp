@@ -113,13 +113,18 @@ std::string without_times(const std::string& text) {
     std::string out;
     std::vector<bool> is_time;
     for (std::string line; std::getline(lines, line);) {
-        std::istringstream cells(line);
-        std::size_t i = 0;
-        for (std::string cell; std::getline(cells, cell, ','); ++i) {
-            if (is_time.size() == i) {
+        std::size_t column = 0, begin = 0;
+        bool is_quoted = false;  // the status of a failed run is a text with commas
+        for (std::size_t i = 0; i <= line.size(); ++i) {
+            if (i < line.size() && line[i] == '"') is_quoted = !is_quoted;
+            if (i < line.size() && (line[i] != ',' || is_quoted)) continue;
+            const std::string cell = line.substr(begin, i - begin);
+            begin = i + 1;
+            if (is_time.size() == column) {
                 is_time.push_back(cell == "seconds" || cell == "tokens_per_second" || cell == "slowdown");
             }
-            if (!is_time[i]) out += cell + ",";
+            if (!is_time[column]) out += cell + ",";
+            ++column;
         }
         out += '\n';
     }

@@ -41,6 +41,8 @@ std::vector<fs::path> fp8_configs(const fs::path& folder) {
     std::vector<fs::path> files;
     for (const auto& entry : fs::recursive_directory_iterator(folder)) {
         const std::string ending = entry.path().extension().string();
+        // The folder `more` has configs of frameworks without an importer.
+        if (fs::relative(entry.path(), folder).begin()->string() == "more") continue;
         if (!entry.is_regular_file() || (ending != ".yaml" && ending != ".yml" && ending != ".json")) continue;
         const bool is_named = entry.path().filename().string().find("fp8") != std::string::npos;
         if (is_named || finds(contents(entry.path()), asks)) files.push_back(entry.path());
@@ -164,9 +166,9 @@ TEST_CASE("a run tells which linears are in fp8, and its rows count them", "[pro
                 "  left out: block.0.attn.qkv: transformer.h.0.attn.c_attn: it is the first Linear\n"
                 "  left out: lm_head: lm_head: it is the last Linear\n"));
     const std::string rows = contents(scratch() / "run/runs.csv");
-    CHECK(holds(rows, ",low_linears,asked_linears\n"));
-    CHECK(finds(rows, "\nte/0,.*,3,5\n"));
-    CHECK(finds(rows, "\nfp32/0,.*,0,0\n"));
+    CHECK(holds(rows, ",low_linears,asked_linears,stress\n"));
+    CHECK(finds(rows, "\nte/0,.*,3,5,\n"));
+    CHECK(finds(rows, "\nfp32/0,.*,0,0,\n"));
     const Outcome explained = run("policy explain ./te.toml --layers 1");
     CHECK(holds(explained.out, "linears      3 of 5 in 8 bits or fewer\n"));
     CHECK(holds(explained.out, "left out     lm_head: lm_head: it is the last Linear\n"));
