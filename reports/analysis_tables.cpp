@@ -117,7 +117,7 @@ FoldedTable table_of(std::span<const SolveRow> rows) {
 
 FoldedTable table_of(std::span<const SolveStepRow> rows) {
     std::vector<SolveStepRow> last;
-    std::vector<double> first;
+    std::vector<std::optional<double>> first;
     for (const SolveStepRow& row : rows) {
         if (last.empty() || row.step <= last.back().step) {
             last.push_back(row);
@@ -137,7 +137,7 @@ FoldedTable table_of(std::span<const SolveStepRow> rows) {
     table.add_words("method", words_of_rows(ends, &SolveStepRow::method));
     table.add_figures("steps", words_of_rows(ends, &SolveStepRow::step));
     FoldedTable::Cells begun;
-    for (const double fe : first) begun.push_back(size_cell(fe));
+    for (const std::optional<double>& fe : first) begun.push_back(size_cell(fe));
     table.add_figures("first forward", std::move(begun));
     table.add_figures("last forward", sizes_of_rows(ends, &SolveStepRow::fe));
     table.add_figures("backward", sizes_of_rows(ends, &SolveStepRow::nbe));

@@ -12,7 +12,7 @@ inline constexpr ColumnWords solve_words[] = {
     {"seed", "", "of the matrix and of b", ""},
     {"kappa_2", share, "condition number in the 2-norm that `randsvd` was asked for", ""},
     {"kappa", share, "condition number, row sums", "norm(A) norm(inverse)"},
-    {"kappa_kind", "", "`inverse`: by the inverse in fp128; `estimate`: from below (Hager, Higham)", ""},
+    {"kappa_kind", "", "`inverse`: by the inverse in fp128 of a system with a proven solution; `estimate`: from below (Hager, Higham)", ""},
     {"cond", share, "condition number of A for componentwise errors", "norm(abs(inverse) abs(A))"},
     {"cond_x", share, "the same at this x", "norm(abs(inverse) abs(A) abs(x)) / norm(x)"},
     {"factor", "", "format of L and U, u_f", ""},
@@ -34,7 +34,8 @@ inline constexpr ColumnWords solve_words[] = {
     {"steps", steps, "of refinement", ""},
     {"inner", steps, "of GMRES, summed over the steps", ""},
     {"fe_first", share, "forward error of step 0: the factors alone", ""},
-    {"fe", share, "forward error of the last x", "norm(x - exact) / norm(exact)"},
+    {"fe", share, "forward error of the last x, measured against the reference solution; empty where that is uncertain",
+     "norm(x - exact) / norm(exact)"},
     {"nbe", share, "normwise backward error", "norm(r) / (norm(A) norm(x) + norm(b))"},
     {"cbe", share, "componentwise backward error", "max abs(r) / (abs(A) abs(x) + abs(b))"},
     {"hpl", share, "the figure of HPL-MxP, valid below 16", "nbe / (n 2^-53)"},
@@ -45,8 +46,10 @@ inline constexpr ColumnWords solve_words[] = {
     {"flops_low", "operations", "in the factor's and the substitution's format: LU 2 n^3 / 3, Cholesky half of it, QR twice as many, and 2 n^2 (QR 3) for each solve", ""},
     {"flops_work", "operations", "in the others: 2 n^2 for each residual, 4 n^2 for each step of GMRES", ""},
     {"reference", "",
-     "`fp128`: solved with 113 digits; `refined`: fp64 with residuals of 113 digits; `uncertain`: there is none", ""},
+     "`fp128`: factors of 113 digits; `refined`: factors of fp64; both with residuals of 237 digits and a proven bound of at most "
+     "2^-100 on the error; `uncertain`: no solution was proven, and no forward error is given", ""},
     {"evidence", "", "how the machine's row is known; `definition` without one", ""},
+    {"reference_error", share, "proven bound on the error of the reference solution", "norm(reference - exact) / norm(exact)"},
 };
 
 inline constexpr ColumnWords solve_step_words[] = {

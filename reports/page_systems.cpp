@@ -220,7 +220,7 @@ std::string steps_html(std::span<const SolveStepRow> rows) {
             const std::size_t colour = colours.emplace(name, colours.size()).first->second;
             curve = plot->curves.insert(plot->curves.end(), PlotCurve{.name = name, .colour = colour});
         }
-        curve->points.emplace_back(static_cast<double>(row.step), row.fe);
+        if (row.fe) curve->points.emplace_back(static_cast<double>(row.step), *row.fe);
     }
     std::string out;
     for (std::size_t i = 0; i < std::min(plots.size(), most_step_figures); ++i) out += plot_figure(plots[i]);

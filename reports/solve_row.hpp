@@ -7,7 +7,8 @@
 namespace macheps {
 
 /// A x = b. Norms are the largest magnitude of a vector and the largest sum of magnitudes of a row. Errors are those of the
-/// last x against the reference, residuals exact but for one rounding; all are infinite where x is not finite.
+/// last x against the reference, residuals exact but for one rounding; all are infinite where x is not finite. The forward
+/// error of a finite x is empty where the reference is uncertain.
 struct SolveRow {
     std::string matrix{};
     std::int64_t n = 0, seed = 0;
@@ -24,10 +25,12 @@ struct SolveRow {
     std::int64_t steps = 0;
     std::optional<std::int64_t> inner{};
     std::optional<double> fe_first{};
-    double fe = 0, nbe = 0, cbe = 0, hpl = 0, growth = 0, lu_error = 0;
+    std::optional<double> fe{};
+    double nbe = 0, cbe = 0, hpl = 0, growth = 0, lu_error = 0;
     std::optional<double> contraction{};
     double limit = 0, flops_low = 0, flops_work = 0;
     std::string reference{}, evidence{};
+    std::optional<double> reference_error{};
 
     bool operator==(const SolveRow&) const = default;
     static constexpr std::string_view file = "solve.csv";
@@ -51,7 +54,7 @@ struct SolveRow {
                    column("lu_error", &SolveRow::lu_error), column("contraction", &SolveRow::contraction),
                    column("limit", &SolveRow::limit), column("flops_low", &SolveRow::flops_low),
                    column("flops_work", &SolveRow::flops_work), column("reference", &SolveRow::reference),
-                   column("evidence", &SolveRow::evidence));
+                   column("evidence", &SolveRow::evidence), column("reference_error", &SolveRow::reference_error));
     }
 };
 
@@ -60,7 +63,8 @@ struct SolveStepRow {
     std::int64_t n = 0, seed = 0;
     std::string factor{}, method{};
     std::int64_t step = 0;
-    double fe = 0, nbe = 0, cbe = 0, residual = 0;
+    std::optional<double> fe{};
+    double nbe = 0, cbe = 0, residual = 0;
     std::optional<double> correction{};
     std::optional<std::int64_t> inner{};
     std::optional<double> gmres_residual{};

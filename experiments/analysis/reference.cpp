@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/analysis/reference.hpp"
 
+#include "experiments/analysis/inclusion.hpp"
 #include "experiments/analysis/lu.hpp"
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 
@@ -53,10 +55,12 @@ QuadFactors factor_in_quad(const Matrix& a, ThreadPool& pool) {
 
 std::vector<Quad> solve_in_quad(const QuadFactors& f, const std::vector<Quad>& z) {
     std::vector<Quad> y(static_cast<std::size_t>(f.n));
+    std::int64_t first = f.n;  // the elements of y before it are zero: a column of the inverse has many
     for (std::int64_t i = 0; i < f.n; ++i) {
         Quad s = z[static_cast<std::size_t>(f.rows[static_cast<std::size_t>(i)])];
-        for (std::int64_t j = 0; j < i; ++j) s -= f.at(i, j) * y[static_cast<std::size_t>(j)];
+        for (std::int64_t j = first; j < i; ++j) s -= f.at(i, j) * y[static_cast<std::size_t>(j)];
         y[static_cast<std::size_t>(i)] = s;
+        if (first == f.n && s != 0) first = i;
     }
     for (std::int64_t i = f.n - 1; i >= 0; --i) {
         Quad& s = y[static_cast<std::size_t>(i)];
@@ -74,18 +78,21 @@ std::vector<Quad> quad_residual(const Matrix& a, std::span<const double> b, cons
     return r;
 }
 
-/// Column by column: what |inverse| and |inverse| |A| have in each row.
-void measure_by_inverse(const Matrix& a, const QuadFactors& f, ThreadPool& pool, Reference& reference) {
-    const std::int64_t n = a.n;
-    std::vector<double> magnitude(static_cast<std::size_t>(n * n));  // |inverse|, transposed
-    pool.run(n, [&](std::int64_t column) {
-        std::vector<Quad> unit(static_cast<std::size_t>(n));
+/// Column by column.
+std::vector<Quad> quad_inverse(const QuadFactors& f, ThreadPool& pool) {
+    std::vector<Quad> inverse(static_cast<std::size_t>(f.n * f.n));
+    pool.run(f.n, [&](std::int64_t column) {
+        std::vector<Quad> unit(static_cast<std::size_t>(f.n));
         unit[static_cast<std::size_t>(column)] = 1;
         const std::vector<Quad> y = solve_in_quad(f, unit);
-        for (std::int64_t i = 0; i < n; ++i) {
-            magnitude[static_cast<std::size_t>(column * n + i)] = static_cast<double>(abs(y[static_cast<std::size_t>(i)]));
-        }
+        std::copy(y.begin(), y.end(), inverse.begin() + column * f.n);
     });
+    return inverse;
+}
+
+/// What |inverse| and |inverse| |A| have in each row.
+void measure_by_inverse(const Matrix& a, const std::vector<Quad>& inverse, Reference& reference) {
+    const std::int64_t n = a.n;
     std::vector<double> ax(static_cast<std::size_t>(n)), row_sums(static_cast<std::size_t>(n));
     for (std::int64_t i = 0; i < n; ++i) {
         for (std::int64_t j = 0; j < n; ++j) {
@@ -98,7 +105,7 @@ void measure_by_inverse(const Matrix& a, const QuadFactors& f, ThreadPool& pool,
     for (std::int64_t i = 0; i < n; ++i) {
         double sum = 0, weighted = 0, with_x = 0;
         for (std::int64_t j = 0; j < n; ++j) {
-            const double m = magnitude[static_cast<std::size_t>(j * n + i)];
+            const double m = std::fabs(static_cast<double>(inverse[static_cast<std::size_t>(j * n + i)]));
             sum += m;
             weighted += m * row_sums[static_cast<std::size_t>(j)];
             with_x += m * ax[static_cast<std::size_t>(j)];
@@ -175,36 +182,89 @@ double inverse_norm_estimate(const Factors& f) {
     return std::max(estimate, 2 * one_norm(solve_native(f, x, true)) / (3 * static_cast<double>(n)));
 }
 
-/// fp64 factors, and residuals of 113 digits until the correction no longer counts.
-void refine_reference(const Matrix& a, std::span<const double> b, ThreadPool& pool, Reference& reference) {
-    const Factors f = factor_lu(a, {.format = fp64}, pool);
-    if (!f.is_regular) {
-        reference.kappa = infinity;
-        return;
-    }
-    reference.kappa = row_sum_norm(a) * inverse_norm_estimate(f);
+void estimate_condition(const Matrix& a, const Factors& native, Reference& reference) {
+    if (!native.is_regular) return;
+    reference.kappa = row_sum_norm(a) * inverse_norm_estimate(native);
     reference.kappa_kind = "estimate";
-    std::vector<Quad> x(static_cast<std::size_t>(a.n));
-    double last = infinity;
-    for (int step = 0; step < 40; ++step) {
-        const std::vector<Quad> r = step == 0 ? std::vector<Quad>(b.begin(), b.end()) : quad_residual(a, b, x);
-        std::vector<double> rounded(r.size());
-        for (std::size_t i = 0; i < r.size(); ++i) rounded[i] = static_cast<double>(r[i]);
-        const std::vector<double> d = solve_native(f, rounded, false);
-        double size = 0;
+}
+
+/// Corrects x, zero at first, until a correction no longer counts. Empty where the corrections do not shrink.
+std::vector<Oct> refined_solution(const Matrix& a, std::span<const double> b, ThreadPool& pool,
+                                  const std::function<std::vector<Oct>(const std::vector<Oct>& r)>& correction) {
+    std::vector<Oct> x(b.size());
+    Oct last = 0;
+    for (int step = 0; step < 100; ++step) {
+        Oct size = 0, change = 0;
+        const std::vector<Oct> d = correction(step == 0 ? std::vector<Oct>(b.begin(), b.end()) : wide_residual(a, b, x, pool));
         for (std::size_t i = 0; i < x.size(); ++i) {
-            x[i] += Quad(d[i]);
-            size = std::max(size, static_cast<double>(abs(x[i])));
+            x[i] += d[i];
+            if (!isfinite(x[i])) return {};
+            size = std::max<Oct>(size, abs(x[i]));
+            change = std::max<Oct>(change, abs(d[i]));
         }
-        const double change = max_norm(d);
-        if (!(change < last) && step > 1) return;
+        if (change <= ldexp(size, -120)) return x;
+        if (step > 1 && change >= last) return {};
         last = change;
-        if (change <= 0x1p-80 * size) {
-            reference.quality = "refined";
-            reference.x = std::move(x);
-            return;
-        }
     }
+    return {};
+}
+
+std::vector<Oct> solution_by(const QuadFactors& f, const Matrix& a, std::span<const double> b, ThreadPool& pool) {
+    return refined_solution(a, b, pool, [&](const std::vector<Oct>& r) {
+        std::vector<Quad> rounded(r.size());
+        std::transform(r.begin(), r.end(), rounded.begin(), [](const Oct& each) { return static_cast<Quad>(each); });
+        const std::vector<Quad> d = solve_in_quad(f, rounded);
+        return std::vector<Oct>(d.begin(), d.end());
+    });
+}
+
+/// The residual is scaled by a power of two, so that fp64 holds it and the correction.
+std::vector<Oct> solution_by(const Factors& f, const Matrix& a, std::span<const double> b, ThreadPool& pool) {
+    return refined_solution(a, b, pool, [&](const std::vector<Oct>& r) {
+        Oct most = 0;
+        for (const Oct& each : r) most = std::max<Oct>(most, abs(each));
+        const int exponent = most == 0 ? 0 : ilogb(most);
+        std::vector<double> rounded(r.size());
+        std::transform(r.begin(), r.end(), rounded.begin(),
+                       [&](const Oct& each) { return static_cast<double>(ldexp(each, -exponent)); });
+        const std::vector<double> d = solve_native(f, rounded, false);
+        std::vector<Oct> wide(d.begin(), d.end());
+        for (Oct& each : wide) each = ldexp(each, exponent);
+        return wide;
+    });
+}
+
+/// Takes over x with its bound, and the quality `word`, where the bound is small enough.
+void certify(const Matrix& a, std::span<const double> b, const std::vector<Oct>& x, const Contraction& known, std::string_view word,
+             ThreadPool& pool, Reference& reference) {
+    double size = 0;
+    for (const Oct& each : x) size = std::max(size, magnitude_above(each));
+    const double bound = error_bound(a, b, x, known, pool) + size * 0x1p-112;  // x is rounded to 113 digits
+    const double least = size * (1 - 0x1p-50) - 2 * bound;                     // of the exact solution's largest element
+    const bool is_zero = size == 0 && std::all_of(b.begin(), b.end(), [](double each) { return each == 0; });
+    const double relative = is_zero ? 0 : bound / least * (1 + 0x1p-50);
+    if (!known.holds() || (!is_zero && !(least > 0 && relative <= most_reference_error))) return;
+    reference.quality = word;
+    reference.error_bound = relative;
+    for (const Oct& each : x) {
+        reference.x.push_back(static_cast<Quad>(each));
+        reference.x_norm = std::max(reference.x_norm, static_cast<double>(abs(reference.x.back())));
+    }
+}
+
+/// Proves the solution by an inverse that is rounded to fp64, or else by that of 113 digits.
+void solve_by_quad_inverse(const Matrix& a, std::span<const double> b, const std::vector<Oct>& x, const QuadFactors& f,
+                           bool tries_fp64, ThreadPool& pool, Reference& reference) {
+    const std::vector<Quad> inverse = quad_inverse(f, pool);
+    Contraction known;
+    if (tries_fp64) {
+        std::vector<double> rounded(inverse.size());
+        std::transform(inverse.begin(), inverse.end(), rounded.begin(), [](const Quad& each) { return static_cast<double>(each); });
+        known = contraction(a, rounded, pool);
+    }
+    if (!known.holds()) known = contraction(a, inverse, pool);
+    certify(a, b, x, known, "fp128", pool, reference);
+    if (known.holds() && !reference.x.empty() && a.n <= most_inverse_size) measure_by_inverse(a, inverse, reference);
 }
 
 }  // namespace
@@ -212,29 +272,35 @@ void refine_reference(const Matrix& a, std::span<const double> b, ThreadPool& po
 Reference reference_solution(const Matrix& a, std::span<const double> b, ThreadPool& pool) {
     Reference reference{.quality = "uncertain"};
     if (a.n > most_quad_size) {
-        refine_reference(a, b, pool, reference);
-    } else {
-        const QuadFactors f = factor_in_quad(a, pool);
-        if (!f.is_regular) {
+        const Factors native = factor_lu(a, {.format = fp64}, pool);
+        if (!native.is_regular) {
             reference.kappa = infinity;
-            reference.kappa_kind = "inverse";
             return reference;
         }
-        reference.x = solve_in_quad(f, {b.begin(), b.end()});
-        for (int step = 0; step < 3; ++step) {
-            const std::vector<Quad> d = solve_in_quad(f, quad_residual(a, b, reference.x));
-            for (std::size_t i = 0; i < d.size(); ++i) reference.x[i] += d[i];
-        }
-        reference.quality = "fp128";
-        for (const Quad& x : reference.x) reference.x_norm = std::max(reference.x_norm, static_cast<double>(abs(x)));
-        if (a.n <= most_inverse_size) {
-            measure_by_inverse(a, f, pool, reference);
-        } else if (const Factors native = factor_lu(a, {.format = fp64}, pool); native.is_regular) {
-            reference.kappa = row_sum_norm(a) * inverse_norm_estimate(native);
-            reference.kappa_kind = "estimate";
-        }
+        estimate_condition(a, native, reference);
+        const std::vector<Oct> x = solution_by(native, a, b, pool);
+        if (!x.empty()) certify(a, b, x, contraction(a, native_inverse(native, pool), pool), "refined", pool, reference);
+        return reference;
     }
-    for (const Quad& x : reference.x) reference.x_norm = std::max(reference.x_norm, static_cast<double>(abs(x)));
+    const QuadFactors f = factor_in_quad(a, pool);
+    if (!f.is_regular) {
+        reference.kappa = infinity;
+        reference.kappa_kind = "inverse";
+        return reference;
+    }
+    const std::vector<Oct> x = solution_by(f, a, b, pool);
+    if (!x.empty() && a.n <= most_inverse_size) solve_by_quad_inverse(a, b, x, f, true, pool, reference);
+    if (reference.kappa) return reference;
+    const Factors native = factor_lu(a, {.format = fp64}, pool);
+    estimate_condition(a, native, reference);
+    if (x.empty() || a.n <= most_inverse_size) return reference;
+    Contraction known;
+    if (native.is_regular) known = contraction(a, native_inverse(native, pool), pool);
+    if (known.holds()) {
+        certify(a, b, x, known, "fp128", pool, reference);
+    } else {
+        solve_by_quad_inverse(a, b, x, f, false, pool, reference);
+    }
     return reference;
 }
 
@@ -242,9 +308,7 @@ SolutionErrors solution_errors(const Matrix& a, std::span<const double> b, std::
                                std::span<const double> residual, const Reference& reference) {
     if (!all_finite(x) || !all_finite(residual)) return {infinity, infinity, infinity};
     SolutionErrors errors;
-    if (reference.x.empty()) {
-        errors.forward = infinity;
-    } else {
+    if (!reference.x.empty()) {
         Quad most = 0;
         for (std::size_t i = 0; i < x.size(); ++i) {
             const Quad off = abs(Quad(x[i]) - reference.x[i]);

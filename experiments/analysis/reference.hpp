@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the solution of a system should be, and how sensitive it is: LU with 113 digits, in software.
+// The solution of a system, with a proven bound on its error, and how sensitive it is: LU with 113 digits, in software.
 #pragma once
 #include "core/thread_pool.hpp"
 #include "experiments/analysis/matrix.hpp"
@@ -18,21 +18,29 @@ struct Reference {
     std::optional<double> kappa{};            ///< norm(A) norm(inverse), row sums
     std::string kappa_kind{};                 ///< inverse, estimate
     std::optional<double> cond{}, cond_x{};   ///< norm(|inverse| |A|), norm(|inverse| |A| |x|) / norm(x)
-    std::string quality{};                    ///< fp128; refined: fp64 factors, residuals in fp128; uncertain
+    std::string quality{};                    ///< fp128: factors of 113 digits; refined: of fp64; uncertain: x is empty
+    std::optional<double> error_bound{};      ///< proven: norm(x - exact) / norm(exact) is at most this
 };
 
 inline constexpr std::int64_t most_quad_size = 512, most_inverse_size = 256;
 
-/// Up to most_quad_size rows LU with 113 digits and three steps of refinement, and up to most_inverse_size the inverse; above
-/// fp64 LU, refined with residuals of 113 digits, and an estimate of kappa (Hager, Higham). A singular matrix has the
-/// quality `uncertain`, an infinite kappa, and no x.
+/// The largest error_bound with which x is a reference. Forward errors of fp64 are 2^-53 and more, so they keep 14 digits.
+inline constexpr double most_reference_error = 0x1p-100;
+
+/// Solves a system by LU with 113 digits up to most_quad_size rows, and by LU in fp64 above. Residuals of 237 digits refine x,
+/// and an approximate inverse proves its bound (inclusion.hpp). Without a proof the quality is `uncertain`, and x is empty: the
+/// matrix is singular, or its condition number is too large for the arithmetic (about 2^100 with factors of 113 digits, 2^40 with
+/// factors of fp64). Up to most_inverse_size rows kappa comes from the inverse that proves the solution, else it is an estimate
+/// from below (Hager, Higham). A zero pivot gives an infinite kappa.
 Reference reference_solution(const Matrix& a, std::span<const double> b, ThreadPool& pool);
 
-/// Errors of a computed x: forward, normwise and componentwise backward. All infinite where x is not finite.
+/// Errors of a computed x: forward, normwise and componentwise backward. All infinite where x is not finite. The forward error
+/// of a finite x is empty where the reference is uncertain.
 struct SolutionErrors {
-    double forward = 0, normwise = 0, componentwise = 0;
+    std::optional<double> forward{};
+    double normwise = 0, componentwise = 0;
 };
-/// `residual` is b - A x, exact but for one rounding each. Without a reference (an empty x) the forward error is infinite.
+/// `residual` is b - A x, exact but for one rounding each.
 SolutionErrors solution_errors(const Matrix& a, std::span<const double> b, std::span<const double> x,
                                std::span<const double> residual, const Reference& reference);
 

@@ -189,10 +189,10 @@ void add_method(const SolveGrid& grid, const Problem& problem, const Cell& cell,
     row.limit = convergence_limit(plan, cell.factor);
     if (!refined.history.empty()) {
         row.fe_first = refined.history.front().errors.forward;
-        const double last = refined.history.back().errors.forward;
-        const bool is_measured = std::isfinite(row.fe) && std::isfinite(*row.fe_first) && last > 0 && *row.fe_first > 0;
-        if (refined.steps > 0 && is_measured) {
-            row.contraction = math::exp(math::log(last / *row.fe_first) / static_cast<double>(refined.steps));
+        const std::optional<double> last = refined.history.back().errors.forward;
+        const bool is_measured = row.fe && std::isfinite(*row.fe) && row.fe_first && std::isfinite(*row.fe_first);
+        if (refined.steps > 0 && is_measured && *last > 0 && *row.fe_first > 0) {
+            row.contraction = math::exp(math::log(*last / *row.fe_first) / static_cast<double>(refined.steps));
         }
     }
     add_costs(row, refined, method, cell.kind);
@@ -244,6 +244,7 @@ CellRows run_cell(const SolveGrid& grid, const Problem& problem, const Cell& cel
     row.growth = growth_factor(low, factors);
     row.lu_error = lu_error(low, factors);
     row.reference = reference.quality;
+    row.reference_error = reference.error_bound;
     row.evidence = *cell.machine ? to_string((*cell.machine)->rule.machine->evidence) : "definition";
     for (const Method method : grid.methods) add_method(grid, problem, cell, factors, scaling, counts, method, row, out);
     return out;

@@ -45,7 +45,8 @@ const std::string solve_help =
     "PA = LU is computed in --factor, every operation rounded once; with --lu block:NB and --machine, the trailing update\n"
     "is that matrix unit's, C its addend. --factorisation takes Cholesky or QR in LU's place.\n"
     "LU-IR corrects x with the factors in three precisions (substitution, work, residual), GMRES-IR by GMRES that they\n"
-    "precondition, in five. The answer is compared with one of 113 digits.\n"
+    "precondition, in five. x is compared with a reference solution of 113 digits, whose error has a proven bound; without\n"
+    "that proof `reference` is `uncertain` and the forward error is empty.\n"
     "A row has one verdict. A factorisation that fails is a verdict, not an error:\n"
     + verdict_lines() +
     "Matrices: randsvd:K,MODE (singular values 1 to 1/K: 1 one large, 2 one small, 3 geometric, 4 arithmetic), uniform,\n"

@@ -127,8 +127,8 @@ TEST_CASE("solve says that a cast overflowed, and calls no regular matrix singul
     CHECK(scaled["rows"][0]["verdict"] == "unrefined");
     CHECK(scaled["rows"][1]["verdict"] == "converged");
     const std::string help = run("solve --help").out;
-    for (const char* name : {"converged", "unrefined", "stagnated", "diverged", "nonfinite", "indefinite", "zero_pivot", "singular",
-                             "factor_overflow", "cast_underflow", "cast_overflow"}) {
+    for (const char* name : {"converged", "unrefined", "stagnated", "no_reference", "diverged", "nonfinite", "indefinite", "zero_pivot",
+                             "singular", "factor_overflow", "cast_underflow", "cast_overflow"}) {
         CAPTURE(name);
         CHECK(help.find(std::string("  ") + name) != std::string::npos);
     }
