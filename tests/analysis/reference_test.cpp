@@ -328,12 +328,12 @@ TEST_CASE("systems of more than 256 rows beyond fp64 are proven by an inverse of
     System system = unimodular(300, 1);
     CHECK_FALSE(check_claim(system, reference_solution(system.a, system.b, pool)));
     // Two blocks: one with a condition number beyond 2^53, and multiples of the identity.
-    const System inner = unimodular(25, 2);
+    const System inner = unimodular(60, 3);
     system = inner;
     system.a = Matrix(270);
     for (std::int64_t i = 0; i < 270; ++i) {
         system.a(i, i) = 4;
-        for (std::int64_t j = 0; i < 25 && j < 25; ++j) system.a(i, j) = inner.a(i, j);
+        for (std::int64_t j = 0; i < 60 && j < 60; ++j) system.a(i, j) = inner.a(i, j);
     }
     system.b.resize(270, 8);
     system.exact.resize(270, 2);
