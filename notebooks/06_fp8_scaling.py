@@ -101,7 +101,7 @@ plt.show()
 # ## What was seen
 
 # %%
-assert digest(run.path / "steps.csv") == "caeb401c8b2f333e", "other numbers than those that this page tells of"
+assert digest(run.path / "steps.csv") == "00e5e9996eb41274", "other numbers than those that this page tells of"
 low, high = moved[0].rates(), moved[-1].rates()
 assert low["underflow"] > 0.9 and low["overflow"] == 0 and high["overflow"] > 0.9 and high["underflow"] < 0.01
 print({g: round(v, 1) for g, v in quality.items()}, {g: round(v, 1) for g, v in quality4.items()}, of_rows)
