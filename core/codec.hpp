@@ -36,7 +36,7 @@ namespace detail {
 
 MACHEPS_HD constexpr int bit_length(std::uint64_t x) { return 64 - countl_zero(x); }
 
-/// Rounds to e8m0fnu. The sign is ignored, and zero gives the least scale, as in CUDA and PyTorch. A tie of nearest_even
+/// Rounds to e8m0fnu. The sign is ignored. Zero gives the least scale, as in CUDA and PyTorch. A tie of nearest_even
 /// goes up: every significand is 1, which is odd. PyTorch and ml_dtypes round up everything between the two least scales;
 /// see ScaleLeast in profile.hpp.
 MACHEPS_HD constexpr std::uint64_t encode_power_of_two(Format f, Unpacked x, Round mode, Overflow overflow,
@@ -97,7 +97,7 @@ MACHEPS_HD constexpr std::uint64_t encode_unpacked(Format f, Unpacked x, Round m
         const int quantum = max_of(top, f.emin()) - f.fraction_bits();
         const std::uint64_t ulps = round_shift(x.significand, quantum - x.exponent, mode, x.negative, random);
         // The leading one of `ulps` adds the last 1 to the exponent field, and a rounding carry ripples into it for free.
-        // Exponents beyond the field are alike: every code with the first of them exceeds the largest finite one.
+        // All exponents beyond the field give the same result: any code with the first of them exceeds the largest finite code.
         const int field = min_of(max_of(top, f.emin()) - f.emin(), 1 << f.exponent_bits());
         code = ulps + (static_cast<std::uint64_t>(field) << f.fraction_bits());
         inward = rounds_inward(mode, x.negative);  // a finite value rounded inward stays finite, an infinity does not

@@ -107,7 +107,7 @@ std::optional<Format> ieee_format(std::string_view name) {
 
 namespace {
 
-/// int8, uint4, s32, i16, torch.int8, ...: letters of an integer type and its bits.
+/// Matches names of integer types, letters and a number of bits: int8, uint4, s32, i16, torch.int8, ...
 bool is_integer_type(std::string_view name) {
     if (name.starts_with("torch.") || name.starts_with("numpy.")) name.remove_prefix(6);
     for (const std::string_view prefix : {"uint", "int", "u", "i", "s"}) {

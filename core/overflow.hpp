@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a rounding overflows, also where the result does not show it: a format without Inf and NaN saturates, and so does every
-// format in a mode that rounds inward.
+// Detects whether a rounding overflows, even if the result does not show it. A format without Inf and NaN saturates; so does
+// every format in a mode that rounds inward.
 #pragma once
 #include "core/codec.hpp"
 
@@ -15,14 +15,14 @@ MACHEPS_HD constexpr bool overflows(Format f, Unpacked x, Round mode, RandomBits
     const Unpacked most = unpack(largest);
     const int most_top = detail::bit_length(most.significand) - 1 + most.exponent;
     if (top != most_top) return top > most_top;
-    // In the top binade the last place is that of the largest number, whatever the encoding.
+    // In the top binade, every encoding has the last place of its largest number.
     const int quantum = (f.encoding == Encoding::fixed_point ? f.emin() : most_top) - f.fraction_bits();
     const std::uint64_t places = round_shift(x.significand, quantum - x.exponent, mode, x.negative, random);
     const int up = most.exponent - quantum;  // of `largest` in the same places
     return places > (up >= 0 ? most.significand << up : most.significand >> -up);
 }
 
-/// True where a finite result may stand for one that overflowed.
+/// Returns true if a finite result may hide an overflow.
 MACHEPS_HD constexpr bool hides_overflow(Format f, Round mode) {
     return !f.can_overflow() || rounds_inward(mode, false) || rounds_inward(mode, true);
 }

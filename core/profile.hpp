@@ -12,7 +12,7 @@ enum class Reach : std::uint8_t {
     no_format,
     e4m3fn_alone,
     eight_bits,         ///< 8 bits and fewer
-    signed_eight_bits,  ///< those that have a sign: e8m0fnu is left out
+    signed_eight_bits,  ///< the same with a sign, which excludes e8m0fnu
     all_but_fp16,
     every_format,
 };
@@ -26,10 +26,10 @@ enum class NanCodes : std::uint8_t {
     payload,    ///< quiet, with the sign and the top of the payload
 };
 
-/// What e8m0fnu, which has neither a sign nor a zero, makes of negative numbers, of zero, and of magnitudes below 2^-127.
+/// How e8m0fnu, which has no sign and no zero, converts negative numbers, zero and magnitudes below 2^-127.
 enum class ScaleDomain : std::uint8_t {
-    magnitude,          ///< |x| is converted; zero and what is smaller than 2^-127 give the least scale
-    in_range_or_nan,    ///< |x| is converted; zero and what is smaller than 2^-127 give NaN
+    magnitude,          ///< |x| is converted; zero and magnitudes below 2^-127 give the least scale
+    in_range_or_nan,    ///< |x| is converted; zero and magnitudes below 2^-127 give NaN
     positive_or_nan,    ///< negative numbers and zero give NaN
     positive_or_least,  ///< negative numbers and zero give the least scale
 };
@@ -38,7 +38,7 @@ enum class ScaleDomain : std::uint8_t {
 enum class ScaleLeast : std::uint8_t {
     exact,        ///< as everywhere: the tie between 2^-127 and 2^-126 is 1.5 * 2^-127
     nearest_up,   ///< to nearest, everything strictly between the two goes up
-    fp32_fields,  ///< that, and Round::up gives 2^-126 for every fp32 subnormal but zero: also for 2^-127 and below
+    fp32_fields,  ///< as nearest_up; and Round::up gives 2^-126 for every nonzero fp32 subnormal, even 2^-127 and below
 };
 
 /// The conventions of one implementation. Formats that the implementation lacks follow the generic rules.
@@ -52,9 +52,9 @@ struct Profile {
     NanCodes nan = NanCodes::quiet;
     ScaleDomain scale_domain = ScaleDomain::magnitude;
     ScaleLeast scale_least = ScaleLeast::exact;
-    Round scale_round = Round::nearest_even;  ///< of e8m0fnu, where the caller names no mode
+    Round scale_round = Round::nearest_even;  ///< for e8m0fnu if the caller names no mode
 
-    /// The rounding mode of a conversion to `f` whose caller names none.
+    /// Returns the rounding mode of a conversion to `f` if the caller names none.
     MACHEPS_HD constexpr Round default_round(Format f) const {
         return f.encoding == Encoding::power_of_two ? scale_round : Round::nearest_even;
     }
@@ -118,7 +118,7 @@ MACHEPS_HD constexpr std::uint64_t nan_code_of(NanCodes rule, Format f, bool neg
     }
 }
 
-/// What a number becomes in e8m0fnu where the profile departs from the codec; `none` where it does not. Not for NaN.
+/// Returns how the profile converts a number to e8m0fnu if it departs from the codec, or `none` if not. Not for NaN.
 MACHEPS_HD constexpr std::uint64_t scale_exception(Profile profile, Format f, Unpacked x, Round mode,
                                                    std::uint64_t none) {
     const bool infinite = x.kind == Unpacked::Kind::infinite, is_zero = !infinite && x.significand == 0;

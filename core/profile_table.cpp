@@ -14,9 +14,9 @@ namespace macheps {
 
 namespace {
 
-// Names whose meaning depends on the edition. They are refused, never guessed.
+// Names whose meaning depends on the edition. They are rejected, never guessed.
 struct Undated {
-    std::string_view name, stem;  ///< and how the names of its editions begin
+    std::string_view name, stem;  ///< the prefix of the names of its editions
 };
 constexpr Undated undated_names[] = {
     {"onnx", "onnx."}, {"onnx_saturate", "onnx."}, {"onnx_sat", "onnx."}, {"onnx_nosat", "onnx."},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The codec profiles by name, each with the edition of its implementation and the formats that it has. Host only.
-// docs/conversions.md shows what each makes of NaN, infinities, overflow and zeros.
+// docs/conversions.md shows how each profile converts NaN, infinities, overflow and zeros.
 #pragma once
 #include "core/error.hpp"
 #include "core/profile.hpp"
@@ -236,17 +236,17 @@ inline constexpr std::array<NamedProfile, 25> all_profiles{{
      .source = "Arm ARM; captures of QEMU 7.2"},
 }};
 
-/// The row called `name`, by its name or an alias. Throws Error with the nearest name; for a name that means different
+/// Returns the row with this name or alias. Throws Error with the nearest name; for a name that means different
 /// conversions in different editions (`onnx`, `onnx_saturate`), with the names to choose from.
 const NamedProfile& profile_row(std::string_view name, std::string_view where = {}, Exit exit = Exit::bad_input);
 
-/// The profile of that row.
+/// Returns the profile of that row.
 Profile profile_named(std::string_view name, std::string_view where = {}, Exit exit = Exit::bad_input);
 
-/// Whether the implementation converts to `f`.
+/// Returns whether the implementation converts to `f`.
 bool has_format(const NamedProfile& row, const Format& f);
 
-/// Throws Error where the implementation does not convert to `f`: what it would do there is not known.
+/// Throws Error if the implementation does not convert to `f`. Its behaviour is then unknown.
 void require_format(const NamedProfile& row, const Format& f, std::string_view where = {}, Exit exit = Exit::bad_input);
 
 }  // namespace macheps

@@ -11,9 +11,9 @@ namespace macheps {
 enum class Property : std::uint8_t { nan, infinity, sign, zero, negative_zero };
 
 struct PropertyName {
-    std::string_view name;  ///< as options and files have it: `inf`
+    std::string_view name;  ///< used in options and files: `inf`
     Property value;
-    std::string_view noun;  ///< as sentences have it: `infinity`
+    std::string_view noun;  ///< used in sentences: `infinity`
 };
 inline constexpr std::array<PropertyName, 5> property_names{{
     {"nan", Property::nan, "NaN"},
@@ -49,8 +49,8 @@ class PropertySet {
     unsigned bits_ = 0;
 };
 
-/// The properties of `x` that `f` cannot hold. The sign is that of a negative number or infinity; a NaN's is not counted,
-/// and -0 has a property of its own. A format without zero cannot hold either zero, and only `zero` is reported.
+/// Returns the properties of `x` that `f` cannot hold. `sign` means a negative number or infinity. The sign of a NaN does not
+/// count, and -0 is a separate property. A format without zero cannot hold either zero, and only `zero` is reported.
 constexpr PropertySet unheld(const Format& f, const Unpacked& x) {
     using Kind = Unpacked::Kind;
     PropertySet properties;

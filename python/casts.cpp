@@ -27,7 +27,7 @@ struct ReadyCast {
     Cast cast{};
     double scale = 1;  ///< of fp64 numbers; cast.encode_scale is it in fp32
     std::string format{};
-    std::optional<Profile> profile{};  ///< the implementation whose conventions stand for cast.overflow
+    std::optional<Profile> profile{};  ///< the implementation whose conventions replace cast.overflow
 };
 
 Round round_of(const std::string& name) {
@@ -40,7 +40,7 @@ Round round_of(const std::string& name) {
                  .exit = Exit::usage});
 }
 
-/// An empty `mode` is nearest_even, or what the profile has for e8m0fnu; an empty `profile` is none.
+/// An empty `mode` means nearest_even, or the profile's mode for e8m0fnu. An empty `profile` means no profile.
 ReadyCast ready_cast(const std::string& format, const std::string& mode, bool saturate, double scale,
                      const std::string& profile) {
     const Format f = format_named(format, "format", Exit::usage);
@@ -106,7 +106,7 @@ bool is(const nb::dlpack::dtype& type) {
 /// Element sizes of a type whose bits are what matters.
 std::size_t width_of(const nb::dlpack::dtype& type) { return type.lanes == 1 ? type.bits / 8u : 0; }
 
-/// Converts by the scalar definition of a profile: `store(i, code)` gets every code. Adds to `*counts` where it is not null.
+/// Converts with the scalar definition of a profile and passes every code to `store(i, code)`. Adds to `*counts` unless it is null.
 template <class Source, class Store>
 void by_profile(ThreadPool& pool, const Profile& profile, const Cast& cast, double scale, const Source* x,
                 std::int64_t n, std::int64_t first, Counts* counts, const Store& store) {
@@ -221,7 +221,7 @@ nb::object encode_into(const ReadyCast& ready, const AnyArray& x, const AnyOutpu
     return counts ? made.tuple() : nb::none();
 }
 
-/// The words of a stream, from place `first` on: those that a stochastic rounding takes there.
+/// Returns the words of a stream from position `first` on, as stochastic rounding takes them.
 void random_words_into(std::uint64_t seed, std::uint32_t stream, std::uint64_t first, const AnyOutput& out) {
     if (width_of(out.dtype()) != 4) bad_type("random_words");
     auto* words = static_cast<std::uint32_t*>(out.data());

@@ -138,7 +138,7 @@ std::string matmul_into(const Floats& a, const Floats& b, const FloatsOut& out, 
     return std::string(format_name(p.out));
 }
 
-/// Whether the sums of `machine` take random words: an order of summation with stochastic rounding.
+/// Returns whether the sums of `machine` take random words, as orders of summation with stochastic rounding do.
 bool draws(const std::string& machine) {
     const SpelledRule spelled = parse_machine(machine);
     return spelled.order && spelled.order->round == Round::stochastic;

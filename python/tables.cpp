@@ -183,8 +183,8 @@ std::string number(const std::string& name, std::uint64_t code) {
     return number_json(format_name(f), f, code).dump();
 }
 
-/// fp64 `x`, rounded once to each of the formats; all of the table where none is named. `random`: the 32 bits that
-/// stochastic rounding adds.
+/// Rounds the fp64 `x` once to each of the formats, or to all formats of the table if none is named. `random` holds the
+/// 32 bits that stochastic rounding adds.
 std::string show(double x, const std::vector<std::string>& names, const std::string& mode, bool saturate,
                  std::uint32_t random) {
     Round round = Round::nearest_even;

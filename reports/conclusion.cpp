@@ -70,7 +70,7 @@ std::string seen_words(const Policies& policies) {
                        policies.size() > 1 ? " with each of them" : "");
 }
 
-/// The stressed row of the same policy; null where there is none.
+/// Returns the stressed row of the same policy, or null.
 const PolicySummary* stressed_twin(const Summary& summary, const PolicySummary& plain) {
     for (const PolicySummary& policy : summary.policies) {
         if (!policy.row.stress || plain.row.stress) continue;
@@ -79,19 +79,19 @@ const PolicySummary* stressed_twin(const Summary& summary, const PolicySummary& 
     return nullptr;
 }
 
-/// True of stressed runs of a policy that was run without the stress, too.
+/// Returns true for stressed runs of a policy that was also run without the stress.
 bool stress_is_of_another(const Summary& summary, const PolicySummary& stressed) {
     return std::any_of(summary.policies.begin(), summary.policies.end(),
                        [&](const PolicySummary& plain) { return stressed_twin(summary, plain) == &stressed; });
 }
 
-/// Policies whose stressed runs did not come out like fp32's.
+/// Returns true if the stressed runs of a policy diverged or ended worse than those of fp32.
 bool fails_stressed(const Summary& summary, const PolicySummary& plain) {
     const PolicySummary* twin = stressed_twin(summary, plain);
     return twin != nullptr && (twin->row.verdict == "diverged" || twin->row.verdict == "worse");
 }
 
-/// The range lines of policies that computed in a narrow format, each once with its policies.
+/// The range lines of policies that computed in a narrow format. Each line appears once, with its policies.
 std::string open_ranges(const Policies& policies) {
     std::vector<std::pair<std::string, std::vector<std::string>>> lines;
     for (const PolicySummary* policy : policies) {
@@ -164,7 +164,7 @@ std::vector<Cost> costs_of(const Summary& summary) {
     std::vector<Cost> costs;
     for (const PolicySummary& policy : summary.policies) {
         const SummaryRow& row = policy.row;
-        if (!row.static_bytes || !row.activation_bytes || row.stress) continue;  // a stress costs no bytes
+        if (!row.static_bytes || !row.activation_bytes || row.stress) continue;  // a stress needs no extra bytes
         const auto is_same = [&](const Cost& cost) {
             return two_digits(cost.kept) == two_digits(*row.static_bytes) &&
                    two_digits(cost.activations) == two_digits(*row.activation_bytes);

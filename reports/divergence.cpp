@@ -91,7 +91,7 @@ bool run_failed(const RunLog& run) {
     if (watch.failed()) return true;
     if (is_unfinished(run)) return false;  // its last steps are no end
     const double tail = tail_loss(run).loss;
-    if (!run.steps.empty() && !std::isfinite(tail)) return true;  // every step of the window was skipped, or its loss is no number
+    if (!run.steps.empty() && !std::isfinite(tail)) return true;  // every step of the window was skipped, or its loss is NaN
     return std::int64_t(run.steps.size()) >= Rules::failure_min_steps && tail > run.steps.front().loss;
 }
 
@@ -240,7 +240,7 @@ class RunsOfPolicy {
     }
 
     /// Looks for the first forward overflow of a run: in its sampled steps, and in steps whose first bad cast is a site of a
-    /// narrow format. It stops at a loss that is not finite: what comes later may be the work of NaN weights.
+    /// narrow format. It stops at a loss that is not finite, because NaN weights may cause later overflows.
     void add_overflow(const RunLog& run, const SiteFigures& sites) {
         if (const auto step = sites.forward_overflow.first_step)
             overflowed(sites.forward_overflow_format, sites.forward_overflow.site, *step);

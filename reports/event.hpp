@@ -304,10 +304,10 @@ struct SummaryRow {
     std::optional<double> update_stagnation{}, update_eff{};   ///< means over steps
     std::optional<double> grad_cosine{}, grad_proj{};          ///< means over sampled steps
     std::optional<std::string> stress{};                       ///< as of RunRow
-    std::optional<std::int64_t> sampled_steps{};               ///< of the run with the most
+    std::optional<std::int64_t> sampled_steps{};               ///< in the run with the most sampled steps
     /// The largest forward values and the largest numbers of the formats they were cast to: `fp16:5.29/65504;e4m3fn:scaled`.
     std::optional<std::string> forward_ranges{};
-    /// The first forward value that overflowed, without a scale, a format that ends at a smaller power of two than fp32.
+    /// The first forward value that overflowed a narrow format (narrower range than fp32) without a scale.
     std::optional<std::string> forward_overflow_format{}, forward_overflow_site{};
     std::optional<std::int64_t> forward_overflow_step{};
 

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t most_step_figures = 12;
 
-/// The place of a verdict from the best to the worst. A name that no row has counts as the worst.
+/// The rank of a verdict, from best to worst. An unknown name counts as the worst.
 std::size_t rank_of_verdict(const std::string& name) {
     std::size_t rank = 0;
     while (rank + 1 < std::size(solve_verdicts) && solve_verdicts[rank].name != name) ++rank;

@@ -32,7 +32,7 @@ std::string remarkable(const SiteRow& site) {
     return {};
 }
 
-/// Whether a scale moved the values into the format's range.
+/// Returns whether a scale moved the values into the format's range.
 bool is_scaled(const SiteRow& site) { return site.scale_inv_min != 1 || site.scale_inv_max != 1; }
 
 void keep_worst(WorstSite& worst, const SiteRow& site, double rate, double notable) {
@@ -47,7 +47,7 @@ double reach_of(const SiteRow& site) {
     return site.overflow > 0 ? std::max(1.0, double(site.amax) / *largest) : double(site.amax) / *largest;
 }
 
-/// The range of a forward site's values, and whether some of them overflowed.
+/// Records the range of a forward site's values, and whether some of them overflowed.
 void add_forward(SiteFigures& figures, const SiteRow& site) {
     const std::optional<double> largest = largest_of(site.format);
     if (!largest || site.format == "fp32") return;

@@ -8,7 +8,7 @@
 
 namespace macheps {
 
-/// How a solution ended. The verdict names the first cause: the cast to the factor's format, then the factorisation, then the
+/// The outcome of a solution. The verdict names the first cause: the cast to the factor's format, then the factorisation, then the
 /// refinement. Only `converged` is a success.
 enum class SolveVerdict : std::uint8_t {
     converged,
@@ -30,7 +30,7 @@ struct SolveVerdictRow {
     std::string_view name;
     std::string_view letter;  ///< in the page's map; a converged system shows its steps instead
     std::string_view tone;    ///< the page's colour: good, warn, bad, or plain where no refinement was possible
-    std::string_view words;   ///< what the verdict says, after `name: `
+    std::string_view words;   ///< the text of the verdict, after `name: `
 };
 
 /// From the best to the worst. The order is that of the enumeration.
@@ -94,7 +94,7 @@ inline constexpr VerdictWords verdict_words{};
 
 }  // namespace detail
 
-/// The words of docs/columns.md about the column `verdict`.
+/// The text of docs/columns.md for the column `verdict`.
 inline constexpr std::string_view solve_verdict_words{detail::verdict_words.text, detail::verdict_words_size};
 
 }  // namespace macheps

@@ -25,7 +25,7 @@ std::optional<double> number(std::string_view text) {
     return error == std::errc{} && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
 }
 
-/// What the largest value of an unscaled narrow format says.
+/// Describes the largest value in an unscaled narrow format.
 std::string words_of(const FormatRange& range) {
     const std::string reached =
         fmt::format("largest forward value {} of {:g} ({})", two_digits(range.amax), range.largest, range.format);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far the forward values of a policy reached into the range of each format, and what that says of an overflow.
+// How far the forward values of a policy reached into the range of each format, and what this implies about overflows.
 #pragma once
 #include "reports/event.hpp"
 
@@ -22,26 +22,26 @@ struct FormatRange {
     bool is_scaled = false;  ///< every cast had a scale, which moves the values into the range
 
     bool operator==(const FormatRange&) const = default;
-    /// Whether the format ends at a smaller power of two than fp32 does. Other formats overflow no earlier than fp32.
+    /// Returns whether the format ends at a smaller power of two than fp32. Other formats do not overflow earlier than fp32.
     bool is_narrow() const;
 };
 
-/// The largest finite number of a format by its name; absent for a name that is unknown here.
+/// Returns the largest finite number of the named format, or nothing for an unknown name.
 std::optional<double> largest_of(std::string_view format);
 
-/// Adds a range to those of other runs or sites: formats once each, in the order in which they came.
+/// Merges a range with those of other runs or sites. Each format appears once, in order of first appearance.
 void add_range(std::vector<FormatRange>& ranges, const FormatRange& range);
 
 /// "fp16:5.29/65504;e4m3fn:scaled", as a cell of summary.csv.
 std::string ranges_text(const std::vector<FormatRange>& ranges);
-/// Reads what ranges_text() writes; parts that it would not write are left out.
+/// Parses the output of ranges_text(). Other parts are ignored.
 std::vector<FormatRange> read_ranges(std::string_view text);
 
 /// The range line of a verdict, without `range: `: "largest forward value 31 of 65504 (fp16); an overflow would not have been
 /// seen (12 of 300 steps sampled)". Made of the columns `forward_*`, `sampled_steps` and `steps`.
 std::string range_words(const SummaryRow& row);
 
-/// True where the runs cannot rule out an overflow that fp32 would not have: some forward values were cast, without a scale, to a
+/// Returns true if the runs cannot rule out an overflow that fp32 would not have: some forward values were cast, without a scale, to a
 /// narrow format.
 bool is_range_open(const SummaryRow& row);
 

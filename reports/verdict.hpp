@@ -24,7 +24,7 @@ std::string verdict_sentence(const PolicySummary& policy);
 /// (fp16); an overflow would not have been seen". Empty for the baseline.
 std::string range_line(const PolicySummary& policy);
 
-/// What a verdict rests on, as far as it is known: "2 layers x 64, 300 steps, 3 seeds", then a token weight other than 1 and the
+/// Returns the known basis of a verdict: "2 layers x 64, 300 steps, 3 seeds", then the token weight if it is not 1, and the
 /// stress.
 std::string what_was_run(const PolicySummary& policy);
 

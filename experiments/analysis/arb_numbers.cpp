@@ -13,7 +13,7 @@ struct End {
     bool is_open = false;
 };
 
-/// The product of two ends, rounded outwards. Zero times no bound is zero: a factor of zero gives zero whatever the other is.
+/// Returns the product of two ends, rounded outwards. Zero times an unbounded end is zero: a zero factor always gives zero.
 End corner(const Arf& x, bool is_x_open, const Arf& y, bool is_y_open, arf_rnd_t outwards, slong bits) {
     End out;
     if (x.is_zero() || y.is_zero()) {
@@ -30,7 +30,7 @@ End corner(const Arf& x, bool is_x_open, const Arf& y, bool is_y_open, arf_rnd_t
 
 Span span_of(const Fraction& x, slong bits) {
     Span out;
-    // Most numbers are whole, or have a power of two below.
+    // Most numbers are integers or have a power of two as the denominator.
     out.is_lo_open = arf_fmpz_div_fmpz(out.lo.get(), x.above(), x.below(), bits, ARF_RND_FLOOR) != 0;
     out.is_hi_open = out.is_lo_open;
     if (out.is_lo_open) {
@@ -100,14 +100,14 @@ Span product_of(const Span& a, const Span& b, slong bits) {
 
 Span quotient_of(const Span& a, const Span& b, slong bits) {
     if (b.is_negative()) return quotient_of(negated(a), negated(b), bits);
-    // A positive divisor: each end of the dividend goes with the divisor's end that takes it farther out.
+    // With a positive divisor, each end of the dividend is divided by the end of the divisor that moves it farther out.
     const auto end = [&](const Arf& x, bool is_x_open, bool takes_greatest, arf_rnd_t outwards) {
         const Arf& y = takes_greatest ? b.hi : b.lo;
         const bool is_y_open = takes_greatest ? b.is_hi_open : b.is_lo_open;
         End out;
         if (x.is_zero()) {
             out.is_open = is_x_open;
-        } else if (y.is_zero()) {  // an open end: there is no bound
+        } else if (y.is_zero()) {  // the end is open, so the quotient is unbounded
             x.sign() > 0 ? arf_pos_inf(out.at.get()) : arf_neg_inf(out.at.get());
         } else if (!y.is_finite()) {
             out.is_open = true;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Owners of Arb's and FLINT's numbers, and spans of them. Only files that are built with Arb include this header.
 #pragma once
-// FLINT 3 holds Arb, in its own folder; before, Arb was a library of its own.
+// FLINT 3 includes Arb. Before that, Arb was a separate library.
 #if __has_include(<flint/arb.h>)
 #include <flint/arb.h>
 #include <flint/arb_hypgeom.h>
@@ -44,7 +44,7 @@ class Arf {
     arf_t x_{};
 };
 
-/// A whole number.
+/// An integer.
 class Integer {
   public:
     Integer() { fmpz_init(x_); }
@@ -102,8 +102,8 @@ class Ball {
     arb_t x_;
 };
 
-/// All real numbers between two ends. An open end is not one of them, an infinite end says that there is no bound. A lower end
-/// that was rounded down is open: the bound itself is below every value.
+/// All real numbers between two ends. An open end is not included. An infinite end means that there is no bound. A lower end
+/// that was rounded down is open, because the bound is below every value.
 struct Span {
     Arf lo{}, hi{};
     bool is_lo_open = false, is_hi_open = false;
@@ -114,22 +114,22 @@ struct Span {
     bool is_negative() const { return hi.sign() < 0 || (hi.sign() == 0 && is_hi_open); }
 };
 
-// Results hold every value that the operation has for operands in the spans; ends are rounded to `bits` digits.
+// A result contains the value of the operation for all operands in the spans. Its ends are rounded to `bits` digits.
 Span span_of(const Fraction& x, slong bits);
 Span negated(Span x);
 Span magnitude_of(Span x);
 Span sum_of(const Span& a, const Span& b, slong bits);
 Span product_of(const Span& a, const Span& b, slong bits);
-/// `b` must not hold zero.
+/// `b` must not contain zero.
 Span quotient_of(const Span& a, const Span& b, slong bits);
-/// `x` must hold no negative number.
+/// `x` must not contain a negative number.
 Span root_of(const Span& x, slong bits);
 
-/// The ball around a bounded span, and the span of a ball: unbounded where the ball is not finite.
+/// Converts a bounded span to a ball, and a ball to a span. The span of a ball that is not finite is unbounded.
 void set_ball(Ball& out, const Span& x, slong bits);
 Span span_of(const Ball& x, slong bits);
 
-/// The part of `x` that lies between the bounds: a function's range.
+/// Returns the part of `x` between the bounds, which are a function's range.
 void clamp(Span& x, double least, double greatest, bool is_open);
 
 bool is_surely_less(const Span& a, const Span& b);

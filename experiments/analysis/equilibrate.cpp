@@ -37,7 +37,7 @@ std::vector<int> negated_exponents(const std::vector<double>& values, bool halve
     return exponents;
 }
 
-/// True where a row or a column of `rounded` is zero, and that of `a` is not.
+/// Returns true if a row or a column of `rounded` is zero and the same one of `a` is not.
 bool has_emptied_line(const Matrix& a, const Matrix& rounded) {
     for (std::int64_t i = 0; i < a.n; ++i) {
         bool had_row = false, had_column = false, has_row = false, has_column = false;
@@ -88,7 +88,7 @@ Equilibration equilibrate(const Matrix& a, const Format& format, Scale scale) {
 Matrix cast_matrix(const Matrix& a, const Equilibration& scaling, const Format& format, CastCounts& counts) {
     Matrix rounded(a.n);
     const double largest = largest_of(format), least_normal = Format::power_of_two(format.emin());
-    const double half_place = ulp(format, largest) / 2;  // up to there a number is rounded to the largest, not clipped
+    const double half_place = ulp(format, largest) / 2;  // numbers up to this far beyond `largest` round to it and are not clipped
     for (std::int64_t i = 0; i < a.n; ++i) {
         for (std::int64_t j = 0; j < a.n; ++j) {
             const double x = std::ldexp(a(i, j), scaling.mu + scaling.row(i) + scaling.column(j));

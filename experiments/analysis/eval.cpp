@@ -80,13 +80,13 @@ InputRange drawn_range(const EvalGrid& grid, const Expression& expression, const
     return first <= range.greatest ? range : asked;
 }
 
-/// Codes of one sign whose magnitudes follow each other.
+/// Codes of one sign with consecutive magnitudes.
 struct Run {
     std::uint64_t sign = 0, first = 0, count = 0;
 };
 
 /// The finite numbers of a format in a range: positive ones ascending from +0, then negative ones from -0. A range of one number
-/// holds the zero of its own sign alone.
+/// contains only the zero of the same sign.
 std::vector<Run> runs_in(const Format& f, const InputRange& range) {
     const double largest = decode64(f, f.max_finite_code() << f.padding);
     const auto magnitude = [&](double x, Round mode) {
@@ -119,8 +119,8 @@ double number_at(const Format& f, const std::vector<Run>& runs, std::uint64_t in
     return 0;
 }
 
-/// The numbers of each input where every combination of them is evaluated: all of one input in a format of up to 16 bits, and those of
-/// ranges that hold no more than are usually drawn.
+/// The numbers of each input if every combination is evaluated: all numbers for a single input in a format of up to 16 bits, and
+/// ranges with no more numbers than are usually drawn.
 std::optional<std::vector<std::vector<Run>>> all_inputs(const EvalGrid& grid, const Expression& expression, const Format& f) {
     std::vector<std::vector<Run>> out;
     std::uint64_t combinations = 1;
@@ -161,7 +161,7 @@ double drawn_input(const EvalGrid& grid, const Format& f, const InputRange& rang
     return decode64(f, from_ordinal(f, first + static_cast<std::int64_t>(word % static_cast<std::uint64_t>(last - first + 1))));
 }
 
-/// References of stochastic rounding are rounded to nearest.
+/// With stochastic rounding, the references are rounded to nearest.
 Round reference_mode(const EvalGrid& grid, const Expression& expression) {
     const Round mode = expression.own.round.value_or(grid.round);
     return mode == Round::stochastic ? Round::nearest_even : mode;
@@ -189,8 +189,8 @@ void evaluate(const EvalGrid& grid, const Expression& expression, const Format& 
     point.ulps = std::fabs((point.result - reference.near) - reference.rest) / ulp(f, reference.rounded);
 }
 
-/// Whether the precondition holds. It is about the numbers as they are: its constants are not rounded to the formula's format. An input
-/// for which enclosures do not settle it is not taken.
+/// Returns whether the precondition holds for the exact numbers: its constants are not rounded to the formula's format. Returns
+/// false if enclosures do not decide it.
 bool is_accepted(const Expression& expression, const std::vector<double>& inputs) {
     return expression.precondition.empty() || is_precondition_met(expression, inputs).value_or(false);
 }

@@ -26,11 +26,11 @@ struct EvalGrid {
     Functions functions = Functions::correct;
     bool flushes = false;          ///< subnormal results become zeros
     std::vector<InputRange> ranges{};
-    std::int64_t points = 0;       ///< drawn for each formula; 0: all, where they are few
+    std::int64_t points = 0;       ///< drawn for each formula; 0: all, if there are few
     std::int64_t seed = 0;
 };
 
-/// Points that are drawn where there are more, and no number of points was asked for.
+/// The number of points to draw if there are more and no number was requested.
 inline constexpr std::int64_t usual_points = 1000;
 
 /// Errors: throws Error (usage) for a format that is not computed in, a range of no input or without numbers, and a function that

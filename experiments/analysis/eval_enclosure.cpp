@@ -14,11 +14,11 @@ namespace macheps::analysis {
 
 namespace {
 
-/// What a rounding reads of a magnitude: its exponent, and whole multiples of small units.
+/// The parts of a magnitude that rounding reads: its exponent, and its integer multiples of small units.
 struct Magnitude {
     Fraction value{};        ///< between 1/2 and 2^n for the bits of its numerator, so that it stays small
     slong exponent = 0;      ///< times 2^exponent
-    bool is_huge = false, is_tiny = false;  ///< beyond what the exponents of formats reach
+    bool is_huge = false, is_tiny = false;  ///< beyond the exponents of all formats
 };
 
 Magnitude magnitude_of(const Fraction& x) {
@@ -40,7 +40,7 @@ Magnitude magnitude_of(const Arf& x) {
     return out;
 }
 
-/// floor(log2 x), and whether x is that power of two.
+/// Returns floor(log2 x), and whether x is that power of two.
 slong floor_log2(const Magnitude& x, bool& is_power) {
     const fmpz *above = x.value.above(), *below = x.value.below();
     slong top = static_cast<slong>(fmpz_bits(above)) - static_cast<slong>(fmpz_bits(below));
@@ -95,7 +95,7 @@ double rounded(const Format& f, const Fraction& x, bool is_negative_zero, Round 
 /// `side`: 1 for numbers just above the end, -1 for those just below, 0 for the end itself.
 double rounded(const Format& f, const Arf& x, int side, Round mode, RandomBits random) {
     const bool is_negative = x.sign() < 0 || (x.is_zero() && side < 0);
-    // An end without a bound is a finite number that is larger than any.
+    // An end without a bound counts as a finite number larger than any other.
     return rounded(f, magnitude_of(x), is_negative ? -side : side, is_negative, mode, random);
 }
 
@@ -103,7 +103,7 @@ double special_code(const Format& f, double x) {
     return decode64(f, encode64(f, x, Round::nearest_even, Overflow::nonsaturate));
 }
 
-/// Both ends of the enclosure rounded: their number where they agree. Zeros of either sign are one number.
+/// Rounds both ends of the enclosure and returns the number if they agree. Zeros of either sign are the same number.
 std::optional<double> settled(const Real& x, const Format& f, Round mode, RandomBits random) {
     switch (x.kind) {
         case Real::Kind::nan: return special_code(f, std::numeric_limits<double>::quiet_NaN());
@@ -118,7 +118,7 @@ std::optional<double> settled(const Real& x, const Format& f, Round mode, Random
     return lo == 0 && std::signbit(lo) != std::signbit(hi) ? 0.0 : lo;
 }
 
-/// The value in two doubles. False where the enclosure is too wide: more than 2^-20 ulp.
+/// Stores the value in two doubles. Returns false if the enclosure is wider than 2^-20 ulp.
 bool set_near(const Real& x, const Format& f, FormulaReference& out) {
     if (!x.is_number()) {
         out.near = out.rounded;
@@ -150,7 +150,7 @@ bool set_near(const Real& x, const Format& f, FormulaReference& out) {
     return true;
 }
 
-/// Calls `use` with more and more digits until it gives something.
+/// Calls `use` with more and more digits until it returns a result.
 template <class Use>
 auto with_digits(int most_bits, const Use& use) -> decltype(use(std::declval<RealSystem&>())) {
     std::uint64_t work = 0;
@@ -158,7 +158,7 @@ auto with_digits(int most_bits, const Use& use) -> decltype(use(std::declval<Rea
         RealSystem system(bits, work);
         try {
             if (auto result = use(system)) return result;
-        } catch (const Undecided&) {  // the next one has twice the digits
+        } catch (const Undecided&) {  // the next try has twice the digits
         } catch (const Exhausted&) {
             break;
         }
@@ -180,7 +180,7 @@ void require_enclosures() {}
 std::optional<FormulaReference> reference_value(const Expression& expression, const Format& format, Round mode,
                                                 const std::vector<double>& inputs) {
     const std::vector<Real> numbers = reals(inputs);
-    std::optional<FormulaReference> wide;  // settled, but for its distance from the result
+    std::optional<FormulaReference> wide;  // settled, except its distance from the result
     const auto settle = [&](RealSystem& system) -> std::optional<FormulaReference> {
         const Real value = Walk(system, expression).value(numbers);
         const std::optional<double> number = settled(value, format, mode, {});

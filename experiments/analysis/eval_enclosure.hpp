@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact values of formulas and functions, rounded once: enclosures with more and more digits, until every value in them rounds alike.
-// The digits are Arb's. A build without Arb has these functions, too; they throw.
+// Exact values of formulas and functions, rounded once. Enclosures get more digits until every value in them rounds to the same
+// number. Arb computes them. In a build without Arb, these functions throw.
 #pragma once
 #include "core/rounding.hpp"
 #include "experiments/analysis/eval_tree.hpp"
@@ -10,16 +10,16 @@
 
 namespace macheps::analysis {
 
-/// Whether this build has Arb.
+/// Returns whether this build has Arb.
 bool has_enclosures();
-/// Errors: throws Error (no_device) that says what to install.
+/// Errors: throws Error (no_device) that names the package to install.
 void require_enclosures();
 
 /// The exact value of a formula, rounded once.
 struct FormulaReference {
     double rounded = 0;  ///< a number of the format, an infinity or NaN
     double near = 0;     ///< the exact value rounded to fp64; NaN and infinities as they are
-    double rest = 0;     ///< what is left of it
+    double rest = 0;     ///< the exact value minus `near`, rounded
     bool is_nan = false;
 };
 

@@ -67,7 +67,7 @@ double FormatSystem::apply(Op op, const std::vector<double>& x) {
     const auto exact = [&](double value) { return is_mixed_ ? cast(value) : value; };
     const auto coded = [&](double value) {
         const double same = decode64(format_, code_of(format_, value));
-        // A whole number above a fraction may be no number of the format: 16 in a format that ends at 15.5.
+        // The next integer above a fraction may be outside the format: 16 in a format that ends at 15.5.
         return is_mixed_ || (std::isfinite(value) && same != value) ? cast(value) : same;
     };
     const double a = x[0];

@@ -28,7 +28,7 @@ class FormatSystem {
     double cast(double x);
     void enter(const RoundingContext& context);
     void leave();
-    /// Whether a function had no value that its enclosures settle. The result is then none.
+    /// Returns whether the enclosures of a function did not settle its value. There is then no result.
     bool is_unresolved() const { return is_unresolved_; }
 
   private:

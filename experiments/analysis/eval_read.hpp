@@ -13,7 +13,7 @@ bool is_constant(std::string_view name);
 bool gives_truth(const Node& node);
 /// The format that FPCore calls binary16, binary32 or binary64, or a format by its own name or its widths (e5m6).
 std::optional<Format> find_precision(std::string_view name);
-/// FPCore's (float E N): N bits, of which E are the exponent, as in IEEE 754. Empty where it is not computed in.
+/// FPCore's (float E N): N bits, of which E are the exponent, as in IEEE 754. Empty if the precision is not supported.
 std::optional<Format> float_precision(std::string_view exponent_bits, std::string_view bits);
 /// FPCore's five roundings.
 std::optional<Round> find_round(std::string_view name);

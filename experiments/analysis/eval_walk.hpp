@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One evaluation of a tree, over any numbers: those of a format, or enclosures of real ones.
+// Evaluates a tree once, over the numbers of a format or over enclosures of real numbers.
 #pragma once
 #include "core/error.hpp"
 #include "experiments/analysis/eval_tree.hpp"

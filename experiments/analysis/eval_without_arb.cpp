@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// eval_enclosure.hpp in a build without Arb.
+// Implements eval_enclosure.hpp in a build without Arb.
 #include "core/error.hpp"
 #include "experiments/analysis/eval_enclosure.hpp"
 

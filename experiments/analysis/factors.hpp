@@ -36,7 +36,7 @@ struct Factors {
     bool is_regular = false;  ///< false: a pivot was zero, or below it in Cholesky, or a factor is no finite number
 };
 
-/// What ended a factorisation before its last column.
+/// The reason why a factorisation ended before its last column.
 enum class Breakdown : std::uint8_t {
     none,
     overflow,    ///< a factor is Inf or NaN

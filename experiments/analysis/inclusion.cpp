@@ -10,15 +10,15 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double tiny = std::numeric_limits<double>::denorm_min();
 
-/// An upper bound of a sum or product of numbers that are not negative, from its fp64 value, which `operations` rounded. Each of
-/// them loses at most a share of 2^-53, or 2^-1075 where it underflows; the factor and the sum here are rounded, too.
+/// Returns an upper bound of a sum or product of nonnegative numbers from its fp64 value after `operations` roundings. Each
+/// rounding loses at most a share of 2^-53, or 2^-1075 if it underflows. The factor and the sum below are rounded as well.
 double above(double value, std::int64_t operations) {
     const auto count = static_cast<double>(operations + 4);
     return value * (1 + count * 0x1p-52) + count * tiny;
 }
 
-/// Any positive numbers will do. These are the row sums of |A| after its columns were scaled, so that neither the scaling of
-/// the rows nor that of the columns makes alpha large. Empty where a row or a column of A is zero, or out of fp64's range.
+/// Any positive weights are valid. These are the row sums of |A| after its columns were scaled, so that neither the scaling of
+/// the rows nor that of the columns makes alpha large. Empty if a row or a column of A is zero or outside the range of fp64.
 std::vector<double> weights_of(const Matrix& a) {
     const std::int64_t n = a.n;
     std::vector<double> largest(static_cast<std::size_t>(n)), weights(static_cast<std::size_t>(n));
@@ -37,10 +37,10 @@ std::vector<double> weights_of(const Matrix& a) {
     return weights;
 }
 
-/// Columns of Y, and of F = I - A Y as it is computed.
+/// Columns of Y and of the computed F = I - A Y.
 constexpr std::int64_t block_width = 16;
 
-/// What the columns of one block add to |Y| v and to |F| v.
+/// The contribution of the columns of one block to |Y| v and to |F| v.
 struct BlockSums {
     std::vector<double> reached{}, left{};
 };
@@ -107,7 +107,7 @@ Contraction contraction_of(const Matrix& a, const std::vector<Number>& inverse, 
         for (std::int64_t j = 0; j < n; ++j) product += std::fabs(a(i, j)) * reached[static_cast<std::size_t>(j)];
         const double rounding = gamma * above(product, 2 * n) + static_cast<double>(n) * tiny * above(total, n);
         const double share = above(left[at] + above(rounding, 5), 1) / known.weights[at];
-        if (!(share <= alpha)) alpha = share;  // also where it is NaN
+        if (!(share <= alpha)) alpha = share;  // also if it is NaN
         if (!(alpha < infinity)) return known;
     }
     known.alpha = above(alpha, 1);

@@ -15,10 +15,10 @@
 
 namespace macheps::analysis {
 
-/// 237 digits: the arithmetic of the residuals that a proof needs.
+/// Numbers of 237 digits, used for the residuals of a proof.
 using Oct = boost::multiprecision::cpp_bin_float_oct;
 
-/// What an approximate inverse Y proves about a matrix.
+/// The bounds that an approximate inverse Y proves for a matrix.
 struct Contraction {
     double alpha = std::numeric_limits<double>::infinity();  ///< |I - A Y| v <= alpha v
     double reach = std::numeric_limits<double>::infinity();  ///< max (|Y| v)
@@ -38,10 +38,10 @@ std::vector<double> native_inverse(const Factors& factors, ThreadPool& pool);
 /// b - A x with 237 digits.
 std::vector<Oct> wide_residual(const Matrix& a, std::span<const double> b, const std::vector<Oct>& x, ThreadPool& pool);
 
-/// A bound on max |x_i - exact_i|; infinite where `known` does not hold.
+/// A bound on max |x_i - exact_i|; infinite if `known` does not hold.
 double error_bound(const Matrix& a, std::span<const double> b, const std::vector<Oct>& x, const Contraction& known, ThreadPool& pool);
 
-/// A number of fp64 that is at least |x|.
+/// Returns an fp64 number that is greater than or equal to |x|.
 template <class Number>
 double magnitude_above(const Number& x) {
     if (x == 0) return 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The elementary functions over spans: Arb's balls, and what is known of each function beside them: where it rises, and its range.
+// The elementary functions over spans. They use Arb's balls and known facts about each function: where it increases, and its range.
 #include "experiments/analysis/real_system.hpp"
 
 #include <algorithm>
@@ -36,8 +36,8 @@ void cube_root(arb_t out, const arb_t x, slong bits) {
     if (is_negative != 0) arb_neg(out, out);
 }
 
-/// 2^n for the whole number n next to `x`, on the side away from infinity. Exponents of more digits than most are cut: the bound is
-/// weaker, and holds.
+/// Returns 2^n for the integer n next to `x`, on the side away from infinity. Very long exponents are cut, which gives a weaker
+/// but valid bound.
 Arf power_of_two_towards_one(const Arf& x) {
     constexpr slong most_exponent_bits = 4096;
     Integer n;
@@ -53,7 +53,7 @@ Arf power_of_two_towards_one(const Arf& x) {
     return out;
 }
 
-/// Where `bits` digits do not suffice to place `x` between whole multiples of ln 2, the bounds are powers of two: e^x > 2^x for
+/// If `bits` digits do not suffice to place `x` between integer multiples of ln 2, the bounds are powers of two: e^x > 2^x for
 /// positive x, and e^x < 2^x for negative x.
 bool is_far(const Arf& x, slong bits) { return arf_cmpabs_2exp_si(x.get(), std::max<slong>(64, bits)) >= 0; }
 
@@ -113,15 +113,15 @@ Span at_sinh(const Arf& x, slong bits) {
 }
 Span at_cosh(const Arf& x, slong bits) { return is_far(x, bits) ? half_exp(x, bits, 0, 1) : at<arb_cosh>(x, bits); }
 
-/// A function that rises, or falls, all over its domain.
+/// A function that is increasing or decreasing on its whole domain.
 struct MonotoneRow {
     Op op;
     At at;
     bool falls;
     double domain_least, domain_greatest;
-    bool is_domain_open;  ///< its finite ends are no part of it
+    bool is_domain_open;  ///< its finite ends are not part of it
     double least, greatest;
-    bool is_range_open;  ///< the function reaches its finite bounds nowhere
+    bool is_range_open;  ///< the function never reaches its finite bounds
 };
 constexpr MonotoneRow monotone[] = {
     {Op::exp, at_exp, false, -unbounded, unbounded, false, 0, unbounded, true},
@@ -144,7 +144,7 @@ constexpr MonotoneRow monotone[] = {
     {Op::erfc, at<arb_hypgeom_erfc>, true, -unbounded, unbounded, false, 0, 2, true},
 };
 
-/// At the ends of the span; where Arb has no finite ball, and at infinite ends, the range is the bound.
+/// Evaluates the function at the ends of the span. At infinite ends, and if Arb has no finite ball, its range is the bound.
 Span over_ends(At function, bool falls, const Span& x, slong bits) {
     Span all;
     arf_neg_inf(all.lo.get());
@@ -184,7 +184,7 @@ Span over_ball(void (*function)(arb_t, const arb_t, slong), const Span& x, slong
 
 Span over_cosh(const Span& x, slong bits, bool is_exact) {
     Span out = over_ends(at_cosh, false, magnitude_of(x), bits);
-    clamp(out, 1, unbounded, is_exact);  // of rational numbers only zero gives 1, and that one is special
+    clamp(out, 1, unbounded, is_exact);  // zero is the only rational number that gives 1, and it is a special case
     return out;
 }
 

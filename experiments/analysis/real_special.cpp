@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results that no enclosure would settle: those at NaN, infinities, zeros and poles, rational ones, and constants.
+// Results that no enclosure can settle: at NaN, infinities, zeros and poles, rational results, and constants.
 #include "core/codec.hpp"
 #include "experiments/analysis/real_system.hpp"
 
@@ -33,7 +33,7 @@ struct LibraryRow {
     Op op;
     double (*function)(Doubles);
 };
-/// Asked only for results that C's Annex F prescribes: NaN, infinities, zeros and whole numbers.
+/// Used only for results that C's Annex F prescribes: NaN, infinities, zeros and integers.
 constexpr LibraryRow library[] = {
     {Op::add, [](Doubles x) { return x[0] + x[1]; }}, {Op::mul, [](Doubles x) { return x[0] * x[1]; }},
     {Op::div, [](Doubles x) { return x[0] / x[1]; }}, {Op::sqrt, unary<std::sqrt>},
@@ -49,8 +49,8 @@ constexpr LibraryRow library[] = {
 
 bool is_one(const Real& x) { return x.is_exact() && x.exact.is_whole() && fmpz_is_pm1(x.exact.above()) != 0; }
 
-/// A double with the sign of `x`, and what else decides special results: whether it is 0, 1 or infinite, and for the exponent of a
-/// power whether it is whole, and odd.
+/// Returns a double with the properties of `x` that decide special results: its sign, whether it is 0, 1 or infinite, and, for the
+/// exponent of a power, whether it is an integer and odd.
 double stand_in(const Real& x, bool is_exponent, bool needs_sign) {
     if (x.kind == Real::Kind::nan) return std::numeric_limits<double>::quiet_NaN();
     if (x.kind == Real::Kind::infinite) return x.is_negative ? -HUGE_VAL : HUGE_VAL;
@@ -69,7 +69,7 @@ double stand_in(const Real& x, bool is_exponent, bool needs_sign) {
         if (is_surely_less(span, one)) {
             size = 0.5;
         } else if (!is_surely_less(one, span)) {
-            return std::numeric_limits<double>::signaling_NaN();  // not known: see special_result
+            return std::numeric_limits<double>::signaling_NaN();  // unknown: see special_result
         }
     }
     return sign < 0 ? -size : size;
@@ -105,7 +105,7 @@ bool rational_logarithm(const Fraction& x, ulong base, Real& out) {
     return true;
 }
 
-/// x^(1/n) where it is rational.
+/// Computes x^(1/n) if it is rational.
 bool rational_root(const Fraction& x, slong n, Fraction& out) {
     if (x.sign() < 0 && n % 2 == 0) return false;
     return fmpz_root(fmpq_numref(out.get()), x.above(), n) != 0 && fmpz_root(fmpq_denref(out.get()), x.below(), n) != 0;
@@ -120,7 +120,7 @@ bool rational_power(const Fraction& base, const Fraction& exponent, Real& out) {
     if (degree > 1 && !rational_root(base, degree, root)) return false;
     slong above = 0, below = 0;
     if (find_exponent(root.above(), 2, above) && find_exponent(root.below(), 2, below)) {
-        // A power of two is one at any size.
+        // A power of two is recognised at any size.
         out = {};
         out.kind = Real::Kind::span;
         arf_one(out.span.lo.get());
@@ -142,7 +142,7 @@ bool rational_power(const Fraction& base, const Fraction& exponent, Real& out) {
     return true;
 }
 
-/// Decimal digits, hexadecimal ones with a `p` exponent, or a ratio.
+/// Reads decimal digits, hexadecimal digits with a `p` exponent, or a ratio.
 Fraction number_of(std::string_view text) {
     Fraction out;
     if (const std::size_t slash = text.find('/'); slash != std::string_view::npos) {
@@ -232,13 +232,13 @@ bool special_result(Op op, const std::vector<Real>& x, slong bits, Real& out) {
     for (std::size_t i = 0; i < x.size(); ++i) {
         stand_ins.push_back(is_pole ? -1 : stand_in(x[i], op == Op::pow && i == 1, is_binary && op != Op::add && op != Op::hypot));
     }
-    // A size that is not known matters to x^inf alone.
+    // An unknown size matters only for x^inf.
     for (std::size_t i = 0; i < x.size(); ++i) {
         if (stand_ins[i] == stand_ins[i] || x[i].kind == Real::Kind::nan) continue;
         if (op == Op::pow && i == 0 && x[1].kind == Real::Kind::infinite) throw Undecided{};
         stand_ins[i] = x[i].sign() < 0 ? -1.5 : 1.5;
     }
-    // 0^y and inf^y depend on whether y is an odd whole number, which an enclosure does not tell.
+    // 0^y and inf^y depend on whether y is an odd integer, which an enclosure does not show.
     if (op == Op::pow && x[1].kind == Real::Kind::span && (x[0].is_negative || x[0].sign() < 0)) throw Undecided{};
     const double result = row->function(stand_ins);
     const bool is_angle = op == Op::asin || op == Op::acos || op == Op::atan || op == Op::atan2;

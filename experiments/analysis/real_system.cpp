@@ -35,7 +35,7 @@ Fraction whole_of(Op op, const Fraction& x) {
     } else if (op == Op::trunc) {
         fmpz_tdiv_q(n, x.above(), x.below());
     } else {
-        // floor((2 |a| + b) / 2b): the nearest whole number, ties away from zero.
+        // floor((2 |a| + b) / 2b): the nearest integer, ties away from zero.
         Integer twice, half, rest;
         fmpz_abs(twice.get(), x.above());
         fmpz_mul_2exp(twice.get(), twice.get(), 1);
@@ -48,13 +48,13 @@ Fraction whole_of(Op op, const Fraction& x) {
     return out;
 }
 
-/// The same of the end of a span; `nudge` says on which side of an open end the values are.
+/// Rounds the end of a span in the same way. `nudge` gives the side of an open end on which the values lie.
 Arf whole_of(Op op, const Arf& x, int nudge) {
     if (!x.is_finite()) return x;
     if (arf_cmpabs_2exp_si(x.get(), 70) >= 0 && arf_is_int(x.get()) != 0) return x;
     Fraction value;
     if (!x.is_zero() && arf_cmpabs_2exp_si(x.get(), -8) < 0) {
-        // Far from every place where these functions step, but for zero itself.
+        // Far from every step of these functions, except at zero.
         fmpq_set_si(value.get(), x.sign(), 256);
     } else {
         arf_get_fmpq(value.get(), x.get());
@@ -106,13 +106,13 @@ void RealSystem::spend(const std::vector<Real>& x, bool is_function) {
     for (const Real& each : x) {
         if (each.is_exact()) most = std::max(most, each.exact.bits());
     }
-    // Functions take more than n digits' time for n times the digits.
+    // For n times the digits, functions take more than n times the time.
     const auto words = static_cast<std::uint64_t>(most / 64);
     work_ += is_function ? words * (16 + words / 8) : words;
     if (work_ > most_work) throw Exhausted{};
 }
 
-/// A single number of usual size becomes exact.
+/// Makes a single number of usual size exact.
 Real RealSystem::settled(Span x) const {
     if (!x.is_point() || arf_bits(x.lo.get()) > most_fraction_bits / 2 || arf_cmpabs_2exp_si(x.lo.get(), most_fraction_bits / 2) > 0 ||
         (!x.lo.is_zero() && arf_cmpabs_2exp_si(x.lo.get(), -most_fraction_bits / 2) < 0)) {
@@ -169,7 +169,7 @@ Real RealSystem::magnitude(const Real& x) const {
     return out;
 }
 
-/// NaN is no number: the other operand is the result.
+/// If one operand is NaN, the other operand is the result.
 Real RealSystem::least(const Real& a, const Real& b) {
     if (a.kind == Real::Kind::nan) return b;
     if (b.kind == Real::Kind::nan) return a;
@@ -216,7 +216,7 @@ Real RealSystem::whole(Op op, const Real& x) const {
     return settled_value;
 }
 
-/// fmod takes the quotient towards zero, remainder to the nearest whole number, ties to even. The result is exact.
+/// fmod truncates the quotient; remainder rounds it to the nearest integer, ties to even. The result is exact.
 Real RealSystem::remainder(Op op, const Real& a, const Real& b) {
     if (!a.is_number() || b.kind == Real::Kind::nan || b.is_zero()) return {};
     if (b.kind == Real::Kind::infinite || a.is_zero()) return a;
@@ -235,12 +235,12 @@ Real RealSystem::power(const Real& a, const Real& b) {
     if (a.sign() < 0) {
         if (!b.is_exact()) throw Undecided{};
         if (!is_whole) return {};
-        Real out = apply(Op::pow, {magnitude(a), b});  // which may be rational
+        Real out = apply(Op::pow, {magnitude(a), b});  // this may be rational
         return fmpz_is_odd(b.exact.above()) != 0 ? negative(std::move(out)) : out;
     }
     Span base = span(a);
     bool is_odd = false;
-    if (a.sign() == 0) {  // a span that holds zero
+    if (a.sign() == 0) {  // a span that contains zero
         if (!b.is_exact() || b.exact.sign() < 0 || (!is_whole && base.lo.sign() < 0)) throw Undecided{};
         is_odd = is_whole && fmpz_is_odd(b.exact.above()) != 0;
         if (base.lo.sign() < 0 && is_odd) {
@@ -346,7 +346,7 @@ bool RealSystem::test(Op op, const Real& x) {
         case Op::is_finite: return x.is_number();
         case Op::is_normal:
             if (x.kind == Real::Kind::span && x.sign() == 0) throw Undecided{};
-            return x.is_number() && !x.is_zero();  // a real number has no least exponent
+            return x.is_number() && !x.is_zero();  // the exponent of a real number is unbounded
         default:
             if (!x.is_number() || x.is_zero()) return x.is_negative;
             if (x.sign() == 0 && x.span.lo.sign() < 0) throw Undecided{};

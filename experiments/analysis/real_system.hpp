@@ -8,12 +8,12 @@
 
 namespace macheps::analysis {
 
-/// Thrown where the digits do not suffice to go on: more digits may.
+/// Thrown if the digits do not suffice. More digits may.
 struct Undecided {};
-/// Thrown where the work of one input exceeds its limit: more digits would take longer.
+/// Thrown if the work of one input exceeds its limit. More digits would take longer.
 struct Exhausted {};
 
-/// A real number, as exactly as it is known, or one of the special values of IEEE 754.
+/// A real number (an exact fraction or an enclosure), or one of the special values of IEEE 754.
 struct Real {
     enum class Kind : std::uint8_t { nan, infinite, exact, span };
     Kind kind = Kind::nan;
@@ -24,7 +24,7 @@ struct Real {
     bool is_exact() const { return kind == Kind::exact; }
     bool is_number() const { return kind == Kind::exact || kind == Kind::span; }
     bool is_zero() const { return is_exact() && exact.sign() == 0; }
-    /// The sign of a number that is not an exact zero; 0 where the enclosure holds both signs.
+    /// The sign of a number that is not an exact zero; 0 if the enclosure contains both signs.
     int sign() const {
         if (is_exact()) return exact.sign();
         return span.is_positive() ? 1 : span.is_negative() ? -1 : 0;
@@ -34,20 +34,20 @@ struct Real {
 Real real_of(double x);
 Real exact_real(Fraction x, bool is_negative_zero = false);
 
-/// The exact result where a function has one that no enclosure would settle: at NaN, infinities, zeros, ones and poles (as C's
-/// Annex F says), and roots, powers and logarithms that are rational. False where it has none.
+/// Computes an exact result that no enclosure can settle: at NaN, infinities, zeros, ones and poles (as in C's Annex F), and
+/// rational roots, powers and logarithms. Returns false if there is no such result.
 bool special_result(Op op, const std::vector<Real>& x, slong bits, Real& out);
 bool rational_result(Op op, const std::vector<Real>& x, Real& out);
 
-/// The values that a function has over the span of its operand. `is_exact`: the operand is one rational number. Errors: throws
-/// Undecided where the span holds a pole or leaves the domain in part.
+/// Returns the values of a function over the span of its operand. `is_exact`: the operand is one rational number. Errors: throws
+/// Undecided if the span contains a pole or lies partly outside the domain.
 Real function_over(Op op, const Span& x, bool is_exact, slong bits);
 
 /// Numbers larger than this are no longer kept as fractions.
 inline constexpr slong most_fraction_bits = 20000;
 
-/// The work of one input: arithmetic on 64 digits is 1, a function on 64 digits 16. A limit of time would give other rows on
-/// another machine.
+/// The work of one input: arithmetic on 64 digits counts 1, a function on 64 digits counts 16. A time limit would give different
+/// rows on different machines.
 inline constexpr std::uint64_t most_work = 4000000;
 
 /// The System of a Walk (eval_walk.hpp). Errors: throws Undecided and Exhausted.

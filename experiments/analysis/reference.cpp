@@ -55,7 +55,7 @@ QuadFactors factor_in_quad(const Matrix& a, ThreadPool& pool) {
 
 std::vector<Quad> solve_in_quad(const QuadFactors& f, const std::vector<Quad>& z) {
     std::vector<Quad> y(static_cast<std::size_t>(f.n));
-    std::int64_t first = f.n;  // the elements of y before it are zero: a column of the inverse has many
+    std::int64_t first = f.n;  // the elements of y before it are zero; columns of the inverse have many zeros
     for (std::int64_t i = 0; i < f.n; ++i) {
         Quad s = z[static_cast<std::size_t>(f.rows[static_cast<std::size_t>(i)])];
         for (std::int64_t j = first; j < i; ++j) s -= f.at(i, j) * y[static_cast<std::size_t>(j)];
@@ -78,7 +78,7 @@ std::vector<Quad> quad_residual(const Matrix& a, std::span<const double> b, cons
     return r;
 }
 
-/// Column by column.
+/// Computes the inverse, stored column by column.
 std::vector<Quad> quad_inverse(const QuadFactors& f, ThreadPool& pool) {
     std::vector<Quad> inverse(static_cast<std::size_t>(f.n * f.n));
     pool.run(f.n, [&](std::int64_t column) {
@@ -90,7 +90,7 @@ std::vector<Quad> quad_inverse(const QuadFactors& f, ThreadPool& pool) {
     return inverse;
 }
 
-/// What |inverse| and |inverse| |A| have in each row.
+/// Measures the sensitivity by the row sums of |inverse| and |inverse| |A|.
 void measure_by_inverse(const Matrix& a, const std::vector<Quad>& inverse, Reference& reference) {
     const std::int64_t n = a.n;
     std::vector<double> ax(static_cast<std::size_t>(n)), row_sums(static_cast<std::size_t>(n));
@@ -188,7 +188,7 @@ void estimate_condition(const Matrix& a, const Factors& native, Reference& refer
     reference.kappa_kind = "estimate";
 }
 
-/// Corrects x, zero at first, until a correction no longer counts. Empty where the corrections do not shrink.
+/// Starts with x = 0 and corrects it until a correction is negligible. Empty if the corrections do not shrink.
 std::vector<Oct> refined_solution(const Matrix& a, std::span<const double> b, ThreadPool& pool,
                                   const std::function<std::vector<Oct>(const std::vector<Oct>& r)>& correction) {
     std::vector<Oct> x(b.size());
@@ -218,7 +218,7 @@ std::vector<Oct> solution_by(const QuadFactors& f, const Matrix& a, std::span<co
     });
 }
 
-/// The residual is scaled by a power of two, so that fp64 holds it and the correction.
+/// The residual is scaled by a power of two so that it and the correction fit in fp64.
 std::vector<Oct> solution_by(const Factors& f, const Matrix& a, std::span<const double> b, ThreadPool& pool) {
     return refined_solution(a, b, pool, [&](const std::vector<Oct>& r) {
         Oct most = 0;
@@ -234,7 +234,7 @@ std::vector<Oct> solution_by(const Factors& f, const Matrix& a, std::span<const 
     });
 }
 
-/// Takes over x with its bound, and the quality `word`, where the bound is small enough.
+/// Accepts x with its bound and the quality `word` if the bound is small enough.
 void certify(const Matrix& a, std::span<const double> b, const std::vector<Oct>& x, const Contraction& known, std::string_view word,
              ThreadPool& pool, Reference& reference) {
     double size = 0;
@@ -252,7 +252,7 @@ void certify(const Matrix& a, std::span<const double> b, const std::vector<Oct>&
     }
 }
 
-/// Proves the solution by an inverse that is rounded to fp64, or else by that of 113 digits.
+/// Proves the solution with an inverse rounded to fp64. If that fails, uses the inverse of 113 digits.
 void solve_by_quad_inverse(const Matrix& a, std::span<const double> b, const std::vector<Oct>& x, const QuadFactors& f,
                            bool tries_fp64, ThreadPool& pool, Reference& reference) {
     const std::vector<Quad> inverse = quad_inverse(f, pool);

@@ -34,13 +34,13 @@ inline constexpr double most_reference_error = 0x1p-100;
 /// from below (Hager, Higham). A zero pivot gives an infinite kappa.
 Reference reference_solution(const Matrix& a, std::span<const double> b, ThreadPool& pool);
 
-/// Errors of a computed x: forward, normwise and componentwise backward. All infinite where x is not finite. The forward error
-/// of a finite x is empty where the reference is uncertain.
+/// Errors of a computed x: forward, normwise and componentwise backward. All are infinite if x is not finite. The forward error
+/// of a finite x is empty if the reference is uncertain.
 struct SolutionErrors {
     std::optional<double> forward{};
     double normwise = 0, componentwise = 0;
 };
-/// `residual` is b - A x, exact but for one rounding each.
+/// `residual` is b - A x; each element is rounded once from its exact value.
 SolutionErrors solution_errors(const Matrix& a, std::span<const double> b, std::span<const double> x,
                                std::span<const double> residual, const Reference& reference);
 

@@ -216,7 +216,7 @@ Refined refine(const Matrix& a, std::span<const double> b, const Factors& factor
         next.correction = add_correction(refined.x, d, exponent, plan.work);
         now = next;
     }
-    // The test asks for a forward error, which is not known.
+    // The test needs a forward error, which is unknown.
     if (plan.stop == Stop::oracle && !refined.errors.forward) refined.verdict = Verdict::no_reference;
     return refined;
 }

@@ -72,8 +72,8 @@ struct Refined {
     SolutionErrors errors{};            ///< of the last x
 };
 
-/// Solves A x = b with the factors of fl(mu R A C). `a` and `b` hold numbers of the format `work`. The verdict says what the
-/// factors and the refinement did; it does not know the cast to the factor's format (verdict_after_cast in solve.cpp).
+/// Solves A x = b with the factors of fl(mu R A C). `a` and `b` hold numbers of the format `work`. The verdict covers the
+/// factorisation and the refinement, but not the cast to the factor's format (see verdict_after_cast in solve.cpp).
 Refined refine(const Matrix& a, std::span<const double> b, const Factors& factors, const Equilibration& scaling,
                const RefinePlan& plan, const Reference& reference);
 

@@ -12,8 +12,8 @@
 
 namespace macheps::analysis {
 
-/// What becomes of a result beyond the largest number: what the format says, or Inf in every format, which no later addition or
-/// multiplication hides.
+/// The result of an overflow: the one that the format defines, or Inf in every format. No later addition or multiplication
+/// hides an Inf.
 enum class Beyond : std::uint8_t { as_format, infinity };
 
 /// `Real` holds every number of the format, and 2^(digits(Real) - precision) times the binade above its largest: float for

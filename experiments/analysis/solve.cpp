@@ -160,7 +160,7 @@ void add_costs(SolveRow& row, const Refined& refined, Method method, Factorisati
     }
 }
 
-/// The cast comes before the factorisation, so that what it lost is the first cause.
+/// The cast comes before the factorisation, so a loss in the cast is the first cause.
 Verdict verdict_after_cast(Verdict verdict, const CastCounts& counts) {
     if (verdict != Verdict::converged && counts.leaves_range) return Verdict::cast_overflow;
     if (verdict == Verdict::singular && counts.empties_line) return Verdict::cast_underflow;

@@ -176,8 +176,8 @@ void run_lanes(SumBatch& batch, Simd simd, const LaneGroup& group) {
             terms.y = all_y.data();
         }
     }
-    // An overflow that the format or the mode hides is first made to show: Inf stays in every sum that it enters. A sum that is
-    // finite all the same is that of the format.
+    // If the format or the mode can hide an overflow, the sum is first computed with Inf as the result of an overflow, because Inf
+    // stays in every later sum. If that sum is finite, no overflow occurred and it is the sum in the format.
     const bool is_marked = hides_overflow(batch.format, round);
     LaneSums sums = lane_sums(batch, simd, group, terms, is_marked ? Beyond::infinity : Beyond::as_format);
     std::array<bool, sum_lanes> has_overflowed{};
@@ -264,7 +264,7 @@ void put_bounds(SumRow& row, const SumBatch& batch, const SumChoice& choice, Rou
                                             .share = seed.magnitudes > 0 ? std::fabs(seed.exact) / seed.magnitudes : 1,
                                             .is_nearest = is_nearest});
     }
-    // No bound knows an overflow that ended at the largest number.
+    // The bounds do not cover an overflow that ended at the largest number.
     if (row.saturated.value_or(0) > 0) {
         row.bound_unit.reset();
         row.probable_unit.reset();

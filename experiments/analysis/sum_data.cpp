@@ -18,14 +18,14 @@ double rounded_once(const Format& format, double x) {
     return decode64(format, encode64(format, x, Round::nearest_even, Overflow::nonsaturate));
 }
 
-/// Formats that fp32 holds take the operands of `macheps gemm`, which are fp32. Others take every digit that was drawn.
+/// Formats that fp32 contains use the operands of `macheps gemm`, which are fp32. Other formats keep every digit that was drawn.
 double drawn_term(const Format& format, Distribution distribution, Operand operand, std::uint64_t seed, std::int64_t i) {
     const bool is_wide = format.precision > fp32.precision || format.emin() < fp32.emin();
     const double drawn = drawn_wide_element(distribution, operand, seed, 0, i, 1);
     return rounded_once(format, is_wide ? drawn : double{static_cast<float>(drawn)});
 }
 
-/// The 53 random bits behind the distributions of operands.hpp.
+/// Returns the 53 random bits from which the distributions of operands.hpp are made.
 double drawn_uniform(const char* site, std::uint64_t seed, std::uint64_t p) {
     const PhiloxBlock random = random_block({.seed = seed, .site = site_id(site)}, p);
     const std::uint64_t first = std::uint64_t{random.word[1]} << 32 | random.word[0];

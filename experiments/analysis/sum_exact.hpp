@@ -34,7 +34,7 @@ class ExactTotal {
         }
         return decode64(format, code);
     }
-    /// True where `rounded` is finite although the sum overflows.
+    /// Returns true if `rounded` is finite although the sum overflows.
     bool saturates(const Format& format, Round mode, RandomBits random) const {
         return special_ == 0 && hides_overflow(format, mode) && overflows(format, sum_.value(), mode, random) &&
                std::isfinite(rounded(format, mode, random));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The terms of one seed, their exact sum, and the sizes that errors and bounds of `macheps sum` are relative to.
+// The terms of one seed, their exact sum, and the magnitudes to which errors and bounds of `macheps sum` are relative.
 #pragma once
 #include "experiments/analysis/sum_data.hpp"
 #include "experiments/analysis/sum_exact.hpp"

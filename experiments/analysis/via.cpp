@@ -58,7 +58,7 @@ double largest_error(const std::vector<double>& out, const ExactProduct& exact) 
     return largest;
 }
 
-/// The figures of GemmRow, of outputs that are numbers of `format`.
+/// Computes the figures of GemmRow for outputs in `format`.
 void measure_wide(GemmRow& row, const std::vector<double>& out, const ExactProduct& exact, const Format& format) {
     double rel = 0, rel2 = 0, most_rel = 0, ulps = 0, error2 = 0, bias = 0, drift = 0, signal = 0, noise = 0;
     std::uint64_t nonzero = 0;
@@ -107,7 +107,7 @@ void measure_wide(GemmRow& row, const std::vector<double>& out, const ExactProdu
     row.first_exact = exact.sums.front().high;
 }
 
-/// One fma for each term, k ascending, in Real.
+/// Computes one fma per term in Real, with k ascending.
 template <class Real>
 std::vector<double> fma_chain(const WideOperands& x) {
     std::vector<double> out;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact sums of products of fp64 numbers, as fixed-point integers: the reference of `gemm --via`, whatever cancels.
+// Exact sums of products of fp64 numbers, as fixed-point integers. They are the reference of `gemm --via` under any cancellation.
 #pragma once
 #include "core/codec.hpp"
 #include "experiments/numerics/exact_product.hpp"
@@ -27,7 +27,7 @@ class WideSum {
     }
 
   private:
-    /// 64 bits moved by at most 31 cover three digits.
+    /// 64 bits shifted by at most 31 cover three digits.
     void add(std::int64_t sign, std::uint64_t bits, int place) {
         const auto word = static_cast<std::size_t>(place / 32);
         const int shift = place % 32;

@@ -155,7 +155,7 @@ std::vector<check::Checked> judge_suite(const Arguments& a, ThreadPool& pool) {
     return check::run_suite(suite, a.json || !a.baseline.empty(), pool);
 }
 
-/// The verdict on what no check can judge yet, as a suite has it.
+/// The verdict, in the form used by a suite, on a feature that no check can judge yet.
 std::vector<check::Checked> declined(const Arguments& a, const check::Declined& error) {
     std::vector<check::Checked> checks;
     checks.push_back(check::unjudged({}, a.op, a.words.empty() ? "" : a.words.front(), error));

@@ -16,7 +16,7 @@ std::string coverage_text(const check::InputPlan& plan, const check::Coverage& c
 Json coverage_json(const check::InputPlan& plan, const check::Coverage& coverage, const std::vector<std::size_t>& least,
                    check::Power require);
 
-/// Why checks of all inputs together would be weak, in one line.
+/// Returns one line that explains why checks of all inputs together would be weak.
 std::string weakness_text(const check::Weakness& weakness);
 
 /// What all files would catch together, in a few lines.

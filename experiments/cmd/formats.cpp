@@ -191,7 +191,7 @@ std::string value_and_code(const Format& f, std::uint64_t code) {
     return fmt::format("{} ({})", decimal(decode64(f, code)), hex_code(f, code));
 }
 
-/// What every profile makes of the numbers on which implementations differ.
+/// Shows how every profile converts the numbers on which implementations differ.
 std::string as_profiles() {
     constexpr float infinity = std::numeric_limits<float>::infinity();
     const float nan = bit_cast<float>(0x7fc00000u), negative_nan = bit_cast<float>(0xffc00000u);
@@ -201,7 +201,7 @@ std::string as_profiles() {
             const Format& f = named.format;
             if (f.bits > 16 || f.padding != 0 || !has_format(row, f)) continue;
             const Round round = row.profile.default_round(f);
-            // Beyond every tie of the format, and still a number of fp32.
+            // Beyond every tie of the format, and still in the range of fp32.
             const double largest = decode64(f, f.max_finite_code());
             const auto beyond = static_cast<float>(std::min(1.5 * largest, 0x1.fffffep127));
             std::vector<std::string> cells;

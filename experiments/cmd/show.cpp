@@ -68,7 +68,7 @@ std::string option_suggestion(const std::string& option) {
     return (near.empty() ? "" : fmt::format("did you mean '{}'? ", near)) + "macheps show --help lists them";
 }
 
-/// A number as it was typed; with --bits also the code, whose NaN payload and unused bits no number holds.
+/// A number as typed; with --bits also the code, because a number cannot keep its NaN payload and unused bits.
 struct Typed {
     ExactNumber number;
     std::optional<std::uint64_t> code{};
@@ -101,7 +101,7 @@ struct Shown {
     std::uint64_t code;
     double value, error, relative_error, ulps;
     std::optional<std::uint64_t> below, above;  ///< none at the ends, and beside a NaN
-    PropertySet lost;                           ///< what of the number the format cannot hold
+    PropertySet lost;                           ///< properties of the number that the format cannot hold
 };
 
 /// `code`: the code of `f` that was typed, if one was.
@@ -196,7 +196,7 @@ std::vector<std::string_view> names_of(PropertySet properties) {
     return names;
 }
 
-/// A line for each property that some formats cannot hold, with what they made of the number.
+/// Prints a line for each property that some formats cannot hold, with the results of their conversions.
 std::string notes(const std::vector<Shown>& rows) {
     std::string text;
     for (const PropertyName& property : property_names) {
@@ -255,7 +255,7 @@ Json json_of(const Shown& s) {
             {"unheld", names_of(s.lost)}};
 }
 
-/// The rounding mode as it was named; a stochastic one with its random bits, without which the result says little.
+/// The rounding mode as named by the user. A stochastic mode includes its random bits, which the result depends on.
 std::string mode_text(const Arguments& a, Round mode) {
     return mode == Round::stochastic ? fmt::format("{} with the random bits {:#010x}", a.round, a.random) : a.round;
 }

@@ -24,7 +24,7 @@ namespace {
 
 using namespace analysis;
 
-/// The verdicts, a line each, from the table that the rows are written from.
+/// Lists the verdicts, one per line, from the same table that the rows use.
 std::string verdict_lines() {
     std::string text;
     for (const SolveVerdictRow& row : solve_verdicts) text += fmt::format("  {:<16} {}\n", row.name, row.words);

@@ -88,7 +88,7 @@ std::optional<Error> untrained(const ImportResult& result, const std::string& co
                   .exit = Exit::usage});
 }
 
-/// The files among these configs that another of them names: each is a part of that one and no policy of its own.
+/// Returns the configs that another of these configs names. Each is part of that config and not a separate policy.
 std::map<std::string, std::string> named_configs(const std::vector<std::string>& configs, const ImportOptions& options) {
     std::map<std::string, std::string> named_by;
     if (configs.size() < 2) return named_by;
@@ -234,7 +234,7 @@ void tell_left_out(const std::vector<Policy>& policies, const ModelConfig& model
     const SiteList sites = model_sites(model);
     for (const Policy& policy : policies) {
         const ResolvedPolicy resolved = resolve(policy, sites);
-        // A stressed policy leaves out what the policy without the stress does.
+        // A stressed policy leaves out the same sites as the policy without the stress.
         if (resolved.left_out.empty() || !(policy.training.stress == Stress{})) continue;
         if (const auto [low, asked] = resolved.low_linears(); asked > 0)
             tell("macheps: {}: {} of {} linears in 8 bits or fewer\n", policy.name, low, asked);

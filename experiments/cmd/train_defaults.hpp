@@ -17,7 +17,7 @@ inline constexpr std::int64_t usual_seeds[] = {0, 1, 2};
 
 /// Stands in for a batch 4096 times as large: at this size gradients do not underflow by themselves.
 inline constexpr double usual_token_weight = 0x1p-12;
-/// The batch as it is: for a framework's config, which has a batch of its own, and for the user's own data.
+/// Keeps the batch unchanged, for a framework's config (it sets the batch) and for the user's data.
 inline constexpr double plain_token_weight = 1;
 
 /// A number, or a power written 2^-12. Throws Error (usage) that names the option `where`.

@@ -19,7 +19,7 @@ namespace macheps {
 
 namespace {
 
-/// A string of TOML: a JSON string is one.
+/// Returns a TOML string. Every JSON string is a valid TOML string.
 std::string quoted(const std::string& text) { return Json(text).dump(); }
 
 std::vector<std::string_view> stress_names() {
@@ -39,7 +39,7 @@ const TrainingKey& stress_key(const std::string& word) {
                  .exit = Exit::usage});
 }
 
-/// Whether a forward value is cast without a scale to a format that overflows earlier than fp32.
+/// Returns whether a forward value is cast without a scale to a format that overflows earlier than fp32.
 bool has_narrow_forward(const ResolvedPolicy& policy) {
     return std::any_of(policy.casts.begin(), policy.casts.end(), [](const auto& each) {
         const auto& [slot, cast] = each;
@@ -60,7 +60,7 @@ std::string stress_help() {
 Policy stressed(const Policy& policy, const TrainingKey& key, double value) {
     const PolicySource& base = policy.sources.front();
     const std::string stress = fmt::format("{}={}", key.name, power_words(value)), name = stressed_name(policy.name, stress);
-    // A policy file looks for the policy that it extends in its own folder.
+    // A policy file looks in its folder for the policy that it extends.
     const std::filesystem::path path = base.name;
     const std::string extends = base.is_file ? "./" + path.filename().string() : base.name;
     PolicySource own{

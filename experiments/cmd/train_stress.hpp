@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps train --stress`: policies once more, on a model with outliers as of a pretrained one.
+// Implements `macheps train --stress`: trains policies again, on a model with outliers like those of a pretrained model.
 #pragma once
 #include "experiments/train/experiment.hpp"
 
@@ -7,10 +7,10 @@
 
 namespace macheps {
 
-/// The stress of `--config` where a format of narrow range computes.
+/// The stress that `--config` applies if a policy computes in a format of narrow range.
 inline constexpr const char* usual_stress = "outliers=2^11";
 
-/// The help of the option, with the stresses that there are.
+/// Returns the help text of the option, which lists the available stresses.
 std::string stress_help();
 
 /// The policy with a key of [stress], named after both: amp-fp16+outliers. It is parsed from recorded sources, so that a manifest

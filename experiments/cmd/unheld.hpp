@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a conversion loses because the format cannot hold it: notes on stderr, and the option --refuse.
+// Properties that a conversion loses because the format cannot hold them: notes on stderr, and the option --refuse.
 #pragma once
 #include "core/property.hpp"
 #include "experiments/cmd/cli.hpp"
@@ -16,7 +16,7 @@ namespace macheps {
 /// Adds `--refuse` to a verb: names of properties, or `all`.
 void add_refuse_option(Command& verb, std::vector<std::string>& names);
 
-/// The properties of those names. Throws Error (usage) for another name.
+/// Returns the properties with these names. Throws Error (usage) for any other name.
 PropertySet refused_properties(const std::vector<std::string>& names);
 
 /// Counts the elements whose properties a format cannot hold, in the order in which they are converted.
@@ -29,7 +29,7 @@ class UnheldCounts {
         const PropertySet properties = unheld(to_, unpack(x));
         if (!properties.empty()) count(properties, x, i, code);
     }
-    /// A note for each property that was lost: how many elements, and the first of them.
+    /// Writes a note for each lost property: the number of elements, and the first of them.
     void tell_notes() const;
 
   private:

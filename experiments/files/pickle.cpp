@@ -47,7 +47,7 @@ class PickleReader {
     /// Two's complement of as many bytes as it says.
     void long_1() {
         const auto size = static_cast<int>(number(1));
-        // A seed may be this large, and no size is: it is kept as a value without a kind.
+        // A seed may be this large, but a size may not. It is kept as a value without a kind.
         if (size > 8) {
             take(static_cast<std::uint64_t>(size));
             return put({});

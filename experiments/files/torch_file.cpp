@@ -47,7 +47,7 @@ const ElementType element_types[] = {
     {"", "torch.float8_e4m3fnuz", "F8_E4M3FNUZ", 1, e4m3fnuz},
     {"", "torch.float8_e5m2fnuz", "F8_E5M2FNUZ", 1, e5m2fnuz},
     {"", "torch.float8_e8m0fnu", "F8_E8M0", 1, e8m0fnu},
-    {"", "torch.float4_e2m1fn_x2", "F4_X2", 1, {}},  // two codes a byte, which `e2m1fn/packed` declares
+    {"", "torch.float4_e2m1fn_x2", "F4_X2", 1, {}},  // two codes per byte, declared by `e2m1fn/packed`
     {"", "torch.bits8", "U8", 1, {}},
     {"", "torch.bits16", "U16", 2, {}},
     {"", "torch.uint16", "U16", 2, {}},
@@ -122,14 +122,14 @@ class TorchFile {
         return all;
     }
 
-    /// The call that makes a tensor, also one inside of a parameter; null for any other value.
+    /// Returns the call that makes a tensor, even inside a parameter, or null for any other value.
     const PickleValue* tensor_call(const PickleValue& value) const {
         if (is_call(value, rebuild) || is_call(value, rebuild_3)) return &value;
         if (!is_call(value, rebuild_parameter)) return nullptr;
         const PickleValue& data = part(pickle_.at(value.parts[1]), 0, Kind::call);
         return is_call(data, rebuild) || is_call(data, rebuild_3) ? &data : nullptr;
     }
-    /// Where the keys and values of a dictionary begin among its parts.
+    /// The index of the first key among the parts of a dictionary.
     std::size_t first_item(const PickleValue& dictionary) const { return dictionary.kind == Kind::call ? 2 : 0; }
 
     /// Finds the tensors of a container and of the containers in it: `outer.inner` of dictionaries, `outer.0` of lists. Other

@@ -14,7 +14,8 @@ namespace macheps {
 bool is_torch_file(const std::vector<ZipMember>& members);
 
 /// Returns one tensor, which is then called `name`, or the tensors of a dictionary by its keys. Tensors of dictionaries and
-/// lists in it have joined names: `inputs.a`, `inputs.0`. Values that are no tensors are skipped. Views and strides come out row-major. Errors: throws Error (bad input) for all else, which may be code.
+/// lists in it have joined names: `inputs.a`, `inputs.0`. Values other than tensors are skipped. Views and strided tensors come out
+/// row-major. Errors: throws Error (bad input) for any other content, because it may be code.
 std::vector<StoredArray> torch_arrays(const std::vector<ZipMember>& members, const std::string& name,
                                       const std::string& where);
 

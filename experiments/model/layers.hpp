@@ -51,8 +51,8 @@ class Linear {
     Value backward(Rounder& rounder, Value dy, Tensor& dx);
     /// The weight changed: its casts are stale.
     void invalidate() { weight_cast_is_fresh_ = false; }
-    /// Column i of the weight counts as multiplied by factors[i], powers of two, before it is cast; its gradient too. The
-    /// parameter stays as it is. `factors` outlives the layer.
+    /// Multiplies column i of the weight by factors[i], a power of two, before the cast, and its gradient as well. The
+    /// stored parameter does not change. `factors` must outlive the layer.
     void multiply_weight_columns(ConstView factors) { column_factors_ = factors; }
 
   private:
@@ -63,11 +63,11 @@ class Linear {
     };
     void set_operands(Matmul& args, const MatmulChoice& choice, Operands x, bool a_transposed, bool b_transposed);
     Value decoded(const Value& x, Tensor& buffer);
-    /// The weight as the matmuls see it before its cast.
+    /// Returns the weight that the matmuls use, before its cast.
     Value weight_value();
 
     Backend& backend_;
-    ConstView column_factors_{};  ///< empty: the weight is used as it is
+    ConstView column_factors_{};  ///< empty: the weight is used unchanged
     Tensor scaled_weight_;
     ParameterState& weight_;
     ParameterState* bias_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Outliers: a few channels of a model hold values as large as in a pretrained one, and the model computes what it did before.
+// Outliers: a few channels of a model get values as large as in a pretrained model. The function that the model computes is unchanged.
 #pragma once
 #include "experiments/model/config.hpp"
 

@@ -32,7 +32,7 @@ WideValue fixed_point_value(std::span<std::int64_t> digits, int lowest) {
         for (std::int64_t& digit : digits) digit = -digit;
         carry();
     }
-    // The leading 53 bits, and the 53 after them, whose last one also stands for everything below: rounding their sum rounds the value.
+    // The leading 53 bits, and the next 53 bits, whose last bit also represents all lower bits. The rounded sum is the rounded value.
     std::array<double, 2> part{};
     int top = words - 1;
     while (top >= 0 && d[top] == 0) --top;

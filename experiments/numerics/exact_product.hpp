@@ -11,7 +11,7 @@
 
 namespace macheps {
 
-/// high + low, the exact value to within 2^-105 of itself; exact where 105 bits suffice. `high` is the value, rounded to nearest.
+/// high + low is the value with a relative error of at most 2^-105, exact if 105 bits suffice. `high` is the value rounded to nearest.
 struct WideValue {
     double high = 0, low = 0;
 };

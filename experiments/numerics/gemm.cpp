@@ -65,13 +65,13 @@ Prepared prepare(Backend& backend, ThreadPool& pool, const GemmData& data) {
     return p;
 }
 
-/// What a machine or an order gave.
+/// The outputs of a machine or an order.
 struct Outputs {
     std::vector<float> values{};
     std::vector<unsigned char> saturated{};  ///< 1: finite, although something overflowed on the way
     bool is_judged = true;  ///< false: a partial sum may have saturated unseen, so that no bound is certain
 
-    /// Finite, and without a hidden overflow: these stand in the figures.
+    /// Returns whether an output is finite and has no hidden overflow. Only such outputs count in the figures.
     bool counts(std::size_t i) const { return std::isfinite(values[i]) && saturated[i] == 0; }
 };
 
@@ -136,7 +136,7 @@ void compare(GemmRow& row, const Outputs& outputs, const Prepared& operands, con
     if (!outputs.is_judged) return;
     const std::vector<float>& out = outputs.values;
     double largest = 0, largest_probable = 0;
-    if (row.outputs == row.saturated) {  // all overflowed: what normal operands would have
+    if (row.outputs == row.saturated) {  // all overflowed: use the value for normal operands
         const OutputSize one{.magnitudes = 1, .lifted = 1};
         largest = bound.certain(one);
         largest_probable = bound.probable(one, lambda);
@@ -153,7 +153,7 @@ void compare(GemmRow& row, const Outputs& outputs, const Prepared& operands, con
         largest = std::max(largest, certain / size.magnitudes);
         largest_probable = std::max(largest_probable, probable / size.magnitudes);
     }
-    // No sum of rounded terms is so far off: a larger figure means that nothing is known.
+    // No sum of rounded terms has such a large error, so a larger figure means that no bound is known.
     const auto known = [](double x) { return x > 0x1p20 ? std::nullopt : std::optional(x); };
     row.unit = known(bound.relative() / static_cast<double>(row.k));
     row.bound = known(largest);
@@ -212,7 +212,7 @@ Outputs machine_outputs(Backend& backend, const MatmulRule& rule, const GemmData
     Outputs out{.values = rule_outputs(backend, rule, data, operands, output),
                 .saturated = std::vector<unsigned char>(operands.exact.size())};
     if (!hides_overflow(output, Round::nearest_even)) return out;
-    // The machine's sums are Inf where they overflow. Only the cast to such an output hides it: the sums before it are fp32.
+    // The machine's sums are fp32 and become Inf if they overflow. Only the cast to such an output hides the overflow.
     const bool rounds_slices = rule.slices > 1 && (rule.join == SliceJoin::rounded_workspace || rule.join == SliceJoin::serial);
     out.is_judged = !rounds_slices;
     const std::vector<float> before = rule_outputs(backend, rule, data, operands, fp32);

@@ -54,7 +54,7 @@ struct SumOrder {
     Round round = Round::nearest_even;
 
     /// Every output has random words of its own: `roundings` of each term.
-    /// `saturates`, where it is given, becomes true where the sum is finite although an operation overflowed.
+    /// If `saturates` is given, it becomes true if the sum is finite although an operation overflowed.
     double sum(std::span<const double> products, RngKey stream, std::uint64_t output, bool* saturates = nullptr) const;
     ModelErrors errors(std::int64_t k) const;
 };

@@ -147,7 +147,7 @@ const TrainingKey rows[] = {
      .is_of_precision = true,
      .set = [](TrainingRecipe& r, double value) { r.recompute = value != 0; },
      .text = [](const TrainingRecipe& r) { return r.recompute ? Text(*r.recompute ? "true" : "false") : Text(); }},
-    // A stress moves values and not the function that is computed. `train --stress` takes the keys of this table.
+    // A stress changes values but not the computed function. `train --stress` accepts the keys of this table.
     {.table = "stress",
      .name = "outliers",
      .summary = "two channels of each mlp.down have inputs with an rms of this times 2^5, as outliers of pretrained models, and are "

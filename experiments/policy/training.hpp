@@ -71,7 +71,7 @@ inline constexpr AdamKernel adam_kernels[] = {
 };
 // clang-format on
 
-/// Values of the model that are made as large as in pretrained models. What is computed in exact arithmetic stays as it is.
+/// Values of the model that are made as large as in pretrained models. In exact arithmetic the results do not change.
 struct Stress {
     std::optional<double> outliers{};  ///< how large a few channels are, see model/outliers.hpp
 
@@ -94,7 +94,7 @@ struct TrainingRecipe {
     const AdamKernel& adam_kernel() const { return kernel != nullptr ? *kernel : adam_kernels[0]; }
 };
 
-/// A key of [optimizer], [clip], [accumulation], [backward] or [stress] that sets a part of a TrainingRecipe. A key more is a row more.
+/// A key of [optimizer], [clip], [accumulation], [backward] or [stress] that sets a part of a TrainingRecipe. To add a key, add a row.
 struct TrainingKey {
     enum class Takes : std::uint8_t { name, number, count, flag };
     std::string_view table, name, summary;
@@ -116,7 +116,7 @@ std::vector<std::string_view> training_tables();
 /// What a recipe says, as (`clip.formula`, "torch").
 std::vector<std::pair<std::string, std::string>> settings_of(const TrainingRecipe& recipe);
 
-/// What a recipe says in [stress], with powers of two: "outliers=2^11"; empty where it says nothing.
+/// Returns the [stress] settings of a recipe, with powers of two: "outliers=2^11". Empty if there are none.
 std::string stress_text(const TrainingRecipe& recipe);
 
 std::string_view to_string(OptimizerKind kind);

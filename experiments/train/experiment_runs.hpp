@@ -36,7 +36,7 @@ struct SharedInputs {
     std::vector<ResolvedPolicy> policies;  ///< in the order of the experiment
     ResolvedPolicy fp32;                   ///< for evaluating in fp32, whether it is among `policies` or not
     std::vector<ResolvedPolicy> stressed_fp32{};  ///< the same with the stress of a policy, each stress once
-    /// fp32 with the stress of this policy, which is one of `policies`: what its values are compared with.
+    /// Returns fp32 with the stress of this policy (one of `policies`), the reference for its values.
     const ResolvedPolicy& fp32_of(const ResolvedPolicy& policy) const;
     std::unique_ptr<Data> data;
 };

@@ -201,7 +201,7 @@ class Shown:
     relative_error: float
     ulp_error: float  #: in units of the last place at the number
     number: Number
-    unheld: list[str] = field(default_factory=list)  #: what the format cannot hold of the number: nan, inf, sign, zero, negative_zero
+    unheld: list[str] = field(default_factory=list)  #: properties that the format cannot hold: nan, inf, sign, zero, negative_zero
 
 
 def show(x: float, formats: Sequence[str] | str = (), mode: str = "nearest_even", saturate: bool = False,

@@ -12,7 +12,7 @@ from . import _core
 from ._arrays import Array
 from ._errors import Error
 
-_END = 2**62  #: no position reaches it, so that the module's signed counters have room
+_END = 2**62  #: an upper limit of positions, so that the module's signed counters cannot overflow
 
 
 class Generator:
@@ -56,22 +56,22 @@ class Generator:
 
     @property
     def seed(self) -> int:
-        """The seed that the generator was made with."""
+        """The seed of the generator."""
         return self._seed
 
     @property
     def stream(self) -> int:
-        """The stream of that seed."""
+        """The stream of the seed."""
         return self._stream
 
     @property
     def position(self) -> int:
-        """How many words were taken."""
+        """The number of words taken so far."""
         return self._position
 
     @property
     def state(self) -> dict[str, int]:
-        """Seed, stream and position: plain numbers, to be saved. Assign it to go back."""
+        """Seed, stream and position, as plain numbers that can be saved. Assign a saved state to restore it."""
         return {"seed": self._seed, "stream": self._stream, "position": self._position}
 
     @state.setter
@@ -101,7 +101,7 @@ class Generator:
         return made
 
     def _take(self, count: int) -> tuple[int, int, int]:
-        """Seed, stream and first position of `count` words, which nobody else gets."""
+        """Reserves `count` words for the caller. Returns the seed, the stream and the first position."""
         with self._lock:
             first = self._position
             if first + count > _END:
@@ -135,7 +135,7 @@ def words_of(seed: Any, stream: Any) -> tuple[int, int]:
 
 
 def require_words(seed: int | None, generator: Generator | None, where: str = "mode", prefix: str = "") -> None:
-    """`Error` where a stochastic rounding has no random words, or two sources of them."""
+    """Raises `Error` if a stochastic rounding has no source of random words, or two sources."""
     if generator is not None and not isinstance(generator, Generator):
         raise TypeError(f"{prefix}generator is a macheps.Generator, not {type(generator).__name__}")
     if seed is not None and generator is not None:
@@ -146,7 +146,7 @@ def require_words(seed: int | None, generator: Generator | None, where: str = "m
 
 
 def random_words(draws: bool, seed: int | None, stream: int, generator: Generator | None, count: int) -> tuple[int, int, int]:
-    """Seed, stream and first word of a rounding of `count` elements, which draws them if it is stochastic."""
+    """Returns seed, stream and first word for rounding `count` elements. A stochastic rounding draws the words."""
     if not draws:
         words_of(0 if seed is None else seed, stream)
         return 0, 0, 0
@@ -159,7 +159,7 @@ def random_words(draws: bool, seed: int | None, stream: int, generator: Generato
 
 
 def call_seed(seed: int | None, generator: Generator | None) -> int:
-    """The seed of one call: the given one, or 64 bits of the generator."""
+    """Returns the seed of one call: the given seed, or 64 bits from the generator."""
     require_words(seed, generator)
     if generator is None:
         return words_of(seed, 0)[0]

@@ -12,7 +12,7 @@ from ._arrays import Array
 from ._errors import Error
 from ._formats import FormatInfo, finfo
 
-#: The names, whether a format can hold the property, which elements have it, and the word for it.
+#: For each name: whether a format can hold the property, which elements have it, and the noun for messages.
 _PROPERTIES: dict[str, tuple[Callable[[FormatInfo], bool], Callable[[Array], Any], str]] = {
     "nan": (lambda f: f.has_nan, np.isnan, "NaN"),
     "inf": (lambda f: f.has_inf, np.isinf, "infinity"),
@@ -33,7 +33,7 @@ def _names(refuse: str | Iterable[str]) -> list[str]:
 
 
 def refuse_unheld(values: Array, scale: float, format: str, refuse: str | Iterable[str]) -> None:
-    """`Error` at the first element with a refused property that the format cannot hold."""
+    """Raises `Error` for the first element with a refused property that the format cannot hold."""
     info = finfo(format)
     with np.errstate(all="ignore"):
         scaled = values if scale == 1 else values * values.dtype.type(scale)

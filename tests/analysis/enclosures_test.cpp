@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Formulas and functions in five formats and five modes, results and references, against MPFR.
+// Compares results and references of formulas and functions in five formats and five modes with MPFR.
 #include "core/float_environment.hpp"
 #include "experiments/analysis/eval_enclosure.hpp"
 #include "experiments/analysis/eval_format.hpp"
@@ -33,7 +33,7 @@ int log_gamma(mpfr_ptr out, mpfr_srcptr x, mpfr_rnd_t mode) {
 }
 template <int (*function)(mpfr_ptr, mpfr_srcptr)>
 int whole(mpfr_ptr out, mpfr_srcptr x, mpfr_rnd_t) {
-    // Whole numbers of up to 1024 bits are exact in that many.
+    // Integers of up to 1024 bits are exact with 1024 digits.
     mpfr_set_prec(out, 2200);
     function(out, x);
     return 0;
@@ -102,7 +102,7 @@ const FormulaCase formulas[] = {
      [](const Mp& x) { return call(mpfr_max, x, Mp(0)) + call(mpfr_log1p, call(mpfr_exp, Mp(0) - call(mpfr_abs, x))); }},
 };
 
-/// Numbers at the edges of the format and of the functions, and `drawn` others.
+/// Returns numbers at the edges of the format and of the functions, and `drawn` random ones.
 std::vector<double> inputs_of(const FormatPair& pair, int drawn) {
     const BinaryFormat& f = pair.figures;
     const double u = std::ldexp(1.0, 1 - f.precision), least = std::ldexp(1.0, f.emin - f.precision + 1);
@@ -202,7 +202,7 @@ Counts compare_formulas(int drawn, mpfr_prec_t bits) {
     return counts;
 }
 
-/// An input that the enclosures leave open is one that MPFR leaves open, too: an identity in a directed mode.
+/// If the enclosures do not settle an input, MPFR does not settle it either: it is an identity in a directed mode.
 void check(const Counts& counts) {
     CAPTURE(counts.compared, counts.unresolved, counts.unknown);
     CHECK(counts.unresolved_alone == 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps eval`: the table of formulas, both readers, ranges, and what is refused.
+// Tests `macheps eval`: the table of formulas, both readers, ranges, and rejected input.
 #include "experiments/analysis/eval.hpp"
 #include "core/float_environment.hpp"
 #include "core/format_table.hpp"

@@ -187,7 +187,7 @@ BenchmarkCounts run_benchmarks(bool with_loops) {
                 mpfr_set_emin(mpfr_get_emin_min());
                 mpfr_clear_flags();
                 const MpfrNumber exact = Walk(system, expression).value(inputs_of(point.x));
-                // What leaves the exponents of MPFR says nothing of the formula.
+                // A value beyond the exponents of MPFR gives no information about the formula.
                 if (!system.is_complete || mpfr_overflow_p() != 0 || mpfr_underflow_p() != 0) continue;
                 ++counts.compared;
                 CAPTURE(expression.name, point.x);

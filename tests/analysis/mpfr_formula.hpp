@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An oracle for formulas: MPFR, and a rounding to formats of its own. It shares no code with macheps and none with Arb.
+// An oracle for formulas: MPFR with a separate rounding to formats. It shares no code with macheps or Arb.
 #pragma once
 #include "core/rounding.hpp"
 
@@ -11,7 +11,7 @@
 
 namespace macheps::test {
 
-/// A binary format of IEEE 754 by its figures.
+/// The parameters of a binary IEEE 754 format.
 struct BinaryFormat {
     const char* name;
     int precision, emin, emax;
@@ -19,7 +19,7 @@ struct BinaryFormat {
     double largest() const { return std::ldexp(2 - std::ldexp(1.0, 1 - precision), emax); }
 };
 
-/// `v`, or a number just beside it, rounded. `ternary` is MPFR's: 0 where v is exact, positive where v exceeds the exact value.
+/// Rounds `v`, or a number next to it. `ternary` is MPFR's: 0 if v is exact, positive if v exceeds the exact value.
 inline double rounded_by_mpfr(const BinaryFormat& f, mpfr_srcptr v, int ternary, Round mode) {
     if (mpfr_nan_p(v) != 0) return NAN;
     const bool is_negative = mpfr_signbit(v) != 0;
@@ -89,7 +89,7 @@ class Mp {
     }
     ~Mp() { mpfr_clear(v_); }
 
-    /// The result of an operation on exact numbers has MPFR's own error alone, whose side is known.
+    /// The result of an operation on exact numbers has only MPFR's error, whose direction is known.
     template <class Operation>
     static Mp of(const Operation& operation, bool is_exact_input, bool is_lost) {
         Mp out;
@@ -112,7 +112,7 @@ class Mp {
     mpfr_srcptr get() const { return v_; }
     double to_double() const { return mpfr_get_d(v_, MPFR_RNDN); }
 
-    /// Rounded to a format; empty where MPFR's digits do not tell. Half of them may be lost to cancellation.
+    /// Rounds to a format; empty if MPFR's digits do not decide the result. Half of them may be lost to cancellation.
     std::optional<double> rounded(const BinaryFormat& f, Round mode) const {
         if (is_lost_) return std::nullopt;
         if (!is_rounded_) return rounded_by_mpfr(f, v_, ternary_, mode);

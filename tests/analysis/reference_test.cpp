@@ -167,7 +167,7 @@ System graded(std::int64_t n, int step) {
     return by_elimination("graded by 2^-" + std::to_string(step), std::move(a), right_hand_side(n, 3));
 }
 
-/// The last row is the sum of the others but for `off` in its last element.
+/// The last row is the sum of the others, except for `off` in its last element.
 System nearly_singular(std::int64_t n, double off) {
     Matrix a(n);
     std::mt19937_64 random(7);
@@ -279,7 +279,7 @@ TEST_CASE("a wrong solution or a wrong inverse proves nothing false", "[analysis
             CHECK(bound <= 1e9 * off);
         }
     }
-    // An inverse with one wrong element proves a bound that holds, or none.
+    // An inverse with one wrong element proves a valid bound or no bound.
     for (std::size_t k = 0; k < inverse.size(); k += 5) {
         for (const double factor : {1 + 1e-12, 1 + 1e-8, 1.01, 0.0, -1.0, 1e6, HUGE_VAL}) {
             std::vector<double> planted = inverse;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The certain bound of `macheps sum` in every format, and what its data are made of.
+// Tests the certain bound of `macheps sum` in every format, and the data that it draws.
 #include "core/format_table.hpp"
 #include "experiments/analysis/sum.hpp"
 #include "tests/test.hpp"

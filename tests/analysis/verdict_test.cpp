@@ -66,7 +66,7 @@ const Cause causes[] = {
      "nonfinite nonfinite converged", "nonfinite nonfinite converged"},
 };
 
-/// The verdicts of a factorisation, by spaces.
+/// The verdicts of a factorisation, separated by spaces.
 std::string verdicts_of(const Cause& cause, Factorisation kind, const std::filesystem::path& folder) {
     SolveGrid grid;
     std::string matrix = cause.matrix;

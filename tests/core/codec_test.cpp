@@ -312,7 +312,7 @@ TEST_CASE("stochastic rounding goes up for exactly floor(2^k d) of the 2^k rando
 }
 
 TEST_CASE("no value of a format is nearer than the one that rounding to nearest gives", "[core][codec]") {
-    // By distances alone, over all values of the format: nothing is known here of exponents and fractions.
+    // Uses only distances, over all values of the format, and no exponents or fractions.
     for (const NamedFormat& named : all_formats) {
         const Format& f = named.format;
         if (f.bits > 8) continue;

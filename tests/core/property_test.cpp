@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What formats cannot hold, against the values of all of a format's codes.
+// Compares the properties that formats cannot hold with the values of all codes of each format.
 #include "core/property.hpp"
 
 #include "core/format_table.hpp"

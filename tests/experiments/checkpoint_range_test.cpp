@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bf16 checkpoint that a config runs in fp16: what tells its dtype, and when nothing is said.
+// Tests a bf16 checkpoint that a config runs in fp16: the sources of its dtype, and the cases without a finding.
 #include "experiments/policy/import/checkpoint_range.hpp"
 #include "tests/experiments/import_case.hpp"
 
@@ -103,7 +103,7 @@ TEST_CASE("a dtype that is known from a model's name is told as that, with its s
 
 TEST_CASE("names of models that are known to be bf16, and names that are not", "[import]") {
     struct Case {
-        const char *name, *family;  ///< null: nothing is known
+        const char *name, *family;  ///< null: unknown
     };
     const Case cases[] = {
         {"meta-llama/Meta-Llama-3-8B-Instruct", "Llama 3"},
@@ -145,6 +145,6 @@ TEST_CASE("names of models that are known to be bf16, and names that are not", "
         CHECK_FALSE(found->source.empty());
         seen.insert(found->family);
     }
-    CHECK(seen.size() == bf16_models().size());  // every row is found by a name
+    CHECK(seen.size() == bf16_models().size());  // some name matches each row
     CHECK(find_bf16_model(std::string(100'000, 'a') + "llama-3") == nullptr);
 }

@@ -17,7 +17,7 @@ using namespace macheps::test;
 
 namespace {
 
-/// One output, from its operands alone.
+/// One output, computed only from its operands.
 struct Truth {
     Rational exact = 0, magnitudes = 0;
 };
@@ -32,7 +32,7 @@ Truth truth_of(const std::vector<double>& a, const std::vector<double>& b) {
     return t;
 }
 
-/// The figures of a row of one output, each from `out` and the exact value. What fp64 rounds on the way is at most 2^-45 of a figure.
+/// The figures of a row with one output, from `out` and the exact value. Roundings in fp64 change a figure by a share of at most 2^-45.
 void check_figures(const GemmRow& row, double out, const Truth& t, const Format& output) {
     constexpr double tolerance = 0x1p-45;
     const Rational error = rational(out) - t.exact, size = abs(error);

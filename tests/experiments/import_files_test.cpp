@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What an import gave: a result, or the error that refused it.
+/// The outcome of an import: a result, or the error that rejected it.
 struct Outcome {
     std::optional<ImportResult> result{};
     std::string error{};
@@ -34,7 +34,7 @@ Outcome outcome_of(const std::vector<std::string>& files) {
     }
 }
 
-/// Fields with where they come from, the policy, and the findings except the note that a given file is named.
+/// The fields with their sources, the policy, and the findings except the note that a given file is named.
 std::string words_of_result(const ImportResult& result) {
     std::string text = std::string(result.framework->name) + "\n";
     for (const ResolvedField* field : result.resolved.fields())
@@ -57,7 +57,7 @@ bool names(const Sample& a, const Sample& b) {
                        [&](const std::string& one) { return fs::equivalent(one, b.path, failed); });
 }
 
-/// The law of two files, in both orders. Returns what held, for the count.
+/// Checks the rule for two files in both orders. Returns which case applied, for counting.
 const char* check_pair(const Sample& a, const Sample& b) {
     CAPTURE(a.path, b.path, a.alone.framework->name, b.alone.framework->name);
     const Outcome one = outcome_of({a.path, b.path}), other = outcome_of({b.path, a.path});
@@ -128,7 +128,7 @@ constexpr const char* all_auto =
     R"({"fp16": {"enabled": "auto", "loss_scale": 0, "loss_scale_window": 1000, "initial_scale_power": 16, "hysteresis": 2,
         "min_loss_scale": 1}, "bf16": {"enabled": "auto"}, "zero_optimization": {"stage": 3}, "gradient_clipping": "auto"})";
 
-/// A config of each framework that can name a DeepSpeed file, with FILE where the path stands.
+/// A config of each framework that can name a DeepSpeed file. FILE replaces the path.
 struct Namer {
     const char *framework, *text;
 };
@@ -169,7 +169,7 @@ TEST_CASE("a file that another one names is read there, in either order, and the
             CHECK(note->place.file == main);
             CHECK(note->message.find(part) != std::string::npos);
         }
-        // The path is that of another machine: the file of this name that was given is the one.
+        // The path belongs to another machine, so the given file with the same name is used.
         const std::string elsewhere = folder.write("main.yaml", naming(namer, "/elsewhere/configs/ds_z3.json"));
         for (const auto& files : {std::vector{elsewhere, part}, std::vector{part, elsewhere}}) {
             const ImportResult result = import_config(files, {});

@@ -19,7 +19,7 @@ using macheps::test::TinyRun;
 
 namespace {
 
-/// A preset, with a stress where `outliers` is more than 0.
+/// Returns a preset, with a stress if `outliers` is positive.
 Policy preset(const std::string& name, double outliers) {
     Policy policy = load_policy(name);
     if (outliers > 0) policy.training.stress.outliers = outliers;
@@ -74,7 +74,7 @@ TEST_CASE("outliers change no bit of fp32, tf32 and bf16 training, in either mod
             CAPTURE(name, to_string(kind));
             CHECK(trained_bits(name, 0x1p11, model, 6) == trained_bits(name, 0, model, 6));
         }
-        // What rounds with a range or a scale is not indifferent: the values are there.
+        // Rounding with a narrow range or a scale gives different results, which shows that the outliers exist.
         for (const std::string name : {"amp-fp16", "fp8-tensorwise"}) {
             CAPTURE(name, to_string(kind));
             CHECK(trained_bits(name, 0x1p11, model, 2) != trained_bits(name, 0, model, 2));

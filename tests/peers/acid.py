@@ -143,7 +143,7 @@ def compare_norm(table, dump, site, x):
 
 
 def norms_are_described():
-    """Whether the order of this PyTorch's layer norm is known: of its version, and of the kernels that it takes here."""
+    """Returns whether the order of the layer norm is known for this version of PyTorch and the kernels that it uses here."""
     return torch_norm.described(torch.__version__) and torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
 
 

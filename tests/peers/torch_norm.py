@@ -51,7 +51,7 @@ def _join(left, right):
 
 
 def _join_rounded(left, right):
-    """`left` joins `right`, with the product of share and difference rounded once for both results."""
+    """Joins `left` and `right`. The product of share and difference is rounded once for both results."""
     (na, mean_a, squares_a), (nb, mean_b, squares_b) = left, right
     d = mean_a - mean_b
     moved = _spread(F(na) / F(na + nb), mean_b) * d
@@ -63,7 +63,7 @@ JOINS = {"2.9.1": _join, "2.15.0": _join_rounded}
 
 
 def described(version):
-    """Whether this version of PyTorch ("2.15.0+cu132") has a row."""
+    """Returns whether this version of PyTorch ("2.15.0+cu132") has a row."""
     return version.split("+")[0] in JOINS
 
 

@@ -197,7 +197,7 @@ def autocast(device, dtype):
 
 @contextlib.contextmanager
 def tensors_on(device):
-    """Where tensors are made: a CPU, or a CUDA device that PyTorch's dispatcher alone sees."""
+    """The device of new tensors: a CPU, or a CUDA device that exists only for PyTorch's dispatcher."""
     if device == "cpu":
         yield
         return
@@ -208,7 +208,7 @@ def tensors_on(device):
 
 
 def log_softmax_dtype(compute):
-    """What `compute` gives, and the dtype of the log-probabilities in it."""
+    """Returns the result of `compute` and the dtype of the log-probabilities in it."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Watch(TorchDispatchMode):

@@ -273,7 +273,7 @@ TEST_CASE("an operation that no check judges is declined on the command line as 
     const Outcome suite = run("check later.toml --json");
     CHECK(suite.code == 2);
     CHECK(json::parse(suite.out).at("checks")[0].at("verdict") == "declined");
-    // So is everything else that is known and not judged.
+    // The same holds for every other known feature that is not judged.
     const Outcome bits = run("check a.npy b.npy out.npy --op gemm --bits");
     CHECK(bits.code == 2);
     CHECK(bits.out.starts_with("declined  gemm\n  KC092 declined  "));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// docs/conversions.md against what the program says of formats and profiles.
+// Compares docs/conversions.md with the program's output for formats and profiles.
 #include "tests/program/program.hpp"
 
 #include <map>
@@ -11,7 +11,7 @@ using namespace macheps::test;
 
 namespace {
 
-/// The cells of a line of CSV without commas in quotes, or with them.
+/// Returns the cells of a CSV line, with or without quoted commas.
 std::vector<std::string> cells_of(const std::string& line) {
     std::vector<std::string> cells{""};
     bool quoted = false;

@@ -11,7 +11,7 @@ using nlohmann::json;
 
 namespace {
 
-/// Without Arb `eval` says so; whatever it prints then is about that.
+/// Returns whether this build has Arb. Without Arb, `eval` exits with code 4 and names the package to install.
 bool has_arb() {
     const Outcome one = run("eval x -f e5m2 -q");
     CHECK((one.code == 0 || (one.code == 4 && one.err.find("Install FLINT") != std::string::npos)));

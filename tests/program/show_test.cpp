@@ -174,7 +174,7 @@ TEST_CASE("show prints every code of every format of up to 16 bits as it was typ
         }
         CHECK(wrong == 0);
     }
-    // In other formats a NaN is a NaN, and the typed code stays beside it.
+    // In other formats a NaN remains a NaN, and the typed code is printed with it.
     const json shown = json::parse(run("show 0x7fff --bits bf16 -f bf16,fp16,e2m1fn --json").out);
     CHECK(shown[0]["formats"][0]["code"] == "0x7fff");
     CHECK(shown[0]["formats"][1]["code"] == "0x7e00");

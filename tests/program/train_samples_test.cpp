@@ -62,7 +62,7 @@ std::string trained(const std::string& config) {
     CHECK(page.size() > 1000);
     CHECK(page.find("</html>") != std::string::npos);
     const json policies = json::parse(contents(scratch() / "run/manifest.json")).at("policies");
-    // The config beside fp32, and both stressed where a format of narrow range computes.
+    // The config and fp32, and both with the stress if a format of narrow range computes.
     REQUIRE(policies.size() == (policies.contains("fp32+outliers") ? 4 : 2));
     for (const auto& [name, policy] : policies.items()) {
         CHECK(page.find(name) != std::string::npos);

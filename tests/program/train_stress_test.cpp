@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps train --stress`: a config that gives NaN in fp16 is not called safe, and its own data are not weighted.
+// Tests `macheps train --stress`: a config that gives NaN in fp16 is not called safe, and the user's data are not weighted.
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 
@@ -126,7 +126,7 @@ TEST_CASE("train --stress: a stressed run is resumed and repeated, and its plain
         CHECK(contents(scratch() / "run" / name) == contents(scratch() / "again" / name));
     }
     CHECK(run("train --resume run -q").code == 0);
-    // Every line of the plain runs stands in the rows of both.
+    // The rows of both contain every line of the plain runs.
     const std::string both = contents(scratch() / "run/steps.csv");
     std::istringstream lines(contents(scratch() / "plain/steps.csv"));
     for (std::string line; std::getline(lines, line);) CHECK(has(both, line + "\n"));

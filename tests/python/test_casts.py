@@ -36,7 +36,7 @@ def test_codes_are_those_of_ml_dtypes(format):
         keep = ~np.isnan(x)  # a NaN becomes the largest value here, as in CUDA, and -0 there
         ours, theirs, x = ours[keep], theirs[keep], x[keep]
     differ = ours != theirs
-    if format == "e8m0fnu":  # of zero and negative numbers the least scale here, NaN there; from 2**-127 to 2**-126, nearest here
+    if format == "e8m0fnu":  # zero and negative numbers: the least scale here, NaN there; from 2**-127 to 2**-126: nearest here
         differ &= (x > 0) & ((x <= 2.0**-127) | (x >= 1.5 * 2.0**-127))
     nans = np.isnan(me.decode(ours, format)) & np.isnan(x)
     assert not (differ & ~nans).any(), x[differ & ~nans][:8]
@@ -84,7 +84,7 @@ def test_onnx_by_its_reference():
 
 
 def test_what_a_format_cannot_hold_is_refused_when_asked():
-    """Each property, in each format that lacks it, and in no other."""
+    """Each property is reported for each format that lacks it and for no other format."""
     numbers = {"nan": np.nan, "inf": np.inf, "sign": -1.0, "zero": 0.0, "negative_zero": -0.0}
     for info in me.formats():
         holds = {"nan": info.has_nan, "inf": info.has_inf, "sign": info.has_sign, "zero": info.has_zero,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The range line of a verdict: what the sites of a run say of an overflow, and what they cannot say.
+// Tests the range line of a verdict: what the sites of a run can and cannot show about an overflow.
 #include "reports/value_range.hpp"
 
 #include "core/format_table.hpp"
@@ -28,7 +28,7 @@ struct Site {
     float scale = 1;
 };
 
-/// An fp32 run and a run of `low` with the same losses, whose sites were sampled in every 25th step.
+/// Makes an fp32 run and a run of `low` with the same losses and with sites sampled in every 25th step.
 Log log_of(const std::vector<Site>& sites, std::int64_t steps = 300, const std::string& weight = "1") {
     Log log;
     log.folders.push_back({.path = "run", .manifest = R"({"seeds": [0, 1], "train": {"token_weight": )" + weight + "}}"});
@@ -92,7 +92,7 @@ TEST_CASE("an overflow is named with its format, site and step, in sampled steps
     RunLog& run = between.runs[1];
     run.steps[7].overflow = 2, run.steps[7].overflow_site = "block.0.mlp.act:forward.out";
     CHECK(line(between) == "range: forward values overflowed fp16 (largest 65504), first in block.0.mlp.act:forward.out at step 7");
-    // A gradient that overflowed is the scaler's affair, and a forward site that only met NaN weights did not overflow.
+    // The loss scaler handles a gradient that overflows. A forward site that only met NaN weights did not overflow.
     run.steps[7].overflow_site = "block.0.mlp.act:grad.out";
     CHECK(has(line(between), "not have been seen"));
     run.steps[7].overflow_site = "block.0.mlp.act:forward.out", run.steps[7].overflow = 0;
@@ -108,7 +108,7 @@ TEST_CASE("formats with the exponents of fp32 have its range, and scaled formats
     const std::string both = line(log_of({{"lm_head:forward.a", "e4m3fn", 31, 0, 0.0625f}, {"embed:forward.out", "fp16", 31}}));
     CHECK(has(both, "largest forward value 31 of 65504 (fp16); an overflow would not have been seen; e4m3fn is scaled to fit its range"));
     CHECK(line(log_of({})) == "range: not measured: no site was sampled (--probe-every)");
-    // The rule over the whole table of formats, beside their exponent bits.
+    // Compares the rule with the exponent bits of every format in the table.
     const std::set<std::string> wide{"fp32", "tf32", "bf16", "fp64"};
     for (const NamedFormat& row : all_formats) {
         const FormatRange range{.largest = largest_of(row.name).value_or(0)};

@@ -152,7 +152,7 @@ void cast_kernel(const CastPlan& plan, const float* in, float* out, std::int64_t
     if constexpr (known.tallied) counts.into(plan, static_cast<std::uint64_t>(n), padding, *tally);
 }
 
-/// Rounds to e8m0fnu: the exponent alone is kept, and adding what the direction needs carries into it. The least scale,
+/// Rounds to e8m0fnu. Only the exponent is kept; the amount added for the rounding direction carries into it. The least scale,
 /// 2^-127, is a subnormal of fp32. Magnitudes up to `lowest` give it: those up to 2^-127, to nearest those below the tie
 /// at 1.5 * 2^-127 (0x600000).
 template <bool unit_scale, bool limited>

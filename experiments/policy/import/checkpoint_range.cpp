@@ -13,7 +13,7 @@ namespace macheps {
 
 namespace {
 
-// Every row has a public statement as its source. A family without one has no row.
+// Every row cites a public statement. A family without a public statement has no row.
 constexpr KnownModel rows[] = {
     {"*{llama-3,llama3}*", "Llama 3", "huggingface.co/docs/transformers/model_doc/llama3, usage tips"},
     {"*{llama-2,llama2}*", "Llama 2", "huggingface.co/docs/transformers/model_doc/llama2"},
@@ -31,7 +31,7 @@ constexpr KnownModel rows[] = {
     {"{t5-*,t5_*,flan-t5*,mt5*}", "T5", "google-research/text-to-text-transfer-transformer#539"},
 };
 
-/// How it is known that the weights are bf16.
+/// The source of the fact that the weights are bf16.
 struct Evidence {
     std::string words, key;
 };
@@ -79,7 +79,7 @@ std::span<const KnownModel> bf16_models() { return rows; }
 const KnownModel* find_bf16_model(std::string_view name) {
     while (name.ends_with('/')) name.remove_suffix(1);
     name.remove_prefix(name.rfind('/') + 1);  // npos + 1 is 0
-    constexpr std::size_t longest_name = 256;  // a config may say anything
+    constexpr std::size_t longest_name = 256;  // a config may contain any string
     if (name.size() > longest_name) return nullptr;
     const std::string low = lowered(name);
     const auto found = std::find_if(std::begin(rows), std::end(rows),

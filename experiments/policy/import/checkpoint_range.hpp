@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models whose weights are known to be bf16, and what it means to run them in fp16.
+// Models whose weights are known to be bf16, and the finding for running them in fp16.
 #pragma once
 #include "experiments/policy/import/framework.hpp"
 
@@ -10,9 +10,9 @@ namespace macheps {
 
 /// A family of published models that were trained and stored in bf16.
 struct KnownModel {
-    std::string_view pattern;  ///< a glob over the lower-case name behind the last slash
+    std::string_view pattern;  ///< a glob for the lower-case name after the last slash
     std::string_view family;   ///< "Llama 3"
-    std::string_view source;   ///< where its owners or users say so
+    std::string_view source;   ///< the page where its owners or users state this
 };
 std::span<const KnownModel> bf16_models();
 /// The family of a model's name or path ("meta-llama/Llama-3.2-1B"); nullptr where nothing is known.

@@ -244,7 +244,7 @@ std::optional<ConfigValue> ImportContext::read_file(std::string_view key, const 
     fs::path file = fs::path(at.file).parent_path() / path;
     if (!fs::exists(file, failed)) file = path;
     if (!fs::exists(file, failed)) {
-        // The path may be that of another machine: a file of this name that was given too is the one that is meant.
+        // The path may belong to another machine. If a file with the same name was given, it is used.
         const auto has_its_name = [&](const std::string& one) {
             return fs::path(one).filename() == file.filename() && !fs::equivalent(one, at.file, failed);
         };

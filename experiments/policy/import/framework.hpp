@@ -46,7 +46,7 @@ struct KeyRow {
     std::string_view summary{};
 };
 
-/// A key that names a file which is a config of its own framework.
+/// A key that names a config file of another framework.
 struct FileKey {
     std::string_view key;        ///< dotted: "deepspeed"
     std::string_view framework;  ///< "deepspeed"
@@ -54,8 +54,8 @@ struct FileKey {
 
 /// A file that was read as a part of a config.
 struct IncludedFile {
-    std::string identity, includer;  ///< canonical paths: of it, and of the file that names it
-    std::string path;                ///< as it was opened
+    std::string identity, includer;  ///< canonical paths of this file and of the file that names it
+    std::string path;                ///< the path that was opened
     std::string key;                 ///< the key that names it
     ConfigPlace place;               ///< where that key has its value
 };
@@ -75,7 +75,7 @@ struct Framework {
     std::string_view shares_root_with{};
     /// The kind of model that it trains, `llama`; empty where any may be meant.
     std::string_view model{};
-    /// Keys that name configs of other frameworks, which are read as parts of this one.
+    /// Keys that name configs of other frameworks. Those files are read as parts of this config.
     std::initializer_list<FileKey> file_keys{};
     /// Keys that name the model, and keys that give the dtype in which it is loaded, each with spaces between them.
     std::string_view model_keys{}, dtype_keys{};

@@ -20,7 +20,7 @@ struct Recognised {
     int score;
 };
 
-/// The frameworks that a tree may belong to, by its keys alone: the one with the highest score, several where they tie.
+/// Returns the frameworks that a tree may belong to, judged only by its keys: those with the highest score.
 std::vector<const Framework*> recognise(const ConfigValue& root) {
     std::vector<Recognised> all;
     int highest = 0;
@@ -47,7 +47,7 @@ std::string titles(const std::vector<const Framework*>& owners) {
 struct Given {
     std::string path;
     ConfigFile file;
-    std::vector<const Framework*> owners;  ///< empty where its keys tell nothing: it is then a part of any config
+    std::vector<const Framework*> owners;  ///< empty if no key identifies a framework; the file is then part of any config
     std::optional<NamedFile> named{};
 
     bool belongs_to(const Framework& framework) const {
@@ -100,13 +100,13 @@ ConfigFile joined(std::span<const std::string> arguments, const std::vector<Give
     return all;
 }
 
-/// A framework's version without a name is that of the config; while files are compared nobody knows whose it is.
+/// A version without a framework name belongs to the framework of the config, which is unknown while files are compared.
 ImportOptions without_unnamed_version(ImportOptions options) {
     options.versions.erase("");
     return options;
 }
 
-/// Marks the files that the config of `by` names. Overrides may name files too.
+/// Marks the files that the config of `by` names. Overrides may also name files.
 void mark_named(std::vector<Given>& files, std::size_t by, std::span<const std::string> arguments,
                 const ImportOptions& options) {
     const Framework* owner = options.framework.empty() ? nullptr : find_framework(options.framework);
@@ -127,7 +127,7 @@ void mark_named(std::vector<Given>& files, std::size_t by, std::span<const std::
     }
 }
 
-/// What to write so that two configs are one, by the key of one that names files of the other.
+/// Returns the advice for joining two configs: use the key of one config that names a file of the other framework.
 std::string remedy(const Given& a, const Given& b) {
     for (const auto& [main, part] : {std::pair(&a, &b), std::pair(&b, &a)}) {
         for (const Framework* owner : main->owners) {
@@ -150,7 +150,7 @@ std::string remedy(const Given& a, const Given& b) {
                  .fix = remedy(a, b)});
 }
 
-/// The framework whose config the files are, once those that others name are set apart.
+/// Returns the framework of the config, ignoring files that other files name.
 const Framework& owner_of(const std::vector<Given>& files, const ConfigValue& root, const ImportOptions& options) {
     const Given* first = nullptr;
     std::vector<const Framework*> shared;
@@ -197,12 +197,12 @@ GivenFiles read_given_files(std::span<const std::string> arguments, const Import
         files.push_back({.path = argument, .file = read_map(argument), .owners = {}});
         Given& file = files.back();
         file.owners = recognise(file.file.root);
-        // Whoever names the framework means every file that may be of it.
+        // If the user names the framework, it applies to every file that may belong to it.
         if (wanted != nullptr && wanted->recognises != nullptr && wanted->recognises(file.file.root) > 0)
             file.owners = {wanted};
         given.files.push_back(argument);
     }
-    // A single file is what its owner says it is.
+    // A single file belongs to the framework that the user named.
     if (files.size() == 1 && wanted != nullptr) files.front().owners = {wanted};
     if (files.size() > 1) {
         ImportOptions options = without_unnamed_version(given_options);

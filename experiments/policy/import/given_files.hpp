@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides what each file of one import is: the config, a part of it, or a file that the config names.
+// Decides the role of each file of an import: the config, a part of it, or a file that the config names.
 #pragma once
 #include "experiments/policy/import/framework.hpp"
 
@@ -10,27 +10,27 @@
 
 namespace macheps {
 
-/// A file that was given and that another given file names by a key.
+/// A given file that another given file names with a key.
 struct NamedFile {
-    std::string file;  ///< as it was given
+    std::string file;  ///< path as given
     std::string key;   ///< the dotted key that names it: "deepspeed"
-    std::string by;    ///< the file that names it, as it was given
+    std::string by;    ///< path, as given, of the file that names it
     ConfigPlace place;
 };
 
 /// The files and overrides of one config.
 struct GivenFiles {
     ConfigFile config;                     ///< files of one framework and overrides, later ones over earlier ones
-    const Framework* framework = nullptr;  ///< whose config it is
+    const Framework* framework = nullptr;  ///< the framework of the config
     std::vector<std::string> files;        ///< every file, as given
-    std::vector<NamedFile> named;          ///< files that are read where the config names them, and not merged
+    std::vector<NamedFile> named;          ///< files that are read at the key that names them and are not merged
 };
 
-/// Reads the arguments. Each file is recognised by its own keys, so that their order decides nothing but which value of one
-/// framework's key is later. Throws Error for files of two frameworks of which neither names the other.
+/// Reads the arguments. Each file is recognised by its keys. The order only decides which value of a repeated key is the later
+/// one. Throws Error for files of two frameworks if neither file names the other.
 GivenFiles read_given_files(std::span<const std::string> files_and_overrides, const ImportOptions& options);
 
-/// Whether an argument is `key=value`, and not a file of such a name.
+/// Returns whether an argument is `key=value` and not the name of a file.
 bool is_override(const std::string& argument);
 
 }  // namespace macheps

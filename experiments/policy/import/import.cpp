@@ -51,7 +51,7 @@ void check_options(const ImportOptions& options) {
     }
 }
 
-/// Says which of the files are read as files that others name.
+/// Reports the files that are read because another file names them.
 void report_named(ImportContext& context, const GivenFiles& given) {
     for (const NamedFile& one : given.named) {
         context

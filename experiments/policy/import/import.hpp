@@ -27,7 +27,7 @@ struct ImportOptions {
     bool checkpoint_is_default = true;
     std::map<std::string, std::string, std::less<>> environment;  ///< of --env: variables that frameworks read
     std::string policy_name{};                                    ///< empty: `imported-` and the framework
-    /// The other files that were given: a config may name one of them by a path of another machine.
+    /// The other given files. A config may name one of them with a path on another machine.
     std::vector<std::string> given_files{};
     bool for_training = false;                                    ///< what stays the harness's is told as inert
     bool takes_rate = false;                                      ///< the policy has the config's learning rate
@@ -48,9 +48,9 @@ struct ImportResult {
     bool refused() const;
 };
 
-/// Reads files and `key=value` overrides as one config. Files of one framework are joined, later ones over earlier ones; a file
-/// that another one names is read there. Throws Error (exit 3) for files of two frameworks and for what is no
-/// config at all and Error (exit 2) for options that mean nothing; everything else is a finding.
+/// Reads files and `key=value` overrides as one config. Files of one framework are joined, later ones over earlier ones. A file
+/// that another file names is read at the key that names it. Throws Error (exit 3) for unrelated files of two frameworks and for
+/// input that is not a config, and Error (exit 2) for meaningless options. Everything else is a finding.
 ImportResult import_config(std::span<const std::string> files_and_overrides, const ImportOptions& options);
 
 }  // namespace macheps

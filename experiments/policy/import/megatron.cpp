@@ -351,7 +351,7 @@ void resolve(ImportContext& context) {
     context.set("clip", clip_field("megatron", context.number("clip-grad").value_or(0)), "clip-grad");
     set_optimizer(context);
     set_fp8(context, facts);
-    // Whatever --output-logit-dtype and --fp16-lm-cross-entropy say: VocabParallelCrossEntropy begins with logits.float().
+    // VocabParallelCrossEntropy begins with logits.float(), regardless of --output-logit-dtype and --fp16-lm-cross-entropy.
     context.infer("logits", letter('F'), "vocab_parallel_cross_entropy widens the logits");
     const bool recomputes = context.has("recompute-granularity") || context.flag("recompute-activations");
     context.set("ckpt", {.value = recomputes, .parts = {}},

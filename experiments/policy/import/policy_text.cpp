@@ -51,7 +51,7 @@ constexpr Base bases[] = {
     {"amp-fp16", "amp-bf16", false, [](const Kinds&) { return true; }},
 };
 
-/// What a loss that is computed inside the forward pass from low logits, as nanoGPT's is, keeps in the low format.
+/// The parts that stay in the low format if the loss is computed from low logits in the forward pass, as in nanoGPT.
 struct LossForm {
     std::string_view oplist;
     bool has_low_log_probabilities, has_low_mean;

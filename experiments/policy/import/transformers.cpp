@@ -146,7 +146,7 @@ void resolve(ImportContext& context) {
         set_apex(context);
     } else {
         set_plain(context, found);
-        // The lists are those of the device that computes, which `use_cpu` decides too.
+        // The lists belong to the device that computes. `use_cpu` also selects the device.
         if (found.says_cpu && found.autocast != 'F')
             context.infer("oplist", word_field("torch-cpu"), context.flag("use_cpu") ? "use_cpu" : "no_cuda");
     }
