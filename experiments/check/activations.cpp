@@ -17,7 +17,7 @@ Value erf_gelu(Nodes& n, Value x) {
     return n.multiply(n.multiply(x, n.constant(0.5), 0), sum, 2);
 }
 
-/// sqrt(2 / pi) (x + 0.044715 x^3).
+/// Returns sqrt(2 / pi) (x + 0.044715 x^3).
 Value gelu_argument(Nodes& n, Value x) {
     const Value root = n.irrational(0x1.9884533d43651p-1, -0x1.cbc0d30ebfd15p-55);
     const Value cube = n.multiply(n.multiply(x, x), x),
@@ -25,20 +25,20 @@ Value gelu_argument(Nodes& n, Value x) {
     return n.multiply(n.add(x, term), root, 2);  // also as x (1 + 0.044715 x^2)
 }
 
-/// x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2.
+/// Returns x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2.
 Value tanh_gelu(Nodes& n, Value x) {
     const Value argument = gelu_argument(n, x);
     return n.multiply(n.multiply(x, n.constant(0.5), 0), n.one_and(n.tangent(argument)), 2);
 }
 
-/// (1 + tanh(x / 2)) / 2, which is 1 / (1 + e^-x).
+/// Returns (1 + tanh(x / 2)) / 2, which equals 1 / (1 + e^-x).
 Value sigmoid_by_tanh(Nodes& n, Value x) {
     const Value half = n.constant(0.5);
     return n.multiply(n.one_and(n.tangent(n.multiply(x, half, 0))), half, 0);
 }
 
-/// By an exponential: (e^2x - 1) / (e^2x + 1), 1 - 2 / (1 + e^2x), or 2 / (1 + e^-2x) - 1. All of them cancel near zero. With s
-/// the sigmoid of 2x, the first loses no more than the last, which is 2 s - 1.
+/// Returns tanh from an exponential: (e^2x - 1) / (e^2x + 1), 1 - 2 / (1 + e^2x), or 2 / (1 + e^-2x) - 1. All of them cancel near
+/// zero. The last one is 2 s - 1, where s is the sigmoid of 2x; the first one loses no more than it.
 Value tanh_by_exp(Nodes& n, Value x) {
     const Value one = n.constant(1), two = n.constant(2);
     const Value below = n.multiply(n.sigmoid(n.multiply(x, n.constant(-2), 0)), two, 0),
@@ -122,7 +122,7 @@ Value activated(Nodes& n, std::string_view name, Value x, std::string_view form)
 
 namespace {
 
-/// The operation that has the activation's name; `other` is what is mistaken for it.
+/// Lists the operation that has the activation's name. `other` is the activation that a wrong kernel computes instead.
 Value activation_of_x(Listing& l, std::string_view name, std::string_view other = {}) {
     return activated(l.nodes, l.defect.has_other_form && !other.empty() ? other : name, *l.input("x"), l.declaration.form);
 }
@@ -157,7 +157,7 @@ Value rotary(Listing& l) {
 
 Value embedding(Listing& l) { return *l.input("table"); }
 Value cast(Listing& l) { return *l.input("x"); }
-/// What is cast: x times the encode scale of its group, or divided by its decode scale, rounded to fp32.
+/// Lists the value that is cast: x times the encode scale of its group, or x divided by the decode scale, rounded to fp32.
 Value quantise(Listing& l) {
     const Value x = *l.input("x");
     // The conversion has the step's only rounding. A quotient of two fp32 numbers is never the middle of two others.

@@ -17,7 +17,7 @@ namespace macheps::check {
 
 namespace {
 
-/// A key, and the values to try under a declaration. An empty value takes the key away.
+/// A key and the values to try for it. An empty value removes the key.
 struct Candidate {
     std::string_view key;
     std::vector<std::string> (*values)(const Declaration& d);
@@ -26,7 +26,7 @@ struct Candidate {
 
 bool is_plain_product(const Declaration& d) { return d.operation->is_product && !d.machine && !d.bits; }
 
-/// What kernels do that people forget to declare.
+/// Declarations that people often forget.
 const Candidate forgotten[] = {
     {"inner",
      [](const Declaration& d) {
@@ -77,7 +77,7 @@ const Candidate forgotten[] = {
      }},
 };
 
-/// What may have been declared although the kernel is better, the tightest first.
+/// Declarations that may be looser than the kernel needs. The tightest values come first.
 const Candidate unneeded[] = {
     {"machine",
      [](const Declaration& d) {
@@ -115,8 +115,8 @@ std::string option_of(std::string_view key, std::string_view value) {
     return value.empty() ? fmt::format("no --{}", name) : fmt::format("--{} {}", name, value);
 }
 
-/// The limits under a declaration that `out` satisfies; nothing where it does not, or where the declaration is none of these
-/// arrays.
+/// Returns the limits under a declaration that `out` satisfies. Returns nothing if `out` does not satisfy it, or if the
+/// declaration does not fit these arrays.
 std::optional<Limits> accepting(const Declaration& d, const std::vector<StoredArray>& arrays, const Sampling& sampling,
                                 ThreadPool& pool) {
     try {
@@ -132,7 +132,7 @@ std::optional<Limits> accepting(const Declaration& d, const std::vector<StoredAr
     }
 }
 
-/// The middle of what the certain bounds of `wide` are in those of `narrow`.
+/// Returns the median ratio of the certain bounds of `wide` to those of `narrow`.
 double times_narrower(const Limits& wide, const Limits& narrow) {
     std::vector<double> ratios;
     for (std::size_t i = 0; i < wide.certain.size() && i < narrow.certain.size(); ++i) {

@@ -20,13 +20,13 @@ struct Operand {
     bool is_zero_possible() const { return std::fabs(value) <= bound; }
 };
 
-/// A result's bound, which holds for finite results, and whether a legal kernel's may be anything else.
+/// The error bound of finite results, and whether a legal kernel may return a result that is not finite.
 struct Bounded {
     double bound = 0;
     Overflowing overflow = Overflowing::never;
 };
 
-/// Numbers of this magnitude and above round to an infinity of the format, to nearest.
+/// Returns the smallest magnitude that rounds to infinity in the format, with rounding to nearest.
 double overflow_of(const Format& format) {
     const double largest = decode64(format, format.max_finite_code() << format.padding);
     return largest + half_ulp(format, largest);
@@ -52,13 +52,13 @@ double carried_by_function(Step step, Operand x, double z) {
             return x.bound <= 1 ? std::min(1.0, z * t * (1 + t)) : 1;
         }
         case Step::tangent:
-            // 1 - z^2 grows by at most e^(2 E) <= 1 + 4 E over the interval. Far out 1 - |tanh| is at most 2 e^(-2 |x|).
+            // 1 - z^2 grows by at most e^(2 E) <= 1 + 4 E over the interval. For large |x|, 1 - |tanh| is at most 2 e^(-2 |x|).
             if (x.bound <= 0.5) return x.bound * std::min(1.0, (1 - z * z) * (1 + 4 * x.bound));
             return std::min(x.bound, ax > x.bound ? std::min(2.0, 2 * upward * math::exp(-2 * (ax - x.bound))) : 2.0);
         case Step::error: {
             const double t = 2 * ax * x.bound;  // e^-(|x| - E)^2 <= e^-x^2 e^t
             if (t <= 1) return x.bound * 0x1.20dd76p+0 * math::exp(-ax * ax) * (1 + 2 * t);
-            // Far out 1 - |erf| is at most e^-x^2.
+            // For large |x|, 1 - |erf| is at most e^-x^2.
             const double least = ax - x.bound, tail = least > 0 ? upward * math::exp(-least * least) : 2;
             return std::min(x.bound * 0x1.20dd76p+0, tail);
         }
@@ -147,8 +147,8 @@ bool is_exact_quotient(const Node& node, Operand x, Operand y, double z, const A
     return (divisor.significand & (divisor.significand - 1)) == 0 && static_cast<double>(static_cast<float>(z)) == z;
 }
 
-/// Infinite where nothing bounds the result, or where it may overflow. `lost`: the error of operands that are infinite here and
-/// make a number of the result.
+/// Returns the error bound of one element, or infinity if nothing bounds the result or if it may overflow. `lost` is the error
+/// if an operand may be infinite and the result is still a finite number.
 double element_bound(const Node& node, const Row& row, Operand x, Operand y, double z, const Arithmetic& a,
                      double overflow, double lost = 0) {
     if (!std::isfinite(z)) return 0;  // NaN and infinities are judged as such
@@ -164,13 +164,13 @@ double element_bound(const Node& node, const Row& row, Operand x, Operand y, dou
     return std::fabs(z) + bound < overflow ? bound : infinite;
 }
 
-/// What becomes of operands that may overflow, in a step whose result `z` is finite and has this bound.
+/// Returns how the result of a step may overflow if its operands may. The exact result `z` is finite and has this bound.
 Overflowing carried_overflow(const Node& node, Operand x, Operand y, Overflowing of_x, Overflowing of_y, double z,
                              double bound) {
     const Overflowing worst = std::max(of_x, of_y), never = Overflowing::never, anything = Overflowing::to_anything;
     if (worst == never) return worst;
     switch (node.step) {
-        case Step::exponential:  // of an infinity 0 or infinite, as the exact result then is in fp64
+        case Step::exponential:  // an infinite x gives 0 or infinity, and the exact result in fp64 is then the same
         case Step::inverse_root:
         case Step::sigmoid:
         case Step::tangent:
@@ -194,12 +194,12 @@ Overflowing carried_overflow(const Node& node, Operand x, Operand y, Overflowing
     }
 }
 
-/// A bound of finite results where an operand, or the result, may overflow.
+/// Returns the bound of finite results if an operand or the result may overflow.
 Bounded overflowing_bound(const Node& node, const Row& row, Operand x, Operand y, Overflowing of_x, Overflowing of_y,
                           double z, const Arithmetic& a) {
     const Overflowing worst = std::max(of_x, of_y);
     if (!std::isfinite(z)) return {0, worst == Overflowing::to_anything ? worst : Overflowing::never};
-    // The quotient by an infinity is 0, and the inverse root of one.
+    // A quotient by infinity is 0, and so is the inverse root of infinity.
     const bool is_lost = (node.step == Step::divide && of_y != Overflowing::never) ||
                          (node.step == Step::inverse_root && of_x != Overflowing::never);
     const double bound = element_bound(node, row, x, y, z, a, infinite, is_lost ? std::fabs(z) : 0);
@@ -249,7 +249,7 @@ Bounded sum_bound(const Node& node, const std::vector<Wide>& x, const std::vecto
                             : a.overflow;
     bound *= up;
     if (magnitudes + bound < most) return {bound};
-    // Partial sums of the other sign are at most so large: where they cannot overflow, no two infinities meet.
+    // `opposite` bounds the partial sums of the other sign. If they cannot overflow, infinities of both signs never meet.
     const double opposite = (magnitudes - std::fabs(z)) / 2 + bound;
     return {bound, opposite < most && std::fabs(z) > bound ? Overflowing::to_infinity : Overflowing::to_anything};
 }
@@ -293,7 +293,7 @@ bool is_source(const Node& node, const Row& row, const std::vector<Wide>& z, con
     return true;
 }
 
-/// Records what may overflow, or takes an infinite bound for it where nobody asks.
+/// Records which numbers may overflow. Without a record, their bounds become infinite.
 class OverflowRecord {
   public:
     OverflowRecord(Overflows* to, std::size_t nodes) : to_(to) {
@@ -317,7 +317,7 @@ class OverflowRecord {
         to_->nodes[node].resize(bounds.size(), Overflowing::never);
         to_->nodes[node][i] = std::max(to_->nodes[node][i], overflow);
     }
-    /// Of an extreme, a moved row and the like: what their operand's elements may do.
+    /// Copies the overflow of the operand's elements to the result of an extreme, a moved row and similar steps.
     void carry(const Node& node, std::size_t n, const Row& row, std::vector<double>& bounds) const {
         const auto x = static_cast<std::size_t>(node.x);
         if (to_ == nullptr || !to_->is_any || to_->nodes[x].empty()) return;
@@ -342,7 +342,7 @@ class OverflowRecord {
     std::size_t last_ = 0;
 };
 
-/// Of a sum whose terms may overflow: infinite where all of them have its sign.
+/// Returns the overflow of a sum whose terms may overflow: to infinity only if all terms have the sign of the sum.
 Overflowing overflow_of_terms(const OverflowRecord& record, std::size_t node, const std::vector<Wide>& x, double z,
                               double bound) {
     if (!record.is_any()) return Overflowing::never;
@@ -397,7 +397,7 @@ void bound(const std::vector<Node>& nodes, const Row& row, const Columns<Wide>& 
             default:
                 break;
         }
-        // Hardly ever does a number overflow; roundings to declared formats are looked at one by one.
+        // Overflow is rare. Only rounding and conversion steps are always examined element by element.
         const bool is_plain = !record.is_any() && node.step != Step::round && node.step != Step::convert;
         std::vector<double>& bounds = out[n];
         for (std::size_t i = 0; i < z.size(); ++i) {

@@ -55,7 +55,7 @@ struct Verdict {
     std::vector<Metric> metrics{};
     std::vector<Mutant> mutants{};
     Sharpness sharpness{};
-    std::optional<Dependence> dependence{};  ///< where errors are not independent, so that T2 and T3 do not decide
+    std::optional<Dependence> dependence{};  ///< set if errors are not independent, so that T2 and T3 do not decide
     Fitness fitness{};
     std::optional<BitsCount> bits{};  ///< where they are claimed
     std::optional<Screen> screen{};   ///< of all outputs, where a sample of them was judged

@@ -76,7 +76,7 @@ std::size_t count_of(const std::vector<std::int64_t>& shape) {
     return count;
 }
 
-/// True where another declaration is tried in seconds.
+/// Returns true if another declaration can be tried within seconds.
 bool is_small(const Problem& problem) {
     const double terms = problem.products ? static_cast<double>(problem.products->operands().k) : 1,
                  elements = static_cast<double>(problem.rows) * static_cast<double>(problem.columns);

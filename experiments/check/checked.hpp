@@ -40,9 +40,9 @@ struct Checked {
     std::vector<std::string> assumed{};  ///< what the limits rest on
     std::vector<std::string> unused{};   ///< arrays that the operation does not have
     std::vector<std::string> notes{};    ///< what a baseline says and does not fail
-    /// An option with which a kernel that fails would have passed, `--inner bf16`; empty if none is known.
+    /// An option with which a failing kernel would have passed, such as `--inner bf16`; empty if none is known.
     std::string explaining{};
-    std::vector<Alternative> tighter{};  ///< tighter declarations under which a kernel that passes would pass too
+    std::vector<Alternative> tighter{};  ///< tighter declarations under which a passing kernel would still pass
     std::vector<File> files{};
     std::string output_sha256{}, inputs_sha256{};  ///< by digest(); else empty
     /// By how many codes outputs differ from the exact results rounded once: 0, 1, 2 to 3, 4 to 7, ... codes.

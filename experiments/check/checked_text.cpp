@@ -135,7 +135,7 @@ bool could_be_a_matrix_unit(const Checked& checked) {
     });
 }
 
-/// Which tests do not decide on this data, and why.
+/// Returns which tests do not decide on this data, and why.
 std::string dependence_text(const Verdict& v) {
     const Dependence& d = *v.dependence;
     std::string text = fmt::format(

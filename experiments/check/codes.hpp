@@ -10,7 +10,7 @@ namespace macheps::check {
 /// A code is the id of a rule in SARIF, so it never changes its meaning and is never given to another one.
 struct ReasonCode {
     std::string_view code;
-    std::string_view meaning;  ///< one sentence; docs/check.md has the same
+    std::string_view meaning;  ///< one sentence, the same as in docs/check.md
 
     operator std::string() const { return std::string(code); }
     friend bool operator==(const std::string& text, const ReasonCode& row) { return text == row.code; }
@@ -47,7 +47,7 @@ inline constexpr ReasonCode all[] = {
     {"KC092", "The declaration names something that is not judged yet"},
 };
 
-/// Fails to compile for a code that the table does not have.
+/// Returns the row of a code. A code that is not in the table does not compile.
 consteval const ReasonCode& row(std::string_view code) {
     const ReasonCode* at = all;
     while (at->code != code) ++at;

@@ -26,7 +26,7 @@ std::vector<const Coverage::Line*> Coverage::blind(Power require) const {
 
 namespace {
 
-/// The line of a name, which may be new, with places for this many inputs.
+/// Returns the line of a mutant. Adds a line with room for this many inputs if there is none yet.
 Coverage::Line& line_of(std::vector<Coverage::Line>& lines, const Mutant& mutant, std::size_t inputs) {
     const std::string name = line_name(mutant.name);
     auto line = std::find_if(lines.begin(), lines.end(),

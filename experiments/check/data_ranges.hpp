@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranges of numbers among made inputs. A bug that no mutant has may show in one range alone: a maximum that begins at 0 in
-// negative rows, an exponential that is cut off in rows far below zero. A least set has every range that any input has.
+// Ranges of numbers in generated inputs. A bug that no mutant represents may show in only one range. A maximum that starts at 0
+// fails only for negative rows, and an exponential that is cut off fails only for rows far below zero. A least set covers every
+// range that any input has.
 #pragma once
 #include "experiments/check/draft.hpp"
 
@@ -9,7 +10,7 @@
 
 namespace macheps::check {
 
-/// The names of the ranges that inputs of an operation on rows have; empty for products.
+/// Returns the names of the ranges that inputs of a row operation have; empty for products.
 std::vector<std::string_view> data_ranges_of(const MadeInputs& inputs);
 
 }  // namespace macheps::check

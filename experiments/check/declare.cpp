@@ -134,7 +134,7 @@ bool of_inner(const Operation& operation, const DeclareKey&) { return operation.
 bool of_variance(const Operation& operation, const DeclareKey&) { return operation.has_variance; }
 bool of_forms(const Operation& operation, const DeclareKey&) { return !operation.forms.empty(); }
 
-/// Every operation with its forms, for --help.
+/// Returns all operations and their forms, for --help.
 std::string forms_help() {
     std::string all = "Another usual way to compute the operation; the first is taken when left out.";
     for (const Operation& operation : all_operations()) {
@@ -195,7 +195,7 @@ std::vector<DeclareKey> row_keys() {
          [](Declaration& d, K, Text text, Text where) { d.sum_order = sum_order_text(parse_sum_order(text, where)); },
          [](D d, K) { return Json(d.sum_order); }},
         {"inner", Takes::text, "FORMAT",
-         "What the kernel rounds to on its way: before a norm's gain, a gate's activation, rotary products, the sum of "
+         "Format of the kernel's intermediate results: before a norm's gain, a gate's activation, rotary products, the sum of "
          "exponentials and its log (logsumexp, log_softmax, cross_entropy); fp32 when left out",
          nullptr, of_inner,
          [](Declaration& d, K, Text text, Text where) { d.inner = format_named(text, where, Exit::usage); },
@@ -263,8 +263,8 @@ std::vector<DeclareKey> row_keys() {
          [](Declaration& d, K, Text text, Text) { d.divides = text == "divide"; },
          [](D d, K) { return Json(std::string(scalings[d.divides ? 1 : 0])); }},
         {"given_scale", Takes::text, "WHAT",
-         "Where the scales come from if they are not made of x (KV cache, static scales): the array scale (decode), the array "
-         "encode_scale, or a number, which is the decode scale of the whole tensor; made of x by --scale-rule when left out",
+         "Source of scales that are not computed from x (KV cache, static scales): the array scale (decode), the array "
+         "encode_scale, or a number, the decode scale of the whole tensor; computed from x by --scale-rule when left out",
          nullptr, of_layout<Layout::quantised>,
          [](Declaration& d, K, Text text, Text where) {
              if (text != "scale" && text != "encode_scale") declared_number(text, where, 1e-38, most);
@@ -284,7 +284,7 @@ std::vector<std::string_view> scale_order_words() {
 std::vector<DeclareKey> other_keys() {
     return {
         {"machine", Takes::text, "NAME",
-         "What sums a product: sliced (fp32 chains over contiguous slices or lanes of k), any (fp32 in any order), or a matrix "
+         "How a product is summed: sliced (fp32 chains over contiguous slices or lanes of k), any (fp32 in any order), or a matrix "
          "unit as in `macheps gemm --machine`", nullptr, of_products,
          set_machine, [](const Declaration& d, const DeclareKey&) { return Json(std::string(machine_name_of(d))); }},
         {"bits", Takes::flag, "",

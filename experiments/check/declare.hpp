@@ -53,7 +53,7 @@ class Declined : public Error {
         : Error({.what = "declined: " + what, .where = std::move(where), .exit = Exit::usage}) {}
 };
 
-/// Why an operation of later_operations() is declined.
+/// Returns why an operation of later_operations() is declined.
 std::string no_check_of(std::string_view operation);
 
 /// A finite number from `least` to `greatest`. Throws Error (usage).

@@ -40,7 +40,7 @@ const WordKey word_keys[] = {
          return Words{"linear", "cublas128x4"};
      }},
     {"operands", &Declaration::operands,
-     "What becomes of fp32 operands before they are multiplied; any is one of the others, the same for all operands",
+     "Conversion of fp32 operands before the multiplication; any: one of the other values, the same for all operands",
      [] {
          Words words;
          for (const OperandConversion& row : operand_conversions) words.push_back(row.name);

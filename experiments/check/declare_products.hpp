@@ -14,13 +14,13 @@ bool of_products(const Operation& operation, const DeclareKey& key);
 
 std::vector<DeclareKey> product_keys();
 
-/// The name of the machine that sums a product: what was declared, else `sliced`.
+/// Returns the name of the machine that sums a product: the declared one, or `sliced`.
 std::string_view machine_name_of(const Declaration& declaration);
 
 /// How a kernel converts all of its fp32 operands before it multiplies them.
 struct OperandConversion {
     std::string_view name;
-    std::optional<Round> rounding{};  ///< to tf32; nothing: they stay what they are
+    std::optional<Round> rounding{};  ///< to tf32; empty if the operands are not converted
 };
 inline constexpr OperandConversion operand_conversions[] = {
     {"stored"},
@@ -28,7 +28,7 @@ inline constexpr OperandConversion operand_conversions[] = {
     {"tf32:toward_zero", Round::toward_zero},
     {"tf32:nearest_even", Round::nearest_even},
 };
-/// Null for an unknown name.
+/// Returns null for an unknown name.
 const OperandConversion* find_operand_conversion(std::string_view name);
 
 }  // namespace macheps::check

@@ -6,12 +6,12 @@
 
 namespace macheps::check {
 
-/// Of outputs that are not zero. An output that may underflow in fp32 or in its format is not counted as lost: there the
-/// format ends, and no kernel could give more digits.
+/// Statistics of the bounds, over outputs that are not zero. An output that may underflow in fp32 or in its format does not count
+/// as lost, because no kernel could give more digits there.
 struct Fitness {
     double bits = 0;        ///< -log2 of the median of bound / |y|, before the output's rounding
-    double lost_share = 0;  ///< outputs whose bound is larger than they are
-    double counted = 0;     ///< how many outputs are a share of one
+    double lost_share = 0;  ///< share of the outputs whose bound is larger than the output
+    double counted = 0;     ///< number of outputs that lost_share is a share of
     double least_bits = 0;  ///< -log2 of the largest bound / sum of |a b| of a product's sums
     std::int64_t worst = -1;
 };

@@ -16,7 +16,7 @@ using Floats = std::vector<float>;
 
 // --- sums
 
-/// Additions in fp32, or rounded once more to a narrow accumulator.
+/// Adds in fp32. Rounds each sum again if the accumulator is narrow.
 struct Addition {
     explicit Addition(const SumOrder& order) : is_narrow(order.is_narrow()), format(order.accumulator) {}
 
@@ -112,7 +112,7 @@ float sum_in_order(std::span<const float> x, const SumOrder& order) {
     }
 }
 
-/// high + low, rounded once: fp64's rounding of it may lie on the middle of two floats, and `low` decides there.
+/// Returns high + low, rounded once. `high` may be the midpoint of two floats; `low` then decides.
 float nearest_float(Wide x) {
     const auto y = static_cast<float>(x.high);
     const double off = x.high - static_cast<double>(y);
@@ -201,7 +201,7 @@ void Fp32Row::step(const Node& node, const Row& row, const Floats& products, Flo
     }
 }
 
-/// Steps that are a function of one or two numbers.
+/// Runs a step that is a function of one or two numbers.
 void Fp32Row::numbers(const Node& node, Floats& out) {
     switch (node.step) {
         case Step::add:
@@ -230,7 +230,7 @@ void Fp32Row::numbers(const Node& node, Floats& out) {
         case Step::error:
             return function(node, out, [](Wide x) { return error_function(x); });
         case Step::sigmoid: {
-            // Three steps in a kernel: the exponential, the sum, the quotient.
+            // A kernel computes this in three steps: the exponential, the sum and the quotient.
             function(node, out, [](Wide x) { return exponential(-x); });
             for (float& e : out) e = 1 / (1 + e);
             return;
@@ -238,7 +238,7 @@ void Fp32Row::numbers(const Node& node, Floats& out) {
         case Step::round:
         case Step::convert:
             return each(node, out, [&](float x, float) { return in_format(node.format, node.rounding, x); });
-        default:  // of either, and of slack, the first
+        default:  // `either` and `slack` return their first operand
             return each(node, out, [](float x, float) { return x; });
     }
 }

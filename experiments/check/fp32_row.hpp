@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One row of a list of nodes in fp32, every step rounded: what a plain kernel computes. Bits that are claimed and the legal
-// kernels that a check runs itself come from here.
+// Evaluates one row of a list of nodes in fp32 and rounds every step, as a plain kernel does. It is used for claimed bits and for
+// the legal kernels that a check runs itself.
 #pragma once
 #include "experiments/check/nodes.hpp"
 
@@ -11,14 +11,14 @@
 
 namespace macheps::check {
 
-/// The sum of `x` in an order, each addition rounded to the order's accumulator: `any` is a chain in the order of the terms.
+/// Returns the sum of `x` in an order. Each addition is rounded to the order's accumulator. `any` adds the terms one after another.
 float sum_in_order(std::span<const float> x, const SumOrder& order);
 
-/// high + low, rounded once.
+/// Returns high + low, rounded once.
 float nearest_float(Wide x);
 
-/// Roundings of functions that are known to some digits only. If those do not decide which of two floats is nearest, the
-/// lower or the greater one is taken, and counted.
+/// Rounds function values that are known to a limited number of digits. If the digits do not decide which of two floats is
+/// nearest, the lower or the greater one is taken and the case is counted.
 struct FunctionRounding {
     bool goes_up = false;
     std::int64_t undecided = 0;
@@ -34,8 +34,8 @@ class Fp32Row {
         functions_.goes_up = goes_up;
     }
 
-    /// Returns the last node's numbers. `products`: of a list that begins with a matrix product, or with the results of all
-    /// rows. `order`: of sums that are declared in any order, else a chain. `backwards`: their terms from the last to the first.
+    /// Returns the numbers of the last node. `products` is used if the list begins with a matrix product or with the results of
+    /// all rows. `order` is the order of sums that are declared `any`. `backwards` adds their terms from the last to the first.
     const Floats& run(const Row& row, const Floats& products, const SumOrder& order = {}, bool backwards = false);
     std::int64_t undecided() const { return functions_.undecided; }
 

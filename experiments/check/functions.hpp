@@ -39,7 +39,7 @@ std::span<const FunctionTable> function_tables();
 /// throws Error (usage) with the nearest name.
 FunctionTable find_functions(std::string_view text, std::string_view where = "--functions");
 
-/// True if `table` allows larger errors of the function than `than` does.
+/// Returns true if `table` allows larger errors of the function than `than` does.
 inline bool is_looser(const FunctionTable& table, const FunctionTable& than, Function function) {
     const Ulps &one = table.of(function), &other = than.of(function);
     return one.ulps > other.ulps || one.per_argument > other.per_argument || one.absolute > other.absolute;

@@ -9,8 +9,8 @@
 
 namespace macheps::check {
 
-/// Sums of squared errors in their deviations: of the outputs, and of ideal kernels, whose arithmetic is exact but for the
-/// last rounding, and but for the roundings to declared formats.
+/// Sums of squared errors, each divided by its deviation. `ideal` is a kernel that is exact except for the last rounding, and
+/// `ideal_inside` is a kernel that is exact except for the last rounding and the roundings to declared formats.
 struct Squares {
     double total = 0, ideal = 0, ideal_inside = 0, count = 0;
 
@@ -20,7 +20,7 @@ struct Squares {
         ideal_inside += other.ideal_inside;
         count += other.count;
     }
-    /// By how much the mean square exceeds that of uniform errors, and of each ideal kernel.
+    /// Returns the excess of the mean square over the largest of those of uniform errors and of the ideal kernels.
     double excess() const { return (total - std::max({count, ideal, ideal_inside})) / count; }
 };
 
@@ -59,7 +59,7 @@ class GroupedErrors {
     }
     /// Of one output.
     Squares squares_of(std::size_t i) const { return is_counted(i) ? squares_of(i, got_[i]) : Squares{}; }
-    /// Of output i if it were `got`.
+    /// Returns the squares of output i if its value were `got`.
     Squares squares_of(std::size_t i, double got) const {
         const double exact = l_.exact[i], scaled = ((got - exact) - l_.low[i]) / l_.deviation[i];
         const auto square_of = [&](double ideal) {
@@ -71,8 +71,8 @@ class GroupedErrors {
         if (!l_.rounded_inside.empty()) one.ideal_inside = square_of(stored_(l_.rounded_inside[i]));
         return one;
     }
-    /// The effective number of independent errors of a group: (sum c)^2 / sum c^2 over the multiplicities c of outputs that
-    /// share the error of a rounding, the least of any rounding.
+    /// Returns the effective number of independent errors of a group: the minimum over all roundings of (sum c)^2 / sum c^2,
+    /// where the c are the numbers of outputs that share an error of the rounding.
     double distinct(const OutputBlock& g) const;
     /// z of a group whose sums are known: by its number of distinct outputs where it is large; 0 of groups that are too small.
     double z_of(const OutputBlock& g, const Squares& sums) const;

@@ -78,11 +78,11 @@ class Judge {
     bool may_overflow(std::size_t i) const {
         if (l_.overflow[i] != Overflowing::never) return true;
         const double most = std::fabs(l_.exact[i]) + l_.before[i];
-        // Roundings that are not to nearest have no threshold: beyond the largest number they give it, or by chance more.
+        // Directed and stochastic roundings have no threshold. Beyond the largest number they return it; stochastic ones may overflow.
         if (std::isfinite(threshold_)) return most >= threshold_;
         return most > largest_ && (!l_.is_exact(i) || l_.rounding == Round::stochastic);
     }
-    /// Of an output that may overflow.
+    /// Returns true if a legal kernel may return output `i`, which may overflow.
     bool is_legal_overflow(std::size_t i) const {
         const double y = l_.exact[i], z = got(i), infinity = std::numeric_limits<double>::infinity();
         const Overflowing inside = l_.overflow[i];
@@ -154,7 +154,7 @@ class Judge {
         return seen;
     }
 
-    /// The outputs that T2 refuses.
+    /// Returns the outputs that T2 refuses.
     std::vector<std::int64_t> improbable() const {
         std::vector<std::int64_t> all;
         for (std::size_t i = first_; i < first_ + got_.size(); ++i) {
@@ -188,7 +188,7 @@ class Judge {
         add(reason_code::special, "T0", "NaN or infinity where none may be, or none where one must be", all.special);
         add(reason_code::exact, "T1", "this output has no rounding but its last, and one code alone is right", all.exact);
         add(reason_code::certain, "T1", "no order of summation of this machine gives this value", all.certain);
-        // A kernel that fails for certain needs no other proof.
+        // If a kernel fails for certain, the premise need not be tested.
         if (all.is_refused_for_certain()) options_.premise = nullptr;
         if (options_.certain_only || all.probable.count == 0) return;
         if (options_.premise != nullptr && !options_.premise->holds_at(improbable())) return j_.dismissed.push_back(reason_code::probable);
@@ -230,14 +230,14 @@ class Judge {
             j_.dismissed.push_back(reason_code::mean_square);
     }
 
-    /// A part with the largest z of some.
+    /// The part with the largest z in a group of parts.
     struct WorstPart {
         double z = 0;
         OutputBlock group{};
         std::string name{};
     };
-    /// Of parts 0 to count - 1 in some groups of neighbours, the first of those with the largest z. part_at(i) is a pair of the
-    /// rectangle and its sums.
+    /// Divides parts 0 to count - 1 into groups of neighbours and returns the first part with the largest z of each group.
+    /// part_at(i) returns the rectangle of a part and its sums.
     template <class PartAt>
     std::vector<WorstPart> worst_of(std::int64_t count, const PartAt& part_at) const {
         const std::int64_t tasks = std::min<std::int64_t>(64, count / 64 + 1);
@@ -257,7 +257,7 @@ class Judge {
         return found;
     }
 
-    /// The worst parts whose errors are independent; a few of them are asked.
+    /// Refuses the worst part whose errors are independent. Only the few worst parts are tried.
     void refuse_worst(std::vector<WorstPart> beyond) {
         constexpr std::size_t most_asked = 8;
         std::stable_sort(beyond.begin(), beyond.end(), [](const auto& x, const auto& y) { return x.z > y.z; });

@@ -31,12 +31,12 @@ struct Judgement {
     double bias = 0, bias_limit = 0;
     double mean_square = 0;  ///< of errors in their deviations
     std::int64_t outputs = 0, exact_outputs = 0;
-    /// Codes of T2 and T3 that refuse the outputs and do not decide, since errors are not independent there.
+    /// Codes of T2 and T3 that would refuse the outputs but do not decide, because errors are not independent there.
     std::vector<std::string> dismissed{};
 };
 
 struct JudgeOptions {
-    /// Whether rounding errors are independent on this data, which T2 and T3 take for granted; null: nobody asks.
+    /// Tests whether rounding errors are independent on this data, as T2 and T3 assume. Null skips this test.
     Premise* premise = nullptr;
     bool certain_only = false;    ///< T2 is said, and fails nothing
     bool stops_at_first = false;  ///< one reason is enough

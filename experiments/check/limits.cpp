@@ -38,7 +38,7 @@ bool set_limits(Limits& limits, const HalfUlp& half_ulp, std::size_t i, const Fr
     const Wide y = frame.values.back()[j];
     const double certificate = frame.certificates.back()[j], before = frame.bounds.back()[j];
     const Spread& s = frame.spreads.back()[j];
-    // How far errors spread is not known of rows in which a number may overflow before the last step.
+    // The spread of errors is unknown if a number of the row may overflow before the last step.
     const bool has_spread = !frame.overflows.is_inside;
     const double likely = (has_spread ? std::min(before, s.linear + lambda * (s.own + s.shared)) : before) + certificate,
                  certain = before + certificate;
@@ -65,7 +65,7 @@ bool set_limits(Limits& limits, const HalfUlp& half_ulp, std::size_t i, const Fr
     return !std::isfinite(y.high) || !(std::isinf(before) || (certificate > 0 && certificate >= limits.certain[i] / 4));
 }
 
-/// What a kernel makes of a row that rounds exact numbers where the declaration lets it round on its way.
+/// Computes a row as a kernel that is exact except for the declared roundings of intermediate results.
 class InnerRoundings {
   public:
     explicit InnerRoundings(const std::vector<Node>& nodes) : nodes_(nodes) {
@@ -78,7 +78,7 @@ class InnerRoundings {
     }
     std::size_t count() const { return places_.size(); }
 
-    /// `exact` are the row's values without these roundings; outputs of the row begin at `first`.
+    /// `exact` holds the values of the row without these roundings. The outputs of the row begin at `first`.
     void set(Limits& limits, std::size_t first, std::size_t outputs, const Row& row, const Columns<Wide>& exact,
              Columns<Wide>& values) const {
         reference(nodes_, row, values);

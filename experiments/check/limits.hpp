@@ -60,11 +60,11 @@ struct Limits {
     std::vector<double> before{};                        ///< certain bound of the error before the last rounding
     std::vector<double> certain{}, probable{};
     std::vector<double> deviation{};  ///< what errors are scaled by in mean squares
-    std::vector<Overflowing> overflow{};  ///< what an output may be beside a finite number within its bound
-    /// Of a kernel that rounds to a declared format on its way: the results before the last rounding if those roundings are
-    /// of exact numbers. Empty: nothing is rounded on the way.
+    std::vector<Overflowing> overflow{};  ///< whether an output may be other than finite and within its bound
+    /// The results before the last rounding of a kernel that is exact except for the declared roundings of intermediate
+    /// results. Empty if nothing is rounded on the way.
     std::vector<double> rounded_inside{};
-    /// By rounding on the way: which part of a unit the rounding of each output sees. Outputs with equal parts share its error.
+    /// For each intermediate rounding and output: rounding_kind of the rounded number. Outputs of equal kind share the error.
     std::vector<std::vector<std::uint32_t>> inner_kinds{};
     std::shared_ptr<const Sample> sample{};  ///< which of a larger array's outputs these are; null: all of them
     std::int64_t escalated = 0;       ///< outputs that were computed again, as exact integers
@@ -77,13 +77,13 @@ struct Limits {
     bool is_exact(std::size_t i) const { return before[i] == 0; }
 };
 
-/// The part of a unit in the last place of `format` that a rounding of x sees, in 2^-30. Equal parts have equal errors, in units.
+/// Returns the fractional part of |x| / ulp in a format, in units of 2^-30. Equal parts have equal rounding errors, in ulp.
 std::uint32_t rounding_kind(const HalfUlp& half_ulp, double x);
 
 /// `delta`: the probability with which any probable bound may be exceeded by a legal kernel, over all outputs.
 Limits limits_of(const Problem& problem, double delta, ThreadPool& pool);
 
-/// Of each output of a row: the part of its probable bound that does not spread.
+/// Returns, for each output of a row, the part of its probable bound that does not depend on how the roundings fall.
 std::vector<double> systematic_errors(const Problem& problem, std::int64_t row);
 
 /// Where each batch or group of the outputs begins, in rows, and where the last one ends.

@@ -29,23 +29,23 @@ std::span<const MutantRow> norm2_mutants();
 std::span<const MutantRow> loss_mutants();
 
 // activations.cpp
-/// An activation by its name, for the operations of that name, for gates and for the epilogue of a product.
+/// A named activation. Operations of that name, gates and the epilogues of products use it.
 struct Activation {
     std::string_view name;
     Value (*list)(Nodes& n, Value x, std::string_view form);
     std::span<const Form> forms{};
 };
-/// `none`, relu, gelu, gelu_tanh and silu are those of a product's epilogue.
+/// A product's epilogue may use `none`, relu, gelu, gelu_tanh and silu.
 std::span<const Activation> activations();
-/// Null for an unknown name.
+/// Returns null for an unknown name.
 const Activation* find_activation(std::string_view name);
-/// The forms of all activations that a product's epilogue may have.
+/// Returns the forms of all activations that a product's epilogue may use.
 std::span<const Form> epilogue_forms();
-/// The forms of an activation; empty where there is one way only.
+/// Returns the forms of an activation; empty if there is only one.
 std::span<const Form> forms_of(std::string_view activation);
 Value activated(Nodes& n, std::string_view name, Value x, std::string_view form);
 
-// The forms of softmax, its logarithm and of the losses made of it.
+// The forms of softmax, of its logarithm and of the losses that use it.
 std::span<const Form> softmax_forms();
 std::span<const Form> log_softmax_forms();
 std::span<const Form> loss_forms();

@@ -43,8 +43,8 @@ enum class Step : std::uint8_t {
     move,        ///< elements of a row change places
     accumulate,  ///< product x and addend y, which any chain of the product may have begun with
     either,      ///< x or y: two usual ways to the same number
-    welford_mean,      ///< of a row, as fp32 gives it when each x updates the mean: only wrong kernels ask for it
-    welford_variance,  ///< the same of the variance
+    welford_mean,      ///< of a row by updates with each x in fp32; used only by wrong kernels
+    welford_variance,  ///< the variance by the same updates
     slack,       ///< x; kernels may lose `roundings` of a number as large as y on their way to it
     round,       ///< a kernel may round to `format` here, to nearest even; the value stays what it was
     convert,     ///< every kernel must round to `format` here, and the value is the rounded one
@@ -116,7 +116,7 @@ struct Node {
     Move move = Move::turn_halves;
     Format format{};
     Round rounding = Round::nearest_even;  ///< of a conversion
-    Ulps off{.ulps = 0};  ///< a function of a wrong kernel: its value is off by this much, in ulp of fp32
+    Ulps off{.ulps = 0};  ///< the error of a wrong kernel's function, in ulp of fp32
 };
 
 /// Where an array's elements lie among the outputs'.
@@ -163,7 +163,7 @@ class Nodes {
         return put(
             {.step = Step::convert, .x = x.node, .is_row = at(x).is_row, .format = format, .rounding = rounding});
     }
-    /// A row's mean and variance by Welford's updates in fp32: no legal kernel's, unless it is declared.
+    /// The mean and variance of a row by Welford's updates in fp32. A legal kernel may use them only if it declares them.
     Value welford_mean(Value x) { return put({.step = Step::welford_mean, .x = x.node, .is_row = true}); }
     Value welford_variance(Value x) { return put({.step = Step::welford_variance, .x = x.node, .is_row = true}); }
     Value greatest(Value x, std::int64_t skipped = 0) {
@@ -257,7 +257,7 @@ struct Input {
     }
 };
 
-/// What a legal kernel's number may be, other than a finite number within its bound.
+/// Whether a legal kernel may return anything other than a finite number within its bound.
 enum class Overflowing : std::uint8_t {
     never,
     to_infinity,  ///< an infinity of the exact value's sign, or the largest finite number where the format saturates
@@ -300,17 +300,17 @@ Arithmetic kernel_arithmetic(const FunctionTable& table);
 /// What `reference` computes with.
 Arithmetic reference_arithmetic();
 
-/// Where a legal kernel's numbers may overflow, by node and element. The lists are filled from the first such node on.
+/// The nodes and elements of a legal kernel that may overflow. The lists are filled from the first such node on.
 struct Overflows {
     bool is_any = false;
-    bool is_inside = false;  ///< a node overflows that later nodes read
+    bool is_inside = false;  ///< a node that later nodes read may overflow
     std::vector<std::vector<Overflowing>> nodes{};
 
     void clear() {
         is_any = is_inside = false;
         for (auto& node : nodes) node.clear();
     }
-    /// Of element i, or of the row's one number.
+    /// Returns the overflow of element i, or of the single number of the row.
     Overflowing at(std::size_t node, std::size_t i) const {
         if (!is_any || nodes[node].empty()) return Overflowing::never;
         return nodes[node][nodes[node].size() == 1 ? 0 : i];
@@ -330,8 +330,8 @@ using Columns = std::vector<std::vector<T>>;  ///< of each node: its elements, o
 
 /// Computes every node's exact value, as near as reference_arithmetic() comes.
 void reference(const std::vector<Node>& nodes, const Row& row, Columns<Wide>& out);
-/// Bounds every node's error in `arithmetic`, given the values; infinite where nothing bounds it. With `overflows`, a bound
-/// holds for results that are finite, and `overflows` records where others are legal; without, such bounds are infinite.
+/// Bounds every node's error in `arithmetic`, given the values; infinite if nothing bounds it. With `overflows`, a bound
+/// holds for finite results, and `overflows` records where others are legal. Without it, such bounds are infinite.
 void bound(const std::vector<Node>& nodes, const Row& row, const Columns<Wide>& values, const Arithmetic& arithmetic,
            Columns<double>& out, Overflows* overflows = nullptr);
 /// The spread of every node's error in `arithmetic`, given values and bounds.

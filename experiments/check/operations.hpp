@@ -28,7 +28,7 @@ struct Declaration {
     const Operation* operation = nullptr;
     std::map<std::string, ArrayFormat, std::less<>> formats{};  ///< by array
     std::int64_t canaries = 0;  ///< entries behind the output, along its first axis, that the kernel leaves alone
-    std::optional<MatmulRule> machine{};  ///< nothing: fp32 sums, as the name says
+    std::optional<MatmulRule> machine{};  ///< empty: fp32 sums, as machine_name says
     std::string machine_name{};           ///< empty: default_machine
     /// By arrays of scales: which elements share one, `tensor`, `row` or `column`; what the array's shape says where
     /// nothing is declared.
@@ -42,7 +42,7 @@ struct Declaration {
     std::string scale_layout = "linear";                       ///< of block scales, or cublas128x4
     std::int64_t tile_rows = 0, tile_columns = 0;              ///< of outputs that the kernel makes together; 0: not said
     std::string operands = "stored";                           ///< a row of operand_conversions, or any
-    std::string conversion{};                                  ///< of any: the row that fits the outputs best
+    std::string conversion{};                                  ///< if `operands` is any: the row that fits the outputs best
     std::int64_t slices = 0;                                   ///< of k; 0: as the machine says
     std::optional<Format> partials{};                          ///< what partial sums of slices are rounded to
     bool has_atomics = false;                                  ///< slices join by fp32 atomics, in any order
@@ -65,7 +65,7 @@ struct Declaration {
     std::string form{};  ///< one of the operation's forms; empty: the first
     std::string granularity{}, scale_rule{};  ///< of a quantiser: rows of emulation/scaling/rules.hpp
     bool divides = false;       ///< a quantiser divides by the decode scale; else it multiplies by the encode scale
-    std::string given_scale{};  ///< of a quantiser: `scale`, `encode_scale` or a number; empty: it makes its scales of x
+    std::string given_scale{};  ///< of a quantiser: `scale`, `encode_scale` or a number; empty: computed from x
 };
 
 /// What a wrong kernel does otherwise. A mutant of an operation is its list made with one of these.
@@ -82,11 +82,11 @@ struct Defect {
     bool has_other_form = false;    ///< the form that is mistaken for the operation's: tanh for erf, pairs for halves
     bool counts_ignored = false;    ///< ignored rows count in a mean
     std::optional<Format> inner{};  ///< rounded to on the way
-    std::optional<Format> accumulator{};  ///< what a sum's every partial sum is rounded to
+    std::optional<Format> accumulator{};  ///< the format to which every partial sum is rounded
     bool is_unshifted = false;            ///< exponentials of x itself, which overflow fp32
     bool has_one_pass_variance = false;   ///< E[x^2] - mean^2 in fp32
     bool has_running_variance = false;    ///< Welford's mean and squares in fp32
-    std::string_view functions{};  ///< a table of functions: those less accurate there are as far off as it allows
+    std::string_view functions{};  ///< table whose less accurate functions have the largest errors that it allows
 };
 
 /// A wrong kernel that an operation's checks must notice.
@@ -111,7 +111,7 @@ struct Listing {
     std::int64_t columns = 0;  ///< elements of a row
     Nodes nodes{};
 
-    /// True if the declaration names this form of the operation, which is not the first of its forms.
+    /// Returns true if the declaration names this form, which must not be the first form of the operation.
     bool has_form(std::string_view name) const { return declaration.form == name; }
     /// Nothing where the check has no such array.
     std::optional<Value> input(std::string_view name);
@@ -164,12 +164,11 @@ struct Operation {
     bool gives_index = false;  ///< outputs are places in rows of x; each is judged by what lies there
     bool has_inner = false;    ///< somewhere on its way a kernel may round to a narrow format
     bool has_variance = false, has_softmax = false;
-    std::span<const Form> forms{};  ///< the first is taken unless another is declared; empty: there is one way only
+    std::span<const Form> forms{};  ///< the first is the default; empty if there is only one form
 };
 
 std::span<const Operation> all_operations();
-/// Operations that somebody may well name and that no list of nodes computes yet. They are declined, on the command line as in
-/// suites.
+/// Operations that users may name but that no list of nodes computes yet. They are declined on the command line and in suites.
 std::span<const std::string_view> later_operations();
 bool is_later_operation(std::string_view name);
 /// Throws Error (usage) with the nearest name.

@@ -17,7 +17,7 @@ namespace {
 
 const Defect no_defect{};
 
-/// Orders of libraries: one chain from either end, chains that take turns, chains of neighbours, and a tree.
+/// Returns orders that libraries use: one chain from either end, interleaved chains, chains of neighbours, and a tree.
 std::vector<OwnOrder> usual_orders(bool is_product) {
     std::vector<OwnOrder> all{{"a chain", {}}, {"a chain from the last term on", {}, true}};
     if (is_product) all.push_back({"a chain of fused multiply-adds", {}, false, true});
@@ -86,7 +86,7 @@ void OwnKernels::make_row(std::int64_t row) {
         made_[w] = list_.run(r, {}, orders_[w].order, orders_[w].backwards);
 }
 
-/// Rows as chains; the sum of their results in every order.
+/// Sums each row as a chain, and the results of the rows in every order.
 void OwnKernels::make_reduced() {
     std::vector<float> results;
     for (std::int64_t row = 0; row < problem_.rows; ++row) {
@@ -129,7 +129,7 @@ void OwnKernels::make_products(std::int64_t row, std::int64_t column) {
     }
 }
 
-/// A row of a declared machine, by the emulation: as where bits are claimed, the machine is what was declared.
+/// Computes a row on the declared machine by emulation, as a check of claimed bits does.
 void OwnKernels::make_machine_row(std::int64_t row) {
     static thread_local CpuBackend backend(1);
     const ProductOperands& of = problem_.products->operands();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Legal kernels of our own: what plain kernels, each with another usual order of summation, make of a check's data. They are
-// no reference. They show how the errors of right kernels behave on this data.
+// Legal kernels that a check runs on its inputs, each with another usual order of summation. They are not a reference. They
+// show how the errors of right kernels behave on this data.
 #pragma once
 #include "experiments/check/fp32_row.hpp"
 #include "experiments/check/limits.hpp"
@@ -10,13 +10,13 @@
 
 namespace macheps::check {
 
-/// One way to sum: of a declared order or machine there is only that.
+/// One order of summation. A declared order or machine is the only one.
 struct OwnOrder {
     std::string name;
     SumOrder order{};
     bool backwards = false;
     bool fuses = false;       ///< products of a matrix product are not rounded before they are added
-    std::int64_t slices = 1;  ///< chains of neighbouring terms, each rounded to the declared format before the sum of them
+    std::int64_t slices = 1;  ///< chains of neighbouring terms; their sums are rounded to the declared format, then added
 };
 
 class OwnKernels {
@@ -25,12 +25,12 @@ class OwnKernels {
     explicit OwnKernels(const Problem& problem);
 
     const std::vector<OwnOrder>& orders() const { return orders_; }
-    /// How many terms one output takes in one order; of an operation on rows, those of its row.
+    /// Returns the number of terms of one output in one order; for a row operation, the number of terms of its row.
     std::int64_t terms() const;
-    /// True if the outputs of one row are made together.
+    /// Returns true if the outputs of a row are computed together.
     bool makes_rows() const;
 
-    /// Calls see(order, value) with what each order gives for output `i` before the last rounding.
+    /// Calls see(order, value) with the value of output `i` before the last rounding, for each order.
     template <class See>
     void output(std::int64_t i, See see) {
         make(i);
@@ -51,7 +51,7 @@ class OwnKernels {
     std::vector<std::vector<float>> made_{};  ///< by order: the outputs of `made_row_`, or the one of `made_column_`
     std::int64_t made_row_ = -1, made_column_ = -1;
     std::size_t place_ = 0;
-    std::vector<float> b_{};  ///< of a machine's product: the matrix that rows of the same batch share
+    std::vector<float> b_{};  ///< for a machine's product: the matrix that rows of the same batch share
     std::int64_t matrix_ = -1;
 };
 

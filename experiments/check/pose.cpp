@@ -33,8 +33,9 @@ void check_declaration(const Poser& poser, const Declaration& d, const std::vect
         throw usage("there is no array 'c'", "--beta", "leave it out, or save c");
 }
 
-/// Operands of which nothing is said but that all are converted in one of the usual ways: the problem of the way whose outputs
-/// these are, or, of a wrong kernel, are nearest to. A bound that allows for every way at once would be thousands of times wider.
+/// Returns the problem for the usual operand conversion that fits the outputs, or that is nearest if none fits. The declaration
+/// says only that all operands are converted in the same way. A bound for all conversions at once would be thousands of times
+/// wider.
 Posed pose_some_conversion(const Declaration& d, const std::vector<StoredArray>& arrays, ThreadPool& pool,
                            const Sampling& sampling) {
     std::optional<Posed> best;
@@ -53,7 +54,7 @@ Posed pose_some_conversion(const Declaration& d, const std::vector<StoredArray>&
                 least = judgement.rho;
                 best = std::move(posed);
             }
-        } catch (const Error& error) {  // a machine that reads no such operands
+        } catch (const Error& error) {  // the machine does not accept such operands
             if (!refused) refused = error;
         }
     }

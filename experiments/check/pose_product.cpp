@@ -18,12 +18,12 @@ namespace macheps::check {
 
 namespace {
 
-/// True if these matrices have a product of the shape of `out`.
+/// Returns true if the product of these matrices has the shape of `out`.
 bool agree(const Shape& a, const Shape& b, const Shape& out) {
     return out.size() >= 2 && a.back() == b[b.size() - 2] && out.back() == b.back() && out[out.size() - 2] == a[a.size() - 2];
 }
 
-/// The layouts with which the shapes would agree, as options; empty if there are none.
+/// Returns the layout options with which the shapes would agree; empty if there are none.
 std::string other_layouts(const Declaration& d, const Shape& a, const Shape& b, const Shape& out) {
     const auto transposed = [](Shape shape) {
         std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
@@ -38,7 +38,7 @@ std::string other_layouts(const Declaration& d, const Shape& a, const Shape& b, 
 
 [[noreturn]] void shapes_disagree(const Poser& poser, const Decoded& a, const Decoded& b, const Shape& out) {
     const Declaration& d = poser.declaration();
-    // Shapes are shown as the file has them.
+    // Messages show the shapes that the file has.
     const auto stored = [](Shape shape, bool is_transposed) {
         if (is_transposed) std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
         return text_of(shape);
@@ -114,7 +114,7 @@ void convert_operands(const Declaration& d, ProductOperands& of) {
     }
 }
 
-/// A form is one of the activation's.
+/// Throws unless the declared form belongs to the activation.
 void require_form(const Declaration& d) {
     if (d.form.empty()) return;
     std::vector<std::string_view> names;

@@ -25,7 +25,7 @@ struct Rule {
     const ScaleRule* rule = nullptr;
 };
 
-/// Rules of kernels that no policy names.
+/// Scale rules of kernels that no policy names.
 constexpr ScaleRule kernel_rules[] = {
     {.name = "amax_over_max",
      .group =
@@ -118,7 +118,7 @@ void compare(const Poser& poser, Posed& posed, std::string_view name, std::size_
     if (finding.count > 0) posed.problem.findings.push_back(finding);
 }
 
-/// Scales that the declaration gives: one number, or an array with an element for each group.
+/// Returns the declared scales: one number, or an array with one element for each group.
 Scales given_scales(const Poser& poser, const Declaration& d, const Rule& how, std::size_t count) {
     Scales scales;
     const auto add = [&](double x) {
@@ -145,7 +145,7 @@ Scales given_scales(const Poser& poser, const Declaration& d, const Rule& how, s
     return scales;
 }
 
-/// The scales of all groups as an input of the list: one number, or one for each element.
+/// Returns the scales of all groups as an input of the list: one number, or one for each element.
 Input scale_input(std::string_view name, const Groups& groups, const Scales& scales, float definition::GroupScale::*part) {
     const std::size_t count = scales.groups.size();
     Input input{.name = name, .axis = count == 1 ? Axis::whole : Axis::each};
@@ -187,7 +187,7 @@ void pose_quantised(const Poser& poser, Posed& posed) {
     problem.declaration.saturates = true;
     problem.declaration.formats["x"].format = x.format;
     Declaration& d = problem.declaration;
-    // One number is the scale of the whole tensor.
+    // A single number is the scale of the whole tensor.
     if (d.granularity.empty() && !d.given_scale.empty() &&
         (d.given_scale != "scale" && d.given_scale != "encode_scale" ? true : poser.decode(d.given_scale).values.size() == 1))
         d.granularity = "tensor";

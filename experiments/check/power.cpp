@@ -131,7 +131,7 @@ void add_rounding(Trial& t, const MachineOutputs* bits) {
     const auto to = [&](double x, Round mode) {
         return decode64(limits.format, encode64(limits.format, x, mode, overflow));
     };
-    // A kernel that declares another mode than to nearest has limits of an ulp, which only truncation may break in the mean.
+    // A kernel that declares a mode other than to nearest has limits of one ulp. Only truncation may exceed them, in the mean.
     const bool is_nearest = limits.rounding == Round::nearest_even;
     for (const auto& [mode, name] : {std::pair{Round::toward_zero, "output truncated"},
                                      {Round::nearest_away, "ties away from zero"},
@@ -143,7 +143,7 @@ void add_rounding(Trial& t, const MachineOutputs* bits) {
         add(name, [&, mode = mode](double x) {
             double y = 0;
             if (mode == Round::nearest_away && !nearest.is_tie(x) && nearest.round(x, y)) return y;
-            // The sign of a hash is the coin: the same on every machine.
+            // The top bit of a hash decides, so that the result is the same on every machine.
             const bool is_up = (std::bit_cast<std::uint64_t>(x) * 0x9e3779b97f4a7c15u) >> 63 != 0;
             return to(x, mode != Round::stochastic ? mode : is_up ? Round::up : Round::down);
         });
@@ -174,8 +174,8 @@ struct WrongList {
     std::string name;
     std::string_view kind;
     Defect defect;
-    /// Tried on the first parts of the outputs: inputs that show a shortcut show it soon. Only finite outputs count, so that
-    /// ordinary numbers show it and not just infinities among the inputs.
+    /// True if it is tried only on the first parts of the outputs, because inputs that show a shortcut show it early. Only finite
+    /// outputs count, so that ordinary numbers have to show it, and not only infinities among the inputs.
     bool is_shortcut = false;
 };
 

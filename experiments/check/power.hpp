@@ -37,12 +37,12 @@ struct NullOutput {
 std::vector<NullOutput> null_outputs(const Problem& problem, const Limits& limits, ThreadPool& pool);
 std::vector<double> values_of(const NullOutput& output, const Limits& limits);
 
-/// `bits`: what the claimed machine gives, where bits are claimed; else null. `premise`: whether T2 and T3 decide on this data;
-/// null: it is found out here.
+/// `bits` are the outputs of the claimed machine, or null if no bits are claimed. `premise` says whether T2 and T3 decide on this
+/// data; if it is null, a new one is made here.
 std::vector<Mutant> run_mutants(const Problem& problem, const Limits& limits, const MachineOutputs* bits,
                                 ThreadPool& pool, Premise* premise = nullptr);
 
-/// What a check of one input could have noticed. A check, a suite and make-inputs all decide by this.
+/// The faults that a check of one input could detect. A check, a suite and make-inputs all decide by it.
 struct InputPower {
     Fitness fitness{};
     std::vector<Mutant> mutants{};
@@ -50,19 +50,19 @@ struct InputPower {
 InputPower power_of(const Problem& problem, const Limits& limits, const MachineOutputs* bits, ThreadPool& pool,
                     Premise* premise = nullptr);
 
-/// The wrong kernel that a mutant stands for. Mutants of rows of different lengths drop different numbers of terms and are
-/// one wrong kernel. The text in brackets tells those of one length apart.
+/// Returns the name of the wrong kernel that a mutant represents. Mutants for rows of different lengths drop different numbers of
+/// terms but represent the same wrong kernel. The text in brackets distinguishes those of the same length.
 std::string line_name(std::string_view mutant);
 
-/// Why checks of some inputs are weak together.
+/// The reasons why checks of some inputs together are weak.
 struct Weakness {
     bool is_unguaranteed = false;  ///< the bounds of most outputs are larger than the outputs
-    std::vector<std::string> missed{};  ///< names of lines that no input shows, in the order in which they first occur
+    std::vector<std::string> missed{};  ///< line names that no input shows, in order of first occurrence
 
     bool is_any() const { return is_unguaranteed || !missed.empty(); }
     bool has(std::string_view mutant) const;
 };
-/// A wrong kernel that one input shows is shown. `require` says which ones must be.
+/// A wrong kernel counts as shown if any input shows it. `require` selects the wrong kernels that have to be shown.
 Weakness weakness_of(std::span<const InputPower* const> inputs, Power require);
 
 /// The least defects that would have been noticed in these outputs; infinite where none would.

@@ -73,7 +73,7 @@ std::vector<double> with_operands(const Problem& problem, const Format& format, 
     return with_operands(problem, narrow, pool);
 }
 
-/// fp32 operands in two parts of bf16 each, and three of their four products (bf16x3).
+/// Computes a product from fp32 operands that are split in two bf16 parts each, with three of the four products (bf16x3).
 std::vector<double> in_three_products(const Problem& problem, ThreadPool& pool) {
     ProductOperands both = problem.products->operands(), low = both;
     for (const auto& [sum, rest] : {std::pair{&both.a, &low.a}, std::pair{&both.b, &low.b}}) {

@@ -10,13 +10,13 @@ namespace macheps::check {
 
 namespace {
 
-/// Independent errors of legal kernels reach an eighth of T2's limit: its norm counts every partial sum as the sum of all
-/// magnitudes and every rounding as half an ulp, several times what they are, and then allows 6 to 8 deviations.
+/// Independent errors of legal kernels reach about an eighth of T2's limit. The limit counts every partial sum as the sum of all
+/// magnitudes and every rounding as half an ulp, which is several times too much. It then allows 6 to 8 deviations.
 constexpr double share_of_probable = 0.25;
 constexpr double share_of_z = 0.5;
 constexpr double z_limit = 6;
 
-// What a single question may cost, in terms that are added; an element of a list of nodes costs as much as 16.
+// The maximum cost of one question, in added terms. An element of a list of nodes costs as much as 16 terms.
 constexpr std::int64_t output_budget = 1 << 22, block_budget = 1 << 22, element_cost = 16;
 constexpr std::int64_t most_outputs = 32;
 
@@ -34,7 +34,7 @@ void Premise::record(Dependence found) {
     if (!dependence_) dependence_ = std::move(found);
 }
 
-/// How many outputs, or rows where the outputs of one are made together, a budget allows.
+/// Returns how many outputs a budget allows, or how many rows if the outputs of a row are computed together.
 std::int64_t Premise::affordable(std::int64_t budget) const {
     const OwnKernels& own = *kernels_;
     const bool is_product = problem_.products != nullptr;
@@ -43,7 +43,7 @@ std::int64_t Premise::affordable(std::int64_t budget) const {
     return std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(budget) / std::max(each, 1.0)));
 }
 
-/// The part of an output's probable bound that is there whatever the roundings do.
+/// Returns the part of an output's probable bound that does not depend on how the roundings fall.
 double Premise::systematic(std::int64_t output) {
     if (problem_.is_reduced()) return 0;
     const std::int64_t width = problem_.is_one_per_row() ? 1 : problem_.columns, row = output / width;
@@ -54,7 +54,7 @@ double Premise::systematic(std::int64_t output) {
     return systematic_[static_cast<std::size_t>(output % width)];
 }
 
-/// The legal kernel that refutes the premise at one output, if any does.
+/// Returns the legal kernel that refutes the premise at one output, if there is one.
 const std::optional<Dependence>& Premise::refuted_at(std::int64_t output) {
     const auto known = outputs_.find(output);
     if (known != outputs_.end()) return known->second;
@@ -110,7 +110,7 @@ bool Premise::is_refuted(const OutputBlock& block) {
             if (std::isfinite(got)) sums[order].add(errors_.squares_of(i, got));
         });
     };
-    // At least as many outputs as T3 asks for, in equal distances.
+    // Takes equally spaced outputs, at least as many as T3 needs.
     const auto least = static_cast<std::int64_t>(GroupedErrors::least_group);
     if (own.makes_rows()) {
         const std::int64_t rows = std::min(block.rows, std::max(affordable(block_budget), (least - 1) / block.columns + 1));
@@ -131,11 +131,11 @@ bool Premise::is_refuted(const OutputBlock& block) {
     if (worst->count == 0) return false;
     const auto allowed_of = [](double n) { return z_limit * std::sqrt(8 / n); };
     const double excess = worst->excess();
-    // To count the distinct outputs of large blocks takes long, and makes what is allowed no smaller.
+    // Counting distinct outputs is slow for large blocks and never lowers the limit, so the cheap test comes first.
     if (!(excess > share_of_z * allowed_of(static_cast<double>(block.size())))) return false;
     const double kinds = errors_.distinct(block);
-    if (kinds < GroupedErrors::least_group) return false;  // T3 does not judge them
-    // The mean square of a part varies by sqrt(0.8 / n) where errors are independent and uniform.
+    if (kinds < GroupedErrors::least_group) return false;  // T3 does not judge such blocks
+    // The mean square of n independent uniform errors has a deviation of sqrt(0.8 / n).
     const double varies = 4 * std::sqrt(0.8 / std::min(kinds, worst->count));
     if (!(excess > std::max(share_of_z * allowed_of(kinds), varies))) return false;
     record({own.orders()[static_cast<std::size_t>(worst - sums.begin())].name, "T3",

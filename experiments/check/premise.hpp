@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The probable bounds (T2) and the mean squares (T3) take rounding errors for independent. On structured data they are not:
-// a chain over equal terms makes the same error in every step. The premise is therefore tested on the data: legal kernels of
-// our own run over the outputs in question. If one of them comes near to a limit that independent errors stay far below, the
-// premise does not hold there, and the test does not decide.
+// The probable bounds (T2) and the mean squares (T3) assume independent rounding errors. On structured data they are not
+// independent: a chain over equal terms makes the same error in every step. The assumption is therefore tested on the data. The
+// check runs legal kernels of its own (own_kernels.hpp) for the outputs in question. Independent errors stay far below the limits.
+// If one of the kernels comes near a limit, the premise does not hold there and the test does not decide.
 #pragma once
 #include "experiments/check/grouped_errors.hpp"
 #include "experiments/check/own_kernels.hpp"
@@ -15,28 +15,28 @@
 
 namespace macheps::check {
 
-/// What a legal kernel of ours does to a test that takes errors for independent.
+/// A legal kernel that comes near the limit of a test that assumes independent errors.
 struct Dependence {
-    std::string kernel{}, test{};  ///< its order of summation; T2 or T3
-    std::int64_t index = -1;       ///< of the output, or the first of the outputs together
-    double ratio = 0;              ///< of the kernel's error, or excess of its mean square, to what the test allows
+    std::string kernel{}, test{};  ///< the order of summation; T2 or T3
+    std::int64_t index = -1;       ///< the output, or the first output of the block
+    double ratio = 0;              ///< the kernel's error, or its mean square's excess, divided by the limit
 };
 
-/// The answers depend on the problem alone: not on the outputs under test, on threads or on time. What it runs is bounded by
-/// a number of terms. Not for several threads at once.
+/// The answers depend only on the problem, not on the outputs under test, on threads or on time. The work is limited to a fixed
+/// number of terms. A Premise is not thread-safe.
 class Premise {
   public:
-    /// Problem and limits must outlive this. Nothing is run before it is asked.
+    /// `problem` and `limits` must outlive the object. Nothing runs before the first question.
     Premise(const Problem& problem, const Limits& limits);
 
-    /// Whether T2 may decide: true unless at half of these outputs, or of a part of them where there are many, a legal kernel
-    /// errs by a quarter of what T2 allows.
+    /// Returns whether T2 may decide: true unless, at half of these outputs, the error of a legal kernel is a quarter of what T2
+    /// allows. Only some of the outputs are tried if there are many.
     bool holds_at(std::span<const std::int64_t> outputs);
-    /// Whether T3 may decide on these outputs: true unless the mean square of a legal kernel exceeds that of independent errors
+    /// Returns whether T3 may decide on these outputs: true unless the mean square of a legal kernel exceeds that of independent errors
     /// by half of what T3 allows.
     bool holds_for(const OutputBlock& block);
 
-    /// Where it did not hold: the first that was found.
+    /// Returns the first dependence that was found, if any.
     const std::optional<Dependence>& dependence() const { return dependence_; }
 
   private:

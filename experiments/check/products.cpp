@@ -107,7 +107,7 @@ Products::Products(ProductOperands operands, const std::optional<MatmulRule>& ru
     find_overflow();
 }
 
-/// From which size on a partial sum overflows: in the accumulator's format, and in those that slices are rounded to.
+/// Finds the smallest partial sum that overflows, in the accumulator's format or in a format that slices are rounded to.
 void Products::find_overflow() {
     const auto limit = [&](const Format& format) {
         const double largest = decode64(format, format.max_finite_code() << format.padding);
@@ -230,10 +230,10 @@ double Products::bound_sum(std::size_t output, const OutputSize& size, ProductSu
     return range;
 }
 
-/// Whether a partial sum may overflow, of which none is larger than `range`.
+/// Sets whether a partial sum may overflow. No partial sum is larger than `range`.
 void Products::set_overflow(const OutputSize& size, double range, ProductSum& sum) const {
     if (range + sum.certain < overflow_) return;
-    // Partial sums of the other sign are at most so large: where they cannot overflow, no two infinities meet.
+    // `opposite` bounds the partial sums of the other sign. If they cannot overflow, infinities of both signs never meet.
     const double opposite = (size.magnitudes - std::fabs(sum.sum.high)) / 2 + sum.certain;
     const bool has_one_sign = opposite < overflow_ && std::fabs(sum.sum.high) > sum.certain;
     sum.overflow = has_one_sign ? Overflowing::to_infinity : Overflowing::to_anything;

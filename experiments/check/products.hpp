@@ -21,7 +21,7 @@ struct SumFreedom {
     double slices = 0;     ///< whose partial sums are rounded to `partials`
     Format partials = fp32;
     double flushes = 0;        ///< partial sums that atomics may flush
-    bool is_sliced = false;    ///< without a rule: sums are chains over slices of k (sliced.hpp), not in any order
+    bool is_sliced = false;    ///< without a rule: sums are chains over slices of k (sliced.hpp), not sums in any order
     double joined_slices = 0;  ///< declared slices of such sums; 0: not declared
 };
 
@@ -56,7 +56,7 @@ class Products {
     void find_overflow();
     bool is_exact(std::int64_t row, std::int64_t column, const OutputSize& size) const;
     std::int64_t lone_term(std::int64_t row, std::int64_t column) const;
-    /// Returns what no partial sum exceeds, but for its errors.
+    /// Bounds the error of the sum. Returns a bound of the exact value of every partial sum.
     double bound_sum(std::size_t output, const OutputSize& size, ProductSum& sum) const;
     void set_overflow(const OutputSize& size, double range, ProductSum& sum) const;
     ProductSum at(std::int64_t row, std::int64_t column) const;

@@ -9,9 +9,9 @@
 
 namespace macheps::check {
 
-/// The names of all rules, those of policies first.
+/// Returns the names of all rules, those of policies first.
 std::vector<std::string_view> quantiser_rules();
-/// Null for an unknown name.
+/// Returns null for an unknown name.
 const ScaleRule* find_quantiser_rule(std::string_view name);
 
 }  // namespace macheps::check

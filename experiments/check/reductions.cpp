@@ -19,7 +19,7 @@ Exponentials exponentials(Listing& l, Value x) {
     const Declaration& d = l.declaration;
     const Value greatest = n.greatest(x);
     if (l.defect.is_unshifted) {
-        // What overflows fp32 is infinite there; the references here have more room.
+        // Conversion to fp32 makes overflows infinite, because the reference arithmetic has a wider range.
         const Value e = n.convert(n.exponential(x), fp32);
         return {e, n.convert(l.sum(e), fp32), n.constant(0)};
     }
@@ -39,7 +39,7 @@ Value gained(Listing& l, Value y) {
     return y;
 }
 
-/// m + log s; log s where nothing was taken away. Some kernels keep a row's sum, and its logarithm, in the format of their
+/// Returns m + log s, or log s if nothing was subtracted. Some kernels keep a row's sum and its logarithm in the format of their
 /// input.
 Value shifted_log(Listing& l, const Exponentials& e) {
     const Value log = l.inner(l.nodes.logarithm(l.inner(e.sum)));
@@ -132,8 +132,8 @@ Value normal_of(Listing& l, Value x, Value mean, Value variance) {
     return gained(l, n.multiply(n.subtract(x, mean), n.inverse_root(n.add(variance, l.eps()))));
 }
 
-/// As fp32 computes it at best, so that inputs that show it show it whatever the order: each sum is rounded once, and so is
-/// every step.
+/// Lists the best result that fp32 can give: each sum and each step is rounded once. Inputs that show this variant therefore show
+/// it for every order of summation.
 Value layer_norm_in_one_pass(Listing& l, Value x) {
     Nodes& n = l.nodes;
     const Value count = n.constant(static_cast<double>(l.columns));

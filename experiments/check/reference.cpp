@@ -53,7 +53,7 @@ Wide sum_of(const Wides& x, const Node& node, const WideSteps& steps) {
     return total;
 }
 
-/// Welford (1962) in fp32, one x after the other.
+/// Welford's algorithm (1962) in fp32, one x after another.
 struct Running {
     float mean = 0, squares = 0;
 };
@@ -69,13 +69,13 @@ Running running_of(const Wides& x) {
     return r;
 }
 
-/// A function's values with the largest errors that a vendor allows, of either sign: which one depends on the bits of x.
+/// Moves the values of a function by the largest error that a vendor allows. The sign of the error depends on the bits of x.
 void put_off(const Node& node, const Wides& x, Wides& out) {
     for (std::size_t i = 0; i < out.size(); ++i) {
         const double at = x[x.size() == 1 ? 0 : i].high, z = out[i].high;
         const bool is_up = std::popcount(std::bit_cast<std::uint64_t>(at)) % 2 == 0;
         double error = (node.off.ulps + node.off.per_argument * std::fabs(at)) * 0x1p-23 * std::fabs(z);
-        // 1 / (1 + e^-x) takes over as much of e^-x's relative error as e^-x has of the sum.
+        // The sigmoid 1 / (1 + e^-x) reduces the relative error of e^-x by the factor e^-x / (1 + e^-x) = 1 - z.
         if (node.step == Step::sigmoid) error *= 1 - z;
         error = std::max(error, node.off.absolute);
         if (std::isfinite(z) && std::isfinite(error)) out[i] = Wide{z, 0} + Wide{is_up ? error : -error, 0};
@@ -169,7 +169,7 @@ void compute(const Node& node, const Wides& x, const Wides& y, Wides& out, const
             return steps.subtract(a, b, out.data(), out.size());
         case Step::multiply:
             steps.multiply(a, b, out.data(), out.size());
-            // The sum of both parts of a product is +0 where the product is -0.
+            // If a product is -0, the sum of its two parts is +0.
             return each(x, y, out, [at = out.data()](Wide a, Wide b) mutable {
                 const Wide product = *at++;
                 return product.high == 0 ? Wide{a.high * b.high, 0} : product;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of single outputs (T0 to T2) refuse, added up over parts of the outputs.
+// The outputs that the tests of single outputs (T0 to T2) refuse, added up over parts of the outputs.
 #pragma once
 #include <algorithm>
 #include <cstdint>
 
 namespace macheps::check {
 
-/// Outputs that one test refuses: how many, and the one that is farthest off.
+/// The number of outputs that one test refuses, and the one with the largest error.
 struct Refused {
     std::int64_t index = -1, count = 0;
     double got = 0, want = 0, bound = 0, ratio = 0;
@@ -19,7 +19,7 @@ struct Refused {
     }
 };
 
-/// What the tests of single outputs find in some of them.
+/// The results of the tests of single outputs for a part of the outputs.
 struct Singles {
     Refused special{}, exact{}, certain{}, probable{};
     double rho = 0;

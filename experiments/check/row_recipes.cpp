@@ -48,8 +48,8 @@ void integers(Maker& maker) {
          [&](auto r, auto c, auto columns) { return static_cast<double>(draw.whole(r * columns + c, -4, 4)); });
 }
 
-/// Between the logits at which fp32's exponential leaves its range, and in every fourth row far beyond. In some others the
-/// logits are so far below or above 0 that exponentials of the logits themselves are all 0 or all infinite.
+/// Makes logits over the range of fp32's exponential, and far beyond it in every fourth row. In some other rows the logits are so
+/// far below or above 0 that their own exponentials are all 0 or all infinite.
 void large(Maker& maker) {
     const Draws draw = maker.draws("x");
     fill(maker.add(), [&](auto r, auto c, auto columns) {
@@ -67,8 +67,9 @@ void constant(Maker& maker) {
     fill(maker.add(), [](auto, auto, auto) { return 1.5; });
 }
 
-/// Of either sign, so that it is an extreme at either end. In half of the rows it is one of the last terms, each of them in
-/// turn, so that a tail that is left out shows in exact operations too. The last element of all is the largest magnitude.
+/// Makes one huge element in each row, of either sign, so that it is the minimum or the maximum. In half of the rows it is one of
+/// the last terms, each of them in turn, so that exact operations also show an omitted tail. The last element of the array has
+/// the largest magnitude.
 void one_huge(Maker& maker) {
     const std::int64_t rows = maker.request().rows;
     const Draws draw = maker.draws("x"), places = maker.draws("place");
@@ -86,15 +87,15 @@ void far_mean(Maker& maker) {
     fill(maker.add(), [&](auto r, auto c, auto columns) { return 100 + draw.normal(r * columns + c); });
 }
 
-/// Whole numbers of a unit: one that fills the format's digits, and its neighbour once in each row. Their sums are
-/// exact in fp32, so that two passes lose nothing but the mean's rounding, u mean. What is left of mean x^2 - mean^2 is a
-/// rounding error of mean^2: the variance is about unit^2 / n.
+/// Makes multiples of a unit: an integer that uses all digits of the format, and its neighbour once in each row. Their sums are
+/// exact in fp32, so that two passes lose only the rounding of the mean, u mean. The variance is about unit^2 / n, and one pass
+/// (mean x^2 - mean^2) returns only a rounding error of mean^2.
 void offset(Maker& maker) {
     const Draws places = maker.draws("place"), sizes = maker.draws("size");
     const Format format = format_of(maker.request());
     const int digits = std::min(format.precision, 11);
     const auto half = std::int64_t{1} << (digits - 1);
-    // The unit keeps the variance far above any eps.
+    // With this unit the variance is far above any eps.
     const double unit = std::min(16.0, std::exp2(std::floor(std::log2(greatest_of(format))) + 1 - digits));
     fill(maker.add(), [&](auto r, auto c, auto columns) {
         const std::int64_t most = sizes.whole(r, half + half / 4, 2 * half - 2);
@@ -168,7 +169,7 @@ constexpr Recipe recipes[] = {
      "exponentials out of range", always, large},
     {"equal", "one number in each row", "variance and maximum where all agree", always, equal},
     {"constant", "1.5 everywhere", "division by a variance of nothing", always, constant},
-    {"one-huge", "N(0, 1), and 80 or -80 once in each row", "sums beside one large term, tails of extremes", always,
+    {"one-huge", "N(0, 1), and 80 or -80 once in each row", "sums with one large term, tails of extremes", always,
      one_huge},
     {"far-mean", "N(100, 1)", "n - 1 for n", always, far_mean},
     {"offset", "one large number in each row, and its neighbour once", "variance in one pass or by updates", has_variance,

@@ -30,7 +30,7 @@ Checked check_files(const Declaration& declaration, const Inputs& inputs, const 
 /// bad_input.
 Checked unjudged(const Declaration& declaration, std::string operation, std::string input, const Error& error);
 
-/// Joins what checks of several inputs of one check could have noticed: a weak one passes unless all are weak together.
+/// Combines the power of the inputs of one check. A weak input passes unless all inputs together are weak.
 void join_powers(std::span<Checked> inputs);
 
 /// Judges a suite, one element for each file of each check. A wrong kernel that any input of a check catches is no

@@ -297,7 +297,7 @@ class Screener {
     const Input *a_scale_ = nullptr, *b_scale_ = nullptr, *bias_ = nullptr, *c_ = nullptr, *residual_ = nullptr;
     double lambda_ = 0, overflow_ = 0, addend_error_ = 0;
     bool is_narrow_ = false;
-    double halves_ = 1;  ///< of an ulp that the rounding of an output loses at the most
+    double halves_ = 1;  ///< maximum rounding error of an output, in half ulps
     Linear sum_error_{};
     std::vector<double> sums_, sizes_, a_norms_, b_norms_, b_tops_, b_scales_, b_least_;
 };

@@ -22,7 +22,7 @@ struct ScreenedProduct {
     std::span<const Input> inputs{};  ///< scales, bias, c and residual, as far as there are any
     double alpha = 1, beta = 1;
     Format output = fp32;
-    Round rounding = Round::nearest_even;  ///< of the outputs
+    Round rounding = Round::nearest_even;  ///< rounding of the outputs
 };
 
 struct Screen {

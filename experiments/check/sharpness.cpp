@@ -25,7 +25,8 @@ struct Part {
         count += other.count;
         is_empty = is_empty && other.is_empty;
     }
-    /// What these outputs' mean square lacks of the limit: a common factor adds its own square to it. A NaN: T3 does not decide.
+    /// Returns the smallest common factor that these outputs show. It adds its square to the mean square, which has a limit.
+    /// If the mean square is NaN, T3 does not decide.
     double least(double mean_square) const {
         const double room = 1 + 6 * std::sqrt(8 / std::max(count, 1.0)) - mean_square;
         if (count < 64 || squares <= 0 || !(room > 0)) return certain;

@@ -20,9 +20,9 @@ bool lacks_inner(const Problem& problem) {
     return d.operation->has_inner && !d.inner && !has_inner_mutant(*d.operation, format);
 }
 
-/// fp32's e^x overflows from 88.8 on. In a format whose largest number is at most 64 the sum of n terms stays below
-/// n e^64 < 2^93 n, and no row is long enough to overflow: there the unshifted form is as accurate as its roundings, which
-/// are the shifted form's. Formats of that kind are e2m1fn, e2m3fn and e3m2fn.
+/// Returns true if exponentials of x may overflow. In fp32, e^x overflows from x = 88.8 on. If the largest number of the format is
+/// at most 64, the sum of n terms stays below n e^64 < 2^93 n, and no row is long enough to overflow. The unshifted form then has
+/// the same roundings as the shifted one. Such formats are e2m1fn, e2m3fn and e3m2fn.
 bool may_overflow_unshifted(const Problem& problem) {
     const Declaration& d = problem.declaration;
     const auto x = d.formats.find("x");
@@ -40,7 +40,8 @@ bool has_no_updates(const Problem& problem) {
 }
 
 constexpr Defect fast_functions{.functions = "cuda.fast"};
-/// Operations without a function that cuda.fast has less accurate than the declared table compute the same with both.
+/// Returns false if no function of the operation is less accurate in cuda.fast than in the declared table. The result is then the
+/// same with both tables.
 bool has_slower_functions(const Problem& problem) {
     const Listing listing = listing_of(problem, problem.inputs, fast_functions);
     const std::vector<Node>& nodes = listing.nodes.list();

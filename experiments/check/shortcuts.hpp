@@ -8,14 +8,14 @@
 
 namespace macheps::check {
 
-/// A declarable shortcut that changes an operation's list of nodes. A new one is a row of the table. Shortcuts of the last
+/// A declarable shortcut that changes an operation's list of nodes. To add one, add a row to the table. Shortcuts of the last
 /// rounding are the modes of core/rounding_names.hpp (add_rounding in power.cpp), those of subnormal numbers are in
 /// special_mutants.cpp, and those of a product's operands and partial sums in power_products.cpp.
 struct ShortcutRow {
     std::string_view mutant;  ///< the name of the wrong kernel
-    std::string_view key;     ///< what declares it
+    std::string_view key;     ///< the key that declares it
     Defect defect;
-    /// False where the shortcut is declared, and where a kernel that takes it stays within the limits on every input.
+    /// Returns false if the shortcut is declared, or if a kernel that takes it stays within the limits on every input.
     bool (*applies)(const Problem& problem);
 };
 std::span<const ShortcutRow> shortcuts();

@@ -13,7 +13,7 @@ namespace {
 constexpr std::int64_t width = 64;  ///< columns at a time
 using Lane = std::array<double, width>;
 
-/// Sums of the terms of each lane so far, and their extremes.
+/// The partial sums of each lane, and their extremes.
 struct Lanes {
     std::int64_t count;
     std::vector<Lane> sum{}, low{}, high{};
@@ -35,11 +35,11 @@ struct Lanes {
     double range(std::size_t lane, std::size_t j) const { return high[lane][j] - low[lane][j]; }
 };
 
-/// How far partial sums of one slicing reach: the largest of any lane, and all lanes together.
+/// The range of the partial sums of one slicing: the largest of any lane, and the sum over all lanes.
 struct Reach {
     double largest = 0, all = 0;
 };
-/// Of lanes that are `together` neighbours of these.
+/// Returns the reach if `together` neighbouring lanes are merged into one.
 Reach reach_of(const Lanes& lanes, std::int64_t together, std::size_t j) {
     Reach reach;
     const auto count = static_cast<std::size_t>(lanes.count / together), n = static_cast<std::size_t>(together);
@@ -51,7 +51,7 @@ Reach reach_of(const Lanes& lanes, std::int64_t together, std::size_t j) {
     }
     return reach;
 }
-/// Of half as many lanes that take one term in turn: lane l of them has the terms of l and of l + count.
+/// Returns the reach of half as many lanes that take one term in turn. Lane l of them has the terms of lanes l and l + count.
 Reach reach_of_half(const Lanes& lanes, std::size_t j) {
     Reach reach;
     const auto half = static_cast<std::size_t>(lanes.count / 2);
@@ -105,16 +105,16 @@ class Slicer {
 
     SumError error_of(std::size_t j, double magnitude) const {
         const double u = fp32.unit_roundoff(), k = static_cast<double>(of_.k),
-                     own = k * 0x1p-50 * magnitude;  // of the sums here
+                     own = k * 0x1p-50 * magnitude;  // error of the sums in this function
         SumError worst;
         double certain = 0, square = 0;
         const auto see = [&](Reach reach, std::int64_t lanes) {
             reach.largest += own;
-            // Lanes that are joined after 16 terms each, again and again.
+            // Lanes may be joined after every 16 terms of each.
             const double blocks = std::ceil(k / static_cast<double>(16 * lanes)),
                          joins = lanes == 1 ? 0 : std::min(k, static_cast<double>(lanes - 1) * blocks);
             const double join = std::min(reach.all + own, magnitude);
-            // The sums of such blocks are sums of neighbours.
+            // Each such block is a sum of neighbouring terms.
             const double of_blocks = lanes == 1 ? 0 : blocks, contiguous = single_.front().range(0, j) + own;
             certain = std::max(certain, u * (k * reach.largest + joins * join + of_blocks * contiguous));
             square = std::max(square, u * u * (k * reach.largest * reach.largest + joins * join * join +
@@ -129,12 +129,12 @@ class Slicer {
             see(reach_of(lanes, 1, j), lanes.count);
             if (lanes.count > 2) see(reach_of(lanes, 2, j), lanes.count / 2);
         }
-        // Slices that are joined in any order: each of their sums is one of at most half of them.
+        // Slices are joined in any order. Neighbours form one run, so that a sum has at most half as many runs as there are slices.
         const double slices = std::max(slices_, 4.0),
                      join = std::min(std::ceil(slices / 2) * single_.front().range(0, j) + own, magnitude);
         certain += u * (slices - 1) * join + 5 * u * magnitude;
         square += u * u * ((slices - 1) * join * join + 25 * squares_[j]);
-        // Of sums so long that addends fall below half a unit of the sum, roundings have a mean.
+        // Roundings have a nonzero mean if a sum is so long that addends are smaller than half a unit of the sum.
         const double lean = u * k * worst.range * std::min(1.0, k * u / 2);
         worst.certain = certain * (1 + 2 * k * u) * (1 + 0x1p-40);
         worst.mean = std::min(worst.certain, lean);
@@ -146,12 +146,12 @@ class Slicer {
     double slices_;
     std::int64_t columns_;
     std::vector<Lane> b_;
-    std::vector<Lanes> single_{}, fours_{};  ///< that take one term in turn, and four
+    std::vector<Lanes> single_{}, fours_{};  ///< lanes that take one term in turn, and four terms
     Lane squares_{};
 };
 
-/// True where the row is walked: all rows of products of up to 2^29 terms, beyond that 16 of them in regular distances and the
-/// last ones.
+/// Returns true if the row is walked. All rows are walked for products of up to 2^29 terms. For larger products, only the last
+/// rows and 16 rows at regular distances are walked.
 bool is_walked(const ProductOperands& of, std::int64_t row) {
     constexpr std::int64_t tile = 16, most = std::int64_t{1} << 29;
     const double terms = static_cast<double>(of.rows()) * static_cast<double>(of.n) * static_cast<double>(of.k);

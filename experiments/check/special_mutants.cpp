@@ -126,7 +126,7 @@ void add_flushed(Trial& trial, const Problem& problem) {
                    }});
 }
 
-/// Only the results are flushed, as by a store that the declaration would have to name.
+/// Flushes only the results, as a store does. A legal kernel would have to declare this.
 void add_flushed_outputs(Trial& trial) {
     const Limits& limits = trial.limits();
     const Subnormals is_subnormal(limits.format);

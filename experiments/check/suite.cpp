@@ -110,7 +110,7 @@ class SuiteReader {
         return check;
     }
 
-    /// Nothing for an operation of later_operations().
+    /// Returns null for an operation of later_operations().
     const Operation* operation_named(const toml::node& node, const std::string& name) const {
         std::vector<std::string_view> names;
         for (const Operation& operation : all_operations()) {

@@ -24,14 +24,15 @@ struct WrongKernel {
     std::function<double(std::size_t i, double exact)> store{};
     OutputRange changes{};      ///< it leaves all other outputs as they are; empty: it may change any
     bool is_simulated = false;  ///< nothing is certified by it
-    std::size_t parts = 0;      ///< it is tried on the first parts alone; 0: on all
+    std::size_t parts = 0;      ///< number of parts that it is tried on, from the first; 0: all
     bool has_other_bits =
         false;  ///< what it stores is compared with a claimed machine's bits, not with the right results'
 };
 
 class Trial {
   public:
-    /// `parts` of the outputs, in order; `bits`: what the claimed machine gives, or null; `premise`: what T2 and T3 rest on.
+    /// `parts` are parts of the outputs, in order. `bits` are the outputs of the claimed machine, or null. `premise` says whether T2
+    /// and T3 decide.
     Trial(const Limits& limits, std::vector<OutputRange> parts, const MachineOutputs* bits, ThreadPool& pool,
           std::vector<Mutant>& mutants, Premise* premise = nullptr)
         : limits_(limits),

@@ -19,7 +19,7 @@ const fs::path root = MACHEPS_SOURCE_DIR;
 
 namespace {
 
-/// A product of 24 x 24 whole numbers, each output exact in fp32.
+/// Returns a product of 24 x 24 integer matrices whose outputs are exact in fp32.
 struct Product {
     Floats a, b, out;
 };
@@ -59,7 +59,7 @@ TEST_CASE("a proven error, a tolerance, a metric and a weak design fail under co
     CHECK(codes_of(right, {.rtol = 100, .atol = 100}) == Codes{"KC051"});
     Product wrong = right;
     wrong.out[77] *= 1.01f;
-    // One output alone: its certain and its probable bound.
+    // These inputs have a single output; its certain and its probable bound are tested.
     CHECK(codes_of(wrong, {.certain_only = true}).contains("KC020"));
     CHECK_FALSE(codes_of(wrong, {}).contains("KC052"));
     CHECK_FALSE(codes_of(wrong, {}).contains("KC022"));

@@ -13,13 +13,13 @@ enum class Kind {
     normal,
     positive,
     constant,       ///< one number everywhere
-    constant_rows,  ///< each row has a number of its own
+    constant_rows,  ///< one number for each row
     two_values,
     few_values,
     fp8_codes,
     fp4_codes,
     whole_numbers,
-    cancelling,   ///< pairs far apart that almost take each other away
+    cancelling,   ///< pairs of distant elements that almost cancel
     alternating,  ///< large and small by turns
     ramp,
     outliers,
@@ -35,7 +35,7 @@ inline constexpr std::array<const char*, kinds> kind_names{
     "whole numbers", "cancelling", "alternating", "ramp",          "outliers",   "wide",       "sorted",    "huge",
     "tiny",          "mostly zero"};
 
-/// [rows, columns] numbers of `format`.
+/// Returns [rows, columns] numbers of `format`.
 inline Floats drawn_data(Kind kind, std::size_t rows, std::size_t columns, const Format& format, std::mt19937& random) {
     std::normal_distribution<float> normal(0, 1);
     std::uniform_real_distribution<float> uniform(0, 1);

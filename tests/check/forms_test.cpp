@@ -16,7 +16,7 @@ float exp32(float x) { return static_cast<float>(std::exp(static_cast<double>(x)
 float log32(float x) { return static_cast<float>(std::log(static_cast<double>(x))); }
 float tanh32(float x) { return static_cast<float>(std::tanh(static_cast<double>(x))); }
 
-/// What kernels on rows of logits are made of.
+/// The maximum and the sum of exponentials of a row of logits.
 struct LogitRow {
     float most = 0, sum = 0;
 };
@@ -32,7 +32,7 @@ struct Case {
     std::vector<StoredArray> arrays{};
     Floats out{};
 };
-/// Logits around `offset`; a kernel is given a row and the place of the target in it.
+/// Makes logits around `offset`. The kernel receives a row and the position of the target in it.
 template <class Kernel>
 Case losses(float offset, Kernel kernel) {
     std::mt19937 random(21);
@@ -122,7 +122,7 @@ TEST_CASE("activations by other functions pass under their form, and fail withou
         {"gelu_tanh", "sigmoid", [](float x) { return x / (1 + exp32(-2 * gelu_argument(x))); }, false},
     };
     for (const Way& way : ways) {
-        // Small and large arguments of either sign.
+        // The arguments are small and large, of either sign.
         Floats x, out;
         std::mt19937 random(23);
         for (int i = 0; i < 6000; ++i) {

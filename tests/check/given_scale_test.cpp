@@ -22,7 +22,7 @@ StoredArray fp8(const std::string& name, std::vector<std::int64_t> shape, const 
 
 constexpr std::int64_t rows = 24, row_length = 256;
 
-/// x in groups of `height` rows and `width` columns, each with a decode scale.
+/// Quantises x in groups of `height` rows and `width` columns, each with a decode scale.
 struct Groups {
     std::int64_t height, width;
     std::int64_t across() const { return (row_length + width - 1) / width; }
@@ -104,8 +104,8 @@ TEST_CASE("one number is the given scale of a whole tensor", "[check][quantise]"
 
 TEST_CASE("x / (amax / max) and x * (max / amax) are two declarations of a quantiser", "[check][quantise]") {
     Floats x = draw(54);
-    // 49 / 448 is 7 / 64, and 2.734375 divided by it is 25, the middle of two codes. 448 / 49 is no number of fp32, and times
-    // that the product is larger. Rows have other powers of two.
+    // 49 / 448 is 7 / 64, and 2.734375 divided by it is 25, the middle of two codes. 448 / 49 is not an fp32 number, and
+    // the product with its rounded value is larger than 25. Rows differ by powers of two.
     for (std::size_t i = 0; i < x.size(); ++i) {
         const std::size_t column = i % row_length;
         const float power = 1 / static_cast<float>(1 << (i / row_length % 4));
@@ -129,7 +129,7 @@ TEST_CASE("x / (amax / max) and x * (max / amax) are two declarations of a quant
     CHECK(outcome(multiplied, "te_current", "multiply") == Outcome::pass);
     CHECK(outcome(divided, "te_current", "multiply") == Outcome::fail);
     CHECK(outcome(multiplied, "amax_over_max", "divide") == Outcome::fail);
-    // The scale that the kernel wrote is that of the rule.
+    // The kernel wrote the scale that the rule gives.
     const Keys keys{{"granularity", "row"}, {"scale_rule", "amax_over_max"}, {"scaling", "divide"}};
     const StoredArray out = fp8("out", {rows, row_length}, divided);
     CHECK(judge({given, out, array("scale", {rows}, decode)}, keys).outcome == Outcome::pass);

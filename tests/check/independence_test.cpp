@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Probable bounds and mean squares take rounding errors for independent. These tests have data on which they are not: roundings
-// on the way that many outputs share, and sums of equal terms. Right kernels pass, and wrong ones fail where errors are
+// Probable bounds and mean squares assume independent rounding errors. The data of these tests break this assumption: many
+// outputs share intermediate roundings, and sums have equal terms. Right kernels pass. Wrong kernels fail if errors are
 // independent.
 #include "experiments/check/checked.hpp"
 #include "experiments/check/trial.hpp"
@@ -13,7 +13,7 @@ using namespace macheps::test;
 
 namespace {
 
-/// A check of its own data, with its outputs apart.
+/// The intermediate results of a check.
 struct Judged {
     check::Posed posed;
     check::Limits limits;
@@ -37,7 +37,7 @@ std::string codes_of(const check::Judgement& j) {
     return all;
 }
 
-/// Hugging Face's Llama: x times the inverse root is rounded to bf16 before the gain.
+/// The norm of Hugging Face's Llama rounds x times the inverse root to bf16 before it applies the gain.
 RowCase llama_norm(std::size_t rows, std::mt19937& random, Floats& out, float factor = 1) {
     constexpr std::size_t n = 4096;
     RowCase c{.declaration = declare("rmsnorm", Store::bf16, Store::bf16), .store = Store::bf16};
@@ -60,7 +60,7 @@ RowCase llama_norm(std::size_t rows, std::mt19937& random, Floats& out, float fa
     return c;
 }
 
-/// Terms that are all the same, summed by a chain.
+/// Makes a product in which the terms of each output are equal, summed by a chain.
 ProductCheck constant_rows(Floats& out, float factor = 1) {
     std::mt19937 random(4);
     ProductCheck c;
@@ -74,8 +74,8 @@ ProductCheck constant_rows(Floats& out, float factor = 1) {
 }  // namespace
 
 TEST_CASE("a norm that rounds to bf16 before the gain passes, however its roundings fall", "[check][independence]") {
-    // The inverse root of normal data lies near one: x times it is off by a part of a unit that grows along the binade, so that
-    // in some rows most of the 128 significands lie near the middle of two numbers.
+    // The inverse root of normal data is close to one. It moves x by a fraction of a unit that grows along the binade, so that in
+    // some rows most of the 128 significands are close to the midpoint of two numbers.
     int refused_as_independent = 0;
     for (unsigned seed = 0; seed < 56; ++seed) {
         std::mt19937 random(seed);
@@ -91,7 +91,7 @@ TEST_CASE("a norm that rounds to bf16 before the gain passes, however its roundi
         refused_as_independent += check::judge(plain, right.posed.out).reasons.empty() ? 0 : 1;
     }
     CHECK(refused_as_independent > 10);
-    // What the declared rounding hides is less than a unit: 2 % are seen, and a gain left out is.
+    // The declared rounding hides less than one unit, so an error of 2 % is detected.
     std::mt19937 random(1);
     Floats out;
     const RowCase larger = llama_norm(4, random, out, 1.02f);
@@ -138,11 +138,11 @@ TEST_CASE("chains over equal terms pass, and the report says which tests do not 
     CHECK(right.judgement.rho < 0.5);
     REQUIRE(right.dependence);
     CHECK(right.dependence->kernel.find("chain") != std::string::npos);
-    // Without the question they are refused.
+    // Without the premise, the outputs are refused.
     const std::string unasked = codes_of(judged(c.declaration(), c.arrays(out), false).judgement);
     CHECK(unasked.find("KC021") != std::string::npos);
     CHECK(unasked.find("KC030") != std::string::npos);
-    // A hundredth is too much for any order.
+    // An error of 1 % is too large for any order.
     Floats wrong;
     const ProductCheck larger = constant_rows(wrong, 1.01f);
     CHECK(codes_of(judged(larger.declaration(), larger.arrays(wrong)).judgement).find("KC020") != std::string::npos);
@@ -182,7 +182,7 @@ TEST_CASE("where errors are independent, probable bounds and mean squares decide
         CHECK(j.dismissed.empty());
         return codes_of(j);
     };
-    // One output beyond its probable bound, and all of them too far off together.
+    // One output exceeds its probable bound, and the mean square of all outputs exceeds its limit.
     CHECK(codes_with([&](std::size_t i, double y) {
               return i == 77 ? right.limits.exact[i] + 1.5 * right.limits.probable[i] : y;
           }) == "KC021 ");
@@ -262,7 +262,7 @@ TEST_CASE("on random data the premise holds for every operation with sums", "[ch
                 for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
                 CAPTURE(op, kind_names[static_cast<std::size_t>(kind)], static_cast<int>(store));
                 CHECK(premise.holds_at(all));
-                // Small squares beside outliers are rounded away: a chain's errors have a mean.
+                // A chain rounds small squares away after outliers, so its errors have a nonzero mean.
                 if (op != "norm2" || kind != Kind::outliers)
                     CHECK(premise.holds_for({0, one.limits.rows, 0, one.limits.columns}));
                 ++asked;

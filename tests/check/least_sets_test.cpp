@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A least set of inputs is worth writing if checks of it pass right kernels, whatever their order of sums, and if it shows every
-// shortcut that the declaration does not name.
+// Checks of a least set of inputs must pass right kernels with any order of summation, and must show every shortcut that is not
+// declared.
 #include "experiments/check/shortcuts.hpp"
 #include "tests/check/made_sets.hpp"
 
@@ -38,10 +38,10 @@ void require_pass(const std::string& keys, const std::string& shape, std::size_t
     }
 }
 
-/// What no input can show of a configuration, and why.
+/// Returns true if no input of a configuration can show the mutant.
 bool is_within_limits(std::string_view mutant, const Plan& plan, std::string_view out) {
     const std::string_view op = plan.op;
-    // An error of a few ulp of fp32 shows in a 16-bit output only where the exact result lies that near to the middle of
+    // An error of a few ulp of fp32 shows in a 16-bit output only where the exact result is that close to the midpoint of
     // two codes, and a product with the rounded reciprocal may lose as much.
     return mutant == "functions of cuda.fast" && (out != "fp32" || op == "softmax" || op == "logsumexp" || op == "cross_entropy");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that read the inputs of make-inputs, as people write them: plain float loops, nothing of macheps in their arithmetic.
-// Each names the bugs that it can have, next to the line that a bug changes. A kernel without a bug is right.
+// Kernels that read the inputs of make-inputs. They are plain float loops, as people write them, without any arithmetic of
+// macheps. Each kernel names its possible bugs next to the lines that they change. A kernel without a bug is right.
 #pragma once
 #include "experiments/check/inputs.hpp"
 #include "tests/check/problems.hpp"
@@ -41,7 +41,7 @@ inline std::uint64_t code_of(const Format& format, float x) {
            (static_cast<std::uint64_t>(std::ldexp(size, 3 - exponent)) & 7);
 }
 
-/// One file of inputs, as a kernel reads it.
+/// The contents of one file of inputs, as a kernel reads them.
 struct Launch {
     std::string op;
     check::Declaration declaration{};
@@ -71,14 +71,14 @@ inline Launch launch_of(const check::MadeInputs& made) {
     return launch;
 }
 
-/// How one kernel goes: which of several legal ways, and with which bug.
+/// The variant of a kernel: which legal way it computes, and which bug it has.
 class Kernel {
   public:
     kernels::Order order = kernels::orders().front();
     bool reciprocal = false, joint = false, binary = false;
     std::string bug{};
 
-    /// True where the kernel has this bug. A bug that no line asks for is a bug of the test.
+    /// Returns true if the kernel has this bug. If no line queries a bug, the test itself is wrong.
     bool has(std::string_view name) const {
         was_asked_ = was_asked_ || name == bug;
         return name == bug;
@@ -125,7 +125,7 @@ class Kernel {
     }
     float over(float x, float y) const { return reciprocal ? x * (1 / y) : x / y; }
 
-    /// Over a row.
+    /// Returns the sum of a row.
     float sum(Floats x) const {
         const std::size_t n = x.size();
         if (has("a tail of 32 left out")) x.resize(n > 32 ? n / 32 * 32 : n);
@@ -163,9 +163,9 @@ class Kernel {
         return over(sum(x), n);
     }
 
-    /// The output before it is stored.
+    /// Returns the outputs before they are stored.
     Floats run(const Launch& in) const;
-    /// What is stored of it, with the bugs of the store and of the grid.
+    /// Returns the stored outputs, with the bugs of the store and of the grid.
     Floats store(const Launch& in, Floats y) const;
 
   private:
@@ -189,7 +189,7 @@ class Kernel {
     mutable bool was_asked_ = false;
 };
 
-/// The arrays of the file with what the kernel stores.
+/// Returns the arrays of the file, with the outputs that the kernel stores.
 inline std::vector<StoredArray> with_output(const Launch& in, const Floats& y) {
     std::vector<StoredArray> arrays = in.stored;
     StoredArray& out = arrays.back();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products with their epilogues, and what becomes of outputs on their way to memory.
+// Matrix products with their epilogues, and the stores of outputs.
 #include "tests/check/made_kernels.hpp"
 
 #include <cstdio>
@@ -8,7 +8,7 @@ namespace macheps::test::made {
 
 namespace {
 
-/// The factors of a product's terms in blocks, where scales lie so: outer x k.
+/// The size of the blocks that share a scale: outer x k.
 struct Blocks {
     int outer = 0, k = 0;
 };
@@ -25,7 +25,7 @@ bool is_in_tile(std::size_t row, std::size_t column, std::size_t tile_row, std::
 
 }  // namespace
 
-/// The products of one output, times the scales of their blocks.
+/// Returns the products of one output, times the scales of their blocks.
 Floats Kernel::terms_of(const Launch& in, std::size_t row, std::size_t b_first, std::size_t column) const {
     const auto k = static_cast<std::size_t>(in.request.k), n = static_cast<std::size_t>(in.request.n);
     const Floats &a = in.at("a"), &b = in.at("b");
@@ -173,7 +173,7 @@ Floats Kernel::product(const Launch& in) const {
 
 // --- the way to memory
 
-/// Outputs in other places than their own, as wrong grids have them.
+/// Moves outputs to wrong places, as a wrong grid does.
 void Kernel::misplace(Floats& y, std::size_t columns) const {
     const Floats right = y;
     const std::size_t size = y.size(), rows = size / columns, row = rows / 2, column = columns / 2;
@@ -212,9 +212,9 @@ void Kernel::misplace(Floats& y, std::size_t columns) const {
     }
 }
 
-/// With the bugs of a last rounding.
+/// Applies the bugs of the last rounding.
 float Kernel::stored(const Format& format, float y, std::size_t i) const {
-    const auto low = [&](float x, int bits) {  // to nearest even of so many bits fewer
+    const auto low = [&](float x, int bits) {  // rounds to nearest even with `bits` fewer bits
         const auto word = std::bit_cast<std::uint32_t>(x), half = (1u << (bits - 1)) - 1;
         return std::isfinite(x) ? std::bit_cast<float>((word + half + (word >> bits & 1)) & ~((1u << bits) - 1)) : x;
     };

@@ -25,16 +25,16 @@ inline LeastSet least_set_of(const std::string& keys, const std::string& shape) 
     return set;
 }
 
-/// N(0, 1), as people test with.
+/// Makes data from N(0, 1), which people often test with.
 inline Launch normal_launch(const std::string& keys, const std::string& shape) {
     const auto plan = check::parse_plans(fmt::format("[recipe]\n{}\n{}\ninputs = ['normal']\n", keys, shape), "made").front();
     return launch_of(check::all_inputs(plan).front());
 }
 
-/// Declarations of every operation: what make-inputs is asked for. %x and %o stand for formats.
+/// The declarations of every operation that make-inputs gets. %x and %o are placeholders for formats.
 struct Plan {
     const char *op, *keys;
-    bool has_formats = true;  ///< x and out are to be replaced
+    bool has_formats = true;  ///< %x and %o are to be replaced
 };
 inline constexpr Plan plans[] = {
     {"sum", "x = '%x'; out = '%o'"},
@@ -89,7 +89,7 @@ inline std::string shape_of(const Plan& plan, bool is_small = true) {
     return is_small ? "rows = 40; columns = 130" : "rows = 64; columns = 1000";
 }
 
-/// Legal ways of one kernel.
+/// Returns the legal variants of one kernel.
 inline std::vector<Kernel> right_kernels(std::size_t count) {
     std::vector<Kernel> all;
     const auto orders = kernels::orders();
@@ -104,7 +104,7 @@ inline std::vector<Kernel> right_kernels(std::size_t count) {
     return all;
 }
 
-/// True where a test refuses an output of the kernel.
+/// Returns true if a test refuses an output of the kernel.
 inline bool is_refused(const Kernel& kernel, const Launch& in) {
     const check::Posed posed = check::pose(in.declaration, launched(kernel, in), pool());
     const check::Limits limits = check::limits_of(posed.problem, 1e-9, pool());

@@ -53,7 +53,7 @@ constexpr MutantPlan mutant_plans[] = {
     {"rmsnorm", "x = 'fp16'; gain = 'fp16'; eps = 1e-5; out = 'bf16'"},
     {"layernorm", "x = 'fp16'; gain = 'fp16'; shift = 'fp16'; eps = 1e-5; out = 'bf16'"},
     {"cross_entropy", "x = 'bf16'; out = 'fp32'"},
-    // Few ulp of every row cancel in the mean, whose bound adds those of all rows.
+    // Errors of a few ulp in every row cancel in the mean, but its bound adds the bounds of all rows.
     {"cross_entropy", "x = 'bf16'; out = 'fp32'; reduction = 'mean'", ";functions of cuda.fast"},
     {"relu", "x = 'bf16'; out = 'bf16'", no_rounding},
     {"gelu", "x = 'bf16'; out = 'bf16'"},
@@ -75,7 +75,7 @@ constexpr MutantPlan mutant_plans[] = {
 /// Results of functions are irrational: there is no tie that is certain.
 bool is_excused(const MutantPlan& plan, const std::string& mutant) {
     if (mutant == "ties away from zero" && !find_operation(plan.op).is_product) return true;
-    // An error of a few ulp of fp32 shows in 16 bits only next to the middle of two codes.
+    // An error of a few ulp of fp32 changes a 16-bit output only close to the midpoint of two codes.
     if (mutant == "functions of cuda.fast" && std::string(plan.keys).find("out = 'fp32'") == std::string::npos) return true;
     return std::string(plan.unseen).find(";" + mutant) != std::string::npos;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results beyond the range of their format, and intermediate results beyond that of fp32: legal kernels pass, and kernels that
-// return a finite number for an infinity, or an infinity for a number, fail. Kernels are plain float loops, whose overflows
-// are those of the hardware.
+// Tests results beyond the range of their format and intermediate results beyond the range of fp32. Legal kernels pass. Kernels
+// that return a finite number instead of infinity, or infinity instead of a finite number, fail. The kernels are plain float
+// loops that overflow as the hardware does.
 #include "tests/check/product_checks.hpp"
 #include "tests/check/row_kernels.hpp"
 
@@ -51,7 +51,7 @@ struct Count {
     int judged = 0, declined = 0, infinite = 0;
 };
 
-/// Right kernels on x of these sizes.
+/// Runs right kernels on x of these sizes.
 Count judge_sizes(const std::string& op, float mean, float sigma, unsigned seed) {
     Count count;
     std::mt19937 random(seed);
@@ -79,7 +79,7 @@ Count judge_sizes(const std::string& op, float mean, float sigma, unsigned seed)
 TEST_CASE("results beyond the range of their format are judged, of every operation and format", "[check][overflow]") {
     unsigned seed = 1;
     for (const std::string& op : row_operations()) {
-        if (op == "argmax" || op == "embedding") continue;  // outputs are places, or copies of a table
+        if (op == "argmax" || op == "embedding") continue;  // outputs are indices, or copies from a table
         Count all;
         for (const float sigma : {0x1p-126f, 1e-30f, 1e-19f, 60.0f, 1e4f, 1e10f, 3e18f, 1e25f, 3e37f}) {
             for (const float mean : {0.0f, 2 * sigma}) {

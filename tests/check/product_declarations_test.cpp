@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be declared of a product's stores and operands. A declaration that leaves something open holds the kernel to one
-// of the usual ways; it does not add up the errors of all of them.
+// Tests the declarations of a product's stores and operands. If a declaration leaves something open, the kernel still has to
+// follow one of the usual ways. The errors of all ways are not added up.
 #include "experiments/check/checked.hpp"
 #include "tests/check/problems.hpp"
 
@@ -18,7 +18,7 @@ struct Product {
         a = normal(static_cast<std::size_t>(m * k), random);
         b = normal(static_cast<std::size_t>(k * n), random);
     }
-    /// Operands through `convert`, a chain of fma, the sum through `store`.
+    /// Applies `convert` to the operands, sums by a chain of fma, and applies `store` to the sum.
     template <class Convert, class Store>
     Floats run(Convert convert, Store store) const {
         Floats out;
@@ -41,7 +41,7 @@ struct Product {
 };
 
 float same(float x) { return x; }
-/// tf32 by the bits of fp32, which has 13 more.
+/// Rounds to tf32 on the bits of fp32, which has 13 more.
 float tf32_cut(float x) { return std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & 0xffffe000u); }
 float tf32_away(float x) { return std::bit_cast<float>((std::bit_cast<std::uint32_t>(x) + 0x1000u) & 0xffffe000u); }
 float tf32_even(float x) {
@@ -64,11 +64,11 @@ TEST_CASE("operands that may be converted in any usual way are all converted in 
     for (float& y : scaled) y *= 1.0005f;
     CHECK(codes(p.judge(scaled, {{"operands", "any"}})).starts_with("KC020"));
     CHECK(codes(p.judge(p.run(kernels::to_bf16, same), {{"operands", "any"}})).starts_with("KC020"));
-    // Half of the outputs from one conversion and half from another.
+    // Half of the outputs use one conversion and half use another.
     const Floats cut = p.run(tf32_cut, same);
     std::copy(cut.begin(), cut.begin() + static_cast<std::ptrdiff_t>(cut.size() / 2), halved.begin());
     CHECK(codes(p.judge(halved, {{"operands", "any"}})).starts_with("KC020"));
-    // One that is declared has to be that one.
+    // The kernel has to use the conversion that it declares.
     CHECK(is_accepted(p.judge(p.run(tf32_even, same), {{"operands", "tf32:nearest_even"}})));
     CHECK_FALSE(is_accepted(p.judge(p.run(tf32_even, same), {{"operands", "tf32:nearest_away"}})));
 }
@@ -94,7 +94,7 @@ TEST_CASE("a product's stores may be truncated or rounded by chance where that i
     }
     CHECK_FALSE(is_accepted(verdict(chance, "nearest_even")));
     CHECK(codes(verdict(cut, "stochastic")).find("KC033") != std::string::npos);
-    // The wrong kernel that truncates is none of a check that declares it.
+    // If truncation is declared, the check does not simulate it as a wrong kernel.
     for (const check::Mutant& mutant : verdict(cut, "toward_zero").mutants) CHECK(mutant.name != "output truncated");
 }
 

@@ -323,7 +323,7 @@ TEST_CASE("online and unshifted softmaxes are accepted where they are declared",
         c.declaration.subtracts_max = false;
         CHECK(is_accepted(verdict(plain)));
     }
-    // Without the maximum taken away e^x overflows: NaN is legal then, and the check is weak.
+    // If the maximum is not subtracted, e^x overflows. NaN is legal then, and the check is weak.
     RowCase c = row_case("softmax", random, 2, 10, Store::fp32, Store::fp32, 100);
     c.declaration.subtracts_max = false;
     CHECK(verdict_of("softmax", c, lanes32(random)).outcome == Outcome::weak);

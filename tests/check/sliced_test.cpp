@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products that are summed in fp32 over slices of k, which is what a check takes for granted: no usual order is refused, and
-// errors are seen that hide in the bound of all orders.
+// Tests products that are summed in fp32 over slices of k, the default of a check. No usual order is refused, and errors are
+// detected that the bound for all orders would hide.
 #include "experiments/check/checked.hpp"
 #include "tests/check/product_checks.hpp"
 
@@ -12,7 +12,7 @@ using check::Outcome;
 
 namespace {
 
-/// Lanes that take `terms` neighbours in turn, joined by halves or one after the other, in blocks of k.
+/// Returns an order with lanes that take `terms` neighbours in turn and are joined by halves or one after another, in blocks of k.
 kernels::Order lanes(std::size_t count, std::size_t terms, std::size_t block, bool by_halves) {
     return {"lanes", [=](const Floats& x) {
                 float all = 0;
@@ -27,7 +27,7 @@ kernels::Order lanes(std::size_t count, std::size_t terms, std::size_t block, bo
                 return all;
             }};
 }
-/// Contiguous slices whose sums are joined in a random order, as atomics do.
+/// Returns an order with contiguous slices whose sums are joined in random order, as by atomics.
 kernels::Order atomics(std::size_t slices, unsigned seed) {
     return {"atomics", [=](const Floats& x) {
                 const std::size_t each = (x.size() + slices - 1) / slices;
@@ -62,7 +62,7 @@ struct Count {
     double rho = 0;
 };
 
-/// Legal products of all orders; `with` changes operands, `draw` says which distribution they have.
+/// Checks legal products in all orders. `with` changes the operands, and `draw` selects their distribution.
 Count judged(int runs, unsigned seed, std::size_t least, std::size_t most, std::size_t most_k) {
     std::mt19937 random(seed);
     const std::vector<kernels::Order> orders = usual_orders();
@@ -103,7 +103,7 @@ check::Declaration gemm(const std::string& machine = "") {
     return d;
 }
 
-/// A product of fp32 operands as three of their bf16 parts.
+/// Computes a product of fp32 operands from three products of their bf16 parts.
 struct Fp32Product {
     std::int64_t m = 32, n = 48, k = 256;
     Floats a, b;
@@ -191,7 +191,7 @@ TEST_CASE("a verdict names the tighter declaration that passes too, and the loos
     CHECK(loose.text().find("looser than needed: with --machine fp32.chain it passes too, and bounds are ") != std::string::npos);
     CHECK(loose.json().at("tighter").size() == loose.tighter.size());
     for (const check::Alternative& each : loose.tighter) CHECK(each.narrower >= 1.5);
-    // Terms in the order of their size, all positive ones first: legal only where any order is.
+    // Terms are added in order of size, the positive ones first. This is legal only if any order is.
     const auto sorted = p.run([](float, float, float) { return 0.0f; });
     Floats out = sorted;
     for (std::int64_t i = 0; i < p.m; ++i) {

@@ -47,7 +47,7 @@ struct Pickler {
         for (const std::int64_t size : all) number(size);
         return add("t");
     }
-    /// One tensor of bytes of the storage `key`, as PyTorch writes types that no class of storages names.
+    /// Returns a tensor of bytes in the storage `key`, as PyTorch writes types without a storage class.
     Pickler& tensor_3(const std::string& dtype, const std::string& key, std::int64_t offset,
                       const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& strides) {
         name("torch._utils", "_rebuild_tensor_v3").add("((").text("storage").name("torch.storage", "UntypedStorage");
@@ -198,7 +198,7 @@ TEST_CASE("entries of a dictionary that are no tensors are skipped, and tensors 
     CHECK(names(with(body(Pickler().add("]").tensor("FloatStorage", "0", 0, {1}, {1}).add("a")))) == "x.0 y ");
     CHECK(names(with(body(Pickler().add("}").text("z").tensor("FloatStorage", "0", 0, {1}, {1}).add("s")))) == "x.z y ");
     CHECK(names(with(body(Pickler().add("}").number(7).tensor("FloatStorage", "0", 0, {1}, {1}).add("s")))) == "x.7 y ");
-    // A list that contains itself, and a thousand lists that are each twice in the next: every container is visited once.
+    // One list contains itself, and each of a thousand lists occurs twice in the next. Every container is visited once.
     CHECK(names(with("]q\x09h\x09" "a")) == "y ");
     std::string doubled = "(]q\x01";
     for (int i = 0; i < 60; ++i) doubled += "](h\x01h\x01" "eq\x01";

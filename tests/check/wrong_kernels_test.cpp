@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Wrong kernels that no table of macheps has: at least 290 of 300 fail on the inputs that make-inputs writes. They are float
-// loops of this folder (made_kernels.cpp, made_products.cpp), and each bug is a line there.
+// Tests wrong kernels that are in no table of macheps. At least 290 of 300 fail on the inputs that make-inputs writes. They are
+// float loops in this folder (made_kernels.cpp, made_products.cpp), and each bug is a line there.
 #include "tests/check/made_sets.hpp"
 
 #include <cstdio>
@@ -14,8 +14,8 @@ using namespace macheps::check;
 namespace {
 
 struct BugRow {
-    /// Words of declarations that can have the bug follow a colon, and a format there is the output's. Operations stand
-    /// between spaces.
+    /// A bug may end with a colon and a word that the declaration must contain. If the word is a format, it is the format of
+    /// the output. Each operation has a space before and after it.
     const char *bug, *ops;
 };
 constexpr const char* sums = " sum mean norm2 logsumexp softmax log_softmax rmsnorm layernorm gemm ";
@@ -97,7 +97,7 @@ constexpr BugRow bugs[] = {
     {"shift before gain", " layernorm "},
     {"shift taken away", " layernorm "},
     {"1e-6 beside the sum", " norm2 "},
-    // Softmax and its like.
+    // Softmax and similar operations.
     {"no maximum", " softmax log_softmax logsumexp cross_entropy "},
     {"maximum of the first 16", " softmax log_softmax logsumexp cross_entropy "},
     {"maximum at least 0", " softmax log_softmax logsumexp "},
@@ -174,7 +174,7 @@ constexpr BugRow bugs[] = {
     {"up of the next column", " swiglu geglu geglu_tanh "},
     {"up with the activation too", " swiglu geglu geglu_tanh "},
     {"1 + up for up", " swiglu geglu geglu_tanh "},
-    // What is turned, gathered, quantised.
+    // Rotations, gathers and quantisers.
     {"tables of the next row", " rope "},
     {"sine of the row before", " rope "},
     {"both halves plus", " rope "},
@@ -249,7 +249,7 @@ constexpr BugRow bugs[] = {
     {"block scales of b left out:128x128", " gemm "},
 };
 
-/// A bug of one declaration, or of the first that fits it.
+/// A bug and the declaration that it is tried with.
 struct WrongKernelCase {
     std::string bug, keys, shape;
     bool operator<(const WrongKernelCase& other) const { return std::pair(keys, bug) < std::pair(other.keys, other.bug); }
@@ -259,7 +259,7 @@ std::vector<WrongKernelCase> cases(const std::string& x, const std::string& out)
     std::set<WrongKernelCase> all;
     for (const BugRow& row : bugs) {
         std::string bug = row.bug, needs;
-        // A condition follows the last colon without a space behind it.
+        // The condition follows the last colon that has no space after it.
         const std::size_t colon = bug.rfind(':');
         if (colon != std::string::npos && bug[colon + 1] != ' ') needs = bug.substr(colon + 1), bug.resize(colon);
         std::set<std::string_view> taken;
