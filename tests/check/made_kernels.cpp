@@ -123,7 +123,7 @@ Floats Kernel::softmax_row(const Launch& in, std::size_t row, const Floats& x) c
     if (in.op == "logsumexp") return {has("maximum not added again") ? l : most + l};
     if (in.op == "log_softmax") {
         for (std::size_t i = 0; i < x.size(); ++i) {
-            y[i] = joint ? x[i] - (most + l) : (x[i] - most) - l;
+            y[i] = (x[i] - most) - l;
             if (has("log of the rounded softmax")) y[i] = log(rounded(in.out(), e[i] / s));
             if (has("log of the softmax")) y[i] = log(e[i] / s);
             if (has("at least -20")) y[i] = std::max(y[i], -20.0f);
@@ -134,7 +134,7 @@ Floats Kernel::softmax_row(const Launch& in, std::size_t row, const Floats& x) c
     auto target = static_cast<std::size_t>(in.at("target")[row]);
     if (has("target - 1")) target = (target + x.size() - 1) % x.size();
     if (has("target of the next row")) target = static_cast<std::size_t>(in.at("target")[(row + 1) % in.rows]);
-    float loss = joint ? l - (x[target] - most) : (most + l) - x[target];
+    float loss = l - (x[target] - most);
     if (has("log of a probability of at least 1e-3")) loss = -log(std::max(e[target] / s, 1e-3f));
     if (has("labels smoothed by 0.001")) {
         float others = 0;
