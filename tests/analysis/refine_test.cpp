@@ -192,7 +192,7 @@ TEST_CASE("what is exact takes no step, and threads change no row", "[analysis][
     }
 }
 
-TEST_CASE("a singular system and one beyond the range end as verdicts of their own", "[analysis][refine]") {
+TEST_CASE("a singular system and one beyond the range get different verdicts", "[analysis][refine]") {
     SolveGrid grid;
     grid.matrices = {parse_matrix("tridiag:0,0,1"), parse_matrix("tridiag:0,1e6,1")};
     grid.sizes = {8};

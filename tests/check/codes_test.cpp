@@ -49,7 +49,7 @@ std::set<std::string> codes_of(const Product& p, const check::Options& options, 
 
 }  // namespace
 
-TEST_CASE("a proven error, a tolerance, a metric and a weak design fail under codes of their own", "[check][codes]") {
+TEST_CASE("a proven error, a tolerance, a metric and a weak design fail under different codes", "[check][codes]") {
     using Codes = std::set<std::string>;
     const Product right = product();
     CHECK(codes_of(right, {}) == Codes{});

@@ -123,7 +123,7 @@ TEST_CASE("least sets show every shortcut that is not declared", "[check][made][
     }
 }
 
-TEST_CASE("a shortcut that is declared is no wrong kernel", "[check][made]") {
+TEST_CASE("a declared shortcut does not count as a wrong kernel", "[check][made]") {
     const auto lines_of = [](const std::string& keys) {
         std::string all;
         for (const Coverage::Line& line : least_set_of(keys, "rows = 8; columns = 40").coverage.lines) all += line.mutant + ";";

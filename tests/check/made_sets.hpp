@@ -31,10 +31,10 @@ inline Launch normal_launch(const std::string& keys, const std::string& shape) {
     return launch_of(check::all_inputs(plan).front());
 }
 
-/// The declarations of every operation that make-inputs gets. %x and %o are placeholders for formats.
+/// The declarations of every operation that make-inputs gets. %x is the format of x, %o that of the output.
 struct Plan {
     const char *op, *keys;
-    bool has_formats = true;  ///< %x and %o are to be replaced
+    bool has_formats = true;  ///< the keys name %x and %o
 };
 inline constexpr Plan plans[] = {
     {"sum", "x = '%x'; out = '%o'"},

@@ -175,7 +175,7 @@ TEST_CASE("tensors of every type that has no class of storages are read, with of
     CHECK(holds(error_of([] { read(Pickler().tensor_3("uint64", "0", 2, {2}, {1}).add(".").bytes); }), "lies outside"));
 }
 
-TEST_CASE("entries of a dictionary that are no tensors are skipped, and tensors in them are found", "[check][files]") {
+TEST_CASE("dictionary entries that are not tensors are skipped, and tensors inside them are found", "[check][files]") {
     const auto names = [](const std::string& pickle) {
         std::string all;
         for (const StoredArray& array : read(pickle)) all += array.name + " ";

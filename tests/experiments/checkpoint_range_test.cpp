@@ -84,7 +84,7 @@ TEST_CASE("a bf16 checkpoint in fp16 is a finding in the configs of every framew
     CHECK(frameworks_seen.size() == frameworks().size());
 }
 
-TEST_CASE("a dtype that is known from a model's name is told as that, with its source", "[import]") {
+TEST_CASE("the finding says that a dtype is known from the name of the model, with its source", "[import]") {
     ImportResult result;
     const Finding* found = finding_of(
         result, "llamafactory",

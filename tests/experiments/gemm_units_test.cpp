@@ -151,7 +151,7 @@ TEST_CASE("a certain bound of gemm holds in formats that saturate, and what satu
     CHECK(beyond == 0);
 }
 
-TEST_CASE("every figure of gemm --via is in the units of its output, beside the plain product", "[analysis][via]") {
+TEST_CASE("every figure of gemm --via is in the units of its output, and the plain product is listed too", "[analysis][via]") {
     CpuBackend backend(1);
     ThreadPool pool(1);
     struct Way {

@@ -115,7 +115,7 @@ TEST_CASE("convert recognises an .npy file, and gives one of its shape", "[progr
     std::filesystem::remove_all(scratch());
 }
 
-TEST_CASE("convert counts what the format cannot hold, or refuses it", "[program]") {
+TEST_CASE("convert counts the properties that the format cannot hold, or refuses them", "[program]") {
     constexpr float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
     struct Case {
         const char* arguments;

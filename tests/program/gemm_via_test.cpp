@@ -29,7 +29,7 @@ TEST_CASE("gemm --via says what an fp64 product of narrow ones costs and gives",
     CHECK(document["rows"][1]["max_error"].get<double>() > 1e-12);
 }
 
-TEST_CASE("gemm --via counts in the last place of its output, beside a plain product in that format", "[program][via]") {
+TEST_CASE("gemm --via counts in the last place of its output and compares with a plain product in that format", "[program][via]") {
     const json parts = json::parse(run("gemm -q --json --via bf16x9 -M sm80.mma.bf16 -m 2 -n 2 -k 64").out, nullptr, false);
     const json& row = parts["rows"][0];
     CHECK(row["output"] == "fp32");

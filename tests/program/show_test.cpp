@@ -141,7 +141,7 @@ double value_of(const Fields& f, int code) {
 
 }  // namespace
 
-TEST_CASE("show prints every code of every format of up to 16 bits as it was typed", "[program]") {
+TEST_CASE("show prints every typed code of every format of up to 16 bits unchanged", "[program]") {
     for (const Fields& f : all_fields) {
         CAPTURE(f.name);
         constexpr int piece = 1 << 13;  // a command line has its limits
@@ -191,7 +191,7 @@ TEST_CASE("show names the random bits of a stochastic rounding", "[program]") {
     fs::remove_all(scratch());
 }
 
-TEST_CASE("show names the formats that cannot hold what a number has", "[program]") {
+TEST_CASE("show names the formats that cannot hold the sign, zero, NaN or infinity of a number", "[program]") {
     struct Case {
         const char *arguments, *says;
     };

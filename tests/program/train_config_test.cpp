@@ -283,7 +283,7 @@ TEST_CASE("train --config: bits do not depend on threads or on the SIMD path", "
     fs::remove_all(scratch());
 }
 
-TEST_CASE("train --config: a file that another config names is no policy, in either order", "[program][config]") {
+TEST_CASE("train --config: a file that another config names is not a policy, in either order", "[program][config]") {
     write("ds_z3.json", "{\"fp16\": {\"enabled\": \"auto\", \"loss_scale\": 0, \"initial_scale_power\": 16},\n"
                         " \"bf16\": {\"enabled\": \"auto\"}, \"zero_optimization\": {\"stage\": 3}}\n");
     write("sft.yaml", "{model_name_or_path: my/model, stage: sft, do_train: true, finetuning_type: full, fp16: true,\n"

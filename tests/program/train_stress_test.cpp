@@ -78,7 +78,7 @@ TEST_CASE("train --config: an fp16 config that gives NaN in reality is not calle
     fs::remove_all(scratch());
 }
 
-TEST_CASE("train --stress: by default where a format of narrow range computes under a config, and as it is asked for",
+TEST_CASE("train --stress: on by default if a config computes in a format of narrow range, and on request",
           "[program][stress]") {
     write("half.yaml", fp16_config);
     write("brain.yaml", bf16_config);

@@ -126,12 +126,12 @@ TEST_CASE("ranges are kept in a cell of summary.csv and read back", "[reports][r
     for (const char* bad : {"", ";", "fp16", "fp16:", "fp16:x/1", ":/", "fp16:1/"}) CHECK(read_ranges(bad).empty());
 }
 
-TEST_CASE("the token weight is part of what a verdict rests on", "[reports][range]") {
+TEST_CASE("the basis of a verdict includes the token weight", "[reports][range]") {
     CHECK(has(verdict_sentence(summarise(log_of({}, 300, "0.000244140625")).policies[1]), "(300 steps, 2 seeds, token weight 2^-12"));
     CHECK_FALSE(has(verdict_sentence(summarise(log_of({})).policies[1]), "token weight"));
 }
 
-TEST_CASE("a page calls a policy safe in what was tried, and not safe where its stressed runs failed", "[reports][range]") {
+TEST_CASE("a page calls a policy safe in the runs that were made, and not safe if its stressed runs failed", "[reports][range]") {
     Log log = log_of({{"block.0.mlp.act:forward.out", "fp16", 31}});
     const auto first = [](const Log& runs) { return conclude(runs, summarise(runs), {}).answers.at(0).sentence; };
     const std::string plain = first(log);
