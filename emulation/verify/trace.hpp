@@ -34,8 +34,8 @@ bool is_sparse(const TraceForm& form);
 /// Errors: throws Error when there is none such, `where` in front.
 Instruction row_instruction(const TraceForm& form, std::string_view where = {});
 
-/// `sm_90.wgmma.m64n8k32.f32.e4m3.e4m3.jsonl.zst`; without zstd in this build it ends in `.jsonl`.
-std::string trace_file_name(const TraceForm& form);
+/// `sm_90.wgmma.m64n8k32.f32.e4m3.e4m3`, to which write_json_lines adds what the file ends in.
+std::string trace_name(const TraceForm& form);
 
 /// The whole file before compression.
 std::string trace_text(const Trace& trace);
@@ -43,8 +43,6 @@ std::string trace_text(const Trace& trace);
 /// not of this form, rows missing, a digest that does not fit.
 Trace parse_trace(std::string_view text, const std::string& where);
 
-/// Whether this build reads and writes `.zst`.
-bool has_zstd();
 /// Writes below `folder`, which is made; returns the path. Errors: throws Error (cannot_write).
 std::filesystem::path write_trace(const Trace& trace, const std::filesystem::path& folder);
 /// Reads `.jsonl.zst` or `.jsonl`. Errors: throws Error (bad_input) naming file, and line where there is one.

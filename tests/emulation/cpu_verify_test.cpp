@@ -4,6 +4,7 @@
 #include "core/profile.hpp"
 #include "emulation/machine/table.hpp"
 #include "emulation/verify/cpu_probe.hpp"
+#include "emulation/verify/json_lines.hpp"
 #include "emulation/verify/mutants.hpp"
 #include "emulation/verify/record.hpp"
 #include "emulation/verify/recorded.hpp"

@@ -218,7 +218,7 @@ TEST_CASE("a sparse form's trace holds the chosen products, and its replay claim
     verify::Trace trace;
     options.record = [&](const verify::Candidates& candidates) { trace = verify::make_trace(candidates); };
     (void)run(find("wgmma.sp.m64n8k64.f32.e4m3.e5m2"), options);
-    CHECK(verify::trace_file_name(trace.form).starts_with("sm_90.wgmma.sp.m64n8k64.f32.e4m3.e5m2.jsonl"));
+    CHECK(verify::trace_name(trace.form) == "sm_90.wgmma.sp.m64n8k64.f32.e4m3.e5m2");
     CHECK(trace.machine == "sm90.wgmma.fp8");
     CHECK(trace.sass == "QGMMA.SP");
     REQUIRE(trace.rows.size() > 200);

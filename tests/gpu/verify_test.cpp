@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "emulation/gpu/probe/matrix/probe.hpp"
 #include "emulation/machine/table.hpp"
+#include "emulation/verify/json_lines.hpp"
 #include "emulation/verify/record.hpp"
 #include "emulation/verify/recorded.hpp"
 #include "emulation/verify/replay.hpp"
@@ -363,7 +364,7 @@ TEST_CASE("a trace is read as it was written, replays, and shows what was change
     const verify::Trace trace = host_trace("mma.m16n8k8.f32.f16.f16.f32", &candidates);
     CHECK(verify::trace_text(verify::make_trace(candidates)).size() > 1000);
     const std::filesystem::path file = verify::write_trace(trace, folder / "a" / "b");
-    CHECK(file.filename() == verify::trace_file_name(trace.form));
+    CHECK(file.filename() == verify::trace_name(trace.form) + (verify::has_zstd() ? ".jsonl.zst" : ".jsonl"));
     CHECK(verify::trace_files(folder) == std::vector<std::filesystem::path>{file});
     const verify::Trace back = verify::read_trace(file);
     CHECK(verify::trace_text(back) == verify::trace_text(trace));
