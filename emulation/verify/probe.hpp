@@ -29,6 +29,15 @@ struct ProbeResult {
     Verdict verdict = Verdict::equal;
     std::string note{};  ///< the first mismatch, the answer to a question, an error in ulp
     double seconds = 0;
+    /// Of scalar operations: sums of the hashes of results, one for every launch or group of blocks, in their order.
+    std::vector<std::uint64_t> sums{};
+};
+
+/// What a device gave, for a file of JSON Lines that is judged later.
+struct Capture {
+    std::string name{};    ///< of the file, without its extension
+    std::string header{};  ///< a JSON object; whoever writes the file adds the origin and the date
+    std::string lines{};   ///< JSON objects, each with its end of line
 };
 
 struct ProbeOptions {
@@ -39,6 +48,9 @@ struct ProbeOptions {
     bool fault = false;  ///< for tests: the models are wrong on purpose
     /// Where operands and results go that a trace may be made of; none: nothing is kept.
     CandidateSink record{};
+    /// Where outputs go that are judged later; none: nothing is kept.
+    std::function<void(const Capture&)> keep{};
+    bool only_captures = false;  ///< probes of libraries keep outputs, and compare them with no rule
 };
 
 /// Called for every row as soon as it is known.
@@ -50,6 +62,8 @@ struct ProbeGroup {
     std::vector<std::string> instructions{};
     /// Runs one within about `seconds`; throws Error when the device fails.
     std::function<void(const std::string& instruction, double seconds, const ProbeOptions&, const ProbeSink&)> run{};
+    /// Whether an instruction is a variant of one that a trace records; none: nothing is.
+    std::function<bool(const std::string& instruction)> is_variant{};
 };
 
 /// The rows of one instruction. An Error is its last row, `failed`, unless the next one would fail alike: no device, or

@@ -4,13 +4,16 @@
 
 #include "core/codec.hpp"
 #include "core/error.hpp"
+#include "core/json.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
+#include "emulation/gpu/probe/library/capture.hpp"
 #include "emulation/gpu/probe/library/layout.hpp"
 #include "emulation/gpu/probe/library/match.hpp"
 #include "emulation/gpu/probe/library/reveal.hpp"
 #include "emulation/machine/table.hpp"
 #include "emulation/matmul/matmul.hpp"
 #include "emulation/matmul/rules.hpp"
+#include "emulation/verify/json_lines.hpp"
 #include "tests/test.hpp"
 
 #include <algorithm>
@@ -269,6 +272,53 @@ TEST_CASE("a wrong library and wrong rules are seen", "[gpu][library]") {
     hidden.nudges_specials = false;
     hidden.is_restless = true;
     CHECK(find(p, hidden).varies);
+}
+
+TEST_CASE("outputs that a library gave are judged from a file", "[gpu][library]") {
+    CpuBackend host(1);
+    for (const Format& out : {fp32, bf16}) {
+        for (const NamedMatmulRule& named : all_matmul_rules()) {
+            if (!named.versions.empty()) continue;  // a CPU library's
+            const auto [p, hidden] = served_by(named, out);
+            FakeLibrary library(hidden);
+            const CapturedProblem captured = capture_library(library, p, 1);
+            CAPTURE(named.name, p.name());
+            REQUIRE(captured.algorithms == 1);
+            Json header = Json::parse(captured.capture.header);
+            for (const char* key : {"gpu", "driver", "toolkit", "date"}) header[key] = "fake";
+            const std::string text = verify::json_lines_text(header, captured.capture.lines);
+            CHECK(text.size() < 60'000);
+            const RecordedLibrary recorded = parse_library_capture(text, "file");
+            CHECK(recorded.problem.name() == p.name());
+            CHECK(recorded.problem.accumulator == p.accumulator);
+            REQUIRE(recorded.algorithms.size() == 1);
+            CHECK(recorded.algorithms.front().algorithm == hidden.says);
+            CHECK_FALSE(recorded.algorithms.front().varies);
+            const std::unique_ptr<LibraryPlan> plan = recorded_plan(recorded, 0);
+            const LibraryFinding found = match_library(*plan, recorded.problem, host, {.seed = recorded.seed});
+            CAPTURE(found.closest, found.difference);
+            CHECK(is_among(found.equal, named.name));
+            CHECK(is_among(found.equal_with_specials, named.name));
+            CHECK(found.trials >= 2 * 256 * std::size(library_classes));
+
+            std::string changed = text;
+            const std::size_t last = changed.rfind('"') - 1;
+            changed[last] = changed[last] == '0' ? '1' : '0';
+            CHECK_THROWS_AS(parse_library_capture(changed, "file"), Error);
+        }
+    }
+}
+
+TEST_CASE("a capture tells that results vary from run to run, and why there are none", "[gpu][library]") {
+    const LibraryProblem p{.m = 32, .n = 24, .k = 720, .a = bf16, .b = bf16, .out = fp32};
+    Hidden hidden{.rule = {.machine = find_machine("sm90.wgmma.bf16")}, .is_restless = true};
+    FakeLibrary restless(hidden);
+    Json header = Json::parse(capture_library(restless, p, 1).capture.header);
+    CHECK(header["algorithms"][0]["varies"] == true);
+    CHECK(header["algorithms"][1]["as"] == 0);  // half of the workspace, the same algorithm
+    LibraryProblem odd = p;
+    odd.m = 65;
+    CHECK(capture_library(restless, odd, 1).declined == "an odd shape (15)");
 }
 
 TEST_CASE("every storage of the operands gives the same product", "[gpu][library]") {

@@ -91,7 +91,7 @@ class CublasLtPlan final : public LibraryPlan {
         return context_->api->cublasLtMatmul(context_->handle.get(), descriptors_.matmul(), alpha, a_.data(),
                                              descriptors_.a(), b_.data(), descriptors_.b(), beta, c, descriptors_.c(),
                                              d_.data(), descriptors_.d(), &algo_, context_->workspace.data(),
-                                             workspace_bytes, nullptr);
+                                             static_cast<std::size_t>(p_.workspace), nullptr);
     }
     std::size_t scale_room(bool is_b) const {
         const ScaleCounts counts = scale_counts(p_);

@@ -10,6 +10,7 @@
 
 namespace macheps::gpu::cublaslt {
 
+/// Of every plan: no problem asks for more.
 inline constexpr std::size_t workspace_bytes = std::size_t{64} << 20;
 
 inline cudaDataType data_type(const Format& f) {
@@ -135,7 +136,7 @@ class Algorithms {
         const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, auto value) {
             MACHEPS_LT(api_, cublasLtMatmulPreferenceSetAttribute, preference.get(), attribute, &value, sizeof value);
         };
-        prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{workspace_bytes});
+        prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(p_.workspace));
         if (p_.slices > 0) prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, static_cast<std::uint32_t>(p_.reduction));
         std::vector<cublasLtMatmulHeuristicResult_t> results(most);
         int count = 0;
@@ -156,7 +157,7 @@ class Algorithms {
         cublasLtMatmulHeuristicResult_t result{};
         return api_.cublasLtMatmulAlgoCheck(handle_, x_.matmul(), x_.a(), x_.b(), x_.c(), x_.d(), &algo, &result) ==
                    CUBLAS_STATUS_SUCCESS &&
-               result.state == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= workspace_bytes;
+               result.state == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= static_cast<std::size_t>(p_.workspace);
     }
 
     template <class T>

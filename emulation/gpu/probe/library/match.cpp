@@ -42,7 +42,9 @@ Comparison compare(Backend& host, const LibraryCandidate& candidate, const Libra
 }
 
 /// About `products` products: as many columns as rows, unless one of them runs out.
-LibrarySample sample_of(const LibraryProblem& p, const LibraryOperands& x, std::int64_t products) {
+LibrarySample sample_of(const LibraryPlan& plan, const LibraryProblem& p, const LibraryOperands& x,
+                        std::int64_t products) {
+    if (plan.places() != nullptr) return library_sample(p, x, plan.places()->rows, plan.places()->columns);
     const std::int64_t outputs = std::max<std::int64_t>(products / std::max<std::int64_t>(p.k, 1), 16);
     std::int64_t rows = 1;
     while ((rows + 1) * (rows + 1) <= outputs) ++rows;
@@ -60,8 +62,8 @@ LibraryFinding match_library(LibraryPlan& plan, const LibraryProblem& p, Backend
     std::vector<std::vector<float>> outputs;
     for (std::size_t c = 0; c < std::min(options.classes, std::size(library_classes)); ++c) {
         const LibraryOperands operands = library_operands(p, library_classes[c], options.seed);
-        few.push_back(sample_of(p, operands, std::min(options.products / 64, 64 * p.k)));
-        many.push_back(sample_of(p, operands, options.products));
+        few.push_back(sample_of(plan, p, operands, std::min(options.products / 64, 64 * p.k)));
+        many.push_back(sample_of(plan, p, operands, options.products));
         outputs.push_back(plan.run(operands));
         if (outputs.size() > 1) continue;
         const std::vector<float> again = plan.run(operands);
@@ -111,7 +113,7 @@ LibraryFinding match_library(LibraryPlan& plan, const LibraryProblem& p, Backend
     }
     // Special values run on the scalar definition, so they get fewer outputs.
     const LibraryOperands specials = library_operands(p, special_class, options.seed);
-    const LibrarySample some = sample_of(p, specials, options.products / 16);
+    const LibrarySample some = sample_of(plan, p, specials, options.products / 16);
     const std::vector<float> out = plan.run(specials);
     for (const LibraryCandidate& candidate : finding.equal) {
         Comparison one = compare(host, candidate, some, out, p.n, options.fault);

@@ -38,6 +38,7 @@ struct LibraryProblem {
     int slices = 0;                  ///< of k; 0: as the library chooses
     Reduction reduction{};           ///< of more than one slice
     LibraryScaling scaling{};
+    std::int64_t workspace = std::int64_t{64} << 20;  ///< bytes that the library may use, at most as many
 
     /// `cublasLt.e4m3fn.e5m2.bf16.fast.tn.128x256x1024.tensor`
     std::string name() const;
@@ -63,11 +64,18 @@ struct LibraryOperands {
     std::vector<float> a_scales{}, b_scales{};
 };
 
+/// Rows and columns of a product.
+struct LibraryPlaces {
+    std::vector<std::int64_t> rows{}, columns{};
+};
+
 /// One algorithm, chosen once: the same kernel for all operands.
 class LibraryPlan {
   public:
     virtual ~LibraryPlan() = default;
     virtual LibraryAlgorithm algorithm() const = 0;
+    /// Where outputs are known, when not everywhere.
+    virtual const LibraryPlaces* places() const { return nullptr; }
 
     // Errors: all three throw Error when the device fails.
     virtual void upload(const LibraryOperands& operands) = 0;

@@ -2,7 +2,9 @@
 #include "emulation/gpu/probe/library/probes.hpp"
 
 #include "core/error.hpp"
+#include "core/json.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
+#include "emulation/gpu/probe/library/capture.hpp"
 #include "emulation/gpu/probe/library/cublaslt.hpp"
 #include "emulation/gpu/probe/library/match.hpp"
 #include "emulation/gpu/probe/library/reveal.hpp"
@@ -123,6 +125,21 @@ void match_rows(const std::string& instruction, LibraryPlan& plan, const Library
     sink(specials);
 }
 
+/// Outputs for a file, and a row that says how many: nothing is compared.
+void capture_rows(const LibraryProblem& p, MatmulLibrary& library, const verify::ProbeOptions& options,
+                  const verify::ProbeSink& sink) {
+    const Clock::time_point start = Clock::now();
+    CapturedProblem captured = capture_library(library, p, options.seed);
+    if (captured.algorithms == 0) return sink(declined(p.name(), captured.declined));
+    if (options.keep) options.keep(captured.capture);
+    verify::ProbeResult result = row(p.name(), finite_classes(std::size(library_classes)) + " " + std::string(special_class));
+    result.verdict = verify::Verdict::recorded;
+    result.trials = captured.outputs;
+    result.note = fmt::format("{} algorithms, the first: {}, {}", captured.algorithms, captured.chosen, library.name());
+    result.seconds = seconds_since(start);
+    sink(result);
+}
+
 void run_problem(Session& session, const LibraryProblem& p, double seconds, const verify::ProbeOptions& options,
                  const verify::ProbeSink& sink) {
     constexpr int most_choices = 3;
@@ -130,6 +147,7 @@ void run_problem(Session& session, const LibraryProblem& p, double seconds, cons
     const std::string instruction = p.name();
     if (session.loaded().library == nullptr) return sink(declined(instruction, session.loaded().missing));
     MatmulLibrary& library = *session.loaded().library;
+    if (options.only_captures) return capture_rows(p, library, options, sink);
     std::vector<LibraryAlgorithm> seen;
     for (int choice = 0; choice < most_choices; ++choice) {
         const LibraryAnswer answer = library.plan(p, choice);
@@ -145,6 +163,13 @@ void run_problem(Session& session, const LibraryProblem& p, double seconds, cons
     }
 }
 
+verify::Capture tree_capture(const LibraryProblem& p, const LibraryAlgorithm& algorithm, const std::string& library,
+                             const SumTree& tree) {
+    const Json header{{"macheps_tree", 1}, {"problem", p.name()}, {"library", library}, {"algorithm", algorithm.to_string()}};
+    const Json line{{"terms", p.k}, {"steps", tree_steps(tree)}};
+    return {.name = "reveal." + p.name(), .header = header.dump(), .lines = line.dump() + '\n'};
+}
+
 void run_reveal(Session& session, const LibraryProblem& p, const verify::ProbeOptions& options,
                 const verify::ProbeSink& sink) {
     const Clock::time_point start = Clock::now();
@@ -152,7 +177,10 @@ void run_reveal(Session& session, const LibraryProblem& p, const verify::ProbeOp
     if (session.loaded().library == nullptr) return sink(declined(instruction, session.loaded().missing));
     const LibraryAnswer answer = session.loaded().library->plan(p);
     if (answer.plan == nullptr) return sink(declined(instruction, answer.declined));
-    const LibraryOrder order = reveal_library(*answer.plan, p, session.host(), options.fault);
+    const LibraryOrder order = options.only_captures ? reveal_library_tree(*answer.plan, p)
+                                                     : reveal_library(*answer.plan, p, session.host(), options.fault);
+    if (options.only_captures && options.keep && order.no_tree.empty())
+        options.keep(tree_capture(p, answer.plan->algorithm(), session.loaded().library->name(), order.tree));
     const std::string by =
         fmt::format("{}, {}", answer.plan->algorithm().to_string(), session.loaded().library->name());
     verify::ProbeResult result = row(instruction, "masks of FPRev");
@@ -160,6 +188,9 @@ void run_reveal(Session& session, const LibraryProblem& p, const verify::ProbeOp
     if (!order.no_tree.empty()) {
         result.verdict = options.fault ? verify::Verdict::differs : verify::Verdict::recorded;
         result.note = fmt::format("no tree: {}; {}", order.no_tree, by);
+    } else if (options.only_captures) {
+        result.verdict = verify::Verdict::recorded;
+        result.note = fmt::format("{}; {}", one_line(order.tree), by);
     } else if (order.rules.empty()) {
         result.verdict = options.fault ? verify::Verdict::differs : verify::Verdict::recorded;
         result.note = fmt::format("{}; the order of none of {} rules; {}", one_line(order.tree), order.candidates, by);
@@ -199,7 +230,7 @@ void add_split(std::vector<LibraryProblem>& list, LibraryProblem p) {
     }
 }
 
-void add_fp8(std::vector<LibraryProblem>& list) {
+void add_fp8(std::vector<LibraryProblem>& list, std::vector<LibraryProblem>& splits) {
     for (const bool fast : {true, false}) {
         const auto add = [&](LibraryProblem p, LibraryScaling scaling = LibraryScaling::none) {
             p.fast_accumulation = fast;
@@ -235,20 +266,26 @@ void add_fp8(std::vector<LibraryProblem>& list) {
     }
     LibraryProblem split = problem(e4m3fn, e4m3fn, bf16, 64, 48, 4096);
     split.fast_accumulation = true;
-    add_split(list, split);
+    add_split(splits, split);
 }
 
 }  // namespace
 
 std::vector<LibraryProblem> library_problems() {
-    std::vector<LibraryProblem> list;
+    std::vector<LibraryProblem> list, splits;
     struct Kind {
         Format a, out;
     };
-    for (const Kind& kind : {Kind{bf16, bf16}, {bf16, fp32}, {fp16, fp16}, {fp16, fp32}, {tf32, fp32}, {fp32, fp32}}) {
+    constexpr Kind kinds[] = {{bf16, bf16}, {bf16, fp32}, {fp16, fp16}, {fp16, fp32}, {tf32, fp32}, {fp32, fp32}};
+    // What rules claim most about comes first: whoever has little time has those.
+    add_fp8(list, splits);
+    for (const Kind& kind : kinds) {
+        for (const std::int64_t k : {1000, 4096}) list.push_back(problem(kind.a, kind.a, kind.out, 128, 64, k));
+    }
+    for (const Kind& kind : kinds) {
         for (const std::int64_t k : {16, 48, 100, 129, 1000, 4096}) {
             list.push_back(problem(kind.a, kind.a, kind.out, 129, 65, k));
-            list.push_back(problem(kind.a, kind.a, kind.out, 128, 64, k));
+            if (k != 1000 && k != 4096) list.push_back(problem(kind.a, kind.a, kind.out, 128, 64, k));
         }
         // One row; large enough to fill the device; the other layouts.
         list.push_back(problem(kind.a, kind.a, kind.out, 1, 65, 1000));
@@ -260,7 +297,7 @@ std::vector<LibraryProblem> library_problems() {
             p.b_by_columns = (layout & 2) == 0;
             list.push_back(p);
         }
-        add_split(list, problem(kind.a, kind.a, kind.out, 128, 64, 4096));
+        add_split(splits, problem(kind.a, kind.a, kind.out, 128, 64, 4096));
     }
     for (const std::int64_t k : {48, 1000, 4096}) {
         LibraryProblem p = problem(fp16, fp16, fp16, 128, 64, k);
@@ -270,7 +307,7 @@ std::vector<LibraryProblem> library_problems() {
         p.whole_words = true;
         list.push_back(p);
     }
-    add_fp8(list);
+    list.insert(list.end(), splits.begin(), splits.end());
     return list;
 }
 

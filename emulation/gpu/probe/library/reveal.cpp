@@ -94,7 +94,7 @@ PairSizes library_pair_sizes(LibraryPlan& plan, const LibraryProblem& p, const R
     };
 }
 
-LibraryOrder reveal_library(LibraryPlan& plan, const LibraryProblem& p, Backend& host, bool fault) {
+LibraryOrder reveal_library_tree(LibraryPlan& plan, const LibraryProblem& p) {
     const int terms = static_cast<int>(p.k);
     RevealOperands probe;
     try {
@@ -110,8 +110,13 @@ LibraryOrder reveal_library(LibraryPlan& plan, const LibraryProblem& p, Backend&
     } catch (const Error& error) {
         if (error.exit() != Exit::check_failed) throw;
         order.no_tree = error.parts().what;
-        return order;
     }
+    return order;
+}
+
+LibraryOrder reveal_library(LibraryPlan& plan, const LibraryProblem& p, Backend& host, bool fault) {
+    LibraryOrder order = reveal_library_tree(plan, p);
+    if (!order.no_tree.empty()) return order;
     if (fault && !order.tree.sums.empty()) order.tree.sums.pop_back();
     std::map<std::string, std::optional<SumTree>> known;
     for (const LibraryCandidate& candidate : library_candidates(p, plan.algorithm())) {

@@ -21,7 +21,11 @@ struct LibraryOrder {
     std::size_t candidates = 0;        ///< whose order is known
 };
 
-/// The tree, verified on other pairs, and the rules that have the same one.
+/// The tree, verified on other pairs.
+/// Errors: throws Error (usage) when the formats' range is too small for so many terms, and what the plan throws.
+LibraryOrder reveal_library_tree(LibraryPlan& plan, const LibraryProblem& problem);
+
+/// The tree, and the rules that have the same one.
 /// Errors: throws Error (usage) when the formats' range is too small for so many terms, and what the plan throws.
 LibraryOrder reveal_library(LibraryPlan& plan, const LibraryProblem& problem, Backend& host, bool fault = false);
 

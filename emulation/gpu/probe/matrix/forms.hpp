@@ -76,11 +76,13 @@ struct InstructionForm {
     MACHEPS_HD constexpr int row_bytes() const { return k * bytes_of(a); }
     constexpr bool operator==(const InstructionForm&) const = default;
 
-    /// The form itself, without a variant: what a trace records.
+    /// The form itself, without a variant.
     MACHEPS_HD constexpr bool is_plain() const {
         return chain == 1 && !a_in_registers && !negates_a && !negates_b && !transposes_a && !transposes_b &&
                !ignores_addend;
     }
+    /// Of the forms that differ in n alone a trace records the smallest.
+    MACHEPS_HD constexpr bool is_traced() const { return is_plain() && n == 8; }
     /// Compute capability, times ten.
     constexpr int least_capability() const {
         if (unit == Unit::wgmma) return 90;
@@ -246,6 +248,11 @@ inline int find_instruction_form(const std::string& name) {
         if (instruction_form(i).name() == name) return i;
     }
     return -1;
+}
+
+/// Whether a trace records another form than the one of that name.
+inline bool is_variant_form(const std::string& name) {
+    return !instruction_form(find_instruction_form(name)).is_traced();
 }
 
 }  // namespace macheps::gpu

@@ -92,7 +92,9 @@ class InstructionProbe {
             run_class(index, *found, static_cast<verify::OperandClass>(i), seconds / verify::operand_classes, options,
                       sink, store, candidates.rows);
         }
-        if (options.record && form.is_plain() && form.n == 8) options.record(candidates);
+        if (options.record && form.is_traced()) options.record(candidates);
+        // What a variant gave otherwise than its model: its rows are of no trace, and are kept as they are.
+        if (options.keep && !form.is_traced() && !candidates.rows.empty()) options.keep(capture_of(form, candidates));
     }
 
     void run_question(const Question& question, const verify::ProbeOptions& options, const verify::ProbeSink& sink) {
@@ -220,7 +222,7 @@ class InstructionProbe {
         std::uint64_t most = effort_.most_tiles;
         if (is_exhaustive) {
             most = min_of(most, verify::Tile::exhaustive_tiles(data.shape));
-            if (most == 0 || !data.form.is_plain() || data.form.n != 8) return;
+            if (most == 0 || !data.form.is_traced()) return;
         }
         const auto start = std::chrono::steady_clock::now();
         const std::uint64_t tiles = min_of(most, static_cast<std::uint64_t>(tiles_of_launch(data)));
@@ -243,9 +245,9 @@ class InstructionProbe {
             OutputComparison comparison;
             device_->copy_out(&comparison, found, sizeof comparison);
             if (comparison.mismatches > 0 && row.mismatches == 0) {
-                row.note = describe(data, cls, store, comparison.first, candidates, options);
+                row.note = describe(data, cls, store, comparison.first, count, candidates, options);
             }
-            if (first == 0 && options.record) keep(data, cls, store, count, candidates);
+            if (first == 0 && options.record && data.form.is_traced()) keep(data, cls, store, count, candidates);
             row.mismatches += comparison.mismatches;
             row.trials += static_cast<std::uint64_t>(count * data.outputs());
             first += static_cast<std::uint64_t>(count);
@@ -286,23 +288,47 @@ class InstructionProbe {
         out.d = load_code(element_of(tiles.d, tile, data.d_bytes(), output, d_size), d_size);
         return out;
     }
-    /// The first mismatch in words; it is a candidate for the trace too.
-    std::string describe(const FormData& data, verify::OperandClass cls, const detail::TileStore<Device>& store,
-                         std::uint32_t first, std::vector<verify::TraceRow>& candidates,
-                         const verify::ProbeOptions& options) {
-        const int output = static_cast<int>(first) % data.outputs();
-        const std::size_t tile = first / static_cast<std::uint32_t>(data.outputs());
-        const HostTiles tiles = tiles_of(data, store, static_cast<std::int64_t>(tile) + 1);
-        const verify::TraceRow row = row_of(data, cls, tiles, tile, output);
-        if (options.record) candidates.push_back(row);
-        const int products = data.form.products();
-        const std::uint64_t want = reference_output(
+    /// What the model gives for an output of a tile.
+    static std::uint64_t wanted(const FormData& data, const HostTiles& tiles, std::size_t tile, int output) {
+        const int products = data.form.products(), c_size = bytes_of(data.form.d);
+        return reference_output(
             data, data.rule,
             element_of(tiles.a, tile, data.a_bytes(), output / data.form.n * products, bytes_of(data.form.a)),
-            element_of(tiles.b, tile, data.b_bytes(), output % data.form.n * products, bytes_of(data.form.b)), row.c);
+            element_of(tiles.b, tile, data.b_bytes(), output % data.form.n * products, bytes_of(data.form.b)),
+            load_code(element_of(tiles.c, tile, data.d_bytes(), output, c_size), c_size));
+    }
+    /// The first mismatch in words; it and the next ones are candidates for the trace too.
+    std::string describe(const FormData& data, verify::OperandClass cls, const detail::TileStore<Device>& store,
+                         std::uint32_t first, std::int64_t count, std::vector<verify::TraceRow>& candidates,
+                         const verify::ProbeOptions& options) {
+        constexpr std::uint32_t most_kept = 64, most_looked_at = 1 << 16;
+        const auto outputs = static_cast<std::uint32_t>(data.outputs());
+        const auto all = static_cast<std::uint32_t>(count) * outputs;
+        const std::uint32_t end = min_of(all, first + (options.record ? most_looked_at : 1));
+        const HostTiles tiles = tiles_of(data, store, static_cast<std::int64_t>((end - 1) / outputs) + 1);
+        std::uint32_t kept = 0;
+        for (std::uint32_t i = first; options.record && i < end && kept < most_kept; ++i) {
+            const auto output = static_cast<int>(i % outputs);
+            const verify::TraceRow row = row_of(data, cls, tiles, i / outputs, output);
+            if (same_output(data, row.d, wanted(data, tiles, i / outputs, output))) continue;
+            candidates.push_back(row);
+            ++kept;
+        }
+        const auto output = static_cast<int>(first % outputs);
+        const verify::TraceRow row = row_of(data, cls, tiles, first / outputs, output);
         return std::string("row ") + std::to_string(output / data.form.n) + std::string(", column ") +
-               std::to_string(output % data.form.n) + ": the model gives " + verify::hex_digits(data.shape.c, want) +
-               "; " + row_text(trace_form(data), row);
+               std::to_string(output % data.form.n) + ": the model gives " +
+               verify::hex_digits(data.shape.c, wanted(data, tiles, first / outputs, output)) + "; " +
+               row_text(trace_form(data), row);
+    }
+    /// Rows of a variant that differ from its model.
+    verify::Capture capture_of(const InstructionForm& form, const verify::Candidates& candidates) const {
+        verify::Capture capture{.name = target_.arch + "." + form.name() + ".differing"};
+        capture.header = R"({"macheps_capture":1,"kind":"matrix","instruction":")" + form.name() + R"(","arch":")" +
+                         target_.arch + R"(","machine":")" + candidates.machine + R"(","seed":)" +
+                         std::to_string(candidates.seed) + "}";
+        for (const verify::TraceRow& row : candidates.rows) capture.lines += row_text(candidates.form, row) + '\n';
+        return capture;
     }
     /// Outputs from all over the first tiles.
     void keep(const FormData& data, verify::OperandClass cls, const detail::TileStore<Device>& store,
@@ -347,6 +373,7 @@ std::vector<verify::ProbeGroup> instruction_probe_groups(
                        const verify::ProbeSink& sink) {
         get().run_form(find_instruction_form(name), seconds, options, sink);
     };
+    matrix.is_variant = is_variant_form;
     for (const Question& question : instruction_questions()) questions.instructions.push_back(question.name());
     questions.run = [get](const std::string& name, double, const verify::ProbeOptions& options,
                           const verify::ProbeSink& sink) {

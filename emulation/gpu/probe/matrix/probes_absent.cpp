@@ -19,6 +19,7 @@ static verify::ProbeGroup absent_group(const char* kind, int device) {
 std::vector<verify::ProbeGroup> instruction_probe_groups(int device) {
     verify::ProbeGroup matrix = absent_group("matrix", device), questions = absent_group("question", device);
     for (int i = 0; i < instruction_forms; ++i) matrix.instructions.push_back(instruction_form(i).name());
+    matrix.is_variant = is_variant_form;
     for (const Question& question : instruction_questions()) questions.instructions.push_back(question.name());
     return {matrix, questions};
 }

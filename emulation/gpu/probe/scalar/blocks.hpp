@@ -38,12 +38,21 @@ struct Engine {
     std::function<std::vector<std::uint64_t>(std::uint32_t block)> results;
 };
 
+inline constexpr std::uint32_t blocks_of_sum = 256;
+
+/// Sums of the hashes of 256 blocks each, of all blocks.
+inline std::vector<std::uint64_t> hash_sums(const Engine& engine) {
+    std::vector<std::uint64_t> sums(blocks / blocks_of_sum);
+    for (std::uint32_t block = 0; block < blocks; ++block) sums[block / blocks_of_sum] += engine.hash(block);
+    return sums;
+}
+
 /// Hashes one block on the host; each function call the compiler leaves outside runs on the baseline instruction set.
 inline std::uint64_t hash_plain(const Task& task, std::uint32_t block) {
     std::uint64_t hash = 0;
     for (std::uint32_t i = 0; i < block_inputs; ++i) {
         const std::uint32_t u = block * block_inputs + i;
-        hash += item(u, evaluate(task, u));
+        hash += gpu::hash_item(u, evaluate(task, u));
     }
     return hash;
 }
@@ -76,7 +85,7 @@ inline Engine host_engine(const Task& task, bool fast, Spoil spoil = {}) {
                     }
                     std::uint64_t hash = 0;
                     const auto values = results(block);
-                    for (std::uint32_t i = 0; i < block_inputs; ++i) hash += item(block * block_inputs + i, values[i]);
+                    for (std::uint32_t i = 0; i < block_inputs; ++i) hash += gpu::hash_item(block * block_inputs + i, values[i]);
                     return hash;
                 },
             .results = results};
@@ -95,7 +104,7 @@ struct HashBlocks {
             std::uint64_t mine = 0;
             for (std::uint32_t j = static_cast<std::uint32_t>(lane); j < block_inputs; j += gpu::warp_lanes) {
                 const std::uint32_t u = block * block_inputs + j;
-                mine += item(u, spoil(u, evaluate(task, u)));
+                mine += gpu::hash_item(u, spoil(u, evaluate(task, u)));
             }
             sum[lane] = mine;
         });

@@ -4,6 +4,7 @@
 #pragma once
 #include "core/codec.hpp"
 #include "emulation/gpu/device/threads.hpp"
+#include "emulation/gpu/probe/scalar/inputs.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -51,12 +52,16 @@ struct Partial {
     std::uint32_t beyond = 0, first_beyond = none;
     std::uint32_t turns = 0, first_turn = none;
     std::uint32_t worst = 0, worst_at = none;  ///< the largest error in ulp, as the bits of a float; its first place
+    std::uint64_t hash = 0;                    ///< the sum of hash_item over the inputs
 
-    MACHEPS_HD void take(const Trial& trial, std::uint32_t at) {
+    /// `input`: the number of the input in the whole range.
+    MACHEPS_HD void take(const Trial& trial, std::uint64_t input, std::uint32_t at) {
         if (!trial.offered) {
             ++absent;
             return;
         }
+        // Where any NaN will do, the hash does not tell which one came.
+        hash += hash_item(input, trial.nan_code ? trial.want : trial.got);
         if (trial.differs) {
             for (int k = 0; k < input_classes; ++k) {  // unrolled: an index would move the counts out of registers
                 if (k != static_cast<int>(trial.kind)) continue;
@@ -84,6 +89,7 @@ struct Partial {
         beyond += other.beyond;
         first_beyond = min_of(first_beyond, other.first_beyond);
         turns += other.turns;
+        hash += other.hash;
         first_turn = min_of(first_turn, other.first_turn);
         take_worst(other.worst, other.worst_at);
         return *this;
@@ -107,7 +113,8 @@ struct CompareRange {
         warp.each([&](int lane) {
             Partial mine;
             for (std::int64_t i = begin + lane; i < end; i += warp_lanes) {
-                mine.take(probe(first + stride * static_cast<std::uint64_t>(i)), static_cast<std::uint32_t>(i));
+                const std::uint64_t input = first + stride * static_cast<std::uint64_t>(i);
+                mine.take(probe(input), input, static_cast<std::uint32_t>(i));
             }
             sum[lane] = mine;
         });
@@ -190,6 +197,7 @@ struct ScalarComparison {
     Trial worst{}, first_beyond{}, first_turn{};
     bool complete = false;  ///< every input was tried
     double seconds = 0;
+    std::vector<std::uint64_t> hashes;  ///< of the launches, in their order
 
     std::uint64_t mismatches() const {
         std::uint64_t sum = 0;
@@ -240,6 +248,7 @@ ScalarComparison compare(Device& device, const Probe& probe, std::uint64_t input
         found.nan_codes += sum.nan_codes;
         found.beyond += sum.beyond;
         found.turns += sum.turns;
+        found.hashes.push_back(sum.hash);
         for (int k = 0; k < input_classes; ++k) {
             found.differing[k] += sum.differing[k];
             first[k] = std::min(first[k], place(sum.first[k]));

@@ -60,8 +60,10 @@ inline verify::ProbeResult result_of(const char* kind, const char* instruction, 
                                .mismatches = found.mismatches(),
                                .verdict = found.mismatches() == 0 ? verify::Verdict::equal : verify::Verdict::differs,
                                .note = {},
-                               .seconds = found.seconds};
+                               .seconds = found.seconds,
+                               .sums = found.hashes};
     if (found.trials == 0) {
+        result.sums.clear();
         result.verdict = verify::Verdict::declined;
         result.note = "not on this device";
         return result;
@@ -188,6 +190,7 @@ verify::ProbeResult run_math(Device& device, const sweep::NamedTask& named, doub
         .verdict = outcome.differing == 0 ? verify::Verdict::equal : verify::Verdict::differs,
         .note = {},
         .seconds = std::chrono::duration<double>(sweep::Clock::now() - start).count()};
+    if (limits.blocks == sweep::blocks) result.sums = sweep::hash_sums(there);
     if (outcome.differing == 0) return result;
     result.note =
         print("%u blocks differ, the lowest %04x in %u inputs", outcome.differing, outcome.lowest, outcome.inputs);

@@ -14,6 +14,11 @@ MACHEPS_HD constexpr std::uint64_t mix(std::uint64_t x) {
     return x ^ (x >> 31);
 }
 
+/// What the result of one input adds to a hash of many; the sum does not depend on the order.
+MACHEPS_HD constexpr std::uint64_t hash_item(std::uint64_t input, std::uint64_t result) {
+    return mix(result + input * 0x9e3779b97f4a7c15u);
+}
+
 /// An fp64 number beside the float with bits u: its low 29 bits decide ties, so half of the inputs have zeros, ones, a
 /// lone top or a lone low bit there.
 MACHEPS_HD inline double wide_input(std::uint32_t u) {

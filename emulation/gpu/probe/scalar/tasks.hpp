@@ -167,11 +167,6 @@ MACHEPS_HD inline std::uint64_t evaluate(const Task& task, std::uint32_t u) {
     return 0;
 }
 
-/// What one input adds to its block's hash; the sum does not depend on the order.
-MACHEPS_HD constexpr std::uint64_t item(std::uint32_t u, std::uint64_t result) {
-    return mix(result + std::uint64_t{u} * 0x9e3779b97f4a7c15u);
-}
-
 inline constexpr std::uint32_t block_inputs = 1u << 16, blocks = 1u << 16;
 
 struct NamedTask {

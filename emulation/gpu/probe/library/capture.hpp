@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// A library's outputs as a file, and the file as a library: outputs are captured where the library runs, and matched
+// with rules anywhere. Host only.
+#pragma once
+#include "core/json.hpp"
+#include "emulation/gpu/probe/library/match.hpp"
+#include "emulation/gpu/probe/library/probes.hpp"
+#include "emulation/verify/probe.hpp"
+
+namespace macheps::gpu {
+
+/// How much is captured.
+struct CaptureSize {
+    int choices = 3;            ///< algorithms of a problem, the library's preferred ones first
+    std::int64_t outputs = 512;  ///< of each class of operands
+};
+
+/// Runs the library's algorithms for a problem on every class of operands, finite ones and special ones, once more with
+/// half of the workspace, and gives rows x columns of the outputs. `declined` says why there are none.
+struct CapturedProblem {
+    verify::Capture capture{};
+    int algorithms = 0;
+    std::uint64_t outputs = 0;
+    std::string chosen{};    ///< the first algorithm
+    std::string declined{};
+};
+CapturedProblem capture_library(MatmulLibrary& library, const LibraryProblem& problem, std::uint64_t seed,
+                                const CaptureSize& size = {});
+
+/// One algorithm of a capture.
+struct RecordedAlgorithm {
+    LibraryAlgorithm algorithm{};
+    std::int64_t workspace = 0;
+    bool varies = false;                                             ///< a second run gave other bits
+    std::vector<std::pair<std::string, std::vector<float>>> outputs{};  ///< by class: rows x columns
+};
+
+/// What a capture holds.
+struct RecordedLibrary {
+    LibraryProblem problem{};
+    std::string library{}, gpu{}, driver{}, toolkit{}, date{};
+    std::uint64_t seed = 0;
+    std::vector<std::int64_t> rows{}, columns{};
+    std::vector<RecordedAlgorithm> algorithms{};
+};
+
+/// Whether the header is one of a capture of a library.
+bool is_library_capture(const Json& header);
+/// Errors: throws Error that names `where` and the line when anything is off.
+RecordedLibrary parse_library_capture(std::string_view text, const std::string& where);
+
+/// The recorded outputs as a plan: `match_library` compares what was recorded, and no other output is known.
+std::unique_ptr<LibraryPlan> recorded_plan(const RecordedLibrary& recorded, std::size_t algorithm);
+
+}  // namespace macheps::gpu
