@@ -1,0 +1,159 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Runs scripts/gpu-first-contact with stand-ins for the programs, Python and the GPU.
+#     first_contact_test.sh SOURCE_FOLDER SCRATCH_FOLDER
+set -u
+source=$1 place=$2
+rm -rf "$place"
+mkdir -p "$place"/{scripts,carry/expected/{smoke,train},programs,bin}
+cp "$source/scripts/gpu-first-contact" "$place/scripts/"
+cd "$place" || exit 1
+
+cat > programs/macheps <<'END'
+#!/usr/bin/env bash
+verb=$1 units=native
+while [ $# -gt 0 ]; do
+    case $1 in
+        --only) only=$2 ;;
+        --csv) csv=$2 ;;
+        --record) record=$2 ;;
+        -o) run=$2 ;;
+        --steps) steps=$2 ;;
+        --matrix-units) units=$2 ;;
+    esac
+    shift
+done
+[ "$verb" = --version ] || [ -z "${NO_DEVICE:-}" ] || { echo "macheps: cuda: no CUDA device" >&2; exit 4; }
+case $verb in
+    verify)
+        [ -z "${csv:-}" ] || printf 'kind,instruction,class,model,trials,mismatches,verdict,seconds,note\nmatrix,%s,normal,m,10,0,equal,1,\n' \
+            "${only//[,:]/.}" > "$csv"
+        [ -z "${record:-}" ] || { mkdir -p "$record"; echo {} > "$record/${only//[^a-z0-9]/_}.jsonl"; }
+        if [[ "${BREAKS:-}" && "$only" == *tf32.tf32 ]]; then
+            echo 'matrix,wgmma.m64n8k8.f32.tf32.tf32,,,0,0,failed,1,cudaDeviceSynchronize: an illegal memory access' >> "$csv"
+            exit 1
+        fi ;;
+    train)
+        mkdir -p "$run"
+        for file in steps evals sites exponents hashes; do printf 'run,%s\nfp32/0,%s\n' "$file" "$steps" > "$run/$file.csv"; done
+        [ "${DIFFERS:-}" != "$units" ] || echo 'h100-tf32/0,0' >> "$run/hashes.csv" ;;
+esac
+exit 0
+END
+printf '#!/usr/bin/env bash\necho what,ratio\n' > programs/bench_gpu
+# The capture of PyTorch: some bytes, and then it hangs if it is told to.
+cat > bin/python3 <<'END'
+#!/usr/bin/env bash
+[ "${1:-}" = -u ] && shift
+case ${1:-} in
+    *torch_capture.py)
+        mkdir -p "$2"
+        head -c "${TORCH_BYTES:-10}" /dev/urandom > "$2/outputs"
+        [ -z "${TORCH_HANGS:-}" ] || { trap '' TERM; sleep 98765; } ;;
+    *triton_capture.py) mkdir -p "$2"; echo outputs > "$2/outputs" ;;
+esac
+exit 0
+END
+printf '#!/usr/bin/env bash\n[ -z "${NO_DEVICE:-}" ] && echo GPU 0: stand-in\n' > bin/nvidia-smi
+printf '#!/usr/bin/env bash\necho "$*" >> "$SANITIZED"\n' > bin/compute-sanitizer
+printf '#!/usr/bin/env bash\necho "CMake Error: no fmt"; exit 1\n' > bin/cmake
+printf '#!/usr/bin/env bash\n' > bin/nvcc
+chmod +x programs/* bin/*
+for stage in smoke:2 train:50; do
+    for file in steps evals sites exponents hashes; do
+        printf 'run,%s\nfp32/0,%s\n' "$file" "${stage#*:}" | gzip > "carry/expected/${stage%:*}/$file.csv.gz"
+    done
+done
+tar -C programs -czf carry/programs.tar.gz .
+export PATH=$PWD/bin:$PATH SANITIZED=$PWD/sanitized OUT=$PWD/out
+failures=0
+fail() { echo "$*"; failures=$((failures + 1)); }
+has() { grep -qF -- "$2" "$1" || { fail "$1 lacks: $2"; cat "$1"; }; }         # has FILE TEXT
+holds() { tar -tf "out/$1" | grep -qxF -- "$2" || fail "$1 lacks $2"; }          # holds ARCHIVE PATH
+# ends_with CODE STAGE...: as at the start of a command, the folder for the results is empty.
+ends_with() {
+    local wanted=$1 code
+    shift
+    rm -rf out
+    scripts/gpu-first-contact "$@" > log.txt 2>&1
+    code=$?
+    [ "$code" -eq "$wanted" ] || { fail "gpu-first-contact $*: exit $code, and not $wanted"; cat log.txt; }
+    [ "$(find out -type f | wc -l)" -le 8 ] || fail "too many files: $(ls out)"
+}
+fresh() { rm -rf build "$SANITIZED"; }
+
+# All is well: every stage runs once, and a second run only hands out the archives again.
+ends_with 0
+has out/summary.txt "smoke: exit 0; smoke: questions: 1 equal; two steps: equal"
+has out/summary.txt "traces: exit 0; traces: 11 equal; 6 traces"
+has out/summary.txt "train: exit 0; train: equal"
+has out/summary.txt "speed: exit 0"
+has out/summary.txt "all equal"
+holds smoke.tar.gz smoke/machine.txt
+holds traces.tar.gz traces/wgmma-fp8.csv
+holds train.tar.gz train/native/hashes.csv
+holds train.tar.gz train/native.sha256
+holds torch.tar.gz torch/torch/outputs
+holds torch.tar.gz triton/triton/outputs
+holds speed.tar.gz speed/bench.csv
+ends_with 0
+has out/summary.txt "memcheck: done before, exit 0"
+holds torch.tar.gz triton/triton/outputs
+GPU_RETRY="scalar" ends_with 0 smoke scalar
+has out/summary.txt "smoke: done before"
+has out/summary.txt "scalar: exit 0; "
+
+# A stage that hangs is cut off, its part is kept, and the second run repeats it and nothing else.
+fresh
+TORCH_HANGS=1 GPU_SECONDS=17 ends_with 1 triton torch
+has out/summary.txt "torch: exit 137"
+holds torch.tar.gz torch/torch/outputs
+! pgrep -f 'sleep 98765' > /dev/null || fail "what hung is still there"
+ends_with 0 triton torch
+has out/summary.txt "triton: done before"
+has out/summary.txt "torch: exit 0"
+
+# Large results come in pieces; small archives share a file if there are too many.
+fresh
+TORCH_BYTES=100000 GPU_MAX_BYTES=32000 ends_with 0
+find out -type f -size +32000c | grep . && fail "a file is too large"
+tar -tf out/rest.tar > rest.txt
+has rest.txt speed.tar.gz
+cat out/torch.tar.gz.0* | tar -tz > torch.txt
+has torch.txt torch/torch/outputs
+
+# Training that differs is repeated on emulated units: here they are right, so a kernel is wrong.
+fresh
+DIFFERS=native ends_with 1 train
+has out/summary.txt "train: exit 1; train: DIFFERENT"
+tar -xzf out/train.tar.gz
+has train/compared.txt "hashes, row 3: h100-tf32/0,0"
+has train/legs.txt "hashes: 1 of 3 rows differ"
+sed -n '/compared with the CPU/,/compared with the emulated/p' train/legs.txt | grep -q differ && fail "the emulated units differ"
+
+# After a CUDA error memcheck comes next, on the form that failed.
+fresh
+BREAKS=1 ends_with 1 traces scalar memcheck
+has "$SANITIZED" "verify --only matrix:wgmma.m64n8k8.f32.tf32.tf32"
+[ "$(grep -oE '(traces|scalar|memcheck): exit' out/summary.txt | tr -d '\n')" = "traces: exitmemcheck: exitscalar: exit" ] ||
+    { fail "wrong order"; cat out/summary.txt; }
+
+# Without a device there is one line. Without a program the stages of Python's packages are left.
+fresh
+NO_DEVICE=1 ends_with 4
+has out/summary.txt "no GPU here, so nothing was run: macheps: cuda: no CUDA device"
+[ "$(wc -l < out/summary.txt)" -eq 1 ] || fail "more than one line"
+ends_with 2 no-such-stage
+has out/summary.txt "unknown stage 'no-such-stage'"
+fresh
+printf '#!/usr/bin/env bash\necho "no lib" >&2; exit 127\n' > programs/macheps
+tar -C programs -czf carry/programs.tar.gz .
+ends_with 2
+has out/summary.txt "it does not build here: CMake Error: no fmt"
+has out/summary.txt "traces: not run, there is no program"
+holds smoke.tar.gz smoke/machine.txt
+holds torch.tar.gz torch/torch/outputs
+holds torch.tar.gz triton/triton/outputs
+
+[ "$failures" -eq 0 ] && echo "gpu-first-contact: as described"
+[ "$failures" -eq 0 ]
