@@ -19,6 +19,7 @@ import platform
 import shlex
 import sys
 import time
+from functools import partial
 
 BEGIN = time.monotonic()  # importing torch takes seconds, and they count
 
@@ -87,7 +88,10 @@ class Capture:
     # -- kernel names --------------------------------------------------------------------------------------------------
 
     def ask_kernels(self, key, function):
-        """Has the kernels that `function` launches named later, once per key. Returns the key as text."""
+        """Queues `function` for `name_kernels`, once per key. Returns the key as text.
+
+        `function` runs again later, so it must not read variables that change after the item.
+        """
         text = "/".join(map(str, key))
         if self.on_gpu and text not in self.named:
             self.named.add(text)
@@ -120,6 +124,8 @@ class Capture:
                     torch.cuda._sleep(1)
                 torch.cuda.synchronize()
             events = [event for event in found.events() if str(event.device_type).endswith("CUDA")]
+            if not events:
+                raise RuntimeError("the profiler saw no kernel")
             events.sort(key=lambda event: event.time_range.start)
             parts = [[]]
             for event in events:
@@ -523,10 +529,10 @@ def rows(c):
         for op, function in (("sum", torch.sum), ("mean", torch.mean)):
             for columns in (1000, 4096, 65536):
                 for kind in ("plain", "cancelling", "positive"):
-                    yield lambda: reduction(c, op, format, 8, columns, kind, lambda x: function(x, dim=-1))
+                    yield lambda: reduction(c, op, format, 8, columns, kind, partial(function, dim=-1))
             for kind in ("plain", "positive"):
-                yield lambda: reduction(c, op + "_all", format, 64, 4096, kind, lambda x: function(x).reshape(1))
-                yield lambda: reduction(c, op + "_columns", format, 512, 64, kind, lambda x: function(x, dim=0))
+                yield lambda: reduction(c, op + "_all", format, 64, 4096, kind, function)
+                yield lambda: reduction(c, op + "_columns", format, 512, 64, kind, partial(function, dim=0))
     for op in ("gelu", "gelu_tanh", "silu"):
         yield lambda: all_inputs(c, op, "fp16", pointwise[op])
     for format in ("fp16",):
@@ -766,7 +772,8 @@ def given(c):
         for file in sorted((pathlib.Path(c.inputs) / name).glob("*.npz")):
             try:
                 arrays = np.load(file)
-                x = {key: given_tensor(arrays[key], options.get(key), c.device) for key in arrays.files if key != "out"}
+                x = {key: given_tensor(arrays[key], options.get(key), c.device) for key in arrays.files
+                     if key not in ("out", "recipe")}
                 kernels = given_kernels(op, x, options)
             except Exception as error:
                 c.out.log(f"given/{name}/{file.stem}: {type(error).__name__}: {error}")
@@ -778,7 +785,7 @@ def given(c):
 
 # -- all of it -----------------------------------------------------------------------------------------------------------
 
-# Group: share of the time. What a group leaves over runs after the last group, in the same order.
+# Group: share of the time. Items that a group did not reach run after the last group, in the same order.
 GROUPS = {"matmul": (matmul, 0.26), "scaled_mm": (scaled_mm, 0.24), "reveal": (reveal, 0.12), "rows": (rows, 0.14),
           "casts": (casts, 0.05), "attention": (attention, 0.07), "optimisers": (optimisers, 0.05), "given": (given, 0.07)}
 
