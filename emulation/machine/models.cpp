@@ -133,15 +133,19 @@ std::vector<DisputedPoint> disputed_floors(const Machine&) {
             {"model", "the last step of CDNA3", "31 fraction bits are kept by a floor, then rounded",
              "rounded at once (MMA-Sim of January 2026; Khattak and Mikaitis)"}};
 }
-/// Of the models that cut products and addend at a common unit.
+/// Of the models that cut products and addend at a common unit. Traces of an H100 in this tree settle them for sm_90.
 std::vector<DisputedPoint> disputed_cuts(const Machine& machine) {
     const SumRule& sum = machine.sum;
     std::vector<DisputedPoint> points;
+    if (machine.arch == "sm_90") return points;
     points.push_back({"zero_factor_counts", "what a product with a zero factor adds to the largest exponent",
                       sum.zero_factor_counts ? "the exponents of its operands" : "nothing",
                       "each zero operand reads exponent -126 (MMA-Sim of January 2026)"});
     // Other accumulators and operands never reach down to e_zero.
-    if (sum.addend == fp16 && machine.instruction == "mma" && sum.model == SumModel::truncated) {
+    if (sum.addend == fp16 && machine.instruction.substr(0, 7) == "tcgen05" && sum.model == SumModel::truncated) {
+        points.push_back({"zero_exponent", "e_zero, the exponent that C = 0 reads", std::to_string(sum.zero_exponent),
+                          "-21, which wgmma reads on an H100"});
+    } else if (sum.addend == fp16 && machine.instruction == "mma" && sum.model == SumModel::truncated) {
         points.push_back({"zero_exponent", "e_zero, the exponent that C = 0 reads", std::to_string(sum.zero_exponent),
                           fmt::format("{} (a table of arXiv 2511.10909v2)", sum.zero_exponent - 1)});
     } else if (machine.operands.contains(bf16) || machine.operands.contains(tf32) || machine.scale == e8m0fnu) {
@@ -150,7 +154,7 @@ std::vector<DisputedPoint> disputed_cuts(const Machine& machine) {
     }
     points.push_back({"underflow_keeps_sign", "a negative sum that underflows to zero",
                       sum.underflow_keeps_sign ? "-0" : "+0",
-                      sum.underflow_keeps_sign ? "+0 (MMA-Sim of January 2026)" : "-0 (newer MMA-Sim)"});
+                      sum.underflow_keeps_sign ? "+0 (an H100; MMA-Sim of January 2026)" : "-0 (newer MMA-Sim); an H100 gives +0"});
     points.push_back({"zeros_keep_sign", "all operands and C are -0", sum.zeros_keep_sign ? "-0" : "+0",
                       sum.zeros_keep_sign ? "+0 (MMA-Sim)" : "-0 (a table-driven model)"});
     if (sum.addend == fp16) {

@@ -41,7 +41,8 @@ struct TensorCore {
 };
 
 /// The truncated fused dot-product-add. Its exponent of a zero addend follows the fraction bits of the generation; fp16
-/// accumulators of mma.sync read 4 less those bits, those of wgmma and tcgen05 -133.
+/// accumulators read 4 less those bits, but those of tcgen05 -133. An H100 gives +0 for negative sums that underflow, and
+/// -21 for wgmma's fp16 accumulators (traces of 2026-11-26, tests/traces); other generations are taken to be alike.
 constexpr Machine tensor_core(const Generation& generation, const TensorCore& row) {
     const bool half = row.accumulator == fp16;
     const int fraction_bits = row.fraction_bits != 0 ? row.fraction_bits : generation.fraction_bits;
@@ -51,9 +52,11 @@ constexpr Machine tensor_core(const Generation& generation, const TensorCore& ro
                                          : Delivery::fp32_toward_zero;
     sum.addend = row.accumulator;
     sum.nan = NanRule::canonical_7fffffff;
-    sum.zero_exponent = !half                      ? -108 - generation.fraction_bits
-                        : row.instruction == "mma" ? 4 - generation.fraction_bits
-                                                   : -133;
+    sum.underflow_keeps_sign = false;
+    const bool is_tcgen05 = row.instruction.substr(0, 7) == "tcgen05";
+    sum.zero_exponent = !half        ? -108 - generation.fraction_bits
+                        : is_tcgen05 ? -133
+                                     : 4 - generation.fraction_bits;
     const bool is_measured = !row.measured.empty();
     return {.name = row.name,
             .arch = generation.arch,

@@ -28,7 +28,7 @@ Case generate_against(const Instruction& instruction, Mutation mutation, std::mt
     switch (mutation) {
         case Mutation::e_zero_lower:
         case Mutation::e_zero_higher:
-        case Mutation::underflow_plus_zero:
+        case Mutation::underflow_minus_zero:
             pool = std::span<const Class>(near_zero).first(1);
             break;
         case Mutation::zero_reads_emin:

@@ -82,7 +82,7 @@ enum class Rounding { toward_zero, nearest_even };
 
 /// The code of x rounded once to an IEEE-like type, `precision` significand bits kept (type.precision or fewer: the
 /// low bits of the code are then zero), with gradual underflow; what is too great becomes infinity in either mode.
-/// Zero gives +0, and a negative number that underflows gives -0.
+/// Zero gives +0, and a negative number that underflows gives -0, which a tensor core makes +0 of.
 [[nodiscard]] std::uint64_t rounded(const Exact& x, const Type& type, Rounding mode, int precision);
 [[nodiscard]] std::uint64_t infinity(const Type& type, bool negative);
 

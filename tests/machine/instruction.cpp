@@ -109,8 +109,8 @@ void set_nvidia(Instruction& in) {
     }
     set_output(in);
     in.fraction_bits = f0;
-    // A sum into fp16 by mma.sync reads a zero term as 4 - F; every other sum as -108 - F, F that of fp16.
-    in.zero_exponent = in.c.name != "f16" ? -108 - f0 : is_mma ? 4 - f0 : -133;
+    // A sum into fp16 reads a zero term as 4 - F, but by tcgen05; every other sum as -108 - F, F that of fp16.
+    in.zero_exponent = in.c.name != "f16" ? -108 - f0 : is_tcgen05 ? -133 : 4 - f0;
     int widest = 0;
     if (is_16_bit(in.a) && in.a.name == in.b.name) {
         widest = sm == 70 ? 4 : sm < 90 ? 8 : 16;

@@ -25,7 +25,7 @@ std::string_view name_of(Mutation mutation) {
                                                  "e_zero_higher",
                                                  "zero_reads_emin",
                                                  "zero_reads_m126",
-                                                 "underflow_plus_zero",
+                                                 "underflow_minus_zero",
                                                  "descending_steps",
                                                  "native_fp8",
                                                  "contiguous_halves",
@@ -75,7 +75,7 @@ bool means_something(const Instruction& in, Mutation m) {
             return one_of({M::floor_terms, M::product_renormalised, M::fewer_fraction_bits, M::more_fraction_bits,
                            M::split_groups, M::joined_groups, M::c_last, M::pairwise_fp32, M::sticky_bit,
                            M::e_zero_lower, M::e_zero_higher, M::zero_reads_emin, M::zero_reads_m126,
-                           M::underflow_plus_zero, M::descending_steps});
+                           M::underflow_minus_zero, M::descending_steps});
         case Model::emulated_fp8:
             return one_of({M::floor_terms, M::product_renormalised, M::fewer_fraction_bits, M::more_fraction_bits,
                            M::pairwise_fp32, M::sticky_bit, M::e_zero_lower, M::e_zero_higher, M::zero_reads_emin,
@@ -122,7 +122,7 @@ std::string_view why_invisible(const Instruction& in, Mutation m) {
             if (quantum >= floor_unit + (m == M::e_zero_higher ? 1 : 0))
                 return "with C = 0 no product has bits below the unit of e_zero";
             break;
-        case M::underflow_plus_zero:
+        case M::underflow_minus_zero:
             if (fused && quantum > in.d.emin() - in.precision) return "no product is small enough to underflow";
             break;
         case M::zero_reads_emin:

@@ -57,7 +57,7 @@ std::uint64_t aligned_sum(const Instruction& in, const std::vector<Term>& produc
         if (dot.kind == Kind::finite) d = rounded(sum(dot.value, c.value), in.d, in.rounding, in.precision);
     }
     const std::uint64_t minus_zero = std::uint64_t{1} << (in.d.bits - 1);
-    return mutation == Mutation::underflow_plus_zero && d == minus_zero ? 0 : d;
+    return mutation != Mutation::underflow_minus_zero && d == minus_zero ? 0 : d;  // traces of an H100
 }
 
 }  // namespace

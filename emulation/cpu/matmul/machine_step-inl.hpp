@@ -232,7 +232,7 @@ HWY_INLINE F32 deliver_sum(I32 sum, F32 unit) {
     if constexpr (delivery == Delivery::fp16_nearest_even) {
         // Rounding to odd first makes the second rounding harmless.
         r = select(cut_to_int(r) == sum, r, from_bits(bits(r) | I32(1)));
-        return through_half(r * unit);
+        return through_half(r * unit) + F32(0.0f);  // -0 becomes +0
     }
     return r * unit;
 }

@@ -80,7 +80,7 @@ struct Fp32Sum {
         // The leading one of `ulps` adds the last 1 to the exponent field. Past fp32's range even RZ gives Inf.
         const std::uint32_t code =
             min_of((ulps << (23 - fraction)) + (static_cast<std::uint32_t>(top + 126) << 23), 0x7f800000u);
-        return code | (negative ? 0x80000000u : 0u);
+        return code == 0 ? 0 : code | (negative ? 0x80000000u : 0u);
     }
 };
 /// One of 16 bits.
