@@ -3,8 +3,10 @@
 #include "core/nearest_name.hpp"
 #include "core/publish.hpp"
 #include "emulation/gpu/gpu.hpp"
+#include "emulation/gpu/probe/library/capture.hpp"
 #include "emulation/gpu/probe/probes.hpp"
 #include "emulation/verify/cpu_probe.hpp"
+#include "emulation/verify/json_lines.hpp"
 #include "emulation/verify/replay.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
@@ -257,14 +259,29 @@ void run_replay(const Arguments& arguments, Outcome& outcome) {
                      .fix = "`macheps verify --record DIR` makes them where a GPU is"});
     }
     std::vector<std::string> names;
-    for (const fs::path& file : files) {
-        const verify::Trace trace = verify::read_trace(file);
-        names.push_back("replay:" + trace.form.instr + "." + trace.form.qual);
-        if (!selected(arguments.only, "replay", trace.form.instr + "." + trace.form.qual)) continue;
+    const verify::ProbeSink sink = [&](const verify::ProbeResult& row) { outcome.rows.push_back(row); };
+    const auto takes = [&](const fs::path& file, const std::string& instruction, const std::string& gpu) {
+        names.push_back("replay:" + instruction);
+        if (!selected(arguments.only, "replay", instruction)) return false;
         outcome.traces.push_back(file.string());
-        if (outcome.device.find(trace.gpu) == std::string::npos)
-            outcome.device += (outcome.device.empty() ? "" : ", ") + trace.gpu;
-        verify::replay(trace, [&](const verify::ProbeResult& row) { outcome.rows.push_back(row); });
+        if (outcome.device.find(gpu) == std::string::npos) outcome.device += (outcome.device.empty() ? "" : ", ") + gpu;
+        return true;
+    };
+    for (const fs::path& file : files) {
+        const std::string text = verify::read_json_lines(file);
+        const Json header = verify::parse_json_line(text.substr(0, text.find('\n')), file.string() + ":1");
+        if (gpu::is_library_capture(header)) {
+            const gpu::RecordedLibrary recorded = gpu::parse_library_capture(text, file.string());
+            if (takes(file, recorded.problem.name(), recorded.gpu)) gpu::replay_library(recorded, sink);
+            continue;
+        }
+        if (gpu::is_tree_capture(header)) {
+            const verify::ProbeResult row = gpu::recorded_tree(text, file.string());
+            if (takes(file, row.instruction, header["gpu"].string())) sink(row);
+            continue;
+        }
+        const verify::Trace trace = verify::parse_trace(text, file.string());
+        if (takes(file, trace.form.instr + "." + trace.form.qual, trace.gpu)) verify::replay(trace, sink);
     }
     if (outcome.rows.empty()) nothing_selected(arguments.only, names);
     check_outputs(arguments);

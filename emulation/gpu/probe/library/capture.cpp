@@ -19,6 +19,7 @@ using verify::json_field;
 
 constexpr int capture_schema = 1;
 constexpr const char* kind_key = "macheps_library";
+constexpr const char* tree_key = "macheps_tree";
 
 /// Where a value of a LibraryProblem or a LibraryAlgorithm stands in a header.
 template <class Owner>
@@ -250,6 +251,34 @@ RecordedLibrary parse_library_capture(std::string_view text, const std::string& 
 
 std::unique_ptr<LibraryPlan> recorded_plan(const RecordedLibrary& recorded, std::size_t algorithm) {
     return std::make_unique<RecordedPlan>(recorded, algorithm);
+}
+
+verify::Capture tree_capture(const LibraryProblem& p, const LibraryAlgorithm& algorithm, const std::string& library,
+                             const SumTree& tree) {
+    const Json header{{tree_key, capture_schema}, {"problem", p.name()}, {"library", library},
+                      {"algorithm", algorithm.to_string()}};
+    const Json line{{"terms", p.k}, {"steps", tree_steps(tree)}};
+    return {.name = "reveal." + p.name(), .header = header.dump(), .lines = line.dump() + '\n'};
+}
+
+bool is_tree_capture(const Json& header) { return header.contains(tree_key); }
+
+verify::ProbeResult recorded_tree(std::string_view text, const std::string& where) {
+    const std::string first = where + ":1", second = where + ":2";
+    const Json header = verify::json_lines_header(text, where);
+    const Json line = verify::parse_json_line(text.substr(text.find('\n') + 1), second);
+    constexpr std::size_t most = 200;
+    std::string steps = json_field<std::string>(line, "steps", second).substr(0, most);
+    std::replace(steps.begin(), steps.end(), '\n', ';');
+    if (steps.size() == most) steps += " ...";
+    return {.kind = "replay",
+            .instruction = "reveal:" + json_field<std::string>(header, "problem", first),
+            .operands = "masks of FPRev",
+            .verdict = verify::Verdict::recorded,
+            .note = fmt::format("{} terms: {}; {}, {}", json_field<int>(line, "terms", second),
+                                steps,
+                                json_field<std::string>(header, "algorithm", first),
+                                json_field<std::string>(header, "library", first))};
 }
 
 }  // namespace macheps::gpu

@@ -5,6 +5,7 @@
 #include "core/json.hpp"
 #include "emulation/gpu/probe/library/match.hpp"
 #include "emulation/gpu/probe/library/probes.hpp"
+#include "emulation/matmul/reveal.hpp"
 #include "emulation/verify/probe.hpp"
 
 namespace macheps::gpu {
@@ -51,5 +52,15 @@ RecordedLibrary parse_library_capture(std::string_view text, const std::string& 
 
 /// The recorded outputs as a plan: `match_library` compares what was recorded, and no other output is known.
 std::unique_ptr<LibraryPlan> recorded_plan(const RecordedLibrary& recorded, std::size_t algorithm);
+
+/// The same of the order of a library's sum, a tree that FPRev revealed.
+verify::Capture tree_capture(const LibraryProblem& problem, const LibraryAlgorithm& algorithm, const std::string& library,
+                             const SumTree& tree);
+bool is_tree_capture(const Json& header);
+/// A row of the kind `replay`: nothing is compared. Errors: as parse_library_capture.
+verify::ProbeResult recorded_tree(std::string_view text, const std::string& where);
+
+/// Rows of the kind `replay`, those that the probe of the problem gives where the library runs.
+void replay_library(const RecordedLibrary& recorded, const verify::ProbeSink& sink);
 
 }  // namespace macheps::gpu

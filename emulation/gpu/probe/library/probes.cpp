@@ -2,7 +2,6 @@
 #include "emulation/gpu/probe/library/probes.hpp"
 
 #include "core/error.hpp"
-#include "core/json.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "emulation/gpu/probe/library/capture.hpp"
 #include "emulation/gpu/probe/library/cublaslt.hpp"
@@ -140,9 +139,22 @@ void capture_rows(const LibraryProblem& p, MatmulLibrary& library, const verify:
     sink(result);
 }
 
+class RecordedAnswers final : public MatmulLibrary {
+  public:
+    explicit RecordedAnswers(const RecordedLibrary& recorded) : recorded_(recorded) {}
+    std::string name() const override { return recorded_.library; }
+    LibraryAnswer plan(const LibraryProblem&, int choice) override {
+        const auto at = static_cast<std::size_t>(choice);
+        if (at >= recorded_.algorithms.size()) return {nullptr, "no more algorithms were captured"};
+        return {recorded_plan(recorded_, at), {}};
+    }
+
+  private:
+    const RecordedLibrary& recorded_;
+};
+
 void run_problem(Session& session, const LibraryProblem& p, double seconds, const verify::ProbeOptions& options,
-                 const verify::ProbeSink& sink) {
-    constexpr int most_choices = 3;
+                 const verify::ProbeSink& sink, int most_choices = 3) {
     const Clock::time_point start = Clock::now();
     const std::string instruction = p.name();
     if (session.loaded().library == nullptr) return sink(declined(instruction, session.loaded().missing));
@@ -161,13 +173,6 @@ void run_problem(Session& session, const LibraryProblem& p, double seconds, cons
         match_rows(instruction, *answer.plan, p, session.host(), seconds, options, library.name(), sink);
         if (seconds_since(start) > seconds) return;
     }
-}
-
-verify::Capture tree_capture(const LibraryProblem& p, const LibraryAlgorithm& algorithm, const std::string& library,
-                             const SumTree& tree) {
-    const Json header{{"macheps_tree", 1}, {"problem", p.name()}, {"library", library}, {"algorithm", algorithm.to_string()}};
-    const Json line{{"terms", p.k}, {"steps", tree_steps(tree)}};
-    return {.name = "reveal." + p.name(), .header = header.dump(), .lines = line.dump() + '\n'};
 }
 
 void run_reveal(Session& session, const LibraryProblem& p, const verify::ProbeOptions& options,
@@ -334,6 +339,15 @@ std::vector<LibraryProblem> reveal_problems() {
         list.push_back(p);
     }
     return list;
+}
+
+void replay_library(const RecordedLibrary& recorded, const verify::ProbeSink& sink) {
+    Session session([&] { return LoadedLibrary{std::make_shared<RecordedAnswers>(recorded), {}}; });
+    constexpr double as_long_as_it_takes = 1e9;
+    run_problem(session, recorded.problem, as_long_as_it_takes, {.seed = recorded.seed}, [&](verify::ProbeResult row) {
+        row.kind = "replay";
+        sink(row);
+    }, static_cast<int>(recorded.algorithms.size()));
 }
 
 std::vector<verify::ProbeGroup> library_probe_groups(std::function<LoadedLibrary()> load) {
