@@ -19,7 +19,7 @@ enum class Reach : std::uint8_t {
 
 enum class NanCodes : std::uint8_t {
     quiet,      ///< the canonical quiet NaN with the input's sign
-    nvidia,     ///< all ones below a clear sign; tf32 by cvt.rna keeps the high payload and loses the low one
+    nvidia,     ///< all ones below a clear sign; tf32 by cvt.rna keeps the sign and the high payload (see nan_code_of)
     cuda_host,  ///< as nvidia, but from fp64 the 8-bit formats keep the sign, and e5m2 the top of the payload
     ml_dtypes,  ///< quiet; in fp6 and fp4 the zero of the other sign
     torch,      ///< quiet; bf16 loses the sign, e5m2 has all ones
@@ -90,7 +90,7 @@ MACHEPS_HD constexpr bool within(Reach reach, Format f) {
 
 /// The code of a NaN, without padding. `payload` is the source's fraction, its quiet bit leading at bit 63.
 MACHEPS_HD constexpr std::uint64_t nan_code_of(NanCodes rule, Format f, bool negative, std::uint64_t payload,
-                                               bool from_fp64, Round mode) {
+                                               bool from_fp64, Round mode, bool saturates) {
     const std::uint64_t sign = negative ? f.sign_bit() : 0;
     const bool signed_nan = f.specials == Specials::inf_and_nan || f.specials == Specials::nan_only;
     const std::uint64_t quiet = (signed_nan ? sign : 0) | f.nan_code();
@@ -98,7 +98,7 @@ MACHEPS_HD constexpr std::uint64_t nan_code_of(NanCodes rule, Format f, bool neg
         if (rule == NanCodes::ml_dtypes && f.specials == Specials::none) return sign ^ f.sign_bit();
         return quiet;  // fnuz has one NaN; without any, the largest finite value stands for it
     }
-    if (f.bits == 64) return quiet;
+    if (f.bits == 64 && rule != NanCodes::payload) return quiet;
     switch (rule) {
         case NanCodes::torch:
             return is<bf16>(f) ? f.nan_code() : is<e5m2>(f) ? sign | f.magnitude_mask() : quiet;
@@ -107,9 +107,12 @@ MACHEPS_HD constexpr std::uint64_t nan_code_of(NanCodes rule, Format f, bool neg
             if (from_fp64 && is<e5m2>(f)) return quiet | payload >> 62;
             [[fallthrough]];
         case NanCodes::nvidia:
-            // cvt.rna.tf32 adds to finite inputs only, then masks: a NaN whose payload is all in the low bits turns
-            // Inf.
-            if (is<tf32>(f) && mode == Round::nearest_away) return sign | f.inf_code() | payload >> 54;
+            // cvt.rna.tf32 masks the low bits of a NaN: a NaN whose payload is all in the low bits turns Inf. With
+            // .satfinite, ptxas subtracts one step from every result that is not finite: from Inf, and from NaN too.
+            if (is<tf32>(f) && mode == Round::nearest_away) {
+                const std::uint64_t masked = sign | f.inf_code() | payload >> 54;
+                return rule == NanCodes::nvidia && saturates ? masked - 1 : masked;
+            }
             return f.magnitude_mask();
         case NanCodes::payload:
             return quiet | payload >> (64 - f.fraction_bits());
@@ -152,7 +155,9 @@ MACHEPS_HD constexpr std::uint64_t encode64(Profile profile, Format f, Source x,
         return encode64(profile, f, bit_cast<float>(single), mode, random);
     }
     if (parts.kind == Unpacked::Kind::nan) {
-        return detail::nan_code_of(profile.nan, f, parts.negative, detail::payload_of(x), from_fp64, mode) << f.padding;
+        const bool saturates = detail::within(profile.saturates, f);
+        return detail::nan_code_of(profile.nan, f, parts.negative, detail::payload_of(x), from_fp64, mode, saturates)
+               << f.padding;
     }
     const bool infinite = parts.kind == Unpacked::Kind::infinite;
     if (profile.flushes_subnormals && !infinite && parts.significand != 0 &&

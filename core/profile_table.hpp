@@ -80,7 +80,7 @@ inline constexpr std::array<NamedProfile, 25> all_profiles{{
                  .scale_round = Round::up},
      .edition = "PTX ISA 9.1",
      .formats = "fp32 tf32 fp16 bf16 e4m3fn e5m2 e8m0fnu e2m3fn e3m2fn e2m1fn",
-     .summary = "cvt with .satfinite; NaN codes of the 8-bit formats are documented, not measured",
+     .summary = "cvt with .satfinite; fp32 to tf32, fp16, bf16 and 8 bits measured on an H100",
      .source = "PTX ISA 9.1 cvt"},
     {.name = "mldtypes",
      .profile = {.truncation_overflows = true,

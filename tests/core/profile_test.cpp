@@ -137,8 +137,8 @@ TEST_CASE("profiles differ where implementations do", "[core][profile]") {
         {"mldtypes_sat", "e4m3fn", 0x447a0000, rne, 0x7e},
         {"mldtypes_sat", "e5m2", 0x7f800000, rne, 0x7c},
         {"ieee", "bf16", 0x00400000, rne, 0x0040},
-        {"ptx", "tf32", 0x7f800001, Round::nearest_away, 0x7f800000},  // a NaN that becomes infinity
-        {"ptx", "tf32", 0xffc00000, Round::nearest_away, 0xffc00000},
+        {"ptx", "tf32", 0x7f800001, Round::nearest_away, 0x7f7fe000},  // a NaN that becomes finite
+        {"ptx", "tf32", 0xffc00000, Round::nearest_away, 0xffbfe000},  // one step below, as the infinity
         {"ptx", "tf32", 0x7f7fffff, Round::nearest_away, 0x7f7fe000},
         {"torch_legacy", "e8m0fnu", 0x40400000, rne, 0x81},
         {"ieee", "e4m3fn", 0x447a0000, Round::toward_zero, 0x7e},
