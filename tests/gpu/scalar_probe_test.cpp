@@ -33,7 +33,7 @@ struct Marked {
         trial.offered = offered;
         trial.differs = trial.beyond = trial.turns = index == differs_at;
         trial.kind = InputClass::subnormal;
-        trial.ulps = index == worst_at || index == worst_too ? 3.0f : 0.5f;
+        trial.error = index == worst_at || index == worst_too ? 3.0f : 0.5f;
         return trial;
     }
 };
@@ -140,7 +140,7 @@ TEST_CASE("a lone mismatch is found wherever it lies", "[gpu][scalar]") {
         CHECK(found.first_beyond.a == at);
         CHECK(found.turns == 1);
         CHECK(found.first_turn.a == at);
-        CHECK(found.worst.ulps == 3.0f);
+        CHECK(found.worst.error == 3.0f);
         CHECK(found.worst.a == 65535 - at);  // the first of two that are as bad
     }
 }
@@ -412,7 +412,9 @@ TEST_CASE("an operation that is not what its row says is found", "[gpu][scalar]"
         {"__hsub2(half2)", [](ArithmeticRow& r) { r.operation = Operation::add; }, "another operation"},
         {"__hfma_relu(half)", [](ArithmeticRow& r) { r.variant = Variant::none; }, "negative results"},
         {"__hfma_sat(bfloat16)", [](ArithmeticRow& r) { r.variant = Variant::relu; }, "results above 1"},
-        {"__hdiv(half)", [](ArithmeticRow& r) { r.operation = Operation::mul; }, "beyond two codes"},
+        {"__hdiv(half)", [](ArithmeticRow& r) { r.mode = Round::toward_zero; }, "another mode"},
+        {"div.full.f32", [](ArithmeticRow& r) { r.operation = Operation::mul; }, "beyond three codes"},
+        {"mul.rn.ftz.f32", [](ArithmeticRow& r) { r.variant = Variant::none; }, "subnormals are flushed"},
     };
     for (const Mutation& mutation : mutations) {
         ArithmeticProbe probe{arithmetic_row(mutation.instruction)};
@@ -426,6 +428,65 @@ TEST_CASE("an operation that is not what its row says is found", "[gpu][scalar]"
         const ScalarComparison found = run();
         CHECK(found.mismatches() > 0);
         if (probe.row.codes != 0) CHECK(found.beyond > 0);
+    }
+}
+
+TEST_CASE("NaN keep what an H100 keeps of them", "[gpu][scalar]") {
+    struct Case {
+        const char* instruction;
+        std::uint64_t in, out;
+        const char* why;
+    };
+    const Case cases[] = {
+        {"cvt.rna.satfinite.tf32.f32", 0x7f800001, 0x7f7fe000, "masked to Inf, then one step below"},
+        {"cvt.rna.satfinite.tf32.f32", 0xffc02001, 0xffc00000, "one step below"},
+        {"cvt.rna.satfinite.tf32.f32", 0x7f800000, 0x7f7fe000, "Inf saturates"},
+        {"cvt.rna.tf32.f32", 0x7f800001, 0x7f800000, "masked to Inf"},
+        {"__double2half", 0x7ff19b5fac34060b, 0x7e66, "top of the payload and the quiet bit"},
+        {"__double2half", 0xfff0000000000001, 0xfe00, "sign"},
+        {"__double2bfloat16", 0x7ff19b5fac34060b, 0x7fcc, "top of the payload and the quiet bit"},
+        {"cvt.rz.f32.f64", 0xfff19b5fac34060b, 0xffccdafd, "top of the payload and the quiet bit"},
+        {"cvt.f64.f16", 0xfc01, 0xfff8040000000000, "a signaling NaN turns quiet"},
+        {"cvt.f64.f32", 0x7f800001, 0x7ff8000020000000, "a signaling NaN turns quiet"},
+        {"cvt.f32.f16", 0xfc01, 0x7fffffff, "all ones"},
+        {"cvt.f32.bf16", 0xff81, 0xff810000, "a shift"},
+        {"cvt.rn.bf16.f16", 0xfc01, 0x7fff, "all ones"},
+    };
+    for (const Case& c : cases) {
+        std::uint64_t got = 0;
+        CAPTURE(c.instruction, c.in, c.why);
+        const ConvertRow& row = convert_row(c.instruction);
+        REQUIRE(convert_by_hardware(row, c.in, 0, got));
+        CHECK(got == c.out);
+        CHECK(ConvertProbe{row}.expected(c.in) == c.out);
+    }
+}
+
+TEST_CASE("ftz flushes what is tiny after rounding with an unbounded exponent", "[gpu][scalar]") {
+    struct Case {
+        const char* instruction;
+        std::uint32_t a, b, c, out;
+        const char* why;
+    };
+    const Case cases[] = {
+        {"mul.rn.ftz.f32", 0x3f7fffff, 0x00800000, 0, 0, "recorded on an H100: 2^-126 - 2^-150"},
+        {"mul.rn.ftz.f32", 0xbf7fffff, 0x00800000, 0, 0x80000000, "the sign stays"},
+        {"mul.rn.ftz.f32", 0x3f7fffff, 0x00800001, 0, 0x00800000, "2^-126 + 2^-150 and less: to 2^-126"},
+        {"fma.rn.ftz.f32", 0x3f7fffff, 0x00800000, 0x80000000, 0, "recorded on an H100"},
+        {"fma.rn.ftz.f32", 0x0fd1412f, 0xa3ebc825, 0x00800000, 0, "recorded on an H100"},
+        {"fma.rn.ftz.f32", 0x80800000, 0x33800000, 0x00800000, 0, "2^-126 - 2^-150 has 24 bits: tiny"},
+        {"fma.rn.ftz.f32", 0x80800000, 0x33000000, 0x00800000, 0x00800000, "2^-126 - 2^-151 rounds to 2^-126: kept"},
+        {"fma.rn.ftz.f32", 0x00800000, 0x33000000, 0x80800000, 0x80800000, "the same with the other sign"},
+        {"add.rn.ftz.f32", 0x00800001, 0x80800000, 0, 0, "a difference is exact"},
+        {"div.rn.ftz.f32", 0x00fffffe, 0x3fffffff, 0, 0, "the largest quotient below 2^-126"},
+    };
+    for (const Case& c : cases) {
+        CAPTURE(c.instruction, c.why);
+        const ArithmeticRow& row = arithmetic_row(c.instruction);
+        std::uint64_t got = 0;
+        REQUIRE(gpu::detail::arithmetic_by_hardware(row, c.a, c.b, c.c, got));
+        CHECK(got == c.out);
+        CHECK(gpu::detail::arithmetic_by_model(row, c.a, c.b, c.c) == c.out);
     }
 }
 

@@ -35,7 +35,7 @@ MACHEPS_HD constexpr bool is_nan_code(Format f, std::uint64_t container) {
 struct Trial {
     std::uint64_t a = 0, b = 0, c = 0;  ///< operands, as bits
     std::uint64_t got = 0, want = 0;    ///< the device's result, the model's
-    float ulps = 0;                     ///< the error, in units of the last place (functions alone)
+    float error = 0;                    ///< in units of the last place, or absolute if the bound is absolute
     InputClass kind = InputClass::normal;
     bool offered = true;    ///< false: this device has no such instruction
     bool differs = false;   ///< from the model
@@ -51,7 +51,7 @@ struct Partial {
     std::uint32_t absent = 0, nan_codes = 0;
     std::uint32_t beyond = 0, first_beyond = none;
     std::uint32_t turns = 0, first_turn = none;
-    std::uint32_t worst = 0, worst_at = none;  ///< the largest error in ulp, as the bits of a float; its first place
+    std::uint32_t worst = 0, worst_at = none;  ///< the largest error, as the bits of a float; its first place
     std::uint64_t hash = 0;                    ///< the sum of hash_item over the inputs
 
     /// `input`: the number of the input in the whole range.
@@ -72,7 +72,7 @@ struct Partial {
         nan_codes += trial.nan_code ? 1 : 0;
         if (trial.beyond) ++beyond, first_beyond = min_of(first_beyond, at);
         if (trial.turns) ++turns, first_turn = min_of(first_turn, at);
-        take_worst(bit_cast<std::uint32_t>(trial.ulps), at);
+        take_worst(bit_cast<std::uint32_t>(trial.error), at);
     }
     MACHEPS_HD void take_worst(std::uint32_t error, std::uint32_t at) {
         if (error < worst || error == 0 || (error == worst && at > worst_at)) return;

@@ -38,6 +38,9 @@ inline constexpr ConvertModel ptx{"codec, NVIDIA's NaN", {.nan = NanCodes::nvidi
 inline constexpr ConvertModel satfinite{
     "profile ptx",
     {.saturates = Reach::every_format, .saturates_infinity = Reach::every_format, .nan = NanCodes::nvidia}};
+// F2F, the instruction for conversions from and to fp64, keeps the sign and the top of the payload and sets the quiet
+// bit. Measured on an H100 for F2F.F16.F64 and F2F.BF16.F64 (docs/gpu.md).
+inline constexpr ConvertModel f2f{"codec, payload kept", {.nan = NanCodes::payload}};
 // CUDA 13.0 cuda_fp16.hpp, cuda_bf16.hpp, cuda_fp8.hpp, cuda_fp6.hpp, cuda_fp4.hpp.
 inline constexpr ConvertModel nosat{"profile cuda_nosat", {.nan = NanCodes::cuda_host}};
 inline constexpr ConvertModel sat{
@@ -198,19 +201,15 @@ struct ConvertProbe {
         return trial;
     }
 
-  private:
-    /// The ISA defines no bits below a tf32 code.
-    MACHEPS_HD bool same_bits(std::uint64_t got, std::uint64_t want) const {
-        return got >> row.to.padding == want >> row.to.padding;
-    }
-
+    /// The model's code for one element.
     MACHEPS_HD std::uint64_t expected(std::uint64_t code) const {
         const Profile& profile = row.model.profile;
+        // bf16 to fp32 is a shift (SHF.L), which leaves signaling NaN as they are.
+        const bool shifted = row.from.bits == 16 && row.from.precision == 8 && row.to.bits == 32 && row.to.padding == 0;
+        if (shifted && is_nan_code(row.from, code)) return code << 16;
         const bool as_double = row.from.bits == 64;
         const double wide = as_double ? bit_cast<double>(code) : 0;
-        // fp32 operands keep their payload, which cvt.rna.tf32 passes on.
-        const float narrow =
-            row.from.bits == 32 ? bit_cast<float>(static_cast<std::uint32_t>(code)) : decode(row.from, code);
+        const float narrow = as_float(code);
         std::uint64_t result =
             as_double ? encode64(profile, row.to, wide, row.mode) : encode64(profile, row.to, narrow, row.mode);
         if (row.after == After::none) return result;
@@ -221,6 +220,22 @@ struct ConvertProbe {
         const std::uint64_t one = static_cast<std::uint64_t>(row.to.exponent_bias)
                                   << row.to.fraction_bits() << row.to.padding;
         return nan ? 0 : min_of(result, one);
+    }
+
+  private:
+    /// The ISA defines no bits below a tf32 code.
+    MACHEPS_HD bool same_bits(std::uint64_t got, std::uint64_t want) const {
+        return got >> row.to.padding == want >> row.to.padding;
+    }
+
+    /// The number of fp32 that `code` stands for. NaN of the fp32, fp16 and bf16 operands keep their payload.
+    MACHEPS_HD float as_float(std::uint64_t code) const {
+        const Format f = row.from;
+        if (f.bits == 32) return bit_cast<float>(static_cast<std::uint32_t>(code));
+        if (f.bits != 16 || !is_nan_code(f, code)) return decode(f, code);
+        const auto sign = static_cast<std::uint32_t>(code & f.sign_bit()) << 16;
+        const auto fraction = static_cast<std::uint32_t>(code & (f.min_normal_code() - 1));
+        return bit_cast<float>(sign | 0x7f800000u | fraction << (23 - f.fraction_bits()));
     }
 };
 

@@ -28,9 +28,28 @@ MACHEPS_HD inline bool convert_by_function(Convert id, const ConvertInput& in, s
 
 #if !defined(__CUDACC__)
 
+/// What F2F of an H100 makes of a NaN: the quiet bit, and the sign and the payload as far as the result has room for
+/// them. The toolkit's host functions give 7fff.
+inline std::uint64_t nan_by_f2f(Format from, Format to, std::uint64_t code) {
+    const std::uint64_t fraction = (code & (from.min_normal_code() - 1)) << (52 - from.fraction_bits());
+    const std::uint64_t quiet = 0x7ff8000000000000 | fraction, sign = code >> (from.bits - 1);
+    const std::uint64_t kept = quiet >> (52 - to.fraction_bits()) & to.magnitude_mask();
+    return sign << (to.bits - 1) | to.inf_code() | kept;
+}
+
 /// An instruction for one element, by the toolkit's host functions where they have it; else by the codec.
 inline std::uint64_t convert_on_host(const ConvertRow& row, std::uint64_t code) {
     const ConvertInput in{code, 0};
+    if ((row.from.bits == 64 || row.to.bits == 64) && class_of(row.from, code) == InputClass::nan) {
+        return nan_by_f2f(row.from, row.to, code);
+    }
+    if (row.to == tf32 && row.mode == Round::nearest_away) {  // what ptxas makes of it (nvdisasm)
+        auto bits = static_cast<std::uint32_t>(code);
+        if ((bits & 0x7fffffff) < 0x7f800000) bits += 0x1000;
+        bits &= 0xffffe000;
+        const bool saturates = row.model.profile.saturates == Reach::every_format;
+        return saturates && (bits & 0x7fffffff) >= 0x7f800000 ? bits - 0x2000 : bits;
+    }
     const auto is = [](Format f, Format g) { return f == g; };
     std::uint64_t result = 0;
     bool found = true;
@@ -90,6 +109,13 @@ MACHEPS_KERNEL inline bool convert_by_hardware(const ConvertRow& row, std::uint6
                                                std::uint64_t& result) {
     const detail::ConvertInput in{a, b};
     result = 0;
+#if !defined(__CUDACC__)
+    if ((row.id == Convert::double2half || row.id == Convert::double2bfloat16) &&
+        class_of(fp64, a) == InputClass::nan) {
+        result = detail::nan_by_f2f(fp64, convert_rows[static_cast<std::size_t>(row.id)].to, a);
+        return true;
+    }
+#endif
     if (detail::convert_by_function(row.id, in, result)) return true;
 #if !defined(__CUDACC__)
     const ConvertRow& own = convert_rows[static_cast<std::size_t>(row.id)];  // whatever the caller takes it for

@@ -48,18 +48,18 @@
     X(rp_sat_f16_f32, h_f, "cvt.rp.sat.f16.f32", fp32, fp16, rp, ptx, unit, code)                                      \
     X(rna_tf32_f32, r_f, "cvt.rna.tf32.f32", fp32, tf32, rna, ptx, none, code)                                         \
     X(rna_sf_tf32_f32, r_f, "cvt.rna.satfinite.tf32.f32", fp32, tf32, rna, satfinite, none, code)                      \
-    X(rn_f32_f64, f_d, "cvt.rn.f32.f64", fp64, fp32, rn, ptx, none, any)                                               \
-    X(rn_f16_f64, h_d, "cvt.rn.f16.f64", fp64, fp16, rn, ptx, none, any)                                               \
-    X(rz_f32_f64, f_d, "cvt.rz.f32.f64", fp64, fp32, rz, ptx, none, any)                                               \
-    X(rz_f16_f64, h_d, "cvt.rz.f16.f64", fp64, fp16, rz, ptx, none, any)                                               \
-    X(rm_f32_f64, f_d, "cvt.rm.f32.f64", fp64, fp32, rm, ptx, none, any)                                               \
-    X(rm_f16_f64, h_d, "cvt.rm.f16.f64", fp64, fp16, rm, ptx, none, any)                                               \
-    X(rp_f32_f64, f_d, "cvt.rp.f32.f64", fp64, fp32, rp, ptx, none, any)                                               \
-    X(rp_f16_f64, h_d, "cvt.rp.f16.f64", fp64, fp16, rp, ptx, none, any)                                               \
+    X(rn_f32_f64, f_d, "cvt.rn.f32.f64", fp64, fp32, rn, f2f, none, code)                                              \
+    X(rn_f16_f64, h_d, "cvt.rn.f16.f64", fp64, fp16, rn, f2f, none, code)                                              \
+    X(rz_f32_f64, f_d, "cvt.rz.f32.f64", fp64, fp32, rz, f2f, none, code)                                              \
+    X(rz_f16_f64, h_d, "cvt.rz.f16.f64", fp64, fp16, rz, f2f, none, code)                                              \
+    X(rm_f32_f64, f_d, "cvt.rm.f32.f64", fp64, fp32, rm, f2f, none, code)                                              \
+    X(rm_f16_f64, h_d, "cvt.rm.f16.f64", fp64, fp16, rm, f2f, none, code)                                              \
+    X(rp_f32_f64, f_d, "cvt.rp.f32.f64", fp64, fp32, rp, f2f, none, code)                                              \
+    X(rp_f16_f64, h_d, "cvt.rp.f16.f64", fp64, fp16, rp, f2f, none, code)                                              \
     X(f32_f16, f_h, "cvt.f32.f16", fp16, fp32, rn, ptx, none, code)                                                    \
-    X(f32_bf16, f_h, "cvt.f32.bf16", bf16, fp32, rn, ptx, none, any)                                                   \
-    X(f64_f16, d_h, "cvt.f64.f16", fp16, fp64, rn, ptx, none, any)                                                     \
-    X(f64_f32, d_f, "cvt.f64.f32", fp32, fp64, rn, ptx, none, any)
+    X(f32_bf16, f_h, "cvt.f32.bf16", bf16, fp32, rn, ptx, none, code)                                                  \
+    X(f64_f16, d_h, "cvt.f64.f16", fp16, fp64, rn, f2f, none, code)                                                    \
+    X(f64_f32, d_f, "cvt.f64.f32", fp32, fp64, rn, f2f, none, code)
 
 // The same, of sm_90
 #define MACHEPS_CVT_SM90(X)                                                                                            \
@@ -79,19 +79,19 @@
     X(rn_sf_relu_e5m2x2_f32, h_ff, "cvt.rn.satfinite.relu.e5m2x2.f32", fp32, e5m2, rn, satfinite, relu, code)          \
     X(rn_sf_relu_e5m2x2_f16x2, h_r, "cvt.rn.satfinite.relu.e5m2x2.f16x2", fp16, e5m2, rn, satfinite, relu, code)       \
     X(rn_relu_f16x2_e5m2x2, r_h, "cvt.rn.relu.f16x2.e5m2x2", e5m2, fp16, rn, ptx, relu, code)                          \
-    X(rn_bf16_f64, h_d, "cvt.rn.bf16.f64", fp64, bf16, rn, ptx, none, any)                                             \
-    X(rn_bf16_f16, h_h, "cvt.rn.bf16.f16", fp16, bf16, rn, ptx, none, any)                                             \
-    X(rn_f16_bf16, h_h, "cvt.rn.f16.bf16", bf16, fp16, rn, ptx, none, any)                                             \
-    X(rz_bf16_f64, h_d, "cvt.rz.bf16.f64", fp64, bf16, rz, ptx, none, any)                                             \
-    X(rz_bf16_f16, h_h, "cvt.rz.bf16.f16", fp16, bf16, rz, ptx, none, any)                                             \
-    X(rz_f16_bf16, h_h, "cvt.rz.f16.bf16", bf16, fp16, rz, ptx, none, any)                                             \
-    X(rm_bf16_f64, h_d, "cvt.rm.bf16.f64", fp64, bf16, rm, ptx, none, any)                                             \
-    X(rm_bf16_f16, h_h, "cvt.rm.bf16.f16", fp16, bf16, rm, ptx, none, any)                                             \
-    X(rm_f16_bf16, h_h, "cvt.rm.f16.bf16", bf16, fp16, rm, ptx, none, any)                                             \
-    X(rp_bf16_f64, h_d, "cvt.rp.bf16.f64", fp64, bf16, rp, ptx, none, any)                                             \
-    X(rp_bf16_f16, h_h, "cvt.rp.bf16.f16", fp16, bf16, rp, ptx, none, any)                                             \
-    X(rp_f16_bf16, h_h, "cvt.rp.f16.bf16", bf16, fp16, rp, ptx, none, any)                                             \
-    X(f64_bf16, d_h, "cvt.f64.bf16", bf16, fp64, rn, ptx, none, any)
+    X(rn_bf16_f64, h_d, "cvt.rn.bf16.f64", fp64, bf16, rn, f2f, none, code)                                            \
+    X(rn_bf16_f16, h_h, "cvt.rn.bf16.f16", fp16, bf16, rn, ptx, none, code)                                            \
+    X(rn_f16_bf16, h_h, "cvt.rn.f16.bf16", bf16, fp16, rn, ptx, none, code)                                            \
+    X(rz_bf16_f64, h_d, "cvt.rz.bf16.f64", fp64, bf16, rz, f2f, none, code)                                            \
+    X(rz_bf16_f16, h_h, "cvt.rz.bf16.f16", fp16, bf16, rz, ptx, none, code)                                            \
+    X(rz_f16_bf16, h_h, "cvt.rz.f16.bf16", bf16, fp16, rz, ptx, none, code)                                            \
+    X(rm_bf16_f64, h_d, "cvt.rm.bf16.f64", fp64, bf16, rm, f2f, none, code)                                            \
+    X(rm_bf16_f16, h_h, "cvt.rm.bf16.f16", fp16, bf16, rm, ptx, none, code)                                            \
+    X(rm_f16_bf16, h_h, "cvt.rm.f16.bf16", bf16, fp16, rm, ptx, none, code)                                            \
+    X(rp_bf16_f64, h_d, "cvt.rp.bf16.f64", fp64, bf16, rp, f2f, none, code)                                            \
+    X(rp_bf16_f16, h_h, "cvt.rp.bf16.f16", fp16, bf16, rp, ptx, none, code)                                            \
+    X(rp_f16_bf16, h_h, "cvt.rp.f16.bf16", bf16, fp16, rp, ptx, none, code)                                            \
+    X(f64_bf16, d_h, "cvt.f64.bf16", bf16, fp64, rn, f2f, none, code)
 
 // X(id, function, from, to, rounding, model, elements, NaN, call)
 #define MACHEPS_CVT_FUNCTIONS(X)                                                                                       \
@@ -111,10 +111,11 @@
       (bits_of(__floats2half2_rn(in.x(), in.y()))))                                                                    \
     X(floats2bfloat162_rn, "__floats2bfloat162_rn", fp32, bf16, rn, nosat, two, code,                                  \
       (bits_of(__floats2bfloat162_rn(in.x(), in.y()))))                                                                \
-    X(double2half, "__double2half", fp64, fp16, rn, nosat, one, code, (bits_of(__double2half(in.d()))))                \
-    X(double2bfloat16, "__double2bfloat16", fp64, bf16, rn, nosat, one, code, (bits_of(__double2bfloat16(in.d()))))    \
+    X(double2half, "__double2half", fp64, fp16, rn, f2f, one, code, (bits_of(__double2half(in.d()))))                  \
+    X(double2bfloat16, "__double2bfloat16", fp64, bf16, rn, f2f, one, code, (bits_of(__double2bfloat16(in.d()))))      \
     X(half2float, "__half2float", fp16, fp32, rn, nosat, one, code, (bits_of(__half2float(in.half()))))                \
-    X(bfloat162float, "__bfloat162float", bf16, fp32, rn, nosat, one, any, (bits_of(__bfloat162float(in.bfloat16())))) \
+    X(bfloat162float, "__bfloat162float", bf16, fp32, rn, nosat, one, code,                                            \
+      (bits_of(__bfloat162float(in.bfloat16()))))                                                                      \
     X(float_to_e4m3_sat, "__nv_cvt_float_to_fp8.e4m3.sat", fp32, e4m3fn, rn, sat, one, code,                           \
       (__nv_cvt_float_to_fp8(in.x(), satfinite, E4M3)))                                                                \
     X(float2_to_e4m3_sat, "__nv_cvt_float2_to_fp8x2.e4m3.sat", fp32, e4m3fn, rn, sat, two, code,                       \

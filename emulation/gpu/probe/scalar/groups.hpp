@@ -83,12 +83,13 @@ inline verify::ProbeResult result_of(const char* kind, const char* instruction, 
 
 /// A row that claims no rounding: red only beyond its bound.
 inline void record(verify::ProbeResult& result, const ScalarComparison& found, const std::string& bound, int operands,
-                   int operand_bits, int result_bits) {
+                   int operand_bits, int result_bits, const char* unit = " ulp") {
     if (result.verdict == verify::Verdict::declined) return;
     const Trial& worst = found.worst;
-    std::string note = print("%" PRIu64 " not correctly rounded; largest error %.4g ulp", found.mismatches(),
-                             static_cast<double>(worst.ulps));
-    if (worst.ulps > 0) note += " at " + show(worst, operands, operand_bits, result_bits);
+    std::string note = print("%" PRIu64 " not correctly rounded; largest error %.4g", found.mismatches(),
+                             static_cast<double>(worst.error)) +
+                       unit;
+    if (worst.error > 0) note += " at " + show(worst, operands, operand_bits, result_bits);
     if (found.beyond != 0) {
         note = print("%" PRIu64 " beyond ", found.beyond) + bound + ", first " +
                show(found.first_beyond, operands, operand_bits, result_bits) + "; " + note;
@@ -148,7 +149,9 @@ inline std::string bound_text(const FunctionRow& row) {
     term(row.ulps, " ulp");
     if (row.domain == Domain::turn) text += " up to 2 pi";
     if (row.domain == Domain::moderate) text += " up to 10";
-    return text + (row.claim == Claim::gross ? " (no bound documented)" : " (documented)");
+    return text + (row.claim == Claim::gross      ? " (no bound documented)"
+                   : row.claim == Claim::exceeded ? " (more than is documented)"
+                                                  : " (documented)");
 }
 
 template <class Device>
@@ -159,7 +162,9 @@ verify::ProbeResult run_function(Device& device, const FunctionRow& row, double 
     const int bits = row.format.bits;
     verify::ProbeResult result = result_of("scalar", row.instruction, "fp64 reference", found, 1, bits, bits);
     result.operands = counted(probe.inputs(), found, "inputs");
-    if (row.claim != Claim::correct) record(result, found, bound_text(row), 1, bits, bits);
+    if (row.claim != Claim::correct) {
+        record(result, found, bound_text(row), 1, bits, bits, row.absolute_error() ? "" : " ulp");
+    }
     if (result.verdict == verify::Verdict::declined) return result;
     if (found.turns != 0) {
         result.note +=

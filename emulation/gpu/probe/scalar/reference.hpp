@@ -31,7 +31,7 @@ MACHEPS_HD inline double ex2(double x) {
 /// tanh x. Below 1/8 the series: the tenth term is below (2 x / pi)^18 = 2^-65 of the first. Above, 1 - 2 / (e^2x + 1)
 /// as a quotient: e^2x - 1 is at least 0.28, so it loses two bits, 2^-50 in all.
 MACHEPS_HD inline double tanh(double x) {
-    if (x != x) return x;
+    if (x != x || x == 0) return x;  // the series would give +0 for -0
     const double size = x < 0 ? -x : x;
     if (size < 0.125) {
         const double z = x * x;
