@@ -134,7 +134,7 @@ struct SumRule {
 /// What stands behind a row.
 enum class Evidence : std::uint8_t {
     definition,  ///< nothing to check: the row is made of IEEE operations
-    hardware,    ///< reproduced on published captures of silicon, as far as those reach: Machine::captured_terms
+    hardware,    ///< reproduced on captures of silicon, published or our own, as far as those reach: Machine::captured_terms
     published,   ///< a model that its authors tested on silicon, or a vendor's text
     emulated,    ///< reproduced on an independent emulator of the architecture: no silicon
     inferred,    ///< the model of a sibling type, applied to a type that nobody published

@@ -11,17 +11,21 @@ inline constexpr FormatSet fp8{e4m3fn, e5m2};
 inline constexpr FormatSet fp8_fp6_fp4{e4m3fn, e5m2, e2m3fn, e3m2fn, e2m1fn};
 inline constexpr std::string_view captures = "captures of arXiv 2512.07004";
 inline constexpr std::string_view sass = "machine code of ptxas 13.0";
+inline constexpr std::string_view traces = "traces of this program (H100 80GB HBM3, 2026-11-26)";
+inline constexpr std::string_view captures_and_traces =
+    "captures of arXiv 2512.07004; traces of this program (H100 80GB HBM3, 2026-11-26)";
 
 /// What the tensor cores of one generation share.
 struct Generation {
     std::string_view arch;
     int fraction_bits = 0;  ///< kept below the largest exponent, unless a row says otherwise
+    bool is_traced = false; ///< tests/traces has every form of it
 };
 inline constexpr Generation volta{.arch = "sm_70", .fraction_bits = 23};
 inline constexpr Generation turing{.arch = "sm_75", .fraction_bits = 24};
 inline constexpr Generation ampere{.arch = "sm_80 sm_86", .fraction_bits = 24};
 inline constexpr Generation ada{.arch = "sm_89", .fraction_bits = 24};
-inline constexpr Generation hopper{.arch = "sm_90", .fraction_bits = 25};
+inline constexpr Generation hopper{.arch = "sm_90", .fraction_bits = 25, .is_traced = true};
 inline constexpr Generation blackwell{.arch = "sm_100", .fraction_bits = 25};
 inline constexpr Generation blackwell_rtx{.arch = "sm_120", .fraction_bits = 25};
 
@@ -67,14 +71,25 @@ constexpr Machine tensor_core(const Generation& generation, const TensorCore& ro
             .k = row.k,
             .small_k = row.small_k,
             .sum = sum,
-            .evidence = row.is_inferred ? Evidence::inferred
-                        : is_measured   ? Evidence::hardware
-                                        : Evidence::published,
-            .measured = row.measured,
-            .captured_terms = !is_measured              ? 0
-                              : row.captured_terms != 0 ? row.captured_terms
-                                                        : row.k,
-            .source = is_measured ? captures : mma_sim};
+            .evidence = row.is_inferred                         ? Evidence::inferred
+                        : is_measured || generation.is_traced ? Evidence::hardware
+                                                              : Evidence::published,
+            .measured = generation.is_traced && !is_measured ? "H100" : row.measured,
+            .captured_terms = !is_measured && !generation.is_traced ? 0
+                              : row.captured_terms != 0             ? row.captured_terms
+                                                                    : row.k,
+            .source = generation.is_traced ? (is_measured ? captures_and_traces : traces)
+                      : is_measured        ? captures
+                                           : mma_sim};
+}
+
+/// A row whose forms tests/traces has.
+constexpr Machine traced(Machine m) {
+    m.evidence = Evidence::hardware;
+    m.measured = "H100";
+    m.captured_terms = m.k;
+    m.source = traces;
+    return m;
 }
 
 /// Volta's forms whose C and D differ.
@@ -89,7 +104,7 @@ constexpr Machine volta_mixed(std::string_view name, Format addend, Format resul
 constexpr Machine emulated_fp8(const Generation& generation, const TensorCore& row) {
     Machine m = tensor_core(generation, row);
     m.sum.model = SumModel::through_fp16;
-    m.source = sass;
+    if (!generation.is_traced) m.source = sass;
     return m;
 }
 
@@ -155,7 +170,7 @@ inline constexpr Machine nvidia[] = {
     emulated_fp8(hopper, {.name = "sm90.mma.fp8", .operands = fp8, .k = 32, .small_k = 16, .terms = 16}),
     emulated_fp8(hopper, {.name = "sm90.mma.fp8.acc16", .operands = fp8, .accumulator = fp16, .k = 32, .small_k = 16,
                           .terms = 16, .measured = "H100, H200"}),
-    fma_unit(fp64, {.name = "sm90.mma.fp64", .arch = "sm_90", .instruction = "mma", .k = 16, .small_k = 4}),
+    traced(fma_unit(fp64, {.name = "sm90.mma.fp64", .arch = "sm_90", .instruction = "mma", .k = 16, .small_k = 4})),
     tensor_core(hopper, {.name = "sm90.wgmma.fp16", .instruction = "wgmma", .operands = {fp16}, .k = 16, .terms = 16}),
     tensor_core(hopper, {.name = "sm90.wgmma.bf16", .instruction = "wgmma", .operands = {bf16}, .k = 16, .terms = 16}),
     tensor_core(hopper, {.name = "sm90.wgmma.fp16.acc16", .instruction = "wgmma", .operands = {fp16},

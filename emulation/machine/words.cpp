@@ -106,6 +106,8 @@ std::string evidence_words(const Machine& machine) {
         case Evidence::definition:
             return "made of IEEE operations: there is nothing to check";
         case Evidence::hardware:
+            if (machine.source.substr(0, 6) == "traces")
+                return fmt::format("reproduced on traces of this program: {}{}", machine.measured, untold(machine));
             return fmt::format("reproduced on {}captures of silicon: {}{}", is_cpu_unit(machine) ? "" : "published ",
                                machine.measured, untold(machine));
         case Evidence::published:

@@ -22,33 +22,52 @@ bool same_result(const Machine& machine, std::uint64_t x, std::uint64_t y) {
     return x == y || (!machine.fixes_nan() && is_nan(x) && is_nan(y));
 }
 
-}  // namespace
+/// What the rows say of the model and of the wrong ones.
+struct Judgement {
+    std::vector<Mutant> wrong;
+    std::vector<bool> disagrees;                     ///< with the model, by row
+    std::vector<std::vector<std::size_t>> refuting;  ///< rows, by wrong model
+    std::vector<std::vector<int>> refuted_by;        ///< wrong models, by row
+};
 
-Trace make_trace(const Candidates& candidates, const TraceSize& size) {
-    const Instruction instruction = row_instruction(candidates.form);
+Judgement judge(const TraceForm& form, const std::vector<TraceRow>& rows) {
+    const Instruction instruction = row_instruction(form);
     const Machine& machine = *instruction.machine;
-    const std::vector<Mutant> wrong = mutants(machine.sum, instruction.k);
-
-    const std::size_t count = candidates.rows.size();
-    std::vector<bool> disagrees(count);
-    std::vector<std::vector<std::size_t>> refuting(wrong.size());
-    std::vector<std::vector<int>> refuted_by(count);
+    Judgement found{.wrong = mutants(machine.sum, instruction.k), .disagrees = std::vector<bool>(rows.size())};
+    found.refuting.resize(found.wrong.size());
+    found.refuted_by.resize(rows.size());
     std::vector<Factor> a(static_cast<std::size_t>(instruction.k)), b = a;
-    for (std::size_t i = 0; i < count; ++i) {
-        const TraceRow& row = candidates.rows[i];
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        const TraceRow& row = rows[i];
         for (std::size_t k = 0; k < a.size(); ++k) {
             a[k] = factor_of_code(instruction.a, row.a[k]);
             b[k] = factor_of_code(instruction.b, row.b[k]);
         }
         const std::uint64_t right = matrix_instruction(machine.sum, instruction.k, a.data(), b.data(), row.c);
-        disagrees[i] = !same_result(machine, right, row.d);
-        for (std::size_t m = 0; m < wrong.size(); ++m) {
-            const std::uint64_t d = mutant_instruction(wrong[m], instruction.k, a.data(), b.data(), row.c);
+        found.disagrees[i] = !same_result(machine, right, row.d);
+        for (std::size_t m = 0; m < found.wrong.size(); ++m) {
+            const std::uint64_t d = mutant_instruction(found.wrong[m], instruction.k, a.data(), b.data(), row.c);
             if (same_result(machine, d, row.d)) continue;
-            refuting[m].push_back(i);
-            refuted_by[i].push_back(static_cast<int>(m));
+            found.refuting[m].push_back(i);
+            found.refuted_by[i].push_back(static_cast<int>(m));
         }
     }
+    return found;
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, int>> count_refuted(const TraceForm& form, const std::vector<TraceRow>& rows) {
+    const Judgement found = judge(form, rows);
+    std::vector<std::pair<std::string, int>> counts;
+    for (std::size_t m = 0; m < found.wrong.size(); ++m)
+        counts.emplace_back(found.wrong[m].name, static_cast<int>(found.refuting[m].size()));
+    return counts;
+}
+
+Trace make_trace(const Candidates& candidates, const TraceSize& size) {
+    const std::size_t count = candidates.rows.size();
+    const auto [wrong, disagrees, refuting, refuted_by] = judge(candidates.form, candidates.rows);
 
     std::set<std::size_t> chosen;
     std::vector<int> refuted(wrong.size());

@@ -41,16 +41,25 @@ Comparison compare(Backend& host, const LibraryCandidate& candidate, const Libra
     return result;
 }
 
-/// About `products` products: as many columns as rows, unless one of them runs out.
+/// `count` of the places, or all; spread over them.
+std::vector<std::int64_t> some_of(const std::vector<std::int64_t>& places, std::int64_t count) {
+    std::vector<std::int64_t> some;
+    for (const std::int64_t i : spread(static_cast<std::int64_t>(places.size()), count))
+        some.push_back(places[static_cast<std::size_t>(i)]);
+    return some;
+}
+
+/// About `products` products of what the plan knows: as many columns as rows, unless one of them runs out.
 LibrarySample sample_of(const LibraryPlan& plan, const LibraryProblem& p, const LibraryOperands& x,
                         std::int64_t products) {
-    if (plan.places() != nullptr) return library_sample(p, x, plan.places()->rows, plan.places()->columns);
+    const LibraryPlaces all = plan.places() != nullptr ? *plan.places() : LibraryPlaces{spread(p.m, p.m), spread(p.n, p.n)};
+    const auto m = static_cast<std::int64_t>(all.rows.size()), n = static_cast<std::int64_t>(all.columns.size());
     const std::int64_t outputs = std::max<std::int64_t>(products / std::max<std::int64_t>(p.k, 1), 16);
     std::int64_t rows = 1;
     while ((rows + 1) * (rows + 1) <= outputs) ++rows;
-    rows = std::min(rows, p.m);
-    const std::int64_t columns = std::min(std::max<std::int64_t>(outputs / rows, 1), p.n);
-    return library_sample(p, x, spread(p.m, std::max(rows, outputs / columns)), spread(p.n, columns));
+    rows = std::min(rows, m);
+    const std::int64_t columns = std::min(std::max<std::int64_t>(outputs / rows, 1), n);
+    return library_sample(p, x, some_of(all.rows, std::max(rows, outputs / columns)), some_of(all.columns, columns));
 }
 
 }  // namespace
