@@ -170,6 +170,11 @@ fs::path write_trace(const Trace& trace, const fs::path& folder) {
 
 Trace read_trace(const fs::path& file) { return parse_trace(read_json_lines(file), file.string()); }
 
+bool is_instruction_trace(const fs::path& file) {
+    const std::string name = file.filename().string();
+    return name.find(".sums.") == std::string::npos && name.find("cublasLt.") == std::string::npos;
+}
+
 std::vector<fs::path> trace_files(const fs::path& folder) {
     std::error_code error;
     if (!fs::is_directory(folder, error))

@@ -27,8 +27,8 @@ struct Trace {
     std::vector<TraceRow> rows{};
 };
 
-/// Of a sparse instruction (`mma.sp`, `wgmma.sp`). No machine models it: its trace holds the chosen products alone,
-/// `macheps machine eval` does not read it, and nothing is claimed when it is replayed.
+/// Of a sparse instruction (`mma.sp`, `wgmma.sp`). It is the dense instruction over the chosen products, which are all
+/// that its trace holds; `macheps machine eval` does not read it.
 bool is_sparse(const TraceForm& form);
 /// The instruction whose operands the rows are; of a sparse one, the dense instruction over the chosen products.
 /// Errors: throws Error when there is none such, `where` in front.
@@ -48,7 +48,9 @@ std::filesystem::path write_trace(const Trace& trace, const std::filesystem::pat
 /// Reads `.jsonl.zst` or `.jsonl`. Errors: throws Error (bad_input) naming file, and line where there is one.
 Trace read_trace(const std::filesystem::path& file);
 
-/// Traces in a folder and in the folders below it, by name. Errors: throws Error (bad_input) when it is no folder.
+/// Whether a file's name is that of a trace of an instruction, and not of sums (`KIND.sums`) or of a library's outputs.
+bool is_instruction_trace(const std::filesystem::path& file);
+/// Traces and captures in a folder and in the folders below it, by name. Errors: throws Error (bad_input) when it is no folder.
 std::vector<std::filesystem::path> trace_files(const std::filesystem::path& folder);
 
 }  // namespace macheps::verify

@@ -49,8 +49,8 @@ Examples:
 Matrix instructions run on operands of every class of hardness, made on the GPU; each result is compared there with
 the definition that the emulators obey. Instructions behind a plus are variants. Questions are operands on which
 published sources disagree: the note says which answer the GPU gives, and which field of the model it settles.
-No machine models sparse instructions (mma.sp, wgmma.sp): nothing is claimed of them, and the note says how many
-results are those of a dense instruction over the chosen products, and of two over all products.
+Sparse instructions (mma.sp, wgmma.sp) are compared with the dense instruction over the chosen products; the note also
+says how many results are those of two dense steps over all products.
 --device cpu asks CPUID and the operating system which units there are; one that is not there is a line `absent`. With
 --quick each unit gives ten million results. --mutant NAME compares with a wrong model instead, to see that
 it is found: `chain`, `flush_operands`, `rounding=toward_zero`, ... (an unknown name prints all of them).
