@@ -94,7 +94,8 @@ class Program:
         try:
             return json.loads(run.stdout)["checks"][0]
         except (ValueError, KeyError, IndexError):
-            return (run.stderr or run.stdout).strip().splitlines()[0][:200] if run.stderr or run.stdout else f"exit {run.returncode}"
+            lines = (run.stderr or run.stdout).strip().splitlines()
+            return lines[0][:200] if lines else f"exit {run.returncode}"
 
     def unequal_bits(self, arrays, op, words):
         """Returns how many outputs have other bits than the declared machine, or a text."""
@@ -246,8 +247,11 @@ def core_rules(p):
     return [Rule(0)]
 
 
-def models_of(p, kernel):
-    """Yields lists of models, plain ones first. The search ends with the first list that has a model with every bit."""
+def models_of(p, kernel, known):
+    """Yields lists of models, plain ones first. The search ends with the first list that has a model with every bit.
+
+    `known` has the rules that were found for other variants, by k.
+    """
     item, rules = p.item, core_rules(p)
     scaling = item.get("scaling")
     if p.bias is not None:
@@ -270,11 +274,14 @@ def models_of(p, kernel):
     if item["m"] == 1:
         yield [Model(Rule(0, lanes=n, turn=t, join=j)) for n in (32, 64, 128, 256, 16, 8) for t in (1, 2, 4, 8)
                for j in ("halves", "ascending")]
+    yield [Model(r) for r in known.get(p.k, []) if dataclasses.replace(r, tile=0, slice=0, lanes=0, turn=8, join="ascending") in rules]
     tiles = (128, 64, 32, 16)
     yield [Model(r) for r in distinct([dataclasses.replace(r, tile=t) for r in rules if r.terms for t in tiles], p.k)]
     if "plit" not in kernel and "execute" not in kernel:
         return
-    yield [Model(dataclasses.replace(r, lanes=n, turn=t)) for n in range(2, 21) for t in (8, 16) for r in rules]
+    in_turn = [Model(dataclasses.replace(r, lanes=n, turn=t)) for n in range(2, 21) for t in (8, 16) for r in rules]
+    if "execute" in kernel:
+        yield in_turn
     joins = ["ascending"] + (["rounded", "serial"] if p.out_format != "fp32" and rules[0].delivery != "fp16" else [])
     for join in joins:
         for r in rules:
@@ -282,6 +289,8 @@ def models_of(p, kernel):
             yield [Model(s) for s in sliced]
             if r.terms:
                 yield [Model(s) for s in distinct([dataclasses.replace(s, tile=t) for s in sliced for t in tiles], p.k)]
+    if "execute" not in kernel:
+        yield in_turn
 
 
 def distinct(rules, k):
@@ -300,7 +309,7 @@ def distinct(rules, k):
     return kept
 
 
-def claims_of(p):
+def claims_of(p, kernel):
     """Returns what macheps claims for the variant: [(name, words of `macheps check`)]."""
     item, variant = p.item, p.item["variant"]
     scaling = item.get("scaling")
@@ -322,10 +331,14 @@ def claims_of(p):
     if core.terms == 0:
         return [("fp32.chain", ["--machine", "fp32.chain"])]
     if core.convert:
-        how = [("tf32:toward_zero", "cut")] if item["op"] == "tl.dot" else [("tf32:nearest_away", "nearest_away"), ("tf32:nearest_even", "nearest_even")]
-        return [(f"sm90.wgmma.tf32, operands {w}", ["--machine", "sm90.wgmma.tf32", "--operands", o]) for o, w in how]
+        ways = ("toward_zero",) if item["op"] == "tl.dot" else ("nearest_away", "nearest_even")
+        return [(f"sm90.wgmma.tf32, operands by {way}", ["--machine", "sm90.wgmma.tf32", "--operands", f"tf32:{way}"])
+                for way in ways]
     name = f"sm90.wgmma.{p.a_format}" + (".acc16" if core.delivery == "fp16" else "")
-    return [(name, ["--machine", name])]
+    names = [name]
+    if "splitK_" in kernel:
+        names += [f"{name}+cublaslt.splitk.{join}+slices3" for join in ("compute", "output", "inplace")]
+    return [(n, ["--machine", n]) for n in names]
 
 
 def arrays_of(p):
@@ -342,14 +355,14 @@ def arrays_of(p):
     return arrays, words
 
 
-def claimed(program, group):
+def claimed(program, group, kernel):
     """Returns [text]: each claimed rule and how many outputs it has."""
     counts = {}
     for p in group:
         if p.blocks:
             continue
         arrays, words = arrays_of(p)
-        for name, more in claims_of(p):
+        for name, more in claims_of(p, kernel):
             unequal = program.unequal_bits(arrays, "gemm", words + more)
             entry = counts.setdefault(name, [0, 0, ""])
             if isinstance(unequal, str):
@@ -361,55 +374,63 @@ def claimed(program, group):
             for name, (equal, n, why) in counts.items()]
 
 
-def found_rules(group, kernel):
-    """Returns (texts of the models with every output, text of the best one otherwise, outputs that differ in a zero's sign)."""
+def spread(p, count_m, count_n):
+    """Returns the capture with fewer outputs, spread over it."""
+    m, n = p.got.shape
+    if p.blocks or m * n <= count_m * count_n:
+        return p
+    return p.part(*(np.unique(np.linspace(0, size - 1, count).astype(int)) for size, count in ((m, count_m), (n, count_n))))
+
+
+def equal_outputs(model, captured):
+    """Returns how many outputs of some captures a model has, and how many of these differ in the sign of a zero."""
+    counts = [compared(p.made(model), p.got) for p in captured]
+    return sum(e + s for e, s in counts), sum(s for _, s in counts)
+
+
+def found_rules(group, kernel, known):
+    """Returns the texts of the models with every output, what to say if there is none, and differing signs of zeros."""
     order = sorted(group, key=lambda p: CLASS_ORDER.index(p.item["class"]))
     first = order[0]
-    m, n = first.got.shape
-    few = [np.unique(np.linspace(0, size - 1, count).astype(int)) for size, count in ((m, 3), (n, 8))]
-    screen = first if first.blocks else first.part(*few)
-    tried, best = 0, (0, None)
-    total = sum(p.got.size for p in group)
-    for models in models_of(first, kernel):
-        scored = []
+    few, more = spread(first, 3, 8), spread(first, 10, 10)
+    total, tried, best = sum(p.got.size for p in group), 0, (-1, None)
+    for models in models_of(first, kernel, known):
+        found = []
         for model in models:
-            equal, signs = compared(screen.made(model), screen.got)
-            scored.append((equal + signs, model))
-        if not models:
-            continue
-        tried += len(models)
-        scored.sort(key=lambda x: -x[0])
-        full = [model for equal, model in scored if equal == screen.got.size]
-        survivors = []
-        for model in full[:24] or [scored[0][1]]:
-            equal = signs = 0
-            for p in order:
-                one, other = compared(p.made(model), p.got)
-                equal, signs = equal + one, signs + other
-                if p is first and full and one + other < p.got.size and len(full) > 1:
-                    break  # most candidates fall at the first capture
-            if equal + signs == total:
-                survivors.append((model, signs))
-            best = max(best, (equal + signs, str(model)), key=lambda x: x[0])
-        if survivors:
-            return [str(m) for m, _ in survivors], "", survivors[0][1], tried
-    return [], f"none of {tried}; best {best[1]}: {best[0]} of {total}", 0, tried
+            tried += 1
+            equal, _ = equal_outputs(model, [few])
+            if equal / few.got.size > best[0]:
+                best = equal / few.got.size, model
+            if equal < few.got.size or equal_outputs(model, [more])[0] < more.got.size:
+                continue
+            if equal_outputs(model, [first])[0] < first.got.size:
+                continue
+            equal, signs = equal_outputs(model, order)
+            if equal == total:
+                found.append((model, signs))
+        if found:
+            for model, _ in found:
+                if model.rule and model.rule not in known.setdefault(first.k, []):
+                    known[first.k].append(model.rule)
+            return [str(model) for model, _ in found], "", found[0][1]
+    return [], f"none of {tried}; {best[1]}: {equal_outputs(best[1], order)[0]} of {total}", 0
 
 
 def judge_products(items, kernels, program, wanted, report):
-    groups = collections.OrderedDict()
+    groups, known = collections.OrderedDict(), {}
     for item in items:
         if item["group"] != wanted or "error" in item or "out" not in item.get("arrays", {}):
             continue
         key = (item["variant"], item["m"], item["n"], item["k"], item.get("layout", ""))
         groups.setdefault(key, []).append(item)
-    for key, members in groups.items():
+    # Outputs in fp32 tell most: what they show is tried first on the others.
+    for key, members in sorted(groups.items(), key=lambda g: g[1][0]["formats"]["out"] != "fp32"):
         group = [Product(item) for item in members]
         kernel = kernels.of(members[0]) if wanted != "triton" else " ".join(
             f"{n} x {i}" for i, n in members[0]["instructions"].items() if "mma" in i or i.startswith(("add", "fma")))
-        rules, why_not, signs, _ = found_rules(group, kernel)
+        rules, why_not, signs = found_rules(group, kernel, known)
         report.row(wanted, f"{key[0]} {key[1]}x{key[2]}x{key[3]} {key[4]}", kernel, sum(p.got.size for p in group), len(group),
-                   claimed(program, group), rules or [why_not], bool(rules), signs)
+                   claimed(program, group, kernel), rules or [why_not], bool(rules), signs)
 
 
 # -- the order of sums ---------------------------------------------------------------------------------------------------

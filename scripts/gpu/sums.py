@@ -61,6 +61,8 @@ class Operand:
         codes = np.ascontiguousarray(codes)
         if format in ("fp32", "tf32") and rule is not None and rule.terms:
             codes, format = to_tf32(codes, rule.convert or "cut"), "tf32"
+        elif format == "tf32":  # PyTorch's word for the product: the operands are fp32
+            format = "fp32"
         f = operands.FORMATS[format]
         c = codes.astype(np.int64)
         field = (c >> f.fraction) & ((1 << (f.bits - 1 - f.fraction)) - 1)
