@@ -137,7 +137,7 @@ TEST_CASE("two runs of one command write the same rows", "[program]") {
 }
 
 TEST_CASE("a run on matrix units is the same on every path, and its manifest and page name them", "[program]") {
-    const std::string policies = " --policy h100-fp8-fast,amp-bf16 --out ";
+    const std::string policies = " --policy b200-fp8,amp-bf16 --out ";
     REQUIRE(run(quick + policies + "a --threads 1").code == 0);
     REQUIRE(run(quick + policies + "b --threads 2", "MACHEPS_SIMD=scalar").code == 0);
     for (const char* name : {"steps.csv", "evals.csv", "sites.csv", "exponents.csv"}) {
@@ -145,10 +145,10 @@ TEST_CASE("a run on matrix units is the same on every path, and its manifest and
         CHECK(contents(scratch() / "a" / name) == contents(scratch() / "b" / name));
     }
     const std::string page = contents(scratch() / "a/report.html"), manifest = contents(scratch() / "a/manifest.json");
-    CHECK(page.find("on sm90.wgmma.fp8, cublaslt.fp8.fast, unverified") != std::string::npos);
+    CHECK(page.find("on sm100.tcgen05.fp8, cublaslt.fp8.sm100, unverified") != std::string::npos);
     CHECK(page.find("amp-bf16</th><td>21 on fp32.chain</td>") != std::string::npos);
-    CHECK(page.find("as users observed") != std::string::npos);
-    CHECK(manifest.find("\"sm90.wgmma.fp8, cublaslt.fp8.split, unverified\"") != std::string::npos);
+    CHECK(page.find("there is nothing to promote") != std::string::npos);
+    CHECK(manifest.find("\"sm100.tcgen05.fp8, cublaslt.fp8.sm100, unverified\"") != std::string::npos);
     fs::remove_all(scratch());
 }
 

@@ -28,7 +28,8 @@ constexpr MatmulRule hopper(Promotion promotion, ScaleOrder order = ScaleOrder::
 }
 constexpr MatmulRule sliced(SliceJoin join) { return {.machine = nullptr, .join = join, .slices = 0}; }
 
-constexpr auto P = Evidence::published, I = Evidence::inferred;
+constexpr auto P = Evidence::published, I = Evidence::inferred, H = Evidence::hardware;
+constexpr std::string_view h100_torch = "outputs of PyTorch 2.11.0 with CUDA 13.0 on an H100";
 
 constexpr NamedMatmulRule gpu_rules[] = {
     {"cutlass.fp8.default", hopper(Promotion::add), P,
@@ -48,28 +49,36 @@ constexpr NamedMatmulRule gpu_rules[] = {
      "both operands scaled by 1x128: the same sum; output fp32"},
     {"torch.rowwise.sm90", hopper(Promotion::add, ScaleOrder::a_first), P,
      "pytorch aten/src/ATen/native/cuda/RowwiseScaledMM.cu",
-     "_scaled_mm with row scales, use_fast_accum=False: promoted every 128 k; fl(sB fl(sA acc)), + bias, one rounding"},
+     "_scaled_mm with row scales, use_fast_accum=False: promoted every 128 k; fl(sB fl(sA acc)), + bias, one rounding; "
+     "PyTorch 2.11 with CUDA 13 calls cuBLASLt instead: cublaslt.fp8.outer"},
     {"torch.rowwise.sm90.fast", hopper(Promotion::none, ScaleOrder::a_first), P,
      "pytorch aten/src/ATen/native/cuda/RowwiseScaledMM.cu",
-     "_scaled_mm with row scales, use_fast_accum=True: one chain; fl(sB fl(sA acc)), + bias, one rounding"},
+     "_scaled_mm with row scales, use_fast_accum=True: one chain; fl(sB fl(sA acc)), + bias, one rounding; PyTorch 2.11 "
+     "with CUDA 13 calls cuBLASLt instead: cublaslt.fp8.outer.fast"},
     {"vllm.cutlass", hopper(Promotion::none, ScaleOrder::b_first), P,
      "vllm csrc/quantization/cutlass_w8a8/c3x/scaled_mm_sm90_fp8_dispatch.cuh",
      "cutlass_scaled_mm: FP8FastAccum, then fl(sA fl(sB acc)), + bias, one rounding"},
-    {"cublaslt.fp8.fast", hopper(Promotion::none), P,
-     "cuBLASLt CUBLASLT_MATMUL_DESC_FAST_ACCUM = 1; TransformerEngine common/gemm/cublaslt_gemm.cu",
-     "one chain of wgmma; the scales as one factor, whose association cuBLASLt does not document"},
-    {"cublaslt.fp8.split", hopper(Promotion::add), I,
-     "cuBLASLt CUBLASLT_MATMUL_DESC_FAST_ACCUM = 0; pytorch issue 147971",
-     "promoted every 128 k, as users observed: NVIDIA documents neither the interval nor the association of the "
-     "scales"},
+    {"cublaslt.fp8.fast", hopper(Promotion::none), H, h100_torch,
+     "CUBLASLT_MATMUL_DESC_FAST_ACCUM = 1: one chain of wgmma; the scales as one factor, alpha = fl(sA sB)"},
+    {"cublaslt.fp8.split", hopper(Promotion::add), H, h100_torch,
+     "CUBLASLT_MATMUL_DESC_FAST_ACCUM = 0: promoted every 128 k; the scales as one factor, alpha = fl(sA sB)"},
+    {"cublaslt.fp8.outer", hopper(Promotion::add, ScaleOrder::b_first), H, h100_torch,
+     "_scaled_mm with row scales, use_fast_accum=False: promoted every 128 k, then fl(sA fl(sB acc)) and one rounding"},
+    {"cublaslt.fp8.outer.fast", hopper(Promotion::none, ScaleOrder::b_first), H, h100_torch,
+     "_scaled_mm with row scales, use_fast_accum=True: one chain, then fl(sA fl(sB acc)) and one rounding"},
+    {"cublaslt.fp8.1d2d", hopper(Promotion::fma_joint), H, h100_torch,
+     "_scaled_mm with one operand scaled by 1x128, the other by 128x128: every 128 k main = fma(partial, fl(sA sB), main)"},
+    {"cublaslt.fp8.1d1d", hopper(Promotion::fma_left), H, h100_torch,
+     "_scaled_mm with both operands scaled by 1x128: every 128 k main = fma(fl(partial sA), sB, main)"},
     {"cublaslt.fp8.sm100",
      {.machine = blackwell_fp8},
      I,
      "cuBLASLt CUBLASLT_MATMUL_DESC_FAST_ACCUM; MMA-Sim",
      "one chain of tcgen05: with 25 fraction bits there is nothing to promote, and FAST_ACCUM should change nothing; "
      "NVIDIA documents neither that nor the association of the scales"},
-    {"triton.fp8", hopper(Promotion::none), P, "triton pull requests 2300 and 3479",
-     "tl.dot with max_num_imprecise_acc = 2^30, the default on capability 90; promote = N stands for another one",
+    {"triton.fp8", hopper(Promotion::none), H, "outputs of Triton 3.6.0 on an H100; triton pull requests 2300 and 3479",
+     "tl.dot by wgmma with max_num_imprecise_acc = 2^30, the default on capability 90; promote = N stands for another "
+     "one. Tiles too small for wgmma, and max_num_imprecise_acc = 0, convert to fp16 and take mma.sync: other sums",
      true},
     {"cutlass2.splitk.serial", sliced(SliceJoin::serial), P,
      "NVIDIA/cutlass include/cutlass/gemm/kernel/gemm.h, include/cutlass/epilogue/thread/linear_combination.h",
@@ -85,7 +94,8 @@ constexpr NamedMatmulRule gpu_rules[] = {
      "sequentially into the output in its format; slice boundaries as others reconstructed them"},
     {"cublaslt.splitk.compute", sliced(SliceJoin::workspace), I,
      "cuBLASLt CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE; facebookexperimental/triton pull requests 2752 to 2769",
-     "fp32 workspace, slices in ascending order; slice boundaries as others reconstructed them"},
+     "fp32 workspace, slices in ascending order; slice boundaries as others reconstructed them: an nvjet kernel on an H100 "
+     "has them (k = 4096, 3 slices), CUTLASS kernels in cuBLAS have others"},
     {"cublaslt.splitk.output", sliced(SliceJoin::rounded_workspace), I,
      "cuBLASLt CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE; facebookexperimental/triton pull requests 2752 to 2769",
      "partial sums rounded to the output's format; slice boundaries as others reconstructed them"},
@@ -365,7 +375,6 @@ std::string check_matmul_rule(const MatmulRule& rule, const MatmulUse& use, std:
     }
     const bool by_row = use.a_scales.kind == Kind::outer || use.b_scales.kind == Kind::outer;
     const bool by_block = use.a_scales.kind == Kind::blocks || use.b_scales.kind == Kind::blocks;
-    const bool by_tensor = use.a_scales.kind == Kind::tensor || use.b_scales.kind == Kind::tensor;
     if (rule.promotion != Promotion::none && !is_promoted_somewhere(machine)) {
         open.push_back(fmt::format("no library is known to promote on {}, which keeps {} fraction bits", machine.name,
                                    machine.sum.fraction_bits));
@@ -382,9 +391,6 @@ std::string check_matmul_rule(const MatmulRule& rule, const MatmulUse& use, std:
         open.push_back(
             "no library is known to multiply the scales of row and column first: torch and vLLM apply one "
             "after the other");
-    }
-    if (by_tensor && named != nullptr && named->name.starts_with("cublaslt.fp8.") && named->evidence != I) {
-        open.push_back("cuBLASLt does not document in which order the scales of a and b are multiplied");
     }
     if (rule.slices > 1 && (by_row || by_block)) {
         open.push_back("no source describes k slices of row-scaled or block-scaled operands");

@@ -17,8 +17,8 @@ struct NamedMatmulRule {
     /// `machine` is null where the kernel serves many: the matmul names its own. `slices` is 0 where the launch
     /// decides.
     MatmulRule rule{};
-    /// `published`: the library's source or manual says so. `inferred`: observed or reconstructed by others,
-    /// unverified.
+    /// `hardware`: outputs of the library on the hardware are reproduced. `published`: the library's source or manual
+    /// says so. `inferred`: observed or reconstructed by others, unverified.
     Evidence evidence = Evidence::published;
     std::string_view source{}, summary{};
     bool takes_interval = false;  ///< the caller may choose how often it promotes

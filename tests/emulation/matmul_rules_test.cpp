@@ -125,6 +125,22 @@ const Description descriptions[] = {
      [](const Partial& p, const float* sa, const float* sb) { return *sa * (*sb * whole(p)); }},
     {"cublaslt.fp8.fast", Scales::none, [](const Partial& p, auto, auto) { return whole(p); }},
     {"cublaslt.fp8.split", Scales::none, [](const Partial& p, auto, auto) { return promoted(p); }},
+    {"cublaslt.fp8.outer", Scales::outer,
+     [](const Partial& p, const float* sa, const float* sb) { return *sa * (*sb * promoted(p)); }},
+    {"cublaslt.fp8.outer.fast", Scales::outer,
+     [](const Partial& p, const float* sa, const float* sb) { return *sa * (*sb * whole(p)); }},
+    {"cublaslt.fp8.1d2d", Scales::blocks,
+     [](const Partial& p, const float* sa, const float* sb) {
+         float main = 0;
+         for (std::int64_t s = 0; s < blocks; ++s) main = std::fma(sa[s] * sb[s], p(s, 128), main);
+         return main;
+     }},
+    {"cublaslt.fp8.1d1d", Scales::blocks,
+     [](const Partial& p, const float* sa, const float* sb) {
+         float main = 0;
+         for (std::int64_t s = 0; s < blocks; ++s) main = std::fma(p(s, 128) * sa[s], sb[s], main);
+         return main;
+     }},
     {"cublaslt.fp8.sm100", Scales::none, [](const Partial& p, auto, auto) { return whole(p); }},
     {"triton.fp8", Scales::none, [](const Partial& p, auto, auto) { return whole(p); }},
     {"cutlass2.splitk.serial", Scales::none,
@@ -255,14 +271,15 @@ TEST_CASE("every named rule has a source, and serves what it is for", "[emulatio
         const bool is_of_cpu = !named.versions.empty();
         CHECK(is_of_cpu == !named.depends_on.empty());
         if (is_of_cpu) continue;  // it has its own machine, and was observed
-        CHECK((named.evidence == Evidence::published || named.evidence == Evidence::inferred));
+        CHECK((named.evidence == Evidence::hardware || named.evidence == Evidence::published ||
+               named.evidence == Evidence::inferred));
         const MatmulRule rule = applied(named);
         const bool by_block = rule.promotion == Promotion::fma_joint || rule.promotion == Promotion::fma_left;
         const ScaleLayout scales = by_block ? by_128 : rule.scale_order != ScaleOrder::joint ? by_row : ScaleLayout{};
         const std::string open =
             check_matmul_rule(rule, {.a = e4m3fn, .b = e4m3fn, .a_scales = scales, .b_scales = scales}, "here", &named);
         CAPTURE(open);
-        CHECK(open.empty() == (named.evidence == Evidence::published));
+        CHECK(open.empty() == (named.evidence != Evidence::inferred));
     }
     CHECK(find_matmul_rule("cutlass.fp8") == nullptr);
 }
@@ -369,8 +386,11 @@ TEST_CASE("what nobody documents is marked, and says why", "[emulation][rules]")
         {on("sm90.wgmma.fp8"), fp8(), nullptr, nullptr},
         {named("cutlass.fp8.default"), fp8(by_tensor), "cutlass.fp8.default", nullptr},
         {named("cublaslt.fp8.fast"), fp8(), "cublaslt.fp8.fast", nullptr},
-        {named("cublaslt.fp8.fast"), fp8(by_tensor), "cublaslt.fp8.fast", "in which order the scales"},
-        {named("cublaslt.fp8.split"), fp8(), "cublaslt.fp8.split", "as users observed"},
+        {named("cublaslt.fp8.fast"), fp8(by_tensor), "cublaslt.fp8.fast", nullptr},
+        {named("cublaslt.fp8.split"), fp8(by_tensor), "cublaslt.fp8.split", nullptr},
+        {named("cublaslt.fp8.outer"), fp8(by_row), "cublaslt.fp8.outer", nullptr},
+        {named("cublaslt.fp8.1d2d"), fp8(by_128), "cublaslt.fp8.1d2d", nullptr},
+        {named("cublaslt.fp8.sm100"), fp8(), "cublaslt.fp8.sm100", "nothing to promote"},
         {on("sm100.tcgen05.f8f6f4"), {.a = e2m1fn, .b = e4m3fn}, nullptr, "follows its siblings"},
         {on("sm100.tcgen05.mxfp8"), fp8(by_32), nullptr, nullptr},
         {changed(named("cutlass.fp8.default"), [](auto& r) { r.machine = machine("sm89.mma.fp8"); }), fp8(), nullptr,
