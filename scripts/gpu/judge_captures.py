@@ -207,6 +207,8 @@ class Model:
         self.rule, self.scales, self.pieces, self.bias_after = rule, scales, pieces, bias_after
 
     def total(self, p):
+        if self.pieces == "dot":
+            return sums.block_dots(p.a, p.b)
         if self.pieces:
             return sums.in_pieces(self.pieces, p.a, p.b, p.item["tile"][2])
         if self.scales.startswith(("fma", "mul")):
@@ -220,7 +222,10 @@ class Model:
         return sums.scaled(total, a, b, self.scales or "joint")
 
     def __str__(self):
-        parts = [f"{self.pieces} in pieces" if self.pieces else str(self.rule) if self.rule else "32 terms, 13 bits, e8m13"]
+        parts = [str(self.rule) if self.rule else "32 terms, 13 bits, e8m13"]
+        if self.pieces:
+            dot = "blocks of 256 products, added by halves, blocks ascending"
+            parts = [dot if self.pieces == "dot" else f"{self.pieces} in pieces"]
         if self.scales:
             parts.append(f"scales {self.scales}")
         if self.bias_after:
@@ -271,10 +276,13 @@ def models_of(p, kernel, known):
         return
     else:
         yield [Model(r) for r in rules]
+    if item["m"] == 1 and p.a_format in FP32_CODES and p.k <= 1024:
+        yield [Model(pieces="dot")]
     if item["m"] == 1:
         yield [Model(Rule(0, lanes=n, turn=t, join=j)) for n in (32, 64, 128, 256, 16, 8) for t in (1, 2, 4, 8)
                for j in ("halves", "ascending")]
-    yield [Model(r) for r in known.get(p.k, []) if dataclasses.replace(r, tile=0, slice=0, lanes=0, turn=8, join="ascending") in rules]
+    plain = {"tile": 0, "slice": 0, "lanes": 0, "turn": 8, "join": "ascending"}
+    yield [Model(r) for r in known.get(p.k, []) if dataclasses.replace(r, **plain) in rules]
     tiles = (128, 64, 32, 16)
     yield [Model(r) for r in distinct([dataclasses.replace(r, tile=t) for r in rules if r.terms for t in tiles], p.k)]
     if "plit" not in kernel and "execute" not in kernel:
@@ -429,7 +437,8 @@ def judge_products(items, kernels, program, wanted, report):
         kernel = kernels.of(members[0]) if wanted != "triton" else " ".join(
             f"{n} x {i}" for i, n in members[0]["instructions"].items() if "mma" in i or i.startswith(("add", "fma")))
         rules, why_not, signs = found_rules(group, kernel, known)
-        report.row(wanted, f"{key[0]} {key[1]}x{key[2]}x{key[3]} {key[4]}", kernel, sum(p.got.size for p in group), len(group),
+        outputs = sum(p.got.size for p in group)
+        report.row(wanted, f"{key[0]} {key[1]}x{key[2]}x{key[3]} {key[4]}", kernel, outputs, len(group),
                    claimed(program, group, kernel), rules or [why_not], bool(rules), signs)
 
 
@@ -486,7 +495,8 @@ def judge_casts(items, kernels, program, report):
         target = TORCH_FORMATS.get(item["to"], item["to"])
         found, full = [], False
         for profile in ("ieee", "torch_sat", "torch_legacy", "cuda_sat", "cuda_nosat"):
-            run = program.run("convert", "--from", item["from"], "--to", target, "--profile", profile, stdin=source.tobytes())
+            words = ("--from", item["from"], "--to", target, "--profile", profile)
+            run = program.run("convert", *words, stdin=source.tobytes())
             made = np.frombuffer(run.stdout, got.dtype)
             if made.size != got.size:
                 continue
@@ -628,8 +638,11 @@ def judge_optimisers(items, kernels, program, report):
         if item["group"] != "optimisers" or "error" in item or item["op"] != "adamw":
             continue
         format = item["format"]
-        given = {n: operands.decode(format, operands.matrix(format, item["classes"][n], item["seed"], s, 1, item["count"],
-                                                           item["exponent_shifts"][n])[0]) for n, s in item["streams"].items()}
+        given = {}
+        for name, stream in item["streams"].items():
+            kind, shift = item["classes"][name], item["exponent_shifts"][name]
+            codes = operands.matrix(format, kind, item["seed"], stream, 1, item["count"], shift)[0]
+            given[name] = operands.decode(format, codes)
         texts, full = [], False
         for text, made in adamw_forms(given, item):
             equal = {n: compared(sums.codes(x, format), item["arrays"][n])[0] for n, x in made.items()}
@@ -667,7 +680,8 @@ class Report:
             print(f"             {signs} outputs differ only in the sign of a zero")
         sys.stdout.flush()
         if self.csv:
-            self.csv.writerow((group, item, kernel, outputs, captured, " | ".join(claimed), " | ".join(found[:8]), int(complete), signs))
+            self.csv.writerow((group, item, kernel, outputs, captured, " | ".join(claimed), " | ".join(found[:8]),
+                               int(complete), signs))
 
     def end(self):
         for group in dict.fromkeys(g for g, _ in self.counts):
@@ -683,7 +697,7 @@ def main():
     parser.add_argument("--only", help=f"groups, joined by commas: {', '.join(GROUPS)}; all when left out")
     parser.add_argument("--filter", default="", help="only items whose name has this text")
     parser.add_argument("--csv", help="write the table into this file")
-    parser.add_argument("--inputs", help="the folder of `macheps check make-inputs` files that the group given was captured with")
+    parser.add_argument("--inputs", help="the folder of `macheps check make-inputs` files that the capture was given")
     chosen = parser.parse_args()
     items = list(captures.load(chosen.folder))
     kernels, program, report = Kernels(items), Program(chosen.program), Report(chosen.csv)

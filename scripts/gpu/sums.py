@@ -266,6 +266,26 @@ def split_fp32(x, format, pieces, convert="nearest_away"):
     return made
 
 
+def block_dots(a, b):
+    """Returns the sums of fp32 codes as cuBLAS's dot_kernel and reduce_1Block_kernel have them, k up to 1024.
+
+    Blocks have 256 terms, and each thread of a block has two neighbours: both products are rounded and added. The sums
+    of the 128 threads are added by halves, and those of the blocks in ascending order.
+    """
+    x, y = a.view(np.float32), b.view(np.float32)
+    missing = -x.shape[1] % 256
+    x, y = (np.pad(z, ((0, 0), (0, missing))).reshape(z.shape[0], -1, 128, 2) for z in (x, y))
+    products = x[:, None] * y[None]
+    sums = products[..., 0] + products[..., 1]
+    while sums.shape[-1] > 1:
+        half = sums.shape[-1] // 2
+        sums = sums[..., :half] + sums[..., half:]
+    total = sums[:, :, 0, 0]
+    for block in range(1, sums.shape[2]):
+        total = total + sums[:, :, block, 0]
+    return total
+
+
 # The order in which Triton adds products of pieces to the sum of a tile, largest last.
 PIECES = {"tf32x3": ("tf32", 2, ((1, 0), (0, 1), (0, 0))), "bf16x3": ("bf16", 2, ((1, 0), (0, 1), (0, 0))),
           "bf16x6": ("bf16", 3, ((1, 1), (2, 0), (0, 2), (1, 0), (0, 1), (0, 0)))}
