@@ -5,6 +5,7 @@
 #include "emulation/gpu/gpu.hpp"
 #include "emulation/gpu/probe/library/capture.hpp"
 #include "emulation/gpu/probe/probes.hpp"
+#include "emulation/gpu/probe/scalar/replay.hpp"
 #include "emulation/verify/cpu_probe.hpp"
 #include "emulation/verify/json_lines.hpp"
 #include "emulation/verify/replay.hpp"
@@ -64,7 +65,8 @@ have a row for every class: kind, instruction, class, model, trials, mismatches,
 Verdicts: equal; differs; recorded (nothing is claimed); declined (the device or the library does not offer it);
 absent (this CPU has no such unit); failed (it did not run to its end: the note says why). The CSV file grows while the instructions run.
 With --record the sums of the hashes of scalar results are written too, and with --capture raw outputs of cuBLASLt's
-algorithms, which --replay matches with the rules of matmuls.
+algorithms, which --replay matches with the rules of matmuls. --replay recomputes a few of the sums from the models.
+Another --seed selects other sums, and --full recomputes every sum, which can take hours.
 A trace is one file for an instruction: a header (GPU, driver, toolkit, or CPU, microcode, os, compiler; date, seed, how many rows refute each wrong
 model), then lines that `macheps machine eval` reads (but for sparse instructions): zstd -dc FILE | macheps machine eval -
 
@@ -199,6 +201,7 @@ struct Outcome {
 /// Where results come from, as the header of a trace says it.
 verify::Trace origin_of(const Arguments& arguments) {
     verify::Trace origin;
+    origin.seed = arguments.seed;
     if (arguments.on_cpu()) {
         const verify::CpuIdentity identity = verify::cpu_identity();
         origin.gpu = identity.cpu;
@@ -260,10 +263,11 @@ void run_replay(const Arguments& arguments, Outcome& outcome) {
     }
     std::vector<std::string> names;
     const verify::ProbeSink sink = [&](const verify::ProbeResult& row) { outcome.rows.push_back(row); };
+    const gpu::SumsShare share{.seed = arguments.seed, .all = arguments.full};
     const auto takes = [&](const fs::path& file, const std::string& instruction, const std::string& gpu) {
         names.push_back("replay:" + instruction);
         if (!selected(arguments.only, "replay", instruction)) return false;
-        outcome.traces.push_back(file.string());
+        if (outcome.traces.empty() || outcome.traces.back() != file.string()) outcome.traces.push_back(file.string());
         if (outcome.device.find(gpu) == std::string::npos) outcome.device += (outcome.device.empty() ? "" : ", ") + gpu;
         return true;
     };
@@ -278,6 +282,12 @@ void run_replay(const Arguments& arguments, Outcome& outcome) {
         if (gpu::is_tree_capture(header)) {
             const verify::ProbeResult row = gpu::recorded_tree(text, file.string());
             if (takes(file, row.instruction, header["gpu"].string())) sink(row);
+            continue;
+        }
+        if (gpu::is_sums(header)) {
+            gpu::RecordedSums recorded = gpu::parse_sums(text, file.string());
+            std::erase_if(recorded.rows, [&](const auto& row) { return !takes(file, row.instruction, recorded.gpu); });
+            gpu::replay_sums(recorded, share, sink);
             continue;
         }
         const verify::Trace trace = verify::parse_trace(text, file.string());
@@ -344,7 +354,7 @@ void describe(Command& verb) {
         .takes("PATTERN")
         .shows_default();
     const Option quick = verb.flag("--quick", a->quick, "One minute");
-    verb.flag("--full", a->full, "The time of --seconds, as without it").excludes(quick);
+    verb.flag("--full", a->full, "Runs for --seconds seconds, which is the default. With --replay: recomputes every sum of hashes").excludes(quick);
     verb.option("--seconds", a->seconds, "For everything together; each class of operands runs at least once")
         .range(0, 1e6)
         .shows_default()

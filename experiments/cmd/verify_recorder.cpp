@@ -53,7 +53,7 @@ void VerifyRecorder::sums(const std::vector<verify::ProbeResult>& rows) {
         if (row.sums.empty()) continue;
         Sums& of_kind = sums_[row.kind];
         if (of_kind.header.empty()) {
-            of_kind.header = header_with_origin(Json{{"macheps_sums", 1}, {"kind", row.kind}}.dump());
+            of_kind.header = header_with_origin(Json{{"macheps_sums", 1}, {"kind", row.kind}, {"seed", origin_.seed}}.dump());
             fs::create_directories(folder_);
             of_kind.file.open(folder_ / (row.kind + ".sums.jsonl"), std::ios::binary | std::ios::trunc);
             of_kind.file << of_kind.header << '\n';

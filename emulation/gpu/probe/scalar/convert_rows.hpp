@@ -57,7 +57,7 @@
     X(rp_f32_f64, f_d, "cvt.rp.f32.f64", fp64, fp32, rp, f2f, none, code)                                              \
     X(rp_f16_f64, h_d, "cvt.rp.f16.f64", fp64, fp16, rp, f2f, none, code)                                              \
     X(f32_f16, f_h, "cvt.f32.f16", fp16, fp32, rn, ptx, none, code)                                                    \
-    X(f32_bf16, f_h, "cvt.f32.bf16", bf16, fp32, rn, ptx, none, code)                                                  \
+    X(f32_bf16, f_h, "cvt.f32.bf16", bf16, fp32, rn, shift, none, code)                                                \
     X(f64_f16, d_h, "cvt.f64.f16", fp16, fp64, rn, f2f, none, code)                                                    \
     X(f64_f32, d_f, "cvt.f64.f32", fp32, fp64, rn, f2f, none, code)
 
@@ -114,7 +114,7 @@
     X(double2half, "__double2half", fp64, fp16, rn, f2f, one, code, (bits_of(__double2half(in.d()))))                  \
     X(double2bfloat16, "__double2bfloat16", fp64, bf16, rn, f2f, one, code, (bits_of(__double2bfloat16(in.d()))))      \
     X(half2float, "__half2float", fp16, fp32, rn, nosat, one, code, (bits_of(__half2float(in.half()))))                \
-    X(bfloat162float, "__bfloat162float", bf16, fp32, rn, nosat, one, code,                                            \
+    X(bfloat162float, "__bfloat162float", bf16, fp32, rn, shift, one, code,                                            \
       (bits_of(__bfloat162float(in.bfloat16()))))                                                                      \
     X(float_to_e4m3_sat, "__nv_cvt_float_to_fp8.e4m3.sat", fp32, e4m3fn, rn, sat, one, code,                           \
       (__nv_cvt_float_to_fp8(in.x(), satfinite, E4M3)))                                                                \

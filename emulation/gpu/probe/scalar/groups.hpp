@@ -101,11 +101,6 @@ inline void record(verify::ProbeResult& result, const ScalarComparison& found, c
     result.verdict = found.beyond == 0 ? verify::Verdict::recorded : verify::Verdict::differs;
 }
 
-inline const char* mode_name(Round mode) {
-    const char* names[] = {"to nearest even", "to nearest away", "toward zero", "up", "down"};
-    return names[static_cast<int>(mode)];
-}
-
 template <class Device>
 verify::ProbeResult run_convert(Device& device, const ConvertRow& row, double seconds, const ScalarLimits& limits,
                                 bool fault) {
