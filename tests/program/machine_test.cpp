@@ -78,7 +78,9 @@ TEST_CASE("machine list and show print the table", "[program]") {
             CHECK(says(shown.out, word));
         const json object = document(run(std::string("machine show --json ") + name));
         CHECK(object["machine"] == name);
-        CHECK(object["unverified"] == (object["evidence"] != "definition"));
+        const bool is_traced = std::string(name).starts_with("sm90.");  // tests/traces has an H100's
+        CHECK(object["unverified"] == (object["evidence"] != "definition" && !is_traced));
+        CHECK(says(shown.out, "\nverified ") == is_traced);
         CHECK(says(shown.out, "\nunverified ") == object["unverified"].get<bool>());
         CHECK(says(shown.out, "\ndisputed ") == !object["disputed"].empty());
         std::istringstream text(shown.out);
@@ -204,7 +206,9 @@ TEST_CASE("machine eval agrees with every shared vector on every engine", "[prog
         CHECK(object["lines"] == count);
         CHECK(object["wrong"] == 0);
         for (const json& instruction : object["instructions"]) CHECK(instruction["agree"] == instruction["lines"]);
-        for (const json& disputed : object["disputed"]) CHECK(disputed["took"] == "d");
+        // Of the sign of an underflow an H100 agrees with the other source.
+        for (const json& disputed : object["disputed"])
+            CHECK((disputed["took"] == "d" || disputed["took"] == "neg_underflow_+0"));
     }
     fs::remove_all(scratch());
 }
