@@ -62,10 +62,11 @@ Value tanh_of(Nodes& n, Value x, std::string_view form) { return form == "exp" ?
 
 constexpr Form silu_forms[] = {{"sigmoid", "x sigmoid(x), or x / (1 + e^-x)"},
                                {"quotient", "x / (1 + e^-x) alone"},
-                               {"tanh", "x (1 + tanh(x / 2)) / 2"}};
-constexpr Form gelu_tanh_forms[] = {{"tanh", "with its hyperbolic tangent"}, {"sigmoid", "x / (1 + e^-2t) for (1 + tanh t) / 2"}};
-constexpr Form sigmoid_forms[] = {{"exp", "1 / (1 + e^-x)"}, {"tanh", "(1 + tanh(x / 2)) / 2"}};
-constexpr Form tanh_forms[] = {{"direct", "a function of its own"}, {"exp", "by e^2x, which cancels near zero"}};
+                               {"tanh", "x (1 + tanh(x / 2)) / 2", true}};
+constexpr Form gelu_tanh_forms[] = {{"tanh", "with its hyperbolic tangent", true},
+                                     {"sigmoid", "x / (1 + e^-2t) for (1 + tanh t) / 2"}};
+constexpr Form sigmoid_forms[] = {{"exp", "1 / (1 + e^-x)"}, {"tanh", "(1 + tanh(x / 2)) / 2", true}};
+constexpr Form tanh_forms[] = {{"direct", "a function of its own"}, {"exp", "by e^2x, which cancels near zero", true}};
 
 constexpr Activation activation_rows[] = {
     {"relu", rectified},
@@ -79,7 +80,7 @@ constexpr Activation activation_rows[] = {
 /// activation(gate) up, where the activation may be rounded first.
 Value gated(Listing& l, std::string_view activation) {
     const Value gate = *l.input(l.defect.exchanged ? "up" : "gate"), up = *l.input(l.defect.exchanged ? "gate" : "up");
-    return l.nodes.multiply(l.inner(activated(l.nodes, activation, gate, l.declaration.form)), up);
+    return l.nodes.multiply(l.inner(activated(l.nodes, activation, gate, l.form())), up);
 }
 
 bool has_no_inner(const Declaration& d) { return !d.inner; }
@@ -115,6 +116,9 @@ std::span<const Form> forms_of(std::string_view activation) {
     const Activation* row = find_activation(activation);
     return row == nullptr ? std::span<const Form>{} : row->forms;
 }
+std::span<const Form> forms_of(const Declaration& declaration) {
+    return declaration.operation->is_product ? forms_of(declaration.activation) : declaration.operation->forms;
+}
 Value activated(Nodes& n, std::string_view name, Value x, std::string_view form) {
     const Activation* row = find_activation(name);
     return row == nullptr ? x : row->list(n, x, form);
@@ -124,7 +128,7 @@ namespace {
 
 /// Lists the operation that has the activation's name. `other` is the activation that a wrong kernel computes instead.
 Value activation_of_x(Listing& l, std::string_view name, std::string_view other = {}) {
-    return activated(l.nodes, l.defect.has_other_form && !other.empty() ? other : name, *l.input("x"), l.declaration.form);
+    return activated(l.nodes, l.defect.has_other_form && !other.empty() ? other : name, *l.input("x"), l.form());
 }
 
 }  // namespace
@@ -160,9 +164,13 @@ Value cast(Listing& l) { return *l.input("x"); }
 /// Lists the value that is cast: x times the encode scale of its group, or x divided by the decode scale, rounded to fp32.
 Value quantise(Listing& l) {
     const Value x = *l.input("x");
+    Nodes& n = l.nodes;
     // The conversion has the step's only rounding. A quotient of two fp32 numbers is never the middle of two others.
-    if (const auto encode = l.input("group_scale")) return l.nodes.convert(l.nodes.multiply(x, *encode, 0), fp32);
-    if (const auto decode = l.input("group_divisor")) return l.nodes.convert(l.nodes.divide(x, *decode, 0), fp32);
+    const auto times = [&](Value scale) { return n.convert(n.multiply(x, scale, 0), fp32); };
+    const auto over = [&](Value scale) { return n.convert(n.divide(x, scale, 0), fp32); };
+    const auto inverse = [&](Value scale) { return n.convert(n.divide(n.constant(1), scale, 0), fp32); };
+    if (const auto encode = l.input("group_scale")) return l.defect.has_other_form ? over(inverse(*encode)) : times(*encode);
+    if (const auto decode = l.input("group_divisor")) return l.defect.has_other_form ? times(inverse(*decode)) : over(*decode);
     return x;
 }
 

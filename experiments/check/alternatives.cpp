@@ -35,8 +35,7 @@ const Candidate forgotten[] = {
     {"form",
      [](const Declaration& d) {
          std::vector<std::string> names;
-         const std::span<const Form> forms =
-             d.operation->is_product ? listing::forms_of(d.activation) : d.operation->forms;
+         const std::span<const Form> forms = listing::forms_of(d);
          for (std::size_t i = 1; d.form.empty() && i < forms.size(); ++i) names.emplace_back(forms[i].name);
          return names;
      }},

@@ -11,7 +11,7 @@ namespace {
 /// The extremes of one row of finite numbers.
 struct RowRange {
     double least = 0, greatest = 0;
-    bool is_last_largest = false;  ///< the last element has the largest magnitude
+    bool is_first_largest = false, is_last_largest = false;  ///< the element has the largest magnitude
 
     double largest() const { return std::max(std::fabs(least), std::fabs(greatest)); }
 };
@@ -25,6 +25,7 @@ std::vector<RowRange> rows_of(const MadeArray& x) {
         if (!std::all_of(begin, end, [](double each) { return std::isfinite(each); })) continue;
         const auto [least, greatest] = std::minmax_element(begin, end);
         RowRange row{.least = *least, .greatest = *greatest};
+        row.is_first_largest = std::fabs(*begin) == row.largest();
         row.is_last_largest = std::fabs(*(end - 1)) == row.largest();
         all.push_back(row);
     }
@@ -43,6 +44,11 @@ constexpr RangeRow ranges[] = {
     {"a row of small numbers", [](const RowRange& r) { return r.largest() > 0x1p-12 && r.largest() < 0x1p-6; }},
     {"a row whose exponentials overflow fp32", [](const RowRange& r) { return r.greatest > 89; }},
     {"a row whose exponentials underflow in fp32", [](const RowRange& r) { return r.greatest < -104; }},
+    {"a row far below zero", [](const RowRange& r) { return r.greatest < -1e4; }},
+    {"a row far above zero", [](const RowRange& r) { return r.least > 1e4; }},
+    {"a row of zeros", [](const RowRange& r) { return r.largest() == 0; }},
+    {"the largest magnitude at the beginning of a row",
+     [](const RowRange& r) { return r.is_first_largest && r.least < r.greatest; }},
     {"numbers far apart", [](const RowRange& r) { return r.greatest - r.least > 60 && r.largest() < 1000; }},
     {"the largest magnitude at the end of a row", [](const RowRange& r) { return r.is_last_largest && r.least < r.greatest; }},
 };

@@ -41,6 +41,8 @@ std::span<const Activation> activations();
 const Activation* find_activation(std::string_view name);
 /// Returns the forms of all activations that a product's epilogue may use.
 std::span<const Form> epilogue_forms();
+/// Returns the forms that a check of this declaration may declare: those of the operation, or of a product's activation.
+std::span<const Form> forms_of(const Declaration& declaration);
 /// Returns the forms of an activation; empty if there is only one.
 std::span<const Form> forms_of(std::string_view activation);
 Value activated(Nodes& n, std::string_view name, Value x, std::string_view form);

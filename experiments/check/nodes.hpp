@@ -70,6 +70,30 @@ constexpr std::optional<Function> function_of(Step step) {
     }
 }
 
+/// Returns true if a kernel rounds the result of the step.
+constexpr bool is_rounded(Step step) {
+    switch (step) {
+        case Step::product:
+        case Step::constant:
+        case Step::add:
+        case Step::subtract:
+        case Step::multiply:
+        case Step::divide:
+        case Step::exponential:
+        case Step::logarithm:
+        case Step::inverse_root:
+        case Step::root:
+        case Step::tangent:
+        case Step::error:
+        case Step::sigmoid:
+        case Step::sum:
+        case Step::accumulate:
+            return true;
+        default:
+            return false;
+    }
+}
+
 /// Where an element of a moved row comes from; n elements, h = n / 2.
 enum class Move : std::uint8_t {
     turn_halves,  ///< -x[i + h] in the first half, x[i - h] in the second
@@ -112,6 +136,7 @@ struct Node {
     double unit_roundings = 0;  ///< of an addition: roundings of numbers as large as one, besides
     std::int64_t skipped = 0;   ///< of a sum or an extreme: last elements that it leaves out (no legal kernel does)
     SumOrder order{};           ///< of a sum
+    std::optional<double> start{};  ///< of an extreme: the number that it begins with (no legal kernel has one)
     bool is_narrow_sum = false;  ///< its value is a chain's in the accumulator's format, as a wrong kernel has it
     Move move = Move::turn_halves;
     Format format{};
@@ -144,7 +169,7 @@ class Nodes {
     /// 1 + x of an |x| of at most one that some kernels round once more before they add it.
     Value one_and(Value x) {
         const Value sum = add(constant(1), x);
-        nodes_.back().unit_roundings = 1;
+        if (!rounds_steps_) nodes_.back().unit_roundings = 1;
         return sum;
     }
     Value larger(Value x, Value y) { return two(Step::larger, x, y, 0); }
@@ -155,7 +180,10 @@ class Nodes {
     Value root(Value x) { return one(Step::root, x); }
     Value tangent(Value x) { return one(Step::tangent, x); }
     Value error(Value x) { return one(Step::error, x); }
-    Value sigmoid(Value x) { return one(Step::sigmoid, x); }
+    Value sigmoid(Value x) {
+        if (rounds_steps_) return divide(constant(1), one_and(exponential(multiply(x, constant(-1), 0))));
+        return one(Step::sigmoid, x);
+    }
     Value round(Value x, const Format& format) {
         return put({.step = Step::round, .x = x.node, .is_row = at(x).is_row, .format = format});
     }
@@ -166,11 +194,11 @@ class Nodes {
     /// The mean and variance of a row by Welford's updates in fp32. A legal kernel may use them only if it declares them.
     Value welford_mean(Value x) { return put({.step = Step::welford_mean, .x = x.node, .is_row = true}); }
     Value welford_variance(Value x) { return put({.step = Step::welford_variance, .x = x.node, .is_row = true}); }
-    Value greatest(Value x, std::int64_t skipped = 0) {
-        return put({.step = Step::greatest, .x = x.node, .is_row = true, .roundings = 0, .skipped = skipped});
+    Value greatest(Value x, std::int64_t skipped = 0, std::optional<double> start = {}) {
+        return put({.step = Step::greatest, .x = x.node, .is_row = true, .roundings = 0, .skipped = skipped, .start = start});
     }
-    Value least(Value x, std::int64_t skipped = 0) {
-        return put({.step = Step::least, .x = x.node, .is_row = true, .roundings = 0, .skipped = skipped});
+    Value least(Value x, std::int64_t skipped = 0, std::optional<double> start = {}) {
+        return put({.step = Step::least, .x = x.node, .is_row = true, .roundings = 0, .skipped = skipped, .start = start});
     }
     Value sum(Value x, std::int64_t skipped = 0, const SumOrder& order = {}, double roundings = 0) {
         return put({.step = Step::sum,
@@ -203,12 +231,16 @@ class Nodes {
     /// Gives every function that is less accurate in `table` than in `than` the largest error that `table` allows.
     /// Affects nodes that are added later.
     void make_functions(const FunctionTable& table, const FunctionTable& than);
+    /// Rounds every step that is added later to fp32, once. The list then gives the numbers of a plain kernel with correctly
+    /// rounded functions and sums, which no other kernel of the same form can do better in every step.
+    void round_steps() { rounds_steps_ = true; }
 
   private:
     Value put(Node node) {
         if (const auto function = function_of(node.step)) node.off = off_[static_cast<std::size_t>(*function)];
         nodes_.push_back(node);
-        return {static_cast<int>(nodes_.size()) - 1};
+        const Value value{static_cast<int>(nodes_.size()) - 1};
+        return rounds_steps_ && is_rounded(node.step) ? convert(value, fp32) : value;
     }
     Value one(Step step, Value x, double roundings = 1) {
         return put({.step = step, .x = x.node, .is_row = at(x).is_row, .roundings = roundings});
@@ -220,6 +252,7 @@ class Nodes {
     const Node& at(Value x) const { return nodes_[static_cast<std::size_t>(x.node)]; }
 
     std::vector<Node> nodes_;
+    bool rounds_steps_ = false;
     std::array<Ulps, function_count> off_ = [] {
         std::array<Ulps, function_count> none;
         none.fill({.ulps = 0});

@@ -27,7 +27,7 @@ Value gemm(Listing& l) {
         const bool is_plain = l.declaration.beta == 1 || l.defect.missing == "beta";
         y = n.accumulate(y, is_plain ? *c : n.multiply(*c, n.constant(l.declaration.beta)));
     }
-    if (l.defect.missing != "activation") y = activated(n, l.declaration.activation, y, l.declaration.form);
+    if (l.defect.missing != "activation") y = activated(n, l.declaration.activation, y, l.form());
     if (const auto residual = l.input("residual")) y = n.add(y, *residual);
     return y;
 }
@@ -147,6 +147,7 @@ std::vector<Operation> reductions() {
          .forms = loss_forms()},
     };
     for (Operation& operation : all) {
+        operation.has_extreme = operation.list == greatest || operation.list == least || operation.list == amax;
         operation.has_mean = operation.has_mean || operation.name == "mean";
         operation.gives_index = operation.name == "argmax";
         operation.has_softmax = operation.has_softmax || operation.name == "logsumexp";
@@ -237,6 +238,9 @@ Value Listing::sum(Value x, double roundings) {
     if (defect.accumulator) return nodes.narrow_sum(x, *defect.accumulator);
     return nodes.sum(x, defect.dropped, parse_sum_order(declaration.sum_order), roundings);
 }
+
+Value Listing::greatest(Value x) { return nodes.greatest(x, defect.dropped, defect.start); }
+Value Listing::least(Value x) { return nodes.least(x, defect.dropped, defect.start); }
 
 Value Listing::inner(Value x) {
     if (defect.inner) return nodes.convert(x, *defect.inner);

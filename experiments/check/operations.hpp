@@ -87,12 +87,14 @@ struct Defect {
     bool has_one_pass_variance = false;   ///< E[x^2] - mean^2 in fp32
     bool has_running_variance = false;    ///< Welford's mean and squares in fp32
     std::string_view functions{};  ///< table whose less accurate functions have the largest errors that it allows
+    std::string_view form{};       ///< another form of the operation, with every step rounded to fp32
+    std::optional<double> start{};  ///< the number with which the extreme of each row begins
 };
 
 /// A wrong kernel that an operation's checks must notice.
 struct MutantRow {
     std::string name;
-    std::string_view kind;  ///< structure, scale, operation, precision
+    std::string_view kind;  ///< structure, scale, operation, precision, range
     Defect defect;
     bool (*applies)(const Declaration& declaration) = nullptr;  ///< always, unless given
 };
@@ -101,6 +103,9 @@ struct MutantRow {
 struct Form {
     std::string_view name;
     std::string_view formula;
+    /// At some arguments the form loses far more than its few roundings. It is then a wrong kernel of checks that declare a form
+    /// that does not. Forms that do not cancel are within each other's bounds.
+    bool cancels = false;
 };
 
 /// Whoever lists an operation's nodes asks this for what it needs.
@@ -111,14 +116,19 @@ struct Listing {
     std::int64_t columns = 0;  ///< elements of a row
     Nodes nodes{};
 
-    /// Returns true if the declaration names this form, which must not be the first form of the operation.
-    bool has_form(std::string_view name) const { return declaration.form == name; }
+    /// Returns the name of the form that is listed; empty for the first form.
+    std::string_view form() const { return defect.form.empty() ? std::string_view(declaration.form) : defect.form; }
+    /// Returns true if this form is listed. It must not be the first form of the operation.
+    bool has_form(std::string_view name) const { return form() == name; }
     /// Nothing where the check has no such array.
     std::optional<Value> input(std::string_view name);
     /// The mean over a row: a sum, and a division that may be a multiplication by the rounded reciprocal.
     Value mean(Value x) {
         return nodes.divide(sum(x), nodes.constant(static_cast<double>(columns - defect.divisor_less)), 2);
     }
+    /// The extreme of a row.
+    Value greatest(Value x);
+    Value least(Value x);
     /// Over a row, in the declared order; `roundings` of the whole sum besides.
     Value sum(Value x, double roundings = 0);
     /// Where a kernel with a declared inner format rounds to it.
@@ -164,6 +174,7 @@ struct Operation {
     bool gives_index = false;  ///< outputs are places in rows of x; each is judged by what lies there
     bool has_inner = false;    ///< somewhere on its way a kernel may round to a narrow format
     bool has_variance = false, has_softmax = false;
+    bool has_extreme = false;  ///< the result is the greatest or least number or magnitude of a row, or its place
     std::span<const Form> forms{};  ///< the first is the default; empty if there is only one form
 };
 

@@ -3,6 +3,7 @@
 
 #include "core/codec.hpp"
 #include "core/rounding_names.hpp"
+#include "experiments/check/extreme_starts.hpp"
 #include "experiments/check/grid.hpp"
 #include "experiments/check/power_products.hpp"
 #include "experiments/check/shortcuts.hpp"
@@ -226,8 +227,9 @@ std::vector<WrongList> defects_of(const Problem& problem) {
         if (shifted != problem.inputs.end() && shifted->values.size() == 1) continue;  // it has no neighbour
         if (row.applies == nullptr || row.applies(d)) add(row.name, row.kind, row.defect);
     }
+    for (const MutantRow& row : extreme_starts(d)) add(row.name, row.kind, row.defect);
     for (const ShortcutRow& row : shortcuts()) {
-        if (row.applies(problem)) all.push_back({std::string(row.mutant), "precision", row.defect, true});
+        if (row.applies(problem, row.defect)) all.push_back({row.mutant, "precision", row.defect, true});
     }
     return all;
 }
@@ -255,8 +257,10 @@ std::vector<NullOutput> null_outputs(const Problem& problem, const Limits& limit
     if (size > 1 && count > 0)
         all.push_back({"constant mean", [mean = stored(limits, total / count)](std::size_t) { return mean; }});
     for (const Input& input : problem.inputs) {
-        // What is only cast may be right as it came.
-        if (input.axis == Axis::each && input.values.size() == size && !problem.declaration.operation->is_bitwise)
+        // The result of a cast, or of a row with one element, may be right as it came.
+        const bool may_be_right =
+            problem.declaration.operation->is_bitwise || (problem.is_one_per_row() && problem.columns == 1);
+        if (input.axis == Axis::each && input.values.size() == size && !may_be_right)
             all.push_back({fmt::format("copy of {}", input.name), [&](std::size_t i) { return input.values[i]; }});
     }
     const std::int64_t tile = limits.tile();
@@ -307,10 +311,16 @@ std::vector<Mutant> run_mutants(const Problem& problem, const Limits& limits, co
     add_null_outputs(trial, problem);
     add_structure(trial);
     for (const WrongList& wrong : defects_of(problem)) {
+        if (wrong.defect.start && !has_row_beyond(problem, *wrong.defect.start)) {
+            trial.add_unseen(wrong.name, wrong.kind, Power::all);
+            continue;
+        }
         const Mutated mutated(problem, wrong.defect);
         trial.add({.name = wrong.name,
                    .kind = wrong.kind,
-                   .required_by = wrong.kind == "precision" ? Power::precision : Power::structure,
+                   .required_by = wrong.kind == "precision" ? Power::precision
+                                  : wrong.kind == "range"   ? Power::all
+                                                            : Power::structure,
                    .results =
                        [&](const OutputRange& range, std::span<double> exact) {
                            mutated.results(range, exact, pool);

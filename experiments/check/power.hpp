@@ -19,7 +19,7 @@ enum class Power : std::uint8_t { null, structure, precision, all };
 
 struct Mutant {
     std::string name;
-    std::string_view kind;  ///< null, structure, scale, operation, precision, specials, size
+    std::string_view kind;  ///< null, structure, scale, operation, precision, range, specials, size
     Power required_by = Power::structure;
     bool certified = false;  ///< it changes an output by more than twice its bound: T1 refuses it whatever else it does
     bool caught = false;     ///< the tests refuse it where all else is ideal: its exact results, rounded once

@@ -14,10 +14,17 @@ namespace {
 struct Exponentials {
     Value each, sum, greatest;
 };
-Exponentials exponentials(Listing& l, Value x) {
+/// `has_limits` keeps the maximum between the largest finite numbers. The logarithm of the sum is then -inf for a row of -inf, and
+/// inf for a row with inf, as it should be. x - m would be NaN.
+Exponentials exponentials(Listing& l, Value x, bool has_limits = false) {
     Nodes& n = l.nodes;
     const Declaration& d = l.declaration;
-    const Value greatest = n.greatest(x);
+    Value greatest = n.greatest(x, 0, l.defect.start);
+    if (has_limits) {
+        const Value minus = n.constant(-1), least = n.constant(-0x1.fffffep127);
+        const Value negative = n.multiply(n.larger(greatest, least), minus, 0);
+        greatest = n.multiply(n.larger(negative, least), minus, 0);
+    }
     if (l.defect.is_unshifted) {
         // Conversion to fp32 makes overflows infinite, because the reference arithmetic has a wider range.
         const Value e = n.convert(n.exponential(x), fp32);
@@ -46,10 +53,10 @@ Value shifted_log(Listing& l, const Exponentials& e) {
     return l.declaration.subtracts_max ? l.nodes.add(e.greatest, log) : log;
 }
 
-constexpr Form of_softmax[] = {{"quotient", "e^(x - m) / s"}, {"lse", "e^(x - (m + log s))"}};
-constexpr Form of_log_softmax[] = {{"shifted", "(x - m) - log s"}, {"lse", "x - (m + log s), which loses as much as x is large"}};
+constexpr Form of_softmax[] = {{"quotient", "e^(x - m) / s"}, {"lse", "e^(x - (m + log s))", true}};
+constexpr Form of_log_softmax[] = {{"shifted", "(x - m) - log s"}, {"lse", "x - (m + log s), which loses as much as x is large", true}};
 constexpr Form of_loss[] = {{"shifted", "log s - (x - m) of the target"},
-                            {"lse", "(m + log s) - x of the target, which loses as much as x is large"}};
+                            {"lse", "(m + log s) - x of the target, which loses as much as x is large", true}};
 
 bool is_wide_sum(const Declaration& d) { return !parse_sum_order(d.sum_order).is_narrow(); }
 bool has_no_inner(const Declaration& d) { return !d.inner; }
@@ -64,15 +71,15 @@ Value mean(Listing& l) { return l.mean(*l.input("x")); }
 // The form that is mistaken for an extreme is the extreme at the other end.
 Value greatest(Listing& l) {
     const Value x = *l.input("x");
-    return l.defect.has_other_form ? l.nodes.least(x) : l.nodes.greatest(x, l.defect.dropped);
+    return l.defect.has_other_form ? l.nodes.least(x) : l.greatest(x);
 }
 Value least(Listing& l) {
     const Value x = *l.input("x");
-    return l.defect.has_other_form ? l.nodes.greatest(x) : l.nodes.least(x, l.defect.dropped);
+    return l.defect.has_other_form ? l.nodes.greatest(x) : l.least(x);
 }
 Value amax(Listing& l) {
     const Value x = *l.input("x");
-    return l.nodes.greatest(l.defect.has_other_form ? x : l.nodes.absolute(x), l.defect.dropped);
+    return l.greatest(l.defect.has_other_form ? x : l.nodes.absolute(x));
 }
 Value norm(Listing& l) {
     const Value x = *l.input("x"), squares = l.sum(l.nodes.multiply(x, x));
@@ -80,7 +87,7 @@ Value norm(Listing& l) {
 }
 
 Value log_sum_exp(Listing& l) {
-    return shifted_log(l, exponentials(l, *l.input("x")));
+    return shifted_log(l, exponentials(l, *l.input("x"), true));
 }
 
 Value softmax(Listing& l) {

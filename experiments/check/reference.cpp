@@ -28,7 +28,7 @@ bool is_less(Wide x, Wide y) { return x.high < y.high || (x.high == y.high && x.
 Wide extreme_of(const Wides& x, const Node& node) {
     const bool is_least = node.step == Step::least;
     const auto skipped = std::min(static_cast<std::ptrdiff_t>(node.skipped), static_cast<std::ptrdiff_t>(x.size()) - 1);
-    Wide most = x.front();
+    Wide most = node.start ? Wide{*node.start, 0} : x.front();
     for (const Wide& one : std::span(x.begin(), x.end() - skipped)) {
         if (std::isnan(one.high)) return one;
         if (is_least ? is_less(one, most) : is_less(most, one)) most = one;
@@ -37,6 +37,7 @@ Wide extreme_of(const Wides& x, const Node& node) {
 }
 
 Wide converted(Wide x, const Format& format, Round rounding) {
+    if (format == fp32 && rounding == Round::nearest_even) return {static_cast<float>(x.high), 0};
     return {decode64(format, encode64(format, x.high, rounding, Overflow::nonsaturate)), 0};
 }
 

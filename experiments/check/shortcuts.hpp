@@ -4,7 +4,9 @@
 #include "experiments/check/limits.hpp"
 
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace macheps::check {
 
@@ -12,12 +14,17 @@ namespace macheps::check {
 /// rounding are the modes of core/rounding_names.hpp (add_rounding in power.cpp), those of subnormal numbers are in
 /// special_mutants.cpp, and those of a product's operands and partial sums in power_products.cpp.
 struct ShortcutRow {
-    std::string_view mutant;  ///< the name of the wrong kernel
-    std::string_view key;     ///< the key that declares it
+    std::string mutant;    ///< the name of the wrong kernel
+    std::string_view key;  ///< the key that declares it
     Defect defect;
     /// Returns false if the shortcut is declared, or if a kernel that takes it stays within the limits on every input.
-    bool (*applies)(const Problem& problem);
+    bool (*applies)(const Problem& problem, const Defect& defect);
 };
+/// Returns all rows, among them one for each form of any operation.
 std::span<const ShortcutRow> shortcuts();
+
+/// Returns the declared form, and behind it the forms whose kernels stay within its limits on every input, so that a check cannot
+/// tell them apart. Empty if the operation has only one form.
+std::vector<std::string_view> legal_forms(const Declaration& declaration);
 
 }  // namespace macheps::check

@@ -137,6 +137,23 @@ TEST_CASE("activations by other functions pass under their form, and fail withou
     }
 }
 
+TEST_CASE("a product with a sigmoid and a quotient stay within the limits of each other", "[check][forms]") {
+    // That is why the check cannot tell the forms apart. Arguments from -80 to 80 in steps that no power of two divides.
+    Floats x, product, quotient;
+    for (int i = 0; i < 60000; ++i) {
+        x.push_back(-80 + 0.0026667f * static_cast<float>(i));
+        product.push_back(x.back() * (1 / (1 + exp32(-x.back()))));
+        quotient.push_back(x.back() / (1 + exp32(-x.back())));
+    }
+    for (const char* form : {"sigmoid", "quotient"}) {
+        for (const Floats* out : {&product, &quotient}) {
+            const check::Verdict v = judge_arrays(declared("silu", form), {array("x", {60, 1000}, x), array("out", {60, 1000}, *out)});
+            CAPTURE(form, codes(v), v.judgement.rho);
+            CHECK(is_accepted(v));
+        }
+    }
+}
+
 TEST_CASE("the forms of gates and of a product's activation are those of the activation", "[check][forms]") {
     std::mt19937 random(24);
     const Floats gate = normal(3000, random, 0, 4), up = normal(3000, random);

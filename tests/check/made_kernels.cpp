@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/check/made_kernels.hpp"
 
+#include <cfloat>
+
 namespace macheps::test::made {
 
 float Kernel::extreme(const Floats& x, bool is_least) const {
@@ -8,7 +10,13 @@ float Kernel::extreme(const Floats& x, bool is_least) const {
     float most = x.front();
     if (has("extreme begins at 0")) most = 0;
     if (has("extreme begins at 1e4")) most = is_least ? 1e4f : -1e4f;
-    for (std::size_t i = 0; i < n; ++i) {
+    if (has("extreme begins at 65504")) most = is_least ? 65504.0f : -65504.0f;
+    if (has("extreme begins at 1e30")) most = is_least ? 1e30f : -1e30f;
+    if (has("extreme begins at FLT_MAX")) most = is_least ? FLT_MAX : -FLT_MAX;
+    if (has("extreme begins at FLT_MIN")) most = FLT_MIN;
+    const bool has_first = !has("extreme without the first");
+    if (!has_first && n > 1) most = x[1];
+    for (std::size_t i = has_first ? 0 : 1; i < n; ++i) {
         if (std::isnan(x[i]) && !has("extreme passes NaN over")) return x[i];
         if (is_least ? x[i] < most : x[i] > most) most = x[i];
         if (has("extreme is the last rise") && i > 0 && (is_least ? x[i] < x[i - 1] : x[i] > x[i - 1])) most = x[i];
@@ -89,6 +97,9 @@ float Kernel::element(const Launch& in, float x) const {
 Floats Kernel::softmax_row(const Launch& in, std::size_t row, const Floats& x) const {
     const bool is_loss = in.op == "cross_entropy";
     float most = extreme(x, false);
+    // As PyTorch and SciPy do, so that a row of -inf gives -inf, and a row with inf gives inf.
+    if (in.op == "logsumexp" && std::isinf(most)) most = 0;
+    if (has("maximum of an infinity") && in.op == "logsumexp") most = extreme(x, false);
     if (has("no maximum")) most = 0;
     if (has("maximum of the first 16")) most = *std::max_element(x.begin(), x.begin() + std::min<long>(16, std::ssize(x)));
     if (has("maximum rounded to 4 bits")) most = std::ldexp(std::round(std::ldexp(most, 3 - std::ilogb(most))), std::ilogb(most) - 3);
@@ -111,19 +122,18 @@ Floats Kernel::softmax_row(const Launch& in, std::size_t row, const Floats& x) c
     if (has("1e-6 beside the sum")) s += 1e-6f;
     if (in.op == "softmax") {
         for (std::size_t i = 0; i < x.size(); ++i) {
-            y[i] = over(e[i], s);
+            y[i] = has("maximum and logarithm joined") ? exp(x[i] - (most + log(s))) : over(e[i], s);
             if (has("nothing below 1e-4") && y[i] < 1e-4f) y[i] = 0;
             if (has("times a reciprocal of 12 bits"))
                 y[i] = e[i] * std::bit_cast<float>(std::bit_cast<std::uint32_t>(1 / s) & 0xfffff000u);
         }
         return y;
     }
-    float l = log(s);
-    if (has("at least 1e-3 in the log")) l = log(std::max(s, 1.001f));
+    const float l = log(has("at least 1e-3 in the log") ? std::max(s, 1.001f) : s);
     if (in.op == "logsumexp") return {has("maximum not added again") ? l : most + l};
     if (in.op == "log_softmax") {
         for (std::size_t i = 0; i < x.size(); ++i) {
-            y[i] = (x[i] - most) - l;
+            y[i] = has("maximum and logarithm joined") ? x[i] - (most + l) : (x[i] - most) - l;
             if (has("log of the rounded softmax")) y[i] = log(rounded(in.out(), e[i] / s));
             if (has("log of the softmax")) y[i] = log(e[i] / s);
             if (has("at least -20")) y[i] = std::max(y[i], -20.0f);
@@ -134,7 +144,7 @@ Floats Kernel::softmax_row(const Launch& in, std::size_t row, const Floats& x) c
     auto target = static_cast<std::size_t>(in.at("target")[row]);
     if (has("target - 1")) target = (target + x.size() - 1) % x.size();
     if (has("target of the next row")) target = static_cast<std::size_t>(in.at("target")[(row + 1) % in.rows]);
-    float loss = l - (x[target] - most);
+    float loss = has("maximum and logarithm joined") ? (most + l) - x[target] : l - (x[target] - most);
     if (has("log of a probability of at least 1e-3")) loss = -log(std::max(e[target] / s, 1e-3f));
     if (has("labels smoothed by 0.001")) {
         float others = 0;
@@ -200,8 +210,11 @@ Floats Kernel::run_row(const Launch& in, std::size_t row, const Floats& x) const
     if (op == "amax") {
         Floats a = x;
         for (float& t : a) t = std::fabs(t);
+        if (has("the first number with its sign")) a.front() = x.front();
         if (has("magnitude of the maximum")) return {std::fabs(extreme(x, false))};
         const float most = extreme(a, false);
+        if (has("at least 1e-12")) return {std::max(most, 1e-12f)};
+        if (has("at least 1e-4")) return {std::max(most, 1e-4f)};
         return {has("at least 0.01") ? std::max(most, 0.01f) : most};
     }
     if (op == "argmax") {

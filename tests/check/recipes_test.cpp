@@ -70,6 +70,8 @@ TEST_CASE("every recipe makes inputs that a right kernel passes, in formats of e
         "op = 'layernorm'\ngain = 'fp32'\nshift = 'fp32'\neps = 1e-5\nrows = 9\ncolumns = 70\n",
         "op = 'sum'\nx = 'fp16'\nrows = 70\ncolumns = 50\n",
         "op = 'mean'\nx = 'e4m3fn'\nout = 'bf16'\nrows = 70\ncolumns = 50\n",
+        "op = 'max'\nx = 'fp16'\nout = 'bf16'\nrows = 9\ncolumns = 50\n",
+        "op = 'quantize'\nx = 'bf16'\nout = 'e4m3fn'\ngranularity = 'tensor'\nrows = 9\ncolumns = 50\n",
     };
     std::set<std::string_view> tried;
     for (const std::string& keys : declarations) {
