@@ -371,7 +371,7 @@ TEST_CASE("a capture tells that results vary from run to run, and why there are 
     const LibraryProblem p{.m = 32, .n = 24, .k = 720, .a = bf16, .b = bf16, .out = fp32};
     Hidden hidden{.rule = {.machine = find_machine("sm90.wgmma.bf16")}, .is_restless = true};
     FakeLibrary restless(hidden);
-    Json header = Json::parse(capture_library(restless, p, 1).capture.header);
+    const Json header = Json::parse(capture_library(restless, p, 1).capture.header);
     CHECK(header["algorithms"][0]["varies"] == true);
     CHECK(header["algorithms"][1]["as"] == 0);  // half of the workspace, the same algorithm
     LibraryProblem odd = p;
