@@ -24,10 +24,10 @@ bool same_result(const Machine& machine, std::uint64_t x, std::uint64_t y) {
 
 /// What the rows say of the model and of the wrong ones.
 struct Judgement {
-    std::vector<Mutant> wrong;
-    std::vector<bool> disagrees;                     ///< with the model, by row
-    std::vector<std::vector<std::size_t>> refuting;  ///< rows, by wrong model
-    std::vector<std::vector<int>> refuted_by;        ///< wrong models, by row
+    std::vector<Mutant> wrong{};
+    std::vector<bool> disagrees{};                     ///< with the model, by row
+    std::vector<std::vector<std::size_t>> refuting{};  ///< rows, by wrong model
+    std::vector<std::vector<int>> refuted_by{};        ///< wrong models, by row
 };
 
 Judgement judge(const TraceForm& form, const std::vector<TraceRow>& rows) {
