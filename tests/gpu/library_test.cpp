@@ -285,7 +285,7 @@ TEST_CASE("outputs that a library gave are judged from a file", "[gpu][library]"
             if (!named.versions.empty()) continue;  // a CPU library's
             const auto [p, hidden] = served_by(named, out);
             FakeLibrary library(hidden);
-            const CapturedProblem captured = capture_library(library, p, 1);
+            const CapturedProblem captured = capture_library(library, p, 1, {.outputs = 128});
             CAPTURE(named.name, p.name());
             REQUIRE(captured.algorithms == 1);
             Json header = Json::parse(captured.capture.header);
@@ -303,7 +303,7 @@ TEST_CASE("outputs that a library gave are judged from a file", "[gpu][library]"
             CAPTURE(found.closest, found.difference);
             CHECK(is_among(found.equal, named.name));
             CHECK(is_among(found.equal_with_specials, named.name));
-            CHECK(found.trials >= 2 * 256 * std::size(library_classes));
+            CHECK(found.trials >= 128 * std::size(library_classes));
 
             std::string changed = text;
             const std::size_t last = changed.rfind('"') - 1;
@@ -318,15 +318,11 @@ TEST_CASE("cuBLASLt on an H100 follows the rules that are named after its kernel
     struct Case {
         const char *problem, *rule;
     };
+    // Others take longer: the slow test judges all.
     constexpr Case cases[] = {{"e4m3fn.e4m3fn.bf16.fast.tn.64x48x1008", "cublaslt.fp8.fast"},
                               {"e4m3fn.e4m3fn.fp32.tn.64x48x1008.tensor", "cublaslt.fp8.split"},
-                              {"e4m3fn.e4m3fn.fp32.tn.64x48x1008.outer", "torch.rowwise.sm90"},
-                              {"e4m3fn.e4m3fn.fp32.tn.256x256x1024.blocks1x2", "deepgemm.sm90.1d2d"},
-                              {"bf16.bf16.fp32.tn.128x64x4096.split5.in_place", "cublaslt.splitk.inplace"},
-                              {"bf16.bf16.bf16.tn.128x64x4096.split2.output_type", "cublaslt.splitk.output"},
                               {"bf16.bf16.bf16.nt.128x64x1000", "sm90.mma.bf16"},
-                              {"fp16.fp16.fp32.tn.128x64x1000", "sm90.mma.fp16"},
-                              {"tf32.tf32.fp32.tn.128x64x48", "sm90.mma.tf32"}};
+                              {"fp16.fp16.fp32.tn.128x64x1000", "sm90.mma.fp16"}};
     for (const Case& c : cases) {
         CAPTURE(c.problem);
         const std::filesystem::path file =

@@ -485,7 +485,7 @@ TEST_CASE("recorded traces replay", "[gpu][verify]") {
     const std::filesystem::path folder = std::filesystem::path(MACHEPS_SOURCE_DIR) / "tests" / "traces";
     std::size_t replayed = 0;
     for (const auto& file : verify::trace_files(folder)) {
-        if (!verify::is_instruction_trace(file)) continue;
+        if ((file.extension() == ".zst" && !verify::has_zstd()) || !verify::is_instruction_trace(file)) continue;
         CAPTURE(file.string());
         ++replayed;
         const verify::Trace trace = verify::read_trace(file);
@@ -502,6 +502,7 @@ TEST_CASE("recorded traces replay", "[gpu][verify]") {
             if (is_bf16_or_tf32) CHECK(rows >= 2);
         }
     }
+    if (!verify::has_zstd()) SKIP_TEST("this build reads no .zst");
     CHECK(replayed == verify::recorded_traces().size());
     CHECK(replayed >= 67);  // 64 of an H100
 }
