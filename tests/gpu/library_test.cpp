@@ -283,6 +283,7 @@ TEST_CASE("outputs that a library gave are judged from a file", "[gpu][library]"
     for (const Format& out : {fp32, bf16}) {
         for (const NamedMatmulRule& named : all_matmul_rules()) {
             if (!named.versions.empty()) continue;  // a CPU library's
+            if (out == bf16 && named.name != "cublaslt.fp8.fast") continue;  // one stands for codes of 16 bits
             const auto [p, hidden] = served_by(named, out);
             FakeLibrary library(hidden);
             const CapturedProblem captured = capture_library(library, p, 1, {.outputs = 128});
