@@ -133,7 +133,7 @@ std::vector<DisputedPoint> disputed_floors(const Machine&) {
             {"model", "the last step of CDNA3", "31 fraction bits are kept by a floor, then rounded",
              "rounded at once (MMA-Sim of January 2026; Khattak and Mikaitis)"}};
 }
-/// Of the models that cut products and addend at a common unit. Traces of an H100 in this tree settle them for sm_90.
+/// Disputed points of the models that cut products and addend at a common unit. For sm_90 the traces of an H100 settle them.
 std::vector<DisputedPoint> disputed_cuts(const Machine& machine) {
     const SumRule& sum = machine.sum;
     std::vector<DisputedPoint> points;

@@ -77,7 +77,7 @@ constexpr NamedMatmulRule gpu_rules[] = {
      "one chain of tcgen05: with 25 fraction bits there is nothing to promote, and FAST_ACCUM should change nothing; "
      "NVIDIA documents neither that nor the association of the scales"},
     {"triton.fp8", hopper(Promotion::none), H, "outputs of Triton 3.6.0 on an H100; triton pull requests 2300 and 3479",
-     "tl.dot by wgmma with max_num_imprecise_acc = 2^30, the default on capability 90; promote = N stands for another "
+     "tl.dot by wgmma with max_num_imprecise_acc = 2^30, the default on capability 90; promote = N selects another "
      "one. Tiles too small for wgmma, and max_num_imprecise_acc = 0, convert to fp16 and take mma.sync: other sums",
      true},
     {"cutlass2.splitk.serial", sliced(SliceJoin::serial), P,

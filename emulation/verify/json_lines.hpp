@@ -16,7 +16,7 @@ namespace macheps::verify {
 /// Whether this build reads and writes `.zst`.
 bool has_zstd();
 
-/// What the header's "digest" must be: of the header without it, and of all lines behind it.
+/// Returns the value of the header's "digest", computed over the header without this member and all following lines.
 std::string json_lines_digest(const Json& header, std::string_view lines);
 /// Header and lines as one text; adds the digest.
 std::string json_lines_text(Json header, std::string_view lines);

@@ -29,11 +29,11 @@ struct ProbeResult {
     Verdict verdict = Verdict::equal;
     std::string note{};  ///< the first mismatch, the answer to a question, an error in ulp
     double seconds = 0;
-    /// Of scalar operations: sums of the hashes of results, one for every launch or group of blocks, in their order.
+    /// For scalar operations: one sum of result hashes per launch or group of blocks, in order.
     std::vector<std::uint64_t> sums{};
 };
 
-/// What a device gave, for a file of JSON Lines that is judged later.
+/// Raw outputs of a device, for a file of JSON Lines that is judged later.
 struct Capture {
     std::string name{};    ///< of the file, without its extension
     std::string header{};  ///< a JSON object; whoever writes the file adds the origin and the date
@@ -48,7 +48,7 @@ struct ProbeOptions {
     bool fault = false;  ///< for tests: the models are wrong on purpose
     /// Where operands and results go that a trace may be made of; none: nothing is kept.
     CandidateSink record{};
-    /// Where outputs go that are judged later; none: nothing is kept.
+    /// Receives raw outputs that are judged later. If empty, nothing is kept.
     std::function<void(const Capture&)> keep{};
     bool only_captures = false;  ///< probes of libraries keep outputs, and compare them with no rule
 };

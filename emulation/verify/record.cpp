@@ -22,7 +22,7 @@ bool same_result(const Machine& machine, std::uint64_t x, std::uint64_t y) {
     return x == y || (!machine.fixes_nan() && is_nan(x) && is_nan(y));
 }
 
-/// What the rows say of the model and of the wrong ones.
+/// Comparison of all rows with the model and with the wrong models.
 struct Judgement {
     std::vector<Mutant> wrong{};
     std::vector<bool> disagrees{};                     ///< with the model, by row

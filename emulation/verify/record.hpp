@@ -16,8 +16,8 @@ struct TraceSize {
 /// Errors: throws Error when the candidates' instruction is unknown.
 Trace make_trace(const Candidates& candidates, const TraceSize& size = {});
 
-/// How many rows refute each wrong model of mutants.hpp, by the models of this build: those in a trace's header are by
-/// the models that recorded it. Errors: as make_trace.
+/// Counts the rows that refute each wrong model of mutants.hpp, with the models of this build. The counts in a trace's
+/// header come from the build that recorded it. Errors: as make_trace.
 std::vector<std::pair<std::string, int>> count_refuted(const TraceForm& form, const std::vector<TraceRow>& rows);
 
 /// Results that do not tell the model from wrong ones are no evidence.

@@ -27,14 +27,14 @@ struct Trace {
     std::vector<TraceRow> rows{};
 };
 
-/// Of a sparse instruction (`mma.sp`, `wgmma.sp`). It is the dense instruction over the chosen products, which are all
-/// that its trace holds; `macheps machine eval` does not read it.
+/// True for `mma.sp` and `wgmma.sp`. Their model is the dense instruction over the chosen products, and their traces
+/// contain these products only. `macheps machine eval` does not read such traces.
 bool is_sparse(const TraceForm& form);
 /// The instruction whose operands the rows are; of a sparse one, the dense instruction over the chosen products.
 /// Errors: throws Error when there is none such, `where` in front.
 Instruction row_instruction(const TraceForm& form, std::string_view where = {});
 
-/// `sm_90.wgmma.m64n8k32.f32.e4m3.e4m3`, to which write_json_lines adds what the file ends in.
+/// Returns `sm_90.wgmma.m64n8k32.f32.e4m3.e4m3`; write_json_lines appends the extension.
 std::string trace_name(const TraceForm& form);
 
 /// The whole file before compression.
@@ -48,9 +48,9 @@ std::filesystem::path write_trace(const Trace& trace, const std::filesystem::pat
 /// Reads `.jsonl.zst` or `.jsonl`. Errors: throws Error (bad_input) naming file, and line where there is one.
 Trace read_trace(const std::filesystem::path& file);
 
-/// Whether a file's name is that of a trace of an instruction, and not of sums (`KIND.sums`) or of a library's outputs.
+/// Returns false for files of sums (`KIND.sums`) and captures of libraries, judging by the file's name.
 bool is_instruction_trace(const std::filesystem::path& file);
-/// Traces and captures in a folder and in the folders below it, by name. Errors: throws Error (bad_input) when it is no folder.
+/// Returns the traces and captures in a folder and its subfolders, sorted by name. Errors: throws Error (bad_input) when it is no folder.
 std::vector<std::filesystem::path> trace_files(const std::filesystem::path& folder);
 
 }  // namespace macheps::verify

@@ -242,7 +242,7 @@ std::vector<std::string> assumptions_of(const Problem& problem) {
     if (d.operands == "any")
         all.push_back(fmt::format("operands {}, which fits these outputs best", d.conversion == "stored" ? "as they are stored" : "in " + d.conversion));
     if (const std::vector<std::string_view> forms = legal_forms(d); forms.size() > 1)
-        all.push_back(fmt::format("form {}, from which {} cannot be told apart", forms.front(),
+        all.push_back(fmt::format("form {}, which cannot be distinguished from {}", forms.front(),
                                   fmt::join(forms.begin() + 1, forms.end(), ", ")));
     if (d.inner) all.push_back(fmt::format("rounded to {} on the way", format_name(*d.inner)));
     const FunctionTable table = find_functions(d.functions);

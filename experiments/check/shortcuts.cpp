@@ -71,7 +71,7 @@ bool is_undeclared_form(const Problem& problem, const Defect& defect) {
     });
 }
 
-/// Returns true if this array of scales has a number that is no power of two. Otherwise products and quotients are exact.
+/// Returns true if this array of scales has a number that is not a power of two. Otherwise products and quotients are exact.
 template <const std::string_view& array>
 bool has_inexact_scales(const Problem& problem, const Defect&) {
     const auto is_inexact = [](double x) {

@@ -146,7 +146,7 @@ struct Choice {
     const verify::ProbeGroup* group;
     std::string instruction;
 };
-/// With `plain`, of a group that tells variants apart only the forms that traces record.
+/// With `plain`, variants of instructions are left out.
 std::vector<Choice> choose(const std::vector<verify::ProbeGroup>& groups, const std::string& pattern, bool plain) {
     std::vector<Choice> chosen;
     std::vector<std::string> names;
@@ -273,7 +273,9 @@ void run_replay(const Arguments& arguments, Outcome& outcome) {
     };
     for (const fs::path& file : files) {
         const std::string text = verify::read_json_lines(file);
-        const Json header = verify::parse_json_line(text.substr(0, text.find('\n')), file.string() + ":1");
+        // A file without a whole first line is left to parse_trace, which explains what a trace begins with.
+        const std::size_t end = text.find('\n');
+        const Json header = end == std::string::npos ? Json() : verify::parse_json_line(text.substr(0, end), file.string() + ":1");
         if (gpu::is_library_capture(header)) {
             const gpu::RecordedLibrary recorded = gpu::parse_library_capture(text, file.string());
             if (takes(file, recorded.problem.name(), recorded.gpu)) gpu::replay_library(recorded, sink);
@@ -354,7 +356,8 @@ void describe(Command& verb) {
         .takes("PATTERN")
         .shows_default();
     const Option quick = verb.flag("--quick", a->quick, "One minute");
-    verb.flag("--full", a->full, "Runs for --seconds seconds, which is the default. With --replay: recomputes every sum of hashes").excludes(quick);
+    verb.flag("--full", a->full, "Runs for --seconds seconds, which is the default. With --replay: recomputes every sum of hashes")
+        .excludes(quick);
     verb.option("--seconds", a->seconds, "For everything together; each class of operands runs at least once")
         .range(0, 1e6)
         .shows_default()
@@ -364,7 +367,7 @@ void describe(Command& verb) {
     const Option record =
         verb.option("--record", a->record, "Writes traces of plain forms, captures of libraries, sums of hashes of scalar results")
             .takes(value_kind::folder);
-    verb.flag("--plain", a->plain, "Of matrix instructions only the forms that traces record, without variants");
+    verb.flag("--plain", a->plain, "Leaves out variants of matrix instructions, which have no traces");
     verb.flag("--capture", a->capture, "With --record: outputs of libraries are written, and compared with no rule").needs(record);
     const Option library =
         verb.option("--library", a->library.library, "A library of this computer instead of a device")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `macheps verify --record` writes.
+// VerifyRecorder: the files of `macheps verify --record`.
 #pragma once
 #include "emulation/verify/probe.hpp"
 #include "emulation/verify/trace.hpp"
@@ -9,21 +9,21 @@
 
 namespace macheps {
 
-/// Traces and captures, each in a file of its own, and the sums of the hashes of scalar results, in a file for each kind.
+/// Writes each trace and each capture to its own file, and the sums of the hashes of scalar results to one file per kind.
 /// Errors: all throw Error (cannot_write).
 class VerifyRecorder {
   public:
-    /// `origin` says where the results come from. Results of a CPU's units are written only where they tell the model
-    /// from wrong ones: of a GPU's disputed points some are open.
+    /// `origin` names the device. Traces of a CPU's units are refused if they do not refute every wrong model; traces of a
+    /// GPU are written anyway, because some questions about GPUs are still open.
     VerifyRecorder(std::filesystem::path folder, verify::Trace origin, bool on_cpu);
 
     void trace(const verify::Candidates& candidates);
     void capture(const verify::Capture& capture);
-    /// What is known of a kind when the run is cut off stands in `KIND.sums.jsonl`.
+    /// Appends to `KIND.sums.jsonl`, so that an interrupted run keeps its results.
     void sums(const std::vector<verify::ProbeResult>& rows);
 
-    /// Compresses the sums. Returns the paths of all files. Errors: throws Error (check_failed) when together they are
-    /// larger than what a repository should keep.
+    /// Compresses the sums. Returns the paths of all files. Errors: throws Error (check_failed) if the files exceed 20 MB in
+    /// total, which is too much for a repository.
     std::vector<std::string> finish();
 
   private:

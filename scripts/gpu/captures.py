@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The files of a capture: written on the device by `Recorder`, read at home by `load`.
 
-    OUTDIR/items.jsonl    one JSON object per item: what was run, with which settings, and where its arrays are
+    OUTDIR/items.jsonl    one JSON object per item: the operation, its settings, and the places of its arrays
     OUTDIR/GROUP.bin      the arrays of a group of items, one after another, as little-endian unsigned integers
     OUTDIR/machine.json   the device and the versions of its libraries
 

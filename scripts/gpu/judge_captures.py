@@ -431,7 +431,7 @@ def judge_products(items, kernels, program, wanted, report):
             continue
         key = (item["variant"], item["m"], item["n"], item["k"], item.get("layout", ""))
         groups.setdefault(key, []).append(item)
-    # Outputs in fp32 tell most: what they show is tried first on the others.
+    # fp32 outputs exclude the most rules, so their rules are tried first on the others.
     for key, members in sorted(groups.items(), key=lambda g: g[1][0]["formats"]["out"] != "fp32"):
         group = [Product(item) for item in members]
         kernel = kernels.of(members[0]) if wanted != "triton" else " ".join(

@@ -7,7 +7,7 @@
 Nothing is judged here. Operands come from scripts/gpu/operands.py, so a seed and the name of a class replace them, and
 the judging is done later on any machine (scripts/gpu/judge_captures.py). Each item runs twice; the record says whether
 both runs gave the same codes. Items that fail are recorded with the text of the error. Groups run in order of value, each
-within its share of the time; what a group left over runs at the end.
+within its share of the time; unfinished groups continue at the end.
 
 Needs torch and numpy.
 """

@@ -138,7 +138,7 @@ TEST_CASE("activations by other functions pass under their form, and fail withou
 }
 
 TEST_CASE("a product with a sigmoid and a quotient stay within the limits of each other", "[check][forms]") {
-    // That is why the check cannot tell the forms apart. Arguments from -80 to 80 in steps that no power of two divides.
+    // So the check cannot distinguish the forms. Arguments from -80 to 80 in steps that no power of two divides.
     Floats x, product, quotient;
     for (int i = 0; i < 60000; ++i) {
         x.push_back(-80 + 0.0026667f * static_cast<float>(i));

@@ -130,7 +130,7 @@ TEST_CASE("extremes that begin at a number or leave out an end fail on least set
     }
 }
 
-TEST_CASE("forms that a check cannot tell apart are no wrong kernels, and the report names them", "[check][made][forms]") {
+TEST_CASE("forms that a check cannot distinguish are not wrong kernels, and the report names them", "[check][made][forms]") {
     const auto assumed = [](const std::string& keys) {
         std::string all;
         const LeastSet set = least_set_of(keys + "; inputs = ['normal']", "rows = 8; columns = 40");
@@ -141,14 +141,14 @@ TEST_CASE("forms that a check cannot tell apart are no wrong kernels, and the re
     };
     const auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
     const std::string silu = assumed("op = 'silu'");
-    CHECK(has(silu, "form sigmoid, from which quotient cannot be told apart"));
+    CHECK(has(silu, "form sigmoid, which cannot be distinguished from quotient"));
     CHECK(has(silu, "computed in the form tanh"));
     CHECK_FALSE(has(silu, "computed in the form quotient"));
-    CHECK(has(assumed("op = 'silu'; form = 'quotient'"), "form quotient, from which sigmoid cannot be told apart"));
+    CHECK(has(assumed("op = 'silu'; form = 'quotient'"), "form quotient, which cannot be distinguished from sigmoid"));
     // The limits of a form that cancels are wide. Other forms are more accurate.
     CHECK_FALSE(has(assumed("op = 'silu'; form = 'tanh'"), "in the form"));
     // The largest number of e2m1fn is 6: half an ulp of m + log s is at most 8 u.
-    CHECK(has(assumed("op = 'log_softmax'; x = 'e2m1fn'"), "form shifted, from which lse cannot be told apart"));
+    CHECK(has(assumed("op = 'log_softmax'; x = 'e2m1fn'"), "form shifted, which cannot be distinguished from lse"));
     CHECK(has(assumed("op = 'log_softmax'; x = 'e4m3fn'"), "computed in the form lse"));
     CHECK_FALSE(has(assumed("op = 'max'; x = 'e4m3fn'"), "(1e4)"));
     CHECK(has(assumed("op = 'max'; x = 'e4m3fn'"), "extreme begins at a number (0)"));

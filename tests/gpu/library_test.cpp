@@ -283,7 +283,7 @@ TEST_CASE("outputs that a library gave are judged from a file", "[gpu][library]"
     for (const Format& out : {fp32, bf16}) {
         for (const NamedMatmulRule& named : all_matmul_rules()) {
             if (!named.versions.empty()) continue;  // a CPU library's
-            if (out == bf16 && named.name != "cublaslt.fp8.fast") continue;  // one stands for codes of 16 bits
+            if (out == bf16 && named.name != "cublaslt.fp8.fast") continue;  // one 16-bit output format is enough
             const auto [p, hidden] = served_by(named, out);
             FakeLibrary library(hidden);
             const CapturedProblem captured = capture_library(library, p, 1, {.outputs = 128});
@@ -358,13 +358,13 @@ TEST_CASE("every capture of cuBLASLt on an H100 is judged", "[gpu][library][slow
             fp8_recorded += row.verdict == verify::Verdict::recorded && library.problem.a.bits == 8;
         });
     }
-    // fp8: what no rule reproduces has scales for blocks of 1 x 128 in both operands.
+    // The six fp8 algorithms without a rule have scales for blocks of 1 x 128 in both operands.
     CHECK(equal >= 980);
     CHECK(recorded <= 91);
     CHECK(fp8_recorded <= 6);
 }
 
-TEST_CASE("a capture tells that results vary from run to run, and why there are none", "[gpu][library]") {
+TEST_CASE("a capture reports results that vary from run to run, and the reason for a declined problem", "[gpu][library]") {
     const LibraryProblem p{.m = 32, .n = 24, .k = 720, .a = bf16, .b = bf16, .out = fp32};
     Hidden hidden{.rule = {.machine = find_machine("sm90.wgmma.bf16")}, .is_restless = true};
     FakeLibrary restless(hidden);

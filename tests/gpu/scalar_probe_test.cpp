@@ -431,7 +431,7 @@ TEST_CASE("an operation that is not what its row says is found", "[gpu][scalar]"
     }
 }
 
-TEST_CASE("NaN keep what an H100 keeps of them", "[gpu][scalar]") {
+TEST_CASE("a converted NaN keeps the bits that an H100 keeps", "[gpu][scalar]") {
     struct Case {
         const char* instruction;
         std::uint64_t in, out;

@@ -78,7 +78,7 @@ TEST_CASE("where sources differ, the wrong model of that name gives the other so
             if (name == "both") continue;
             CAPTURE(v.line, name);
             const Instruction in = find_instruction(v.arch, v.instr, v.qual);
-            // Of the sign of an underflow it is the other source that an H100 agrees with.
+            // For the sign of an underflow, an H100 agrees with the other source.
             const Mutation mutation = name == "zero_m126" ? Mutation::zero_reads_m126 : Mutation::none;
             CHECK(evaluate(in, v.a, v.b, v.c, v.sa, v.sb, mutation) == other);
         }

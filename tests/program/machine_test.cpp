@@ -206,7 +206,7 @@ TEST_CASE("machine eval agrees with every shared vector on every engine", "[prog
         CHECK(object["lines"] == count);
         CHECK(object["wrong"] == 0);
         for (const json& instruction : object["instructions"]) CHECK(instruction["agree"] == instruction["lines"]);
-        // Of the sign of an underflow an H100 agrees with the other source.
+        // For the sign of an underflow, an H100 agrees with the other source.
         for (const json& disputed : object["disputed"])
             CHECK((disputed["took"] == "d" || disputed["took"] == "neg_underflow_+0"));
     }

@@ -21,7 +21,7 @@ constexpr int capture_schema = 1;
 constexpr const char* kind_key = "macheps_library";
 constexpr const char* tree_key = "macheps_tree";
 
-/// Where a value of a LibraryProblem or a LibraryAlgorithm stands in a header.
+/// Writes and reads one integer member of a LibraryProblem or a LibraryAlgorithm as the member `key` of a header.
 template <class Owner>
 struct IntegerRow {
     const char* key;
@@ -159,7 +159,7 @@ CapturedProblem capture_library(MatmulLibrary& library, const LibraryProblem& pr
             if (is_smaller) algorithms.push_back(entry);
             continue;
         }
-        if (operands.empty()) {  // each class on a core of its own
+        if (operands.empty()) {  // the classes are generated in parallel
             std::vector<std::future<LibraryOperands>> made;
             for (const std::string& name : classes)
                 made.push_back(std::async(std::launch::async, [&, name] { return library_operands(problem, name, seed); }));

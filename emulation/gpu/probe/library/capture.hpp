@@ -16,8 +16,9 @@ struct CaptureSize {
     std::int64_t outputs = 512;  ///< of each class of operands
 };
 
-/// Runs the library's algorithms for a problem on every class of operands, finite ones and special ones, once more with
-/// half of the workspace, and gives rows x columns of the outputs. `declined` says why there are none.
+/// Runs the library's algorithms for a problem on every class of operands, including special values, and keeps a grid of
+/// rows x columns of the outputs. The preferred algorithm for half of the workspace is captured too, if it is another one.
+/// `declined` gives the library's reason if there is no algorithm.
 struct CapturedProblem {
     verify::Capture capture{};
     int algorithms = 0;
@@ -36,7 +37,7 @@ struct RecordedAlgorithm {
     std::vector<std::pair<std::string, std::vector<float>>> outputs{};  ///< by class: rows x columns
 };
 
-/// What a capture holds.
+/// The content of a capture file.
 struct RecordedLibrary {
     LibraryProblem problem{};
     std::string library{}, gpu{}, driver{}, toolkit{}, date{};
@@ -50,7 +51,7 @@ bool is_library_capture(const Json& header);
 /// Errors: throws Error that names `where` and the line when anything is off.
 RecordedLibrary parse_library_capture(std::string_view text, const std::string& where);
 
-/// The recorded outputs as a plan: `match_library` compares what was recorded, and no other output is known.
+/// Returns the recorded outputs as a plan. `match_library` compares only the recorded outputs.
 std::unique_ptr<LibraryPlan> recorded_plan(const RecordedLibrary& recorded, std::size_t algorithm);
 
 /// The same of the order of a library's sum, a tree that FPRev revealed.

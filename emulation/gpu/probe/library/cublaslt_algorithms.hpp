@@ -10,7 +10,7 @@
 
 namespace macheps::gpu::cublaslt {
 
-/// Of every plan: no problem asks for more.
+/// The allocated size. LibraryProblem::workspace is at most this large.
 inline constexpr std::size_t workspace_bytes = std::size_t{64} << 20;
 
 inline cudaDataType data_type(const Format& f) {

@@ -41,7 +41,7 @@ Comparison compare(Backend& host, const LibraryCandidate& candidate, const Libra
     return result;
 }
 
-/// `count` of the places, or all; spread over them.
+/// Returns `count` evenly spaced places, or all if there are fewer.
 std::vector<std::int64_t> some_of(const std::vector<std::int64_t>& places, std::int64_t count) {
     std::vector<std::int64_t> some;
     for (const std::int64_t i : spread(static_cast<std::int64_t>(places.size()), count))
@@ -49,7 +49,8 @@ std::vector<std::int64_t> some_of(const std::vector<std::int64_t>& places, std::
     return some;
 }
 
-/// About `products` products of what the plan knows: as many columns as rows, unless one of them runs out.
+/// Samples known outputs of the plan that take about `products` products in total. The sample has as many columns as rows
+/// if the plan has enough of both.
 LibrarySample sample_of(const LibraryPlan& plan, const LibraryProblem& p, const LibraryOperands& x,
                         std::int64_t products) {
     const LibraryPlaces all = plan.places() != nullptr ? *plan.places() : LibraryPlaces{spread(p.m, p.m), spread(p.n, p.n)};

@@ -74,7 +74,7 @@ class LibraryPlan {
   public:
     virtual ~LibraryPlan() = default;
     virtual LibraryAlgorithm algorithm() const = 0;
-    /// Where outputs are known, when not everywhere.
+    /// The places with known outputs; nullptr if all outputs are known.
     virtual const LibraryPlaces* places() const { return nullptr; }
 
     // Errors: all three throw Error when the device fails.

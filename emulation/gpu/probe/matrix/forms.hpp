@@ -81,7 +81,7 @@ struct InstructionForm {
         return chain == 1 && !a_in_registers && !negates_a && !negates_b && !transposes_a && !transposes_b &&
                !ignores_addend;
     }
-    /// Of the forms that differ in n alone a trace records the smallest.
+    /// True for the forms that have a trace: plain ones, with the smallest n if several differ in n only.
     MACHEPS_HD constexpr bool is_traced() const { return is_plain() && n == 8; }
     /// Compute capability, times ten.
     constexpr int least_capability() const {

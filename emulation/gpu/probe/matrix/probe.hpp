@@ -93,7 +93,7 @@ class InstructionProbe {
                       sink, store, candidates.rows);
         }
         if (options.record && form.is_traced()) options.record(candidates);
-        // What a variant gave otherwise than its model: its rows are of no trace, and are kept as they are.
+        // Traces have no variants, so their differing outputs go to a separate file.
         if (options.keep && !form.is_traced() && !candidates.rows.empty()) options.keep(capture_of(form, candidates));
     }
 
@@ -288,7 +288,7 @@ class InstructionProbe {
         out.d = load_code(element_of(tiles.d, tile, data.d_bytes(), output, d_size), d_size);
         return out;
     }
-    /// What the model gives for an output of a tile.
+    /// Returns the model's result for one output of a tile.
     static std::uint64_t wanted(const FormData& data, const HostTiles& tiles, std::size_t tile, int output) {
         const int products = data.form.products(), c_size = bytes_of(data.form.d);
         return reference_output(

@@ -14,7 +14,7 @@ enum class Arithmetic : std::uint8_t {
 #undef MACHEPS_ID
 };
 
-/// What is done to operands and the rounded result. `ftz`: subnormal operands become zeros of their sign, and so do
+/// Changes to the operands and the rounded result. `ftz`: subnormal operands become zeros of their sign, and so do
 /// results that are tiny after rounding with an unbounded exponent: a product just below 2^-126 is flushed even if its
 /// subnormal neighbour above is 2^-126. Measured on an H100 (docs/gpu.md): fma.rn.ftz decides between this and tiny
 /// before rounding; no recorded operand of mul.rn.ftz does, and sums, quotients and roots never differ.

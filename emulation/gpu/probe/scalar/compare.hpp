@@ -60,7 +60,7 @@ struct Partial {
             ++absent;
             return;
         }
-        // Where any NaN will do, the hash does not tell which one came.
+        // If every NaN is accepted, the hash does not depend on the code of the NaN.
         hash += hash_item(input, trial.nan_code ? trial.want : trial.got);
         if (trial.differs) {
             for (int k = 0; k < input_classes; ++k) {  // unrolled: an index would move the counts out of registers

@@ -28,7 +28,7 @@ MACHEPS_HD inline bool convert_by_function(Convert id, const ConvertInput& in, s
 
 #if !defined(__CUDACC__)
 
-/// What F2F of an H100 makes of a NaN: the quiet bit, and the sign and the payload as far as the result has room for
+/// F2F of an H100 converts a NaN to the quiet bit, and the sign and the payload as far as the result has room for
 /// them. The toolkit's host functions give 7fff.
 inline std::uint64_t nan_by_f2f(Format from, Format to, std::uint64_t code) {
     const std::uint64_t fraction = (code & (from.min_normal_code() - 1)) << (52 - from.fraction_bits());

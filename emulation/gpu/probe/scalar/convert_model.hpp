@@ -8,7 +8,7 @@
 
 namespace macheps::gpu {
 
-/// What is done to the rounded result. The ISA has `.relu` clamp negative results to 0 and leave NaN canonical, and
+/// Changes to the rounded result. The ISA has `.relu` clamp negative results to 0 and leave NaN canonical, and
 /// `.sat` clamp to [0, 1], NaN to 0; that either makes +0 of -0 is our reading of it.
 enum class After : std::uint8_t { none, relu, unit };
 
@@ -87,10 +87,10 @@ inline constexpr ConvertRow rows[] = {
 
 inline constexpr auto& convert_rows = detail::convert_words::rows;
 
-/// Bits of an element in its packed pair: fp6 stands in bytes, fp4 in nibbles.
+/// Bits of an element in its packed pair: fp6 occupies a byte, fp4 a nibble.
 MACHEPS_HD constexpr int packed_bits(Format f) { return f.bits == 6 ? 8 : f.container_bits(); }
 
-/// The inputs of a conversion, and what the codec makes of them.
+/// The inputs of a conversion and the codec's results.
 struct ConvertByModel {
     ConvertRow row;
 
@@ -144,7 +144,7 @@ struct ConvertByModel {
     /// An element fills an operand.
     MACHEPS_HD constexpr bool is_wide() const { return row.from.container_bits() >= 32; }
 
-    /// The number of fp32 that `code` stands for. NaN of the fp32, fp16 and bf16 operands keep their payload.
+    /// The fp32 number with this code. NaN of the fp32, fp16 and bf16 operands keep their payload.
     MACHEPS_HD float as_float(std::uint64_t code) const {
         const Format f = row.from;
         if (f.bits == 32) return bit_cast<float>(static_cast<std::uint32_t>(code));

@@ -14,7 +14,7 @@ MACHEPS_HD constexpr std::uint64_t mix(std::uint64_t x) {
     return x ^ (x >> 31);
 }
 
-/// What the result of one input adds to a hash of many; the sum does not depend on the order.
+/// Returns the contribution of one result to a hash of many. The hash is a sum, so the order does not matter.
 MACHEPS_HD constexpr std::uint64_t hash_item(std::uint64_t input, std::uint64_t result) {
     return mix(result + input * 0x9e3779b97f4a7c15u);
 }

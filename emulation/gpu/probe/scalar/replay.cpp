@@ -67,7 +67,7 @@ std::uint64_t sum_of_parts(std::uint64_t parts, unsigned threads, const Part& pa
     return sum;
 }
 
-/// What recomputes the sums of an operation.
+/// Recomputes the sums of an operation.
 struct Model {
     std::string name{};
     bool known = false;           ///< this program has the operation

@@ -10,11 +10,11 @@
 
 namespace macheps::gpu {
 
-/// What the file of one kind of operation holds.
+/// The content of a file of sums.
 struct RecordedSums {
     struct Row {
         std::string instruction{};
-        std::string model{};  ///< what it was compared with when it was recorded
+        std::string model{};  ///< the model in use at the time of the recording
         std::uint64_t trials = 0;
         std::vector<std::uint64_t> sums{};
     };
