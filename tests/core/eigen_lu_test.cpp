@@ -36,8 +36,8 @@ void eliminate(Matrix<Scalar>& a, std::vector<int>& order, bool full, std::vecto
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("Eigen's LU is the elimination written out", "[core][eigen]", Float<bf16>, Float<fp16>,
-                   Float<e4m3fn>, Float<e5m2>, Float<tf32>, Float<fp32>) {
+TEMPLATE_TEST_CASE("Eigen's LU is the elimination written out", "[core][eigen]", Float<bf16>, Float<e4m3fn>,
+                   Float<tf32>, Float<fp32>) {
     using Scalar = TestType;
     for (const int n : {1, 2, 5, 13}) {
         const auto a = matrix<Scalar>(n, n, static_cast<std::uint64_t>(n), 8);

@@ -26,7 +26,7 @@ Launch launch_of(std::uint64_t inputs, std::uint64_t count, std::uint64_t number
 }
 
 template <class Result>
-std::uint64_t sum_plain(const Result& result, const Launch& launch, std::uint64_t from, std::uint64_t to) {
+std::uint64_t sum_of(const Result& result, const Launch& launch, std::uint64_t from, std::uint64_t to) {
     std::uint64_t sum = 0;
     for (std::uint64_t i = from; i < to; ++i) {
         const std::uint64_t input = launch.begin + launch.stride * i;
@@ -34,20 +34,6 @@ std::uint64_t sum_plain(const Result& result, const Launch& launch, std::uint64_
     }
     return sum;
 }
-
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-// As hash_fma: the same bits, faster.
-template <class Result>
-__attribute__((target("fma,lzcnt"), flatten)) std::uint64_t sum_fma(const Result& result, const Launch& launch,
-                                                                    std::uint64_t from, std::uint64_t to) {
-    return sum_plain(result, launch, from, to);
-}
-#else
-template <class Result>
-std::uint64_t sum_fma(const Result& result, const Launch& launch, std::uint64_t from, std::uint64_t to) {
-    return sum_plain(result, launch, from, to);
-}
-#endif
 
 /// Adds part(0) .. part(parts - 1), each of them on any thread.
 template <class Part>
@@ -91,8 +77,7 @@ Model model_of(std::string name, bool reproduces, std::uint64_t inputs, const Re
                 const Launch launch = launch_of(inputs, count, number);
                 const std::uint64_t part = std::min(few_results, count);
                 return sum_of_parts(count / part, threads, [&](std::uint64_t i) {
-                    return sweep::has_fma() ? sum_fma(result, launch, i * part, (i + 1) * part)
-                                            : sum_plain(result, launch, i * part, (i + 1) * part);
+                    return sum_of(result, launch, i * part, (i + 1) * part);
                 });
             }};
 }
