@@ -226,7 +226,15 @@ void random_words_into(std::uint64_t seed, std::uint32_t stream, std::uint64_t f
     if (width_of(out.dtype()) != 4) bad_type("random_words");
     auto* words = static_cast<std::uint32_t*>(out.data());
     const RngKey key{seed, stream, site_id("convert")};
-    for (std::size_t i = 0; i < out.size(); ++i) words[i] = random_bits(key, first + i);
+    with_engine([&](Engine& engine) {
+        in_chunks(static_cast<std::int64_t>(out.size()), cast_chunk, [&](std::int64_t begin, std::int64_t count) {
+            constexpr std::int64_t block = 1 << 14;
+            engine.pool.run((count + block - 1) / block, [&](std::int64_t b) {
+                for (std::int64_t i = begin + b * block; i < begin + std::min(count, (b + 1) * block); ++i)
+                    words[i] = random_bits(key, first + static_cast<std::uint64_t>(i));
+            });
+        });
+    });
 }
 
 template <class Code>

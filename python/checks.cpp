@@ -17,6 +17,7 @@
 #include <span>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace macheps::python {
@@ -113,8 +114,14 @@ nb::object make_inputs(const std::string& operation, const Words& declared, cons
     if (!shape.empty()) check::set_shape(plan.request, shape, "shape");
     for (const std::string& name : recipes)
         plan.recipes.push_back(&check::find_recipe(*plan.request.declaration.operation, name, "recipe"));
+    struct Job {
+        check::InputPlan plan;
+        std::vector<check::MadeInputs> made{};
+    };
+    const auto job = std::make_shared<Job>(Job{std::move(plan)});
+    run_aside([job](ThreadPool&) { job->made = check::all_inputs(job->plan); });
     nb::list all;
-    for (const check::MadeInputs& made : check::all_inputs(plan)) {
+    for (const check::MadeInputs& made : job->made) {
         nb::list arrays;
         for (const check::MadeArray& array : made.arrays) {
             nb::list sizes;

@@ -13,7 +13,9 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace macheps::python {
@@ -52,9 +54,9 @@ void order_product(Engine& engine, const Product& p, const Floats& a, const Floa
     const auto m = static_cast<std::int64_t>(a.shape(0)), k = static_cast<std::int64_t>(a.shape(1)),
                n = static_cast<std::int64_t>(b.shape(1));
     const RngKey stream{seed, 0, site_id(p.spelled.name)};
-    in_timed_chunks(m, 1, [&](std::int64_t first, std::int64_t rows) {
-        engine.pool.run(rows * n, [&](std::int64_t element) {
-            const std::int64_t i = first + element / n, j = element % n;
+    in_timed_chunks(m * n, 64, [&](std::int64_t first, std::int64_t count) {
+        engine.pool.run(count, [&](std::int64_t element) {
+            const std::int64_t i = (first + element) / n, j = (first + element) % n;
             std::vector<double> products(static_cast<std::size_t>(k));
             for (std::int64_t t = 0; t < k; ++t)
                 products[static_cast<std::size_t>(t)] = double{a.data()[i * k + t]} * double{b.data()[t * n + j]};
@@ -73,19 +75,30 @@ void machine_product(Engine& engine, const Product& p, const Floats& a, const Fl
                n = static_cast<std::int64_t>(b.shape(1));
     // Rows do not know of each other: a long product stops between them for a signal. Blocks of outer scales stay whole.
     const std::int64_t step = (8 + a_scales.outer_block - 1) / a_scales.outer_block * a_scales.outer_block;
-    in_timed_chunks(m, step, [&](std::int64_t first, std::int64_t rows) {
-        Matmul args{.m = rows, .n = n, .k = k};
+    const auto block = [&](std::int64_t first, std::int64_t rows, std::int64_t column, std::int64_t columns) {
+        Matmul args{.m = rows, .n = columns, .k = k};
         args.a = {.data = a.data() + first * k, .ld = k, .format = p.a, .scales = a_scales.scales()};
-        args.b = {.data = b.data(), .ld = n, .format = p.b, .scales = b_scales.scales()};
+        args.b = {.data = b.data() + column, .ld = n, .format = p.b, .scales = b_scales.scales()};
         if (args.a.scales.data != nullptr)
             args.a.scales.data += first / a_scales.outer_block * args.a.scales.outer_stride;
-        args.out = out.data() + first * n;
+        if (args.b.scales.data != nullptr)
+            args.b.scales.data += column / b_scales.outer_block * args.b.scales.outer_stride;
+        args.out = out.data() + first * n + column;
         args.ld_out = n;
         args.rule = p.spelled.rule;
         args.out_scale = p.scale;
-        args.bias = bias ? bias->data() : nullptr;
+        args.bias = bias ? bias->data() + column : nullptr;
         args.out_cast.format = p.out;
         engine.backend().matmul(args);
+    };
+    // A few rows of a wide product can take seconds. Columns are independent as well, so it also checks for signals between them.
+    constexpr double few_products = 0x1p26;
+    const std::int64_t column_step = (64 + b_scales.outer_block - 1) / b_scales.outer_block * b_scales.outer_block;
+    in_timed_chunks(m, step, [&](std::int64_t first, std::int64_t rows) {
+        if (static_cast<double>(rows) * static_cast<double>(n) * static_cast<double>(k) <= few_products)
+            return block(first, rows, 0, n);
+        in_timed_chunks(n, column_step,
+                        [&](std::int64_t column, std::int64_t columns) { block(first, rows, column, columns); });
     });
 }
 
@@ -166,9 +179,24 @@ nb::object scale(const Floats& x, const std::string& format, const std::string& 
                                            .key = {seed, 0, site_id("convert")}},
                                           rows, columns);
     ScaledArray made;
-    with_engine([&](Engine& engine) {
-        made = scale_array(engine.backend(), how, {x.data(), x.size()}, rows, columns);
-    });
+    constexpr std::size_t few = std::size_t{1} << 22;
+    if (x.size() <= few) {
+        with_engine([&](Engine& engine) {
+            made = scale_array(engine.backend(), how, {x.data(), x.size()}, rows, columns);
+        });
+    } else {  // it is not cut in pieces: the job reads a copy, so that a signal may leave it alone
+        struct Job {
+            ScaledCast how;
+            std::vector<float> x;
+            ScaledArray made{};
+        };
+        const auto job = std::make_shared<Job>(Job{how, {x.data(), x.data() + x.size()}});
+        run_aside([job, rows, columns](ThreadPool& pool) {
+            CpuBackend backend(pool.threads(), chosen_simd());
+            job->made = scale_array(backend, job->how, job->x, rows, columns);
+        });
+        made = std::move(job->made);
+    }
     const nb::object tensor = made.tensor_scale ? nb::cast(double{*made.tensor_scale}) : nb::none();
     return nb::make_tuple(bytes_of(made.codes), made.grid.rows, made.grid.columns, bytes_of(made.scales),
                           bytes_of(made.scale_codes), tensor, bytes_of(made.decoded), std::string(how.rule->name),

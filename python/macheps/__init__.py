@@ -14,7 +14,11 @@ from __future__ import annotations
 import atexit as _atexit
 import os as _os
 
-from . import _core
+from ._interpreter import refuse_subinterpreter as _refuse_subinterpreter
+
+_refuse_subinterpreter()  # before NumPy and the extension module
+
+from . import _core  # noqa: E402
 from ._casts import Tally, decode, encode, round, tally
 from ._check import Bounds, Verdict, bound, check, make_inputs
 from ._errors import Error
@@ -25,6 +29,7 @@ from ._random import Generator
 from ._rows import Run, read_run
 from ._run import find_program, program, run
 from ._sweep import Sweep, read_sweep
+from ._whole import whole as _whole
 
 __version__: str = _core.version()
 
@@ -56,7 +61,7 @@ def set_threads(count: int) -> None:
     1
     >>> me.set_threads(before)
     """
-    _core.set_threads(int(count))
+    _core.set_threads(_whole(count, "count", 1, 1024))
 
 
 __all__ = [

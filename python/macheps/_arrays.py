@@ -4,13 +4,17 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, NamedTuple, Union
+from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _core
 from ._errors import Error
+from ._plain import refuse_hidden, refuse_hidden_tensor
+
+if TYPE_CHECKING:
+    from ._formats import FormatInfo
 
 #: What nearly all arrays have; NumPy keeps one object of it.
 FLOAT32 = np.dtype(np.float32)
@@ -96,8 +100,7 @@ def _from_tensor(x: Any, function: str) -> tuple[Array, str | None]:
     torch = sys.modules["torch"]
     if x.device.type != "cpu":
         raise TypeError(f"{function}() computes on the CPU, and this tensor is on {x.device}: pass x.cpu()")
-    if x.layout != torch.strided or x.is_quantized:
-        raise TypeError(f"{function}() takes dense tensors: pass x.to_dense() or x.dequantize()")
+    refuse_hidden_tensor(x, function)
     x = x.detach().resolve_conj().resolve_neg().contiguous()
     name = str(x.dtype).removeprefix("torch.")
     if name in _ML_DTYPES:
@@ -122,8 +125,11 @@ def _to_numpy(x: Any, function: str) -> tuple[Array, str | None]:
             x = np.from_dlpack(x)
         except Exception as refused:  # whatever its library raises
             raise TypeError(f"{function}() takes arrays of numbers: {refused}") from refused
+    refuse_hidden(x, function)
     try:
-        array = np.asarray(x)
+        array = np.asanyarray(x)  # keeps a subclass that __array__ returns
+        refuse_hidden(array, function)
+        array = np.asarray(array)
     except (ValueError, TypeError) as refused:
         raise TypeError(f"{function}() takes arrays of numbers: {refused}") from refused
     name = array.dtype.name
@@ -188,12 +194,18 @@ def codes(x: ArrayLike, format: str | None, function: str) -> tuple[Source, str]
             array = np.zeros(array.shape, _CODE_TYPES[width])
         else:
             raise TypeError(f"{function}() takes codes, unsigned integers, and these are of type {array.dtype}")
+    array = as_codes(array, info, function)
+    return Source(array, info.format, is_tensor(x), isinstance(x, (int, np.generic))), info.format
+
+
+def as_codes(array: Array, info: FormatInfo, where: str) -> Array:
+    """Integers as codes of a format, in the unsigned integers of its container. A number that is not a code is refused."""
+    width = container_width(info.container_bits)
     if array.dtype.itemsize * 8 != width:
         top = (1 << info.container_bits) - 1
         if array.size and (int(array.min()) < 0 or int(array.max()) > top):
-            raise Error(f"some numbers are no codes of {info.format}", function, f"codes are 0 to {top}")
-    array = np.ascontiguousarray(array, _CODE_TYPES[width]).reshape(array.shape)
-    return Source(array, info.format, is_tensor(x), isinstance(x, (int, np.generic))), info.format
+            raise Error(f"some numbers are no codes of {info.format}", where, f"codes are 0 to {top}")
+    return np.ascontiguousarray(array, _CODE_TYPES[width]).reshape(array.shape)
 
 
 def container_width(bits: int) -> int:
@@ -223,7 +235,7 @@ def output_like(source: Source, dtype: Any, out: Any, function: str) -> Array:
     array = out
     if type(out) is not np.ndarray and is_tensor(out) and out.device.type == "cpu" and not out.requires_grad:
         array = out.detach().numpy()
-    if not isinstance(array, np.ndarray):
+    if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
         raise TypeError(f"{function}() writes into NumPy arrays and CPU tensors without gradients, not {type(out).__name__}")
     if array.dtype != np.dtype(dtype) or not array.dtype.isnative:
         raise TypeError(f"out has elements of type {array.dtype}, and the result {np.dtype(dtype)}")

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from ._arrays import Array, ArrayLike, _to_numpy, container_width
+from ._arrays import Array, ArrayLike, _to_numpy, as_codes, code_type
 from ._errors import Error
 from ._formats import finfo
 from ._html import table
 from ._products import spelled
+from ._whole import whole
 
 Given = tuple[str, str, list[int], bytes]
 
@@ -39,10 +40,11 @@ def _stored(name: str, x: ArrayLike, declared: str | None) -> Given:
     array, named = _to_numpy(x, "check")
     if array.dtype.kind in "iu" and named is None:
         if declared is None:
+            if array.size and int(array.max()) >= 2**63:
+                raise Error(f"{name} has numbers from 2**63 on", name, "pass whole numbers that int64 holds")
             return name, "int64", list(array.shape), np.ascontiguousarray(array, "<i8").tobytes()
         info = finfo(declared.partition("/")[0])
-        return name, info.format, list(array.shape), np.ascontiguousarray(
-            array, f"<u{container_width(info.container_bits) // 8}").tobytes()
+        return name, info.format, list(array.shape), as_codes(array, info, name).tobytes()
     if named is None:
         raise TypeError(f"check() takes numbers and codes, and {name} has elements of type {array.dtype}")
     if array.dtype.kind == "f" and not array.dtype.isnative:
@@ -234,7 +236,7 @@ def bound(
     if len(first) != 2 or len(second) != 2 or first[1] != second[0]:
         raise Error(f"shapes disagree: a {first}, b {second}", "bound", "a [m, k] and b [k, n]")
     info = finfo(out_format)
-    out = np.zeros((first[0], second[1]), f"<u{container_width(info.container_bits) // 8}")
+    out = np.zeros((first[0], second[1]), code_type(info.container_bits))
     arrays: dict[str, Any] = {"a": a, "b": b}
     declared: dict[str, Any] = dict(others)
     if machine != "sliced" or promote:
@@ -250,6 +252,11 @@ def bound(
                     "smaller numbers: something overflows, or is no number")
     shape = list(out.shape)
     return Bounds(_of_shape(exact, shape) + _of_shape(low, shape), _of_shape(certain, shape), _of_shape(probable, shape))
+
+
+def sizes_of(shape: Iterable[Any]) -> list[int]:
+    """The sizes of a shape; `Error` for one that is not a positive whole number."""
+    return [whole(size, "shape", 1, 2**63 - 1) for size in shape]
 
 
 def make_inputs(operation: str = "gemm", recipe: str | list[str] | None = None, shape: tuple[int, ...] = (),
@@ -274,7 +281,7 @@ def make_inputs(operation: str = "gemm", recipe: str | list[str] | None = None, 
     names = [recipe] if isinstance(recipe, str) else list(recipe or [])
     words = [(name.removesuffix("_format"), _text(value)) for name, value in declared.items() if value is not None]
     made: dict[str, dict[str, Array]] = {}
-    for name, arrays in _core.make_inputs(operation, words, list(shape), names, seed):
+    for name, arrays in _core.make_inputs(operation, words, sizes_of(shape), names, whole(seed, "seed", 0, 2**63 - 1)):
         made[name] = {}
         for array, format, sizes, values, is_whole in arrays:
             numbers = np.frombuffer(values, np.float64).reshape(sizes)

@@ -13,6 +13,8 @@ from . import _core
 from ._arrays import needed
 from ._errors import Error
 from ._html import bits, table
+from ._plain import refuse_hidden
+from ._whole import whole
 
 Row = TypeVar("Row")
 
@@ -185,9 +187,7 @@ def number(code: int, format: str) -> Number:
     >>> me.number(0x2e66, "fp16")
     fp16 0x2e66 = 0.0999755859375 (0|01011|1001100110), between 0.09991455078125 and 0.10003662109375
     """
-    if not 0 <= code < 2**64:
-        raise Error(f"{code} is no code", "code", "codes are whole numbers from 0")
-    return _number(json.loads(_core.number(format, int(code))))
+    return _number(json.loads(_core.number(format, whole(code, "code", 0, 2**64 - 1))))
 
 
 @dataclass(frozen=True)
@@ -218,16 +218,16 @@ def show(x: float, formats: Sequence[str] | str = (), mode: str = "nearest_even"
     >>> me.show(-3.0, "e8m0fnu")[0].unheld
     ['sign']
     """
+    refuse_hidden(x, "show")
     names = [formats] if isinstance(formats, str) else list(formats)
     cast = _core.cast("fp32", mode, saturate, 1.0, "")  # refuses an unknown mode
     if cast.draws and random is None:
         raise Error("stochastic rounding without random bits", "mode", "pass random=, a whole number from 0 to 2**32 - 1")
-    if random is not None and not 0 <= random < 2**32:
-        raise Error(f"{random} is not 32 random bits", "random", "use a whole number from 0 to 2**32 - 1")
+    bits_added = 0 if random is None else whole(random, "random", 0, 2**32 - 1)
     return Records(
         Shown(
             record["format"], float(record["value"]), record["code"], float(record["error"]),
             float(record["relative_error"]), float(record["ulp_error"]), _number(record), record["unheld"],
         )  # fmt: skip
-        for record in json.loads(_core.show(float(x), names, mode, saturate, random or 0))
+        for record in json.loads(_core.show(float(x), names, mode, saturate, bits_added))
     )

@@ -16,6 +16,7 @@ from ._casts import Tally, round
 from ._errors import Error
 from ._formats import FormatInfo, Records, finfo
 from ._random import Generator, call_seed
+from ._whole import whole
 
 
 @dataclass(frozen=True)
@@ -159,12 +160,11 @@ def scale(x: ArrayLike, granularity: str, format: str, rule: str = "", axis: int
         values = narrow
     if values.ndim != 2 or values.size == 0:
         raise Error(f"an array of shape {values.shape}", "x", "give one with rows and columns, neither of them 0")
-    if axis not in (None, 0, 1, -1, -2):
-        raise Error(f"{axis} is no axis of a matrix", "axis", "0 or 1")
+    along = None if axis is None else whole(axis, "axis", -2, 1) % 2
     words = 0
     if _core.cast(format, mode, True, 1.0, "").draws:  # which refuses unknown words
         words = call_seed(seed, generator)
-    made = _core.scale(values, format, granularity, rule, None if axis is None else axis % 2, mode, words)
+    made = _core.scale(values, format, granularity, rule, along, mode, words)
     code_bytes, rows, columns, scales, scale_codes, tensor, decoded_bytes, rule, k_is_last, outer, k = made
     info = finfo(format)
     codes = np.frombuffer(code_bytes, np.uint32).astype(code_type(info.container_bits)).reshape(values.shape)
@@ -228,7 +228,8 @@ def spelled(machine: str, promote: int | None) -> str:
     """The machine with the interval of its promotion, as the program names it."""
     if not isinstance(machine, str):
         raise TypeError(f"machine is a name, such as 'sm90.wgmma.fp8', not {type(machine).__name__}")
-    return machine if not promote else f"{machine}+promote{int(promote)}"
+    terms = 0 if promote is None else whole(promote, "promote", 0, 2**31 - 1)
+    return f"{machine}+promote{terms}" if terms else machine
 
 
 def matmul(

@@ -11,6 +11,7 @@ import numpy as np
 from . import _core
 from ._arrays import Array
 from ._errors import Error
+from ._whole import whole
 
 _END = 2**62  #: an upper limit of positions, so that the module's signed counters cannot overflow
 
@@ -79,11 +80,9 @@ class Generator:
         if not isinstance(state, dict) or set(state) != {"seed", "stream", "position"}:
             raise Error("the state is incomplete", "state", "assign what Generator.state gave")
         seed, stream = words_of(state["seed"], state["stream"])
-        position = state["position"]
-        if not (isinstance(position, (int, np.integer)) and 0 <= position < _END):
-            raise Error(f"{position!r} is not a valid position", "state", "use a whole number from 0 to 2**62 - 1")
+        position = whole(state["position"], "position", 0, _END - 1)
         with self._lock:
-            self._seed, self._stream, self._position = seed, stream, int(position)
+            self._seed, self._stream, self._position = seed, stream, position
 
     def words(self, count: int) -> Array:
         """Takes the next random words and returns them, as unsigned integers of 32 bits.
@@ -95,7 +94,7 @@ class Generator:
         >>> len(g.words(4)), g.position
         (4, 4)
         """
-        made = np.empty(int(count), np.uint32)
+        made = np.empty(whole(count, "count", 0, 2**62), np.uint32)
         seed, stream, first = self._take(made.size)
         _core.random_words(seed, stream, first, made)
         return made
@@ -127,11 +126,7 @@ class Generator:
 
 def words_of(seed: Any, stream: Any) -> tuple[int, int]:
     """A seed and a stream in their ranges, or `Error`."""
-    if not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**64:
-        raise Error(f"{seed!r} is not a valid seed", "seed", "use a whole number from 0 to 2**64 - 1")
-    if not isinstance(stream, (int, np.integer)) or not 0 <= stream < 2**32:
-        raise Error(f"{stream!r} is not a valid stream", "stream", "use a whole number from 0 to 2**32 - 1")
-    return int(seed), int(stream)
+    return whole(seed, "seed", 0, 2**64 - 1), whole(stream, "stream", 0, 2**32 - 1)
 
 
 def require_words(seed: int | None, generator: Generator | None, where: str = "mode", prefix: str = "") -> None:

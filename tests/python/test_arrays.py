@@ -211,9 +211,10 @@ def test_threads_of_python_take_turns():
 
 
 INTERRUPTED = """
-import macheps as me, numpy as np, signal, sys
+import macheps as me, numpy as np, signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs tests in the background of a script has it ignored
-x = np.ones(2**23, np.float64); a = np.ones((1024, 4096), np.float32)
+x = np.ones(2**23, np.float64); a = np.ones((1024, 4096), np.float32); wide = np.ones((8, 2**14), np.float32)
+me.round(x[:8], "bf16"); b = np.ascontiguousarray(wide.T).repeat(512, 1)
 print("ready", flush=True)
 try:
     while True:
@@ -225,8 +226,11 @@ except KeyboardInterrupt:
 
 @pytest.mark.parametrize("call", [
     'me.encode(x, "e4m3fn", mode="stochastic", seed=1, out=np.empty(2**23, np.uint8))',
-    'me.matmul(a, a.T, machine="exact")', "me.check((a[:256] @ a[:256].T), a[:256], a[:256].T)",
-], ids=["encode", "matmul", "check"])  # fmt: skip
+    'me.matmul(a, a.T, machine="exact")', 'me.matmul(wide, b, machine="exact")', 'me.matmul(wide, b, machine="pairwise:fp16")',
+    "me.check((a[:256] @ a[:256].T), a[:256], a[:256].T)", "me.bound(a[:512], a[:512].T)",
+    'me.scale(np.ones((4096, 8192), np.float32), "mx32", "e2m1fn")', "me.Generator(1).words(2**30)",
+    'me.make_inputs("gemm", shape=(1024, 1024, 4096))',
+], ids=["encode", "matmul", "wide matmul", "wide order", "check", "bound", "scale", "words", "make_inputs"])  # fmt: skip
 def test_ctrl_c(call):
     child = subprocess.Popen([sys.executable, "-c", INTERRUPTED.format(call=call)], stdout=subprocess.PIPE, text=True)
     assert child.stdout.readline() == "ready\n"
@@ -234,8 +238,10 @@ def test_ctrl_c(call):
     child.send_signal(signal.SIGINT)
     sent = time.monotonic()
     assert child.stdout.readline() == "interrupted\n"
-    assert time.monotonic() - sent < 20
-    assert child.wait(120) == 0
+    took = time.monotonic() - sent
+    child.kill()  # what goes on in the background is not waited for
+    child.wait()
+    assert took < 5  # 1 s on a machine with nothing else to do
 
 
 def test_bad_number_of_threads_in_the_environment():
