@@ -37,7 +37,7 @@ struct SiteFigures {
     std::map<std::string, std::string, std::less<>> narrow_sites{};  ///< forward, unscaled: the format of each
 };
 
-/// Whether the values at a slot are gradients: of the operands of a backward matmul one is a weight or an activation.
+/// Returns whether the values at a slot are gradients. One operand of each backward matmul is a weight or an activation.
 bool is_gradient_slot(std::string_view site_and_slot);
 
 /// The columns of sites.csv that site_figures reads, and those that say whose they are.

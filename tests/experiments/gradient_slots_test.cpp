@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reports divide the numbers that are cast into gradients and others by the name of their slot.
+#include "experiments/model/config.hpp"
+#include "experiments/policy/sites.hpp"
+#include "reports/site_figures.hpp"
+#include "tests/test.hpp"
+
+#include <set>
+#include <string>
+#include <utility>
+
+using namespace macheps;
+
+TEST_CASE("the slots of gradients are those that the chain rule says", "[experiments][reports]") {
+    // Y = X W^T: dX = dY W and dW = dY^T X. S = Q K^T: dQ = dS K and dK = dS^T Q. O = P V: dP = dO V^T and dV = P^T dO.
+    const std::set<std::pair<std::string, std::string>> no_gradients = {
+        {"linear", "input_grad.b"}, {"linear", "weight_grad.b"}, {"scores", "grad_a.b"},
+        {"scores", "grad_b.b"},     {"mix", "grad_a.b"},         {"mix", "grad_b.a"},
+    };
+    for (const ModelKind kind : {ModelKind::gpt2, ModelKind::llama}) {
+        const SiteList model = model_sites(named_size("tiny", kind).model);
+        std::set<std::pair<std::string, std::string>> seen;
+        for (const Site& site : model.sites) {
+            const std::string ending = site.name.substr(site.name.rfind('.') + 1);
+            const std::string what = site.kind.name == SiteKind::linear.name ? "linear" : ending;
+            for (const SlotRow& row : site.kind.slots) {
+                const std::string slot(row.name);
+                const bool forward = slot.starts_with("forward.");
+                const bool other = no_gradients.contains({what, slot});
+                if (other) seen.insert({what, slot});
+                CAPTURE(site.name, slot);
+                CHECK(is_gradient_slot(site.name + ":" + slot) == !(forward || other));
+            }
+        }
+        CHECK(seen == no_gradients);
+        for (const Parameter& parameter : model.parameters) CHECK(is_gradient_slot(parameter.name + ":grad"));
+    }
+    CHECK_FALSE(is_gradient_slot("block.0.attn.scores"));
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Both sides of each constant that decides what a summary says.
+#include "reports/divergence.hpp"
+#include "reports/student.hpp"
+#include "reports/summary_table.hpp"
+#include "tests/test.hpp"
+
+#include <boost/math/distributions/students_t.hpp>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+using namespace macheps;
+
+namespace {
+
+/// fp32 at a loss of 2 and `low` at 2 + gaps[seed], for 100 steps. Both begin at 4: a run that ends above its beginning failed.
+Log pairs(const std::vector<double>& gaps) {
+    Log log;
+    for (std::size_t seed = 0; seed < gaps.size(); ++seed) {
+        for (const auto& [policy, gap] : {std::pair{"fp32", 0.0}, std::pair{"low", gaps[seed]}}) {
+            RunLog run;
+            run.policy = policy;
+            run.row = {.run = run.policy + "." + std::to_string(seed), .policy = policy, .seed = std::int64_t(seed), .steps = 100};
+            for (std::int64_t t = 1; t <= 100; ++t) {
+                run.steps.push_back({.run = run.row.run, .policy = policy, .seed = std::int64_t(seed), .step = t, .loss = t == 1 ? 4 : 2 + gap});
+            }
+            run.baseline = 2 * seed;
+            log.runs.push_back(run);
+        }
+    }
+    return log;
+}
+
+SummaryRow row_of(const std::vector<double>& gaps) { return summarise(pairs(gaps)).policies.at(1).row; }
+
+bool fails(std::int64_t low_steps, std::int64_t high_steps, double rise) {
+    FailureWatch watch;
+    for (std::int64_t t = 0; t < low_steps; ++t) watch.add(2, false);
+    // The smoothed loss jumps at once: 0.9 ema + 0.1 loss = 2 + rise.
+    for (std::int64_t t = 0; t < high_steps; ++t) watch.add(t == 0 ? 2 + 10 * rise : 2 + rise, false);
+    return watch.failed();
+}
+
+}  // namespace
+
+TEST_CASE("quantiles of Student's t are those of the distribution, for every number of seeds", "[reports][student]") {
+    for (std::int64_t df = 1; df <= 300; ++df) {
+        CAPTURE(df);
+        const boost::math::students_t_distribution<long double> exact(static_cast<long double>(df));
+        for (const auto& [p, ours] : {std::pair{0.95L, t_quantile_95(df)}, std::pair{0.975L, t_quantile_975(df)}}) {
+            // Tables have six decimals. Beyond them the expansion ends, and the error is about its first term left out
+            // (Abramowitz and Stegun 26.7.5).
+            const long double z = p == 0.95L ? 1.6448536269514722L : 1.959963984540054L, z2 = z * z;
+            const long double left_out = z * ((((79 * z2 + 776) * z2 + 1482) * z2 - 1920) * z2 - 945) / 92160;
+            const long double n = static_cast<long double>(df);
+            const long double bound = df <= 30 ? 0.5e-6L * (1 + 1e-6L) : 2 * left_out / (n * n * n * n) + 1e-14L;
+            CHECK(std::abs(static_cast<long double>(ours) - boost::math::quantile(exact, p)) <= bound);
+        }
+    }
+}
+
+TEST_CASE("a policy is worse where the 95 % interval leaves zero out, and not before", "[reports][divergence]") {
+    for (std::size_t seeds = 2; seeds <= 12; ++seeds) {
+        CAPTURE(seeds);
+        // Deviations with mean zero: -k .. k.
+        std::vector<double> deviations;
+        for (std::size_t i = 0; i < seeds; ++i) deviations.push_back(0.01 * (2 * double(i) - double(seeds - 1)));
+        double squares = 0;
+        for (const double d : deviations) squares += d * d;
+        const double n = double(seeds), standard_error = std::sqrt(squares / (n - 1) / n);
+        const boost::math::students_t exact(n - 1);
+        const double half_95 = boost::math::quantile(exact, 0.975) * standard_error;
+        const double half_90 = boost::math::quantile(exact, 0.95) * standard_error;
+        const auto shifted = [&](double mean) {
+            std::vector<double> gaps = deviations;
+            for (double& gap : gaps) gap += mean;
+            return row_of(gaps);
+        };
+        CHECK(shifted(half_95 * 1.001).verdict == "worse");
+        CHECK(shifted(half_95 * 1.001).gap_ci_low.value() > 0);
+        CHECK(shifted(half_95 * 0.999).verdict == "undecided");
+        CHECK(shifted(half_95 * 0.999).gap_ci_low.value() < 0);
+        CHECK(shifted((half_90 + half_95) / 2).verdict == "undecided");
+    }
+}
+
+TEST_CASE("a policy is equivalent where the 90 % interval lies within the margin, and not beyond", "[reports][divergence]") {
+    constexpr double margin = 0.0025 * 2;  // of fp32's loss
+    for (const std::size_t seeds : {std::size_t{2}, std::size_t{3}, std::size_t{8}, std::size_t{12}}) {
+        CAPTURE(seeds);
+        std::vector<double> pattern;
+        for (std::size_t i = 0; i < seeds; ++i) pattern.push_back(2 * double(i) - double(seeds - 1));
+        double squares = 0;
+        for (const double d : pattern) squares += d * d;
+        const double n = double(seeds), standard_error = std::sqrt(squares / (n - 1) / n);
+        const double half_90 = boost::math::quantile(boost::math::students_t(n - 1), 0.95) * standard_error;
+        const auto verdict = [&](double share, double mean) {
+            std::vector<double> gaps = pattern;
+            for (double& gap : gaps) gap = gap * share * margin / half_90 + mean;
+            return row_of(gaps).verdict;
+        };
+        CHECK(verdict(0.999, 0) == "equivalent");
+        CHECK(verdict(1.001, 0) == "undecided");
+        CHECK(verdict(0.5, 0.499 * margin) == "equivalent");
+        CHECK(verdict(0.5, -0.499 * margin) == "equivalent");
+        CHECK(verdict(0.5, -0.501 * margin) == "undecided");
+        CHECK(verdict(0.5, 0.501 * margin) != "equivalent");
+    }
+}
+
+TEST_CASE("a run fails after a number of steps above its least loss, and not one earlier", "[reports][divergence]") {
+    constexpr std::int64_t steps = DivergenceRules::failure_steps;
+    constexpr double rise = DivergenceRules::failure_rise;
+    CHECK(steps == 50);
+    CHECK(rise == 1);
+    CHECK(fails(10, steps, rise * 1.001));
+    CHECK_FALSE(fails(10, steps - 1, rise * 1.001));
+    CHECK_FALSE(fails(10, 3 * steps, rise * 0.999));
+}
+
+TEST_CASE("a rate has three decimals below one percent, and a sign where it rounds to nothing", "[reports][summary]") {
+    struct Case {
+        double rate;
+        const char* text;
+    };
+    for (const Case& c : {Case{0, "0 %"}, {1e-300, "<0.001 %"}, {0.00000999, "<0.001 %"}, {0.0000101, "0.001 %"},
+                          {0.00005, "0.005 %"}, {0.0099, "0.990 %"}, {0.0101, "1.01 %"}, {0.099, "9.90 %"}, {0.101, "10.1 %"},
+                          {1, "100.0 %"}}) {
+        Log log = pairs({0});
+        SiteRow site{.step = 1, .site = "a:forward.out", .format = "fp16"};
+        // Counts beyond 2^53 would not be exact in a rate.
+        site.count = std::uint64_t{1} << 53;
+        site.underflow = c.rate == 1e-300 ? 1 : static_cast<std::uint64_t>(std::llround(std::ldexp(c.rate, 53)));
+        log.runs[1].sites = {site};
+        const std::string table = summary_table(summarise(log), Colour::never);
+        CAPTURE(c.rate, c.text, table);
+        CHECK(table.find("  " + std::string(c.text) + "  ") != std::string::npos);
+    }
+}
