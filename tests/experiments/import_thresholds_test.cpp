@@ -97,7 +97,8 @@ constexpr Threshold thresholds[] = {
     {"axolotl_findings.cpp", "0.5", "axolotl=0.4.1", "axolotl=0.5.0", "axolotl", h100, "fp32", "base_model: a\nbf16: full",
      Of::since, "the schema takes auto, true and false"},
     {"llamafactory.cpp", "5", "llamafactory=0.9.3,transformers=4.57.6", "llamafactory=0.9.3,transformers=5.0.0", "llamafactory", h100,
-     "fp32", "model_name_or_path: a\nstage: sft\ndo_train: true\nbf16: true\nfp8: true", Of::since, "dropped: the Trainer fixes the precision"},
+     "fp32", "model_name_or_path: a\nstage: sft\ndo_train: true\nbf16: true\nfp8: true", Of::since,
+     "dropped: the Trainer fixes the precision"},
     {"axolotl_conflicts.cpp", "0.17", "axolotl=0.16.1", "axolotl=0.17.0", "axolotl", h100, "fp32",
      "base_model: a\nattn_implementation: flash", Of::since, "which the validator refuses"},
 };
@@ -107,7 +108,8 @@ std::string lines_of(const Threshold& at, const char* versions) {
     const ImportResult result = import_text(
         at.config, {.framework = at.framework, .versions = versions, .device = at.device, .checkpoint = at.checkpoint});
     std::string lines;
-    for (const ResolvedField* field : result.resolved.fields()) lines += fmt::format("field {} {}\n", field->name, field_of(result, field->name));
+    for (const ResolvedField* field : result.resolved.fields())
+        lines += fmt::format("field {} {}\n", field->name, field_of(result, field->name));
     for (const Finding& finding : result.findings) {
         lines += fmt::format("{} {}: {}; {}\n", static_cast<char>(finding.code), finding.rule, finding.message, finding.instead);
     }
