@@ -6,6 +6,7 @@
 #include "experiments/train/step.hpp"
 #include "tests/experiments/import_case.hpp"
 
+#include <bit>
 #include <map>
 #include <string>
 #include <vector>
@@ -38,6 +39,12 @@ inline std::vector<float> values_of(Backend& backend, ConstView view) {
     std::vector<float> values(static_cast<std::size_t>(view.count()));
     backend.download(view, values);
     return values;
+}
+
+/// bf16 by hand: to nearest even on the upper half of the bits.
+inline float to_bf16(float x) {
+    const auto bits = std::bit_cast<std::uint32_t>(x);
+    return std::bit_cast<float>((bits + 0x7fffu + (bits >> 16 & 1u)) & 0xffff0000u);
 }
 
 /// A model in training, kept so that a test can look into it between steps.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a policy says of a step beside its casts: clip formulas, Adam's kernels, sums of micro-batches, and what a run makes of it.
+// What a policy says of a step beside its casts: clip formulas, sums of micro-batches, and what a run makes of it.
 #include "core/error.hpp"
 #include "experiments/policy/training.hpp"
 #include "experiments/train/adam_kernels.hpp"
@@ -7,12 +7,11 @@
 #include "experiments/train/trainable.hpp"
 #include "tests/experiments/trained.hpp"
 
-#include <bit>
 #include <cmath>
-#include <random>
 
 using namespace macheps;
 using test::TinyRun;
+using test::to_bf16;
 
 namespace {
 
@@ -24,148 +23,7 @@ const ClipFormula& formula(std::string_view name) {
     return clip_formulas[0];
 }
 
-adam::Kernel kernel(std::string_view name) {
-    for (const AdamKernel& one : adam_kernels) {
-        if (one.name == name) return engine_kernel(one);
-    }
-    FAIL("no kernel");
-    return adam::Single{};
-}
-
-/// bf16 by hand: to nearest even on the upper half of the bits.
-float to_bf16(float x) {
-    const auto bits = std::bit_cast<std::uint32_t>(x);
-    return std::bit_cast<float>((bits + 0x7fffu + (bits >> 16 & 1u)) & 0xffff0000u);
-}
-float same(float x) { return x; }
-
-struct Moved {
-    float p, m, v;
-    bool operator==(const Moved&) const = default;
-};
-
-/// A step of one element by way of the backend.
-Moved moved(Moved x, float g, const Adam& step) {
-    CpuBackend backend(1);
-    Tensor p = backend.empty({1}), gradient = backend.empty({1}), m = backend.empty({1}), v = backend.empty({1});
-    backend.upload(std::vector<float>{x.p}, p);
-    backend.upload(std::vector<float>{g}, gradient);
-    backend.upload(std::vector<float>{x.m}, m);
-    backend.upload(std::vector<float>{x.v}, v);
-    UpdateStats stats;
-    backend.adam(p, gradient, m, v, step, &stats);
-    CHECK(stats.count == 1);
-    return {test::values_of(backend, p)[0], test::values_of(backend, m)[0], test::values_of(backend, v)[0]};
-}
-
-/// torch/optim/adam.py, line by line, with the rounding of a tensor's format after each.
-Moved by_lines(Moved x, float g, const Adam& s, float (*r)(float)) {
-    x.p = r(static_cast<float>(x.p * static_cast<float>(1 - s.lr * s.weight_decay)));    // param.mul_
-    x.m = r(x.m + static_cast<float>(1 - s.beta1) * (g - x.m));                          // exp_avg.lerp_
-    x.v = r(x.v * static_cast<float>(s.beta2));                                          // exp_avg_sq.mul_
-    x.v = r(x.v + static_cast<float>(1 - s.beta2) * g * g);                              // .addcmul_
-    const float root = r(std::sqrt(x.v));                                                // .sqrt()
-    const float divided = r(root / static_cast<float>(std::sqrt(s.bias_correction2)));   // / bias_correction2_sqrt
-    const float denominator = r(divided + static_cast<float>(s.eps));                    // .add_(eps)
-    x.p = r(x.p - static_cast<float>(s.lr / s.bias_correction1) * (x.m / denominator));  // param.addcdiv_
-    return x;
-}
-
-/// adam_math of torch's fused kernel; `r` is what a store does.
-Moved by_fused(Moved x, float g, const Adam& s, float (*r)(float)) {
-    float p = x.p, m = x.m, v = x.v;
-    p = static_cast<float>(static_cast<double>(p) - s.lr * s.weight_decay * static_cast<double>(p));
-    m = static_cast<float>(s.beta1 * static_cast<double>(m) + (1 - s.beta1) * static_cast<double>(g));
-    v = static_cast<float>(s.beta2 * static_cast<double>(v) +
-                           (1 - s.beta2) * static_cast<double>(g) * static_cast<double>(g));
-    const float step_size = static_cast<float>(s.lr / static_cast<double>(static_cast<float>(s.bias_correction1)));
-    const float root = std::sqrt(v) / static_cast<float>(std::sqrt(s.bias_correction2));
-    const float denominator = static_cast<float>(static_cast<double>(root) + s.eps);
-    p -= step_size * m / denominator;
-    return {r(p), r(m), r(v)};
-}
-
-/// The lines as a CPU's vectors have them; a product of two fp32 numbers and their sum are exact in long double. foreach
-/// rounds the numbers that it multiplies by.
-Moved by_cpu_lines(Moved x, float g, const Adam& s, float (*r)(float), bool is_foreach = false) {
-    const auto factor = [&](double number) {
-        return is_foreach ? r(static_cast<float>(number)) : static_cast<float>(number);
-    };
-    const auto fused = [](float a, float b, float c) {
-        return static_cast<float>(static_cast<long double>(a) * b + static_cast<long double>(c));
-    };
-    x.p = r(x.p * factor(1 - s.lr * s.weight_decay));
-    x.m = r(fused(static_cast<float>(1 - s.beta1), g - x.m, x.m));
-    x.v = r(x.v * factor(s.beta2));
-    x.v = r(fused(static_cast<float>(1 - s.beta2) * g, g, x.v));
-    const float divided = r(r(std::sqrt(x.v)) / static_cast<float>(std::sqrt(s.bias_correction2)));
-    const float denominator = r(divided + static_cast<float>(s.eps));
-    x.p = r(x.p - static_cast<float>(s.lr / s.bias_correction1) * x.m / denominator);
-    return x;
-}
-
-Adam step_of(std::string_view name, Format format) {
-    return {.kernel = kernel(name),
-            .lr = 1.3e-3,
-            .beta1 = 0.9,
-            .beta2 = 0.98,
-            .eps = 1e-8,
-            .weight_decay = 0.1,
-            .bias_correction1 = 1 - 0.9 * 0.9 * 0.9,
-            .bias_correction2 = 1 - 0.98 * 0.98 * 0.98,
-            .arithmetic = format,
-            .value_cast = {.format = format},
-            .moment1_cast = {.format = format},
-            .moment2_cast = {.format = format}};
-}
-
 }  // namespace
-
-TEST_CASE("foreach and fused Adam round where torch's rounds, in bf16 and in fp32", "[experiments][optimizer]") {
-    std::mt19937 words(7);
-    std::normal_distribution<float> normal;
-    int single_differs = 0, plain_differs = 0, foreach_differs = 0;
-    for (int i = 0; i < 400; ++i) {
-        for (const bool is_low : {false, true}) {
-            float (*r)(float) = is_low ? to_bf16 : same;
-            const Format format = is_low ? bf16 : fp32;
-            const float g = r(normal(words) * 1e-3f);
-            const Moved x{r(normal(words) * 0.02f), r(normal(words) * 1e-3f), r(std::abs(normal(words)) * 1e-6f)};
-            CAPTURE(i, is_low, g, x.p, x.m, x.v);
-            const Moved single = moved(x, g, step_of("single", format)), fused = moved(x, g, step_of("fused", format));
-            CHECK(single == by_lines(x, g, step_of("single", format), r));
-            CHECK(fused == by_fused(x, g, step_of("fused", format), r));
-            CHECK(moved(x, g, step_of("single-cpu", format)) == by_cpu_lines(x, g, step_of("single-cpu", format), r));
-            const Moved foreach = moved(x, g, step_of("foreach-cpu", format));
-            CHECK(foreach == by_cpu_lines(x, g, step_of("foreach-cpu", format), r, true));
-            const bool is_single = foreach == moved(x, g, step_of("single-cpu", format));
-            CHECK((is_low || is_single));
-            foreach_differs += is_single ? 0 : 1;
-            if (!is_low) CHECK(moved(x, g, step_of("fused-cpu", format)) == moved(x, g, step_of("single-cpu", format)));
-            single_differs += single == fused ? 0 : 1;
-            plain_differs += fused == moved(x, g, step_of("multi-tensor", format)) ? 0 : 1;
-        }
-    }
-    CHECK(single_differs > 100);  // the kernels are told apart
-    CHECK(plain_differs > 10);
-    CHECK(foreach_differs > 10);
-}
-
-TEST_CASE("Adam with L2 adds the decayed weight to the gradient, AdamW takes it from the weight",
-          "[experiments][optimizer]") {
-    for (const char* name : {"single", "fused", "single-cpu", "foreach-cpu", "fused-cpu", "multi-tensor"}) {
-        CAPTURE(name);
-        Adam step = step_of(name, fp32);
-        const Moved x{2.0f, 0, 0};
-        step.lr = 0;
-        const Moved decoupled = moved(x, 0.5f, step);
-        step.adds_decay_to_gradient = true;
-        const Moved coupled = moved(x, 0.5f, step);
-        CHECK(decoupled.m == Approx(0.1 * 0.5));
-        CHECK(coupled.m == Approx(0.1 * (0.5 + 0.1 * 2)));
-        CHECK(coupled.p == 2.0f);
-    }
-}
 
 TEST_CASE("each system's clip formula", "[experiments][optimizer]") {
     struct Case {
