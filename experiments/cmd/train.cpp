@@ -92,6 +92,7 @@ struct Arguments {
     DeviceChoice device;
     int jobs = 0;
     bool hash_sites = false;
+    std::string inputs_file;
     std::string resume, from;
     std::optional<std::int64_t> save_every;
 };
@@ -132,7 +133,7 @@ Experiment resumed_experiment(const Arguments& a, const Command& verb) {
 
 Experiment repeated_experiment(const Arguments& a, const Command& verb) {
     refuse_other_options(verb, "--from",
-                         {"--out", "--force", "--device", "--matrix-units", "--hash-sites", "--threads", "--jobs", "--memory",
+                         {"--out", "--force", "--device", "--matrix-units", "--hash-sites", "--export-inputs", "--threads", "--jobs", "--memory",
                           "--save-every", "--quiet", "--no-report", "--json", "--dry-run"});
     Experiment experiment = read_manifest(a.from).experiment;
     experiment.repeats = a.from;
@@ -218,6 +219,7 @@ Experiment make_experiment(const Arguments& a, const Command& verb) {
                                               : new_experiment(a, verb);
     if (a.save_every) experiment.save_every = *a.save_every;
     experiment.hash_sites = a.hash_sites;
+    experiment.inputs_file = a.inputs_file;
     return experiment;
 }
 
@@ -387,6 +389,10 @@ void describe_run(Command& verb, Arguments& a) {
     verb.flag("--hash-sites", a.hash_sites,
               "Write hashes.csv: the bits of every tensor of every step as one number each, so that diff names the "
               "first operation in which two runs part; slow");
+    verb.option("--export-inputs", a.inputs_file,
+                "Write the first weights and the samples of every step, of all seeds, into FILE.safetensors, so that another "
+                "framework can train the same")
+        .takes(value_kind::file);
     verb.integer("--save-every", a.save_every, {0, most_steps},
                  fmt::format("Steps between checkpoints; 0: only when stopped; {}", default_save_every));
     verb.option("--resume", a.resume, "Go on with the run directory that a signal, a crash or a kill left")

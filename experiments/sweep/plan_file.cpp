@@ -22,7 +22,7 @@ constexpr std::uint64_t most_plan_bytes = 1 << 20;
 constexpr std::int64_t most_seeds = 100000;
 
 /// Options of `macheps train` that a sweep settles itself, or that change no row.
-constexpr std::string_view own_options[] = {"config", "device",       "dry-run", "dump-step", "force", "from",   "hash-sites", "jobs",
+constexpr std::string_view own_options[] = {"config", "device",       "dry-run", "dump-step", "export-inputs", "force", "from",   "hash-sites", "jobs",
                                             "json",   "matrix-units", "memory",  "no-report", "out",   "quiet",  "resume",     "stress",
                                             "threads"};
 

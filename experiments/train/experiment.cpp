@@ -8,6 +8,7 @@
 #include "experiments/memory_limit.hpp"
 #include "experiments/model/memory.hpp"
 #include "experiments/train/experiment_runs.hpp"
+#include "experiments/train/inputs_file.hpp"
 #include "experiments/train/run_directory.hpp"
 #include "experiments/train/side_by_side.hpp"
 #include "reports/run_log.hpp"
@@ -23,20 +24,21 @@ namespace macheps {
 
 namespace {
 
+void check_folder(const char* field, const std::filesystem::path& file) {
+    std::error_code error;
+    const std::filesystem::path folder = file.parent_path();
+    if (!folder.empty() && !std::filesystem::is_directory(folder, error)) {
+        throw FieldError(field, fmt::format("there is no folder {}", folder.string()), "make it first");
+    }
+}
+
 void check(const DumpRequest& dump, std::int64_t steps) {
     if (dump.file.empty()) return;
-    const auto refuse = [](std::string what, std::string fix) {
-        throw FieldError("dump", std::move(what), std::move(fix));
-    };
     if (dump.step < 0 || dump.step >= steps) {
-        refuse(fmt::format("there is no step {} in {}", dump.step, steps),
-               fmt::format("give 0 to {}: the first step is 0", steps - 1));
+        throw FieldError("dump", fmt::format("there is no step {} in {}", dump.step, steps),
+                         fmt::format("give 0 to {}: the first step is 0", steps - 1));
     }
-    std::error_code error;
-    const std::filesystem::path folder = dump.file.parent_path();
-    if (!folder.empty() && !std::filesystem::is_directory(folder, error)) {
-        refuse(fmt::format("there is no folder {}", folder.string()), "make it first");
-    }
+    check_folder("dump", dump.file);
 }
 
 }  // namespace
@@ -45,6 +47,7 @@ void check(const Experiment& experiment) {
     macheps::check(experiment.model);
     check(experiment.options);
     check(experiment.dump, experiment.options.steps);
+    check_folder("inputs_file", experiment.inputs_file);
     check_range("save_every", experiment.save_every, 0, most_steps);
     for (const std::int64_t seed : experiment.seeds) check_range("seeds", seed, 0, INT64_MAX);
     const double tokens = static_cast<double>(experiment.options.steps) *
@@ -181,6 +184,7 @@ bool run_experiment(std::span<Backend* const> backends, const Experiment& experi
     RunDirectory directory(experiment, inputs, plan, engines_name(backends), [&](const std::string& note) {
         if (progress) progress({.note = note});
     });
+    if (!experiment.inputs_file.empty()) write_inputs(backend, experiment, inputs, directory.manifest());
     Baselines baselines(plan);
     for (std::size_t i = 0; i < directory.completed(); ++i) {
         if (plan[i].is_baseline) baselines.is_over(i, directory.losses(plan[i].name));

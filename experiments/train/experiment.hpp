@@ -27,6 +27,7 @@ struct Experiment {
     DataFormat data_format = DataFormat::automatic;
     DumpRequest dump{};       ///< a step of one of the runs to write whole; its metadata is filled in
     bool hash_sites = false;  ///< write hashes.csv
+    std::filesystem::path inputs_file{};  ///< where the first weights and all samples are written; empty: nowhere
     std::filesystem::path directory;
     bool force = false;
     bool resume = false;               ///< go on with what stands in `directory`

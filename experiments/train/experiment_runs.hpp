@@ -67,6 +67,8 @@ class RunDirectory {
 
     /// Runs of the plan that are over: the next one's index.
     std::size_t completed() const { return point_.completed; }
+    /// The text of manifest.json.
+    const std::string& manifest() const { return manifest_; }
     /// Of a run that is over.
     std::vector<double> losses(const std::string& run) const;
 

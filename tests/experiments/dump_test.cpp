@@ -67,6 +67,46 @@ std::string contents(const fs::path& path) {
 
 }  // namespace
 
+TEST_CASE("exported inputs are the weights and tokens that the steps of every seed begin with", "[experiments][dump]") {
+    for (const ModelKind kind : {ModelKind::gpt2, ModelKind::llama}) {
+        CAPTURE(to_string(kind));
+        Experiment e = experiment("fp32", 0);
+        e.model.kind = kind;
+        e.seeds = {5, 7};
+        e.inputs_file = scratch() / "inputs.safetensors";
+        const Safetensors first = dump_of(e), inputs = Safetensors::read(e.inputs_file);
+        CHECK(inputs.metadata_at("manifest") == contents(e.directory / "manifest.json"));
+        std::size_t weights = 0;
+        for (const Parameter& parameter : model_sites(e.model).parameters) {
+            CAPTURE(parameter.name);
+            const StoredTensor& weight = inputs.at("seed5:" + parameter.name);
+            CHECK(weight.shape == first.at(parameter.name + ":value").shape);
+            CHECK(inputs.values<float>(weight.name) == first.values<float>(parameter.name + ":value"));
+            CHECK(inputs.contains("seed7:" + parameter.name));
+            ++weights;
+        }
+        CHECK(inputs.tensors().size() == 2 * (weights + 1));
+        CHECK(inputs.at("seed5:samples").shape == std::vector<std::int64_t>{8, 3, 17});
+        CHECK(inputs.values<std::int32_t>("seed5:samples") != inputs.values<std::int32_t>("seed7:samples"));
+
+        // Step 3 has the last two of the eight micro-batches.
+        e.dump.step = 3;
+        e.inputs_file.clear();
+        const Safetensors last = dump_of(e);
+        const auto samples = inputs.values<std::int32_t>("seed5:samples"), tokens = last.values<std::int32_t>("tokens"),
+                   targets = last.values<std::int32_t>("targets");
+        std::size_t wrong = 0;
+        for (std::size_t sample = 0; sample < 6; ++sample) {
+            for (std::size_t i = 0; i < 16; ++i) {
+                const std::size_t at = (18 + sample) * 17 + i;
+                wrong += samples[at] != tokens[sample * 16 + i] || samples[at + 1] != targets[sample * 16 + i];
+            }
+        }
+        CHECK(wrong == 0);
+    }
+    fs::remove_all(scratch());
+}
+
 TEST_CASE("a dumped step has every slot of every site and every tensor of every parameter", "[experiments][dump]") {
     for (const char* policy : {"fp32", "amp-bf16", "fp8-tensorwise", "pure-bf16-sr"}) {
         for (const ModelKind kind : {ModelKind::gpt2, ModelKind::llama}) {
