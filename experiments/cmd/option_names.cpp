@@ -13,9 +13,9 @@ namespace {
 
 /// Fields whose option has another name. Every other option is called as its field is, with dashes for underscores.
 constexpr std::pair<std::string_view, std::string_view> other_names[] = {
-    {"data_file", "--data"},         {"directory", "--out"}, {"dump", "--dump-step"},  {"formats", "--format"},
-    {"held_out_file", "--val-data"}, {"inputs_file", "--export-inputs"}, {"kind", "--model"},
-    {"scalings", "--scaling"}};
+    {"data_file", "--data"}, {"directory", "--out"},          {"dump", "--dump-step"},
+    {"formats", "--format"}, {"held_out_file", "--val-data"}, {"inputs_file", "--export-inputs"},
+    {"kind", "--model"},     {"scalings", "--scaling"}};
 
 /// `word` itself where `verb` has no option that sets such a field.
 std::string option_of(const Command& verb, std::string_view word) {

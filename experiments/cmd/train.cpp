@@ -133,8 +133,8 @@ Experiment resumed_experiment(const Arguments& a, const Command& verb) {
 
 Experiment repeated_experiment(const Arguments& a, const Command& verb) {
     refuse_other_options(verb, "--from",
-                         {"--out", "--force", "--device", "--matrix-units", "--hash-sites", "--export-inputs", "--threads", "--jobs", "--memory",
-                          "--save-every", "--quiet", "--no-report", "--json", "--dry-run"});
+                         {"--out", "--force", "--device", "--matrix-units", "--hash-sites", "--export-inputs", "--threads",
+                          "--jobs", "--memory", "--save-every", "--quiet", "--no-report", "--json", "--dry-run"});
     Experiment experiment = read_manifest(a.from).experiment;
     experiment.repeats = a.from;
     experiment.directory = a.out.empty() ? next_run_directory() : std::filesystem::path(a.out);
@@ -390,8 +390,8 @@ void describe_run(Command& verb, Arguments& a) {
               "Write hashes.csv: the bits of every tensor of every step as one number each, so that diff names the "
               "first operation in which two runs part; slow");
     verb.option("--export-inputs", a.inputs_file,
-                "Write the first weights and the samples of every step, of all seeds, into FILE.safetensors, so that another "
-                "framework can train the same")
+                "Write the first weights and the samples of every step, of all seeds, into FILE.safetensors, so that "
+                "another framework can train the same")
         .takes(value_kind::file);
     verb.integer("--save-every", a.save_every, {0, most_steps},
                  fmt::format("Steps between checkpoints; 0: only when stopped; {}", default_save_every));

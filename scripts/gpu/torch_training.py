@@ -46,7 +46,6 @@ COLUMNS = ("model", "policy", "seed", "order", "step", "loss", "loss_rounded", "
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--prepare", metavar="MACHEPS", help="the program: train in macheps and export the inputs")
-    parser.add_argument("--also", default="", help="with --prepare: further policies of macheps, such as h100-amp-bf16")
     parser.add_argument("--judge", nargs=2, metavar=("RUN_DIR", "CSV"),
                         help="compare macheps' rows, of one run or of a folder of runs, with those of PyTorch")
     parser.add_argument("--markdown", action="store_true", help="with --judge: tables as in docs/evidence.md")
@@ -54,7 +53,8 @@ def parse_arguments():
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda")
     parser.add_argument("--out", default="torch-training", help="the folder of training.csv and runs.json")
     parser.add_argument("--models", default=",".join(MODELS))
-    parser.add_argument("--policies", default=",".join(POLICIES))
+    parser.add_argument("--policies", default=",".join(POLICIES), help="with --prepare also h100-amp-bf16 and the like, which are judged "
+                        "by the policy without the prefix")
     parser.add_argument("--seeds", default=",".join(map(str, SEEDS)))
     parser.add_argument("--orders", default=",".join(ORDERS))
     parser.add_argument("--steps", type=int, default=300, help="with --prepare; later the steps of the inputs, or the first so many")
@@ -73,7 +73,7 @@ def prepare(arguments):
     os.makedirs(folder, exist_ok=True)
     here = os.path.dirname(os.path.abspath(__file__))
     files = {"amp-fp16-busy": os.path.join(here, "amp-fp16-busy.toml")}
-    policies = [files.get(name, name) for name in arguments.policies.split(",")] + list(filter(None, arguments.also.split(",")))
+    policies = [files.get(name, name) for name in arguments.policies.split(",")]
     for model in arguments.models.split(","):
         command = [arguments.prepare, "train", "--model", model, "--size", "tiny", "--steps", str(arguments.steps), "--seeds",
                    arguments.seeds, "--policy", ",".join(policies), "--probe-every", "0", "--eval-every", "0",
@@ -480,7 +480,8 @@ def rms(values):
 
 
 def rms_of_steps(a, b):
-    return rms([x - y for one, other in zip(a, b) for x, y in zip(losses(one), losses(other))])
+    differences = [x - y for one, other in zip(a, b) for x, y in zip(losses(one), losses(other))]
+    return rms([d for d in differences if math.isfinite(d)])
 
 
 def equal_steps(a, b, column):
@@ -491,17 +492,24 @@ def equal_steps(a, b, column):
 
 def describe_gap(values):
     mean, half = mean_and_interval(values)
-    return "" if not math.isfinite(mean) else f"{mean:+.2g} ± {half:.1g}"
+    return "" if not math.isfinite(mean) else f"{mean:+.2g} ± {half:.1g}" if len(values) > 1 else f"{mean:+.2g}"
 
 
 def kind_of_gap(values):
+    if len(values) < 2:
+        return "of one seed"
     mean, half = mean_and_interval(values)
     return "worse" if mean - half > 0 else "better" if mean + half < 0 else "no gap seen"
 
 
-def verdict(ours, theirs, turned, gaps):
-    """States agreement as far as the numbers carry it. `turned`: PyTorch with the samples in reverse, or nothing."""
-    ends = [[first_not_finite(rows) for rows in side] for side in (ours, theirs)]
+def verdict(ours, theirs, turned, gaps, ends):
+    """States agreement as far as the numbers carry it. `turned`: PyTorch with the samples in reverse, or nothing. `ends`: where
+    the losses of both sides ceased to be finite.
+
+    Under the hypothesis that the two sides differ as two orders of summation do, the differences of seeds have one variance, and
+    the quotient of their mean squares has an F distribution. A difference below half a unit in the last place of an fp32 loss is
+    nothing that PyTorch's own losses can show.
+    """
     if any(end is not None for side in ends for end in side):
         words = [" ".join("-" if end is None else str(end) for end in side) for side in ends]
         both = all(end is not None for side in ends for end in side)
@@ -512,11 +520,11 @@ def verdict(ours, theirs, turned, gaps):
     noise = [last_losses(t) - last_losses(r) for t, r in zip(theirs, turned)]
     if len(noise) != len(differences):
         return same + f"differ by {rms(differences):.1g}; the noise of orders is not known"
-    limit = math.sqrt(F_95.get(len(noise), 2.98)) * rms(noise)
-    if rms(differences) <= limit:
+    if rms(differences) <= math.sqrt(F_95.get(len(noise), 2.98)) * rms(noise):
         return same + f"agree to {rms(differences):.1g}, two orders of PyTorch to {rms(noise):.1g}"
-    mean, half = mean_and_interval(differences)
-    return same + f"DIFFER by {mean:+.2g} ± {half:.1g}, two orders of PyTorch by {rms(noise):.1g}"
+    if rms(differences) <= 2**-24 * max(map(last_losses, theirs)):
+        return same + f"agree to {rms(differences):.1g}, less than fp32 losses can show"
+    return same + f"DIFFER by {describe_gap(differences)}, two orders of PyTorch by {rms(noise):.1g}"
 
 
 def judge_model(folder, csv_path, markdown):
@@ -540,7 +548,8 @@ def judge_model(folder, csv_path, markdown):
             return [torch_runs[model, name, s, order] for s in seeds if (model, name, s, order) in torch_runs]
 
         ours, theirs, turned = [macheps_runs[policy, s] for s in seeds], side("given"), side("reversed")
-        steps = min(len(rows) for rows in ours + theirs)
+        ends = [[first_not_finite(rows) for rows in some] for some in (ours, theirs)]
+        steps = min(len(rows) for rows in ours + theirs)  # macheps ends a run that diverged
         ours, theirs, turned = ([rows[:steps] for rows in some] for some in (ours, theirs, turned))
         gaps = [[], []]
         if policy != "fp32" and ("fp32", seeds[0]) in macheps_runs and len(side("given", "fp32")) == len(seeds):
@@ -560,7 +569,7 @@ def judge_model(folder, csv_path, markdown):
                       f"{sum(count(r, 'skipped') for r in ours)}, {sum(count(r, 'skipped') for r in theirs)}",
                       f"{sum(count(r, 'lost_updates') for r in ours) / runs / steps:.4g}, {sum(count(r, 'lost_updates') for r in theirs) / runs / steps:.4g}",
                       f"{rms_of_steps(ours, theirs):.1e}", f"{rms_of_steps(theirs, turned):.1e}" if turned else "",
-                      f"{equal} of {compared}" if "scaler" in POLICIES[peer] else "", verdict(ours, theirs, turned, gaps)))
+                      f"{equal} of {compared}" if "scaler" in POLICIES[peer] else "", verdict(ours, theirs, turned, gaps, ends)))
     first = [abs(losses(torch_runs[model, "fp32", s, "given"])[0] - losses(macheps_runs["fp32", s])[0])
              for p, s in macheps_runs if p == "fp32" and (model, "fp32", s, "given") in torch_runs]
     print(f"{model}: the losses of step 0 in fp32 differ by {max(first, default=math.nan):.1e} at most")
