@@ -5,6 +5,9 @@
 #include "core/ulp.hpp"
 #include "tests/test.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -68,6 +71,44 @@ TEST_CASE("the shortest decimal of every code reads back as that code, in max_di
         }
         CHECK(wrong == 0);
         CHECK(longest <= max_digits10(f));
+    }
+}
+
+TEST_CASE("no decimal with fewer digits reads back as a code", "[core][print]") {
+    const auto reads_as = [](Format f, const std::string& text, std::uint64_t code) {
+        const auto x = parse_number(text);
+        return x && encode64(f, *x, Round::nearest_even, Overflow::nonsaturate) == code;
+    };
+    for (const auto& named : all_formats) {
+        const Format f = named.format;
+        if (f.bits > 19) continue;
+        CAPTURE(named.name);
+        // Every code of the narrow formats; of the others every power of two, where the interval is lopsided, and a share.
+        const std::uint64_t codes = std::uint64_t{1} << f.bits, stride = f.bits > 16 ? 89 : f.bits > 12 ? 7 : 1;
+        std::uint64_t longer = 0, first = 0;
+        for (std::uint64_t n = 0; n < codes; ++n) {
+            if (n % stride != 0 && n % (std::uint64_t{1} << f.fraction_bits()) != 0) continue;
+            const std::uint64_t code = n << f.padding;
+            const double x = decode64(f, code);
+            if (!(x == x) || std::isinf(x) || x == 0 || (f == mxint8 && code == 0x80)) continue;
+            const std::string text = shortest_decimal(f, code);
+            std::string significand = text.substr(0, text.find('e'));
+            std::erase_if(significand, [](char c) { return c < '0' || c > '9'; });
+            significand.erase(0, significand.find_first_not_of('0'));
+            while (significand.back() == '0') significand.pop_back();
+            const int count = static_cast<int>(significand.size());
+            if (count == 1) continue;
+            // The two decimals with one digit less around the value, by the C library.
+            const std::string nearest = fmt::format("{:.{}e}", x, count - 2);
+            const double unit = std::pow(10.0, std::stoi(nearest.substr(nearest.find('e') + 1)) - (count - 2));
+            for (const double step : {-1.0, 0.0, 1.0}) {
+                const std::string candidate = fmt::format("{:.{}e}", *parse_number(nearest) + step * unit, count - 2);
+                if (!reads_as(f, candidate, code)) continue;
+                if (longer++ == 0) first = code;
+            }
+        }
+        CAPTURE(hex_code(f, first));
+        CHECK(longer == 0);
     }
 }
 

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scale functions of powers of two at the edges of fp32: zero, subnormal numbers, ties, the largest number, Inf and NaN.
+// The expected values come from searches over all powers of two, in long double.
+#include "core/format_table.hpp"
+#include "emulation/definitions.hpp"
+#include "emulation/matmul/matmul.hpp"
+#include "emulation/scaling/functions.hpp"
+#include "tests/test.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+using namespace macheps;
+namespace scale = macheps::scale_function;
+
+namespace {
+
+constexpr float inf = std::numeric_limits<float>::infinity(), not_a_number = std::numeric_limits<float>::quiet_NaN();
+
+/// Zero, the least and the largest subnormal numbers, and each power of two with its neighbours and three quarters.
+std::vector<float> magnitudes() {
+    std::vector<float> all{0.0f, 0x1p-149f, 0x1p-148f, 0x0.fffffep-126f, 0x1.fffffep127f};
+    for (int e = -149; e <= 127; ++e) {
+        const float power = std::ldexp(1.0f, e);
+        for (const float x : {std::nextafter(power, 0.0f), power, std::nextafter(power, inf), power * 1.5f, power * 1.75f})
+            all.push_back(x);
+    }
+    return all;
+}
+
+long double power_of_two(int e) { return std::ldexp(1.0L, e); }
+
+/// The least e8m0 byte whose number is at least x, 254 at most.
+std::uint32_t byte_at_or_above(long double x) {
+    std::uint32_t byte = 0;
+    while (byte < 254 && power_of_two(int(byte) - 127) < x) ++byte;
+    return byte;
+}
+int floor_log2(float x) {
+    int e = -149;
+    while (power_of_two(e + 1) <= static_cast<long double>(x)) ++e;
+    return e;
+}
+
+const Format element_formats[] = {e4m3fn, e5m2, e2m3fn, e3m2fn, e2m1fn};
+float largest(Format f) { return static_cast<float>(decode64(f, f.max_finite_code())); }
+
+}  // namespace
+
+TEST_CASE("e8m0 scales that are rounded up are the least power of two above amax / max", "[emulation][scale]") {
+    for (const Format f : element_formats) {
+        const float max = largest(f);
+        for (const float amax : magnitudes()) {
+            const float quotient = amax * (1.0f / max);  // as the libraries divide
+            CAPTURE(max, amax, quotient);
+            CHECK(scale::te_mxfp8(amax, max) == byte_at_or_above(quotient));
+            CHECK(scale::ao_rceil(amax, max) == byte_at_or_above(quotient));
+        }
+        CHECK(scale::te_mxfp8(inf, max) == 254);
+        CHECK(scale::ao_rceil(inf, max) == 255);
+        CHECK(scale::te_mxfp8(not_a_number, max) == 255);
+        CHECK(scale::ao_rceil(not_a_number, max) == 255);
+    }
+    // A quotient of 2^-127 is the least scale itself.
+    CHECK(scale::ao_rceil(0x1p-127f, 1.0f) == 0);
+    CHECK(scale::ao_rceil(std::nextafter(0x1p-127f, 1.0f), 1.0f) == 1);
+}
+
+TEST_CASE("e8m0 scales from the exponent of amax are floor, ceil and round of its logarithm", "[emulation][scale]") {
+    for (const Format f : element_formats) {
+        const float max = largest(f);
+        const int element = floor_log2(max), fraction = f.fraction_bits();
+        const auto byte = [&](int exponent) {
+            return static_cast<std::uint32_t>(std::clamp(exponent - element + 127, 0, 255));
+        };
+        for (const float amax : magnitudes()) {
+            if (amax < 0x1p-126f) {
+                // Below every scale: the byte is 0 for each of the rules.
+                CHECK(scale::ao_floor(amax, max) == 0);
+                CHECK(scale::ao_even(amax, max, fraction) == 0);
+                continue;
+            }
+            CAPTURE(max, amax);
+            const int down = floor_log2(amax), up = power_of_two(down) == static_cast<long double>(amax) ? down : down + 1;
+            CHECK(scale::ao_floor(amax, max) == byte(down));
+            CHECK(scale::ao_ceil(amax, max) == byte(up));
+            // EVEN rounds amax to the element's significand first, half up: the next power begins half a unit below it.
+            const long double threshold = power_of_two(down + 1) - power_of_two(down - fraction - 1);
+            const bool rounds_up = static_cast<long double>(amax) >= threshold;
+            if (rounds_up && down == 127) continue;  // beyond fp32
+            CHECK(scale::ao_even(amax, max, fraction) == byte(rounds_up ? down + 1 : down));
+        }
+        for (const float special : {inf, not_a_number}) {
+            CHECK(scale::ao_floor(special, max) == 255);
+            CHECK(scale::ao_ceil(special, max) == 255);
+            CHECK(scale::ao_even(special, max, fraction) == 255);
+        }
+    }
+}
+
+TEST_CASE("DeepGEMM's powers are the least above amax / max, from 2^-126 to 2^127", "[emulation][scale]") {
+    for (const float amax : magnitudes()) {
+        for (const float floor : {0.0f, 1e-4f}) {
+            const float quotient = std::max(amax, floor) / 448.0f;
+            int e = -126;
+            while (e < 127 && power_of_two(e) < static_cast<long double>(quotient)) ++e;
+            CAPTURE(amax, floor);
+            CHECK(scale::deepgemm(amax, 448.0f, floor, true) == std::ldexp(1.0f, e));
+        }
+    }
+    CHECK(scale::deepgemm(inf, 448.0f, 1e-4f, true) == 0x1p127f);
+    CHECK(scale::deepgemm(not_a_number, 448.0f, 1e-4f, true) == 0x1p127f);
+}
+
+TEST_CASE("stream-K flushes subnormal sums in every join but the first and the last", "[emulation][matmul]") {
+    Matmul args{};
+    args.rule.slices = 4;
+    args.rule.join = SliceJoin::stream_k;
+    const float tiny = 0x1p-130f, other = 0x1.8p-131f, one = 0x1p-120f;
+    const auto join = [&](std::int64_t s, float sum, float partial) {
+        return definition::join_slice(args, s, sum, partial, 0, 0, 0);
+    };
+    // The first slice is stored, atomics add the next ones and flush operands and sums, the last block adds in its registers.
+    CHECK(join(0, 77.0f, tiny) == tiny);
+    for (const std::int64_t s : {1, 2}) {
+        CHECK(join(s, tiny, other) == 0);
+        CHECK(join(s, one, other) == one);
+        CHECK(join(s, one, -std::nextafter(one, 0.0f)) == 0);  // a subnormal difference
+        CHECK(join(s, one, one) == 2 * one);
+    }
+    CHECK(join(3, tiny, other) == 0x1.cp-130f);
+    CHECK(join(3, one, other) == one + other);
+    CHECK(join(3, one, -std::nextafter(one, 0.0f)) == one - std::nextafter(one, 0.0f));
+}
