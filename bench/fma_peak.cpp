@@ -35,19 +35,19 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace macheps::bench {
 
-double fma_rounds(Simd simd, std::int64_t rounds) {
-    switch (simd) {
-        case Simd::avx2:
-            return N_AVX2::fma_rounds_of_target(rounds);
-        case Simd::avx512:
-            return N_AVX3::fma_rounds_of_target(rounds);
-        default:
-            break;
-    }
+namespace {
+
+double scalar_fma_rounds(std::int64_t rounds) {
     float acc = 0;
     for (std::int64_t round = 0; round < rounds; ++round) acc = fma(acc, 0.75f, 0.25f);
     asm volatile("" : : "r"(bit_cast<std::uint32_t>(acc)));
     return 2.0 * static_cast<double>(rounds);
+}
+
+}  // namespace
+
+double fma_rounds(Simd simd, std::int64_t rounds) {
+    return choose(simd, scalar_fma_rounds, N_AVX2::fma_rounds_of_target, N_AVX3::fma_rounds_of_target)(rounds);
 }
 
 }  // namespace macheps::bench

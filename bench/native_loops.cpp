@@ -37,21 +37,21 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace macheps::bench {
 
-void native_loop(Simd simd, Operation operation, const float* a, const float* b, const float* c, float* out,
-                 std::int64_t n) {
-    switch (simd) {
-        case Simd::avx2:
-            return N_AVX2::native_loop_of_target(operation, a, b, c, out, n);
-        case Simd::avx512:
-            return N_AVX3::native_loop_of_target(operation, a, b, c, out, n);
-        default:
-            break;
-    }
+namespace {
+
+void scalar_loop(Operation operation, const float* a, const float* b, const float* c, float* out, std::int64_t n) {
     for (std::int64_t i = 0; i < n; ++i) {
         out[i] = operation == Operation::add   ? a[i] + b[i]
                  : operation == Operation::mul ? a[i] * b[i]
                                                : fma(a[i], b[i], c[i]);
     }
+}
+
+}  // namespace
+
+void native_loop(Simd simd, Operation operation, const float* a, const float* b, const float* c, float* out,
+                 std::int64_t n) {
+    choose(simd, scalar_loop, N_AVX2::native_loop_of_target, N_AVX3::native_loop_of_target)(operation, a, b, c, out, n);
 }
 
 }  // namespace macheps::bench

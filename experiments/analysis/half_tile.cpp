@@ -82,7 +82,7 @@ template <int rows>
     }
 }
 
-[[MACHEPS_HALF_TARGET]] void update(const RowTile<float>& t) {
+[[MACHEPS_HALF_TARGET]] void update_in_half(const RowTile<float>& t) {
     Columns columns;
     for (columns.first_term = 0; columns.first_term < t.terms; columns.first_term += terms_together) {
         columns.terms = std::min(terms_together, t.terms - columns.first_term);
@@ -103,7 +103,7 @@ template <int rows>
 }  // namespace
 
 bool has_half_arithmetic() { return has_extension(Extension::avx512_fp16); }
-void update_half_tile_in_half(const RowTile<float>& tile) { update(tile); }
+void update_half_tile_in_half(const RowTile<float>& tile) { update_in_half(tile); }
 
 }  // namespace macheps::analysis
 #else

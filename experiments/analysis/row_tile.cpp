@@ -160,13 +160,13 @@ void float_tile(const RowTile<float>& tile, const Rounder<float>::Constants& for
 }  // namespace N_AVX3
 
 void update_half_tile(Simd simd, const RowTile<float>& tile) {
-    simd == Simd::avx512 ? N_AVX3::half_tile(tile) : N_AVX2::half_tile(tile);
+    choose(simd, nullptr, N_AVX2::half_tile, N_AVX3::half_tile)(tile);
 }
 void update_prefix_tile(Simd simd, const RowTile<float>& tile, int cut) {
-    simd == Simd::avx512 ? N_AVX3::prefix_tile(tile, cut) : N_AVX2::prefix_tile(tile, cut);
+    choose(simd, nullptr, N_AVX2::prefix_tile, N_AVX3::prefix_tile)(tile, cut);
 }
 void update_float_tile(Simd simd, const RowTile<float>& tile, const Rounder<float>::Constants& format) {
-    simd == Simd::avx512 ? N_AVX3::float_tile(tile, format) : N_AVX2::float_tile(tile, format);
+    choose(simd, nullptr, N_AVX2::float_tile, N_AVX3::float_tile)(tile, format);
 }
 #else
 // No Simd but scalar is there, which does not ask.

@@ -223,47 +223,51 @@ template <class Real, class Round>
 }
 #endif
 
+template <class Real, class Round>
+void update_row_plain(const Round& round, Real l, const Real* u, Real* a, std::int64_t n) {
+    row_loop(round, l, u, a, n);
+}
+template <class Real, class Round>
+void divide_row_plain(const Round& round, Real by, Real* a, std::int64_t n) {
+    divide_loop(round, by, a, n);
+}
+template <class Real>
+std::int64_t largest_plain(const Real* a, std::int64_t n) {
+    return largest_loop(a, n);
+}
+template <class Real, class Round>
+void fused_row_plain(Round round, Real l, const Real* u, Real* a, std::int64_t n) {
+    fused_row_loop(round, l, u, a, n);
+}
+
 }  // namespace
+
+#if defined(__x86_64__)
+#define MACHEPS_CHOOSE(name, ...) choose(simd, name##_plain<__VA_ARGS__>, name##_avx2<__VA_ARGS__>, name##_avx512<__VA_ARGS__>)
+#else
+#define MACHEPS_CHOOSE(name, ...) (static_cast<void>(simd), name##_plain<__VA_ARGS__>)
+#endif
 
 template <class Real, class Round>
 void update_row(Simd simd, const Round& round, Real l, const Real* u, Real* a, std::int64_t n) {
-#if defined(__x86_64__)
-    if (simd == Simd::avx512) return update_row_avx512(round, l, u, a, n);
-    if (simd == Simd::avx2) return update_row_avx2(round, l, u, a, n);
-#endif
-    (void)simd;
-    row_loop(round, l, u, a, n);
+    MACHEPS_CHOOSE(update_row, Real, Round)(round, l, u, a, n);
 }
 
 template <class Real, class Round>
 void divide_row(Simd simd, const Round& round, Real by, Real* a, std::int64_t n) {
-#if defined(__x86_64__)
-    if (simd == Simd::avx512) return divide_row_avx512(round, by, a, n);
-    if (simd == Simd::avx2) return divide_row_avx2(round, by, a, n);
-#endif
-    (void)simd;
-    divide_loop(round, by, a, n);
+    MACHEPS_CHOOSE(divide_row, Real, Round)(round, by, a, n);
 }
 
 template <class Real>
 std::int64_t largest_magnitude(Simd simd, const Real* a, std::int64_t n) {
-#if defined(__x86_64__)
-    if (simd == Simd::avx512) return largest_avx512(a, n);
-    if (simd == Simd::avx2) return largest_avx2(a, n);
-#endif
-    (void)simd;
-    return largest_loop(a, n);
+    return MACHEPS_CHOOSE(largest, Real)(a, n);
 }
 
 template <class Real, class Round>
 void update_row_fused(Simd simd, const Round& round, Real l, const Real* u, Real* a, std::int64_t n) {
-#if defined(__x86_64__)
-    if (simd == Simd::avx512) return fused_row_avx512(round, l, u, a, n);
-    if (simd == Simd::avx2) return fused_row_avx2(round, l, u, a, n);
-#endif
-    (void)simd;
-    fused_row_loop(round, l, u, a, n);
+    MACHEPS_CHOOSE(fused_row, Real, Round)(round, l, u, a, n);
 }
+#undef MACHEPS_CHOOSE
 
 #define MACHEPS_ROW_KERNELS(Real, Round)                                                  \
     template void update_row(Simd, const Round&, Real, const Real*, Real*, std::int64_t); \

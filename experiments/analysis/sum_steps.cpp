@@ -189,8 +189,9 @@ struct LaneLoops {
         attribute static void draw(const LaneKeys& keys, std::uint64_t block, LaneWords& words) {                        \
             draw_words(keys, block, words);                                                                              \
         }                                                                                                                \
-        static constexpr LaneKernels kernels{                                                                            \
-            .add = add, .sub = sub, .mul = mul, .fma = fma, .add_run = add_run, .draws = Lane::draws};                   \
+        static LaneKernels kernels() {                                                                                   \
+            return {.add = add, .sub = sub, .mul = mul, .fma = fma, .add_run = add_run, .draws = Lane::draws};           \
+        }                                                                                                                \
     };
 
 MACHEPS_SUM_TARGET(PlainTarget, )
@@ -203,17 +204,17 @@ MACHEPS_SUM_TARGET(Avx512Target, [[gnu::target("avx512f,avx512dq,avx512vl,avx512
 template <class Lane>
 LaneKernels kernels_on(Simd simd) {
 #if defined(__x86_64__)
-    return choose<LaneKernels>(simd, PlainTarget<Lane>::kernels, Avx2Target<Lane>::kernels, Avx512Target<Lane>::kernels);
+    return choose(simd, PlainTarget<Lane>::kernels, Avx2Target<Lane>::kernels, Avx512Target<Lane>::kernels)();
 #else
     (void)simd;
-    return PlainTarget<Lane>::kernels;
+    return PlainTarget<Lane>::kernels();
 #endif
 }
 
 using Draw = void (*)(const LaneKeys&, std::uint64_t, LaneWords&);
 Draw draw_on(Simd simd) {
 #if defined(__x86_64__)
-    return choose<Draw>(simd, PlainTarget<NativeLane>::draw, Avx2Target<NativeLane>::draw, Avx512Target<NativeLane>::draw);
+    return choose(simd, PlainTarget<NativeLane>::draw, Avx2Target<NativeLane>::draw, Avx512Target<NativeLane>::draw);
 #else
     (void)simd;
     return PlainTarget<NativeLane>::draw;
@@ -231,7 +232,7 @@ LaneArithmetic::LaneArithmetic(Simd simd, const Format& format, Round round, con
     if (format == fp64 && round == Round::nearest_even) {
         use(std::make_shared<const NativeLane>(format, round, beyond), kernels_on<NativeLane>(simd));
     } else if (format == fp64) {
-        use(std::make_shared<const DefinedLane>(format, round, beyond), PlainTarget<DefinedLane>::kernels);
+        use(std::make_shared<const DefinedLane>(format, round, beyond), PlainTarget<DefinedLane>::kernels());
     } else if (round == Round::nearest_even) {
         use(std::make_shared<const NearestLane>(format, round, beyond), kernels_on<NearestLane>(simd));
     } else {

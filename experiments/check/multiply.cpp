@@ -90,7 +90,7 @@ void multiply_plainly(const double* a, std::int64_t rows, std::int64_t k, const 
 
 PanelProduct panel_product(Simd simd) {
 #if HWY_ARCH_X86
-    return choose<PanelProduct>(simd, multiply_plainly, N_AVX2::multiply_panel, N_AVX3::multiply_panel);
+    return choose(simd, multiply_plainly, N_AVX2::multiply_panel, N_AVX3::multiply_panel);
 #else
     return multiply_plainly;
 #endif

@@ -153,7 +153,10 @@ Wide sum(const Wide* x, std::size_t count) {
 
 }  // namespace
 
-WideSteps steps() { return {add, subtract, multiply, divide, exponentials, sigmoids, tangents, errors, sum}; }
+const WideSteps& steps() {
+    static constexpr WideSteps table{add, subtract, multiply, divide, exponentials, sigmoids, tangents, errors, sum};
+    return table;
+}
 #endif
 }  // namespace macheps::check::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -163,10 +166,10 @@ namespace macheps::check {
 
 #if HWY_ARCH_X86
 namespace N_AVX2 {
-WideSteps steps();
+const WideSteps& steps();
 }
 namespace N_AVX3 {
-WideSteps steps();
+const WideSteps& steps();
 }
 #endif
 
@@ -215,8 +218,7 @@ constexpr WideSteps plain{
 
 const WideSteps& wide_steps(Simd simd) {
 #if HWY_ARCH_X86
-    static const WideSteps avx2 = N_AVX2::steps(), avx512 = N_AVX3::steps();
-    return choose(simd, plain, avx2, avx512);
+    return choose(simd, []() -> const WideSteps& { return plain; }, N_AVX2::steps, N_AVX3::steps)();
 #else
     return plain;
 #endif

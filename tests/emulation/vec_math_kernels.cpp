@@ -52,7 +52,7 @@ HWY_AFTER_NAMESPACE();
 namespace macheps::test {
 
 ArrayFunctions vector_functions(Simd level) {
-    return level == Simd::avx512 ? N_AVX3::array_functions() : N_AVX2::array_functions();
+    return choose(level, nullptr, N_AVX2::array_functions, N_AVX3::array_functions)();
 }
 
 }  // namespace macheps::test

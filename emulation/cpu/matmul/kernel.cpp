@@ -315,6 +315,8 @@ void begin_with_addend(const Matmul& args, const MatmulBlock& block) {
     }
 }
 
+}  // namespace
+
 void multiply_block(const Matmul& args, const Caster& caster, const MatmulBlock& block, Tally* tally) {
     thread_local Scratch scratch;
     ScalePacker scales(args, scratch);
@@ -392,10 +394,6 @@ void multiply_block(const Matmul& args, const Caster& caster, const MatmulBlock&
     }
 }
 
-}  // namespace
-
-MatmulBlockKernel matmul_block() { return multiply_block; }
-
 #endif
 }  // namespace macheps::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -421,14 +419,7 @@ void define_block(const Matmul& args, const Caster&, const MatmulBlock& block, T
 }  // namespace
 
 MatmulBlockKernel matmul_block_kernel(Simd level) {
-    switch (level) {
-        case Simd::avx2:
-            return N_AVX2::matmul_block();
-        case Simd::avx512:
-            return N_AVX3::matmul_block();
-        default:
-            return define_block;
-    }
+    return choose(level, define_block, N_AVX2::multiply_block, N_AVX3::multiply_block);
 }
 
 }  // namespace macheps

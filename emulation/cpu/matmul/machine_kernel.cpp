@@ -343,6 +343,8 @@ void finish_tile(const Matmul& args, const Caster& caster, const MatmulBlock& bl
     cast_rows(args, caster, block, tile.row, tile.rows, tile.column, tile.columns, tally);
 }
 
+}  // namespace
+
 void machine_block(const Matmul& args, const Caster& caster, const MatmulBlock& block, Tally* tally) {
     const bool only_lower = args.triangle == Triangle::out_lower && tally == nullptr;
     const auto wanted = [&](const Range& tile) { return !only_lower || tile.column < tile.row + tile.rows; };
@@ -364,10 +366,6 @@ void machine_block(const Matmul& args, const Caster& caster, const MatmulBlock& 
     });
     if (!done) matmul_block_kernel(Simd::scalar)(args, caster, block, tally);
 }
-
-}  // namespace
-
-MatmulBlockKernel machine_block_of() { return machine_block; }
 
 /// machine_chain where there are kernels for it; false where there are none.
 bool vector_chain(const Matmul& args, float* c) {
@@ -425,17 +423,16 @@ bool runs_as_fp32_chain(const Matmul& args) {
 }
 
 bool has_machine_kernel(Simd level, const Machine& machine) {
-    if (level == Simd::scalar) return false;
-    return level == Simd::avx512 ? N_AVX3::has_step_kernels(machine) : N_AVX2::has_step_kernels(machine);
+    return choose(level, [](const Machine&) { return false; }, N_AVX2::has_step_kernels, N_AVX3::has_step_kernels)(machine);
 }
 
 MatmulBlockKernel machine_block_kernel(Simd level) {
-    return choose(level, matmul_block_kernel(Simd::scalar), N_AVX2::machine_block_of(), N_AVX3::machine_block_of());
+    return choose(level, matmul_block_kernel(Simd::scalar), N_AVX2::machine_block, N_AVX3::machine_block);
 }
 
 void machine_chain(Simd level, const Matmul& args, float* c) {
-    if (level == Simd::avx512 && N_AVX3::vector_chain(args, c)) return;
-    if (level == Simd::avx2 && N_AVX2::vector_chain(args, c)) return;
+    const auto chain = choose(level, [](const Matmul&, float*) { return false; }, N_AVX2::vector_chain, N_AVX3::vector_chain);
+    if (chain(args, c)) return;
     for (std::int64_t i = 0; i < args.m; ++i) {
         for (std::int64_t j = 0; j < args.n; ++j) {
             const auto x = definition::dot_operands(args, args.a.data, args.b.data, i, j);

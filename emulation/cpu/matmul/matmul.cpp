@@ -45,9 +45,9 @@ Grid cut(const Matmul& args, std::int64_t matrices, int threads) {
 void matmul(Simd simd, ThreadPool& pool, const Matmul& args, Tally* tally) {
     const std::int64_t matrices = args.batch_outer * args.batch_inner;
     if (matrices == 0 || args.m == 0 || args.n == 0) return;
-    const MatmulBlockKernel kernel = runs_as_fp32_chain(args) ? matmul_block_kernel(simd)
-                                     : runs_as_order(args)    ? order_block_kernel(simd)
-                                                              : machine_block_kernel(simd);
+    const MatmulBlockKernel kernel = runs_as_fp32_chain(args)    ? matmul_block_kernel(simd)
+                                     : runs_as_order(simd, args) ? order_block_kernel(simd)
+                                                                 : machine_block_kernel(simd);
     const Caster caster(simd, args.out_cast.is_identity() ? Cast{} : args.out_cast);
     const Grid grid = cut(args, matrices, pool.threads());
 

@@ -264,6 +264,8 @@ void sum_tile(const OrderKernel& kernel, const OrderTerms& terms, const float* a
     }
 }
 
+}  // namespace
+
 void order_block(const Matmul& args, const Caster& caster, const MatmulBlock& block, Tally* tally) {
     thread_local OrderScratch scratch;
     const OrderKernel& kernel = *order_kernel_of(args);
@@ -327,9 +329,6 @@ void order_block(const Matmul& args, const Caster& caster, const MatmulBlock& bl
     }
 }
 
-}  // namespace
-
-MatmulBlockKernel order_block_of() { return order_block; }
 bool has_order_kernel(const Matmul& args) { return order_kernel_of(args) != nullptr; }
 
 #endif
@@ -339,7 +338,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace macheps {
 
-bool runs_as_order(const Matmul& args) {
+bool runs_as_order(Simd level, const Matmul& args) {
     const MatmulRule& rule = args.rule;
     const Machine& machine = *rule.machine;
     const bool changes = args.a.scales.k_stride != 0 || args.b.scales.k_stride != 0;
@@ -348,11 +347,11 @@ bool runs_as_order(const Matmul& args) {
         return false;
     }
     // Fused steps have kernels of their own.
-    return N_AVX2::has_order_kernel(args);
+    return choose(level, [](const Matmul&) { return false; }, N_AVX2::has_order_kernel, N_AVX3::has_order_kernel)(args);
 }
 
 MatmulBlockKernel order_block_kernel(Simd level) {
-    return choose(level, matmul_block_kernel(Simd::scalar), N_AVX2::order_block_of(), N_AVX3::order_block_of());
+    return choose(level, matmul_block_kernel(Simd::scalar), N_AVX2::order_block, N_AVX3::order_block);
 }
 
 }  // namespace macheps

@@ -6,8 +6,8 @@
 
 namespace macheps {
 
-/// True where order_block_kernel has vector code for the matmul.
-bool runs_as_order(const Matmul& args);
+/// Returns whether order_block_kernel has vector code of `level` for the matmul.
+bool runs_as_order(Simd level, const Matmul& args);
 
 /// The same contract as matmul_block_kernel, for those.
 MatmulBlockKernel order_block_kernel(Simd level);

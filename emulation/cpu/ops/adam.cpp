@@ -164,7 +164,7 @@ constexpr std::array<AdamKernelPointer, sizeof...(Kernel)> table_of(elementwise:
 AdamKernelPointer kernel_for(Simd simd, const CastPlan& arithmetic, std::size_t place) {
     static constexpr auto scalar = table_of(adam::Kernels{});
     if (simd == Simd::scalar || line_rounding(arithmetic) == LineRounding::other) return scalar[place];
-    return simd == Simd::avx512 ? N_AVX3::adam_kernel(place) : N_AVX2::adam_kernel(place);
+    return choose(simd, nullptr, N_AVX2::adam_kernel, N_AVX3::adam_kernel)(place);
 }
 
 }  // namespace

@@ -339,7 +339,7 @@ Caster::Caster(Simd simd, const Cast& cast) : plan_(cast), plain_(scalar_kernel)
     }
     if (cast.round == Round::stochastic && !cast.can_draw()) detail::refuse_to_truncate();
     if (plan_.path == CastPlan::Path::scalar || simd == Simd::scalar) return;
-    const CastKernels kernels = simd == Simd::avx512 ? N_AVX3::cast_kernels(plan_) : N_AVX2::cast_kernels(plan_);
+    const CastKernels kernels = choose(simd, nullptr, N_AVX2::cast_kernels, N_AVX3::cast_kernels)(plan_);
     plain_ = kernels.plain;
     if (kernels.tallied != nullptr) tallied_ = kernels.tallied;
 }

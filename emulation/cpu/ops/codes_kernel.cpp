@@ -169,9 +169,9 @@ void decode_words(bool is_fp16, const std::uint16_t* codes, float* out, std::int
 
 }  // namespace
 
-const CodeKernels& code_kernels_of_target() {
+const CodeKernels* code_kernels_of_target() {
     static constexpr CodeKernels kernels{encode_bytes, encode_words, decode_bytes, decode_words};
-    return kernels;
+    return &kernels;
 }
 
 #endif
@@ -181,15 +181,17 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace macheps {
 namespace N_AVX3 {
-const CodeKernels& code_kernels_of_target();
+const CodeKernels* code_kernels_of_target();
 }
 
-const CodeKernels* code_kernels([[maybe_unused]] Simd simd) {
-#ifndef MACHEPS_ONLY_AVX2
-    if (simd == Simd::avx512) return &N_AVX3::code_kernels_of_target();
-#endif
-    return nullptr;
+#ifdef MACHEPS_ONLY_AVX2
+const CodeKernels* code_kernels(Simd) { return nullptr; }
+#else
+const CodeKernels* code_kernels(Simd simd) {
+    const auto none = []() -> const CodeKernels* { return nullptr; };
+    return choose(simd, none, none, N_AVX3::code_kernels_of_target)();
 }
+#endif
 
 }  // namespace macheps
 #endif

@@ -63,6 +63,8 @@ class DrawnRounder {
     double limit_, least_binade_, per_quantum_, quantum_, per_word_;
 };
 
+}  // namespace
+
 void round_array_by_draws(const Cast& cast, const double* x, float* out, std::int64_t n, std::uint64_t first_element) {
     constexpr std::int64_t batch = Philox::chains * Philox::draw;
     constexpr auto lanes = static_cast<std::int64_t>(f32_lanes), half = static_cast<std::int64_t>(f64_lanes);
@@ -84,10 +86,6 @@ void round_array_by_draws(const Cast& cast, const double* x, float* out, std::in
     std::copy(to, to + (n - i), out + i);
 }
 
-}  // namespace
-
-void (*drawn_kernel())(const Cast&, const double*, float*, std::int64_t, std::uint64_t) { return round_array_by_draws; }
-
 #endif
 }  // namespace macheps::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -95,10 +93,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace macheps {
 namespace N_AVX2 {
-void (*drawn_kernel())(const Cast&, const double*, float*, std::int64_t, std::uint64_t);
+void round_array_by_draws(const Cast& cast, const double* x, float* out, std::int64_t n, std::uint64_t first_element);
 }
 namespace N_AVX3 {
-void (*drawn_kernel())(const Cast&, const double*, float*, std::int64_t, std::uint64_t);
+void round_array_by_draws(const Cast& cast, const double* x, float* out, std::int64_t n, std::uint64_t first_element);
 }
 
 bool goes_by_draws(Simd simd, const Cast& cast, std::int64_t first_element) {
@@ -110,7 +108,7 @@ bool goes_by_draws(Simd simd, const Cast& cast, std::int64_t first_element) {
 
 void round_by_draws(Simd simd, const Cast& cast, const double* x, float* out, std::int64_t n,
                     std::uint64_t first_element) {
-    (simd == Simd::avx512 ? N_AVX3::drawn_kernel() : N_AVX2::drawn_kernel())(cast, x, out, n, first_element);
+    choose(simd, nullptr, N_AVX2::round_array_by_draws, N_AVX3::round_array_by_draws)(cast, x, out, n, first_element);
 }
 
 }  // namespace macheps

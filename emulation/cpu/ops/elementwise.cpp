@@ -114,12 +114,16 @@ struct ScalarLoops {
     }
 };
 
+const ElementwiseKernels& scalar_table() {
+    static constexpr ElementwiseKernels table =
+        kernel_table<ScalarLoops>(elementwise::Unaries{}, elementwise::Binaries{});
+    return table;
+}
+
 }  // namespace
 
 const ElementwiseKernels& elementwise_kernels(Simd level) {
-    static constexpr ElementwiseKernels scalar =
-        kernel_table<ScalarLoops>(elementwise::Unaries{}, elementwise::Binaries{});
-    return choose(level, scalar, N_AVX2::elementwise_table(), N_AVX3::elementwise_table());
+    return choose(level, scalar_table, N_AVX2::elementwise_table, N_AVX3::elementwise_table)();
 }
 
 }  // namespace macheps

@@ -32,16 +32,14 @@ HWY_INLINE F32 to_odd(F64 lower, F64 upper) {
     return from_bits(I32(hn::Or(hn::Sub(bits(nearest).v, back), odd)));
 }
 
+}  // namespace
+
 void round_array_to_odd(const double* x, float* out, std::int64_t n) {
     constexpr auto lanes = static_cast<std::int64_t>(f32_lanes), half = static_cast<std::int64_t>(f64_lanes);
     std::int64_t i = 0;
     for (; i + lanes <= n; i += lanes) store(to_odd(load(x + i), load(x + i + half)), out + i);
     for (; i < n; ++i) out[i] = round_to_odd(x[i]);
 }
-
-}  // namespace
-
-void (*odd_kernel())(const double*, float*, std::int64_t) { return round_array_to_odd; }
 
 #endif
 }  // namespace macheps::HWY_NAMESPACE
@@ -50,10 +48,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace macheps {
 namespace N_AVX2 {
-void (*odd_kernel())(const double*, float*, std::int64_t);
+void round_array_to_odd(const double* x, float* out, std::int64_t n);
 }
 namespace N_AVX3 {
-void (*odd_kernel())(const double*, float*, std::int64_t);
+void round_array_to_odd(const double* x, float* out, std::int64_t n);
 }
 
 float round_to_odd(double x) {
@@ -62,11 +60,10 @@ float round_to_odd(double x) {
 }
 
 void round_to_odd(Simd simd, const double* x, float* out, std::int64_t n) {
-    if (simd == Simd::scalar) {
-        for (std::int64_t i = 0; i < n; ++i) out[i] = round_to_odd(x[i]);
-        return;
-    }
-    (simd == Simd::avx512 ? N_AVX3::odd_kernel() : N_AVX2::odd_kernel())(x, out, n);
+    const auto scalar = [](const double* from, float* to, std::int64_t count) {
+        for (std::int64_t i = 0; i < count; ++i) to[i] = round_to_odd(from[i]);
+    };
+    choose(simd, scalar, N_AVX2::round_array_to_odd, N_AVX3::round_array_to_odd)(x, out, n);
 }
 
 }  // namespace macheps

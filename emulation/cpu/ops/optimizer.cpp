@@ -173,7 +173,8 @@ UpdateSums scalar_sgd(const SgdStep& step, float* p, const float* g, float* m, s
 
 const OptimizerKernels& optimizer_kernels(Simd level) {
     static constexpr OptimizerKernels scalar{scalar_adamw, scalar_sgd};
-    return choose(level, scalar, N_AVX2::optimizer_table(), N_AVX3::optimizer_table());
+    const auto table = []() -> const OptimizerKernels& { return scalar; };
+    return choose(level, table, N_AVX2::optimizer_table, N_AVX3::optimizer_table)();
 }
 
 }  // namespace macheps

@@ -39,9 +39,7 @@ HWY_AFTER_NAMESPACE();
 namespace macheps {
 
 RotateKernel rotate_kernel(Simd level) {
-    static constexpr RotateKernel scalar = definition::rotate_row, avx2 = N_AVX2::rotate_row,
-                                  avx512 = N_AVX3::rotate_row;
-    return choose(level, scalar, avx2, avx512);
+    return choose(level, definition::rotate_row, N_AVX2::rotate_row, N_AVX3::rotate_row);
 }
 
 }  // namespace macheps

@@ -163,8 +163,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace macheps {
 
-const RowKernels& row_kernels(Simd level) {
-    static constexpr RowKernels scalar{
+namespace {
+
+const RowKernels& scalar_table() {
+    static constexpr RowKernels table{
         .layernorm =
             [](const float* x, const float* gamma, const float* beta, std::int64_t rows, std::int64_t n, float eps,
                float* out, float* mean, float* rstd) {
@@ -204,7 +206,13 @@ const RowKernels& row_kernels(Simd level) {
             [](const float* x, std::int64_t rows, std::int64_t n, std::int64_t first, std::int64_t last, float* out) {
                 for (std::int64_t c = first; c < last; ++c) out[c] = definition::column_sum(x, rows, n, c);
             }};
-    return choose(level, scalar, N_AVX2::row_table(), N_AVX3::row_table());
+    return table;
+}
+
+}  // namespace
+
+const RowKernels& row_kernels(Simd level) {
+    return choose(level, scalar_table, N_AVX2::row_table, N_AVX3::row_table)();
 }
 
 }  // namespace macheps

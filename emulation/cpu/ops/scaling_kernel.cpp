@@ -137,7 +137,7 @@ constexpr ScalingKernels kernels{largest, multiply, cast_kernel_of};
 
 }  // namespace
 
-const ScalingKernels* kernels_of_scaling() { return &kernels; }
+const ScalingKernels& kernels_of_scaling() { return kernels; }
 
 #endif
 }  // namespace macheps::HWY_NAMESPACE
@@ -169,19 +169,15 @@ void define_multiply(const ScaledRows& in, const float* scales, std::int64_t ste
 /// The definition casts what was multiplied.
 ScalingKernels::Cast no_cast_kernel(const CastPlan&) { return nullptr; }
 
-constexpr ScalingKernels definitions{define_largest, define_multiply, no_cast_kernel};
+const ScalingKernels& definitions() {
+    static constexpr ScalingKernels table{define_largest, define_multiply, no_cast_kernel};
+    return table;
+}
 
 }  // namespace
 
 const ScalingKernels& scaling_kernels(Simd simd) {
-    switch (simd) {
-        case Simd::avx2:
-            return *N_AVX2::kernels_of_scaling();
-        case Simd::avx512:
-            return *N_AVX3::kernels_of_scaling();
-        default:
-            return definitions;
-    }
+    return choose(simd, definitions, N_AVX2::kernels_of_scaling, N_AVX3::kernels_of_scaling)();
 }
 
 }  // namespace macheps

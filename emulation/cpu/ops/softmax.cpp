@@ -138,8 +138,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace macheps {
 
-const SoftmaxKernels& softmax_kernels(Simd level) {
-    static constexpr SoftmaxKernels scalar{
+namespace {
+
+const SoftmaxKernels& scalar_table() {
+    static constexpr SoftmaxKernels table{
         .softmax_causal =
             [](const float* scores, std::int64_t first_row, std::int64_t rows, std::int64_t n, float* out) {
                 for (std::int64_t r = 0; r < rows; ++r) {
@@ -173,7 +175,13 @@ const SoftmaxKernels& softmax_kernels(Simd level) {
                     }
                 }
             }};
-    return choose(level, scalar, N_AVX2::softmax_table(), N_AVX3::softmax_table());
+    return table;
+}
+
+}  // namespace
+
+const SoftmaxKernels& softmax_kernels(Simd level) {
+    return choose(level, scalar_table, N_AVX2::softmax_table, N_AVX3::softmax_table)();
 }
 
 }  // namespace macheps

@@ -232,11 +232,12 @@ void scalar_fidelity(const FidelityCast& cast, const float* xs, const float* ys,
     }
 }
 
-const StatsKernels& kernels(Simd simd) {
-    static constexpr StatsKernels scalar{scalar_largest_pattern, scalar_chunk_errors, scalar_chunk_squares,
-                                         scalar_fidelity};
-    return choose(simd, scalar, N_AVX2::stats_table(), N_AVX3::stats_table());
+const StatsKernels& scalar_table() {
+    static constexpr StatsKernels table{scalar_largest_pattern, scalar_chunk_errors, scalar_chunk_squares, scalar_fidelity};
+    return table;
 }
+
+const StatsKernels& kernels(Simd simd) { return choose(simd, scalar_table, N_AVX2::stats_table, N_AVX3::stats_table)(); }
 
 constexpr std::int64_t chunks_per_task = 64;
 constexpr std::int64_t block = chunk * chunks_per_task;  ///< elements per task

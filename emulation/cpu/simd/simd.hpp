@@ -2,6 +2,7 @@
 // Which instruction set the CPU engine runs on.
 #pragma once
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace macheps {
@@ -21,10 +22,16 @@ enum class Extension { avx512_bf16, avx512_fp16 };
 /// a processor that has them can run the kernels of one that has not.
 bool has_extension(Extension extension);
 
-/// What a kernel file gives out: the one of its three tables that `level` runs on.
-template <class Kernels>
-constexpr const Kernels& choose(Simd level, const Kernels& scalar, const Kernels& avx2, const Kernels& avx512) {
-    return level == Simd::avx512 ? avx512 : level == Simd::avx2 ? avx2 : scalar;
+/// Returns the one of three functions that `level` can run. This is the only way from ordinary code into code that is compiled
+/// for a target: it takes functions, not their results, so nothing of a target runs before the choice. `scalar` may be null
+/// where no caller passes Simd::scalar.
+template <class Result, class... Args>
+auto choose(Simd level, std::type_identity_t<Result (*)(Args...)> scalar, std::type_identity_t<Result (*)(Args...)> avx2,
+            Result (*avx512)(Args...)) {
+    auto chosen = level == Simd::avx512 ? avx512 : level == Simd::avx2 ? avx2 : scalar;
+    // Hides the choice from the optimiser, which could otherwise inline a target's code into the caller.
+    asm("" : "+r"(chosen));
+    return chosen;
 }
 
 }  // namespace macheps

@@ -18,8 +18,10 @@
 //     }
 //     HWY_AFTER_NAMESPACE();
 //     #if HWY_ONCE
-//     namespace macheps { ... table(Simd): scalar -> definitions, avx2 -> N_AVX2::table(), avx512 -> N_AVX3::table() ... }
+//     namespace macheps { ... return choose(level, scalar_table, N_AVX2::table, N_AVX3::table)(); ... }
 //     #endif
+// Code outside a target names a function of a target only as an argument of choose() (simd.hpp): a call before the choice would
+// run instructions that the CPU may lack, even if the function only fills a table. The test `dispatch` enforces this.
 // A build for one machine (MACHEPS_SIMD=native) has one of the two. The other's name then means the same kernels, which nobody
 // asks for under it: available_simd() does not list it.
 #ifndef HWY_DISABLED_TARGETS

@@ -62,7 +62,7 @@ inline std::uint64_t hash_plain(const Task& task, std::uint32_t block) {
 __attribute__((target("fma,lzcnt"), flatten)) inline std::uint64_t hash_fma(const Task& task, std::uint32_t block) {
     return hash_plain(task, block);
 }
-inline bool has_fma() { return __builtin_cpu_supports("fma") && __builtin_cpu_supports("avx2"); }
+inline bool has_fma() { return __builtin_cpu_supports("fma") && __builtin_cpu_supports("lzcnt"); }
 #else
 inline std::uint64_t hash_fma(const Task& task, std::uint32_t block) { return hash_plain(task, block); }
 inline bool has_fma() { return false; }

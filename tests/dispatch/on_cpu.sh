@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Runs a command on a CPU with fewer vector instructions than this one, emulated by qemu-x86_64 (Debian: qemu-user). Processes that
+# the command starts run on this CPU.
+# usage: on_cpu.sh without-avx512|without-avx2|baseline COMMAND [ARGUMENT...]
+set -euo pipefail
+case "$1" in
+    # Without the features that QEMU does not emulate, of which it would warn.
+    without-avx512) cpu=Haswell-v2,-pcid,-x2apic,-tsc-deadline,-invpcid ;;
+    without-avx2) cpu=Nehalem-v1 ;;
+    baseline) cpu=qemu64,-pni,-cx16,-lahf_lm,-svm ;;  # the first level of x86-64, which ends with SSE2
+    *) echo "on_cpu.sh: unknown CPU '$1'; use one of without-avx512, without-avx2, baseline" >&2; exit 2 ;;
+esac
+command -v qemu-x86_64 >/dev/null || { echo "MACHEPS-SKIPPED: absent: qemu-x86_64 (Debian: qemu-user)"; exit 0; }
+exec qemu-x86_64 -cpu "$cpu" "${@:2}"
