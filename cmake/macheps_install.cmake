@@ -51,7 +51,8 @@ macheps_pc(emulation "macheps-core libhwy" "")
 macheps_pc(reports "macheps-core" "")
 macheps_pc(experiments "macheps-emulation macheps-reports tomlplusplus yaml-cpp zlib" "" ${macheps_arb_libraries})
 
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/CITATION.cff ${PROJECT_SOURCE_DIR}/README.md
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/THIRD_PARTY_NOTICES ${PROJECT_SOURCE_DIR}/CITATION.cff
+    ${PROJECT_SOURCE_DIR}/README.md
     DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT development)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT development)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT development
@@ -87,8 +88,8 @@ endif()
 
 if("experiments" IN_LIST MACHEPS_COMPONENTS)
     install(TARGETS macheps RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime)
-    install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/CITATION.cff DESTINATION ${CMAKE_INSTALL_DOCDIR}
-        COMPONENT runtime)
+    install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/THIRD_PARTY_NOTICES ${PROJECT_SOURCE_DIR}/CITATION.cff
+        DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
     # The program writes its own manual page and completions.
     if(NOT CMAKE_CROSSCOMPILING)
         set(macheps_pages ${PROJECT_BINARY_DIR}/pages)

@@ -1,14 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake -DOUT=file.cpp -DPAGE=folder -DCHART=chart.min.js -P embed.cmake: writes the page's parts as raw string literals.
+# cmake -DOUT=file.cpp -DPAGE=folder -DCHART=chart.min.js -DNOTICES=THIRD_PARTY_NOTICES -P embed.cmake: writes the page's parts as raw
+# string literals. The notices are those of the libraries that pages contain.
 set(text "// SPDX-License-Identifier: Apache-2.0\n// Made by embed.cmake from the files of reports/page and from Chart.js.\n")
 string(APPEND text "#include \"reports/page_assets.hpp\"\n\nnamespace macheps::page_assets {\n")
-foreach(part IN ITEMS html css js chart)
+# entries_of_pages(OUT): the entries of NOTICES whose line "In:" names pages.
+function(entries_of_pages out)
+    string(REPEAT "=" 100 rule)
+    file(READ ${NOTICES} rest)
+    set(found "")
+    string(FIND "${rest}" "${rule}" at)
+    while(NOT at EQUAL -1)
+        math(EXPR at "${at} + 101")
+        string(SUBSTRING "${rest}" ${at} -1 rest)
+        string(FIND "${rest}" "${rule}" at)
+        string(SUBSTRING "${rest}" 0 ${at} entry)
+        if(entry MATCHES "\nIn: [^\n]*pages")
+            string(APPEND found "${entry}")
+        endif()
+    endwhile()
+    string(STRIP "${found}" found)
+    set(${out} "${found}" PARENT_SCOPE)
+endfunction()
+
+foreach(part IN ITEMS html css js chart notices)
     set(file ${PAGE}/page.${part})
     if(part STREQUAL "chart")
         set(file ${CHART})
     endif()
     set(content "")
-    if(file)
+    if(part STREQUAL "notices")
+        entries_of_pages(content)
+    elseif(file)
         file(READ ${file} content)
     endif()
     # A line @name@ stands for the file of that name: each chart has a file of its own.

@@ -267,6 +267,8 @@ std::string page_html(const Log& log, const Summary& all, PageSize size) {
     const std::string data = page_data(log, summary, limits);
     const std::string footer =
         "Made by <code>macheps report</code> from the CSV files beside it. Charts: Chart.js (MIT licence).";
+    const std::string notices = "<details><summary>Third-party notices</summary><pre>" +
+                                escape_html(std::string(page_assets::notices)) + "</pre></details>";
     // The page runs its own two scripts, in its own style, and nothing that a name or a manifest may have brought along.
     const std::string scripts = csp_source(page_assets::chart) + " " + csp_source(page_assets::js),
                       styles = csp_source(page_assets::css);
@@ -287,6 +289,7 @@ std::string page_html(const Log& log, const Summary& all, PageSize size) {
                                       {"measured", measured},
                                       {"settings", settings},
                                       {"footer", footer},
+                                      {"notices", notices},
                                       {"chart", page_assets::chart},
                                       {"data", data},
                                       {"js", page_assets::js}});

@@ -56,6 +56,7 @@ endif()
 
 foreach(file bin/macheps share/man/man1/macheps.1 share/bash-completion/completions/macheps
         share/zsh/site-functions/_macheps share/fish/vendor_completions.d/macheps.fish share/doc/macheps/LICENSE
+        share/doc/macheps/THIRD_PARTY_NOTICES
         share/doc/macheps/CITATION.cff share/doc/macheps/README.md share/doc/macheps/docs/architecture.md
         share/doc/macheps/examples/sums.cpp share/doc/macheps/api/README.md share/doc/macheps/api/core/float.md)
     if(NOT EXISTS ${PREFIX}/${file})

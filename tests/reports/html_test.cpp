@@ -64,6 +64,23 @@ TEST_CASE("a page stands alone: no address, no link, no import", "[reports][html
     CHECK(page.find("prefers-color-scheme: dark") != std::string::npos);
 }
 
+TEST_CASE("a page has the licence notices of the libraries that it contains", "[reports][html]") {
+    const TemporaryFolder folder;
+    const Log log = sample(folder);
+    const std::string page = page_html(log, summarise(log)),
+                      notices = between(page, "<summary>Third-party notices</summary>", "</details>");
+    // Each library that the script names in a comment `/*! name ...` has a notice.
+    std::size_t libraries = 0;
+    const std::string chart(page_assets::chart);
+    for (std::size_t at = chart.find("/*!"); at != std::string::npos; at = chart.find("/*!", at + 1), ++libraries) {
+        const std::size_t name = chart.find_first_not_of(" *\n", at + 3), end = chart.find(' ', name);
+        CAPTURE(chart.substr(name, end - name));
+        CHECK(notices.find(chart.substr(name, end - name)) != std::string::npos);
+    }
+    CHECK((libraries >= 1 || chart.empty()));
+    CHECK(notices.find("Permission is hereby granted") != std::string::npos);
+}
+
 TEST_CASE("names from the log are text, wherever they stand", "[reports][html]") {
     const TemporaryFolder folder;
     const Log log = sample(folder, {.steps = 60, .layers = 1});

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Licences of others: what CMake finds for the program, the libraries and the wheel has an entry in THIRD_PARTY_NOTICES, and Python
+// tools are installed by their hashes.
+#include "tests/test.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path root = MACHEPS_SOURCE_DIR;
+
+std::string text_of(const fs::path& path) {
+    std::ifstream in(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// Returns the words after a field name, such as "CMake", from all entries.
+std::set<std::string> words_of(const std::string& field) {
+    const std::string text = text_of(root / "THIRD_PARTY_NOTICES");
+    std::set<std::string> words;
+    const std::regex line("\n" + field + ": ([^\n]*)");
+    for (std::sregex_iterator at(text.begin(), text.end(), line); at != std::sregex_iterator(); ++at) {
+        std::istringstream in((*at)[1].str());
+        for (std::string word; in >> word;) words.insert(word);
+    }
+    return words;
+}
+
+}  // namespace
+
+TEST_CASE("every library that CMake finds has a licence notice", "[notices]") {
+    // Tools of the build and parts of the system are not distributed.
+    const std::set<std::string> tools{"Python", "Python3", "Git", "Threads", "CUDAToolkit"};
+    const std::set<std::string> noticed = words_of("CMake");
+    const std::regex call(R"(find_(package|library|path|file)\(\s*([A-Za-z0-9_-]+))");
+    std::size_t seen = 0;
+    for (const char* room : {"core", "emulation", "reports", "experiments", "python", "cmake"}) {
+        for (const auto& entry : fs::recursive_directory_iterator(root / room)) {
+            const fs::path& file = entry.path();
+            if (file.filename() != "CMakeLists.txt" && file.extension() != ".cmake") continue;
+            const std::string text = text_of(file);
+            for (std::sregex_iterator at(text.begin(), text.end(), call); at != std::sregex_iterator(); ++at) {
+                const std::string name = (*at)[2];
+                if (tools.contains(name)) continue;
+                ++seen;
+                CAPTURE(file, name);
+                CHECK(noticed.contains(name));
+            }
+        }
+    }
+    CHECK(seen > 12);
+}
+
+TEST_CASE("releases carry the notices", "[notices]") {
+    CHECK(text_of(root / "pyproject.toml").find("\"THIRD_PARTY_NOTICES\"") != std::string::npos);
+    CHECK(text_of(root / "docs/demo.html").find("<summary>Third-party notices</summary>") != std::string::npos);
+}
+
+TEST_CASE("Python tools are pinned by the hashes of their files", "[notices]") {
+    const std::regex package(R"((^|\n)[a-z][^\n]*==[^\n]*)"), pinned(R"(\\\n    --hash=sha256:[0-9a-f]{64})");
+    std::size_t files = 0;
+    for (const auto& entry : fs::directory_iterator(root / "scripts/requirements")) {
+        if (entry.path().extension() != ".txt") continue;
+        ++files;
+        const std::string text = text_of(entry.path());
+        for (std::sregex_iterator at(text.begin(), text.end(), package); at != std::sregex_iterator(); ++at) {
+            CAPTURE(entry.path(), at->str());
+            const std::string rest = text.substr(static_cast<std::size_t>(at->position() + at->length()) - 1);
+            CHECK(std::regex_search(rest, pinned, std::regex_constants::match_continuous));
+        }
+    }
+    CHECK(files == 3);
+    // Scripts install only from these files. scripts/peers is an exception: it installs the programs for comparisons.
+    const std::regex install(R"(pip[^\n]* install [^\n]*)");
+    for (const auto& entry : fs::recursive_directory_iterator(root / "scripts")) {
+        if (!entry.is_regular_file() || entry.path().filename() == "peers") continue;
+        const std::string text = text_of(entry.path());
+        if (!text.starts_with("#!/usr/bin/env bash")) continue;
+        for (std::sregex_iterator at(text.begin(), text.end(), install); at != std::sregex_iterator(); ++at) {
+            CAPTURE(entry.path(), at->str());
+            CHECK((at->str().find("--require-hashes") != std::string::npos || at->str().find('`') != std::string::npos));
+        }
+    }
+}
