@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The first steps of scripts/gpu/torch_training.py on a CPU: the models of PyTorch compute what those of macheps do.
+
+    build/peers/torch/bin/python tests/peers/outcomes.py torch --macheps build/release/experiments/macheps
+
+In fp32 the loss of each of 8 steps agrees to a unit in the last place of an fp32 number, for a gpt2 and a llama; under a loss scaler the
+same steps are skipped. Exit: 0 all agree, 1 not, 2 usage, 77 torch does not import.
+"""
+import argparse
+import csv
+import os
+import subprocess
+import sys
+import tempfile
+
+import peer
+
+SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../scripts/gpu/torch_training.py")
+STEPS = 8
+
+
+def rows(path, keys):
+    with open(path, newline="") as file:
+        return {tuple(row[key] for key in keys): row for row in csv.DictReader(file)}
+
+
+def compare(program, folder):
+    common = ["--policies", "fp32,amp-fp16-busy", "--seeds", "0", "--steps", str(STEPS), "--inputs", folder]
+    for more in (["--prepare", program], ["--device", "cpu", "--orders", "given", "--jobs", "1", "--seconds", "600", "--out", folder]):
+        done = subprocess.run([sys.executable, SCRIPT, *common, *more], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise peer.Failure(f"{more[0]}: exit code {done.returncode}: {done.stdout} {done.stderr}")
+    theirs = rows(os.path.join(folder, "training.csv"), ("model", "policy", "step"))
+    for model in ("gpt2", "llama"):
+        ours = rows(os.path.join(folder, model, "steps.csv"), ("policy", "step"))
+        farthest, skipped = 0.0, 0
+        for (policy, step), row in ours.items():
+            other = theirs[model, policy, step]
+            if row["skipped"] != other["skipped"]:
+                raise peer.Failure(f"{model} {policy}: step {step} is skipped on one side only")
+            skipped += int(row["skipped"])
+            if policy == "fp32":
+                farthest = max(farthest, abs(float(row["loss"]) / float(other["loss"]) - 1))
+        if farthest > 2**-24:
+            raise peer.Failure(f"{model} fp32: losses differ by {farthest:.2g} of their size")
+        print(f"{model}: fp32 losses of {STEPS} steps agree to {farthest:.1g} of their size; under a loss scaler the same {skipped} are skipped")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("peer", choices=["torch"])
+    parser.add_argument("--macheps", default="build/release/experiments/macheps")
+    arguments = parser.parse_args()
+    torch = peer.need("torch")
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            compare(os.path.abspath(arguments.macheps), folder)
+    except peer.Failure as failure:
+        print(f"differs: {failure}")
+        return 1
+    print(f"torch {torch.__version__}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
