@@ -39,24 +39,16 @@ struct Lanes {
 struct Reach {
     double largest = 0, all = 0;
 };
-/// Returns the reach if `together` neighbouring lanes are merged into one.
-Reach reach_of(const Lanes& lanes, std::int64_t together, std::size_t j) {
+/// Returns the reach of fewer lanes: `together` neighbouring lanes become one, and of n lanes that are left, lanes l, l + n / folds, ...
+/// become one. Fewer lanes that take their terms in turn consist of such lanes.
+Reach reach_of(const Lanes& lanes, std::size_t together, std::size_t folds, std::size_t j) {
     Reach reach;
-    const auto count = static_cast<std::size_t>(lanes.count / together), n = static_cast<std::size_t>(together);
+    const std::size_t count = static_cast<std::size_t>(lanes.count) / (together * folds);
     for (std::size_t lane = 0; lane < count; ++lane) {
         double range = 0;
-        for (std::size_t i = 0; i < n; ++i) range += lanes.range(lane * n + i, j);
-        reach.largest = std::max(reach.largest, range);
-        reach.all += range;
-    }
-    return reach;
-}
-/// Returns the reach of half as many lanes that take one term in turn. Lane l of them has the terms of lanes l and l + count.
-Reach reach_of_half(const Lanes& lanes, std::size_t j) {
-    Reach reach;
-    const auto half = static_cast<std::size_t>(lanes.count / 2);
-    for (std::size_t lane = 0; lane < half; ++lane) {
-        const double range = lanes.range(lane, j) + lanes.range(lane + half, j);
+        for (std::size_t fold = 0; fold < folds; ++fold) {
+            for (std::size_t i = 0; i < together; ++i) range += lanes.range((lane + fold * count) * together + i, j);
+        }
         reach.largest = std::max(reach.largest, range);
         reach.all += range;
     }
@@ -72,7 +64,7 @@ class Slicer {
                 b_[static_cast<std::size_t>(p)][static_cast<std::size_t>(j)] =
                     of.b[static_cast<std::size_t>((matrix * of.k + p) * of.n + column + j)];
         }
-        // The others follow from these: 4, 16 and 64 lanes from twice as many, 8 terms in turn from 4.
+        // The others follow from these: 4, 16 and 64 lanes from twice as many, 8 terms in turn from twice as many lanes with 4.
         for (const std::int64_t lanes : {1, 2, 8, 32, 128}) {
             if (lanes == 1 || lanes * 2 <= of.k) single_.emplace_back(lanes);
             if (lanes > 1 && lanes * 8 <= of.k) fours_.emplace_back(lanes);
@@ -122,12 +114,15 @@ class Slicer {
             worst.range = std::max(worst.range, reach.largest);
         };
         for (const Lanes& lanes : single_) {
-            see(reach_of(lanes, 1, j), lanes.count);
-            if (lanes.count > 2) see(reach_of_half(lanes, j), lanes.count / 2);
+            see(reach_of(lanes, 1, 1, j), lanes.count);
+            if (lanes.count > 2) see(reach_of(lanes, 1, 2, j), lanes.count / 2);
         }
         for (const Lanes& lanes : fours_) {
-            see(reach_of(lanes, 1, j), lanes.count);
-            if (lanes.count > 2) see(reach_of(lanes, 2, j), lanes.count / 2);
+            see(reach_of(lanes, 1, 1, j), lanes.count);
+            if (lanes.count == 2) continue;
+            see(reach_of(lanes, 1, 2, j), lanes.count / 2);
+            see(reach_of(lanes, 2, 1, j), lanes.count / 2);
+            see(reach_of(lanes, 2, 2, j), lanes.count / 4);
         }
         // Slices are joined in any order. Neighbours form one run, so that a sum has at most half as many runs as there are slices.
         const double slices = std::max(slices_, 4.0),

@@ -4,6 +4,7 @@
 #include "experiments/check/checked.hpp"
 #include "tests/check/product_checks.hpp"
 
+#include <bit>
 #include <numeric>
 
 using namespace macheps;
@@ -62,7 +63,7 @@ struct Count {
     double rho = 0;
 };
 
-/// Checks legal products in all orders. `with` changes the operands, and `draw` selects their distribution.
+/// Checks legal products of drawn formats, orders and distributions.
 Count judged(int runs, unsigned seed, std::size_t least, std::size_t most, std::size_t most_k) {
     std::mt19937 random(seed);
     const std::vector<kernels::Order> orders = usual_orders();
@@ -145,6 +146,37 @@ TEST_CASE("no usual order of a product's sums is refused by the bound of slices"
 }
 TEST_CASE("no usual order of 6000 products is refused by the bound of slices", "[check][sliced][slow]") {
     CHECK(judged(5500, 5, 4, 16, 3000).refused + judged(500, 6, 48, 64, 800).refused == 0);
+}
+
+TEST_CASE("the bound of slices holds where only one way to deal terms to lanes has large partial sums", "[check][sliced]") {
+    const auto [count, neighbours, why] = GENERATE(table<std::size_t, std::size_t, const char*>({
+        {4, 4, "follows from 8 lanes of 4 terms"},
+        {2, 8, "follows from 8 lanes of 4 terms, whose neighbours are merged first"},
+        {8, 8, "follows from 32 lanes of 4 terms"},
+        {16, 4, "follows from 32 lanes of 4 terms"},
+        {4, 8, "neighbours of 8 lanes of 4 terms"},
+        {8, 1, "lanes of one term"},
+    }));
+    CAPTURE(count, neighbours, why);
+    // In the first turns, the sums of the lanes grow to 1 or -1, so that lanes with other signs cancel in every other slicing. All
+    // later terms are smaller than half an ulp of these sums, and a chain loses all of them.
+    constexpr std::size_t k = 8192, turns = 64;
+    const std::size_t turn = count * neighbours;
+    Floats x(k, 0.99f * 0x1p-24f);
+    std::fill_n(x.begin(), turns * turn, 0.0f);
+    for (std::size_t t = 0; t < turns; ++t) {
+        for (std::size_t lane = 0; lane < count; ++lane) {
+            const float sign = std::popcount(lane) % 2 == 0 ? 1.0f : -1.0f;
+            x[t * turn + lane * neighbours + t % neighbours] = sign * (1.0f / turns) * (1 + 0x1p-20f);
+        }
+    }
+    const std::vector<StoredArray> arrays{array("a", {1, k}, x), array("b", {k, 1}, Floats(k, 1.0f)),
+                                          array("out", {1, 1}, {lanes(count, neighbours, k, true).sum(x)})};
+    const check::Posed posed = check::pose(gemm(), arrays, pool());
+    const check::Limits limits = check::limits_of(posed.problem, 1e-9, pool());
+    const check::Judgement j = check::judge(limits, posed.out, {.certain_only = true});
+    CAPTURE(j.rho);
+    CHECK(j.rho <= 1);
 }
 
 TEST_CASE("a product in three parts of bf16 is not taken for one of fp32", "[check][sliced]") {
