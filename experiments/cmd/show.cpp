@@ -116,7 +116,7 @@ Shown show_in(std::string_view name, Format f, const ExactNumber& x, const std::
             .ulps = 0,
             .below = {},
             .above = {},
-            .lost = unheld(f, unpack(x.near()))};
+            .lost = unheld(f, x.parts())};  // fp64 may make it an infinity or a zero
     s.value = decode64(f, s.code);
     const ExactNumber::Distance distance = x.distance_of(f, s.value);
     s.error = distance.error, s.relative_error = distance.relative, s.ulps = distance.ulps;

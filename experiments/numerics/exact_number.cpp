@@ -120,9 +120,10 @@ ExactNumber ExactNumber::of(double x) {
     return out;
 }
 
+Unpacked ExactNumber::parts() const { return special_ ? unpack(*special_) : unpack_ratio(value_, is_negative_); }
+
 std::uint64_t ExactNumber::encode(Format f, Round mode, Overflow overflow, RandomBits random) const {
-    if (special_) return encode64(f, *special_, mode, overflow, random);
-    return detail::encode_unpacked(f, unpack_ratio(value_, is_negative_), mode, overflow, random) << f.padding;
+    return detail::encode_unpacked(f, parts(), mode, overflow, random) << f.padding;
 }
 
 double ExactNumber::rounded(const Ratio& x, Round mode) {

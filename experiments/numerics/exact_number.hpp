@@ -20,6 +20,8 @@ class ExactNumber {
 
     /// As core/codec.hpp's encode64, from the exact value.
     std::uint64_t encode(Format f, Round mode, Overflow overflow, RandomBits random) const;
+    /// Its leading bits, and a last one that says whether more follow: its kind and its sign are exact.
+    Unpacked parts() const;
     /// Rounded to fp64, to nearest.
     double near() const;
     bool is_near() const;  ///< whether near() is the number itself

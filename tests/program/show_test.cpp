@@ -200,12 +200,16 @@ TEST_CASE("show names the formats that cannot hold the sign, zero, NaN or infini
                           Case{"-0 -f e4m3fnuz,mxint8,e2m1fn", "\nno -0: e4m3fnuz (0), mxint8 (0)\n"},
                           Case{"nan -f e2m1fn,e4m3fn", "\nno NaN: e2m1fn (6)\n"},
                           Case{"-inf -f e8m0fnu,e2m3fn,fp16",
-                               "\nno infinity: e8m0fnu (nan), e2m3fn (-7.5)\nno sign: e8m0fnu (nan)\n"}}) {
+                               "\nno infinity: e8m0fnu (nan), e2m3fn (-7.5)\nno sign: e8m0fnu (nan)\n"},
+                          // This number is not zero, although fp64 rounds it to zero.
+                          Case{"-1e-400 -f e8m0fnu,e4m3fnuz,bf16", "\n\nno sign: e8m0fnu (5.877471754111438e-39)\n"}}) {
         const Outcome shown = run(std::string("show ") + c.arguments);
         CAPTURE(c.arguments, shown.out);
         CHECK(says(shown.out, c.says));
     }
     CHECK_FALSE(says(run("show -3 -f bf16,e2m1fn").out, "\nno "));
+    CHECK_FALSE(says(run("show -1e-400 -f e4m3fnuz").out, "\nno "));
+    CHECK_FALSE(says(run("show 1e400 -f e2m1fn,e8m0fnu").out, "\nno "));
     CHECK(says(run("show -inf -f e8m0fnu --csv").out, ",inf sign\n"));
     fs::remove_all(scratch());
 }
