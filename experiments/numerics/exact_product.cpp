@@ -32,21 +32,23 @@ WideValue fixed_point_value(std::span<std::int64_t> digits, int lowest) {
         for (std::int64_t& digit : digits) digit = -digit;
         carry();
     }
-    // The leading 53 bits, and the next 53 bits, whose last bit also represents all lower bits. The rounded sum is the rounded value.
-    std::array<double, 2> part{};
     int top = words - 1;
     while (top >= 0 && d[top] == 0) --top;
     if (top < 0) return {};
     const int leading = 32 * top + static_cast<int>(std::bit_width(static_cast<std::uint64_t>(d[top]))) - 1;
-    const auto bit = [&](int i) { return i < 0 ? 0u : static_cast<unsigned>((d[i / 32] >> (i % 32)) & 1); };
-    for (int p = 0; p < 2; ++p) {
-        std::uint64_t bits = 0;
-        const int last = leading - 53 * p - 52;
-        for (int i = last + 52; i >= last; --i) bits = bits << 1 | bit(i);
-        for (int i = last - 1; p == 1 && i >= 0 && (bits & 1) == 0; --i) bits |= bit(i);
-        part[static_cast<std::size_t>(p)] = std::ldexp(static_cast<double>(bits), last + lowest);
-    }
-    const double high = part[0] + part[1], low = part[1] - (high - part[0]);
+    const auto bit = [&](int i) { return i < 0 || i > leading ? 0u : static_cast<unsigned>((d[i / 32] >> (i % 32)) & 1); };
+    // The bits down to `last`, which fp64 still has at this magnitude, rounded here and not by a sum, whose parts may underflow. Then
+    // the next 53 bits, whose last bit also represents all lower bits.
+    const int last = std::max(leading - 52, -1074 - lowest);
+    std::uint64_t bits = 0, rest = 0;
+    for (int i = leading; i >= last; --i) bits = bits << 1 | bit(i);
+    for (int i = last - 1; i >= last - 53; --i) rest = rest << 1 | bit(i);
+    for (int i = last - 54; i >= 0 && (rest & 1) == 0; --i) rest |= bit(i);
+    constexpr std::uint64_t half = std::uint64_t{1} << 52;
+    const bool is_up = rest > half || (rest == half && (bits & 1) == 1);
+    const double high = std::ldexp(static_cast<double>(bits + (is_up ? 1 : 0)), last + lowest);
+    const double below = static_cast<double>(static_cast<std::int64_t>(rest) - (is_up ? std::int64_t{1} << 53 : 0));
+    const double low = std::ldexp(below, last - 53 + lowest);
     return is_negative ? WideValue{-high, -low} : WideValue{high, low};
 }
 

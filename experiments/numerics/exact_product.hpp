@@ -11,7 +11,8 @@
 
 namespace macheps {
 
-/// high + low is the value with a relative error of at most 2^-105, exact if 105 bits suffice. `high` is the value rounded to nearest.
+/// `high` is the value rounded to nearest, ties to even. high + low is the value with a relative error of at most 2^-105, exact if 105
+/// bits suffice. Where `low` is subnormal, the error is at most 2^-1075.
 struct WideValue {
     double high = 0, low = 0;
 };
