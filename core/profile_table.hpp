@@ -168,7 +168,7 @@ inline constexpr std::array<NamedProfile, 25> all_profiles{{
      .profile = profiles::onnx_nosat,
      .edition = profiles::onnx_edition,
      .formats = profiles::onnx_formats_24,
-     .summary = "opset 24, saturate = 0: float8e8m0 gives NaN for zero and for what is out of range",
+     .summary = "opset 24, saturate = 0: float8e8m0 gives NaN for zero and for values outside its range",
      .source = profiles::onnx_source},
     {.name = "onnx.25",
      .profile = profiles::onnx_24,

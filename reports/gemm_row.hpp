@@ -9,7 +9,7 @@ namespace macheps {
 /// out = a b, [m,k] times [k,n], against the exact sums of the exact products of the rounded operands. In each column
 /// e = out - exact, |a||b| is the sum of the magnitudes of an output's products, and ulp is that of the format
 /// `output` at the exact value. Outputs that are not finite are counted in `nonfinite`, outputs that overflowed without a sign of
-/// it in `saturated`; both stand in no other figure. Exact zeros stand in no relative figure.
+/// it in `saturated`; no other figure includes them. Relative figures leave out exact zeros.
 struct GemmRow {
     std::string machine{};  ///< as given: a machine, with `+promote128` and the like, or a named rule
     std::string format_a{}, format_b{}, output{};
@@ -26,7 +26,7 @@ struct GemmRow {
     double drift = 0;           ///< mean of e sign(exact) / |a||b|: negative where sums come out too small
     // Empty where no bound is known.
     std::optional<double> unit{};   ///< the machine's certain bound per product, of |a||b|, where nothing underflows
-    std::optional<double> bound{};  ///< a priori on max_error, certain: k unit, and what the operands underflow
+    std::optional<double> bound{};  ///< a priori on max_error, certain: k unit, plus the underflow of the operands
     std::optional<double> probable_bound{};  ///< the mean of what is cut, and lambda times the deviation of all that is rounded
     std::optional<double> lambda{};  ///< an output exceeds probable_bound with probability < 2 exp(-lambda^2 / 2)
     double first = 0;                ///< out[0,0]

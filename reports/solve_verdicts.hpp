@@ -3,6 +3,7 @@
 // page's map read this table.
 #pragma once
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <string_view>
 

@@ -326,7 +326,7 @@ void require_possible(const EvalGrid& grid) {
             if (range.least <= largest && range.greatest >= -largest && first <= range.greatest) continue;
             if (range.is_one()) {
                 const double near = decode64(f, encode64(f, range.least, Round::nearest_even, Overflow::saturate));
-                throw eval_error(fmt::format("{} is no number of {}", range.least, format_name(f)), "--" + range.name,
+                throw eval_error(fmt::format("{} is not a number of {}", range.least, format_name(f)), "--" + range.name,
                                  fmt::format("Use its nearest number, {}", near));
             }
             throw eval_error(fmt::format("{} has no number from {} to {}", format_name(f), range.least, range.greatest),

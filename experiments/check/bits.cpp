@@ -36,8 +36,7 @@ MatmulRule rule_in_full(const Problem& problem) {
     }
     if (d.activation != "none") throw Declined("no machine's rule has an activation", "bits (activation)");
     if (d.operands == "any") throw Declined("how operands are converted decides bits", "bits (operands = any)");
-    if (d.rounding == Round::stochastic)
-        throw Declined("random roundings have no bits of their own", "bits (rounding)");
+    if (d.rounding == Round::stochastic) throw Declined("random roundings do not determine bits", "bits (rounding)");
     if (d.rounding != Round::nearest_even && rounds_slices(*d.machine))
         throw Declined("no rule says how its slices round where outputs do not round to nearest", "bits (rounding)");
     if (d.partials || d.has_atomics)

@@ -253,7 +253,7 @@ Verdict judge_posed(const Problem& problem, std::span<const double> out, const O
     escalate(problem, out, limits, pool);
     if (problem.changed_canary) {
         verdict.reasons.push_back(
-            {reason_code::written_outside, "T0", fmt::format("element {} behind the output was written to", *problem.changed_canary)});
+            {reason_code::written_outside, "T0", fmt::format("the kernel wrote to element {} after the end of the output", *problem.changed_canary)});
     }
     if (problem.changed_padding) {
         verdict.reasons.push_back({reason_code::written_outside, "T0",

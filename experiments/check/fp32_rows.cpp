@@ -48,7 +48,7 @@ void require_steps(const std::vector<Node>& nodes, const FunctionTable& table) {
 void require_claim(const Problem& problem) {
     const Declaration& d = problem.declaration;
     if (d.operation->gives_index) decline("of equal numbers any place is right", "bits");
-    if (d.rounding == Round::stochastic) decline("random roundings have no bits of their own", "bits (rounding)");
+    if (d.rounding == Round::stochastic) decline("random roundings do not determine bits", "bits (rounding)");
     if (d.block > 0) decline("the order of a softmax in blocks is not said", "bits (block)");
     if (d.has_one_pass_variance || d.has_running_variance)
         decline("of a variance only two passes have bits", "bits (variance)");

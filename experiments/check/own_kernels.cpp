@@ -102,11 +102,8 @@ void OwnKernels::make_reduced() {
 void OwnKernels::make_products(std::int64_t row, std::int64_t column) {
     const ProductOperands& of = problem_.products->operands();
     std::vector<float> products(static_cast<std::size_t>(of.k));
-    std::vector<double> exact(products.size());
     for (std::int64_t p = 0; p < of.k; ++p) {
-        const auto at = static_cast<std::size_t>(p);
-        exact[at] = of.a_at(row, p) * of.b_at(row, p, column);
-        products[at] = static_cast<float>(exact[at]);
+        products[static_cast<std::size_t>(p)] = static_cast<float>(of.a_at(row, p) * of.b_at(row, p, column));
     }
     const Row r{.row = row, .columns = problem_.columns, .first = column, .count = 1, .inputs = &problem_.inputs};
     const Declaration& d = problem_.declaration;

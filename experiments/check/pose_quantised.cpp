@@ -118,6 +118,10 @@ void compare(const Poser& poser, Posed& posed, std::string_view name, std::size_
     if (finding.count > 0) posed.problem.findings.push_back(finding);
 }
 
+/// Whether the declared scale is a number, not the name of an array.
+bool is_number(std::string_view given_scale) {
+    return given_scale != "scale" && given_scale != "encode_scale";
+}
 /// Returns the declared scales: one number, or an array with one element for each group.
 Scales given_scales(const Poser& poser, const Declaration& d, const Rule& how, std::size_t count) {
     Scales scales;
@@ -130,7 +134,7 @@ Scales given_scales(const Poser& poser, const Declaration& d, const Rule& how, s
         throw Declined("given scales of nvfp4 blocks are not judged", "--given-scale");
     if (!d.scale_rule.empty())
         throw usage("a scale that is given is not made by a rule", "--scale-rule", "leave out --scale-rule, or --given-scale");
-    if (d.given_scale != "scale" && d.given_scale != "encode_scale") {
+    if (is_number(d.given_scale)) {
         if (count != 1)
             throw usage(fmt::format("one number for {} groups", count), "--given-scale",
                         "give the array: --given-scale scale, or --granularity tensor");
@@ -189,7 +193,7 @@ void pose_quantised(const Poser& poser, Posed& posed) {
     Declaration& d = problem.declaration;
     // A single number is the scale of the whole tensor.
     if (d.granularity.empty() && !d.given_scale.empty() &&
-        (d.given_scale != "scale" && d.given_scale != "encode_scale" ? true : poser.decode(d.given_scale).values.size() == 1))
+        (is_number(d.given_scale) || poser.decode(d.given_scale).values.size() == 1))
         d.granularity = "tensor";
     const Rule how = rule_of(d, problem.output);
     if (!how.granularity->is_scaled() && !d.given_scale.empty())

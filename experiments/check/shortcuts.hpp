@@ -23,8 +23,8 @@ struct ShortcutRow {
 /// Returns all rows, among them one for each form of any operation.
 std::span<const ShortcutRow> shortcuts();
 
-/// Returns the declared form, and behind it the forms whose kernels stay within its limits on every input, so that a check cannot
-/// tell them apart. Empty if the operation has only one form.
+/// Returns the declared form, followed by the forms whose kernels stay within its limits on every input, so that a check cannot
+/// distinguish them from it. Empty if the operation has only one form.
 std::vector<std::string_view> legal_forms(const Declaration& declaration);
 
 }  // namespace macheps::check

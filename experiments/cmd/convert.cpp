@@ -218,7 +218,7 @@ void describe(Command& verb) {
     verb.option("--to", a->to, "What stdout gets").takes(value_kind::format).required();
     verb.option("-r,--round", a->round,
                 "nearest_even, nearest_away, toward_zero, up, down, to_odd, stochastic; or rne, rna, rz, ru, rd, ro, "
-                "sr; nearest_even when left out, or what the profile has for e8m0fnu")
+                "sr. Without it: nearest_even, or the rounding of the profile for e8m0fnu")
         .takes("ROUND:{nearest_even,nearest_away,toward_zero,up,down,to_odd,stochastic}");
     const Option saturate = verb.flag("-s,--saturate", a->saturate, "Hold an overflow at the largest finite value");
     verb.option("--profile", a->profile,

@@ -66,7 +66,7 @@ constexpr const char* help =
     "that\n"
     "is rounded), lambda, first, first_exact (out[0,0]), operand_sqnr_db (what rounding the operands cost), evidence,\n"
     "beyond_bound, beyond_probable (outputs whose error exceeds their own bound); saturated, the last but three (outputs that\n"
-    "overflowed and are finite all the same). Outputs that are not finite or saturated are counted and left out. With --via\n"
+    "overflowed but are finite). Errors are those of the outputs that are finite and did not overflow. With --via\n"
     "also via, digit_bits, slices, products, inexact_products, combine, fp64_error, and plain_error, plain_max_ulp,\n"
     "plain_mean_ulp: the errors of one fma per term in the output's format. No bound is known then, and its cells are empty.\n"
     "JSON: {\"schema\", \"rows\": [one object per row]}; --dry-run: {\"rows\", \"products\", \"multiply_adds\", "

@@ -50,7 +50,7 @@ constexpr const char* help =
     "  macheps train --resume runs/001                        go on with what Ctrl-C, or a crash, ended\n"
     "  macheps train --from runs/001/manifest.json            the same run once more, to the bit\n\n"
     "With and without --policy: seeds 0,1,2, so that a gap has an interval, and --token-weight 2^-12, a stand-in for a "
-    "large\nbatch, in whose gradients underflow shows (1 with --config, which has a batch of its own, and with --data). Without "
+    "large\nbatch, in whose gradients underflow shows (1 with --config, whose batch is known, and with --data). Without "
     "--policy and --config\nit is the demo, of the policies fp32 tf32 amp-bf16 pure-bf16 pure-bf16-sr amp-fp16 fp16-noscale fp8-tensorwise.\n"
     "With --config and no --policy, fp32 trains with the betas, decay, clipping and micro-batches (and, with --take lr, the rate) "
     "that the\nconfigs have in common, so that a gap is of precision alone.\n"

@@ -146,7 +146,7 @@ ConfigPolicies load_configs(const ConfigChoice& choice, const Command& verb) {
     const std::map<std::string, std::string> named_by = named_configs(choice.configs, options);
     for (const std::string& config : choice.configs) {
         if (const auto named = named_by.find(config); named != named_by.end()) {
-            tell("{} is the file that {} names: it is read as a part of that config, and is not a policy of its own\n", config,
+            tell("{} is the file that {} names: it is read as a part of that config, not as another policy\n", config,
                  named->second);
             continue;
         }

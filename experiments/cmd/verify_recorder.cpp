@@ -54,7 +54,8 @@ void VerifyRecorder::sums(const std::vector<verify::ProbeResult>& rows) {
         Sums& of_kind = sums_[row.kind];
         if (of_kind.header.empty()) {
             of_kind.header = header_with_origin(Json{{"macheps_sums", 1}, {"kind", row.kind}, {"seed", origin_.seed}}.dump());
-            fs::create_directories(folder_);
+            std::error_code error;  // a folder that is not there makes the writing fail
+            fs::create_directories(folder_, error);
             of_kind.file.open(folder_ / (row.kind + ".sums.jsonl"), std::ios::binary | std::ios::trunc);
             of_kind.file << of_kind.header << '\n';
         }
@@ -73,7 +74,7 @@ void VerifyRecorder::sums(const std::vector<verify::ProbeResult>& rows) {
         if (!of_kind.file) {
             throw Error({.what = "cannot write the sums",
                          .where = (folder_ / (row.kind + ".sums.jsonl")).string(),
-                         .fix = "is there room?",
+                         .fix = "check that the folder may be written and has free space",
                          .exit = Exit::cannot_write});
         }
     }

@@ -90,7 +90,7 @@ class TorchFile {
         if (const PickleValue* call = tensor_call(root)) return {tensor(*call, name)};
         if (root.kind != Kind::dictionary && !is_call(root, ordered)) fail("neither a tensor nor a dictionary of tensors");
         for (std::size_t i = first_item(root); i < root.parts.size(); i += 2) {
-            if (pickle_.at(root.parts[i]).kind != Kind::text) fail("a dictionary whose keys are no names");
+            if (pickle_.at(root.parts[i]).kind != Kind::text) fail("a dictionary with keys that are not names");
         }
         collect(pickle_.root, "", 0);
         return std::move(found_);

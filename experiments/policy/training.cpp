@@ -151,7 +151,7 @@ const TrainingKey rows[] = {
     {.table = "stress",
      .name = "outliers",
      .summary = "two channels of each mlp.down have inputs with an rms of this times 2^5, as outliers of pretrained models, and are "
-                "scaled back by its weight: fp32 computes what it did before",
+                "scaled back by its weight: fp32 still computes the same function",
      .is_of_precision = true,
      .is_good = is_power_of_two,
      .wanted = "a power of two, 1 to 2^60",

@@ -228,7 +228,7 @@ TEST_CASE("a range of few numbers is evaluated at each of them, and one number o
     CHECK(inputs("x*y", fp32, {{"x", 1, 2}, {"y", 3, 3}}) == 1000);
     CHECK(inputs("x", fp16, {{"x", -1, -0x1p-24}}) == 0x3c00);
     const auto refused = [] { rows_of({.expressions = {parse_infix("x")}, .formats = {fp16}, .ranges = {{"x", 0.1, 0.1}}}); };
-    CHECK_THROWS_WITH(refused(), Catch::Contains("0.1 is no number of fp16") && Catch::Contains("0.0999755859375"));
+    CHECK_THROWS_WITH(refused(), Catch::Contains("0.1 is not a number of fp16") && Catch::Contains("0.0999755859375"));
 }
 
 TEST_CASE("FPCore's precisions of widths are formats", "[analysis][eval]") {

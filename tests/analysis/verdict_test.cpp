@@ -58,10 +58,10 @@ const Cause causes[] = {
      "factor_overflow factor_overflow factor_overflow"},
     {"60000 beside 2^-24", "5.9604644775390625e-8 60000 60000 1", 2, fp16, "-",
      "factor_overflow factor_overflow factor_overflow", "-"},
-    // x is about 2^20, beyond 65504 in the substitution; GMRES's substitutions have 113 digits.
     // The third row is the sum of the others; in fp16 it is off by 4. No solution can be proven, and the oracle has none.
     {"a singular matrix, regular in fp16", "1 0 1 0 1 1 2049 2053 4102", 3, fp16, "no_reference no_reference no_reference", "-",
      "no_reference no_reference no_reference", true, 1, Stop::oracle},
+    // x is about 2^20, beyond 65504 in the substitution; GMRES's substitutions have 113 digits.
     {"2^-20 on the diagonal", "tridiag:0,9.5367431640625e-7,0", 3, fp16, "nonfinite nonfinite converged",
      "nonfinite nonfinite converged", "nonfinite nonfinite converged"},
 };

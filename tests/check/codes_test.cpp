@@ -14,15 +14,13 @@ using namespace macheps::test;
 namespace fs = std::filesystem;
 
 namespace {
+
 const fs::path root = MACHEPS_SOURCE_DIR;
-}
 
-namespace {
-
-/// Returns a product of 24 x 24 integer matrices whose outputs are exact in fp32.
 struct Product {
     Floats a, b, out;
 };
+/// Returns a product of normal numbers, [24,32] times [32,24], whose outputs are sums in fp64 that are rounded once to fp32.
 Product product() {
     std::mt19937 random(11);
     Product p;

@@ -108,7 +108,7 @@ inline std::vector<kernels::Order> more_orders() {
                        for (std::size_t i = 0, j = x.size(); i < j--; ++i) s += i < j ? x[i] + x[j] : x[i];
                        return s;
                    }});
-    all.push_back({"odd terms behind even ones", [](const Floats& x) {
+    all.push_back({"even terms, then odd ones", [](const Floats& x) {
                        float s = 0;
                        for (std::size_t i = 0; i < x.size(); i += 2) s += x[i];
                        for (std::size_t i = 1; i < x.size(); i += 2) s += x[i];

@@ -334,7 +334,7 @@ Floats Kernel::quantised(const Launch& in) const {
             if (is_power) {
                 s = most > 0 && std::isfinite(most) ? top / most : 1;
                 if (std::isinf(s)) s = 0x1.fffffep127f;
-                if (!has("scale that is no power of two")) s = std::ldexp(1.0f, std::ilogb(s));
+                if (!has("scale not rounded to a power of two")) s = std::ldexp(1.0f, std::ilogb(s));
             } else if (has("scale that is a power of two")) {
                 s = std::ldexp(1.0f, std::ilogb(s));
             }

@@ -224,7 +224,7 @@ TEST_CASE("a .pt file that is more than tensors is refused by name", "[check][fi
     CHECK(holds(refused(Pickler().add("}(").text("a").add("ub.").bytes), "a key without a value"));
     CHECK(holds(refused(plain.bytes + "}b."), "it sets the state of an object"));
     CHECK(holds(refused(Pickler().number(1).add(".").bytes), "neither a tensor nor a dictionary"));
-    CHECK(holds(refused(Pickler().add("}").number(1).number(2).add("s.").bytes), "whose keys are no names"));
+    CHECK(holds(refused(Pickler().add("}").number(1).number(2).add("s.").bytes), "with keys that are not names"));
     CHECK(holds(refused("\x80\x04."), "protocol 4"));
     CHECK(holds(refused(Pickler().add("R").bytes), "an instruction without its operand"));
     CHECK(holds(refused(Pickler().add("K\x01(0").bytes), "its instruction 0x30"));

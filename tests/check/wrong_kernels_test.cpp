@@ -203,7 +203,7 @@ constexpr BugRow bugs[] = {
     {"scale without the last element", " quantize "},
     {"240 for 448", " quantize "},
     {"256 for 448", " quantize "},
-    {"scale that is no power of two:1x128", " quantize "},
+    {"scale not rounded to a power of two:1x128", " quantize "},
     {"scale that is a power of two:tensor", " quantize "},
     {"scale of bf16:tensor", " quantize "},
     {"scale of fp16:tensor", " quantize "},

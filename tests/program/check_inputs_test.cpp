@@ -73,7 +73,7 @@ TEST_CASE("made inputs go through a kernel and a check", "[program]") {
         run_kernel(entry.path(), "out.npz", false, true);
         const Outcome behind = run(check);
         CHECK(behind.code == 1);
-        CHECK(holds(behind.out, "KC011 T0  element 0 behind the output was written to"));
+        CHECK(holds(behind.out, "KC011 T0  the kernel wrote to element 0 after the end of the output"));
         ++files;
     }
     CHECK(files >= 12);

@@ -68,7 +68,7 @@ TEST_CASE("eval says what cannot be", "[program][eval]") {
     };
     write("bad.fpcore", "(FPCore (x)\n (+ x z))");
     const Case c = GENERATE(Case{"'expp(x)'", 2, "did you mean exp"}, Case{"x --y 0:1", 2, "no formula has an input 'y'"},
-                            Case{"x --x 1:0", 2, "no numbers from 1 to 0"}, Case{"x --x 1:", 2, "is no number"}, Case{"x --x 0.1", 2, "is no number of fp16"}, Case{"x --x --1", 2, "is no number"},
+                            Case{"x --x 1:0", 2, "no numbers from 1 to 0"}, Case{"x --x 1:", 2, "is no number"}, Case{"x --x 0.1", 2, "is not a number of fp16"}, Case{"x --x --1", 2, "is no number"},
                             Case{"x --x a:b", 2, "is no number"}, Case{"x -f e8m0fnu", 2, "no format to compute in"},
                             Case{"bad.fpcore", 3, "bad.fpcore:2: 'z' is no input"}, Case{"none.fpcore", 3, "none.fpcore"},
                             Case{"'exp2(x)' --functions macheps", 2, "has no exp2"}, Case{"x --round nearest", 2, "unknown rounding mode"});

@@ -98,10 +98,9 @@ TEST_CASE("train --stress: on by default if a config computes in a format of nar
     CHECK(has(manifest.at("policies").at("mine+outliers").at("toml"), "[stress]\noutliers = 2048.0\n"));
     CHECK_FALSE(has(contents(scratch() / "a/manifest.json"), "stress"));
 
-    for (const std::string word : {"outliers", "outlier=2^11", "outliers=", "outliers=3", "outliers=x", "outliers=2^-1", ""}) {
+    for (const std::string word : {"outliers", "outlier=2^11", "outliers=", "outliers=3", "outliers=x", "outliers=2^-1"}) {
         const Outcome outcome = run(small + ("--policy amp-fp16 --out x --stress '" + word + "'"));
         CAPTURE(word, outcome.err);
-        if (word.empty()) continue;
         CHECK(outcome.code == 2);
         CHECK(has(outcome.err, "--stress"));
     }

@@ -174,7 +174,7 @@ extern const Framework nanogpt_framework{.name = "nanogpt",
                                          .oldest = "1",
                                          .keys = rows,
                                          .model_keys = "init_from",
-    .recognises = recognises,
+                                         .recognises = recognises,
                                          .refuses_unknown = [](const ImportContext&, std::string_view) { return true; },
                                          .resolve = resolve};
 
