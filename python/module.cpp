@@ -38,6 +38,13 @@ NB_MODULE(_core, m) {
     m.def("set_threads", &set_threads, nb::arg("count"));
     m.def("begin_anew_after_fork", &begin_anew_after_fork);
     m.def("wait_for_jobs_aside", &wait_for_jobs_aside);
+    m.def("has_sse4_2", [] {
+#if defined(__x86_64__)
+        return __builtin_cpu_supports("sse4.2") != 0;
+#else
+        return true;
+#endif
+    });
     m.def("simd", [] { return std::string(macheps::simd_name(macheps::chosen_simd())); });
     add_casts(m);
     add_checks(m);

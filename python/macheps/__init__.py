@@ -18,7 +18,7 @@ from ._interpreter import refuse_subinterpreter as _refuse_subinterpreter
 
 _refuse_subinterpreter()  # before NumPy and the extension module
 
-from . import _core  # noqa: E402
+from . import _core, _cpu  # noqa: E402 (_cpu before anything that imports NumPy)
 from ._casts import Tally, decode, encode, round, tally
 from ._check import Bounds, Verdict, bound, check, make_inputs
 from ._errors import Error

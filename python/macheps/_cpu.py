@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Refuses a CPU on which importing NumPy would end the process, before NumPy is imported.
+
+The wheels of NumPy 2.4 and later are compiled for SSE4.2 and die of an illegal instruction elsewhere. Older ones raise an error.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+from . import _core
+
+if not _core.has_sse4_2():
+    _numpy = version("numpy")
+    if tuple(int(part) for part in _numpy.split(".")[:2]) >= (2, 4):
+        raise ImportError(f"macheps: this CPU has no SSE4.2, which NumPy {_numpy} needs (pip install 'numpy<2.4')")

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The Python package on CPUs without AVX-512 and without AVX2: the bits of this CPU. With `all`, its tests run there as well.
+# usage: python_test.sh PYTHON SOURCES PROGRAM [all]; PYTHONPATH names the package
+set -euo pipefail
+python=$1 sources=$2 program=$3 what=${4:-bits}
+here=$sources/tests/dispatch
+command -v qemu-x86_64 >/dev/null || { echo "MACHEPS-SKIPPED: absent: qemu-x86_64 (Debian: qemu-user)"; exit 0; }
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+for cpu in without-avx512 without-avx2; do
+    if [ "$what" = all ]; then
+        printf '#!/bin/sh\nexec bash "%s/on_cpu.sh" %s "%s" "$@"\n' "$here" "$cpu" "$program" >"$folder/$cpu"
+        chmod +x "$folder/$cpu"
+        MACHEPS=$folder/$cpu bash "$here/on_cpu.sh" "$cpu" "$python" -m pytest -q -p no:cacheprovider -m "not slow" \
+            --ignore "$sources/tests/python/test_notebooks.py" "$sources/tests/python"
+        continue
+    fi
+    [ -e "$folder/expected" ] || "$python" "$here/python_bits.py" >"$folder/expected"
+    bash "$here/on_cpu.sh" "$cpu" "$python" "$here/python_bits.py" >"$folder/$cpu"
+    diff "$folder/expected" "$folder/$cpu"
+done
+# NumPy's wheels need more than x86-64's first level.
+if ! bash "$here/on_cpu.sh" baseline "$python" -c 'import macheps' 2>"$folder/error"; then
+    grep -q "pip install 'numpy<2.4'\|NumPy was built with baseline optimizations" "$folder/error" || { cat "$folder/error"; exit 1; }
+fi
