@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Counts of casts with scales, products in an order with bias and scale, and verdicts, each against NumPy written out."""
+
+from __future__ import annotations
+
+import macheps as me
+import numpy as np
+import pytest
+from conftest import same_bits
+
+RNG = np.random.default_rng(5)
+
+
+def special_rows(format: str) -> np.ndarray:
+    """Zeros, infinities, NaN, and numbers around 2^emin and the largest number of the format, in rows of 64."""
+    info = me.finfo(format)
+    x = RNG.standard_normal((16, 64)).astype(np.float32)
+    x[0, :8], x[1, 0], x[1, 1], x[2, 0], x[3, :] = 0, np.inf, -np.inf, np.nan, 0
+    edges = np.array([1, 0.5, 0.25, 0.75, 0.999, 1.001, 2**-30], np.float32)
+    x[4, :7], x[4, 7:] = edges * np.float32(info.smallest_normal or 1), 0
+    x[4, 8] = info.max  # so that a scale of this row is 1 where it is a power of two
+    x[5, :4] = np.float32(info.max) * np.array([1, -1, 0.99, 0.5], np.float32)
+    return x
+
+
+@pytest.mark.parametrize("format", ["e4m3fn", "e5m2", "e2m1fn", "e2m3fn", "e3m2fn"])
+@pytest.mark.parametrize("granularity", ["row", "mx32", "1x128"])
+def test_counts_of_a_cast_with_scales(format, granularity):
+    x = special_rows(format)
+    if granularity == "1x128":
+        x = np.hstack([x, x])
+    if granularity != "mx32":  # one element that is not finite decides the scale of its whole group
+        x[1:3] = RNG.standard_normal(x[1:3].shape)
+    s = me.scale(x, granularity, format)
+    counts, info = s.tally(), me.finfo(format)
+    elements = np.abs(me.decode(s.codes, format).astype(np.float64))  # in units of their scales
+    finite = np.isfinite(x)
+    assert counts.count == x.size
+    assert counts.nan_in == int(np.isnan(x).sum()) and counts.inf_in == int(np.isinf(x).sum())
+    assert counts.zero_in == int((x == 0).sum()) > 60
+    assert counts.underflow == int((finite & (x != 0) & (s.decoded == 0)).sum())
+    assert counts.to_subnormal == int((finite & (elements > 0) & (elements < info.smallest_normal)).sum())
+    assert counts.saturated == int((finite & (elements == info.max)).sum())
+    some = np.abs(x[finite & (x != 0)])
+    assert counts.amax == some.max() and counts.amin_nz == some.min()
+
+
+def test_the_smallest_normal_number_is_not_subnormal():
+    info = me.finfo("e4m3fn")
+    x = np.full((1, 32), info.smallest_normal, np.float32)
+    x[0, 0], x[0, 1], x[0, 2] = info.max, info.smallest_normal / 2, 0
+    counts = me.scale(x, "mx32", "e4m3fn").tally()  # the scale is 1
+    assert (counts.to_subnormal, counts.underflow, counts.zero_in, counts.saturated) == (1, 0, 1, 1)
+
+
+@pytest.mark.parametrize("machine", ["fp32.chain", "pairwise:fp32", "chain:fp16", "chain:bf16", "sm90.wgmma.fp8"])
+@pytest.mark.parametrize("out_format", [None, "bf16", "fp16"])
+def test_scale_comes_before_bias_on_every_machine(machine, out_format):
+    a = me.round(RNG.standard_normal((9, 40)).astype(np.float32), "e4m3fn")
+    b = me.round(RNG.standard_normal((40, 7)).astype(np.float32), "e4m3fn")
+    bias = RNG.standard_normal(7).astype(np.float32)
+    formats = {"format_a": "e4m3fn"} if machine.startswith("sm90") else {}
+    sums = me.matmul(a, b, machine=machine, **formats)
+    wanted = sums * np.float32(0.75) + bias
+    made = me.matmul(a, b, machine=machine, bias=bias, scale=0.75, out_format=out_format, **formats)
+    own = machine.partition(":")[2] or "fp32"  # the format of an order is that of its results
+    assert same_bits(made, me.round(wanted, out_format or own))
+
+
+def test_only_a_pass_is_true_and_a_weak_verdict_where_it_was_allowed():
+    for outcome in ("pass", "fail", "weak", "refused", "declined"):
+        for allow_weak in (False, True):
+            verdict = me.Verdict(outcome, "", {}, np.zeros(0), np.zeros(0), np.zeros(0), allow_weak)
+            assert bool(verdict) == (outcome == "pass" or (outcome == "weak" and allow_weak))
