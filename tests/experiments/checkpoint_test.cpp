@@ -281,6 +281,20 @@ TEST_CASE("a checkpoint with any byte flipped or cut off anywhere is refused", "
     fs::remove_all(directory);
 }
 
+TEST_CASE("a checkpoint is of a step that was made: 1 or later", "[experiments][checkpoint]") {
+    const fs::path directory = ended_directory("step_zero");
+    Checkpoint checkpoint = parse_checkpoint(csv::read_text(checkpoints_of(directory).front()), "a checkpoint");
+    for (const std::int64_t step : {std::int64_t{1}, checkpoint.step}) {
+        checkpoint.step = step;
+        CHECK(parse_checkpoint(to_bytes(checkpoint), "a checkpoint").step == step);
+    }
+    for (const std::int64_t step : {0, -1}) {
+        checkpoint.step = step;
+        CHECK_THROWS_AS(parse_checkpoint(to_bytes(checkpoint), "a checkpoint"), Error);
+    }
+    fs::remove_all(directory);
+}
+
 TEST_CASE("a refused checkpoint is named, and the one before it or the run's beginning takes its place",
           "[experiments][checkpoint]") {
     const fs::path other = fresh_folder("other_model");
