@@ -50,7 +50,7 @@ void run_kernel(const fs::path& from, const std::string& to, bool drops_last, bo
 
 }  // namespace
 
-TEST_CASE("made inputs go through a kernel and a check", "[program]") {
+TEST_CASE("made inputs go through a kernel and a check", "[program][check]") {
     write(
         "recipe.toml",
         "[recipe]\nop = \"gemm\"\na = \"fp16\"\nb = \"fp16\"\nout = \"fp32\"\nm = 33\nn = 30\nk = 100\ncanaries = 1\n");
@@ -93,7 +93,7 @@ TEST_CASE("made inputs go through a kernel and a check", "[program]") {
     fs::remove_all(scratch());
 }
 
-TEST_CASE("power says what inputs would catch, for people and programs", "[program]") {
+TEST_CASE("power says what inputs would catch, for people and programs", "[program][check]") {
     const Outcome text = run("check power --op rmsnorm --x bf16 --gain bf16 --out bf16 --eps 1e-5 --shape 20,90");
     CAPTURE(text.err);
     CHECK(text.code == 0);
@@ -120,7 +120,7 @@ TEST_CASE("power says what inputs would catch, for people and programs", "[progr
     fs::remove_all(scratch());
 }
 
-TEST_CASE("what make-inputs cannot do is said in one line, with the exit code of its kind", "[program]") {
+TEST_CASE("what make-inputs cannot do is said in one line, with the exit code of its kind", "[program][check]") {
     write("recipe.toml", "[recipe]\nop = \"gemm\"\nk = 0\n");
     write("two.toml", "[[check]]\nop = \"sum\"\n[[check]]\nop = \"mean\"\n");
     write("file", "");
@@ -157,7 +157,7 @@ TEST_CASE("what make-inputs cannot do is said in one line, with the exit code of
     fs::remove_all(scratch());
 }
 
-TEST_CASE("the commands of the page on inputs run, in its order", "[program]") {
+TEST_CASE("the commands of the page on inputs run, in its order", "[program][check]") {
     const std::string page = contents(fs::path(MACHEPS_SOURCE_DIR) / "docs/check-inputs.md");
     const auto block = [&](const std::string& kind) {
         const std::size_t begin = page.find("```" + kind + "\n") + 4 + kind.size();
@@ -217,7 +217,7 @@ TEST_CASE("checks of every kind have the same bytes on every instruction set and
     fs::remove_all(scratch());
 }
 
-TEST_CASE("bare numbers are checked as they are declared", "[program]") {
+TEST_CASE("bare numbers are checked as they are declared", "[program][check]") {
     std::string x, y;
     for (int i = 0; i < 96; ++i) {
         const float each = static_cast<float>(i % 7) - 2;

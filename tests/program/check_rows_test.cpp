@@ -34,7 +34,7 @@ float to_bf16(float x) {
 
 }  // namespace
 
-TEST_CASE("what a kernel on rows declares decides what it may lose", "[program]") {
+TEST_CASE("what a kernel on rows declares decides what it may lose", "[program][check]") {
     std::mt19937 random(1);
     std::normal_distribution<float> normal;
     std::vector<float> x(64 * 96), gate(64 * 96), rounded(64 * 96), loss(1);
@@ -79,7 +79,7 @@ TEST_CASE("what a kernel on rows declares decides what it may lose", "[program]"
     CHECK(run(entropy + " --ignore-index -1 --functions cuda.fast").code == 0);
 }
 
-TEST_CASE("a declaration of rows that says nothing is refused", "[program]") {
+TEST_CASE("a declaration of rows that says nothing is refused", "[program][check]") {
     write("x.npy", npy("<f4", "(2, 2)", std::vector<float>{1, 2, 3, 4}));
     write("out.npy", npy("<f4", "(2, 2)", std::vector<float>{1, 2, 3, 4}));
     for (const auto& [words, text] : {

@@ -59,7 +59,7 @@ void write_gemm(float spoil) {
 
 }  // namespace
 
-TEST_CASE("a product that is right passes, one wrong element fails with its place", "[program]") {
+TEST_CASE("a product that is right passes, one wrong element fails with its place", "[program][check]") {
     write_gemm(0);
     const Outcome right = run("check a.npy b.npy out.npy --op gemm");
     CHECK(right.code == 0);
@@ -79,7 +79,7 @@ TEST_CASE("a product that is right passes, one wrong element fails with its plac
     fs::remove_all(scratch());
 }
 
-TEST_CASE("the JSON of a check, and its file of bounds", "[program]") {
+TEST_CASE("the JSON of a check, and its file of bounds", "[program][check]") {
     write_gemm(0);
     const Outcome outcome = run("check a.npy b.npy out.npy --op gemm --json --bounds limits.npz");
     REQUIRE(outcome.code == 0);
@@ -99,7 +99,7 @@ TEST_CASE("the JSON of a check, and its file of bounds", "[program]") {
     fs::remove_all(scratch());
 }
 
-TEST_CASE("a sample of a product is judged, and all of it is screened", "[program]") {
+TEST_CASE("a sample of a product is judged, and all of it is screened", "[program][check]") {
     write_gemm(0);
     const std::string arguments = "check a.npy b.npy out.npy --op gemm --sample 8 --allow-weak --json";
     const Outcome right = run(arguments);
@@ -120,7 +120,7 @@ TEST_CASE("a sample of a product is judged, and all of it is screened", "[progra
     fs::remove_all(scratch());
 }
 
-TEST_CASE("a check of a machine's bits is the same JSON on every instruction set and number of threads", "[program]") {
+TEST_CASE("a check of a machine's bits is the same JSON on every instruction set and number of threads", "[program][check]") {
     write_gemm(0);
     const std::string arguments =
         "check a16.npy b16.npy out.npy a=a16 b=b16 --a bf16 --b bf16 --op gemm --machine sm80.mma.bf16 --bits --json";
@@ -138,7 +138,7 @@ TEST_CASE("a check of a machine's bits is the same JSON on every instruction set
     fs::remove_all(scratch());
 }
 
-TEST_CASE("bad input, bad words and wide limits have their exit codes", "[program]") {
+TEST_CASE("bad input, bad words and wide limits have their exit codes", "[program][check]") {
     write_gemm(0);
     write("short.npy", npy("<f4", "(40, 36)", "abcd"));
     write("pickle.npy", npy("|O", "(1,)", "abcd"));
@@ -190,7 +190,7 @@ TEST_CASE("bad input, bad words and wide limits have their exit codes", "[progra
     fs::remove_all(scratch());
 }
 
-TEST_CASE("every example of the check's help runs", "[program]") {
+TEST_CASE("every example of the check's help runs", "[program][check]") {
     write_gemm(0);
     std::mt19937 random(2);
     // Files as the examples call them: a product of small integers, in bf16 codes where the example declares those.
