@@ -11,9 +11,9 @@ inline constexpr FormatSet fp8{e4m3fn, e5m2};
 inline constexpr FormatSet fp8_fp6_fp4{e4m3fn, e5m2, e2m3fn, e3m2fn, e2m1fn};
 inline constexpr std::string_view captures = "captures of arXiv 2512.07004";
 inline constexpr std::string_view sass = "machine code of ptxas 13.0";
-inline constexpr std::string_view traces = "traces of this program (H100 80GB HBM3, 2026-11-26)";
+inline constexpr std::string_view traces = "traces of this program (H100 80GB HBM3, H200; 2026-11-26)";
 inline constexpr std::string_view captures_and_traces =
-    "captures of arXiv 2512.07004; traces of this program (H100 80GB HBM3, 2026-11-26)";
+    "captures of arXiv 2512.07004; traces of this program (H100 80GB HBM3, H200; 2026-11-26)";
 
 /// What the tensor cores of one generation share.
 struct Generation {
@@ -74,7 +74,7 @@ constexpr Machine tensor_core(const Generation& generation, const TensorCore& ro
             .evidence = row.is_inferred                         ? Evidence::inferred
                         : is_measured || generation.is_traced ? Evidence::hardware
                                                               : Evidence::published,
-            .measured = generation.is_traced && !is_measured ? "H100" : row.measured,
+            .measured = generation.is_traced && !is_measured ? "H100, H200" : row.measured,
             .captured_terms = !is_measured && !generation.is_traced ? 0
                               : row.captured_terms != 0             ? row.captured_terms
                                                                     : row.k,
@@ -86,7 +86,7 @@ constexpr Machine tensor_core(const Generation& generation, const TensorCore& ro
 /// A row whose forms tests/traces has.
 constexpr Machine traced(Machine m) {
     m.evidence = Evidence::hardware;
-    m.measured = "H100";
+    m.measured = "H100, H200";
     m.captured_terms = m.k;
     m.source = traces;
     return m;
