@@ -2,12 +2,12 @@
 #include "core/publish.hpp"
 
 #include "core/error.hpp"
+#include "core/file_lock.hpp"
 #include "core/read_file.hpp"
 
 #include <fmt/format.h>
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -64,24 +64,6 @@ bool names_what_is_behind(const fs::path& link, const fs::path& target) {
     return true;
 }
 
-/// Locks a file that this process opened; false where another holds it, and true where there are no locks.
-bool lock(const Descriptor& file, bool& has_locks) {
-    while (::flock(file.number(), LOCK_EX | LOCK_NB) != 0) {
-        if (errno == EWOULDBLOCK) return false;
-        if (errno == EINTR) continue;
-        has_locks = false;
-        return true;
-    }
-    return true;
-}
-
-/// True when `file` is what stands at `path`.
-bool stands_at(const Descriptor& file, const fs::path& path) {
-    struct stat held {
-    }, there{};
-    return ::fstat(file.number(), &held) == 0 && ::lstat(path.c_str(), &there) == 0 && is_same_file(held, there);
-}
-
 bool is_draft(std::string_view name) { return name.starts_with(draft_prefix) && name.ends_with(draft_suffix); }
 
 }  // namespace
@@ -100,13 +82,21 @@ bool is_written_in_place(const fs::path& path) {
     return there && !S_ISREG(there->st_mode) && !S_ISDIR(there->st_mode);
 }
 
+void check_is_replaceable(const fs::path& path) {
+    const std::optional<struct stat> there = status_of(path);
+    if (!there || S_ISREG(there->st_mode)) return;
+    throw Error({.what = "cannot write: this is not a regular file",
+                 .where = path.string(),
+                 .fix = "remove it, or use another folder",
+                 .exit = Exit::cannot_write});
+}
+
 void remove_leftover_drafts(const fs::path& folder) {
     for (const std::string& name : names_in(folder)) {
         if (!is_draft(name)) continue;
         const fs::path path = folder / name;
         const Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
-        bool has_locks = true;
-        if (file && lock(file, has_locks) && has_locks && stands_at(file, path)) ::unlink(path.c_str());
+        if (file && try_lock(file) == FileLock::taken && is_named(file, path) == true) ::unlink(path.c_str());
     }
 }
 
@@ -141,11 +131,12 @@ void Publication::open_draft() {
         if (!file_ && errno == EEXIST) continue;
         if (!file_) fail(errno, "open for writing");
         // Between our open and our lock another process may have taken the draft for a leftover.
-        bool has_locks = true;
-        if (lock(file_, has_locks) && stands_at(file_, name)) {
-            draft_ = name;
-            return;
-        }
+        if (try_lock(file_) == FileLock::held_by_another) continue;
+        const std::optional<bool> is_ours = is_named(file_, name);
+        if (is_ours == false) continue;
+        draft_ = name;
+        if (!is_ours) fail(errno, "inspect the draft");  // removes it
+        return;
     }
     fail(EEXIST, "make a draft");
 }

@@ -46,6 +46,10 @@ void publish(const std::filesystem::path& path, std::string_view text);
 /// True where `path` stands for something that is no regular file, and so has no place beside it.
 bool is_written_in_place(const std::filesystem::path& path);
 
+/// For a file whose name the program chose: throws Error, Exit::cannot_write, if a pipe, a device or a folder has that name.
+/// The user did not ask for a pipe, and writing into it would wait for a reader.
+void check_is_replaceable(const std::filesystem::path& path);
+
 /// Removes the drafts in `folder` whose writers are gone. On a file system without locks they stay.
 void remove_leftover_drafts(const std::filesystem::path& folder);
 

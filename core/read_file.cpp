@@ -36,6 +36,40 @@ void check_kind(const std::filesystem::path& path, const struct stat& status) {
     refuse(path, "this is neither a regular file nor a pipe", "name a file, or what a program writes into a pipe");
 }
 
+void check_is_regular(const std::filesystem::path& path, const struct stat& status) {
+    if (S_ISFIFO(status.st_mode)) refuse(path, "this is a pipe", "put the file back that was here, or remove this one");
+    check_kind(path, status);
+}
+
+OpenFile open_file(const std::filesystem::path& path, void (*check)(const std::filesystem::path&, const struct stat&),
+                   int flags) {
+    struct stat status {};
+    // Before it is opened, because opening some devices does something.
+    if (::stat(path.c_str(), &status) != 0) throw_cannot_read(path, errno);
+    check(path, status);
+    OpenFile file{.descriptor = Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | flags))};
+    if (!file.descriptor || ::fstat(file.descriptor.number(), &status) != 0) throw_cannot_read(path, errno);
+    check(path, status);
+    file.is_pipe = S_ISFIFO(status.st_mode);
+    file.bytes = static_cast<std::uint64_t>(status.st_size);
+    file.device = status.st_dev;
+    file.id = status.st_ino;
+    return file;
+}
+
+std::string read_all(const OpenFile& file, const std::filesystem::path& path, std::uint64_t most) {
+    const auto refuse_size = [&] {
+        refuse(path, fmt::format("this file has more than the {} bytes that are read of its kind", most),
+               "check that it is the right one");
+    };
+    if (file.bytes > most) refuse_size();
+    std::string text;
+    text.reserve(file.bytes);
+    read_blocks(file, path, most < any_bytes ? most + 1 : most, [&](std::string_view block) { text += block; });
+    if (text.size() > most) refuse_size();
+    return text;
+}
+
 }  // namespace
 
 void check_has_end(const std::filesystem::path& path) {
@@ -44,17 +78,11 @@ void check_has_end(const std::filesystem::path& path) {
     check_kind(path, status);
 }
 
-OpenFile open_for_reading(const std::filesystem::path& path) {
-    check_has_end(path);  // before it is opened, because opening some devices does something
-    struct stat status {};
-    OpenFile file{.descriptor = Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY))};
-    if (!file.descriptor || ::fstat(file.descriptor.number(), &status) != 0) throw_cannot_read(path, errno);
-    check_kind(path, status);
-    file.is_pipe = S_ISFIFO(status.st_mode);
-    file.bytes = static_cast<std::uint64_t>(status.st_size);
-    file.device = status.st_dev;
-    file.id = status.st_ino;
-    return file;
+OpenFile open_for_reading(const std::filesystem::path& path) { return open_file(path, check_kind, 0); }
+
+OpenFile open_regular_file(const std::filesystem::path& path) {
+    // O_NONBLOCK: a pipe may take the file's place between the two looks at it.
+    return open_file(path, check_is_regular, O_NONBLOCK);
 }
 
 void read_blocks(const OpenFile& file, const std::filesystem::path& path, std::uint64_t most,
@@ -81,17 +109,25 @@ void read_blocks(const std::filesystem::path& path, std::uint64_t most,
 }
 
 std::string read_file(const std::filesystem::path& path, std::uint64_t most) {
-    const OpenFile file = open_for_reading(path);
-    const auto refuse_size = [&] {
-        refuse(path, fmt::format("this file has more than the {} bytes that are read of its kind", most),
-               "check that it is the right one");
+    return read_all(open_for_reading(path), path, most);
+}
+
+std::string read_regular_file(const std::filesystem::path& path, std::uint64_t most) {
+    return read_all(open_regular_file(path), path, most);
+}
+
+std::optional<std::string> read_if_there(const std::filesystem::path& path, std::uint64_t most) {
+    struct stat status {};
+    const auto is_missing = [&] {
+        return ::stat(path.c_str(), &status) != 0 && (errno == ENOENT || errno == ENOTDIR);
     };
-    if (file.bytes > most) refuse_size();
-    std::string text;
-    text.reserve(file.bytes);
-    read_blocks(file, path, most < any_bytes ? most + 1 : most, [&](std::string_view block) { text += block; });
-    if (text.size() > most) refuse_size();
-    return text;
+    if (is_missing()) return std::nullopt;
+    try {
+        return read_regular_file(path, most);
+    } catch (const Error&) {
+        if (is_missing()) return std::nullopt;
+        throw;
+    }
 }
 
 std::vector<std::string> names_in(const std::filesystem::path& folder) {

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,6 +43,14 @@ void read_blocks(const OpenFile& file, const std::filesystem::path& path, std::u
 
 /// All bytes of a file. Throws Error, Exit::bad_input, for one of more than `most`.
 std::string read_file(const std::filesystem::path& path, std::uint64_t most = any_bytes);
+
+/// Opens a file that only programs write, such as the rows of a run. Refuses a pipe as well, so that no reader waits for
+/// a writer that never comes. Errors: as open_for_reading.
+OpenFile open_regular_file(const std::filesystem::path& path);
+/// Returns all bytes of such a file. Errors: as open_regular_file; Exit::bad_input for more than `most` bytes.
+std::string read_regular_file(const std::filesystem::path& path, std::uint64_t most = any_bytes);
+/// Calls read_regular_file. Returns nothing if the file is missing, or if another process removes it meanwhile.
+std::optional<std::string> read_if_there(const std::filesystem::path& path, std::uint64_t most = any_bytes);
 
 /// The names of what stands in a folder, in no order; none where it cannot be read. libstdc++'s directory_iterator ends
 /// the program where it finds no memory.

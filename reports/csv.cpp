@@ -113,11 +113,11 @@ std::optional<std::vector<bool>> lacking(std::string_view theirs, std::string_vi
 
 }  // namespace
 
-std::string read_text(const std::filesystem::path& path) { return read_file(path); }
+std::string read_text(const std::filesystem::path& path) { return read_regular_file(path); }
 
 FileMark mark_of(const std::filesystem::path& path, std::uint64_t most) {
     Checksum sum;
-    read_blocks(path, most, [&](std::string_view block) { sum.update(block); });
+    read_blocks(open_regular_file(path), path, most, [&](std::string_view block) { sum.update(block); });
     return {sum.bytes(), sum.value()};
 }
 

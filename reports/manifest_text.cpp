@@ -10,7 +10,7 @@
 namespace macheps {
 
 std::string read_manifest_text(const std::filesystem::path& path) {
-    std::string text = read_file(path, most_manifest_bytes);
+    std::string text = read_regular_file(path, most_manifest_bytes);
     if (const auto line = line_nested_too_deep(text)) {
         throw Error({.what = fmt::format("brackets nest deeper than {} levels", most_levels),
                      .where = fmt::format("{}:{}", path.string(), *line),

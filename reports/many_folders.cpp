@@ -30,7 +30,7 @@ template <class Row, class Take>
 void for_each_row(const fs::path& folder, std::span<const std::string_view> only, const Take& take) {
     const fs::path path = folder / Row::file;
     if (!fs::exists(path)) return;
-    const std::string text = read_file(path);
+    const std::string text = read_regular_file(path);
     std::string_view rest = std::string_view(text).substr(0, csv::whole_rows(text));
     if (rest.empty()) return;
     const std::string_view header = rest.substr(0, rest.find('\n'));

@@ -203,7 +203,10 @@ std::string summary_csv(const Summary& summary) {
     return text;
 }
 
-void write_summary(const Summary& summary, const std::filesystem::path& path) { publish(path, summary_csv(summary)); }
+void write_summary(const Summary& summary, const std::filesystem::path& path) {
+    check_is_replaceable(path);  // a page may be a pipe, but the rows beside it were not asked for
+    publish(path, summary_csv(summary));
+}
 
 std::string summary_json(const Summary& summary) {
     Json policies = Json::array();

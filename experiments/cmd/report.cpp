@@ -77,8 +77,11 @@ struct ReportOptions {
 std::filesystem::path page_of(const ReportOptions& options) {
     if (!options.out.empty()) return options.out;
     const std::filesystem::path& first = options.folders.front();
-    return std::filesystem::is_directory(first) ? first / "report.html"
-                                                : std::filesystem::path(first).replace_extension(".html");
+    const std::filesystem::path page = std::filesystem::is_directory(first)
+                                           ? first / "report.html"
+                                           : std::filesystem::path(first).replace_extension(".html");
+    check_is_replaceable(page);
+    return page;
 }
 
 /// A list for each kind of rows, under the name of its file.

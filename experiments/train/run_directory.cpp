@@ -2,13 +2,12 @@
 #include "experiments/train/run_directory.hpp"
 
 #include "core/error.hpp"
+#include "core/file_lock.hpp"
 #include "core/publish.hpp"
 
 #include <fmt/format.h>
 
 #include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,15 +24,6 @@ namespace fs = std::filesystem;
 constexpr std::string_view other_files[] = {"manifest.json",     "summary.csv",     "report.html",
                                             "manifest.json.new", "summary.csv.new", "report.html.new"};
 constexpr auto all_row_files = files_of(std::type_identity<TrainingRows>{});
-
-/// Whether the file that is open has this name. Empty where the system does not say: errno tells why.
-std::optional<bool> stands_at(int descriptor, const fs::path& path) {
-    struct stat held {
-    }, there{};
-    if (::fstat(descriptor, &held) != 0) return std::nullopt;
-    if (::stat(path.c_str(), &there) != 0) return errno == ENOENT ? std::optional(false) : std::nullopt;
-    return held.st_dev == there.st_dev && held.st_ino == there.st_ino;
-}
 
 /// Rows of runs.csv; none where the file is missing or its header was not finished.
 std::vector<RunRow> completed_runs(const fs::path& directory) {
@@ -87,37 +77,32 @@ Checkpoint read_good(const fs::path& path, const std::string& run, const std::fu
 }  // namespace
 
 DirectoryLock::DirectoryLock(const fs::path& directory) : path_(directory / ".lock") {
-    const auto fail = [&](const char* what, Exit exit, const char* fix) {
-        const int error = errno;
-        if (descriptor_ >= 0) ::close(descriptor_);
-        throw Error({.what = exit == Exit::usage ? what : fmt::format("{}: {}", what, std::strerror(error)),
+    const auto fail = [&](const char* what, const char* fix) {
+        throw Error({.what = fmt::format("{}: {}", what, std::strerror(errno)),
                      .where = directory.string(),
                      .fix = fix,
-                     .exit = exit});
+                     .exit = Exit::cannot_write});
     };
     for (;;) {
-        descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-        if (descriptor_ < 0)
-            fail("cannot make the lock file", Exit::cannot_write, "choose another directory with `directory`");
-        while (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
-            if (errno == EWOULDBLOCK) {
-                fail("another macheps is at work in this directory", Exit::usage,
-                     "wait for it, or give another directory with `directory`");
-            }
-            if (errno != EINTR) return;  // no locks here (some network file systems)
+        file_ = Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+        if (!file_) fail("cannot make the lock file", "choose another directory with `directory`");
+        const FileLock lock = try_lock(file_);
+        if (lock == FileLock::unsupported) return;
+        if (lock == FileLock::held_by_another) {
+            throw Error({.what = "another macheps is at work in this directory",
+                         .where = directory.string(),
+                         .fix = "wait for it, or give another directory with `directory`",
+                         .exit = Exit::usage});
         }
-        // The holder before us removed the file between our open and our lock: what we hold has no name.
-        const std::optional<bool> is_there = stands_at(descriptor_, path_);
-        if (!is_there) fail("cannot inspect the lock file", Exit::cannot_write, "check the folder's permissions");
-        if (*is_there) return;
-        ::close(descriptor_);
+        // If the holder before us removed the file between our open and our lock, our file has no name.
+        const std::optional<bool> is_there = is_named(file_, path_);
+        if (is_there == true) return;
+        if (is_there == false) continue;
+        fail("cannot inspect the lock file", "check the folder's permissions");
     }
 }
 
-DirectoryLock::~DirectoryLock() {
-    ::unlink(path_.c_str());
-    ::close(descriptor_);
-}
+DirectoryLock::~DirectoryLock() { ::unlink(path_.c_str()); }
 
 bool holds_a_run(const fs::path& directory) {
     std::error_code error;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A run directory between two processes: who may write in it, and where the one before left off.
 #pragma once
+#include "core/descriptor.hpp"
 #include "experiments/train/checkpoint.hpp"
 #include "experiments/train/options.hpp"
 #include "reports/event.hpp"
@@ -29,7 +30,7 @@ class DirectoryLock {
 
   private:
     std::filesystem::path path_;
-    int descriptor_ = -1;
+    Descriptor file_;
 };
 
 /// True when files of an earlier run stand there.

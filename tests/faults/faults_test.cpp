@@ -151,6 +151,13 @@ void check_ending(const Outcome& outcome, const Injection& injection) {
     if (injection.error == EINTR || injection.mode == "short") CHECK(outcome.code == 0);
 }
 
+/// A writer that fails removes its draft, if files can be removed at all.
+void check_no_draft(const fs::path& folder, const Injection& injection) {
+    if (injection.mode == "kill" || injection.call.starts_with("unlink") || !fs::exists(folder)) return;
+    for (const auto& file : fs::recursive_directory_iterator(folder))
+        CHECK_FALSE(file.path().filename().string().starts_with(".macheps-"));
+}
+
 /// The directory can be read as it is, and gone on with to the same bytes.
 void check_recovers(const Folder& folder, const std::map<std::string, std::string>& wanted) {
     if (!fs::exists(folder / "run")) return;
@@ -193,6 +200,7 @@ void break_training(Depth depth) {
         const Outcome outcome = folder.run(short_run, injection.start());
         tallied.add(outcome.code);
         check_ending(outcome, injection);
+        check_no_draft(folder / "run", injection);
         if (outcome.code == 0) CHECK(differing(wanted, rows_of(folder / "run")) == "");
         check_recovers(folder, wanted);
     }
@@ -225,6 +233,7 @@ void break_resume(Depth depth) {
         const Outcome outcome = folder.run(resume, injection.start());
         tallied.add(outcome.code);
         check_ending(outcome, injection);
+        check_no_draft(folder / "run", injection);
         if (outcome.code == 0) CHECK(differing(wanted, rows_of(folder / "run")) == "");
         check_recovers(folder, wanted);
     }
@@ -245,6 +254,7 @@ void break_report(Depth depth) {
         const Outcome outcome = whole.run("report run", injection.start());
         tallied.add(outcome.code);
         check_ending(outcome, injection);
+        check_no_draft(whole / "run", injection);
         if (outcome.code == 0) CHECK(outcome.out == fine.out);
         // The tables and the page are whole, old or new: here they are the same. A manifest that cannot be read is a note,
         // and the page lacks its settings.
@@ -299,6 +309,7 @@ void break_output(Depth depth) {
             const Outcome outcome = folder.run(arguments, injection.start());
             tallied.add(outcome.code);
             check_ending(outcome, injection);
+            check_no_draft(folder.path(), injection);
             if (outcome.code != 0) continue;
             // `version` names the threads that it got. The parser builds its help in streams, which keep it to themselves
             // that memory ran out: the text may end early.
