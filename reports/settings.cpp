@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A manifest in words. It is read leniently: last year's, or a newer one, still shows what it holds.
 #include "core/json.hpp"
+#include "core/quote.hpp"
 #include "reports/html.hpp"
 #include "reports/manifest_facts.hpp"
 
@@ -132,17 +133,8 @@ std::string command_line(const Json& command) {
     if (!command.is_array()) return text_of(command);
     std::string line;
     for (const Json& item : command) {
-        std::string word = text_of(item);
-        const auto is_plain = [](char c) {
-            return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                   std::string_view("-_./,=:+@%").find(c) != std::string_view::npos;
-        };
-        if (word.empty() || !std::all_of(word.begin(), word.end(), is_plain)) {
-            std::string quoted = "'";
-            for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-            word = quoted + "'";
-        }
-        line += (line.empty() ? "" : " ") + word;
+        if (!line.empty()) line += ' ';
+        line += shell_word(text_of(item));
     }
     return line;
 }

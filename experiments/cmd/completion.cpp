@@ -2,6 +2,7 @@
 // `macheps completion SHELL`: completion scripts from the parser itself, so that they cannot lag behind the options.
 // The build runs this verb to install what it prints.
 #include "core/format_table.hpp"
+#include "core/quote.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/verb_tree.hpp"
 #include "experiments/policy/policy.hpp"
@@ -47,13 +48,6 @@ Completion completion_of(const OptionEntry& option) {
     completion.files |= option.kind == value_kind::file;
     completion.folders = option.kind == value_kind::folder;
     return completion;
-}
-
-/// In single quotes, for a shell whose quotes know no escape.
-std::string single_quoted(std::string_view text) {
-    std::string out = "'";
-    for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    return out + "'";
 }
 
 std::string joined_words(const VerbEntry& verb) {
@@ -189,14 +183,14 @@ std::string zsh_script(const VerbEntry& root) {
                 continue;
             }
             if (option.is_positional) {
-                arguments += " \\\n        " + single_quoted((option.takes_many ? "*" : "") + value);
+                arguments += " \\\n        " + shell_quoted((option.takes_many ? "*" : "") + value);
                 continue;
             }
             const bool repeats = option.has_list;
             const std::string others = repeats ? "*" : fmt::format("({})", fmt::join(option.names, " "));
             for (const std::string& name : option.names) {
                 const std::string attached = option.is_flag() ? "" : name.starts_with("--") ? "=" : "+";
-                arguments += " \\\n        " + single_quoted(others + name + attached + "[" + what + "]" + value);
+                arguments += " \\\n        " + shell_quoted(others + name + attached + "[" + what + "]" + value);
             }
         }
         text += zsh_name(*verb) + "() {\n";
@@ -208,7 +202,7 @@ std::string zsh_script(const VerbEntry& root) {
                 " \\\n        '1:verb:->verb' '*::argument:->argument'\n    case $state in\n"
                 "        verb)\n            local -a verbs=(\n";
         for (const VerbEntry& below : verb->verbs)
-            text += "                " + single_quoted(below.path.back() + ":" + zsh_text(below.summary)) + "\n";
+            text += "                " + shell_quoted(below.path.back() + ":" + zsh_text(below.summary)) + "\n";
         text += "            )\n            _describe verb verbs" + (first.empty() ? "" : "; " + first) +
                 " ;;\n        argument)\n            case $line[1] in\n";
         for (const VerbEntry& below : verb->verbs)
@@ -254,7 +248,7 @@ std::string fish_script(const VerbEntry& root) {
     for (const VerbEntry* verb : verbs) {
         for (const VerbEntry& below : verb->verbs) {
             text += fmt::format("            case {}; set verb {}\n",
-                                single_quoted(verb->name() + "/" + below.path.back()), single_quoted(below.name()));
+                                shell_quoted(verb->name() + "/" + below.path.back()), shell_quoted(below.name()));
         }
     }
     text += "        end\n    end\n    echo \"$verb\"\nend\n";

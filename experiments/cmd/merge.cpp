@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // macheps merge: the rows of a sweep's units as one set of files.
+#include "core/quote.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
-#include "experiments/cmd/shell_word.hpp"
 #include "experiments/cmd/tell.hpp"
 #include "experiments/sweep/merge.hpp"
 #include "experiments/sweep/shard.hpp"

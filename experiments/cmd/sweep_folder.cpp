@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/cmd/sweep_folder.hpp"
 
+#include "core/quote.hpp"
 #include "experiments/cmd/tell.hpp"
 #include "experiments/cmd/train_task.hpp"
 #include "experiments/sweep/grow.hpp"
@@ -26,7 +27,7 @@ Error changed_plan(const fs::path& plan, const fs::path& out) {
     return Error({.what = fmt::format("the plan is not the one that {} was made of", out.string()),
                   .where = plan.string(),
                   .fix = fmt::format("`macheps sweep plan {} --out {}` takes what is new, once; shards then name {}",
-                                     plan.string(), out.string(), out.string()),
+                                     shell_word(plan.string()), shell_word(out.string()), shell_word(out.string())),
                   .exit = Exit::usage});
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // macheps sweep submit: the shards of a sweep as jobs of the site's own engine.
 #include "core/publish.hpp"
+#include "core/quote.hpp"
 #include "experiments/cmd/json.hpp"
-#include "experiments/cmd/shell_word.hpp"
 #include "experiments/cmd/sweep_folder.hpp"
 #include "experiments/cmd/sweep_verbs.hpp"
 #include "experiments/cmd/tell.hpp"
@@ -95,12 +95,14 @@ Exit submit(const SubmitArguments& a) {
     for (const EngineScript& script : scripts) {
         const std::filesystem::path file = request.out / script.file;
         make_folders(file.parent_path());
+        check_is_replaceable(file);
         publish(file, script.text);
         files.push_back(file.string());
     }
     remember_shard_count(request.out, request.shards);
     if (engine.submits) {
-        const std::string more = a.sbatch.empty() ? "" : a.sbatch + " ";
+        std::string more;
+        for (const std::string& word : words_of(a.sbatch)) more += shell_word(word) + " ";
         jobs.push_back(submit_job(more + shell_word(files[0])));
         jobs.push_back(submit_job(fmt::format("{}--dependency=afterany:{} {}", more, jobs[0], shell_word(files[1]))));
         tell("Job {}: {} tasks; job {} merges what they leave\n", jobs[0], request.shards, jobs[1]);

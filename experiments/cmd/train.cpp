@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps train`: policies x seeds on a small transformer, into a run directory with its report.
 #include "core/nearest_name.hpp"
+#include "core/quote.hpp"
 #include "core/thread_pool.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/device.hpp"
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/option_names.hpp"
 #include "experiments/cmd/progress.hpp"
-#include "experiments/cmd/shell_word.hpp"
 #include "experiments/cmd/tell.hpp"
 #include "experiments/cmd/train_config.hpp"
 #include "experiments/cmd/train_defaults.hpp"

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/sweep/engines.hpp"
 
+#include "core/json.hpp"
+#include "core/quote.hpp"
 #include "experiments/sweep/shard.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 namespace macheps {
 
@@ -14,12 +17,6 @@ namespace {
 
 constexpr int most_tasks = 1000;  // of an array: Slurm's MaxArraySize is 1001 unless a site raises it
 constexpr double least_shard_seconds = 600;
-
-std::string quoted(const std::string& text) {
-    std::string word = "'";
-    for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    return word + "'";
-}
 
 std::int64_t megabytes(std::int64_t bytes) { return std::max<std::int64_t>(100, (bytes + 999999) / 1000000); }
 
@@ -42,7 +39,7 @@ exit "$rc"
 )";
 
 constexpr const char* merge_text = R"(#!/bin/bash
-#SBATCH --job-name={name}-merge --ntasks=1 --cpus-per-task=1 --mem=1000
+#SBATCH --job-name={name} --ntasks=1 --cpus-per-task=1 --mem=1000
 #SBATCH --open-mode=append --output={log}
 exec {program} merge {out}
 )";
@@ -96,27 +93,54 @@ std::string object_name(const std::string& name) {
     return out.empty() ? "sweep" : out;
 }
 
+/// The pattern of a log file. In Slurm's patterns `%` begins a variable, so that one of a name is doubled; a backslash
+/// turns the variables off.
+std::string log_pattern(const std::filesystem::path& folder, std::string_view file) {
+    const std::string path = folder.string();
+    check_one_line(path, "the folder of the sweep", path);
+    if (path.find('\\') != path.npos) {
+        throw Error({.what = "Slurm cannot write logs into a folder with a backslash in its name",
+                     .where = path,
+                     .fix = "rename the folder",
+                     .exit = Exit::usage});
+    }
+    std::string pattern;
+    for (const char c : path) pattern += c == '%' ? std::string("%%") : std::string(1, c);
+    return sbatch_word(fmt::format("{}/{}", pattern, file));
+}
+
 }  // namespace
 
 std::vector<EngineScript> slurm_scripts(const SubmitRequest& r) {
     using fmt::arg;
-    const std::string logs = (r.out / "slurm").string(), program = quoted(r.program.string()),
-                      out = quoted(r.out.string());
-    const std::string time = r.time.empty() ? "" : "--time=" + r.time + " ";
+    const std::filesystem::path logs = r.out / "slurm";
+    const std::string program = shell_quoted(r.program.string()), out = shell_quoted(r.out.string());
+    check_one_line(r.time, "the time limit", "--time");
+    check_one_line(r.name, "the name of the sweep", r.out.string());
+    const std::string time = r.time.empty() ? "" : "--time=" + sbatch_word(r.time) + " ";
     return {{"slurm/array.sh",
-             fmt::format(fmt::runtime(array_text), arg("name", r.name), arg("last", r.shards - 1),
-                         arg("memory", megabytes(r.memory_bytes)), arg("time", time), arg("log", logs + "/%A_%a.log"),
+             fmt::format(fmt::runtime(array_text), arg("name", sbatch_word(r.name)), arg("last", r.shards - 1),
+                         arg("memory", megabytes(r.memory_bytes)), arg("time", time), arg("log", log_pattern(logs, "%A_%a.log")),
                          arg("program", program), arg("out", out), arg("shards", r.shards))},
-            {"slurm/merge.sh", fmt::format(fmt::runtime(merge_text), arg("name", r.name),
-                                           arg("log", logs + "/merge_%j.log"), arg("program", program), arg("out", out))}};
+            {"slurm/merge.sh",
+             fmt::format(fmt::runtime(merge_text), arg("name", sbatch_word(r.name + "-merge")),
+                         arg("log", log_pattern(logs, "merge_%j.log")), arg("program", program), arg("out", out))}};
 }
 
 std::vector<EngineScript> kubernetes_scripts(const SubmitRequest& r) {
     using fmt::arg;
+    const std::string image = r.image.empty() ? "macheps" : r.image;
+    constexpr std::string_view plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./:@";
+    if (image.find_first_not_of(plain) != image.npos) {
+        throw Error({.what = fmt::format("{} is not a valid name of a container image", json_ascii(image)),
+                     .where = "--image",
+                     .fix = "give registry/name:tag, in letters, digits and _-./:@",
+                     .exit = Exit::usage});
+    }
     return {{"kubernetes/job.yaml",
-             fmt::format(fmt::runtime(job_text), arg("name", object_name(r.name)), arg("shards", r.shards),
+             fmt::format(fmt::runtime(job_text), arg("name", yaml_quoted(object_name(r.name))), arg("shards", r.shards),
                          arg("parallel", std::min(r.shards, 16)), arg("memory", megabytes(r.memory_bytes)),
-                         arg("image", r.image.empty() ? "macheps" : r.image))}};
+                         arg("image", yaml_quoted(image)))}};
 }
 
 int usual_shards(const Sweep& sweep) {

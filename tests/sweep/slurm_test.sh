@@ -255,7 +255,16 @@ limited() {
     scontrol show job "${array}_0" | grep -q 'Restarts=[1-9]' || fail "limited: the task was not requeued"
 }
 
-all="plain fails requeued restarted lost limited"
+# The path of the folder has what a shell and an #SBATCH line take for something else.
+named() {
+    begin "it's 50% \"done\" #1 \$(touch injected)"
+    finish
+    [ "$(find "$out/slurm" -name "${array}_[0-3].log" | wc -l)" = 4 ] || fail "named: no log of the array stands in its folder"
+    [ -f "$out/merged/runs.csv" ] || fail "named: the second job merged nothing"
+    [ ! -e injected ] || fail "named: a name was run as a command"
+}
+
+all="plain named fails requeued restarted lost limited"
 for scenario in ${*:-$all}; do
     [[ " $all " = *" $scenario "* ]] || fail "there is no scenario $scenario, only $all"
     "$scenario"
