@@ -249,6 +249,8 @@ Exit run(const Arguments& arguments, const Command& verb) {
             bar.show(p);
         }
     };
+    std::optional<NumberedDirectory> numbered;
+    if (arguments.out.empty() && arguments.resume.empty()) experiment.directory = numbered.emplace().path();
     bool finished = false;
     try {
         finished = run_experiment(backends, experiment, progress, stop_after_step, &stop_now);

@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/float_environment.hpp"
+#include "core/publish.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/field_error.hpp"
 #include "experiments/memory_limit.hpp"
@@ -15,7 +16,11 @@
 
 #include <fmt/format.h>
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <map>
 #include <optional>
 #include <utility>
@@ -222,11 +227,28 @@ std::string engines_name(std::span<Backend* const> backends) {
     return backends.size() == 1 ? name : fmt::format("{} x {}", backends.size(), name);
 }
 
+namespace {
+
+std::filesystem::path numbered_path(int number) { return fmt::format("runs/{:03}", number); }
+
+}  // namespace
+
 std::filesystem::path next_run_directory() {
     for (int i = 1;; ++i) {
-        std::filesystem::path path = fmt::format("runs/{:03}", i);
-        if (!std::filesystem::exists(path)) return path;
+        if (!std::filesystem::exists(numbered_path(i))) return numbered_path(i);
     }
 }
+
+NumberedDirectory::NumberedDirectory() {
+    std::error_code ignored;  // what is wrong with `runs` is said by the next call
+    std::filesystem::create_directories("runs", ignored);
+    for (int i = 1;; ++i) {
+        path_ = numbered_path(i);
+        if (::mkdir(path_.c_str(), 0777) == 0) return;
+        if (errno != EEXIST) throw_cannot_write(path_, errno, "make the run directory");
+    }
+}
+
+NumberedDirectory::~NumberedDirectory() { ::rmdir(path_.c_str()); }
 
 }  // namespace macheps

@@ -86,7 +86,23 @@ int runs_side_by_side(const Experiment& experiment, int threads);
 /// "cpu.avx512.8", or "8 x cpu.avx512.1" of several engines.
 std::string engines_name(std::span<Backend* const> backends);
 
-/// The first of runs/001, runs/002, ... that does not exist.
+/// The first of runs/001, runs/002, ... that does not exist. Another process may take it at any time.
 std::filesystem::path next_run_directory();
+
+/// The same, made for this process alone: of several that begin at the same time each gets its own.
+class NumberedDirectory {
+  public:
+    /// Errors: Exit::cannot_write.
+    NumberedDirectory();
+    /// Removes the directory if nothing was written in it.
+    ~NumberedDirectory();
+    NumberedDirectory(const NumberedDirectory&) = delete;
+    NumberedDirectory& operator=(const NumberedDirectory&) = delete;
+
+    const std::filesystem::path& path() const { return path_; }
+
+  private:
+    std::filesystem::path path_{};
+};
 
 }  // namespace macheps
