@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 
 namespace macheps {
 
@@ -46,12 +47,13 @@ struct MissingUnit {
 std::vector<MissingUnit> missing_units(const Sweep& sweep, const FinishedUnits& units, const std::filesystem::path& out,
                                        int count) {
     std::vector<std::string> shard_of(sweep.units.size());
+    const std::vector<std::vector<std::size_t>> shards = units_of_shards(sweep, count);
     for (int i = 0; i < count; ++i) {
-        for (const std::size_t unit : units_of(sweep, {i, count})) shard_of[unit] = to_string(Shard{i, count});
+        for (const std::size_t unit : shards[static_cast<std::size_t>(i)]) shard_of[unit] = to_string(Shard{i, count});
     }
     std::vector<MissingUnit> missing;
     for (const UnitStatus& status : status_of(sweep, out)) {
-        if (std::find(units.missing().begin(), units.missing().end(), status.unit) == units.missing().end()) continue;
+        if (!std::binary_search(units.missing().begin(), units.missing().end(), status.unit)) continue;
         missing.push_back({sweep.units[status.unit].id, shard_of[status.unit],
                            status.what.substr(0, status.what.find('\n')), status.state});
     }
@@ -66,8 +68,9 @@ void tell_missing(const std::vector<MissingUnit>& missing, const std::filesystem
     }
     if (missing.size() > most_lines) tell("and {} more units\n", missing.size() - most_lines);
     std::vector<std::string> shards;
+    std::set<std::string> known;
     for (const MissingUnit& unit : missing) {
-        if (std::find(shards.begin(), shards.end(), unit.shard) == shards.end()) shards.push_back(unit.shard);
+        if (known.insert(unit.shard).second) shards.push_back(unit.shard);
     }
     const bool has_failed = std::any_of(missing.begin(), missing.end(),
                                         [](const MissingUnit& unit) { return unit.state == UnitState::failed; });
@@ -82,7 +85,7 @@ void check_agreement(const FinishedUnits& units, const MergeArguments& a) {
     for (const Failure& conflict : units.conflicts()) {
         throw Error({.what = conflict.what,
                      .where = (a.out / "failed" / (conflict.id + ".json")).string(),
-                     .fix = "find the machine that computes wrongly; remove this record once that is done",
+                     .fix = "find the machine that computes wrongly, and remove the folder that it wrote",
                      .exit = Exit::check_failed});
     }
     if (units.programs().size() < 2 || a.allow_mixed) return;

@@ -61,9 +61,9 @@ Totals totals_of(const Sweep& sweep) {
 
 double longest_shard(const Sweep& sweep, int count) {
     double longest = 0;
-    for (int i = 0; i < count; ++i) {
+    for (const std::vector<std::size_t>& shard : units_of_shards(sweep, count)) {
         double seconds = 0;
-        for (const std::size_t unit : units_of(sweep, {i, count})) seconds += sweep.units[unit].seconds;
+        for (const std::size_t unit : shard) seconds += sweep.units[unit].seconds;
         longest = std::max(longest, seconds);
     }
     return longest;

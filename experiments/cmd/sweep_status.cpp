@@ -84,9 +84,10 @@ Exit status(const StatusArguments& a) {
     const int count = a.shards > 0 ? a.shards : shard_count(a.out);
     Json shards = Json::array(), failures = Json::array();
     std::string lines;
+    const std::vector<std::vector<std::size_t>> units = units_of_shards(sweep, count);
     for (int i = 0; i < count; ++i) {
         Counts counts;
-        for (const std::size_t unit : units_of(sweep, {i, count})) counts.add(of_unit.at(unit)->state);
+        for (const std::size_t unit : units[static_cast<std::size_t>(i)]) counts.add(of_unit.at(unit)->state);
         Json json{{"shard", to_string(Shard{i, count})}};
         json.update(counts_json(counts));
         shards.push_back(std::move(json));

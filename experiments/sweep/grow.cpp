@@ -10,7 +10,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <map>
 #include <set>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 namespace macheps {
@@ -28,12 +32,18 @@ void append_words(const std::string& name, const PlanValue& value, std::vector<s
     }
 }
 
+/// Checksums of data files, each of which is read once.
+using DataChecksums = std::map<std::string, std::string>;
+
 /// Takes an option into a setting. Paths of data are made absolute, as shards start anywhere.
-void append_option(const PlanFile& plan, const std::string& name, PlanValue value, SweepSetting& setting) {
+void append_option(const PlanFile& plan, const std::string& name, PlanValue value, SweepSetting& setting,
+                   DataChecksums& checksums) {
     if (name == "data" || name == "val-data") {
         value.text = std::filesystem::absolute(plan.beside(value.text)).lexically_normal().string();
+        const auto [known, is_new] = checksums.try_emplace(value.text);
+        if (is_new) known->second = to_hex(csv::mark_of(value.text).checksum);
         if (!setting.data.empty()) setting.data += ' ';
-        setting.data += to_hex(csv::mark_of(value.text).checksum);
+        setting.data += known->second;
     }
     append_words(name, value, setting.options);
 }
@@ -41,7 +51,9 @@ void append_option(const PlanFile& plan, const std::string& name, PlanValue valu
 /// The product of the axes, the first of which turns slowest.
 std::vector<SweepSetting> settings_of(const PlanFile& plan) {
     SweepSetting first;
-    for (const PlanOption& option : plan.train) append_option(plan, option.name, option.values.front(), first);
+    DataChecksums checksums;
+    for (const PlanOption& option : plan.train)
+        append_option(plan, option.name, option.values.front(), first, checksums);
     std::vector<SweepSetting> settings{first};
     for (const PlanOption& axis : plan.axes) {
         std::vector<SweepSetting> next;
@@ -54,7 +66,7 @@ std::vector<SweepSetting> settings_of(const PlanFile& plan) {
             for (const PlanValue& value : axis.values) {
                 next.push_back(setting);
                 next.back().axes.emplace_back(axis.name, value.text);
-                append_option(plan, axis.name, value, next.back());
+                append_option(plan, axis.name, value, next.back(), checksums);
             }
         }
         settings = std::move(next);
@@ -135,7 +147,9 @@ std::vector<std::size_t> left_policies(const std::vector<SweepPolicy>& policies,
 Experiment experiment_of(const SweepSetting& setting, const std::vector<SweepPolicy>& policies,
                          const std::vector<std::size_t>& which, const PlanFile& plan, const TaskOf& task_of) {
     try {
-        Experiment experiment = task_of(setting.options);
+        std::vector<std::string> options = setting.options;
+        options.push_back(fmt::format("--policy={}", baseline_policy));  // else all of the demo's would be read
+        Experiment experiment = task_of(options);
         experiment.policies.clear();
         for (const std::size_t i : which) experiment.policies.push_back(parse_policy(policies[i].sources));
         check(experiment);
@@ -148,25 +162,42 @@ Experiment experiment_of(const SweepSetting& setting, const std::vector<SweepPol
     }
 }
 
+/// Cells of one setting with the same policies: what they share.
+struct CellGroup {
+    const Experiment& experiment;
+    const SharedInputs& inputs;
+    std::vector<const CostRow*> costs{};  ///< of each policy
+    std::map<std::vector<std::size_t>, UnitIds> ids{};
+
+    /// Names of the units of some of the policies.
+    const UnitIds& ids_of(const std::vector<std::size_t>& part) {
+        if (const auto known = ids.find(part); known != ids.end()) return known->second;
+        Experiment some = experiment;
+        some.policies.clear();
+        std::vector<ResolvedPolicy> resolved;
+        for (const std::size_t i : part) {
+            some.policies.push_back(experiment.policies[i]);
+            resolved.push_back(inputs.policies[i]);
+        }
+        return ids.try_emplace(part, std::move(some), resolved, inputs.data->describe()).first->second;
+    }
+};
+
 /// Makes the units of one cell: what no unit has yet, in parts of about as long as the plan says.
 class CellUnits {
   public:
-    CellUnits(const PlanFile& plan, Sweep& sweep, Costs& costs, std::set<std::string>& ids)
-        : plan_(plan), sweep_(sweep), costs_(costs), ids_(ids) {}
+    CellUnits(const PlanFile& plan, Sweep& sweep) : plan_(plan), sweep_(sweep) {
+        for (const SweepUnit& unit : sweep.units) is_there(unit);
+    }
 
-    std::size_t add(const SweepCell& cell, const Experiment& experiment, const SharedInputs& inputs) {
-        std::set<std::size_t> covered;
-        for (const SweepUnit& unit : sweep_.units) {
-            if (unit.setting == cell.setting && unit.seed == cell.seed)
-                covered.insert(unit.policies.begin(), unit.policies.end());
-        }
-        const std::string task = cost_task(experiment);
+    std::size_t add(const SweepCell& cell, CellGroup& group) {
+        const std::set<std::size_t> covered = covered_[{cell.setting, cell.seed}];
         const std::size_t before = sweep_.units.size();
         std::vector<std::size_t> part;  // indices into cell.policies
         double seconds = 0;
-        const auto cost = [&](std::size_t i) { return costs_.find(task, sweep_.policies[cell.policies[i]])->seconds; };
+        const auto cost = [&](std::size_t i) { return group.costs[i]->seconds; };
         const auto close = [&] {
-            if (!part.empty()) make(cell, experiment, inputs, part, task);
+            if (!part.empty()) make(cell, group, part);
             part.clear();
         };
         for (std::size_t i = 0; i < cell.policies.size(); ++i) {
@@ -182,48 +213,79 @@ class CellUnits {
     }
 
   private:
-    void make(const SweepCell& cell, const Experiment& whole, const SharedInputs& inputs,
-              const std::vector<std::size_t>& part, const std::string& task) {
-        Experiment experiment = whole;
-        experiment.seeds = {cell.seed};
-        experiment.policies.clear();
-        std::vector<ResolvedPolicy> resolved;
+    void make(const SweepCell& cell, CellGroup& group, const std::vector<std::size_t>& part) {
         SweepUnit unit{.setting = cell.setting, .seed = cell.seed, .policies = {}};
         for (const std::size_t i : part) {
-            experiment.policies.push_back(whole.policies[i]);
-            resolved.push_back(inputs.policies[i]);
             unit.policies.push_back(cell.policies[i]);
-            const CostRow& row = *costs_.find(task, sweep_.policies[cell.policies[i]]);
+            const CostRow& row = *group.costs[i];
             unit.seconds += row.seconds;
             unit.bytes += row.row_bytes;
             unit.memory_bytes = std::max(unit.memory_bytes, row.memory_bytes);
         }
-        unit.id = unit_id(experiment, resolved, inputs.data->describe());
-        if (!ids_.insert(unit.id).second) {
+        unit.id = group.ids_of(part).of_seed(cell.seed);
+        if (!is_there(unit)) {
             throw Error({.what = fmt::format("the setting {} trains what another one does", words_of(cell)),
                          .where = plan_.path.string(),
                          .fix = "leave out an axis, or a value, that changes nothing"});
         }
         sweep_.units.push_back(std::move(unit));
     }
+    /// Returns false for a second unit of one name.
+    bool is_there(const SweepUnit& unit) {
+        covered_[{unit.setting, unit.seed}].insert(unit.policies.begin(), unit.policies.end());
+        return ids_.insert(unit.id).second;
+    }
     std::string words_of(const SweepCell& cell) const { return setting_words(sweep_.settings[cell.setting]); }
 
     const PlanFile& plan_;
     Sweep& sweep_;
-    Costs& costs_;
-    std::set<std::string>& ids_;
+    std::unordered_set<std::string> ids_;
+    std::map<std::pair<std::size_t, std::int64_t>, std::set<std::size_t>> covered_;  // policies, by setting and seed
+};
+
+/// All that makes two settings one.
+std::string key_of(const SweepSetting& setting) {
+    std::string key = setting.data + '\n';
+    for (const std::string& option : setting.options) key += option + '\0';
+    key += '\n';
+    for (const auto& [name, value] : setting.axes) key += name + '\0' + value + '\0';
+    return key;
+}
+
+/// Says how far the plan has come, once a second.
+class PlanProgress {
+  public:
+    PlanProgress(std::size_t cells, const std::function<void(const std::string&)>& note) : cells_(cells), note_(note) {}
+
+    void is_planned(std::size_t cells) {
+        const auto now = std::chrono::steady_clock::now();
+        if (!note_ || now < next_) return;
+        next_ = now + std::chrono::seconds(1);
+        note_(fmt::format("planned {} of {} combinations of settings and seeds", cells, cells_));
+    }
+
+  private:
+    std::size_t cells_;
+    const std::function<void(const std::string&)>& note_;
+    std::chrono::steady_clock::time_point next_ = std::chrono::steady_clock::now() + std::chrono::seconds(1);
 };
 
 void add_cells(Sweep& sweep, const PlanFile& plan, const std::vector<SweepPolicy>& policies) {
     Exclusions exclusions(plan);
     sweep.cells.clear();
+    std::unordered_map<std::string, std::size_t> settings;
+    for (std::size_t i = 0; i < sweep.settings.size(); ++i) settings.emplace(key_of(sweep.settings[i]), i);
     std::size_t runs = 0;
     for (const SweepSetting& setting : settings_of(plan)) {
         std::optional<std::size_t> index;
         for (const std::int64_t seed : plan.seeds) {
             std::vector<std::size_t> left = left_policies(policies, setting, seed, exclusions);
             if (left.empty()) continue;
-            if (!index) index = index_in(sweep.settings, setting, std::equal_to<SweepSetting>());
+            if (!index) {
+                const auto [known, is_new] = settings.emplace(key_of(setting), sweep.settings.size());
+                if (is_new) sweep.settings.push_back(setting);
+                index = known->second;
+            }
             for (std::size_t& policy : left) {
                 policy = index_in(sweep.policies, policies[policy], [](const SweepPolicy& a, const SweepPolicy& b) {
                     return a.name == b.name && a.checksum == b.checksum;
@@ -311,9 +373,8 @@ Grown grow(const Sweep& before, const PlanFile& plan, const TaskOf& task_of, Cos
     for (const PlanOption& axis : plan.axes) sweep.axes.push_back(axis.name);
     add_cells(sweep, plan, policies);
 
-    std::set<std::string> ids;
-    for (const SweepUnit& unit : sweep.units) ids.insert(unit.id);
-    CellUnits units(plan, sweep, costs, ids);
+    CellUnits units(plan, sweep);
+    PlanProgress progress(sweep.cells.size(), note);
     for (std::size_t i = 0; i < sweep.cells.size();) {
         // Cells of one setting with the same policies share what is resolved.
         const SweepCell& first = sweep.cells[i];
@@ -330,10 +391,14 @@ Grown grow(const Sweep& before, const PlanFile& plan, const TaskOf& task_of, Cos
         std::vector<const SweepPolicy*> rows;
         for (const std::size_t policy : first.policies) rows.push_back(&sweep.policies[policy]);
         costs.measure(experiment, rows, note);
+        CellGroup group{.experiment = experiment, .inputs = *inputs};
+        const std::string task = cost_task(experiment);
+        for (const SweepPolicy* row : rows) group.costs.push_back(costs.find(task, *row));
         std::size_t end = i;
         while (end < sweep.cells.size() && sweep.cells[end].setting == first.setting &&
                sweep.cells[end].policies == first.policies) {
-            grown.new_units += units.add(sweep.cells[end++], experiment, *inputs);
+            grown.new_units += units.add(sweep.cells[end++], group);
+            progress.is_planned(end);
         }
         i = end;
     }

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
-#include <set>
+#include <utility>
 
 namespace macheps {
 
@@ -160,21 +160,29 @@ FoundShard shard_in(const GetVariable& variable) {
     return found.front();
 }
 
-std::vector<std::size_t> units_of(const Sweep& sweep, Shard shard) {
+std::vector<std::vector<std::size_t>> units_of_shards(const Sweep& sweep, int count) {
     // What the plan no longer asks for is nobody's.
-    std::set<std::size_t> wanted;
-    for (const SweepRun& run : runs_of(sweep)) wanted.insert(run.unit);
-    std::vector<std::size_t> all(wanted.begin(), wanted.end()), mine;
+    std::vector<bool> is_wanted(sweep.units.size());
+    for (const SweepRun& run : runs_of(sweep)) is_wanted[run.unit] = true;
+    std::vector<std::size_t> all;
+    for (std::size_t unit = 0; unit < is_wanted.size(); ++unit) {
+        if (is_wanted[unit]) all.push_back(unit);
+    }
     std::sort(all.begin(), all.end(), [&](std::size_t a, std::size_t b) {
         const SweepUnit &left = sweep.units[a], &right = sweep.units[b];
         return left.seconds != right.seconds ? left.seconds > right.seconds : left.id < right.id;
     });
-    const auto count = static_cast<std::size_t>(shard.count), index = static_cast<std::size_t>(shard.index);
+    const auto shards = static_cast<std::size_t>(count);
+    std::vector<std::vector<std::size_t>> dealt(shards);
     for (std::size_t i = 0; i < all.size(); ++i) {
-        const std::size_t round = i / count, place = i % count;
-        if ((round % 2 == 0 ? place : count - 1 - place) == index) mine.push_back(all[i]);
+        const std::size_t round = i / shards, place = i % shards;
+        dealt[round % 2 == 0 ? place : shards - 1 - place].push_back(all[i]);
     }
-    return mine;
+    return dealt;
+}
+
+std::vector<std::size_t> units_of(const Sweep& sweep, Shard shard) {
+    return std::move(units_of_shards(sweep, shard.count)[static_cast<std::size_t>(shard.index)]);
 }
 
 }  // namespace macheps

@@ -39,5 +39,7 @@ FoundShard shard_in(const GetVariable& variable);
 /// Indices of the shard's units, the longest first. Units are sorted by cost, ties by name, and dealt out to and fro; every
 /// process that reads the same sweep.json comes to the same.
 std::vector<std::size_t> units_of(const Sweep& sweep, Shard shard);
+/// The units of each of `count` shards.
+std::vector<std::vector<std::size_t>> units_of_shards(const Sweep& sweep, int count);
 
 }  // namespace macheps

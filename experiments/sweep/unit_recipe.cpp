@@ -4,6 +4,9 @@
 #include "experiments/train/manifest.hpp"
 #include "reports/checksum.hpp"
 
+#include <stdexcept>
+#include <string_view>
+
 namespace macheps {
 
 std::uint64_t checksum_of_sources(std::span<const PolicySource> sources) {
@@ -27,14 +30,28 @@ Policy as_in_sweep(const Policy& policy, const std::filesystem::path& folder) {
     return parse_policy(sources);
 }
 
-std::string unit_id(const Experiment& experiment, const std::vector<ResolvedPolicy>& resolved,
-                    const std::string& description) {
-    return to_hex(recipe_checksum(manifest_text(experiment, resolved, description, "")));
-}
-
 std::string unit_id(const Experiment& experiment) {
     const SharedInputs inputs(experiment);
-    return unit_id(experiment, inputs.policies, inputs.data->describe());
+    return to_hex(recipe_checksum(manifest_text(experiment, inputs.policies, inputs.data->describe(), "")));
+}
+
+UnitIds::UnitIds(Experiment experiment, const std::vector<ResolvedPolicy>& resolved, const std::string& description) {
+    experiment.seeds = {0};
+    const std::string recipe = recipe_text(manifest_text(experiment, resolved, description, ""));
+    // Quotes inside strings are escaped, so that this is the member and no text.
+    constexpr std::string_view before = ",\"seeds\":[", seeds = "0", after = "],\"policies\":";
+    const std::size_t at = recipe.find(std::string(before) + std::string(seeds) + std::string(after));
+    if (at == recipe.npos) throw std::logic_error("a recipe has no seeds before its policies");
+    head_ = recipe.substr(0, at + before.size());
+    tail_ = recipe.substr(at + before.size() + seeds.size());
+}
+
+std::string UnitIds::of_seed(std::int64_t seed) const {
+    Checksum sum;
+    sum.update(head_);
+    sum.update(std::to_string(seed));
+    sum.update(tail_);
+    return to_hex(sum.value());
 }
 
 }  // namespace macheps

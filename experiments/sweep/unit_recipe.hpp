@@ -5,6 +5,7 @@
 #include "experiments/train/experiment_runs.hpp"
 
 #include <cstdint>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -20,8 +21,17 @@ Policy as_in_sweep(const Policy& policy, const std::filesystem::path& folder);
 
 /// The recipe of the manifest that the experiment would have. Errors: throws Error for what cannot be trained.
 std::string unit_id(const Experiment& experiment);
-/// The same of an experiment whose policies have been resolved.
-std::string unit_id(const Experiment& experiment, const std::vector<ResolvedPolicy>& resolved,
-                    const std::string& description);
+
+/// Computes unit_id for experiments that differ only in their seed. The rest of the recipe is written once.
+class UnitIds {
+  public:
+    /// The policies have been resolved. Errors: as unit_id.
+    UnitIds(Experiment experiment, const std::vector<ResolvedPolicy>& resolved, const std::string& description);
+
+    std::string of_seed(std::int64_t seed) const;
+
+  private:
+    std::string head_{}, tail_{};  // of the recipe, before and after the seed
+};
 
 }  // namespace macheps

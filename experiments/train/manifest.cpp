@@ -320,7 +320,9 @@ std::string manifest_text(const Experiment& experiment, const std::vector<Resolv
     }
 }
 
-std::uint64_t recipe_checksum(const std::string& text) { return checksum_of(recipe_of(Json::parse(text)).dump()); }
+std::string recipe_text(const std::string& text) { return recipe_of(Json::parse(text)).dump(); }
+
+std::uint64_t recipe_checksum(const std::string& text) { return checksum_of(recipe_text(text)); }
 
 Manifest read_manifest(const fs::path& path) {
     Manifest manifest{.text = read_manifest_text(path), .experiment = {}, .created_by = {}};

@@ -16,7 +16,9 @@ namespace macheps {
 std::string manifest_text(const Experiment& experiment, const std::vector<ResolvedPolicy>& resolved,
                           const std::string& description, const std::string& device);
 
-/// Of the recipe in `text`: two runs with one checksum write the same rows.
+/// The recipe in the manifest `text`, as one line of JSON.
+std::string recipe_text(const std::string& text);
+/// The checksum of that line: two runs with one checksum write the same rows.
 std::uint64_t recipe_checksum(const std::string& text);
 
 struct Manifest {

@@ -179,3 +179,46 @@ TEST_CASE("a plan says beforehand how many bytes its runs will have, and about h
     CHECK(of_seconds > 0.4);
     CHECK(of_seconds < 2.5);
 }
+
+namespace {
+
+/// Plans a sweep of one unit for each seed. Each policy is timed once before, so that only the planning counts.
+Used used_by_plan(const SweepScratch& folder, int units) {
+    const auto plan = [&](int seeds) {
+        folder.write("many.toml",
+                     "[train]\nsteps = 2\nlayers = 1\nwidth = 8\nheads = 1\ncontext = 8\nbatch = 2\n[axes]\npolicy = "
+                     "\"amp-bf16\"\nseeds = \"0.." +
+                         std::to_string(seeds - 1) + "\"\n");
+    };
+    plan(1);
+    REQUIRE(folder.run("sweep plan many.toml") == 0);
+    plan(units);
+    const Used used = used_by(folder, {"sweep", "plan", "many.toml", "--out", "many"});
+    print("plan of " + std::to_string(units) + " units", used);
+    CHECK(used.code == 0);
+    const Sweep sweep = read_sweep(folder / "many");
+    REQUIRE(sweep.units.size() == static_cast<std::size_t>(units));
+    // What the units share of their recipe is written once: their names are those of the whole recipe all the same.
+    REQUIRE(folder.run("sweep run many -q --unit " + sweep.units.back().id) == 0);
+    return used;
+}
+
+}  // namespace
+
+TEST_CASE("a plan of five thousand units takes a second", "[sweeps]") {
+    const SweepScratch folder;
+    CHECK(used_by_plan(folder, 5000).seconds < 2);
+}
+
+TEST_CASE("a plan of a hundred thousand units takes seconds, and says how far it has come", "[sweeps][slow]") {
+    const SweepScratch folder;
+    const Used used = used_by_plan(folder, 100000);
+    CHECK(used.seconds < 10);
+    CHECK(used.megabytes < 1024);
+    const Used csv = used_by(folder, {"sweep", "plan", "many", "--csv"});
+    print("its units as CSV", csv);
+    CHECK(csv.seconds < 10);
+    const Used status = used_by(folder, {"sweep", "status", "many"});
+    print("its status", status);
+    CHECK(status.seconds < 10);
+}
