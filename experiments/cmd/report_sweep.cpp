@@ -67,7 +67,7 @@ Exit report_study(const StudyReport& report) {
     const std::string csv = sweep_summary_csv(summary);
     const std::filesystem::path rows = report.page.parent_path() / SummaryRow::file;
     const bool has_rows = !is_written_in_place(report.page);
-    if (has_rows) publish(rows, csv);
+    if (has_rows) check_is_replaceable(rows), publish(rows, csv);
     publish(report.page, sweep_page_html(summary));
     if (report.json) {
         append_study_json(json, summary);

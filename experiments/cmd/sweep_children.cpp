@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/cmd/sweep_children.hpp"
 
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,20 +15,25 @@ namespace macheps {
 
 namespace {
 
-pid_t start_child(const ChildrenRequest& request, const std::string& value) {
+/// Returns nothing if the system grants no more processes now, and others of this shard run.
+std::optional<pid_t> start_child(const ChildrenRequest& request, const std::string& value, bool has_others) {
     std::vector<std::string> words{"macheps"};
     words.insert(words.end(), request.words.begin(), request.words.end());
     words.push_back(request.option + "=" + value);
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
-    const pid_t child = ::fork();
+    const pid_t parent = ::getpid(), child = ::fork();
+    if (child < 0 && has_others) return std::nullopt;
     if (child < 0) {
         throw Error({.what = std::string("cannot start a process: ") + std::strerror(errno),
                      .where = "--jobs",
                      .fix = "run fewer at a time"});
     }
     if (child == 0) {
+        // A parent that is killed takes its children along: they stop, resumable, as if they were asked to.
+        ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+        if (::getppid() != parent) ::_exit(static_cast<int>(Exit::stopped));
         ::execv("/proc/self/exe", argv.data());
         ::_exit(static_cast<int>(Exit::check_failed));
     }
@@ -60,9 +66,12 @@ Exit run_each_in_a_child(const ChildrenRequest& request,
         if (deadline && std::chrono::steady_clock::now() >= *deadline) stop = true;
         const bool may_start = !stop && worst != Exit::cannot_write && next < request.values.size();
         if (may_start && running.size() < static_cast<std::size_t>(request.at_a_time)) {
-            const std::string& value = request.values[next++];
-            running.emplace(start_child(request, value), value);
-            continue;
+            const std::string& value = request.values[next];
+            if (const auto child = start_child(request, value, !running.empty())) {
+                running.emplace(*child, value);
+                ++next;
+                continue;
+            }
         }
         if (running.empty()) break;
         if (stop && !is_told) {

@@ -7,6 +7,7 @@
 #include "experiments/sweep/layout.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -17,11 +18,14 @@ namespace macheps {
 namespace fs = std::filesystem;
 
 void copy_onto_disk(const fs::path& from, const fs::path& to) {
-    const Descriptor source(::open(from.c_str(), O_RDONLY | O_CLOEXEC));
+    struct stat status {};
+    const Descriptor source(::open(from.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (!source) {
         if (errno == ENOENT) return;
         throw_cannot_write(from, errno, "read what is to be copied");
     }
+    if (::fstat(source.number(), &status) != 0) throw_cannot_write(from, errno, "read what is to be copied");
+    if (!S_ISREG(status.st_mode)) return void(open_regular_file(from));  // throws
     const Descriptor target(::open(to.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
     if (!target) throw_cannot_write(to, errno, "open for writing");
     std::string block(std::size_t{1} << 16, '\0');

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <optional>
 #include <type_traits>
 
 namespace macheps {
@@ -117,20 +118,22 @@ Done make_done(const fs::path& folder, const std::string& id, int attempt) {
     constexpr auto files = files_of(std::type_identity<TrainingRows>{});
     for (const std::string_view file : files) {
         const fs::path path = folder / file;
-        if (!fs::exists(path)) continue;
-        const std::string text = read_file(path);
-        done.files.push_back(mark_of_rows(std::string(file), text));
+        const std::optional<std::string> text = read_if_there(path);
+        if (!text) continue;
+        done.files.push_back(mark_of_rows(std::string(file), *text));
         same.update(file);
-        same.update(file == RunRow::file ? without_times(text) : text);
+        same.update(file == RunRow::file ? without_times(*text) : *text);
     }
     done.same_rows = same.value();
     for (const RunRow& run : CsvReader<RunRow>(folder / RunRow::file).rows()) done.seconds += run.seconds;
+    // Whoever removes the folder begins with the manifest: while it is there, no file was missing for that reason.
+    check_has_end(folder / "manifest.json");
     return done;
 }
 
 Done read_done(const fs::path& folder) {
     const fs::path path = folder / done_file;
-    const Json json = Json::parse_or_null(read_file(path, most_done_bytes));
+    const Json json = Json::parse_or_null(read_regular_file(path, most_done_bytes));
     try {
         Done done{.files = {}};
         json.at("unit").get_to(done.id);

@@ -33,7 +33,8 @@ struct Done {
     std::vector<RowsMark> files{};   ///< each CSV file
 };
 
-/// Reads the files of rows of a run directory. `done.seconds` is the sum of those of its runs.
+/// Reads the files of rows of a run directory. `done.seconds` is the sum of the seconds of its runs. Errors: throws Error,
+/// Exit::bad_input, if the directory is removed meanwhile.
 Done make_done(const std::filesystem::path& folder, const std::string& id, int attempt);
 
 /// Reads and writes `done` in `folder`. Errors: throws Error, Exit::bad_input, for what is missing or damaged.

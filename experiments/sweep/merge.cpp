@@ -176,6 +176,7 @@ std::vector<fs::path> merge_units(const Sweep& sweep, const FinishedUnits& units
             if (one.word != word || std::find(files.begin(), files.end(), one.file) != files.end()) continue;
             files.push_back(one.file);
             paths.push_back(request.to / one.file);
+            check_is_replaceable(paths.back());
             merged.push_back(std::make_unique<MergedRows>(paths.back()));
         }
     }
@@ -185,6 +186,7 @@ std::vector<fs::path> merge_units(const Sweep& sweep, const FinishedUnits& units
         sites = static_cast<std::size_t>(std::find(files.begin(), files.end(), SiteRow::file) - files.begin());
         if (sites == files.size()) files.push_back(SiteRow::file);
         paths.push_back(request.to / SiteSumRow::file);
+        check_is_replaceable(paths.back());
         sums.emplace(sweep, paths.back());
     }
     units.for_each_cell(files, request.trust, [&](const CellRowsText& cell) {
@@ -196,6 +198,7 @@ std::vector<fs::path> merge_units(const Sweep& sweep, const FinishedUnits& units
         if (sums) sums->add(cell, sites);
     });
     paths.push_back(request.to / "units.csv");
+    check_is_replaceable(paths.back());
     Publication units_file(paths.back());
     units_file.write(units_text(sweep, units, request.out));
     for (const auto& file : merged) file->finish();

@@ -10,9 +10,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <new>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -28,8 +31,24 @@ constexpr int most_attempts_without_progress = 3, most_retries = 3;
 /// Whether the error is the system's `number`: every error of reading and writing says it in the system's words.
 bool says(const Error& error, int number) { return error.parts().what.find(std::strerror(number)) != std::string::npos; }
 
-/// What a network file system says of a file that is there all the same.
-bool may_pass(const Error& error) { return says(error, ESTALE) || says(error, EIO); }
+/// Errors of a network file system, or of a busy machine. They say nothing about the unit, and may pass: another process
+/// closes its files, a server comes back.
+bool may_pass(const Error& error) {
+    constexpr int passing[] = {ESTALE, EIO,    EMFILE,    ENFILE,       ENOMEM,      EAGAIN,      EBUSY,
+                               ENOLCK, ENOBUFS, ETIMEDOUT, EREMOTEIO, ENETUNREACH, EHOSTDOWN, EHOSTUNREACH};
+    return std::any_of(std::begin(passing), std::end(passing), [&](int number) { return says(error, number); });
+}
+
+/// An error of the standard library's calls, in the system's words.
+Error as_error(const std::system_error& error) {
+    const auto* file = dynamic_cast<const fs::filesystem_error*>(&error);
+    return Error({.what = error.code().message(),
+                  .where = file == nullptr ? std::string() : file->path1().string(),
+                  .fix = "check the path, its permissions and the limits of this process"});
+}
+
+/// Thrown while a unit is trained that another process has finished meanwhile.
+struct FinishedElsewhere {};
 
 /// It did not pass: all other units would end the same, and none of them is to blame.
 Error lost_files(const Error& error) {
@@ -76,24 +95,15 @@ class Runner {
         if (request_.deadline && Clock::now() >= *request_.deadline) stop_ = true;
     }
 
-    /// Tries again what a file system may get over, and records what it will not.
+    /// Tries again what may pass, and records what will not.
     UnitEnd end_of(const SweepUnit& unit, std::string& what) {
         for (int retries = 0;; ++retries) {
             try {
                 return end_of_try(unit, what);
             } catch (const Error& error) {
-                // Whoever finishes a unit first removes the other attempts at it.
-                const bool is_theirs = is_done(request_.out, unit.id) && error.exit() != Exit::check_failed;
-                if (is_theirs && retries < most_retries) continue;
-                if (may_pass(error)) {
-                    if (retries == most_retries) throw lost_files(error);
-                    note(fmt::format("{}; trying again", error.what()));
-                    wait(request_.patience / most_retries);
-                    continue;
-                }
-                if (error.exit() == Exit::cannot_write) throw;
-                what = error.what();
-                record(unit, what, error.exit());
+                if (!is_final(unit, error, retries, what)) continue;
+            } catch (const std::system_error& error) {
+                if (!is_final(unit, as_error(error), retries, what)) continue;
             } catch (const std::bad_alloc&) {
                 what = "out of memory (choose a smaller model or batch, or a machine with more)";
                 record(unit, what, Exit::bad_input);
@@ -102,10 +112,30 @@ class Runner {
         }
     }
 
+    /// Records an error that stops the unit. Returns false if the unit is to be tried again. Throws an error that stops the
+    /// shard.
+    bool is_final(const SweepUnit& unit, const Error& error, int retries, std::string& what) const {
+        // The process that finishes a unit may remove the other attempts at it.
+        const bool is_theirs = is_done(request_.out, unit.id) && error.exit() != Exit::check_failed;
+        if (is_theirs && retries < most_retries) return false;
+        if (may_pass(error)) {
+            if (retries == most_retries) throw lost_files(error);
+            note(fmt::format("{}; trying again", error.what()));
+            wait(request_.patience / most_retries);
+            return false;
+        }
+        if (error.exit() == Exit::cannot_write) throw error;
+        what = error.what();
+        record(unit, what, error.exit());
+        return true;
+    }
+
     UnitEnd end_of_try(const SweepUnit& unit, std::string& what) {
         const fs::path& out = request_.out;
         if (is_done(out, unit.id) || publish_leftover(out, unit.id)) {
             remove_attempts(out, unit.id);
+            std::error_code ignored;
+            fs::remove(failure_path(out, unit.id), ignored);  // recorded by a process that was slower than the one that finished it
             return UnitEnd::was_done;
         }
         if (const std::optional<Failure> before = read_failure(out, unit.id)) {
@@ -116,7 +146,7 @@ class Runner {
             forget_failure(unit);
         }
         if (stop_) return UnitEnd::stopped;
-        return train(unit) ? UnitEnd::trained : UnitEnd::stopped;
+        return train(unit);
     }
 
     void wait(double seconds) const {
@@ -125,8 +155,7 @@ class Runner {
         while (!stop_ && Clock::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
 
-    /// False when it was stopped.
-    bool train(const SweepUnit& unit) {
+    UnitEnd train(const SweepUnit& unit) {
         const fs::path& out = request_.out;
         if (const int idle = attempts_without_progress(out, unit.id); idle >= most_attempts_without_progress) {
             throw Error({.what = fmt::format("{} attempts ended before they came any further", idle),
@@ -137,26 +166,31 @@ class Runner {
         Attempt attempt = take_attempt(out, unit.id, request_.shard);
         number_ = attempt.number;
         try {
-            if (!train(experiment, attempt)) {
-                leave(attempt);
-                return false;
+            if (!train(unit, experiment, attempt)) {
+                leave_attempt(out, unit.id, attempt);
+                return UnitEnd::stopped;
             }
             if (publish_unit(out, unit.id, attempt) == Published::by_another)
                 note(fmt::format("{}: another process was first, with the same rows", unit.id));
-            return true;
-        } catch (const Error&) {
-            leave(attempt);
+            return UnitEnd::trained;
+        } catch (const FinishedElsewhere&) {
+            leave_attempt(out, unit.id, attempt);
+            return UnitEnd::was_done;
+        } catch (...) {
+            leave_attempt(out, unit.id, attempt);
             throw;
         }
     }
 
-    bool train(Experiment& experiment, Attempt& attempt) {
+    /// Returns false when it was stopped.
+    bool train(const SweepUnit& unit, Experiment& experiment, Attempt& attempt) {
         const ScratchFolder scratch(request_.scratch, attempt);
         experiment.directory = scratch.folder();
         experiment.memory = request_.memory;
         experiment.resume = attempt.has_rows;
         const auto progress = [&](const Progress& p) {
             look_at_clock();
+            look_at_unit(unit);
             scratch.copy_checkpoints();
             if (!p.note.empty()) return note(p.note);
             if (watcher_.progress) watcher_.progress(p);
@@ -165,7 +199,7 @@ class Runner {
         try {
             is_finished = run_experiment(backend_, experiment, progress, stop_, &stop_now_);
         } catch (const Error& error) {
-            // What an earlier attempt left is no run that can be gone on with.
+            // The rows of an earlier attempt may be damaged: the unit is trained again from step 0.
             if (!experiment.resume || error.exit() != Exit::bad_input || may_pass(error)) throw;
             note(fmt::format("beginning anew: {}", error.what()));
             empty_attempt(attempt);
@@ -177,12 +211,11 @@ class Runner {
         return is_finished;
     }
 
-    /// An attempt that came no further than it began says nothing, and takes space.
-    void leave(const Attempt& attempt) const {
-        try {
-            if (!(progress_in(attempt.folder) > attempt.began)) remove_folder(attempt.folder);
-        } catch (const Error&) {  // a folder that cannot be read stays
-        }
+    /// Once a second: a unit that another process has finished needs no more training.
+    void look_at_unit(const SweepUnit& unit) {
+        if (Clock::now() < next_look_) return;
+        next_look_ = Clock::now() + std::chrono::seconds(1);
+        if (is_done(request_.out, unit.id)) throw FinishedElsewhere{};
     }
 
     void record(const SweepUnit& unit, const std::string& what, Exit exit) const {
@@ -193,18 +226,8 @@ class Runner {
         publish(failure_path(request_.out, unit.id), json.dump(1, Json::BadUtf8::is_replaced) + '\n');
     }
 
-    /// The newest attempt may hold a checkpoint; that the others came no further is forgotten.
     void forget_failure(const SweepUnit& unit) const {
-        const std::vector<int> attempts = attempts_at(request_.out, unit.id);
-        std::optional<int> best;
-        UnitProgress most{};
-        for (const int number : attempts) {
-            const UnitProgress progress = progress_in(attempt_folder(request_.out, unit.id, number));
-            if (progress > most) most = progress, best = number;
-        }
-        for (const int number : attempts) {
-            if (number != best) remove_folder(attempt_folder(request_.out, unit.id, number));
-        }
+        forget_attempts(request_.out, unit.id);
         std::error_code ignored;
         fs::remove(failure_path(request_.out, unit.id), ignored);
     }
@@ -217,6 +240,7 @@ class Runner {
     std::atomic<bool>& stop_;
     const std::atomic<bool>& stop_now_;
     int number_ = 0;
+    Clock::time_point next_look_{};
     std::string report_what_;
 };
 
@@ -228,12 +252,11 @@ Exit run_shard(Backend& backend, const Sweep& sweep, const ShardRequest& request
 }
 
 std::optional<Failure> read_failure(const fs::path& out, const std::string& id) {
-    std::error_code error;
-    const fs::path path = failure_path(out, id);
-    if (!fs::exists(path, error)) return std::nullopt;
     Failure failure{.id = id, .what = "its record cannot be read", .host = {}, .shard = {}};
     try {
-        const Json json = Json::parse(read_file(path, 1 << 20));
+        const std::optional<std::string> text = read_if_there(failure_path(out, id), 1 << 20);
+        if (!text) return std::nullopt;
+        const Json json = Json::parse(*text);
         json.at("what").get_to(failure.what);
         json.at("host").get_to(failure.host);
         json.at("shard").get_to(failure.shard);

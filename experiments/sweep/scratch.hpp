@@ -30,6 +30,7 @@ class ScratchFolder {
   private:
     bool is_elsewhere() const { return folder_ != home_; }
     void append_rows() const;
+    void publish_manifest() const;
 
     std::filesystem::path home_{}, folder_{};
     mutable std::string newest_;  // the checkpoint that was copied last

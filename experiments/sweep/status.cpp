@@ -64,9 +64,9 @@ std::vector<UnitStatus> status_of(const Sweep& sweep, const std::filesystem::pat
 }
 
 int shard_count(const std::filesystem::path& out) {
-    std::error_code error;
-    if (!std::filesystem::exists(out / shards_file, error)) return 1;
-    const std::string text = read_file(out / shards_file, 100);
+    const std::optional<std::string> found = read_if_there(out / shards_file, 100);
+    if (!found) return 1;
+    const std::string& text = *found;
     int count = 1;
     std::from_chars(text.data(), text.data() + text.size(), count);
     return count < 1 || count > most_shards ? 1 : count;

@@ -14,8 +14,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <map>
 #include <set>
+#include <unordered_set>
 
 namespace macheps {
 
@@ -56,58 +58,119 @@ Json list_json(const std::vector<T>& values) {
     return list;
 }
 
-void check_index(std::size_t index, std::size_t size) {
-    if (index >= size) throw JsonError("a number points behind its list");
+/// Reads a member; errors name it.
+template <class T>
+void read_member(const Json& json, const char* name, T& out) {
+    try {
+        json.at(name).get_to(out);
+    } catch (const JsonError& error) {
+        throw JsonError(json.contains(name) ? fmt::format("{}: {}", name, error.what()) : std::string(error.what()));
+    }
+}
+
+template <class T>
+T member(const Json& json, const char* name) {
+    T value{};
+    read_member(json, name, value);
+    return value;
+}
+
+/// Hands each element of a list to `read`; errors name the element.
+template <class Read>
+void for_each_in(const Json& json, const char* list, const Read& read) {
+    const Json& all = json.at(list);
+    if (!all.is_array()) throw JsonError(fmt::format("{}: this is not a list", list));
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        try {
+            read(all[i]);
+        } catch (const JsonError& error) {
+            throw JsonError(fmt::format("{}[{}]: {}", list, i, error.what()));
+        }
+    }
+}
+
+void require(bool is_right, const char* problem) {
+    if (!is_right) throw JsonError(problem);
+}
+
+/// Setting, seed and policies of a cell or of a unit.
+template <class Runs>
+void read_runs(const Json& json, const Sweep& sweep, Runs& runs) {
+    read_member(json, "setting", runs.setting);
+    read_member(json, "seed", runs.seed);
+    read_member(json, "policies", runs.policies);
+    require(runs.setting < sweep.settings.size(), "setting: there are not that many settings");
+    require(runs.seed >= 0, "seed: it is negative");
+    require(!runs.policies.empty(), "policies: the list is empty");
+    for (const std::size_t policy : runs.policies)
+        require(policy < sweep.policies.size(), "policies: there are not that many policies");
+    const std::set<std::size_t> distinct(runs.policies.begin(), runs.policies.end());
+    require(distinct.size() == runs.policies.size(), "policies: one is there twice");
+}
+
+SweepPolicy policy_of(const Json& json) {
+    SweepPolicy policy{.name = member<std::string>(json, "name"), .sources = {}};
+    for_each_in(json, "sources", [&](const Json& source) {
+        policy.sources.push_back({member<std::string>(source, "source"), member<bool>(source, "is_file"),
+                                  member<std::string>(source, "toml")});
+    });
+    require(!policy.sources.empty(), "sources: the list is empty");
+    policy.checksum = checksum_of_sources(policy.sources);
+    return policy;
+}
+
+SweepSetting setting_of(const Json& json) {
+    SweepSetting setting{.axes = {}};
+    read_member(json, "options", setting.options);
+    read_member(json, "data", setting.data);
+    const Json& axes = json.at("axes");
+    require(axes.is_object(), "axes: this is not an object");
+    for (const auto& [name, value] : axes.items()) setting.axes.emplace_back(name, member<std::string>(axes, name.c_str()));
+    return setting;
+}
+
+/// Whether a setting has a value for each axis of the plan, in their order: rows of tables are made of them.
+bool has_axes(const SweepSetting& setting, const std::vector<std::string>& axes) {
+    return std::equal(setting.axes.begin(), setting.axes.end(), axes.begin(), axes.end(),
+                      [](const auto& one, const std::string& name) { return one.first == name; });
+}
+
+SweepUnit unit_of(const Json& json, const Sweep& sweep) {
+    SweepUnit unit{.id = member<std::string>(json, "id"), .policies = {}};
+    require(is_unit_id(unit.id), "id: this is not the name of a unit");
+    read_runs(json, sweep, unit);
+    read_member(json, "seconds", unit.seconds);
+    read_member(json, "bytes", unit.bytes);
+    read_member(json, "memory_bytes", unit.memory_bytes);
+    require(std::isfinite(unit.seconds) && unit.seconds >= 0, "seconds: this is not a time");
+    require(unit.bytes >= 0 && unit.memory_bytes >= 0, "bytes, memory_bytes: a size is negative");
+    return unit;
 }
 
 Sweep sweep_of(const Json& json) {
     Sweep sweep;
-    json.at("name").get_to(sweep.name);
-    json.at("created_by").get_to(sweep.created_by);
-    json.at("git").get_to(sweep.git);
-    json.at("plan_xxh64").get_to(sweep.plan_checksum);
-    json.at("plan").get_to(sweep.plan_text);
-    json.at("axes").get_to(sweep.axes);
-    for (const Json& one : json.at("policies")) {
-        SweepPolicy policy{.name = one.at("name").get<std::string>(), .sources = {}};
-        for (const Json& source : one.at("sources")) {
-            policy.sources.push_back({source.at("source").get<std::string>(), source.at("is_file").get<bool>(),
-                                      source.at("toml").get<std::string>()});
-        }
-        policy.checksum = checksum_of_sources(policy.sources);
-        sweep.policies.push_back(std::move(policy));
-    }
-    for (const Json& one : json.at("settings")) {
-        SweepSetting setting{.axes = {},
-                             .options = one.at("options").get<std::vector<std::string>>(),
-                             .data = one.at("data").get<std::string>()};
-        for (const auto& [name, value] : one.at("axes").items())
-            setting.axes.emplace_back(name, value.get<std::string>());
-        sweep.settings.push_back(std::move(setting));
-    }
-    const auto read_indices = [&](const Json& one, std::size_t& setting, std::int64_t& seed,
-                                  std::vector<std::size_t>& policies) {
-        one.at("setting").get_to(setting);
-        one.at("seed").get_to(seed);
-        one.at("policies").get_to(policies);
-        check_index(setting, sweep.settings.size());
-        for (const std::size_t policy : policies) check_index(policy, sweep.policies.size());
-    };
-    for (const Json& one : json.at("cells")) {
+    read_member(json, "name", sweep.name);
+    read_member(json, "created_by", sweep.created_by);
+    read_member(json, "git", sweep.git);
+    read_member(json, "plan_xxh64", sweep.plan_checksum);
+    read_member(json, "plan", sweep.plan_text);
+    read_member(json, "axes", sweep.axes);
+    const std::set<std::string> axes(sweep.axes.begin(), sweep.axes.end());
+    require(axes.size() == sweep.axes.size(), "axes: one is there twice");
+    for_each_in(json, "policies", [&](const Json& one) { sweep.policies.push_back(policy_of(one)); });
+    for_each_in(json, "settings", [&](const Json& one) { sweep.settings.push_back(setting_of(one)); });
+    for_each_in(json, "cells", [&](const Json& one) {
         SweepCell cell;
-        read_indices(one, cell.setting, cell.seed, cell.policies);
+        read_runs(one, sweep, cell);
+        require(has_axes(sweep.settings[cell.setting], sweep.axes), "setting: its axes are not those of the plan");
         sweep.cells.push_back(std::move(cell));
-    }
-    std::set<std::string> ids;
-    for (const Json& one : json.at("units")) {
-        SweepUnit unit{.id = one.at("id").get<std::string>(), .policies = {}};
-        read_indices(one, unit.setting, unit.seed, unit.policies);
-        one.at("seconds").get_to(unit.seconds);
-        one.at("bytes").get_to(unit.bytes);
-        one.at("memory_bytes").get_to(unit.memory_bytes);
-        if (!is_unit_id(unit.id) || !ids.insert(unit.id).second) throw JsonError("two units have one name, or no name");
-        sweep.units.push_back(std::move(unit));
-    }
+    });
+    require(!sweep.cells.empty(), "cells: the list is empty");
+    std::unordered_set<std::string> ids;
+    for_each_in(json, "units", [&](const Json& one) {
+        sweep.units.push_back(unit_of(one, sweep));
+        require(ids.insert(sweep.units.back().id).second, "id: two units have one name");
+    });
     return sweep;
 }
 
@@ -133,9 +196,11 @@ void write_for_people(const Sweep& sweep, const fs::path& out) {
         for (const PolicySource& source : policy.sources) {
             if (!source.is_file || !source.name.starts_with("policies/")) continue;
             make_folders((out / source.name).parent_path());
+            check_is_replaceable(out / source.name);
             publish(out / source.name, source.text);
         }
     }
+    check_is_replaceable(out / "plan.toml");
     publish(out / "plan.toml", sweep.plan_text);
 }
 
@@ -210,10 +275,11 @@ Sweep read_sweep(const fs::path& out) {
                       .where = path.string(),
                       .fix = "restore it, or plan again into the same folder: finished units keep their names"});
     };
-    const Json json = Json::parse_or_null(read_file(path, most_sweep_bytes));
+    const Json json = Json::parse_or_null(read_regular_file(path, most_sweep_bytes));
     if (!json.is_object()) throw bad("not a JSON object");
     try {
-        const auto schema = json.at("schema").get<std::int64_t>();
+        const auto schema = member<std::int64_t>(json, "schema");
+        require(schema >= 1, "schema: it is less than 1");
         if (schema > sweep_schema) {
             throw Error({.what = fmt::format("schema {} is newer than this program's {}", schema, sweep_schema),
                          .where = path.string(),

@@ -108,17 +108,18 @@ class CellFiles {
         const std::string& id = sweep_.units[unit].id;
         for (const std::string_view name : names_) {
             const fs::path path = path_of(unit, name);
-            if (!fs::exists(path)) {
-                check_absent(unit, id, path, name);
-                at->second.push_back(std::make_unique<UnitFile>(std::string()));
-                continue;
-            }
-            std::string text = read_file(path);
-            if (trust_ == FinishedUnits::Trust::is_checked)
-                check_mark(id, path, text, done_.at(unit), std::string(name));
-            at->second.push_back(std::make_unique<UnitFile>(std::move(text)));
+            std::optional<std::string> text = read_if_there(path);
+            if (!text) check_absent(unit, id, path, name);
+            if (text && trust_ == FinishedUnits::Trust::is_checked)
+                check_mark(id, path, *text, done_.at(unit), std::string(name));
+            at->second.push_back(std::make_unique<UnitFile>(std::move(text).value_or("")));
         }
         return at->second;
+    }
+    /// Reads a file again, and throws unless it is what the mark says.
+    void check_again(std::size_t unit, std::string_view name) const {
+        const fs::path path = path_of(unit, name);
+        check_mark(sweep_.units[unit].id, path, read_regular_file(path), done_.at(unit), std::string(name));
     }
     fs::path path_of(std::size_t unit, std::string_view name) const {
         return unit_folder(out_, sweep_.units[unit].id) / name;
@@ -153,6 +154,8 @@ void check_baselines(const Sweep& sweep, const SweepCell& cell, const std::set<s
                                               without_times(std::string(mine.header()) + "\n" + std::string(b))
                                         : a == b;
             if (same || a.empty() || b.empty()) continue;
+            // A machine is not called wrong because a file was altered later, or read wrong once.
+            for (const std::size_t one : {first, unit}) files.check_again(one, names[i]);
             const auto differ = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
             const auto line = mine.line_number(b.data() + (differ.second - b.begin()));
             throw Error({.what = fmt::format("fp32 came out with other rows in two units of one setting and seed: {} on {} "
@@ -188,7 +191,10 @@ FinishedUnits::FinishedUnits(const Sweep& sweep, fs::path out)
     for (const std::string& name : names_in(out_ / "failed")) {
         const std::string id = name.substr(0, name.find('.'));
         if (!is_unit_id(id) || !is_done(out_, id)) continue;
-        if (auto conflict = read_failure(out_, id)) conflicts_.push_back(std::move(*conflict));
+        auto conflict = read_failure(out_, id);
+        // A process that lost a race may leave a record of something else.
+        const bool is_conflict = conflict && conflict->exit == static_cast<int>(Exit::check_failed);
+        if (is_conflict && has_finished_attempt(out_, id)) conflicts_.push_back(std::move(*conflict));
     }
     for (std::size_t i = 0; i < sweep.units.size(); ++i) not_of_this_plan_ += wanted.contains(i) ? 0 : 1;
 }
@@ -236,7 +242,14 @@ void FinishedUnits::for_each_cell(const std::vector<std::string_view>& files, Tr
             if (!units.contains(run.unit)) continue;
             RunRowsText text{.policy = run.policy, .unit = run.unit, .rows = {}};
             const std::string name = run_name(sweep_.policies[run.policy].name, sweep_.cells[cell].seed);
-            for (const auto& file : open.of(run.unit)) text.rows.push_back(file->rows_of(name));
+            for (std::size_t k = 0; k < files.size(); ++k) {
+                text.rows.push_back(open.of(run.unit)[k]->rows_of(name));
+                if (files[k] != RunRow::file || !text.rows.back().empty()) continue;
+                throw Error({.what = fmt::format("unit {} has no row of run {}", sweep_.units[run.unit].id, name),
+                             .where = open.path_of(run.unit, files[k]).string(),
+                             .fix = "sweep.json or the unit is damaged: plan again into the same folder, or remove the "
+                                    "unit and run its shard again"});
+            }
             rows.runs.push_back(std::move(text));
         }
         take(rows);

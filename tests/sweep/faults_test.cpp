@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sweeps where something around them goes wrong: the disk, a network file system, the clock, the plan, the program itself.
 // What is finished stays whole, and what is done again ends with the same bytes.
+#include "experiments/sweep/done.hpp"
 #include "tests/json.hpp"
 #include "tests/sweep/reference.hpp"
 
@@ -141,6 +142,33 @@ TEST_CASE("a stale handle is tried again three times, and ends the shard where i
         CHECK_FALSE(fs::exists(folder / "stale/failed"));
         REQUIRE(folder.run("sweep run stale -q") == 0);
         CHECK(merged_again(folder, "stale") == at_once);
+    }
+}
+
+TEST_CASE("a machine that is short of something for a moment fails no unit", "[sweeps][faults]") {
+    const SweepScratch folder;
+    const MergedFiles at_once = undisturbed(folder);
+    for (const int error : {EMFILE, ENFILE, ENOMEM, EBUSY}) {
+        copy_plan(folder, "one", "short");
+        // Every open from the first unit's attempt on fails, and the shard ends. No unit is to blame.
+        const std::string fault = "open:60:" + std::to_string(error) + ":sticky";
+        const int code =
+            wait_for(folder.start({"sweep", "run", "short", "-q", "--patience", "0.1"}, 0, with_fault(fault)));
+        CAPTURE(error, contents(folder / "log0.txt"));
+        CHECK((code == 5 || code == 3));
+        CHECK_FALSE(fs::exists(folder / "short/failed"));
+        REQUIRE(folder.run("sweep run short -q") == 0);
+        CHECK(merged_again(folder, "short") == at_once);
+        for (const char* call : {"open:45", "open:60", "open:75"}) {
+            copy_plan(folder, "one", "short");
+            const std::string once = std::string(call) + ":" + std::to_string(error) + ":once";
+            const int ended =
+                wait_for(folder.start({"sweep", "run", "short", "-q", "--patience", "0.1"}, 0, with_fault(once)));
+            CAPTURE(once, contents(folder / "log0.txt"));
+            CHECK(ended == 0);
+            CHECK_FALSE(fs::exists(folder / "short/failed"));
+            CHECK(merged_again(folder, "short") == at_once);
+        }
     }
 }
 
@@ -309,7 +337,11 @@ TEST_CASE("a unit that two machines train differently is an error that names bot
     fs::create_directories(folder / "one/work");
     const fs::path attempt = folder / ("one/work/" + id + ".0");
     fs::copy(unit, attempt, fs::copy_options::recursive);
-    edit_json(attempt / "done", [](json& done) { done["host"] = "elsewhere", done["same_rows"] = "0123456789abcdef"; });
+    const std::string steps = contents(attempt / "steps.csv");
+    std::ofstream(attempt / "steps.csv") << steps.substr(0, steps.size() - 2) << (steps[steps.size() - 2] == '1' ? "2\n" : "1\n");
+    macheps::Done other = macheps::make_done(attempt, id, 0);
+    other.host = "elsewhere";
+    macheps::write_done(other, attempt);
     for (int i = 0; i < 2; ++i) {  // nor by trying again
         CHECK(folder.run("sweep run one") == 1);
         CAPTURE(folder.err());
