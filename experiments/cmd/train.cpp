@@ -18,7 +18,6 @@
 #include "experiments/train/experiment.hpp"
 #include "experiments/train/manifest.hpp"
 #include "experiments/version.hpp"
-
 #include "reports/divergence.hpp"
 #include "reports/html.hpp"
 #include "reports/run_log.hpp"
@@ -44,8 +43,7 @@ static_assert(std::atomic<bool>::is_always_lock_free);
 extern "C" void request_stop(int) {
     if (!stop_after_step.exchange(true)) return;
     stop_now.store(true);
-    std::signal(SIGINT, SIG_DFL);
-    std::signal(SIGTERM, SIG_DFL);
+    for (const int number : {SIGINT, SIGTERM}) std::signal(number, SIG_DFL);
 }
 
 struct Arguments {
@@ -161,10 +159,8 @@ Experiment new_experiment(const Arguments& a, const Command& verb) {
     tell_micro_batches(experiment.policies, experiment.options);
     auto seeds = experiment.seeds;
     std::sort(seeds.begin(), seeds.end());
-    if (std::adjacent_find(seeds.begin(), seeds.end()) != seeds.end()) {
-        throw Error(
-            {.what = "a seed is named twice", .where = "--seeds", .fix = "name each once", .exit = Exit::usage});
-    }
+    if (std::adjacent_find(seeds.begin(), seeds.end()) != seeds.end())
+        throw Error({.what = "a seed is named twice", .where = "--seeds", .fix = "name each once", .exit = Exit::usage});
     experiment.data_file = files.train;
     experiment.held_out_file = files.held_out;
     experiment.data_format = files.format;
@@ -231,15 +227,13 @@ int jobs(const Arguments& a, const Experiment& experiment) {
 Exit run(const Arguments& arguments, const Command& verb) {
     Experiment experiment = make_experiment(arguments, verb);
     experiment.memory = arguments.device.memory_bytes();
-    const std::vector<std::unique_ptr<Backend>> engines =
-        make_backends(arguments.device, jobs(arguments, experiment));
+    const std::vector<std::unique_ptr<Backend>> engines = make_backends(arguments.device, jobs(arguments, experiment));
     std::vector<Backend*> backends;
     for (const auto& engine : engines) backends.push_back(engine.get());
     check_memory(*backends.front(), experiment, static_cast<int>(backends.size()));
     tell_left_out(experiment.policies, experiment.model);
     if (arguments.dry_run) return print_plan(make_plan(backends, experiment), verb, arguments.json);
-    std::signal(SIGINT, request_stop);
-    std::signal(SIGTERM, request_stop);
+    for (const int number : {SIGINT, SIGTERM}) std::signal(number, request_stop);
     ProgressBar bar;
     const auto progress = [&](const Progress& p) {
         if (!p.note.empty()) {
@@ -259,12 +253,10 @@ Exit run(const Arguments& arguments, const Command& verb) {
         throw;
     }
     bar.end();
-    std::signal(SIGINT, SIG_DFL);
-    std::signal(SIGTERM, SIG_DFL);
+    for (const int number : {SIGINT, SIGTERM}) std::signal(number, SIG_DFL);
     const Exit code = finish(experiment, finished, arguments);
-    if (code == Exit::stopped) {
+    if (code == Exit::stopped)
         tell("Stopped. To go on: macheps train --resume {}\n", shell_word(experiment.directory.string()));
-    }
     return code;
 }
 
