@@ -88,9 +88,9 @@ MachineOutputs machine_outputs(const Problem& problem, ThreadPool& pool) {
                              b_factors = floats(of.b_factors);
     const Input *a_scale = find_input(problem, "a_scale"), *b_scale = find_input(problem, "b_scale"),
                 *bias = find_input(problem, "bias");
-    const std::vector<float> a_scales = floats(a_scale ? a_scale->values : std::vector<double>{}),
-                             b_scales = floats(b_scale ? b_scale->values : std::vector<double>{}),
-                             biases = floats(bias ? bias->values : std::vector<double>{});
+    const std::vector<float> a_scales = floats(a_scale ? std::vector<double>(a_scale->values) : std::vector<double>{}),
+                             b_scales = floats(b_scale ? std::vector<double>(b_scale->values) : std::vector<double>{}),
+                             biases = floats(bias ? std::vector<double>(bias->values) : std::vector<double>{});
     MachineOutputs out{.before = std::vector<float>(static_cast<std::size_t>(of.rows() * of.n)), .outputs = {}, .others = {}};
     std::vector<float> after(out.before.size());
     CpuBackend backend(pool.threads());
@@ -136,14 +136,14 @@ MachineOutputs machine_outputs(const Problem& problem, ThreadPool& pool) {
     return out;
 }
 
-void MachineOutputs::agree(const Format& format, std::span<const double> got) {
+void MachineOutputs::agree(const Format& format, NumberView got) {
     for (const auto& [i, other] : others) {
         const auto at = static_cast<std::size_t>(i);
         if (code_of(format, got[at]) == code_of(format, other)) outputs[at] = other;
     }
 }
 
-BitsCount compare_bits(const Format& format, std::span<const double> got, std::span<const double> want) {
+BitsCount compare_bits(const Format& format, NumberView got, NumberView want) {
     BitsCount bits;
     for (std::size_t i = 0; i < got.size(); ++i) {
         const bool both_nan = got[i] != got[i] && want[i] != want[i];
@@ -156,8 +156,8 @@ BitsCount compare_bits(const Format& format, std::span<const double> got, std::s
     return bits;
 }
 
-std::optional<Reason> bits_reason(const Problem& problem, const BitsCount& bits, std::span<const double> got,
-                                  std::span<const double> want) {
+std::optional<Reason> bits_reason(const Problem& problem, const BitsCount& bits, NumberView got,
+                                  NumberView want) {
     if (bits.differ == 0) return {};
     const auto first = static_cast<std::size_t>(bits.first);
     const int digits = (problem.output.container_bits() + 3) / 4;

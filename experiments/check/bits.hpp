@@ -20,7 +20,7 @@ struct MachineOutputs {
     std::map<std::int64_t, double> others{};
 
     /// Of two that are as good the kernel's, where it has one of them.
-    void agree(const Format& format, std::span<const double> got);
+    void agree(const Format& format, NumberView got);
 };
 
 /// Errors: throws Declined where the declaration leaves bits open: any machine, scales in any order, an epilogue that no
@@ -32,10 +32,10 @@ struct BitsCount {
     std::int64_t equal = 0, differ = 0;
     std::int64_t first = -1;  ///< that differs
 };
-BitsCount compare_bits(const Format& format, std::span<const double> got, std::span<const double> want);
+BitsCount compare_bits(const Format& format, NumberView got, NumberView want);
 
 /// KC040, where an output has another code than the machine gives.
-std::optional<Reason> bits_reason(const Problem& problem, const BitsCount& bits, std::span<const double> got,
-                                  std::span<const double> want);
+std::optional<Reason> bits_reason(const Problem& problem, const BitsCount& bits, NumberView got,
+                                  NumberView want);
 
 }  // namespace macheps::check

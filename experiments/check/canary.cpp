@@ -81,7 +81,9 @@ Posed pose_before_canaries(const Declaration& d, std::vector<StoredArray> arrays
     }
     Declaration rest = d;
     rest.canaries = 0;
-    Posed posed = pose(rest, arrays, pool, sampling);
+    Sampling of_rest = sampling;
+    of_rest.reads_in_place = false;  // these arrays end here
+    Posed posed = pose(rest, arrays, pool, of_rest);
     posed.problem.declaration.canaries = d.canaries;
     posed.problem.changed_canary = changed;
     if (posed.problem.sample && posed.problem.sample->every() == 1)

@@ -19,7 +19,7 @@ bool is_within(const Metric& metric, double limit) {
 }
 
 /// The largest |error| / (atol + rtol |exact|); what is not finite where it must be is infinite.
-double tolerance_ratio(const Limits& limits, std::span<const double> got, const Options& options) {
+double tolerance_ratio(const Limits& limits, NumberView got, const Options& options) {
     double most = 0;
     for (std::size_t i = 0; i < got.size(); ++i) {
         const double y = limits.exact[i], off = std::fabs(got[i] - y),
@@ -31,7 +31,7 @@ double tolerance_ratio(const Limits& limits, std::span<const double> got, const 
 }
 
 /// Tries the user's limits on outputs that nothing computed, then on the kernel's.
-void try_user_limits(const Problem& problem, std::span<const double> out, const Options& options, Verdict& verdict,
+void try_user_limits(const Problem& problem, NumberView out, const Options& options, Verdict& verdict,
                      ThreadPool& pool) {
     const bool has_tolerance = options.rtol || options.atol;
     if (!has_tolerance && options.metric_limits.empty()) return;
@@ -80,7 +80,7 @@ void try_user_limits(const Problem& problem, std::span<const double> out, const 
 }
 
 /// Outputs so near their bound that the error of the fp64 reference decides: their sums as exact integers.
-void escalate(const Problem& problem, std::span<const double> out, Limits& limits, ThreadPool& pool) {
+void escalate(const Problem& problem, NumberView out, Limits& limits, ThreadPool& pool) {
     if (problem.products == nullptr) return;
     const Defect none{};
     Listing listing{
@@ -104,8 +104,7 @@ void escalate(const Problem& problem, std::span<const double> out, Limits& limit
                    .inputs = &problem.inputs,
                    .products = &sums},
                   values);
-        limits.exact[at] = values.back()[0].high;
-        limits.low[at] = values.back()[0].low;
+        limits.replace(at, values.back()[0].high, values.back()[0].low);
         ++limits.escalated;
     }
 }
@@ -190,7 +189,7 @@ std::vector<const Mutant*> Verdict::blind(Power require) const {
     return all;
 }
 
-std::vector<Metric> metrics(const Limits& limits, std::span<const double> got, ThreadPool& pool) {
+std::vector<Metric> metrics(const Limits& limits, NumberView got, ThreadPool& pool) {
     const HalfUlp half_ulp(limits.format);
     Sums s;
     in_parts(
@@ -226,7 +225,7 @@ std::vector<Metric> metrics(const Limits& limits, std::span<const double> got, T
 
 namespace {
 
-Verdict judge_posed(const Problem& problem, std::span<const double> out, const Options& options, ThreadPool& pool) {
+Verdict judge_posed(const Problem& problem, NumberView out, const Options& options, ThreadPool& pool) {
     Verdict verdict;
     std::optional<MachineOutputs> claimed;
     if (problem.declaration.bits) {
@@ -329,7 +328,7 @@ double bounds_of_screen(const Screen& screen, const Limits& limits) {
 
 }  // namespace
 
-Verdict check(const Problem& problem, std::span<const double> out, const Options& options, ThreadPool& pool) {
+Verdict check(const Problem& problem, NumberView out, const Options& options, ThreadPool& pool) {
     Verdict verdict = judge_posed(problem, out, options, pool);
     for (Reason& reason : verdict.reasons) reason.index = whole_index(verdict.limits, reason.index);
     if (verdict.bits) verdict.bits->first = whole_index(verdict.limits, verdict.bits->first);

@@ -39,6 +39,9 @@ struct Options {
     /// A file with what another run of the kernel made of the same inputs: the same bits. `*` stands for the name of the
     /// input, without its folder and ending. Empty: there is none.
     std::string deterministic_with{};
+    std::optional<std::int64_t> memory{};  ///< bytes that may be planned for; by default what this process may take
+    /// The verdict keeps the limits of all outputs. Without them a large check computes them in panels.
+    bool holds_limits = true;
 };
 
 /// Numbers that people know. They decide nothing unless the user limits them.
@@ -62,7 +65,7 @@ struct Verdict {
     std::string unscreened{};         ///< why there is none of a sample
     /// What one output of a sum of the screen may be off by unnoticed, in bounds of sampled outputs: the middle.
     double screen_bounds = 0;
-    Limits limits{};
+    Limits limits{};  ///< without columns if they were computed in panels
 
     /// Mutants that went unnoticed; of those that `require` asks for.
     std::vector<const Mutant*> blind(Power require) const;
@@ -73,7 +76,7 @@ struct Verdict {
 /// that are missing, empty, of other shapes than each other, or of another format than was declared.
 struct Posed {
     Problem problem{};
-    std::vector<double> out{};
+    Numbers out{};
     std::vector<std::int64_t> out_shape{};
 };
 /// Of a product only the outputs of a sample are in it, where `sampling` says so, beside a screen of all.
@@ -81,8 +84,8 @@ Posed pose(const Declaration& declaration, const std::vector<StoredArray>& array
            const Sampling& sampling = {});
 
 /// Judges `out` and the check itself.
-Verdict check(const Problem& problem, std::span<const double> out, const Options& options, ThreadPool& pool);
+Verdict check(const Problem& problem, NumberView out, const Options& options, ThreadPool& pool);
 
-std::vector<Metric> metrics(const Limits& limits, std::span<const double> got, ThreadPool& pool);
+std::vector<Metric> metrics(const Limits& limits, NumberView got, ThreadPool& pool);
 
 }  // namespace macheps::check

@@ -5,6 +5,7 @@
 #include "core/format_table.hpp"
 #include "core/nearest_name.hpp"
 #include "experiments/check/grid.hpp"
+#include "experiments/check/memory.hpp"
 #include "experiments/check/words.hpp"
 #include "reports/sha256.hpp"
 
@@ -30,7 +31,7 @@ std::int64_t ordinal_of(const Limits& limits, double x) {
     return std::signbit(x) ? -code : code;
 }
 
-std::vector<std::int64_t> distances_of(const Limits& limits, std::span<const double> got, ThreadPool& pool) {
+std::vector<std::int64_t> distances_of(const Limits& limits, NumberView got, ThreadPool& pool) {
     const Storing stored(limits);
     const NearestNormal nearest(limits.format);
     std::array<std::int64_t, 66> all{};
@@ -58,7 +59,7 @@ std::vector<std::int64_t> distances_of(const Limits& limits, std::span<const dou
     return {all.begin(), end};
 }
 
-double omega_of(const Problem& problem, const Limits& limits, std::span<const double> got) {
+double omega_of(const Problem& problem, const Limits& limits, NumberView got) {
     const bool is_plain = problem.products != nullptr && problem.inputs.empty() && problem.declaration.alpha == 1;
     if (!is_plain) return std::numeric_limits<double>::quiet_NaN();
     double most = 0;
@@ -97,6 +98,8 @@ Checked check_arrays(const Declaration& declaration, const std::vector<StoredArr
     }
     Sampling sampling = options.sampling;
     sampling.delta = options.delta;
+    sampling.most_limit_bytes = plan_memory(declaration, arrays, options);
+    sampling.reads_in_place = !options.holds_limits;
     const Posed posed = pose(declaration, arrays, pool, sampling);
     checked.declaration = posed.problem.declaration;
     checked.out_shape = posed.out_shape;
@@ -115,6 +118,7 @@ Checked check_arrays(const Declaration& declaration, const std::vector<StoredArr
     }
     checked.code_distances = distances_of(checked.verdict.limits, posed.out, pool);
     checked.omega = omega_of(posed.problem, checked.verdict.limits, posed.out);
+    if (checked.verdict.limits.panels) checked.verdict.limits.drop();  // they read the arrays, which may end before the verdict
     return checked;
 }
 

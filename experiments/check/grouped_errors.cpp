@@ -38,7 +38,7 @@ double GroupedErrors::distinct(const OutputBlock& g) const {
     std::vector<double> kinds;
     visit(g, [&](std::size_t i) { kinds.push_back(kind_of(i)); });
     double least = effective_number(kinds);
-    for (const std::vector<std::uint32_t>& inner : l_.inner_kinds) {
+    for (const LimitColumn<std::uint32_t>& inner : l_.inner_kinds) {
         kinds.clear();
         visit(g, [&](std::size_t i) { kinds.push_back(inner[i]); });
         least = std::min(least, effective_number(kinds));

@@ -37,7 +37,7 @@ class GroupedErrors {
     static constexpr double least_group = 64;
 
     /// `got` are all outputs; it and the limits must outlive this.
-    GroupedErrors(const Limits& limits, std::span<const double> got)
+    GroupedErrors(const Limits& limits, NumberView got)
         : l_(limits), got_(got), stored_(limits), half_ulp_(limits.format) {}
 
     OutputBlock all() const { return {0, l_.rows, 0, l_.columns}; }
@@ -81,7 +81,7 @@ class GroupedErrors {
     double kind_of(std::size_t i) const;
 
     const Limits& l_;
-    std::span<const double> got_;
+    NumberView got_;
     Storing stored_;
     HalfUlp half_ulp_;
 };

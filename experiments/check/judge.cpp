@@ -31,7 +31,7 @@ struct Means {
 class Judge {
   public:
     /// `got` are the outputs from `first` on.
-    Judge(const Limits& limits, std::span<const double> got, const JudgeOptions& options, ThreadPool& pool,
+    Judge(const Limits& limits, NumberView got, const JudgeOptions& options, ThreadPool& pool,
           std::size_t first = 0)
         : l_(limits),
           got_(got),
@@ -387,7 +387,7 @@ class Judge {
     }
 
     const Limits& l_;
-    std::span<const double> got_;
+    NumberView got_;
     JudgeOptions options_;
     ThreadPool& pool_;
     std::size_t first_;
@@ -399,13 +399,13 @@ class Judge {
 
 }  // namespace
 
-Judgement judge(const Limits& limits, std::span<const double> got, const JudgeOptions& options) {
+Judgement judge(const Limits& limits, NumberView got, const JudgeOptions& options) {
     if (options.pool != nullptr) return Judge(limits, got, options, *options.pool).run();
     ThreadPool alone(1);
     return Judge(limits, got, options, alone).run();
 }
 
-bool refuses_any(const Limits& limits, std::int64_t first, std::span<const double> got, Premise* premise) {
+bool refuses_any(const Limits& limits, std::int64_t first, NumberView got, Premise* premise) {
     ThreadPool alone(1);
     return Judge(limits, got, {.premise = premise}, alone, static_cast<std::size_t>(first)).refuses_any();
 }

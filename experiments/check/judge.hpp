@@ -44,10 +44,10 @@ struct JudgeOptions {
     ThreadPool* pool = nullptr;   ///< else one thread does it; the judgement is the same
 };
 
-Judgement judge(const Limits& limits, std::span<const double> got, const JudgeOptions& options = {});
+Judgement judge(const Limits& limits, NumberView got, const JudgeOptions& options = {});
 
 /// True where T0, T1 or T2 refuses one of `got`, which are the outputs from `first` on.
-bool refuses_any(const Limits& limits, std::int64_t first, std::span<const double> got, Premise* premise = nullptr);
+bool refuses_any(const Limits& limits, std::int64_t first, NumberView got, Premise* premise = nullptr);
 
 /// The place of an output among all of the kernel's, of which these may be a sample.
 std::int64_t whole_index(const Limits& limits, std::int64_t index);

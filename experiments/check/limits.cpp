@@ -14,7 +14,9 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <optional>
+#include <utility>
 
 namespace macheps::check {
 
@@ -34,7 +36,7 @@ void interpret(const std::vector<Node>& nodes, const Row& row, const Accuracies&
 }
 
 /// The limits of output i from element j of the last node. False where nothing certain can be said of it.
-bool set_limits(Limits& limits, const HalfUlp& half_ulp, std::size_t i, const Frame& frame, std::size_t j,
+bool set_limits(const Limits& limits, Panel& panel, const HalfUlp& half_ulp, std::size_t i, const Frame& frame, std::size_t j,
                 double lambda) {
     const Wide y = frame.values.back()[j];
     const double certificate = frame.certificates.back()[j], before = frame.bounds.back()[j];
@@ -56,14 +58,14 @@ bool set_limits(Limits& limits, const HalfUlp& half_ulp, std::size_t i, const Fr
         own_square = is_nearest                             ? ulp_width * ulp_width / 12
                      : limits.rounding == Round::stochastic ? ulp_width * ulp_width / 4
                                                             : ulp_width * ulp_width / 3;
-    limits.exact[i] = y.high;
-    limits.low[i] = y.low;
-    limits.before[i] = certain;
-    limits.certain[i] = rounded(certain);
-    limits.probable[i] = rounded(likely);
-    limits.deviation[i] = has_spread ? sqrt(own_square + s.own * s.own / 3 + common * common) : 0;
-    limits.overflow[i] = frame.overflows.at(frame.values.size() - 1, j);
-    return !std::isfinite(y.high) || !(std::isinf(before) || (certificate > 0 && certificate >= limits.certain[i] / 4));
+    panel.exact[i] = y.high;
+    panel.low[i] = y.low;
+    panel.before[i] = certain;
+    panel.certain[i] = rounded(certain);
+    panel.probable[i] = rounded(likely);
+    panel.deviation[i] = has_spread ? sqrt(own_square + s.own * s.own / 3 + common * common) : 0;
+    panel.overflow[i] = frame.overflows.at(frame.values.size() - 1, j);
+    return !std::isfinite(y.high) || !(std::isinf(before) || (certificate > 0 && certificate >= panel.certain[i] / 4));
 }
 
 /// Computes a row as a kernel that is exact except for the declared roundings of intermediate results.
@@ -80,14 +82,14 @@ class InnerRoundings {
     std::size_t count() const { return places_.size(); }
 
     /// `exact` holds the values of the row without these roundings. The outputs of the row begin at `first`.
-    void set(Limits& limits, std::size_t first, std::size_t outputs, const Row& row, const Columns<Wide>& exact,
+    void set(Panel& panel, std::size_t first, std::size_t outputs, const Row& row, const Columns<Wide>& exact,
              Columns<Wide>& values) const {
         reference(nodes_, row, values);
-        for (std::size_t j = 0; j < outputs; ++j) limits.rounded_inside[first + j] = values.back()[j].high;
+        for (std::size_t j = 0; j < outputs; ++j) panel.rounded_inside[first + j] = values.back()[j].high;
         for (std::size_t s = 0; s < places_.size(); ++s) {
             const auto& x = exact[places_[s]];
             for (std::size_t j = 0; j < outputs; ++j)
-                limits.inner_kinds[s][first + j] = rounding_kind(half_ulps_[s], x[x.size() == 1 ? 0 : j].high);
+                panel.inner_kinds[s][first + j] = rounding_kind(half_ulps_[s], x[x.size() == 1 ? 0 : j].high);
         }
     }
 
@@ -108,7 +110,149 @@ void set_result(ProductSum& result, const Frame& frame) {
               .overflow = frame.overflows.at(frame.values.size() - 1, 0)};
 }
 
+/// Computes the limits of any row.
+class RowLimits {
+  public:
+    RowLimits(std::shared_ptr<const Problem> problem, const Limits& limits, double lambda)
+        : owned_(std::move(problem)),
+          problem_(*owned_),
+          meta_(limits),
+          lambda_(lambda),
+          nodes_(listing_of(problem_, problem_.inputs, Defect{}).nodes.list()),
+          accuracies_{.kernel = kernel_arithmetic(find_functions(problem_.declaration.functions))},
+          inner_(nodes_),
+          half_ulp_(limits.format),
+          outputs_(problem_.is_one_per_row() ? 1 : static_cast<std::size_t>(problem_.columns)) {}
+    RowLimits(const RowLimits&) = delete;
+    RowLimits& operator=(const RowLimits&) = delete;
+
+    /// Roundings on the way for which limits are kept.
+    std::size_t inner() const { return problem_.is_reduced() ? 0 : inner_.count(); }
+    std::size_t outputs_of_row() const { return outputs_; }
+    void interpret_row(std::int64_t row, Frame& frame) const {
+        interpret(nodes_, row_of(problem_, row, 0, frame, problem_.inputs), accuracies_, frame);
+    }
+    /// Returns the first output of the row of which nothing certain can be said, or -1.
+    std::int64_t set(std::int64_t row, Frame& frame, Panel& panel) const {
+        const Row read = row_of(problem_, row, 0, frame, problem_.inputs);
+        interpret(nodes_, read, accuracies_, frame);
+        const std::size_t first = static_cast<std::size_t>(row) * outputs_ - static_cast<std::size_t>(panel.first);
+        if (inner() > 0) inner_.set(panel, first, outputs_, read, frame.values, frame.rounded);
+        std::int64_t declined = -1;
+        for (std::size_t j = 0; j < outputs_; ++j) {
+            if (!set_limits(meta_, panel, half_ulp_, first + j, frame, j, lambda_) && declined < 0)
+                declined = panel.first + static_cast<std::int64_t>(first + j);
+        }
+        return declined;
+    }
+    /// Sets the limits of the one result that is computed from the results of all rows.
+    bool set_across(const std::vector<ProductSum>& results, Panel& panel) const {
+        Frame frame;
+        const Listing across = across_of(problem_, problem_.inputs, Defect{});
+        interpret(across.nodes.list(), across_row(problem_, problem_.inputs, results), accuracies_, frame);
+        return set_limits(meta_, panel, half_ulp_, 0, frame, 0, lambda_);
+    }
+    void fill(Panel& panel) const {
+        Frame frame;
+        const auto width = static_cast<std::int64_t>(outputs_);
+        for (std::int64_t row = panel.first / width; row < panel.last / width; ++row) set(row, frame, panel);
+    }
+
+  private:
+    std::shared_ptr<const Problem> owned_;
+    const Problem& problem_;
+    const Limits meta_;  ///< without columns
+    double lambda_;
+    std::vector<Node> nodes_;
+    Accuracies accuracies_;
+    InnerRoundings inner_;
+    HalfUlp half_ulp_;
+    std::size_t outputs_;
+};
+
+/// The smallest of the places that threads find.
+class FirstPlace {
+  public:
+    void see(std::int64_t place) {
+        std::int64_t first = first_;
+        while (place >= 0 && place < first && !first_.compare_exchange_weak(first, place)) {
+        }
+    }
+    std::int64_t get() const { return first_ == INT64_MAX ? -1 : first_.load(); }
+
+  private:
+    std::atomic<std::int64_t> first_{INT64_MAX};
+};
+
+/// Outputs of a panel: few enough that a thread computes them in a few milliseconds.
+constexpr std::int64_t panel_elements = 1 << 15;
+/// Bytes of panels that are kept: several times those of a part of the outputs on which wrong kernels are tried (growing_parts).
+constexpr std::int64_t most_kept_bytes = 1 << 28;
+
+void read_in_panels(Limits& limits, const Problem& problem, std::shared_ptr<const RowLimits> of, ThreadPool& pool) {
+    const std::size_t inner = of->inner();
+    const auto few = static_cast<std::int64_t>(static_cast<double>(problem.most_limit_bytes) / (8 * Panel::bytes_each(inner)));
+    const std::int64_t elements = std::min(panel_elements, few),
+                       rows = std::max<std::int64_t>(1, elements / std::max<std::int64_t>(problem.columns, 1)),
+                       outputs = rows * static_cast<std::int64_t>(of->outputs_of_row());
+    FirstPlace declined;
+    const auto panels = std::make_shared<Panels>(limits.size(), outputs, inner, std::min(problem.most_limit_bytes, most_kept_bytes),
+                                                 [of](Panel& panel) { of->fill(panel); });
+    pool.run(panels->count(), [&](std::int64_t number) {
+        Panel panel{.first = number * outputs, .last = std::min(limits.size(), (number + 1) * outputs)};
+        panel.resize(inner);
+        Frame frame;
+        for (std::int64_t row = number * rows; row < std::min(problem.rows, (number + 1) * rows); ++row)
+            declined.see(of->set(row, frame, panel));
+    });
+    limits.declined = declined.get();
+    limits.read_from(panels, inner);
+}
+
 }  // namespace
+
+void Limits::hold(Panel all) {
+    exact = std::move(all.exact);
+    low = std::move(all.low);
+    before = std::move(all.before);
+    certain = std::move(all.certain);
+    probable = std::move(all.probable);
+    deviation = std::move(all.deviation);
+    overflow = std::move(all.overflow);
+    rounded_inside = std::move(all.rounded_inside);
+    inner_kinds.clear();
+    for (auto& kinds : all.inner_kinds) inner_kinds.emplace_back(std::move(kinds));
+}
+
+void Limits::read_from(const std::shared_ptr<Panels>& from, std::size_t inner) {
+    using Numbers64 = const std::vector<double>&;
+    panels = from;
+    exact = {from, [](const Panel& p, std::size_t) -> Numbers64 { return p.exact; }};
+    low = {from, [](const Panel& p, std::size_t) -> Numbers64 { return p.low; }};
+    before = {from, [](const Panel& p, std::size_t) -> Numbers64 { return p.before; }};
+    certain = {from, [](const Panel& p, std::size_t) -> Numbers64 { return p.certain; }};
+    probable = {from, [](const Panel& p, std::size_t) -> Numbers64 { return p.probable; }};
+    deviation = {from, [](const Panel& p, std::size_t) -> Numbers64 { return p.deviation; }};
+    overflow = {from, [](const Panel& p, std::size_t) -> const std::vector<Overflowing>& { return p.overflow; }};
+    if (inner > 0) rounded_inside = {from, [](const Panel& p, std::size_t) -> Numbers64 { return p.rounded_inside; }};
+    for (std::size_t s = 0; s < inner; ++s) {
+        inner_kinds.emplace_back(
+            from, [](const Panel& p, std::size_t n) -> const std::vector<std::uint32_t>& { return p.inner_kinds[n]; }, s);
+    }
+}
+
+void Limits::replace(std::size_t i, double high, double low_part) {
+    if (panels) return panels->replace(i, high, low_part);
+    exact.held()[i] = high;
+    low.held()[i] = low_part;
+}
+
+void Limits::drop() {
+    for (auto* each : {&exact, &low, &before, &certain, &probable, &deviation, &rounded_inside}) each->clear();
+    overflow.clear();
+    inner_kinds.clear();
+    panels = nullptr;
+}
 
 std::uint32_t rounding_kind(const HalfUlp& half_ulp, double x) {
     const double codes = std::fabs(x) / (2 * half_ulp(x)), part = codes - std::floor(codes);
@@ -135,48 +279,32 @@ Limits limits_of(const Problem& problem, double delta, ThreadPool& pool) {
     limits.tile_rows = d.tile_rows;
     limits.tile_columns = d.tile_columns;
     const auto size = static_cast<std::size_t>(limits.size());
-    // The first touch of so much memory costs as much as the interpreters: every thread does a part of it.
-    const std::array all{&limits.exact,   &limits.low,      &limits.before,
-                         &limits.certain, &limits.probable, &limits.deviation};
-    pool.run(static_cast<std::int64_t>(all.size()),
-             [&](std::int64_t task) { all[static_cast<std::size_t>(task)]->resize(size); });
-    limits.overflow.resize(size);
-    const Defect none{};
-    const HalfUlp half_ulp(limits.format);
-    const Listing listing = listing_of(problem, problem.inputs, none);
-    const Accuracies accuracies{.kernel = kernel_arithmetic(find_functions(d.functions))};
-    const InnerRoundings inner(listing.nodes.list());
-    const bool has_inner = inner.count() > 0 && !problem.is_reduced();
-    if (has_inner) {
-        limits.rounded_inside.resize(size);
-        limits.inner_kinds.assign(inner.count(), std::vector<std::uint32_t>(size));
-    }
     const double lambda = std::sqrt(2 * math::log(2 * static_cast<double>(size) / delta));
-    std::vector<ProductSum> results(problem.is_reduced() ? static_cast<std::size_t>(problem.rows) : 0);
-    std::atomic<std::int64_t> declined{limits.size()};
-    for_rows(problem, 0, problem.rows, pool, [&](std::int64_t row, Frame& frame) {
-        const Row read = row_of(problem, row, 0, frame, problem.inputs);
-        interpret(listing.nodes.list(), read, accuracies, frame);
-        if (problem.is_reduced()) return set_result(results[static_cast<std::size_t>(row)], frame);
-        const std::size_t count = is_one ? 1 : static_cast<std::size_t>(problem.columns);
-        if (has_inner)
-            inner.set(limits, static_cast<std::size_t>(row) * count, count, read, frame.values, frame.rounded);
-        for (std::size_t j = 0; j < count; ++j) {
-            const std::size_t i = static_cast<std::size_t>(row) * count + j;
-            if (set_limits(limits, half_ulp, i, frame, j, lambda)) continue;
-            const auto place = static_cast<std::int64_t>(i);
-            std::int64_t first = declined;
-            while (place < first && !declined.compare_exchange_weak(first, place)) {
-            }
-        }
-    });
-    if (problem.is_reduced()) {
-        Frame frame;
-        const Listing across = across_of(problem, problem.inputs, none);
-        interpret(across.nodes.list(), across_row(problem, problem.inputs, results), accuracies, frame);
-        if (!set_limits(limits, half_ulp, 0, frame, 0, lambda)) declined = 0;
+    const std::shared_ptr<const Problem> here(std::shared_ptr<const Problem>{}, &problem);
+    const auto of = std::make_shared<const RowLimits>(here, limits, lambda);
+    const double bytes = static_cast<double>(size) * Panel::bytes_each(of->inner());
+    if (!problem.is_reduced() && bytes > static_cast<double>(problem.most_limit_bytes)) {
+        // Panels may be read when this problem has gone.
+        const auto owned = std::make_shared<const Problem>(problem);
+        read_in_panels(limits, problem, std::make_shared<const RowLimits>(owned, limits, lambda), pool);
+        return limits;
     }
-    if (declined < limits.size()) limits.declined = declined;
+    Panel all{.last = limits.size()};
+    // The first touch of so much memory costs as much as the interpreters: every thread does a part of it.
+    const std::array columns{&all.exact, &all.low, &all.before, &all.certain, &all.probable, &all.deviation};
+    pool.run(static_cast<std::int64_t>(columns.size()),
+             [&](std::int64_t task) { columns[static_cast<std::size_t>(task)]->resize(size); });
+    all.resize(of->inner());
+    std::vector<ProductSum> results(problem.is_reduced() ? static_cast<std::size_t>(problem.rows) : 0);
+    FirstPlace declined;
+    for_rows(problem, 0, problem.rows, pool, [&](std::int64_t row, Frame& frame) {
+        if (!problem.is_reduced()) return declined.see(of->set(row, frame, all));
+        of->interpret_row(row, frame);
+        set_result(results[static_cast<std::size_t>(row)], frame);
+    });
+    if (problem.is_reduced() && !of->set_across(results, all)) declined.see(0);
+    limits.declined = declined.get();
+    limits.hold(std::move(all));
     return limits;
 }
 

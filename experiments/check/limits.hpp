@@ -3,6 +3,7 @@
 #pragma once
 #include "core/thread_pool.hpp"
 #include "experiments/check/operations.hpp"
+#include "experiments/check/panels.hpp"
 #include "experiments/check/products.hpp"
 #include "experiments/check/rounding_to.hpp"
 #include "experiments/check/sample.hpp"
@@ -37,6 +38,9 @@ struct Problem {
     std::optional<Screen> screen{};          ///< of all outputs, where there is a sample of them
     std::string unscreened{};                ///< why there is none
 
+    /// Limits of outputs are computed again at every use if those of all outputs take more bytes than this.
+    std::int64_t most_limit_bytes = INT64_MAX;
+
     std::vector<Finding> findings{};  ///< what is wrong with arrays that the kernel wrote beside its output
 
     bool is_one_per_row() const { return declaration.operation->is_one_per_row; }
@@ -56,25 +60,35 @@ struct Limits {
     std::int64_t rows = 0, columns = 0, group_rows = 0;  ///< how the outputs lie
     std::int64_t tile_rows = 0, tile_columns = 0;        ///< of the kernel, judged beside those of 16x16; 0: not said
     std::vector<std::int64_t> starts{};                  ///< of groups that differ in their rows; else empty
-    std::vector<double> exact{}, low{};                  ///< the exact result is their sum, to within the certificate
-    std::vector<double> before{};                        ///< certain bound of the error before the last rounding
-    std::vector<double> certain{}, probable{};
-    std::vector<double> deviation{};  ///< what errors are scaled by in mean squares
-    std::vector<Overflowing> overflow{};  ///< whether an output may be other than finite and within its bound
+    LimitColumn<double> exact{}, low{};                       ///< the exact result is their sum, to within the certificate
+    LimitColumn<double> before{};                             ///< certain bound of the error before the last rounding
+    LimitColumn<double> certain{}, probable{};
+    LimitColumn<double> deviation{};       ///< what errors are scaled by in mean squares
+    LimitColumn<Overflowing> overflow{};   ///< whether an output may be other than finite and within its bound
     /// The results before the last rounding of a kernel that is exact except for the declared roundings of intermediate
     /// results. Empty if nothing is rounded on the way.
-    std::vector<double> rounded_inside{};
+    LimitColumn<double> rounded_inside{};
     /// For each intermediate rounding and output: rounding_kind of the rounded number. Outputs of equal kind share the error.
-    std::vector<std::vector<std::uint32_t>> inner_kinds{};
+    std::vector<LimitColumn<std::uint32_t>> inner_kinds{};
     std::shared_ptr<const Sample> sample{};  ///< which of a larger array's outputs these are; null: all of them
     std::int64_t escalated = 0;       ///< outputs that were computed again, as exact integers
     /// The first output whose bound is infinite, or whose reference is not certain enough: nothing can be said of it.
     std::int64_t declined = -1;
 
     std::int64_t size() const { return rows * columns; }
+    /// Takes the columns from a panel of all outputs.
+    void hold(Panel all);
+    /// Reads the columns from panels.
+    void read_from(const std::shared_ptr<Panels>& from, std::size_t inner);
+    /// Replaces the exact result of an output.
+    void replace(std::size_t i, double high, double low);
+    /// Forgets the columns.
+    void drop();
     /// Of a kernel's 16x16 tile so many rows and columns are next to each other here.
     std::int64_t tile() const { return sample ? std::max<std::int64_t>(16 / sample->every(), 1) : 16; }
     bool is_exact(std::size_t i) const { return before[i] == 0; }
+    /// Null if the columns are held.
+    std::shared_ptr<Panels> panels{};
 };
 
 /// Returns the fractional part of |x| / ulp in a format, in units of 2^-30. Equal parts have equal rounding errors, in ulp.

@@ -11,18 +11,19 @@ namespace {
 
 /// Each of the two arrays of scales holds the other's, from the beginning again where it is longer.
 void exchange_scales(const Problem& problem, std::vector<Input>& inputs) {
-    const auto values_of = [&](std::string_view name) -> const std::vector<double>* {
+    const auto values_of = [&](std::string_view name) -> const Numbers* {
         for (const Input& input : problem.inputs) {
             if (input.name == name) return &input.values;
         }
         return nullptr;
     };
-    const std::vector<double>*a = values_of("a_scale"), *b = values_of("b_scale");
+    const Numbers *a = values_of("a_scale"), *b = values_of("b_scale");
     if (a == nullptr || b == nullptr) return;
     for (Input& input : inputs) {
-        const std::vector<double>* other = input.name == "a_scale" ? b : input.name == "b_scale" ? a : nullptr;
+        const Numbers* other = input.name == "a_scale" ? b : input.name == "b_scale" ? a : nullptr;
         if (other == nullptr) continue;
-        for (std::size_t i = 0; i < input.values.size(); ++i) input.values[i] = (*other)[i % other->size()];
+        std::vector<double>& values = input.values.held();
+        for (std::size_t i = 0; i < values.size(); ++i) values[i] = (*other)[i % other->size()];
     }
 }
 
@@ -34,13 +35,13 @@ std::vector<Input> misread(const Problem& problem, const Defect& defect) {
     for (Input& input : inputs) {
         if (input.name == defect.shifted && !input.values.empty()) {
             const auto by = input.neighbour % static_cast<std::int64_t>(input.values.size());
-            std::rotate(input.values.begin(), input.values.begin() + by, input.values.end());
+            input.values.rotate(static_cast<std::size_t>(by));
         }
         if (input.name != defect.next) continue;
         const std::int64_t rows =
             static_cast<std::int64_t>(input.values.size()) / std::max<std::int64_t>(1, problem.columns);
         for (std::int64_t& row : input.rows) row = (row + 1) % rows;
-        for (double& place : input.values) {
+        for (double& place : input.values.held()) {
             const std::int64_t next = input.rows.empty() ? static_cast<std::int64_t>(place) + 1 : 0;
             if (next > 0) place = static_cast<double>(next % problem.columns);
         }

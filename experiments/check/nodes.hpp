@@ -6,6 +6,7 @@
 #pragma once
 #include "core/rounding.hpp"
 #include "experiments/check/functions.hpp"
+#include "experiments/check/numbers.hpp"
 #include "experiments/check/sums.hpp"
 #include "experiments/check/wide.hpp"
 
@@ -264,7 +265,7 @@ class Nodes {
 struct Input {
     std::string_view name{};
     Axis axis = Axis::each;
-    std::vector<double> values{};
+    Numbers values{};
     std::vector<std::int64_t> rows{};  ///< of a gathered one: which of its own rows each row of outputs reads
     std::int64_t neighbour = 1;        ///< how far the element lies that a wrong kernel may read instead
 

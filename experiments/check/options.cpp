@@ -2,6 +2,7 @@
 #include "experiments/check/options.hpp"
 
 #include "core/nearest_name.hpp"
+#include "experiments/memory_limit.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -101,6 +102,19 @@ constexpr OptionKey keys[] = {
      .help = "The output of another run on the same inputs: it must have the same bits; * stands for the input's "
              "name; none when left out",
      .set = [](Options& options, Text text, Text) { options.deterministic_with = text; }},
+    {.name = "memory",
+     .value = "SIZE",
+     .help = "Memory that may be planned for, such as 8G: a check that takes more is refused, and limits of outputs that do not fit "
+             "are computed in panels; what this process may take, and 2G for limits, when left out",
+     .set =
+         [](Options& options, Text text, Text where) {
+             options.memory = parse_bytes(text);
+             if (!options.memory)
+                 throw Error({.what = fmt::format("'{}' is not a size", text),
+                              .where = where,
+                              .fix = "give bytes, or a number with K, M, G or T, such as 8G",
+                              .exit = Exit::usage});
+         }},
 };
 
 }  // namespace

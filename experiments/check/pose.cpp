@@ -68,12 +68,13 @@ Posed pose(const Declaration& d, const std::vector<StoredArray>& arrays, ThreadP
     if (d.operation->is_product && d.operands == "any" && d.conversion.empty())
         return pose_some_conversion(d, arrays, pool, sampling);
     if (d.canaries > 0) return pose_before_canaries(d, arrays, pool, sampling);
-    const Poser poser(d, arrays);
+    const Poser poser(d, arrays, sampling.reads_in_place);
     check_declaration(poser, d, arrays);
     Posed posed;
     posed.problem.declaration = d;
+    posed.problem.most_limit_bytes = sampling.most_limit_bytes;
     if (!d.operation->gives_index) {
-        Decoded out = poser.decode("out");
+        DecodedInPlace out = poser.decode_in_place("out");
         posed.out_shape = std::move(out.shape);
         posed.out = std::move(out.values);
         posed.problem.declaration.formats["out"].format = posed.problem.output = out.format;

@@ -156,7 +156,7 @@ Input scale_input(std::string_view name, const Groups& groups, const Scales& sca
     if (count == 1) input.values = {static_cast<double>(scales.groups.front().*part)};
     for (std::int64_t r = 0; count > 1 && r < groups.rows; ++r) {
         for (std::int64_t c = 0; c < groups.columns; ++c)
-            input.values.push_back(static_cast<double>(scales.groups[groups.of(r, c)].*part));
+            input.values.held().push_back(static_cast<double>(scales.groups[groups.of(r, c)].*part));
     }
     input.neighbour = groups.grid.columns > 1 ? groups.width : groups.height * groups.columns;
     return input;

@@ -29,7 +29,7 @@ void require_shape(const Poser& poser, std::string_view name, const Shape& shape
               fmt::format("save {}", text_of(wanted)));
 }
 
-void add_input(Posed& posed, std::string_view name, Decoded array) {
+void add_input(Posed& posed, std::string_view name, DecodedInPlace array) {
     posed.problem.declaration.formats[std::string(name)].format = array.format;
     posed.problem.inputs.push_back({.name = name, .axis = Axis::each, .values = std::move(array.values)});
 }
@@ -113,7 +113,7 @@ void pose_gated(const Poser& poser, Posed& posed) {
         if (poser.find("x") != nullptr)
             poser.bad("x", "it stands beside gate or up", "save gate and up, or x with both as halves");
         for (const char* name : {"gate", "up"}) {
-            Decoded array = poser.decode(name);
+            DecodedInPlace array = poser.decode_in_place(name);
             require_axis(poser, name, array.shape);
             require_shape(poser, name, array.shape, posed.out_shape, "outputs of", posed.out_shape);
             add_input(posed, name, std::move(array));
@@ -142,7 +142,7 @@ void pose_gated(const Poser& poser, Posed& posed) {
 }
 
 void pose_rotary(const Poser& poser, Posed& posed) {
-    Decoded x = poser.decode("x");
+    DecodedInPlace x = poser.decode_in_place("x");
     require_axis(poser, "x", x.shape);
     require_shape(poser, "out", posed.out_shape, x.shape, "x", x.shape);
     if (x.shape.back() % 2 != 0)
@@ -154,7 +154,7 @@ void pose_rotary(const Poser& poser, Posed& posed) {
     for (const char* name : {"cos", "sin"}) {
         Decoded table = poser.decode(name);
         table.values = repeated(poser, name, table, shape, poser.declaration().has_pairs);
-        add_input(posed, name, std::move(table));
+        add_input(posed, name, {table.format, std::move(table.shape), std::move(table.values)});
     }
 }
 
@@ -179,7 +179,7 @@ void pose_gathered(const Poser& poser, Posed& posed) {
 
 void pose_classes(const Poser& poser, Posed& posed) {
     const Declaration& d = poser.declaration();
-    Decoded x = poser.decode("x");
+    DecodedInPlace x = poser.decode_in_place("x");
     require_axis(poser, "x", x.shape);
     const Integers target = poser.integers("target");
     Shape wanted = x.shape;

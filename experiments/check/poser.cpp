@@ -42,13 +42,17 @@ const StoredArray& Poser::required(std::string_view name) const {
                  .fix = fmt::format("there are {}; {}=NAME renames", fmt::join(names, ", "), name)});
 }
 
+ArrayFormat Poser::format_of(const StoredArray& array, std::string_view name) const {
+    const auto declared = d_.formats.find(name);
+    if (declared == d_.formats.end() && !array.format)
+        bad(name, fmt::format("its type {} does not say which format its codes are of", array.type),
+            fmt::format("declare it: --{} bf16, or another format", option_name(name)));
+    return declared == d_.formats.end() ? ArrayFormat{*array.format} : declared->second;
+}
+
 Decoded Poser::decode(std::string_view name) const {
     const StoredArray* array = &required(name);
-    const auto declared = d_.formats.find(name);
-    if (declared == d_.formats.end() && !array->format)
-        bad(name, fmt::format("its type {} does not say which format its codes are of", array->type),
-            fmt::format("declare it: --{} bf16, or another format", option_name(name)));
-    const ArrayFormat format = declared == d_.formats.end() ? ArrayFormat{*array->format} : declared->second;
+    const ArrayFormat format = format_of(*array, name);
     Decoded decoded{
         .format = format.format, .shape = array->shape, .values = values_of(*array, format.format, format.is_packed)};
     if (format.is_packed && !decoded.shape.empty()) decoded.shape.back() *= 2;
@@ -60,6 +64,15 @@ Decoded Poser::decode(std::string_view name) const {
              .fix = "declined: save it as fp32",
              .exit = Exit::usage});
     return decoded;
+}
+
+DecodedInPlace Poser::decode_in_place(std::string_view name) const {
+    const StoredArray& array = required(name);
+    const ArrayFormat format = format_of(array, name);
+    if (reads_in_place_ && !format.is_packed && array.count() > 0 && Numbers::fits_in_place(format.format))
+        return {format.format, array.shape, Numbers::in_place(array, format.format)};
+    Decoded decoded = decode(name);
+    return {decoded.format, std::move(decoded.shape), std::move(decoded.values)};
 }
 
 Integers Poser::integers(std::string_view name) const {
@@ -97,7 +110,7 @@ void Poser::add_inputs(Problem& problem, const Shape& out_shape) const {
         if (!role.is_required && !is_declared && find(role.name) == nullptr) continue;
         // Groups and the scales of blocks are parts of a product's operands.
         if (role.is_layout || (declared != d_.scale_shapes.end() && scale_block(declared->second))) continue;
-        Decoded array = decode(role.name);
+        DecodedInPlace array = decode_in_place(role.name);
         const auto count = static_cast<std::int64_t>(array.values.size());
         Axis axis = role.axis;
         const std::int64_t wanted = axis == Axis::each  ? problem.rows * problem.columns

@@ -17,6 +17,12 @@ struct Decoded {
     std::vector<double> values{};
 };
 
+struct DecodedInPlace {
+    Format format{};
+    Shape shape{};
+    Numbers values{};
+};
+
 /// Whole numbers of whatever integer type the file has.
 struct Integers {
     Shape shape{};
@@ -28,12 +34,16 @@ std::int64_t product_of(const Shape& shape, std::size_t from, std::size_t to);
 
 class Poser {
   public:
-    Poser(const Declaration& declaration, const std::vector<StoredArray>& arrays) : d_(declaration), arrays_(arrays) {}
+    /// `reads_in_place`: the arrays outlive the problem.
+    Poser(const Declaration& declaration, const std::vector<StoredArray>& arrays, bool reads_in_place = false)
+        : d_(declaration), arrays_(arrays), reads_in_place_(reads_in_place) {}
 
     [[noreturn]] void bad(std::string_view name, std::string what, std::string fix) const;
     /// Nothing where there is no such array.
     const StoredArray* find(std::string_view name) const;
     Decoded decode(std::string_view name) const;
+    /// Does the same without a copy of the numbers, where the check reads them in place.
+    DecodedInPlace decode_in_place(std::string_view name) const;
     Integers integers(std::string_view name) const;
     /// `--a-scale` without its hyphens.
     static std::string option_name(std::string_view name);
@@ -44,9 +54,11 @@ class Poser {
 
   private:
     const StoredArray& required(std::string_view name) const;
+    ArrayFormat format_of(const StoredArray& array, std::string_view name) const;
 
     const Declaration& d_;
     const std::vector<StoredArray>& arrays_;
+    bool reads_in_place_;
 };
 
 /// One function for each layout: rows, columns and inputs of `posed`, whose output is decoded already but

@@ -143,14 +143,15 @@ Limits first_rows(const Limits& limits, std::int64_t rows) {
                 .rows = rows,
                 .columns = limits.columns,
                 .group_rows = rows};
-    const auto size = static_cast<std::ptrdiff_t>(part.size());
+    const auto first_of = [size = part.size()](const auto& column) {
+        return std::vector(column.begin(), column.begin() + size);
+    };
     for (const auto member :
          {&Limits::exact, &Limits::low, &Limits::before, &Limits::certain, &Limits::probable, &Limits::deviation})
-        (part.*member).assign((limits.*member).begin(), (limits.*member).begin() + size);
-    part.overflow.assign(limits.overflow.begin(), limits.overflow.begin() + size);
-    if (!limits.rounded_inside.empty())
-        part.rounded_inside.assign(limits.rounded_inside.begin(), limits.rounded_inside.begin() + size);
-    for (const auto& kinds : limits.inner_kinds) part.inner_kinds.emplace_back(kinds.begin(), kinds.begin() + size);
+        part.*member = first_of(limits.*member);
+    part.overflow = first_of(limits.overflow);
+    if (!limits.rounded_inside.empty()) part.rounded_inside = first_of(limits.rounded_inside);
+    for (const auto& kinds : limits.inner_kinds) part.inner_kinds.emplace_back(first_of(kinds));
     return part;
 }
 
@@ -238,7 +239,7 @@ void add_other_b(Trial& trial, const Problem& problem) {
             set_sums(sums, out);
         });
     const OutputRange changes{first * of.n, (first + rows) * of.n};
-    const std::vector<double>& right = trial.limits().exact;
+    const LimitColumn<double>& right = trial.limits().exact;
     trial.add({.name = "a group with the b of the one before it",
                .kind = "structure",
                .results =

@@ -90,13 +90,11 @@ void read_input(const Input& input, const Row& row, Wides& out) {
         std::fill(out.begin(), out.end(), Wide{input.at(row.row, 0, columns), 0});
         return;
     }
-    const double* from = &input.values[static_cast<std::size_t>((input.axis == Axis::column ? 0
-                                                                 : input.axis == Axis::gathered
-                                                                     ? input.rows[static_cast<std::size_t>(row.row)]
-                                                                     : row.row) *
-                                                                    columns +
-                                                                row.first)];
-    for (std::size_t i = 0; i < out.size(); ++i) out[i] = {from[i], 0};
+    const std::int64_t from = input.axis == Axis::column     ? 0
+                              : input.axis == Axis::gathered ? input.rows[static_cast<std::size_t>(row.row)]
+                                                             : row.row;
+    const auto first = static_cast<std::size_t>(from * columns + row.first);
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = {input.values[first + i], 0};
 }
 
 double number_of(const Node& node, const Row& row) {

@@ -98,15 +98,7 @@ Checked judge_arrays(const Declaration& declaration, const Inputs& inputs, const
     checked.input = inputs.files.empty() ? "" : inputs.files.front();
     checked.source = checked.input;
     if (run.has_digests) digest(checked, arrays);
-    if (!run.keeps_limits) {
-        Limits& limits = checked.verdict.limits;
-        for (auto* each :
-             {&limits.exact, &limits.low, &limits.before, &limits.certain, &limits.probable, &limits.deviation})
-            *each = {};
-        limits.overflow = {};
-        limits.rounded_inside = {};
-        limits.inner_kinds = {};
-    }
+    if (!run.keeps_limits) checked.verdict.limits.drop();
     return checked;
 }
 

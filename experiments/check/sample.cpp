@@ -134,35 +134,36 @@ ProductOperands Sample::operands(const ProductOperands& whole) const {
     return of;
 }
 
-std::vector<double> Sample::outputs(std::span<const double> whole) const {
+std::vector<double> Sample::outputs(NumberView whole) const {
     std::vector<double> all;
     all.reserve(sample_index(rows() * columns()));
     for (std::int64_t r = 0; r < rows(); ++r) {
-        const double* row = whole.data() + rows_[sample_index(r)] * whole_columns_;
-        for (const std::int64_t j : columns_of(r)) all.push_back(row[j]);
+        const std::int64_t first = rows_[sample_index(r)] * whole_columns_;
+        for (const std::int64_t j : columns_of(r)) all.push_back(whole[sample_index(first + j)]);
     }
     return all;
 }
 
 Input Sample::input(const Input& whole) const {
     Input part = whole;
-    part.values.clear();
+    std::vector<double> values;
     switch (whole.axis) {
         case Axis::each:
-            part.values = outputs(whole.values);
+            values = outputs(whole.values);
             break;
         case Axis::row:
-            for (const std::int64_t row : rows_) part.values.push_back(whole.values[sample_index(row)]);
+            for (const std::int64_t row : rows_) values.push_back(whole.values[sample_index(row)]);
             break;
         case Axis::column:  // parts have columns of their own
             part.axis = Axis::each;
             for (std::int64_t r = 0; r < rows(); ++r) {
-                for (const std::int64_t j : columns_of(r)) part.values.push_back(whole.values[sample_index(j)]);
+                for (const std::int64_t j : columns_of(r)) values.push_back(whole.values[sample_index(j)]);
             }
             break;
         default:
-            part.values = whole.values;
+            return part;
     }
+    part.values = std::move(values);
     return part;
 }
 

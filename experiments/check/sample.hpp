@@ -4,6 +4,7 @@
 // them the first and the last of every row and column. The sample is itself a product, in parts with columns of their own:
 // references, bounds, tests and wrong kernels know nothing of it. Rows that belong to no group are left out in the same way.
 #pragma once
+#include "experiments/check/numbers.hpp"
 #include "experiments/check/operands.hpp"
 
 #include <cstdint>
@@ -20,6 +21,9 @@ struct Sampling {
     std::int64_t every = 1;           ///< one of so many; 1: all
     std::optional<double> seconds{};  ///< as many as the exact products of so much time allow
     double delta = 1e-9;              ///< how often a legal kernel may exceed the screen of all outputs
+    /// Limits of all outputs that take more bytes are computed again when they are read.
+    std::int64_t most_limit_bytes = INT64_MAX;
+    bool reads_in_place = false;  ///< the arrays outlive the problem, so that their numbers need not be copied
 
     bool is_all() const { return every == 1 && !seconds; }
 };
@@ -48,7 +52,7 @@ class Sample {
     /// The product that the sample is.
     ProductOperands operands(const ProductOperands& whole) const;
     /// What belongs to the sampled outputs.
-    std::vector<double> outputs(std::span<const double> whole) const;
+    std::vector<double> outputs(NumberView whole) const;
     Input input(const Input& whole) const;
 
   private:

@@ -43,7 +43,7 @@ Linear of_sums(const ScreenedProduct& p, double largest_factor, bool may_flush) 
 
 class Screener {
   public:
-    Screener(const ScreenedProduct& p, std::span<const double> got, double delta, ThreadPool& pool)
+    Screener(const ScreenedProduct& p, NumberView got, double delta, ThreadPool& pool)
         : p_(p), of_(p.of), got_(got), pool_(pool), blocks_((of_.n + Screen::width - 1) / Screen::width) {
         const double tests = static_cast<double>(of_.rows()) * static_cast<double>(blocks_);
         lambda_ = std::sqrt(2 * math::log(2 * tests / delta));
@@ -291,7 +291,7 @@ class Screener {
 
     const ScreenedProduct& p_;
     const ProductOperands& of_;
-    std::span<const double> got_;
+    NumberView got_;
     ThreadPool& pool_;
     std::int64_t blocks_;
     const Input *a_scale_ = nullptr, *b_scale_ = nullptr, *bias_ = nullptr, *c_ = nullptr, *residual_ = nullptr;
@@ -309,7 +309,7 @@ double Screen::sign(std::int64_t column) {
     return (random_bits(key, static_cast<std::uint64_t>(column)) & 1) != 0 ? -1 : 1;
 }
 
-Screen screen(const ScreenedProduct& product, std::span<const double> got, double delta, ThreadPool& pool) {
+Screen screen(const ScreenedProduct& product, NumberView got, double delta, ThreadPool& pool) {
     return Screener(product, got, delta, pool).run();
 }
 

@@ -46,6 +46,6 @@ struct Screen {
 
 /// `got` are all outputs; `delta` the probability with which any probable bound may be exceeded by a legal kernel. The
 /// product has no activation: its outputs are sums of their terms.
-Screen screen(const ScreenedProduct& product, std::span<const double> got, double delta, ThreadPool& pool);
+Screen screen(const ScreenedProduct& product, NumberView got, double delta, ThreadPool& pool);
 
 }  // namespace macheps::check

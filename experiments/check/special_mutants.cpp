@@ -19,17 +19,19 @@ class Subnormals {
     explicit Subnormals(const Format& format)
         : least_(format.min_normal_code() > 1 ? Format::power_of_two(format.emin()) : 0) {}
     bool operator()(double x) const { return x != 0 && std::fabs(x) < least_; }
+    double least() const { return least_; }
 
   private:
     double least_;
 };
 
+void flush(const Format& format, Numbers& values) { values.flush_below(Subnormals(format).least()); }
 void flush(const Format& format, std::vector<double>& values) {
     const Subnormals is_subnormal(format);
     for (double& x : values) x = is_subnormal(x) ? 0 : x;
 }
 
-bool has_subnormal(const Format& format, const std::vector<double>& values, ThreadPool& pool) {
+bool has_subnormal(const Format& format, NumberView values, ThreadPool& pool) {
     const Subnormals is_subnormal(format);
     bool any = false;
     in_parts(

@@ -26,7 +26,7 @@ double allowance(double variance, double probability) {
 
 }  // namespace
 
-std::optional<Reason> judge_frequencies(const Limits& limits, std::span<const double> got, double delta) {
+std::optional<Reason> judge_frequencies(const Limits& limits, NumberView got, double delta) {
     std::array<Count, parts + 1> counts{};  // the last one is of all
     const double grain = Format::power_of_two(-limits.random_bits);
     for (std::size_t i = 0; i < got.size(); ++i) {

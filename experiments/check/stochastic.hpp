@@ -10,6 +10,6 @@ namespace macheps::check {
 
 /// How often outputs went up, all together and by the part that was cut off, against the probabilities of a legal kernel,
 /// which exceeds these limits at most once in 1/delta checks. Nothing to say: no reason.
-std::optional<Reason> judge_frequencies(const Limits& limits, std::span<const double> got, double delta);
+std::optional<Reason> judge_frequencies(const Limits& limits, NumberView got, double delta);
 
 }  // namespace macheps::check

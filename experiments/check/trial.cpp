@@ -79,8 +79,10 @@ void Trial::add(const WrongKernel& wrong) {
         if (is_certified) break;
         outputs_.reserve(static_cast<std::size_t>(limits_.size()));
         outputs_.resize(static_cast<std::size_t>(part.last));
-        const std::span<double> stored = std::span(outputs_).subspan(static_cast<std::size_t>(part.first), part.size());
+        stored_part_.resize(part.size());
+        const std::span<double> stored = stored_part_;
         const bool differs = store(wrong, part, exact_, stored);
+        std::transform(stored.begin(), stored.end(), outputs_.begin() + part.first, [](double x) { return static_cast<float>(x); });
         is_other = is_other || differs;
         mutant.caught = mutant.caught || is_code_changed(wrong, part, exact_, stored) ||
                         (differs && refuses_any(limits_, part.first, stored, premise_));

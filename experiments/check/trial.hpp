@@ -71,7 +71,10 @@ class Trial {
     std::vector<Mutant>& mutants_;
     Premise* premise_;
     Storing stored_;
-    std::vector<double> exact_{}, outputs_{};  ///< of the kernel on trial: kept, since memory costs most when it is new
+    /// Buffers for the kernel on trial. They are reused, because new memory is slow. float holds outputs exactly: no format of an
+    /// output is wider than fp32.
+    std::vector<double> exact_{}, stored_part_{};
+    std::vector<float> outputs_{};
 };
 
 }  // namespace macheps::check

@@ -151,7 +151,10 @@ std::vector<check::Checked> judge_suite(const Arguments& a, ThreadPool& pool) {
     if (is_declared) throw usage("a suite says itself what its checks are", a.words.front(), "give it alone");
     if (!a.bounds.empty()) throw usage("limits of which input?", "--bounds", "check the input alone");
     check::Suite suite = check::load_suite(a.words.front());
-    for (check::SuiteCheck& each : suite.checks) read_options(a, each.options);
+    for (check::SuiteCheck& each : suite.checks) {
+        read_options(a, each.options);
+        each.options.holds_limits = false;
+    }
     return check::run_suite(suite, a.json || !a.baseline.empty(), pool);
 }
 
@@ -166,6 +169,7 @@ std::vector<check::Checked> judge_declared(const Arguments& a, ThreadPool& pool)
     const check::Declaration declaration = declaration_of(a);
     check::Options options;
     read_options(a, options);
+    options.holds_limits = !a.bounds.empty();
     const check::Inputs inputs = inputs_of(a, declaration);
     try {
         std::vector<check::Checked> checks;

@@ -121,10 +121,18 @@ std::size_t element_bytes(const Format& format) {
     return bits <= 8 ? 1 : bits <= 16 ? 2 : bits <= 32 ? 4 : 8;
 }
 
-std::vector<double> values_of(const StoredArray& array, const Format& format, bool is_packed) {
+namespace {
+
+Error bad_array(const StoredArray& array, std::string what, std::string fix) {
+    return Error(
+        {.what = std::move(what), .where = fmt::format("{} ({})", array.where, array.name), .fix = std::move(fix)});
+}
+
+}  // namespace
+
+void require_codes(const StoredArray& array, const Format& format, bool is_packed) {
     const auto bad = [&](std::string what, std::string fix) {
-        return Error(
-            {.what = std::move(what), .where = fmt::format("{} ({})", array.where, array.name), .fix = std::move(fix)});
+        return bad_array(array, std::move(what), std::move(fix));
     };
     if (array.format && !(*array.format == format)) {
         throw bad(fmt::format("the file says {} ({}), the declaration {}", array.type, format_name(*array.format),
@@ -142,6 +150,10 @@ std::vector<double> values_of(const StoredArray& array, const Format& format, bo
         throw bad(fmt::format("{} are whole numbers, no codes", array.type), "save them as floating-point numbers");
     if (is_packed && format.bits != 4)
         throw bad(fmt::format("{} is not packed", format_name(format)), "leave out /packed");
+}
+
+std::vector<double> values_of(const StoredArray& array, const Format& format, bool is_packed) {
+    require_codes(array, format, is_packed);
     std::vector<double> values(array.count() * (is_packed ? 2 : 1));
     if (format == fp32) {
         for (std::size_t i = 0; i < values.size(); ++i) {
@@ -167,8 +179,8 @@ std::vector<double> values_of(const StoredArray& array, const Format& format, bo
             continue;
         }
         if (format.bits < 8 && (code >> format.bits) != 0)
-            throw bad(fmt::format("element {} is {:#x}, which is no code of {}", i, code, format_name(format)),
-                      "one code a byte, or declare /packed");
+            throw bad_array(array, fmt::format("element {} is {:#x}, which is no code of {}", i, code, format_name(format)),
+                            "one code a byte, or declare /packed");
         values[i] = value_of(code);
     }
     return values;

@@ -49,6 +49,9 @@ StoredArray parse_raw(std::string_view bytes, const RawArray& raw, const std::st
 /// How wide an element is in arrays: 1, 2, 4 or 8.
 std::size_t element_bytes(const Format& format);
 
+/// Throws Error (bad input) if the file's type is another format, or if its elements are too narrow or too wide.
+void require_codes(const StoredArray& array, const Format& format, bool is_packed);
+
 /// The values of an array whose elements are codes of `format`, exact for every format. With `is_packed` a byte holds
 /// two codes of four bits, the lower half first, and the last axis is twice as long as the file says. Errors: throws
 /// Error (bad input) where the file's type is another format's, or its elements are too narrow or too wide.

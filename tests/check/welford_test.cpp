@@ -136,7 +136,7 @@ TEST_CASE("errors of a declared tile are judged together", "[check][tile]") {
                     pool());
     check::Limits limits = check::limits_of(posed.problem, 1e-9, pool());
     // The tests of single outputs are silenced, to see what the tiles say.
-    for (auto* each : {&limits.certain, &limits.probable}) std::fill(each->begin(), each->end(), 1e9);
+    for (auto* each : {&limits.certain, &limits.probable}) std::fill(each->held().begin(), each->held().end(), 1e9);
     std::vector<double> moved = posed.out;
     for (std::size_t r = 32; r < 96; ++r) {
         for (std::size_t c = 64; c < 96; ++c) {
