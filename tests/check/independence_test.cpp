@@ -199,6 +199,26 @@ TEST_CASE("where errors are independent, probable bounds and mean squares decide
           }).find("KC032") != std::string::npos);
 }
 
+TEST_CASE("a mean square is refused beyond six deviations, and not before", "[check][independence]") {
+    std::mt19937 random(9);
+    ProductCheck c;
+    c.g = {.m = 32, .n = 32, .k = 512, .a = normal(32 * 512, random), .b = normal(512 * 32, random)};
+    const kernels::Gemm plain{.m = 32, .n = 32, .k = 512, .a = c.g.a, .b = c.g.b};
+    const Judged right = judged(c.declaration(), c.arrays(plain.run(kernels::Store::fp32, nullptr)));
+    int near_below = 0, near_above = 0;
+    for (double size = 1.1; size < 1.5; size += 0.002) {
+        std::vector<double> wrong(right.posed.out);
+        for (std::size_t i = 0; i < wrong.size(); ++i)
+            wrong[i] = right.limits.exact[i] + (i % 2 == 0 ? size : -size) * right.limits.deviation[i];
+        const check::Judgement j = check::judge(right.limits, wrong);
+        CAPTURE(size, j.z);
+        CHECK((codes_of(j).find("KC030") != std::string::npos) == (j.z > 6));
+        near_below += j.z > 5.7 && j.z <= 6, near_above += j.z > 6 && j.z < 6.3;
+    }
+    CHECK(near_below > 0);
+    CHECK(near_above > 0);
+}
+
 TEST_CASE("of two kinds of rows the structured ones do not excuse the others", "[check][independence]") {
     std::mt19937 random(12);
     ProductCheck c;

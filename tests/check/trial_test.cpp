@@ -5,6 +5,8 @@
 #include "experiments/check/grid.hpp"
 #include "tests/check/problems.hpp"
 
+#include <fmt/format.h>
+
 using namespace macheps;
 using namespace macheps::test;
 using check::Power;
@@ -97,6 +99,28 @@ TEST_CASE("a fault is caught wherever it stands among many outputs", "[check][tr
                }});
     CHECK(named(mutants, "scaled").caught);
     CHECK_FALSE(named(mutants, "scaled").certified);
+}
+
+TEST_CASE("a fault is certified by an output beyond twice its bound, and not before", "[check][trial]") {
+    const Rows rows = long_softmax(8, 5);
+    std::vector<check::Mutant> mutants;
+    check::Trial trial(rows.limits, check::growing_parts(rows.posed.problem), nullptr, pool(), mutants);
+    const auto& right = rows.limits.exact;
+    constexpr std::size_t place = 1234;
+    for (const double bounds : {0.5, 0.99, 1.01, 1.5, 1.99, 2.01, 3.0}) {
+        trial.add({.name = fmt::format("{} bounds", bounds),
+                   .kind = "precision",
+                   .required_by = Power::precision,
+                   .results = [&, bounds](const check::OutputRange& range, std::span<double> exact) {
+                       std::copy_n(right.begin() + range.first, range.size(), exact.begin());
+                       const auto at = static_cast<std::int64_t>(place) - range.first;
+                       if (at >= 0 && at < static_cast<std::int64_t>(range.size()))
+                           exact[static_cast<std::size_t>(at)] += bounds * rows.limits.certain[place];
+                   }});
+        CAPTURE(bounds);
+        CHECK(mutants.back().largest == Approx(bounds).epsilon(1e-3));
+        CHECK(mutants.back().certified == (bounds > 2));
+    }
 }
 
 TEST_CASE("what many outputs show of usual faults is what few of them show", "[check][trial]") {
