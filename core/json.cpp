@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/json.hpp"
 
+#include "core/shown.hpp"
+
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -35,6 +38,28 @@ Library to_library(const Json& json) {
     return nullptr;
 }
 
+/// Escapes invisible characters in strings, and `##[`, which a job's log would execute as a command. The library escapes
+/// only characters below U+0020. A parser gets the same strings as before.
+std::string with_escapes(std::string text) {
+    if (is_printable_lines(text)) return text;
+    std::string out;
+    for (std::string_view rest = text; !rest.empty();) {
+        const Character at = first_character(rest);
+        if (begins_log_command(rest)) {
+            out += "\\u0023";
+        } else if (at.code == '\n' || !is_invisible(at.code)) {
+            out += rest.substr(0, std::max<std::size_t>(at.bytes, 1));
+        } else if (at.code < 0x10000) {
+            out += fmt::format("\\u{:04x}", static_cast<unsigned>(at.code));
+        } else {
+            const unsigned beyond = static_cast<unsigned>(at.code) - 0x10000;
+            out += fmt::format("\\u{:04x}\\u{:04x}", 0xd800 + (beyond >> 10), 0xdc00 + (beyond & 0x3ff));
+        }
+        rest.remove_prefix(std::max<std::size_t>(at.bytes, 1));
+    }
+    return out;
+}
+
 /// Values are made and destroyed level by level, on the stack: this many levels fit on any.
 constexpr std::size_t most_levels = 1000;
 
@@ -67,7 +92,10 @@ class Builder : public nlohmann::json_sax<Library> {
         // The library's number of the error: a number that is too large for it is JSON nevertheless.
         constexpr int number_out_of_range = 406;
         if (error.id == number_out_of_range) throw JsonError("a number that fp64 does not hold: " + token);
-        throw JsonError(error.what(), byte);
+        // The library's message begins with the name of its exception: `[json.exception.parse_error.101] parse error at ...`.
+        const std::string_view what = error.what();
+        const std::size_t end = what.starts_with('[') ? what.find("] ") : what.npos;
+        throw JsonError(std::string(end == what.npos ? what : what.substr(end + 2)), byte);
     }
 
   private:
@@ -244,9 +272,9 @@ bool Json::operator==(const Json& other) const {
 }
 
 std::string Json::dump(int indent, BadUtf8 bad) const try {
-    return to_library(*this).dump(
+    return with_escapes(to_library(*this).dump(
         indent, ' ', false,
-        bad == BadUtf8::throws ? Library::error_handler_t::strict : Library::error_handler_t::replace);
+        bad == BadUtf8::throws ? Library::error_handler_t::strict : Library::error_handler_t::replace));
 } catch (const Library::exception& error) {
     throw JsonError(error.what());
 }

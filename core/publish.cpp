@@ -91,13 +91,14 @@ void check_is_replaceable(const fs::path& path) {
                  .exit = Exit::cannot_write});
 }
 
-void remove_leftover_drafts(const fs::path& folder) {
+void remove_leftover_drafts(const fs::path& folder) try {
     for (const std::string& name : names_in(folder)) {
         if (!is_draft(name)) continue;
         const fs::path path = folder / name;
         const Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
         if (file && try_lock(file) == FileLock::taken && is_named(file, path) == true) ::unlink(path.c_str());
     }
+} catch (const Error&) {  // a folder that may be written but not listed keeps its drafts
 }
 
 Publication::Publication(const fs::path& path) : path_(path) {

@@ -14,12 +14,14 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <optional>
 
 namespace macheps {
 
 namespace {
 
 constexpr std::size_t block_bytes = 1 << 16;
+constexpr std::uint64_t most_unsized_bytes = std::uint64_t{64} << 20;
 
 [[noreturn]] void refuse(const std::filesystem::path& path, std::string what, std::string fix) {
     throw Error({.what = std::move(what), .where = path.string(), .fix = std::move(fix)});
@@ -28,6 +30,19 @@ constexpr std::size_t block_bytes = 1 << 16;
 [[noreturn]] void throw_cannot_read(const std::filesystem::path& path, int error) {
     refuse(path, fmt::format("cannot read this file: {}", std::strerror(error)),
            error == ENOENT || error == ENOTDIR ? "check the name" : "check the path and its permissions");
+}
+
+[[noreturn]] void throw_cannot_list(const std::filesystem::path& folder, int error) {
+    refuse(folder, fmt::format("cannot list this folder: {}", std::strerror(error)),
+           error == ENOENT || error == ENOTDIR ? "check the name" : "check the path and its permissions");
+}
+
+/// Returns nullopt if the file, or the file that a link names, does not exist.
+std::optional<struct stat> status_of_path(const std::filesystem::path& path) {
+    struct stat status {};
+    if (::stat(path.c_str(), &status) == 0) return status;
+    if (errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG) return std::nullopt;
+    throw_cannot_read(path, errno);
 }
 
 void check_kind(const std::filesystem::path& path, const struct stat& status) {
@@ -88,7 +103,14 @@ OpenFile open_regular_file(const std::filesystem::path& path) {
 void read_blocks(const OpenFile& file, const std::filesystem::path& path, std::uint64_t most,
                  const std::function<void(std::string_view)>& take) {
     std::string block(block_bytes, '\0');
+    // A growing file is read up to the size that it had when it was opened. Files of /proc report a size of 0.
+    const bool has_size = !file.is_pipe && file.bytes > 0;
+    if (has_size) most = std::min(most, file.bytes);
     for (std::uint64_t done = 0; done < most;) {
+        if (!file.is_pipe && !has_size && done >= most_unsized_bytes) {
+            refuse(path, fmt::format("this file has a size of 0 but more than {} bytes", most_unsized_bytes),
+                   "Copy the part that you need into a file.");
+        }
         if (file.is_pipe && done >= most_pipe_bytes) {
             refuse(path, fmt::format("this pipe gives more than {} bytes", most_pipe_bytes),
                    "write them into a file and name that");
@@ -130,15 +152,53 @@ std::optional<std::string> read_if_there(const std::filesystem::path& path, std:
     }
 }
 
+bool is_there(const std::filesystem::path& path) { return status_of_path(path).has_value(); }
+
+bool is_folder(const std::filesystem::path& path) {
+    const std::optional<struct stat> status = status_of_path(path);
+    return status && S_ISDIR(status->st_mode);
+}
+
 std::vector<std::string> names_in(const std::filesystem::path& folder) {
     const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(folder.c_str()), ::closedir);
     std::vector<std::string> names;
-    if (!open) return names;
-    while (const dirent* entry = ::readdir(open.get())) {
+    if (!open) {
+        if (errno == ENOENT) return names;
+        throw_cannot_list(folder, errno);
+    }
+    while (true) {
+        errno = 0;
+        const dirent* entry = ::readdir(open.get());
+        if (entry == nullptr && errno != 0) throw_cannot_list(folder, errno);
+        if (entry == nullptr) return names;
         const std::string_view name = entry->d_name;
         if (name != "." && name != "..") names.emplace_back(name);
     }
-    return names;
+}
+
+std::vector<std::filesystem::path> files_below(const std::filesystem::path& folder) {
+    if (struct stat status {}; ::stat(folder.c_str(), &status) != 0) throw_cannot_list(folder, errno);
+    std::vector<std::filesystem::path> files, folders{folder};
+    while (!folders.empty()) {
+        const std::filesystem::path at = std::move(folders.back());
+        folders.pop_back();
+        for (const std::string& name : names_in(at)) {
+            std::filesystem::path path = at / name;
+            struct stat status {};
+            if (::lstat(path.c_str(), &status) != 0) {
+                if (errno == ENOENT) continue;  // removed since it was listed
+                throw_cannot_list(at, errno);
+            }
+            if (S_ISDIR(status.st_mode)) {
+                folders.push_back(std::move(path));
+            } else if (S_ISREG(status.st_mode) ||
+                       (S_ISLNK(status.st_mode) && ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode))) {
+                files.push_back(std::move(path));
+            }
+        }
+    }
+    std::sort(files.begin(), files.end());
+    return files;
 }
 
 }  // namespace macheps

@@ -52,8 +52,19 @@ std::string read_regular_file(const std::filesystem::path& path, std::uint64_t m
 /// Calls read_regular_file. Returns nothing if the file is missing, or if another process removes it meanwhile.
 std::optional<std::string> read_if_there(const std::filesystem::path& path, std::uint64_t most = any_bytes);
 
-/// The names of what stands in a folder, in no order; none where it cannot be read. libstdc++'s directory_iterator ends
-/// the program where it finds no memory.
+/// Return whether the file exists, and whether it is a folder. Links are followed. They throw Error, Exit::bad_input, if
+/// the system refuses an answer, for instance because a parent folder may not be searched. In that case
+/// std::filesystem::exists(path, error) returns false, and an existing file would count as missing.
+bool is_there(const std::filesystem::path& path);
+bool is_folder(const std::filesystem::path& path);
+
+/// The names in a folder, in no order. A folder that does not exist has none. Every other folder that cannot be read, to
+/// its last name, throws Error, Exit::bad_input. This is the one place that lists folders: std::filesystem's iterators are
+/// not used, because they drop errors easily, and libstdc++'s end the program if they find no memory.
 std::vector<std::string> names_in(const std::filesystem::path& folder);
+
+/// Every regular file below `folder`, and links to regular files, in the order of their paths. Links to folders are not
+/// followed. Errors: as names_in, also for a folder that does not exist.
+std::vector<std::filesystem::path> files_below(const std::filesystem::path& folder);
 
 }  // namespace macheps

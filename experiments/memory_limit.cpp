@@ -84,6 +84,8 @@ MemoryLimit memory_limit() {
     return limit;
 }
 
+std::uint64_t reading_budget() { return static_cast<std::uint64_t>(memory_limit().bytes) / 2; }
+
 std::optional<std::int64_t> parse_bytes(std::string_view text) {
     double number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);

@@ -17,6 +17,10 @@ struct MemoryLimit {
 /// process's own (RLIMIT_AS, RLIMIT_DATA). Host only; what cannot be read limits nothing.
 MemoryLimit memory_limit();
 
+/// Returns the largest file of numbers that is read, and the largest total size of the members of an archive: half of
+/// memory_limit(), because the bytes are copied into arrays.
+std::uint64_t reading_budget();
+
 /// `8G`, `512M`, `1.5T`, `4096`: powers of 1024, with or without iB. Empty where the text is something else.
 std::optional<std::int64_t> parse_bytes(std::string_view text);
 

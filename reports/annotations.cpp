@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/annotations.hpp"
 
+#include "core/shown.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +14,7 @@ namespace {
 
 std::string escaped(std::string_view text, std::string_view more) {
     std::string out;
-    for (const char c : text) {
+    for (const char c : printable_lines(text)) {
         const bool is_special = c == '%' || c == '\r' || c == '\n' || more.find(c) != std::string_view::npos;
         out += is_special ? fmt::format("%{:02X}", static_cast<unsigned>(static_cast<unsigned char>(c)))
                           : std::string(1, c);

@@ -3,8 +3,10 @@
 
 #include "core/error.hpp"
 #include "core/float_environment.hpp"
+#include "core/print.hpp"
 #include "core/publish.hpp"
 #include "core/read_file.hpp"
+#include "core/shown.hpp"
 
 #include <fmt/format.h>
 
@@ -111,6 +113,13 @@ std::optional<std::vector<bool>> lacking(std::string_view theirs, std::string_vi
     return lacks;
 }
 
+/// Whether a spreadsheet would compute the cell. A number may begin with its sign.
+bool is_formula(std::string_view cell) {
+    const std::size_t begin = cell.find_first_not_of(" \t\r\n");
+    if (begin == cell.npos || begin + 1 == cell.size() || std::string_view("=+-@").find(cell[begin]) == std::string_view::npos) return false;
+    return !macheps::parse_number(cell);
+}
+
 }  // namespace
 
 std::string read_text(const std::filesystem::path& path) { return read_regular_file(path); }
@@ -122,12 +131,13 @@ FileMark mark_of(const std::filesystem::path& path, std::uint64_t most) {
 }
 
 void append_cell(std::string& line, std::string_view value) {
-    if (value.find_first_of(",\"\r\n") == std::string_view::npos) {
-        line += value;
+    const std::string text = is_formula(value) ? "'" + printable(value) : printable(value);
+    if (text.find_first_of(",\"") == std::string_view::npos) {
+        line += text;
         return;
     }
     line += '"';
-    for (const char c : value) line.append(c == '"' ? 2 : 1, c);
+    for (const char c : text) line.append(c == '"' ? 2 : 1, c);
     line += '"';
 }
 
@@ -144,7 +154,7 @@ void append_cell(std::string& line, ExponentBin value) {
 
 void append_cell(std::string& line, ExponentBin::Kind value) { line += exponent_kinds[std::size_t(value)]; }
 
-bool parse_cell(std::string_view text, std::string& value) { return value = text, true; }
+bool parse_cell(std::string_view text, std::string& value) { return value = printable(text), true; }
 bool parse_cell(std::string_view text, bool& value) {
     value = text == "1";
     return text == "0" || text == "1";

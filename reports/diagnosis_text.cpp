@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Verdicts as a terminal, a program and the page show them.
+#include "core/shown.hpp"
 #include "reports/diagnosis.hpp"
 #include "reports/html.hpp"
 #include "reports/summary_table.hpp"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/folded_table.hpp"
 
+#include "core/shown.hpp"
 #include "reports/html.hpp"
 
 #include <fmt/format.h>
@@ -24,6 +25,7 @@ std::size_t shown_width(std::string_view text) {
 void FoldedTable::add(std::string name, Cells cells, bool is_words) {
     assert(columns_.empty() || cells.size() == rows());
     const bool is_empty = std::all_of(cells.begin(), cells.end(), [](const std::string& cell) { return cell.empty(); });
+    for (std::string& cell : cells) cell = printable(cell);
     if (!cells.empty() && !is_empty) columns_.push_back({std::move(name), std::move(cells), is_words});
 }
 

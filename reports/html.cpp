@@ -2,6 +2,7 @@
 #include "reports/html.hpp"
 
 #include "core/publish.hpp"
+#include "core/shown.hpp"
 #include "reports/conclusion.hpp"
 #include "reports/diagnosis.hpp"
 #include "reports/drawn.hpp"
@@ -205,7 +206,7 @@ std::string all_settings_html(const Log& log, const Summary& summary, PageSize s
 
 std::string escape_html(std::string_view text) {
     std::string out;
-    for (const char c : text) {
+    for (const char c : printable_lines(text)) {
         switch (c) {
             case '&':
                 out += "&amp;";

@@ -22,7 +22,7 @@ std::string page_html(const Log& log, const Summary& summary, PageSize size = Pa
 void write_page(const Log& log, const Summary& summary, const std::filesystem::path& page,
                 PageSize size = PageSize::full);
 
-/// `text` with & < > " ' as character references.
+/// `text` in visible characters and line ends (core/shown.hpp), with & < > " ' as character references.
 std::string escape_html(std::string_view text);
 
 /// A manifest's settings as HTML: command, versions, device, seeds, then model, data and training options in words,

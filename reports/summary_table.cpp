@@ -3,6 +3,7 @@
 
 #include "core/json.hpp"
 #include "core/publish.hpp"
+#include "core/shown.hpp"
 #include "reports/csv.hpp"
 #include "reports/verdict.hpp"
 
@@ -74,12 +75,6 @@ Json json_of(const std::optional<Value>& value) {
 Colour colour_for(int descriptor) {
     const char* no_color = std::getenv("NO_COLOR");
     return isatty(descriptor) && (!no_color || !*no_color) ? Colour::always : Colour::never;
-}
-
-std::string printable(std::string_view text) {
-    std::string out;
-    for (const char c : text) out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
-    return out;
 }
 
 SummaryCells summary_cells(const PolicySummary& policy) {

@@ -18,9 +18,6 @@ Colour colour_for(int descriptor);
 /// and warnings. Ends with a line end.
 std::string summary_table(const Summary& summary, Colour colour = Colour::never);
 
-/// `text` without control characters: names come from files, and these must not reach a terminal.
-std::string printable(std::string_view text);
-
 /// Over how many steps the losses of each row are means: "50 steps", and where rows differ those of the most rows, then
 /// of each other one: "50 steps (short: 3; early: 2 to 50)". A row whose seeds differ has a range.
 std::string window_words(const Summary& summary);

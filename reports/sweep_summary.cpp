@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/sweep_summary.hpp"
 
+#include "core/shown.hpp"
 #include "reports/csv.hpp"
 #include "reports/run_log.hpp"
 #include "reports/summary_table.hpp"

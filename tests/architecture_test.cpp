@@ -11,6 +11,7 @@
 #include <map>
 #include <regex>
 #include <set>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -224,6 +225,40 @@ TEST_CASE("no test compiles or includes a file of the program's own folder", "[a
         }
     }
     CHECK(wrong == Names{});
+}
+
+/// Returns the lines of sources that match `words`, without comments and without the files `but_for`.
+Names lines_with(const std::regex& words, const Names& in_rooms, const std::set<std::string>& but_for) {
+    Names found;
+    for (const std::string& room : in_rooms) {
+        for (const auto& entry : fs::recursive_directory_iterator(root / room)) {
+            const std::string file = fs::relative(entry.path(), root).string();
+            if (!is_source(entry.path()) || but_for.contains(file)) continue;
+            std::istringstream text(text_of(entry.path()));
+            for (std::string line; std::getline(text, line);) {
+                if (std::regex_search(line.substr(0, line.find("//")), words)) found.push_back(file + ": " + line);
+            }
+        }
+    }
+    return found;
+}
+
+// std::filesystem's iterators drop errors easily. A folder that cannot be read would then count as empty.
+TEST_CASE("folders are listed in one place", "[architecture]") {
+    static const std::regex words(R"(directory_iterator|\b(opendir|fdopendir|readdir|scandir|nftw|ftw|glob)\()");
+    CHECK(lines_with(words, {"core", "emulation", "reports", "experiments", "python"}, {"core/read_file.cpp"}) == Names{});
+}
+
+// A name from a file could otherwise control the terminal or forge a command of a job's log.
+TEST_CASE("the program prints in two places, which let visible characters through only", "[architecture]") {
+    static const std::regex words(
+        R"(\bfwrite\(|\bf?(printf|puts)\(|\bf?putc(har)?\(|fmt::print\(|std::(cout|cerr|clog)\b|\bwrite\(STD(OUT|ERR)_FILENO)");
+    CHECK(lines_with(words,
+                     {"core", "emulation/cpu", "emulation/machine", "emulation/matmul", "emulation/verify", "reports",
+                      "experiments"},
+                     {"experiments/cmd/print.cpp", "experiments/cmd/tell.cpp",
+                      "emulation/verify/library_child.cpp"})  // a child process that writes to its parent
+          == Names{});
 }
 
 TEST_CASE("a source file of the product has at most 450 lines", "[architecture]") {

@@ -4,12 +4,14 @@
 #pragma once
 #include "core/error.hpp"
 #include "core/json.hpp"
+#include "core/shown.hpp"
 
 #include <fmt/format.h>
 
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace macheps::verify {
 
@@ -35,13 +37,14 @@ Json parse_json_line(std::string_view line, const std::string& where);
 
 [[noreturn]] void bad_json_lines(std::string what, std::string where);
 
-/// A member of an object. Errors: throws Error when there is none, or one of another type.
+/// A member of an object; a text in one line of visible characters. Errors: throws Error when there is none, or one of another type.
 template <class T>
 T json_field(const Json& object, const char* key, const std::string& where) {
     const Json* found = object.find(key);
     if (found == nullptr) bad_json_lines(fmt::format("no \"{}\"", key), where);
     try {
-        return found->get<T>();
+        if constexpr (std::is_same_v<T, std::string>) return printable(found->string());
+        else return found->get<T>();
     } catch (const JsonError&) {
         bad_json_lines(fmt::format("\"{}\" is of another kind", key), where);
     }

@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/json.hpp"
+#include "core/read_file.hpp"
 #include "emulation/verify/json_lines.hpp"
 
 #include <fmt/format.h>
@@ -176,17 +177,12 @@ bool is_instruction_trace(const fs::path& file) {
 }
 
 std::vector<fs::path> trace_files(const fs::path& folder) {
-    std::error_code error;
-    if (!fs::is_directory(folder, error))
-        bad("no such folder", folder.string(), "name a folder that holds traces (*.jsonl.zst)");
-    std::vector<fs::path> files;
-    for (const auto& entry : fs::recursive_directory_iterator(folder, error)) {
-        const std::string name = entry.path().filename().string();
-        if (entry.is_regular_file() && (name.ends_with(".jsonl.zst") || name.ends_with(".jsonl")))
-            files.push_back(entry);
-    }
-    if (error) bad("cannot read the folder", folder.string(), error.message());
-    std::sort(files.begin(), files.end());
+    if (!is_folder(folder)) bad("no such folder", folder.string(), "name a folder that holds traces (*.jsonl.zst)");
+    std::vector<fs::path> files = files_below(folder);
+    std::erase_if(files, [](const fs::path& file) {
+        const std::string name = file.filename().string();
+        return !name.ends_with(".jsonl.zst") && !name.ends_with(".jsonl");
+    });
     return files;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // FPCore 2.0: symbolic expressions into trees. Arrays and what only they need are named as skipped.
 #include "core/error.hpp"
+#include "core/shown.hpp"
 #include "experiments/analysis/eval_read.hpp"
 
 #include <fmt/format.h>
@@ -77,11 +78,12 @@ class FormReader {
             }
             if (at_ == text_.size()) fail("a string does not end", out.line);
             ++at_;
+            out.text = printable(out.text);
             return out;
         }
         constexpr std::string_view ends = "()[]\"; \t\r\n";
         const std::size_t end = std::min(text_.find_first_of(ends, at_), text_.size());
-        out.text = text_.substr(at_, end - at_);
+        out.text = printable(text_.substr(at_, end - at_));  // names are shown
         at_ = end;
         return out;
     }

@@ -120,7 +120,7 @@ Error bad_matrix(std::string_view text, std::string what, std::string fix) {
 
 Matrix from_npy(const MatrixChoice& choice) {
     const std::vector<StoredArray> arrays = read_arrays(choice.path);
-    const StoredArray& array = arrays.front();
+    const StoredArray array = arrays.empty() ? StoredArray{} : arrays.front();
     if (arrays.size() != 1 || array.shape.size() != 2 || array.shape[0] != array.shape[1]) {
         throw Error({.what = "holds no single square matrix", .where = choice.path, .fix = "give one array of shape [n, n]"});
     }

@@ -4,6 +4,7 @@
 #include "core/json_number.hpp"
 #include "core/nesting.hpp"
 #include "core/read_file.hpp"
+#include "core/shown.hpp"
 #include "reports/sha256.hpp"
 
 #include <fmt/format.h>
@@ -60,7 +61,7 @@ Json row_json(const BaselineRow& row) {
 }
 
 BaselineRow row_of(const Json& json) {
-    return {.name = json.at("name").string(),
+    return {.name = printable(json.at("name").string()),
             .input = json.at("input").string(),
             .declaration = json.at("declaration").string(),
             .inputs = json.at("inputs").string(),
@@ -103,7 +104,7 @@ void compare_row(Checked& one, const BaselineRow& old) {
         if (std::find(old.blind.begin(), old.blind.end(), name) == old.blind.end()) lost.push_back(name);
     }
     if (!lost.empty())
-        worsen(one, fmt::format("no longer caught: {}", fmt::join(lost, ", ")), static_cast<double>(now.blind.size()),
+        worsen(one, fmt::format("no longer caught: {}", shown_list(lost, 40)), static_cast<double>(now.blind.size()),
                static_cast<double>(old.blind.size()));
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/json_number.hpp"
+#include "core/shown.hpp"
 #include "experiments/check/checked.hpp"
 #include "experiments/check/options.hpp"
 #include "experiments/check/words.hpp"
@@ -199,7 +200,7 @@ std::string Checked::text(bool is_whole) const {
     if (!missed.empty()) text += fmt::format("; not, and not required: {}", fmt::join(missed, ", "));
     text += '\n';
     text += fmt::format("  assumed: {}\n", fmt::join(assumed, "; "));
-    if (!unused.empty()) text += fmt::format("  not used: {}\n", fmt::join(unused, ", "));
+    if (!unused.empty()) text += fmt::format("  not used: {}\n", shown_list(unused));
     return text;
 }
 

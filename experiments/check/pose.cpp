@@ -22,13 +22,7 @@ void check_declaration(const Poser& poser, const Declaration& d, const std::vect
     };
     if (d.operation->has_eps && !d.eps)
         throw usage(fmt::format("{} has an eps", d.operation->name), "--eps", "give the kernel's, such as 1e-5");
-    for (const StoredArray& array : arrays) {
-        if (std::count_if(arrays.begin(), arrays.end(),
-                          [&](const StoredArray& other) { return other.name == array.name; }) > 1)
-            throw Error({.what = fmt::format("two arrays are called '{}'", array.name),
-                         .where = array.where,
-                         .fix = "rename one; several inputs of one check are a suite: files = \"folder/*.npz\""});
-    }
+    refuse_equal_names(arrays);
     if (d.beta != 1 && poser.find("c") == nullptr)
         throw usage("there is no array 'c'", "--beta", "leave it out, or save c");
 }

@@ -2,10 +2,10 @@
 #include "experiments/check/poser.hpp"
 
 #include "core/format_table.hpp"
+#include "core/shown.hpp"
 #include "experiments/check/arrange.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>
@@ -39,7 +39,7 @@ const StoredArray& Poser::required(std::string_view name) const {
     for (const StoredArray& each : arrays_) names.push_back(each.name);
     throw Error({.what = fmt::format("there is no array '{}'", name),
                  .where = arrays_.empty() ? "" : arrays_.front().where,
-                 .fix = fmt::format("there are {}; {}=NAME renames", fmt::join(names, ", "), name)});
+                 .fix = fmt::format("there are {}; {}=NAME renames", shown_list(names), name)});
 }
 
 ArrayFormat Poser::format_of(const StoredArray& array, std::string_view name) const {

@@ -2,6 +2,7 @@
 #include "experiments/check/recipe_file.hpp"
 
 #include "core/read_file.hpp"
+#include "core/shown.hpp"
 #include "experiments/check/declare.hpp"
 #include "experiments/files/toml_lines.hpp"
 #include "experiments/policy/toml_reader.hpp"
@@ -138,7 +139,7 @@ class PlanReader {
     /// Keys that are no declaration's belong to the suite's reader.
     InputPlan read_check(const toml::table& table) const {
         InputPlan plan;
-        if (const toml::node* name = table.get("name")) plan.name = reader_.text(*name, "name");
+        if (const toml::node* name = table.get("name")) plan.name = printable(reader_.text(*name, "name"));
         try {
             read_declaration(table, plan.request.declaration);
             if (plan.name.empty()) plan.name = plan.request.declaration.operation->name;
@@ -233,7 +234,8 @@ std::vector<InputPlan> parse_plans(std::string_view text, const std::string& fil
 }
 
 std::vector<InputPlan> load_plans(const std::filesystem::path& file) {
-    return parse_plans(read_file(file), file.string());
+    constexpr std::uint64_t most_bytes = std::uint64_t{16} << 20;  // as a suite
+    return parse_plans(read_file(file, most_bytes), file.string());
 }
 
 }  // namespace macheps::check

@@ -2,6 +2,8 @@
 #include "experiments/check/run.hpp"
 
 #include "core/read_file.hpp"
+#include "core/shown.hpp"
+#include "experiments/check/declare.hpp"
 #include "experiments/files/raw_word.hpp"
 #include "reports/sha256.hpp"
 
@@ -9,7 +11,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <optional>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -29,19 +33,36 @@ void rename(std::vector<StoredArray>& arrays, const std::map<std::string, std::s
             for (const StoredArray& each : arrays) all.push_back(each.name);
             throw Error({.what = fmt::format("there is no array '{}'", name),
                          .where = fmt::format("{} ({}={})", file, role, name),
-                         .fix = fmt::format("there are {}", fmt::join(all, ", "))});
+                         .fix = fmt::format("there are {}", shown_list(all))});
         }
         renamed.emplace_back(&*array, role);
     }
     for (const auto& [array, role] : renamed) array->name = role;
 }
 
-std::vector<StoredArray> read_all(const Inputs& inputs) {
+/// The names of arrays, by role, as read_arrays() gives them.
+std::map<std::string, std::string> names_by_role(const Inputs& inputs) {
+    std::map<std::string, std::string> names;
+    for (const auto& [role, name] : inputs.arrays) names[role] = printable(name);
+    return names;
+}
+
+/// Arrays that the operation has, and those that are renamed to one.
+Wanted wanted_by(const Declaration& declaration, const std::map<std::string, std::string>& renamed) {
+    std::set<std::string, std::less<>> names;
+    for (const std::string& role : array_roles(*declaration.operation)) names.insert(role);
+    for (const auto& [role, name] : renamed) names.insert(name);
+    return [names = std::move(names)](std::string_view name) { return names.contains(name); };
+}
+
+std::vector<StoredArray> read_all(const Declaration& declaration, const Inputs& inputs) {
     std::vector<StoredArray> arrays;
+    const std::map<std::string, std::string> names = names_by_role(inputs);
+    const Wanted wanted = wanted_by(declaration, names);
     for (const std::string& file : inputs.files) {
-        for (StoredArray& array : read_arrays(parse_file_word(file))) arrays.push_back(std::move(array));
+        for (StoredArray& array : read_arrays(parse_file_word(file), wanted)) arrays.push_back(std::move(array));
     }
-    rename(arrays, inputs.arrays, fmt::format("{}", fmt::join(inputs.files, ", ")));
+    rename(arrays, names, shown_list(inputs.files));
     return arrays;
 }
 
@@ -57,11 +78,14 @@ std::optional<Reason> compare_runs(const Inputs& inputs, const std::vector<Store
                                    const std::string& pattern) {
     const Inputs others{.files = {other_run(pattern, inputs.files.front())}, .arrays = inputs.arrays};
     const auto is_out = [](const StoredArray& array) { return array.name == "out"; };
+    const std::map<std::string, std::string> names = names_by_role(inputs);
+    const auto renamed = names.find("out");
+    const Wanted wanted = [&](std::string_view name) { return name == (renamed == names.end() ? "out" : renamed->second); };
     std::vector<StoredArray> again;
-    for (StoredArray& array : read_arrays(parse_file_word(others.files.front()))) again.push_back(std::move(array));
-    const auto renamed = inputs.arrays.find("out");
+    for (StoredArray& array : read_arrays(parse_file_word(others.files.front()), wanted))
+        again.push_back(std::move(array));
     for (StoredArray& array : again) {
-        if (renamed != inputs.arrays.end() && array.name == renamed->second) array.name = "out";
+        if (renamed != names.end() && array.name == renamed->second) array.name = "out";
     }
     const auto one = std::find_if(arrays.begin(), arrays.end(), is_out);
     const auto two = std::find_if(again.begin(), again.end(), is_out);
@@ -75,7 +99,7 @@ std::optional<Reason> compare_runs(const Inputs& inputs, const std::vector<Store
         throw bad("the output of another run has another shape or type");
     Reason reason{reason_code::runs_differ, "runs",
                   fmt::format("{} has other bits: two runs of a kernel that claims to be deterministic differ",
-                              others.files.front())};
+                              printable(others.files.front()))};
     for (std::size_t i = 0; i < one->count(); ++i) {
         if (one->bytes.compare(i * one->width, one->width, two->bytes, i * one->width, one->width) == 0) continue;
         if (reason.count++ == 0) reason.index = static_cast<std::int64_t>(i);
@@ -105,7 +129,7 @@ Checked judge_arrays(const Declaration& declaration, const Inputs& inputs, const
 Checked judge_input(const SuiteCheck& of, const std::string& file, bool has_digests, ThreadPool& pool) {
     const Inputs inputs{.files = {file}, .arrays = of.arrays};
     try {
-        const std::vector<StoredArray> arrays = read_all(inputs);
+        const std::vector<StoredArray> arrays = read_all(of.declaration, inputs);
         for (const StoredArray& array : arrays) {
             if (array.name == "out" && array.count() == 0)
                 throw Error({.what = fmt::format("a check of zero outputs: {}", file),
@@ -135,7 +159,7 @@ void add_advice(Checked& checked, ThreadPool& pool) {
 
 Checked check_files(const Declaration& declaration, const Inputs& inputs, const Options& options, const RunOptions& run,
                     ThreadPool& pool) {
-    Checked checked = judge_arrays(declaration, inputs, read_all(inputs), options, run, pool);
+    Checked checked = judge_arrays(declaration, inputs, read_all(declaration, inputs), options, run, pool);
     add_advice(checked, pool);
     return checked;
 }
@@ -146,7 +170,9 @@ Checked unjudged(const Declaration& declaration, std::string operation, std::str
     checked.source = std::move(input);
     checked.outcome = checked.verdict.outcome = is_input ? Outcome::bad_input : Outcome::declined;
     checked.verdict.reasons.push_back(
-        {.code = is_input ? reason_code::input : reason_code::not_judged, .test = is_input ? "input" : "declined", .text = error.what()});
+        {.code = is_input ? reason_code::input : reason_code::not_judged,
+         .test = is_input ? "input" : "declined",
+         .text = shown(error.what(), longest_error)});
     return checked;
 }
 

@@ -2,11 +2,12 @@
 #include "experiments/check/suite.hpp"
 
 #include "core/read_file.hpp"
+#include "core/shown.hpp"
 #include "experiments/policy/toml_reader.hpp"
 
 #include <fmt/format.h>
 
-#include <glob.h>
+#include <fnmatch.h>
 
 #include <algorithm>
 #include <array>
@@ -95,8 +96,8 @@ class SuiteReader {
         SuiteCheck check;
         check.options = options;
         check.where = reader_.where(macheps::place_of(table));
-        check.operation = required_text(table, "op");
-        check.name = table.contains("name") ? required_text(table, "name") : check.operation;
+        check.operation = printable(required_text(table, "op"));
+        check.name = printable(table.contains("name") ? required_text(table, "name") : check.operation);
         check.files = required_text(table, "files");
         check.files_where = reader_.where(*table.get("files"), "files");
         if (const toml::node* line = table.get("line"))
@@ -162,6 +163,39 @@ class SuiteReader {
     std::string file_;
 };
 
+/// The names that match a pattern, found a folder at a time.
+class PatternWalk {
+  public:
+    explicit PatternWalk(const std::string& pattern) : pattern_(pattern) {}
+
+    /// Appends the files that `rest` matches, which begin with `before`.
+    void find(const std::string& before, std::string_view rest, std::vector<std::string>& files) {
+        const std::size_t begin = rest.find_first_not_of('/'), end = std::min(rest.find('/', begin), rest.size());
+        if (begin == rest.npos) return;  // a pattern of a folder
+        const std::string at = before + std::string(rest.substr(0, begin)), part(rest.substr(begin, end - begin));
+        const std::string_view after = rest.substr(end);
+        if (part.find_first_of("*?[\\") == part.npos) return step(at + part, after, files);
+        for (const std::string& name : names_in(at.empty() ? "." : at)) {
+            if (++looked_at_ > most_names_looked_at)
+                throw Error({.what = fmt::format("'{}' looks at more than {} names", pattern_, most_names_looked_at),
+                             .where = at,
+                             .fix = "begin the pattern with the folder that has the files",
+                             .exit = Exit::usage});
+            if (fnmatch(part.c_str(), name.c_str(), FNM_PERIOD) == 0) step(at + name, after, files);
+        }
+    }
+
+  private:
+    void step(const std::string& path, std::string_view after, std::vector<std::string>& files) {
+        const bool has_names = is_folder(path);
+        if (after.empty() && !has_names && is_there(path)) files.push_back(path);
+        if (!after.empty() && has_names) find(path, after, files);
+    }
+
+    const std::string& pattern_;
+    std::size_t looked_at_ = 0;
+};
+
 }  // namespace
 
 Suite parse_suite(std::string_view text, const std::string& file) {
@@ -182,15 +216,8 @@ Suite load_suite(const std::filesystem::path& file) {
 }
 
 std::vector<std::string> matching_files(const std::string& pattern) {
-    glob_t found{};
     std::vector<std::string> files;
-    if (glob(pattern.c_str(), GLOB_NOSORT, nullptr, &found) == 0) {
-        for (std::size_t i = 0; i < found.gl_pathc; ++i) {
-            std::error_code failed;
-            if (!std::filesystem::is_directory(found.gl_pathv[i], failed)) files.emplace_back(found.gl_pathv[i]);
-        }
-    }
-    globfree(&found);
+    PatternWalk(pattern).find("", pattern, files);
     std::sort(files.begin(), files.end());
     return files;
 }

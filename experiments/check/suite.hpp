@@ -39,7 +39,9 @@ Suite parse_suite(std::string_view text, const std::string& file);
 Suite load_suite(const std::filesystem::path& file);
 
 /// The regular files that a pattern matches (`*`, `?`, `[...]`, each within one folder's name), from the working folder,
-/// in the order of their bytes.
+/// in the order of their bytes. A name that begins with a dot is matched by a dot only. Errors: throws Error (bad input)
+/// for a folder that cannot be listed, and (usage) where more than most_names_looked_at names would be looked at.
 std::vector<std::string> matching_files(const std::string& pattern);
+inline constexpr std::size_t most_names_looked_at = 100000;
 
 }  // namespace macheps::check

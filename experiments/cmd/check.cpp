@@ -9,6 +9,8 @@
 #include "experiments/cmd/check_reports.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
+#include "experiments/cmd/print.hpp"
+#include "experiments/cmd/tell.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -110,8 +112,7 @@ bool is_github() {
 void add_summary(std::span<const check::Checked> checks) {
     const char* page = std::getenv("GITHUB_STEP_SUMMARY");
     if (page == nullptr || *page == '\0') return;
-    std::error_code failed;
-    const std::string before = std::filesystem::exists(page, failed) ? read_file(page) : "";
+    const std::string before = is_there(page) ? read_file(page) : "";
     publish(page, before + check_summary(checks));
 }
 
@@ -121,7 +122,7 @@ void write_reports(const Arguments& a, std::span<const check::Checked> checks) {
     if (!a.sarif.empty()) publish(a.sarif, json_text(check_sarif(checks)));
     if (!a.github && !is_github()) return;
     const std::string lines = check_annotations(checks);
-    std::fwrite(lines.data(), 1, lines.size(), a.json ? stderr : stdout);
+    a.json ? tell_text(lines) : print_text(lines);
     add_summary(checks);
 }
 
@@ -129,14 +130,13 @@ void write_reports(const Arguments& a, std::span<const check::Checked> checks) {
 /// checked alone may be some of many.
 void use_baseline(const Arguments& a, bool has_suite, std::vector<check::Checked>& checks) {
     if (a.baseline.empty()) return;
-    std::error_code failed;
-    const bool is_there = std::filesystem::exists(a.baseline, failed);
+    const bool has_baseline = is_there(a.baseline);
     if (a.update_baseline) {
-        const check::Baseline old = is_there ? check::load_baseline(a.baseline) : check::Baseline{};
+        const check::Baseline old = has_baseline ? check::load_baseline(a.baseline) : check::Baseline{};
         publish(a.baseline, check::baseline_text(checks, old));
         return;
     }
-    if (!is_there) {
+    if (!has_baseline) {
         write_reports(a, checks);
         throw Error({.what = "there is no baseline yet", .where = a.baseline, .fix = "--update-baseline writes it"});
     }
@@ -218,7 +218,7 @@ Exit run(const Arguments& a) {
         print_json(check::document_json(checks));
     } else {
         const std::string text = has_suite ? check_suite_text(checks) : checks.front().text();
-        std::fwrite(text.data(), 1, text.size(), stdout);
+        print_text(text);
     }
     write_reports(a, checks);
     return check::exit_of(checks);

@@ -7,6 +7,7 @@
 #include "core/publish.hpp"
 #include "experiments/cmd/check_inputs_output.hpp"
 #include "experiments/cmd/json.hpp"
+#include "experiments/cmd/print.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -146,7 +147,7 @@ void write_inputs(const check::MadeInputs& inputs, const std::filesystem::path& 
 Exit make(const MakeArguments& a, const Command& verb) {
     if (a.lists) {
         const std::string text = recipes_text();
-        std::fwrite(text.data(), 1, text.size(), stdout);
+        print_text(text);
         return Exit::ok;
     }
     const std::vector<check::InputPlan> plans = a.plan.plans(verb);
@@ -174,10 +175,10 @@ Exit make(const MakeArguments& a, const Command& verb) {
     if (error) throw_cannot_write(a.folder, error.value(), "make the folder");
     for (const std::size_t i : chosen) {
         write_inputs(all[i], a.folder, a.save);
-        std::printf("%s\n", (a.folder / (all[i].name + "." + a.save)).c_str());
+        print("{}\n", (a.folder / (all[i].name + "." + a.save)).string());
     }
     const std::string text = made_text(coverage);
-    std::fwrite(text.data(), 1, text.size(), stdout);
+    print_text(text);
     return Exit::ok;
 }
 
@@ -225,7 +226,7 @@ Exit power(const PowerArguments& a, const Command& verb) {
         document["checks"] = checks;
         print_json(document);
     } else {
-        std::fwrite(text.data(), 1, text.size(), stdout);
+        print_text(text);
     }
     return is_blind ? Exit::check_failed : is_declined ? Exit::usage : Exit::ok;
 }

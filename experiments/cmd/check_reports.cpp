@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/cmd/check_reports.hpp"
 
+#include "core/shown.hpp"
 #include "experiments/version.hpp"
 #include "reports/annotations.hpp"
 #include "reports/junit.hpp"
@@ -57,7 +58,9 @@ std::vector<Message> messages_of(const Checked& one) {
     return messages;
 }
 
-std::string title_of(const Checked& one) { return one.input.empty() ? one.name : one.name + "/" + one.input; }
+std::string title_of(const Checked& one) {
+    return printable(one.input.empty() ? one.name : one.name + "/" + one.input);
+}
 
 /// The first reason in one line, or nothing.
 std::string first_reason(const Checked& one) {
@@ -86,11 +89,11 @@ std::string line_of(const Checked& one) {
 /// Names and texts in a cell of a table: nothing of Markdown or HTML is left in them.
 std::string cell(std::string_view text) {
     std::string out;
-    for (const char c : text) {
+    for (const char c : printable(text)) {
         if (std::string_view("|`<>&*_[]\\~#!$").find(c) != std::string_view::npos)
             out += fmt::format("&#{};", static_cast<int>(c));
         else
-            out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+            out += c;
     }
     return out;
 }

@@ -4,6 +4,7 @@
 #include "core/format_table.hpp"
 #include "core/quote.hpp"
 #include "experiments/cmd/command.hpp"
+#include "experiments/cmd/print.hpp"
 #include "experiments/cmd/verb_tree.hpp"
 #include "experiments/policy/policy.hpp"
 
@@ -288,7 +289,7 @@ void describe(Command& verb) {
         const std::string text = *shell == "bash"  ? bash_script(root)
                                  : *shell == "zsh" ? zsh_script(root)
                                                    : fish_script(root);
-        std::fwrite(text.data(), 1, text.size(), stdout);
+        print_text(text);
         return Exit::ok;
     });
 }

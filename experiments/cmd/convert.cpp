@@ -6,6 +6,7 @@
 #include "core/rng.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/convert_scaled.hpp"
+#include "experiments/cmd/print.hpp"
 #include "experiments/cmd/rounding_option.hpp"
 #include "experiments/cmd/unheld.hpp"
 #include "experiments/files/arrays.hpp"
@@ -98,14 +99,6 @@ struct Conversion {
     }
 };
 
-void write_all(const void* bytes, std::size_t count) {
-    if (std::fwrite(bytes, 1, count, stdout) == count) return;
-    throw Error({.what = fmt::format("cannot write: {}", std::strerror(errno)),
-                 .where = "standard output",
-                 .fix = "check the free space",
-                 .exit = Exit::cannot_write});
-}
-
 /// The next bytes of stdin, `most` unless it ends before.
 std::string read_some(std::size_t most) {
     std::string bytes(most, '\0');
@@ -154,8 +147,8 @@ Exit convert_npy(Conversion convert, const Arguments& a, const std::string& byte
     UnheldCounts unheld(convert.to, convert.refused);
     const std::string header = npy_header(npy_type(convert.to), array.shape),
                       codes = converted(convert, array.bytes, 0, unheld);
-    write_all(header.data(), header.size());
-    write_all(codes.data(), codes.size());
+    print_bytes(header.data(), header.size());
+    print_bytes(codes.data(), codes.size());
     unheld.tell_notes();
     return Exit::ok;
 }
@@ -203,7 +196,7 @@ Exit run(const Command& verb, const Arguments& a) {
                          .fix = "name what the bytes are with --from"});
         }
         const std::string out = converted(convert, in, element, unheld);
-        write_all(out.data(), out.size());
+        print_bytes(out.data(), out.size());
         element += in.size() / in_bytes;
         if (in.size() < piece) break;
     }

@@ -5,8 +5,10 @@
 #include "core/read_file.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/device.hpp"
+#include "experiments/cmd/print.hpp"
 #include "experiments/cmd/rounding_option.hpp"
 #include "experiments/cmd/row_output.hpp"
+#include "experiments/cmd/tell.hpp"
 #include "experiments/policy/sites.hpp"
 
 #include <fmt/format.h>
@@ -152,7 +154,7 @@ Exit run_eval_verb(const Command& verb, const EvalArguments& a) {
     add_ranges(grid, verb, expressions);
     add_expressions(grid, a, expressions);
     if (!a.as.empty()) {
-        for (const analysis::Expression& each : grid.expressions) fmt::print("{}\n", analysis::fpcore_text(each));
+        for (const analysis::Expression& each : grid.expressions) print("{}\n", analysis::fpcore_text(each));
         return Exit::ok;
     }
     for (const std::string& name : a.formats) grid.formats.push_back(format_named(name, "--format", Exit::usage));

@@ -8,6 +8,7 @@
 #include "core/ulp.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
+#include "experiments/cmd/print.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -225,7 +226,7 @@ Exit run(const Arguments& a) {
                              : a.aliases  ? as_alias_text()
                              : a.profiles ? as_profiles()
                                           : as_text();
-    std::fwrite(text.data(), 1, text.size(), stdout);
+    print_text(text);
     return Exit::ok;
 }
 

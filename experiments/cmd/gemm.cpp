@@ -8,6 +8,7 @@
 #include "experiments/cmd/device.hpp"
 #include "experiments/cmd/gemm_via.hpp"
 #include "experiments/cmd/json.hpp"
+#include "experiments/cmd/print.hpp"
 #include "experiments/cmd/tell.hpp"
 #include "experiments/field_error.hpp"
 #include "experiments/memory_limit.hpp"
@@ -269,7 +270,7 @@ Exit print_cost(const GridCost& cost, bool json) {
                     {"multiply_adds", cost.multiply_adds},
                     {"bytes", cost.bytes}});
     } else {
-        fmt::print("{} rows from {} sets of operands, {:.3g} multiply-adds on machines, {:.1f} MiB\n", cost.rows,
+        print("{} rows from {} sets of operands, {:.3g} multiply-adds on machines, {:.1f} MiB\n", cost.rows,
                    cost.products, cost.multiply_adds, cost.bytes / (1 << 20));
     }
     return cost.rows > 0 ? Exit::ok : Exit::usage;
@@ -280,7 +281,7 @@ class ProgressLine {
   public:
     explicit ProgressLine(bool is_quiet) : quiet_(is_quiet), terminal_(isatty(STDERR_FILENO) == 1) {}
     ~ProgressLine() {
-        if (drawn_) tell("\r\x1b[K");
+        if (drawn_) redraw("");
     }
     ProgressLine(const ProgressLine&) = delete;
     ProgressLine& operator=(const ProgressLine&) = delete;
@@ -298,7 +299,7 @@ class ProgressLine {
         const auto now = std::chrono::steady_clock::now();
         if (drawn_ && now - at_ < std::chrono::milliseconds(100)) return;
         at_ = now;
-        tell("\r\x1b[K[{}/{}] {}: {}", p.done + 1, p.rows, where, p.machine);
+        redraw("[{}/{}] {}: {}", p.done + 1, p.rows, where, p.machine);
         drawn_ = true;
     }
 
@@ -308,11 +309,6 @@ class ProgressLine {
     std::chrono::steady_clock::time_point at_{};
 };
 
-void write_stdout(const std::string& text) {
-    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
-        throw Error({.what = "cannot write the rows", .where = "stdout", .exit = Exit::cannot_write});
-    }
-}
 
 Exit gemm(const Arguments& a) {
     const GemmGrid grid = grid_of(a);
@@ -330,7 +326,7 @@ Exit gemm(const Arguments& a) {
     const bool is_streamed = a.out.empty() && !a.json;
     std::string rows = csv::header<GemmRow>() + "\n";
     std::vector<GemmRow> list;
-    if (is_streamed) write_stdout(rows);
+    if (is_streamed) print_now(rows);
     {
         ProgressLine line(a.quiet);
         run_gemm(
@@ -339,7 +335,7 @@ Exit gemm(const Arguments& a) {
                 if (a.json) list.push_back(row);
                 std::string text;
                 csv::append_line(text, row);
-                if (is_streamed) write_stdout(text);
+                if (is_streamed) print_now(text);
                 rows += text;
             },
             [&line](const GemmProgress& progress) { line.show(progress); });
@@ -348,7 +344,7 @@ Exit gemm(const Arguments& a) {
         publish(a.out, rows);
         tell("wrote {}\n", a.out);
     }
-    if (a.json) write_stdout(gemm_json(list));
+    if (a.json) print_now(gemm_json(list));
     return Exit::ok;
 }
 

@@ -4,7 +4,9 @@
 #include "core/format_table.hpp"
 #include "experiments/analysis/via.hpp"
 #include "experiments/cmd/json.hpp"
+#include "experiments/cmd/print.hpp"
 #include "experiments/cmd/row_output.hpp"
+#include "experiments/cmd/tell.hpp"
 #include "experiments/memory_limit.hpp"
 
 #include <fmt/format.h>
@@ -81,7 +83,7 @@ Exit run_gemm_via(const ViaArguments& a, const GemmGrid& grid, const std::vector
     if (!beyond.empty() && !a.require.empty()) {
         throw via_usage(beyond.substr(0, beyond.find('\n')), "--require exact", "take fewer bits, fewer terms, or +promoteN");
     }
-    if (!beyond.empty()) tell("warning: {}", beyond);
+    if (!beyond.empty()) tell_text("warning: " + beyond);
     double bytes = 0;
     std::size_t rows_count = 0;
     for (const std::int64_t m : grid.m) {
@@ -98,7 +100,7 @@ Exit run_gemm_via(const ViaArguments& a, const GemmGrid& grid, const std::vector
         if (output.json) {
             print_json({{"rows", rows_count}, {"bytes", bytes}});
         } else {
-            fmt::print("{} rows, {:.1f} MiB\n", rows_count, bytes / (1 << 20));
+            print("{} rows, {:.1f} MiB\n", rows_count, bytes / (1 << 20));
         }
         return Exit::ok;
     }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/cmd/json.hpp"
 
+#include "experiments/cmd/print.hpp"
+
 #include "core/print.hpp"
 
 #include <fmt/format.h>
 
 #include <cmath>
-#include <cstdio>
 
 namespace macheps {
 
@@ -18,8 +19,7 @@ Json json_number(float x) {
 std::string json_text(const Json& json) { return json.dump(2, Json::BadUtf8::is_replaced) + "\n"; }
 
 void print_json(const Json& json) {
-    const std::string text = json_text(json);
-    std::fwrite(text.data(), 1, text.size(), stdout);
+    print_text(json_text(json));
 }
 
 }  // namespace macheps

@@ -10,6 +10,7 @@
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/machine_eval.hpp"
+#include "experiments/cmd/print.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -85,8 +86,6 @@ JSON: {"file", "lines", "wrong", "engines", "instructions": [{"instruction", "ma
 "engines": {name: agreed}}, ...], "disputed": [{"line", "instruction", "class", "took"}, ...], "mismatches": [{"line",
 "instruction", "machine", "class", "engine", "a", "b", "c", ["sa", "sb",] "want", "got"}, ...], "refused": [{"instruction", "reason", "lines"}, ...]}: numbers are {"bits",
 "value"}; a mismatch of a conversion has neither b nor c.)";
-
-void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 std::string operands_text(const Machine& machine) {
     return is_order_of_summation(machine) ? "any" : operand_names(machine);
@@ -193,7 +192,7 @@ Exit list(bool csv, bool json) {
         for (const Machine* machine : all_machines) all.push_back(json_of(*machine));
         print_json(all);
     } else {
-        print(csv ? as_csv() : list_text(all_machines));
+        print_text(csv ? as_csv() : list_text(all_machines));
     }
     return Exit::ok;
 }
@@ -346,7 +345,7 @@ Exit show_gpu(std::span<const Machine* const> machines, bool json) {
         print_json(all);
         return Exit::ok;
     }
-    print(list_text(machines) +
+    print_text(list_text(machines) +
           fmt::format("\n`macheps machine show {}` says what one computes, and how that is known.\n",
                       machines.front()->name));
     return Exit::ok;
@@ -369,7 +368,7 @@ Exit show(const std::string& name, bool json) {
     if (json) {
         print_json(show_json(*machine));
     } else {
-        print(show_text(*machine));
+        print_text(show_text(*machine));
     }
     return Exit::ok;
 }

@@ -3,15 +3,16 @@
 
 #include "core/read_file.hpp"
 #include "experiments/cmd/machine_eval_output.hpp"
+#include "experiments/cmd/print.hpp"
+#include "experiments/memory_limit.hpp"
 #include "experiments/numerics/machine_eval.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <fstream>
 #include <iostream>
+#include <sstream>
 
 namespace macheps {
 
@@ -46,12 +47,7 @@ Exit machine_eval(const EvalOptions& options) {
     const std::vector<const InstructionEngine*> engines = engines_of(options.engines);
     const bool from_stdin = options.path == "-";
     const std::string path = from_stdin ? "stdin" : options.path;
-    std::ifstream file;
-    if (!from_stdin) {
-        check_has_end(options.path);
-        file.open(options.path, std::ios::binary);
-        if (!file) throw Error({.what = "cannot read the file", .where = options.path, .fix = "check the name"});
-    }
+    std::istringstream file(from_stdin ? std::string() : read_file(options.path, reading_budget()));
     const MachineEvaluation evaluation =
         evaluate_machine_lines(from_stdin ? std::cin : file, path, engines, options.shown);
     if (evaluation.lines == 0 && evaluation.refused.empty()) {
@@ -61,7 +57,7 @@ Exit machine_eval(const EvalOptions& options) {
         print_machine_eval_json(evaluation, path);
     } else {
         const std::string text = machine_eval_text(evaluation, path);
-        std::fwrite(text.data(), 1, text.size(), stdout);
+        print_text(text);
     }
     return evaluation.wrong == 0 ? Exit::ok : Exit::check_failed;
 }

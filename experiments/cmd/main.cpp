@@ -54,7 +54,7 @@ int run(const CommandLine& line) {
         const Exit code = line.run();
         return is_written() ? static_cast<int>(code) : cannot_write();
     } catch (const Error& error) {
-        tell("macheps: {}\n", in_options(*line.verb(), error));
+        tell("macheps: {}\n", shown(in_options(*line.verb(), error), longest_error));
         return static_cast<int>(error.exit());
     } catch (const std::system_error&) {
         if (std::ferror(stdout) != 0) return cannot_write();  // fmt::print throws of it

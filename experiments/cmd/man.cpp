@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps man`: the manual page, made from the help. The build runs this verb to install what it prints.
 #include "experiments/cmd/command.hpp"
+#include "experiments/cmd/print.hpp"
 #include "experiments/cmd/verb_tree.hpp"
 #include "experiments/version.hpp"
 
@@ -165,7 +166,7 @@ std::string page(const VerbEntry& root) {
 void describe(Command& verb) {
     verb.runs([] {
         const std::string text = page(verb_tree(program));
-        std::fwrite(text.data(), 1, text.size(), stdout);
+        print_text(text);
         return Exit::ok;
     });
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // macheps merge: the rows of a sweep's units as one set of files.
 #include "core/quote.hpp"
+#include "core/shown.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/tell.hpp"

@@ -9,6 +9,7 @@
 #include "experiments/cmd/policy_import.hpp"
 #include "experiments/cmd/policy_memory.hpp"
 #include "experiments/cmd/policy_tables.hpp"
+#include "experiments/cmd/print.hpp"
 #include "experiments/cmd/tell.hpp"
 #include "experiments/policy/diff.hpp"
 #include "experiments/policy/words.hpp"
@@ -106,8 +107,6 @@ struct Arguments {
     bool json = false, csv = false, fold = false;
 };
 
-void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
-
 Json setting_json(const ScalerKey& key, std::optional<double> value) {
     if (!value) return nullptr;
     switch (key.type) {
@@ -184,8 +183,8 @@ Exit list(const Arguments& a) {
     }
     for (const Policy& p : policies) {
         const std::string machines = fmt::format("{}", fmt::join(machine_names(p), ", "));
-        print(fmt::format("{:<{}}  {}{}\n", p.name, width, p.description,
-                          machines == fp32_chain.name ? "" : fmt::format(" [{}]", machines)));
+        print("{:<{}}  {}{}\n", p.name, width, p.description,
+                          machines == fp32_chain.name ? "" : fmt::format(" [{}]", machines));
     }
     return Exit::ok;
 }
@@ -201,7 +200,7 @@ Exit show(const Arguments& a) {
                     {"loss_scaler", scaler_json(policy.loss_scaler)},
                     {"toml", policy.text}});
     } else {
-        print(policy.text);
+        print_text(policy.text);
     }
     return Exit::ok;
 }
@@ -252,12 +251,12 @@ Exit diff(const Arguments& a) {
                     {"same", list.empty()},
                     {"differences", rows}});
     } else if (a.csv) {
-        print("what,site,slot,a,b\n");
-        for (const Difference& d : list) print(csv_line({&d.what, &d.site, &d.slot, &d.a, &d.b}));
+        print_text("what,site,slot,a,b\n");
+        for (const Difference& d : list) print_text(csv_line({&d.what, &d.site, &d.slot, &d.a, &d.b}));
     } else if (list.empty()) {
-        print(fmt::format("{} and {} do the same to {}\n", name_a, name_b, a.model.describe()));
+        print("{} and {} do the same to {}\n", name_a, name_b, a.model.describe());
     } else {
-        print(difference_table(list, name_a, name_b));
+        print_text(difference_table(list, name_a, name_b));
     }
     return list.empty() ? Exit::ok : Exit::check_failed;
 }
@@ -310,38 +309,38 @@ Exit explain(const Arguments& a) {
         return Exit::ok;
     }
     if (a.csv && a.memory.is_asked()) {
-        print(a.memory.csv(resolved.name, recipe, a.model));
+        print_text(a.memory.csv(resolved.name, recipe, a.model));
         return Exit::ok;
     }
     if (a.csv) {
-        print("site,slot,cast,machine,rule\n");
-        for (const Row& row : rows) print(csv_line({&row.site, &row.slot, &row.cast, &row.machine, &row.rule}));
+        print_text("site,slot,cast,machine,rule\n");
+        for (const Row& row : rows) print_text(csv_line({&row.site, &row.slot, &row.cast, &row.machine, &row.rule}));
         for (const auto& one : resolved.left_out) tell("left out: {}: {}\n", one.site, one.why);
         return Exit::ok;
     }
     const std::string body =
         a.memory.is_asked() ? a.memory.text(resolved.name, recipe, a.model)
                             : memory_line(memory, batch) + "\n" + row_table(rows) + "\n" + tensor_table(tensors);
-    print(fmt::format("{}: {}\n", resolved.name, resolved.description));
-    if (!policy.chain.empty()) print(fmt::format("extends      {}\n", fmt::join(policy.chain, ", ")));
-    print(fmt::format("model        {}\n", a.model.describe()));
-    print(fmt::format("loss scaler  {}\n", to_string(resolved.loss_scaler)));
-    print(fmt::format("ranks        {}\n", to_string(resolved.reduce)));
-    print(fmt::format("optimizer    arithmetic {}\n", to_string(CastRule{.format = resolved.optimizer_arithmetic})));
-    for (const auto& [key, value] : settings_of(resolved.training)) print(fmt::format("{:<24} {}\n", key, value));
+    print("{}: {}\n", resolved.name, resolved.description);
+    if (!policy.chain.empty()) print("extends      {}\n", fmt::join(policy.chain, ", "));
+    print("model        {}\n", a.model.describe());
+    print("loss scaler  {}\n", to_string(resolved.loss_scaler));
+    print("ranks        {}\n", to_string(resolved.reduce));
+    print("optimizer    arithmetic {}\n", to_string(CastRule{.format = resolved.optimizer_arithmetic}));
+    for (const auto& [key, value] : settings_of(resolved.training)) print("{:<24} {}\n", key, value);
     for (const auto& [machine, count] : resolved.machines()) {
-        print(fmt::format("matmuls      {:>4} on {}\n", count, machine));
+        print("matmuls      {:>4} on {}\n", count, machine);
     }
-    for (const std::string& reason : resolved.unverified()) print(fmt::format("unverified   {}\n", reason));
-    print(linears_text(resolved));
-    print(body);
+    for (const std::string& reason : resolved.unverified()) print("unverified   {}\n", reason);
+    print_text(linears_text(resolved));
+    print_text(body);
     return Exit::ok;
 }
 
 Exit words(const Arguments& a) {
     const std::vector<PolicyWordGroup> groups = policy_words();
     if (!a.json) {
-        print(policy_words_text(groups));
+        print_text(policy_words_text(groups));
         return Exit::ok;
     }
     Json json = Json::array();

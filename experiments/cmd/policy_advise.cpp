@@ -5,6 +5,7 @@
 #include "experiments/cmd/policy_import.hpp"
 #include "experiments/cmd/policy_import_output.hpp"
 #include "experiments/cmd/policy_memory.hpp"
+#include "experiments/cmd/print.hpp"
 #include "experiments/model/config.hpp"
 #include "experiments/policy/advise.hpp"
 
@@ -46,8 +47,6 @@ struct Arguments {
     std::vector<std::int64_t> sides;
     bool json = false, toml = false;
 };
-
-void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 /// What --have names, beside the first advice.
 struct Had {
@@ -190,11 +189,11 @@ Exit run(const Arguments& a) {
     const std::vector<Advice> all = advise(asked);
     const std::optional<Had> had = a.have.empty() ? std::nullopt : std::optional<Had>(compare(a, all.front().policy));
     if (a.toml) {
-        print(advice_toml(asked, all.front()));
+        print_text(advice_toml(asked, all.front()));
     } else if (a.json) {
         print_json(advice_json(a, asked, all, had));
     } else {
-        print(advice_text(a, asked, all, had));
+        print_text(advice_text(a, asked, all, had));
     }
     return had && had->disagrees() ? Exit::check_failed : Exit::ok;
 }

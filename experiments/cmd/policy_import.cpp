@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/read_file.hpp"
+#include "core/shown.hpp"
 #include "experiments/cmd/policy_import.hpp"
 #include "experiments/cmd/policy_import_output.hpp"
+#include "experiments/cmd/print.hpp"
+#include "experiments/cmd/tell.hpp"
 #include "experiments/field_error.hpp"
 #include "experiments/files/environment_file.hpp"
 #include "experiments/policy/import/framework.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -56,8 +60,6 @@ struct Arguments {
     bool toml = false, json = false, sarif = false, github = false, each = false;
 };
 
-void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
-
 Exit exit_of(const ImportResult& result) { return result.refused() ? Exit::check_failed : Exit::ok; }
 
 /// "0.16.5", or "transformers=4.41,deepspeed=0.16.5"; the version of the config's own framework has the name "".
@@ -75,19 +77,19 @@ void read_versions(const std::string& text, ImportOptions& options) {
 Exit import_one(const Arguments& a, const ImportOptions& options) {
     const ImportResult result = import_config(a.files, options);
     if (a.toml) {
-        print(result.policy);
+        print_text(result.policy);
         // stdout is the policy's; what stands against it must not go unseen.
         const auto last = std::find_if(result.findings.begin(), result.findings.end(),
                                        [](const Finding& one) { return severity(one) != FindingSeverity::error; });
-        fmt::print(stderr, "{}", finding_lines({result.findings.begin(), last}));
+        tell_text(finding_lines({result.findings.begin(), last}));
     } else if (a.json) {
         print_json(import_json(result));
     } else if (a.sarif) {
         print_json(import_sarif(result.findings));
     } else if (a.github) {
-        print(import_annotations(result.findings));
+        print_text(import_annotations(result.findings));
     } else {
-        print(import_table(result));
+        print_text(import_table(result));
     }
     return exit_of(result);
 }
@@ -155,34 +157,35 @@ Exit diff_versions(const Arguments& a, const ImportOptions& options) {
                     {"new", new_findings}});
         return exit_of(after);
     }
-    print(fmt::format("{} {} -> {}\n", after.framework->title, to_string(before.version), to_string(after.version)));
+    print("{} {} -> {}\n", after.framework->title, to_string(before.version), to_string(after.version));
     for (const ChangedField& field : fields)
-        print(fmt::format("{}: {} -> {}\n", field.name, field_text(field.a), field_text(field.b)));
-    if (fields.empty()) print("no field changes\n");
-    if (!gone.empty()) print("\nno longer found:\n" + finding_lines(gone));
-    if (!added.empty()) print("\nnew:\n" + finding_lines(added));
+        print("{}: {} -> {}\n", field.name, field_text(field.a), field_text(field.b));
+    if (fields.empty()) print_text("no field changes\n");
+    if (!gone.empty()) print_text("\nno longer found:\n" + finding_lines(gone));
+    if (!added.empty()) print_text("\nnew:\n" + finding_lines(added));
     return exit_of(after);
 }
 
 // --- --each
 
-/// Configs in the folders, by their names' endings, and what is named itself.
+/// Returns the paths that are files, and the files with a config's ending below the paths that are folders. Throws Error
+/// (bad input) if a folder cannot be listed or has no such file.
 std::vector<std::string> config_files(const std::vector<std::string>& paths) {
     std::vector<std::string> files;
     for (const std::string& path : paths) {
-        std::error_code failed;
-        if (!fs::is_directory(path, failed)) {
+        if (!is_folder(path)) {
             files.push_back(path);
             continue;
         }
-        std::vector<std::string> found;
-        for (fs::recursive_directory_iterator at(path, fs::directory_options::skip_permission_denied, failed), end;
-             !failed && at != end; at.increment(failed)) {
-            if (at->is_regular_file(failed) && config_endings.contains(at->path().extension().string()))
-                found.push_back(at->path().string());
+        const std::size_t before = files.size();
+        for (const fs::path& file : files_below(path)) {
+            if (config_endings.contains(file.extension().string())) files.push_back(file.string());
         }
-        std::sort(found.begin(), found.end());
-        files.insert(files.end(), found.begin(), found.end());
+        if (files.size() == before) {
+            throw Error({.what = "no config is in this folder",
+                         .where = path,
+                         .fix = fmt::format("name a folder with files that end in {}", fmt::join(config_endings, ", "))});
+        }
     }
     return files;
 }
@@ -199,17 +202,17 @@ Exit import_each(const Arguments& a, const ImportOptions& options) {
             ImportResult result = import_config({&file, 1}, options);
             code = exit_of(result);
             framework = result.framework->name;
-            line = fmt::format("{}: {} {}, {}\n", file, result.framework->name, to_string(result.version),
+            line = format_shown("{}: {} {}, {}\n", file, result.framework->name, to_string(result.version),
                                finding_counts(result.findings));
             of_file = std::move(result.findings);
         } catch (const Error& caught) {
             if (caught.exit() != Exit::bad_input) throw;
             code = caught.exit();
             error = caught.what();
-            line = fmt::format("{}: no config: {}\n", file, error);
+            line = format_shown("{}: no config: {}\n", file, error);
         }
         worst = std::max(worst, code);
-        if (!a.json && !a.sarif && !a.github) print(line);
+        if (!a.json && !a.sarif && !a.github) print_text(line);
         if (a.json) {
             Json list = Json::array();
             for (const Finding& one : of_file) list.push_back(finding_json(one));
@@ -223,7 +226,7 @@ Exit import_each(const Arguments& a, const ImportOptions& options) {
     }
     if (a.json) print_json(rows);
     if (a.sarif) print_json(import_sarif(findings));
-    if (a.github) print(import_annotations(findings));
+    if (a.github) print_text(import_annotations(findings));
     return worst;
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/shown.hpp"
 #include "experiments/cmd/policy_import_output.hpp"
 #include "experiments/policy/import/framework.hpp"
 #include "reports/annotations.hpp"
@@ -66,7 +67,7 @@ std::string finding_lines(std::span<const Finding> findings) {
     if (!inert.empty())
         text += fmt::format("I {} no format, rounding or scale: {}\n",
                             inert.size() == 1 ? "1 key decides" : fmt::format("{} keys decide", inert.size()),
-                            fmt::join(inert, ", "));
+                            shown_list(inert, 40));
     return text;
 }
 
@@ -76,14 +77,14 @@ std::string import_table(const ImportResult& result) {
     std::vector<std::string> values;
     constexpr std::size_t widest = 44;  // a longer value pushes only its own line out
     for (const ResolvedField* field : fields) {
-        values.push_back(field_text(field->value));
+        values.push_back(shown(field_text(field->value), 2000));
         name = std::max(name, field->name.size());
         value = std::max(value, std::min(values.back().size(), widest));
     }
     std::string text = fmt::format("{} {}\n\n{:<{}}  {:<{}}  FROM\n", result.framework->title,
                                    to_string(result.version), "FIELD", name, "VALUE", value);
     for (std::size_t i = 0; i < fields.size(); ++i)
-        text += fmt::format("{:<{}}  {:<{}}  {}\n", fields[i]->name, name, values[i], value, fields[i]->from);
+        text += fmt::format("{:<{}}  {:<{}}  {}\n", fields[i]->name, name, values[i], value, printable(fields[i]->from));
     text += fmt::format("\n{}\n", finding_counts(result.findings));
     return text + finding_lines(result.findings);
 }

@@ -20,10 +20,19 @@ namespace macheps {
 
 namespace {
 
+/// In one line of visible characters, whatever the text names. A text that has only such characters takes no memory.
+void tell_line(std::string_view text) noexcept {
+    try {
+        if (is_printable_lines(text) && text.find('\n') == text.npos && text.size() <= longest_error) return tell_text(text);
+        tell_text(shown(text, longest_error));
+    } catch (...) {  // no memory to escape it
+    }
+}
+
 /// In pieces: where memory is short, putting a line together would fail again.
 void say(std::string_view what, std::string_view fix = {}) noexcept {
     tell_text("macheps: ");
-    tell_text(what);
+    tell_line(what);
     tell_text(fix);
     tell_text("\n");
 }
@@ -63,7 +72,7 @@ int explain_current_exception() noexcept {
         return static_cast<int>(Exit::bad_input);
     } catch (const std::filesystem::filesystem_error& error) {
         tell_text("macheps: ");
-        if (!error.path1().empty()) tell_text(error.path1().native()), tell_text(": ");
+        if (!error.path1().empty()) tell_line(error.path1().native()), tell_text(": ");
         try {
             tell_text(error.code().message());
         } catch (...) {  // no memory for the words

@@ -25,7 +25,7 @@ void ProgressBar::show(const Progress& p) {
     const auto now = std::chrono::steady_clock::now();
     const double elapsed = std::chrono::duration<double>(now - start_).count();
     if (p.finished) {
-        if (terminal_) tell("\r\x1b[K");
+        if (terminal_) redraw("");
         tell("[{}/{}] {} seed {}: {} after {} steps, loss {:.4f}, {} elapsed\n", p.index + 1, p.runs, p.policy, p.seed,
              p.status, p.step, p.loss, clock_time(elapsed));
         drawn_ = false;
@@ -38,7 +38,7 @@ void ProgressBar::show(const Progress& p) {
     constexpr int width = 30;
     const int filled = static_cast<int>(done * width);
     const double left = done > 0 ? elapsed / done - elapsed : 0;
-    tell("\r\x1b[K[{}{}] {:3.0f} %  {} seed {} step {}/{} loss {:.4f}  {} left", std::string(filled, '#'),
+    redraw("[{}{}] {:3.0f} %  {} seed {} step {}/{} loss {:.4f}  {} left", std::string(filled, '#'),
          std::string(width - filled, '.'), 100 * done, p.policy, p.seed, p.step, p.steps, p.loss, clock_time(left));
     drawn_ = true;
 }

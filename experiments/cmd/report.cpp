@@ -4,6 +4,7 @@
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/picture.hpp"
+#include "experiments/cmd/print.hpp"
 #include "experiments/cmd/report_sweep.hpp"
 #include "experiments/cmd/tell.hpp"
 #include "reports/analysis_tables.hpp"
@@ -133,15 +134,9 @@ void check_fits_a_study(const ReportOptions& options) {
     }
 }
 
-void print(const std::string& text) {
-    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
-        throw Error({.what = "cannot write the table", .where = "stdout", .exit = Exit::cannot_write});
-    }
-}
-
 Exit report(const ReportOptions& options) {
     if (options.columns) {
-        print(columns_markdown());
+        print_now(columns_markdown());
         return Exit::ok;
     }
     if (options.folders.empty()) {
@@ -175,7 +170,7 @@ Exit report(const ReportOptions& options) {
     const bool has_rows = !log.folders.empty() && !is_written_in_place(page);
     if (has_rows) write_summary(summary, rows);
     write_page(log, summary, page, options.small ? PageSize::small : PageSize::full);
-    print(text_of(log, summary, options));
+    print_coloured(text_of(log, summary, options));
     for (const std::string& note : summary.notes) tell("note: {}\n", note);
     tell("wrote {}{}\n", has_rows ? rows.string() + " and " : "", page.string());
     if (options.png.empty() && options.charts.empty()) return Exit::ok;

@@ -3,6 +3,7 @@
 
 #include "core/publish.hpp"
 #include "experiments/cmd/json.hpp"
+#include "experiments/cmd/print.hpp"
 #include "experiments/cmd/tell.hpp"
 #include "experiments/sweep/gather.hpp"
 #include "experiments/sweep/layout.hpp"
@@ -73,7 +74,7 @@ Exit report_study(const StudyReport& report) {
         append_study_json(json, summary);
         print_json(json);
     } else {
-        fmt::print("{}", report.csv ? csv : sweep_summary_text(summary));
+        print_text(report.csv ? csv : sweep_summary_text(summary));
     }
     for (const std::string& note : summary.notes) tell("note: {}\n", note);
     tell("wrote {}{}\n", has_rows ? rows.string() + " and " : "", report.page.string());

@@ -7,6 +7,7 @@
 #include "emulation/matmul/rules.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
+#include "experiments/cmd/print.hpp"
 #include "experiments/cmd/tell.hpp"
 #include "experiments/files/npy.hpp"
 #include "experiments/memory_limit.hpp"
@@ -271,19 +272,20 @@ void print_tree(const Arguments& a, const Revealed& r) {
                           "as far as near pairs show: {} pair{} in roundings of three and more {} not measured "
                           "(--pairs all)\n",
                           r.open, r.open == 1 ? "" : "s", r.open == 1 ? "was" : "were");
-    if (!open.empty() && (a.dot || a.brackets)) tell("{}", open);
+    if (!open.empty() && (a.dot || a.brackets)) tell_text(open);
     if (a.dot) {
-        fmt::print("{}", tree_dot(r.tree, fmt::format("{}, {}, k = {}", r.source, formats, r.tree.terms)));
+        print_text(tree_dot(r.tree, fmt::format("{}, {}, k = {}", r.source, formats, r.tree.terms)));
         return;
     }
     if (a.brackets) {
-        fmt::print("{}", tree_brackets(r.tree));
+        print_text(tree_brackets(r.tree));
         return;
     }
-    fmt::print("{}, {}\n{}\n", r.source, formats, tree_summary(r.tree));
-    if (!r.unverified.empty()) fmt::print("unverified: {}\n", r.unverified);
-    fmt::print("{}", open);
-    fmt::print("\n{}", a.tree ? tree_indented(r.tree) : tree_steps(r.tree));
+    print("{}, {}\n", r.source, formats);
+    print_text(tree_summary(r.tree) + "\n");
+    if (!r.unverified.empty()) print("unverified: {}\n", r.unverified);
+    print_text(open);
+    print_text("\n" + (a.tree ? tree_indented(r.tree) : tree_steps(r.tree)));
 }
 
 Exit reveal(const Arguments& a) {

@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "core/publish.hpp"
 #include "experiments/cmd/command.hpp"
+#include "experiments/cmd/print.hpp"
 #include "experiments/cmd/tell.hpp"
 #include "reports/analysis_tables.hpp"
 #include "reports/csv.hpp"
@@ -11,18 +12,10 @@
 
 #include <unistd.h>
 
-#include <cstdio>
 #include <string>
 #include <vector>
 
 namespace macheps {
-
-/// Throws Error (cannot_write).
-inline void print_rows(const std::string& text) {
-    if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
-        throw Error({.what = "cannot write the rows", .where = "stdout", .exit = Exit::cannot_write});
-    }
-}
 
 /// How rows are shown that go to stdout.
 struct RowForm {
@@ -43,7 +36,7 @@ class RowOutput {
   public:
     RowOutput(std::string file, const RowForm& form)
         : file_(std::move(file)), json_(form.json), table_(file_.empty() && form.is_table()), text_(csv::header<Row>() + "\n") {
-        if (is_streamed()) print_rows(text_);
+        if (is_streamed()) print_now(text_);
     }
 
     RowOutput(std::string file, bool json) : RowOutput(std::move(file), RowForm{.csv = !json, .json = json}) {}
@@ -53,7 +46,7 @@ class RowOutput {
         std::string line;
         csv::append_line(line, row);
         if (is_streamed()) {
-            print_rows(line);
+            print_now(line);
         } else {
             text_ += line;
         }
@@ -63,9 +56,9 @@ class RowOutput {
             publish(file_, text_);
             tell("wrote {}\n", file_);
         }
-        if (json_) print_rows(rows_json(std::span<const Row>(rows_)));
+        if (json_) print_now(rows_json(std::span<const Row>(rows_)));
         if constexpr (requires { table_of(std::span<const Row>(rows_)); }) {
-            if (table_) print_rows(table_of(std::span<const Row>(rows_)).text());
+            if (table_) print_now(table_of(std::span<const Row>(rows_)).text());
         }
     }
 

@@ -4,6 +4,7 @@
 #include "emulation/scaling/history.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
+#include "experiments/cmd/print.hpp"
 #include "experiments/numerics/scale_trace.hpp"
 
 #include <fmt/format.h>
@@ -102,7 +103,7 @@ Exit run(const Command& verb, const Arguments& a) {
         return Exit::ok;
     }
     const std::string text = a.csv ? as_csv(steps) : as_text(steps);
-    std::fwrite(text.data(), 1, text.size(), stdout);
+    print_text(text);
     return Exit::ok;
 }
 

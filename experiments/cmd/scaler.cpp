@@ -3,6 +3,7 @@
 #include "experiments/scaler/scaler.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
+#include "experiments/cmd/print.hpp"
 #include "experiments/scaler/trace.hpp"
 
 #include <fmt/format.h>
@@ -185,7 +186,7 @@ Exit run(const Arguments& a) {
         print_json(as_json(rows));
     } else {
         const std::string text = a.csv ? as_csv(rows) : as_text(config, rows);
-        std::fwrite(text.data(), 1, text.size(), stdout);
+        print_text(text);
     }
     if (!rows.back().raised) return Exit::ok;
     throw Error(

@@ -9,8 +9,10 @@
 #include "core/ulp.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
+#include "experiments/cmd/print.hpp"
 #include "experiments/cmd/rounding_option.hpp"
 #include "experiments/numerics/exact_number.hpp"
+#include "reports/csv.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -230,7 +232,9 @@ std::string csv_line(const std::string& input, const Shown& s) {
     const auto beside = [&s](const std::optional<std::uint64_t>& code) {
         return code ? decimal(decode64(s.f, *code)) : std::string();
     };
-    return fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}\n", input, s.format, decimal(s.value),
+    std::string cell;
+    csv::append_cell(cell, input);
+    return fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}\n", cell, s.format, decimal(s.value),
                        hex_code(s.f, s.code), decimal(s.error), decimal(s.relative_error), decimal(s.ulps),
                        beside(s.below), beside(s.above), fraction_text(s.value), hex_float(s.value),
                        fields_text(s.f, s.code), fmt::join(names_of(s.lost), " "));
@@ -313,7 +317,7 @@ Exit run(const Arguments& a) {
         print_json(json);
         return Exit::ok;
     }
-    std::fwrite(text.data(), 1, text.size(), stdout);
+    print_text(text);
     return Exit::ok;
 }
 

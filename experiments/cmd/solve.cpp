@@ -5,7 +5,9 @@
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/device.hpp"
 #include "experiments/cmd/json.hpp"
+#include "experiments/cmd/print.hpp"
 #include "experiments/cmd/row_output.hpp"
+#include "experiments/cmd/tell.hpp"
 #include "experiments/memory_limit.hpp"
 #include "experiments/numerics/sweep_axis.hpp"
 
@@ -171,7 +173,7 @@ Exit print_solve_cost(const SolveCost& cost, bool json) {
     if (json) {
         print_json({{"rows", cost.rows}, {"flops", cost.flops}, {"bytes", cost.bytes}});
     } else {
-        fmt::print("{} rows, {:.3g} operations in the factors' formats, {:.1f} MiB\n", cost.rows, cost.flops,
+        print("{} rows, {:.3g} operations in the factors' formats, {:.1f} MiB\n", cost.rows, cost.flops,
                    cost.bytes / (1 << 20));
     }
     return Exit::ok;

@@ -5,8 +5,10 @@
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/device.hpp"
 #include "experiments/cmd/json.hpp"
+#include "experiments/cmd/print.hpp"
 #include "experiments/cmd/rounding_option.hpp"
 #include "experiments/cmd/row_output.hpp"
+#include "experiments/cmd/tell.hpp"
 #include "experiments/memory_limit.hpp"
 #include "experiments/numerics/sweep_axis.hpp"
 
@@ -110,7 +112,7 @@ Exit run_sum_verb(const SumArguments& a) {
         if (a.form.json) {
             print_json({{"rows", cost.rows}, {"terms", cost.terms}, {"bytes", bytes}});
         } else {
-            fmt::print("{} rows, {:.3g} terms, {:.1f} MiB\n", cost.rows, cost.terms, bytes / (1 << 20));
+            print("{} rows, {:.3g} terms, {:.1f} MiB\n", cost.rows, cost.terms, bytes / (1 << 20));
         }
         return Exit::ok;
     }

@@ -2,6 +2,7 @@
 #include "experiments/cmd/sweep_folder.hpp"
 
 #include "core/quote.hpp"
+#include "core/read_file.hpp"
 #include "experiments/cmd/tell.hpp"
 #include "experiments/cmd/train_task.hpp"
 #include "experiments/sweep/grow.hpp"
@@ -57,8 +58,7 @@ SweepFolder sweep_of_plan(const fs::path& path, const fs::path& out, PlanChanges
 }  // namespace
 
 SweepFolder open_sweep(const fs::path& path, const fs::path& out, PlanChanges changes, FolderIs folder) {
-    std::error_code error;
-    if (fs::is_directory(path, error)) {
+    if (is_folder(path)) {
         if (!out.empty() && out != path) {
             throw Error({.what = "this is the folder of a sweep already",
                          .where = path.string(),
@@ -67,7 +67,7 @@ SweepFolder open_sweep(const fs::path& path, const fs::path& out, PlanChanges ch
         }
         return {path, read_sweep(path)};
     }
-    if (!fs::exists(path, error)) {
+    if (!is_there(path)) {
         throw Error({.what = "there is no such plan, nor a folder of a sweep",
                      .where = path.string(),
                      .fix = "name a .toml file, or the folder that a sweep writes"});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // macheps sweep plan: what a plan comes to, before anything is trained.
 #include "experiments/cmd/json.hpp"
+#include "experiments/cmd/print.hpp"
 #include "experiments/cmd/sweep_folder.hpp"
 #include "experiments/cmd/sweep_verbs.hpp"
 #include "experiments/cmd/tell.hpp"
@@ -70,7 +71,7 @@ double longest_shard(const Sweep& sweep, int count) {
 }
 
 std::string plan_text(const Sweep& sweep, const Totals& t, std::size_t new_units) {
-    std::string text = fmt::format("sweep     {}\nsettings  {} of {}\n", sweep.name, t.settings,
+    std::string text = format_shown("sweep     {}\nsettings  {} of {}\n", sweep.name, t.settings,
                                    sweep.axes.empty() ? "no axis" : fmt::format("{}", fmt::join(sweep.axes, " x ")));
     text += fmt::format("runs      {}: {} polic{} and {} seed{}\n", t.runs, t.policies, t.policies == 1 ? "y" : "ies",
                         t.seeds, t.seeds == 1 ? "" : "s");
@@ -86,7 +87,7 @@ std::string plan_text(const Sweep& sweep, const Totals& t, std::size_t new_units
 
 std::string units_csv(const Sweep& sweep) {
     std::string text = "unit";
-    for (const std::string& axis : sweep.axes) text += "," + axis;
+    for (const std::string& axis : sweep.axes) text += ',', csv::append_cell(text, axis);
     text += ",seed,policies,seconds,bytes,memory_bytes\n";
     std::set<std::size_t> wanted;
     for (const SweepRun& run : runs_of(sweep)) wanted.insert(run.unit);
@@ -96,8 +97,9 @@ std::string units_csv(const Sweep& sweep) {
         for (const auto& [name, value] : sweep.settings[unit.setting].axes) text += ',', csv::append_cell(text, value);
         std::vector<std::string> names;
         for (const std::size_t policy : unit.policies) names.push_back(sweep.policies[policy].name);
-        text += fmt::format(",{},{},{:.6g},{},{}\n", unit.seed, fmt::join(names, " "), unit.seconds, unit.bytes,
-                            unit.memory_bytes);
+        text += fmt::format(",{},", unit.seed);
+        csv::append_cell(text, fmt::format("{}", fmt::join(names, " ")));
+        text += fmt::format(",{:.6g},{},{}\n", unit.seconds, unit.bytes, unit.memory_bytes);
     }
     return text;
 }
@@ -112,11 +114,11 @@ Exit plan(const PlanArguments& a) {
         open_sweep(a.path, a.out, PlanChanges::are_taken, a.out.empty() ? FolderIs::left_alone : FolderIs::written);
     const Totals t = totals_of(folder.sweep);
     if (a.csv) {
-        fmt::print("{}", units_csv(folder.sweep));
+        print_text(units_csv(folder.sweep));
         return Exit::ok;
     }
     if (!a.json) {
-        fmt::print("{}", plan_text(folder.sweep, t, folder.new_units));
+        print_text(plan_text(folder.sweep, t, folder.new_units));
         return Exit::ok;
     }
     Json shards = Json::array();

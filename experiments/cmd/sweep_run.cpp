@@ -3,6 +3,7 @@
 #include "core/error.hpp"
 #include "experiments/cmd/device.hpp"
 #include "experiments/cmd/json.hpp"
+#include "experiments/cmd/print.hpp"
 #include "experiments/cmd/progress.hpp"
 #include "experiments/cmd/sweep_children.hpp"
 #include "experiments/cmd/sweep_folder.hpp"
@@ -124,7 +125,7 @@ Exit print_dry_run(const RunArguments& a, const SweepFolder& folder, const Shard
         memory = std::max(memory, unit.memory_bytes);
         rows.push_back({{"unit", unit.id}, {"state", to_string(state)}, {"seconds", json_number(unit.seconds)}});
         if (a.json) continue;
-        fmt::print("{}  {:>8}  {}\n", unit.id, duration_words(unit.seconds),
+        print("{}  {:>8}  {}\n", unit.id, duration_words(unit.seconds),
                    state == UnitState::missing ? "to do" : to_string(state));
     }
     if (a.json) {
@@ -137,7 +138,7 @@ Exit print_dry_run(const RunArguments& a, const SweepFolder& folder, const Shard
         return Exit::ok;
     }
     const std::size_t count = request.units.size();
-    fmt::print("{} unit{}, {} to do, {} of memory at most\n", count, count == 1 ? "" : "s", duration_words(seconds),
+    print("{} unit{}, {} to do, {} of memory at most\n", count, count == 1 ? "" : "s", duration_words(seconds),
                bytes_text(static_cast<double>(memory * a.jobs)));
     return Exit::ok;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // macheps sweep status: how far a sweep has come.
+#include "core/shown.hpp"
 #include "experiments/cmd/json.hpp"
+#include "experiments/cmd/print.hpp"
 #include "experiments/cmd/sweep_folder.hpp"
 #include "experiments/cmd/sweep_verbs.hpp"
 #include "experiments/sweep/shard.hpp"
@@ -75,7 +77,7 @@ Exit status(const StatusArguments& a) {
     const Sweep sweep = read_sweep(a.out);
     const std::vector<UnitStatus> all = status_of(sweep, a.out);
     if (a.csv) {
-        fmt::print("{}", status_csv(sweep, all));
+        print_text(status_csv(sweep, all));
         return Exit::ok;
     }
     std::map<std::size_t, const UnitStatus*> of_unit;
@@ -101,7 +103,8 @@ Exit status(const StatusArguments& a) {
         lines += fmt::format("failed: {} on {}: {}\n", id, printable(one.host), printable(one.what));
     }
     if (!a.json) {
-        fmt::print("{}: {}\n{}", sweep.name, counts_text(total), lines);
+        print("{}: {}\n", sweep.name, counts_text(total));
+        print_text(lines);
         return Exit::ok;
     }
     Json json{{"out", a.out.string()}, {"name", sweep.name}};

@@ -3,6 +3,7 @@
 #include "core/publish.hpp"
 #include "core/quote.hpp"
 #include "experiments/cmd/json.hpp"
+#include "experiments/cmd/print.hpp"
 #include "experiments/cmd/sweep_folder.hpp"
 #include "experiments/cmd/sweep_verbs.hpp"
 #include "experiments/cmd/tell.hpp"
@@ -87,8 +88,10 @@ Exit submit(const SubmitArguments& a) {
                                 .image = a.image};
     const std::vector<EngineScript> scripts = engine.scripts(request);
     if (a.print_only) {
-        for (const EngineScript& script : scripts)
-            fmt::print("{}{}", scripts.size() > 1 ? fmt::format("# --- {}\n", script.file) : "", script.text);
+        for (const EngineScript& script : scripts) {
+            if (scripts.size() > 1) print("# --- {}\n", script.file);
+            print_text(script.text);
+        }
         return Exit::ok;
     }
     std::vector<std::string> files, jobs;

@@ -41,7 +41,13 @@ class NoPipeSignal {
 
 }  // namespace
 
-void tell_text(std::string_view text) noexcept {
+void tell_text(std::string_view text) noexcept try {
+    if (is_printable_lines(text)) return tell_raw(text);
+    tell_raw(printable_lines(text));
+} catch (...) {
+}
+
+void tell_raw(std::string_view text) noexcept {
     const NoPipeSignal quiet;
     while (!text.empty()) {
         const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());

@@ -2,6 +2,7 @@
 // `macheps testfloat`: checks the lines of Berkeley TestFloat's testfloat_gen against core/arithmetic.hpp, or writes
 // such lines.
 #include "experiments/cmd/command.hpp"
+#include "experiments/cmd/print.hpp"
 #include "experiments/numerics/testfloat_function.hpp"
 
 #include <fmt/format.h>
@@ -63,7 +64,7 @@ Exit check(const TestFloatFunction& function, const TestFloatOptions& options, c
         if (agrees(function, *expected, ours)) continue;
         if (++mismatches <= a.errors) {
             const Rounded theirs{expected->result, expected->flags};
-            fmt::print("stdin:{}: {}, ours {}\n", number, testfloat_line(function, expected->operands, theirs),
+            print("stdin:{}: {}, ours {}\n", number, testfloat_line(function, expected->operands, theirs),
                        testfloat_line(function, expected->operands, ours));
         }
     }
@@ -71,14 +72,14 @@ Exit check(const TestFloatFunction& function, const TestFloatOptions& options, c
     if (compared == 0) {
         throw Error({.what = "no cases", .where = "stdin", .fix = "pipe testfloat_gen's output, or use --generate"});
     }
-    fmt::print("{} {}: {} cases, {} mismatches\n", function.name, a.round, compared, mismatches);
+    print("{} {}: {} cases, {} mismatches\n", function.name, a.round, compared, mismatches);
     return mismatches == 0 ? Exit::ok : Exit::check_failed;
 }
 
 Exit generate(const TestFloatFunction& function, const TestFloatOptions& options, const Arguments& a) {
     for (std::uint64_t i = 0; i < a.count; ++i) {
         const auto operands = testfloat_operands(function, a.level, a.seed, i);
-        fmt::print("{}\n", testfloat_line(function, operands, evaluate(function, options, operands)));
+        print("{}\n", testfloat_line(function, operands, evaluate(function, options, operands)));
     }
     return Exit::ok;
 }

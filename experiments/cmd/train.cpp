@@ -7,6 +7,7 @@
 #include "experiments/cmd/device.hpp"
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/option_names.hpp"
+#include "experiments/cmd/print.hpp"
 #include "experiments/cmd/progress.hpp"
 #include "experiments/cmd/tell.hpp"
 #include "experiments/cmd/train_config.hpp"
@@ -201,7 +202,7 @@ Exit finish(const Experiment& experiment, bool finished, const Arguments& argume
     if (reports) {
         const Summary summary = summarise(log);
         write_summary(summary, rows);
-        if (!arguments.json) fmt::print("{}", summary_table(summary, colour_for(STDOUT_FILENO)));
+        if (!arguments.json) print_coloured(summary_table(summary, colour_for(STDOUT_FILENO)));
         write_page(log, summary, page);
         tell("Rows and page: {}\n", page.string());
         json["files"] = {{"summary", rows.string()}, {"page", page.string()}};

@@ -153,8 +153,9 @@ ConfigPolicies load_configs(const ConfigChoice& choice, const Command& verb) {
         const std::vector<std::string> parts = parts_of(config);
         options.policy_name = name_of(parts, loaded.policies);
         const ImportResult result = import_config(parts, options);
-        tell("{} as {}: {} {}, {}\n{}", config, options.policy_name, result.framework->title, to_string(result.version),
-             finding_counts(result.findings), finding_lines(result.findings));
+        tell("{} as {}: {} {}, {}\n", config, options.policy_name, result.framework->title, to_string(result.version),
+             finding_counts(result.findings));
+        tell_text(finding_lines(result.findings));
         if (result.refused()) {
             const Finding& first = result.findings.front();
             if (!refused) {

@@ -3,6 +3,7 @@
 
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/option_names.hpp"
+#include "experiments/cmd/print.hpp"
 #include "experiments/cmd/tell.hpp"
 #include "experiments/memory_limit.hpp"
 
@@ -110,7 +111,7 @@ Exit print_plan(const Plan& plan, const Command& verb, bool as_json_document) {
     if (as_json_document) {
         print_json(as_json(plan, verb));
     } else {
-        fmt::print("{}", as_text(plan));
+        print_text(as_text(plan));
     }
     for (const Error& problem : plan.problems) tell("macheps: {}\n", in_options(verb, problem));
     return plan.problems.empty() ? Exit::ok : plan.problems.front().exit();

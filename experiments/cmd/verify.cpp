@@ -11,6 +11,7 @@
 #include "emulation/verify/replay.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
+#include "experiments/cmd/print.hpp"
 #include "experiments/cmd/tell.hpp"
 #include "experiments/cmd/verify_library.hpp"
 #include "experiments/cmd/verify_output.hpp"
@@ -166,7 +167,7 @@ class ProgressLines {
   public:
     explicit ProgressLines(std::size_t count) : count_(count), terminal_(isatty(STDERR_FILENO) == 1) {}
     ~ProgressLines() {
-        if (terminal_ && at_ > 0) tell("\r\x1b[K");
+        if (terminal_ && at_ > 0) redraw("");
     }
     ProgressLines(const ProgressLines&) = delete;
     ProgressLines& operator=(const ProgressLines&) = delete;
@@ -183,7 +184,8 @@ class ProgressLines {
         const std::string line =
             fmt::format("[{}/{}] {}:{}: {}, {} trials", ++at_, count_, kind, instruction, verdict, counts.trials);
         // What differs stays on the screen.
-        if (terminal_) tell("\r\x1b[K{}{}", line, counts.all_well() ? "" : "\n");
+        if (terminal_) redraw("{}", line);
+        if (terminal_ && !counts.all_well()) tell("\n");
         if (!terminal_) tell("{}\n", line);
     }
 
@@ -310,7 +312,7 @@ Exit list(const Arguments& arguments) {
     if (arguments.json) {
         print_json(all);
     } else {
-        std::fwrite(text.data(), 1, text.size(), stdout);
+        print_text(text);
     }
     return Exit::ok;
 }
@@ -345,7 +347,7 @@ Exit run(const Arguments& arguments) {
             text += fmt::format("{} traces {} {}\n", outcome.traces.size(), arguments.replay.empty() ? "in" : "of",
                                 arguments.replay.empty() ? arguments.record : arguments.replay);
         }
-        std::fwrite(text.data(), 1, text.size(), stdout);
+        print_text(text);
     }
     return counts.all_well() ? Exit::ok : Exit::check_failed;
 }

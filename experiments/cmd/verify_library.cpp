@@ -6,6 +6,7 @@
 #include "emulation/cpu/cpu_backend.hpp"
 #include "emulation/verify/library_fit.hpp"
 #include "experiments/cmd/json.hpp"
+#include "experiments/cmd/print.hpp"
 #include "experiments/numerics/error_bound.hpp"
 #include "experiments/numerics/machine_spelling.hpp"
 
@@ -119,7 +120,7 @@ Exit absent(const LibraryOptions& options, const std::string& why) {
     if (options.json) {
         print_json({{"library", options.library}, {"verdict", "absent"}, {"why", why}});
     } else {
-        fmt::print("{}: absent: {}\n", options.library, why);
+        print("{}: absent: {}\n", options.library, why);
     }
     if (!options.require) return Exit::ok;
     throw Error({.what = fmt::format("{} is absent", options.library),
@@ -211,7 +212,7 @@ Exit verify_library(const LibraryOptions& options) {
                                            : changed.empty() ? "no change between 1 and 2 on 8 shapes; more were not tried"
                                                              : fmt::format("bits change between 1 and 2 at {}",
                                                                            fmt::join(changed, ", ")));
-    std::fwrite(text.data(), 1, text.size(), stdout);
+    print_text(text);
     return exit;
 }
 

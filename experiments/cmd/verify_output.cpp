@@ -2,6 +2,7 @@
 #include "experiments/cmd/verify_output.hpp"
 
 #include "experiments/cmd/json.hpp"
+#include "reports/csv.hpp"
 #include "reports/junit.hpp"
 
 #include <fmt/format.h>
@@ -34,11 +35,10 @@ std::string trials_text(std::uint64_t trials) {
     return trials < 1'000'000 ? std::to_string(trials) : fmt::format("{:.3g}", static_cast<double>(trials));
 }
 
-std::string csv_cell(const std::string& text) {
-    if (text.find_first_of(",\"\n") == std::string::npos) return text;
-    std::string quoted = "\"";
-    for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-    return quoted + '"';
+std::string csv_cell(std::string_view text) {
+    std::string cell;
+    csv::append_cell(cell, text);
+    return cell;
 }
 
 std::string seconds_text(double seconds) { return fmt::format("{:.3f}", seconds); }

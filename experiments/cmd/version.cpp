@@ -4,6 +4,7 @@
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
+#include "experiments/cmd/print.hpp"
 #include "reports/event.hpp"
 
 #include <fmt/format.h>
@@ -35,7 +36,7 @@ Exit run(bool json) {
                     {"schema", schema_version},
                     {"device", device}});
     } else {
-        fmt::print("macheps {} ({})\ncompiler  {}\ndevice    {}\n", version(), git_revision(), compiler, device);
+        print("macheps {} ({})\ncompiler  {}\ndevice    {}\n", version(), git_revision(), compiler, device);
     }
     return Exit::ok;
 }

@@ -5,44 +5,56 @@
 #include "core/error.hpp"
 #include "core/format_table.hpp"
 #include "core/read_file.hpp"
+#include "core/shown.hpp"
 #include "experiments/files/npy.hpp"
 #include "experiments/files/safetensors.hpp"
 #include "experiments/files/strided.hpp"
 #include "experiments/files/torch_file.hpp"
 #include "experiments/files/zip.hpp"
+#include "experiments/memory_limit.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <string_view>
 
 namespace macheps {
 
 namespace {
 
+/// Returns the name as it will be shown, so that no later code prints control characters of a file.
+std::string array_name(std::string_view name) { return shown(name, 1000); }
+
 /// Of an archive: NumPy's, or PyTorch's.
-std::vector<StoredArray> zip_arrays(std::string_view bytes, const std::string& name, const std::string& where) {
-    const std::vector<ZipMember> members = read_zip(bytes, where);
-    if (is_torch_file(members)) return torch_arrays(members, name, where);
+std::vector<StoredArray> zip_arrays(std::string_view bytes, const std::string& name, const std::string& where,
+                                    const Wanted& wanted) {
+    ZipArchive archive(bytes, where);
+    if (is_torch_file(archive)) return torch_arrays(archive, name, where, wanted);
     std::vector<StoredArray> arrays;
-    for (const ZipMember& member : members) {
-        const bool is_array = member.name.ends_with(".npy");
-        if (!is_array) {
+    for (const ZipArchive::Entry& member : archive.entries()) {
+        if (!member.name.ends_with(".npy")) {
             throw Error({.what = fmt::format("'{}' in it is no .npy array", member.name),
                          .where = where,
                          .fix = "save arrays with numpy.savez or as safetensors"});
         }
-        arrays.push_back(parse_npy(member.bytes, member.name.substr(0, member.name.size() - 4), where));
+        const std::string of_array = member.name.substr(0, member.name.size() - 4);
+        arrays.push_back(wanted(of_array) ? parse_npy(archive.read(member), of_array, where)
+                                          : StoredArray{.name = of_array, .where = where, .type = {}});
     }
     return arrays;
 }
 
-std::vector<StoredArray> safetensors_arrays(const std::string& bytes, const std::string& where) {
+std::vector<StoredArray> safetensors_arrays(const std::string& bytes, const std::string& where, const Wanted& wanted) {
     const Safetensors file = Safetensors::parse(std::as_bytes(std::span(bytes)), where);
     std::vector<StoredArray> arrays;
     for (const StoredTensor& tensor : file.tensors()) {
+        if (!wanted(tensor.name)) {
+            arrays.push_back({.name = tensor.name, .where = where, .type = {}});
+            continue;
+        }
         const NamedFormat* row = nullptr;
         for (const NamedFormat& each : all_formats) {
             for (const std::string_view name : split_names(each.aliases.safetensors)) {
@@ -60,33 +72,74 @@ std::vector<StoredArray> safetensors_arrays(const std::string& bytes, const std:
     return arrays;
 }
 
-}  // namespace
+struct FileEnding {
+    std::string_view ending, what;
+};
+constexpr FileEnding file_endings[] = {{".npy", "an .npy file"},    {".npz", "an .npz archive"},   {".pt", "an archive of PyTorch"},
+                          {".pth", "an archive of PyTorch"}, {".pkl", "a file of numbers"}};
 
-std::vector<StoredArray> read_arrays(const std::filesystem::path& path) {
-    return parse_arrays(read_file(path), path.stem().string(), path.string());
+/// Reports a file whose first bytes belong to no known kind, in the words of its ending.
+[[noreturn]] void refuse_first_bytes(const std::string& where) {
+    for (const FileEnding& kind : file_endings) {
+        if (!where.ends_with(kind.ending)) continue;
+        throw Error({.what = fmt::format("this is not {}, to judge by its first bytes", kind.what),
+                     .where = where,
+                     .fix = "Save it again. It is damaged or of another kind."});
+    }
+    throw Error({.what = "this is not an .npy, .npz, .safetensors or .pt file, to judge by its first bytes",
+                 .where = where,
+                 .fix = "Save it again, or declare bare numbers: FILE:bf16[192,1000]"});
 }
 
-std::vector<StoredArray> parse_arrays(const std::string& bytes, const std::string& name, const std::string& where) {
+std::vector<StoredArray> arrays_of(const std::string& bytes, const std::string& name, const std::string& where,
+                                   const Wanted& wanted) {
     if (bytes.empty()) throw Error({.what = "an empty file", .where = where, .fix = "save it again"});
     if (bytes.starts_with(npy_magic)) return {parse_npy(bytes, name, where)};
-    if (bytes.starts_with("PK")) return zip_arrays(bytes, name, where);
-    if (bytes.starts_with('\x80')) {
+    if (bytes.starts_with("PK")) return zip_arrays(bytes, name, where, wanted);
+    if (bytes.starts_with('\x80') && !where.ends_with(".safetensors")) {
         throw Error({.what = "a pickle without an archive around it, as PyTorch saved before 1.6",
                      .where = where,
                      .fix = "save as safetensors: a file of pickled code is not opened"});
     }
-    return safetensors_arrays(bytes, where);
+    const bool has_header = bytes.size() > 8 && bytes[8] == '{';
+    if (!has_header && !where.ends_with(".safetensors")) refuse_first_bytes(where);
+    return safetensors_arrays(bytes, where, wanted);
+}
+
+}  // namespace
+
+std::vector<StoredArray> read_arrays(const std::filesystem::path& path, const Wanted& wanted) {
+    return parse_arrays(read_file(path, reading_budget()), path.stem().string(), path.string(), wanted);
+}
+
+std::vector<StoredArray> parse_arrays(const std::string& bytes, const std::string& name, const std::string& where,
+                                      const Wanted& wanted) {
+    const auto is_wanted = [&](std::string_view each) { return !wanted || wanted(array_name(each)); };
+    std::vector<StoredArray> arrays = arrays_of(bytes, name, where, is_wanted);
+    for (StoredArray& array : arrays) array.name = array_name(array.name);
+    refuse_equal_names(arrays);
+    return arrays;
+}
+
+void refuse_equal_names(const std::vector<StoredArray>& arrays) {
+    std::set<std::string_view> names;
+    for (const StoredArray& array : arrays) {
+        if (names.insert(array.name).second) continue;
+        throw Error({.what = fmt::format("two arrays are called '{}'", array.name),
+                     .where = array.where,
+                     .fix = "rename one; several inputs of one check are a suite: files = \"folder/*.npz\""});
+    }
 }
 
 StoredArray read_raw(const std::filesystem::path& path, const RawArray& raw) {
-    return parse_raw(read_file(path), raw, path.string());
+    return parse_raw(read_file(path, reading_budget()), raw, path.string());
 }
 
 StoredArray parse_raw(std::string_view bytes, const RawArray& raw, const std::string& where) {
     const auto bad = [&](std::string what, std::string fix) {
         return Error({.what = std::move(what), .where = where, .fix = std::move(fix)});
     };
-    StoredArray array{.name = raw.name,
+    StoredArray array{.name = array_name(raw.name),
                       .where = where,
                       .type = std::string(format_name(raw.format)),
                       .format = raw.format,

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,7 +16,7 @@ namespace macheps {
 
 /// An array as a file holds it: row-major, little-endian.
 struct StoredArray {
-    std::string name;
+    std::string name;                ///< in one line of visible characters (core/shown.hpp)
     std::string where;               ///< the file, for errors
     std::string type;                ///< as the file spells it: `<f4`, `|V2`, `BF16`
     std::optional<Format> format{};  ///< that the type names; nothing where it only says how wide an element is
@@ -26,11 +27,20 @@ struct StoredArray {
     std::size_t count() const { return width == 0 ? 0 : bytes.size() / width; }
 };
 
-/// The arrays of a file. One of an .npy file, or the one tensor of a .pt file, has the file's name without its ending. Files
-/// are told apart by their first bytes. Errors: throws Error (bad input) that names the file and what is wrong with it.
-std::vector<StoredArray> read_arrays(const std::filesystem::path& path);
+/// Returns whether the array of this name is wanted. An empty function stands for "all arrays".
+using Wanted = std::function<bool(std::string_view name)>;
+
+/// Returns the arrays of a file. The array of an .npy file, or the only tensor of a .pt file, gets the file's name without
+/// its ending. The first bytes decide the kind of file. Arrays that are not wanted are not unpacked: they have a name and no
+/// elements. Errors: throws Error (bad input) for a damaged file, for a file larger than reading_budget(), and for two
+/// arrays of the same name.
+std::vector<StoredArray> read_arrays(const std::filesystem::path& path, const Wanted& wanted = {});
 /// The same of a file's bytes; `name` is for an array that has none.
-std::vector<StoredArray> parse_arrays(const std::string& bytes, const std::string& name, const std::string& where);
+std::vector<StoredArray> parse_arrays(const std::string& bytes, const std::string& name, const std::string& where,
+                                      const Wanted& wanted = {});
+
+/// Throws Error (bad input) where two arrays have one name.
+void refuse_equal_names(const std::vector<StoredArray>& arrays);
 
 /// What a file of bare numbers does not say of itself.
 struct RawArray {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/files/config_builder.hpp"
 #include "core/error.hpp"
+#include "core/shown.hpp"
 #include "experiments/files/config_text.hpp"
 
 #include <fmt/format.h>
@@ -43,13 +44,14 @@ void ConfigBuilder::open(ConfigValue::Kind kind, const ConfigPlace& place) {
 
 void ConfigBuilder::key(std::string text, const ConfigPlace& place, bool merges) {
     Frame& frame = open_.back();
-    frame.key = std::move(text);
+    frame.key = printable(text);
     frame.key_place = place;
     frame.has_key = true;
     frame.merges = merges;
 }
 
 void ConfigBuilder::add(ConfigValue value) {
+    if (value.kind == ConfigValue::Kind::text) value.written = printable_lines(value.written);
     const Extent extent = extent_of(value);
     values_ += extent.values;
     if (values_ > config_value_limit) config_text::too_many(value.place);

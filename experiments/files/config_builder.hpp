@@ -9,6 +9,8 @@
 
 namespace macheps {
 
+/// Keys and texts are kept in visible characters (core/shown.hpp), a key in one line: no framework gives a meaning to any
+/// other character of those that are read here.
 class ConfigBuilder {
   public:
     void open(ConfigValue::Kind kind, const ConfigPlace& place);

@@ -2,6 +2,7 @@
 #include "experiments/files/config_value.hpp"
 #include "core/error.hpp"
 #include "core/read_file.hpp"
+#include "core/shown.hpp"
 #include "experiments/files/config_text.hpp"
 
 #include <fmt/format.h>
@@ -13,8 +14,9 @@
 namespace macheps {
 
 std::string to_string(const ConfigPlace& place) {
-    if (place.line == 0) return place.file;
-    return fmt::format("{}:{}:{}", place.file, place.line, place.column);
+    const std::string file = printable(place.file);
+    if (place.line == 0) return file;
+    return fmt::format("{}:{}:{}", file, place.line, place.column);
 }
 
 const ConfigValue::Entry* ConfigValue::entry(std::string_view key) const {

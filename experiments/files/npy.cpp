@@ -6,6 +6,7 @@
 #include "core/publish.hpp"
 #include "core/read_file.hpp"
 #include "experiments/files/strided.hpp"
+#include "experiments/memory_limit.hpp"
 
 #include <fmt/format.h>
 
@@ -122,7 +123,8 @@ StoredArray parse_npy(std::string_view bytes, std::string name, const std::strin
         std::find_if(std::begin(npy_types), std::end(npy_types), [&](const NpyType& row) { return row.name == descr; });
     if (type == std::end(npy_types)) {
         bad(fmt::format("elements of type '{}'", descr), where,
-            "save float16, float32, float64, integers, or codes as uint8 or uint16");
+            descr.starts_with('>') ? "save them with the lower byte first: a.astype(a.dtype.newbyteorder('<'))"
+                                   : "save float16, float32, float64, integers, or codes as uint8 or uint16");
     }
     StoredArray array{.name = std::move(name),
                       .where = where,
@@ -144,7 +146,7 @@ void write_npy(const std::string& path, std::span<const float> values, const std
 }
 
 std::vector<double> read_numbers(const std::string& path) {
-    const std::string bytes = read_file(path);
+    const std::string bytes = read_file(path, reading_budget());
     return std::string_view(bytes).starts_with(npy_magic) ? npy_numbers(bytes, path) : text_numbers(bytes, path);
 }
 

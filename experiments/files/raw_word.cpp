@@ -67,8 +67,8 @@ FileWord parse_file_word(const std::string& word) {
     return declared;
 }
 
-std::vector<StoredArray> read_arrays(const FileWord& word) {
-    if (!word.raw) return read_arrays(word.path);
+std::vector<StoredArray> read_arrays(const FileWord& word, const Wanted& wanted) {
+    if (!word.raw) return read_arrays(word.path, wanted);
     return {read_raw(word.path, *word.raw)};
 }
 

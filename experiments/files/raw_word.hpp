@@ -22,6 +22,6 @@ struct FileWord {
 FileWord parse_file_word(const std::string& word);
 
 /// The arrays of the file, or the one that the word declares. Errors: as read_arrays() and read_raw().
-std::vector<StoredArray> read_arrays(const FileWord& word);
+std::vector<StoredArray> read_arrays(const FileWord& word, const Wanted& wanted = {});
 
 }  // namespace macheps

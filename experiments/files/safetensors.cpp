@@ -6,6 +6,7 @@
 #include "core/nesting.hpp"
 #include "core/publish.hpp"
 #include "core/read_file.hpp"
+#include "experiments/memory_limit.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -200,8 +201,15 @@ Safetensors Safetensors::parse(std::span<const std::byte> file, const std::strin
 }
 
 Safetensors Safetensors::read(const std::filesystem::path& path) {
+    const OpenFile file = open_for_reading(path);
+    if (file.bytes > reading_budget()) {
+        throw Error({.what = fmt::format("this file has {} bytes, more than half of the memory that macheps may take", file.bytes),
+                     .where = path.string(),
+                     .fix = "Save only the tensors that you need."});
+    }
     std::vector<std::byte> memory;
-    read_blocks(path, any_bytes, [&](std::string_view block) {
+    memory.reserve(file.bytes);
+    read_blocks(file, path, reading_budget(), [&](std::string_view block) {
         const auto bytes = std::as_bytes(std::span(block));
         memory.insert(memory.end(), bytes.begin(), bytes.end());
     });
@@ -247,7 +255,7 @@ const StoredTensor& Safetensors::expect(std::string_view name, Dtype dtype) cons
 void SafetensorsWriter::borrow(std::string name, Dtype dtype, std::vector<std::int64_t> shape,
                                std::span<const std::byte> bytes) {
     const auto wanted = shape_bytes(shape, dtype);
-    const bool is_taken = std::any_of(tensors_.begin(), tensors_.end(), [&](const auto& t) { return t.name == name; });
+    const bool is_taken = names_.contains(name);
     if (is_taken || name == metadata_key || !wanted || *wanted != bytes.size()) {
         throw Error({.what = is_taken || name == metadata_key
                                  ? fmt::format("two tensors would be called '{}'", name)
@@ -256,6 +264,7 @@ void SafetensorsWriter::borrow(std::string name, Dtype dtype, std::vector<std::i
                      .where = "safetensors",
                      .fix = "this is a defect: please report it"});
     }
+    names_.insert(name);
     tensors_.push_back({.name = std::move(name), .dtype = dtype, .shape = std::move(shape), .bytes = bytes});
 }
 

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -157,6 +158,7 @@ class SafetensorsWriter {
 
   private:
     std::vector<StoredTensor> tensors_;
+    std::set<std::string> names_;
     std::deque<std::vector<std::byte>> kept_;  // a deque: growing it moves no element
     std::map<std::string, std::string> metadata_;
 };

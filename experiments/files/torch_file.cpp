@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -73,16 +74,18 @@ std::vector<std::string_view> known_names() {
     return names;
 }
 
+bool is_pickle(const ZipArchive::Entry& member) { return member.name.ends_with(pickle_member); }
+
 class TorchFile {
   public:
-    TorchFile(const std::vector<ZipMember>& members, const std::string& where) : members_(members), where_(where) {
-        const auto at = std::find_if(members.begin(), members.end(),
-                                     [](const ZipMember& member) { return member.name.ends_with(pickle_member); });
+    TorchFile(ZipArchive& archive, const std::string& where, const Wanted& wanted)
+        : archive_(archive), where_(where), wanted_(wanted) {
+        const auto at = std::find_if(archive.entries().begin(), archive.entries().end(), is_pickle);
         folder_ = at->name.substr(0, at->name.size() - pickle_member.size() + 1);
-        const ZipMember* order = find("byteorder");
-        if (order != nullptr && order->bytes != "little") fail("numbers of big-endian bytes");
-        pickle_ = parse_pickle(at->bytes, known_names(), where);
-        for (const ZipMember& member : members) budget_ += 16 * member.bytes.size();
+        const ZipArchive::Entry* order = archive_.find(folder_ + "byteorder");
+        if (order != nullptr && archive_.read(*order) != "little") fail("numbers of big-endian bytes");
+        pickle_ = parse_pickle(archive_.read(*at), known_names(), where);
+        for (const ZipArchive::Entry& member : archive.entries()) budget_ += 16 * member.size;
     }
 
     std::vector<StoredArray> arrays(const std::string& name) {
@@ -102,10 +105,13 @@ class TorchFile {
                      .where = where_,
                      .fix = "save as safetensors, or a dictionary of names and contiguous tensors"});
     }
-    const ZipMember* find(const std::string& name) const {
-        const auto at = std::find_if(members_.begin(), members_.end(),
-                                     [&](const ZipMember& member) { return member.name == folder_ + name; });
-        return at == members_.end() ? nullptr : &*at;
+    /// The bytes of a storage, or null. Many tensors may be parts of one.
+    const std::string* storage_bytes(const std::string& key) {
+        const ZipArchive::Entry* entry = archive_.find(folder_ + "data/" + key);
+        if (entry == nullptr) return nullptr;
+        const auto [at, is_new] = storages_.try_emplace(entry);
+        if (is_new) at->second = archive_.read(*entry);
+        return &at->second;
     }
     bool is_call(const PickleValue& value, std::string_view function) const {
         return value.kind == Kind::call && pickle_.at(value.parts[0]).text == function;
@@ -158,6 +164,7 @@ class TorchFile {
     /// ('storage', type, key, device, elements). _rebuild_tensor_v3 has a seventh argument, the dtype, and its storage is
     /// untyped. Offsets and strides count elements in both.
     StoredArray tensor(const PickleValue& call, const std::string& name) {
+        if (!wanted_(name)) return {.name = name, .where = where_, .type = {}};
         const PickleValue& arguments = pickle_.at(call.parts[1]);
         const PickleValue& storage = part(part(arguments, 0, Kind::outside), 0, Kind::tuple);
         const std::string& storage_name = part(storage, 1, Kind::name).text;
@@ -170,7 +177,7 @@ class TorchFile {
             fail("a tensor whose description PyTorch does not write");
         if (type == std::end(element_types)) fail(fmt::format("'{}' has elements of type {}, which is not read", name, type_name));
         const std::string& key = part(storage, 2, Kind::text).text;
-        const ZipMember* data = find("data/" + key);
+        const std::string* data = storage_bytes(key);
         if (data == nullptr) fail(fmt::format("the storage '{}' of '{}' is missing", key, name));
         const std::int64_t offset = part(arguments, 1, Kind::integer).integer;
         StoredArray array{.name = name,
@@ -182,7 +189,7 @@ class TorchFile {
         const std::vector<std::int64_t> strides = sizes(part(arguments, 3, Kind::tuple));
         std::optional<std::string> bytes;
         if (offset >= 0)
-            bytes = in_rows(data->bytes, type->width, array.shape, strides, static_cast<std::uint64_t>(offset));
+            bytes = in_rows(*data, type->width, array.shape, strides, static_cast<std::uint64_t>(offset));
         if (!bytes) fail(fmt::format("'{}' lies outside of its storage, or repeats elements of it", name));
         // Many tensors may be parts of one storage: together they are held to a multiple of the file.
         if (bytes->size() > budget_) fail("tensors that share storages have more than 16 times the bytes of the file");
@@ -191,8 +198,10 @@ class TorchFile {
         return array;
     }
 
-    const std::vector<ZipMember>& members_;
+    ZipArchive& archive_;
     const std::string& where_;
+    const Wanted& wanted_;
+    std::map<const ZipArchive::Entry*, std::string> storages_{};
     std::string folder_{};
     Pickle pickle_{};
     std::size_t budget_ = 0;
@@ -203,14 +212,13 @@ class TorchFile {
 
 }  // namespace
 
-bool is_torch_file(const std::vector<ZipMember>& members) {
-    return std::any_of(members.begin(), members.end(),
-                       [](const ZipMember& member) { return member.name.ends_with(pickle_member); });
+bool is_torch_file(const ZipArchive& archive) {
+    return std::any_of(archive.entries().begin(), archive.entries().end(), is_pickle);
 }
 
-std::vector<StoredArray> torch_arrays(const std::vector<ZipMember>& members, const std::string& name,
-                                      const std::string& where) {
-    return TorchFile(members, where).arrays(name);
+std::vector<StoredArray> torch_arrays(ZipArchive& archive, const std::string& name, const std::string& where,
+                                      const Wanted& wanted) {
+    return TorchFile(archive, where, wanted).arrays(name);
 }
 
 }  // namespace macheps

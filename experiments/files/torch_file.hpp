@@ -10,13 +10,13 @@
 
 namespace macheps {
 
-/// Whether these are the members of such a file.
-bool is_torch_file(const std::vector<ZipMember>& members);
+/// Whether an archive is such a file.
+bool is_torch_file(const ZipArchive& archive);
 
 /// Returns one tensor, which is then called `name`, or the tensors of a dictionary by its keys. Tensors of dictionaries and
 /// lists in it have joined names: `inputs.a`, `inputs.0`. Values other than tensors are skipped. Views and strided tensors come out
-/// row-major. Errors: throws Error (bad input) for any other content, because it may be code.
-std::vector<StoredArray> torch_arrays(const std::vector<ZipMember>& members, const std::string& name,
-                                      const std::string& where);
+/// row-major. Only storages of wanted tensors are unpacked. Errors: throws Error (bad input) for any other content, because it may be code.
+std::vector<StoredArray> torch_arrays(ZipArchive& archive, const std::string& name, const std::string& where,
+                                      const Wanted& wanted);
 
 }  // namespace macheps

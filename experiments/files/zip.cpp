@@ -2,6 +2,7 @@
 #include "experiments/files/zip.hpp"
 
 #include "core/error.hpp"
+#include "experiments/memory_limit.hpp"
 
 #include <fmt/format.h>
 #include <zlib.h>
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <utility>
 
 namespace macheps {
 
@@ -68,10 +70,25 @@ Directory find_directory(const Archive& archive) {
     archive.fail("a zip archive that is cut short: its directory is missing");
 }
 
-struct Entry {
-    std::string name{};
-    std::uint64_t flags = 0, method = 0, checksum = 0, packed = 0, size = 0, local = 0;
-};
+using Entry = ZipArchive::Entry;
+
+/// Refuses members that share bytes with each other or with the directory, and names that occur twice.
+void check_apart(const Archive& archive, const std::vector<Entry>& entries, std::uint64_t directory) {
+    std::vector<const Entry*> order;
+    for (const Entry& entry : entries) order.push_back(&entry);
+    std::sort(order.begin(), order.end(), [](const Entry* a, const Entry* b) { return a->local < b->local; });
+    for (std::size_t i = 0; i < order.size(); ++i) {
+        const std::uint64_t begin = order[i]->local, end = order[i]->begin + order[i]->packed;
+        if (i + 1 < order.size() && end > order[i + 1]->local)
+            archive.fail(fmt::format("'{}' shares bytes with another member", order[i]->name));
+        if (begin < directory && end > directory)
+            archive.fail(fmt::format("'{}' shares bytes with the directory", order[i]->name));
+    }
+    std::sort(order.begin(), order.end(), [](const Entry* a, const Entry* b) { return a->name < b->name; });
+    const auto twice = std::adjacent_find(order.begin(), order.end(),
+                                          [](const Entry* a, const Entry* b) { return a->name == b->name; });
+    if (twice != order.end()) archive.fail(fmt::format("two members are called '{}'", (*twice)->name));
+}
 
 /// The entry of the directory at `at`, which moves behind it.
 Entry read_entry(const Archive& archive, std::uint64_t& at) {
@@ -140,36 +157,56 @@ void append(std::string& text, std::uint64_t value, int bytes) {
 
 }  // namespace
 
-std::vector<ZipMember> read_zip(std::string_view bytes, const std::string& where) {
-    const Archive archive(bytes, where);
+ZipArchive::ZipArchive(std::string_view bytes, std::string where)
+    : bytes_(bytes), where_(std::move(where)), budget_(reading_budget()) {
+    const Archive archive(bytes_, where_);
     const Directory directory = find_directory(archive);
-    std::vector<ZipMember> members;
     std::uint64_t at = directory.at;
     for (std::uint64_t i = 0; i < directory.count; ++i) {
-        const Entry entry = read_entry(archive, at);
+        Entry entry = read_entry(archive, at);
         if (entry.name.ends_with('/')) continue;
-        if ((entry.flags & 1) != 0)
-            archive.fail(fmt::format("'{}' is encrypted", entry.name), "save it without a password");
         if (!archive.has(entry.local, local_header))
             archive.fail(fmt::format("'{}' is not where the directory says", entry.name));
-        const std::uint64_t begin =
-            entry.local + 30 + archive.number(entry.local + 26, 2) + archive.number(entry.local + 28, 2);
-        const std::string_view packed = archive.part(begin, entry.packed);
-        std::string unpacked;
-        if (entry.method == 8) {
-            unpacked = inflate_member(archive, packed, entry);
-        } else if (entry.method != 0) {
-            archive.fail(fmt::format("'{}' is packed by method {}", entry.name, entry.method),
-                         "store it or deflate it");
-        } else if (entry.size != entry.packed) {
-            archive.fail(fmt::format("'{}' has two sizes", entry.name));
-        } else {
-            unpacked = packed;
-        }
-        const auto checksum = crc32_z(0, reinterpret_cast<const Bytef*>(unpacked.data()), unpacked.size());
-        if (checksum != entry.checksum) archive.fail(fmt::format("the checksum of '{}' is wrong", entry.name));
-        members.push_back({entry.name, std::move(unpacked)});
+        entry.begin = entry.local + 30 + archive.number(entry.local + 26, 2) + archive.number(entry.local + 28, 2);
+        (void)archive.part(entry.begin, entry.packed);
+        entries_.push_back(std::move(entry));
     }
+    check_apart(archive, entries_, directory.at);
+}
+
+const ZipArchive::Entry* ZipArchive::find(std::string_view name) const {
+    const auto at = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) { return entry.name == name; });
+    return at == entries_.end() ? nullptr : &*at;
+}
+
+std::string ZipArchive::read(const Entry& entry) {
+    const Archive archive(bytes_, where_);
+    if ((entry.flags & 1) != 0) archive.fail(fmt::format("'{}' is encrypted", entry.name), "save it without a password");
+    if (entry.size > budget_)
+        archive.fail(fmt::format("its members have more than {} bytes, half of the memory that macheps may take",
+                                 reading_budget()),
+                     "Save only the arrays that you need.");
+    const std::string_view packed = archive.part(entry.begin, entry.packed);
+    std::string unpacked;
+    if (entry.method == 8) {
+        unpacked = inflate_member(archive, packed, entry);
+    } else if (entry.method != 0) {
+        archive.fail(fmt::format("'{}' is packed by method {}", entry.name, entry.method), "store it or deflate it");
+    } else if (entry.size != entry.packed) {
+        archive.fail(fmt::format("'{}' has two sizes", entry.name));
+    } else {
+        unpacked = packed;
+    }
+    const auto checksum = crc32_z(0, reinterpret_cast<const Bytef*>(unpacked.data()), unpacked.size());
+    if (checksum != entry.checksum) archive.fail(fmt::format("the checksum of '{}' is wrong", entry.name));
+    budget_ -= entry.size;
+    return unpacked;
+}
+
+std::vector<ZipMember> read_zip(std::string_view bytes, const std::string& where) {
+    ZipArchive archive(bytes, where);
+    std::vector<ZipMember> members;
+    for (const ZipArchive::Entry& entry : archive.entries()) members.push_back({entry.name, archive.read(entry)});
     return members;
 }
 

@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "core/format_table.hpp"
 #include "core/nesting.hpp"
+#include "core/shown.hpp"
 
 #include <fmt/format.h>
 
@@ -27,7 +28,7 @@ const Json& field(const Json& line, const char* key, std::string_view where) {
 std::string text_of(const Json& value, const std::string& name, std::string_view where) {
     if (!value.is_string())
         bad(fmt::format("\"{}\" is no text", name), where, "write bits as hexadecimal text: \"3f80\"");
-    return value.get<std::string>();
+    return printable(value.string());
 }
 
 std::vector<std::uint64_t> codes(const Json& line, const char* key, const Format& format, int count,
@@ -51,7 +52,7 @@ ExpectedBits expected(const Json& value, const Format& format, const std::string
 
 std::string optional_text(const Json& line, const char* key) {
     const Json* found = line.find(key);
-    return found != nullptr && found->is_string() ? found->get<std::string>() : std::string{};
+    return found != nullptr && found->is_string() ? printable(found->string()) : std::string{};
 }
 
 }  // namespace

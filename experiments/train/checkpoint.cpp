@@ -158,7 +158,12 @@ void CheckpointFolder::write(const fs::path& path, const Checkpoint& checkpoint)
 
 void CheckpointFolder::remove_all_but(const std::vector<fs::path>& kept) const {
     remove_leftover_drafts(folder_);
-    for (const std::string& name : names_in(folder_)) {
+    std::vector<std::string> names;
+    try {
+        names = names_in(folder_);
+    } catch (const Error&) {  // the new checkpoint is complete; old ones stay
+    }
+    for (const std::string& name : names) {
         // With what an earlier version left of one being written. What is not ours stays.
         const bool is_ours =
             name.starts_with("run-") && (name.ends_with(".safetensors") || name.ends_with(".safetensors.new"));

@@ -71,7 +71,10 @@ TEST_CASE("a file is published whole and alone", "[core][files]") {
     CHECK(text_of(folder / "page") == "two");
     CHECK(sorted_names(folder.path()) == std::vector<std::string>{"page"});
     CHECK(names_in(folder.path()) == std::vector<std::string>{"page"});
-    CHECK(names_in(folder / "page").empty());
+    CHECK(names_in(folder / "missing").empty());
+    CHECK_THROWS_AS(names_in(folder / "page"), Error);
+    CHECK(files_below(folder.path()) == std::vector<fs::path>{folder / "page"});
+    CHECK_THROWS_AS(files_below(folder / "missing"), Error);
     const std::string longest(255, 'x');  // a draft's name is no longer than its file's
     publish(folder / longest, "long");
     CHECK(text_of(folder / longest) == "long");

@@ -39,7 +39,7 @@ std::string text_of_rows(const std::vector<Row>& rows) {
     return text;
 }
 
-const char* awkward[] = {"plain", "with,comma", "with \"quotes\"",    "two\nlines", "cr\r",
+const char* awkward[] = {"plain", "with,comma", "with \"quotes\"",    "two\\nlines", "cr\\r",
                          "\"",    "",           "ends with \xc3\xa9", " spaces "};
 std::string text(int i) { return awkward[i % std::size(awkward)]; }
 float number(int i) {
@@ -182,7 +182,7 @@ TEST_CASE("a file cut anywhere reads as the whole rows before the cut, and can b
     const TemporaryFolder folder;
     const auto path = folder / "exponents.csv";
     const std::vector<ExponentRow> rows{
-        {.run = "a", .step = 1, .site = "two\nlines, \"quoted\"", .exponent = {}, .count = 5},
+        {.run = "a", .step = 1, .site = "two\\nlines, \"quoted\"", .exponent = {}, .count = 5},
         {.run = "b", .step = 22, .site = "s", .exponent = {.exponent = -9}, .count = 66},
         {.run = "c", .step = 3, .site = "x,y", .exponent = {}, .count = 7}};
     const std::string header = csv::header<ExponentRow>() + '\n', all = header + text_of_rows(rows);
@@ -405,4 +405,24 @@ TEST_CASE("a reader goes by names: other orders, further columns and CRLF are fi
     CHECK(reader.rows()[0] ==
           ExponentRow{.run = "r", .step = 1, .site = "s", .exponent = {.kind = ExponentBin::Kind::zero}, .count = 5});
     CHECK(reader.notes().empty());
+}
+
+TEST_CASE("a cell of text is never a formula, a second line or a raw byte", "[reports][csv]") {
+    const auto cell = [](std::string_view text) {
+        std::string line;
+        csv::append_cell(line, text);
+        return line;
+    };
+    for (const char* formula : {"=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-2+3", " =1", "\t=1", "\r=1"}) {
+        CAPTURE(std::string(formula));
+        CHECK(cell(formula).find_first_of("'") <= 1);
+    }
+    for (const char* plain : {"-", "-2", "+1e-3", "-0x1.8p3", "-inf", "block.0.mlp.up", "(- x y)", "a=b", "'=1"}) CHECK(cell(plain) == plain);
+    CHECK(cell("a\nb") == "a\\nb");
+    CHECK(cell("a,\"b\"") == "\"a,\"\"b\"\"\"");
+    CHECK(cell("\x1b[2J\xff") == "\\x1b[2J\\xff");
+    CHECK(cell(cell("=1+1")) == cell("=1+1"));  // reading and writing again changes nothing
+    std::string text;
+    REQUIRE(csv::parse_cell("x\x1b[31m\n::error::y", text));
+    CHECK(text == "x\\x1b[31m\\n::error::y");
 }

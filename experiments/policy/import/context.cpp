@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/error.hpp"
 #include "core/nearest_name.hpp"
+#include "core/read_file.hpp"
+#include "core/shown.hpp"
 #include "experiments/policy/import/framework.hpp"
 
 #include <fmt/format.h>
@@ -184,8 +186,8 @@ Finding& ImportContext::report(FindingCode code, std::string_view rule, std::ini
     Finding finding;
     finding.code = code;
     finding.rule = fmt::format("{}/{}", framework_->name, rule);
-    finding.message = std::move(message);
-    finding.instead = std::move(instead);
+    finding.message = printable(message);  // it may name a file
+    finding.instead = printable(instead);
     for (const std::string_view key : keys) finding.keys.push_back(full_path(key));
     if (keys.size() > 0) finding.key = finding.keys.front();
     finding.place = place_of(keys.size() > 0 ? *keys.begin() : std::string_view{});
@@ -242,8 +244,8 @@ std::optional<ConfigValue> ImportContext::read_file(std::string_view key, const 
     };
     std::error_code failed;
     fs::path file = fs::path(at.file).parent_path() / path;
-    if (!fs::exists(file, failed)) file = path;
-    if (!fs::exists(file, failed)) {
+    if (!is_there(file)) file = path;
+    if (!is_there(file)) {
         // The path may belong to another machine. If a file with the same name was given, it is used.
         const auto has_its_name = [&](const std::string& one) {
             return fs::path(one).filename() == file.filename() && !fs::equivalent(one, at.file, failed);
@@ -257,7 +259,7 @@ std::optional<ConfigValue> ImportContext::read_file(std::string_view key, const 
             file = *found;
         }
     }
-    if (!fs::exists(file, failed)) {
+    if (!is_there(file)) {
         return refuse("missing-file", fmt::format("the file '{}' that it names is not there", path),
                       fmt::format("a path beside {}, or from the working folder", at.file));
     }

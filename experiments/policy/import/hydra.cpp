@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/policy/import/hydra.hpp"
 
+#include "core/read_file.hpp"
+
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -44,11 +46,10 @@ std::optional<Default> parse_default(const ConfigValue& item) {
 /// The path by which the file is found: beside the config, or beside one of the two folders above it.
 std::string path_of(const Default& one, const fs::path& config) {
     const fs::path file = fs::path(one.group) / (one.name + ".yaml");
-    std::error_code failed;
     fs::path folder = config.parent_path();
     for (const char* up : {".", "..", "../.."}) {
         const fs::path candidate = fs::path(up) / file;
-        if (fs::exists(folder / candidate, failed)) return candidate.lexically_normal().string();
+        if (is_there(folder / candidate)) return candidate.lexically_normal().string();
     }
     return file.string();
 }
