@@ -17,7 +17,7 @@ namespace scale = macheps::scale_function;
 
 namespace {
 
-constexpr float inf = std::numeric_limits<float>::infinity(), not_a_number = std::numeric_limits<float>::quiet_NaN();
+constexpr float inf = std::numeric_limits<float>::infinity(), quiet_nan = std::numeric_limits<float>::quiet_NaN();
 
 /// Zero, the least and the largest subnormal numbers, and each power of two with its neighbours and three quarters.
 std::vector<float> magnitudes() {
@@ -60,8 +60,8 @@ TEST_CASE("e8m0 scales that are rounded up are the least power of two above amax
         }
         CHECK(scale::te_mxfp8(inf, max) == 254);
         CHECK(scale::ao_rceil(inf, max) == 255);
-        CHECK(scale::te_mxfp8(not_a_number, max) == 255);
-        CHECK(scale::ao_rceil(not_a_number, max) == 255);
+        CHECK(scale::te_mxfp8(quiet_nan, max) == 255);
+        CHECK(scale::ao_rceil(quiet_nan, max) == 255);
     }
     // A quotient of 2^-127 is the least scale itself.
     CHECK(scale::ao_rceil(0x1p-127f, 1.0f) == 0);
@@ -92,7 +92,7 @@ TEST_CASE("e8m0 scales from the exponent of amax are floor, ceil and round of it
             if (rounds_up && down == 127) continue;  // beyond fp32
             CHECK(scale::ao_even(amax, max, fraction) == byte(rounds_up ? down + 1 : down));
         }
-        for (const float special : {inf, not_a_number}) {
+        for (const float special : {inf, quiet_nan}) {
             CHECK(scale::ao_floor(special, max) == 255);
             CHECK(scale::ao_ceil(special, max) == 255);
             CHECK(scale::ao_even(special, max, fraction) == 255);
@@ -111,7 +111,7 @@ TEST_CASE("DeepGEMM's powers are the least above amax / max, from 2^-126 to 2^12
         }
     }
     CHECK(scale::deepgemm(inf, 448.0f, 1e-4f, true) == 0x1p127f);
-    CHECK(scale::deepgemm(not_a_number, 448.0f, 1e-4f, true) == 0x1p127f);
+    CHECK(scale::deepgemm(quiet_nan, 448.0f, 1e-4f, true) == 0x1p127f);
 }
 
 TEST_CASE("stream-K flushes subnormal sums in every join but the first and the last", "[emulation][matmul]") {
