@@ -147,10 +147,7 @@ void remove_attempt(const fs::path& folder) {
     remove_folder(folder);
 }
 
-bool is_finished(const fs::path& attempt) {
-    std::error_code error;
-    return fs::exists(attempt / done_file, error);
-}
+bool is_finished(const fs::path& attempt) { return is_there(attempt / done_file); }
 
 bool is_taken(int error) { return error == EEXIST || error == ENOTEMPTY; }
 

@@ -240,15 +240,22 @@ std::filesystem::path next_run_directory() {
 }
 
 NumberedDirectory::NumberedDirectory() {
-    std::error_code ignored;  // what is wrong with `runs` is said by the next call
-    std::filesystem::create_directories("runs", ignored);
-    for (int i = 1;; ++i) {
+    constexpr int most_tries = 100;
+    for (int i = 1, tries = 0;;) {
+        std::error_code ignored;  // mkdir says what is wrong with `runs`
+        if (std::filesystem::create_directories("runs", ignored)) made_runs_ = true;
         path_ = numbered_path(i);
         if (::mkdir(path_.c_str(), 0777) == 0) return;
+        // Another process whose training was refused may have removed `runs` again.
+        if (errno == ENOENT && ++tries < most_tries) continue;
         if (errno != EEXIST) throw_cannot_write(path_, errno, "make the run directory");
+        ++i;
     }
 }
 
-NumberedDirectory::~NumberedDirectory() { ::rmdir(path_.c_str()); }
+NumberedDirectory::~NumberedDirectory() {
+    ::rmdir(path_.c_str());
+    if (made_runs_) ::rmdir("runs");
+}
 
 }  // namespace macheps

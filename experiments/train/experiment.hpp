@@ -94,7 +94,7 @@ class NumberedDirectory {
   public:
     /// Errors: Exit::cannot_write.
     NumberedDirectory();
-    /// Removes the directory if nothing was written in it.
+    /// Removes the directory if nothing was written in it, and `runs` too if this object made it and it is empty.
     ~NumberedDirectory();
     NumberedDirectory(const NumberedDirectory&) = delete;
     NumberedDirectory& operator=(const NumberedDirectory&) = delete;
@@ -103,6 +103,7 @@ class NumberedDirectory {
 
   private:
     std::filesystem::path path_{};
+    bool made_runs_ = false;
 };
 
 }  // namespace macheps

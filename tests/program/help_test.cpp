@@ -97,7 +97,7 @@ TEST_CASE("every option with a value shows its default, or says what happens wit
             CAPTURE(verb, entry);
             bool says = entry.find('=') != std::string::npos;
             for (const char* words :
-                 {"when left out", "by --size", "in the demo", "none", "0: ", "Repeat", "Go on", "Write step"})
+                 {"when left out", "by --size", "in the demo", "none", "0: ", "Repeat", "Go on", "Write", "Required"})
                 says |= entry.find(words) != std::string::npos;
             CHECK(says);
         }
