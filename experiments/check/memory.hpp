@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory of a check: what it takes at least, and how many bytes are left for the limits of outputs.
+// Plans the memory of a check: the least that it takes, and the bytes that remain for the limits of outputs.
 #pragma once
 #include "experiments/check/check.hpp"
 

@@ -27,7 +27,7 @@ struct StoredArray {
     std::size_t count() const { return width == 0 ? 0 : bytes.size() / width; }
 };
 
-/// Returns whether the array of this name is wanted. An empty function stands for "all arrays".
+/// Returns whether the array of this name is wanted. An empty function means all arrays.
 using Wanted = std::function<bool(std::string_view name)>;
 
 /// Returns the arrays of a file. The array of an .npy file, or the only tensor of a .pt file, gets the file's name without

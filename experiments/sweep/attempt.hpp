@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attempts at a unit. Any number of processes, on any machines that see the folder, may work at one unit at the same time.
-// There is no server, and no clock is read. These invariants keep the work safe:
+// No server is needed, and no clock is read. These invariants keep the work safe:
 //
 //  1. Claim. An attempt is a folder work/ID.N. The process that makes the folder (mkdir) owns the attempt. It makes
 //     attempt.json in it, locks that file (flock), and only then writes its note into it. An attempt without a whole note

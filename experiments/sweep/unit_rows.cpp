@@ -116,7 +116,7 @@ class CellFiles {
         }
         return at->second;
     }
-    /// Reads a file again, and throws unless it is what the mark says.
+    /// Reads a file again, and throws if its mark differs.
     void check_again(std::size_t unit, std::string_view name) const {
         const fs::path path = path_of(unit, name);
         check_mark(sweep_.units[unit].id, path, read_regular_file(path), done_.at(unit), std::string(name));

@@ -242,7 +242,7 @@ std::filesystem::path next_run_directory() {
 NumberedDirectory::NumberedDirectory() {
     constexpr int most_tries = 100;
     for (int i = 1, tries = 0;;) {
-        std::error_code ignored;  // mkdir says what is wrong with `runs`
+        std::error_code ignored;  // mkdir below reports a failure
         if (std::filesystem::create_directories("runs", ignored)) made_runs_ = true;
         path_ = numbered_path(i);
         if (::mkdir(path_.c_str(), 0777) == 0) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What another framework needs to train the same model on the same batches, as a safetensors file.
+// Writes a safetensors file from which another framework can train the same model on the same batches.
 //
 //   seed0:block.0.mlp.up.weight    F32: before the first step, and before a policy rounds it
 //   seed0:samples                  I32 [steps x micro-batches, batch, context + 1]: the first `context` tokens of a sample are the

@@ -377,7 +377,7 @@ def work(arguments):
                     run.step(step)
                 writer.writerows(run.results((model, policy, seed, order)))
                 about["status"] = "finished"
-            except Exception as error:  # one run that fails is no reason to lose the others
+            except Exception as error:  # a failing run must not lose the others
                 about["status"] = f"{type(error).__name__}: {error}"
             about["seconds"] = round(time.time() - start, 3)
             file.flush()
@@ -485,7 +485,7 @@ def rms_of_steps(a, b):
 
 
 def equal_steps(a, b, column):
-    """Of how many steps the column is equal, and of how many it was compared."""
+    """Returns the number of steps with equal values in the column, and the number of steps compared."""
     pairs = [(float(x[column]), float(y[column])) for one, other in zip(a, b) for x, y in zip(one, other)]
     return sum(x == y for x, y in pairs), len(pairs)
 

@@ -63,7 +63,7 @@ Moved by_lines(Moved x, float g, const Adam& s, float (*r)(float)) {
     return x;
 }
 
-/// adam_math of torch's fused kernel; `r` is what a store does.
+/// Computes adam_math of torch's fused kernel; `r` rounds what is stored.
 Moved by_fused(Moved x, float g, const Adam& s, float (*r)(float)) {
     float p = x.p, m = x.m, v = x.v;
     if (s.adds_decay_to_gradient) g = fp32_of(double{g} + double{p} * s.weight_decay);
@@ -96,8 +96,8 @@ Moved by_cpu_lines(Moved x, float g, const Adam& s, float (*r)(float), bool is_f
     return x;
 }
 
-/// AdamFunctor of Apex and DeepSpeed: ADAM_MODE_0 adds the decay to the gradient, ADAM_MODE_1 to the update; `r` is what a
-/// store does.
+/// Computes AdamFunctor of Apex and DeepSpeed: ADAM_MODE_0 adds the decay to the gradient, ADAM_MODE_1 to the update.
+/// `r` rounds what is stored.
 Moved by_multi_tensor(Moved x, float g, const Adam& s, float (*r)(float)) {
     const float beta1 = fp32_of(s.beta1), beta2 = fp32_of(s.beta2), decay = fp32_of(s.weight_decay);
     if (s.adds_decay_to_gradient) g = g + decay * x.p;
@@ -144,7 +144,7 @@ TEST_CASE("each kernel of Adam rounds where its source rounds, with every option
         for (const double beta1 : {0.9, 0.5, 0.25}) {
             for (const bool coupled : {false, true}) {
                 for (int i = 0; i < 80; ++i) {
-                    // Second moments down to those whose root is no larger than eps.
+                    // Some second moments are so small that their root is at most eps.
                     const float g = r(i % 8 == 0 ? 0.0f : normal(words) * 1e-3f), size = i % 4 == 0 ? 1e-17f : 1e-6f;
                     const Moved x{r(normal(words) * 0.02f), r(normal(words) * 1e-3f), r(std::abs(normal(words)) * size)};
                     const auto step = [&](std::string_view name) {
@@ -166,7 +166,7 @@ TEST_CASE("each kernel of Adam rounds where its source rounds, with every option
             }
         }
     }
-    // The kernels are told apart.
+    // The test distinguishes the kernels.
     CHECK(differ["single"] > 100);
     CHECK(differ["multi-tensor"] > 10);
     CHECK(differ["foreach-cpu"] > 10);

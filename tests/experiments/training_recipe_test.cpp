@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a policy says of a step beside its casts: clip formulas, sums of micro-batches, and what a run makes of it.
+// Tests the settings of a policy other than casts: clip formulas and sums of micro-batches, and a run with them.
 #include "core/error.hpp"
 #include "experiments/policy/training.hpp"
 #include "experiments/train/adam_kernels.hpp"

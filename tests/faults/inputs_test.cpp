@@ -34,7 +34,7 @@ std::vector<std::string> words_with(const std::string& command, const fs::path& 
     return all;
 }
 
-/// What is wrong with how a run ended and with what it said; empty where nothing is.
+/// Returns the problem of a run's exit code or output, or nothing.
 std::string problem_of(const Outcome& outcome, bool must_fail) {
     if (outcome.code == too_long || outcome.code == too_much_work) return "hangs";
     if (!is_documented(outcome.code) && outcome.code != 1) return "exit " + std::to_string(outcome.code);

@@ -45,7 +45,7 @@ TEST_CASE("JUnit's XML holds its schema whatever names and texts are", "[reports
     CHECK(suite.attributes.count("time") == 0);
     REQUIRE(suite.children.size() == cases.size());
     for (std::size_t i = 0; i < cases.size(); ++i) {
-        // What XML can hold and a log shows is read back as it was; nothing else is left.
+        // Characters that XML can hold and a log may show are read back unchanged.
         const std::string& name = cases[i].name;
         const std::string shown = name == hostile[3] ? "tab\tline\nreturn\\rend" : name;
         const bool is_text = name == "plain" || name == hostile[1] || name == hostile[2] || name == hostile[3] ||

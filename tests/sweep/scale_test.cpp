@@ -198,7 +198,7 @@ Used used_by_plan(const SweepScratch& folder, int units) {
     CHECK(used.code == 0);
     const Sweep sweep = read_sweep(folder / "many");
     REQUIRE(sweep.units.size() == static_cast<std::size_t>(units));
-    // What the units share of their recipe is written once: their names are those of the whole recipe all the same.
+    // The shared part of the units' recipe is written once. The names of the units are still those of the whole recipe.
     REQUIRE(folder.run("sweep run many -q --unit " + sweep.units.back().id) == 0);
     return used;
 }
