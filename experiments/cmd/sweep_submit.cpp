@@ -73,13 +73,23 @@ const EngineRow& engine_of(const SubmitArguments& a) {
                  .exit = Exit::usage});
 }
 
+/// The file of this program, which the jobs start.
+std::filesystem::path own_program() {
+    std::error_code error;
+    std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+    if (error)
+        throw Error({.what = fmt::format("cannot find the file of this program: {}", error.message()),
+                     .where = "/proc/self/exe",
+                     .fix = "Mount /proc, or write the script yourself (docs/sweeps.md)."});
+    return program;
+}
+
 Exit submit(const SubmitArguments& a) {
     const EngineRow& engine = engine_of(a);
     const SweepFolder folder = open_sweep(a.path, a.out, PlanChanges::are_taken,
                                           a.print_only ? FolderIs::left_alone : FolderIs::written);
-    std::error_code error;
     const SubmitRequest request{.out = std::filesystem::absolute(folder.out).lexically_normal(),
-                                .program = std::filesystem::read_symlink("/proc/self/exe", error),
+                                .program = own_program(),
                                 .name = folder.sweep.name,
                                 .shards = a.shards > 0 ? a.shards : usual_shards(folder.sweep),
                                 .memory_bytes = task_memory(folder.sweep),

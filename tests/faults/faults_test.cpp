@@ -321,6 +321,42 @@ void break_output(Depth depth) {
     }
 }
 
+/// Writes a folder with a config and a sweep whose only unit is finished.
+void write_folders(const Folder& folder) {
+    fs::create_directories(folder / "configs");
+    folder.write("configs/a.json", R"({"fp16":{"enabled":true}})");
+    folder.write("plan.toml",
+                 "[train]\nsteps = 2\nlayers = 1\nwidth = 8\nheads = 1\ncontext = 8\nbatch = 2\n[axes]\n"
+                 "policy = [\"amp-bf16\"]\nseeds = [0]\n");
+    REQUIRE(folder.run("sweep run plan.toml --out sweep -q").code == 0);
+}
+
+/// Commands that read folders. A fault may not make a command overlook a file: it ends as without the fault, or with an error.
+void break_folders(Depth depth) {
+    for (const std::string arguments : {"policy import --each configs", "sweep status sweep", "merge sweep",
+                                        "sweep submit sweep --engine slurm --print", "report sweep"}) {
+        const Folder folder;
+        write_folders(folder);
+        const Outcome fine = folder.run(arguments);
+        CAPTURE(arguments, fine.err);
+        REQUIRE(fine.code == 0);
+        const auto calls = calls_of(folder, arguments);
+        Tallied tallied;
+        for (const Injection& injection : injections(calls, depth)) {
+            INFO(injection.text());
+            const Outcome outcome = folder.run(arguments, injection.start());
+            tallied.add(outcome.code);
+            // `--each` prints the error of a file in its table.
+            const bool is_in_table = outcome.code == 3 && outcome.err.empty() && outcome.out.find("configs/a.json") != std::string::npos;
+            if (!is_in_table) check_ending(outcome, injection);
+            check_no_draft(folder.path(), injection);
+            if (outcome.code == 0) CHECK(outcome.out == fine.out);
+            if (injection.mode == "kill") folder.run(arguments);  // removes the drafts of the killed process
+        }
+        tallied.print(arguments, calls);
+    }
+}
+
 /// A limit on the size of files in place of a full disk: no right to mount anything is needed for it.
 void limit_file_size(const std::vector<rlim_t>& sizes) {
     const auto wanted = undisturbed();
@@ -349,6 +385,9 @@ TEST_CASE("a report survives faults of the system", "[faults]") { break_report(D
 TEST_CASE("what verbs print survives faults of the system, or is called lost", "[faults]") {
     break_output(Depth::sample);
 }
+TEST_CASE("commands that read folders survive faults of the system, and overlook nothing", "[faults]") {
+    break_folders(Depth::sample);
+}
 TEST_CASE("files that may not grow end a run with exit 5, and it goes on once they may", "[faults]") {
     limit_file_size({0, 500, 3000, 30000});
 }
@@ -358,6 +397,9 @@ TEST_CASE("resuming survives every fault of the system", "[faults][slow]") { bre
 TEST_CASE("a report survives every fault of the system", "[faults][slow]") { break_report(Depth::all); }
 TEST_CASE("what verbs print survives every fault of the system, or is called lost", "[faults][slow]") {
     break_output(Depth::all);
+}
+TEST_CASE("commands that read folders survive every fault of the system, and overlook nothing", "[faults][slow]") {
+    break_folders(Depth::all);
 }
 TEST_CASE("files that may not grow, at every size, end a run with exit 5", "[faults][slow]") {
     std::vector<rlim_t> sizes;
