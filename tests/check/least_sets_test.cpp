@@ -43,6 +43,8 @@ bool is_within_limits(std::string_view mutant, const Plan& plan, std::string_vie
     const std::string_view op = plan.op;
     // An error of a few ulp of fp32 shows in a 16-bit output only where the exact result is that close to the midpoint of
     // two codes, and a product with the rounded reciprocal may lose as much.
+    // The mean of losses that were rounded to fp16 is off by at most half an ulp of fp16. Its only output has no more bits.
+    if (mutant == "rounded to fp16 on the way" && op == "cross_entropy" && out != "fp32") return true;
     return mutant == "functions of cuda.fast" && (out != "fp32" || op == "softmax" || op == "logsumexp" || op == "cross_entropy");
 }
 
