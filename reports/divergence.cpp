@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace macheps {
 
@@ -92,7 +93,10 @@ bool run_failed(const RunLog& run) {
     if (is_unfinished(run)) return false;  // its last steps are no end
     const double tail = tail_loss(run).loss;
     if (!run.steps.empty() && !std::isfinite(tail)) return true;  // every step of the window was skipped, or its loss is NaN
-    return std::int64_t(run.steps.size()) >= Rules::failure_min_steps && tail > run.steps.front().loss;
+    if (std::int64_t(run.steps.size()) < Rules::failure_min_steps) return false;
+    // The mean of a window has at most 50 terms, so it is rounded by less than 64 units in the last place.
+    const double first = run.steps.front().loss, rounding = 64 * std::numeric_limits<double>::epsilon() * std::abs(first);
+    return tail > first + rounding;
 }
 
 std::int64_t static_bytes(const RunRow& row) {

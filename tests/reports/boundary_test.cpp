@@ -121,6 +121,26 @@ TEST_CASE("a run fails after a number of steps above its least loss, and not one
     CHECK_FALSE(fails(10, 3 * steps, rise * 0.999));
 }
 
+TEST_CASE("a run whose loss does not change has not failed, however its mean is rounded", "[reports][divergence]") {
+    for (int i = 1; i <= 200; ++i) {
+        const double loss = 2 + i / 700.0;
+        Log log;
+        for (const char* policy : {"fp32", "low"}) {
+            RunLog run;
+            run.policy = policy;
+            run.row = {.run = run.policy + ".0", .policy = policy, .seed = 0, .steps = 200};
+            for (std::int64_t t = 1; t <= 200; ++t)
+                run.steps.push_back({.run = run.row.run, .policy = policy, .seed = 0, .step = t, .loss = loss});
+            run.baseline = 0;
+            log.runs.push_back(run);
+        }
+        CAPTURE(loss);
+        CHECK(summarise(log).policies.at(1).row.verdict == "one_seed");
+        for (StepRow& step : log.runs[1].steps) step.loss = step.step == 1 ? loss : loss * (1 + 1e-12);
+        CHECK(summarise(log).policies.at(1).row.verdict == "diverged");
+    }
+}
+
 TEST_CASE("a rate has three decimals below one percent, and a sign where it rounds to nothing", "[reports][summary]") {
     struct Case {
         double rate;
