@@ -199,7 +199,7 @@ std::string summary_csv(const Summary& summary) {
 }
 
 void write_summary(const Summary& summary, const std::filesystem::path& path) {
-    check_is_replaceable(path);  // a page may be a pipe, but the rows beside it were not asked for
+    check_is_replaceable(path);  // a page may be a pipe, but nobody asked for the rows
     publish(path, summary_csv(summary));
 }
 

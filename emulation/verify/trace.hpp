@@ -50,7 +50,8 @@ Trace read_trace(const std::filesystem::path& file);
 
 /// Returns false for files of sums (`KIND.sums`) and captures of libraries, judging by the file's name.
 bool is_instruction_trace(const std::filesystem::path& file);
-/// Returns the traces and captures in a folder and its subfolders, sorted by name. Errors: throws Error (bad_input) when it is no folder.
+/// Returns the traces and captures in a folder and its subfolders, sorted by name. Throws Error (bad_input) if the path does
+/// not name a folder.
 std::vector<std::filesystem::path> trace_files(const std::filesystem::path& folder);
 
 }  // namespace macheps::verify

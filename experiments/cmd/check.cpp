@@ -235,7 +235,7 @@ void describe(Command& verb) {
     verb.option("FILE", a->words, "Files of arrays, and ROLE=NAME; or a suite (.toml)")
         .required()
         .takes(value_kind::file);
-    verb.option("--op", a->op, fmt::format("What the kernel computes. Required, but a suite names it itself. {} are declined",
+    verb.option("--op", a->op, fmt::format("The operation of the kernel. Required without a suite. {} are declined",
                                              fmt::join(check::later_operations(), ", ")))
         .one_of(operations);
     describe_keys(verb, check::declare_keys(), a->declared);

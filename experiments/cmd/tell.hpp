@@ -8,7 +8,7 @@
 
 namespace macheps {
 
-/// Writes complete lines. A text that needs escapes is dropped if there is no memory for them.
+/// Writes complete lines. If memory for escapes runs out, the text is dropped.
 void tell_text(std::string_view text) noexcept;
 /// Writes bytes unchanged, for redrawing a line of a terminal.
 void tell_raw(std::string_view bytes) noexcept;

@@ -275,7 +275,7 @@ void run_replay(const Arguments& arguments, Outcome& outcome) {
     };
     for (const fs::path& file : files) {
         const std::string text = verify::read_json_lines(file);
-        // A file without a whole first line is left to parse_trace, which explains what a trace begins with.
+        // parse_trace reads a file without a complete first line, and explains how a trace begins.
         const std::size_t end = text.find('\n');
         const Json header = end == std::string::npos ? Json() : verify::parse_json_line(text.substr(0, end), file.string() + ":1");
         if (gpu::is_library_capture(header)) {

@@ -22,9 +22,9 @@ void copy_onto_disk(const fs::path& from, const fs::path& to) {
     const Descriptor source(::open(from.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (!source) {
         if (errno == ENOENT) return;
-        throw_cannot_write(from, errno, "read what is to be copied");
+        throw_cannot_write(from, errno, "read the files to copy");
     }
-    if (::fstat(source.number(), &status) != 0) throw_cannot_write(from, errno, "read what is to be copied");
+    if (::fstat(source.number(), &status) != 0) throw_cannot_write(from, errno, "read the files to copy");
     if (!S_ISREG(status.st_mode)) return void(open_regular_file(from));  // throws
     const Descriptor target(::open(to.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
     if (!target) throw_cannot_write(to, errno, "open for writing");
@@ -32,7 +32,7 @@ void copy_onto_disk(const fs::path& from, const fs::path& to) {
     for (;;) {
         const ssize_t count = ::read(source.number(), block.data(), block.size());
         if (count < 0 && errno == EINTR) continue;
-        if (count < 0) throw_cannot_write(from, errno, "read what is to be copied");
+        if (count < 0) throw_cannot_write(from, errno, "read the files to copy");
         if (count == 0) break;
         const std::string_view bytes(block.data(), static_cast<std::size_t>(count));
         if (const int failed = target.write_all(bytes)) throw_cannot_write(to, failed, "write");

@@ -68,7 +68,7 @@ TEST_CASE("limits in panels have the bits of limits that are held", "[check][mem
     }
 }
 
-TEST_CASE("an output that is wrong is found in panels, too", "[check][memory]") {
+TEST_CASE("a wrong output is also found in panels", "[check][memory]") {
     const Launch in = normal_launch("op = 'rmsnorm'; x = 'bf16'; gain = 'bf16'; out = 'fp16'; eps = 1e-5; inner = 'bf16'",
                                     "rows = 70; columns = 90");
     std::vector<StoredArray> arrays = launched({}, in);

@@ -9,7 +9,7 @@
 
 using namespace macheps;
 
-TEST_CASE("what is shown is one line of visible characters", "[core][shown]") {
+TEST_CASE("shown text is one line of visible characters", "[core][shown]") {
     struct Case {
         std::string text, shown;
         const char* why;
@@ -57,7 +57,7 @@ TEST_CASE("long names and long lists are shortened", "[core][shown]") {
     CHECK(shown_list(many) == "name, name, name, name, name, name, name, name and 15992 more");
 }
 
-TEST_CASE("JSON has every character that hides, and none of them as it is", "[core][shown]") {
+TEST_CASE("JSON escapes every invisible character", "[core][shown]") {
     const std::vector<std::string> texts{"\xe2\x80\xae" "x", "\xc2\x9b", "\xf3\xa0\x81\x81", "##[error]x", "\x7f", "\n\t\x01"};
     for (const std::string& text : texts) {
         const std::string json = Json(text).dump();

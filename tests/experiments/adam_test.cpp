@@ -63,7 +63,7 @@ Moved by_lines(Moved x, float g, const Adam& s, float (*r)(float)) {
     return x;
 }
 
-/// Computes adam_math of torch's fused kernel; `r` rounds what is stored.
+/// Computes adam_math of torch's fused kernel; `r` rounds each stored number.
 Moved by_fused(Moved x, float g, const Adam& s, float (*r)(float)) {
     float p = x.p, m = x.m, v = x.v;
     if (s.adds_decay_to_gradient) g = fp32_of(double{g} + double{p} * s.weight_decay);
@@ -97,7 +97,7 @@ Moved by_cpu_lines(Moved x, float g, const Adam& s, float (*r)(float), bool is_f
 }
 
 /// Computes AdamFunctor of Apex and DeepSpeed: ADAM_MODE_0 adds the decay to the gradient, ADAM_MODE_1 to the update.
-/// `r` rounds what is stored.
+/// `r` rounds each stored number.
 Moved by_multi_tensor(Moved x, float g, const Adam& s, float (*r)(float)) {
     const float beta1 = fp32_of(s.beta1), beta2 = fp32_of(s.beta2), decay = fp32_of(s.weight_decay);
     if (s.adds_decay_to_gradient) g = g + decay * x.p;
@@ -187,7 +187,7 @@ TEST_CASE("weight decay shrinks matrices, and neither biases nor norms", "[exper
                 const std::vector<float> start = before.at(parameter->name + ":value");
                 const std::vector<float> a = values_of(plain.backend, plain.parameter(parameter->name).value);
                 const std::vector<float> b = values_of(decayed.backend, decayed.parameter(parameter->name).value);
-                // The oracle's rule: what is called a weight and belongs to no norm (tests/oracle/reference_adamw.hpp).
+                // The oracle decays every weight that does not belong to a norm (tests/oracle/reference_adamw.hpp).
                 if (!oracle::AdamW::decays(parameter->name)) {
                     ++vectors;
                     CHECK(a == b);
@@ -218,7 +218,7 @@ TEST_CASE("the loss of a step is the mean over its micro-batches and ranks", "[e
             options.batch = 4 * ranks;
             TinyRun run(load_policy("fp32"), ModelKind::gpt2, options);
             const StepResult result = run.next();
-            // In fp32 the loss that the policy computes is the exact one but for the rounding of a few numbers near 3.
+            // In fp32 the policy's loss differs from the exact one by the rounding of a few numbers near 3.
             CHECK(result.loss == Approx(std::log(24.0)).epsilon(0.2));
             CHECK(std::abs(double{result.loss_rounded} - result.loss) < 1e-5);
         }

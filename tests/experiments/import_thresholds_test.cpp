@@ -11,15 +11,15 @@ using namespace macheps::test;
 
 namespace {
 
-/// Where a text is found.
+/// The import that contains a text.
 enum class Of { before, since };
 
 /// A comparison with a version in a source file of the importers, and a config on which it decides.
 struct Threshold {
     const char* file;
     const char* version;  ///< as the source writes it
-    const char* before;   ///< the versions told: of the last release before it ...
-    const char* since;    ///< ... and of the first with it
+    const char* before;   ///< versions with the last release before it ...
+    const char* since;    ///< ... and with the first release that has it
     const char* framework;
     const char* device;
     const char* checkpoint;

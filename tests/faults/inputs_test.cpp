@@ -49,7 +49,7 @@ std::string problem_of(const Outcome& outcome, bool must_fail) {
     return {};
 }
 
-/// A folder with everything that commands need beside the input.
+/// A folder with all other files that the commands need.
 class Inputs {
   public:
     Inputs() {
@@ -153,14 +153,14 @@ class Inputs {
         };
     }
 
-    /// The file in which an input of this kind is; `FILE` is a name of its own.
+    /// Returns the name of the file for an input of this kind.
     std::string path_of(const InputKind& kind) const {
         std::string path = kind.file;
         if (const std::size_t at = path.find("FILE"); at != std::string::npos) path.replace(at, 4, "input");
         return path;
     }
 
-    /// What is wrong with how each command reads `text`; the number of commands goes to `count`.
+    /// Returns the problem of a command that reads `text`, or nothing; counts the command in `count`.
     std::string try_text(const InputKind& kind, const std::string& text, bool must_fail, std::size_t& count, std::size_t which) {
         const std::string path = path_of(kind);
         folder_.write(path, text);
@@ -249,7 +249,7 @@ TEST_CASE("every hostile name is shown in visible characters by every command", 
     std::printf("%zu commands with hostile names\n", count);
 }
 
-TEST_CASE("what cannot be read is no success, whichever kind of input it is", "[faults][inputs]") {
+TEST_CASE("an input that cannot be read is an error, for every kind of input", "[faults][inputs]") {
     Inputs inputs;
     const Folder& folder = inputs.folder();
     for (const InputKind& kind : inputs.kinds()) {
@@ -265,7 +265,7 @@ TEST_CASE("what cannot be read is no success, whichever kind of input it is", "[
                 REQUIRE(::chmod((folder / path).c_str(), 0) == 0);
             }
             const Outcome outcome = folder.run(words_with(command, path), {.prepare = limit_program});
-            // Root may read everything: the program is started as nobody, and may write nothing beside.
+            // Root may read everything, so the program runs as nobody and can write nothing else.
             const Outcome as_nobody = what == "no permission" ? [&] {
                 fs::permissions(folder.path(), fs::perms::all);
                 return folder.run(words_with(command, path), {.prepare = become_nobody});

@@ -168,7 +168,7 @@ void find_named_rules(const Format& out) {
         CHECK(is_among(found.equal, named.name));
         CHECK(is_among(found.equal_with_specials, named.name));
         CHECK(found.trials > 1000);
-        // Whatever else was found computes the same on operands that it has not been shown. Only the last bit of
+        // All other rules that were found compute the same on new operands. Only the last bit of
         // the order in which scales meet the sum drowns in a 16-bit output.
         FakePlan plan(p, hidden);
         const std::vector<std::int64_t> rows = spread(p.m, 12), columns = spread(p.n, 12);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both sides of each constant that decides what a summary says.
+// Tests both sides of each constant that decides a verdict or a cell of a summary.
 #include "reports/divergence.hpp"
 #include "reports/student.hpp"
 #include "reports/summary_table.hpp"

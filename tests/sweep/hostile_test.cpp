@@ -163,7 +163,7 @@ TEST_CASE("scripts quote text for their language, or refuse it with a reason", "
         CHECK(scripts_of(name, 2).empty());
         CHECK(folder.err().find(name[0] == 'b' ? "backslash" : "control character") != std::string::npos);
     }
-    // Every line of a script but the program's is a comment or our own text: bash runs it without doing what a name says.
+    // Bash runs a script, and executes nothing that a name contains.
     folder.write("array.sh", "set -- \n" + scripts_of("$(touch INJECTED) `touch INJECTED`; touch INJECTED"));
     folder.shell("PATH=/usr/bin:/bin SLURM_ARRAY_TASK_ID=0 bash array.sh");
     CHECK_FALSE(fs::exists(folder / "INJECTED"));
@@ -179,7 +179,7 @@ TEST_CASE("scripts quote text for their language, or refuse it with a reason", "
     }
     CHECK(submit("--engine kubernetes --image registry.example.org:5000/me/macheps:1.0@sha256:00ff") == 0);
     CHECK(folder.out().find("image: \"registry.example.org:5000/me/macheps:1.0@sha256:00ff\"\n") != std::string::npos);
-    // A program that stands for sbatch sees the words that were given, whatever they hold.
+    // A program in place of sbatch receives the words unchanged.
     folder.write("sbatch", "#!/bin/sh\nfor word in \"$@\"; do echo \"[$word]\" >>asked; done\necho 7\n");
     fs::permissions(folder / "sbatch", fs::perms::owner_all);
     CHECK(folder.shell("PATH=.:$PATH '" MACHEPS_PROGRAM

@@ -35,7 +35,7 @@ void race(int workers, int rounds) {
     const MergedFiles at_once = planned_and_trained(folder);
     int failed = 0, errors = 0;
     for (int round = 0; round < rounds; ++round) {
-        // Every other round the workers make the sweep's folder, too.
+        // In every second round, the workers also create the sweep's folder.
         const bool is_planned = round % 2 == 0;
         fs::remove_all(folder / "race");
         if (is_planned) copy_plan(folder, "one", "race");
@@ -88,7 +88,7 @@ std::string first_unit(const SweepScratch& folder, const std::string& sweep) {
     return folder.out().substr(folder.out().find('\n') + 1, 16);
 }
 
-/// An attempt as its process leaves it behind.
+/// Writes an attempt whose process has ended.
 fs::path make_attempt(const SweepScratch& folder, const std::string& sweep, const std::string& id, int number) {
     const fs::path attempt = folder / (sweep + "/work/" + id + "." + std::to_string(number));
     fs::create_directories(attempt);

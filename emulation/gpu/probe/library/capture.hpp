@@ -18,7 +18,7 @@ struct CaptureSize {
 
 /// Runs the library's algorithms for a problem on every class of operands, including special values, and keeps a grid of
 /// rows x columns of the outputs. The preferred algorithm for half of the workspace is captured too, if it is another one.
-/// `declined` gives the library's reason if there is no algorithm.
+/// `declined` gives the library's reason for offering no algorithm.
 struct CapturedProblem {
     verify::Capture capture{};
     int algorithms = 0;
