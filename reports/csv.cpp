@@ -113,11 +113,23 @@ std::optional<std::vector<bool>> lacking(std::string_view theirs, std::string_vi
     return lacks;
 }
 
-/// Whether a spreadsheet would compute the cell. A number may begin with its sign.
+/// Returns true for numbers joined by blanks, a fraction, or a histogram such as `-8:4;zero:1`. Such cells name no
+/// function and no program.
+bool is_list_of_numbers(std::string_view cell) {
+    while (true) {
+        const std::size_t end = cell.find_first_of(" /:;");
+        const std::string_view item = cell.substr(0, end);
+        if (item != exponent_kinds[std::size_t(ExponentBin::Kind::zero)] && !macheps::parse_number(item)) return false;
+        if (end == cell.npos) return true;
+        cell.remove_prefix(end + 1);
+    }
+}
+
+/// Whether a spreadsheet would compute the cell. Numbers may begin with their sign.
 bool is_formula(std::string_view cell) {
     const std::size_t begin = cell.find_first_not_of(" \t\r\n");
     if (begin == cell.npos || begin + 1 == cell.size() || std::string_view("=+-@").find(cell[begin]) == std::string_view::npos) return false;
-    return !macheps::parse_number(cell);
+    return !is_list_of_numbers(cell);
 }
 
 }  // namespace

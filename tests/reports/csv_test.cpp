@@ -413,11 +413,13 @@ TEST_CASE("a cell of text is never a formula, a second line or a raw byte", "[re
         csv::append_cell(line, text);
         return line;
     };
-    for (const char* formula : {"=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-2+3", " =1", "\t=1", "\r=1"}) {
+    for (const char* formula : {"=1+1", "@SUM(A1)", "+cmd|' /C calc'!A0", "-2+3", " =1", "\t=1", "\r=1", "-1:A1", "-1 -x",
+                                "-1;=1", "-8:4;", "+1 ", "-1;;2", "@1", "-zero+1"}) {
         CAPTURE(std::string(formula));
         CHECK(cell(formula).find_first_of("'") <= 1);
     }
-    for (const char* plain : {"-", "-2", "+1e-3", "-0x1.8p3", "-inf", "block.0.mlp.up", "(- x y)", "a=b", "'=1"}) CHECK(cell(plain) == plain);
+    for (const char* plain : {"-", "-2", "+1e-3", "-0x1.8p3", "-inf", "block.0.mlp.up", "(- x y)", "a=b", "'=1",
+                              "-8:4;-7:12;zero:1", "-127:1;-6:1;0:2", "-1.5 2.25 -0x1p-3", "-inf 1", "-1/3"}) CHECK(cell(plain) == plain);
     CHECK(cell("a\nb") == "a\\nb");
     CHECK(cell("a,\"b\"") == "\"a,\"\"b\"\"\"");
     CHECK(cell("\x1b[2J\xff") == "\\x1b[2J\\xff");
