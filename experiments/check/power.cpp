@@ -187,6 +187,14 @@ void keep_specials(const Limits& limits, const OutputRange& range, std::span<dou
     }
 }
 
+/// Returns true if the defect reads the neighbour of an array's only element, or of its only row.
+bool has_no_neighbour(const Problem& problem, const Defect& defect) {
+    return std::any_of(problem.inputs.begin(), problem.inputs.end(), [&](const Input& input) {
+        const bool has_one_row = !input.rows.empty() && static_cast<std::int64_t>(input.values.size()) <= problem.columns;
+        return (input.name == defect.shifted && input.values.size() == 1) || (input.name == defect.next && has_one_row);
+    });
+}
+
 /// Returns the wrong lists of nodes that the operation can have.
 std::vector<WrongList> defects_of(const Problem& problem) {
     const Declaration& d = problem.declaration;
@@ -222,9 +230,7 @@ std::vector<WrongList> defects_of(const Problem& problem) {
     if (operation.has_eps && *d.eps > 0) add(fmt::format("eps {:g} for {:g}", *d.eps / 10, *d.eps), "operation", {.eps_factor = 0.1});
     if (operation.has_mean && terms > 1) add("mean over n - 1", "operation", {.divisor_less = 1});
     for (const MutantRow& row : operation.mutants) {
-        const auto shifted = std::find_if(problem.inputs.begin(), problem.inputs.end(),
-                                          [&](const Input& i) { return i.name == row.defect.shifted; });
-        if (shifted != problem.inputs.end() && shifted->values.size() == 1) continue;  // it has no neighbour
+        if (has_no_neighbour(problem, row.defect)) continue;
         if (row.applies == nullptr || row.applies(d)) add(row.name, row.kind, row.defect);
     }
     for (const MutantRow& row : extreme_starts(d)) add(row.name, row.kind, row.defect);
@@ -347,11 +353,11 @@ InputPower power_of(const Problem& problem, const Limits& limits, const MachineO
 }
 
 std::string line_name(std::string_view name) {
-    std::string text;
-    for (const char c : name.substr(0, name.find('('))) {
-        if (c < '0' || c > '9') text += c;
-    }
-    return text += name.substr(std::min(name.find('('), name.size()));
+    constexpr std::string_view begin = "last ", end = " terms dropped";
+    if (!name.starts_with(begin)) return std::string(name);
+    const std::string_view count = name.substr(begin.size(), std::min(name.find(end), name.size()) - begin.size());
+    const bool is_count = !count.empty() && count.find_first_not_of("0123456789") == std::string_view::npos;
+    return is_count ? std::string("last") + std::string(name.substr(begin.size() + count.size())) : std::string(name);
 }
 
 bool Weakness::has(std::string_view mutant) const {

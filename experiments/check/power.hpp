@@ -50,8 +50,8 @@ struct InputPower {
 InputPower power_of(const Problem& problem, const Limits& limits, const MachineOutputs* bits, ThreadPool& pool,
                     Premise* premise = nullptr);
 
-/// Returns the name of the wrong kernel that a mutant represents. Mutants for rows of different lengths drop different numbers of
-/// terms but represent the same wrong kernel. The text in brackets distinguishes those of the same length.
+/// Returns the name of the wrong kernel that a mutant represents. A kernel that ignores a tail drops more terms of some rows than of
+/// others, so the count in "last 7 terms dropped (K mod 8)" is left out.
 std::string line_name(std::string_view mutant);
 
 /// The reasons why checks of some inputs together are weak.

@@ -35,6 +35,7 @@ bool has_variance(const InputRequest& r) {
     return r.declaration.operation->has_variance && format_of(r).precision > 1;
 }
 bool has_extremes(const InputRequest& r) { return r.declaration.operation->has_extreme; }
+bool is_minimum(const InputRequest& r) { return r.declaration.operation->name == "min"; }
 bool has_infinite_extremes(const InputRequest& r) { return has_extremes(r) && has_infinity(r); }
 bool has_maximum(const InputRequest& r) { return has_extremes(r) || r.declaration.operation->has_softmax; }
 bool has_shift(const InputRequest& r) { return r.declaration.operation->has_softmax; }
@@ -86,16 +87,17 @@ void constant(Maker& maker) {
 
 /// Makes one huge element in each row, of either sign, so that it is the minimum or the maximum. In half of the rows it is one of
 /// the last terms, each of them in turn, so that exact operations also show an omitted tail. The last element of the array has
-/// the largest magnitude.
+/// the largest magnitude. The sign of a single row is that which the operation returns.
 void one_huge(Maker& maker) {
     const std::int64_t rows = maker.request().rows;
+    const double last = rows == 1 && !is_minimum(maker.request()) ? 96 : -96;
     const Draws draw = maker.draws("x"), places = maker.draws("place");
     fill(maker.add(), [&](auto r, auto c, auto columns) {
         const bool is_last = r + 1 == rows;
         const std::int64_t place = is_last     ? columns - 1
                                    : r % 4 < 2 ? columns - 1 - r / 4 % columns
                                                : places.whole(r, 0, columns - 1);
-        return c == place ? (is_last ? -96 : r % 2 == 0 ? 80.0 : -80.0) : draw.normal(r * columns + c);
+        return c == place ? (is_last ? last : r % 2 == 0 ? 80.0 : -80.0) : draw.normal(r * columns + c);
     });
 }
 
@@ -279,12 +281,14 @@ void specials(Maker& maker) {
     });
 }
 
-/// Rows as long as no vector, and next to a tile's.
+/// Rows as long as no vector, and next to a tile's. The extreme of the first row is its last element, so that any omitted tail shows.
 void lengths(Maker& maker) {
     for (const std::int64_t columns : {1, 2, 127, 129, 1023, 1025}) {
         InputRequest request = maker.request();
         request.columns = columns;
-        maker.add(std::to_string(columns), request);
+        MadeInputs& inputs = maker.add(std::to_string(columns), request);
+        if (has_extremes(request))
+            inputs.arrays.front().values[static_cast<std::size_t>(columns - 1)] = is_minimum(request) ? -80 : 80;
     }
 }
 

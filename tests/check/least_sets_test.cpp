@@ -107,6 +107,31 @@ TEST_CASE("a right kernel of any order passes the least set of every operation a
     std::printf("%d least sets, %d checks of right kernels\n", judged.sets, judged.runs);
 }
 
+TEST_CASE("every operation on rows has a least set for few and short rows", "[check][made]") {
+    const auto require_set = [](const Plan& plan, int rows, int columns) {
+        const std::string keys = keys_of(plan, "bf16", "bf16"), shape = fmt::format("rows = {}; columns = {}", rows, columns);
+        CAPTURE(keys, shape);
+        const LeastSet set = least_set_of(keys, shape);
+        CHECK(set.coverage.weakness(set.chosen, Power::structure).missed == std::vector<std::string>{});
+    };
+    for (const Plan& plan : plans) {
+        const std::string_view op = plan.op, keys = plan.keys;
+        if (op == "gemm" || keys.find("1x128") != std::string_view::npos) continue;
+        const bool is_extreme = op == "max" || op == "min" || op == "amax" || op == "argmax";
+        for (const int rows : is_extreme ? std::vector<int>{1, 2, 3, 5, 16} : std::vector<int>{1, 3}) {
+            for (const int columns : is_extreme ? std::vector<int>{64, 100, 256} : std::vector<int>{64}) require_set(plan, rows, columns);
+        }
+    }
+}
+
+TEST_CASE("a wrong kernel of several lengths has one name, and its other numbers stay", "[check][made]") {
+    CHECK(line_name("last 7 terms dropped (K mod 8)") == "last terms dropped (K mod 8)");
+    CHECK(line_name("last 127 terms dropped (K mod 128)") == "last terms dropped (K mod 128)");
+    for (const char* name : {"last term dropped", "rounded to fp16 on the way", "index + 1", "one row larger by 0.001", "split-K 4",
+                             "variance as E[x^2] - mean^2", "last terms", ""})
+        CHECK(line_name(name) == name);
+}
+
 TEST_CASE("variance in one pass and softmax without its maximum fail on least sets", "[check][made]") {
     require_famous_bugs_fail("fp16", "fp16");
 }
