@@ -249,6 +249,12 @@ TEST_CASE("folders are listed in one place", "[architecture]") {
     CHECK(lines_with(words, {"core", "emulation", "reports", "experiments", "python"}, {"core/read_file.cpp"}) == Names{});
 }
 
+// Two checkouts, users or CI jobs on one machine would otherwise write the same files.
+TEST_CASE("tests write only into folders that their process made", "[architecture]") {
+    static const std::regex words(R"(temp_directory_path|"/(dev/shm|tmp)\b)");
+    CHECK(lines_with(words, {"tests", "examples"}, {"tests/architecture_test.cpp", "tests/scratch.hpp"}) == Names{});
+}
+
 // A name from a file could otherwise control the terminal or forge a command of a job's log.
 TEST_CASE("the program prints in two places, which let visible characters through only", "[architecture]") {
     static const std::regex words(

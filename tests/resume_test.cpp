@@ -42,7 +42,7 @@ class Folder {
   public:
     explicit Folder(const fs::path& parent = macheps::test::memory_folder()) {
         static int count = 0;
-        path_ = parent / ("macheps_resume_" + std::to_string(getpid()) + "_" + std::to_string(count++));
+        path_ = parent / ("resume_" + std::to_string(count++));
         fs::remove_all(path_);
         fs::create_directories(path_);
     }
@@ -309,7 +309,7 @@ TEST_CASE("a run of configs with every scaler, killed at 50 moments and resumed,
 
 TEST_CASE("a run killed at 200 random moments and resumed writes the same bytes", "[resume][slow]") {
     // On a disk, where syncing takes time, and in memory, where the steps do.
-    kill_and_resume(200, 2, {fs::temp_directory_path(), macheps::test::memory_folder()});
+    kill_and_resume(200, 2, {macheps::test::disk_folder(), macheps::test::memory_folder()});
 }
 
 TEST_CASE("a run of ranks killed at 50 random moments and resumed writes the same bytes", "[resume][slow]") {

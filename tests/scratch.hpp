@@ -13,29 +13,23 @@
 
 namespace macheps::test {
 
-/// Where files live in memory, so that syncing them costs nothing; the usual place where there is no such folder.
-inline std::filesystem::path memory_folder() {
-    const std::filesystem::path shared_memory = "/dev/shm";
-    return access(shared_memory.c_str(), W_OK) == 0 ? shared_memory : std::filesystem::temp_directory_path();
-}
-
 /// Makes a device like /dev/null at `path`; false where this process may not. A test that writes to a device writes to one
 /// of its own: a program that fails it, run by root, would put a file in the place of the machine's.
 inline bool make_null_device(const std::filesystem::path& path) {
     return ::mknod(path.c_str(), S_IFCHR | 0666, ::makedev(1, 3)) == 0;
 }
 
-/// A folder under the system's temporary one, removed at the end.
+/// A new folder, removed at the end by the process that made it.
 class TemporaryFolder {
   public:
-    TemporaryFolder() {
-        std::string name = (std::filesystem::temp_directory_path() / "macheps-test-XXXXXX").string();
+    explicit TemporaryFolder(const std::filesystem::path& parent = std::filesystem::temp_directory_path()) {
+        std::string name = (parent / "macheps-test-XXXXXX").string();
         if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make " + name);
         path_ = name;
     }
     ~TemporaryFolder() {
         std::error_code ignored;
-        std::filesystem::remove_all(path_, ignored);
+        if (::getpid() == owner_) std::filesystem::remove_all(path_, ignored);
     }
     TemporaryFolder(const TemporaryFolder&) = delete;
     TemporaryFolder& operator=(const TemporaryFolder&) = delete;
@@ -44,6 +38,20 @@ class TemporaryFolder {
 
   private:
     std::filesystem::path path_;
+    pid_t owner_ = ::getpid();
 };
+
+/// This process's folder on the disk. Tests write only here, in memory_folder() and in a TemporaryFolder, so that any number
+/// of test programs can run at the same time on a machine.
+inline const std::filesystem::path& disk_folder() {
+    static const TemporaryFolder folder;
+    return folder.path();
+}
+
+/// This process's folder in memory, where syncing a file costs nothing. It is on the disk if the machine has no /dev/shm.
+inline const std::filesystem::path& memory_folder() {
+    static const TemporaryFolder folder(::access("/dev/shm", W_OK) == 0 ? "/dev/shm" : std::filesystem::temp_directory_path());
+    return folder.path();
+}
 
 }  // namespace macheps::test

@@ -339,7 +339,7 @@ TEST_CASE("comments name rules to be silent about", "[config]") {
 }
 
 TEST_CASE("a file's language is told by its name, and by how it begins where the name says nothing", "[config]") {
-    const std::filesystem::path folder = test::memory_folder() / ("macheps_config_" + std::to_string(getpid()));
+    const std::filesystem::path folder = test::memory_folder() / "config";
     std::filesystem::create_directories(folder);
     const auto read = [&](const char* name, const std::string& text) {
         std::ofstream(folder / name, std::ios::binary) << text;

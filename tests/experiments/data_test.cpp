@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/train/data.hpp"
 #include "core/error.hpp"
+#include "tests/scratch.hpp"
 #include "tests/test.hpp"
 
 #include <cmath>
@@ -104,7 +105,7 @@ TEST_CASE("a batch depends on seed and step alone", "[experiments][data]") {
 namespace {
 
 std::filesystem::path write_text(const std::string& name, std::size_t bytes) {
-    const auto path = std::filesystem::temp_directory_path() / name;
+    const auto path = test::disk_folder() / name;
     std::ofstream out(path, std::ios::binary);
     for (std::size_t i = 0; i < bytes; ++i) out.put(static_cast<char>('a' + i % 26));
     return path;
@@ -132,7 +133,7 @@ TEST_CASE("a text that is missing or too short is refused by name", "[experiment
     CHECK_NOTHROW(TokenFile({.train = path}, 31));  // a tenth of 329 is 32: one sample of 31 + 1
     CHECK_THROWS_AS(TokenFile({.train = path}, 32), Error);
     CHECK_THROWS_AS(TokenFile({.train = "/nowhere/at/all.txt"}, 8), Error);
-    CHECK_THROWS_AS(TokenFile({.train = std::filesystem::temp_directory_path()}, 8), Error);
+    CHECK_THROWS_AS(TokenFile({.train = test::disk_folder()}, 8), Error);
     CHECK_THROWS_AS(open_data({.train = path}, 255, 8), Error);
     CHECK(open_data({.train = path}, 300, 8)->vocabulary() == 256);
     std::filesystem::remove(path);
@@ -167,7 +168,7 @@ std::string complaint(std::span<const std::byte> bytes, const std::string& name,
 }
 
 std::filesystem::path write_bytes(const std::string& name, std::span<const std::byte> bytes) {
-    const auto path = std::filesystem::temp_directory_path() / name;
+    const auto path = test::disk_folder() / name;
     std::ofstream(path, std::ios::binary)
         .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
     return path;

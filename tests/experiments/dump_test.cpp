@@ -8,9 +8,8 @@
 #include "experiments/train/experiment.hpp"
 #include "reports/csv.hpp"
 #include "reports/event.hpp"
+#include "tests/scratch.hpp"
 #include "tests/test.hpp"
-
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -25,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 fs::path scratch() {
-    const fs::path path = fs::temp_directory_path() / ("macheps_dump_" + std::to_string(getpid()));
+    const fs::path path = test::disk_folder() / "dump";
     fs::create_directories(path);
     return path;
 }

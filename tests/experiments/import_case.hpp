@@ -19,7 +19,7 @@ namespace macheps::test {
 /// A folder of config files, removed at the end.
 class ConfigFolder {
   public:
-    ConfigFolder() : path_(memory_folder() / fmt::format("macheps_configs_{}", getpid())) {
+    ConfigFolder() : path_(memory_folder() / "configs") {
         std::filesystem::create_directories(path_);
     }
     ~ConfigFolder() {

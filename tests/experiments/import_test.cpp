@@ -91,7 +91,7 @@ Finding only_finding(const std::string& yaml, std::string_view version = "2.1") 
 /// A folder of this process with config files.
 class Folder {
   public:
-    Folder() : path_(test::memory_folder() / ("macheps_import_" + std::to_string(getpid()))) {
+    Folder() : path_(test::memory_folder() / "import") {
         std::filesystem::create_directories(path_);
     }
     ~Folder() { std::filesystem::remove_all(path_); }

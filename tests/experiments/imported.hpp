@@ -15,7 +15,7 @@ struct Asked {
 
 /// A folder for files that configs name.
 inline std::filesystem::path import_folder() {
-    std::filesystem::path folder = memory_folder() / "macheps_imported";
+    std::filesystem::path folder = memory_folder() / "imported";
     std::filesystem::create_directories(folder);
     return folder;
 }

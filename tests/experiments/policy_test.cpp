@@ -6,9 +6,8 @@
 #include "experiments/model/config.hpp"
 #include "experiments/policy/diff.hpp"
 #include "experiments/policy/rule.hpp"
+#include "tests/scratch.hpp"
 #include "tests/test.hpp"
-
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -40,7 +39,7 @@ bool contains(const std::string& text, const std::string& part) { return text.fi
 /// A folder of policy files, removed at the end.
 class Folder {
   public:
-    Folder() : path_(std::filesystem::temp_directory_path() / ("macheps_policy_test." + std::to_string(::getpid()))) {
+    Folder() : path_(test::disk_folder() / "policies") {
         std::filesystem::create_directories(path_ / "inner");
     }
     ~Folder() { std::filesystem::remove_all(path_); }

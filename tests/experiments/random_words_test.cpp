@@ -13,9 +13,6 @@
 #include "tests/scratch.hpp"
 #include "tests/test.hpp"
 
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -82,7 +79,7 @@ TrainOptions small_options() {
 }
 
 fs::path fresh_folder(const std::string& name) {
-    const fs::path path = test::memory_folder() / fmt::format("macheps_words_{}_{}", getpid(), name);
+    const fs::path path = test::memory_folder() / ("words_" + name);
     fs::remove_all(path);
     return path;
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/files/safetensors.hpp"
 #include "core/error.hpp"
+#include "tests/scratch.hpp"
 #include "tests/test.hpp"
-
-#include <unistd.h>
 
 #include <array>
 #include <fstream>
@@ -99,7 +98,7 @@ TEST_CASE("a file gives back every tensor, of every dtype, and its metadata", "[
     }
     SECTION("the same calls write the same bytes, to a file too") {
         CHECK(written(writer) == file);
-        const auto path = std::filesystem::temp_directory_path() / ("macheps_st_" + std::to_string(getpid()));
+        const auto path = test::disk_folder() / "stored";
         writer.write(path);
         CHECK(std::filesystem::file_size(path) == file.size());
         const Safetensors from_disk = Safetensors::read(path);
@@ -182,7 +181,7 @@ TEST_CASE("a writer refuses what no reader would take", "[experiments][safetenso
     CHECK_THROWS_AS(writer.add("y", {3}, std::span<const float>(x)), Error);
     CHECK_THROWS_AS(writer.write(std::filesystem::path("/nowhere/at/all.safetensors")), Error);
     CHECK_THROWS_AS(Safetensors::read("/nowhere/at/all.safetensors"), Error);
-    CHECK_THROWS_AS(Safetensors::read(std::filesystem::temp_directory_path()), Error);
+    CHECK_THROWS_AS(Safetensors::read(test::disk_folder()), Error);
     writer.metadata("k", "\xff");
     CHECK_THROWS_AS(written(writer), Error);
 }

@@ -30,7 +30,7 @@ std::map<Place, std::uint64_t> counts(const std::filesystem::path& directory, co
 }  // namespace
 
 TEST_CASE("a run in fp32 samples every site at which another policy rounds", "[experiments][sampling]") {
-    const std::filesystem::path directory = test::memory_folder() / "macheps_sampling";
+    const std::filesystem::path directory = test::memory_folder() / "sampling";
     std::filesystem::remove_all(directory);
     Experiment experiment;
     for (const char* name : {"fp32", "amp-fp16", "pure-bf16", "fp8-tensorwise"}) {

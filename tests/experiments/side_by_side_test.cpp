@@ -48,7 +48,7 @@ Experiment experiment_in(const std::string& name, std::vector<std::int64_t> seed
     experiment.options.eval_batches = 1;
     experiment.options.probe_every = 2;
     experiment.options.histogram_every = 4;
-    experiment.directory = test::memory_folder() / ("macheps_side_" + name);
+    experiment.directory = test::memory_folder() / ("side_" + name);
     std::filesystem::remove_all(experiment.directory);
     return experiment;
 }

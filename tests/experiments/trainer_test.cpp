@@ -18,7 +18,7 @@ using namespace macheps;
 namespace {
 
 std::filesystem::path fresh_directory(const std::string& name) {
-    const auto path = test::memory_folder() / ("macheps_trainer_" + name);
+    const auto path = test::memory_folder() / ("trainer_" + name);
     std::filesystem::remove_all(path);
     return path;
 }

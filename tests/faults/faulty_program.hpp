@@ -34,7 +34,7 @@ class Folder {
   public:
     explicit Folder(const fs::path& parent = memory_folder()) {
         static int count = 0;
-        path_ = parent / ("macheps_faults_" + std::to_string(getpid()) + "_" + std::to_string(count++));
+        path_ = parent / ("faults_" + std::to_string(count++));
         fs::remove_all(path_);
         fs::create_directories(path_);
     }

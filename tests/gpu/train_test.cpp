@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 fs::path fresh_directory(const std::string& name) {
-    const fs::path path = memory_folder() / ("macheps_gpu_train_" + std::to_string(getpid())) / name;
+    const fs::path path = memory_folder() / name;
     fs::remove_all(path);
     fs::create_directories(path.parent_path());
     return path;

@@ -13,8 +13,6 @@
 #include "tests/scratch.hpp"
 #include "tests/test.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <fstream>
 #include <functional>
@@ -358,8 +356,7 @@ TEST_CASE("the trace of every plain form refutes every wrong model 16 times", "[
 }
 
 TEST_CASE("a trace is read as it was written, replays, and shows what was changed", "[gpu][verify]") {
-    const std::filesystem::path folder =
-        std::filesystem::temp_directory_path() / ("macheps_verify_" + std::to_string(getpid()));
+    const std::filesystem::path folder = test::disk_folder() / "verify";
     verify::Candidates candidates;
     const verify::Trace trace = host_trace("mma.m16n8k8.f32.f16.f16.f32", &candidates);
     CHECK(verify::trace_text(verify::make_trace(candidates)).size() > 1000);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program as tests call it: in a scratch folder, through a shell.
 #pragma once
+#include "tests/scratch.hpp"
 #include "tests/test.hpp"
 
 #include <sys/wait.h>
@@ -28,7 +29,7 @@ inline std::string contents(const fs::path& path) {
 
 /// A scratch folder of this process, emptied by each test that asks for it.
 inline fs::path scratch() {
-    const fs::path path = fs::temp_directory_path() / ("macheps_program_" + std::to_string(getpid()));
+    const fs::path path = disk_folder() / "program";
     fs::create_directories(path);
     return path;
 }
