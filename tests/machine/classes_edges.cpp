@@ -164,6 +164,10 @@ void zeros(Maker& m) {
     if (choice == 1) m.made.c = m.subnormal_code(m.in.c);
     if (choice == 2) m.put_c({m.chance(50), m.between(m.in.c.emin(), m.in.c.emax()), Digits::any});
     if (choice == 3 || choice == 4) m.put_c({m.chance(50), m.far_below(3, 24), Digits::any});
+    if (m.in.scales == 0 || m.chance(60)) return;
+    const int slot = m.two_slots().first;
+    m.put({slot, m.chance(50), m.far_below(3, 40), Digits::any});
+    m.put_zero_scale(slot);
 }
 
 }  // namespace macheps::machine_oracle::classes

@@ -33,6 +33,7 @@ Case generate_against(const Instruction& instruction, Mutation mutation, std::mt
             break;
         case Mutation::zero_reads_emin:
         case Mutation::zero_reads_m126:
+        case Mutation::zero_scale_counts:
             pool = near_zero;
             break;
         case Mutation::product_renormalised:

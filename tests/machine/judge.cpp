@@ -25,6 +25,7 @@ std::string_view name_of(Mutation mutation) {
                                                  "e_zero_higher",
                                                  "zero_reads_emin",
                                                  "zero_reads_m126",
+                                                 "zero_scale_counts",
                                                  "underflow_minus_zero",
                                                  "descending_steps",
                                                  "native_fp8",
@@ -66,6 +67,8 @@ bool means_something(const Instruction& in, Mutation m) {
             return in.rounding == Rounding::toward_zero && in.model != Model::integer;
         case M::toward_zero_output:
             return in.rounding == Rounding::nearest_even && in.model != Model::integer;
+        case M::zero_scale_counts:
+            return in.model == Model::grouped && decode(in.scale, 0).is_zero();
         default:
             break;
     }

@@ -216,6 +216,12 @@ void Maker::put_zero(int slot) {
     }
 }
 
+void Maker::put_zero_scale(int slot) {
+    if (in.scales == 0 || !decode(in.scale, 0).is_zero()) return;
+    const auto i = static_cast<std::size_t>(block_of(slot));
+    (chance(50) ? made.sa : made.sb)[i] = 0;
+}
+
 void Maker::mirror(int from, int to) {
     if (from == to) return;
     const int width = in.products / slots_;

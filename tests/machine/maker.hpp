@@ -64,6 +64,8 @@ class Maker {
     /// A slot that is exactly +-2^exponent, if the types have it.
     void put_power(Power power);
     void put_zero(int slot);
+    /// Makes one of the two scales of a slot's block zero, if the scales' type has a zero.
+    void put_zero_scale(int slot);
     /// Makes slot `to` the negative of `from`, scales included.
     void mirror(int from, int to);
     void put_c(Sized number) { made.c = code(in.c, number); }

@@ -119,7 +119,7 @@ std::uint64_t grouped_step(const Instruction& in, const Step& step, Mutation mut
         }
         const Number &sa = step.sa[first], &sb = step.sb[first];
         groups.push_back({product(dot, product(sa.value, sb.value)), sa.exponent + sb.exponent,
-                          all_zero || sa.is_zero() || sb.is_zero()});
+                          all_zero || (mutation != Mutation::zero_scale_counts && (sa.is_zero() || sb.is_zero()))});
     }
     return aligned_sum(in, groups, c_term(step, mutation), mutation);
 }
