@@ -254,6 +254,36 @@ TEST_CASE("stochastic rounding without random bits is refused, whatever the numb
     CHECK_THROWS_AS(round_shift(8, 1, Round::stochastic, false), Error);  // nothing would be lost
 }
 
+TEST_CASE("round_shift is the quotient by a power of two, rounded, on both sides of the width of its integers", "[core][codec]") {
+    __extension__ using Wide = unsigned __int128;
+    const std::uint64_t ones = ~std::uint64_t{0}, top = std::uint64_t{1} << 63;
+    const std::uint64_t significands[] = {1, 2, 3, 6, 0xaaaaaaaa80000001, top / 2, top - 1, top, top + 1, top + top / 2, ones - 1, ones};
+    for (const std::uint64_t significand : significands) {
+        for (int drop = 1; drop <= 70; ++drop) {
+            CAPTURE(significand, drop);
+            const Wide x = significand, divisor = Wide{1} << drop;
+            const Wide down = x / divisor, up = (x + divisor - 1) / divisor, near = (2 * x + divisor) / (2 * divisor);
+            const bool is_tie = 2 * (x % divisor) == divisor, is_exact = x % divisor == 0;
+            for (const bool negative : {false, true}) {
+                const auto is = [&](Round mode, Wide wanted, RandomBits random = {}) {
+                    return Wide{round_shift(significand, drop, mode, negative, random)} == wanted;
+                };
+                CHECK(is(Round::nearest_away, near));
+                CHECK(is(Round::nearest_even, is_tie ? near - near % 2 : near));
+                CHECK(is(Round::toward_zero, down));
+                CHECK(is(Round::up, negative ? down : up));
+                CHECK(is(Round::down, negative ? up : down));
+                CHECK(is(Round::to_odd, is_exact ? down : down | 1));
+                for (const int bits : {1, 16, 32}) {
+                    for (const std::uint32_t word : {0u, 1u, (1u << (bits - 1)) - 1, 1u << (bits - 1), ~0u >> (32 - bits)}) {
+                        CHECK(is(Round::stochastic, ((x << bits) / divisor + word) >> bits, {word, bits}));
+                    }
+                }
+            }
+        }
+    }
+}
+
 TEST_CASE("stochastic rounding goes away from zero when the random bits carry", "[core][codec]") {
     struct Case {
         const char* format;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Delayed scaling in training: which scale each step has, when histories are updated, and who leaves no trace in them.
+#include "experiments/model/histories.hpp"
 #include "experiments/train/evaluator.hpp"
 #include "tests/experiments/trained.hpp"
 #include "tests/test.hpp"
@@ -132,6 +133,26 @@ TEST_CASE("one infinity freezes a scale for as long as the history", "[experimen
     for (std::size_t step = 6; step <= 21; ++step) CHECK(scales[step] == scales[5]);
     CHECK(scales[22] != scales[5]);
     CHECK(scales[22] == 448.0f / (0.001f * 34));
+}
+
+TEST_CASE("a scale's age counts updates without a change, and those of them that had no usable amax", "[experiments][recipe]") {
+    const CastRule rule{.format = e4m3fn, .granularity = find_granularity("tensor"), .scale_rule = find_scale_rule("te_delayed"),
+                        .delayed = {.length = 1}};
+    REQUIRE(rule.has_history());
+    AmaxHistories histories;
+    constexpr float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+    struct Update {
+        float amax;
+        std::int64_t steps, frozen;
+    };
+    for (const Update& c : {Update{0, 1, 1}, {2, 0, 0}, {infinity, 1, 1}, {nan, 2, 2}, {0, 3, 3}, {2, 4, 0}, {2, 5, 0}, {infinity, 6, 1},
+                            {4, 0, 0}}) {
+        CAPTURE(c.amax, c.steps);
+        histories.of("slot", rule).see(c.amax);
+        histories.update();
+        CHECK(histories.age("slot", rule).steps == c.steps);
+        CHECK(histories.age("slot", rule).frozen == c.frozen);
+    }
 }
 
 TEST_CASE("the first step of delayed scaling loses a third of its gradients, the second none",

@@ -70,6 +70,10 @@ TEST_CASE("solve runs its blocked updates on machines, and says what cannot be",
     CHECK(document["rows"][0]["lu"] == "block:16/fp16/fp32+unpivoted");
     CHECK(document["rows"][0]["verdict"] == "converged");
     CHECK(document["rows"][0]["hpl"] < 16);
+    for (const json& row : document["rows"]) {
+        // HPL's scaled residual is the backward error over n times the unit roundoff of fp64.
+        CHECK(row["hpl"].get<double>() == row["nbe"].get<double>() / (48 * 0x1p-53));
+    }
     struct Case {
         const char *arguments, *told;
     };

@@ -343,6 +343,26 @@ def test_tallies_add_up():
     assert total.amin_nz == pytest.approx(1e-9) and total.amax == 500.0
 
 
+def test_a_stream_out_of_range_is_refused_whether_it_is_used_or_not():
+    x = np.ones(32, np.float32)
+    for mode in ("nearest_even", "stochastic"):
+        for words in ({"stream": -1}, {"stream": 2**32}, {"seed": -1}, {"seed": 2**64}):
+            for call in (me.round, me.encode, me.tally):
+                with pytest.raises(me.Error):
+                    call(x, "bf16", mode=mode, **words)
+
+
+def test_rates_are_shares_of_all_elements():
+    x = np.array([0, -0.0, 1e-9, 2.0**-9, 1, 448, 1e6, np.inf, np.nan, np.nan], np.float32)
+    counted = me.tally(x, "e4m3fn", saturate=True)
+    assert counted.count == 10
+    wanted = {"zero_in": 2, "underflow": 1, "to_subnormal": 1, "nan_in": 2, "inf_in": 1}
+    assert {name: counted.rates()[name] for name in wanted} == {name: n / 10 for name, n in wanted.items()}
+    for name, rate in counted.rates().items():
+        assert rate == getattr(counted, name) / 10
+    assert counted.overflow > 0 and counted.saturated > 0
+
+
 def test_saturation_as_documented():
     assert me.encode([448.0, 464.0, 465.0, 1e9], "e4m3fn").tolist() == [126, 126, 127, 127]
     assert me.encode([448.0, 464.0, 465.0, 1e9], "e4m3fn", saturate=True).tolist() == [126, 126, 126, 126]

@@ -67,6 +67,34 @@ def test_scale_comes_before_bias_on_every_machine(machine, out_format):
     assert same_bits(made, me.round(wanted, out_format or own))
 
 
+def test_a_promotion_is_that_of_the_named_machine():
+    a = me.round(RNG.standard_normal((8, 512)).astype(np.float32), "e4m3fn")
+    b = me.round(RNG.standard_normal((512, 8)).astype(np.float32), "e4m3fn")
+    plain = me.matmul(a, b, machine="sm90.wgmma.fp8", format_a="e4m3fn")
+    for none in (None, 0):
+        assert same_bits(me.matmul(a, b, machine="sm90.wgmma.fp8", promote=none, format_a="e4m3fn"), plain)
+    for promote in (32, 64, 128):
+        made = me.matmul(a, b, machine="sm90.wgmma.fp8", promote=promote, format_a="e4m3fn")
+        assert same_bits(made, me.matmul(a, b, machine=f"sm90.wgmma.fp8+promote{promote}", format_a="e4m3fn"))
+        assert not same_bits(made, plain)
+    for promote in (1, 31, 33):
+        with pytest.raises(me.Error, match=rf"promote{promote}: {promote} is no multiple"):
+            me.matmul(a, b, machine="sm90.wgmma.fp8", promote=promote, format_a="e4m3fn")
+
+
+@pytest.mark.parametrize(
+    ("granularity", "format", "machine"),
+    [("tensor", "e4m3fn", "fp32.chain"), ("mx32", "e4m3fn", "sm100.tcgen05.mxfp8"), ("nvfp4", "e2m1fn", "sm100.tcgen05.nvfp4")],
+)
+def test_a_product_of_scaled_operands_has_all_their_scales(granularity, format, machine):
+    a, b = RNG.standard_normal((16, 128), dtype=np.float32) * 3, RNG.standard_normal((128, 32), dtype=np.float32) * 5
+    left, right = me.scale(a, granularity, format), me.scale(b, granularity, format, axis=None if granularity == "tensor" else 0)
+    sizes = np.abs(left.decoded).astype(np.float64) @ np.abs(right.decoded).astype(np.float64)
+    exact = left.decoded.astype(np.float64) @ right.decoded.astype(np.float64)
+    # 128 products, each sum cut or rounded to at least 23 bits, and three roundings of scales
+    assert (np.abs(me.matmul(left, right, machine=machine) - exact) <= 132 * 2.0**-23 * sizes).all()
+
+
 def test_only_a_pass_is_true_and_a_weak_verdict_where_it_was_allowed():
     for outcome in ("pass", "fail", "weak", "refused", "declined"):
         for allow_weak in (False, True):

@@ -2,12 +2,14 @@
 // Tests both sides of each constant that decides a verdict or a cell of a summary.
 #include "reports/divergence.hpp"
 #include "reports/student.hpp"
+#include "reports/sweep_summary.hpp"
 #include "reports/summary_table.hpp"
 #include "tests/test.hpp"
 
 #include <boost/math/distributions/students_t.hpp>
 
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <vector>
@@ -111,6 +113,55 @@ TEST_CASE("a policy is equivalent where the 90 % interval lies within the margin
     }
 }
 
+TEST_CASE("an undecided verdict was forced where the 90 % interval is wider than the margin, and not before", "[reports][divergence]") {
+    constexpr double margin = 0.0025 * 2;  // of fp32's loss
+    for (const std::size_t seeds : {std::size_t{2}, std::size_t{3}, std::size_t{8}}) {
+        CAPTURE(seeds);
+        std::vector<double> pattern;
+        for (std::size_t i = 0; i < seeds; ++i) pattern.push_back(2 * double(i) - double(seeds - 1));
+        double squares = 0;
+        for (const double d : pattern) squares += d * d;
+        const double n = double(seeds), deviation = std::sqrt(squares / (n - 1)), standard_error = deviation / std::sqrt(n);
+        const double half_90 = boost::math::quantile(boost::math::students_t(n - 1), 0.95) * standard_error;
+        for (const double share : {0.999, 1.001}) {
+            std::vector<double> gaps = pattern;
+            for (double& gap : gaps) gap = (gap * share / half_90 + 0.5) * margin;
+            const PolicySummary low = summarise(pairs(gaps)).policies.at(1);
+            CAPTURE(share);
+            CHECK(low.row.verdict == "undecided");
+            CHECK(low.row.forced.value_or("") == (share > 1 ? "wide_interval" : ""));
+            // The seeds that are needed follow from the scatter alone.
+            CHECK(low.seeds_needed == samples_to_detect(margin, deviation * share / half_90 * margin));
+        }
+    }
+}
+
+TEST_CASE("a gap is a difference of losses of one step, without skipped steps whose loss is infinite", "[reports][divergence]") {
+    const auto gap_of = [](const Log& log) { return summarise(log).policies.at(1).row.gap_mean.value(); };
+    Log log = pairs({0.125});
+    log.runs[1].steps[97].loss = 1000;  // fp32 has no row of this step
+    log.runs[0].steps.erase(log.runs[0].steps.begin() + 97);
+    CHECK(gap_of(log) == 0.125);
+    log.runs[1].steps[95].loss = std::numeric_limits<double>::infinity();
+    log.runs[1].steps[95].skipped = true;
+    CHECK(gap_of(log) == 0.125);
+    log.runs[1].steps[97].loss = 2.125;
+    CHECK(summarise(log).policies.at(1).row.loss == 2.125);
+    log.runs[1].steps[95].skipped = false;
+    CHECK(std::isinf(gap_of(log)));
+}
+
+TEST_CASE("a policy's divergence is that of the seed that diverged first", "[reports][divergence]") {
+    for (const auto& [first, second] : {std::pair{20, 30}, std::pair{30, 20}, std::pair{20, 20}}) {
+        Log log = pairs({0, 0});
+        const std::int64_t begins[] = {first, second};
+        for (std::size_t seed = 0; seed < 2; ++seed) {
+            for (StepRow& step : log.runs[2 * seed + 1].steps) step.loss += step.step >= begins[seed] ? 1 : 0;
+        }
+        CHECK(summarise(log).policies.at(1).row.diverged_step == 20);
+    }
+}
+
 TEST_CASE("a run fails after a number of steps above its least loss, and not one earlier", "[reports][divergence]") {
     constexpr std::int64_t steps = DivergenceRules::failure_steps;
     constexpr double rise = DivergenceRules::failure_rise;
@@ -141,6 +192,18 @@ TEST_CASE("a run whose loss does not change has not failed, however its mean is 
     }
 }
 
+TEST_CASE("a forward value is notable beyond half of its format's range", "[reports][sites]") {
+    const auto reach = [](std::uint64_t overflow, float amax) {
+        SiteRow site{.step = 3, .site = "block.0.mlp.up:forward.out", .format = "fp16"};
+        site.count = 100, site.overflow = overflow, site.amax = amax;
+        return site_figures(std::vector{site}).activation_reach;
+    };
+    CHECK(reach(0, 65504).rate == 1);
+    CHECK(reach(1, 2 * 65504).rate == 2);
+    CHECK(reach(0, 0.5f * 65504).first_step == std::nullopt);
+    CHECK(reach(0, 0.51f * 65504).first_step == 3);
+}
+
 TEST_CASE("a rate has three decimals below one percent, and a sign where it rounds to nothing", "[reports][summary]") {
     struct Case {
         double rate;
@@ -159,4 +222,50 @@ TEST_CASE("a rate has three decimals below one percent, and a sign where it roun
         CAPTURE(c.rate, c.text, table);
         CHECK(table.find("  " + std::string(c.text) + "  ") != std::string::npos);
     }
+}
+
+TEST_CASE("the value of an axis is a number or a power of two", "[reports][sweeps]") {
+    CHECK(axis_number("2^-12") == 0x1p-12);
+    CHECK(axis_number("2^3") == 8);
+    CHECK(axis_number("3e-4") == 3e-4);
+    for (const char* word : {"", "2^", "2^x", "tiny", "1 ", "inf", "2^inf", "nan"}) {
+        CAPTURE(word);
+        CHECK_FALSE(axis_number(word));
+    }
+}
+
+TEST_CASE("the best learning rate has the least loss of the runs that did not diverge", "[reports][sweeps]") {
+    SweepSummary sweep;
+    sweep.axes = {"size", "lr"};
+    const auto add = [&](const char* policy, const char* size, const char* rate, double loss, const char* verdict = "equivalent") {
+        SweepRow row;
+        row.values = {size, rate};
+        row.policy.row.policy = policy, row.policy.row.loss = loss, row.policy.row.verdict = verdict;
+        sweep.rows.push_back(row);
+    };
+    add("fp32", "tiny", "1e-4", 3), add("fp32", "tiny", "1e-3", 2), add("fp32", "tiny", "1e-2", 4);
+    add("low", "tiny", "1e-4", 3), add("low", "tiny", "1e-3", 1, "diverged"), add("low", "tiny", "1e-2", NAN);
+    add("fp32", "small", "1e-4", 2), add("fp32", "small", "1e-3", 3);
+    add("low", "small", "1e-4", 2.5), add("low", "small", "1e-3", 3.5);
+    add("low", "base", "1e-4", 1, "diverged");
+    struct Case {
+        const char *policy, *size, *rate, *fp32_rate;
+        bool moved;
+    };
+    const Case cases[] = {{"fp32", "tiny", "1e-3", "1e-3", false}, {"low", "tiny", "1e-4", "1e-3", true},
+                          {"fp32", "small", "1e-4", "1e-4", false}, {"low", "small", "1e-4", "1e-4", false},
+                          {"low", "base", "", "", false}};
+    const std::vector<BestRate> rates = best_rates(sweep);
+    REQUIRE(rates.size() == std::size(cases));
+    for (std::size_t i = 0; i < rates.size(); ++i) {
+        CAPTURE(i);
+        CHECK(rates[i].policy == cases[i].policy);
+        CHECK(rates[i].others == std::vector<std::string>{cases[i].size});
+        CHECK(rates[i].rate == cases[i].rate);
+        CHECK(rates[i].fp32_rate == cases[i].fp32_rate);
+        CHECK(rates[i].moved == cases[i].moved);
+    }
+    CHECK(rates[1].loss == 3);
+    sweep.axes = {"size", "steps"};
+    CHECK(best_rates(sweep).empty());
 }

@@ -7,6 +7,7 @@
 #include "tests/test.hpp"
 
 #include <string>
+#include <tuple>
 #include <vector>
 
 using namespace macheps;
@@ -114,6 +115,11 @@ TEST_CASE("costs are told by bytes, alike ones together, and the least that is s
         answer(summary, cost) ==
         "Bytes per parameter, kept from step to step + for activations: 8.0 + 20 with pure; 16 + 30 with amp and fp8; "
         "16 + 40 with fp32. The least without a difference: amp, 82 % of fp32's bytes.");
+    // Whichever comes first, the policy with the fewest bytes is named.
+    for (const auto& [amp, fp8, words] : {std::tuple{0.6, 0.7, "amp, 60 %"}, std::tuple{0.7, 0.6, "fp8, 60 %"}}) {
+        summary.policies[1].row.memory_ratio = amp, summary.policies[2].row.memory_ratio = fp8;
+        CHECK(answer(summary, cost).ends_with("The least without a difference: " + std::string(words) + " of fp32's bytes."));
+    }
 }
 
 TEST_CASE("what hurts is told of policies that were hurt, the worst first", "[reports][conclusion]") {

@@ -107,6 +107,10 @@ TEST_CASE("formats with the exponents of fp32 have its range, and scaled formats
     CHECK(line(log_of({{"lm_head:forward.a", "e4m3fn", 31, 1, 0.0625f}})) == "range: e4m3fn is scaled to fit its range");
     const std::string both = line(log_of({{"lm_head:forward.a", "e4m3fn", 31, 0, 0.0625f}, {"embed:forward.out", "fp16", 31}}));
     CHECK(has(both, "largest forward value 31 of 65504 (fp16); an overflow would not have been seen; e4m3fn is scaled to fit its range"));
+    // Some values in a format are scaled and others are not: the others may overflow, in whichever order they are sampled.
+    const Site fitted{"lm_head:forward.a", "e4m3fn", 31, 0, 0.0625f}, bare{"embed:forward.out", "e4m3fn", 6};
+    for (const std::vector<Site>& sites : {std::vector{fitted, bare}, {bare, fitted}})
+        CHECK(has(line(log_of(sites)), "largest forward value 6.0 of 448 (e4m3fn); an overflow would not have been seen"));
     CHECK(line(log_of({})) == "range: not measured: no site was sampled (--probe-every)");
     // Compares the rule with the exponent bits of every format in the table.
     const std::set<std::string> wide{"fp32", "tf32", "bf16", "fp64"};

@@ -147,6 +147,9 @@ TEST_CASE("a verdict says what was run and what would have been seen", "[reports
     CHECK(verdict_words(low_of(small).row) == "within the margin");
     CHECK(
         sentence(small).starts_with("a difference of +0.0030 ± 0.00025, within the margin of 0.0075 (2 layers x 64, "));
+    const Log better = log_of({-0.003, -0.0031, -0.0029});
+    CHECK(verdict_words(low_of(better).row) == "within the margin");
+    CHECK(sentence(better).starts_with("a difference of -0.0030 ± 0.00025, within the margin of 0.0075 (2 layers x 64, "));
     CHECK(sentence(log_of({-0.03, -0.031, -0.029}))
               .starts_with("undecided: -0.030 ± 0.0025 is below zero, and not within"));
 
