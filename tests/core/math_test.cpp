@@ -388,6 +388,16 @@ std::vector<std::string> page_cells(const std::string& name) {
 
 }  // namespace
 
+TEST_CASE("rsqrt is correctly rounded where the square of its residual decides", "[core][math]") {
+    // A search over every significand found one that needs the square.
+    for (int exponent = -148; exponent <= 126; exponent += 2) {
+        const float x = std::ldexp(0x1.13e07p1f, exponent);
+        if (std::ldexp(x, -exponent) != 0x1.13e07p1f) continue;  // a subnormal x has too few digits
+        CAPTURE(x);
+        CHECK(Mpfr().error(mpfr_rec_sqrt, x, math::rsqrt(x)).ulps <= 0.5);
+    }
+}
+
 TEST_CASE("the figures of docs/math.md are those that the tests hold", "[core][math]") {
     for (const Function& f : functions) {
         CAPTURE(f.name);
@@ -429,6 +439,16 @@ TEST_CASE("fp64 functions stay within their documented errors on a sample", "[co
         }
         CAPTURE(at);
         CHECK(worst <= f.largest);
+    }
+
+    // In other binades the error of log is smaller: the exponent's part of the result is nearly exact, and larger.
+    const Function64& log = functions64[2];
+    for (int exponent = -1074; exponent <= 1023; ++exponent) {
+        for (std::uint64_t i = 0; i < 8; ++i) {
+            const double in = std::ldexp(1 + random_block({.seed = 2}, i).word[0] * 0x1p-32, exponent);
+            CAPTURE(in);
+            if (in > 0 && !std::isinf(in)) CHECK(oracle.error(log, in) <= log.largest);
+        }
     }
 
     const double inf = std::numeric_limits<double>::infinity();

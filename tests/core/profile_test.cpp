@@ -327,6 +327,27 @@ TEST_CASE("ml_dtypes truncates a scale down to the largest one, and no further",
     CHECK(encode(p, e8m0fnu, 0x1p128, Round::toward_zero) == 0xff);
 }
 
+TEST_CASE("profiles that flush subnormal inputs keep the smallest normal number of fp32", "[core][profile]") {
+    std::size_t flushing = 0;
+    for (const auto& each : all_profiles) {
+        for (const auto& named : all_formats) {
+            if (!each.profile.flushes_subnormals || named.format.encoding != Encoding::binary || named.format.emin() > -126) continue;
+            ++flushing;
+            CAPTURE(each.name, named.name);
+            for (const double sign : {1.0, -1.0}) {
+                const std::uint64_t zero = encode64(named.format, sign * 0.0, rne, Overflow::nonsaturate);
+                const std::uint64_t least = encode64(named.format, sign * 0x1p-126, rne, Overflow::nonsaturate);
+                CHECK(least != zero);
+                CHECK(encode64(each.profile, named.format, sign * 0x1p-126, rne) == least);
+                CHECK(encode64(each.profile, named.format, static_cast<float>(sign * 0x1p-126), rne) == least);
+                CHECK(encode64(each.profile, named.format, sign * std::nextafter(0x1p-126, 0), rne) == zero);
+                CHECK(encode64(each.profile, named.format, std::nextafter(static_cast<float>(sign * 0x1p-126), 0.0f), rne) == zero);
+            }
+        }
+    }
+    CHECK(flushing > 0);
+}
+
 TEST_CASE("PyTorch rounds fp64 twice", "[core][profile]") {
     const double x = bit_cast<double>(0x3ff1000000001000ull);
     CHECK(encode(profile_named("ieee"), e4m3fn, x, rne) == 0x39);
