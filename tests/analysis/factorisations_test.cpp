@@ -10,6 +10,9 @@
 #include "experiments/analysis/solve.hpp"
 #include "tests/test.hpp"
 
+#include <algorithm>
+#include <cmath>
+#include <iterator>
 #include <random>
 
 using namespace macheps;
@@ -104,6 +107,36 @@ void compare(std::int64_t n, bool wild, const std::vector<Simd>& levels, int thr
 }
 
 }  // namespace
+
+TEST_CASE("symmetric scaling brings the largest element of a diagonal into [0.5, 2), whatever the sign of its exponent", "[analysis]") {
+    for (int exponent = -9; exponent <= 9; ++exponent) {
+        for (const double significand : {1.0, 1.5, 1.999}) {
+            Matrix a(1);
+            a(0, 0) = std::ldexp(significand, exponent);
+            const Equilibration scaling = equilibrate(a, fp16, Scale::symmetric);
+            CAPTURE(exponent, significand);
+            const double scaled = std::ldexp(a(0, 0), scaling.row(0) + scaling.column(0));
+            CHECK((scaled >= 0.5 && scaled < 2));
+        }
+    }
+}
+
+TEST_CASE("a row or a column that rounding empties is known", "[analysis]") {
+    struct Case {
+        double values[4];
+        bool empties;
+    };
+    // 2^-30 is zero in fp16.
+    for (const Case& c : {Case{{1, 1, 1, 1}, false}, Case{{1, 0x1p-30, 1, 1}, false}, Case{{1, 0x1p-30, 1, 0x1p-30}, true},
+                          Case{{1, 1, 0x1p-30, 0x1p-30}, true}, Case{{1, 0, 1, 0}, false}, Case{{0, 0, 1, 1}, false}}) {
+        Matrix a(2);
+        std::copy(std::begin(c.values), std::end(c.values), a.values.begin());
+        CastCounts counts;
+        cast_matrix(a, {}, fp16, counts);
+        CAPTURE(c.values[0], c.values[1], c.values[2], c.values[3]);
+        CHECK(counts.empties_line == c.empties);
+    }
+}
 
 TEST_CASE("Cholesky and QR have the bits of loops over Float, on every instruction set", "[analysis][factorisations]") {
     for (const bool wild : {false, true}) {

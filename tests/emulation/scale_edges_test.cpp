@@ -114,6 +114,32 @@ TEST_CASE("DeepGEMM's powers are the least above amax / max, from 2^-126 to 2^12
     CHECK(scale::deepgemm(quiet_nan, 448.0f, 1e-4f, true) == 0x1p127f);
 }
 
+TEST_CASE("current scaling takes an amax of at least eps, and of no number a scale of 1", "[emulation][scale]") {
+    constexpr float eps = 0x1p-10f;
+    for (const float max : {448.0f, 57344.0f}) {
+        CAPTURE(max);
+        for (const float amax : {0.0f, 0x1p-149f, std::nextafter(eps, 0.0f), eps}) CHECK(scale::te_current(amax, max, eps) == max / eps);
+        const float above = std::nextafter(eps, 1.0f);
+        CHECK(scale::te_current(above, max, eps) == max / above);
+        CHECK(scale::te_current(above, max, eps) < max / eps);
+        CHECK(scale::te_current(0, max) == 1);
+        for (const float special : {inf, quiet_nan}) CHECK(scale::te_current(special, max, eps) == 1);
+        CHECK(scale::te_current(0x1p-149f, max) == 0x1.fffffep127f);
+        CHECK(scale::te_current(0x1p-149f, max, 0, false, 65504) == 65504);
+        CHECK(scale::te_current(3, max, 0, true) == std::ldexp(1.0f, floor_log2(max / 3)));
+    }
+}
+
+TEST_CASE("the factor of two NVFP4 tensors is the rounded product of their amaxes, times a constant", "[emulation][scale]") {
+    const auto rounded = [](double x) { return static_cast<float>(x); };  // a product of two fp32 numbers is exact in fp64
+    const double constant = rounded(1.0 / (2688.0 * 2688.0));
+    for (int i = 0; i < 1000; ++i) {
+        const float a = 1 + 0.001f * static_cast<float>(i), b = 3 + 0.0017f * static_cast<float>(i * i % 1009);
+        CAPTURE(a, b);
+        CHECK(scale::te_nvfp4_product(a, b) == rounded(rounded(double{a} * double{b}) * constant));
+    }
+}
+
 TEST_CASE("stream-K flushes subnormal sums in every join but the first and the last", "[emulation][matmul]") {
     Matmul args{};
     args.rule.slices = 4;
