@@ -4,6 +4,7 @@
 #include "tests/json.hpp"
 #include "tests/sweep/folder.hpp"
 
+#include <algorithm>
 #include <map>
 #include <sstream>
 #include <tuple>
@@ -115,4 +116,45 @@ TEST_CASE("merge --allow-missing merges the finished units, and writes nothing i
     merges(1, 0);
     REQUIRE(folder.run("sweep run small -q --shard 0/2") == 0);
     merges(0, 1);
+}
+
+TEST_CASE("a unit has as many policies as its minutes allow", "[sweeps]") {
+    const SweepScratch folder;
+    struct Unit {
+        std::size_t policies;
+        double seconds;
+    };
+    const auto planned = [&](double minutes) {
+        const std::string axes = "policy = [\"amp-bf16\", \"pure-bf16\", \"amp-fp16\", \"pure-bf16-sr\"]\nseeds = 0\n";
+        folder.write("small.toml", small_plan(axes, "[units]\nminutes = " + std::to_string(minutes) + "\n"));
+        REQUIRE(folder.run("sweep plan small.toml --csv --out planned") == 0);
+        fs::remove_all(folder / "planned");
+        std::istringstream in(folder.out());
+        std::vector<Unit> units;
+        std::string line;
+        std::getline(in, line);
+        REQUIRE(line.starts_with("unit,seed,policies,seconds,"));
+        while (std::getline(in, line)) {
+            const std::string policies = cells_of(line).at(2);
+            units.push_back({static_cast<std::size_t>(std::count(policies.begin(), policies.end(), ' ')), std::stod(cells_of(line).at(3))});
+        }
+        return units;
+    };
+    const std::vector<Unit> whole = planned(1000);
+    REQUIRE(whole.size() == 1);
+    CHECK(whole[0].policies == 4);
+    // Each plan measures the policies again, so that only its own seconds count.
+    for (const double share : {0.1, 0.5, 0.7, 2.0}) {
+        const double minutes = std::max(share * whole[0].seconds / 6, 1e-6);
+        const std::vector<Unit> units = planned(minutes);
+        const double limit = 60 * std::stod(std::to_string(minutes));
+        CAPTURE(share, limit, units.size());
+        std::size_t policies = 0;
+        for (std::size_t i = 0; i < units.size(); ++i) {
+            policies += units[i].policies;
+            CHECK((units[i].policies == 1 || units[i].seconds <= limit * (1 + 1e-5)));  // six digits are printed
+            if (i > 0) CHECK(units[i - 1].seconds + units[i].seconds > limit * (1 - 1e-5));
+        }
+        CHECK(policies == 4);
+    }
 }
