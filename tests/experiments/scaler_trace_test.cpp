@@ -200,6 +200,11 @@ TEST_CASE("edge traces E1 to E4: the floor, the cap, the end of the range, the f
         {"ds-fused" + e1, true, to_one, {2, 1, 1, 1, 1, 1}, false},
         {"apex-fp16-utils" + e1, true, to_one, {2, 1, 1, 1, 1, 1}, false},
         {"megatron hysteresis=1" + e1, true, to_one, {2, 1, 1, 1, 1, 1}, false},
+        // A floor that halving does not meet.
+        {"apex min_scale=3" + e1, true, {4, 3, 3}, {3, 3, 3}, false},
+        {"ds-zero hysteresis=1 min_scale=3" + e1, true, {4, 3}, {3, 3}, true},
+        {"ds-fused min_scale=3" + e1, true, {4, 3, 3}, {3, 3, 3}, false},
+        {"megatron hysteresis=1 min_scale=3" + e1, true, {4, 3, 3}, {3, 3, 3}, false},
         {"torch" + e2, false, {p23, p24, 2 * p24, 4 * p24}, {p24, 2 * p24, 4 * p24, 8 * p24}, false},
         {"apex" + e2, false, {p23, p24, p24, p24}, {p24, p24, p24, p24}, false},
         {"apex init_scale=33554432", false, {p24, p24}, {p24, p24}, false},
