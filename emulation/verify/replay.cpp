@@ -3,6 +3,7 @@
 
 #include "emulation/cpu/matmul/instruction_grid.hpp"
 #include "emulation/cpu/simd/simd.hpp"
+#include "emulation/verify/diagnosis.hpp"
 
 #include <fmt/format.h>
 
@@ -49,7 +50,9 @@ void replay(const Trace& trace, const ProbeSink& sink) {
         if (!wrong.empty() && found->mismatches++ == 0) found->note = wrong;
         found->seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     }
+    const std::string cause = diagnose(trace);
     for (ProbeResult& row : rows) {
+        if (row.mismatches > 0 && !cause.empty()) row.note += "; cause: " + cause;
         row.verdict = row.mismatches == 0 ? Verdict::equal : Verdict::differs;
         if (row.note.empty()) row.note = trace.gpu;
         sink(row);

@@ -7,7 +7,7 @@
 namespace macheps::verify {
 
 /// One row for every class of the trace; kind `replay`. A row of the trace counts as one trial, and as a mismatch when
-/// any engine gives other bits.
+/// any engine gives other bits: its note has the first one, and the likely cause (diagnosis.hpp).
 void replay(const Trace& trace, const ProbeSink& sink);
 
 }  // namespace macheps::verify

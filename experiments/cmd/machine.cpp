@@ -58,7 +58,9 @@ Examples:
   macheps machine show cdna3.mfma.fp8 --json
 
 JSON: what `machine list --json` has, with steps, words, formula, summary, unverified (true: no trace recorded by this
-program covers it) and disputed: [{"field", "question", "taken", "others"}, ...]; of a GPU an array of these.)";
+program covers it), verified: [{"device", "first_date", "last_date", "outputs", "traces": [instructions]}, ...],
+not_refuted: [wrong models that no recorded output refutes] and disputed: [{"field", "question", "taken", "others"},
+...]; of a GPU an array of these.)";
 
 constexpr const char* eval_help = R"(Computes recorded results of matrix units and compares the bits.
 
@@ -238,6 +240,17 @@ void append_block(std::string& text, std::string_view name, std::string_view lin
 constexpr const char* unverified_text =
     "by a trace of this program: none was recorded on such a device, so the bits rest on the source alone";
 
+/// `2026-11-26`, or the first date and the last one.
+std::string dates_of(const verify::DeviceEvidence& device) {
+    return device.first_date == device.last_date ? device.first_date : device.first_date + " to " + device.last_date;
+}
+
+/// `2 traces, 1584 outputs: wgmma.m64n8k16.f32.f16.f16, ...`
+std::string traces_of(const verify::DeviceEvidence& device) {
+    return fmt::format("{} {}, {} outputs: {}", device.forms.size(), device.forms.size() == 1 ? "trace" : "traces", device.outputs,
+                       fmt::join(device.forms, ", "));
+}
+
 std::string show_text(const Machine& m) {
     std::string text = fmt::format("{}\n", m.name);
     if (!m.summary.empty()) append_words(text, "", m.summary);
@@ -275,10 +288,13 @@ std::string show_text(const Machine& m) {
                                  check.mismatches == 0 ? "this CPU" : "NOT this CPU", check.results, check.instruction,
                                  check.mismatches));
     }
-    const std::vector<std::string> gpus = verify::gpus_with_traces(m, verify::recorded_traces());
-    for (const std::string& gpu : gpus)
-        append_words(text, "verified", fmt::format("by traces of this program: {}", gpu));
-    if (gpus.empty() && !is_live && m.evidence != Evidence::definition) append_words(text, "unverified", unverified_text);
+    const std::vector<verify::RecordedTrace> traces = verify::recorded_traces();
+    const std::vector<verify::DeviceEvidence> devices = verify::devices_with_traces(m, traces);
+    for (const verify::DeviceEvidence& device : devices)
+        append_words(text, "verified", fmt::format("on {}, {}: {}", device.device, dates_of(device), traces_of(device)));
+    if (const std::vector<std::string> missed = verify::not_refuted(m, traces); !missed.empty())
+        append_words(text, "not refuted", fmt::format("no output in these traces refutes {}", fmt::join(missed, ", ")));
+    if (devices.empty() && !is_live && m.evidence != Evidence::definition) append_words(text, "unverified", unverified_text);
     append_words(text, "source", m.source);
     bool is_first = true;
     for (const DisputedPoint& point : disputed_points(m)) {
@@ -292,7 +308,7 @@ std::string show_text(const Machine& m) {
 
 bool is_unverified(const Machine& machine) {
     return machine.evidence != Evidence::definition &&
-           verify::gpus_with_traces(machine, verify::recorded_traces()).empty();
+           verify::devices_with_traces(machine, verify::recorded_traces()).empty();
 }
 
 Json show_json(const Machine& machine) {
@@ -303,6 +319,13 @@ Json show_json(const Machine& machine) {
     json["formula"] = model.formula;
     json["summary"] = machine.summary;
     json["unverified"] = is_unverified(machine);
+    const std::vector<verify::RecordedTrace> traces = verify::recorded_traces();
+    json["verified"] = Json::array();
+    for (const verify::DeviceEvidence& device : verify::devices_with_traces(machine, traces)) {
+        json["verified"].push_back({{"device", device.device}, {"first_date", device.first_date}, {"last_date", device.last_date},
+                                    {"outputs", device.outputs}, {"traces", device.forms}});
+    }
+    json["not_refuted"] = verify::not_refuted(machine, traces);
     json["disputed"] = Json::array();
     for (const DisputedPoint& point : disputed_points(machine)) {
         json["disputed"].push_back(

@@ -115,7 +115,7 @@ TEST_CASE("traces of CPUs in this tree agree with the machines, on every engine"
             CAPTURE(row.note);
             CHECK(row.verdict == Verdict::equal);
         });
-        CHECK_FALSE(gpus_with_traces(*row_instruction(trace.form).machine, recorded_traces()).empty());
+        CHECK_FALSE(devices_with_traces(*row_instruction(trace.form).machine, recorded_traces()).empty());
     }
     std::printf("%zu rows of traces of CPUs\n", rows);
 }

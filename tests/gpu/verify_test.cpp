@@ -2,6 +2,7 @@
 // The probes of matrix instructions on the host: generators, layouts, kernels, questions, traces. The instruction
 // itself is the emulator there, so what can be wrong is everything around it.
 #include "core/error.hpp"
+#include "core/read_file.hpp"
 #include "emulation/gpu/probe/matrix/probe.hpp"
 #include "emulation/machine/table.hpp"
 #include "emulation/verify/json_lines.hpp"
@@ -458,34 +459,52 @@ TEST_CASE("vector engines take the smaller shape of emulated fp8 in two steps to
     });
 }
 
-TEST_CASE("the name of a trace says which machine it covers", "[gpu][verify]") {
+TEST_CASE("a line of the index says which machine a trace covers, on which device and when", "[gpu][verify]") {
     const struct {
-        const char *path, *arch, *instr, *qual;
+        const char *line, *arch, *instr, *qual;
     } cases[] = {
-        {"nvidia-h200/sm_90.wgmma.m64n8k32.f32.e4m3.e4m3.jsonl.zst", "sm_90", "wgmma", "m64n8k32.f32.e4m3.e4m3"},
-        {"nvidia-h200/sm_90.mma.m16n8k16.f32.f16.f16.f32.jsonl", "sm_90", "mma", "m16n8k16.f32.f16.f16.f32"},
-        {"x/sm_100.tcgen05.mxf4.m128n8k64.f32.jsonl.zst", "sm_100", "tcgen05.mxf4", "m128n8k64.f32"},
-        {"readme", "", "", ""}};
+        {"h200/sm_90.wgmma.m64n8k32.f32.e4m3.e4m3.jsonl.zst,NVIDIA H200,2026-11-26,774,zero_exponent-1 zero_exponent+1", "sm_90",
+         "wgmma", "m64n8k32.f32.e4m3.e4m3"},
+        {"h200/sm_90.wgmma.sp.m64n8k64.f32.e4m3.e5m2.jsonl.zst,NVIDIA H200,2026-12-01,26,zero_exponent-1", "sm_90", "wgmma.sp",
+         "m64n8k64.f32.e4m3.e5m2"},
+        {"h100/sm_90.wgmma.m64n8k32.f32.e5m2.e5m2.jsonl,NVIDIA H100,2026-11-25,100,zero_exponent-1 terms/2", "sm_90", "wgmma",
+         "m64n8k32.f32.e5m2.e5m2"},
+        {"h200/sm_90.mma.m16n8k16.f32.f16.f16.f32.jsonl,NVIDIA H200,2026-11-26,5,", "sm_90", "mma", "m16n8k16.f32.f16.f16.f32"},
+        {"x/sm_100.tcgen05.mxf4.m128n8k64.f32.jsonl.zst,X,2026-11-26,5,", "sm_100", "tcgen05.mxf4", "m128n8k64.f32"},
+        {"readme,,,,", "", "", ""}};
     std::vector<verify::RecordedTrace> traces;
     for (const auto& c : cases) {
-        traces.push_back(verify::parse_trace_path(c.path));
+        CAPTURE(c.line);
+        traces.push_back(verify::parse_index_line(c.line));
         CHECK(traces.back().arch == c.arch);
         CHECK(traces.back().instr == c.instr);
         CHECK(traces.back().qual == c.qual);
     }
-    CHECK(verify::gpus_with_traces(*find_machine("sm90.wgmma.fp8"), traces) ==
-          std::vector<std::string>{"nvidia-h200 (m64n8k32.f32.e4m3.e4m3)"});
-    CHECK(verify::gpus_with_traces(*find_machine("sm90.wgmma.fp16"), traces).empty());
+    CHECK(traces[0].not_refuted == std::vector<std::string>{"zero_exponent-1", "zero_exponent+1"});
+    const Machine& fp8 = *find_machine("sm90.wgmma.fp8");
+    const std::vector<verify::DeviceEvidence> devices = verify::devices_with_traces(fp8, traces);
+    REQUIRE(devices.size() == 2);
+    CHECK(devices[0].device == "NVIDIA H200");
+    CHECK(devices[0].first_date == "2026-11-26");
+    CHECK(devices[0].last_date == "2026-12-01");
+    CHECK(devices[0].outputs == 800);
+    CHECK(devices[0].forms == std::vector<std::string>{"wgmma.m64n8k32.f32.e4m3.e4m3", "wgmma.sp.m64n8k64.f32.e4m3.e5m2"});
+    CHECK(devices[1].device == "NVIDIA H100");
+    CHECK(verify::not_refuted(fp8, traces) == std::vector<std::string>{"zero_exponent-1"});
+    CHECK(verify::devices_with_traces(*find_machine("sm90.wgmma.fp16"), traces).empty());
+    CHECK(verify::not_refuted(*find_machine("sm90.wgmma.fp16"), traces).empty());
 }
 
 TEST_CASE("recorded traces replay", "[gpu][verify]") {
     const std::filesystem::path folder = std::filesystem::path(MACHEPS_SOURCE_DIR) / "tests" / "traces";
     std::size_t replayed = 0;
+    std::string index(verify::index_header);
     for (const auto& file : verify::trace_files(folder)) {
         if ((file.extension() == ".zst" && !verify::has_zstd()) || !verify::is_instruction_trace(file)) continue;
         CAPTURE(file.string());
         ++replayed;
         const verify::Trace trace = verify::read_trace(file);
+        index += '\n' + verify::index_line(file.lexically_relative(folder).string(), trace);
         verify::replay(trace, [&](const verify::ProbeResult& row) {
             CAPTURE(row.instruction, row.operands, row.note);
             CHECK(row.verdict == verify::Verdict::equal);
@@ -501,5 +520,9 @@ TEST_CASE("recorded traces replay", "[gpu][verify]") {
     }
     if (!verify::has_zstd()) SKIP_TEST("this build reads no .zst");
     CHECK(replayed == verify::recorded_traces().size());
-    CHECK(replayed >= 67);  // 64 of an H100
+    CHECK(replayed >= 131);  // 64 of an H100, as many of an H200
+    if (read_file(folder / "index.csv") == index + '\n') return;
+    const std::filesystem::path made = std::filesystem::temp_directory_path() / "macheps-trace-index.csv";
+    std::ofstream(made, std::ios::binary) << index << '\n';
+    FAIL_CHECK("tests/traces/index.csv is not the index of these traces, which is now in " + made.string());
 }

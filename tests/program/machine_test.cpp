@@ -91,6 +91,16 @@ TEST_CASE("machine list and show print the table", "[program]") {
                               "reproduced on published captures of silicon: "
                               "H100, H200"})
         CHECK(says(wgmma.out, words));
+    // Four traces a device: one of each pair of types, dense and sparse.
+    for (const char* words : {"\nverified      on NVIDIA H100 80GB HBM3, 2026-11-26: 8 traces, ", "\nverified      on NVIDIA H200, 2026-11-26: 8 traces, ",
+                              "wgmma.sp.m64n8k64.f32.e5m2.e5m2", "\nnot refuted   no output in these traces refutes underflow_keeps_sign, "})
+        CHECK(says(wgmma.out, words));
+    const json verified = document(run("machine show --json sm90.wgmma.fp8"));
+    REQUIRE(verified["verified"].size() == 2);
+    CHECK(verified["verified"][1]["device"] == "NVIDIA H200");
+    CHECK(verified["verified"][1]["last_date"] == "2026-11-26");
+    CHECK(verified["verified"][1]["traces"].size() == 8);
+    CHECK(verified["not_refuted"].size() == 3);
     const Outcome unknown = run("machine show sm90.wgmma.fp9");
     CHECK(unknown.code == 2);
     CHECK(says(unknown.err, "did you mean 'sm90.wgmma.fp8'"));

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// The judge of recorded traces names the cause of a difference. Recorded traces of an H100 are given the results of another model, by
+// the oracle of tests/machine, or results in other places.
+#include "emulation/verify/diagnosis.hpp"
+#include "emulation/verify/json_lines.hpp"
+#include "emulation/verify/replay.hpp"
+#include "tests/machine/oracle.hpp"
+#include "tests/test.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+using namespace macheps;
+namespace oracle = macheps::machine_oracle;
+
+namespace {
+
+verify::Trace recorded(const std::string& form) {
+    return verify::read_trace(std::filesystem::path(MACHEPS_SOURCE_DIR) / "tests/traces/h100-80gb-hbm3" / ("sm_90." + form + ".jsonl.zst"));
+}
+
+/// The same operands with the results of another model.
+verify::Trace planted(verify::Trace trace, oracle::Mutation mutation) {
+    const auto instruction = oracle::find_instruction(trace.form.arch, trace.form.instr, trace.form.qual);
+    for (verify::TraceRow& row : trace.rows) row.d = oracle::evaluate(instruction, row.a, row.b, row.c, {}, {}, mutation);
+    return trace;
+}
+
+/// The notes of the rows that differ.
+std::vector<std::string> notes_of(const verify::Trace& trace) {
+    std::vector<std::string> notes;
+    verify::replay(trace, [&](const verify::ProbeResult& row) {
+        if (row.verdict == verify::Verdict::differs) notes.push_back(row.note);
+    });
+    return notes;
+}
+
+}  // namespace
+
+TEST_CASE("the judge names the wrong field of a model, whichever it is", "[gpu][judge]") {
+    if (!verify::has_zstd()) SKIP_TEST("this build reads no .zst");
+    using M = oracle::Mutation;
+    struct Case {
+        const char* form;
+        M mutation;
+        const char *name, *why;
+    };
+    constexpr Case cases[] = {
+        {"wgmma.m64n8k32.f32.e4m3.e4m3", M::fewer_fraction_bits, "fraction_bits-1", "alignment_edge, swamp"},
+        {"wgmma.m64n8k32.f32.e4m3.e4m3", M::more_fraction_bits, "fraction_bits+1", "alignment_edge, swamp"},
+        {"wgmma.m64n8k32.f32.e4m3.e4m3", M::split_groups, "terms/2", "close_exponents"},
+        {"wgmma.m64n8k32.f32.e4m3.e4m3", M::full_output, "delivery=fp32_toward_zero", "tie"},
+        {"wgmma.m64n8k32.f32.e4m3.e4m3", M::product_renormalised, "products_normalised", "close_exponents"},
+        {"wgmma.m64n8k16.f32.bf16.bf16", M::nearest_output, "delivery=fp32_nearest_even", "tie"},
+        {"wgmma.m64n8k16.f32.bf16.bf16", M::e_zero_lower, "zero_exponent-1", "zeros"},
+        {"wgmma.m64n8k16.f32.bf16.bf16", M::e_zero_higher, "zero_exponent+1", "zeros"},
+        {"wgmma.m64n8k16.f32.bf16.bf16", M::underflow_minus_zero, "underflow_keeps_sign", "underflow"},
+        {"wgmma.m64n8k16.f32.bf16.bf16", M::zero_reads_m126, "zeros_read_-126", "zeros"},
+        {"mma.m16n8k16.f32.f16.f16.f32", M::split_groups, "terms/2", "two steps, as on Ampere"},
+        {"mma.m16n8k8.f32.tf32.tf32.f32", M::split_groups, "terms/2", "two steps"},
+        {"mma.m16n8k32.f32.e4m3.e4m3.f32", M::native_fp8, "sm90.wgmma.fp8", "fp8 of mma.sync alone: through_fp16"},
+    };
+    for (const Case& c : cases) {
+        CAPTURE(c.form, c.name, c.why);
+        const verify::Trace right = recorded(c.form);
+        CHECK(verify::diagnose(right) == "");
+        const std::vector<std::string> notes = notes_of(planted(right, c.mutation));
+        REQUIRE(!notes.empty());
+        CAPTURE(notes.front());
+        for (const std::string& note : notes) CHECK(note.find("scalar gives ") != std::string::npos);
+        const std::string& note = notes.front();
+        const std::size_t cause = note.find("; cause: ");
+        REQUIRE(cause != std::string::npos);
+        // The two models of zeros disagree about rows with two zero factors.
+        CHECK(note.find(c.mutation == M::zero_reads_m126 ? "has all but 4 rows" : "has every row", cause) != std::string::npos);
+        // The name is one of those that "or" joins.
+        const std::string names = note.substr(cause);
+        CHECK((" " + names + " ").find(" " + std::string(c.name) + " ") != std::string::npos);
+    }
+}
+
+TEST_CASE("the judge separates a wrong layout, the bits of NaN and signs of zeros from fields of the model", "[gpu][judge]") {
+    if (!verify::has_zstd()) SKIP_TEST("this build reads no .zst");
+    const verify::Trace right = recorded("wgmma.m64n8k32.f32.e4m3.e4m3");
+    const Format& f = right.form.c;
+    // Results in the places of others.
+    verify::Trace moved = right;
+    for (std::size_t i = 0; i + 1 < moved.rows.size(); ++i) {
+        if (moved.rows[i].cls == moved.rows[i + 1].cls) std::swap(moved.rows[i].d, moved.rows[i + 1].d);
+    }
+    CAPTURE(verify::diagnose(moved));
+    CHECK(verify::diagnose(moved).ends_with("normal operands too: a layout of fragments or a descriptor of this form"));
+    // Other bits of NaN, and minus zero for zero.
+    struct Case {
+        const char* words;
+        bool (*takes)(const Format&, std::uint64_t);
+        std::uint64_t change;
+    };
+    const Case cases[] = {
+        {"the bits of NaN (the rule of NaN)", [](const Format& g, std::uint64_t d) { return (d & g.magnitude_mask()) > g.inf_code(); }, 1},
+        {"signs of zeros", [](const Format& g, std::uint64_t d) { return (d & g.magnitude_mask()) == 0; }, 0x80000000u}};
+    for (const Case& c : cases) {
+        CAPTURE(c.words);
+        verify::Trace changed = right;
+        std::size_t rows = 0;
+        for (verify::TraceRow& row : changed.rows) {
+            if (!c.takes(f, row.d)) continue;
+            row.d ^= c.change;
+            ++rows;
+        }
+        REQUIRE(rows > 0);
+        CAPTURE(verify::diagnose(changed));
+        CHECK(verify::diagnose(changed).starts_with(std::to_string(rows) + " of "));
+        CHECK(verify::diagnose(changed).find(c.words) != std::string::npos);
+    }
+    // A model that is not among the wrong ones: terms floored one by one.
+    const std::string floored = verify::diagnose(planted(right, oracle::Mutation::floor_terms));
+    CAPTURE(floored);
+    CHECK(floored.find("nearest is the model with model=floored") != std::string::npos);
+    CHECK(floored.find("swamp") != std::string::npos);
+    CHECK(floored.find("fraction_bits, terms") != std::string::npos);
+    // A difference that no wrong model has, in one class: its fields are named.
+    for (const auto& [cls, fields] : std::map<std::string, std::string>{
+             {"alignment_edge", "fraction_bits, terms"}, {"tie", "delivery"}, {"specials", "the rule of NaN"}, {"mixed", "no field is likely"}}) {
+        CAPTURE(cls);
+        verify::Trace odd = right;
+        for (verify::TraceRow& row : odd.rows) {
+            const bool is_number = (row.d & f.magnitude_mask()) < f.inf_code() && (row.d & f.magnitude_mask()) != 0;
+            if (row.cls == cls && (is_number || cls == "specials")) row.d = 0x3f123456;
+        }
+        CAPTURE(verify::diagnose(odd));
+        CHECK(verify::diagnose(odd).ends_with(fmt::format("classes {}: {}", cls, fields)));
+    }
+}
