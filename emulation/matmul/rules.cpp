@@ -63,13 +63,15 @@ constexpr NamedMatmulRule gpu_rules[] = {
     {"cublaslt.fp8.split", hopper(Promotion::add), H, h100_torch,
      "CUBLASLT_MATMUL_DESC_FAST_ACCUM = 0: promoted every 128 k; the scales as one factor, alpha = fl(sA sB)"},
     {"cublaslt.fp8.outer", hopper(Promotion::add, ScaleOrder::b_first), H, h100_torch,
-     "_scaled_mm with row scales, use_fast_accum=False: promoted every 128 k, then fl(sA fl(sB acc)) and one rounding"},
+     "_scaled_mm with row scales, use_fast_accum=False: promoted every 128 k, then fl(sA fl(sB acc)) and one rounding. "
+     "cuBLASLt's own outputs lie by columns: its A is PyTorch's B"},
     {"cublaslt.fp8.outer.fast", hopper(Promotion::none, ScaleOrder::b_first), H, h100_torch,
      "_scaled_mm with row scales, use_fast_accum=True: one chain, then fl(sA fl(sB acc)) and one rounding"},
     {"cublaslt.fp8.1d2d", hopper(Promotion::fma_joint), H, h100_torch,
      "_scaled_mm with one operand scaled by 1x128, the other by 128x128: every 128 k main = fma(partial, fl(sA sB), main)"},
     {"cublaslt.fp8.1d1d", hopper(Promotion::fma_left), H, h100_torch,
-     "_scaled_mm with both operands scaled by 1x128: every 128 k main = fma(fl(partial sA), sB, main)"},
+     "_scaled_mm with both operands scaled by 1x128: every 128 k main = fma(fl(partial sA), sB, main). cuBLASLt's own "
+     "outputs lie by columns: its A is PyTorch's B"},
     {"cublaslt.fp8.sm100",
      {.machine = blackwell_fp8},
      I,

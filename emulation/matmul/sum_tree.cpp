@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "emulation/matmul/sum_tree.hpp"
 
+#include "core/error.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 
 namespace macheps {
 
@@ -146,6 +149,52 @@ std::string tree_steps(const SumTree& tree) {
         text += fmt::format("s{} = {}\n", i + 1, fmt::join(child_words(tree, tree.sums[i]), " + "));
     }
     return text.empty() ? "0\n" : text;
+}
+
+SumTree parse_tree_steps(int terms, std::string_view steps) {
+    SumTree tree{.terms = terms};
+    std::vector<bool> used(static_cast<std::size_t>(terms), false);
+    const auto wrong = [&](std::string_view line) {
+        throw Error({.what = fmt::format("the line '{}' is not a sum of terms and earlier sums, each used once", line),
+                     .where = "steps of a sum tree",
+                     .fix = "Use the steps that `macheps reveal` prints"});
+    };
+    const auto number_of = [&](std::string_view text, std::string_view line) {
+        int number = -1;
+        const char* const end = text.data() + text.size();
+        if (std::from_chars(text.data(), end, number).ptr != end || number < 0) wrong(line);
+        return number;
+    };
+    while (!steps.empty()) {
+        const std::string_view line = steps.substr(0, steps.find('\n'));
+        steps.remove_prefix(std::min(line.size() + 1, steps.size()));
+        if (terms == 1 && line == "0") return tree;
+        const std::string start = fmt::format("s{} = ", tree.sums.size() + 1);
+        if (!line.starts_with(start)) wrong(line);
+        std::vector<int> children;
+        for (std::string_view rest = line.substr(start.size()); !rest.empty();) {
+            const std::size_t end = rest.find(" + ");
+            const std::string_view word = rest.substr(0, end);
+            rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 3);
+            const bool is_sum = word.starts_with('s');
+            const std::size_t dash = word.find('-');
+            const int first = number_of(is_sum ? word.substr(1) : word.substr(0, dash), line);
+            const int last = is_sum || dash == std::string_view::npos ? first : number_of(word.substr(dash + 1), line);
+            for (int i = first; i <= last; ++i) {
+                const int node = is_sum ? terms + i - 1 : i;
+                if (node < (is_sum ? terms : 0) || node >= static_cast<int>(used.size()) || (!is_sum && node >= terms)) wrong(line);
+                if (used[static_cast<std::size_t>(node)]) wrong(line);
+                used[static_cast<std::size_t>(node)] = true;
+                children.push_back(node);
+            }
+        }
+        if (children.size() < 2) wrong(line);
+        tree.sums.push_back(std::move(children));
+        used.push_back(false);
+    }
+    // All but the root are parts of a sum.
+    if (std::count(used.begin(), used.end(), false) != 1 || used.back()) wrong("");
+    return tree;
 }
 
 std::string tree_indented(const SumTree& tree) {

@@ -34,6 +34,8 @@ struct SumTree {
 
 // The tree as text: one line per sum in the order of evaluation; indented, root first; nested brackets; Graphviz.
 std::string tree_steps(const SumTree& tree);
+/// Reads what tree_steps writes. Errors: throws Error if a line is not a sum of terms and earlier sums, each used once.
+SumTree parse_tree_steps(int terms, std::string_view steps);
 std::string tree_indented(const SumTree& tree);
 std::string tree_brackets(const SumTree& tree);
 std::string tree_dot(const SumTree& tree, std::string_view title);

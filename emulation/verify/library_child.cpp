@@ -178,33 +178,83 @@ std::string one_line(std::string text) {
     _exit(0);
 }
 
-/// The same child in Python.
+/// The same child in Python. Names are torch, torch.FORMAT, torch.cuda.FORMAT and torch.cuda.scaled.{tensor,row}[.fast].
 constexpr const char* torch_script = R"(import os, sys
 out = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)
+def say(text):
+    out.write(" ".join(text.split("\n")) + "\n"); out.flush()
 try:
     import numpy, torch
 except Exception as error:
-    out.write("absent %s\n" % str(error).replace("\n", " ")); out.flush(); sys.exit(0)
+    say("absent %s" % error); sys.exit(0)
 file, threads, name = sys.argv[1], int(sys.argv[2]), sys.argv[3]
-torch.set_num_threads(threads)
-dtype = {"torch": torch.float32, "torch.bf16": torch.bfloat16, "torch.fp16": torch.float16}[name]
-memory = numpy.memmap(file, dtype=numpy.float32, mode="r+")
-blas = [w.strip() for w in torch.__config__.show().split("\n") if "MKL" in w or "DNN" in w][:2]
-out.write("ready %s\tPyTorch %s\t%s; %s\ttorch.matmul %s\n" % (torch.__file__, torch.__version__, "; ".join(blas),
-          torch.backends.cpu.get_cpu_capability(), str(dtype).split(".")[1])); out.flush()
+words = name.split(".")[1:]
+cuda = words[:1] == ["cuda"]
+words = words[1:] if cuda else words
+scaled, fast, row = words[:1] == ["scaled"], words[-1:] == ["fast"], words[1:2] == ["row"]
+architecture = ""
+try:
+    torch.set_num_threads(threads)
+    if cuda:
+        if not torch.cuda.is_available():
+            say("absent PyTorch %s finds no CUDA device" % torch.__version__); sys.exit(0)
+        architecture = "sm_%d%d" % tuple(torch.cuda.get_device_capability())
+        torch.backends.cuda.matmul.allow_tf32 = words == ["tf32"]
+    dtype = {"bf16": torch.bfloat16, "fp16": torch.float16, "scaled": torch.float8_e4m3fn}.get((words or ["fp32"])[0], torch.float32)
+    memory = numpy.memmap(file, dtype=numpy.float32, mode="r+")
+    if cuda:
+        kernel = torch.cuda.get_device_name()
+    else:
+        blas = [w.strip() for w in torch.__config__.show().split("\n") if "MKL" in w or "DNN" in w][:2]
+        kernel = "; ".join(blas) + "; " + torch.backends.cpu.get_cpu_capability()
+except SystemExit:
+    raise
+except Exception as error:
+    say("absent %s" % error); sys.exit(0)
+function = "torch._scaled_mm" if scaled else "torch.matmul"
+say("ready %s\tPyTorch %s\t%s\t%s %s\t%s" % (torch.__file__, torch.__version__, kernel, function, str(dtype).split(".")[1], architecture))
+def moved(x):
+    return x.cuda() if cuda else x
+def product(a, b, a_scale, b_scale):
+    if not scaled:
+        return torch.matmul(a, b)
+    return torch._scaled_mm(a, b, scale_a=a_scale, scale_b=b_scale, out_dtype=torch.float32, use_fast_accum=fast)
+last = None
 for line in sys.stdin:
-    m, n, k = map(int, line.split())
-    a = torch.from_numpy(numpy.array(memory[:m * k]).reshape(m, k)).to(dtype)
-    b = torch.from_numpy(numpy.array(memory[m * k:m * k + k * n]).reshape(k, n)).to(dtype)
-    memory[m * k + k * n:m * k + k * n + m * n] = torch.matmul(a, b).float().numpy().ravel()
-    memory.flush()
-    out.write("done\n"); out.flush()
+    try:
+        if line.strip() == "kernels":
+            with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as seen:
+                product(*last)
+                torch.cuda.synchronize()
+            names = [e.key.replace(",", ";") for e in seen.key_averages() if not e.key.startswith(("cuda", "Memcpy", "Memset", "Activity"))]
+            say("kernels " + ", ".join(names))
+            continue
+        m, n, k, a_scales, b_scales = map(int, line.split())
+        at = [0]
+        def part(*shape):
+            begin = at[0]
+            at[0] += int(numpy.prod(shape))
+            return torch.from_numpy(numpy.array(memory[begin:at[0]]).reshape(*shape))
+        a, b = part(m, k), part(k, n)
+        x, y = part(a_scales), part(b_scales)
+        a = moved(a.to(dtype))
+        b = moved(b.t().contiguous().to(dtype)).t() if scaled else moved(b.to(dtype))
+        x, y = (moved(x.reshape(-1, 1)), moved(y.reshape(1, -1))) if row else (moved(x.reshape(-1)), moved(y.reshape(-1)))
+        last = a, b, x, y
+        result = product(*last).float()
+        memory[at[0]:at[0] + m * n] = (result.cpu() if cuda else result).numpy().ravel()
+        memory.flush()
+        say("done")
+    except Exception as error:
+        say("failed %s: %s" % (type(error).__name__, error))
 )";
 
 }  // namespace
 
 bool is_torch(const std::string& library) { return library == "torch" || library.starts_with("torch."); }
+
+bool is_torch_cuda(const std::string& library) { return library.starts_with("torch.cuda."); }
 
 Format library_format(const std::string& library) {
     return library == "torch.bf16" ? bf16 : library == "torch.fp16" ? fp16 : fp32;
@@ -278,8 +328,8 @@ std::optional<LibraryChild> LibraryChild::open(const std::string& library, int t
             fields.back() += letter;
         }
     }
-    fields.resize(4);
-    child.identity_ = {fields[0], fields[1], fields[2], fields[3]};
+    fields.resize(5);
+    child.identity_ = {fields[0], fields[1], fields[2], fields[3], fields[4]};
     return child;
 }
 
@@ -331,15 +381,22 @@ std::string LibraryChild::ask(const std::string& line) {
 
 std::vector<float> LibraryChild::multiply(const LibraryJob& job) {
     const std::size_t outputs = static_cast<std::size_t>(job.m) * static_cast<std::size_t>(job.n);
-    if ((job.a.size() + job.b.size() + outputs) * sizeof(float) > memory_bytes)
+    float* c = memory_;
+    std::size_t total = outputs;
+    for (const auto* values : {&job.a, &job.b, &job.a_scales, &job.b_scales}) total += values->size();
+    if (total * sizeof(float) > memory_bytes)
         throw Error({.what = "a product of more than 64 MB", .where = identity_.path, .fix = "take a smaller one"});
-    std::copy(job.a.begin(), job.a.end(), memory_);
-    std::copy(job.b.begin(), job.b.end(), memory_ + job.a.size());
-    float* const c = memory_ + job.a.size() + job.b.size();
+    for (const auto* values : {&job.a, &job.b, &job.a_scales, &job.b_scales}) c = std::copy(values->begin(), values->end(), c);
     std::fill_n(c, outputs, 12345.0f);  // beta = 0 overwrites it
-    const std::string answer = ask(fmt::format("{} {} {}\n", job.m, job.n, job.k));
+    const std::string answer =
+        ask(fmt::format("{} {} {} {} {}\n", job.m, job.n, job.k, job.a_scales.size(), job.b_scales.size()));
     if (answer != "done") throw Error({.what = answer, .where = identity_.path, .exit = Exit::check_failed});
     return {c, c + outputs};
+}
+
+std::string LibraryChild::kernels() {
+    const std::string answer = ask("kernels\n");
+    return answer.starts_with("kernels ") ? answer.substr(8) : "";
 }
 
 }  // namespace macheps::verify

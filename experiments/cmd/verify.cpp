@@ -4,6 +4,7 @@
 #include "core/publish.hpp"
 #include "emulation/gpu/gpu.hpp"
 #include "emulation/gpu/probe/library/capture.hpp"
+#include "emulation/gpu/probe/matrix/replay.hpp"
 #include "emulation/gpu/probe/probes.hpp"
 #include "emulation/gpu/probe/scalar/replay.hpp"
 #include "emulation/verify/cpu_probe.hpp"
@@ -61,6 +62,11 @@ it is found: `chain`, `flush_operands`, `rounding=toward_zero`, ... (an unknown 
 order, and in how many of --shapes random shapes on cancelling operands that rule gives every bit. Verdicts: reproduced;
 order only; unknown; nondeterministic; absent, which is no failure without --require. --rule NAME asks about one rule, any
 that `macheps gemm --machine` takes, instead of the one that fits best: it must have every bit, else the exit code is 1.
+torch.cuda.{fp32,tf32,bf16,fp16} and torch.cuda.scaled.{tensor,row}[.fast] are torch.matmul and torch._scaled_mm on a GPU, with the
+kernels that PyTorch chooses: rows as of cuBLASLt for --shapes shapes, at most four, and the order of a sum. --rule NAME replaces
+the rule that is claimed.
+Libraries of GPUs have a row `equal` if they follow the rule that is claimed for the problem, `differs` if they do not,
+whichever other rules agree, and `recorded` if nothing is claimed: the note says which rules agree.
 A line of the table is an instruction with all its classes, when all are equal, else one class. CSV, JUnit and JSON
 have a row for every class: kind, instruction, class, model, trials, mismatches, verdict, seconds, note.
 Verdicts: equal; differs; recorded (nothing is claimed); declined (the device or the library does not offer it);
@@ -283,9 +289,13 @@ void run_replay(const Arguments& arguments, Outcome& outcome) {
             if (takes(file, recorded.problem.name(), recorded.gpu)) gpu::replay_library(recorded, sink);
             continue;
         }
+        if (gpu::is_variant_capture(header)) {
+            if (takes(file, gpu::variant_of(header, file.string() + ":1"), header["gpu"].string())) gpu::replay_variant(text, file.string(), sink);
+            continue;
+        }
         if (gpu::is_tree_capture(header)) {
-            const verify::ProbeResult row = gpu::recorded_tree(text, file.string());
-            if (takes(file, row.instruction, header["gpu"].string())) sink(row);
+            const gpu::RecordedTree recorded = gpu::parse_tree_capture(text, file.string());
+            if (takes(file, "reveal:" + recorded.problem, recorded.gpu)) gpu::replay_tree(recorded, sink);
             continue;
         }
         if (gpu::is_sums(header)) {

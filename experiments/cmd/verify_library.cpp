@@ -4,9 +4,13 @@
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
+#include "emulation/gpu/probe/library/torch.hpp"
+#include "emulation/machine/table.hpp"
+#include "emulation/matmul/rules.hpp"
 #include "emulation/verify/library_fit.hpp"
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/print.hpp"
+#include "experiments/cmd/verify_output.hpp"
 #include "experiments/numerics/error_bound.hpp"
 #include "experiments/numerics/machine_spelling.hpp"
 
@@ -129,9 +133,54 @@ Exit absent(const LibraryOptions& options, const std::string& why) {
                  .exit = Exit::no_device});
 }
 
+/// PyTorch on a GPU: bits of its products against the rule that is claimed or asked for, and the order of a sum.
+Exit verify_torch(const LibraryOptions& options) {
+    const std::optional<gpu::TorchProduct> product = gpu::find_torch_product(options.library);
+    if (!product) {
+        std::vector<std::string_view> names;
+        for (const gpu::TorchProduct& each : gpu::torch_products()) names.push_back(each.name);
+        throw Error({.what = fmt::format("PyTorch has no product '{}' here", options.library),
+                     .where = "--library",
+                     .fix = fmt::format("Use one of {}", fmt::join(names, ", ")),
+                     .exit = Exit::usage});
+    }
+    if (!options.rule.empty() && find_matmul_rule(options.rule) == nullptr && find_machine(options.rule) == nullptr) {
+        throw Error({.what = fmt::format("unknown rule or machine '{}'", options.rule),
+                     .where = "--rule",
+                     .fix = "Use a name of `macheps machine list`, or a rule of docs/evidence.md",
+                     .exit = Exit::usage});
+    }
+    gpu::LoadedLibrary loaded = gpu::load_torch(*product);
+    if (loaded.library == nullptr) return absent(options, loaded.missing);
+    const std::string device = loaded.library->name();
+    std::vector<gpu::LibraryProblem> products = gpu::torch_problems(*product);
+    products.resize(std::min(products.size(), static_cast<std::size_t>(options.shapes)));
+    const std::vector<verify::ProbeGroup> groups =
+        gpu::library_probe_groups([&] { return loaded; }, {.products = products,
+                                                           .orders = {gpu::torch_reveal_problem(*product)},
+                                                           .claim = options.rule});
+    std::vector<verify::ProbeResult> rows;
+    constexpr double seconds = 10;  // of one problem
+    for (const verify::ProbeGroup& group : groups) {
+        for (const std::string& instruction : group.instructions) {
+            for (verify::ProbeResult& row : verify::run_probe(group, instruction, seconds, {.seed = options.seed}))
+                rows.push_back(std::move(row));
+        }
+    }
+    if (options.json) {
+        print_verify_json(rows, device, {});
+    } else {
+        const VerifyCounts counts = count_rows(rows);
+        print_text(verify_table(rows) + fmt::format("\n{}: {} rows: {} equal, {} differ, {} recorded, {} failed\n", device, counts.rows,
+                                                    counts.equal, counts.differ, counts.recorded, counts.failed));
+    }
+    return count_rows(rows).all_well() ? Exit::ok : Exit::check_failed;
+}
+
 }  // namespace
 
 Exit verify_library(const LibraryOptions& options) {
+    if (verify::is_torch_cuda(options.library)) return verify_torch(options);
     const Format format = verify::library_format(options.library);
     const std::optional<MatmulRule> asked = asked_rule(options, format);
     // Children before threads: they fork a process that has one thread still.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps verify --library`: in what order a CPU library adds, by its results.
+// `macheps verify --library`: in what order a library adds, by its results.
 #pragma once
 #include "core/error.hpp"
 
@@ -8,7 +8,7 @@
 namespace macheps {
 
 struct LibraryOptions {
-    std::string library;  ///< openblas, onednn, mkl, blis, torch, torch.bf16, torch.fp16, or a path
+    std::string library;  ///< openblas, onednn, mkl, blis, torch, torch.bf16, torch.fp16, torch.cuda.*, or a path
     std::string rule;     ///< whose bits the library must have; empty: whichever fits best
     int shapes = 60;
     std::uint64_t seed = 1;

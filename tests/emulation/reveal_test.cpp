@@ -328,3 +328,23 @@ TEST_CASE("a chain of blocks is told by the lengths of its blocks", "[emulation]
     CHECK(tree.blocks() == std::vector<int>(4, 128));
     CHECK(tree_summary(tree).ends_with(": a chain of blocks: 4 of 128"));
 }
+
+TEST_CASE("the steps of a tree are read as they were written", "[emulation][reveal]") {
+    SumTree halves{.terms = 8};
+    chain(halves, 1, 0, 8);
+    for (const SumTree& tree : {joined_chains(256, 32, 128), joined_chains(100, 7, 30), halves, SumTree{.terms = 1}}) {
+        CAPTURE(tree_steps(tree));
+        CHECK(parse_tree_steps(tree.terms, tree_steps(tree)) == tree);
+    }
+    struct Case {
+        int terms;
+        const char *steps, *why;
+    };
+    for (const Case& c : {Case{4, "s1 = 0-1\ns2 = 2-3\n", "two roots"}, Case{4, "s1 = 0-2\n", "a term is left over"},
+                          Case{4, "s1 = 0-1\ns2 = s1 + 1-3\n", "a term twice"}, Case{4, "s1 = 0-4\n", "a term too many"},
+                          Case{4, "s1 = 0-1\ns2 = s3 + 2-3\n", "a sum that comes later"}, Case{4, "s2 = 0-3\n", "another number"},
+                          Case{4, "s1 = 0-1 2-3\n", "no plus"}, Case{2, "s1 = 0\ns2 = s1 + 1\n", "a sum of one"}, Case{2, "", "nothing"}}) {
+        CAPTURE(c.why);
+        CHECK_THROWS_AS(parse_tree_steps(c.terms, c.steps), Error);
+    }
+}

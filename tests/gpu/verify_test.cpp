@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "core/read_file.hpp"
 #include "emulation/gpu/probe/matrix/probe.hpp"
+#include "emulation/gpu/probe/matrix/replay.hpp"
 #include "emulation/machine/table.hpp"
 #include "emulation/verify/json_lines.hpp"
 #include "emulation/verify/record.hpp"
@@ -448,6 +449,55 @@ TEST_CASE("a trace is read as it was written, replays, and shows what was change
         }
     }
     std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("differing outputs of a variant are judged from their file, and the cause is the variant's", "[gpu][verify]") {
+    const struct {
+        const char *form, *cause;
+    } cases[] = {{"wgmma.m64n8k16.f32.f16.f16+chain4", "cause: the accumulator keeps more between the instructions of a group"},
+                 {"wgmma.m64n8k16.f32.f16.f16+transposed_b", "cause: strides of transposed operands"},
+                 {"wgmma.m64n8k16.f32.f16.f16+registers", "cause: the registers of operand a"},
+                 {"wgmma.m64n8k16.f32.f16.f16+negated_a", "cause: the negation of an operand"},
+                 {"wgmma.m64n8k16.f32.f16.f16+no_addend", "cause: the addend that is ignored"},
+                 {"wgmma.m64n16k16.f32.f16.f16", "cause: strides of forms wider than 8 columns"}};
+    for (const auto& c : cases) {
+        CAPTURE(c.form);
+        std::vector<verify::Capture> kept;
+        verify::ProbeOptions options;
+        options.fault = true;  // the probe's model is wrong on purpose, so that outputs differ
+        options.keep = [&](const verify::Capture& capture) { kept.push_back(capture); };
+        options.record = [](const verify::Candidates&) {};
+        InstructionProbe<HostDevice> probe = host_probe({.outputs = 256, .most_tiles = 2});
+        run_form(probe, c.form, options);
+        REQUIRE(kept.size() == 1);
+        Json header = Json::parse(kept.front().header);
+        for (const char* key : {"gpu", "driver", "toolkit", "date"}) header[key] = "host";
+        REQUIRE(is_variant_capture(header));
+        CHECK(variant_of(header, "t:1") == c.form);
+        // The judge's model is right, and the outputs are too.
+        const auto replayed = [&](const std::string& lines) {
+            std::vector<verify::ProbeResult> rows;
+            replay_variant(verify::json_lines_text(header, lines), "t", [&](const verify::ProbeResult& row) { rows.push_back(row); });
+            REQUIRE(!rows.empty());
+            return rows;
+        };
+        for (const verify::ProbeResult& row : replayed(kept.front().lines)) {
+            CAPTURE(row.operands, row.note);
+            CHECK(row.verdict == verify::Verdict::equal);
+            CHECK(row.kind == "replay");
+        }
+        // One output is another.
+        std::string changed = kept.front().lines;
+        const std::size_t d = changed.find("\"d\":\"") + 5;
+        changed.replace(d, changed.find('"', d) - d, "3f123456");
+        const verify::ProbeResult row = replayed(changed).front();
+        CAPTURE(row.note);
+        CHECK(row.verdict == verify::Verdict::differs);
+        CHECK(row.mismatches == 1);
+        CHECK(row.note.find(c.cause) != std::string::npos);
+    }
+    CHECK_THROWS_AS(replay_variant(verify::json_lines_text(Json{{"macheps_capture", 1}, {"instruction", "mma.none"}, {"arch", "sm_90"}}, ""), "t",
+                                   [](const verify::ProbeResult&) {}), Error);
 }
 
 TEST_CASE("vector engines take the smaller shape of emulated fp8 in two steps too", "[gpu][verify]") {

@@ -63,6 +63,13 @@ constexpr FormatRow format_rows[] = {{"a", &LibraryProblem::a},
                                      {"out", &LibraryProblem::out},
                                      {"accumulator", &LibraryProblem::accumulator}};
 
+constexpr int most_tree_terms = 1 << 20;
+
+/// The first captures were an H100's, and do not name its architecture.
+std::string architecture_of(const Json& header, const std::string& where) {
+    return header.contains("architecture") ? json_field<std::string>(header, "architecture", where) : "sm_90";
+}
+
 int digits_of(const Format& format) { return static_cast<int>(2 * bytes_of(format)); }
 
 std::uint32_t code_of(const Format& format, float value) {
@@ -177,7 +184,8 @@ CapturedProblem capture_library(MatmulLibrary& library, const LibraryProblem& pr
         algorithms.push_back(entry);
     }
     captured.algorithms = static_cast<int>(seen.size());
-    Json header{{kind_key, capture_schema}, {"problem", problem.name()}, {"library", library.name()}};
+    Json header{{kind_key, capture_schema}, {"problem", problem.name()}, {"library", library.name()},
+                {"architecture", library.architecture()}};
     for (const FormatRow& row : format_rows) header[row.key] = format_name(problem.*row.member);
     for (const auto& row : problem_rows) header[row.key] = row.get(problem);
     header["seed"] = seed;
@@ -201,6 +209,7 @@ RecordedLibrary parse_library_capture(std::string_view text, const std::string& 
         recorded.problem.*row.member = format_named(json_field<std::string>(header, row.key, first), first);
     for (const auto& row : problem_rows) row.set(recorded.problem, json_field<std::int64_t>(header, row.key, first));
     recorded.library = json_field<std::string>(header, "library", first);
+    recorded.architecture = architecture_of(header, first);
     recorded.gpu = json_field<std::string>(header, "gpu", first);
     recorded.driver = json_field<std::string>(header, "driver", first);
     recorded.toolkit = json_field<std::string>(header, "toolkit", first);
@@ -253,32 +262,36 @@ std::unique_ptr<LibraryPlan> recorded_plan(const RecordedLibrary& recorded, std:
     return std::make_unique<RecordedPlan>(recorded, algorithm);
 }
 
-verify::Capture tree_capture(const LibraryProblem& p, const LibraryAlgorithm& algorithm, const std::string& library,
+verify::Capture tree_capture(const LibraryProblem& p, const LibraryAlgorithm& algorithm, const MatmulLibrary& library,
                              const SumTree& tree) {
-    const Json header{{tree_key, capture_schema}, {"problem", p.name()}, {"library", library},
-                      {"algorithm", algorithm.to_string()}};
+    const Json header{{tree_key, capture_schema}, {"problem", p.name()}, {"library", library.name()},
+                      {"architecture", library.architecture()}, {"algorithm", algorithm.to_string()}, {"slices", algorithm.slices}};
     const Json line{{"terms", p.k}, {"steps", tree_steps(tree)}};
     return {.name = "reveal." + p.name(), .header = header.dump(), .lines = line.dump() + '\n'};
 }
 
 bool is_tree_capture(const Json& header) { return header.contains(tree_key); }
 
-verify::ProbeResult recorded_tree(std::string_view text, const std::string& where) {
+RecordedTree parse_tree_capture(std::string_view text, const std::string& where) {
     const std::string first = where + ":1", second = where + ":2";
     const Json header = verify::json_lines_header(text, where);
     const Json line = verify::parse_json_line(text.substr(text.find('\n') + 1), second);
-    constexpr std::size_t most = 200;
-    std::string steps = json_field<std::string>(line, "steps", second).substr(0, most);
-    std::replace(steps.begin(), steps.end(), '\n', ';');
-    if (steps.size() == most) steps += " ...";
-    return {.kind = "replay",
-            .instruction = "reveal:" + json_field<std::string>(header, "problem", first),
-            .operands = "masks of FPRev",
-            .verdict = verify::Verdict::recorded,
-            .note = fmt::format("{} terms: {}; {}, {}", json_field<int>(line, "terms", second),
-                                steps,
-                                json_field<std::string>(header, "algorithm", first),
-                                json_field<std::string>(header, "library", first))};
+    RecordedTree recorded{.problem = json_field<std::string>(header, "problem", first),
+                          .algorithm = json_field<std::string>(header, "algorithm", first),
+                          .library = json_field<std::string>(header, "library", first),
+                          .architecture = architecture_of(header, first),
+                          .gpu = json_field<std::string>(header, "gpu", first)};
+    if (header.contains("slices")) {
+        recorded.slices = json_field<int>(header, "slices", first);
+    } else if (const std::size_t at = recorded.algorithm.find("splitk "); at != std::string::npos) {  // the first captures
+        const char* const begin = recorded.algorithm.data() + at + 7;
+        std::from_chars(begin, recorded.algorithm.data() + recorded.algorithm.size(), recorded.slices);
+    }
+    const int terms = json_field<int>(line, "terms", second);
+    if (terms < 1 || terms > most_tree_terms) bad_json_lines("a tree of so many terms is not recorded", second);
+    (void)json_field<std::string>(line, "steps", second);  // an error if there are none; it replaces ends of lines
+    recorded.tree = parse_tree_steps(terms, line["steps"].string());
+    return recorded;
 }
 
 }  // namespace macheps::gpu

@@ -40,7 +40,7 @@ struct RecordedAlgorithm {
 /// The content of a capture file.
 struct RecordedLibrary {
     LibraryProblem problem{};
-    std::string library{}, gpu{}, driver{}, toolkit{}, date{};
+    std::string library{}, architecture{}, gpu{}, driver{}, toolkit{}, date{};
     std::uint64_t seed = 0;
     std::vector<std::int64_t> rows{}, columns{};
     std::vector<RecordedAlgorithm> algorithms{};
@@ -54,12 +54,22 @@ RecordedLibrary parse_library_capture(std::string_view text, const std::string& 
 /// Returns the recorded outputs as a plan. `match_library` compares only the recorded outputs.
 std::unique_ptr<LibraryPlan> recorded_plan(const RecordedLibrary& recorded, std::size_t algorithm);
 
-/// The same of the order of a library's sum, a tree that FPRev revealed.
-verify::Capture tree_capture(const LibraryProblem& problem, const LibraryAlgorithm& algorithm, const std::string& library,
+/// The order of a library's sum, as FPRev revealed it.
+struct RecordedTree {
+    std::string problem{}, algorithm{};  ///< by name, in words
+    std::string library{}, architecture{}, gpu{};
+    int slices = 1;
+    SumTree tree{};
+};
+
+/// Writes the order of a library's sum to a file.
+verify::Capture tree_capture(const LibraryProblem& problem, const LibraryAlgorithm& algorithm, const MatmulLibrary& library,
                              const SumTree& tree);
 bool is_tree_capture(const Json& header);
-/// A row of the kind `replay`: nothing is compared. Errors: as parse_library_capture.
-verify::ProbeResult recorded_tree(std::string_view text, const std::string& where);
+/// Errors: as parse_library_capture.
+RecordedTree parse_tree_capture(std::string_view text, const std::string& where);
+/// Gives one row of the kind `replay`: the recorded order and that of the claimed rule.
+void replay_tree(const RecordedTree& recorded, const verify::ProbeSink& sink);
 
 /// Rows of the kind `replay`, those that the probe of the problem gives where the library runs.
 void replay_library(const RecordedLibrary& recorded, const verify::ProbeSink& sink);

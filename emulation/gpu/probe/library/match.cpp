@@ -2,6 +2,7 @@
 #include "emulation/gpu/probe/library/match.hpp"
 
 #include "core/hd.hpp"
+#include "emulation/gpu/probe/library/claims.hpp"
 
 #include <fmt/format.h>
 
@@ -101,6 +102,15 @@ LibraryFinding match_library(LibraryPlan& plan, const LibraryProblem& p, Backend
         finding.equal.push_back(candidate);
         finding.trials += outputs_of(few) + outputs_of(many);
     }
+    const auto claims = [&](const LibraryCandidate& candidate) { return is_claimed(candidate, options.claim); };
+    finding.has_claimed = std::any_of(finding.equal.begin(), finding.equal.end(), claims);
+    if (const auto claimed = std::find_if(candidates.begin(), candidates.end(), claims);
+        !finding.has_claimed && claimed != candidates.end()) {
+        Comparison seen = see(*claimed, few, false);
+        if (seen.mismatches == 0) seen = see(*claimed, many, false);
+        finding.claim_mismatches = seen.mismatches;
+        finding.claim_difference = std::move(seen.first);
+    }
     if (finding.equal.empty()) {
         double least = 2;  // share of the outputs that differ
         for (const LibraryCandidate& candidate : candidates) {
@@ -129,7 +139,7 @@ LibraryFinding match_library(LibraryPlan& plan, const LibraryProblem& p, Backend
         Comparison one = compare(host, candidate, some, out, p.n, options.fault);
         if (one.mismatches == 0) {
             finding.equal_with_specials.push_back(candidate);
-        } else if (finding.special_difference.empty()) {
+        } else if (finding.special_difference.empty() && (!finding.has_claimed || claims(candidate))) {
             finding.special_difference = std::move(one.first);
         }
         finding.special_trials += outputs_of({some});

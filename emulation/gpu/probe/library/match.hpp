@@ -11,6 +11,7 @@ struct MatchOptions {
     bool fault = false;                                ///< every candidate is wrong on purpose in one element
     std::int64_t products = 1 << 22;                   ///< of a class and candidate that still agrees, about
     std::size_t classes = std::size(library_classes);  ///< of finite operands, the first ones
+    std::string claim{};                               ///< the rule that the library is said to follow, if there is one
 };
 
 /// What was found out about a plan.
@@ -24,7 +25,10 @@ struct LibraryFinding {
     std::string closest{};             ///< where none agrees: the one with the least share of differences
     std::uint64_t mismatches = 0;      ///< of the closest
     std::string difference{};          ///< the first one of the closest
-    std::string special_difference{};  ///< of the first candidate in `equal`
+    std::string special_difference{};  ///< of the claimed candidate in `equal`, else of the first one
+    bool has_claimed = false;          ///< the claimed rule is in `equal`
+    std::uint64_t claim_mismatches = 0;  ///< of a claimed rule that is not
+    std::string claim_difference{};      ///< the first one; empty if no candidate is the claimed rule
 };
 
 LibraryFinding match_library(LibraryPlan& plan, const LibraryProblem& problem, Backend& host,

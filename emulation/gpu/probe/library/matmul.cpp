@@ -33,6 +33,7 @@ std::string LibraryProblem::name() const {
 }
 
 std::string LibraryAlgorithm::to_string() const {
+    if (!kernel.empty()) return kernel;
     std::string text = fmt::format("algo {} tile {} stages {} splitk {}", id, tile, stages, slices);
     if (slices > 1 || reduction != Reduction::none) text += fmt::format(" {}", gpu::to_string(reduction));
     if (inner_shape != 0) text += fmt::format(" inner {}", inner_shape);

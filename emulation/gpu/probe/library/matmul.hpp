@@ -46,10 +46,12 @@ struct LibraryProblem {
 
 /// What the library says of the algorithm that it took.
 struct LibraryAlgorithm {
-    int id = -1, tile = 0, stages = 0, slices = 1;
+    int id = -1, tile = 0, stages = 0;
+    int slices = 1;  ///< 0: more than one, the number is unknown
     Reduction reduction{};
     int inner_shape = 0, cluster = 0, swizzle = 0, custom = 0;
     std::uint64_t implementation = 0;  ///< cuBLASLt's numerical implementation flags
+    std::string kernel{};              ///< its name, if the library reports nothing else
 
     bool operator==(const LibraryAlgorithm&) const = default;
     /// `algo 66 tile 20 stages 36 splitk 4 compute_type ...`
@@ -101,11 +103,17 @@ class MatmulLibrary {
   public:
     virtual ~MatmulLibrary() = default;
     virtual std::string name() const = 0;  ///< `cuBLASLt 13.1.0`
+    /// `sm_90`. Rules are claimed for the kernels of one architecture.
+    virtual std::string architecture() const = 0;
+    /// Whether an output lies row after row. PyTorch's does: it asks cuBLASLt, whose outputs lie by columns, for b^T a^T.
+    virtual bool is_row_major() const { return false; }
     /// Algorithm number `choice` in the library's order of preference, from 0.
     virtual LibraryAnswer plan(const LibraryProblem& problem, int choice = 0) = 0;
 };
 
 std::string_view to_string(Reduction reduction);
+
+constexpr bool is_fp8(const Format& f) { return f == e4m3fn || f == e5m2; }
 
 /// Groups of 128 that cover n.
 constexpr std::int64_t blocks_of_128(std::int64_t n) { return (n + 127) / 128; }

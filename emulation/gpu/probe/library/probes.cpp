@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "emulation/gpu/probe/library/capture.hpp"
+#include "emulation/gpu/probe/library/claims.hpp"
 #include "emulation/gpu/probe/library/cublaslt.hpp"
 #include "emulation/gpu/probe/library/match.hpp"
 #include "emulation/gpu/probe/library/reveal.hpp"
@@ -29,7 +30,14 @@ LibraryProblem problem(const Format& a, const Format& b, const Format& out, std:
 /// The library and the host that its candidates run on, made by the first probe.
 class Session {
   public:
-    explicit Session(std::function<LoadedLibrary()> load) : load_(std::move(load)) {}
+    explicit Session(std::function<LoadedLibrary()> load, std::string claim = {}) : load_(std::move(load)), claim_(std::move(claim)) {}
+
+    /// The rule that the library is said to follow for this problem; empty if nothing is claimed.
+    std::string claim(const LibraryProblem& p, const LibraryAlgorithm& algorithm) {
+        if (!claim_.empty()) return claim_;
+        const MatmulLibrary& library = *loaded().library;
+        return claimed_rule(p, algorithm, {.architecture = library.architecture(), .is_row_major = library.is_row_major()});
+    }
 
     LoadedLibrary& loaded() {
         if (load_) {
@@ -45,6 +53,7 @@ class Session {
 
   private:
     std::function<LoadedLibrary()> load_;
+    std::string claim_;
     LoadedLibrary loaded_{};
     std::unique_ptr<CpuBackend> host_{};
 };
@@ -79,47 +88,69 @@ verify::ProbeResult declined(const std::string& instruction, const std::string& 
     return result;
 }
 
-/// The rows of one algorithm.
-void match_rows(const std::string& instruction, LibraryPlan& plan, const LibraryProblem& p, Backend& host,
-                double seconds, const verify::ProbeOptions& options, const std::string& library,
-                const verify::ProbeSink& sink) {
+/// The verdict about an agreement, or about one of rules that nobody claimed.
+verify::Verdict verdict_of(const std::string& claim, bool agrees) {
+    if (claim.empty()) return verify::Verdict::recorded;
+    return agrees ? verify::Verdict::equal : verify::Verdict::differs;
+}
+
+/// The rows of one algorithm. With a claim the row is about the claimed rule, whatever other rules agree.
+void match_rows(Session& session, LibraryPlan& plan, const LibraryProblem& p, double seconds,
+                const verify::ProbeOptions& options, const verify::ProbeSink& sink) {
     const Clock::time_point start = Clock::now();
     // A candidate takes some milliseconds for four million products.
     const double products = std::clamp(seconds * 0x1p23, 0x1p16, 0x1p22);
     MatchOptions match{.seed = options.seed, .fault = options.fault};
     match.products = static_cast<std::int64_t>(products);
+    match.claim = session.claim(p, plan.algorithm());
     if (seconds < 0.25) match.classes = 3;
-    const LibraryFinding found = match_library(plan, p, host, match);
-    const std::string by = fmt::format("{}, {}", plan.algorithm().to_string(), library);
+    const std::string instruction = p.name();
+    const LibraryFinding found = match_library(plan, p, session.host(), match);
+    const std::string by = fmt::format("{}, {}", plan.algorithm().to_string(), session.loaded().library->name());
+    const auto first_of = [&](const std::vector<LibraryCandidate>& equal) {
+        return match.claim.empty() ? equal.front().names.front() : match.claim;
+    };
+    const auto note_of = [&](const std::vector<LibraryCandidate>& equal) {
+        return fmt::format("{}equal to {}; {}", match.claim.empty() ? "nothing is claimed; " : "", first_few(all_names(equal)), by);
+    };
     verify::ProbeResult result = row(instruction, finite_classes(match.classes));
     result.trials = found.trials;
+    result.verdict = verdict_of(match.claim, found.has_claimed && !found.varies);
     if (found.equal.empty()) {
-        // With a fault on purpose the row must be red, whatever could be claimed without one.
-        result.verdict = options.fault ? verify::Verdict::differs : verify::Verdict::recorded;
-        result.model = found.closest;
+        result.model = match.claim.empty() ? found.closest : match.claim;
         result.mismatches = found.mismatches;
         result.note = fmt::format("equal to none of {} rules; {}; {}", found.candidates, found.difference, by);
+        // With a fault on purpose the row must be red, whatever could be claimed without one.
+        if (options.fault) result.verdict = verify::Verdict::differs;
     } else {
-        result.model = found.equal.front().names.front();
-        result.note = fmt::format("equal to {}; {}", first_few(all_names(found.equal)), by);
+        result.model = first_of(found.equal);
+        result.note = note_of(found.equal);
     }
-    if (found.varies) {
-        result.verdict = options.fault ? verify::Verdict::differs : verify::Verdict::recorded;
-        result.note = "results vary from run to run; " + result.note;
+    const bool is_refuted = !match.claim.empty() && !found.has_claimed;
+    if (is_refuted) {
+        result.mismatches = std::max<std::uint64_t>(found.claim_mismatches, 1);
+        result.note = fmt::format("not {}: {}; {}", match.claim,
+                                  found.claim_difference.empty() ? "no kernel of this kind follows it" : found.claim_difference,
+                                  result.note);
     }
+    if (found.varies) result.note = "results vary from run to run; " + result.note;
     result.seconds = seconds_since(start);
     sink(result);
-    if (found.equal.empty()) return;
+    if (found.equal.empty() || is_refuted) return;
     verify::ProbeResult specials = row(instruction, std::string(special_class));
     specials.trials = found.special_trials;
     specials.model = result.model;
-    if (found.equal_with_specials.empty()) {
-        specials.verdict = verify::Verdict::differs;
+    const std::vector<LibraryCandidate>& equal = found.equal_with_specials;
+    const bool agrees = std::any_of(equal.begin(), equal.end(), [&](const LibraryCandidate& each) {
+        return match.claim.empty() || is_claimed(each, match.claim);
+    });
+    specials.verdict = verdict_of(match.claim, agrees);
+    if (agrees) {
+        specials.model = first_of(equal);
+        specials.note = note_of(equal);
+    } else {
         specials.mismatches = 1;
         specials.note = fmt::format("{}; {}", found.special_difference, by);
-    } else {
-        specials.model = found.equal_with_specials.front().names.front();
-        specials.note = fmt::format("equal to {}; {}", first_few(all_names(found.equal_with_specials)), by);
     }
     sink(specials);
 }
@@ -143,6 +174,7 @@ class RecordedAnswers final : public MatmulLibrary {
   public:
     explicit RecordedAnswers(const RecordedLibrary& recorded) : recorded_(recorded) {}
     std::string name() const override { return recorded_.library; }
+    std::string architecture() const override { return recorded_.architecture; }
     LibraryAnswer plan(const LibraryProblem&, int choice) override {
         const auto at = static_cast<std::size_t>(choice);
         if (at >= recorded_.algorithms.size()) return {nullptr, "no more algorithms were captured"};
@@ -170,9 +202,30 @@ void run_problem(Session& session, const LibraryProblem& p, double seconds, cons
         const LibraryAlgorithm algorithm = answer.plan->algorithm();
         if (std::find(seen.begin(), seen.end(), algorithm) != seen.end()) continue;
         seen.push_back(algorithm);
-        match_rows(instruction, *answer.plan, p, session.host(), seconds, options, library.name(), sink);
+        match_rows(session, *answer.plan, p, seconds, options, sink);
         if (seconds_since(start) > seconds) return;
     }
+}
+
+/// A row about an order of summation; of the claimed rule's, if there is a claim.
+verify::ProbeResult order_row(const LibraryOrder& order, const std::string& claim, const std::string& by) {
+    verify::ProbeResult result = row("", "masks of FPRev");
+    result.trials = static_cast<std::uint64_t>(order.tree.probes);
+    result.verdict = verdict_of(claim, order.has_claimed);
+    result.model = !claim.empty() ? claim : order.rules.empty() ? "" : order.rules.front();
+    if (!order.no_tree.empty()) {
+        result.note = fmt::format("no tree: {}; {}", order.no_tree, by);
+    } else if (order.rules.empty()) {
+        result.note = fmt::format("{}; the order of none of {} rules; {}", one_line(order.tree), order.candidates, by);
+    } else {
+        result.note = fmt::format("{}{}; the order of {}; {}", claim.empty() ? "nothing is claimed; " : "", one_line(order.tree),
+                                  first_few(order.rules), by);
+    }
+    if (result.verdict == verify::Verdict::differs) {
+        result.mismatches = 1;
+        result.note = fmt::format("not the order of {}; {}", claim, result.note);
+    }
+    return result;
 }
 
 void run_reveal(Session& session, const LibraryProblem& p, const verify::ProbeOptions& options,
@@ -182,27 +235,18 @@ void run_reveal(Session& session, const LibraryProblem& p, const verify::ProbeOp
     if (session.loaded().library == nullptr) return sink(declined(instruction, session.loaded().missing));
     const LibraryAnswer answer = session.loaded().library->plan(p);
     if (answer.plan == nullptr) return sink(declined(instruction, answer.declined));
-    const LibraryOrder order = options.only_captures ? reveal_library_tree(*answer.plan, p)
-                                                     : reveal_library(*answer.plan, p, session.host(), options.fault);
+    const MatmulLibrary& library = *session.loaded().library;
+    const std::string claim = session.claim(p, answer.plan->algorithm());
+    const LibraryOrder order = options.only_captures
+                                   ? reveal_library_tree(*answer.plan, p)
+                                   : reveal_library(*answer.plan, p, session.host(), {.claim = claim, .fault = options.fault});
     if (options.only_captures && options.keep && order.no_tree.empty())
-        options.keep(tree_capture(p, answer.plan->algorithm(), session.loaded().library->name(), order.tree));
-    const std::string by =
-        fmt::format("{}, {}", answer.plan->algorithm().to_string(), session.loaded().library->name());
-    verify::ProbeResult result = row(instruction, "masks of FPRev");
-    result.trials = static_cast<std::uint64_t>(order.tree.probes);
-    if (!order.no_tree.empty()) {
-        result.verdict = options.fault ? verify::Verdict::differs : verify::Verdict::recorded;
-        result.note = fmt::format("no tree: {}; {}", order.no_tree, by);
-    } else if (options.only_captures) {
-        result.verdict = verify::Verdict::recorded;
-        result.note = fmt::format("{}; {}", one_line(order.tree), by);
-    } else if (order.rules.empty()) {
-        result.verdict = options.fault ? verify::Verdict::differs : verify::Verdict::recorded;
-        result.note = fmt::format("{}; the order of none of {} rules; {}", one_line(order.tree), order.candidates, by);
-    } else {
-        result.model = order.rules.front();
-        result.note = fmt::format("{}; the order of {}; {}", one_line(order.tree), first_few(order.rules), by);
-    }
+        options.keep(tree_capture(p, answer.plan->algorithm(), library, order.tree));
+    const std::string by = fmt::format("{}, {}", answer.plan->algorithm().to_string(), library.name());
+    verify::ProbeResult result = order_row(order, options.only_captures ? "" : claim, by);
+    result.instruction = instruction;
+    if (options.only_captures) result.note = order.no_tree.empty() ? fmt::format("{}; {}", one_line(order.tree), by) : result.note;
+    if (options.fault && order.rules.empty()) result.verdict = verify::Verdict::differs;
     result.seconds = seconds_since(start);
     sink(result);
 }
@@ -350,9 +394,38 @@ void replay_library(const RecordedLibrary& recorded, const verify::ProbeSink& si
     }, static_cast<int>(recorded.algorithms.size()));
 }
 
+void replay_tree(const RecordedTree& recorded, const verify::ProbeSink& sink) {
+    const Clock::time_point start = Clock::now();
+    const std::vector<LibraryProblem> problems = reveal_problems();
+    const auto problem = std::find_if(problems.begin(), problems.end(),
+                                      [&](const LibraryProblem& each) { return each.name() == recorded.problem; });
+    verify::ProbeResult result = row("", "masks of FPRev");
+    const std::string by = recorded.algorithm + ", " + recorded.library;
+    if (problem == problems.end()) {
+        result.verdict = verify::Verdict::recorded;
+        result.note = "nothing is claimed: the problem is not one of this version; " + by;
+    } else {
+        const LibraryAlgorithm algorithm{.slices = recorded.slices};
+        const std::string claim = claimed_rule(*problem, algorithm, {.architecture = recorded.architecture});
+        CpuBackend host;
+        LibraryOrder order;
+        order.tree = recorded.tree;
+        find_rules(order, *problem, algorithm, host, claim);
+        result = order_row(order, claim, by);
+    }
+    result.kind = "replay";
+    result.instruction = "reveal:" + recorded.problem;
+    result.seconds = seconds_since(start);
+    sink(result);
+}
+
+std::vector<verify::ProbeGroup> library_probe_groups(std::function<LoadedLibrary()> load, const LibraryQuestions& questions) {
+    const auto session = std::make_shared<Session>(std::move(load), questions.claim);
+    return {group_of(session, questions.products, false), group_of(session, questions.orders, true)};
+}
+
 std::vector<verify::ProbeGroup> library_probe_groups(std::function<LoadedLibrary()> load) {
-    const auto session = std::make_shared<Session>(std::move(load));
-    return {group_of(session, library_problems(), false), group_of(session, reveal_problems(), true)};
+    return library_probe_groups(std::move(load), {.products = library_problems(), .orders = reveal_problems()});
 }
 
 std::vector<verify::ProbeGroup> library_probe_groups(int device) {

@@ -16,8 +16,14 @@ struct LoadedLibrary {
     std::shared_ptr<MatmulLibrary> library{};
     std::string missing{};
 };
+/// The problems that a library is given.
+struct LibraryQuestions {
+    std::vector<LibraryProblem> products{}, orders{};  ///< whose bits are compared, and whose order is revealed
+    std::string claim{};  ///< the rule that the library is said to follow; empty: what macheps claims
+};
 /// The same probes of the library that `load` gives; it is called once, by the first probe.
 std::vector<verify::ProbeGroup> library_probe_groups(std::function<LoadedLibrary()> load);
+std::vector<verify::ProbeGroup> library_probe_groups(std::function<LoadedLibrary()> load, const LibraryQuestions& questions);
 
 /// The problems, which the probes are named after.
 std::vector<LibraryProblem> library_problems();

@@ -2,6 +2,7 @@
 #include "emulation/gpu/probe/library/reveal.hpp"
 
 #include "core/error.hpp"
+#include "emulation/gpu/probe/library/claims.hpp"
 #include "emulation/matmul/matmul.hpp"
 
 #include <fmt/format.h>
@@ -114,20 +115,28 @@ LibraryOrder reveal_library_tree(LibraryPlan& plan, const LibraryProblem& p) {
     return order;
 }
 
-LibraryOrder reveal_library(LibraryPlan& plan, const LibraryProblem& p, Backend& host, bool fault) {
-    LibraryOrder order = reveal_library_tree(plan, p);
-    if (!order.no_tree.empty()) return order;
-    if (fault && !order.tree.sums.empty()) order.tree.sums.pop_back();
+void find_rules(LibraryOrder& order, const LibraryProblem& p, const LibraryAlgorithm& algorithm, Backend& host,
+                const std::string& claim) {
     std::map<std::string, std::optional<SumTree>> known;
-    for (const LibraryCandidate& candidate : library_candidates(p, plan.algorithm())) {
-        if (candidate.rule.scale_order != ScaleOrder::joint || candidate.converts) continue;
+    for (const LibraryCandidate& candidate : library_candidates(p, algorithm)) {
         const auto [place, is_new] = known.try_emplace(shape_of(candidate, p.k));
         std::optional<SumTree>& tree = place->second;
         if (is_new) tree = tree_of(candidate, p, host);
         if (!tree) continue;
-        ++order.candidates;
-        if (*tree == order.tree) order.rules.push_back(candidate.names.front());
+        // Scales and conversions change no order: rules with them are not listed, but may be claimed.
+        const bool is_plain = candidate.rule.scale_order == ScaleOrder::joint && !candidate.converts && !candidate.is_exchanged;
+        if (is_plain) ++order.candidates;
+        if (!(*tree == order.tree)) continue;
+        if (is_plain) order.rules.push_back(candidate.names.front());
+        order.has_claimed = order.has_claimed || is_claimed(candidate, claim);
     }
+}
+
+LibraryOrder reveal_library(LibraryPlan& plan, const LibraryProblem& p, Backend& host, const RevealOptions& options) {
+    LibraryOrder order = reveal_library_tree(plan, p);
+    if (!order.no_tree.empty()) return order;
+    if (options.fault && !order.tree.sums.empty()) order.tree.sums.pop_back();
+    find_rules(order, p, plan.algorithm(), host, options.claim);
     return order;
 }
 

@@ -18,7 +18,6 @@ namespace macheps::gpu {
 
 namespace {
 
-bool is_fp8(const Format& f) { return f == e4m3fn || f == e5m2; }
 
 /// Same sums, whatever they are called.
 bool sums_alike(const Machine& x, const Machine& y) {
@@ -112,7 +111,10 @@ struct Sliced {
 /// Ways to join the slices, the one that the library reports first.
 std::vector<Sliced> slicings(const LibraryProblem& p, const LibraryAlgorithm& algorithm) {
     std::vector<Sliced> list;
-    if (algorithm.slices > 1) {
+    std::vector<int> counts{algorithm.slices};
+    if (algorithm.slices == 0) counts = {2, 3, 4, 5, 6, 8};
+    for (const int slices : counts) {
+        if (slices < 2) continue;
         std::vector<SliceJoin> joins{SliceJoin::workspace, SliceJoin::rounded_workspace, SliceJoin::serial,
                                      SliceJoin::stream_k};
         const SliceJoin reported = algorithm.reduction == Reduction::in_place      ? SliceJoin::serial
@@ -121,7 +123,7 @@ std::vector<Sliced> slicings(const LibraryProblem& p, const LibraryAlgorithm& al
         std::iter_swap(joins.begin(), std::find(joins.begin(), joins.end(), reported));
         const auto granules = is_fp8(p.a) ? std::array{128, 64, 32, 256, 16, 8} : std::array{64, 32, 128, 256, 16, 8};
         for (const SliceJoin join : joins) {
-            for (const int granule : granules) list.push_back({join, algorithm.slices, granule});
+            for (const int granule : granules) list.push_back({join, slices, granule});
         }
     }
     list.push_back({});
@@ -186,6 +188,29 @@ std::vector<std::string> names_of(const MatmulRule& rule, const Summing& group) 
     return names;
 }
 
+/// The same sum of b^T a^T: its scales meet it in the other order.
+MatmulRule exchanged(MatmulRule rule) {
+    if (rule.scale_order == ScaleOrder::joint) return rule;
+    rule.scale_order = rule.scale_order == ScaleOrder::a_first ? ScaleOrder::b_first : ScaleOrder::a_first;
+    return rule;
+}
+
+LibraryCandidate candidate_of(const MatmulRule& rule, const Summing& group) {
+    LibraryCandidate candidate{.names = names_of(rule, group), .rule = rule};
+    if (rule.scale_order == ScaleOrder::joint) return candidate;
+    for (const std::string& name : names_of(exchanged(rule), group)) candidate.names.push_back(name + std::string(exchanged_words));
+    return candidate;
+}
+
+/// The candidate, and of b^T a^T if that is another sum.
+std::vector<LibraryCandidate> with_roles(LibraryCandidate candidate) {
+    if (candidate.rule.promotion != Promotion::fma_left) return {std::move(candidate)};
+    LibraryCandidate other = candidate;
+    other.is_exchanged = true;
+    for (std::string& name : other.names) name += exchanged_words;
+    return {std::move(candidate), std::move(other)};
+}
+
 std::vector<LibraryCandidate> with_conversions(const LibraryProblem& p, LibraryCandidate candidate) {
     if (!p.whole_words) return {candidate};
     std::vector<LibraryCandidate> list;
@@ -222,8 +247,8 @@ std::vector<LibraryCandidate> library_candidates(const LibraryProblem& p, const 
                     const bool is_odd =
                         is_order_of_summation(*group.machine) && group.machine->sum.model != SumModel::fma_chain;
                     if ((is_odd && sliced.slices > 1) || !is_possible(rule, p)) continue;
-                    for (LibraryCandidate& c : with_conversions(p, {.names = names_of(rule, group), .rule = rule})) {
-                        list.push_back(std::move(c));
+                    for (const LibraryCandidate& roles : with_roles(candidate_of(rule, group))) {
+                        for (LibraryCandidate& c : with_conversions(p, roles)) list.push_back(std::move(c));
                     }
                 }
             }
@@ -258,7 +283,39 @@ LibrarySample library_sample(const LibraryProblem& p, const LibraryOperands& x, 
     return s;
 }
 
+namespace {
+
+/// Shapes: values [rows, columns], the result [columns, rows].
+std::vector<float> transposed(const std::vector<float>& values, std::int64_t rows, std::int64_t columns) {
+    std::vector<float> result(values.size());
+    for (std::int64_t i = 0; i < rows; ++i) {
+        for (std::int64_t j = 0; j < columns; ++j)
+            result[static_cast<std::size_t>(j * rows + i)] = values[static_cast<std::size_t>(i * columns + j)];
+    }
+    return result;
+}
+
+/// The sample of b^T a^T.
+LibrarySample exchanged(const LibrarySample& sample) {
+    LibrarySample other = sample;
+    const LibraryProblem& p = sample.problem;
+    std::swap(other.problem.m, other.problem.n);
+    std::swap(other.problem.a, other.problem.b);
+    other.operands.a = transposed(sample.operands.b, p.k, p.n);
+    other.operands.b = transposed(sample.operands.a, p.m, p.k);
+    std::swap(other.operands.a_scales, other.operands.b_scales);
+    return other;
+}
+
+}  // namespace
+
 std::vector<float> candidate_results(Backend& host, const LibraryCandidate& candidate, const LibrarySample& sample) {
+    if (candidate.is_exchanged) {
+        LibraryCandidate plain = candidate;
+        plain.is_exchanged = false;
+        const LibrarySample other = exchanged(sample);
+        return transposed(candidate_results(host, plain, other), other.problem.m, other.problem.n);
+    }
     const LibraryProblem& p = sample.problem;
     const LibraryOperands& x = sample.operands;
     std::vector<float> a_scales = x.a_scales, b_scales = x.b_scales, out(static_cast<std::size_t>(p.m * p.n));

@@ -11,6 +11,7 @@ struct LibraryCandidate {
     MatmulRule rule{};
     bool converts = false;                   ///< operands are rounded to tf32 first, instead of cut by the instruction
     Round conversion = Round::nearest_even;  ///< how
+    bool is_exchanged = false;               ///< the rule computes b^T a^T
 };
 
 /// Every rule that fits the types, the scales and the slices that the algorithm reports; other joins of the slices and
@@ -25,6 +26,9 @@ struct LibrarySample {
 };
 LibrarySample library_sample(const LibraryProblem& problem, const LibraryOperands& operands,
                              std::vector<std::int64_t> rows, std::vector<std::int64_t> columns);
+
+/// Ends the name of a rule whose operands are exchanged.
+inline constexpr std::string_view exchanged_words = ", operands exchanged";
 
 /// The candidate's results at rows x columns of the output.
 std::vector<float> candidate_results(Backend& host, const LibraryCandidate& candidate, const LibrarySample& sample);
