@@ -5,6 +5,7 @@
 #include "emulation/definitions.hpp"
 #include "emulation/matmul/matmul.hpp"
 #include "emulation/scaling/functions.hpp"
+#include "emulation/scaling/scaling.hpp"
 #include "tests/test.hpp"
 
 #include <algorithm>
@@ -137,6 +138,19 @@ TEST_CASE("the factor of two NVFP4 tensors is the rounded product of their amaxe
         const float a = 1 + 0.001f * static_cast<float>(i), b = 3 + 0.0017f * static_cast<float>(i * i % 1009);
         CAPTURE(a, b);
         CHECK(scale::te_nvfp4_product(a, b) == rounded(rounded(double{a} * double{b}) * constant));
+    }
+}
+
+TEST_CASE("the smallest and the largest decode scale are those of the groups, above 1 and below it", "[emulation][scale]") {
+    for (const auto& amaxes : {std::vector<float>{1e6f, 4e6f, 2e6f}, {1e-3f, 4e-3f, 2e-3f}, {1.0f, 1e6f}, {1e6f, 1.0f}, {1e6f}}) {
+        const ScaledCast how{.cast = {.format = e4m3fn}, .granularity = find_granularity("row"), .rule = find_scale_rule("ao_fp8")};
+        std::vector<std::uint32_t> patterns;
+        for (const float amax : amaxes) patterns.push_back(bit_cast<std::uint32_t>(amax));
+        std::vector<float> encode(amaxes.size()), decode(amaxes.size());
+        const ScaledResult result = group_scales(how, patterns, encode, decode);
+        CAPTURE(amaxes.front(), amaxes.size());
+        CHECK(result.decode_min == *std::min_element(decode.begin(), decode.end()));
+        CHECK(result.decode_max == *std::max_element(decode.begin(), decode.end()));
     }
 }
 
