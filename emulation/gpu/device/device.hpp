@@ -47,6 +47,14 @@ inline void check(cudaError_t status, const char* call, const char* file, int li
 /// Checks the launch just made, without waiting for it.
 #define MACHEPS_CUDA_CHECK_LAUNCH() ::macheps::gpu::check(cudaGetLastError(), "kernel launch", __FILE__, __LINE__)
 
+/// Returns 10 major + minor: 90 of an H100. Errors: throws what check() throws.
+inline int compute_capability(int device) {
+    int major = 0, minor = 0;
+    MACHEPS_CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+    MACHEPS_CUDA_CHECK(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
+    return 10 * major + minor;
+}
+
 /// Device memory for `count` elements of T, uninitialised.
 template <class T>
 class DeviceArray {

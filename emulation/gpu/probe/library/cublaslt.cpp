@@ -122,6 +122,8 @@ class CublasLt final : public MatmulLibrary {
         return fmt::format("cuBLASLt {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
     }
 
+    std::string architecture() const override { return "sm_" + std::to_string(compute_capability(context_->device)); }
+
     LibraryAnswer plan(const LibraryProblem& problem, int choice) override {
         try {
             MACHEPS_CUDA_CHECK(cudaSetDevice(context_->device));

@@ -7,12 +7,10 @@
 namespace macheps::gpu {
 
 InstructionTarget instruction_target(CudaDevice& device, int index) {
-    int major = 0, minor = 0;
-    MACHEPS_CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index));
-    MACHEPS_CUDA_CHECK(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, index));
+    const int capability = compute_capability(index);
     const CompiledCode compiled = compiled_code(device);
-    return {.arch = "sm_" + std::to_string(10 * major + minor),
-            .capability = 10 * major + minor,
+    return {.arch = "sm_" + std::to_string(capability),
+            .capability = capability,
             .compiled = compiled.architecture,
             .has_wgmma = compiled.has_wgmma};
 }
