@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains macheps' small models in PyTorch, from the same weights and batches, and compares the outcomes.
 
-  scripts/gpu/torch_training.py --prepare build/release/experiments/macheps   # where macheps is: fills carry/training
+  scripts/gpu/torch_training.py --prepare build/release/experiments/macheps   # where macheps is: fills carry-training
   scripts/gpu/torch_training.py --device cuda --out results                   # where the GPU is: results/training.csv
-  scripts/gpu/torch_training.py --judge carry/training results/training.csv   # anywhere: a table for each model
+  scripts/gpu/torch_training.py --judge carry-training results/training.csv   # anywhere: a table for each model
 
---prepare trains the policies in macheps and writes, for each model, the rows (carry/training/MODEL/steps.csv) and the inputs
-(carry/training/MODEL.safetensors: the first weights and all batches of each seed). The second command reads the inputs only.
+--prepare trains the policies in macheps and writes, for each model, the rows (carry-training/MODEL/steps.csv) and the inputs
+(carry-training/MODEL.safetensors: the first weights and all batches of each seed). The second command reads the inputs only.
 
 The models are nanoGPT's (gpt2, explicit attention) and Hugging Face's Llama (eager attention), with the settings of the
 manifest: AdamW, warm-up and cosine, clipping, and the weight of a token's loss, which is undone before clipping. Each policy is
@@ -49,7 +49,7 @@ def parse_arguments():
     parser.add_argument("--judge", nargs=2, metavar=("RUN_DIR", "CSV"),
                         help="compare macheps' rows, of one run or of a folder of runs, with those of PyTorch")
     parser.add_argument("--markdown", action="store_true", help="with --judge: tables as in docs/evidence.md")
-    parser.add_argument("--inputs", default="carry/training", help="the folder of the .safetensors")
+    parser.add_argument("--inputs", default="carry-training", help="the folder of the .safetensors")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda")
     parser.add_argument("--out", default="torch-training", help="the folder of training.csv and runs.json")
     parser.add_argument("--models", default=",".join(MODELS))

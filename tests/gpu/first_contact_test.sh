@@ -66,7 +66,7 @@ for stage in smoke:2 train:50; do
         printf 'run,%s\nfp32/0,%s\n' "$file" "${stage#*:}" | gzip > "carry/expected/${stage%:*}/$file.csv.gz"
     done
 done
-tar -C programs -czf carry/programs.tar.gz .
+tar -C programs -cJf carry/programs.tar.xz .
 export PATH=$PWD/bin:$PATH SANITIZED=$PWD/sanitized OUT=$PWD/out
 failures=0
 fail() { echo "$*"; failures=$((failures + 1)); }
@@ -150,7 +150,7 @@ ends_with 2 no-such-stage
 has out/summary.txt "unknown stage 'no-such-stage'"
 fresh
 printf '#!/usr/bin/env bash\necho "no lib" >&2; exit 127\n' > programs/macheps
-tar -C programs -czf carry/programs.tar.gz .
+tar -C programs -cJf carry/programs.tar.xz .
 ends_with 2
 has out/summary.txt "it does not build here: CMake Error: no fmt"
 has out/summary.txt "traces: not run, there is no program"
