@@ -50,7 +50,7 @@ class PropertySet {
 };
 
 /// Returns the properties of `x` that `f` cannot hold. `sign` means a negative number or infinity. The sign of a NaN does not
-/// count, and -0 is a separate property. A format without zero cannot hold either zero, and only `zero` is reported.
+/// count, and -0 is a separate property. A format without zero has no -0 either.
 constexpr PropertySet unheld(const Format& f, const Unpacked& x) {
     using Kind = Unpacked::Kind;
     PropertySet properties;
@@ -63,7 +63,7 @@ constexpr PropertySet unheld(const Format& f, const Unpacked& x) {
     }
     if (x.kind == Kind::finite && x.significand == 0) {
         add(Property::zero);
-        if (x.negative && properties.empty()) add(Property::negative_zero);
+        if (x.negative) add(Property::negative_zero);
         return properties;
     }
     if (x.kind == Kind::infinite) add(Property::infinity);

@@ -61,6 +61,8 @@ void UnheldCounts::tell_notes() const {
     for (std::size_t p = 0; p < property_names.size(); ++p) {
         const Found& found = found_[p];
         if (found.count == 0) continue;
+        // Of a format without zero the note about zeros says all.
+        if (property_names[p].value == Property::negative_zero && !can_hold(to_, Property::zero)) continue;
         tell("note: {} has no {}: {} {}, the first at {}: {} became {} ({})\n", format_name(to_),
              property_names[p].noun, found.count, found.count == 1 ? "element" : "elements", found.first,
              decimal(found.x), decimal(decode64(to_, found.code)), hex_code(to_, found.code));

@@ -62,6 +62,7 @@ TEST_CASE("a number that a format cannot hold has the properties that its code h
         }
     }
     CHECK(unheld(e8m0fnu, unpack(-0.0)).contains(Property::zero));
-    CHECK_FALSE(unheld(e8m0fnu, unpack(-0.0)).contains(Property::negative_zero));
+    CHECK(unheld(e8m0fnu, unpack(-0.0)).contains(Property::negative_zero));
+    CHECK_FALSE(unheld(e8m0fnu, unpack(0.0)).contains(Property::negative_zero));
     CHECK(unheld(e8m0fnu, unpack(-infinity)).contains(Property::sign));
 }

@@ -159,6 +159,7 @@ TEST_CASE("convert counts the properties that the format cannot hold, or refuses
     };
     for (const Refused& c : std::initializer_list<Refused>{
              {"--to e2m1fn --refuse nan", {1.0f, nan}, "element 1 is nan, and e2m1fn has no NaN", 3},
+             {"--to e8m0fnu --refuse negative_zero", {1.0f, -0.0f}, "element 1 is -0, and e8m0fnu has no -0", 3},
              {"--to e4m3fn --refuse nan,inf", {infinity}, "element 0 is inf, and e4m3fn has no infinity", 3},
              {"--to e8m0fnu --refuse all", {-2.0f}, "element 0 is -2, and e8m0fnu has no sign", 3},
              {"--to bf16 --refuse nann", {}, "did you mean nan?", 2},

@@ -396,3 +396,16 @@ def test_a_million_codes_are_the_programs(format, mode, program):
         words = [program, "convert", "--to", format, "--round", mode, "--seed", "9", *(["--saturate"] if saturate else [])]
         theirs = subprocess.run(words, input=x.tobytes(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout
         assert me.encode(x, format, mode=mode, saturate=saturate, seed=9).tobytes() == theirs
+
+
+def test_refused_properties_are_those_that_show_names():
+    for format in me.formats():
+        for value in (np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0):
+            [shown] = me.show(value, format.format)
+            refused = set()
+            for name in ("nan", "inf", "sign", "zero", "negative_zero"):
+                try:
+                    me.round(np.array([value]), format.format, refuse=name)
+                except me.Error:
+                    refused.add(name)
+            assert refused == set(shown.unheld), (format.format, value)
