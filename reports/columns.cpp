@@ -321,9 +321,9 @@ constexpr FileWords files[] = {
     {StepRow::file, "A row is an optimiser step of a run.", step_words},
     {EvalRow::file, "A row is a held-out evaluation of a run.", eval_words},
     {SiteRow::file,
-     "A row is a site at a sampled step: what its casts did. x is a value before the cast, z = x / scale_inv what is "
-     "rounded, q the rounded value, y = q * scale_inv what it stands for. A matrix unit that rounds its own outputs shows y alone: "
-     "`amax` and `amin_nz` are those of y then, and the columns that compare x with y are empty.",
+     "A row counts the casts of a site at a sampled step. x is a value before its cast. The cast rounds z = x / scale_inv to q, and "
+     "y = q * scale_inv is the result. If a matrix unit rounds its own outputs, only y is known: `amax` and `amin_nz` are those of "
+     "y, and the columns that compare x with y are empty.",
      site_words},
     {ExponentRow::file, "A row is a bin of the histogram of exponents at a site and sampled step.", exponent_words},
     {HashRow::file, "A row is a tensor that left a site (`macheps train --hash-sites`).", hash_words},

@@ -61,7 +61,7 @@ void UnheldCounts::tell_notes() const {
     for (std::size_t p = 0; p < property_names.size(); ++p) {
         const Found& found = found_[p];
         if (found.count == 0) continue;
-        // Of a format without zero the note about zeros says all.
+        // If a format has no zero, the note about zeros covers -0.
         if (property_names[p].value == Property::negative_zero && !can_hold(to_, Property::zero)) continue;
         tell("note: {} has no {}: {} {}, the first at {}: {} became {} ({})\n", format_name(to_),
              property_names[p].noun, found.count, found.count == 1 ? "element" : "elements", found.first,

@@ -36,7 +36,7 @@ def documented_columns(file):
     """Returns {column: formula} of one table of docs/columns.md."""
     text = (SOURCE / "docs" / "columns.md").read_text(encoding="utf-8").split(f"## {file}\n")[1].split("\n## ")[0]
     rows = re.findall(r"^\| `(\w+)` \|.*\|$", text, re.M)
-    # A formula holds bars that are escaped, or that stand between backticks behind the last separator.
+    # The formula is the last cell, and may contain escaped bars.
     return {name: re.search(rf"^\| `{name}` \|(?:[^|]*\|){{2}}(.*)\|$", text, re.M).group(1).strip() for name in rows}
 
 
