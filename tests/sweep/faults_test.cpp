@@ -335,7 +335,7 @@ TEST_CASE("a unit that two machines train differently is an error that names bot
     const std::string id = unit.filename().string();
     // Another machine has finished the unit with other rows, and was ended before it could publish it.
     fs::create_directories(folder / "one/work");
-    const fs::path attempt = folder / ("one/work/" + id + ".0");
+    const fs::path attempt = folder.attempt("one", id, 0);
     fs::copy(unit, attempt, fs::copy_options::recursive);
     const std::string steps = contents(attempt / "steps.csv");
     std::ofstream(attempt / "steps.csv") << steps.substr(0, steps.size() - 2) << (steps[steps.size() - 2] == '1' ? "2\n" : "1\n");

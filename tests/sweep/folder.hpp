@@ -29,6 +29,10 @@ class SweepScratch {
     SweepScratch& operator=(const SweepScratch&) = delete;
 
     fs::path operator/(const std::string& name) const { return path_ / name; }
+    /// The folder of attempt `number` (from 0) at a unit of the sweep in the folder `sweep`.
+    fs::path attempt(const std::string& sweep, const std::string& unit, int number) const {
+        return path_ / sweep / "work" / (unit + "." + std::to_string(number));
+    }
     const fs::path& path() const { return path_; }
     void write(const std::string& name, const std::string& text) const {
         std::ofstream(path_ / name, std::ios::binary) << text;

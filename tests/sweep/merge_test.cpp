@@ -86,7 +86,7 @@ TEST_CASE("units.csv counts the attempts at each unit, the one that finished it 
     for (std::size_t i = 0; i < ids.size(); ++i) {
         attempts[ids[i]] = std::to_string(i + 1);
         for (std::size_t ended = 0; ended < i; ++ended) {
-            const fs::path attempt = folder / ("small/work/" + ids[i] + "." + std::to_string(ended));
+            const fs::path attempt = folder.attempt("small", ids[i], static_cast<int>(ended));
             fs::create_directories(attempt);
             std::ofstream(attempt / "attempt.json") << R"({"host":"elsewhere","process":1,"shard":"0/1","began":{"runs":0,"step":0}})";
         }

@@ -90,7 +90,7 @@ std::string first_unit(const SweepScratch& folder, const std::string& sweep) {
 
 /// Writes an attempt whose process has ended.
 fs::path make_attempt(const SweepScratch& folder, const std::string& sweep, const std::string& id, int number) {
-    const fs::path attempt = folder / (sweep + "/work/" + id + "." + std::to_string(number));
+    const fs::path attempt = folder.attempt(sweep, id, number);
     fs::create_directories(attempt);
     std::ofstream(attempt / "attempt.json")
         << R"({"host":"elsewhere","process":1,"shard":"0/1","began":{"runs":0,"step":0}})";
@@ -128,7 +128,7 @@ TEST_CASE("an attempt counts as ended only if its lock can be taken, and never w
     // Three processes that have made their folders and nothing else.
     copy_plan(folder, "one", "begun");
     const std::string id = first_unit(folder, "begun");
-    for (int i = 0; i < 3; ++i) fs::create_directories(folder / ("begun/work/" + id + "." + std::to_string(i)));
+    for (int i = 0; i < 3; ++i) fs::create_directories(folder.attempt("begun", id, i));
     int code = folder.run("sweep run begun -q");
     CAPTURE(folder.err());
     CHECK(code == 0);
@@ -147,7 +147,7 @@ TEST_CASE("an attempt counts as ended only if its lock can be taken, and never w
     CHECK(code == 0);
     CHECK(merged_again(folder, "alive") == at_once);
     // Nobody touches them; once they have ended, the next shard removes them.
-    for (int i = 0; i < 3; ++i) CHECK(fs::exists(folder / ("alive/work/" + id + "." + std::to_string(i) + "/attempt.json")));
+    for (int i = 0; i < 3; ++i) CHECK(fs::exists(folder.attempt("alive", id, i) / "attempt.json"));
     locks.clear();
     CHECK(folder.run("sweep run alive -q") == 0);
     CHECK(fs::is_empty(folder / "alive/work"));
@@ -169,7 +169,7 @@ TEST_CASE("no machine is called wrong on one read", "[sweeps]") {
     const SweepScratch folder;
     const MergedFiles at_once = planned_and_trained(folder);
     const fs::path unit = folder.units("one").front(),
-                   attempt = folder / ("one/work/" + unit.filename().string() + ".0");
+                   attempt = folder.attempt("one", unit.filename().string(), 0);
     const auto copy_unit = [&] {
         fs::create_directories(folder / "one/work");
         fs::copy(unit, attempt, fs::copy_options::recursive);

@@ -235,7 +235,7 @@ limited() {
     cp long/sweep.json planned.json
     edited limited 's/--time=10 --signal=B:USR1@120/--time=1 --signal=B:USR1@50/'
     grep -q -e '--time=1 --signal=B:USR1@50' limited/slurm/array.sh || fail "limited: its script has another limit"
-    at_work() { compgen -G "limited/work/*/checkpoints/run-*" >/dev/null; }
+    at_work() { (cd limited && compgen -G "work/*/checkpoints/run-*") >/dev/null 2>&1; }
     wait_for 120 at_work || fail "limited: nothing is at work"
     shard=$(pgrep -f "sweep run $folder/limited --shard 0/4")
     kill -STOP "$shard" || fail "limited: its shard has ended already"

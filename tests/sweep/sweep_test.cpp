@@ -294,7 +294,7 @@ TEST_CASE("three attempts that come no further count as failed", "[sweeps]") {
     REQUIRE(folder.run("sweep plan small.toml --out small --csv") == 0);
     const std::string csv = folder.out(), id = csv.substr(csv.find('\n') + 1, 16);
     for (int i = 0; i < 3; ++i) {
-        const fs::path attempt = folder / ("small/work/" + id + "." + std::to_string(i));
+        const fs::path attempt = folder.attempt("small", id, i);
         fs::create_directories(attempt);
         std::ofstream(attempt / "attempt.json") << R"({"host":"elsewhere","process":1,"shard":"0/1","began":{"runs":0,"step":0}})";
     }
