@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rule that is claimed for a problem of a library: a row is equal or differs by that rule alone.
+#include "core/json.hpp"
+#include "emulation/gpu/probe/library/capture.hpp"
+#include "emulation/gpu/probe/library/claims.hpp"
+#include "emulation/gpu/probe/library/probes.hpp"
+#include "emulation/verify/json_lines.hpp"
+#include "tests/gpu/known_library.hpp"
+#include "tests/test.hpp"
+
+#include <set>
+
+using namespace macheps;
+using namespace macheps::gpu;
+using namespace macheps::gpu;
+
+namespace {
+
+/// The rows of one probe of a library.
+std::vector<verify::ProbeResult> rows_of(const Hidden& hidden, const std::string& name) {
+    const auto fake = std::make_shared<FakeLibrary>(hidden);
+    std::vector<verify::ProbeResult> rows;
+    bool is_known = false;
+    for (const verify::ProbeGroup& group : library_probe_groups([&] { return LoadedLibrary{fake, {}}; })) {
+        if (std::find(group.instructions.begin(), group.instructions.end(), name) == group.instructions.end()) continue;
+        is_known = true;
+        group.run(name, 1, {}, [&](const verify::ProbeResult& row) { rows.push_back(row); });
+    }
+    REQUIRE(is_known);
+    return rows;
+}
+
+MatmulRule rule_of(const char* name) {
+    const NamedMatmulRule* named = find_matmul_rule(name);
+    return named != nullptr ? named->rule : MatmulRule{.machine = find_machine(name)};
+}
+
+}  // namespace
+
+TEST_CASE("a rule that is claimed for a problem is equal or differs, whichever other rules agree", "[gpu][library]") {
+    struct Case {
+        const char *problem, *claim, *other;
+        bool has_roles;
+        const char* why;
+    };
+    constexpr Case cases[] = {
+        {"e4m3fn.e4m3fn.fp32.fast.tn.64x48x1008", "cublaslt.fp8.fast", "cublaslt.fp8.split", false, "promoted after all"},
+        {"e4m3fn.e4m3fn.fp32.tn.64x48x1008", "cublaslt.fp8.split", "cublaslt.fp8.fast", false, "not promoted"},
+        {"e4m3fn.e4m3fn.fp32.tn.64x48x1008.tensor", "cublaslt.fp8.split", "torch.rowwise.sm90", false, "two factors"},
+        {"e4m3fn.e4m3fn.fp32.tn.64x48x1008.outer", "cublaslt.fp8.outer", "torch.rowwise.sm90", true, "the other scale first"},
+        {"e4m3fn.e4m3fn.fp32.fast.tn.64x48x1008.outer", "cublaslt.fp8.outer.fast", "torch.rowwise.sm90.fast", true, "the other scale first"},
+        {"e4m3fn.e4m3fn.fp32.tn.256x256x1024.blocks1x1", "cublaslt.fp8.1d1d", "deepgemm.sm90.1d1d", true, "the scales as one factor"},
+        {"e4m3fn.e4m3fn.fp32.tn.256x256x1024.blocks1x2", "cublaslt.fp8.1d2d", "cutlass.fp8.blockwise", false, "one scale after the other"},
+        {"bf16.bf16.fp32.tn.128x64x100", "", "sm80.mma.bf16", false, "a k that 8 does not divide"},
+        {"tf32.tf32.fp32.tn.128x64x100", "", "fp32.chain", false, "a k that 8 does not divide"},
+        {"bf16.bf16.fp32.tn.128x64x1000", "sm90.wgmma.bf16", "sm80.mma.bf16", false, "the instruction of another GPU"},
+        {"fp16.fp16.fp16.tn.128x64x1000", "sm90.wgmma.fp16", "sm80.mma.fp16", false, "the instruction of another GPU"},
+        {"fp16.fp16.fp16.acc16.tn.128x64x1000", "sm90.wgmma.fp16.acc16", "fp16.chain", false, "a rounding for every product"},
+        {"tf32.tf32.fp32.tn.128x64x1000", "sm90.wgmma.tf32", "fp32.chain", false, "no tensor core"},
+    };
+    for (const Case& c : cases) {
+        CAPTURE(c.problem, c.why);
+        const std::string name = std::string("cublasLt.") + c.problem, claim = c.claim;
+        for (const bool is_row_major : {false, true}) {
+            if (is_row_major && !c.has_roles) continue;
+            const std::string model = claim + (c.has_roles && !is_row_major ? ", operands exchanged" : "");
+            Hidden hidden{.is_exchanged = c.has_roles && !is_row_major, .is_row_major = is_row_major};
+            if (!claim.empty()) {
+                hidden.rule = rule_of(c.claim);
+                const std::vector<verify::ProbeResult> rows = rows_of(hidden, name);
+                REQUIRE(rows.size() == 2);
+                for (const verify::ProbeResult& row : rows) {
+                    CAPTURE(row.note);
+                    CHECK(row.verdict == verify::Verdict::equal);
+                    CHECK(row.model == model);
+                }
+            }
+            hidden.rule = rule_of(c.other);
+            const verify::ProbeResult row = rows_of(hidden, name).front();
+            CAPTURE(row.note);
+            CHECK(row.verdict == (claim.empty() ? verify::Verdict::recorded : verify::Verdict::differs));
+            if (claim.empty()) continue;
+            CHECK(row.model == model);
+            CHECK(row.mismatches > 0);
+            CHECK(row.note.starts_with("not " + model + ": cancelling ["));
+            CHECK(row.note.find(std::string("equal to ")) != std::string::npos);
+        }
+    }
+    // Nothing is claimed for another architecture, and for slices, whose lengths are the library's choice.
+    Hidden hidden{.rule = rule_of("cublaslt.fp8.split"), .architecture = "sm_100"};
+    const std::string fp8 = "cublasLt.e4m3fn.e4m3fn.fp32.tn.64x48x1008";
+    CHECK(rows_of(hidden, fp8).front().verdict == verify::Verdict::recorded);
+    CHECK(rows_of(hidden, fp8).front().note.starts_with("nothing is claimed; equal to cublaslt.fp8.split"));
+    hidden.architecture = "sm_90";
+    hidden.says.slices = 2;
+    CHECK(rows_of(hidden, fp8).front().verdict == verify::Verdict::recorded);
+    // A claimed rule that the library follows only sometimes.
+    const Hidden restless{.rule = rule_of("sm90.wgmma.bf16"), .is_restless = true};
+    const verify::ProbeResult varies = rows_of(restless, "cublasLt.bf16.bf16.fp32.tn.128x64x1000").front();
+    CHECK(varies.verdict == verify::Verdict::differs);
+    CHECK(varies.note.find("results vary from run to run; ") == 0);
+    // Every claim is of a rule or a machine that there is.
+    std::set<std::string> names;
+    for (const LibraryProblem& p : library_problems()) {
+        const std::string claim = claimed_rule(p, {}, {.architecture = "sm_90", .is_row_major = true});
+        names.insert(claim.substr(0, claim.find(',')));
+    }
+    for (const std::string& name : names) {
+        CAPTURE(name);
+        CHECK((name.empty() || find_matmul_rule(name) != nullptr || find_machine(name) != nullptr));
+    }
+    CHECK(names.size() == 11);
+}
+
+TEST_CASE("an order of summation that is not the claimed rule's differs, live and from a file", "[gpu][library]") {
+    const std::string problem = "cublasLt.e4m3fn.e4m3fn.fp32.tn.128x128x256";
+    for (const char* name : {"cublaslt.fp8.split", "cublaslt.fp8.fast"}) {
+        CAPTURE(name);
+        const bool agrees = std::string(name) == "cublaslt.fp8.split";
+        const Hidden hidden{.rule = rule_of(name)};
+        const verify::Verdict verdict = agrees ? verify::Verdict::equal : verify::Verdict::differs;
+        const verify::ProbeResult live = rows_of(hidden, "reveal:" + problem).front();
+        CAPTURE(live.note);
+        CHECK(live.verdict == verdict);
+        CHECK(live.model == "cublaslt.fp8.split");
+        // Captured, written, read, and judged.
+        verify::ProbeOptions options{.only = {}, .only_captures = true};
+        std::vector<verify::Capture> kept;
+        options.keep = [&](const verify::Capture& capture) { kept.push_back(capture); };
+        for (const verify::ProbeGroup& group :
+             library_probe_groups([&] { return LoadedLibrary{std::make_shared<FakeLibrary>(hidden), {}}; })) {
+            if (group.instructions.front().starts_with("reveal:"))
+                group.run("reveal:" + problem, 1, options, [](const verify::ProbeResult& row) { CHECK(row.verdict == verify::Verdict::recorded); });
+        }
+        REQUIRE(kept.size() == 1);
+        Json header = Json::parse(kept.front().header);
+        for (const char* key : {"gpu", "driver", "toolkit", "date"}) header[key] = "fake";
+        const RecordedTree recorded = parse_tree_capture(verify::json_lines_text(header, kept.front().lines), "file");
+        CHECK(recorded.problem == problem);
+        CHECK(recorded.tree.terms == 256);
+        int rows = 0;
+        replay_tree(recorded, [&](const verify::ProbeResult& row) {
+            CAPTURE(row.note);
+            ++rows;
+            CHECK(row.kind == "replay");
+            CHECK(row.instruction == "reveal:" + problem);
+            CHECK(row.verdict == verdict);
+            CHECK(row.model == "cublaslt.fp8.split");
+            if (!agrees) CHECK(row.note.starts_with("not the order of cublaslt.fp8.split; 256 terms"));
+        });
+        CHECK(rows == 1);
+    }
+}
