@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where elements of matrix operands lie, compared with the layouts of CUTLASS. CuTe writes a layout as extents and strides: the index
+// Compares the places of elements of matrix operands with the layouts of CUTLASS. CuTe writes a layout as extents and strides: the index
 // of a coordinate is the sum of its parts, each times its stride. Index i of a matrix with `rows` rows is row i % rows, column i / rows;
 // B counts as a matrix of n rows and k columns.
 // Source of the numbers: NVIDIA/cutlass, include/cute/atom/mma_traits_sm80.hpp, mma_traits_sm89.hpp, mma_traits_sm90.hpp,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// docs/gpu.md and docs/evidence.md report what is in tests/traces, and nothing else.
+// docs/gpu.md and docs/evidence.md report exactly the contents of tests/traces.
 #include "core/read_file.hpp"
 #include "emulation/gpu/probe/library/capture.hpp"
 #include "emulation/gpu/probe/matrix/sparse_forms.hpp"
@@ -36,7 +36,7 @@ std::string grouped(std::uint64_t n) {
     return text;
 }
 
-/// What the files of one GPU hold.
+/// Contents of the files of one GPU.
 struct Recorded {
     std::set<std::string> dates{};
     int traces = 0, sparse_traces = 0, sums_files = 0, operations = 0, without_model = 0, problems = 0, algorithms = 0, trees = 0, policies = 0;
