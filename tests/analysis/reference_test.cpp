@@ -323,6 +323,43 @@ TEST_CASE("without a reference solution the refinement goes on, and no verdict r
     CHECK(refine(a, b, factors, scaling, plan, uncertain).verdict == Verdict::stagnated);
 }
 
+TEST_CASE("a residual that grows is a divergence, whatever is known of the solution", "[analysis][reference]") {
+    ThreadPool pool(2);
+    const Matrix a = make_matrix(parse_matrix("randsvd:1e8"), 50, 0);
+    const std::vector<double> b = right_hand_side(50, 0);
+    const Equilibration scaling = equilibrate(a, bf16, Scale::scalar);
+    CastCounts counts;
+    const Factors factors = factor_lu(cast_matrix(a, scaling, bf16, counts), {.format = bf16}, pool);
+    const RefinePlan plan{.method = Method::ir, .substitution = bf16, .max_steps = 5};
+    for (const Reference& reference : {reference_solution(a, b, pool), Reference{.quality = "uncertain"}}) {
+        CAPTURE(reference.quality);
+        const Refined refined = refine(a, b, factors, scaling, plan, reference);
+        REQUIRE(refined.history.back().residual > refined.history.front().residual);
+        CHECK(refined.verdict == Verdict::diverged);
+    }
+}
+
+TEST_CASE("the stop of an oracle asks for both errors", "[analysis][reference]") {
+    ThreadPool pool(1);
+    // A x = b for x = (1, -1). The factors are those of another matrix, which maps (1 + 2u, -1 + 2u) to b: every component
+    // is off by 2u, and the residual (4u, 6u) by 6u / (norm(A) norm(x) + norm(b)) = 6u / (3 + 1).
+    const double u = 0x1p-24;
+    Matrix a(2), other(2);
+    a(0, 0) = a(0, 1) = a(1, 0) = other(0, 0) = other(1, 0) = 1;
+    a(1, 1) = 2;
+    other(0, 1) = (1 + 2 * u) / (1 - 2 * u);
+    other(1, 1) = (2 + 2 * u) / (1 - 2 * u);
+    const std::vector<double> b{0, -1};
+    const Equilibration scaling = equilibrate(other, fp64, Scale::none);
+    const Factors factors = factor_lu(other, {.format = fp64}, pool);
+    const RefinePlan plan{.method = Method::lu, .substitution = fp64, .work = fp32, .stop = Stop::oracle};
+    const Refined refined = refine(a, b, factors, scaling, plan, reference_solution(a, b, pool));
+    REQUIRE(refined.x == std::vector<double>{1 + 2 * u, -1 + 2 * u});
+    CHECK(refined.errors.forward.value() == 2 * u);
+    CHECK(refined.errors.normwise == Approx(1.5 * u).epsilon(1e-5));
+    CHECK(refined.verdict == Verdict::unrefined);
+}
+
 TEST_CASE("systems of more than 256 rows beyond fp64 are proven by an inverse of 113 digits", "[analysis][reference][slow]") {
     ThreadPool pool(2);
     System system = unimodular(300, 1);
