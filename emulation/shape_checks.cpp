@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <string>
 
-namespace macheps::check {
+namespace macheps::shapes {
 
 namespace {
 
@@ -206,4 +206,4 @@ Heads heads(std::string_view operation, const Shape& joined, std::int64_t first,
     return {.batch = split[0], .heads = split[1], .times = split[2], .width = split[3], .columns = joined[2]};
 }
 
-}  // namespace macheps::check
+}  // namespace macheps::shapes

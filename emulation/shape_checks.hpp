@@ -8,7 +8,7 @@
 #include <span>
 #include <string_view>
 
-namespace macheps::check {
+namespace macheps::shapes {
 
 /// Several tensors with the same number of elements.
 void same_count(std::string_view operation, std::initializer_list<Shape> shapes);
@@ -47,4 +47,4 @@ struct Heads {
 };
 Heads heads(std::string_view operation, const Shape& joined, std::int64_t first, const Shape& split);
 
-}  // namespace macheps::check
+}  // namespace macheps::shapes

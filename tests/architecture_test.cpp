@@ -312,22 +312,6 @@ TEST_CASE("every room and every folder of sources in it says what it is for", "[
     CHECK(silent == Names{});
 }
 
-TEST_CASE("a header that moved is in the tree under its new name, and the changelog says so", "[architecture]") {
-    std::ifstream rows(root / "cmake/moved_headers.txt");
-    const std::string changelog = text_of(root / "CHANGELOG.md");
-    int count = 0;
-    for (std::string line; std::getline(rows, line);) {
-        if (line.starts_with("#")) continue;
-        const std::string before = line.substr(0, line.find(' ')), after = line.substr(line.find(' ') + 1);
-        CAPTURE(line);
-        CHECK_FALSE(fs::exists(root / before));
-        CHECK(fs::is_regular_file(root / after));
-        CHECK(changelog.find("| `" + before + "` | `" + after + "` |") != std::string::npos);
-        ++count;
-    }
-    CHECK(count > 40);
-}
-
 TEST_CASE("files and folders that docs/architecture.md names are there", "[architecture]") {
     const std::string page = text_of(root / "docs/architecture.md");
     Names missing;

@@ -101,15 +101,15 @@ Tensor CpuBackend::empty(Shape shape) { return {memory_->take(shape.count()), sh
 TokenTensor CpuBackend::empty_tokens(Shape shape) { return {memory_->take(shape.count()), shape}; }
 
 void CpuBackend::upload(std::span<const float> host, View out) {
-    check::transfer("upload", host.size(), out.shape);
+    shapes::transfer("upload", host.size(), out.shape);
     std::copy(host.begin(), host.end(), out.data);
 }
 void CpuBackend::upload(std::span<const std::int32_t> host, TensorView<std::int32_t> out) {
-    check::transfer("upload", host.size(), out.shape);
+    shapes::transfer("upload", host.size(), out.shape);
     std::copy(host.begin(), host.end(), out.data);
 }
 void CpuBackend::download(ConstView in, std::span<float> host) {
-    check::transfer("download", host.size(), in.shape);
+    shapes::transfer("download", host.size(), in.shape);
     std::copy(in.data, in.data + in.count(), host.begin());
 }
 
@@ -135,7 +135,7 @@ void CpuBackend::fill(View out, float value) {
 
 void CpuBackend::copy(ConstView in, View out) {
     const DefaultFloatModes modes;
-    check::same_count("copy", {in.shape, out.shape});
+    shapes::same_count("copy", {in.shape, out.shape});
     share(in.count(), 1, [&](auto first, auto last) { std::copy(in.data + first, in.data + last, out.data + first); });
 }
 
@@ -143,7 +143,7 @@ void CpuBackend::copy(ConstView in, View out) {
 
 void CpuBackend::cast(ConstView in, View out, const Cast& cast, Tally* tally) {
     const DefaultFloatModes modes;
-    check::same_count("cast", {in.shape, out.shape});
+    shapes::same_count("cast", {in.shape, out.shape});
     draw("cast", cast, in.count());
     if (tally != nullptr) *tally = {};
     cast_array(simd_, pool_, in.data, out.data, in.count(), cast, tally);
@@ -151,7 +151,7 @@ void CpuBackend::cast(ConstView in, View out, const Cast& cast, Tally* tally) {
 
 ScaledResult CpuBackend::scaled_cast(ConstView in, View out, View scales, const ScaledCast& how, Tally* tally) {
     const DefaultFloatModes modes;
-    check::scaled_cast(in.shape, out.shape, scales.shape, how);
+    shapes::scaled_cast(in.shape, out.shape, scales.shape, how);
     draw("scaled_cast", how.cast, in.count());
     const std::int64_t columns = in.columns(), rows = columns == 0 ? 0 : in.count() / columns;
     if (tally != nullptr) *tally = {};
@@ -160,7 +160,7 @@ ScaledResult CpuBackend::scaled_cast(ConstView in, View out, View scales, const 
 
 void CpuBackend::decode_groups(ConstView in, const OperandScales& scales, bool k_is_last, float factor, View out) {
     const DefaultFloatModes modes;
-    check::same_count("decode_groups", {in.shape, out.shape});
+    shapes::same_count("decode_groups", {in.shape, out.shape});
     const std::int64_t n = in.columns(), together = k_is_last ? scales.k_block : scales.outer_block;
     share(n == 0 ? 0 : in.count() / n, n, [&](auto first, auto last) {
         for (std::int64_t r = first; r < last; ++r) {
@@ -185,7 +185,7 @@ bool CpuBackend::any_nonfinite(ConstView x) {
 
 ErrorSums CpuBackend::compare(ConstView x, ConstView y, float decode_scale) {
     const DefaultFloatModes modes;
-    check::same_count("compare", {x.shape, y.shape});
+    shapes::same_count("compare", {x.shape, y.shape});
     return compare_arrays(simd_, pool_, x.data, y.data, x.count(), decode_scale);
 }
 
@@ -208,7 +208,7 @@ std::uint64_t CpuBackend::bit_hash(ConstView x) {
 
 void CpuBackend::matmul(const Matmul& args, Tally* tally) {
     const DefaultFloatModes modes;
-    check::matmul(args);
+    shapes::matmul(args);
     draw(args);
     if (tally != nullptr) *tally = {};
     Matmul decoded = args;
@@ -221,7 +221,7 @@ void CpuBackend::matmul(const Matmul& args, Tally* tally) {
 
 void CpuBackend::map(const elementwise::Unary& f, ConstView x, View out) {
     const DefaultFloatModes modes;
-    check::same_count(f.name, {x.shape, out.shape});
+    shapes::same_count(f.name, {x.shape, out.shape});
     const auto kernel = elementwise_kernels(simd_).unary[f.place];
     share(
         x.count(), f.cost, [&](auto first, auto last) { kernel(x.data + first, last - first, out.data + first); },
@@ -230,7 +230,7 @@ void CpuBackend::map(const elementwise::Unary& f, ConstView x, View out) {
 
 void CpuBackend::map_backward(const elementwise::Unary& f, ConstView x, ConstView dout, View dx) {
     const DefaultFloatModes modes;
-    check::map_backward(f, x.shape, dout.shape, dx.shape);
+    shapes::map_backward(f, x.shape, dout.shape, dx.shape);
     const auto kernel = elementwise_kernels(simd_).backward[f.place];
     share(
         x.count(), f.backward_cost,
@@ -240,7 +240,7 @@ void CpuBackend::map_backward(const elementwise::Unary& f, ConstView x, ConstVie
 
 void CpuBackend::map(const elementwise::Binary& f, ConstView a, ConstView b, View out) {
     const DefaultFloatModes modes;
-    check::same_count(f.name, {a.shape, b.shape, out.shape});
+    shapes::same_count(f.name, {a.shape, b.shape, out.shape});
     const auto kernel = elementwise_kernels(simd_).of(f);
     share(
         a.count(), f.cost,
@@ -249,7 +249,7 @@ void CpuBackend::map(const elementwise::Binary& f, ConstView a, ConstView b, Vie
 
 void CpuBackend::map(const elementwise::Binary& f, ConstView a, float b, View out) {
     const DefaultFloatModes modes;
-    check::same_count(f.name, {a.shape, out.shape});
+    shapes::same_count(f.name, {a.shape, out.shape});
     const auto kernel = elementwise_kernels(simd_).by_number(f);
     share(
         a.count(), f.cost, [&](auto first, auto last) { kernel(a.data + first, b, last - first, out.data + first); },
@@ -291,7 +291,7 @@ void CpuBackend::update(std::int64_t n, UpdateStats* stats, const Chunk& chunk_k
 
 void CpuBackend::adamw(View p, ConstView g, View m, View v, const AdamW& args, UpdateStats* stats) {
     const DefaultFloatModes modes;
-    check::adam("adamw", p.shape, g.shape, m.shape, v.shape);
+    shapes::adam("adamw", p.shape, g.shape, m.shape, v.shape);
     draw(args, p.count());
     const auto kernel = optimizer_kernels(simd_).adamw;
     const AdamWStep step(simd_, args);
@@ -302,7 +302,7 @@ void CpuBackend::adamw(View p, ConstView g, View m, View v, const AdamW& args, U
 
 void CpuBackend::adam(View p, ConstView g, View m, View v, const Adam& args, UpdateStats* stats) {
     const DefaultFloatModes modes;
-    check::adam("adam", p.shape, g.shape, m.shape, v.shape);
+    shapes::adam("adam", p.shape, g.shape, m.shape, v.shape);
     draw(args, p.count());
     const AdamWork work(simd_, args);
     update(p.count(), stats, [&](std::int64_t first, std::int64_t n, UpdateStats* counts) {
@@ -313,7 +313,7 @@ void CpuBackend::adam(View p, ConstView g, View m, View v, const Adam& args, Upd
 void CpuBackend::sgd(View p, ConstView g, View momentum, const Sgd& args, UpdateStats* stats) {
     const DefaultFloatModes modes;
     const bool buffered = args.momentum != 0;
-    check::sgd(p.shape, g.shape, momentum.shape, args);
+    shapes::sgd(p.shape, g.shape, momentum.shape, args);
     draw(args, p.count());
     const auto kernel = optimizer_kernels(simd_).sgd;
     const SgdStep step(simd_, args);

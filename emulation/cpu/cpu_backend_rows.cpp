@@ -28,8 +28,8 @@ void CpuBackend::embedding(TokenView tokens, ConstView wte, ConstView wpe, View 
     const DefaultFloatModes modes;
     const std::int64_t times = tokens.columns(), n = wte.columns();
     const bool placed = wpe.data != nullptr;
-    check::embedding(tokens.shape, wte.shape, wpe, out.shape);
-    check::tokens("embedding", host_tokens(tokens), wte.rows());
+    shapes::embedding(tokens.shape, wte.shape, wpe, out.shape);
+    shapes::tokens("embedding", host_tokens(tokens), wte.rows());
     const auto add = elementwise_kernels(simd_).of(elementwise::Add{});
     const auto scale = elementwise_kernels(simd_).by_number(elementwise::Multiply{});
     share(tokens.count(), n, [&](auto first, auto last) {
@@ -48,8 +48,8 @@ void CpuBackend::embedding_backward(TokenView tokens, ConstView dout, View dwte,
     const DefaultFloatModes modes;
     const std::int64_t rows = tokens.count(), times = tokens.columns(), n = dwte.columns();
     const bool placed = dwpe.data != nullptr;
-    check::embedding_backward(tokens.shape, dout.shape, dwte.shape, dwpe);
-    check::tokens("embedding_backward", host_tokens(tokens), dwte.rows());
+    shapes::embedding_backward(tokens.shape, dout.shape, dwte.shape, dwpe);
+    shapes::tokens("embedding_backward", host_tokens(tokens), dwte.rows());
     const auto add_to = elementwise_kernels(simd_).of(elementwise::Add{});
     share(
         n, 2 * rows + dwte.rows() + (placed ? dwpe.rows() : 0),
@@ -74,7 +74,7 @@ void CpuBackend::embedding_backward(TokenView tokens, ConstView dout, View dwte,
 void CpuBackend::layernorm(ConstView x, ConstView gamma, ConstView beta, float eps, View out, View mean, View rstd) {
     const DefaultFloatModes modes;
     const std::int64_t n = x.columns(), rows = x.rows();
-    check::layernorm(x.shape, gamma.shape, beta.shape, out.shape, mean.shape, rstd.shape);
+    shapes::layernorm(x.shape, gamma.shape, beta.shape, out.shape, mean.shape, rstd.shape);
     const auto kernel = row_kernels(simd_).layernorm;
     share(rows, 4 * n, [&](auto first, auto last) {
         kernel(x.data + first * n, gamma.data, beta.data, last - first, n, eps, out.data + first * n, mean.data + first,
@@ -86,7 +86,7 @@ void CpuBackend::layernorm_backward(ConstView x, ConstView gamma, ConstView mean
                                     View dx, View dgamma, View dbeta) {
     const DefaultFloatModes modes;
     const std::int64_t n = x.columns(), rows = x.rows();
-    check::layernorm_backward(x.shape, gamma.shape, mean.shape, rstd.shape, dout.shape, dx.shape, dgamma.shape,
+    shapes::layernorm_backward(x.shape, gamma.shape, mean.shape, rstd.shape, dout.shape, dx.shape, dgamma.shape,
                               dbeta.shape);
     // The columns first: dx may be dout or x.
     const auto columns = row_kernels(simd_).layernorm_backward_columns;
@@ -106,7 +106,7 @@ void CpuBackend::layernorm_backward(ConstView x, ConstView gamma, ConstView mean
 void CpuBackend::rms_normalise(ConstView x, float eps, View out, View rstd) {
     const DefaultFloatModes modes;
     const std::int64_t n = x.columns(), rows = x.rows();
-    check::rms_normalise(x.shape, out.shape, rstd.shape);
+    shapes::rms_normalise(x.shape, out.shape, rstd.shape);
     const auto kernel = row_kernels(simd_).rms_normalise;
     share(rows, 3 * n, [&](auto first, auto last) {
         kernel(x.data + first * n, last - first, n, eps, out.data + first * n, rstd.data + first);
@@ -116,7 +116,7 @@ void CpuBackend::rms_normalise(ConstView x, float eps, View out, View rstd) {
 void CpuBackend::rms_normalise_backward(ConstView x, ConstView rstd, ConstView dout, View dx) {
     const DefaultFloatModes modes;
     const std::int64_t n = x.columns(), rows = x.rows();
-    check::rms_normalise_backward(x.shape, rstd.shape, dout.shape, dx.shape);
+    shapes::rms_normalise_backward(x.shape, rstd.shape, dout.shape, dx.shape);
     const auto kernel = row_kernels(simd_).rms_normalise_backward;
     share(rows, 6 * n, [&](auto first, auto last) {
         kernel(x.data + first * n, rstd.data + first, dout.data + first * n, last - first, n, dx.data + first * n);
@@ -126,7 +126,7 @@ void CpuBackend::rms_normalise_backward(ConstView x, ConstView rstd, ConstView d
 void CpuBackend::multiply_columns(ConstView x, ConstView factors, View out) {
     const DefaultFloatModes modes;
     const std::int64_t n = x.columns();
-    check::multiply_columns(x.shape, factors.shape, out.shape);
+    shapes::multiply_columns(x.shape, factors.shape, out.shape);
     const auto kernel = row_kernels(simd_).multiply_columns;
     share(x.rows(), n, [&](auto first, auto last) {
         kernel(x.data + first * n, factors.data, last - first, n, out.data + first * n);
@@ -136,7 +136,7 @@ void CpuBackend::multiply_columns(ConstView x, ConstView factors, View out) {
 void CpuBackend::softmax_causal(ConstView scores, View out) {
     const DefaultFloatModes modes;
     const std::int64_t n = scores.columns(), rows = scores.rows();
-    check::softmax_causal(scores.shape, out.shape);
+    shapes::softmax_causal(scores.shape, out.shape);
     const auto kernel = softmax_kernels(simd_).softmax_causal;
     share(rows, 12 * n, [&](auto first, auto last) {
         kernel(scores.data + first * n, first, last - first, n, out.data + first * n);
@@ -146,7 +146,7 @@ void CpuBackend::softmax_causal(ConstView scores, View out) {
 void CpuBackend::softmax_causal_backward(ConstView p, ConstView dp, View dscores) {
     const DefaultFloatModes modes;
     const std::int64_t n = p.columns(), rows = p.rows();
-    check::softmax_causal_backward(p.shape, dp.shape, dscores.shape);
+    shapes::softmax_causal_backward(p.shape, dp.shape, dscores.shape);
     const auto kernel = softmax_kernels(simd_).softmax_causal_backward;
     share(rows, 4 * n, [&](auto first, auto last) {
         kernel(p.data + first * n, dp.data + first * n, first, last - first, n, dscores.data + first * n);
@@ -156,7 +156,7 @@ void CpuBackend::softmax_causal_backward(ConstView p, ConstView dp, View dscores
 void CpuBackend::log_softmax(ConstView x, View out) {
     const DefaultFloatModes modes;
     const std::int64_t n = x.columns();
-    check::log_softmax(x.shape, out.shape);
+    shapes::log_softmax(x.shape, out.shape);
     const auto kernel = softmax_kernels(simd_).log_softmax;
     share(x.rows(), 12 * n,
           [&](auto first, auto last) { kernel(x.data + first * n, last - first, n, out.data + first * n); });
@@ -164,16 +164,16 @@ void CpuBackend::log_softmax(ConstView x, View out) {
 
 float CpuBackend::nll(ConstView logp, TokenView targets) {
     const DefaultFloatModes modes;
-    check::nll(logp.shape, targets.shape);
-    check::tokens("nll", host_tokens(targets), logp.columns());
+    shapes::nll(logp.shape, targets.shape);
+    shapes::tokens("nll", host_tokens(targets), logp.columns());
     return definition::nll(logp.data, targets.data, logp.rows(), logp.columns());
 }
 
 double CpuBackend::cross_entropy(ConstView logits, TokenView targets) {
     const DefaultFloatModes modes;
-    check::cross_entropy(logits.shape, targets.shape);
+    shapes::cross_entropy(logits.shape, targets.shape);
     const std::int64_t rows = logits.rows(), n = logits.columns();
-    check::tokens("cross_entropy", host_tokens(targets), n);
+    shapes::tokens("cross_entropy", host_tokens(targets), n);
     std::vector<double> losses(static_cast<std::size_t>(rows));
     const auto kernel = softmax_kernels(simd_).cross_entropy;
     share(rows, 20 * n, [&](auto first, auto last) {
@@ -186,8 +186,8 @@ double CpuBackend::cross_entropy(ConstView logits, TokenView targets) {
 void CpuBackend::nll_backward(ConstView logp, TokenView targets, float factor, View dx) {
     const DefaultFloatModes modes;
     const std::int64_t n = logp.columns();
-    check::nll_backward(logp.shape, targets.shape, dx.shape);
-    check::tokens("nll_backward", host_tokens(targets), n);
+    shapes::nll_backward(logp.shape, targets.shape, dx.shape);
+    shapes::tokens("nll_backward", host_tokens(targets), n);
     const auto kernel = softmax_kernels(simd_).nll_backward;
     share(logp.rows(), 8 * n, [&](auto first, auto last) {
         kernel(logp.data + first * n, targets.data + first, last - first, n, factor, dx.data + first * n);
@@ -197,14 +197,14 @@ void CpuBackend::nll_backward(ConstView logp, TokenView targets, float factor, V
 void CpuBackend::column_sum(ConstView x, View out) {
     const DefaultFloatModes modes;
     const std::int64_t n = x.columns();
-    check::column_sum(x.shape, out.shape);
+    shapes::column_sum(x.shape, out.shape);
     const auto kernel = row_kernels(simd_).column_sum;
     share(
         n, x.rows(), [&](auto first, auto last) { kernel(x.data, x.rows(), n, first, last, out.data); }, column_grain);
 }
 
 void CpuBackend::split_heads(ConstView x, std::int64_t first_column, View out) {
-    const auto s = check::heads("split_heads", x.shape, first_column, out.shape);
+    const auto s = shapes::heads("split_heads", x.shape, first_column, out.shape);
     share(s.batch * s.heads, s.times * s.width, [&](auto first, auto last) {
         for (auto i = first; i < last; ++i) {
             for (std::int64_t t = 0; t < s.times; ++t) {
@@ -217,7 +217,7 @@ void CpuBackend::split_heads(ConstView x, std::int64_t first_column, View out) {
 }
 
 void CpuBackend::merge_heads(ConstView x, std::int64_t first_column, View out) {
-    const auto s = check::heads("merge_heads", out.shape, first_column, x.shape);
+    const auto s = shapes::heads("merge_heads", out.shape, first_column, x.shape);
     share(s.batch * s.times, s.heads * s.width, [&](auto first, auto last) {
         for (auto i = first; i < last; ++i) {
             for (std::int64_t h = 0; h < s.heads; ++h) {
@@ -232,7 +232,7 @@ void CpuBackend::merge_heads(ConstView x, std::int64_t first_column, View out) {
 
 void CpuBackend::sum_head_groups(ConstView x, View out) {
     const DefaultFloatModes modes;
-    check::sum_head_groups(x.shape, out.shape);
+    shapes::sum_head_groups(x.shape, out.shape);
     const std::int64_t group = x.shape[1] / out.shape[1], n = out.shape[2] * out.shape[3];
     const auto add_to = elementwise_kernels(simd_).of(elementwise::Add{});
     share(out.shape[0] * out.shape[1], group * n, [&](auto first, auto last) {
@@ -247,7 +247,7 @@ void CpuBackend::sum_head_groups(ConstView x, View out) {
 void CpuBackend::rotate(ConstView x, ConstView cos, ConstView sin, Turn turn, View direct, View rotated) {
     const DefaultFloatModes modes;
     const std::int64_t columns = x.columns(), n = direct.columns(), width = 2 * cos.columns();
-    check::rotate(x.shape, cos.shape, sin.shape, direct.shape, rotated.shape);
+    shapes::rotate(x.shape, cos.shape, sin.shape, direct.shape, rotated.shape);
     const std::int64_t times = x.shape[1], half = width / 2;
     const auto kernel = rotate_kernel(simd_);
     share(x.rows(), 2 * n, [&](auto first, auto last) {

@@ -37,15 +37,15 @@ class DeviceBackend final : public Backend {
     TokenTensor empty_tokens(Shape shape) override { return {memory_->take(bytes_of(shape.count())), shape}; }
 
     void upload(std::span<const float> host, View out) override {
-        check::transfer("upload", host.size(), out.shape);
+        shapes::transfer("upload", host.size(), out.shape);
         if (!host.empty()) device().copy_in(out.data, host.data(), host.size_bytes());
     }
     void upload(std::span<const std::int32_t> host, TensorView<std::int32_t> out) override {
-        check::transfer("upload", host.size(), out.shape);
+        shapes::transfer("upload", host.size(), out.shape);
         if (!host.empty()) device().copy_in(out.data, host.data(), host.size_bytes());
     }
     void download(ConstView in, std::span<float> host) override {
-        check::transfer("download", host.size(), in.shape);
+        shapes::transfer("download", host.size(), in.shape);
         if (!host.empty()) device().copy_out(host.data(), in.data, host.size_bytes());
     }
     void fill(View out, float value) override {
@@ -53,20 +53,20 @@ class DeviceBackend final : public Backend {
         device().each(out.count(), [=] MACHEPS_KERNEL(std::int64_t i) { data[i] = value; });
     }
     void copy(ConstView in, View out) override {
-        check::same_count("copy", {in.shape, out.shape});
+        shapes::same_count("copy", {in.shape, out.shape});
         if (in.count() != 0) device().copy(out.data, in.data, bytes_of(in.count()));
     }
 
     // --- casts and what they did
 
     void cast(ConstView in, View out, const Cast& cast, Tally* tally) override {
-        check::same_count("cast", {in.shape, out.shape});
+        shapes::same_count("cast", {in.shape, out.shape});
         draw("cast", cast, in.count());
         counted(tally, [&](DeviceTally* counts) { gpu::cast(device(), in.data, out.data, in.count(), cast, counts); });
     }
 
     ScaledResult scaled_cast(ConstView in, View out, View scales, const ScaledCast& how, Tally* tally) override {
-        check::scaled_cast(in.shape, out.shape, scales.shape, how);
+        shapes::scaled_cast(in.shape, out.shape, scales.shape, how);
         draw("scaled_cast", how.cast, in.count());
         const std::int64_t columns = in.columns();
         const GroupGrid grid = group_grid(how, columns == 0 ? 0 : in.count() / columns, columns);
@@ -91,7 +91,7 @@ class DeviceBackend final : public Backend {
     }
 
     void decode_groups(ConstView in, const OperandScales& scales, bool k_is_last, float factor, View out) override {
-        check::same_count("decode_groups", {in.shape, out.shape});
+        shapes::same_count("decode_groups", {in.shape, out.shape});
         const std::int64_t n = max_of(in.columns(), std::int64_t{1});
         const float* x = in.data;
         float* y = out.data;
@@ -108,7 +108,7 @@ class DeviceBackend final : public Backend {
     bool any_nonfinite(ConstView x) override { return magnitude(x) >= 0x7f800000u; }
 
     ErrorSums compare(ConstView x, ConstView y, float decode_scale) override {
-        check::same_count("compare", {x.shape, y.shape});
+        shapes::same_count("compare", {x.shape, y.shape});
         const float *a = x.data, *b = y.data;
         ScratchArray<std::uint64_t, Device> finite(*memory_, 1);
         finite.clear();
@@ -143,7 +143,7 @@ class DeviceBackend final : public Backend {
 
     void matmul(const Matmul& args, Tally* tally) override {
         const DefaultFloatModes modes;
-        check::matmul(args);
+        shapes::matmul(args);
         draw(args);
         Matmul decoded = args;
         decoded.a.format = decoded_format(*args.rule.machine, args.a.format);
@@ -155,27 +155,27 @@ class DeviceBackend final : public Backend {
     // --- elementwise
 
     void map(const elementwise::Unary& f, ConstView x, View out) override {
-        check::same_count(f.name, {x.shape, out.shape});
+        shapes::same_count(f.name, {x.shape, out.shape});
         gpu::map(device(), f, x.data, x.count(), out.data);
     }
     void map_backward(const elementwise::Unary& f, ConstView x, ConstView dout, View dx) override {
-        check::map_backward(f, x.shape, dout.shape, dx.shape);
+        shapes::map_backward(f, x.shape, dout.shape, dx.shape);
         gpu::map_backward(device(), f, x.data, dout.data, x.count(), dx.data);
     }
     void map(const elementwise::Binary& f, ConstView a, ConstView b, View out) override {
-        check::same_count(f.name, {a.shape, b.shape, out.shape});
+        shapes::same_count(f.name, {a.shape, b.shape, out.shape});
         gpu::map(device(), f, a.data, b.data, a.count(), out.data);
     }
     void map(const elementwise::Binary& f, ConstView a, float b, View out) override {
-        check::same_count(f.name, {a.shape, out.shape});
+        shapes::same_count(f.name, {a.shape, out.shape});
         gpu::map(device(), f, a.data, b, a.count(), out.data);
     }
 
     // --- rows and columns
 
     void embedding(TokenView tokens, ConstView wte, ConstView wpe, View out) override {
-        check::embedding(tokens.shape, wte.shape, wpe, out.shape);
-        check::tokens("embedding", host_tokens(tokens), wte.rows());
+        shapes::embedding(tokens.shape, wte.shape, wpe, out.shape);
+        shapes::tokens("embedding", host_tokens(tokens), wte.rows());
         const std::int64_t times = tokens.columns(), n = wte.columns();
         const std::int32_t* rows = tokens.data;
         const float *table = wte.data, *places = wpe.data;
@@ -188,9 +188,9 @@ class DeviceBackend final : public Backend {
     }
 
     void embedding_backward(TokenView tokens, ConstView dout, View dwte, View dwpe) override {
-        check::embedding_backward(tokens.shape, dout.shape, dwte.shape, dwpe);
+        shapes::embedding_backward(tokens.shape, dout.shape, dwte.shape, dwpe);
         const std::vector<std::int32_t> host = host_tokens(tokens);
-        check::tokens("embedding_backward", host, dwte.rows());
+        shapes::tokens("embedding_backward", host, dwte.rows());
         const RowsByToken sorted = rows_by_token(host, dwte.rows());
         const ScratchArray<std::int32_t, Device> starts(*memory_, sorted.begin), rows(*memory_, sorted.order);
         gather_rows(device(), dout.data, dwte.columns(), starts.data(), rows.data(), dwte.rows(), dwte.data);
@@ -199,55 +199,55 @@ class DeviceBackend final : public Backend {
     }
 
     void layernorm(ConstView x, ConstView gamma, ConstView beta, float eps, View out, View mean, View rstd) override {
-        check::layernorm(x.shape, gamma.shape, beta.shape, out.shape, mean.shape, rstd.shape);
+        shapes::layernorm(x.shape, gamma.shape, beta.shape, out.shape, mean.shape, rstd.shape);
         gpu::layernorm(device(), x.data, gamma.data, beta.data, x.rows(), x.columns(), eps, out.data, mean.data,
                        rstd.data);
     }
     void layernorm_backward(ConstView x, ConstView gamma, ConstView mean, ConstView rstd, ConstView dout, View dx,
                             View dgamma, View dbeta) override {
-        check::layernorm_backward(x.shape, gamma.shape, mean.shape, rstd.shape, dout.shape, dx.shape, dgamma.shape,
+        shapes::layernorm_backward(x.shape, gamma.shape, mean.shape, rstd.shape, dout.shape, dx.shape, dgamma.shape,
                                   dbeta.shape);
         gpu::layernorm_backward(device(), x.data, gamma.data, mean.data, rstd.data, dout.data, x.rows(), x.columns(),
                                 dx.data, dgamma.data, dbeta.data);
     }
     void rms_normalise(ConstView x, float eps, View out, View rstd) override {
-        check::rms_normalise(x.shape, out.shape, rstd.shape);
+        shapes::rms_normalise(x.shape, out.shape, rstd.shape);
         gpu::rms_normalise(device(), x.data, x.rows(), x.columns(), eps, out.data, rstd.data);
     }
     void rms_normalise_backward(ConstView x, ConstView rstd, ConstView dout, View dx) override {
-        check::rms_normalise_backward(x.shape, rstd.shape, dout.shape, dx.shape);
+        shapes::rms_normalise_backward(x.shape, rstd.shape, dout.shape, dx.shape);
         gpu::rms_normalise_backward(device(), x.data, rstd.data, dout.data, x.rows(), x.columns(), dx.data);
     }
     void multiply_columns(ConstView x, ConstView factors, View out) override {
-        check::multiply_columns(x.shape, factors.shape, out.shape);
+        shapes::multiply_columns(x.shape, factors.shape, out.shape);
         const std::int64_t n = x.columns();
         const float *in = x.data, *f = factors.data;
         float* y = out.data;
         device().each(x.count(), [=] MACHEPS_KERNEL(std::int64_t i) { y[i] = definition::multiply(in[i], f[i % n]); });
     }
     void softmax_causal(ConstView scores, View out) override {
-        check::softmax_causal(scores.shape, out.shape);
+        shapes::softmax_causal(scores.shape, out.shape);
         gpu::softmax_causal(device(), scores.data, scores.rows(), scores.columns(), out.data);
     }
     void softmax_causal_backward(ConstView p, ConstView dp, View dscores) override {
-        check::softmax_causal_backward(p.shape, dp.shape, dscores.shape);
+        shapes::softmax_causal_backward(p.shape, dp.shape, dscores.shape);
         gpu::softmax_causal_backward(device(), p.data, dp.data, p.rows(), p.columns(), dscores.data);
     }
     void log_softmax(ConstView x, View out) override {
-        check::log_softmax(x.shape, out.shape);
+        shapes::log_softmax(x.shape, out.shape);
         gpu::log_softmax(device(), x.data, x.rows(), x.columns(), out.data);
     }
     float nll(ConstView logp, TokenView targets) override {
-        check::nll(logp.shape, targets.shape);
-        check::tokens("nll", host_tokens(targets), logp.columns());
+        shapes::nll(logp.shape, targets.shape);
+        shapes::tokens("nll", host_tokens(targets), logp.columns());
         const ScratchArray<float, Device> mean(*memory_, 1);
         gpu::nll(device(), logp.data, targets.data, logp.rows(), logp.columns(), mean.data());
         return mean.value();
     }
     double cross_entropy(ConstView logits, TokenView targets) override {
         const DefaultFloatModes modes;
-        check::cross_entropy(logits.shape, targets.shape);
-        check::tokens("cross_entropy", host_tokens(targets), logits.columns());
+        shapes::cross_entropy(logits.shape, targets.shape);
+        shapes::tokens("cross_entropy", host_tokens(targets), logits.columns());
         const ScratchArray<double, Device> losses(*memory_, logits.rows());
         gpu::cross_entropy(device(), logits.data, targets.data, logits.rows(), logits.columns(), losses.data());
         const double* loss = losses.data();
@@ -255,8 +255,8 @@ class DeviceBackend final : public Backend {
         return definition::canonical(all / static_cast<double>(logits.rows()));
     }
     void nll_backward(ConstView logp, TokenView targets, float factor, View dx) override {
-        check::nll_backward(logp.shape, targets.shape, dx.shape);
-        check::tokens("nll_backward", host_tokens(targets), logp.columns());
+        shapes::nll_backward(logp.shape, targets.shape, dx.shape);
+        shapes::tokens("nll_backward", host_tokens(targets), logp.columns());
         const std::int64_t n = logp.columns();
         const float* p = logp.data;
         const std::int32_t* target = targets.data;
@@ -266,7 +266,7 @@ class DeviceBackend final : public Backend {
         });
     }
     void column_sum(ConstView x, View out) override {
-        check::column_sum(x.shape, out.shape);
+        shapes::column_sum(x.shape, out.shape);
         const std::int64_t rows = x.rows(), n = x.columns();
         const float* in = x.data;
         float* y = out.data;
@@ -276,7 +276,7 @@ class DeviceBackend final : public Backend {
     }
 
     void split_heads(ConstView x, std::int64_t first, View out) override {
-        const check::Heads s = check::heads("split_heads", x.shape, first, out.shape);
+        const shapes::Heads s = shapes::heads("split_heads", x.shape, first, out.shape);
         const float* in = x.data;
         float* y = out.data;
         device().each(out.count(), [=] MACHEPS_KERNEL(std::int64_t i) {
@@ -285,7 +285,7 @@ class DeviceBackend final : public Backend {
         });
     }
     void merge_heads(ConstView x, std::int64_t first, View out) override {
-        const check::Heads s = check::heads("merge_heads", out.shape, first, x.shape);
+        const shapes::Heads s = shapes::heads("merge_heads", out.shape, first, x.shape);
         const float* in = x.data;
         float* y = out.data;
         device().each(x.count(), [=] MACHEPS_KERNEL(std::int64_t i) {
@@ -294,7 +294,7 @@ class DeviceBackend final : public Backend {
         });
     }
     void sum_head_groups(ConstView x, View out) override {
-        check::sum_head_groups(x.shape, out.shape);
+        shapes::sum_head_groups(x.shape, out.shape);
         const std::int64_t group = x.shape[1] / out.shape[1], n = out.shape[2] * out.shape[3];
         const float* in = x.data;
         float* y = out.data;
@@ -305,7 +305,7 @@ class DeviceBackend final : public Backend {
         });
     }
     void rotate(ConstView x, ConstView cos, ConstView sin, Turn turn, View direct, View rotated) override {
-        check::rotate(x.shape, cos.shape, sin.shape, direct.shape, rotated.shape);
+        shapes::rotate(x.shape, cos.shape, sin.shape, direct.shape, rotated.shape);
         device().each(direct.count(), Rotation{.x = x.data,
                                                .cos = cos.data,
                                                .sin = sin.data,
@@ -327,7 +327,7 @@ class DeviceBackend final : public Backend {
     }
 
     void adamw(View p, ConstView g, View m, View v, const AdamW& args, UpdateStats* stats) override {
-        check::adam("adamw", p.shape, g.shape, m.shape, v.shape);
+        shapes::adam("adamw", p.shape, g.shape, m.shape, v.shape);
         draw(args, p.count());
         float *value = p.data, *moment1 = m.data, *moment2 = v.data;
         const float* grad = g.data;
@@ -338,7 +338,7 @@ class DeviceBackend final : public Backend {
     }
 
     void adam(View p, ConstView g, View m, View v, const Adam& args, UpdateStats* stats) override {
-        check::adam("adam", p.shape, g.shape, m.shape, v.shape);
+        shapes::adam("adam", p.shape, g.shape, m.shape, v.shape);
         draw(args, p.count());
         const DefaultFloatModes modes;
         const AdamConstants constants = adam_constants(args);
@@ -348,7 +348,7 @@ class DeviceBackend final : public Backend {
     }
 
     void sgd(View p, ConstView g, View momentum, const Sgd& args, UpdateStats* stats) override {
-        check::sgd(p.shape, g.shape, momentum.shape, args);
+        shapes::sgd(p.shape, g.shape, momentum.shape, args);
         draw(args, p.count());
         float *value = p.data, *buffer = args.momentum != 0 ? momentum.data : nullptr;
         const float* grad = g.data;

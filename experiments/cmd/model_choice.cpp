@@ -19,7 +19,7 @@ ModelConfig ModelChoice::config() const {
     ModelConfig model = named_size(size, parse_model_kind(kind)).model;
     model.layers = layers.value_or(model.layers);
     if (untied) model.tied = false;
-    check(model);
+    validate(model);
     // A table of so many rows, measured; it takes no options of the machine.
     constexpr double bytes_a_layer = 150e3;
     if (const MemoryLimit limit = memory_limit();

@@ -379,7 +379,7 @@ void describe_task_asked(Command& verb) {
     describe_steps(verb, *a);
     describe_run(verb, *a);
     verb.runs([a, &verb] {
-        check(*asked_task = new_experiment(*a, verb));
+        validate(*asked_task = new_experiment(*a, verb));
         return Exit::ok;
     });
 }

@@ -70,7 +70,7 @@ ModelSize named_size(std::string_view name, ModelKind kind) {
                                  fmt::join(names, ", ")));
 }
 
-void check(const ModelConfig& c) {
+void validate(const ModelConfig& c) {
     check_range("layers", c.layers, 1, most_size);
     check_range("width", c.width, 1, most_size);
     check_range("heads", c.heads, 1, most_size);

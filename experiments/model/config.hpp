@@ -69,7 +69,7 @@ const std::vector<ModelSize>& model_sizes();
 ModelSize named_size(std::string_view name, ModelKind kind = ModelKind::gpt2);
 
 /// Throws Error (usage) for sizes of zero, a width that heads do not divide, and the like.
-void check(const ModelConfig& config);
+void validate(const ModelConfig& config);
 
 /// Every site and parameter, in the order of the forward pass.
 SiteList model_sites(const ModelConfig& config);

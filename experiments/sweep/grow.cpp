@@ -152,7 +152,7 @@ Experiment experiment_of(const SweepSetting& setting, const std::vector<SweepPol
         Experiment experiment = task_of(options);
         experiment.policies.clear();
         for (const std::size_t i : which) experiment.policies.push_back(parse_policy(policies[i].sources));
-        check(experiment);
+        validate(experiment);
         return experiment;
     } catch (const Error& error) {
         const std::string words = setting_words(setting);

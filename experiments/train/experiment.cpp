@@ -37,7 +37,7 @@ void check_folder(const char* field, const std::filesystem::path& file) {
     }
 }
 
-void check(const DumpRequest& dump, std::int64_t steps) {
+void validate(const DumpRequest& dump, std::int64_t steps) {
     if (dump.file.empty()) return;
     if (dump.step < 0 || dump.step >= steps) {
         throw FieldError("dump", fmt::format("there is no step {} in {}", dump.step, steps),
@@ -48,10 +48,10 @@ void check(const DumpRequest& dump, std::int64_t steps) {
 
 }  // namespace
 
-void check(const Experiment& experiment) {
-    macheps::check(experiment.model);
-    check(experiment.options);
-    check(experiment.dump, experiment.options.steps);
+void validate(const Experiment& experiment) {
+    validate(experiment.model);
+    validate(experiment.options);
+    validate(experiment.dump, experiment.options.steps);
     check_folder("inputs_file", experiment.inputs_file);
     check_range("save_every", experiment.save_every, 0, most_steps);
     for (const std::int64_t seed : experiment.seeds) check_range("seeds", seed, 0, INT64_MAX);
@@ -75,7 +75,7 @@ double least_memory(const Experiment& experiment) {
 }
 
 void check_memory(const Backend& backend, const Experiment& experiment, int at_a_time) {
-    check(experiment);
+    validate(experiment);
     if (dynamic_cast<const CpuBackend*>(&backend) == nullptr) return;
     const TrainOptions& o = experiment.options;
     const double held_out = static_cast<double>(o.eval_batches) * static_cast<double>(o.batch) *

@@ -50,7 +50,7 @@ struct Progress {
 };
 
 /// Throws Error for sizes and options that no training takes.
-void check(const Experiment& experiment);
+void validate(const Experiment& experiment);
 /// Bytes that training takes of this process at the least: of the model (model/memory.hpp), and a gradient for each rank where there are
 /// several.
 double least_memory(const Experiment& experiment);

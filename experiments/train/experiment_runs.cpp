@@ -77,7 +77,7 @@ std::vector<StepRow> rows_of(const std::vector<StepRow>& rows, const std::string
 }  // namespace
 
 SharedInputs::SharedInputs(const Experiment& experiment) {
-    check(experiment);
+    validate(experiment);
     sites = model_sites(experiment.model);
     for (const Policy& policy : experiment.policies) {
         policies.push_back(resolve(policy, sites));

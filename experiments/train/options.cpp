@@ -12,7 +12,7 @@
 
 namespace macheps {
 
-void check(const TrainOptions& o) {
+void validate(const TrainOptions& o) {
     const auto refuse = [](const char* field, const std::string& what, const char* fix) {
         throw FieldError(field, what, fix);
     };

@@ -38,7 +38,7 @@ struct TrainOptions {
 };
 
 /// Throws FieldError for numbers that no training takes.
-void check(const TrainOptions& options);
+void validate(const TrainOptions& options);
 
 /// The options of a run under a policy that says this: its words go before the run's. The samples of a step are the run's: micro-batches
 /// divide them, as many as the policy asks for or the nearest number below that divides `batch`. Where the run itself asks for several, they

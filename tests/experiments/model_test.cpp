@@ -226,7 +226,7 @@ TEST_CASE("a llama has the sizes that its docstrings promise", "[experiments][mo
         CHECK(model.hidden_width() == row.hidden);
         CHECK(parameter_count(model) == row.parameters);
         CHECK_FALSE(model.tied);
-        CHECK_NOTHROW(check(model));
+        CHECK_NOTHROW(validate(model));
     }
     ModelConfig grouped = named_size("tiny", ModelKind::llama).model;
     grouped.kv_heads = 2;
@@ -287,7 +287,7 @@ TEST_CASE("models that cannot be are refused by field", "[experiments][model]") 
     for (const Bad& bad : cases) {
         CAPTURE(bad.field);
         try {
-            check(bad.model);
+            validate(bad.model);
             FAIL_CHECK("accepted");
         } catch (const Error& error) {
             CHECK(error.parts().where == bad.field);

@@ -537,7 +537,7 @@ TEST_CASE("no random word is used twice with ranks and a stochastic wire", "[ran
 TEST_CASE("ranks that do not divide the batch are refused, and each takes memory for a gradient", "[ranks]") {
     TrainOptions options = small_options(3);
     try {
-        check(options);
+        validate(options);
         FAIL("3 ranks and 8 samples");
     } catch (const FieldError& error) {
         CHECK(error.field() == "ranks");
@@ -545,7 +545,7 @@ TEST_CASE("ranks that do not divide the batch are refused, and each takes memory
     }
     for (const std::int64_t bad : {std::int64_t{0}, std::int64_t{-1}, most_ranks + 1}) {
         options.ranks = bad;
-        CHECK_THROWS_AS(check(options), FieldError);
+        CHECK_THROWS_AS(validate(options), FieldError);
     }
     const TemporaryFolder folder;
     Experiment one = small_experiment(folder / "run", {}, 1), four = one;
