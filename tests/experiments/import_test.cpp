@@ -38,7 +38,7 @@ const KeyRow toy_rows[] = {
 };
 
 bool toy_refuses(const ImportContext&, std::string_view path) { return path.starts_with("fp16."); }
-bool toy_reads_quoted(const ImportContext& context) { return context.at_least("2.0"); }
+bool toy_reads_quoted(const ImportContext& context) { return context.since("2.0"); }
 
 const Framework toy{.name = "toy",
                     .title = "Toy",

@@ -38,10 +38,6 @@ Backend backend_of(const ImportContext& context, bool& is_assumed) {
 
 }  // namespace
 
-bool since(const ImportContext& context, std::string_view version) {
-    return context.version("accelerate") >= parse_version(version);
-}
-
 std::optional<std::array<bool, 3>> linear_overrides(const ImportContext& context) {
     const ConfigValue* value = context.value("fp8_config.override_linear_precision");
     if (value == nullptr || !value->is_list() || value->items.size() != 3) return {};

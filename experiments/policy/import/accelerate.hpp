@@ -27,8 +27,6 @@ struct Facts {
 };
 
 Facts facts(const ImportContext& context);
-bool since(const ImportContext& context, std::string_view version);
-
 /// The flags of override_linear_precision, a list of three; nothing where it is no such list.
 std::optional<std::array<bool, 3>> linear_overrides(const ImportContext& context);
 

@@ -40,13 +40,13 @@ Maybe unknown_precision(const Context& c, const Facts& f) {
                 "\"no\", fp16, bf16 or fp8"};
 }
 Maybe bare_no_raises(const Context& c, const Facts& f) {
-    if (!is_bare_boolean(c) || f.asked != "no" || !since(c, "0.34.2")) return {};
+    if (!is_bare_boolean(c) || f.asked != "no" || !c.since("accelerate", "0.34.2")) return {};
     return Said{
         "an unquoted no is the boolean false to YAML, and the launcher raises: 'bool' object has no attribute 'lower'",
         "mixed_precision: \"no\""};
 }
 Maybe bare_no(const Context& c, const Facts& f) {
-    if (!is_bare_boolean(c) || f.asked != "no" || since(c, "0.34.2")) return {};
+    if (!is_bare_boolean(c) || f.asked != "no" || c.since("accelerate", "0.34.2")) return {};
     return Said{
         "an unquoted no is the boolean false to YAML; this version takes it for \"no\", and 0.34.2 and newer raise",
         "mixed_precision: \"no\""};

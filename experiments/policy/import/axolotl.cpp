@@ -66,7 +66,7 @@ int fsdp_version(const ImportContext& context) {
 /// What the loader quantises: bitsandbytes' 4 bits under `qlora`, its 8 bits under `lora`, and nothing else that is asked for.
 std::string quantised_base(const ImportContext& context, std::string_view adapter) {
     // 0.9.2 still hands the flags to the loader whatever the adapter.
-    if ((adapter == "qlora" || !context.at_least("0.17")) && context.flag("load_in_4bit"))
+    if ((adapter == "qlora" || !context.since("0.17")) && context.flag("load_in_4bit"))
         return context.text("bnb_config_kwargs.bnb_4bit_quant_type");
     if (adapter == "lora" && context.flag("load_in_8bit")) return "int8";
     if (context.flag("gptq")) return "int4";

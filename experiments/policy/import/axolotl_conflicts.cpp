@@ -117,7 +117,7 @@ Maybe npu(const Context& c, const Facts& f) {
 
 // Attention, whose kernel decides the format of norms and embeddings. 0.9.2 did not judge its name.
 
-bool judges_attention(const Context& c) { return c.at_least("0.17"); }
+bool judges_attention(const Context& c) { return c.since("0.17"); }
 
 constexpr std::string_view attention_flags[] = {"xformers_attention", "sage_attention", "flex_attention",
                                                 "flash_attention",    "sdp_attention",  "eager_attention"};

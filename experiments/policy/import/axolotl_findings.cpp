@@ -18,7 +18,7 @@ using Context = ImportContext;
 using enum FindingCode;
 
 /// `bf16: full` was taken until the schema allowed auto, true and false alone.
-bool takes_full(const Context& c) { return c.version("axolotl") < parse_version("0.5"); }
+bool takes_full(const Context& c) { return !c.since("axolotl", "0.5"); }
 
 std::string_view word(const Context& c, std::string_view path) {
     const ConfigValue* value = c.value(path);

@@ -18,10 +18,6 @@ namespace deepspeed {
 
 namespace {
 
-bool since(const ImportContext& context, std::string_view version) {
-    return context.version("deepspeed") >= parse_version(version);
-}
-
 /// The switch of a section. The word "auto" is dropped by the typed sections, and is true to Python before them.
 bool is_on(const ImportContext& context, std::string_view path) {
     return is_auto(context, path) ? !has_models(context) : context.flag(path);
@@ -29,7 +25,7 @@ bool is_on(const ImportContext& context, std::string_view path) {
 
 char accumulation(const ImportContext& context, const Facts& facts) {
     if (context.has("data_types.grad_accum_dtype")) return context.dtype("data_types.grad_accum_dtype");
-    const bool is_wide = facts.low == 'B' && facts.stage == 0 && !since(context, "0.17.6");
+    const bool is_wide = facts.low == 'B' && facts.stage == 0 && !context.since("deepspeed", "0.17.6");
     return is_wide ? 'F' : facts.low;
 }
 
@@ -41,7 +37,7 @@ bool uses_fused_adam(const Facts& facts, bool torch_adam) {
 
 }  // namespace
 
-bool has_models(const ImportContext& context) { return since(context, "0.17.1"); }
+bool has_models(const ImportContext& context) { return context.since("deepspeed", "0.17.1"); }
 
 bool is_auto(const ImportContext& context, std::string_view path) {
     const ConfigValue* value = context.value(path);
@@ -53,7 +49,7 @@ Facts facts(const ImportContext& context) {
     facts.fp16 = is_on(context, "fp16.enabled");
     facts.bf16 = is_on(context, "bf16.enabled");
     facts.amp = is_on(context, "amp.enabled");
-    facts.autocast = since(context, "0.17.2") && is_on(context, "torch_autocast.enabled");
+    facts.autocast = context.since("deepspeed", "0.17.2") && is_on(context, "torch_autocast.enabled");
     facts.low = facts.fp16 ? 'H' : facts.bf16 ? 'B' : 'F';
     facts.stage = to_int(context.number("zero_optimization.stage").value_or(0));
     facts.offload = context.flag("zero_optimization.cpu_offload") ||
@@ -70,7 +66,7 @@ Facts facts(const ImportContext& context) {
     facts.optimizer = lowered(context.text("optimizer.type"));
     facts.fused = uses_fused_adam(facts, context.flag("optimizer.params.torch_adam"));
     facts.bf16_optimizer = facts.low == 'B' && facts.accum == 'F' &&
-                           (facts.stage == 0 ? !since(context, "0.19.3") : facts.stage == 1 && !facts.offload);
+                           (facts.stage == 0 ? !context.since("deepspeed", "0.19.3") : facts.stage == 1 && !facts.offload);
     return facts;
 }
 
@@ -142,7 +138,7 @@ void set_model(ImportContext& context, const Facts& facts) {
         // Until 0.19.2 buffers were cast with the module.
         if (const char buffer = context.dtype("data_types.buffer_dtype"))
             context.set("buffers", letter(buffer), "data_types.buffer_dtype");
-        else if (since(context, "0.19.2"))
+        else if (context.since("deepspeed", "0.19.2"))
             context.infer("buffers", letter('F'), "kept as they were loaded, since deepspeed 0.19.2");
     }
     if (facts.accum != 0) context.set("accum", letter(facts.accum), "data_types.grad_accum_dtype");

@@ -17,10 +17,6 @@ using Maybe = std::optional<Said>;
 using Context = ImportContext;
 using enum FindingCode;
 
-bool since(const Context& context, std::string_view version) {
-    return context.version("deepspeed") >= parse_version(version);
-}
-
 std::string title(const Context& context) {
     return fmt::format("DeepSpeed {}", to_string(context.version("deepspeed")));
 }
@@ -99,10 +95,10 @@ Maybe whole_model(const Context& c, const Facts& f) {
     return Said{fmt::format("the engine casts every parameter of the model to {}, norms and adapters too: whatever was "
                             "kept in fp32 before is rounded here",
                             format_word(f.low)),
-                since(c, "0.17.2") ? "torch_autocast, which keeps the model in fp32" : "", switch_key(f)};
+                c.since("deepspeed", "0.17.2") ? "torch_autocast, which keeps the model in fp32" : "", switch_key(f)};
 }
 Maybe buffers_cast(const Context& c, const Facts& f) {
-    if (f.low == 'F' || f.amp || since(c, "0.19.2")) return {};
+    if (f.low == 'F' || f.amp || c.since("deepspeed", "0.19.2")) return {};
     return Said{fmt::format("until 0.19.2 buffers are cast to {} with the model: the frequencies of rotary embeddings "
                             "are rounded, and angles of far positions are wrong",
                             format_word(f.low)),
@@ -209,7 +205,7 @@ Maybe scaler_keys_unread(const Context& c, const Facts& f) {
 /// From 0.17.1 the stage is asserted wherever the key is true, whether or not fp16 is on.
 Maybe fp16_masters(const Context& c, const Facts& f) {
     if (!c.flag("fp16.fp16_master_weights_and_grads") || (!f.fp16 && !has_models(c))) return {};
-    if (since(c, "0.19")) {
+    if (c.since("deepspeed", "0.19")) {
         if (f.stage >= 1 && f.stage <= 3) return {};
         return Said{"fp16 masters are for ZeRO 1, 2 and 3: DeepSpeed asserts it, also where fp16 is off",
                     "a ZeRO stage, or leave the key out"};
@@ -219,7 +215,7 @@ Maybe fp16_masters(const Context& c, const Facts& f) {
                 "\"stage\": 2 with \"offload_optimizer\": {\"device\": \"cpu\"}, or leave the key out"};
 }
 Maybe bf16_masters(const Context& c, const Facts& f) {
-    if (!since(c, "0.19")) return {};  // asserted whether or not bf16 is on
+    if (!c.since("deepspeed", "0.19")) return {};  // asserted whether or not bf16 is on
     const bool masters = c.flag("bf16.bf16_master_weights_and_grads"), states = c.flag("bf16.bf16_optimizer_states");
     if (states && !masters)
         return Said{"bf16_optimizer_states asks for bf16_master_weights_and_grads", "both, or neither"};
@@ -246,10 +242,10 @@ Maybe accum_mix(const Context& c, const Facts& f) {
     if (f.stage > 0 || f.accum == 0 || f.amp || is_auto(c, "fp16.enabled") || is_auto(c, "bf16.enabled")) return {};
     const std::string now =
         fmt::format("{} gradients summed in {} without ZeRO", format_word(f.low), format_word(f.accum));
-    if (f.low == 'B' && f.accum == 'B' && !since(c, "0.17.6"))
+    if (f.low == 'B' && f.accum == 'B' && !c.since("deepspeed", "0.17.6"))
         return Said{fmt::format("{}: {} has no wrapper for it", now, title(c)),
                     "\"grad_accum_dtype\": \"fp32\", or a ZeRO stage"};
-    if (f.low == 'B' && f.accum == 'F' && since(c, "0.19.3"))
+    if (f.low == 'B' && f.accum == 'F' && c.since("deepspeed", "0.19.3"))
         return Said{fmt::format("{}: {} refuses it (0.16.5 did this by default)", now, title(c)),
                     "ZeRO stage 1, which sums in fp32, or leave grad_accum_dtype out"};
     if (f.low == f.accum || (f.low == 'B' && f.accum == 'F')) return {};
@@ -313,7 +309,7 @@ Maybe autocast_scaler(const Context& c, const Facts& f) {
                 ""};
 }
 Maybe outer_autocast(const Context& c, const Facts& f) {
-    if (f.autocast || !since(c, "0.17.2") || !c.has("torch_autocast")) return {};
+    if (f.autocast || !c.since("deepspeed", "0.17.2") || !c.has("torch_autocast")) return {};
     return Said{
         "an autocast region around the engine has no effect: DeepSpeed switches it off unless its own torch_autocast "
         "section is on",

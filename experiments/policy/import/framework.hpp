@@ -109,7 +109,9 @@ class ImportContext {
     /// The version of this framework, or of another that it calls ("transformers" under llamafactory).
     FrameworkVersion version() const { return version(framework_->name); }
     FrameworkVersion version(std::string_view framework) const;
-    bool at_least(std::string_view version_text) const { return version() >= parse_version(version_text); }
+    /// Whether that version is this one or a later one.
+    bool since(std::string_view framework, std::string_view first) const { return version(framework) >= parse_version(first); }
+    bool since(std::string_view first) const { return since(framework_->name, first); }
     /// Reading the device or the checkpoint's dtype is what makes an assumed one a D.
     const DeviceProfile& device() const;
     std::string_view checkpoint_dtype() const;  ///< fp32, fp16 or bf16

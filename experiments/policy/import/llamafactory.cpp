@@ -68,7 +68,7 @@ Facts facts(const ImportContext& context) {
     facts.compute = compute_dtype(facts.bf16 || facts.pure_bf16, facts.fp16, device.torch_says_gpu_bf16(), has_fp16,
                                   facts.checkpoint);
     facts.fp8 = context.flag("fp8");
-    facts.fp8_reaches_accelerate = context.version("transformers") < parse_version("5");
+    facts.fp8_reaches_accelerate = !context.since("transformers", "5");
     return facts;
 }
 

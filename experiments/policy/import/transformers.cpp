@@ -31,22 +31,18 @@ int fsdp_version(const ImportContext& context) {
     for (std::string_view key : {"fsdp_config.version", "fsdp_config.fsdp_version"}) {
         if (context.value(key)) return context.number(key).value_or(1) == 2 ? 2 : 1;
     }
-    return since(context, "5.14") ? 2 : 1;
+    return context.since("transformers", "5.14") ? 2 : 1;
 }
 
 std::string optimizer_of(const ImportContext& context) {
     if (context.flag("adafactor")) return "adafactor";
     const std::string name = context.text("optim");
     // The fused kernel is the default only where torch is 2.8 or newer.
-    const bool has_fused = context.version("torch") >= parse_version("2.8");
+    const bool has_fused = context.since("torch", "2.8");
     return !context.has("optim") && !has_fused ? "adamw_torch" : name;
 }
 
 }  // namespace
-
-bool since(const ImportContext& context, std::string_view version) {
-    return context.version("transformers") >= parse_version(version);
-}
 
 Facts facts(const ImportContext& context) {
     Facts facts;
@@ -57,7 +53,7 @@ Facts facts(const ImportContext& context) {
         low = letter_of(context.environment("ACCELERATE_MIXED_PRECISION"));
         facts.from_environment = low != 'F';
     }
-    facts.apex = facts.fp16 && !since(context, "5") &&
+    facts.apex = facts.fp16 && !context.since("transformers", "5") &&
                  (context.text("half_precision_backend") == "apex" || context.text("fp16_backend") == "apex");
     facts.says_cpu = context.flag("use_cpu") || context.flag("no_cuda");
     const DeviceProfile& device = context.device();
@@ -72,7 +68,7 @@ Facts facts(const ImportContext& context) {
     facts.fsdp_version = fsdp_version(context);
     facts.autocast = facts.on_cpu && low == 'H' ? 'F' : low;  // Accelerate has no fp16 autocast on a CPU
     // DeepSpeed casts the model, and Accelerate widens the shards of FSDP, whatever was loaded.
-    const bool keeps_loaded = since(context, "5") && !facts.deepspeed && !facts.fsdp;
+    const bool keeps_loaded = context.since("transformers", "5") && !facts.deepspeed && !facts.fsdp;
     facts.loaded = keeps_loaded ? letter_of(context.checkpoint_dtype()) : 'F';
     return facts;
 }

@@ -27,8 +27,6 @@ struct Facts {
 };
 
 Facts facts(const ImportContext& context);
-bool since(const ImportContext& context, std::string_view version);
-
 std::span<const KeyRow> keys();
 void report_findings(ImportContext& context, const Facts& facts);
 

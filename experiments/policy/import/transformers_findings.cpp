@@ -34,13 +34,13 @@ Maybe both_eval(const Context& c, const Facts&) {
 }
 
 Maybe fp16_refused(const Context& c, const Facts& f) {
-    if (!wants(c, "fp16") || since(c, "4.57")) return {};
+    if (!wants(c, "fp16") || c.since("transformers", "4.57")) return {};
     const Kind kind = f.says_cpu ? Kind::cpu : c.device().kind;
-    if (!since(c, "4.41")) {
+    if (!c.since("transformers", "4.41")) {
         if (kind == Kind::cuda || kind == Kind::rocm || kind == Kind::npu) return {};
         return Said{fmt::format("{} takes fp16 and fp16_full_eval on CUDA, NPU, MLU and XPU only", title(c)), "bf16"};
     }
-    if (kind != Kind::cpu || c.version("torch") >= parse_version("2.3")) return {};
+    if (kind != Kind::cpu || c.since("torch", "2.3")) return {};
     return Said{"fp16 on a CPU asks for torch 2.3", "bf16, or a newer torch"};
 }
 Maybe fp16_on_cpu(const Context& c, const Facts& f) {
@@ -49,14 +49,14 @@ Maybe fp16_on_cpu(const Context& c, const Facts& f) {
                 "bf16: true"};
 }
 Maybe cpu_amp_fp16(const Context& c, const Facts& f) {
-    if (since(c, "5") || !f.fp16 || c.text("half_precision_backend") != "cpu_amp") return {};
+    if (c.since("transformers", "5") || !f.fp16 || c.text("half_precision_backend") != "cpu_amp") return {};
     return Said{"the backend cpu_amp has no fp16", "bf16: true"};
 }
 
 Maybe bf16_refused(const Context& c, const Facts& f) {
     if (!wants(c, "bf16") || f.says_cpu) return {};
     if (c.device().kind == Kind::cpu) {
-        if (!since(c, "4.57")) return {};
+        if (!c.since("transformers", "4.57")) return {};
         return Said{fmt::format("{} asks for bf16 on a GPU unless use_cpu says otherwise: it raises \"Your setup "
                                 "doesn't support bf16/gpu\"",
                                 title(c)),
@@ -73,16 +73,16 @@ Maybe bf16_emulated(const Context& c, const Facts& f) {
         "fp16: true"};
 }
 Maybe bf16_apex(const Context& c, const Facts& f) {
-    if (since(c, "5") || !f.bf16 || (c.text("half_precision_backend") != "apex" && c.text("fp16_backend") != "apex"))
+    if (c.since("transformers", "5") || !f.bf16 || (c.text("half_precision_backend") != "apex" && c.text("fp16_backend") != "apex"))
         return {};
     return Said{"Apex has no bf16: TrainingArguments raises", "half_precision_backend: auto"};
 }
 Maybe old_backend(const Context& c, const Facts&) {
-    if (since(c, "5") || !c.has("fp16_backend") || c.text("fp16_backend") == "auto") return {};
+    if (c.since("transformers", "5") || !c.has("fp16_backend") || c.text("fp16_backend") == "auto") return {};
     return Said{"fp16_backend is deprecated; it overwrites half_precision_backend", "half_precision_backend"};
 }
 Maybe opt_level_unread(const Context& c, const Facts& f) {
-    if (since(c, "5") || !c.has("fp16_opt_level") || f.apex) return {};
+    if (c.since("transformers", "5") || !c.has("fp16_opt_level") || f.apex) return {};
     return Said{"fp16_opt_level is read by the Apex backend only", {}};
 }
 
@@ -165,7 +165,7 @@ Maybe mismatch(const Context& c, const Facts& f) {
         const ConfigValue* value = c.value(fmt::format("deepspeed.{}", shared.deepspeed));
         const std::string argument = argument_for(c, shared);
         if (value == nullptr || value->is_null() || argument.empty() || same(argument, *value)) continue;
-        if (shared.argument == "fp16_opt_level" && since(c, "5")) continue;
+        if (shared.argument == "fp16_opt_level" && c.since("transformers", "5")) continue;
         list += fmt::format("{}{} is {} in DeepSpeed's section ({}) and {} is {}", list.empty() ? "" : "; ",
                             shared.deepspeed, value->written, to_string(value->place), shared.argument, argument);
     }

@@ -80,7 +80,7 @@ constexpr SharedArgument shared[] = {
 // clang-format on
 
 bool uses_apex(const ImportContext& context) {
-    return !since(context, "5") &&
+    return !context.since("transformers", "5") &&
            (context.text("half_precision_backend") == "apex" || context.text("fp16_backend") == "apex");
 }
 
