@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/cmd/picture.hpp"
 
+#include "core/child_process.hpp"
 #include "core/error.hpp"
 #include "core/publish.hpp"
 #include "core/read_file.hpp"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -18,8 +14,7 @@
 #include <cstdlib>
 #include <sstream>
 #include <string_view>
-
-extern char** environ;
+#include <system_error>
 
 namespace macheps {
 
@@ -108,8 +103,7 @@ Browser::Browser() {
 std::string Browser::run(const std::vector<std::string>& options, bool dark) const {
     constexpr auto longest = std::chrono::seconds(120);
     const ScratchFolder profile;
-    std::vector<std::string> words{program_.string(),
-                                   "--headless",
+    std::vector<std::string> words{"--headless",
                                    "--disable-gpu",
                                    "--hide-scrollbars",
                                    "--no-first-run",
@@ -122,43 +116,13 @@ std::string Browser::run(const std::vector<std::string>& options, bool dark) con
     // Chromium refuses its sandbox to root; the page is our own and asks for nothing.
     if (geteuid() == 0) words.emplace_back("--no-sandbox");
     words.insert(words.end(), options.begin(), options.end());
-    std::vector<char*> arguments;
-    for (std::string& word : words) arguments.push_back(word.data());
-    arguments.push_back(nullptr);
-
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) throw no_picture("cannot start the browser", program_);
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    pid_t child = 0;
-    const int failed = posix_spawn(&child, program_.c_str(), &actions, nullptr, arguments.data(), environ);
-    posix_spawn_file_actions_destroy(&actions);
-    close(ends[1]);
-    if (failed != 0) {
-        close(ends[0]);
+    try {
+        ProgramEnd end = run_program({.program = program_, .arguments = std::move(words), .discards_errors = true}, longest);
+        if (end.has_succeeded()) return std::move(end.output);
+    } catch (const std::system_error&) {
         throw no_picture("cannot start the browser", program_);
     }
-    std::string text;
-    char buffer[65536];
-    const auto end = std::chrono::steady_clock::now() + longest;
-    bool is_late = false;
-    while (!is_late) {
-        pollfd wait{.fd = ends[0], .events = POLLIN, .revents = 0};
-        const int ready = poll(&wait, 1, 200);
-        is_late = std::chrono::steady_clock::now() > end;
-        if (ready <= 0) continue;
-        const ssize_t n = read(ends[0], buffer, sizeof buffer);
-        if (n <= 0) break;
-        text.append(buffer, static_cast<std::size_t>(n));
-    }
-    close(ends[0]);
-    if (is_late) kill(child, SIGKILL);
-    int status = 0;
-    waitpid(child, &status, 0);
-    if (is_late || !WIFEXITED(status) || WEXITSTATUS(status) != 0) throw no_picture("the browser failed", program_);
-    return text;
+    throw no_picture("the browser failed", program_);
 }
 
 std::string Browser::dom(const std::string& address, bool dark) const {

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/cmd/sweep_children.hpp"
 
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include "core/child_process.hpp"
 
-#include <cerrno>
+#include <sys/wait.h>
+
 #include <csignal>
-#include <cstring>
 #include <map>
+#include <system_error>
 #include <thread>
 
 namespace macheps {
@@ -17,27 +16,15 @@ namespace {
 
 /// Returns nothing if the system grants no more processes now, and others of this shard run.
 std::optional<pid_t> start_child(const ChildrenRequest& request, const std::string& value, bool has_others) {
-    std::vector<std::string> words{"macheps"};
-    words.insert(words.end(), request.words.begin(), request.words.end());
-    words.push_back(request.option + "=" + value);
-    std::vector<char*> argv;
-    for (std::string& word : words) argv.push_back(word.data());
-    argv.push_back(nullptr);
-    const pid_t parent = ::getpid(), child = ::fork();
-    if (child < 0 && has_others) return std::nullopt;
-    if (child < 0) {
-        throw Error({.what = std::string("cannot start a process: ") + std::strerror(errno),
-                     .where = "--jobs",
-                     .fix = "run fewer at a time"});
+    // A parent that is killed takes its children along: they stop, resumable, as if they were asked to.
+    ProgramCall call{.program = "/proc/self/exe", .arguments = request.words, .shown_as = "macheps", .ends_with_parent = true};
+    call.arguments.push_back(request.option + "=" + value);
+    try {
+        return start_program(call);
+    } catch (const std::system_error& error) {
+        if (has_others) return std::nullopt;
+        throw Error({.what = error.what(), .where = "--jobs", .fix = "run fewer at a time"});
     }
-    if (child == 0) {
-        // A parent that is killed takes its children along: they stop, resumable, as if they were asked to.
-        ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-        if (::getppid() != parent) ::_exit(static_cast<int>(Exit::stopped));
-        ::execv("/proc/self/exe", argv.data());
-        ::_exit(static_cast<int>(Exit::check_failed));
-    }
-    return child;
 }
 
 /// A child that a signal ended has not done its work: it is as one that failed.

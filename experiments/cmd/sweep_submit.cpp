@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // macheps sweep submit: the shards of a sweep as jobs of the site's own engine.
+#include "core/child_process.hpp"
 #include "core/publish.hpp"
 #include "core/quote.hpp"
 #include "experiments/cmd/json.hpp"
@@ -13,10 +14,8 @@
 #include "experiments/sweep/status.hpp"
 
 #include <fmt/format.h>
-#include <sys/wait.h>
 
-#include <cstdio>
-#include <memory>
+#include <system_error>
 
 namespace macheps {
 
@@ -47,19 +46,23 @@ struct EngineRow {
 };
 constexpr EngineRow engine_rows[] = {{"slurm", slurm_scripts, true}, {"kubernetes", kubernetes_scripts, false}};
 
-/// What `sbatch --parsable` prints: the job's number.
-std::string submit_job(const std::string& words) {
-    const std::string command = "sbatch --parsable " + words;
-    std::FILE* pipe = ::popen(command.c_str(), "r");
-    std::string text;
-    char block[256];
-    while (pipe != nullptr && std::fgets(block, sizeof block, pipe) != nullptr) text += block;
-    const int status = pipe == nullptr ? -1 : ::pclose(pipe);
-    text = text.substr(0, text.find_first_of(";\n"));
-    if (status == 0 && !text.empty()) return text;
+/// Hands a script to sbatch, and returns the number of the job, which `--parsable` makes it print.
+std::string submit_job(std::vector<std::string> options, const std::string& script) {
+    options.insert(options.begin(), "--parsable");
+    options.push_back(script);
+    std::string why = "sbatch says why above";
+    try {
+        const ProgramEnd end = run_program({.program = "sbatch", .arguments = options});
+        const std::string job = end.output.substr(0, end.output.find_first_of(";\n"));
+        if (end.has_succeeded() && !job.empty()) return job;
+    } catch (const std::system_error& error) {
+        why = error.what();
+    }
+    std::string command = "sbatch";
+    for (const std::string& word : options) command += " " + shell_word(word);
     throw Error({.what = "the job was not taken",
                  .where = command,
-                 .fix = "sbatch says why above; --print shows the script, which any sbatch may be given",
+                 .fix = why + "; --print shows the script, which any sbatch may be given",
                  .exit = Exit::check_failed});
 }
 
@@ -114,10 +117,10 @@ Exit submit(const SubmitArguments& a) {
     }
     remember_shard_count(request.out, request.shards);
     if (engine.submits) {
-        std::string more;
-        for (const std::string& word : words_of(a.sbatch)) more += shell_word(word) + " ";
-        jobs.push_back(submit_job(more + shell_word(files[0])));
-        jobs.push_back(submit_job(fmt::format("{}--dependency=afterany:{} {}", more, jobs[0], shell_word(files[1]))));
+        std::vector<std::string> options = words_of(a.sbatch);
+        jobs.push_back(submit_job(options, files[0]));
+        options.push_back("--dependency=afterany:" + jobs[0]);
+        jobs.push_back(submit_job(options, files[1]));
         tell("Job {}: {} tasks; job {} merges what they leave\n", jobs[0], request.shards, jobs[1]);
     }
     for (const std::string& file : files) tell("wrote {}\n", file);
