@@ -3,30 +3,20 @@
 
 #include "core/float_environment.hpp"
 #include "core/format_table.hpp"
-#include "core/math64.hpp"
-#include "core/ulp.hpp"
 #include "experiments/analysis/residue_product.hpp"
 #include "experiments/analysis/wide_sum.hpp"
+#include "experiments/numerics/product_errors.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace macheps::analysis {
 
 namespace {
 
-/// The exact products, and the sums of the magnitudes.
-struct ExactProduct {
-    std::vector<WideValue> sums{};
-    std::vector<double> magnitudes{};
-};
-
-ExactProduct wide_product(const WideOperands& x, ThreadPool* pool) {
-    const auto size = static_cast<std::size_t>(x.m * x.n);
-    ExactProduct exact{.sums = std::vector<WideValue>(size), .magnitudes = std::vector<double>(size)};
+std::vector<ExactOutput> wide_product(const WideOperands& x, ThreadPool* pool) {
+    std::vector<ExactOutput> exact(static_cast<std::size_t>(x.m * x.n));
     const auto element = [&](std::int64_t at) {
         const std::int64_t i = at / x.n, j = at % x.n;
         WideSum sum;
@@ -36,8 +26,7 @@ ExactProduct wide_product(const WideOperands& x, ThreadPool* pool) {
             sum.add_product(a, b);
             magnitudes += std::fabs(a * b);
         }
-        exact.sums[static_cast<std::size_t>(at)] = sum.value();
-        exact.magnitudes[static_cast<std::size_t>(at)] = magnitudes;
+        exact[static_cast<std::size_t>(at)] = {sum.value(), magnitudes};
     };
     if (pool != nullptr) {
         pool->run(x.m * x.n, element);
@@ -45,66 +34,6 @@ ExactProduct wide_product(const WideOperands& x, ThreadPool* pool) {
         for (std::int64_t at = 0; at < x.m * x.n; ++at) element(at);
     }
     return exact;
-}
-
-double off_by(double out, const WideValue& exact) { return (out - exact.high) - exact.low; }
-
-double largest_error(const std::vector<double>& out, const ExactProduct& exact) {
-    double largest = 0;
-    for (std::size_t i = 0; i < out.size(); ++i) {
-        if (!std::isfinite(out[i]) || exact.magnitudes[i] == 0) continue;
-        largest = std::max(largest, std::fabs(off_by(out[i], exact.sums[i])) / exact.magnitudes[i]);
-    }
-    return largest;
-}
-
-/// Computes the figures of GemmRow for outputs in `format`.
-void measure_wide(GemmRow& row, const std::vector<double>& out, const ExactProduct& exact, const Format& format) {
-    double rel = 0, rel2 = 0, most_rel = 0, ulps = 0, error2 = 0, bias = 0, drift = 0, signal = 0, noise = 0;
-    std::uint64_t nonzero = 0;
-    for (std::size_t i = 0; i < out.size(); ++i) {
-        if (!std::isfinite(out[i])) {
-            ++row.nonfinite;
-            continue;
-        }
-        ++row.outputs;
-        const double value = exact.sums[i].high;
-        const double e = off_by(out[i], exact.sums[i]), size = std::fabs(e);
-        signal += value * value;
-        noise += e * e;
-        const double in_ulps = size / ulp(format, value);
-        ulps += in_ulps;
-        row.max_ulp = std::max(row.max_ulp, in_ulps);
-        if (value != 0) {
-            const double r = size / std::fabs(value);
-            ++nonzero;
-            most_rel = std::max(most_rel, r);
-            rel += r;
-            rel2 += r * r;
-        }
-        if (exact.magnitudes[i] == 0) continue;
-        const double share = e / exact.magnitudes[i];
-        error2 += share * share;
-        bias += share;
-        drift += value < 0 ? -share : share;
-    }
-    const auto count = static_cast<double>(row.outputs);
-    row.max_error = largest_error(out, exact);
-    if (row.outputs > 0) {
-        row.mean_ulp = ulps / count;
-        row.rms_error = std::sqrt(error2 / count);
-        row.bias = bias / count;
-        row.drift = drift / count;
-        const double infinity = std::numeric_limits<double>::infinity();
-        if (signal > 0) row.sqnr_db = noise == 0 ? infinity : 10 / 0x1.26bb1bbb55516p+1 * math::log(signal / noise);
-    }
-    if (nonzero > 0) {
-        row.max_rel = most_rel;
-        row.mean_rel = rel / static_cast<double>(nonzero);
-        row.rms_rel = std::sqrt(rel2 / static_cast<double>(nonzero));
-    }
-    row.first = out.front();
-    row.first_exact = exact.sums.front().high;
 }
 
 /// Computes one fma per term in Real, with k ascending.
@@ -143,9 +72,9 @@ WideOperands wide_operands(const Format& format, Distribution distribution, std:
 }
 
 WideErrors wide_errors(const WideOperands& x, const std::vector<double>& out) {
-    const ExactProduct exact = wide_product(x, nullptr);
+    const std::vector<ExactOutput> exact = wide_product(x, nullptr);
     WideErrors errors{.max_error = largest_error(out, exact)};
-    for (std::size_t i = 0; i < out.size(); ++i) errors.not_correct += out[i] != exact.sums[i].high;
+    for (std::size_t i = 0; i < out.size(); ++i) errors.not_correct += out[i] != exact[i].sum.high;
     return errors;
 }
 
@@ -176,12 +105,12 @@ void run_via(Backend& backend, ThreadPool& pool, const ViaGrid& grid, const std:
     const auto each = [&](const Format& format, Distribution distribution, std::int64_t seed, double scale, std::int64_t m,
                           std::int64_t n, std::int64_t k) {
         const WideOperands x = wide_operands(format, distribution, seed, scale, m, n, k);
-        const ExactProduct exact = wide_product(x, &pool);
+        const std::vector<ExactOutput> exact = wide_product(x, &pool);
         const std::vector<double> wide_chain = fp64_chain(x);
         const double wide_chain_error = largest_error(wide_chain, exact);
         const Format output = grid.via.is_ozaki() ? fp64 : fp32;
         GemmRow plain;
-        measure_wide(plain, output == fp64 ? wide_chain : fma_chain<float>(x), exact, output);
+        measure<double>(plain, output == fp64 ? wide_chain : fma_chain<float>(x), exact, output);
         for (const SpelledRule& machine : grid.machines) {
             const NarrowProduct product = narrow_product(backend,
                                                          {.via = grid.via,
@@ -213,7 +142,7 @@ void run_via(Backend& backend, ThreadPool& pool, const ViaGrid& grid, const std:
                         .plain_error = plain.max_error,
                         .plain_max_ulp = plain.max_ulp,
                         .plain_mean_ulp = plain.mean_ulp};
-            measure_wide(out, product.out, exact, output);
+            measure<double>(out, product.out, exact, output);
             row(out);
         }
     };

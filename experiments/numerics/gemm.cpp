@@ -4,33 +4,20 @@
 #include "core/codec.hpp"
 #include "core/float_environment.hpp"
 #include "core/format_table.hpp"
-#include "core/math64.hpp"
 #include "core/overflow.hpp"
-#include "core/ulp.hpp"
 #include "experiments/field_error.hpp"
 #include "experiments/numerics/error_bound.hpp"
-#include "experiments/numerics/exact_product.hpp"
 #include "experiments/numerics/output_size.hpp"
+#include "experiments/numerics/product_errors.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace macheps {
 
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
-double decibels(double signal, double noise) {
-    if (noise == 0) return infinity;
-    return 10 / 0x1.26bb1bbb55516p+1 * math::log(signal / noise);  // ln 10
-}
-
-/// x - y. The leading parts cancel without rounding wherever they agree to a factor two.
-double difference(double x, const WideValue& y) { return (x - y.high) - y.low; }
 
 /// Operands as a machine gets them, and what its outputs should be.
 struct Prepared {
@@ -74,60 +61,6 @@ struct Outputs {
     /// Returns whether an output is finite and has no hidden overflow. Only such outputs count in the figures.
     bool counts(std::size_t i) const { return std::isfinite(values[i]) && saturated[i] == 0; }
 };
-
-/// The figures of GemmRow that come from the outputs.
-void measure(GemmRow& row, const Outputs& outputs, const std::vector<ExactOutput>& exact, const Format& format) {
-    const std::vector<float>& out = outputs.values;
-    std::uint64_t saturated = 0;
-    double signal = 0, noise = 0, rel = 0, rel2 = 0, max_rel = 0, ulps = 0, error2 = 0, bias = 0, drift = 0;
-    std::uint64_t nonzero = 0;
-    for (std::size_t i = 0; i < out.size(); ++i) {
-        if (!std::isfinite(out[i])) {
-            ++row.nonfinite;
-            continue;
-        }
-        ++row.outputs;
-        saturated += outputs.saturated[i];
-        if (!outputs.counts(i)) continue;
-        const WideValue& s = exact[i].sum;
-        const double e = difference(out[i], s), magnitude = std::fabs(e);
-        signal += s.high * s.high;
-        noise += e * e;
-        const double in_ulps = magnitude / ulp(format, s.high);
-        ulps += in_ulps;
-        row.max_ulp = std::max(row.max_ulp, in_ulps);
-        if (s.high != 0) {
-            const double r = magnitude / std::fabs(s.high);
-            ++nonzero;
-            max_rel = std::max(max_rel, r);
-            rel += r;
-            rel2 += r * r;
-        }
-        if (exact[i].magnitudes > 0) {
-            const double share = e / exact[i].magnitudes;
-            row.max_error = std::max(row.max_error, std::fabs(share));
-            error2 += share * share;
-            bias += share;
-            drift += s.high < 0 ? -share : share;
-        }
-    }
-    row.saturated = saturated;
-    const auto count = static_cast<double>(row.outputs - saturated);
-    if (count > 0) {
-        row.mean_ulp = ulps / count;
-        row.rms_error = std::sqrt(error2 / count);
-        row.bias = bias / count;
-        row.drift = drift / count;
-        if (signal > 0) row.sqnr_db = decibels(signal, noise);
-    }
-    if (nonzero > 0) {
-        row.max_rel = max_rel;
-        row.mean_rel = rel / static_cast<double>(nonzero);
-        row.rms_rel = std::sqrt(rel2 / static_cast<double>(nonzero));
-    }
-    row.first = out.front();
-    row.first_exact = exact.front().sum.high;
-}
 
 /// The figures that come from the outputs and their bounds. The row's bounds are the largest of the outputs', relative to
 /// the magnitudes as the errors are.
@@ -239,7 +172,7 @@ GemmRow product_row(Backend& backend, ThreadPool& pool, const GemmGrid& grid, co
                 .m = data.m,
                 .n = data.n,
                 .k = data.k};
-    measure(row, out, operands.exact, output);
+    measure<float>(row, out.values, operands.exact, output, out.saturated);
     // A factor of the whole product is one multiplication; those of row and column are two.
     const int factors = data.scaling == OperandScaling::row ? 2 : operands.out_scale != 1 ? 1 : 0;
     const ErrorBound bound = spelled.order ? error_bound(*spelled.order, data.k, output, factors)
