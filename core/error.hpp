@@ -42,4 +42,9 @@ class Error : public std::exception {
     std::string line_;
 };
 
+/// Returns an Error of exit code 2, for a request that cannot be met as it stands.
+inline Error usage_error(std::string what, std::string where = {}, std::string fix = {}) {
+    return Error({.what = std::move(what), .where = std::move(where), .fix = std::move(fix), .exit = Exit::usage});
+}
+
 }  // namespace macheps

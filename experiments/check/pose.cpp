@@ -17,14 +17,11 @@ namespace {
 
 /// What an operation needs to have been said, and arrays whose names are clear.
 void check_declaration(const Poser& poser, const Declaration& d, const std::vector<StoredArray>& arrays) {
-    const auto usage = [](std::string what, std::string where, std::string fix) {
-        return Error({.what = std::move(what), .where = std::move(where), .fix = std::move(fix), .exit = Exit::usage});
-    };
     if (d.operation->has_eps && !d.eps)
-        throw usage(fmt::format("{} has an eps", d.operation->name), "--eps", "give the kernel's, such as 1e-5");
+        throw usage_error(fmt::format("{} has an eps", d.operation->name), "--eps", "give the kernel's, such as 1e-5");
     refuse_equal_names(arrays);
     if (d.beta != 1 && poser.find("c") == nullptr)
-        throw usage("there is no array 'c'", "--beta", "leave it out, or save c");
+        throw usage_error("there is no array 'c'", "--beta", "leave it out, or save c");
 }
 
 /// Returns the problem for the usual operand conversion that fits the outputs, or that is nearest if none fits. The declaration

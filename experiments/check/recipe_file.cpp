@@ -17,10 +17,6 @@ namespace macheps::check {
 
 namespace {
 
-Error usage(std::string what, std::string where, std::string fix) {
-    return Error({.what = std::move(what), .where = std::move(where), .fix = std::move(fix), .exit = Exit::usage});
-}
-
 struct SizeKey {
     std::string_view name;
     std::int64_t InputRequest::*field;
@@ -44,7 +40,7 @@ void check_sizes(const InputRequest& r, const std::string& where) {
         double count = 1;
         for (const std::int64_t size : shape) count *= static_cast<double>(size);
         if (count > most)
-            throw usage(fmt::format("an array of [{}] elements", fmt::join(shape, ", ")), where,
+            throw usage_error(fmt::format("an array of [{}] elements", fmt::join(shape, ", ")), where,
                         "ask for less than 2^28");
     }
 }
@@ -53,7 +49,7 @@ class PlanReader {
   public:
     PlanReader(const TomlLines& lines, const std::string& file) : reader_(lines.text, file, lines.starts), file_(file) {
         if (lines.stray)
-            throw usage("a character that is no ASCII, outside of strings and comments",
+            throw usage_error("a character that is no ASCII, outside of strings and comments",
                         fmt::format("{}:{}:{}", file, lines.stray->line, lines.stray->column), "put names in quotes");
     }
 
@@ -67,7 +63,7 @@ class PlanReader {
             if (!checks->is_array_of_tables()) reader_.wrong_type(*checks, "check", "tables, each behind [[check]]");
             for (const toml::node& check : *checks->as_array()) plans.push_back(read_check(*check.as_table()));
         }
-        if (plans.empty()) throw usage("neither a [recipe] nor a [[check]]", file_, "begin with [recipe]");
+        if (plans.empty()) throw usage_error("neither a [recipe] nor a [[check]]", file_, "begin with [recipe]");
         return plans;
     }
 
@@ -86,7 +82,7 @@ class PlanReader {
     void read_declaration(const toml::table& table, Declaration& d) const {
         const toml::node* op = table.get("op");
         if (op == nullptr)
-            throw usage("no op", reader_.where(table, "op"), "say what the kernel computes: op = \"gemm\"");
+            throw usage_error("no op", reader_.where(table, "op"), "say what the kernel computes: op = \"gemm\"");
         d.operation = &named_operation(*op);
         for (const DeclareKey& key : declare_keys()) {
             if (const toml::node* node = table.get(key.name))
@@ -97,7 +93,7 @@ class PlanReader {
         try {
             return find_operation(reader_.text(node, "op"));
         } catch (const Error& error) {
-            throw usage(error.parts().what, reader_.where(node, "op"), error.parts().fix);
+            throw usage_error(error.parts().what, reader_.where(node, "op"), error.parts().fix);
         }
     }
 
@@ -118,10 +114,10 @@ class PlanReader {
             std::vector<std::int64_t> sizes;
             for (const toml::node& node : *groups->as_array()) sizes.push_back(reader_.integer(node, "groups"));
             if (const toml::node* m = table.get("m"))
-                throw usage("m beside groups", reader_.where(*m, "m"), "leave it out: the groups say it");
+                throw usage_error("m beside groups", reader_.where(*m, "m"), "leave it out: the groups say it");
             set_groups(plan.request, sizes, reader_.where(*groups, "groups"));
         } else if (plan.request.group_rows > 0) {
-            throw usage("room for rows of groups that there are not", reader_.where(table, "group_rows"),
+            throw usage_error("room for rows of groups that there are not", reader_.where(table, "group_rows"),
                         "say groups = [64, 0, 80]");
         }
         if (const toml::node* seed = table.get("seed"))
@@ -157,7 +153,7 @@ class PlanReader {
 
 void set_size(InputRequest& request, std::string_view name, std::int64_t value, const std::string& where) {
     if (name == "seed") {
-        if (value < 0) throw usage(fmt::format("seed {}", value), where, "give 0 or more");
+        if (value < 0) throw usage_error(fmt::format("seed {}", value), where, "give 0 or more");
         request.seed = static_cast<std::uint64_t>(value);
         return;
     }
@@ -166,9 +162,9 @@ void set_size(InputRequest& request, std::string_view name, std::int64_t value, 
         return each.name == name && each.is_of_products == operation.is_product;
     });
     if (key == std::end(size_keys))
-        throw usage(fmt::format("{} has no size '{}'", operation.name, name), where,
+        throw usage_error(fmt::format("{} has no size '{}'", operation.name, name), where,
                     operation.is_product ? "it has batches, group_rows, m, n, k" : "it has rows, columns");
-    if (value < 1 || value > (1 << 28)) throw usage(fmt::format("{} = {}", name, value), where, "give 1 to 2^28");
+    if (value < 1 || value > (1 << 28)) throw usage_error(fmt::format("{} = {}", name, value), where, "give 1 to 2^28");
     request.*(key->field) = value;
     check_sizes(request, where);
 }
@@ -176,16 +172,16 @@ void set_size(InputRequest& request, std::string_view name, std::int64_t value, 
 void set_groups(InputRequest& request, const std::vector<std::int64_t>& sizes, const std::string& where) {
     constexpr std::int64_t most = 1 << 28;
     if (!request.declaration.operation->is_product)
-        throw usage(fmt::format("{} has no groups", request.declaration.operation->name), where, "leave them out");
-    if (request.batches > 1) throw usage("groups of batches", where, "give one of them");
+        throw usage_error(fmt::format("{} has no groups", request.declaration.operation->name), where, "leave them out");
+    if (request.batches > 1) throw usage_error("groups of batches", where, "give one of them");
     std::int64_t sum = 0;
     for (const std::int64_t size : sizes) {
         const std::int64_t room = request.group_rows > 0 ? request.group_rows : most - sum;
         if (size < 0 || size > room)
-            throw usage(fmt::format("a group of {} rows", size), where, fmt::format("give 0 to {}", room));
+            throw usage_error(fmt::format("a group of {} rows", size), where, fmt::format("give 0 to {}", room));
         sum += size;
     }
-    if (sizes.empty() || sum == 0) throw usage("no rows in any group", where, "give some: 64,0,80");
+    if (sizes.empty() || sum == 0) throw usage_error("no rows in any group", where, "give some: 64,0,80");
     request.groups = sizes;
     request.m = request.group_rows > 0 ? request.group_rows * static_cast<std::int64_t>(sizes.size()) : sum;
     check_sizes(request, where);
@@ -197,13 +193,13 @@ void set_shape(InputRequest& request, const std::vector<std::int64_t>& shape, co
     if (is_product) names = {"m", "n", "k"};
     if (is_product && shape.size() == 4) names.insert(names.begin(), "batches");
     if (shape.size() != names.size())
-        throw usage(fmt::format("{} sizes", shape.size()), where, fmt::format("give {}", fmt::join(names, ",")));
+        throw usage_error(fmt::format("{} sizes", shape.size()), where, fmt::format("give {}", fmt::join(names, ",")));
     for (std::size_t i = 0; i < names.size(); ++i) set_size(request, names[i], shape[i], where);
 }
 
 std::vector<MadeInputs> all_inputs(const InputPlan& plan) {
     if (plan.request.arrays().empty()) {
-        throw usage(fmt::format("no array of {} is declared, and it requires none", plan.name), "inputs",
+        throw usage_error(fmt::format("no array of {} is declared, and it requires none", plan.name), "inputs",
                     "declare the formats of those that the kernel reads");
     }
     std::vector<const Recipe*> recipes = plan.recipes;
@@ -215,7 +211,7 @@ std::vector<MadeInputs> all_inputs(const InputPlan& plan) {
     std::vector<MadeInputs> all;
     for (const Recipe* recipe : recipes) {
         if (!recipe->applies(plan.request)) {
-            throw usage(
+            throw usage_error(
                 fmt::format("recipe '{}' ({}) needs other formats, sizes or arrays", recipe->name, recipe->contents),
                 "inputs", "leave it out");
         }
@@ -229,7 +225,7 @@ std::vector<InputPlan> parse_plans(std::string_view text, const std::string& fil
         return PlanReader(split_toml_lines(text), file).read();
     } catch (const Error& error) {
         // A key that nobody knows is a mistake of whoever calls the program, as an option would be.
-        throw usage(error.parts().what, error.parts().where, error.parts().fix);
+        throw usage_error(error.parts().what, error.parts().where, error.parts().fix);
     }
 }
 

@@ -65,12 +65,8 @@ struct Arguments {
     bool json = false, github = false, update_baseline = false;
 };
 
-Error usage(std::string what, std::string where, std::string fix) {
-    return Error({.what = std::move(what), .where = std::move(where), .fix = std::move(fix), .exit = Exit::usage});
-}
-
 check::Declaration declaration_of(const Arguments& a) {
-    if (a.op.empty()) throw usage("what the kernel computes is not said", "--op", "nothing is guessed: name it");
+    if (a.op.empty()) throw usage_error("what the kernel computes is not said", "--op", "nothing is guessed: name it");
     check::Declaration d{.operation = &check::find_operation(a.op)};
     for_each_said(check::declare_keys(), a.declared, [&](const check::DeclareKey& key, const std::string& text) {
         check::declare(d, key, text, option_name(key.name));
@@ -96,7 +92,7 @@ check::Inputs inputs_of(const Arguments& a, const check::Declaration& d) {
         else
             inputs.files.push_back(word);
     }
-    if (inputs.files.empty()) throw usage("no file", "FILE", "give the arrays of the kernel");
+    if (inputs.files.empty()) throw usage_error("no file", "FILE", "give the arrays of the kernel");
     return inputs;
 }
 
@@ -148,8 +144,8 @@ std::vector<check::Checked> judge_suite(const Arguments& a, ThreadPool& pool) {
     bool is_declared = a.words.size() != 1 || !a.op.empty();
     for_each_said(check::declare_keys(), a.declared,
                   [&](const check::DeclareKey&, const std::string&) { is_declared = true; });
-    if (is_declared) throw usage("a suite says itself what its checks are", a.words.front(), "give it alone");
-    if (!a.bounds.empty()) throw usage("limits of which input?", "--bounds", "check the input alone");
+    if (is_declared) throw usage_error("a suite says itself what its checks are", a.words.front(), "give it alone");
+    if (!a.bounds.empty()) throw usage_error("limits of which input?", "--bounds", "check the input alone");
     check::Suite suite = check::load_suite(a.words.front());
     for (check::SuiteCheck& each : suite.checks) {
         read_options(a, each.options);
@@ -198,7 +194,7 @@ std::vector<check::Checked> judge_one(const Arguments& a, ThreadPool& pool) {
 
 Exit run(const Arguments& a) {
     if (a.update_baseline && a.baseline.empty())
-        throw usage("which baseline?", "--update-baseline", "name it with --baseline FILE");
+        throw usage_error("which baseline?", "--update-baseline", "name it with --baseline FILE");
     ThreadPool pool(available_threads());
     const bool has_suite = std::any_of(a.words.begin(), a.words.end(), is_suite);
     std::vector<check::Checked> checks = has_suite ? judge_suite(a, pool) : judge_one(a, pool);
@@ -206,7 +202,7 @@ Exit run(const Arguments& a) {
     if (!a.bounds.empty() && has_limits) {
         const check::Limits& limits = checks.front().verdict.limits;
         if (limits.sample)
-            throw usage("the limits of some outputs are not those of all", "--bounds",
+            throw usage_error("the limits of some outputs are not those of all", "--bounds",
                         "leave --sample and --budget out, and rows beyond a group");
         const std::vector<std::int64_t>& shape = checks.front().out_shape;
         publish(a.bounds, npz_text({{"exact", shape, limits.exact},

@@ -49,10 +49,6 @@ constexpr const char* power_help =
     "  macheps check power --op softmax --x bf16 --out bf16 --shape 64,4096\n\n"
     "Exit codes: 0 all wrong kernels that --require names are caught by some input; 1 some are not; 2 usage, declined.";
 
-Error usage(std::string what, std::string where, std::string fix) {
-    return Error({.what = std::move(what), .where = std::move(where), .fix = std::move(fix), .exit = Exit::usage});
-}
-
 /// A file of plans, or one plan as options.
 struct PlanArguments {
     std::string file, op;
@@ -92,14 +88,14 @@ struct PlanArguments {
 
     std::vector<check::InputPlan> plans(const Command& verb) const {
         if (file.empty() == op.empty())
-            throw usage(file.empty() ? "neither a recipe nor an operation" : "a recipe and an operation",
+            throw usage_error(file.empty() ? "neither a recipe nor an operation" : "a recipe and an operation",
                         "RECIPE, --op", "give one of them");
         if (!file.empty()) {
             for (const std::string& option : verb.given()) {
                 const bool is_said_there =
                     option == "--shape" || option == "--inputs" || option == "--seed" ||
                                            option == "--groups" || option == "--group-rows" || is_declared(option);
-                if (is_said_there) throw usage("the recipe says that", option, "leave it out, or write it there");
+                if (is_said_there) throw usage_error("the recipe says that", option, "leave it out, or write it there");
             }
             return check::load_plans(file);
         }
@@ -111,7 +107,7 @@ struct PlanArguments {
         });
         if (!shape.empty()) check::set_shape(plan.request, shape, "--shape");
         if (group_rows > 0 && groups.empty())
-            throw usage("room for rows of groups that there are not", "--group-rows", "say --groups 64,0,80");
+            throw usage_error("room for rows of groups that there are not", "--group-rows", "say --groups 64,0,80");
         plan.request.group_rows = group_rows;
         if (!groups.empty()) check::set_groups(plan.request, groups, "--groups");
         for (const std::string& name : inputs)
@@ -152,11 +148,11 @@ Exit make(const MakeArguments& a, const Command& verb) {
     }
     const std::vector<check::InputPlan> plans = a.plan.plans(verb);
     if (plans.size() != 1)
-        throw usage("a file of several checks", "RECIPE", "give a [recipe]: their inputs would have the same names");
+        throw usage_error("a file of several checks", "RECIPE", "give a [recipe]: their inputs would have the same names");
     const check::InputPlan& plan = plans.front();
     if (!plan.declined.empty())
-        throw usage(plan.declined, a.plan.file, "write what inputs it shall have as a [recipe]");
-    if (a.folder.empty()) throw usage("no folder", "-o", "say where the files shall be");
+        throw usage_error(plan.declined, a.plan.file, "write what inputs it shall have as a [recipe]");
+    if (a.folder.empty()) throw usage_error("no folder", "-o", "say where the files shall be");
     ThreadPool pool(available_threads());
     const std::vector<check::MadeInputs> all = check::all_inputs(plan);
     const check::Coverage coverage = check::coverage_of(all, delta, pool);

@@ -33,10 +33,6 @@ bool is_given(const Command& verb, const std::string& option) {
     return std::find(given.begin(), given.end(), option) != given.end();
 }
 
-Error usage(std::string what, std::string where, std::string fix) {
-    return Error({.what = std::move(what), .where = std::move(where), .fix = std::move(fix), .exit = Exit::usage});
-}
-
 std::vector<float> floats_of(const StoredArray& array) {
     if (array.shape.size() != 2 || array.count() == 0) {
         throw Error({.what = fmt::format("an array of shape [{}]", fmt::join(array.shape, ", ")),
@@ -113,13 +109,13 @@ Exit ScaledConversion::run(const Command& verb, const Format& to, Round round, s
                            PropertySet refused) const {
     for (const char* option : other_options) {
         if (!is_given(verb, option)) continue;
-        throw usage("it means nothing beside scales: fp32 numbers are read, and a scaled cast saturates", option,
+        throw usage_error("it means nothing beside scales: fp32 numbers are read, and a scaled cast saturates", option,
                     "leave it out");
     }
     if (granularity.empty())
-        throw usage("which elements share a scale is not said", "--granularity", "such as --granularity tensor");
-    if (input.empty()) throw usage("no array is given", "IN", "name an .npy file");
-    if (output.empty()) throw usage("where the arrays go is not said", "--output", "such as -o codes.npz");
+        throw usage_error("which elements share a scale is not said", "--granularity", "such as --granularity tensor");
+    if (input.empty()) throw usage_error("no array is given", "IN", "name an .npy file");
+    if (output.empty()) throw usage_error("where the arrays go is not said", "--output", "such as -o codes.npz");
     const StoredArray array = array_of(input);
     const std::vector<float> values = floats_of(array);
     const std::int64_t rows = array.shape[0], columns = array.shape[1];

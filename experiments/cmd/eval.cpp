@@ -81,10 +81,6 @@ struct EvalArguments {
     RowForm form;
 };
 
-Error eval_usage(std::string what, std::string where, std::string fix) {
-    return Error({.what = std::move(what), .where = std::move(where), .fix = std::move(fix), .exit = Exit::usage});
-}
-
 double range_end(const std::string& text, const std::string& where) {
     if (text == "inf" || text == "+inf") return HUGE_VAL;
     if (text == "-inf") return -HUGE_VAL;
@@ -97,7 +93,7 @@ double range_end(const std::string& text, const std::string& where) {
     const auto [last, error] =
         std::from_chars(digits.data(), digits.data() + digits.size(), x, is_hex ? std::chars_format::hex : std::chars_format::general);
     if (error != std::errc{} || last != digits.data() + digits.size() || digits.starts_with("-") || !std::isfinite(x)) {
-        throw eval_usage(fmt::format("'{}' is no number", text), where,
+        throw usage_error(fmt::format("'{}' is no number", text), where,
                          "Use a number such as 304, -2.5 or 0x1p-3, or a range such as -20:20 or 0:inf");
     }
     return is_negative ? -x : x;
@@ -111,7 +107,7 @@ void add_ranges(EvalGrid& grid, const Command& verb, std::vector<std::string>& e
         if (std::find(rest.begin(), rest.end(), words[i]) == rest.end()) continue;
         std::string name = words[i], range;
         if (!name.starts_with("--") || name.size() < 3) {
-            throw eval_usage(fmt::format("'{}' is no option", name), "macheps eval", "--NAME A:B is the range of an input NAME");
+            throw usage_error(fmt::format("'{}' is no option", name), "macheps eval", "--NAME A:B is the range of an input NAME");
         }
         if (const std::size_t equals = name.find('='); equals != std::string::npos) {
             range = name.substr(equals + 1);
@@ -145,7 +141,7 @@ void add_expressions(EvalGrid& grid, const EvalArguments& a, const std::vector<s
         }
         for (const analysis::SkippedCore& skipped : cores.skipped) tell("left out: {}: {}\n", skipped.name, skipped.why);
     }
-    if (grid.expressions.empty()) throw eval_usage("no formula is left", a.only.empty() ? "EXPRESSION" : "--only", "see the names in the file");
+    if (grid.expressions.empty()) throw usage_error("no formula is left", a.only.empty() ? "EXPRESSION" : "--only", "see the names in the file");
 }
 
 Exit run_eval_verb(const Command& verb, const EvalArguments& a) {

@@ -90,10 +90,6 @@ struct Arguments {
     bool dry_run = false, json = false, quiet = false;
 };
 
-Error usage(std::string what, std::string where, std::string fix = {}) {
-    return Error({.what = std::move(what), .where = std::move(where), .fix = std::move(fix), .exit = Exit::usage});
-}
-
 FormatPair format_pair(const std::string& text) {
     const std::size_t colon = text.find(':');
     const Format a = format_named(text.substr(0, colon), "--format", Exit::usage);
@@ -108,7 +104,7 @@ FormatPair natural_formats(const SpelledRule& spelled) {
     for (const NamedFormat& row : all_formats) {
         if (row.format != fp64 && takes(machine, {row.format, row.format})) return {row.format, row.format};
     }
-    throw usage(machine.addend != machine.result ? "cannot take in its own sums: C and D differ"
+    throw usage_error(machine.addend != machine.result ? "cannot take in its own sums: C and D differ"
                                                  : "takes fp64 operands, and tensors here hold fp32",
                 std::string(machine.name), "name another machine");
 }
@@ -133,7 +129,7 @@ Error does_not_fit(const GemmGrid& grid, const SpelledRule& spelled) {
         for (const Format& format : FormatSet::known) {
             if (machine.operands.contains(format)) taken.push_back(format_name(format));
         }
-        return usage("takes no operands of the given formats", spelled.name,
+        return usage_error("takes no operands of the given formats", spelled.name,
                      fmt::format("it takes {}: see --format", fmt::join(taken, ", ")));
     }
     for (std::size_t i = 0; i < std::size(scaling_names); ++i) {
@@ -143,7 +139,7 @@ Error does_not_fit(const GemmGrid& grid, const SpelledRule& spelled) {
             break;
         }
     }
-    return usage("nothing in it takes the given scales in", spelled.name,
+    return usage_error("nothing in it takes the given scales in", spelled.name,
                  fmt::format("it takes operands with the scaling {}: see --scaling", fmt::join(taken, ", ")));
 }
 
@@ -155,7 +151,7 @@ void add_machines(GemmGrid& grid, const Arguments& a) {
     }
     for (const std::string& name : a.formats) grid.formats.push_back(format_pair(name));
     if (grid.formats.empty()) {
-        if (grid.machines.empty()) throw usage("`--machine all` needs formats", "--format", "such as --format fp16");
+        if (grid.machines.empty()) throw usage_error("`--machine all` needs formats", "--format", "such as --format fp16");
         grid.formats.push_back(natural_formats(grid.machines.front()));
     }
     const std::size_t combinations = grid.formats.size() * grid.scalings.size();
@@ -201,7 +197,7 @@ GemmGrid grid_of(const Arguments& a) {
     grid.lambda = a.lambda;
     if (!a.output.empty()) {
         grid.output = format_named(a.output, "--output", Exit::usage);
-        if (!grid.output->has_sign()) throw usage(a.output + " has no sign", "--output", "use a format with a sign, such as bf16");
+        if (!grid.output->has_sign()) throw usage_error(a.output + " has no sign", "--output", "use a format with a sign, such as bf16");
     }
     for (const std::string& text : a.sweeps) {
         const SweepAxis axis = parse_sweep(text);
@@ -213,13 +209,13 @@ GemmGrid grid_of(const Arguments& a) {
     }
     for (const auto* sizes : {&grid.m, &grid.n, &grid.k}) {
         for (const std::int64_t size : *sizes) {
-            if (size < 1 || size > most_gemm_size) throw usage("sizes go from 1 to 2^28", "-m, -n, -k");
+            if (size < 1 || size > most_gemm_size) throw usage_error("sizes go from 1 to 2^28", "-m, -n, -k");
         }
     }
     for (const double scale : grid.scales) {
-        if (!std::isfinite(scale)) throw usage("not a finite factor", "--scale");
+        if (!std::isfinite(scale)) throw usage_error("not a finite factor", "--scale");
     }
-    if (!(a.lambda > 0)) throw usage("must be above 0", "--lambda");
+    if (!(a.lambda > 0)) throw usage_error("must be above 0", "--lambda");
     return grid;
 }
 

@@ -15,10 +15,6 @@ namespace macheps {
 
 namespace {
 
-Error via_usage(std::string what, std::string where, std::string fix) {
-    return Error({.what = std::move(what), .where = std::move(where), .fix = std::move(fix), .exit = Exit::usage});
-}
-
 analysis::ViaGrid via_grid(const ViaArguments& a, const GemmGrid& grid, const std::vector<std::string>& formats) {
     analysis::ViaGrid via{.via = analysis::parse_via(a.via),
                           .machines = grid.machines,
@@ -32,22 +28,22 @@ analysis::ViaGrid via_grid(const ViaArguments& a, const GemmGrid& grid, const st
                           .full = a.full,
                           .combines_exactly = a.combine == "exact"};
     if (via.via.has_residues && (a.digit_bits > 0 || a.full)) {
-        throw via_usage("residues have no digits", a.via, "leave out --digit-bits and --full, or take ozaki1");
+        throw usage_error("residues have no digits", a.via, "leave out --digit-bits and --full, or take ozaki1");
     }
     for (const SpelledRule& machine : via.machines) {
-        if (machine.order) throw via_usage("an order of summation is no machine", "--machine " + machine.name, "name a machine");
+        if (machine.order) throw usage_error("an order of summation is no machine", "--machine " + machine.name, "name a machine");
     }
     for (const std::string& name : formats) {
         const Format format = format_named(name, "--format", Exit::usage);
         if (!(format == fp64) && !(format == fp32)) {
-            throw via_usage(fmt::format("{} is no format of wide products", name), "--format", "fp64 or fp32");
+            throw usage_error(fmt::format("{} is no format of wide products", name), "--format", "fp64 or fp32");
         }
         via.formats.push_back(format);
     }
     if (via.formats.empty()) via.formats.push_back(via.via.is_ozaki() ? fp64 : fp32);
     for (const Format& format : via.formats) {
         if (format == fp64 && !via.via.is_ozaki()) {
-            throw via_usage(fmt::format("{} makes products of fp32 numbers", a.via), "--format", "take fp32");
+            throw usage_error(fmt::format("{} makes products of fp32 numbers", a.via), "--format", "take fp32");
         }
     }
     return via;
@@ -81,7 +77,7 @@ Exit run_gemm_via(const ViaArguments& a, const GemmGrid& grid, const std::vector
     const analysis::ViaGrid via = via_grid(a, grid, formats);
     const std::string beyond = analysis::beyond_exactness(via);
     if (!beyond.empty() && !a.require.empty()) {
-        throw via_usage(beyond.substr(0, beyond.find('\n')), "--require exact", "take fewer bits, fewer terms, or +promoteN");
+        throw usage_error(beyond.substr(0, beyond.find('\n')), "--require exact", "take fewer bits, fewer terms, or +promoteN");
     }
     if (!beyond.empty()) tell_text("warning: " + beyond);
     double bytes = 0;

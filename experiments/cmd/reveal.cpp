@@ -70,10 +70,6 @@ struct Arguments {
 constexpr int most_terms = 1 << 14;
 constexpr double most_bytes = 1e9;  // of a file of operands without --force
 
-Error usage(std::string what, std::string where, std::string fix) {
-    return Error({.what = std::move(what), .where = std::move(where), .fix = std::move(fix), .exit = Exit::usage});
-}
-
 std::pair<Format, Format> formats_named(const std::string& text) {
     const std::size_t colon = text.find(':');
     const Format a = format_named(text.substr(0, colon), "--format", Exit::usage);
@@ -85,7 +81,7 @@ Format natural_format(const Machine& machine) {
     for (const NamedFormat& row : all_formats) {
         if (row.format != fp64 && machine.operands.contains(row.format)) return row.format;
     }
-    throw usage("takes fp64 operands, and tensors here hold fp32", std::string(machine.name), "name another machine");
+    throw usage_error("takes fp64 operands, and tensors here hold fp32", std::string(machine.name), "name another machine");
 }
 
 RevealLimits limits_of(const std::string& accumulator) {
@@ -121,7 +117,7 @@ Exit emit(const Arguments& a, const RevealOperands& operands) {
     const std::string size = fmt::format("{} rows ({} controls and {} pairs) of {} terms, {}", rows, controls,
                                          pair_count, k, size_text(bytes));
     if (bytes > most_bytes && !a.force) {
-        throw usage(size, "--emit-operands",
+        throw usage_error(size, "--emit-operands",
                     fmt::format("take fewer terms, as order shows in a few hundred{}, or give --force",
                                 a.pairs == "all" ? ", or --pairs near" : ""));
     }
@@ -198,7 +194,7 @@ struct Revealed {
 Revealed of_order(const Arguments& arguments, const SpelledRule& spelled) {
     const SumOrder& order = *spelled.order;
     if (order.round != Round::nearest_even && order.round != Round::nearest_away) {
-        throw usage("a unit vanishes beside a mask only where sums are rounded to nearest", spelled.name,
+        throw usage_error("a unit vanishes beside a mask only where sums are rounded to nearest", spelled.name,
                     "leave out the rounding: it changes no order");
     }
     const auto [a, b] =
@@ -293,7 +289,7 @@ Exit reveal(const Arguments& a) {
         print_tree(a, of_machine(a));
         return Exit::ok;
     }
-    if (a.format.empty()) throw usage("no format", "--format", "name the format of your kernel's operands");
+    if (a.format.empty()) throw usage_error("no format", "--format", "name the format of your kernel's operands");
     const auto [left, right] = formats_named(a.format);
     const RevealOperands operands = reveal_operands(left, right, a.terms, limits_of(a.accumulator));
     if (!a.operands.empty()) return emit(a, operands);

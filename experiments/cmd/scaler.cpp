@@ -70,10 +70,6 @@ constexpr std::array<KeyOption, 8> key_options{{
 constexpr KeyOption consecutive_option{"--consecutive-hysteresis", "consecutive_hysteresis", "",
                                        "Every clean step refills the hysteresis"};
 
-Error usage(std::string what, std::string where, std::string fix = {}) {
-    return Error({.what = std::move(what), .where = std::move(where), .fix = std::move(fix), .exit = Exit::usage});
-}
-
 const ScalerKey* find_key(const ScalerKind& kind, std::string_view name) {
     const auto key = std::find_if(kind.keys.begin(), kind.keys.end(), [&](const auto& k) { return k.name == name; });
     return key == kind.keys.end() ? nullptr : &*key;
@@ -85,7 +81,7 @@ void set(LossScalerConfig& config, std::string_view name, std::string_view value
         try {
             config.set(name, parse_setting(*key, value));
         } catch (const Error& error) {
-            throw usage(error.parts().what, option, error.parts().fix);
+            throw usage_error(error.parts().what, option, error.parts().fix);
         }
         return;
     }
@@ -93,7 +89,7 @@ void set(LossScalerConfig& config, std::string_view name, std::string_view value
     for (const ScalerKind* kind : scaler_kinds()) {
         if (find_key(*kind, name) != nullptr) kinds.push_back(kind->name);
     }
-    throw usage(fmt::format("the loss scaler '{}' has no '{}'", config.kind->name, name), option,
+    throw usage_error(fmt::format("the loss scaler '{}' has no '{}'", config.kind->name, name), option,
                 kinds.empty() ? "`macheps policy words` lists the keys of each kind"
                               : fmt::format("it is a key of {}", fmt::join(kinds, ", ")));
 }
@@ -106,14 +102,14 @@ LossScalerConfig config_of(const Arguments& a) {
     if (a.consecutive_hysteresis) set(config, consecutive_option.key, "true", consecutive_option.name);
     for (const std::string& setting : a.settings) {
         const std::size_t equals = setting.find('=');
-        if (equals == std::string::npos) throw usage(fmt::format("'{}' has no =", setting), "--set", "give KEY=VALUE");
+        if (equals == std::string::npos) throw usage_error(fmt::format("'{}' has no =", setting), "--set", "give KEY=VALUE");
         set(config, setting.substr(0, equals), setting.substr(equals + 1), "--set");
     }
     const std::string conflict = config.kind->conflict == nullptr ? "" : config.kind->conflict(config);
-    if (!conflict.empty()) throw usage(conflict, std::string(config.kind->name));
+    if (!conflict.empty()) throw usage_error(conflict, std::string(config.kind->name));
     for (const std::int64_t step : a.overflow_at) {
         if (step >= 1 && step <= a.steps) continue;
-        throw usage(fmt::format("there is no step {}", step), "--overflow-at",
+        throw usage_error(fmt::format("there is no step {}", step), "--overflow-at",
                     fmt::format("steps go from 1 to {}: see --steps", a.steps));
     }
     return config;

@@ -38,19 +38,16 @@ FileWord parse_file_word(const std::string& word) {
     const std::size_t close = text.find(']', open);
     if (close == std::string_view::npos) return plain;
     const std::string_view tail = text.substr(close + 1);
-    const auto usage = [&](std::string what, std::string fix) {
-        return Error({.what = std::move(what), .where = word, .fix = std::move(fix), .exit = Exit::usage});
-    };
     if (!tail.empty()) {
         if (!tail.starts_with('@')) return plain;
         raw.offset = whole<std::uint64_t>(tail.substr(1));
-        if (!raw.offset) throw usage("no number of bytes behind '@'", "give where the first element stands");
+        if (!raw.offset) throw usage_error("no number of bytes behind '@'", word, "give where the first element stands");
     }
     const std::string_view sizes = text.substr(open + 1, close - open - 1);
     for (std::size_t at = 0; at <= sizes.size() && !sizes.empty();) {
         const std::size_t end = std::min(sizes.find(',', at), sizes.size());
         const auto size = whole<std::int64_t>(sizes.substr(at, end - at));
-        if (!size || *size < 0) throw usage("no sizes between the brackets", "give them as [192,1000]");
+        if (!size || *size < 0) throw usage_error("no sizes between the brackets", word, "give them as [192,1000]");
         raw.shape.push_back(*size);
         at = end + 1;
     }
