@@ -2,7 +2,7 @@
 // Policies, and framework configs that become policies, as JSON.
 #include "core/json.hpp"
 #include "python/engine.hpp"
-#include "experiments/field_error.hpp"
+#include "core/field_error.hpp"
 #include "experiments/model/config.hpp"
 #include "experiments/model/memory.hpp"
 #include "experiments/policy/import/framework.hpp"

@@ -6,7 +6,7 @@
 #include "core/rounding_names.hpp"
 #include "emulation/matmul/rules.hpp"
 #include "python/engine.hpp"
-#include "experiments/numerics/machine_spelling.hpp"
+#include "emulation/matmul/machine_spelling.hpp"
 #include "experiments/numerics/scaled_array.hpp"
 #include "python/rooms.hpp"
 

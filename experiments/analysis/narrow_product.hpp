@@ -4,7 +4,7 @@
 #pragma once
 #include "core/thread_pool.hpp"
 #include "emulation/backend.hpp"
-#include "experiments/numerics/machine_spelling.hpp"
+#include "emulation/matmul/machine_spelling.hpp"
 
 #include <cstdint>
 #include <optional>

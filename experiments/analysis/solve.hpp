@@ -4,7 +4,7 @@
 #include "core/thread_pool.hpp"
 #include "experiments/analysis/gallery.hpp"
 #include "experiments/analysis/refine.hpp"
-#include "experiments/numerics/machine_spelling.hpp"
+#include "emulation/matmul/machine_spelling.hpp"
 #include "reports/solve_row.hpp"
 
 #include <functional>

@@ -2,7 +2,7 @@
 // The methods of `macheps sum` by name, and what is known of their errors beforehand.
 #pragma once
 #include "experiments/analysis/sum_kernel.hpp"
-#include "experiments/numerics/machine_spelling.hpp"
+#include "emulation/matmul/machine_spelling.hpp"
 
 #include <cstdint>
 #include <optional>

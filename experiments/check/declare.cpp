@@ -9,7 +9,7 @@
 #include "experiments/check/arrange.hpp"
 #include "experiments/check/declare_products.hpp"
 #include "experiments/check/quantiser_rules.hpp"
-#include "experiments/numerics/machine_spelling.hpp"
+#include "emulation/matmul/machine_spelling.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

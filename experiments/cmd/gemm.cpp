@@ -10,7 +10,7 @@
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/print.hpp"
 #include "experiments/cmd/tell.hpp"
-#include "experiments/field_error.hpp"
+#include "core/field_error.hpp"
 #include "experiments/memory_limit.hpp"
 #include "experiments/numerics/sweep_axis.hpp"
 #include "reports/csv.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/cmd/model_choice.hpp"
 
-#include "experiments/field_error.hpp"
+#include "core/field_error.hpp"
 #include "experiments/memory_limit.hpp"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/cmd/option_names.hpp"
 
-#include "experiments/field_error.hpp"
+#include "core/field_error.hpp"
 
 #include <algorithm>
 #include <string_view>

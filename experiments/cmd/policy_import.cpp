@@ -5,7 +5,7 @@
 #include "experiments/cmd/policy_import_output.hpp"
 #include "experiments/cmd/print.hpp"
 #include "experiments/cmd/tell.hpp"
-#include "experiments/field_error.hpp"
+#include "core/field_error.hpp"
 #include "experiments/files/environment_file.hpp"
 #include "experiments/policy/import/framework.hpp"
 

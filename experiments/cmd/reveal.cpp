@@ -11,7 +11,7 @@
 #include "experiments/cmd/tell.hpp"
 #include "experiments/files/npy.hpp"
 #include "experiments/memory_limit.hpp"
-#include "experiments/numerics/machine_spelling.hpp"
+#include "emulation/matmul/machine_spelling.hpp"
 
 #include <fmt/format.h>
 

@@ -12,7 +12,7 @@
 #include "experiments/cmd/print.hpp"
 #include "experiments/cmd/verify_output.hpp"
 #include "experiments/numerics/error_bound.hpp"
-#include "experiments/numerics/machine_spelling.hpp"
+#include "emulation/matmul/machine_spelling.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -2,7 +2,7 @@
 #include "experiments/model/config.hpp"
 
 #include "core/nearest_name.hpp"
-#include "experiments/field_error.hpp"
+#include "core/field_error.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -4,7 +4,7 @@
 #include "core/format.hpp"
 #include "emulation/machine/models.hpp"
 #include "emulation/matmul/rule.hpp"
-#include "experiments/numerics/sum_order.hpp"
+#include "emulation/matmul/sum_order.hpp"
 
 #include <cstdint>
 
@@ -104,7 +104,7 @@ class ErrorBound {
 /// equal numbers, can exceed it: each of their errors is the same.
 ErrorBound error_bound(const MatmulRule& rule, std::int64_t k, const Format& output, int factors);
 
-/// The same of an order of summation in a format, from the errors of its row (experiments/numerics/sum_order.hpp). A
+/// The same of an order of summation in a format, from the errors of its row (emulation/matmul/sum_order.hpp). A
 /// stochastic rounding is off by up to twice as much as one to nearest, but has the mean zero (Connolly, Higham and
 /// Mary).
 ErrorBound error_bound(const SumOrder& order, std::int64_t k, const Format& output, int factors);

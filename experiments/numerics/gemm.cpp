@@ -5,7 +5,7 @@
 #include "core/float_environment.hpp"
 #include "core/format_table.hpp"
 #include "core/overflow.hpp"
-#include "experiments/field_error.hpp"
+#include "core/field_error.hpp"
 #include "experiments/numerics/error_bound.hpp"
 #include "experiments/numerics/output_size.hpp"
 #include "experiments/numerics/product_errors.hpp"

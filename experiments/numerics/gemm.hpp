@@ -4,7 +4,7 @@
 #include "core/thread_pool.hpp"
 #include "emulation/backend.hpp"
 #include "experiments/numerics/gemm_operands.hpp"
-#include "experiments/numerics/machine_spelling.hpp"
+#include "emulation/matmul/machine_spelling.hpp"
 #include "reports/gemm_row.hpp"
 
 #include <functional>

@@ -5,7 +5,7 @@
 #include "core/nearest_name.hpp"
 #include "emulation/scaling/history.hpp"
 #include "emulation/scaling/scaling.hpp"
-#include "experiments/field_error.hpp"
+#include "core/field_error.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -2,7 +2,7 @@
 #include "experiments/numerics/sweep_axis.hpp"
 
 #include "core/format.hpp"
-#include "experiments/field_error.hpp"
+#include "core/field_error.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

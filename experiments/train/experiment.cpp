@@ -5,7 +5,7 @@
 #include "core/float_environment.hpp"
 #include "core/publish.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
-#include "experiments/field_error.hpp"
+#include "core/field_error.hpp"
 #include "experiments/memory_limit.hpp"
 #include "experiments/model/memory.hpp"
 #include "experiments/train/experiment_runs.hpp"

@@ -3,7 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/json.hpp"
-#include "experiments/field_error.hpp"
+#include "core/field_error.hpp"
 #include "experiments/files/file_bytes.hpp"
 #include "experiments/version.hpp"
 #include "reports/checksum.hpp"

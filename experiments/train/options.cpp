@@ -3,7 +3,7 @@
 
 #include "core/hd.hpp"
 #include "core/math64.hpp"
-#include "experiments/field_error.hpp"
+#include "core/field_error.hpp"
 #include "experiments/model/config.hpp"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/math64.hpp"
 #include "core/rng.hpp"
-#include "experiments/field_error.hpp"
+#include "core/field_error.hpp"
 #include "experiments/train/data.hpp"
 
 #include <fmt/format.h>

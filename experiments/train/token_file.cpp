@@ -2,7 +2,7 @@
 #include "core/error.hpp"
 #include "core/math64.hpp"
 #include "core/rng.hpp"
-#include "experiments/field_error.hpp"
+#include "core/field_error.hpp"
 #include "experiments/train/data.hpp"
 
 #include <fmt/format.h>

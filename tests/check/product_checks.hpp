@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A check of a product on a matrix unit: declaration and arrays beside the kernel that made them.
 #pragma once
-#include "experiments/numerics/machine_spelling.hpp"
+#include "emulation/matmul/machine_spelling.hpp"
 #include "tests/check/machine_kernels.hpp"
 #include "tests/check/problems.hpp"
 

@@ -4,7 +4,7 @@
 
 #include "core/error.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
-#include "experiments/field_error.hpp"
+#include "core/field_error.hpp"
 #include "experiments/train/experiment.hpp"
 #include "experiments/train/manifest.hpp"
 #include "experiments/train/step.hpp"

@@ -2,7 +2,7 @@
 #include "experiments/policy/import/import.hpp"
 #include "core/error.hpp"
 #include "core/nearest_name.hpp"
-#include "experiments/field_error.hpp"
+#include "core/field_error.hpp"
 #include "experiments/policy/import/checkpoint_range.hpp"
 #include "experiments/policy/import/fp8_text.hpp"
 #include "experiments/policy/import/framework.hpp"

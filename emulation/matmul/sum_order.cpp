@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "experiments/numerics/sum_order.hpp"
+#include "emulation/matmul/sum_order.hpp"
 
 #include "core/error.hpp"
 #include "core/format_table.hpp"

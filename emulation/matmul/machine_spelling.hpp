@@ -3,7 +3,7 @@
 #pragma once
 #include "core/error.hpp"
 #include "emulation/matmul/rules.hpp"
-#include "experiments/numerics/sum_order.hpp"
+#include "emulation/matmul/sum_order.hpp"
 
 #include <optional>
 #include <string>

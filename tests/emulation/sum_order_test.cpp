@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Orders of summation in formats of one's own: against arithmetic on codes, against the machines that are such orders, and
 // against their bounds.
-#include "experiments/numerics/sum_order.hpp"
+#include "emulation/matmul/sum_order.hpp"
 
 #include "core/arithmetic.hpp"
 #include "core/error.hpp"
