@@ -22,6 +22,8 @@
 
 namespace macheps::python {
 
+using namespace files;
+
 namespace {
 
 using check::Declaration;

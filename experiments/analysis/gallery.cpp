@@ -5,8 +5,8 @@
 #include "core/math64.hpp"
 #include "core/nearest_name.hpp"
 #include "core/print.hpp"
-#include "experiments/files/arrays.hpp"
-#include "experiments/files/matrix_market.hpp"
+#include "experiments/files/arrays/arrays.hpp"
+#include "experiments/files/arrays/matrix_market.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -119,8 +119,8 @@ Error bad_matrix(std::string_view text, std::string what, std::string fix) {
 }
 
 Matrix from_npy(const MatrixChoice& choice) {
-    const std::vector<StoredArray> arrays = read_arrays(choice.path);
-    const StoredArray array = arrays.empty() ? StoredArray{} : arrays.front();
+    const std::vector<files::StoredArray> arrays = files::read_arrays(choice.path);
+    const files::StoredArray array = arrays.empty() ? files::StoredArray{} : arrays.front();
     if (arrays.size() != 1 || array.shape.size() != 2 || array.shape[0] != array.shape[1]) {
         throw Error({.what = "holds no single square matrix", .where = choice.path, .fix = "give one array of shape [n, n]"});
     }
@@ -140,7 +140,7 @@ Matrix from_file(const MatrixChoice& choice) {
     if (choice.path.ends_with(".npy")) {
         a = from_npy(choice);
     } else {
-        StoredMatrix stored = read_matrix_market(choice.path, most_stored_size);
+        files::StoredMatrix stored = files::read_matrix_market(choice.path, most_stored_size);
         a.n = stored.n;
         a.values = std::move(stored.values);
     }

@@ -116,8 +116,8 @@ std::string option_of(std::string_view key, std::string_view value) {
 
 /// Returns the limits under a declaration that `out` satisfies. Returns nothing if `out` does not satisfy it, or if the
 /// declaration does not fit these arrays.
-std::optional<Limits> accepting(const Declaration& d, const std::vector<StoredArray>& arrays, const Sampling& sampling,
-                                ThreadPool& pool) {
+std::optional<Limits> accepting(const Declaration& d, const std::vector<files::StoredArray>& arrays,
+                                const Sampling& sampling, ThreadPool& pool) {
     try {
         const Posed posed = pose(d, arrays, pool, sampling);
         if (posed.problem.changed_canary || posed.problem.changed_padding || !posed.problem.findings.empty()) return {};
@@ -162,7 +162,7 @@ void for_each_candidate(std::span<const Candidate> candidates, const Declaration
 
 }  // namespace
 
-Alternative explaining(const Declaration& d, const std::vector<StoredArray>& arrays, const Sampling& sampling,
+Alternative explaining(const Declaration& d, const std::vector<files::StoredArray>& arrays, const Sampling& sampling,
                        ThreadPool& pool) {
     Alternative found;
     if (d.bits) return found;
@@ -173,8 +173,9 @@ Alternative explaining(const Declaration& d, const std::vector<StoredArray>& arr
     return found;
 }
 
-std::vector<Alternative> tighter(const Declaration& d, const Limits& limits, const std::vector<StoredArray>& arrays,
-                                 const Sampling& sampling, ThreadPool& pool) {
+std::vector<Alternative> tighter(const Declaration& d, const Limits& limits,
+                                 const std::vector<files::StoredArray>& arrays, const Sampling& sampling,
+                                 ThreadPool& pool) {
     std::vector<Alternative> all;
     if (d.bits) return all;
     for_each_candidate(unneeded, d, [&](const Declaration& other, std::string option) {

@@ -16,12 +16,13 @@ struct Alternative {
 };
 
 /// Returns the first looser or different declaration under which a failing output would pass. The option is empty if there is none.
-Alternative explaining(const Declaration& declaration, const std::vector<StoredArray>& arrays, const Sampling& sampling,
-                       ThreadPool& pool);
+Alternative explaining(const Declaration& declaration, const std::vector<files::StoredArray>& arrays,
+                       const Sampling& sampling, ThreadPool& pool);
 
 /// Returns the tighter declarations under which a passing output would still pass, the tightest first. Declarations whose bounds
 /// are less than 1.5 times narrower are omitted.
 std::vector<Alternative> tighter(const Declaration& declaration, const Limits& limits,
-                                 const std::vector<StoredArray>& arrays, const Sampling& sampling, ThreadPool& pool);
+                                 const std::vector<files::StoredArray>& arrays, const Sampling& sampling,
+                                 ThreadPool& pool);
 
 }  // namespace macheps::check

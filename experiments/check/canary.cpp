@@ -18,7 +18,7 @@ std::uint64_t canary_code(const Format& format, std::int64_t i) {
 }
 
 std::string canary_bytes(const Format& format, std::size_t count) {
-    const std::size_t width = element_bytes(format);
+    const std::size_t width = files::element_bytes(format);
     std::string bytes(count * width, '\0');
     for (std::size_t i = 0; i < count; ++i) {
         const std::uint64_t code = canary_code(format, static_cast<std::int64_t>(i));
@@ -27,7 +27,7 @@ std::string canary_bytes(const Format& format, std::size_t count) {
     return bytes;
 }
 
-std::optional<std::int64_t> take_canaries(StoredArray& array, const Format& format, std::int64_t rows) {
+std::optional<std::int64_t> take_canaries(files::StoredArray& array, const Format& format, std::int64_t rows) {
     if (array.shape.empty() || array.shape.front() <= rows) {
         throw Error({.what = fmt::format("no output before its {} canaries", rows),
                      .where = fmt::format("{} ({})", array.where, array.name),
@@ -50,10 +50,10 @@ std::optional<std::int64_t> take_canaries(StoredArray& array, const Format& form
 namespace {
 
 /// The first element in rows beyond a group that is no canary any more.
-std::optional<std::int64_t> changed_padding(const Sample& groups, const std::vector<StoredArray>& arrays,
+std::optional<std::int64_t> changed_padding(const Sample& groups, const std::vector<files::StoredArray>& arrays,
                                             const Format& format) {
     const auto out =
-        std::find_if(arrays.begin(), arrays.end(), [](const StoredArray& array) { return array.name == "out"; });
+        std::find_if(arrays.begin(), arrays.end(), [](const files::StoredArray& array) { return array.name == "out"; });
     const std::string whole = canary_bytes(format, out->count());
     const std::size_t row = static_cast<std::size_t>(groups.whole_columns()) * out->width;
     for (std::int64_t r = 0; r < groups.whole_rows(); ++r) {
@@ -68,11 +68,11 @@ std::optional<std::int64_t> changed_padding(const Sample& groups, const std::vec
 
 }  // namespace
 
-Posed pose_before_canaries(const Declaration& d, std::vector<StoredArray> arrays, ThreadPool& pool,
+Posed pose_before_canaries(const Declaration& d, std::vector<files::StoredArray> arrays, ThreadPool& pool,
                            const Sampling& sampling) {
     std::optional<std::int64_t> changed;
     const auto declared = d.formats.find("out");
-    for (StoredArray& array : arrays) {
+    for (files::StoredArray& array : arrays) {
         if (array.name != "out") continue;
         const bool is_declared = declared != d.formats.end() && declared->second.format.bits != 0;
         // pose() says so where nothing tells the format.

@@ -6,7 +6,7 @@
 #include "experiments/check/declare.hpp"
 #include "experiments/check/fitness.hpp"
 #include "experiments/check/power.hpp"
-#include "experiments/files/arrays.hpp"
+#include "experiments/files/arrays/arrays.hpp"
 
 #include <map>
 #include <optional>
@@ -80,7 +80,7 @@ struct Posed {
     std::vector<std::int64_t> out_shape{};
 };
 /// Of a product only the outputs of a sample are in it, where `sampling` says so, beside a screen of all.
-Posed pose(const Declaration& declaration, const std::vector<StoredArray>& arrays, ThreadPool& pool,
+Posed pose(const Declaration& declaration, const std::vector<files::StoredArray>& arrays, ThreadPool& pool,
            const Sampling& sampling = {});
 
 /// Judges `out` and the check itself.

@@ -86,14 +86,14 @@ bool is_small(const Problem& problem) {
 
 }  // namespace
 
-Checked check_arrays(const Declaration& declaration, const std::vector<StoredArray>& arrays, const Options& options,
-                     ThreadPool& pool) {
+Checked check_arrays(const Declaration& declaration, const std::vector<files::StoredArray>& arrays,
+                     const Options& options, ThreadPool& pool) {
     Checked checked{.name = std::string(declaration.operation->name),
                     .operation = std::string(declaration.operation->name),
                     .declaration = declaration,
                     .options = options};
     const std::vector<std::string> roles = array_roles(*declaration.operation);
-    for (const StoredArray& array : arrays) {
+    for (const files::StoredArray& array : arrays) {
         if (std::find(roles.begin(), roles.end(), array.name) == roles.end()) checked.unused.push_back(array.name);
     }
     Sampling sampling = options.sampling;
@@ -122,11 +122,11 @@ Checked check_arrays(const Declaration& declaration, const std::vector<StoredArr
     return checked;
 }
 
-void digest(Checked& checked, const std::vector<StoredArray>& arrays) {
+void digest(Checked& checked, const std::vector<files::StoredArray>& arrays) {
     std::string inputs, output;
     for (const std::string& role :
          array_roles(*checked.declaration.operation)) {  // whatever order the file has them in
-        for (const StoredArray& array : arrays) {
+        for (const files::StoredArray& array : arrays) {
             if (array.name != role) continue;
             std::string head = array.name + ' ' + array.type;
             for (const std::int64_t n : array.shape) head += fmt::format(" {}", n);
@@ -138,9 +138,9 @@ void digest(Checked& checked, const std::vector<StoredArray>& arrays) {
     checked.inputs_sha256 = sha256_text(inputs);
 }
 
-StoredArray stored_array(std::string name, const Format& format, std::vector<std::int64_t> shape,
-                  std::span<const std::byte> bytes) {
-    StoredArray one{.name = std::move(name), .where = "memory", .type = "codes", .format = format};
+files::StoredArray stored_array(std::string name, const Format& format, std::vector<std::int64_t> shape,
+                                std::span<const std::byte> bytes) {
+    files::StoredArray one{.name = std::move(name), .where = "memory", .type = "codes", .format = format};
     one.width = static_cast<std::size_t>(format.bits + format.padding + 7) / 8;
     if (count_of(shape) * one.width != bytes.size())
         throw Error({.what = fmt::format("{} bytes for {} elements", bytes.size(), count_of(shape)),
@@ -153,7 +153,7 @@ StoredArray stored_array(std::string name, const Format& format, std::vector<std
     return one;
 }
 
-StoredArray stored_array(std::string name, std::vector<std::int64_t> shape, std::span<const float> values) {
+files::StoredArray stored_array(std::string name, std::vector<std::int64_t> shape, std::span<const float> values) {
     return stored_array(std::move(name), fp32, std::move(shape), std::as_bytes(values));
 }
 

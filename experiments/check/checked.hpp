@@ -65,18 +65,18 @@ struct Checked {
 /// Judges arrays: pose() and check() with the figures that they leave out. Arrays have the names of the operation's
 /// roles; shapes are row-major, a [m,k], b [k,n], out [m,n]; scales are decode scales, which multiply.
 /// Errors: throws Error as pose() does.
-Checked check_arrays(const Declaration& declaration, const std::vector<StoredArray>& arrays, const Options& options,
-                     ThreadPool& pool);
+Checked check_arrays(const Declaration& declaration, const std::vector<files::StoredArray>& arrays,
+                     const Options& options, ThreadPool& pool);
 
 /// Adds the digests of the bits of `out`, and of all other arrays that the operation has.
-void digest(Checked& checked, const std::vector<StoredArray>& arrays);
+void digest(Checked& checked, const std::vector<files::StoredArray>& arrays);
 
 /// An array in memory: elements of `format`, whose codes stand in `bytes`, little-endian and row-major. Errors: throws
 /// Error (usage) where the shape has another number of elements.
-StoredArray stored_array(std::string name, const Format& format, std::vector<std::int64_t> shape,
-                         std::span<const std::byte> bytes);
+files::StoredArray stored_array(std::string name, const Format& format, std::vector<std::int64_t> shape,
+                                std::span<const std::byte> bytes);
 /// The same of fp32 numbers.
-StoredArray stored_array(std::string name, std::vector<std::int64_t> shape, std::span<const float> values);
+files::StoredArray stored_array(std::string name, std::vector<std::int64_t> shape, std::span<const float> values);
 
 /// `declare` by the key's name. Errors: throws Error (usage) with the nearest name for an unknown key.
 void declare(Declaration& declaration, std::string_view key, const std::string& text);

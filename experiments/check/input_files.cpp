@@ -7,9 +7,9 @@
 #include "core/json.hpp"
 #include "experiments/check/canary.hpp"
 #include "experiments/check/declare.hpp"
-#include "experiments/files/npy.hpp"
-#include "experiments/files/safetensors.hpp"
-#include "experiments/files/zip.hpp"
+#include "experiments/files/arrays/npy.hpp"
+#include "experiments/files/arrays/safetensors.hpp"
+#include "experiments/files/arrays/zip.hpp"
 
 #include <fmt/format.h>
 
@@ -24,40 +24,41 @@ std::string npy_type(const Format& format) {
     if (format == fp16) return "<f2";
     if (format == fp32) return "<f4";
     if (format == fp64) return "<f8";
-    const std::size_t width = element_bytes(format);
+    const std::size_t width = files::element_bytes(format);
     return width == 1 ? "|u1" : fmt::format("<u{}", width);
 }
 
-Dtype dtype_of_format(const Format& format) {
+files::Dtype dtype_of_format(const Format& format) {
     for (const NamedFormat& row : all_formats) {
         if (!(row.format == format)) continue;
         for (const std::string_view name : split_names(row.aliases.safetensors)) {
-            for (const Dtype dtype :
-                 {Dtype::f64, Dtype::f32, Dtype::f16, Dtype::bf16, Dtype::f8_e4m3, Dtype::f8_e5m2, Dtype::f8_e8m0}) {
-                if (name == dtype_name(dtype)) return dtype;
+            for (const files::Dtype dtype :
+                 {files::Dtype::f64, files::Dtype::f32, files::Dtype::f16, files::Dtype::bf16, files::Dtype::f8_e4m3,
+                  files::Dtype::f8_e5m2, files::Dtype::f8_e8m0}) {
+                if (name == files::dtype_name(dtype)) return dtype;
             }
         }
     }
-    const std::size_t width = element_bytes(format);
-    return width == 1 ? Dtype::u8 : width == 2 ? Dtype::u16 : Dtype::u32;
+    const std::size_t width = files::element_bytes(format);
+    return width == 1 ? files::Dtype::u8 : width == 2 ? files::Dtype::u16 : files::Dtype::u32;
 }
 
 /// An array as it is stored: its type is NumPy's, whichever file it goes into.
-StoredArray stored(const std::string& name, const ArrayFormat& format, std::vector<std::int64_t> shape) {
+files::StoredArray stored(const std::string& name, const ArrayFormat& format, std::vector<std::int64_t> shape) {
     return {.name = name,
             .where = "make-inputs",
             .type = npy_type(format.format),
             .format = format.format,
-            .width = element_bytes(format.format),
+            .width = files::element_bytes(format.format),
             .shape = std::move(shape)};
 }
 
 }  // namespace
 
-std::vector<StoredArray> stored_inputs(const MadeInputs& inputs) {
-    std::vector<StoredArray> all;
+std::vector<files::StoredArray> stored_inputs(const MadeInputs& inputs) {
+    std::vector<files::StoredArray> all;
     for (const MadeArray& made : inputs.arrays) {
-        StoredArray array = stored(made.name, made.format, made.shape);
+        files::StoredArray array = stored(made.name, made.format, made.shape);
         if (made.is_whole) {
             array.type = "<i4";
             array.format.reset();
@@ -92,7 +93,7 @@ std::vector<StoredArray> stored_inputs(const MadeInputs& inputs) {
         all.push_back(std::move(array));
     }
     const Format format = inputs.request.format("out");
-    StoredArray out = stored("out", {format}, inputs.request.out_shape());
+    files::StoredArray out = stored("out", {format}, inputs.request.out_shape());
     out.shape.front() += inputs.request.declaration.canaries;
     std::size_t count = 1;
     for (const std::int64_t size : out.shape) count *= static_cast<std::size_t>(size);
@@ -117,21 +118,21 @@ std::string recipe_text(const MadeInputs& inputs) {
     return json.dump();
 }
 
-std::string npz_of(const std::vector<StoredArray>& arrays, const std::string& recipe) {
-    std::vector<ZipMember> members;
-    for (const StoredArray& array : arrays)
-        members.push_back({array.name + ".npy", npy_header(array.type, array.shape) + array.bytes});
-    members.push_back({"recipe.npy", npy_header("|u1", {static_cast<std::int64_t>(recipe.size())}) + recipe});
-    return stored_zip(members);
+std::string npz_of(const std::vector<files::StoredArray>& arrays, const std::string& recipe) {
+    std::vector<files::ZipMember> members;
+    for (const files::StoredArray& array : arrays)
+        members.push_back({array.name + ".npy", files::npy_header(array.type, array.shape) + array.bytes});
+    members.push_back({"recipe.npy", files::npy_header("|u1", {static_cast<std::int64_t>(recipe.size())}) + recipe});
+    return files::stored_zip(members);
 }
 
-std::string safetensors_of(const std::vector<StoredArray>& arrays, const std::string& recipe) {
-    SafetensorsWriter writer;
+std::string safetensors_of(const std::vector<files::StoredArray>& arrays, const std::string& recipe) {
+    files::SafetensorsWriter writer;
     writer.metadata("recipe", recipe);
-    for (const StoredArray& array : arrays) {
-        const Dtype dtype = array.type == "<i4" ? Dtype::i32
-                            : !array.format     ? Dtype::u8  // two codes
-                                                : dtype_of_format(*array.format);
+    for (const files::StoredArray& array : arrays) {
+        const files::Dtype dtype = array.type == "<i4" ? files::Dtype::i32
+                                   : !array.format     ? files::Dtype::u8  // two codes
+                                                       : dtype_of_format(*array.format);
         writer.borrow(array.name, dtype, array.shape, std::as_bytes(std::span(array.bytes)));
     }
     std::string bytes;

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/check/memory.hpp"
 
+#include "core/memory_limit.hpp"
 #include "experiments/check/panels.hpp"
-#include "experiments/memory_limit.hpp"
 
 #include <algorithm>
 
 namespace macheps::check {
 
-double least_bytes(const Declaration& declaration, const std::vector<StoredArray>& arrays, const Options& options) {
+double least_bytes(const Declaration& declaration, const std::vector<files::StoredArray>& arrays,
+                   const Options& options) {
     double bytes = 0;
-    for (const StoredArray& array : arrays) {
+    for (const files::StoredArray& array : arrays) {
         const auto count = static_cast<double>(array.count());
         bytes += static_cast<double>(array.bytes.size());
         const bool is_out = array.name == "out", is_operand = array.name == "a" || array.name == "b";
@@ -23,7 +24,8 @@ double least_bytes(const Declaration& declaration, const std::vector<StoredArray
     return bytes;
 }
 
-std::int64_t plan_memory(const Declaration& declaration, const std::vector<StoredArray>& arrays, const Options& options) {
+std::int64_t plan_memory(const Declaration& declaration, const std::vector<files::StoredArray>& arrays,
+                         const Options& options) {
     const double least = least_bytes(declaration, arrays, options);
     require_memory(least, options.memory, "this check");
     if (options.holds_limits || !options.sampling.is_all()) return INT64_MAX;

@@ -13,10 +13,12 @@ inline constexpr std::int64_t usual_limit_bytes = std::int64_t{2} << 30;
 
 /// Returns a lower bound on the bytes of a check of these arrays, which are loaded: the arrays, the outputs of one wrong kernel, the
 /// operands and sums of a product, and the limits of all outputs if they are held. A sample counts as no outputs.
-double least_bytes(const Declaration& declaration, const std::vector<StoredArray>& arrays, const Options& options);
+double least_bytes(const Declaration& declaration, const std::vector<files::StoredArray>& arrays,
+                   const Options& options);
 
 /// Returns the bytes that the limits of outputs may take. Errors: throws FieldError for `memory` if least_bytes() is more than
 /// options.memory, or more than this process may take.
-std::int64_t plan_memory(const Declaration& declaration, const std::vector<StoredArray>& arrays, const Options& options);
+std::int64_t plan_memory(const Declaration& declaration, const std::vector<files::StoredArray>& arrays,
+                         const Options& options);
 
 }  // namespace macheps::check

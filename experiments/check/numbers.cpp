@@ -5,8 +5,8 @@
 
 namespace macheps::check {
 
-Numbers Numbers::in_place(const StoredArray& array, const Format& format) {
-    require_codes(array, format, false);
+Numbers Numbers::in_place(const files::StoredArray& array, const Format& format) {
+    files::require_codes(array, format, false);
     Numbers numbers;
     numbers.array_ = &array;
     numbers.format_ = format;

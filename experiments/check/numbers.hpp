@@ -2,7 +2,7 @@
 // The numbers of an array of a check: decoded and held, or decoded at every access from the codes that were read.
 #pragma once
 #include "core/codec.hpp"
-#include "experiments/files/arrays.hpp"
+#include "experiments/files/arrays/arrays.hpp"
 
 #include <cmath>
 #include <cstddef>
@@ -60,7 +60,7 @@ class Numbers {
     Numbers(std::initializer_list<double> values) : held_(values) {}
     /// Returns the numbers of an array without a copy of them. The array must outlive the result. Errors: throws Error as
     /// values_of() does.
-    static Numbers in_place(const StoredArray& array, const Format& format);
+    static Numbers in_place(const files::StoredArray& array, const Format& format);
     /// Returns true if every code of the format may be in an element, so that in_place() has nothing to test.
     static bool fits_in_place(const Format& format) { return format.bits >= 8 && format.bits + format.padding <= 32; }
 
@@ -90,7 +90,7 @@ class Numbers {
     }
 
     std::vector<double> held_{};
-    const StoredArray* array_ = nullptr;  ///< null: the numbers are held
+    const files::StoredArray* array_ = nullptr;  ///< null: the numbers are held
     Format format_{};
     std::shared_ptr<const std::vector<double>> table_{};  ///< of codes of up to 16 bits
     std::size_t shift_ = 0;

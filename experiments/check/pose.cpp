@@ -16,10 +16,10 @@ namespace macheps::check {
 namespace {
 
 /// What an operation needs to have been said, and arrays whose names are clear.
-void check_declaration(const Poser& poser, const Declaration& d, const std::vector<StoredArray>& arrays) {
+void check_declaration(const Poser& poser, const Declaration& d, const std::vector<files::StoredArray>& arrays) {
     if (d.operation->has_eps && !d.eps)
         throw usage_error(fmt::format("{} has an eps", d.operation->name), "--eps", "give the kernel's, such as 1e-5");
-    refuse_equal_names(arrays);
+    files::refuse_equal_names(arrays);
     if (d.beta != 1 && poser.find("c") == nullptr)
         throw usage_error("there is no array 'c'", "--beta", "leave it out, or save c");
 }
@@ -27,7 +27,7 @@ void check_declaration(const Poser& poser, const Declaration& d, const std::vect
 /// Returns the problem for the usual operand conversion that fits the outputs, or that is nearest if none fits. The declaration
 /// says only that all operands are converted in the same way. A bound for all conversions at once would be thousands of times
 /// wider.
-Posed pose_some_conversion(const Declaration& d, const std::vector<StoredArray>& arrays, ThreadPool& pool,
+Posed pose_some_conversion(const Declaration& d, const std::vector<files::StoredArray>& arrays, ThreadPool& pool,
                            const Sampling& sampling) {
     std::optional<Posed> best;
     std::optional<Error> refused;
@@ -55,7 +55,8 @@ Posed pose_some_conversion(const Declaration& d, const std::vector<StoredArray>&
 
 }  // namespace
 
-Posed pose(const Declaration& d, const std::vector<StoredArray>& arrays, ThreadPool& pool, const Sampling& sampling) {
+Posed pose(const Declaration& d, const std::vector<files::StoredArray>& arrays, ThreadPool& pool,
+           const Sampling& sampling) {
     if (d.operation->is_product && d.operands == "any" && d.conversion.empty())
         return pose_some_conversion(d, arrays, pool, sampling);
     if (d.canaries > 0) return pose_before_canaries(d, arrays, pool, sampling);

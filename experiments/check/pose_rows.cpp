@@ -81,7 +81,7 @@ std::vector<double> repeated(const Poser& poser, std::string_view name, const De
 
 void pose_rows(const Poser& poser, Posed& posed) {
     const Operation& operation = *poser.declaration().operation;
-    const StoredArray* stored = poser.find("x");
+    const files::StoredArray* stored = poser.find("x");
     if (stored == nullptr) poser.decode("x");  // says what there is
     Shape shape = stored->shape;
     require_axis(poser, "x", shape);

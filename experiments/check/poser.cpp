@@ -21,28 +21,29 @@ std::int64_t product_of(const Shape& shape, std::size_t from, std::size_t to) {
 }
 
 void Poser::bad(std::string_view name, std::string what, std::string fix) const {
-    const StoredArray* array = find(name);
+    const files::StoredArray* array = find(name);
     throw Error({.what = std::move(what),
                  .where = array == nullptr ? std::string(name) : fmt::format("{} ({})", array->where, name),
                  .fix = std::move(fix)});
 }
 
-const StoredArray* Poser::find(std::string_view name) const {
-    const auto at = std::find_if(arrays_.begin(), arrays_.end(), [&](const StoredArray& a) { return a.name == name; });
+const files::StoredArray* Poser::find(std::string_view name) const {
+    const auto at =
+        std::find_if(arrays_.begin(), arrays_.end(), [&](const files::StoredArray& a) { return a.name == name; });
     return at == arrays_.end() ? nullptr : &*at;
 }
 
-const StoredArray& Poser::required(std::string_view name) const {
-    const StoredArray* array = find(name);
+const files::StoredArray& Poser::required(std::string_view name) const {
+    const files::StoredArray* array = find(name);
     if (array != nullptr) return *array;
     std::vector<std::string> names;
-    for (const StoredArray& each : arrays_) names.push_back(each.name);
+    for (const files::StoredArray& each : arrays_) names.push_back(each.name);
     throw Error({.what = fmt::format("there is no array '{}'", name),
                  .where = arrays_.empty() ? "" : arrays_.front().where,
                  .fix = fmt::format("there are {}; {}=NAME renames", shown_list(names), name)});
 }
 
-ArrayFormat Poser::format_of(const StoredArray& array, std::string_view name) const {
+ArrayFormat Poser::format_of(const files::StoredArray& array, std::string_view name) const {
     const auto declared = d_.formats.find(name);
     if (declared == d_.formats.end() && !array.format)
         bad(name, fmt::format("its type {} does not say which format its codes are of", array.type),
@@ -51,7 +52,7 @@ ArrayFormat Poser::format_of(const StoredArray& array, std::string_view name) co
 }
 
 Decoded Poser::decode(std::string_view name) const {
-    const StoredArray* array = &required(name);
+    const files::StoredArray* array = &required(name);
     const ArrayFormat format = format_of(*array, name);
     Decoded decoded{
         .format = format.format, .shape = array->shape, .values = values_of(*array, format.format, format.is_packed)};
@@ -67,7 +68,7 @@ Decoded Poser::decode(std::string_view name) const {
 }
 
 DecodedInPlace Poser::decode_in_place(std::string_view name) const {
-    const StoredArray& array = required(name);
+    const files::StoredArray& array = required(name);
     const ArrayFormat format = format_of(array, name);
     if (reads_in_place_ && !format.is_packed && array.count() > 0 && Numbers::fits_in_place(format.format))
         return {format.format, array.shape, Numbers::in_place(array, format.format)};
@@ -76,7 +77,7 @@ DecodedInPlace Poser::decode_in_place(std::string_view name) const {
 }
 
 Integers Poser::integers(std::string_view name) const {
-    const StoredArray& array = required(name);
+    const files::StoredArray& array = required(name);
     // `<i8` of NumPy counts bytes, `I64` of safetensors bits.
     std::string type = array.type;
     if (!type.empty() && (type[0] == '<' || type[0] == '|')) type.erase(0, 1);

@@ -35,12 +35,12 @@ std::int64_t product_of(const Shape& shape, std::size_t from, std::size_t to);
 class Poser {
   public:
     /// `reads_in_place`: the arrays outlive the problem.
-    Poser(const Declaration& declaration, const std::vector<StoredArray>& arrays, bool reads_in_place = false)
+    Poser(const Declaration& declaration, const std::vector<files::StoredArray>& arrays, bool reads_in_place = false)
         : d_(declaration), arrays_(arrays), reads_in_place_(reads_in_place) {}
 
     [[noreturn]] void bad(std::string_view name, std::string what, std::string fix) const;
     /// Nothing where there is no such array.
-    const StoredArray* find(std::string_view name) const;
+    const files::StoredArray* find(std::string_view name) const;
     Decoded decode(std::string_view name) const;
     /// Does the same without a copy of the numbers, where the check reads them in place.
     DecodedInPlace decode_in_place(std::string_view name) const;
@@ -53,11 +53,11 @@ class Poser {
     const Declaration& declaration() const { return d_; }
 
   private:
-    const StoredArray& required(std::string_view name) const;
-    ArrayFormat format_of(const StoredArray& array, std::string_view name) const;
+    const files::StoredArray& required(std::string_view name) const;
+    ArrayFormat format_of(const files::StoredArray& array, std::string_view name) const;
 
     const Declaration& d_;
-    const std::vector<StoredArray>& arrays_;
+    const std::vector<files::StoredArray>& arrays_;
     bool reads_in_place_;
 };
 

@@ -4,8 +4,8 @@
 #include "core/read_file.hpp"
 #include "core/shown.hpp"
 #include "experiments/check/declare.hpp"
-#include "experiments/files/toml_lines.hpp"
-#include "experiments/policy/toml_reader.hpp"
+#include "experiments/files/config/toml_lines.hpp"
+#include "experiments/files/config/toml_reader.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -47,7 +47,8 @@ void check_sizes(const InputRequest& r, const std::string& where) {
 
 class PlanReader {
   public:
-    PlanReader(const TomlLines& lines, const std::string& file) : reader_(lines.text, file, lines.starts), file_(file) {
+    PlanReader(const files::TomlLines& lines, const std::string& file)
+        : reader_(lines.text, file, lines.starts), file_(file) {
         if (lines.stray)
             throw usage_error("a character that is no ASCII, outside of strings and comments",
                         fmt::format("{}:{}:{}", file, lines.stray->line, lines.stray->column), "put names in quotes");
@@ -99,7 +100,7 @@ class PlanReader {
 
     InputPlan read_recipe(const toml::table& table) const {
         InputPlan plan;
-        Names known{"op", "inputs", "seed", "groups"};
+        files::Names known{"op", "inputs", "seed", "groups"};
         for (const SizeKey& key : size_keys) known.push_back(key.name);
         for (const DeclareKey& key : declare_keys()) known.push_back(key.name);
         reader_.only(table, known, "[recipe]");
@@ -145,7 +146,7 @@ class PlanReader {
         return plan;
     }
 
-    TomlReader reader_;
+    files::TomlReader reader_;
     const std::string& file_;
 };
 
@@ -222,7 +223,7 @@ std::vector<MadeInputs> all_inputs(const InputPlan& plan) {
 
 std::vector<InputPlan> parse_plans(std::string_view text, const std::string& file) {
     try {
-        return PlanReader(split_toml_lines(text), file).read();
+        return PlanReader(files::split_toml_lines(text), file).read();
     } catch (const Error& error) {
         // A key that nobody knows is a mistake of whoever calls the program, as an option would be.
         throw usage_error(error.parts().what, error.parts().where, error.parts().fix);

@@ -4,7 +4,7 @@
 #include "core/read_file.hpp"
 #include "core/shown.hpp"
 #include "experiments/check/declare.hpp"
-#include "experiments/files/raw_word.hpp"
+#include "experiments/files/arrays/raw_word.hpp"
 #include "reports/sha256.hpp"
 
 #include <fmt/format.h>
@@ -21,16 +21,16 @@ namespace macheps::check {
 
 namespace {
 
-void rename(std::vector<StoredArray>& arrays, const std::map<std::string, std::string>& names,
+void rename(std::vector<files::StoredArray>& arrays, const std::map<std::string, std::string>& names,
             const std::string& file) {
-    std::vector<std::pair<StoredArray*, std::string>> renamed;  // found by the names of the files, all of them
+    std::vector<std::pair<files::StoredArray*, std::string>> renamed;  // found by the names of the files, all of them
     for (const auto& of_role : names) {
         const std::string &role = of_role.first, &name = of_role.second;
-        const auto array =
-            std::find_if(arrays.begin(), arrays.end(), [&](const StoredArray& each) { return each.name == name; });
+        const auto array = std::find_if(arrays.begin(), arrays.end(),
+                                        [&](const files::StoredArray& each) { return each.name == name; });
         if (array == arrays.end()) {
             std::vector<std::string> all;
-            for (const StoredArray& each : arrays) all.push_back(each.name);
+            for (const files::StoredArray& each : arrays) all.push_back(each.name);
             throw Error({.what = fmt::format("there is no array '{}'", name),
                          .where = fmt::format("{} ({}={})", file, role, name),
                          .fix = fmt::format("there are {}", shown_list(all))});
@@ -48,19 +48,20 @@ std::map<std::string, std::string> names_by_role(const Inputs& inputs) {
 }
 
 /// Arrays that the operation has, and those that are renamed to one.
-Wanted wanted_by(const Declaration& declaration, const std::map<std::string, std::string>& renamed) {
+files::Wanted wanted_by(const Declaration& declaration, const std::map<std::string, std::string>& renamed) {
     std::set<std::string, std::less<>> names;
     for (const std::string& role : array_roles(*declaration.operation)) names.insert(role);
     for (const auto& [role, name] : renamed) names.insert(name);
     return [names = std::move(names)](std::string_view name) { return names.contains(name); };
 }
 
-std::vector<StoredArray> read_all(const Declaration& declaration, const Inputs& inputs) {
-    std::vector<StoredArray> arrays;
+std::vector<files::StoredArray> read_all(const Declaration& declaration, const Inputs& inputs) {
+    std::vector<files::StoredArray> arrays;
     const std::map<std::string, std::string> names = names_by_role(inputs);
-    const Wanted wanted = wanted_by(declaration, names);
+    const files::Wanted wanted = wanted_by(declaration, names);
     for (const std::string& file : inputs.files) {
-        for (StoredArray& array : read_arrays(parse_file_word(file), wanted)) arrays.push_back(std::move(array));
+        for (files::StoredArray& array : files::read_arrays(files::parse_file_word(file), wanted))
+            arrays.push_back(std::move(array));
     }
     rename(arrays, names, shown_list(inputs.files));
     return arrays;
@@ -69,22 +70,24 @@ std::vector<StoredArray> read_all(const Declaration& declaration, const Inputs& 
 /// The file of another run: `*` stands for the name of the input, without its folder and ending.
 std::string other_run(std::string pattern, const std::string& input) {
     const std::size_t star = pattern.find('*');
-    if (star != std::string::npos) pattern.replace(star, 1, parse_file_word(input).path.stem().string());
+    if (star != std::string::npos) pattern.replace(star, 1, files::parse_file_word(input).path.stem().string());
     return pattern;
 }
 
 /// Another run has the same output, bit for bit; else a reason.
-std::optional<Reason> compare_runs(const Inputs& inputs, const std::vector<StoredArray>& arrays,
+std::optional<Reason> compare_runs(const Inputs& inputs, const std::vector<files::StoredArray>& arrays,
                                    const std::string& pattern) {
     const Inputs others{.files = {other_run(pattern, inputs.files.front())}, .arrays = inputs.arrays};
-    const auto is_out = [](const StoredArray& array) { return array.name == "out"; };
+    const auto is_out = [](const files::StoredArray& array) { return array.name == "out"; };
     const std::map<std::string, std::string> names = names_by_role(inputs);
     const auto renamed = names.find("out");
-    const Wanted wanted = [&](std::string_view name) { return name == (renamed == names.end() ? "out" : renamed->second); };
-    std::vector<StoredArray> again;
-    for (StoredArray& array : read_arrays(parse_file_word(others.files.front()), wanted))
+    const files::Wanted wanted = [&](std::string_view name) {
+        return name == (renamed == names.end() ? "out" : renamed->second);
+    };
+    std::vector<files::StoredArray> again;
+    for (files::StoredArray& array : files::read_arrays(files::parse_file_word(others.files.front()), wanted))
         again.push_back(std::move(array));
-    for (StoredArray& array : again) {
+    for (files::StoredArray& array : again) {
         if (renamed != names.end() && array.name == renamed->second) array.name = "out";
     }
     const auto one = std::find_if(arrays.begin(), arrays.end(), is_out);
@@ -107,8 +110,9 @@ std::optional<Reason> compare_runs(const Inputs& inputs, const std::vector<Store
     return reason.count == 0 ? std::nullopt : std::optional(reason);
 }
 
-Checked judge_arrays(const Declaration& declaration, const Inputs& inputs, const std::vector<StoredArray>& arrays,
-                     const Options& options, const RunOptions& run, ThreadPool& pool) {
+Checked judge_arrays(const Declaration& declaration, const Inputs& inputs,
+                     const std::vector<files::StoredArray>& arrays, const Options& options, const RunOptions& run,
+                     ThreadPool& pool) {
     Checked checked = check_arrays(declaration, arrays, options, pool);
     const bool is_judged = checked.outcome != Outcome::refused && checked.outcome != Outcome::declined;
     if (!options.deterministic_with.empty() && is_judged) {
@@ -118,7 +122,8 @@ Checked judge_arrays(const Declaration& declaration, const Inputs& inputs, const
         }
     }
     for (const std::string& file : inputs.files)
-        checked.files.push_back({file, run.has_digests ? sha256_text(read_file(parse_file_word(file).path)) : ""});
+        checked.files.push_back(
+            {file, run.has_digests ? sha256_text(read_file(files::parse_file_word(file).path)) : ""});
     checked.input = inputs.files.empty() ? "" : inputs.files.front();
     checked.source = checked.input;
     if (run.has_digests) digest(checked, arrays);
@@ -129,8 +134,8 @@ Checked judge_arrays(const Declaration& declaration, const Inputs& inputs, const
 Checked judge_input(const SuiteCheck& of, const std::string& file, bool has_digests, ThreadPool& pool) {
     const Inputs inputs{.files = {file}, .arrays = of.arrays};
     try {
-        const std::vector<StoredArray> arrays = read_all(of.declaration, inputs);
-        for (const StoredArray& array : arrays) {
+        const std::vector<files::StoredArray> arrays = read_all(of.declaration, inputs);
+        for (const files::StoredArray& array : arrays) {
             if (array.name == "out" && array.count() == 0)
                 throw Error({.what = fmt::format("a check of zero outputs: {}", file),
                              .where = of.where,

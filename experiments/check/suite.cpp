@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/check/suite.hpp"
 
+#include "core/nearest_name.hpp"
 #include "core/read_file.hpp"
 #include "core/shown.hpp"
-#include "experiments/policy/toml_reader.hpp"
+#include "experiments/files/config/toml_reader.hpp"
 
 #include <fmt/format.h>
 
@@ -23,7 +24,7 @@ constexpr std::array<std::string_view, 5> own_keys{"name", "op", "files", "array
 
 class SuiteReader {
   public:
-    SuiteReader(const TomlLines& lines, const std::string& file)
+    SuiteReader(const files::TomlLines& lines, const std::string& file)
         : reader_(lines.text, file, lines.starts), file_(file) {
         if (lines.stray)
             throw Error({.what = "a character that is no ASCII, outside of strings and comments",
@@ -38,7 +39,7 @@ class SuiteReader {
         Options options;
         if (const toml::node* node = document.get("suite")) {
             const toml::table& table = reader_.table(*node, "suite");
-            Names known{"source"};
+            files::Names known{"source"};
             for (const OptionKey& key : option_keys()) known.push_back(key.name);
             reader_.only(table, known, "[suite]");
             if (const toml::node* source = table.get("source")) suite.source = reader_.text(*source, "source");
@@ -52,7 +53,7 @@ class SuiteReader {
         std::set<std::string> names;
         for (const toml::node& node : *checks->as_array()) {
             SuiteCheck check = read_check(*node.as_table(), options);
-            if (suite.source.empty()) check.line = reader_.in_file(macheps::place_of(node)).line;
+            if (suite.source.empty()) check.line = reader_.in_file(files::place_of(node)).line;
             if (!names.insert(check.name).second)
                 throw Error({.what = fmt::format("two checks are called '{}'", check.name),
                              .where = check.where,
@@ -95,7 +96,7 @@ class SuiteReader {
     SuiteCheck read_check(const toml::table& table, const Options& options) const {
         SuiteCheck check;
         check.options = options;
-        check.where = reader_.where(macheps::place_of(table));
+        check.where = reader_.where(files::place_of(table));
         check.operation = printable(required_text(table, "op"));
         check.name = printable(table.contains("name") ? required_text(table, "name") : check.operation);
         check.files = required_text(table, "files");
@@ -126,7 +127,7 @@ class SuiteReader {
 
     void read_declaration(const toml::table& table, SuiteCheck& check) const {
         const Operation& operation = *check.declaration.operation;
-        Names known(own_keys.begin(), own_keys.end());
+        files::Names known(own_keys.begin(), own_keys.end());
         for (const OptionKey& key : option_keys()) known.push_back(key.name);
         for (const DeclareKey& key : declare_keys()) {
             if (!key.applies(operation, key)) continue;
@@ -137,12 +138,12 @@ class SuiteReader {
             if (find_declare_key(key.str()) != nullptr) continue;
             if (std::find(known.begin(), known.end(), key.str()) == known.end())
                 throw Error({.what = fmt::format("unknown key '{}' of check '{}'", key.str(), check.name),
-                             .where = reader_.where(macheps::place_of(key.source())),
+                             .where = reader_.where(files::place_of(key.source())),
                              .fix = suggestion(key.str(), known)});
         }
         read_options(table, check.options);
         const std::vector<std::string> arrays_of_operation = array_roles(operation);
-        const Names roles(arrays_of_operation.begin(), arrays_of_operation.end());
+        const files::Names roles(arrays_of_operation.begin(), arrays_of_operation.end());
         if (const toml::node* node = table.get("arrays")) {
             const toml::table& arrays = reader_.table(*node, "arrays");
             reader_.only(arrays, roles, fmt::format("the arrays of {}", operation.name));
@@ -159,7 +160,7 @@ class SuiteReader {
         }
     }
 
-    TomlReader reader_;
+    files::TomlReader reader_;
     std::string file_;
 };
 
@@ -200,7 +201,7 @@ class PatternWalk {
 
 Suite parse_suite(std::string_view text, const std::string& file) {
     try {
-        return SuiteReader(split_toml_lines(text), file).suite();
+        return SuiteReader(files::split_toml_lines(text), file).suite();
     } catch (const Declined&) {
         throw;
     } catch (const Error& error) {

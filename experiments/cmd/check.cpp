@@ -27,6 +27,8 @@
 
 namespace macheps {
 
+using namespace files;
+
 namespace {
 
 constexpr const char* help =

@@ -21,6 +21,8 @@
 
 namespace macheps {
 
+using namespace files;
+
 namespace {
 
 constexpr const char* make_help =

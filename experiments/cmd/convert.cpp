@@ -9,8 +9,8 @@
 #include "experiments/cmd/print.hpp"
 #include "experiments/cmd/rounding_option.hpp"
 #include "experiments/cmd/unheld.hpp"
-#include "experiments/files/arrays.hpp"
-#include "experiments/files/npy.hpp"
+#include "experiments/files/arrays/arrays.hpp"
+#include "experiments/files/arrays/npy.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -24,6 +24,8 @@
 #include <vector>
 
 namespace macheps {
+
+using namespace files;
 
 static_assert(std::endian::native == std::endian::little, "raw arrays are little-endian");
 

@@ -5,9 +5,9 @@
 #include "core/rng.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/cmd/unheld.hpp"
-#include "experiments/files/arrays.hpp"
-#include "experiments/files/npy.hpp"
-#include "experiments/files/zip.hpp"
+#include "experiments/files/arrays/arrays.hpp"
+#include "experiments/files/arrays/npy.hpp"
+#include "experiments/files/arrays/zip.hpp"
 #include "experiments/numerics/scaled_array.hpp"
 
 #include <fmt/format.h>
@@ -21,6 +21,8 @@
 #include <vector>
 
 namespace macheps {
+
+using namespace files;
 
 namespace {
 

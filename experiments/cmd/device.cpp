@@ -2,10 +2,10 @@
 #include "experiments/cmd/device.hpp"
 
 #include "core/error.hpp"
+#include "core/memory_limit.hpp"
 #include "core/thread_pool.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "emulation/gpu/gpu.hpp"
-#include "experiments/memory_limit.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps gemm`: the error of matrix products on machines, as CSV rows.
 #include "experiments/numerics/gemm.hpp"
+#include "core/field_error.hpp"
 #include "core/format_table.hpp"
+#include "core/memory_limit.hpp"
 #include "core/publish.hpp"
 #include "emulation/machine/table.hpp"
 #include "experiments/cmd/command.hpp"
@@ -10,8 +12,6 @@
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/print.hpp"
 #include "experiments/cmd/tell.hpp"
-#include "core/field_error.hpp"
-#include "experiments/memory_limit.hpp"
 #include "experiments/numerics/sweep_axis.hpp"
 #include "reports/csv.hpp"
 #include "reports/gemm_table.hpp"

@@ -2,12 +2,12 @@
 #include "experiments/cmd/gemm_via.hpp"
 
 #include "core/format_table.hpp"
+#include "core/memory_limit.hpp"
 #include "experiments/analysis/via.hpp"
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/print.hpp"
 #include "experiments/cmd/row_output.hpp"
 #include "experiments/cmd/tell.hpp"
-#include "experiments/memory_limit.hpp"
 
 #include <fmt/format.h>
 

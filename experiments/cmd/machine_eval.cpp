@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/cmd/machine_eval.hpp"
 
+#include "core/memory_limit.hpp"
 #include "core/read_file.hpp"
 #include "experiments/cmd/machine_eval_output.hpp"
 #include "experiments/cmd/print.hpp"
-#include "experiments/memory_limit.hpp"
 #include "experiments/numerics/machine_eval.hpp"
 
 #include <fmt/format.h>

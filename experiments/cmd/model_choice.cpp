@@ -2,7 +2,7 @@
 #include "experiments/cmd/model_choice.hpp"
 
 #include "core/field_error.hpp"
-#include "experiments/memory_limit.hpp"
+#include "core/memory_limit.hpp"
 
 #include <fmt/format.h>
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "experiments/cmd/policy_import.hpp"
+#include "core/field_error.hpp"
 #include "core/read_file.hpp"
 #include "core/shown.hpp"
-#include "experiments/cmd/policy_import.hpp"
 #include "experiments/cmd/policy_import_output.hpp"
 #include "experiments/cmd/print.hpp"
 #include "experiments/cmd/tell.hpp"
-#include "core/field_error.hpp"
-#include "experiments/files/environment_file.hpp"
+#include "experiments/files/config/environment.hpp"
 #include "experiments/policy/import/framework.hpp"
 
 #include <fmt/format.h>
@@ -20,6 +20,8 @@
 #include <utility>
 
 namespace macheps {
+
+using namespace files;
 
 namespace {
 

@@ -2,16 +2,16 @@
 // `macheps reveal`: the order in which a sum is made, from its results.
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
+#include "core/memory_limit.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
+#include "emulation/matmul/machine_spelling.hpp"
 #include "emulation/matmul/reveal_control.hpp"
 #include "emulation/matmul/rules.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/print.hpp"
 #include "experiments/cmd/tell.hpp"
-#include "experiments/files/npy.hpp"
-#include "experiments/memory_limit.hpp"
-#include "emulation/matmul/machine_spelling.hpp"
+#include "experiments/files/arrays/npy.hpp"
 
 #include <fmt/format.h>
 
@@ -23,6 +23,8 @@
 #include <string>
 
 namespace macheps {
+
+using namespace files;
 
 namespace {
 

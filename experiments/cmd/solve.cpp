@@ -2,13 +2,13 @@
 // `macheps solve`: linear systems, factored in low precision and refined, as CSV rows.
 #include "experiments/analysis/solve.hpp"
 #include "core/format_table.hpp"
+#include "core/memory_limit.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/device.hpp"
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/print.hpp"
 #include "experiments/cmd/row_output.hpp"
 #include "experiments/cmd/tell.hpp"
-#include "experiments/memory_limit.hpp"
 #include "experiments/numerics/sweep_axis.hpp"
 
 #include <fmt/format.h>

@@ -2,6 +2,7 @@
 // `macheps sum`: the error of sums and dot products in any format, order and rounding, as CSV rows.
 #include "experiments/analysis/sum.hpp"
 #include "core/format_table.hpp"
+#include "core/memory_limit.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/device.hpp"
 #include "experiments/cmd/json.hpp"
@@ -9,7 +10,6 @@
 #include "experiments/cmd/rounding_option.hpp"
 #include "experiments/cmd/row_output.hpp"
 #include "experiments/cmd/tell.hpp"
-#include "experiments/memory_limit.hpp"
 #include "experiments/numerics/sweep_axis.hpp"
 
 #include <fmt/format.h>

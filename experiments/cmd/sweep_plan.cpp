@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // macheps sweep plan: what a plan comes to, before anything is trained.
+#include "core/memory_limit.hpp"
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/print.hpp"
 #include "experiments/cmd/sweep_folder.hpp"
 #include "experiments/cmd/sweep_verbs.hpp"
 #include "experiments/cmd/tell.hpp"
-#include "experiments/memory_limit.hpp"
 #include "experiments/sweep/shard.hpp"
 #include "reports/csv.hpp"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // macheps sweep run: the units of a shard, here.
 #include "core/error.hpp"
+#include "core/memory_limit.hpp"
 #include "experiments/cmd/device.hpp"
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/print.hpp"
@@ -10,7 +11,6 @@
 #include "experiments/cmd/sweep_verbs.hpp"
 #include "experiments/cmd/tell.hpp"
 #include "experiments/cmd/train_task.hpp"
-#include "experiments/memory_limit.hpp"
 #include "experiments/sweep/run.hpp"
 #include "experiments/sweep/status.hpp"
 

@@ -4,7 +4,7 @@
 #include "core/read_file.hpp"
 #include "experiments/cmd/policy_import_output.hpp"
 #include "experiments/cmd/tell.hpp"
-#include "experiments/files/config_value.hpp"
+#include "experiments/files/config/value.hpp"
 #include "experiments/policy/import/framework.hpp"
 #include "reports/run_log.hpp"
 
@@ -18,6 +18,8 @@
 #include <optional>
 
 namespace macheps {
+
+using namespace files;
 
 namespace {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/cmd/train_plan.hpp"
 
+#include "core/memory_limit.hpp"
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/option_names.hpp"
 #include "experiments/cmd/print.hpp"
 #include "experiments/cmd/tell.hpp"
-#include "experiments/memory_limit.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

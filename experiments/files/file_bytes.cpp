@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace macheps {
+namespace macheps::files {
 
 namespace {
 
@@ -93,15 +93,4 @@ void FileBytes::read(std::size_t at, std::span<std::byte> out) const {
     }
 }
 
-csv::FileMark FileBytes::mark() const {
-    Checksum sum;
-    std::vector<std::byte> block(std::min<std::size_t>(size_, 1 << 16));
-    for (std::size_t at = 0; at < size_; at += block.size()) {
-        const std::span<std::byte> part(block.data(), std::min(block.size(), size_ - at));
-        read(at, part);
-        sum.update({reinterpret_cast<const char*>(part.data()), part.size()});
-    }
-    return {sum.bytes(), sum.value()};
-}
-
-}  // namespace macheps
+}  // namespace macheps::files

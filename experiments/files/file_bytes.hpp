@@ -3,7 +3,6 @@
 // error, where a mapping would end this process with a signal.
 #pragma once
 #include "core/read_file.hpp"
-#include "reports/csv.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +11,7 @@
 #include <span>
 #include <string>
 
-namespace macheps {
+namespace macheps::files {
 
 class FileBytes {
   public:
@@ -27,8 +26,6 @@ class FileBytes {
     const std::string& name() const { return name_; }
     /// Copies the bytes from `at` on, which were there when the file was opened. Throws Error where they no longer are.
     void read(std::size_t at, std::span<std::byte> out) const;
-    /// Length and checksum of all of it.
-    csv::FileMark mark() const;
 
   private:
     std::string name_;
@@ -38,4 +35,4 @@ class FileBytes {
     std::span<const std::byte> memory_;        // where there is no file_
 };
 
-}  // namespace macheps
+}  // namespace macheps::files

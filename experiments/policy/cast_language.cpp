@@ -8,7 +8,7 @@
 
 namespace macheps {
 
-CastRule read_cast(const TomlReader& toml, const toml::node& node, const std::string& slot) {
+CastRule read_cast(const files::TomlReader& toml, const toml::node& node, const std::string& slot) {
     if (node.is_string()) return parse_cast(node.as_string()->get(), toml.where(node, slot));
     if (!node.is_table()) toml.wrong_type(node, slot, "a cast such as \"bf16\" or \"e4m3fn/tensor\"");
     const toml::table& table = *node.as_table();

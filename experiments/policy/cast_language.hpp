@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // A cast of a policy file: a text such as "e4m3fn/tensor" (cast_rule.cpp), or a table with the same words as keys.
 #pragma once
+#include "experiments/files/config/toml_reader.hpp"
 #include "experiments/policy/policy.hpp"
-#include "experiments/policy/toml_reader.hpp"
 
 #include <string>
 
 namespace macheps {
 
 /// Reads the cast of `slot`. Throws Error for what is none.
-CastRule read_cast(const TomlReader& toml, const toml::node& node, const std::string& slot);
+CastRule read_cast(const files::TomlReader& toml, const toml::node& node, const std::string& slot);
 
 }  // namespace macheps

@@ -107,12 +107,6 @@ bool read_setting(CastRule& cast, std::string_view word, const std::string& wher
 
 }  // namespace
 
-std::string suggestion(std::string_view name, const std::vector<std::string_view>& names) {
-    const std::string near = nearest_name(name, names);
-    const std::string question = near.empty() ? "" : fmt::format("did you mean '{}'? ", near);
-    return fmt::format("{}one of {}", question, fmt::join(names, ", "));
-}
-
 Round parse_round(std::string_view name, const std::string& where) {
     return row_named(round_names, "rounding mode", name, where).value;
 }

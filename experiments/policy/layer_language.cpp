@@ -3,7 +3,7 @@
 
 namespace macheps {
 
-bool read_layer_key(const TomlReader& toml, std::string_view key, const toml::node& node, LayerChoice& choice) {
+bool read_layer_key(const files::TomlReader& toml, std::string_view key, const toml::node& node, LayerChoice& choice) {
     if (key == "multiple_of") {
         choice.multiple_of = toml.integer(node, key, 1);
     } else if (key == "filter") {

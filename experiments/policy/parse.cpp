@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The policy language: TOML to Policy. Every error names file, line, column and remedy.
+#include "experiments/files/config/toml_reader.hpp"
 #include "experiments/policy/cast_language.hpp"
 #include "experiments/policy/language.hpp"
 #include "experiments/policy/layer_language.hpp"
@@ -7,7 +8,6 @@
 #include "experiments/policy/recipes.hpp"
 #include "experiments/policy/reduce_language.hpp"
 #include "experiments/policy/rule.hpp"
-#include "experiments/policy/toml_reader.hpp"
 
 #include "core/float_environment.hpp"
 #include "core/read_file.hpp"
@@ -88,7 +88,7 @@ class Reader {
     std::string source_;
     bool from_preset_;
     Sources recorded_;
-    TomlReader toml_;
+    files::TomlReader toml_;
 };
 
 bool names_a_file(std::string_view name) { return name.find_first_of("./\\") != std::string_view::npos; }
@@ -145,7 +145,7 @@ Policy Reader::base_policy(const toml::node& node, std::vector<std::string>& ope
         const std::filesystem::path here = from_preset_ ? "" : std::filesystem::path(source_).parent_path();
         source = (here / name).lexically_normal().string();
     } else {
-        const Names presets = preset_names();
+        const files::Names presets = preset_names();
         const auto is_recorded = [&](const PolicySource& one) { return one.name == name && !one.is_file; };
         if (std::find(presets.begin(), presets.end(), name) == presets.end() &&
             std::none_of(recorded_.begin(), recorded_.end(), is_recorded)) {
@@ -174,7 +174,7 @@ Policy::Rule Reader::begin_rule(const toml::table& table, int number) const {
     rule.source = source_;
     rule.from_preset = from_preset_;
     rule.number = number;
-    rule.at = place_of(table.source());
+    rule.at = files::place_of(table.source());
     const toml::node *sites = table.get("sites"), *params = table.get("params");
     if ((sites != nullptr) == (params != nullptr)) {
         throw Error({.what = sites != nullptr ? "a rule has both 'sites' and 'params'"
@@ -184,8 +184,8 @@ Policy::Rule Reader::begin_rule(const toml::table& table, int number) const {
     }
     rule.about_parameters = params != nullptr;
     // Groups and slots stand where people look for them in the lists of errors: behind `sites`, before `cast`.
-    Names known = rule.about_parameters ? names_of(parameter_rule_keys) : names_of(site_rule_keys);
-    const Names slots = rule.about_parameters ? names_of(parameter_slots) : slot_groups();
+    files::Names known = rule.about_parameters ? names_of(parameter_rule_keys) : names_of(site_rule_keys);
+    const files::Names slots = rule.about_parameters ? names_of(parameter_slots) : slot_groups();
     known.insert(rule.about_parameters ? known.end() - 1 : known.begin() + 1, slots.begin(), slots.end());
     toml_.only(table, known, rule.about_parameters ? "a rule for params" : "a rule for sites");
     return rule;
@@ -203,7 +203,7 @@ Policy::Rule Reader::read_rule(const toml::table& table, int number) const {
         const std::string name{key.str()};
         if (name == about || name == "recipe") continue;
         if (name == "model") {
-            const Names names(model_names().begin(), model_names().end());
+            const files::Names names(model_names().begin(), model_names().end());
             rule.model = names[toml_.one_of(names, node, name, "model")];
         } else if (read_layer_key(toml_, name, node, rule.layers)) {
             continue;
@@ -211,9 +211,9 @@ Policy::Rule Reader::read_rule(const toml::table& table, int number) const {
             rule.gathers_codes = toml_.one_of({"fp8"}, node, name, "format of an all-gather") == 0;
         } else if (name == "cast") {
             has_cast = true;
-            rule.casts.push_back({"", read_cast(toml_, node, name), place_of(node)});
+            rule.casts.push_back({"", read_cast(toml_, node, name), files::place_of(node)});
         } else if (rule.about_parameters) {
-            rule.casts.push_back({name, read_cast(toml_, node, name), place_of(node)});
+            rule.casts.push_back({name, read_cast(toml_, node, name), files::place_of(node)});
         } else {
             read_group(name, node, rule);
         }
@@ -240,7 +240,7 @@ Policy::Rule Reader::read_rule(const toml::table& table, int number) const {
 void Reader::read_patterns(const toml::node& node, std::string_view key, Policy::Rule& rule) const {
     const auto add = [&](const toml::node& item) {
         const std::string text = toml_.text(item, key);
-        const SourcePlace at = place_of(item);
+        const files::SourcePlace at = files::place_of(item);
         const std::string problem = text.empty()          ? "the pattern is empty"
                                     : !braces_match(text) ? fmt::format("unbalanced braces in '{:.200}'", text)
                                                           : problem_of_pattern(text);
@@ -263,7 +263,7 @@ void Reader::read_patterns(const toml::node& node, std::string_view key, Policy:
 
 void Reader::read_group(std::string_view group, const toml::node& node, Policy::Rule& rule) const {
     const toml::table& table = toml_.table(node, group);
-    Names known = slots_in_group(group);
+    files::Names known = slots_in_group(group);
     if (is_matmul_group(group)) {
         for (const MatmulKey& key : matmul_keys()) {
             if (key.may_stand_in(group)) known.push_back(key.name);
@@ -274,7 +274,7 @@ void Reader::read_group(std::string_view group, const toml::node& node, Policy::
     setting.matmul = group;
     for (auto&& [key, value] : table) {
         const std::string slot = fmt::format("{}.{}", group, key.str());
-        const SourcePlace at = place_of(value);
+        const files::SourcePlace at = files::place_of(value);
         const MatmulKey* row = find_matmul_key(key.str());
         if (row == nullptr) {
             rule.casts.push_back({slot, read_cast(toml_, value, slot), at});
@@ -298,10 +298,10 @@ void Reader::read_recipe(const toml::node& node, Policy::Rule& rule) const {
     const toml::table groups = rows.toml_.document();
     for (auto&& [group, table] : groups) rows.read_group(group.str(), table, rule);
     for (Policy::Rule::SlotCast& each : rule.casts) {
-        each.at = place_of(node);
+        each.at = files::place_of(node);
         if (each.cast.has_scale()) each.cast = parse_cast(to_string(each.cast) + text.substr(colon), at);
     }
-    for (Policy::Rule::MatmulSetting& each : rule.matmuls) each.at = place_of(node);
+    for (Policy::Rule::MatmulSetting& each : rule.matmuls) each.at = files::place_of(node);
     rule.layers.multiple_of = recipe.multiple_of;
 }
 
@@ -323,7 +323,7 @@ void Reader::read_training(std::string_view name, const toml::node& node, Policy
     const std::string title = fmt::format("[{}]", name);
     const toml::table& table = toml_.table(node, title);
     const std::vector<const TrainingKey*> keys = training_keys_of(name);
-    Names known = name == "optimizer" ? names_of(optimizer_keys) : Names{};
+    files::Names known = name == "optimizer" ? names_of(optimizer_keys) : files::Names{};
     for (const TrainingKey* key : keys) known.push_back(key->name);
     toml_.only(table, known, title);
     if (const toml::node* format = name == "optimizer" ? table.get("arithmetic") : nullptr) {
@@ -376,7 +376,7 @@ const ScalerKind& Reader::read_scaler_kind(const toml::node& node, const toml::t
     const std::string name = kind_node != nullptr && kind_node->is_string() ? kind_node->as_string()->get() : "";
     const ScalerKind* kind = find_scaler(name);
     // A slip in a key is told before a slip in the kind, with which any kind's keys may stand.
-    Names known = names_of(loss_scaler_keys), kinds;
+    files::Names known = names_of(loss_scaler_keys), kinds;
     for (const ScalerKind* each : scaler_kinds()) {
         kinds.push_back(each->name);
         kinds.insert(kinds.end(), each->aliases.begin(), each->aliases.end());

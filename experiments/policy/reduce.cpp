@@ -12,16 +12,16 @@ namespace {
 /// A key of [reduce]: what sets it, and how it is told.
 struct ReduceKey {
     std::string_view name, summary;
-    void (*read)(const TomlReader&, const toml::node&, ReduceConfig&);
+    void (*read)(const files::TomlReader&, const toml::node&, ReduceConfig&);
     std::string (*text)(const ReduceConfig&);
 };
 
 template <const auto& rows, auto member>
-void read_row(const TomlReader& toml, const toml::node& node, ReduceConfig& config, std::string_view key) {
+void read_row(const files::TomlReader& toml, const toml::node& node, ReduceConfig& config, std::string_view key) {
     config.*member = &rows[toml.one_of(names_of(rows), node, key, key)];
 }
 
-void read_wire(const TomlReader& toml, const toml::node& node, ReduceConfig& config) {
+void read_wire(const files::TomlReader& toml, const toml::node& node, ReduceConfig& config) {
     const std::string text = toml.text(node, "wire"), where = toml.where(node, "[reduce] wire");
     config.wire.reset();
     if (text == "grad") return;
@@ -32,12 +32,12 @@ void read_wire(const TomlReader& toml, const toml::node& node, ReduceConfig& con
                  .fix = "give a format, such as \"bf16\" or \"fp32\""});
 }
 
-void read_accumulate(const TomlReader& toml, const toml::node& node, ReduceConfig& config) {
+void read_accumulate(const files::TomlReader& toml, const toml::node& node, ReduceConfig& config) {
     const Names names{"fp32", "wire"};
     config.accumulates_in_wire = toml.one_of(names, node, "accumulate", "accumulate") == 1;
 }
 
-void read_predivide(const TomlReader& toml, const toml::node& node, ReduceConfig& config) {
+void read_predivide(const files::TomlReader& toml, const toml::node& node, ReduceConfig& config) {
     config.predivide = toml.number(node, "predivide");
     if (config.predivide >= 1e-6 && config.predivide <= 1e6) return;
     throw Error({.what = fmt::format("'predivide' is {}", config.predivide),
@@ -51,31 +51,31 @@ constexpr ReduceKey keys[] = {
      "to it",
      read_wire, [](const ReduceConfig& c) { return c.wire ? to_string(*c.wire) : std::string("grad"); }},
     {"order", "in which order the parts of the ranks are added (initially ring)",
-     [](const TomlReader& toml, const toml::node& node, ReduceConfig& config) {
+     [](const files::TomlReader& toml, const toml::node& node, ReduceConfig& config) {
          read_row<reduce_orders, &ReduceConfig::order>(toml, node, config, "order");
      },
      [](const ReduceConfig& c) { return std::string(c.order->name); }},
     {"start", "of a ring: chunk c begins at rank c + start (initially 1)",
-     [](const TomlReader& toml, const toml::node& node, ReduceConfig& config) {
+     [](const files::TomlReader& toml, const toml::node& node, ReduceConfig& config) {
          config.start = toml.integer(node, "start", 0);
      },
      [](const ReduceConfig& c) { return fmt::format("{}", c.start); }},
     {"accumulate", "what a sum is kept in between two parts: fp32, or wire, which rounds it each time (initially fp32)",
      read_accumulate, [](const ReduceConfig& c) { return std::string(c.accumulates_in_wire ? "wire" : "fp32"); }},
     {"average", "where the sum becomes a mean (initially before)",
-     [](const TomlReader& toml, const toml::node& node, ReduceConfig& config) {
+     [](const files::TomlReader& toml, const toml::node& node, ReduceConfig& config) {
          read_row<averagings, &ReduceConfig::average>(toml, node, config, "average");
      },
      [](const ReduceConfig& c) { return std::string(c.average->name); }},
     {"predivide", "what each part is divided by before it is sent, with average = \"after\" (initially 1)",
      read_predivide, [](const ReduceConfig& c) { return fmt::format("{}", c.predivide); }},
     {"by_division", "divides, and does not multiply by the reciprocal rounded to fp32 (initially false)",
-     [](const TomlReader& toml, const toml::node& node, ReduceConfig& config) {
+     [](const files::TomlReader& toml, const toml::node& node, ReduceConfig& config) {
          config.divides = toml.flag(node, "by_division");
      },
      [](const ReduceConfig& c) { return std::string(c.divides ? "true" : "false"); }},
     {"bucket", "which gradients are reduced as one vector (initially tensor)",
-     [](const TomlReader& toml, const toml::node& node, ReduceConfig& config) {
+     [](const files::TomlReader& toml, const toml::node& node, ReduceConfig& config) {
          read_row<bucketings, &ReduceConfig::bucket>(toml, node, config, "bucket");
      },
      [](const ReduceConfig& c) { return std::string(c.bucket->name); }},
@@ -89,7 +89,7 @@ std::vector<PolicyKey> reduce_keys() {
     return words;
 }
 
-ReduceConfig read_reduce(const TomlReader& toml, const toml::node& node) {
+ReduceConfig read_reduce(const files::TomlReader& toml, const toml::node& node) {
     const toml::table& table = toml.table(node, "[reduce]");
     toml.only(table, names_of(keys), "[reduce]");
     ReduceConfig config;

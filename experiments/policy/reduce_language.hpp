@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // [reduce] of a policy file: its keys, and what a file says of them.
 #pragma once
+#include "experiments/files/config/toml_reader.hpp"
 #include "experiments/policy/language.hpp"
 #include "experiments/policy/policy.hpp"
-#include "experiments/policy/toml_reader.hpp"
 
 #include <vector>
 
@@ -12,6 +12,6 @@ namespace macheps {
 std::vector<PolicyKey> reduce_keys();
 
 /// Reads the table. Throws Error for what is no key or no value of it.
-ReduceConfig read_reduce(const TomlReader& toml, const toml::node& node);
+ReduceConfig read_reduce(const files::TomlReader& toml, const toml::node& node);
 
 }  // namespace macheps

@@ -290,8 +290,8 @@ class Resolver {
                             "`macheps policy explain fp32` lists every name"});
     }
 
-    [[noreturn]] void no_slot(const Policy::Rule& rule, SourcePlace at, std::string_view slot, std::string_view what,
-                              const std::vector<const Target*>& matched) const {
+    [[noreturn]] void no_slot(const Policy::Rule& rule, files::SourcePlace at, std::string_view slot,
+                              std::string_view what, const std::vector<const Target*>& matched) const {
         std::vector<std::string_view> known;
         for (const Target* target : matched) {
             for (const std::string_view each : what == "slot" ? target->slots : target->matmuls) {

@@ -17,7 +17,7 @@ std::string Policy::Rule::origin() const {
     return fmt::format("{}{}, rule {}", from_preset ? "preset " : "", source, number);
 }
 
-std::string Policy::Rule::where(SourcePlace place) const {
+std::string Policy::Rule::where(files::SourcePlace place) const {
     return fmt::format("{}{}:{}:{} (rule {})", from_preset ? "preset " : "", source, place.line, place.column, number);
 }
 

@@ -2,10 +2,10 @@
 // One [[rule]] of a policy file, with the places that errors name. Shared by the parser and resolve().
 #pragma once
 #include "core/error.hpp"
+#include "experiments/files/config/source_place.hpp"
 #include "experiments/policy/layer_filter.hpp"
 #include "experiments/policy/matmul_keys.hpp"
 #include "experiments/policy/policy.hpp"
-#include "experiments/policy/source_place.hpp"
 
 #include <cstdint>
 #include <string>
@@ -17,13 +17,13 @@ namespace macheps {
 struct Policy::Rule {
     struct Pattern {
         std::string text;  ///< with a colon: a pattern of `site:slot` names
-        SourcePlace at;
+        files::SourcePlace at;
         bool has_slot() const { return text.find(':') != std::string::npos; }
     };
     struct SlotCast {
         std::string slot;  ///< `forward.a`; empty for the `cast` of patterns that carry a slot
         CastRule cast;
-        SourcePlace at;
+        files::SourcePlace at;
     };
     /// What one table says of its matmul. A machine or a named rule begins anew; options alone change what was there.
     struct MatmulSetting {
@@ -33,7 +33,7 @@ struct Policy::Rule {
         };
         std::string matmul;  ///< `forward`
         std::vector<Said> said;
-        SourcePlace at;
+        files::SourcePlace at;
 
         bool changes_rule() const;
         /// True of what is said of sites with a bias only.
@@ -45,7 +45,7 @@ struct Policy::Rule {
     std::string source;  ///< preset's name or file's path
     bool from_preset = false;
     int number = 0;  ///< counts from 1 in its file
-    SourcePlace at;
+    files::SourcePlace at;
     std::string model;  ///< the rule is for this kind of model only; empty: for all
     bool about_parameters = false;
     std::vector<Pattern> patterns;
@@ -59,7 +59,7 @@ struct Policy::Rule {
     /// "preset amp-bf16, rule 3"
     std::string origin() const;
     /// "my.toml:12:5 (rule 3)"
-    std::string where(SourcePlace place) const;
+    std::string where(files::SourcePlace place) const;
 };
 
 /// Reads "bf16", "e4m3fn/tensor", "bf16:stochastic", "fp16:saturate": a format, then a granularity (`/tensor`, `/1x128`:

@@ -2,7 +2,7 @@
 #include "experiments/sweep/plan_file.hpp"
 
 #include "core/read_file.hpp"
-#include "experiments/policy/toml_reader.hpp"
+#include "experiments/files/config/toml_reader.hpp"
 
 #include <fmt/format.h>
 
@@ -31,13 +31,13 @@ std::vector<std::pair<std::string, const toml::node*>> members_of(const toml::ta
     std::vector<std::pair<std::string, const toml::node*>> members;
     for (auto&& [key, node] : table) members.emplace_back(std::string(key.str()), &node);
     std::stable_sort(members.begin(), members.end(), [](const auto& a, const auto& b) {
-        const SourcePlace left = place_of(*a.second), right = place_of(*b.second);
+        const files::SourcePlace left = files::place_of(*a.second), right = files::place_of(*b.second);
         return std::pair(left.line, left.column) < std::pair(right.line, right.column);
     });
     return members;
 }
 
-PlanValue value_of(const TomlReader& reader, const toml::node& node, std::string_view key) {
+PlanValue value_of(const files::TomlReader& reader, const toml::node& node, std::string_view key) {
     if (node.is_string()) return {node.as_string()->get()};
     if (node.is_integer()) return {fmt::format("{}", node.as_integer()->get())};
     if (node.is_floating_point() && std::isfinite(node.as_floating_point()->get()))
@@ -47,7 +47,7 @@ PlanValue value_of(const TomlReader& reader, const toml::node& node, std::string
 }
 
 /// A list, or a scalar as a list of one.
-std::vector<PlanValue> values_of(const TomlReader& reader, const toml::node& node, std::string_view key) {
+std::vector<PlanValue> values_of(const files::TomlReader& reader, const toml::node& node, std::string_view key) {
     if (!node.is_array()) return {value_of(reader, node, key)};
     std::vector<PlanValue> values;
     for (const toml::node& one : *node.as_array()) {
@@ -67,7 +67,7 @@ std::vector<PlanValue> values_of(const TomlReader& reader, const toml::node& nod
     return values;
 }
 
-void check_option(const TomlReader& reader, const toml::node& node, const std::string& name) {
+void check_option(const files::TomlReader& reader, const toml::node& node, const std::string& name) {
     const bool is_own = std::find(std::begin(own_options), std::end(own_options), name) != std::end(own_options);
     if (is_own || name == policy_axis || name == seeds_axis) {
         throw Error({.what = is_own ? fmt::format("'{}' is settled by the sweep", name)
@@ -82,7 +82,7 @@ void check_option(const TomlReader& reader, const toml::node& node, const std::s
     }
 }
 
-void read_options(const TomlReader& reader, const toml::table& table, PlanFile& plan) {
+void read_options(const files::TomlReader& reader, const toml::table& table, PlanFile& plan) {
     for (const auto& [name, node] : members_of(table)) {
         check_option(reader, *node, name);
         if (node->is_array()) {
@@ -94,7 +94,7 @@ void read_options(const TomlReader& reader, const toml::table& table, PlanFile& 
     }
 }
 
-std::vector<std::int64_t> seeds_of(const TomlReader& reader, const toml::node& node) {
+std::vector<std::int64_t> seeds_of(const files::TomlReader& reader, const toml::node& node) {
     std::string text;
     for (const PlanValue& value : values_of(reader, node, seeds_axis)) text += (text.empty() ? "" : ",") + value.text;
     if (auto seeds = parse_seeds(text)) return *seeds;
@@ -103,7 +103,7 @@ std::vector<std::int64_t> seeds_of(const TomlReader& reader, const toml::node& n
                  .fix = "give whole numbers from 0 on, each once: \"0..4\", or [0, 1, 7]"});
 }
 
-void read_axes(const TomlReader& reader, const toml::table& table, PlanFile& plan) {
+void read_axes(const files::TomlReader& reader, const toml::table& table, PlanFile& plan) {
     for (const auto& [name, node] : members_of(table)) {
         if (name == policy_axis) {
             for (const PlanValue& value : values_of(reader, *node, name)) {
@@ -126,7 +126,7 @@ void read_axes(const TomlReader& reader, const toml::table& table, PlanFile& pla
     }
 }
 
-PlanExclusion exclusion_of(const TomlReader& reader, const toml::node& node, const PlanFile& plan) {
+PlanExclusion exclusion_of(const files::TomlReader& reader, const toml::node& node, const PlanFile& plan) {
     PlanExclusion exclusion{.patterns = {}, .where = reader.where(node, "exclude")};
     Names known{policy_axis, seeds_axis};
     for (const PlanOption& axis : plan.axes) known.push_back(axis.name);
@@ -148,14 +148,14 @@ bool is_plain(std::string_view name) {
            name[0] != '-';
 }
 
-void check_name(const TomlReader& reader, const toml::node& node, const std::string& name) {
+void check_name(const files::TomlReader& reader, const toml::node& node, const std::string& name) {
     if (is_plain(name)) return;
     throw Error({.what = fmt::format("'{}' is no name of a sweep", name),
                  .where = reader.where(node, "name"),
                  .fix = "take letters, digits, '-', '_' and '.', beginning with a letter or a digit"});
 }
 
-void read_head(const TomlReader& reader, const toml::table& document, PlanFile& plan) {
+void read_head(const files::TomlReader& reader, const toml::table& document, PlanFile& plan) {
     reader.only(document, {"name", "train", "axes", "exclude", "units", "rows"}, "a plan");
     if (const toml::node* name = document.get("name")) {
         plan.name = reader.text(*name, "name");
@@ -228,7 +228,7 @@ PlanFile read_plan_file(const fs::path& path) {
     plan.path = path;
     plan.text = read_file(path, most_plan_bytes);
     plan.name = is_plain(path.stem().string()) ? path.stem().string() : "sweep";
-    const TomlReader reader(plan.text, path.string());
+    const files::TomlReader reader(plan.text, path.string());
     const toml::table document = reader.document();
     read_head(reader, document, plan);
     if (const toml::node* train = document.get("train")) read_options(reader, reader.table(*train, "train"), plan);

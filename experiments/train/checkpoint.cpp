@@ -4,7 +4,7 @@
 #include "core/error.hpp"
 #include "core/publish.hpp"
 #include "core/read_file.hpp"
-#include "experiments/files/safetensors.hpp"
+#include "experiments/files/arrays/safetensors.hpp"
 #include "experiments/version.hpp"
 
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ constexpr std::string_view own_tensors[] = {"optimizer", "loss_scaler", "seconds
 constexpr std::size_t checksum_bytes = sizeof(std::uint64_t);
 
 template <class T>
-void add(SafetensorsWriter& writer, const char* name, const std::vector<T>& values) {
+void add(files::SafetensorsWriter& writer, const char* name, const std::vector<T>& values) {
     writer.add(name, {static_cast<std::int64_t>(values.size())}, std::span<const T>(values));
 }
 
@@ -45,7 +45,7 @@ std::int64_t parse_version(const std::string& text) {
 }  // namespace
 
 std::string to_bytes(const Checkpoint& c) {
-    SafetensorsWriter writer;
+    files::SafetensorsWriter writer;
     writer.metadata(version_key, std::to_string(format_version));
     writer.metadata("created_by", fmt::format("macheps {} ({})", version(), git_revision()));
     writer.metadata("run", c.run);
@@ -58,7 +58,7 @@ std::string to_bytes(const Checkpoint& c) {
     for (const csv::FileMark& mark : c.files) files.insert(files.end(), {mark.bytes, mark.checksum});
     add(writer, "files", files);
     for (const Checkpoint::State& tensor : c.state) {
-        writer.borrow(tensor.name, Dtype::f32, tensor.shape, std::as_bytes(std::span(tensor.values)));
+        writer.borrow(tensor.name, files::Dtype::f32, tensor.shape, std::as_bytes(std::span(tensor.values)));
     }
     // The writer puts single bytes after everything wider, and this is the only tensor of them.
     add(writer, "checksum", std::vector<std::uint8_t>(checksum_bytes));
@@ -82,7 +82,7 @@ Checkpoint parse_checkpoint(std::string_view bytes, const std::string& where) {
     std::memcpy(&recorded, bytes.data() + before.size(), checksum_bytes);
     if (recorded != checksum_of(before)) throw damaged(where, "this checkpoint is damaged: its checksum is wrong");
 
-    const auto file = Safetensors::parse(std::as_bytes(std::span(bytes)), where);
+    const auto file = files::Safetensors::parse(std::as_bytes(std::span(bytes)), where);
     const std::int64_t version = parse_version(file.metadata_at(version_key));
     if (version != format_version) {
         throw damaged(where, fmt::format("this checkpoint is of version {}, this program's is {}",
@@ -103,7 +103,7 @@ Checkpoint parse_checkpoint(std::string_view bytes, const std::string& where) {
     c.seconds = seconds[0];
     c.step = step[0];
     for (std::size_t i = 0; i < c.files.size(); ++i) c.files[i] = {files[2 * i], files[2 * i + 1]};
-    for (const StoredTensor& tensor : file.tensors()) {
+    for (const files::StoredTensor& tensor : file.tensors()) {
         if (std::find(std::begin(own_tensors), std::end(own_tensors), tensor.name) != std::end(own_tensors)) continue;
         c.state.push_back({tensor.name, tensor.shape, file.values<float>(tensor.name)});
     }

@@ -114,13 +114,13 @@ class TokenStream {
     std::string describe() const;  ///< `train.bin (1000 uint16 tokens of llmc`, for a sentence to go on
 
   private:
-    static TokenStream parse(FileBytes file, DataFormat format);
+    static TokenStream parse(files::FileBytes file, DataFormat format);
     std::int64_t largest_token() const;
     template <class Visitor>
     void for_each_token(std::size_t first, std::size_t count, Visitor&& visit) const;
     [[noreturn]] void refuse_token(std::size_t i, std::int64_t token, std::int64_t vocabulary) const;
 
-    FileBytes file_;
+    files::FileBytes file_;
     DataFormat format_ = DataFormat::text;
     int token_bytes_ = 1;
     std::size_t header_bytes_ = 0, size_ = 0;

@@ -69,7 +69,7 @@ void StepDump::write(const std::filesystem::path& path, std::int64_t batch, std:
     writer_.add("tokens", shape, std::span<const std::int32_t>(tokens_));
     writer_.add("targets", shape, std::span<const std::int32_t>(targets_));
     for (const Captured& tensor : captured_) {
-        writer_.borrow(tensor.name, Dtype::f32, tensor.shape, std::as_bytes(std::span(tensor.values)));
+        writer_.borrow(tensor.name, files::Dtype::f32, tensor.shape, std::as_bytes(std::span(tensor.values)));
     }
     for (const auto& [key, value] : metadata) writer_.metadata(key, value);
     for (const auto& [name, what] : holds_) writer_.metadata("holds:" + name, what);

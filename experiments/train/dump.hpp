@@ -17,7 +17,7 @@
 // scale `holds:NAME`: whether these are codes' numbers or values decoded from codes; with ranks buckets, the gradients that are
 // reduced as one vector, in their order: [["lm_head.weight", ...], ...].
 #pragma once
-#include "experiments/files/safetensors.hpp"
+#include "experiments/files/arrays/safetensors.hpp"
 #include "experiments/train/data.hpp"
 #include "experiments/train/optimizer.hpp"
 #include "experiments/train/step_watcher.hpp"
@@ -77,7 +77,7 @@ class StepDump final : public StepWatcher {
     std::map<std::string, std::size_t> index_;
     std::map<std::string, std::string> holds_;
     std::vector<std::int32_t> tokens_, targets_;
-    SafetensorsWriter writer_;
+    files::SafetensorsWriter writer_;
 };
 
 }  // namespace macheps

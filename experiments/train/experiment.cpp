@@ -2,11 +2,11 @@
 #include "experiments/train/experiment.hpp"
 
 #include "core/error.hpp"
+#include "core/field_error.hpp"
 #include "core/float_environment.hpp"
+#include "core/memory_limit.hpp"
 #include "core/publish.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
-#include "core/field_error.hpp"
-#include "experiments/memory_limit.hpp"
 #include "experiments/model/memory.hpp"
 #include "experiments/train/experiment_runs.hpp"
 #include "experiments/train/inputs_file.hpp"

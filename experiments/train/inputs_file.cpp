@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/train/inputs_file.hpp"
 
-#include "experiments/files/safetensors.hpp"
+#include "experiments/files/arrays/safetensors.hpp"
 #include "experiments/model/transformer.hpp"
 #include "experiments/version.hpp"
 
@@ -14,7 +14,7 @@ namespace macheps {
 
 namespace {
 
-void add_weights(Backend& backend, Transformer& model, const std::string& prefix, SafetensorsWriter& writer) {
+void add_weights(Backend& backend, Transformer& model, const std::string& prefix, files::SafetensorsWriter& writer) {
     for (const auto& parameter : model.parameters()) {
         const ConstView value = parameter->value.view();
         std::vector<std::int64_t> shape;
@@ -39,7 +39,7 @@ void write_inputs(Backend& backend, const Experiment& experiment, const SharedIn
                   const std::string& manifest) {
     const std::int64_t batch = experiment.options.batch, context = experiment.model.context;
     const std::int64_t batches = experiment.options.steps * experiment.options.micro_batches;
-    SafetensorsWriter writer;
+    files::SafetensorsWriter writer;
     for (const std::int64_t seed : experiment.seeds) {
         const auto stream_seed = static_cast<std::uint64_t>(seed);
         const std::string prefix = fmt::format("seed{}:", seed);

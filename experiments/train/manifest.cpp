@@ -220,7 +220,7 @@ Json as_utf8(const std::vector<std::string>& words) {
 Json file_json(const fs::path& file) {
     Json json{{"file", file.string()}};
     if (file.empty()) return json;
-    const csv::FileMark mark = FileBytes(file).mark();
+    const csv::FileMark mark = mark_of(files::FileBytes(file));
     json["found_at"] = fs::absolute(file).lexically_normal().string();
     json["bytes"] = mark.bytes;
     json["xxh64"] = to_hex(mark.checksum);
@@ -277,6 +277,17 @@ Experiment experiment_of(const Json& json) {
 }
 
 }  // namespace
+
+csv::FileMark mark_of(const files::FileBytes& file) {
+    Checksum sum;
+    std::vector<std::byte> block(std::min<std::size_t>(file.size(), 1 << 16));
+    for (std::size_t at = 0; at < file.size(); at += block.size()) {
+        const std::span<std::byte> part(block.data(), std::min(block.size(), file.size() - at));
+        file.read(at, part);
+        sum.update({reinterpret_cast<const char*>(part.data()), part.size()});
+    }
+    return {sum.bytes(), sum.value()};
+}
 
 std::string manifest_text(const Experiment& experiment, const std::vector<ResolvedPolicy>& resolved,
                           const std::string& description, const std::string& device) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // manifest.json: everything that decides the rows of a run directory, so that they can be made again from it alone.
 #pragma once
+#include "experiments/files/file_bytes.hpp"
 #include "experiments/train/experiment.hpp"
+#include "reports/csv.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -20,6 +22,9 @@ std::string manifest_text(const Experiment& experiment, const std::vector<Resolv
 std::string recipe_text(const std::string& text);
 /// The checksum of that line: two runs with one checksum write the same rows.
 std::uint64_t recipe_checksum(const std::string& text);
+
+/// Length and checksum of the file's bytes.
+csv::FileMark mark_of(const files::FileBytes& file);
 
 struct Manifest {
     std::string text;

@@ -40,13 +40,13 @@ T load(const std::byte* at) {
 }
 
 /// What may be llm.c's header: the whole of it, or all of a shorter file.
-std::vector<std::byte> head_of(const FileBytes& file) {
+std::vector<std::byte> head_of(const files::FileBytes& file) {
     std::vector<std::byte> head(std::min(file.size(), llmc_header_bytes));
     file.read(0, head);
     return head;
 }
 
-DataFormat recognise(const FileBytes& file) {
+DataFormat recognise(const files::FileBytes& file) {
     const std::vector<std::byte> head = head_of(file);
     const std::int32_t magic = head.size() < sizeof(std::int32_t) ? 0 : load<std::int32_t>(head.data());
     for (const LlmcKind& kind : llmc_kinds) {
@@ -61,7 +61,7 @@ DataFormat recognise(const FileBytes& file) {
 }
 
 /// Bytes a token; throws Error for a header that is not one or does not fit the file.
-int check_llmc(const FileBytes& file) {
+int check_llmc(const files::FileBytes& file) {
     const std::string& name = file.name();
     const std::vector<std::byte> head = head_of(file);
     const std::string fix = "make the file anew with llm.c's dev/data scripts, or name its kind with `data_format`";
@@ -106,14 +106,14 @@ DataFormat parse_data_format(std::string_view name) {
 }
 
 TokenStream TokenStream::open(const std::filesystem::path& path, DataFormat format) {
-    return parse(FileBytes(path), format);
+    return parse(files::FileBytes(path), format);
 }
 
 TokenStream TokenStream::parse(std::span<const std::byte> bytes, const std::string& name, DataFormat format) {
-    return parse(FileBytes(bytes, name), format);
+    return parse(files::FileBytes(bytes, name), format);
 }
 
-TokenStream TokenStream::parse(FileBytes file, DataFormat format) {
+TokenStream TokenStream::parse(files::FileBytes file, DataFormat format) {
     TokenStream s;
     s.file_ = std::move(file);
     const std::string& name = s.name();

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "experiments/files/matrix_market.hpp"
+#include "experiments/files/arrays/matrix_market.hpp"
 #include "core/error.hpp"
 #include "tests/test.hpp"
 
 #include <string>
 
 using namespace macheps;
+using namespace macheps::files;
 
 namespace {
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Readers of arrays: .npy and .npz as NumPy writes them, and what is cut short, contradicts itself, or lies.
-#include "experiments/files/arrays.hpp"
+#include "experiments/files/arrays/arrays.hpp"
 #include "core/error.hpp"
 #include "core/publish.hpp"
-#include "experiments/files/npy.hpp"
-#include "experiments/files/zip.hpp"
+#include "experiments/files/arrays/npy.hpp"
+#include "experiments/files/arrays/zip.hpp"
 #include "tests/scratch.hpp"
 #include "tests/test.hpp"
 
@@ -15,6 +15,7 @@
 
 using namespace macheps;
 using namespace macheps::test;
+using namespace macheps::files;
 
 namespace {
 

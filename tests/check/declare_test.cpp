@@ -9,6 +9,7 @@
 
 using namespace macheps;
 using namespace macheps::check;
+using namespace macheps::files;
 
 namespace {
 

@@ -4,6 +4,7 @@
 
 using namespace macheps;
 using namespace macheps::test;
+using namespace macheps::files;
 
 TEST_CASE("a loss may keep its sum in a narrow format where that is declared", "[check]") {
     std::mt19937 random(3);

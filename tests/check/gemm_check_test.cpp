@@ -7,6 +7,7 @@
 
 using namespace macheps;
 using namespace macheps::test;
+using namespace macheps::files;
 using check::Outcome;
 using kernels::Gemm;
 using kernels::Order;

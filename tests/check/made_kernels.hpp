@@ -49,7 +49,7 @@ struct Launch {
     std::size_t rows = 0, columns = 0;
     std::map<std::string, Floats, std::less<>> arrays{};
     std::map<std::string, std::vector<std::int64_t>, std::less<>> shapes{};
-    std::vector<StoredArray> stored{};  ///< with the buffer for the output
+    std::vector<files::StoredArray> stored{};  ///< with the buffer for the output
 
     const Floats& at(std::string_view name) const { return arrays.find(name)->second; }
     bool has(std::string_view name) const { return arrays.find(name) != arrays.end(); }
@@ -191,9 +191,9 @@ class Kernel {
 };
 
 /// Returns the arrays of the file, with the outputs that the kernel stores.
-inline std::vector<StoredArray> with_output(const Launch& in, const Floats& y) {
-    std::vector<StoredArray> arrays = in.stored;
-    StoredArray& out = arrays.back();
+inline std::vector<files::StoredArray> with_output(const Launch& in, const Floats& y) {
+    std::vector<files::StoredArray> arrays = in.stored;
+    files::StoredArray& out = arrays.back();
     if (y.size() * out.width != out.bytes.size()) throw std::logic_error("the kernel gives another number of outputs");
     for (std::size_t i = 0; i < y.size(); ++i) {
         const std::uint64_t code = in.declaration.operation->gives_index
@@ -204,7 +204,7 @@ inline std::vector<StoredArray> with_output(const Launch& in, const Floats& y) {
     return arrays;
 }
 
-inline std::vector<StoredArray> launched(const Kernel& kernel, const Launch& in) {
+inline std::vector<files::StoredArray> launched(const Kernel& kernel, const Launch& in) {
     return with_output(in, kernel.store(in, kernel.run(in)));
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arrays as NumPy would save them.
 #pragma once
-#include "experiments/files/arrays.hpp"
-#include "experiments/files/zip.hpp"
+#include "experiments/files/arrays/arrays.hpp"
+#include "experiments/files/arrays/zip.hpp"
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@
 namespace macheps::test {
 
 /// Version 1.0 of the format.
-inline std::string npy_text(const StoredArray& array) {
+inline std::string npy_text(const files::StoredArray& array) {
     std::string shape;
     for (const std::int64_t n : array.shape) shape += fmt::format("{}, ", n);
     std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", array.type, shape);
@@ -23,13 +23,13 @@ inline std::string npy_text(const StoredArray& array) {
     return std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(header.size()) + '\0' + header + array.bytes;
 }
 
-inline std::string npz_of(const std::vector<StoredArray>& arrays) {
-    std::vector<ZipMember> members;
-    for (const StoredArray& array : arrays) members.push_back({array.name + ".npy", npy_text(array)});
-    return stored_zip(members);
+inline std::string npz_of(const std::vector<files::StoredArray>& arrays) {
+    std::vector<files::ZipMember> members;
+    for (const files::StoredArray& array : arrays) members.push_back({array.name + ".npy", npy_text(array)});
+    return files::stored_zip(members);
 }
 
-inline void write_npz(const std::filesystem::path& path, const std::vector<StoredArray>& arrays) {
+inline void write_npz(const std::filesystem::path& path, const std::vector<files::StoredArray>& arrays) {
     std::ofstream(path, std::ios::binary) << npz_of(arrays);
 }
 

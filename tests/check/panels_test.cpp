@@ -10,6 +10,7 @@
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::test::made;
+using namespace macheps::files;
 
 namespace {
 

@@ -27,9 +27,9 @@ inline std::uint16_t half_code(float x) {
 }
 
 /// bf16 as codes, which have to be declared; the others by their types.
-inline StoredArray array(const std::string& name, std::vector<std::int64_t> shape, const Floats& values,
-                         Store store = Store::fp32) {
-    StoredArray out{
+inline files::StoredArray array(const std::string& name, std::vector<std::int64_t> shape, const Floats& values,
+                                Store store = Store::fp32) {
+    files::StoredArray out{
         .name = name, .where = "test", .type = "<f4", .format = fp32, .width = 4, .shape = std::move(shape)};
     for (const float x : values) {
         const auto bits = std::bit_cast<std::uint32_t>(x);
@@ -61,7 +61,7 @@ inline check::Declaration declare(const char* op, Store out, Store in = Store::f
     return d;
 }
 
-inline check::Verdict judge_arrays(const check::Declaration& d, const std::vector<StoredArray>& arrays,
+inline check::Verdict judge_arrays(const check::Declaration& d, const std::vector<files::StoredArray>& arrays,
                                    const check::Options& options = {}) {
     const check::Posed posed = check::pose(d, arrays, pool());
     return check::check(posed.problem, posed.out, options, pool());

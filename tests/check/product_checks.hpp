@@ -8,16 +8,16 @@
 namespace macheps::test {
 
 /// Codes of `format`, as files hold what NumPy has no type for.
-inline StoredArray coded(const std::string& name, std::vector<std::int64_t> shape, const Floats& values,
-                         const Format& format) {
+inline files::StoredArray coded(const std::string& name, std::vector<std::int64_t> shape, const Floats& values,
+                                const Format& format) {
     const int bits = format.bits + format.padding;
-    StoredArray out{.name = name,
-                    .where = "test",
-                    .type = "codes",
-                    .width = bits <= 8    ? 1u
-                             : bits <= 16 ? 2u
-                                          : 4u,
-                    .shape = std::move(shape)};
+    files::StoredArray out{.name = name,
+                           .where = "test",
+                           .type = "codes",
+                           .width = bits <= 8    ? 1u
+                                    : bits <= 16 ? 2u
+                                                 : 4u,
+                           .shape = std::move(shape)};
     for (const float x : values) {
         const std::uint32_t code = encode(format, x, Round::nearest_even, Overflow::nonsaturate);
         for (std::size_t i = 0; i < out.width; ++i) out.bytes += static_cast<char>(code >> (8 * i));
@@ -47,11 +47,11 @@ struct ProductCheck {
         d.need_bits = need_bits;
         return d;
     }
-    std::vector<StoredArray> arrays(const Floats& outputs) const {
+    std::vector<files::StoredArray> arrays(const Floats& outputs) const {
         const auto m = static_cast<std::int64_t>(g.m), n = static_cast<std::int64_t>(g.n),
                    k = static_cast<std::int64_t>(g.k);
-        std::vector<StoredArray> all{coded("a", {m, k}, g.a, g.a_format), coded("b", {k, n}, g.b, g.b_format),
-                                     coded("out", {m, n}, outputs, out)};
+        std::vector<files::StoredArray> all{coded("a", {m, k}, g.a, g.a_format), coded("b", {k, n}, g.b, g.b_format),
+                                            coded("out", {m, n}, outputs, out)};
         if (!bias.empty()) all.push_back(array("bias", {n}, bias));
         if (!a_scale.empty()) all.push_back(array("a_scale", {static_cast<std::int64_t>(a_scale.size()), 1}, a_scale));
         if (!b_scale.empty()) all.push_back(array("b_scale", {static_cast<std::int64_t>(b_scale.size())}, b_scale));

@@ -7,6 +7,7 @@
 
 using namespace macheps;
 using namespace macheps::test;
+using namespace macheps::files;
 
 namespace {
 

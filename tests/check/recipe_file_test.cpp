@@ -3,7 +3,7 @@
 #include "core/error.hpp"
 #include "core/publish.hpp"
 #include "experiments/check/inputs.hpp"
-#include "experiments/files/raw_word.hpp"
+#include "experiments/files/arrays/raw_word.hpp"
 #include "tests/scratch.hpp"
 #include "tests/test.hpp"
 
@@ -12,6 +12,7 @@
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::check;
+using namespace macheps::files;
 
 namespace {
 

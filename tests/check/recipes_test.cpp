@@ -12,6 +12,7 @@
 using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::check;
+using namespace macheps::files;
 
 namespace {
 

@@ -4,6 +4,7 @@
 
 using namespace macheps;
 using namespace macheps::test;
+using namespace macheps::files;
 using check::Outcome;
 using kernels::Functions;
 using kernels::Way;

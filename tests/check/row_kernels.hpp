@@ -78,7 +78,7 @@ struct Kernel {
 /// One operation's arrays beside `out`, and what a legal kernel makes of them.
 struct RowCase {
     check::Declaration declaration{};
-    std::vector<StoredArray> arrays{};
+    std::vector<files::StoredArray> arrays{};
     std::vector<std::int64_t> out_shape{};
     Store store = Store::fp32;
     std::int64_t rows = 0, columns = 0;
@@ -87,9 +87,9 @@ struct RowCase {
     Floats out{};
 };
 
-inline StoredArray integers(const std::string& name, std::vector<std::int64_t> shape,
-                            const std::vector<std::int64_t>& values) {
-    StoredArray out{.name = name, .where = "test", .type = "<i8", .width = 8, .shape = std::move(shape)};
+inline files::StoredArray integers(const std::string& name, std::vector<std::int64_t> shape,
+                                   const std::vector<std::int64_t>& values) {
+    files::StoredArray out{.name = name, .where = "test", .type = "<i8", .width = 8, .shape = std::move(shape)};
     for (const std::int64_t value : values) {
         for (int i = 0; i < 8; ++i) out.bytes += static_cast<char>(value >> (8 * i));
     }
@@ -298,9 +298,9 @@ inline RowCase row_case(const std::string& op, std::mt19937& random, std::int64_
 }
 
 /// The arrays with what a kernel stores.
-inline std::vector<StoredArray> stored_case(const std::string& op, const RowCase& c, const Kernel& k) {
+inline std::vector<files::StoredArray> stored_case(const std::string& op, const RowCase& c, const Kernel& k) {
     Floats out = run_case(op, c, k);
-    std::vector<StoredArray> arrays = c.arrays;
+    std::vector<files::StoredArray> arrays = c.arrays;
     if (op == "argmax") {
         arrays.push_back(integers("out", c.out_shape, std::vector<std::int64_t>(out.begin(), out.end())));
         return arrays;

@@ -2,7 +2,7 @@
 // Suites: what they may say, what they say wrongly and where, and how their inputs are judged together.
 #include "core/codec.hpp"
 #include "experiments/check/run.hpp"
-#include "experiments/files/toml_lines.hpp"
+#include "experiments/files/config/toml_lines.hpp"
 #include "tests/check/npz.hpp"
 #include "tests/check/problems.hpp"
 #include "tests/scratch.hpp"
@@ -15,6 +15,7 @@
 
 using namespace macheps;
 using namespace macheps::check;
+using namespace macheps::files;
 namespace fs = std::filesystem;
 
 namespace {

@@ -2,9 +2,9 @@
 // Readers of .pt files and of bare numbers. The files are put together here, byte by byte, as PyTorch 2.9 writes them.
 #include "core/error.hpp"
 #include "core/publish.hpp"
-#include "experiments/files/arrays.hpp"
-#include "experiments/files/strided.hpp"
-#include "experiments/files/zip.hpp"
+#include "experiments/files/arrays/arrays.hpp"
+#include "experiments/files/arrays/strided.hpp"
+#include "experiments/files/arrays/zip.hpp"
 #include "tests/scratch.hpp"
 #include "tests/test.hpp"
 
@@ -15,6 +15,7 @@
 
 using namespace macheps;
 using namespace macheps::test;
+using namespace macheps::files;
 
 namespace fs = std::filesystem;
 

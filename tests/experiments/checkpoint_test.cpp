@@ -4,7 +4,7 @@
 
 #include "core/error.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
-#include "experiments/files/safetensors.hpp"
+#include "experiments/files/arrays/safetensors.hpp"
 #include "experiments/train/experiment.hpp"
 #include "experiments/train/experiment_runs.hpp"
 #include "experiments/train/manifest.hpp"

@@ -2,8 +2,8 @@
 // Readers of other people's configs: what a scalar is, where each value stands, and what is refused at which place.
 // What PyYAML 6.0 makes of a scalar was asked of PyYAML itself.
 #include "core/error.hpp"
-#include "experiments/files/config_value.hpp"
-#include "experiments/files/environment_file.hpp"
+#include "experiments/files/config/environment.hpp"
+#include "experiments/files/config/value.hpp"
 #include "tests/scratch.hpp"
 #include "tests/test.hpp"
 
@@ -13,6 +13,7 @@
 #include <string>
 
 using namespace macheps;
+using namespace macheps::files;
 
 namespace {
 

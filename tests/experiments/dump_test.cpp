@@ -18,6 +18,7 @@
 #include <sstream>
 
 using namespace macheps;
+using namespace macheps::files;
 
 namespace {
 

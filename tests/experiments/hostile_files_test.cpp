@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files that no one means well with: too deep, too large, without an end, cut short while they are read.
 #include "core/error.hpp"
-#include "experiments/files/npy.hpp"
-#include "experiments/files/safetensors.hpp"
+#include "experiments/files/arrays/npy.hpp"
+#include "experiments/files/arrays/safetensors.hpp"
 #include "experiments/numerics/machine_line.hpp"
 #include "experiments/policy/policy.hpp"
 #include "experiments/train/data.hpp"
@@ -21,6 +21,7 @@
 #include <vector>
 
 using namespace macheps;
+using namespace macheps::files;
 using macheps::test::TemporaryFolder;
 
 namespace {
@@ -204,8 +205,8 @@ TEST_CASE("data may come through a pipe, and may not come from a device", "[expe
     for (const Split split : {Split::train, Split::held_out}) {
         CHECK(piped->batch(split, 3, 7, 5, 16).tokens == whole->batch(split, 3, 7, 5, 16).tokens);
     }
-    CHECK(FileBytes(pipe).mark() == FileBytes(path).mark());
-    CHECK(FileBytes(path).mark() == csv::mark_of(path));
+    CHECK(mark_of(FileBytes(pipe)) == mark_of(FileBytes(path)));
+    CHECK(mark_of(FileBytes(path)) == csv::mark_of(path));
     CHECK(contains(parts_of_error([] { open_data({.train = "/dev/zero"}, 256, 16); }).what, "neither a regular file"));
     CHECK(contains(parts_of_error([] { vocabulary_of({.train = "/dev/zero"}); }).what, "neither a regular file"));
 }

@@ -16,6 +16,7 @@
 #include <vector>
 
 using namespace macheps;
+using namespace macheps::files;
 
 namespace {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "experiments/files/safetensors.hpp"
+#include "experiments/files/arrays/safetensors.hpp"
 #include "core/error.hpp"
 #include "tests/scratch.hpp"
 #include "tests/test.hpp"
@@ -8,6 +8,7 @@
 #include <fstream>
 
 using namespace macheps;
+using namespace macheps::files;
 
 namespace {
 

@@ -3,12 +3,12 @@
 #pragma once
 #include "core/error.hpp"
 #include "core/format_table.hpp"
-#include "experiments/files/arrays.hpp"
+#include "experiments/files/arrays/arrays.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace macheps::fuzz {
 
-inline void check_array(const StoredArray& array) {
+inline void check_array(const files::StoredArray& array) {
     std::size_t count = 1;
     for (const std::int64_t size : array.shape) {
         require(size >= 0, "no size is negative");

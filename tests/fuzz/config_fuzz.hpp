@@ -2,7 +2,7 @@
 // What holds for every config that a reader takes, and for every importer that is handed one.
 #pragma once
 #include "core/error.hpp"
-#include "experiments/files/config_value.hpp"
+#include "experiments/files/config/value.hpp"
 #include "experiments/policy/import/framework.hpp"
 #include "experiments/policy/import/policy_text.hpp"
 #include "experiments/policy/policy.hpp"
@@ -14,16 +14,16 @@
 
 namespace macheps::fuzz {
 
-inline void check_tree(const ConfigValue& value, std::uint32_t lines, int depth, std::size_t& values) {
-    require(depth <= config_depth_limit, "a tree is within the limit of depth");
-    require(++values <= config_value_limit, "a tree is within the limit of values");
+inline void check_tree(const files::ConfigValue& value, std::uint32_t lines, int depth, std::size_t& values) {
+    require(depth <= files::config_depth_limit, "a tree is within the limit of depth");
+    require(++values <= files::config_value_limit, "a tree is within the limit of values");
     require(value.place.line >= 1 && value.place.line <= lines && value.place.column >= 1,
             "a value stands in the text");
     require(value.is_map() || value.entries.empty(), "only a map has keys");
     require(value.is_list() || value.items.empty(), "only a list has items");
     require(!value.quoted || value.is_text(), "only a text has quotes");
-    for (const ConfigValue& item : value.items) check_tree(item, lines, depth + 1, values);
-    for (const ConfigValue::Entry& entry : value.entries) {
+    for (const files::ConfigValue& item : value.items) check_tree(item, lines, depth + 1, values);
+    for (const files::ConfigValue::Entry& entry : value.entries) {
         require(entry.place.line >= 1 && entry.place.line <= lines, "a key stands in the text");
         check_tree(entry.value, lines, depth + 1, values);
     }
@@ -31,7 +31,7 @@ inline void check_tree(const ConfigValue& value, std::uint32_t lines, int depth,
 
 /// Every importer takes every map: its findings are whole, and its policy loads. Each input goes through one of them, by its
 /// bytes, so that an input costs what one import costs.
-inline void import_by_one(const ConfigValue& root, std::string_view text) {
+inline void import_by_one(const files::ConfigValue& root, std::string_view text) {
     std::size_t sum = 0;
     for (const char c : text) sum = sum * 31 + static_cast<unsigned char>(c);
     const Framework& framework = *frameworks()[sum % frameworks().size()];
@@ -57,7 +57,7 @@ inline void import_by_one(const ConfigValue& root, std::string_view text) {
 /// One input through one reader.
 template <class Read>
 void read_config(std::string_view text, Read read) {
-    ConfigFile file;
+    files::ConfigFile file;
     try {
         file = read(text);
     } catch (const Error& error) {

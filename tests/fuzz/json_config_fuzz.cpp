@@ -7,6 +7,7 @@
 #include <vector>
 
 using namespace macheps;
+using namespace macheps::files;
 
 namespace {
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix Market text: a square matrix of the size that it says, or an Error that says where.
 #include "core/error.hpp"
-#include "experiments/files/matrix_market.hpp"
+#include "experiments/files/arrays/matrix_market.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 #include <cstdlib>
 
 using namespace macheps;
+using namespace macheps::files;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     try {

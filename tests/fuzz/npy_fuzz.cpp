@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // .npy arrays: what is accepted has as many elements as its shape says, and written again it is the same.
 #include "core/error.hpp"
-#include "experiments/files/npy.hpp"
+#include "experiments/files/arrays/npy.hpp"
 #include "tests/fuzz/arrays.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 using namespace macheps;
+using namespace macheps::files;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     fuzz::accept_or_refuse([&] {

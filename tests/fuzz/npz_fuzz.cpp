@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // .npz archives. Behind a first byte of 'z' the input is the archive. Checksums keep most of what a fuzzer changes from
 // being read at all, so behind any other first byte it is the one member of an archive made here.
-#include "experiments/files/zip.hpp"
+#include "experiments/files/arrays/zip.hpp"
 #include "tests/fuzz/arrays.hpp"
 
 using namespace macheps;
+using namespace macheps::files;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     if (size == 0) return 0;

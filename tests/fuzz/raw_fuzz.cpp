@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bare numbers: the first line is the word that declares them, what is behind it the file.
-#include "experiments/files/raw_word.hpp"
+#include "experiments/files/arrays/raw_word.hpp"
 #include "tests/fuzz/arrays.hpp"
 
 using namespace macheps;
+using namespace macheps::files;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const std::string_view all = fuzz::text(data, size);

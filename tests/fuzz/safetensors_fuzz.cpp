@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Safetensors: what is accepted is whole, and written again and read again it is the same.
 #include "core/error.hpp"
-#include "experiments/files/safetensors.hpp"
+#include "experiments/files/arrays/safetensors.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 #include <algorithm>
 #include <vector>
 
 using namespace macheps;
+using namespace macheps::files;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const std::span bytes(reinterpret_cast<const std::byte*>(data), size);

@@ -3,6 +3,7 @@
 #include "tests/fuzz/config_fuzz.hpp"
 
 using namespace macheps;
+using namespace macheps::files;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     fuzz::read_config(fuzz::text(data, size), [](std::string_view text) { return read_yaml_config(text, "fuzz"); });

@@ -2,9 +2,9 @@
 // `macheps check make-inputs` and `check power`: a kernel's loop from made files to a verdict, tables, and what is refused.
 #include "core/format.hpp"
 #include "emulation/cpu/simd/simd.hpp"
-#include "experiments/files/arrays.hpp"
-#include "experiments/files/npy.hpp"
-#include "experiments/files/zip.hpp"
+#include "experiments/files/arrays/arrays.hpp"
+#include "experiments/files/arrays/npy.hpp"
+#include "experiments/files/arrays/zip.hpp"
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 
@@ -13,6 +13,7 @@
 
 using namespace macheps;
 using namespace macheps::test;
+using namespace macheps::files;
 using nlohmann::json;
 
 namespace {
@@ -185,6 +186,8 @@ TEST_CASE("the commands of the page on inputs run, in its order", "[program][che
 
 TEST_CASE("checks of every kind have the same bytes on every instruction set and number of threads",
           "[program][check]") {
+    // tests/dispatch/on_cpu.sh may run the program on a CPU without instructions that this one has.
+    const bool is_emulated = std::getenv("MACHEPS_RUN_BY") != nullptr;
     // Outputs are the made buffers: every figure and reason is then of references and limits, which --bounds has whole.
     for (const char* declared :
          {"gemm --a fp32 --b fp32 --bias fp32 --out fp32 --shape 40,36,250",
@@ -210,7 +213,9 @@ TEST_CASE("checks of every kind have the same bytes on every instruction set and
         CHECK(json::parse(first.out).at("checks").at(0).at("rho") > 1);
         for (const Simd simd : available_simd()) {
             CAPTURE(simd_name(simd));
-            CHECK(run(command, "MACHEPS_SIMD=" + std::string(simd_name(simd))).out == first.out);
+            const Outcome other = run(command, "MACHEPS_SIMD=" + std::string(simd_name(simd)));
+            if (is_emulated && other.code == 2 && holds(other.err, "MACHEPS_SIMD")) continue;
+            CHECK(other.out == first.out);
             CHECK((contents(scratch() / "bounds.npz") == limits));  // no message: they are no text
         }
     }

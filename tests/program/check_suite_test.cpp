@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps check` in CI: suites, JUnit, SARIF, annotations, the page of a job, baselines.
 #include "core/json.hpp"
-#include "experiments/files/arrays.hpp"
+#include "experiments/files/arrays/arrays.hpp"
 #include "tests/check/npz.hpp"
 #include "tests/program/program.hpp"
 #include "tests/reports/ci_schema.hpp"
@@ -14,6 +14,7 @@
 
 using namespace macheps;
 using namespace macheps::test;
+using namespace macheps::files;
 
 namespace {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps check`: verdicts and their exit codes, JSON, files of bounds, what it refuses, and the examples of its help.
-#include "experiments/files/arrays.hpp"
-#include "experiments/files/zip.hpp"
+#include "experiments/files/arrays/arrays.hpp"
+#include "experiments/files/arrays/zip.hpp"
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 
@@ -10,9 +10,10 @@
 #include <random>
 #include <vector>
 
-using macheps::read_arrays;
-using macheps::stored_zip;
+using macheps::files::read_arrays;
+using macheps::files::stored_zip;
 using namespace macheps::test;
+using namespace macheps::files;
 using nlohmann::json;
 
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps convert --granularity`: what it writes, and what it refuses.
-#include "experiments/files/arrays.hpp"
-#include "experiments/files/npy.hpp"
+#include "experiments/files/arrays/arrays.hpp"
+#include "experiments/files/arrays/npy.hpp"
 #include "tests/program/program.hpp"
 
 #include <cstring>
@@ -10,6 +10,7 @@
 
 using namespace macheps;
 using namespace macheps::test;
+using namespace macheps::files;
 
 namespace {
 

@@ -22,7 +22,7 @@ namespace {
 constexpr std::string_view file_key = "deepspeed_config.deepspeed_config_file";
 
 std::string asked_precision(const ImportContext& context) {
-    const ConfigValue* value = context.value("mixed_precision");
+    const files::ConfigValue* value = context.value("mixed_precision");
     if (value == nullptr || value->is_null()) return context.flag("fp16") ? "fp16" : "no";
     if (value->is_boolean()) return value->boolean ? "true" : "no";
     return lowered(value->written);
@@ -39,7 +39,7 @@ Backend backend_of(const ImportContext& context, bool& is_assumed) {
 }  // namespace
 
 std::optional<std::array<bool, 3>> linear_overrides(const ImportContext& context) {
-    const ConfigValue* value = context.value("fp8_config.override_linear_precision");
+    const files::ConfigValue* value = context.value("fp8_config.override_linear_precision");
     if (value == nullptr || !value->is_list() || value->items.size() != 3) return {};
     std::array<bool, 3> flags{};
     for (std::size_t i = 0; i < flags.size(); ++i) flags[i] = value->items[i].is_boolean() && value->items[i].boolean;
@@ -177,7 +177,7 @@ void resolve(ImportContext& context) {
     const Facts found = facts(context);
     report_findings(context, found);
     if (found.deepspeed) {
-        if (const ConfigValue* section = context.value(file_key); section && section->is_map())
+        if (const files::ConfigValue* section = context.value(file_key); section && section->is_map())
             context.delegate(deepspeed_framework, file_key);
         if (found.backend != Backend::none) set_fp8(context, found);
     } else if (found.megatron) {
@@ -196,9 +196,9 @@ void resolve(ImportContext& context) {
 
 /// The launcher puts a section's prefix before keys that lack it.
 void normalise(ImportContext& context, std::string_view section, std::string_view prefix, bool keeps_prefix) {
-    ConfigValue* map = context.root().find(section);
+    files::ConfigValue* map = context.root().find(section);
     if (map == nullptr || !map->is_map()) return;
-    for (ConfigValue::Entry& entry : map->entries) {
+    for (files::ConfigValue::Entry& entry : map->entries) {
         if (keeps_prefix && !entry.key.starts_with(prefix)) entry.key.insert(0, prefix);
         if (!keeps_prefix && entry.key.starts_with(prefix) && entry.key != "fp8_format")
             entry.key.erase(0, prefix.size());
@@ -207,14 +207,15 @@ void normalise(ImportContext& context, std::string_view section, std::string_vie
 }
 
 /// Sets a value that is "auto", and with `makes_key` one that is not there.
-void fill(ConfigValue& section, std::string_view path, std::string_view written, bool makes_key) {
-    ConfigValue* value = section.find(path);
+void fill(files::ConfigValue& section, std::string_view path, std::string_view written, bool makes_key) {
+    files::ConfigValue* value = section.find(path);
     if (value != nullptr ? value->is_text() && value->written == "auto" : makes_key)
-        section.set(path, yaml_scalar(written, value != nullptr ? value->place : section.place));
+        section.set(path, files::yaml_scalar(written, value != nullptr ? value->place : section.place));
 }
 
 /// What DeepSpeedPlugin makes of its file, or of the few keys that stand for one.
-void fill_deepspeed(const ImportContext& context, const std::string& precision, ConfigValue& section, bool is_file) {
+void fill_deepspeed(const ImportContext& context, const std::string& precision, files::ConfigValue& section,
+                    bool is_file) {
     const auto text = [&](std::string_view key) { return context.text(fmt::format("deepspeed_config.{}", key)); };
     if (!is_file) {
         fill(section, "zero_optimization.stage", text("zero_stage"), true);
@@ -239,17 +240,17 @@ void prepare(ImportContext& context) {
     normalise(context, "fsdp_config", "fsdp_", true);
     const Facts found = facts(context);
     if (!found.deepspeed) return;
-    const ConfigValue* named = context.value(file_key);
+    const files::ConfigValue* named = context.value(file_key);
     const bool is_file = named != nullptr && !named->is_null();
-    ConfigValue section;
-    section.kind = ConfigValue::Kind::map;
+    files::ConfigValue section;
+    section.kind = files::ConfigValue::Kind::map;
     section.place = context.root().place;
     if (is_file && named->is_map()) {
         section = *named;
     } else if (is_file) {
         const std::string path = named->written;
-        const ConfigPlace place = named->place;
-        std::optional<ConfigValue> read = context.read_file(file_key, place, path);
+        const files::ConfigPlace place = named->place;
+        std::optional<files::ConfigValue> read = context.read_file(file_key, place, path);
         if (!read || !read->is_map()) return;
         section = std::move(*read);
     }

@@ -31,7 +31,7 @@ Facts facts(const ImportContext& context);
 std::optional<std::array<bool, 3>> linear_overrides(const ImportContext& context);
 
 std::span<const KeyRow> keys();
-int recognises(const ConfigValue& root);
+int recognises(const files::ConfigValue& root);
 void report_findings(ImportContext& context, const Facts& facts);
 
 }  // namespace macheps::accelerate

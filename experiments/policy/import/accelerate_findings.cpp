@@ -31,7 +31,7 @@ bool has_any(const Context& c, std::initializer_list<std::string_view> keys) {
 // The mixed precision.
 
 bool is_bare_boolean(const Context& c) {
-    const ConfigValue* value = c.value("mixed_precision");
+    const files::ConfigValue* value = c.value("mixed_precision");
     return value != nullptr && value->is_boolean();
 }
 Maybe unknown_precision(const Context& c, const Facts& f) {
@@ -128,7 +128,7 @@ Maybe fp8_backend(const Context& c, const Facts& f) {
     return Said{fmt::format("`{}` is no backend of fp8", c.text("fp8_config.backend")), "AO, TE or MSAMP"};
 }
 Maybe override_precision(const Context& c, const Facts& f) {
-    const ConfigValue* value = c.value("fp8_config.override_linear_precision");
+    const files::ConfigValue* value = c.value("fp8_config.override_linear_precision");
     if (f.asked != "fp8" || value == nullptr || value->is_null()) return {};
     if (value->is_list()) {
         // transformer_engine/common/recipe: only the gradient of the weight may stay in high precision.
@@ -233,7 +233,7 @@ Maybe fp8_layers(const Context&, const Facts& f) {
 Maybe other_dtype(const Context& c, const Facts& f) {
     if (!f.deepspeed || f.asked == "no") return {};
     const std::string_view other = f.asked == "fp16" ? "bf16" : "fp16";
-    const ConfigValue* value = c.value(fmt::format("{}.{}.enabled", file_key, other));
+    const files::ConfigValue* value = c.value(fmt::format("{}.{}.enabled", file_key, other));
     if (value == nullptr || lowered(value->written) != "true") return {};
     return Said{fmt::format("mixed_precision is {} and DeepSpeed's file enables {} ({}): Accelerate raises", f.asked,
                             other, to_string(value->place)),
@@ -242,7 +242,7 @@ Maybe other_dtype(const Context& c, const Facts& f) {
 Maybe deepspeed_decides(const Context& c, const Facts& f) {
     if (!f.deepspeed || f.asked != "no") return {};
     for (std::string_view dtype : {"fp16", "bf16"}) {
-        const ConfigValue* value = c.value(fmt::format("{}.{}.enabled", file_key, dtype));
+        const files::ConfigValue* value = c.value(fmt::format("{}.{}.enabled", file_key, dtype));
         if (value != nullptr && lowered(value->written) == "true")
             return Said{fmt::format("mixed_precision is \"no\", and DeepSpeed's file enables {} ({}): the file wins",
                                     dtype, to_string(value->place)),
@@ -251,7 +251,7 @@ Maybe deepspeed_decides(const Context& c, const Facts& f) {
     return {};
 }
 Maybe fields_beside_file(const Context& c, const Facts& f) {
-    const ConfigValue* file = c.value(file_key);
+    const files::ConfigValue* file = c.value(file_key);
     if (!f.deepspeed || file == nullptr || file->place.file == c.root().place.file) return {};
     std::string named;
     for (std::string_view key : {"deepspeed_config.gradient_accumulation_steps", "deepspeed_config.gradient_clipping",
@@ -267,7 +267,7 @@ Maybe fields_beside_file(const Context& c, const Facts& f) {
         "remove them here, and say them in DeepSpeed's file"};
 }
 Maybe without_zero(const Context& c, const Facts& f) {
-    const ConfigValue* section = c.value(file_key);
+    const files::ConfigValue* section = c.value(file_key);
     if (!f.deepspeed || section == nullptr || !section->is_map() || section->entry("zero_optimization")) return {};
     return Said{"Accelerate refuses a DeepSpeed file without zero_optimization",
                 "\"zero_optimization\": {\"stage\": 0}"};

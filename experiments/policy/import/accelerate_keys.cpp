@@ -106,7 +106,7 @@ const KeyRow rows[] = {
 
 std::span<const KeyRow> keys() { return rows; }
 
-int recognises(const ConfigValue& root) {
+int recognises(const files::ConfigValue& root) {
     for (std::string_view key :
          {"per_device_train_batch_size", "model_name_or_path", "base_model", "zero_optimization"}) {
         if (root.entry(key)) return 0;

@@ -71,7 +71,7 @@ struct Facts {
 
 Facts facts_of(const ImportContext& context) {
     Facts facts{.level = context.text("opt_level"), .static_scale = {}};
-    const ConfigValue* scale = context.value("loss_scale");
+    const files::ConfigValue* scale = context.value("loss_scale");
     if (scale == nullptr || scale->is_null()) {
         // The levels' own: O0 and O3 do not scale.
         facts.is_dynamic = facts.level == "O1" || facts.level == "O2";
@@ -79,7 +79,7 @@ Facts facts_of(const ImportContext& context) {
     } else if (scale->written == "dynamic") {
         facts.is_dynamic = true;
     } else {
-        facts.static_scale = written_number(*scale);
+        facts.static_scale = files::written_number(*scale);
     }
     return facts;
 }
@@ -180,16 +180,16 @@ void resolve(ImportContext& context) {
 
 /// `apex: {...}` is the config itself.
 void prepare(ImportContext& context) {
-    if (const ConfigValue* section = context.value("apex"); section != nullptr && section->is_map()) {
-        ConfigValue inner = *section;
+    if (const files::ConfigValue* section = context.value("apex"); section != nullptr && section->is_map()) {
+        files::ConfigValue inner = *section;
         context.root() = std::move(inner);
     }
 }
 
-int recognises(const ConfigValue& root) {
+int recognises(const files::ConfigValue& root) {
     if (root.entry("apex") != nullptr && root.entries.size() == 1) return 90;
     if (root.entry("opt_level") == nullptr) return 0;
-    for (const ConfigValue::Entry& entry : root.entries) {
+    for (const files::ConfigValue::Entry& entry : root.entries) {
         const auto is_it = [&](const KeyRow& row) { return row.path == entry.key; };
         if (std::none_of(std::begin(rows), std::end(rows), is_it)) return 20;
     }

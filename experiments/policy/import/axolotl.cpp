@@ -18,13 +18,13 @@ namespace axolotl {
 namespace {
 
 bool is_word(const ImportContext& context, std::string_view path, std::string_view word) {
-    const ConfigValue* value = context.value(path);
+    const files::ConfigValue* value = context.value(path);
     return value != nullptr && value->is_text() && value->written == word;
 }
 
 /// A key that stands for a feature: true, a text, a list or a map that is not empty.
 bool is_set(const ImportContext& context, std::string_view path) {
-    const ConfigValue* value = context.value(path);
+    const files::ConfigValue* value = context.value(path);
     if (value == nullptr || value->is_null()) return false;
     if (value->is_boolean()) return value->boolean;
     if (value->is_list()) return !value->items.empty();
@@ -226,44 +226,44 @@ void resolve(ImportContext& context) {
     set_adapter(context, found);
     set_fp8(context);
     set_update(context, found);
-    if (const ConfigValue* section = context.value("deepspeed");
+    if (const files::ConfigValue* section = context.value("deepspeed");
         found.deepspeed && section != nullptr && section->is_map())
         context.delegate(deepspeed_framework, "deepspeed");
 }
 
 /// A key of DeepSpeed's file that stands at "auto" and what Axolotl's Trainer fills in.
-void fill_auto(ImportContext& context, std::string_view path, std::string_view text, ConfigValue::Kind kind) {
-    ConfigValue* value = context.root().find(fmt::format("deepspeed.{}", path));
+void fill_auto(ImportContext& context, std::string_view path, std::string_view text, files::ConfigValue::Kind kind) {
+    files::ConfigValue* value = context.root().find(fmt::format("deepspeed.{}", path));
     if (value == nullptr || value->written != "auto") return;
     value->kind = kind;
     value->written = text;
     value->quoted = false;
     value->boolean = text == "true";
-    if (kind == ConfigValue::Kind::number) {
-        ConfigValue number;
-        number.kind = ConfigValue::Kind::text;
+    if (kind == files::ConfigValue::Kind::number) {
+        files::ConfigValue number;
+        number.kind = files::ConfigValue::Kind::text;
         number.written = text;
-        value->number = written_number(number).value_or(0);
+        value->number = files::written_number(number).value_or(0);
     }
 }
 
 /// Reads the file that `deepspeed` names.
 void prepare(ImportContext& context) {
-    const ConfigValue::Entry* entry = context.root().entry("deepspeed");
+    const files::ConfigValue::Entry* entry = context.root().entry("deepspeed");
     if (entry == nullptr || !entry->value.is_text() || entry->value.written.empty()) return;
-    std::optional<ConfigValue> file = context.read_file("deepspeed", entry->value.place, entry->value.written);
+    std::optional<files::ConfigValue> file = context.read_file("deepspeed", entry->value.place, entry->value.written);
     if (!file) return;
     context.root().set("deepspeed", std::move(*file));
     const Facts found = facts(context);
-    fill_auto(context, "fp16.enabled", found.fp16 ? "true" : "false", ConfigValue::Kind::boolean);
-    fill_auto(context, "bf16.enabled", found.bf16 ? "true" : "false", ConfigValue::Kind::boolean);
-    fill_auto(context, "gradient_clipping", context.text("max_grad_norm"), ConfigValue::Kind::number);
+    fill_auto(context, "fp16.enabled", found.fp16 ? "true" : "false", files::ConfigValue::Kind::boolean);
+    fill_auto(context, "bf16.enabled", found.bf16 ? "true" : "false", files::ConfigValue::Kind::boolean);
+    fill_auto(context, "gradient_clipping", context.text("max_grad_norm"), files::ConfigValue::Kind::number);
     fill_auto(context, "gradient_accumulation_steps",
               context.has("gradient_accumulation_steps") ? context.text("gradient_accumulation_steps") : "1",
-              ConfigValue::Kind::number);
+              files::ConfigValue::Kind::number);
 }
 
-int recognises(const ConfigValue& root) {
+int recognises(const files::ConfigValue& root) {
     if (root.entry("base_model") == nullptr) return 0;
     int score = 55;
     for (const std::string_view key : {"sequence_len", "micro_batch_size", "datasets", "adapter", "sample_packing",

@@ -27,7 +27,7 @@ Maybe without_adapter(const Context& c, const Facts& f) {
 }
 Maybe unknown_adapter(const Context& c, const Facts& f) {
     if (f.adapter.empty() || f.adapter == "lora" || f.adapter == "qlora" || f.adapter == "llama-adapter") return {};
-    if (const ConfigValue* plugins = c.value("plugins"); plugins != nullptr && plugins->is_list()) return {};
+    if (const files::ConfigValue* plugins = c.value("plugins"); plugins != nullptr && plugins->is_list()) return {};
     return Said{
         fmt::format("`adapter` is '{}', which is none of Axolotl's, and no plugin is named that could bring it: "
                     "the validator raises",
@@ -62,7 +62,7 @@ Maybe preference_fsdp2(const Context& c, const Facts& f) {
                 "fsdp_version: 1, or DeepSpeed"};
 }
 Maybe deepspeed_and_fsdp(const Context& c, const Facts& f) {
-    const ConfigValue* fsdp = c.value("fsdp");
+    const files::ConfigValue* fsdp = c.value("fsdp");
     if (!f.deepspeed || fsdp == nullptr || fsdp->is_null() || (fsdp->is_list() && fsdp->items.empty())) return {};
     return Said{"DeepSpeed and `fsdp` exclude each other: the validator raises", "one of them"};
 }

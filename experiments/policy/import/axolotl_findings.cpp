@@ -21,7 +21,7 @@ using enum FindingCode;
 bool takes_full(const Context& c) { return !c.since("axolotl", "0.5"); }
 
 std::string_view word(const Context& c, std::string_view path) {
-    const ConfigValue* value = c.value(path);
+    const files::ConfigValue* value = c.value(path);
     return value != nullptr && value->is_text() ? std::string_view(value->written) : std::string_view{};
 }
 
@@ -79,10 +79,10 @@ Maybe fp32_norms(const Context& c, const Facts& f) {
 }
 /// Known of the models here, and of no other: told where one of them is to be trained.
 Maybe norm_classes_match_nothing(const Context& c, const Facts&) {
-    const ConfigValue* classes = c.value("fp32_norm_classes");
+    const files::ConfigValue* classes = c.value("fp32_norm_classes");
     if (!c.options().for_training || !c.flag("fp32_norms") || classes == nullptr || classes->items.empty()) return {};
     std::vector<std::string_view> entries;
-    for (const ConfigValue& entry : classes->items) entries.push_back(entry.written);
+    for (const files::ConfigValue& entry : classes->items) entries.push_back(entry.written);
     for (const char* norm :
          {"transformers.models.llama.modeling_llama.LlamaRMSNorm", "torch.nn.modules.normalization.LayerNorm"}) {
         if (name_rules::axolotl_fp32_norm(norm, entries)) return {};

@@ -15,7 +15,7 @@ namespace macheps {
 
 namespace {
 
-using Kind = ConfigValue::Kind;
+using Kind = files::ConfigValue::Kind;
 
 std::vector<std::string_view> words_of(std::string_view text) {
     std::vector<std::string_view> words;
@@ -59,7 +59,7 @@ std::string_view map_of(std::string_view path) {
     return dot == std::string_view::npos ? std::string_view{} : path.substr(0, dot);
 }
 
-std::string_view article_and_kind(const ConfigValue& value) {
+std::string_view article_and_kind(const files::ConfigValue& value) {
     switch (value.kind) {
         case Kind::null:
             return "empty";
@@ -78,7 +78,7 @@ std::string_view article_and_kind(const ConfigValue& value) {
 }
 
 /// How an error shows a value: `'1e-5'` for a scalar, "a list" for what is long.
-std::string shown(const ConfigValue& value) {
+std::string shown(const files::ConfigValue& value) {
     if (value.is_list() || value.is_map()) return std::string(article_and_kind(value));
     return fmt::format("'{}' ({})", value.written, article_and_kind(value));
 }
@@ -108,8 +108,8 @@ class KeyCheck {
           inert_(words_of(context.framework().inert_keys)),
           known_(framework_key_text(context.framework().name)) {}
 
-    void walk(const ConfigValue& map, const std::string& prefix) {
-        for (const ConfigValue::Entry& entry : map.entries) {
+    void walk(const files::ConfigValue& map, const std::string& prefix) {
+        for (const files::ConfigValue::Entry& entry : map.entries) {
             check(entry, prefix.empty() ? entry.key : fmt::format("{}.{}", prefix, entry.key));
         }
     }
@@ -144,7 +144,7 @@ class KeyCheck {
         return std::any_of(inert_.begin(), inert_.end(), [&](std::string_view key) { return matches(key, path); });
     }
 
-    void check(const ConfigValue::Entry& entry, const std::string& path) {
+    void check(const files::ConfigValue::Entry& entry, const std::string& path) {
         const Found found = find_row(path);
         if (found.row != nullptr) {
             if (!found.is_of_version) return unknown(entry, path, found.row->since, found.row->until);
@@ -194,19 +194,19 @@ class KeyCheck {
         return others;
     }
 
-    Finding& report(FindingCode code, std::string_view rule, const ConfigValue::Entry& entry, const std::string& path,
-                    std::string message, std::string instead) {
+    Finding& report(FindingCode code, std::string_view rule, const files::ConfigValue::Entry& entry,
+                    const std::string& path, std::string message, std::string instead) {
         Finding& finding = context_.report(code, rule, {path}, std::move(message), std::move(instead));
         finding.place = entry.place;  // of a key that holds a dot itself, no path leads to it
         return finding;
     }
 
-    void inert(const ConfigValue::Entry& entry, const std::string& path) {
+    void inert(const files::ConfigValue::Entry& entry, const std::string& path) {
         report(FindingCode::inert, "inert-key", entry, path,
                fmt::format("`{}` decides no format, rounding or scale", path), {});
     }
 
-    void unknown(const ConfigValue::Entry& entry, const std::string& path, std::string_view since,
+    void unknown(const files::ConfigValue::Entry& entry, const std::string& path, std::string_view since,
                  std::string_view until) {
         if (is_of_caller(path)) return;
         const Framework& framework = context_.framework();
@@ -256,7 +256,7 @@ class KeyCheck {
         return fmt::format("did you mean `{}{}{}`?", map, map.empty() ? "" : ".", nearest);
     }
 
-    void wrong_type(const KeyRow& row, const ConfigValue::Entry& entry, const std::string& path,
+    void wrong_type(const KeyRow& row, const files::ConfigValue::Entry& entry, const std::string& path,
                     std::string_view wanted) {
         const Framework& framework = context_.framework();
         std::optional<FindingCode> code = FindingCode::error;
@@ -267,8 +267,8 @@ class KeyCheck {
                fmt::format("give {}", wanted));
     }
 
-    void check_value(const KeyRow& row, const ConfigValue::Entry& entry, const std::string& path) {
-        const ConfigValue& value = entry.value;
+    void check_value(const KeyRow& row, const files::ConfigValue::Entry& entry, const std::string& path) {
+        const files::ConfigValue& value = entry.value;
         if (value.is_null() || (value.is_text() && value.written == "auto")) return;
         switch (row.type) {
             case KeyType::flag:
@@ -299,8 +299,8 @@ class KeyCheck {
         }
     }
 
-    void check_flag(const KeyRow& row, const ConfigValue::Entry& entry, const std::string& path) {
-        const ConfigValue& value = entry.value;
+    void check_flag(const KeyRow& row, const files::ConfigValue::Entry& entry, const std::string& path) {
+        const files::ConfigValue& value = entry.value;
         if (value.is_boolean() || (value.is_number() && (value.number == 0 || value.number == 1))) return;
         const std::string word = lowered(value.written);
         constexpr std::string_view words[] = {"true", "false", "yes", "no", "on", "off"};
@@ -316,10 +316,10 @@ class KeyCheck {
                fmt::format("{} without quotes", word));
     }
 
-    void check_number(const KeyRow& row, const ConfigValue::Entry& entry, const std::string& path,
+    void check_number(const KeyRow& row, const files::ConfigValue::Entry& entry, const std::string& path,
                       std::string_view wanted) {
-        const ConfigValue& value = entry.value;
-        const std::optional<double> number = written_number(value);
+        const files::ConfigValue& value = entry.value;
+        const std::optional<double> number = files::written_number(value);
         if (!number || (row.type == KeyType::count && std::isfinite(*number) && *number != std::floor(*number)))
             return wrong_type(row, entry, path, wanted);
         if (!value.is_text()) return;
@@ -330,8 +330,8 @@ class KeyCheck {
                number_text(*number));
     }
 
-    void check_choice(const KeyRow& row, const ConfigValue::Entry& entry, const std::string& path) {
-        const ConfigValue& value = entry.value;
+    void check_choice(const KeyRow& row, const files::ConfigValue::Entry& entry, const std::string& path) {
+        const files::ConfigValue& value = entry.value;
         const std::vector<std::string_view> choices = words_of(row.choices);
         if (std::find(choices.begin(), choices.end(), value.written) != choices.end() && !value.is_boolean()) return;
         if (!value.is_text()) return wrong_type(row, entry, path, fmt::format("one of {}", row.choices));

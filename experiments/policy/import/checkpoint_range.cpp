@@ -59,7 +59,7 @@ std::optional<Evidence> evidence_of(const ImportContext& context) {
         found = Evidence{fmt::format("the weights are loaded in bf16 (`{}`)", key), std::string(key)};
     });
     each_word(framework.model_keys, [&](std::string_view key) {
-        const ConfigValue* value = found ? nullptr : context.value(key);
+        const files::ConfigValue* value = found ? nullptr : context.value(key);
         if (value == nullptr || !value->is_text()) return;
         const KnownModel* model = find_bf16_model(value->written);
         if (model == nullptr) return;

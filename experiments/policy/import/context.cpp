@@ -63,7 +63,7 @@ std::optional<std::string_view> default_of(const Framework& framework, std::stri
     return value;
 }
 
-ImportContext::ImportContext(const Framework& framework, ConfigValue root, const ImportOptions& options)
+ImportContext::ImportContext(const Framework& framework, files::ConfigValue root, const ImportOptions& options)
     : framework_(&framework), root_(std::move(root)), options_(&options), device_(find_device_profile(options.device)) {
     if (device_ == nullptr) throw Error({.what = fmt::format("'{}' is no device profile", options.device)});
 }
@@ -91,11 +91,11 @@ std::string_view ImportContext::environment(std::string_view name) const {
 }
 
 bool ImportContext::has(std::string_view path) const {
-    const ConfigValue* found = root_.find(path);
+    const files::ConfigValue* found = root_.find(path);
     return found != nullptr && !found->is_null();
 }
 
-bool ImportContext::as_flag(const ConfigValue& value) const {
+bool ImportContext::as_flag(const files::ConfigValue& value) const {
     if (value.is_boolean()) return value.boolean;
     if (value.is_number()) return value.number != 0;
     const bool is_read =
@@ -105,7 +105,7 @@ bool ImportContext::as_flag(const ConfigValue& value) const {
 }
 
 std::optional<bool> ImportContext::maybe_flag(std::string_view path) const {
-    const ConfigValue* found = root_.find(path);
+    const files::ConfigValue* found = root_.find(path);
     if (found != nullptr && !found->is_null()) {
         if (found->is_list() || found->is_map() || found->written == "auto") return {};
         return as_flag(*found);
@@ -117,20 +117,20 @@ std::optional<bool> ImportContext::maybe_flag(std::string_view path) const {
 bool ImportContext::flag(std::string_view path) const { return maybe_flag(path).value_or(false); }
 
 std::optional<double> ImportContext::number(std::string_view path) const {
-    const ConfigValue* found = root_.find(path);
+    const files::ConfigValue* found = root_.find(path);
     if (found != nullptr) {
-        if (const std::optional<double> said = written_number(*found)) return said;
+        if (const std::optional<double> said = files::written_number(*found)) return said;
     }
     const std::optional<std::string_view> standard = default_of(*framework_, path, version());
     if (!standard) return {};
-    ConfigValue value;
-    value.kind = ConfigValue::Kind::text;
+    files::ConfigValue value;
+    value.kind = files::ConfigValue::Kind::text;
     value.written = *standard;
-    return written_number(value);
+    return files::written_number(value);
 }
 
 std::string ImportContext::text(std::string_view path) const {
-    const ConfigValue* found = root_.find(path);
+    const files::ConfigValue* found = root_.find(path);
     if (found != nullptr && !found->is_null() && !found->is_list() && !found->is_map()) return found->written;
     return std::string(default_of(*framework_, path, version()).value_or(""));
 }
@@ -147,12 +147,12 @@ std::string ImportContext::from(std::string_view path) const {
     return fmt::format("{} {}", to_string(place_of(path)), full_path(path));
 }
 
-const ConfigPlace& ImportContext::place_of(std::string_view path) const {
-    const ConfigPlace* place = &root_.place;
-    const ConfigValue* map = &root_;
+const files::ConfigPlace& ImportContext::place_of(std::string_view path) const {
+    const files::ConfigPlace* place = &root_.place;
+    const files::ConfigValue* map = &root_;
     while (map != nullptr && !path.empty()) {
         const std::size_t dot = std::min(path.find('.'), path.size());
-        const ConfigValue::Entry* entry = map->entry(path.substr(0, dot));
+        const files::ConfigValue::Entry* entry = map->entry(path.substr(0, dot));
         if (entry == nullptr) break;
         place = &entry->place;
         map = &entry->value;
@@ -202,12 +202,12 @@ void ImportContext::run() {
 }
 
 void ImportContext::delegate(const Framework& other, std::string_view at) {
-    ConfigValue part;
-    part.kind = ConfigValue::Kind::map;
+    files::ConfigValue part;
+    part.kind = files::ConfigValue::Kind::map;
     part.place = place_of(at);
     if (at.empty()) {
         part = root_;
-    } else if (const ConfigValue* found = root_.find(at); found != nullptr && found->is_map()) {
+    } else if (const files::ConfigValue* found = root_.find(at); found != nullptr && found->is_map()) {
         part = *found;
     }
     // Paths in another file are that file's own.
@@ -231,13 +231,13 @@ void ImportContext::delegate(const Framework& other, std::string_view at) {
     asked_checkpoint_ = asked_checkpoint_ || inner.asked_checkpoint_;
 }
 
-void ImportContext::add_file(ConfigFile& file) {
+void ImportContext::add_file(files::ConfigFile& file) {
     repeated_.insert(repeated_.end(), file.repeated.begin(), file.repeated.end());
     ignored_rules_.insert(ignored_rules_.end(), file.ignored_rules.begin(), file.ignored_rules.end());
 }
 
-std::optional<ConfigValue> ImportContext::read_file(std::string_view key, const ConfigPlace& at,
-                                                    const std::string& path) {
+std::optional<files::ConfigValue> ImportContext::read_file(std::string_view key, const files::ConfigPlace& at,
+                                                           const std::string& path) {
     const auto refuse = [&](std::string_view rule, std::string message, std::string instead) {
         report(FindingCode::error, rule, {key}, std::move(message), std::move(instead)).place = at;
         return std::nullopt;
@@ -280,7 +280,7 @@ std::optional<ConfigValue> ImportContext::read_file(std::string_view key, const 
     included_.push_back(
         {.identity = wanted, .includer = identity(at.file), .path = name, .key = full_path(key), .place = at});
     try {
-        ConfigFile read = read_config_file(name);
+        files::ConfigFile read = files::read_config_file(name);
         add_file(read);
         return std::move(read.root);
     } catch (const Error& error) {

@@ -40,7 +40,7 @@ bool uses_fused_adam(const Facts& facts, bool torch_adam) {
 bool has_models(const ImportContext& context) { return context.since("deepspeed", "0.17.1"); }
 
 bool is_auto(const ImportContext& context, std::string_view path) {
-    const ConfigValue* value = context.value(path);
+    const files::ConfigValue* value = context.value(path);
     return value && value->is_text() && value->written == "auto";
 }
 
@@ -55,7 +55,7 @@ Facts facts(const ImportContext& context) {
     facts.offload = context.flag("zero_optimization.cpu_offload") ||
                     lowered(context.text("zero_optimization.offload_optimizer.device")) != "none";
     facts.accum = accumulation(context, facts);
-    const ConfigValue* scale = context.value("fp16.loss_scale");
+    const files::ConfigValue* scale = context.value("fp16.loss_scale");
     const bool is_boolean = scale != nullptr && scale->is_boolean();
     facts.loss_scale = is_boolean ? (scale->boolean ? 1 : 0) : context.number("fp16.loss_scale").value_or(0);
     facts.dynamic = facts.fp16 && facts.loss_scale == 0;
@@ -195,7 +195,7 @@ void resolve(ImportContext& context) {
 /// `bfloat16` is read where there is no `bf16`.
 void prepare(ImportContext& context) {
     if (context.value("bf16")) return;
-    for (ConfigValue::Entry& entry : context.root().entries) {
+    for (files::ConfigValue::Entry& entry : context.root().entries) {
         if (entry.key != "bfloat16") continue;
         entry.key = "bf16";
         context.report(FindingCode::note, "old-section", {"bf16"},

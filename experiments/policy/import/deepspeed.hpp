@@ -33,9 +33,10 @@ bool has_models(const ImportContext& context);  ///< 0.17.1: typed fp16 and bf16
 bool is_auto(const ImportContext& context, std::string_view path);
 
 std::span<const KeyRow> keys();
-int recognises(const ConfigValue& root);
+int recognises(const files::ConfigValue& root);
 bool refuses_unknown(const ImportContext& context, std::string_view path);
-std::optional<FindingCode> judges_type(const ImportContext& context, const KeyRow& row, const ConfigValue& value);
+std::optional<FindingCode> judges_type(const ImportContext& context, const KeyRow& row,
+                                       const files::ConfigValue& value);
 void report_findings(ImportContext& context, const Facts& facts);
 
 }  // namespace macheps::deepspeed

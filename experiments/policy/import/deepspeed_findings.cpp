@@ -25,9 +25,9 @@ std::string title(const Context& context) {
 
 /// Known of the models here, and of no other: told where one of them is to be trained.
 Maybe safe_modules(const Context& c, const Facts& f) {
-    const ConfigValue* modules = c.value("torch_autocast.lower_precision_safe_modules");
+    const files::ConfigValue* modules = c.value("torch_autocast.lower_precision_safe_modules");
     if (!c.options().for_training || !f.autocast || modules == nullptr || modules->items.empty()) return {};
-    for (const ConfigValue& module : modules->items) {
+    for (const files::ConfigValue& module : modules->items) {
         for (const char* ours : {"torch.nn.Linear", "torch.nn.Embedding", "torch.nn.LayerNorm"}) {
             if (module.written == ours) return {};
         }
@@ -140,9 +140,9 @@ Maybe hysteresis_unread(const Context& c, const Facts& f) {
 }
 
 Maybe loss_scale_value(const Context& c, const Facts&) {
-    const ConfigValue* value = c.value("fp16.loss_scale");
+    const files::ConfigValue* value = c.value("fp16.loss_scale");
     if (value == nullptr || value->is_null() || is_auto(c, "fp16.loss_scale")) return {};
-    const double scale = value->is_boolean() ? value->boolean : written_number(*value).value_or(std::nan(""));
+    const double scale = value->is_boolean() ? value->boolean : files::written_number(*value).value_or(std::nan(""));
     const bool is_wrong = value->is_boolean() || !std::isfinite(scale) || scale < 0;
     if (!is_wrong || (!has_models(c) && value->is_boolean())) return {};
     if (!has_models(c) && !std::isnan(scale)) return {};
@@ -150,7 +150,7 @@ Maybe loss_scale_value(const Context& c, const Facts&) {
                 "0 for a dynamic scale, or a power of two"};
 }
 Maybe loss_scale_boolean(const Context& c, const Facts&) {
-    const ConfigValue* value = c.value("fp16.loss_scale");
+    const files::ConfigValue* value = c.value("fp16.loss_scale");
     if (value == nullptr || !value->is_boolean() || has_models(c)) return {};
     return Said{
         fmt::format("Python counts booleans as numbers: {} reads `{}` as {}", title(c), value->written,

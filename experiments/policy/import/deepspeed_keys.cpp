@@ -100,9 +100,9 @@ constexpr TypedSection typed_sections[] = {{"zero_optimization", ""}, {"fp16", "
 
 std::span<const KeyRow> keys() { return rows; }
 
-int recognises(const ConfigValue& root) {
+int recognises(const files::ConfigValue& root) {
     const auto is_section = [&](std::string_view key) {
-        const ConfigValue::Entry* entry = root.entry(key);
+        const files::ConfigValue::Entry* entry = root.entry(key);
         return entry && entry->value.is_map();
     };
     int score = 0;
@@ -133,7 +133,8 @@ bool refuses_unknown(const ImportContext& context, std::string_view path) {
     return false;
 }
 
-std::optional<FindingCode> judges_type(const ImportContext& context, const KeyRow& row, const ConfigValue& value) {
+std::optional<FindingCode> judges_type(const ImportContext& context, const KeyRow& row,
+                                       const files::ConfigValue& value) {
     if (value.is_text() && value.written == "auto") return std::nullopt;  // deepspeed/auto speaks of it
     if (row.path == "fp16.loss_scale") return std::nullopt;               // so does deepspeed/loss-scale
     if (row.type == map) return FindingCode::error;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an importer has to say about a config: one finding for each thing that a reader of it should know.
 #pragma once
-#include "experiments/files/config_value.hpp"
+#include "experiments/files/config/value.hpp"
 
 #include <cstdint>
 #include <string>
@@ -27,7 +27,7 @@ struct Finding {
     FindingCode code = FindingCode::note;
     /// A rule's id that stays for ever: `deepspeed/initial-scale-trap`. Suppressions and SARIF name it.
     std::string rule;
-    ConfigPlace place;
+    files::ConfigPlace place;
     std::string key;                ///< the dotted path of the key to change; empty where there is none
     std::vector<std::string> keys;  ///< every key that the condition reads, `key` among them
     std::string message;            ///< what happens

@@ -57,7 +57,7 @@ struct IncludedFile {
     std::string identity, includer;  ///< canonical paths of this file and of the file that names it
     std::string path;                ///< the path that was opened
     std::string key;                 ///< the key that names it
-    ConfigPlace place;               ///< where that key has its value
+    files::ConfigPlace place;        ///< where that key has its value
 };
 
 class ImportContext;
@@ -80,7 +80,7 @@ struct Framework {
     /// Keys that name the model, and keys that give the dtype in which it is loaded, each with spaces between them.
     std::string_view model_keys{}, dtype_keys{};
     /// How sure it is from its keys alone that a tree is of this framework: 0, not; 100, nothing else can be meant.
-    int (*recognises)(const ConfigValue& root) = nullptr;
+    int (*recognises)(const files::ConfigValue& root) = nullptr;
     /// Whether an unknown key at this path makes the framework itself refuse the config.
     bool (*refuses_unknown)(const ImportContext&, std::string_view path) = nullptr;
     /// What to do about an unknown key that no known one resembles.
@@ -90,7 +90,7 @@ struct Framework {
     bool (*reads_quoted_booleans)(const ImportContext&) = nullptr;
     /// What a value of a type that the key does not take is: an error unless this says otherwise, and nothing where it
     /// gives nothing (the framework's resolve() then reports it).
-    std::optional<FindingCode> (*judges_type)(const ImportContext&, const KeyRow&, const ConfigValue&) = nullptr;
+    std::optional<FindingCode> (*judges_type)(const ImportContext&, const KeyRow&, const files::ConfigValue&) = nullptr;
     /// Follows pointers to other files, includes and environment variables; may be null. Called before check_keys.
     void (*prepare)(ImportContext&) = nullptr;
     /// Sets every field and reports every finding that is not about a single key's spelling.
@@ -103,7 +103,7 @@ const Framework* find_framework(std::string_view name);
 /// The state of one import. Findings are collected; nothing here throws for a config that is merely wrong.
 class ImportContext {
   public:
-    ImportContext(const Framework& framework, ConfigValue root, const ImportOptions& options);
+    ImportContext(const Framework& framework, files::ConfigValue root, const ImportOptions& options);
 
     const Framework& framework() const { return *framework_; }
     /// The version of this framework, or of another that it calls ("transformers" under llamafactory).
@@ -118,8 +118,8 @@ class ImportContext {
     const ImportOptions& options() const { return *options_; }
     std::string_view environment(std::string_view name) const;  ///< empty where the variable is not set
 
-    ConfigValue& root() { return root_; }
-    const ConfigValue& root() const { return root_; }
+    files::ConfigValue& root() { return root_; }
+    const files::ConfigValue& root() const { return root_; }
 
     // Reading. Each looks at a dotted path; a key that is absent, null or of the wrong type (which check_keys reports) gives its
     // default of this version, and nothing where it has none.
@@ -132,7 +132,7 @@ class ImportContext {
         std::string_view path) const;  ///< also of booleans and numbers, as written; the default where absent
     /// 'F', 'H' or 'B' for a dtype's name ("bfloat16", "torch.float16", "half"); 0 where absent or unknown.
     char dtype(std::string_view path) const;
-    const ConfigValue* value(std::string_view path) const { return root_.find(path); }
+    const files::ConfigValue* value(std::string_view path) const { return root_.find(path); }
     /// "ds.json:3:5 fp16.loss_scale", or "default of deepspeed 0.19.6": what `from` of a field says of this key.
     std::string from(std::string_view path) const;
     Origin origin(std::string_view path) const { return has(path) ? Origin::file : Origin::standard; }
@@ -160,9 +160,10 @@ class ImportContext {
     /// Reads another file as a part of this config, for prepare(): its places are its own, and its repeated keys and its
     /// suppressions count. `at` is where `key` names it: a relative path is looked for beside that file, then from the
     /// working folder. A file that is missing or unreadable is a finding there, and nothing is returned; so is a circle.
-    std::optional<ConfigValue> read_file(std::string_view key, const ConfigPlace& at, const std::string& path);
+    std::optional<files::ConfigValue> read_file(std::string_view key, const files::ConfigPlace& at,
+                                                const std::string& path);
     /// Where the key stands, or the nearest map above it that stands in a file.
-    const ConfigPlace& place_of(std::string_view path) const;
+    const files::ConfigPlace& place_of(std::string_view path) const;
 
     // For the importer itself.
     /// prepare, check_keys, resolve.
@@ -170,9 +171,9 @@ class ImportContext {
     void report_device();  ///< the field `device`, where resolve() has not set it
     /// A D for each default that decided a field, once nothing can change the fields any more.
     void report_defaults();
-    void add_file(ConfigFile& file);  ///< takes note of what a reader has found beside the values
-    const std::vector<RepeatedKey>& repeated() const { return repeated_; }
-    const std::vector<IgnoredRule>& ignored_rules() const { return ignored_rules_; }
+    void add_file(files::ConfigFile& file);  ///< takes note of what a reader has found beside the values
+    const std::vector<files::RepeatedKey>& repeated() const { return repeated_; }
+    const std::vector<files::IgnoredRule>& ignored_rules() const { return ignored_rules_; }
     std::vector<std::string> included() const;  ///< the files that read_file() has read
     std::span<const IncludedFile> included_files() const { return included_; }
     /// True where the root is another framework's, which has handed it on: keys that are not known are that one's.
@@ -187,17 +188,17 @@ class ImportContext {
     };
     void forget_default(std::string_view field);
     std::string full_path(std::string_view path) const;
-    bool as_flag(const ConfigValue& value) const;
+    bool as_flag(const files::ConfigValue& value) const;
 
     const Framework* framework_;
-    ConfigValue root_;
+    files::ConfigValue root_;
     const ImportOptions* options_;
     const DeviceProfile* device_;
     ResolvedConfig resolved_;
     std::vector<Finding> findings_;
     std::vector<DefaultUsed> defaults_used_;
-    std::vector<RepeatedKey> repeated_;
-    std::vector<IgnoredRule> ignored_rules_;
+    std::vector<files::RepeatedKey> repeated_;
+    std::vector<files::IgnoredRule> ignored_rules_;
     std::vector<IncludedFile> included_;
     std::string prefix_;                                         // of the paths of a part that was handed on
     const Framework* shared_by_ = nullptr;

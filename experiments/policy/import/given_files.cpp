@@ -21,7 +21,7 @@ struct Recognised {
 };
 
 /// Returns the frameworks that a tree may belong to, judged only by its keys: those with the highest score.
-std::vector<const Framework*> recognise(const ConfigValue& root) {
+std::vector<const Framework*> recognise(const files::ConfigValue& root) {
     std::vector<Recognised> all;
     int highest = 0;
     for (const Framework* framework : frameworks()) {
@@ -46,7 +46,7 @@ std::string titles(const std::vector<const Framework*>& owners) {
 /// An argument that is a file.
 struct Given {
     std::string path;
-    ConfigFile file;
+    files::ConfigFile file;
     std::vector<const Framework*> owners;  ///< empty if no key identifies a framework; the file is then part of any config
     std::optional<NamedFile> named{};
 
@@ -61,8 +61,8 @@ std::string identity(const std::string& path) {
     return failed ? path : canonical.string();
 }
 
-ConfigFile read_map(const std::string& path) {
-    ConfigFile file = read_config_file(path);
+files::ConfigFile read_map(const std::string& path) {
+    files::ConfigFile file = files::read_config_file(path);
     if (file.root.is_map()) return file;
     throw Error({.what = "it holds no keys",
                  .where = to_string(file.root.place),
@@ -70,8 +70,8 @@ ConfigFile read_map(const std::string& path) {
 }
 
 /// The arguments in their order: files that are parts of the config, and overrides.
-ConfigFile joined(std::span<const std::string> arguments, const std::vector<Given>& files) {
-    ConfigFile all;
+files::ConfigFile joined(std::span<const std::string> arguments, const std::vector<Given>& files) {
+    files::ConfigFile all;
     bool is_first = true;
     for (std::size_t i = 0; i < arguments.size(); ++i) {
         const auto given =
@@ -79,20 +79,20 @@ ConfigFile joined(std::span<const std::string> arguments, const std::vector<Give
         if (given == files.end()) {
             const std::string name = fmt::format("argument {}", i + 1);
             if (is_first) {
-                all.root.kind = ConfigValue::Kind::map;
+                all.root.kind = files::ConfigValue::Kind::map;
                 all.root.place = {name, 0, 0};
             }
-            apply_override(all.root, arguments[i], name);
+            files::apply_override(all.root, arguments[i], name);
             is_first = false;
             continue;
         }
         if (given->named) continue;
-        const ConfigFile& file = given->file;
+        const files::ConfigFile& file = given->file;
         if (is_first || all.root.place.line == 0) all.root.place = file.root.place;
         if (is_first)
             all.root = file.root;
         else
-            merge_config(all.root, file.root);
+            files::merge_config(all.root, file.root);
         all.repeated.insert(all.repeated.end(), file.repeated.begin(), file.repeated.end());
         all.ignored_rules.insert(all.ignored_rules.end(), file.ignored_rules.begin(), file.ignored_rules.end());
         is_first = false;
@@ -113,9 +113,9 @@ void mark_named(std::vector<Given>& files, std::size_t by, std::span<const std::
     if (owner == nullptr || !files[by].belongs_to(*owner))
         owner = files[by].owners.empty() ? nullptr : files[by].owners.front();
     if (owner == nullptr) return;
-    ConfigValue root = files[by].file.root;
+    files::ConfigValue root = files[by].file.root;
     for (std::size_t i = 0; i < arguments.size(); ++i) {
-        if (is_override(arguments[i])) apply_override(root, arguments[i], fmt::format("argument {}", i + 1));
+        if (is_override(arguments[i])) files::apply_override(root, arguments[i], fmt::format("argument {}", i + 1));
     }
     ImportContext context(*owner, std::move(root), options);
     context.run();
@@ -151,7 +151,8 @@ std::string remedy(const Given& a, const Given& b) {
 }
 
 /// Returns the framework of the config, ignoring files that other files name.
-const Framework& owner_of(const std::vector<Given>& files, const ConfigValue& root, const ImportOptions& options) {
+const Framework& owner_of(const std::vector<Given>& files, const files::ConfigValue& root,
+                          const ImportOptions& options) {
     const Given* first = nullptr;
     std::vector<const Framework*> shared;
     for (const Given& one : files) {

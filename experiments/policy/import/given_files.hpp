@@ -15,12 +15,12 @@ struct NamedFile {
     std::string file;  ///< path as given
     std::string key;   ///< the dotted key that names it: "deepspeed"
     std::string by;    ///< path, as given, of the file that names it
-    ConfigPlace place;
+    files::ConfigPlace place;
 };
 
 /// The files and overrides of one config.
 struct GivenFiles {
-    ConfigFile config;                     ///< files of one framework and overrides, later ones over earlier ones
+    files::ConfigFile config;              ///< files of one framework and overrides, later ones over earlier ones
     const Framework* framework = nullptr;  ///< the framework of the config
     std::vector<std::string> files;        ///< every file, as given
     std::vector<NamedFile> named;          ///< files that are read at the key that names them and are not merged

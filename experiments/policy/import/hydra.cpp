@@ -19,17 +19,17 @@ namespace fs = std::filesystem;
 /// An entry of the defaults list: `deepspeed@ds_cfg: NAME`.
 struct Default {
     std::string group, package, name;
-    ConfigPlace place;
+    files::ConfigPlace place;
 };
 
-std::optional<Default> parse_default(const ConfigValue& item) {
+std::optional<Default> parse_default(const files::ConfigValue& item) {
     Default found{.group = {}, .package = {}, .name = {}, .place = item.place};
     if (item.is_text()) {
         found.name = item.written;
         return found;
     }
     if (!item.is_map() || item.entries.size() != 1) return {};
-    const ConfigValue::Entry& entry = item.entries.front();
+    const files::ConfigValue::Entry& entry = item.entries.front();
     if (entry.value.is_null()) return {};
     std::string_view key = entry.key;
     for (const std::string_view prefix : {"override ", "optional "}) {
@@ -54,24 +54,24 @@ std::string path_of(const Default& one, const fs::path& config) {
     return file.string();
 }
 
-void place_at(ConfigValue& root, const std::string& package, ConfigValue tree) {
+void place_at(files::ConfigValue& root, const std::string& package, files::ConfigValue tree) {
     if (package == "_global_" || package.empty()) {
-        merge_config(root, tree);
+        files::merge_config(root, tree);
         return;
     }
-    if (ConfigValue* there = root.find(package); there != nullptr && there->is_map())
-        merge_config(*there, tree);
+    if (files::ConfigValue* there = root.find(package); there != nullptr && there->is_map())
+        files::merge_config(*there, tree);
     else
         root.set(package, std::move(tree));
 }
 
 class Interpolation {
   public:
-    explicit Interpolation(const ConfigValue& root) : root_(root) {}
+    explicit Interpolation(const files::ConfigValue& root) : root_(root) {}
 
-    void resolve(ConfigValue& value, int depth) {
-        for (ConfigValue& item : value.items) resolve(item, depth);
-        for (ConfigValue::Entry& entry : value.entries) resolve(entry.value, depth);
+    void resolve(files::ConfigValue& value, int depth) {
+        for (files::ConfigValue& item : value.items) resolve(item, depth);
+        for (files::ConfigValue::Entry& entry : value.entries) resolve(entry.value, depth);
         if (value.is_text()) text(value, depth);
     }
 
@@ -81,17 +81,17 @@ class Interpolation {
     static constexpr std::size_t longest = 1 << 16;
 
     /// `${a.b}` alone takes the value over, whatever it is; inside a longer text its characters.
-    void text(ConfigValue& value, int depth) {
+    void text(files::ConfigValue& value, int depth) {
         std::string out;
         std::string_view rest = value.written;
         for (;;) {
             const std::size_t open = rest.find("${"), close = rest.find('}', open);
             if (open == std::string_view::npos || close == std::string_view::npos) break;
-            const ConfigValue* target = root_.find(rest.substr(open + 2, close - open - 2));
+            const files::ConfigValue* target = root_.find(rest.substr(open + 2, close - open - 2));
             // A resolver (`${now:...}`) or a path that leads nowhere stays as it is written.
             if (target == nullptr || depth >= deepest || ++references_ > most_references || out.size() > longest)
                 return;
-            ConfigValue copy = *target;
+            files::ConfigValue copy = *target;
             resolve(copy, depth + 1);
             if (open == 0 && close + 1 == rest.size() && out.empty()) {
                 copy.place = value.place;
@@ -106,25 +106,25 @@ class Interpolation {
         value.written = out + std::string(rest);
     }
 
-    const ConfigValue& root_;
+    const files::ConfigValue& root_;
     int references_ = 0;
 };
 
 /// To OmegaConf `1e8` is a number.
-void read_numbers(ConfigValue& value) {
-    for (ConfigValue& item : value.items) read_numbers(item);
-    for (ConfigValue::Entry& entry : value.entries) read_numbers(entry.value);
+void read_numbers(files::ConfigValue& value) {
+    for (files::ConfigValue& item : value.items) files::read_numbers(item);
+    for (files::ConfigValue::Entry& entry : value.entries) files::read_numbers(entry.value);
     if (!value.is_text() || value.quoted || value.written.find_first_of("eE") == std::string::npos) return;
-    if (const std::optional<double> number = written_number(value)) {
-        value.kind = ConfigValue::Kind::number;
+    if (const std::optional<double> number = files::written_number(value)) {
+        value.kind = files::ConfigValue::Kind::number;
         value.number = *number;
     }
 }
 
 }  // namespace
 
-bool is_set(const ConfigValue& root, std::string_view path) {
-    const ConfigValue* value = root.find(path);
+bool is_set(const files::ConfigValue& root, std::string_view path) {
+    const files::ConfigValue* value = root.find(path);
     if (value == nullptr || value->is_null()) return false;
     if (value->is_map()) return !value->entries.empty();
     if (value->is_list()) return !value->items.empty();
@@ -132,33 +132,34 @@ bool is_set(const ConfigValue& root, std::string_view path) {
 }
 
 void compose(ImportContext& context) {
-    ConfigValue& root = context.root();
-    if (const ConfigValue* list = root.find("defaults"); list != nullptr && list->is_list()) {
-        const ConfigValue own = root;
-        const ConfigValue defaults = *list;
-        ConfigValue composed;
-        composed.kind = ConfigValue::Kind::map;
+    files::ConfigValue& root = context.root();
+    if (const files::ConfigValue* list = root.find("defaults"); list != nullptr && list->is_list()) {
+        const files::ConfigValue own = root;
+        const files::ConfigValue defaults = *list;
+        files::ConfigValue composed;
+        composed.kind = files::ConfigValue::Kind::map;
         composed.place = root.place;
         bool has_self = false;
-        for (const ConfigValue& item : defaults.items) {
+        for (const files::ConfigValue& item : defaults.items) {
             const std::optional<Default> one = parse_default(item);
             if (!one) continue;
             if (one->name == "_self_") {
-                merge_config(composed, own);
+                files::merge_config(composed, own);
                 has_self = true;
                 continue;
             }
             // Hydra's own settings (logging, folders) compute nothing.
             if (one->group == "hydra" || one->group.starts_with("hydra/")) continue;
-            std::optional<ConfigValue> tree = context.read_file("defaults", one->place, path_of(*one, one->place.file));
+            std::optional<files::ConfigValue> tree =
+                context.read_file("defaults", one->place, path_of(*one, one->place.file));
             if (tree && tree->is_map()) place_at(composed, one->package, std::move(*tree));
         }
-        if (!has_self) merge_config(composed, own);
+        if (!has_self) files::merge_config(composed, own);
         context.root() = std::move(composed);
     }
-    const ConfigValue before = context.root();
+    const files::ConfigValue before = context.root();
     Interpolation(before).resolve(context.root(), 0);
-    read_numbers(context.root());
+    files::read_numbers(context.root());
 }
 
 }  // namespace macheps::hydra

@@ -13,6 +13,6 @@ namespace macheps::hydra {
 void compose(ImportContext& context);
 
 /// True where the key holds something: no null, no empty text, map or list.
-bool is_set(const ConfigValue& root, std::string_view path);
+bool is_set(const files::ConfigValue& root, std::string_view path);
 
 }  // namespace macheps::hydra

@@ -79,7 +79,7 @@ void report_framework(ImportContext& context, const ImportOptions& options) {
 }
 
 void report_repeated(ImportContext& context) {
-    for (const RepeatedKey& one : context.repeated()) {
+    for (const files::RepeatedKey& one : context.repeated()) {
         Finding& finding = context.report(
             FindingCode::error, "repeated-key", {},
             fmt::format("`{}` stands twice, here and in line {}: the later one counts, or the file is refused",
@@ -94,17 +94,17 @@ void report_repeated(ImportContext& context) {
 /// Takes out what comments silence. A comment that silences nothing is worth a note: its rule may be misspelt.
 void silence(ImportContext& context) {
     std::vector<Finding>& findings = context.findings();
-    std::vector<IgnoredRule> unused;
-    for (const IgnoredRule& one : context.ignored_rules()) {
+    std::vector<files::IgnoredRule> unused;
+    for (const files::IgnoredRule& one : context.ignored_rules()) {
         const auto is_silenced = [&](const Finding& finding) { return finding.rule == one.rule; };
         if (std::none_of(findings.begin(), findings.end(), is_silenced)) unused.push_back(one);
     }
     std::erase_if(findings, [&](const Finding& finding) {
         const auto& rules = context.ignored_rules();
         return std::any_of(rules.begin(), rules.end(),
-                           [&](const IgnoredRule& one) { return finding.rule == one.rule; });
+                           [&](const files::IgnoredRule& one) { return finding.rule == one.rule; });
     });
-    for (const IgnoredRule& one : unused) {
+    for (const files::IgnoredRule& one : unused) {
         context
             .report(FindingCode::note, "unused-ignore", {},
                     fmt::format("nothing is found by the rule {} that is ignored here", one.rule),

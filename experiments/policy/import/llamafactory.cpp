@@ -27,7 +27,7 @@ std::string quantised_base(const ImportContext& context) {
 }
 
 bool is_text_or_map(const ImportContext& context, std::string_view path) {
-    const ConfigValue* value = context.value(path);
+    const files::ConfigValue* value = context.value(path);
     return value != nullptr && !value->is_null() && (value->is_map() || !value->written.empty());
 }
 
@@ -54,9 +54,9 @@ Facts facts(const ImportContext& context) {
     facts.apollo = context.flag("use_apollo");
     facts.badam = context.flag("use_badam");
     facts.deepspeed = is_text_or_map(context, "deepspeed");
-    facts.zero_stage = to_int(written_number(context.value("deepspeed.zero_optimization.stage") != nullptr
-                                                 ? *context.value("deepspeed.zero_optimization.stage")
-                                                 : ConfigValue{})
+    facts.zero_stage = to_int(files::written_number(context.value("deepspeed.zero_optimization.stage") != nullptr
+                                                        ? *context.value("deepspeed.zero_optimization.stage")
+                                                        : files::ConfigValue{})
                                   .value_or(0));
     facts.is_distributed = facts.deepspeed || is_text_or_map(context, "fsdp");
     facts.checkpoint = letter_of(context.checkpoint_dtype());
@@ -175,20 +175,20 @@ void resolve(ImportContext& context) {
 
 /// Reads the file that `deepspeed` names; Transformers then finds it in the place of the name.
 void prepare(ImportContext& context) {
-    const ConfigValue* named = context.value("deepspeed");
+    const files::ConfigValue* named = context.value("deepspeed");
     if (named == nullptr || !named->is_text() || named->written.empty()) return;
-    const ConfigPlace place = named->place;
-    std::optional<ConfigValue> file = context.read_file("deepspeed", place, named->written);
+    const files::ConfigPlace place = named->place;
+    std::optional<files::ConfigValue> file = context.read_file("deepspeed", place, named->written);
     if (!file) {
         // What is missing has been reported: nobody shall look for it again.
         file.emplace();
-        file->kind = ConfigValue::Kind::map;
+        file->kind = files::ConfigValue::Kind::map;
         file->place = place;
     }
     context.root().set("deepspeed", std::move(*file));
 }
 
-int recognises(const ConfigValue& root) {
+int recognises(const files::ConfigValue& root) {
     int score = 0;
     for (const std::string_view key :
          {"finetuning_type", "stage", "template", "cutoff_len", "dataset_dir", "lora_target", "quantization_bit",

@@ -144,7 +144,7 @@ void resolve(ImportContext& context) {
                   "the adapters' helpers are called by no experiment");
 }
 
-int recognises(const ConfigValue& root) {
+int recognises(const files::ConfigValue& root) {
     int score = 0;
     if (root.entry("ds_cfg") != nullptr) score += 60;
     for (const std::string_view key :

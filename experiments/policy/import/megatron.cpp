@@ -359,7 +359,7 @@ void resolve(ImportContext& context) {
     context.infer("adapter", word_field("none"), "Megatron has none");
 }
 
-int recognises(const ConfigValue& root) {
+int recognises(const files::ConfigValue& root) {
     int score = 0;
     for (const std::string_view own :
          {"num-layers", "tensor-model-parallel-size", "micro-batch-size", "use-distributed-optimizer",

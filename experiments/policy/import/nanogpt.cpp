@@ -153,13 +153,13 @@ void resolve(ImportContext& context) {
 }
 
 /// Names that no other framework has at its root.
-int recognises(const ConfigValue& root) {
+int recognises(const files::ConfigValue& root) {
     int score = 0;
     for (const std::string_view own :
          {"grad_clip", "n_embd", "block_size", "lr_decay_iters", "always_save_checkpoint", "eval_iters"}) {
         if (root.entry(own) != nullptr) score += 45;
     }
-    for (const ConfigValue::Entry& entry : root.entries) {
+    for (const files::ConfigValue::Entry& entry : root.entries) {
         const auto is_it = [&](const KeyRow& row) { return row.path == entry.key; };
         if (std::none_of(std::begin(rows), std::end(rows), is_it)) score -= 20;
     }

@@ -2,7 +2,7 @@
 // What a config computes, whatever framework it is written for: one field for each thing that decides a number, each
 // with where it came from.
 #pragma once
-#include "experiments/files/config_value.hpp"
+#include "experiments/files/config/value.hpp"
 
 #include <cstdint>
 #include <span>

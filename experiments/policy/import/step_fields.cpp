@@ -94,13 +94,13 @@ const Owner* owner_of(std::string_view framework) {
 
 /// The number at a path, or one of its list.
 std::optional<double> number_at(const ImportContext& context, const std::string& path, int index) {
-    const ConfigValue* value = context.value(path);
+    const files::ConfigValue* value = context.value(path);
     if (value == nullptr) return {};
     if (index >= 0) {
         if (!value->is_list() || static_cast<std::size_t>(index) >= value->items.size()) return {};
         value = &value->items[static_cast<std::size_t>(index)];
     }
-    const std::optional<double> number = written_number(*value);
+    const std::optional<double> number = files::written_number(*value);
     return number && std::isfinite(*number) ? number : std::nullopt;
 }
 

@@ -290,7 +290,7 @@ void resolve(ImportContext& context) {
     if (context.text("autocast.device_type") == "cpu") context.set("device", word_field("cpu"), "autocast.device_type");
 }
 
-int recognises(const ConfigValue& root) {
+int recognises(const files::ConfigValue& root) {
     int score = 0;
     for (std::string_view key :
          {"fsdp.param_dtype", "fsdp.reduce_dtype", "fsdp.buffer_dtype", "fsdp.output_dtype", "autocast.dtype",
@@ -305,11 +305,11 @@ int recognises(const ConfigValue& root) {
 
 /// `fsdp2` is `fsdp` with `version: 2`, and `clip_grad_norm` is `max_norm`.
 void prepare(ImportContext& context) {
-    for (ConfigValue::Entry& entry : context.root().entries) {
+    for (files::ConfigValue::Entry& entry : context.root().entries) {
         if (entry.key == "clip_grad_norm") entry.key = "max_norm";
         if (entry.key != "fsdp2" || !entry.value.is_map() || context.value("fsdp")) continue;
         entry.key = "fsdp";
-        entry.value.set("version", yaml_scalar("2", entry.place));
+        entry.value.set("version", files::yaml_scalar("2", entry.place));
     }
 }
 

@@ -19,7 +19,7 @@ namespace {
 constexpr char letter_of(std::string_view dtype) { return dtype == "bf16" ? 'B' : dtype == "fp16" ? 'H' : 'F'; }
 
 bool is_set(const ImportContext& context, std::string_view path) {
-    const ConfigValue* value = context.value(path);
+    const files::ConfigValue* value = context.value(path);
     if (value == nullptr || value->is_null()) return false;
     if (value->is_boolean()) return value->boolean;
     if (value->is_list()) return !value->items.empty();
@@ -151,12 +151,12 @@ void resolve(ImportContext& context) {
     set_evaluation(context);
     context.set("ckpt", {.value = context.flag("gradient_checkpointing"), .parts = {}}, "gradient_checkpointing");
     context.infer("fp8", word_field("none"), "TrainingArguments has no fp8");
-    if (const ConfigValue* section = context.value("deepspeed"); found.deepspeed && section && section->is_map())
+    if (const files::ConfigValue* section = context.value("deepspeed"); found.deepspeed && section && section->is_map())
         context.delegate(deepspeed_framework, "deepspeed");
     if (found.says_cpu) context.set("device", word_field("cpu"), context.flag("use_cpu") ? "use_cpu" : "no_cuda");
 }
 
-int recognises(const ConfigValue& root) {
+int recognises(const files::ConfigValue& root) {
     for (std::string_view key :
          {"compute_environment", "distributed_type", "base_model", "model_name_or_path", "finetuning_type", "stage",
           "ds_cfg", "zero_optimization", "do_sample", "dataset_dir", "micro_batch_size", "sequence_len"}) {
@@ -171,7 +171,7 @@ int recognises(const ConfigValue& root) {
         if (root.entry(key)) score += 20;
     }
     for (std::string_view key : {"fp16", "bf16", "tf32"}) {
-        const ConfigValue::Entry* entry = root.entry(key);
+        const files::ConfigValue::Entry* entry = root.entry(key);
         if (entry && !entry->value.is_map()) score += 25;
     }
     return score > 80 ? 80 : score;

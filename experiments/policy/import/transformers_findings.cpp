@@ -150,19 +150,19 @@ Maybe no_master(const Context& c, const Facts& f) {
 
 // DeepSpeed and FSDP.
 
-bool same(const std::string& one, const ConfigValue& other) {
+bool same(const std::string& one, const files::ConfigValue& other) {
     if (other.is_boolean()) return (one == "true") == other.boolean;
-    ConfigValue text;
-    text.kind = ConfigValue::Kind::text;
+    files::ConfigValue text;
+    text.kind = files::ConfigValue::Kind::text;
     text.written = one;
-    const std::optional<double> a = written_number(text), b = written_number(other);
+    const std::optional<double> a = files::written_number(text), b = files::written_number(other);
     return a && b ? *a == *b : lowered(one) == lowered(other.written);
 }
 Maybe mismatch(const Context& c, const Facts& f) {
     if (!f.deepspeed) return {};
     std::string list, places;
     for (const SharedArgument& shared : shared_arguments()) {
-        const ConfigValue* value = c.value(fmt::format("deepspeed.{}", shared.deepspeed));
+        const files::ConfigValue* value = c.value(fmt::format("deepspeed.{}", shared.deepspeed));
         const std::string argument = argument_for(c, shared);
         if (value == nullptr || value->is_null() || argument.empty() || same(argument, *value)) continue;
         if (shared.argument == "fp16_opt_level" && c.since("transformers", "5")) continue;
@@ -174,7 +174,7 @@ Maybe mismatch(const Context& c, const Facts& f) {
                 "\"auto\" in DeepSpeed's section"};
 }
 Maybe without_zero(const Context& c, const Facts& f) {
-    const ConfigValue* section = c.value("deepspeed");
+    const files::ConfigValue* section = c.value("deepspeed");
     if (!f.deepspeed || section == nullptr || !section->is_map() || section->entry("zero_optimization")) return {};
     return Said{"Accelerate, by which the Trainer runs DeepSpeed, refuses a file without zero_optimization",
                 "\"zero_optimization\": {\"stage\": 0}"};

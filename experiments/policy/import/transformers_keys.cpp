@@ -86,17 +86,17 @@ bool uses_apex(const ImportContext& context) {
 
 /// Replaces a text by what it stands for: the path of a file, or a map of JSON as a command line has it between quotes.
 void follow(ImportContext& context, std::string_view key) {
-    const ConfigValue* value = context.value(key);
+    const files::ConfigValue* value = context.value(key);
     if (value == nullptr || !value->is_text() || value->written.empty()) return;
-    const ConfigPlace place = value->place;
+    const files::ConfigPlace place = value->place;
     const std::string text = value->written;
     if (text.front() != '{') {
-        if (std::optional<ConfigValue> read = context.read_file(key, place, text))
+        if (std::optional<files::ConfigValue> read = context.read_file(key, place, text))
             *context.root().find(key) = std::move(*read);
         return;
     }
     try {
-        ConfigFile read = read_json_config(text, place.file);
+        files::ConfigFile read = files::read_json_config(text, place.file);
         context.add_file(read);
         read.root.place = place;
         *context.root().find(key) = std::move(read.root);
@@ -125,12 +125,12 @@ void prepare(ImportContext& context) {
     follow(context, "deepspeed");
     follow(context, "fsdp_config");
     for (const SharedArgument& one : shared) {
-        ConfigValue* value = context.root().find(fmt::format("deepspeed.{}", one.deepspeed));
+        files::ConfigValue* value = context.root().find(fmt::format("deepspeed.{}", one.deepspeed));
         if (value == nullptr || !value->is_text() || value->written != "auto") continue;
         const std::string filled = argument_for(context, one);
-        if (!filled.empty()) *value = yaml_scalar(filled, value->place);
-        if (const std::optional<double> number = written_number(*value); number && value->is_text()) {
-            value->kind = ConfigValue::Kind::number;  // "5e-5" is a text to YAML, and a number to the arguments
+        if (!filled.empty()) *value = files::yaml_scalar(filled, value->place);
+        if (const std::optional<double> number = files::written_number(*value); number && value->is_text()) {
+            value->kind = files::ConfigValue::Kind::number;  // "5e-5" is a text to YAML, and a number to the arguments
             value->number = *number;
         }
     }

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// The safetensors format: an 8-byte length, a JSON header, then every tensor's bytes. Little-endian throughout.
+// Source: https://github.com/huggingface/safetensors, README.md ("Format").
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace macheps::files {
+
+enum class Dtype : std::uint8_t {
+    f64,
+    f32,
+    f16,
+    bf16,
+    f8_e4m3,
+    f8_e5m2,
+    f8_e8m0,
+    i64,
+    u64,
+    i32,
+    u32,
+    i16,
+    u16,
+    i8,
+    u8,
+    boolean
+};
+
+/// `F32`, `BF16`, ... as the header spells it.
+std::string_view dtype_name(Dtype dtype);
+std::size_t dtype_bytes(Dtype dtype);
+
+/// The dtype that holds a C++ type's values.
+template <class T>
+constexpr Dtype dtype_of();
+template <>
+constexpr Dtype dtype_of<float>() {
+    return Dtype::f32;
+}
+template <>
+constexpr Dtype dtype_of<double>() {
+    return Dtype::f64;
+}
+template <>
+constexpr Dtype dtype_of<std::int8_t>() {
+    return Dtype::i8;
+}
+template <>
+constexpr Dtype dtype_of<std::uint8_t>() {
+    return Dtype::u8;
+}
+template <>
+constexpr Dtype dtype_of<std::uint16_t>() {
+    return Dtype::u16;
+}
+template <>
+constexpr Dtype dtype_of<std::int32_t>() {
+    return Dtype::i32;
+}
+template <>
+constexpr Dtype dtype_of<std::uint32_t>() {
+    return Dtype::u32;
+}
+template <>
+constexpr Dtype dtype_of<std::int64_t>() {
+    return Dtype::i64;
+}
+template <>
+constexpr Dtype dtype_of<std::uint64_t>() {
+    return Dtype::u64;
+}
+
+/// A tensor of a file: its bytes are borrowed, row-major, and need not be aligned.
+struct StoredTensor {
+    std::string name;
+    Dtype dtype = Dtype::f32;
+    std::vector<std::int64_t> shape;  ///< empty: a scalar
+    std::span<const std::byte> bytes;
+
+    std::int64_t count() const { return static_cast<std::int64_t>(bytes.size() / dtype_bytes(dtype)); }
+};
+
+/// A file that was read and found whole.
+class Safetensors {
+  public:
+    Safetensors(Safetensors&&) = default;
+    Safetensors& operator=(Safetensors&&) = default;
+
+    /// Borrows `file`, which must outlive the result; `where` names it in errors. Throws Error unless every rule holds:
+    /// a header of at most 100 MB that is a JSON object without repeated names, known dtypes, shapes whose bytes are
+    /// the stored ones, and tensors that cover the data without a hole or an overlap.
+    static Safetensors parse(std::span<const std::byte> file, const std::string& where);
+    /// Reads the file into memory of its own.
+    static Safetensors read(const std::filesystem::path& path);
+
+    /// In the order of their bytes.
+    const std::vector<StoredTensor>& tensors() const { return tensors_; }
+    const std::map<std::string, std::string>& metadata() const { return metadata_; }
+    bool contains(std::string_view name) const { return find(name) != nullptr; }
+    /// nullptr where there is none.
+    const StoredTensor* find(std::string_view name) const;
+    /// Throws Error where there is none.
+    const StoredTensor& at(std::string_view name) const;
+    /// Throws Error where there is none.
+    const std::string& metadata_at(const std::string& key) const;
+
+    /// A copy of the values. Throws Error where there is no such tensor, or its dtype is another.
+    template <class T>
+    std::vector<T> values(std::string_view name) const {
+        const StoredTensor& tensor = expect(name, dtype_of<T>());
+        std::vector<T> out(static_cast<std::size_t>(tensor.count()));
+        if (!out.empty()) std::memcpy(out.data(), tensor.bytes.data(), tensor.bytes.size());
+        return out;
+    }
+
+  private:
+    Safetensors() = default;
+    const StoredTensor& expect(std::string_view name, Dtype dtype) const;
+
+    std::string where_;
+    std::vector<std::byte> memory_;  // of read(); moving a vector does not move what the tensors borrow
+    std::vector<StoredTensor> tensors_;
+    std::map<std::string, std::size_t, std::less<>> by_name_;
+    std::map<std::string, std::string> metadata_;
+};
+
+/// Collects tensors, then writes them. The same calls write the same bytes: tensors stand by falling element size, and
+/// among equals in the order they were added, so that each is aligned to its element; metadata stands by key.
+class SafetensorsWriter {
+  public:
+    void metadata(const std::string& key, std::string value) { metadata_[key] = std::move(value); }
+    /// Borrows `bytes` until the last write(). Throws Error for a name that is taken or bytes that miss the shape.
+    void borrow(std::string name, Dtype dtype, std::vector<std::int64_t> shape, std::span<const std::byte> bytes);
+    /// Keeps the bytes.
+    void add(std::string name, Dtype dtype, std::vector<std::int64_t> shape, std::vector<std::byte> bytes);
+    /// Keeps a copy of the values.
+    template <class T>
+    void add(std::string name, std::vector<std::int64_t> shape, std::span<const T> values) {
+        const auto bytes = std::as_bytes(values);
+        add(std::move(name), dtype_of<T>(), std::move(shape), std::vector<std::byte>(bytes.begin(), bytes.end()));
+    }
+
+    using Sink = std::function<void(std::span<const std::byte>)>;
+    /// Hands the file to `sink`, piece by piece and in order.
+    void write(const Sink& sink) const;
+    /// Publishes the file. Throws Error (cannot write) where that fails.
+    void write(const std::filesystem::path& path) const;
+
+  private:
+    std::vector<StoredTensor> tensors_;
+    std::set<std::string> names_;
+    std::deque<std::vector<std::byte>> kept_;  // a deque: growing it moves no element
+    std::map<std::string, std::string> metadata_;
+};
+
+}  // namespace macheps::files

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Zip archives, as NumPy writes them (.npz): members that are stored or deflated, in files of any size.
+// Source: PKWARE APPNOTE 6.3.9, sections 4.3.7 (local header), 4.3.12 (central directory), 4.3.14 to 4.3.16, 4.5.3.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace macheps::files {
+
+/// An archive whose members are unpacked one at a time, when they are asked for.
+class ZipArchive {
+  public:
+    /// A member as the directory describes it.
+    struct Entry {
+        std::string name{};
+        std::uint64_t flags = 0, method = 0, checksum = 0, packed = 0, size = 0, local = 0;
+        std::uint64_t begin = 0;  ///< of the packed bytes
+    };
+
+    /// Reads the directory. Borrows `bytes`; errors name `where`. Errors: throws Error (bad input) for an archive that is
+    /// cut short or contradicts itself, and if two members have the same name or share bytes. A few shared bytes would
+    /// unpack to any size.
+    ZipArchive(std::string_view bytes, std::string where);
+
+    /// Returns every member in the archive's order, without folders.
+    const std::vector<Entry>& entries() const { return entries_; }
+    const Entry* find(std::string_view name) const;
+
+    /// Returns the unpacked bytes of a member. Errors: throws Error (bad input) if it is encrypted, packed by another method
+    /// or has a wrong checksum, and if the members read so far exceed reading_budget() together.
+    std::string read(const Entry& entry);
+
+  private:
+    std::string_view bytes_;
+    std::string where_;
+    std::vector<Entry> entries_{};
+    std::uint64_t budget_ = 0;
+};
+
+struct ZipMember {
+    std::string name, bytes;
+};
+
+/// Reads all members in the archive's order. Errors: as ZipArchive.
+std::vector<ZipMember> read_zip(std::string_view archive, const std::string& where);
+
+/// An archive of stored members. The same members give the same bytes: they have the earliest date that the format knows.
+/// Errors: throws Error (usage) for more than 4 GiB.
+std::string stored_zip(const std::vector<ZipMember>& members);
+
+}  // namespace macheps::files
