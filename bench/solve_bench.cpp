@@ -8,10 +8,10 @@
 #include "core/format_table.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "emulation/machine/table.hpp"
-#include "experiments/analysis/definitions.hpp"
-#include "experiments/analysis/equilibrate.hpp"
-#include "experiments/analysis/gallery.hpp"
-#include "experiments/analysis/lu.hpp"
+#include "experiments/study/solve/equilibrate.hpp"
+#include "experiments/study/solve/factor/definitions.hpp"
+#include "experiments/study/solve/factor/lu.hpp"
+#include "experiments/study/solve/gallery.hpp"
 
 #include <benchmark/benchmark.h>
 #include <cblas.h>
@@ -25,7 +25,7 @@
 extern "C" void dgetrf_(const int* m, const int* n, double* a, const int* lda, int* pivots, int* info);
 
 using namespace macheps;
-using namespace macheps::analysis;
+using namespace macheps::study;
 
 namespace {
 
@@ -42,7 +42,7 @@ bool is_right(Simd simd) {
     std::vector<Float<F>> expected;
     for (const double x : a.values) expected.push_back(Float<F>(x));
     std::vector<std::int64_t> rows;
-    analysis::definition::lu(n, expected.data(), rows);
+    study::definition::lu(n, expected.data(), rows);
     const Factors got = factor_lu(a, {.format = F}, pool, simd);
     bool same = got.rows == rows;
     for (std::size_t i = 0; i < expected.size(); ++i)

@@ -5,7 +5,7 @@
 #include "core/float_environment.hpp"
 #include "core/format_table.hpp"
 #include "core/rounding_names.hpp"
-#include "experiments/analysis/sum_kernel.hpp"
+#include "experiments/study/sum/kernel.hpp"
 #include "tests/analysis/sum_definitions.hpp"
 
 #include <benchmark/benchmark.h>
@@ -15,7 +15,7 @@
 #include <vector>
 
 using namespace macheps;
-using namespace macheps::analysis;
+using namespace macheps::study;
 
 namespace {
 

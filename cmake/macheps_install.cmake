@@ -50,7 +50,8 @@ macheps_pc(core "fmt" "-std=c++20 -ffp-contract=off -pthread")
 macheps_pc(emulation "macheps-core libhwy" "")
 macheps_pc(reports "macheps-core" "")
 macheps_pc(files "macheps-core tomlplusplus yaml-cpp zlib" "")
-macheps_pc(experiments "macheps-emulation macheps-files macheps-reports tomlplusplus" "" ${macheps_arb_libraries})
+macheps_pc(study "macheps-emulation macheps-files macheps-reports" "" ${macheps_arb_libraries})
+macheps_pc(experiments "macheps-study tomlplusplus" "")
 
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/THIRD_PARTY_NOTICES ${PROJECT_SOURCE_DIR}/CITATION.cff
     ${PROJECT_SOURCE_DIR}/README.md

@@ -2,7 +2,7 @@
 // The extension module: functions that fill arrays and give texts. What people call is the package around it.
 #include "python/engine.hpp"
 #include "core/shown.hpp"
-#include "experiments/version.hpp"
+#include "core/version.hpp"
 #include "python/rooms.hpp"
 
 #include <nanobind/stl/string.h>

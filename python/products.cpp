@@ -4,10 +4,10 @@
 #include "core/float_environment.hpp"
 #include "core/format_table.hpp"
 #include "core/rounding_names.hpp"
-#include "emulation/matmul/rules.hpp"
-#include "python/engine.hpp"
 #include "emulation/matmul/machine_spelling.hpp"
-#include "experiments/numerics/scaled_array.hpp"
+#include "emulation/matmul/rules.hpp"
+#include "experiments/study/scale/scaled_array.hpp"
+#include "python/engine.hpp"
 #include "python/rooms.hpp"
 
 #include <nanobind/stl/optional.h>
@@ -19,6 +19,8 @@
 #include <vector>
 
 namespace macheps::python {
+
+using namespace study;
 
 namespace {
 

@@ -4,7 +4,7 @@
 #include "experiments/check/checked.hpp"
 #include "experiments/check/options.hpp"
 #include "experiments/check/words.hpp"
-#include "experiments/version.hpp"
+#include "core/version.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -5,7 +5,7 @@
 #include "emulation/matmul/rules.hpp"
 #include "experiments/check/multiply.hpp"
 #include "experiments/check/sliced.hpp"
-#include "experiments/numerics/exact_product.hpp"
+#include "experiments/study/product/exact_product.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -56,9 +56,9 @@ int exact_bits(const MatmulRule& rule) {
 
 }  // namespace
 
-ErrorBound order_free_bound(const ProductOperands& of, const std::optional<MatmulRule>& rule) {
+study::ErrorBound order_free_bound(const ProductOperands& of, const std::optional<MatmulRule>& rule) {
     const MatmulRule any{};  // an fma chain, whose certain bound holds for every order of fp32 sums
-    ErrorBound bound = error_bound(rule.value_or(any), of.k, fp32, 0);
+    study::ErrorBound bound = study::error_bound(rule.value_or(any), of.k, fp32, 0);
     // Kernels of fp32 may scale operands, products or the sums of blocks: four roundings at the most.
     if (!rule && of.k_block > 0) bound.add({4, fp32.unit_roundoff()});
     return bound;
@@ -176,7 +176,7 @@ double Products::largest_factor(std::int64_t row, std::int64_t column) const {
 
 /// Every partial sum is an integer, in units that divide all products, of no more bits than the machine keeps; or there is
 /// one product that is not zero, and the machine keeps all of it.
-bool Products::is_exact(std::int64_t row, std::int64_t column, const OutputSize& size) const {
+bool Products::is_exact(std::int64_t row, std::int64_t column, const study::OutputSize& size) const {
     if (exact_bits_ == 0 || size.lifted != size.magnitudes) return false;
     const auto fits = [&](double unit) {
         return unit >= 0x1p-126 && size.magnitudes <= unit * Format::power_of_two(exact_bits_);
@@ -203,7 +203,7 @@ std::int64_t Products::lone_term(std::int64_t row, std::int64_t column) const {
     return lone;
 }
 
-double Products::bound_sum(std::size_t output, const OutputSize& size, ProductSum& sum) const {
+double Products::bound_sum(std::size_t output, const study::OutputSize& size, ProductSum& sum) const {
     sum.certain = bound_.certain(size);
     sum.mean = bound_.probable(size, 0);
     sum.spread = bound_.probable(size, 1) - sum.mean;
@@ -231,7 +231,7 @@ double Products::bound_sum(std::size_t output, const OutputSize& size, ProductSu
 }
 
 /// Sets whether a partial sum may overflow. No partial sum is larger than `range`.
-void Products::set_overflow(const OutputSize& size, double range, ProductSum& sum) const {
+void Products::set_overflow(const study::OutputSize& size, double range, ProductSum& sum) const {
     if (range + sum.certain < overflow_) return;
     // `opposite` bounds the partial sums of the other sign. If they cannot overflow, infinities of both signs never meet.
     const double opposite = (size.magnitudes - std::fabs(sum.sum.high)) / 2 + sum.certain;
@@ -242,7 +242,7 @@ void Products::set_overflow(const OutputSize& size, double range, ProductSum& su
 ProductSum Products::at(std::int64_t row, std::int64_t column) const {
     const auto output = static_cast<std::size_t>(row * of_.n + column);
     const double terms = static_cast<double>(of_.k), rounding = 1 + terms * 0x1p-52;  // of sums of magnitudes in fp64
-    OutputSize size{.magnitudes = magnitudes_[output] * rounding};
+    study::OutputSize size{.magnitudes = magnitudes_[output] * rounding};
     size.lifted = lifted_.empty() ? size.magnitudes : lifted_[output] * rounding;
     size.flushed = flushed_.empty() ? 0 : size.magnitudes - flushed_[output] / rounding;
     size.factor = largest_factor(row, column);
@@ -261,7 +261,7 @@ ProductSum Products::at(std::int64_t row, std::int64_t column) const {
 SumError Products::addend_error() const {
     // A declared machine's chains begin with zero; a kernel of fp32 may begin with what it adds.
     if (rule_) return {};
-    const OutputSize one{.magnitudes = 1, .lifted = 1};
+    const study::OutputSize one{.magnitudes = 1, .lifted = 1};
     const double mean = bound_.probable(one, 0);
     return {.certain = bound_.certain(one), .mean = mean, .spread = bound_.probable(one, 1) - mean};
 }
@@ -279,7 +279,7 @@ void Products::row(std::int64_t row, std::int64_t dropped, std::vector<ProductSu
 ProductSum Products::exact(std::int64_t row, std::int64_t column, ThreadPool& pool) const {
     ProductSum sum = at(row, column);
     std::vector<float> a, b;
-    BlockFactors factors{.block = of_.k_block};
+    study::BlockFactors factors{.block = of_.k_block};
     const std::int64_t matrix = of_.batch_of_b(row);
     for (std::int64_t p = 0; p < of_.k; ++p) {
         a.push_back(static_cast<float>(of_.unscaled_a()[static_cast<std::size_t>(row * of_.k + p)]));
@@ -289,8 +289,8 @@ ProductSum Products::exact(std::int64_t row, std::int64_t column, ThreadPool& po
         factors.a.push_back(static_cast<float>(of_.a_factor(row, p)));
         factors.b.push_back(static_cast<float>(of_.b_factor(matrix, p, column)));
     }
-    const ExactOutput exact = exact_product(a, b, 1, 1, of_.k, pool, factors).front();
-    const WideValue value = exact.sum;
+    const study::ExactOutput exact = study::exact_product(a, b, 1, 1, of_.k, pool, factors).front();
+    const study::WideValue value = exact.sum;
     sum.sum = {value.high, value.low};
     sum.certificate = std::fabs(value.high) * 0x1p-104 + (of_.k_block > 0 ? exact.magnitudes * 0x1p-99 : 0);
     return sum;

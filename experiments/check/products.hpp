@@ -8,7 +8,7 @@
 #include "experiments/check/nodes.hpp"
 #include "experiments/check/operands.hpp"
 #include "experiments/check/running.hpp"
-#include "experiments/numerics/error_bound.hpp"
+#include "experiments/study/product/error_bound.hpp"
 
 #include <optional>
 #include <vector>
@@ -26,7 +26,7 @@ struct SumFreedom {
 };
 
 /// Returns the error bound that holds for every order of the rule's sums, as a function of the size of an output.
-ErrorBound order_free_bound(const ProductOperands& of, const std::optional<MatmulRule>& rule);
+study::ErrorBound order_free_bound(const ProductOperands& of, const std::optional<MatmulRule>& rule);
 
 /// The magnitudes of an operand's elements as the exponents of steps see them: a subnormal number, and a subnormal scale
 /// that the machine takes in, counts as the least normal one of its format.
@@ -54,15 +54,15 @@ class Products {
     void find_subnormals(ThreadPool& pool);
     void find_units();
     void find_overflow();
-    bool is_exact(std::int64_t row, std::int64_t column, const OutputSize& size) const;
+    bool is_exact(std::int64_t row, std::int64_t column, const study::OutputSize& size) const;
     std::int64_t lone_term(std::int64_t row, std::int64_t column) const;
     /// Bounds the error of the sum. Returns a bound of the exact value of every partial sum.
-    double bound_sum(std::size_t output, const OutputSize& size, ProductSum& sum) const;
-    void set_overflow(const OutputSize& size, double range, ProductSum& sum) const;
+    double bound_sum(std::size_t output, const study::OutputSize& size, ProductSum& sum) const;
+    void set_overflow(const study::OutputSize& size, double range, ProductSum& sum) const;
     ProductSum at(std::int64_t row, std::int64_t column) const;
 
     ProductOperands of_;
-    ErrorBound bound_;
+    study::ErrorBound bound_;
     std::optional<MatmulRule> rule_;
     SumFreedom freedom_{};
     double overflow_ = 0x1p128;  ///< partial sums of this size and above overflow

@@ -27,7 +27,7 @@ struct Linear {
 
 /// Returns the bound for the sums alone, before scales, bias and the last rounding.
 Linear of_sums(const ScreenedProduct& p, double largest_factor, bool may_flush) {
-    const ErrorBound bound = order_free_bound(p.of, p.rule);
+    const study::ErrorBound bound = order_free_bound(p.of, p.rule);
     Linear e{.of_sum = bound.certain({.magnitudes = 1, .lifted = 1, .flushed = may_flush ? 1.0 : 0.0, .factor = 0}),
              .alone = bound.certain({.factor = largest_factor})};
     // Slices that are rounded before they are joined: each is as large as the sum of magnitudes, at the most.

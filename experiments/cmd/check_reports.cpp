@@ -2,7 +2,7 @@
 #include "experiments/cmd/check_reports.hpp"
 
 #include "core/shown.hpp"
-#include "experiments/version.hpp"
+#include "core/version.hpp"
 #include "reports/annotations.hpp"
 #include "reports/junit.hpp"
 #include "reports/sarif.hpp"

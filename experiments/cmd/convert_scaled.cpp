@@ -8,7 +8,7 @@
 #include "experiments/files/arrays/arrays.hpp"
 #include "experiments/files/arrays/npy.hpp"
 #include "experiments/files/arrays/zip.hpp"
-#include "experiments/numerics/scaled_array.hpp"
+#include "experiments/study/scale/scaled_array.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -21,6 +21,8 @@
 #include <vector>
 
 namespace macheps {
+
+using namespace study;
 
 using namespace files;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps eval`: the error of formulas in any format, over all of its inputs or drawn ones, as CSV rows.
-#include "experiments/analysis/eval.hpp"
+#include "experiments/study/eval/eval.hpp"
 #include "core/format_table.hpp"
 #include "core/read_file.hpp"
 #include "experiments/cmd/command.hpp"
@@ -26,15 +26,15 @@ namespace macheps {
 
 namespace {
 
-using analysis::EvalGrid;
+using study::EvalGrid;
 
 /// Names of functions, in lines that --help holds.
 std::string function_lines() {
     std::string out, line = "Functions:";
-    for (const analysis::OpRow& row : analysis::op_rows()) {
+    for (const study::OpRow& row : study::op_rows()) {
         const bool is_word = std::isalpha(static_cast<unsigned char>(row.name.front())) != 0;
-        const bool is_logic = row.op == analysis::Op::both || row.op == analysis::Op::either || row.op == analysis::Op::negation;
-        if (!is_word || is_logic || row.op == analysis::Op::neg) continue;
+        const bool is_logic = row.op == study::Op::both || row.op == study::Op::either || row.op == study::Op::negation;
+        if (!is_word || is_logic || row.op == study::Op::neg) continue;
         if (line.size() + row.name.size() > 116) {
             out += line + "\n";
             line.clear();
@@ -130,16 +130,17 @@ bool is_file_name(const std::string& text) { return text.ends_with(".fpcore"); }
 void add_expressions(EvalGrid& grid, const EvalArguments& a, const std::vector<std::string>& expressions) {
     for (const std::string& text : expressions) {
         if (!is_file_name(text) && !text.starts_with("(FPCore")) {
-            grid.expressions.push_back(analysis::parse_infix(text));
+            grid.expressions.push_back(study::parse_infix(text));
             continue;
         }
         constexpr std::uint64_t most_bytes = std::uint64_t{64} << 20;
-        analysis::Cores cores = is_file_name(text) ? analysis::parse_cores(read_file(text, most_bytes), text, a.keeps_precision)
-                                                   : analysis::parse_cores(text, "expression", a.keeps_precision);
-        for (analysis::Expression& each : cores.expressions) {
+        study::Cores cores = is_file_name(text)
+                                 ? study::parse_cores(read_file(text, most_bytes), text, a.keeps_precision)
+                                 : study::parse_cores(text, "expression", a.keeps_precision);
+        for (study::Expression& each : cores.expressions) {
             if (a.only.empty() || glob_match(a.only, each.name)) grid.expressions.push_back(std::move(each));
         }
-        for (const analysis::SkippedCore& skipped : cores.skipped) tell("left out: {}: {}\n", skipped.name, skipped.why);
+        for (const study::SkippedCore& skipped : cores.skipped) tell("left out: {}: {}\n", skipped.name, skipped.why);
     }
     if (grid.expressions.empty()) throw usage_error("no formula is left", a.only.empty() ? "EXPRESSION" : "--only", "see the names in the file");
 }
@@ -150,22 +151,22 @@ Exit run_eval_verb(const Command& verb, const EvalArguments& a) {
     add_ranges(grid, verb, expressions);
     add_expressions(grid, a, expressions);
     if (!a.as.empty()) {
-        for (const analysis::Expression& each : grid.expressions) print("{}\n", analysis::fpcore_text(each));
+        for (const study::Expression& each : grid.expressions) print("{}\n", study::fpcore_text(each));
         return Exit::ok;
     }
     for (const std::string& name : a.formats) grid.formats.push_back(format_named(name, "--format", Exit::usage));
     grid.round = round_named(a.round);
-    grid.functions = a.functions == "macheps" ? analysis::Functions::macheps : analysis::Functions::correct;
+    grid.functions = a.functions == "macheps" ? study::Functions::macheps : study::Functions::correct;
     grid.flushes = a.subnormals == "flush";
     grid.points = a.points;
     grid.seed = a.seed;
-    analysis::require_possible(grid);
+    study::require_possible(grid);
     ThreadPool pool(a.threads == 0 ? available_threads() : static_cast<int>(a.threads));
     RowOutput<FormulaRow> rows(a.out, a.form);
     std::string points = csv::header<FormulaPointRow>() + "\n";
     std::function<void(const FormulaPointRow&)> point;
     if (!a.points_out.empty()) point = [&](const FormulaPointRow& row) { csv::append_line(points, row); };
-    analysis::run_eval(
+    study::run_eval(
         pool, grid, [&](const FormulaRow& row) { rows.add(row); }, point,
         [&](const std::string& what) {
             if (!a.quiet) tell("{}\n", what);

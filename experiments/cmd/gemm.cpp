@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps gemm`: the error of matrix products on machines, as CSV rows.
-#include "experiments/numerics/gemm.hpp"
+#include "experiments/study/product/gemm.hpp"
 #include "core/field_error.hpp"
 #include "core/format_table.hpp"
 #include "core/memory_limit.hpp"
@@ -12,7 +12,7 @@
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/print.hpp"
 #include "experiments/cmd/tell.hpp"
-#include "experiments/numerics/sweep_axis.hpp"
+#include "experiments/study/sweep_axis.hpp"
 #include "reports/csv.hpp"
 #include "reports/gemm_table.hpp"
 
@@ -29,6 +29,8 @@
 #include <vector>
 
 namespace macheps {
+
+using namespace study;
 
 namespace {
 

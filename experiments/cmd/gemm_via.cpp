@@ -3,30 +3,32 @@
 
 #include "core/format_table.hpp"
 #include "core/memory_limit.hpp"
-#include "experiments/analysis/via.hpp"
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/print.hpp"
 #include "experiments/cmd/row_output.hpp"
 #include "experiments/cmd/tell.hpp"
+#include "experiments/study/product/via.hpp"
 
 #include <fmt/format.h>
 
 namespace macheps {
 
+using namespace study;
+
 namespace {
 
-analysis::ViaGrid via_grid(const ViaArguments& a, const GemmGrid& grid, const std::vector<std::string>& formats) {
-    analysis::ViaGrid via{.via = analysis::parse_via(a.via),
-                          .machines = grid.machines,
-                          .distributions = grid.distributions,
-                          .scales = grid.scales,
-                          .seeds = grid.seeds,
-                          .m = grid.m,
-                          .n = grid.n,
-                          .k = grid.k,
-                          .digit_bits = static_cast<int>(a.digit_bits),
-                          .full = a.full,
-                          .combines_exactly = a.combine == "exact"};
+study::ViaGrid via_grid(const ViaArguments& a, const GemmGrid& grid, const std::vector<std::string>& formats) {
+    study::ViaGrid via{.via = study::parse_via(a.via),
+                       .machines = grid.machines,
+                       .distributions = grid.distributions,
+                       .scales = grid.scales,
+                       .seeds = grid.seeds,
+                       .m = grid.m,
+                       .n = grid.n,
+                       .k = grid.k,
+                       .digit_bits = static_cast<int>(a.digit_bits),
+                       .full = a.full,
+                       .combines_exactly = a.combine == "exact"};
     if (via.via.has_residues && (a.digit_bits > 0 || a.full)) {
         throw usage_error("residues have no digits", a.via, "leave out --digit-bits and --full, or take ozaki1");
     }
@@ -68,14 +70,14 @@ void describe_via(Command& verb, ViaArguments& a) {
 
 std::vector<SpelledRule> via_machines(const std::vector<std::string>& names) {
     std::vector<SpelledRule> machines;
-    for (const std::string& name : names) machines.push_back(analysis::parse_via_machine(name));
+    for (const std::string& name : names) machines.push_back(study::parse_via_machine(name));
     return machines;
 }
 
 Exit run_gemm_via(const ViaArguments& a, const GemmGrid& grid, const std::vector<std::string>& formats,
                   const DeviceChoice& device, const ViaOutput& output) {
-    const analysis::ViaGrid via = via_grid(a, grid, formats);
-    const std::string beyond = analysis::beyond_exactness(via);
+    const study::ViaGrid via = via_grid(a, grid, formats);
+    const std::string beyond = study::beyond_exactness(via);
     if (!beyond.empty() && !a.require.empty()) {
         throw usage_error(beyond.substr(0, beyond.find('\n')), "--require exact", "take fewer bits, fewer terms, or +promoteN");
     }
@@ -105,7 +107,7 @@ Exit run_gemm_via(const ViaArguments& a, const GemmGrid& grid, const std::vector
     ThreadPool pool(device.threads == 0 ? available_threads() : device.threads);
     RowOutput<GemmRow> rows(output.out, output.json);
     std::uint64_t inexact = 0;
-    analysis::run_via(
+    study::run_via(
         *backend, pool, via,
         [&](const GemmRow& row) {
             inexact += row.inexact_products.value_or(0);

@@ -3,7 +3,7 @@
 #pragma once
 #include "experiments/cmd/cli.hpp"
 #include "experiments/cmd/device.hpp"
-#include "experiments/numerics/gemm.hpp"
+#include "experiments/study/product/gemm.hpp"
 
 #include <string>
 #include <vector>
@@ -28,7 +28,7 @@ struct ViaOutput {
 };
 
 /// `grid` holds the machines, data and sizes; `formats` are those of the data, as they were typed: fp64 or fp32.
-Exit run_gemm_via(const ViaArguments& a, const GemmGrid& grid, const std::vector<std::string>& formats,
+Exit run_gemm_via(const ViaArguments& a, const study::GemmGrid& grid, const std::vector<std::string>& formats,
                   const DeviceChoice& device, const ViaOutput& output);
 
 }  // namespace macheps

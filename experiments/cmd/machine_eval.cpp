@@ -5,7 +5,7 @@
 #include "core/read_file.hpp"
 #include "experiments/cmd/machine_eval_output.hpp"
 #include "experiments/cmd/print.hpp"
-#include "experiments/numerics/machine_eval.hpp"
+#include "experiments/study/machine/eval.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,6 +15,8 @@
 #include <sstream>
 
 namespace macheps {
+
+using namespace study;
 
 namespace {
 

@@ -12,6 +12,8 @@
 
 namespace macheps {
 
+using namespace study;
+
 namespace {
 
 std::string value_text(const Format& format, std::uint64_t bits) { return decimal(decode64(format, bits)); }

@@ -4,7 +4,7 @@
 #include "experiments/cmd/option_names.hpp"
 #include "experiments/cmd/process.hpp"
 #include "experiments/cmd/tell.hpp"
-#include "experiments/version.hpp"
+#include "core/version.hpp"
 
 #include <fmt/format.h>
 

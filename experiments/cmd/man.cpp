@@ -3,7 +3,7 @@
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/print.hpp"
 #include "experiments/cmd/verb_tree.hpp"
-#include "experiments/version.hpp"
+#include "core/version.hpp"
 
 #include <fmt/format.h>
 

@@ -5,7 +5,7 @@
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/print.hpp"
-#include "experiments/numerics/scale_trace.hpp"
+#include "experiments/study/scale/scale_trace.hpp"
 
 #include <fmt/format.h>
 
@@ -16,6 +16,8 @@
 #include <vector>
 
 namespace macheps {
+
+using namespace study;
 
 namespace {
 

@@ -11,7 +11,7 @@
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/print.hpp"
 #include "experiments/cmd/rounding_option.hpp"
-#include "experiments/numerics/exact_number.hpp"
+#include "experiments/study/eval/exact_number.hpp"
 #include "reports/csv.hpp"
 
 #include <fmt/format.h>
@@ -26,6 +26,8 @@
 #include <vector>
 
 namespace macheps {
+
+using namespace study;
 
 namespace {
 

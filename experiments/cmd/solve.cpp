@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps solve`: linear systems, factored in low precision and refined, as CSV rows.
-#include "experiments/analysis/solve.hpp"
+#include "experiments/study/solve/solve.hpp"
 #include "core/format_table.hpp"
 #include "core/memory_limit.hpp"
 #include "experiments/cmd/command.hpp"
@@ -9,7 +9,7 @@
 #include "experiments/cmd/print.hpp"
 #include "experiments/cmd/row_output.hpp"
 #include "experiments/cmd/tell.hpp"
-#include "experiments/numerics/sweep_axis.hpp"
+#include "experiments/study/sweep_axis.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -22,9 +22,10 @@
 
 namespace macheps {
 
+using namespace study;
+
 namespace {
 
-using namespace analysis;
 
 /// Lists the verdicts, one per line, from the same table that the rows use.
 std::string verdict_lines() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps sum`: the error of sums and dot products in any format, order and rounding, as CSV rows.
-#include "experiments/analysis/sum.hpp"
+#include "experiments/study/sum/sum.hpp"
 #include "core/format_table.hpp"
 #include "core/memory_limit.hpp"
 #include "experiments/cmd/command.hpp"
@@ -10,7 +10,7 @@
 #include "experiments/cmd/rounding_option.hpp"
 #include "experiments/cmd/row_output.hpp"
 #include "experiments/cmd/tell.hpp"
-#include "experiments/numerics/sweep_axis.hpp"
+#include "experiments/study/sweep_axis.hpp"
 
 #include <fmt/format.h>
 
@@ -20,9 +20,11 @@
 
 namespace macheps {
 
+using namespace study;
+
 namespace {
 
-using analysis::SumGrid;
+using study::SumGrid;
 
 constexpr const char* sum_help =
     "The error of sums and dot products in any format, order and rounding, against the exact sum, as CSV.\n\n"
@@ -64,7 +66,7 @@ struct SumArguments {
 SumGrid sum_grid(const SumArguments& a) {
     SumGrid grid;
     grid.is_dot = a.dot;
-    for (const std::string& name : a.methods) grid.methods.push_back(analysis::parse_sum_method(name, a.dot));
+    for (const std::string& name : a.methods) grid.methods.push_back(study::parse_sum_method(name, a.dot));
     for (const std::string& name : a.formats) grid.formats.push_back(format_named(name, "--format", Exit::usage));
     grid.rounds.clear();
     for (const std::string& name : a.rounds) grid.rounds.push_back(round_named(name));
@@ -86,8 +88,8 @@ SumGrid sum_grid(const SumArguments& a) {
                      .exit = Exit::usage});
     }
     for (const std::string& name : a.data) {
-        const analysis::SumData data = analysis::parse_sum_data(name);
-        if (data.kind != analysis::SumData::Kind::cancel || data.c >= 0 || exponents.empty()) {
+        const study::SumData data = study::parse_sum_data(name);
+        if (data.kind != study::SumData::Kind::cancel || data.c >= 0 || exponents.empty()) {
             grid.data.push_back(data);
             continue;
         }
@@ -95,7 +97,7 @@ SumGrid sum_grid(const SumArguments& a) {
             if (c < 0 || c > 200) {
                 throw Error({.what = fmt::format("c = {}", c), .where = "--sweep c", .fix = "from 0 to 200", .exit = Exit::usage});
             }
-            grid.data.push_back(analysis::with_c(data, c));
+            grid.data.push_back(study::with_c(data, c));
         }
     }
     if (!(a.lambda > 0)) throw Error({.what = "must be above 0", .where = "--lambda", .fix = "such as 4", .exit = Exit::usage});
@@ -104,8 +106,8 @@ SumGrid sum_grid(const SumArguments& a) {
 
 Exit run_sum_verb(const SumArguments& a) {
     const SumGrid grid = sum_grid(a);
-    analysis::require_possible(grid);
-    const analysis::SumCost cost = analysis::cost_of(grid);
+    study::require_possible(grid);
+    const study::SumCost cost = study::cost_of(grid);
     const int threads = a.threads == 0 ? available_threads() : static_cast<int>(a.threads);
     const double bytes = cost.bytes * threads;
     if (a.dry_run) {
@@ -119,7 +121,7 @@ Exit run_sum_verb(const SumArguments& a) {
     require_memory(bytes, DeviceChoice{.memory = a.memory}.memory_bytes(), "the longest of these sums");
     ThreadPool pool(threads);
     RowOutput<SumRow> rows(a.out, a.form);
-    analysis::run_sums(
+    study::run_sums(
         pool, chosen_simd(), grid, [&](const SumRow& row) { rows.add(row); },
         [&](const std::string& what) {
             if (!a.quiet) tell("{}\n", what);

@@ -3,7 +3,7 @@
 // such lines.
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/print.hpp"
-#include "experiments/numerics/testfloat_function.hpp"
+#include "experiments/study/eval/testfloat_function.hpp"
 
 #include <fmt/format.h>
 
@@ -17,6 +17,8 @@
 #include <vector>
 
 namespace macheps {
+
+using namespace study;
 
 namespace {
 

@@ -18,7 +18,7 @@
 #include "experiments/cmd/train_task.hpp"
 #include "experiments/train/experiment.hpp"
 #include "experiments/train/manifest.hpp"
-#include "experiments/version.hpp"
+#include "core/version.hpp"
 #include "reports/divergence.hpp"
 #include "reports/html.hpp"
 #include "reports/run_log.hpp"

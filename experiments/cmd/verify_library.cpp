@@ -6,13 +6,13 @@
 #include "emulation/cpu/cpu_backend.hpp"
 #include "emulation/gpu/probe/library/torch.hpp"
 #include "emulation/machine/table.hpp"
+#include "emulation/matmul/machine_spelling.hpp"
 #include "emulation/matmul/rules.hpp"
 #include "emulation/verify/library_fit.hpp"
 #include "experiments/cmd/json.hpp"
 #include "experiments/cmd/print.hpp"
 #include "experiments/cmd/verify_output.hpp"
-#include "experiments/numerics/error_bound.hpp"
-#include "emulation/matmul/machine_spelling.hpp"
+#include "experiments/study/product/error_bound.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -23,6 +23,8 @@
 #include <utility>
 
 namespace macheps {
+
+using namespace study;
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include "core/json.hpp"
 #include "emulation/verify/json_lines.hpp"
 #include "emulation/verify/record.hpp"
-#include "experiments/version.hpp"
+#include "core/version.hpp"
 
 #include <fmt/format.h>
 

@@ -6,7 +6,7 @@
 #include "core/publish.hpp"
 #include "core/read_file.hpp"
 #include "experiments/sweep/layout.hpp"
-#include "experiments/version.hpp"
+#include "core/version.hpp"
 #include "reports/checksum.hpp"
 #include "reports/csv.hpp"
 

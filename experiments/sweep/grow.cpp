@@ -2,7 +2,7 @@
 #include "experiments/sweep/grow.hpp"
 
 #include "experiments/sweep/unit_recipe.hpp"
-#include "experiments/version.hpp"
+#include "core/version.hpp"
 #include "reports/checksum.hpp"
 #include "reports/csv.hpp"
 #include "reports/run_log.hpp"

@@ -6,7 +6,7 @@
 #include "core/read_file.hpp"
 #include "experiments/sweep/layout.hpp"
 #include "experiments/sweep/unit_recipe.hpp"
-#include "experiments/version.hpp"
+#include "core/version.hpp"
 
 #include <fmt/format.h>
 

@@ -5,7 +5,7 @@
 #include "core/publish.hpp"
 #include "core/read_file.hpp"
 #include "experiments/files/arrays/safetensors.hpp"
-#include "experiments/version.hpp"
+#include "core/version.hpp"
 
 #include <fmt/format.h>
 

@@ -5,7 +5,7 @@
 #include "core/publish.hpp"
 #include "experiments/train/manifest.hpp"
 #include "experiments/train/trainable.hpp"
-#include "experiments/version.hpp"
+#include "core/version.hpp"
 #include "reports/manifest_text.hpp"
 #include "reports/run_log.hpp"
 

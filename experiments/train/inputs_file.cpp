@@ -3,7 +3,7 @@
 
 #include "experiments/files/arrays/safetensors.hpp"
 #include "experiments/model/transformer.hpp"
-#include "experiments/version.hpp"
+#include "core/version.hpp"
 
 #include <fmt/format.h>
 

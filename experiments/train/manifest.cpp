@@ -5,7 +5,7 @@
 #include "core/json.hpp"
 #include "core/field_error.hpp"
 #include "experiments/files/file_bytes.hpp"
-#include "experiments/version.hpp"
+#include "core/version.hpp"
 #include "reports/checksum.hpp"
 #include "reports/csv.hpp"
 #include "reports/event.hpp"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compares results and references of formulas and functions in five formats and five modes with MPFR.
 #include "core/float_environment.hpp"
-#include "experiments/analysis/eval_enclosure.hpp"
-#include "experiments/analysis/eval_format.hpp"
-#include "experiments/analysis/eval_walk.hpp"
+#include "experiments/study/eval/enclosure.hpp"
+#include "experiments/study/eval/format.hpp"
+#include "experiments/study/eval/walk.hpp"
 #include "tests/analysis/mpfr_formula.hpp"
 #include "tests/test.hpp"
 
@@ -11,8 +11,9 @@
 #include <random>
 
 using namespace macheps;
-using namespace macheps::analysis;
+using namespace macheps::study;
 using namespace macheps::test;
+using namespace macheps::study;
 
 namespace {
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests `macheps eval`: the table of formulas, both readers, ranges, and rejected input.
-#include "experiments/analysis/eval.hpp"
+#include "experiments/study/eval/eval.hpp"
 #include "core/float_environment.hpp"
 #include "core/format_table.hpp"
-#include "experiments/analysis/eval_enclosure.hpp"
-#include "experiments/analysis/eval_walk.hpp"
+#include "experiments/study/eval/enclosure.hpp"
+#include "experiments/study/eval/walk.hpp"
 #include "tests/test.hpp"
 
 #include <cmath>
 
 using namespace macheps;
-using namespace macheps::analysis;
+using namespace macheps::study;
 using namespace macheps::test;
 
 namespace {

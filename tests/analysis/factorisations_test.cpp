@@ -2,12 +2,12 @@
 // Cholesky and QR: kernels against loops over Float, and systems that are solved with them.
 #include "core/error.hpp"
 #include "core/float.hpp"
-#include "experiments/analysis/cholesky.hpp"
-#include "experiments/analysis/definitions.hpp"
-#include "experiments/analysis/equilibrate.hpp"
-#include "experiments/analysis/gallery.hpp"
-#include "experiments/analysis/qr.hpp"
-#include "experiments/analysis/solve.hpp"
+#include "experiments/study/solve/equilibrate.hpp"
+#include "experiments/study/solve/factor/cholesky.hpp"
+#include "experiments/study/solve/factor/definitions.hpp"
+#include "experiments/study/solve/factor/qr.hpp"
+#include "experiments/study/solve/gallery.hpp"
+#include "experiments/study/solve/solve.hpp"
 #include "tests/test.hpp"
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 #include <random>
 
 using namespace macheps;
-using namespace macheps::analysis;
+using namespace macheps::study;
 
 namespace {
 
@@ -78,8 +78,8 @@ void compare(std::int64_t n, bool wild, const std::vector<Simd>& levels, int thr
     for (std::uint64_t seed = 0; seed < (n < 30 ? 8 : 1); ++seed) {
         const Matrix a = drawn_matrix(F, n, seed, wild);
         std::vector<Float<F>> l = as_floats<F>(a.values), v = l, diagonal, betas;
-        const bool definite = analysis::definition::cholesky(n, l.data()),
-                   has_rank = analysis::definition::qr(n, v.data(), diagonal, betas);
+        const bool definite = study::definition::cholesky(n, l.data()),
+                   has_rank = study::definition::qr(n, v.data(), diagonal, betas);
         for (std::int64_t i = 0; i < n; ++i) {
             for (std::int64_t j = i + 1; j < n; ++j) {
                 l[static_cast<std::size_t>(i * n + j)] = l[static_cast<std::size_t>(j * n + i)];

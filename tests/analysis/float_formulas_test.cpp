@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Textbook formulas as plain loops over Float<F>, with the published figures: what cancels, and what was rearranged so that it does not.
 #include "core/float.hpp"
-#include "experiments/numerics/operands.hpp"
+#include "experiments/study/operands.hpp"
 #include "tests/test.hpp"
 
 #include <array>
@@ -10,6 +10,7 @@
 
 using namespace macheps;
 using namespace macheps::test;
+using namespace macheps::study;
 
 namespace {
 

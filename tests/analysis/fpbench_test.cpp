@@ -2,9 +2,9 @@
 // FPBench's 136 benchmarks (github.com/FPBench/FPBench at 7e2b76b; MACHEPS_FPBENCH names a clone, or a folder of its .fpcore files): all are read, nearly all run in binary32, and their references are those of MPFR with 500 bits.
 #include "core/format_table.hpp"
 #include "core/read_file.hpp"
-#include "experiments/analysis/eval.hpp"
-#include "experiments/analysis/eval_enclosure.hpp"
-#include "experiments/analysis/eval_walk.hpp"
+#include "experiments/study/eval/enclosure.hpp"
+#include "experiments/study/eval/eval.hpp"
+#include "experiments/study/eval/walk.hpp"
 #include "tests/test.hpp"
 
 #include <mpfr.h>
@@ -17,7 +17,7 @@
 #include <sstream>
 
 using namespace macheps;
-using namespace macheps::analysis;
+using namespace macheps::study;
 using namespace macheps::test;
 
 namespace {

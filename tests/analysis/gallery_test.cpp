@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "experiments/analysis/gallery.hpp"
-#include "experiments/analysis/lu.hpp"
+#include "experiments/study/solve/gallery.hpp"
 #include "core/error.hpp"
 #include "core/format_table.hpp"
-#include "experiments/analysis/equilibrate.hpp"
+#include "experiments/study/solve/equilibrate.hpp"
+#include "experiments/study/solve/factor/lu.hpp"
 #include "tests/analysis/codes.hpp"
 #include "tests/test.hpp"
 
 using namespace macheps;
-using namespace macheps::analysis;
+using namespace macheps::study;
 using namespace macheps::test;
+using namespace macheps::study;
 
 TEST_CASE("draws of matrices are the 53 bits of the operands' draws", "[analysis][gallery]") {
     CHECK(unit_draw(Operand::a, 0, 0, 0) == 0.30052304014136377);

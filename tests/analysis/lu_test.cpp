@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "experiments/analysis/lu.hpp"
+#include "experiments/study/solve/factor/lu.hpp"
 #include "core/float.hpp"
 #include "core/format_table.hpp"
 #include "emulation/machine/table.hpp"
-#include "experiments/analysis/definitions.hpp"
-#include "experiments/analysis/equilibrate.hpp"
-#include "experiments/analysis/gallery.hpp"
-#include "experiments/analysis/rounder.hpp"
+#include "experiments/study/rounder.hpp"
+#include "experiments/study/solve/equilibrate.hpp"
+#include "experiments/study/solve/factor/definitions.hpp"
+#include "experiments/study/solve/gallery.hpp"
 #include "tests/analysis/codes.hpp"
 #include "tests/test.hpp"
 
@@ -14,8 +14,9 @@
 #include <random>
 
 using namespace macheps;
-using namespace macheps::analysis;
+using namespace macheps::study;
 using namespace macheps::test;
+using namespace macheps::study;
 
 namespace {
 

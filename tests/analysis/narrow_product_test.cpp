@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "experiments/analysis/machine_product.hpp"
-#include "experiments/analysis/narrow_product.hpp"
+#include "experiments/study/product/narrow_product.hpp"
 #include "core/error.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
-#include "experiments/analysis/gallery.hpp"
-#include "experiments/analysis/residue_product.hpp"
-#include "experiments/analysis/via.hpp"
+#include "experiments/study/product/machine_product.hpp"
+#include "experiments/study/product/residue_product.hpp"
+#include "experiments/study/product/via.hpp"
+#include "experiments/study/solve/gallery.hpp"
 #include "tests/test.hpp"
 
 #include <cmath>
 #include <string>
 
 using namespace macheps;
-using namespace macheps::analysis;
+using namespace macheps::study;
+using namespace macheps::study;
 
 namespace {
 

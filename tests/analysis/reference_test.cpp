@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The reference solutions of `macheps solve` against exact ones: elimination over the integers, or solutions by construction.
-#include "experiments/analysis/equilibrate.hpp"
-#include "experiments/analysis/gallery.hpp"
-#include "experiments/analysis/inclusion.hpp"
-#include "experiments/analysis/lu.hpp"
-#include "experiments/analysis/refine.hpp"
+#include "experiments/study/solve/equilibrate.hpp"
+#include "experiments/study/solve/factor/lu.hpp"
+#include "experiments/study/solve/gallery.hpp"
+#include "experiments/study/solve/inclusion.hpp"
+#include "experiments/study/solve/refine.hpp"
 #include "tests/test.hpp"
 
 #include <boost/multiprecision/cpp_int.hpp>
@@ -14,7 +14,8 @@
 #include <string>
 
 using namespace macheps;
-using namespace macheps::analysis;
+using namespace macheps::study;
+using namespace macheps::study;
 using boost::multiprecision::cpp_int;
 using boost::multiprecision::cpp_rational;
 

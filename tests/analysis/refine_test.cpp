@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "experiments/analysis/refine.hpp"
-#include "experiments/analysis/arithmetic.hpp"
-#include "experiments/analysis/gmres.hpp"
-#include "experiments/analysis/solve.hpp"
+#include "experiments/study/solve/refine.hpp"
+#include "experiments/study/arithmetic.hpp"
+#include "experiments/study/solve/gmres.hpp"
+#include "experiments/study/solve/solve.hpp"
 #include "tests/test.hpp"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 #include <string>
 
 using namespace macheps;
-using namespace macheps::analysis;
+using namespace macheps::study;
 
 namespace {
 

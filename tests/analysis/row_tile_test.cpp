@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each way to take rows from rows in fp16, beside loops over Float.
-#include "experiments/analysis/row_tile.hpp"
+#include "experiments/study/solve/factor/row_tile.hpp"
 #include "core/float.hpp"
 #include "core/format_table.hpp"
 #include "tests/test.hpp"
@@ -11,7 +11,7 @@
 #include <vector>
 
 using namespace macheps;
-using namespace macheps::analysis;
+using namespace macheps::study;
 
 namespace {
 

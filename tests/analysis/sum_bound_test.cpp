@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests the certain bound of `macheps sum` in every format, and the data that it draws.
 #include "core/format_table.hpp"
-#include "experiments/analysis/sum.hpp"
+#include "experiments/study/sum/sum.hpp"
 #include "tests/test.hpp"
 
 #include <algorithm>
@@ -11,7 +11,8 @@
 #include <vector>
 
 using namespace macheps;
-using namespace macheps::analysis;
+using namespace macheps::study;
+using namespace macheps::study;
 
 namespace {
 

@@ -3,7 +3,7 @@
 #pragma once
 #include "core/float.hpp"
 #include "core/rng.hpp"
-#include "experiments/analysis/sum_kernel.hpp"
+#include "experiments/study/sum/kernel.hpp"
 
 #include <bit>
 #include <cmath>
@@ -57,8 +57,8 @@ class PlainSum {
     using Number = typename Steps::Number;
     PlainSum(Steps& steps, const std::vector<double>& x, const std::vector<double>& y) : r(steps), x_(x), y_(y) {}
 
-    double run(analysis::SumMethod method, std::size_t parameter) {
-        using analysis::SumMethod;
+    double run(study::SumMethod method, std::size_t parameter) {
+        using study::SumMethod;
         const std::size_t n = x_.size();
         switch (method) {
             case SumMethod::recursive: return r.value(range(0, n));

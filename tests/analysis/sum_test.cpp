@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps sum` against its definition, and against the check values of its tables.
-#include "experiments/analysis/sum.hpp"
+#include "experiments/study/sum/sum.hpp"
 #include "core/float_environment.hpp"
 #include "core/format_table.hpp"
 #include "core/rounding_names.hpp"
-#include "experiments/analysis/sum_round.hpp"
+#include "experiments/study/sum/round.hpp"
 #include "tests/analysis/sum_definitions.hpp"
 #include "tests/test.hpp"
 
@@ -12,7 +12,7 @@
 #include <random>
 
 using namespace macheps;
-using namespace macheps::analysis;
+using namespace macheps::study;
 using namespace macheps::test;
 
 namespace {

@@ -6,7 +6,7 @@
 #include "core/read_file.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "emulation/matmul/rules.hpp"
-#include "experiments/analysis/sum_kernel.hpp"
+#include "experiments/study/sum/kernel.hpp"
 #include "tests/test.hpp"
 
 #include <cmath>
@@ -146,18 +146,17 @@ TEST_CASE("torch.sum of fp32 adds in the order of the method torch", "[analysis]
             const auto n = row["n"].get<std::int64_t>();
             std::vector<double> x;
             for (std::int64_t j = 0; j < n; ++j) x.push_back(number(row["stream"].get<std::uint32_t>(), j));
-            const auto sum_by = [&](analysis::SumMethod method) {
-                analysis::LaneArithmetic arithmetic(chosen_simd(), fp32, Round::nearest_even, {});
+            const auto sum_by = [&](study::SumMethod method) {
+                study::LaneArithmetic arithmetic(chosen_simd(), fp32, Round::nearest_even, {});
                 return static_cast<float>(
                     sum_in_lanes(arithmetic, method, 0, {.x = x.data(), .n = n, .is_shared = true}).value.lane[0]);
             };
             CAPTURE(file.string(), n);
-            const float sum = sum_by(analysis::SumMethod::torch);
+            const float sum = sum_by(study::SumMethod::torch);
             CHECK(differing({sum}, decoded(fp32, row["sum"].get<std::string>())) == 0);
             CHECK(differing({sum / static_cast<float>(n)}, decoded(fp32, row["mean"].get<std::string>())) == 0);
             if (n >= 100000)
-                CHECK(differing({sum_by(analysis::SumMethod::lanes)}, decoded(fp32, row["sum"].get<std::string>())) ==
-                      1);
+                CHECK(differing({sum_by(study::SumMethod::lanes)}, decoded(fp32, row["sum"].get<std::string>())) == 1);
         }
     }
     CHECK(sums == 10);

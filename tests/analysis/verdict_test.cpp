@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The verdicts of `macheps solve`: systems whose failure has a known cause, for every factorisation and method.
-#include "experiments/analysis/solve.hpp"
+#include "experiments/study/solve/solve.hpp"
 #include "tests/scratch.hpp"
 #include "tests/test.hpp"
 
@@ -9,7 +9,7 @@
 #include <string>
 
 using namespace macheps;
-using namespace macheps::analysis;
+using namespace macheps::study;
 
 namespace {
 

@@ -3,15 +3,15 @@
 #include "check.hpp"
 
 #include "core/error.hpp"
-#include "experiments/analysis/definitions.hpp"
-#include "experiments/analysis/eigen.hpp"
+#include "experiments/study/solve/eigen.hpp"
+#include "experiments/study/solve/factor/definitions.hpp"
 
 #include <vector>
 
 namespace {
 
 using namespace macheps;
-using namespace macheps::analysis;
+using namespace macheps::study;
 
 template <Format F>
 void check_format() {
@@ -25,7 +25,7 @@ void check_format() {
     const FloatMatrix<F> symmetric = a;
     std::vector<Float<F>> expected(a.data(), a.data() + n * n);
     std::vector<std::int64_t> rows;
-    CONSUMER_CHECK(macheps::analysis::definition::lu(n, expected.data(), rows));
+    CONSUMER_CHECK(macheps::study::definition::lu(n, expected.data(), rows));
     const Factors factors = factor<F>(a);
     const FloatMatrix<F> lu = numbers_of<F>(factors);
     for (int i = 0; i < n * n; ++i) CONSUMER_CHECK(lu.data()[i].bits() == expected[static_cast<std::size_t>(i)].bits());

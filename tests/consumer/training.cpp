@@ -3,7 +3,7 @@
 #include "check.hpp"
 
 #include "experiments/policy/policy.hpp"
-#include "experiments/version.hpp"
+#include "core/version.hpp"
 
 int main() {
     using namespace macheps;

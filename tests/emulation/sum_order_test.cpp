@@ -9,7 +9,7 @@
 #include "core/rounding_names.hpp"
 #include "core/ulp.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
-#include "experiments/numerics/gemm.hpp"
+#include "experiments/study/product/gemm.hpp"
 #include "tests/test.hpp"
 
 #include <cmath>
@@ -18,6 +18,7 @@
 #include <vector>
 
 using namespace macheps;
+using namespace macheps::study;
 
 namespace {
 

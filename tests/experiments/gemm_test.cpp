@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products on machines against exact sums: the reference, the bounds, the stall, the figures of a row.
-#include "experiments/numerics/gemm.hpp"
+#include "experiments/study/product/gemm.hpp"
 #include "core/error.hpp"
 #include "core/format_table.hpp"
 #include "core/rng.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "emulation/machine/table.hpp"
-#include "experiments/numerics/error_bound.hpp"
-#include "experiments/numerics/exact_product.hpp"
-#include "experiments/numerics/sweep_axis.hpp"
+#include "experiments/study/product/error_bound.hpp"
+#include "experiments/study/product/exact_product.hpp"
+#include "experiments/study/sweep_axis.hpp"
 #include "tests/test.hpp"
 
 #include <boost/multiprecision/cpp_int.hpp>
@@ -20,6 +20,7 @@
 #include <vector>
 
 using namespace macheps;
+using namespace macheps::study;
 using boost::multiprecision::cpp_int;
 
 namespace {

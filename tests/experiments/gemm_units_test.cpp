@@ -2,8 +2,8 @@
 // Every figure of gemm and gemm --via against exact rational arithmetic: the unit, and the digits that it is printed with.
 #include "core/format_table.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
-#include "experiments/analysis/via.hpp"
-#include "experiments/numerics/gemm.hpp"
+#include "experiments/study/product/gemm.hpp"
+#include "experiments/study/product/via.hpp"
 #include "tests/experiments/rational.hpp"
 #include "tests/test.hpp"
 
@@ -12,8 +12,9 @@
 #include <vector>
 
 using namespace macheps;
-using namespace macheps::analysis;
+using namespace macheps::study;
 using namespace macheps::test;
+using namespace macheps::study;
 
 namespace {
 

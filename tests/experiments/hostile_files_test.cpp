@@ -3,8 +3,8 @@
 #include "core/error.hpp"
 #include "experiments/files/arrays/npy.hpp"
 #include "experiments/files/arrays/safetensors.hpp"
-#include "experiments/numerics/machine_line.hpp"
 #include "experiments/policy/policy.hpp"
+#include "experiments/study/machine/line.hpp"
 #include "experiments/train/data.hpp"
 #include "experiments/train/manifest.hpp"
 #include "tests/scratch.hpp"
@@ -22,6 +22,7 @@
 
 using namespace macheps;
 using namespace macheps::files;
+using namespace macheps::study;
 using macheps::test::TemporaryFolder;
 
 namespace {

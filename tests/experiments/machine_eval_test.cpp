@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "experiments/numerics/machine_eval.hpp"
+#include "experiments/study/machine/eval.hpp"
 
 #include "core/error.hpp"
 #include "tests/test.hpp"
@@ -10,6 +10,7 @@
 #include <sstream>
 
 using namespace macheps;
+using namespace macheps::study;
 
 namespace {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Traces of scale rules against the shared vectors, and what is refused.
-#include "experiments/numerics/scale_trace.hpp"
+#include "experiments/study/scale/scale_trace.hpp"
 #include "core/error.hpp"
 #include "core/print.hpp"
 #include "tests/experiments/recipe_vectors.hpp"
@@ -9,6 +9,7 @@
 
 using namespace macheps;
 using namespace macheps::test;
+using namespace macheps::study;
 
 namespace {
 

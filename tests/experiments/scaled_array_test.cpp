@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Codes, scales and values of scaled arrays against the shared vectors, and what is refused.
-#include "experiments/numerics/scaled_array.hpp"
+#include "experiments/study/scale/scaled_array.hpp"
 #include "core/error.hpp"
 #include "core/format_table.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
@@ -11,6 +11,7 @@
 
 using namespace macheps;
 using namespace macheps::test;
+using namespace macheps::study;
 
 namespace {
 

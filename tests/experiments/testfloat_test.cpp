@@ -2,9 +2,10 @@
 // TestFloat's text format: lines as its generator writes them, names, and what is refused.
 #include "tests/test.hpp"
 #include "core/error.hpp"
-#include "experiments/numerics/testfloat_function.hpp"
+#include "experiments/study/eval/testfloat_function.hpp"
 
 using namespace macheps;
+using namespace macheps::study;
 
 TEST_CASE("lines of testfloat_gen agree, result and flags", "[testfloat]") {
     struct Case {

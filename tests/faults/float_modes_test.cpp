@@ -6,7 +6,7 @@
 #include "emulation/adam.hpp"
 #include "emulation/machine/table.hpp"
 #include "emulation/scaling/scaling.hpp"
-#include "experiments/numerics/gemm.hpp"
+#include "experiments/study/product/gemm.hpp"
 #include "experiments/train/experiment.hpp"
 #include "reports/csv.hpp"
 #include "reports/divergence.hpp"
@@ -27,6 +27,7 @@
 
 using namespace macheps;
 using namespace macheps::test;
+using namespace macheps::study;
 
 namespace {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files of FPCores: read, or refused with an Error that says where. What is read is printed so that it reads back as itself.
 #include "core/error.hpp"
-#include "experiments/analysis/eval_tree.hpp"
+#include "experiments/study/eval/tree.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 using namespace macheps;
@@ -9,17 +9,17 @@ using namespace macheps;
 namespace {
 
 void read_cores(const std::string& text, bool keeps_precision) {
-    analysis::Cores cores;
+    study::Cores cores;
     try {
-        cores = analysis::parse_cores(text, "fuzz.fpcore", keeps_precision);
+        cores = study::parse_cores(text, "fuzz.fpcore", keeps_precision);
     } catch (const Error& error) {
         fuzz::require(error.exit() == Exit::bad_input, "a file that cannot be read is bad input");
         fuzz::require(error.parts().where.starts_with("fuzz.fpcore:"), "an error says where");
         return;
     }
-    for (const analysis::Expression& each : cores.expressions) {
+    for (const study::Expression& each : cores.expressions) {
         fuzz::require(each.slots >= static_cast<int>(each.inputs.size()), "every input has a slot");
-        fuzz::require(!analysis::fpcore_text(each).empty(), "an FPCore is printed");
+        fuzz::require(!study::fpcore_text(each).empty(), "an FPCore is printed");
     }
 }
 

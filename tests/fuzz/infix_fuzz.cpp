@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Infix formulas: read, or refused with an Error that says where. What is read is printed as an FPCore that reads back as itself.
 #include "core/error.hpp"
-#include "experiments/analysis/eval_tree.hpp"
+#include "experiments/study/eval/tree.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 using namespace macheps;
@@ -9,15 +9,15 @@ using namespace macheps;
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     std::string core;
     try {
-        core = analysis::fpcore_text(analysis::parse_infix(fuzz::text(data, size)));
+        core = study::fpcore_text(study::parse_infix(fuzz::text(data, size)));
     } catch (const Error& error) {
         fuzz::require(error.exit() == Exit::usage, "a formula that cannot be read is usage");
         fuzz::require(!error.parts().where.empty(), "an error says where");
         return 0;
     }
     try {
-        const analysis::Cores again = analysis::parse_cores(core, "printed");
-        fuzz::require(again.expressions.size() == 1 && analysis::fpcore_text(again.expressions.front()) == core,
+        const study::Cores again = study::parse_cores(core, "printed");
+        fuzz::require(again.expressions.size() == 1 && study::fpcore_text(again.expressions.front()) == core,
                       "a printed formula reads back as itself");
     } catch (const Error&) {
         // Only a tree that is deeper as a list than as infix text.

@@ -2,12 +2,13 @@
 // TestFloat lines: the first line names a function, every other is a case. What is read is evaluated, and what is
 // printed is read again as the same case.
 #include "core/error.hpp"
-#include "experiments/numerics/testfloat_function.hpp"
+#include "experiments/study/eval/testfloat_function.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 #include <optional>
 
 using namespace macheps;
+using namespace macheps::study;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     std::string_view rest = fuzz::text(data, size);

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/study/eval/eval.hpp"
+
+#include "core/float_environment.hpp"
+#include "core/format_table.hpp"
+#include "core/rounding_names.hpp"
+#include "core/ulp.hpp"
+#include "experiments/study/eval/enclosure.hpp"
+#include "experiments/study/eval/walk.hpp"
+#include "experiments/study/rounder.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace macheps::study {
+
+namespace {
+
+/// The outcome for one input.
+struct Point {
+    std::vector<double> inputs{};
+    double result = 0;
+    std::optional<FormulaReference> reference{};
+    bool is_taken = false;  ///< the precondition holds
+    double bits = 0;
+    std::optional<double> ulps{};
+};
+
+InputRange range_of(const EvalGrid& grid, const std::string& input) {
+    for (const InputRange& range : grid.ranges) {
+        if (range.name == input) return range;
+    }
+    return {input, -HUGE_VAL, HUGE_VAL};
+}
+
+/// The value of a literal, of one with a minus sign, and of nothing else.
+std::optional<double> literal_value(const Node& node) {
+    if (node.kind == Node::Kind::number) return enclosed_literal(node, fp64, Round::nearest_even, {});
+    if (node.kind != Node::Kind::call || node.op != Op::neg) return std::nullopt;
+    const std::optional<double> value = literal_value(node.children.front());
+    return value ? std::optional(-*value) : value;
+}
+
+/// Narrows the range of the input in `slot` to what a precondition says of it outright: (and (<= 1 x 2) (< y 3)). Where draws
+/// come from all numbers of a format, hardly one of several inputs would meet it.
+void narrow_range(const Node& condition, int slot, InputRange& range) {
+    if (condition.op == Op::both) {
+        for (const Node& child : condition.children) narrow_range(child, slot, range);
+        return;
+    }
+    const bool ascends = condition.op == Op::less || condition.op == Op::less_equal,
+               descends = condition.op == Op::greater || condition.op == Op::greater_equal;
+    if (!ascends && !descends) return;
+    bool has_passed = false;
+    for (const Node& child : condition.children) {
+        has_passed = has_passed || (child.kind == Node::Kind::variable && child.slot == slot);
+    }
+    if (!has_passed) return;
+    has_passed = false;
+    for (const Node& child : condition.children) {
+        if (child.kind == Node::Kind::variable && child.slot == slot) has_passed = true;
+        const std::optional<double> value = literal_value(child);
+        if (!value) continue;
+        if (has_passed == ascends) {
+            range.greatest = std::min(range.greatest, *value);
+        } else {
+            range.least = std::max(range.least, *value);
+        }
+    }
+}
+
+/// Where an input is drawn: the range that was asked for, narrowed by the precondition unless that leaves nothing.
+InputRange drawn_range(const EvalGrid& grid, const Expression& expression, const Format& f, std::size_t input) {
+    const InputRange asked = range_of(grid, expression.inputs[input]);
+    InputRange range = asked;
+    if (!expression.precondition.empty()) narrow_range(expression.precondition.front(), static_cast<int>(input), range);
+    const double first = decode64(f, encode64(f, range.least, Round::up, Overflow::saturate));
+    return first <= range.greatest ? range : asked;
+}
+
+/// Codes of one sign with consecutive magnitudes.
+struct Run {
+    std::uint64_t sign = 0, first = 0, count = 0;
+};
+
+/// The finite numbers of a format in a range: positive ones ascending from +0, then negative ones from -0. A range of one number
+/// contains only the zero of the same sign.
+std::vector<Run> runs_in(const Format& f, const InputRange& range) {
+    const double largest = decode64(f, f.max_finite_code() << f.padding);
+    const auto magnitude = [&](double x, Round mode) {
+        return (encode64(f, std::min(x, largest), mode, Overflow::nonsaturate) >> f.padding) & f.magnitude_mask();
+    };
+    std::vector<Run> runs;
+    const auto add = [&](std::uint64_t sign, double least, double greatest, bool is_zero_left_out) {
+        if (greatest < 0 || least > largest) return;
+        const std::uint64_t first = std::max<std::uint64_t>(least <= 0 ? 0 : magnitude(least, Round::up), is_zero_left_out ? 1 : 0),
+                            last = magnitude(greatest, Round::down);
+        if (first <= last) runs.push_back({sign, first, last - first + 1});
+    };
+    const bool is_one_zero = range.is_one() && range.least == 0;
+    if (!is_one_zero || !std::signbit(range.least) || !f.has_negative_zero()) add(0, range.least, range.greatest, false);
+    if (f.has_sign() && (!is_one_zero || runs.empty())) add(f.sign_bit(), -range.greatest, -range.least, !f.has_negative_zero());
+    return runs;
+}
+
+std::uint64_t count_of(const std::vector<Run>& runs) {
+    std::uint64_t count = 0;
+    for (const Run& run : runs) count += run.count;
+    return count;
+}
+
+double number_at(const Format& f, const std::vector<Run>& runs, std::uint64_t index) {
+    for (const Run& run : runs) {
+        if (index < run.count) return decode64(f, (run.sign | (run.first + index)) << f.padding);
+        index -= run.count;
+    }
+    return 0;
+}
+
+/// The numbers of each input if every combination is evaluated: all numbers for a single input in a format of up to 16 bits, and
+/// ranges with no more numbers than are usually drawn.
+std::optional<std::vector<std::vector<Run>>> all_inputs(const EvalGrid& grid, const Expression& expression, const Format& f) {
+    std::vector<std::vector<Run>> out;
+    std::uint64_t combinations = 1;
+    const bool is_narrow = grid.points == 0 && expression.inputs.size() <= 1 && f.bits <= 16;
+    const std::uint64_t most = is_narrow ? std::uint64_t{1} << 16 : grid.points == 0 ? usual_points : 1;
+    for (const std::string& input : expression.inputs) {
+        out.push_back(runs_in(f, range_of(grid, input)));
+        const std::uint64_t count = count_of(out.back());
+        if (count > most || combinations * count > most) return std::nullopt;
+        combinations *= count;
+    }
+    return out;
+}
+
+/// A formula that brings a format along has that one.
+std::vector<Format> formats_of(const EvalGrid& grid, const Expression& expression) {
+    return expression.own.format ? std::vector{*expression.own.format} : grid.formats;
+}
+
+/// How often inputs are drawn until they meet a precondition.
+constexpr std::uint32_t most_attempts = 1000;
+
+/// Numbers of the format between the ends of a range, each as likely: by ordinals. Most of these are tiny; where they do not meet a
+/// precondition for long, values are drawn evenly.
+double drawn_input(const EvalGrid& grid, const Format& f, const InputRange& range, std::uint64_t index, std::uint32_t attempt) {
+    const auto ordinal_at = [&](double x, bool is_least) {
+        const double largest = decode64(f, f.max_finite_code() << f.padding);
+        const std::uint64_t code = encode64(f, std::clamp(x, -largest, largest), is_least ? Round::up : Round::down, Overflow::nonsaturate);
+        return ordinal(f, code);
+    };
+    const std::int64_t first = ordinal_at(range.least, true), last = ordinal_at(range.greatest, false);
+    const RngKey key{.seed = static_cast<std::uint64_t>(grid.seed), .step = attempt, .site = site_id("eval.points")};
+    const std::uint64_t word = std::uint64_t{random_bits(key, 2 * index)} << 32 | random_bits(key, 2 * index + 1);
+    if (attempt >= most_attempts / 2 && std::isfinite(range.greatest - range.least)) {
+        const double x = range.least + (range.greatest - range.least) * (static_cast<double>(word >> 11) * 0x1p-53);
+        return decode64(f, encode64(f, x, Round::nearest_even, Overflow::saturate));
+    }
+    return decode64(f, from_ordinal(f, first + static_cast<std::int64_t>(word % static_cast<std::uint64_t>(last - first + 1))));
+}
+
+/// With stochastic rounding, the references are rounded to nearest.
+Round reference_mode(const EvalGrid& grid, const Expression& expression) {
+    const Round mode = expression.own.round.value_or(grid.round);
+    return mode == Round::stochastic ? Round::nearest_even : mode;
+}
+
+void evaluate(const EvalGrid& grid, const Expression& expression, const Format& f, std::uint64_t index, Point& point) {
+    const RngKey key{.seed = static_cast<std::uint64_t>(grid.seed), .step = static_cast<std::uint32_t>(index), .site = site_id("eval.round")};
+    FormatSystem system(f, grid.round, grid.functions, grid.flushes, key);
+    if (expression.own.format || expression.own.round) system.enter(expression.own);
+    try {
+        point.result = Walk(system, expression).value(point.inputs);
+        if (!system.is_unresolved()) point.reference = reference_value(expression, f, reference_mode(grid, expression), point.inputs);
+    } catch (const EndlessLoop&) {  // a step too small to move anything: this input has no answer, others may
+        point.reference.reset();
+    }
+    if (!point.reference || point.reference->is_nan) return;
+    const FormulaReference& reference = *point.reference;
+    if (point.result != point.result) {
+        point.bits = f.bits;
+        return;
+    }
+    const auto code = [&](double x) { return encode64(f, x, Round::nearest_even, Overflow::nonsaturate); };
+    point.bits = std::log2(1 + static_cast<double>(code_distance(f, code(point.result), code(reference.rounded))));
+    if (!std::isfinite(point.result) || !std::isfinite(reference.rounded) || !std::isfinite(reference.near)) return;
+    point.ulps = std::fabs((point.result - reference.near) - reference.rest) / ulp(f, reference.rounded);
+}
+
+/// Returns whether the precondition holds for the exact numbers: its constants are not rounded to the formula's format. Returns
+/// false if enclosures do not decide it.
+bool is_accepted(const Expression& expression, const std::vector<double>& inputs) {
+    return expression.precondition.empty() || is_precondition_met(expression, inputs).value_or(false);
+}
+
+std::vector<Point> points_of(const EvalGrid& grid, const Expression& expression, const Format& f) {
+    const auto runs = all_inputs(grid, expression, f);
+    if (!runs) return std::vector<Point>(static_cast<std::size_t>(grid.points == 0 ? usual_points : grid.points));
+    std::uint64_t count = 1;
+    for (const std::vector<Run>& each : *runs) count *= count_of(each);
+    std::vector<Point> points(static_cast<std::size_t>(count));
+    for (std::uint64_t i = 0; i < count; ++i) {
+        std::uint64_t rest = i;
+        for (const std::vector<Run>& each : *runs) {
+            points[i].inputs.push_back(number_at(f, each, rest % count_of(each)));
+            rest /= count_of(each);
+        }
+    }
+    return points;
+}
+
+void fill_inputs(const EvalGrid& grid, const Expression& expression, const Format& f, std::uint64_t index, Point& point) {
+    if (!point.inputs.empty() || expression.inputs.empty()) {
+        point.is_taken = is_accepted(expression, point.inputs);
+        return;
+    }
+    std::vector<InputRange> ranges;
+    for (std::size_t i = 0; i < expression.inputs.size(); ++i) ranges.push_back(drawn_range(grid, expression, f, i));
+    for (std::uint32_t attempt = 0; attempt < most_attempts && !point.is_taken; ++attempt) {
+        point.inputs.clear();
+        for (std::size_t i = 0; i < expression.inputs.size(); ++i) {
+            const std::uint64_t word = index * expression.inputs.size() + i;
+            point.inputs.push_back(drawn_input(grid, f, ranges[i], word, attempt));
+        }
+        point.is_taken = is_accepted(expression, point.inputs);
+    }
+}
+
+std::string joined_inputs(const Format& f, const Point& point, bool with_codes) {
+    std::string codes, values;
+    for (const double x : point.inputs) {
+        codes += fmt::format("{}{:0{}x}", codes.empty() ? "" : " ", encode64(f, x, Round::nearest_even, Overflow::nonsaturate),
+                             (f.container_bits() + 3) / 4);
+        values += fmt::format("{}{}", values.empty() ? "" : " ", x);
+    }
+    return with_codes && !codes.empty() ? codes + " " + values : values;
+}
+
+FormulaRow formula_row(const EvalGrid& grid, const Expression& expression, const Format& f, const std::vector<Point>& points) {
+    FormulaRow row{.expression = expression.text,
+                .name = expression.name,
+                .format = std::string(format_name(f)),
+                .round = std::string(name_of(expression.own.round.value_or(grid.round))),
+                .functions = grid.functions == Functions::correct ? "correct" : "macheps"};
+    double bits = 0;
+    for (const Point& point : points) {
+        if (!point.is_taken) continue;
+        if (!point.reference) {
+            ++row.unresolved;
+            continue;
+        }
+        if (point.reference->is_nan) {
+            ++row.skipped;
+            continue;
+        }
+        ++row.inputs;
+        bits += point.bits;
+        row.not_correct += point.bits > 0;
+        if (!row.max_bits || point.bits > *row.max_bits) {
+            row.max_bits = point.bits;
+            row.worst_x = joined_inputs(f, point, true);
+        }
+        if (point.ulps) row.max_ulp = std::max(row.max_ulp.value_or(0), *point.ulps);
+        const double rounded = point.reference->rounded;
+        row.nan += point.result != point.result;
+        row.overflow += std::isinf(point.result) && std::isfinite(rounded);
+        row.underflow += point.result == 0 && rounded != 0;
+    }
+    if (row.inputs > 0) row.mean_bits = bits / static_cast<double>(row.inputs);
+    return row;
+}
+
+void require_own_functions(const Node& node, const Format& f) {
+    if (node.kind == Node::Kind::call && !has_own_function(node.op, f)) {
+        for (const OpRow& row : op_rows()) {
+            if (row.op != node.op) continue;
+            throw Error({.what = fmt::format("core/math.hpp has no {}", row.name),
+                         .where = "--functions macheps",
+                         .fix = "exp, log, sin, cos and tanh, or --functions correct",
+                         .exit = Exit::usage});
+        }
+    }
+    for (const Node& child : node.children) require_own_functions(child, f);
+}
+
+Error eval_error(std::string what, std::string where, std::string fix) {
+    return Error({.what = std::move(what), .where = std::move(where), .fix = std::move(fix), .exit = Exit::usage});
+}
+
+}  // namespace
+
+void require_possible(const EvalGrid& grid) {
+    require_enclosures();
+    for (const Expression& expression : grid.expressions) {
+        std::vector<Format> all = formats_of(grid, expression);
+        for (const RoundingContext& context : expression.contexts) {
+            if (context.format) all.push_back(*context.format);
+        }
+        for (const Format& f : all) {
+            if (!is_rounded_here(f)) {
+                throw eval_error(fmt::format("{} is no format to compute in", format_name(f)), "--format",
+                                 "one with sign, exponent and fraction");
+            }
+            if (grid.functions == Functions::macheps) require_own_functions(expression.body, f);
+        }
+    }
+    for (const InputRange& range : grid.ranges) {
+        if (!(range.least <= range.greatest)) {
+            throw eval_error(fmt::format("no numbers from {} to {}", range.least, range.greatest), "--" + range.name, "such as -20:20");
+        }
+        std::vector<Format> formats;
+        for (const Expression& expression : grid.expressions) {
+            if (std::find(expression.inputs.begin(), expression.inputs.end(), range.name) == expression.inputs.end()) continue;
+            const std::vector<Format> more = formats_of(grid, expression);
+            formats.insert(formats.end(), more.begin(), more.end());
+        }
+        if (formats.empty()) {
+            throw eval_error(fmt::format("no formula has an input '{}'", range.name), "--" + range.name,
+                             "name an input of the expression");
+        }
+        for (const Format& f : formats) {
+            const double largest = decode64(f, f.max_finite_code() << f.padding);
+            const double first = decode64(f, encode64(f, std::clamp(range.least, -largest, largest), Round::up, Overflow::nonsaturate));
+            if (range.least <= largest && range.greatest >= -largest && first <= range.greatest) continue;
+            if (range.is_one()) {
+                const double near = decode64(f, encode64(f, range.least, Round::nearest_even, Overflow::saturate));
+                throw eval_error(fmt::format("{} is not a number of {}", range.least, format_name(f)), "--" + range.name,
+                                 fmt::format("Use its nearest number, {}", near));
+            }
+            throw eval_error(fmt::format("{} has no number from {} to {}", format_name(f), range.least, range.greatest),
+                             "--" + range.name, "a wider range");
+        }
+    }
+}
+
+void run_eval(ThreadPool& pool, const EvalGrid& grid, const std::function<void(const FormulaRow&)>& row,
+              const std::function<void(const FormulaPointRow&)>& point, const std::function<void(const std::string&)>& progress) {
+    const DefaultFloatModes modes;
+    for (const Expression& expression : grid.expressions) {
+        for (const Format& f : formats_of(grid, expression)) {
+            progress(fmt::format("{} in {}", expression.name.empty() ? expression.text : expression.name, format_name(f)));
+            std::vector<Point> points = points_of(grid, expression, f);
+            constexpr std::size_t at_once = 64;
+            pool.run(static_cast<std::int64_t>((points.size() + at_once - 1) / at_once), [&](std::int64_t task) {
+                const DefaultFloatModes thread_modes;
+                const std::size_t first = static_cast<std::size_t>(task) * at_once;
+                for (std::size_t i = first; i < std::min(first + at_once, points.size()); ++i) {
+                    fill_inputs(grid, expression, f, i, points[i]);
+                    if (points[i].is_taken) evaluate(grid, expression, f, i, points[i]);
+                }
+                free_enclosure_memory();
+            });
+            row(formula_row(grid, expression, f, points));
+            if (!point) continue;
+            for (const Point& each : points) {
+                if (!each.is_taken || !each.reference || each.reference->is_nan) continue;
+                point({.x = joined_inputs(f, each, false),
+                       .result = each.result,
+                       .reference = each.reference->rounded,
+                       .ulp = each.ulps,
+                       .bits = each.bits,
+                       .expression = expression.text,
+                       .format = std::string(format_name(f))});
+            }
+        }
+    }
+}
+
+}  // namespace macheps::study

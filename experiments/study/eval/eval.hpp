@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `macheps eval` runs: formulas in formats, over all of a format's inputs or drawn ones; a row for each.
+#pragma once
+#include "core/thread_pool.hpp"
+#include "experiments/study/eval/format.hpp"
+#include "reports/formula_row.hpp"
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace macheps::study {
+
+/// Closed; its ends may be infinite.
+struct InputRange {
+    std::string name{};
+    double least = 0, greatest = 0;
+    bool is_one() const { return least == greatest && std::signbit(least) == std::signbit(greatest); }
+};
+
+struct EvalGrid {
+    std::vector<Expression> expressions{};
+    std::vector<Format> formats{};
+    Round round = Round::nearest_even;
+    Functions functions = Functions::correct;
+    bool flushes = false;          ///< subnormal results become zeros
+    std::vector<InputRange> ranges{};
+    std::int64_t points = 0;       ///< drawn for each formula; 0: all, if there are few
+    std::int64_t seed = 0;
+};
+
+/// The number of points to draw if there are more and no number was requested.
+inline constexpr std::int64_t usual_points = 1000;
+
+/// Errors: throws Error (usage) for a format that is not computed in, a range of no input or without numbers, and a function that
+/// `--functions macheps` lacks.
+void require_possible(const EvalGrid& grid);
+
+/// A row for each formula and format; with `point`, one for each input as well. They do not depend on the number of threads.
+void run_eval(ThreadPool& pool, const EvalGrid& grid, const std::function<void(const FormulaRow&)>& row,
+              const std::function<void(const FormulaPointRow&)>& point, const std::function<void(const std::string&)>& progress);
+
+}  // namespace macheps::study

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Formulas in a format: every operator one rounding, every function the exact one's value rounded once.
+#pragma once
+#include "core/codec.hpp"
+#include "core/rng.hpp"
+#include "core/rounding.hpp"
+#include "experiments/study/eval/tree.hpp"
+
+#include <optional>
+#include <vector>
+
+namespace macheps::study {
+
+enum class Functions : std::uint8_t { correct, macheps };
+
+/// Numbers of the format, as doubles. Inside a context of another one, operands are numbers of either, and every operation is the
+/// exact one's result rounded once.
+class FormatSystem {
+  public:
+    using Number = double;
+    FormatSystem(const Format& format, Round mode, Functions functions, bool flushes, RngKey key)
+        : format_(format), mode_(mode), functions_(functions), flushes_(flushes), key_(key) {}
+
+    double literal(const Node& node);
+    double apply(Op op, const std::vector<double>& x);
+    bool compare(Op op, double a, double b) const;
+    bool test(Op op, double x) const;
+    double cast(double x);
+    void enter(const RoundingContext& context);
+    void leave();
+    /// Returns whether the enclosures of a function did not settle its value. There is then no result.
+    bool is_unresolved() const { return is_unresolved_; }
+
+  private:
+    double known(std::optional<double> value);
+    double own(Op op, double x);
+    RandomBits next() { return {mode_ == Round::stochastic ? random_bits(key_, element_++) : 0, 32}; }
+    double flushed(double x) const;
+
+    struct Surroundings {
+        Format format{};
+        Round mode{}, literal_mode{};
+    };
+
+    Format format_;
+    Round mode_, literal_mode_ = Round::nearest_even;
+    std::vector<Surroundings> outside_{};  ///< of the contexts that were entered
+    bool is_mixed_ = false;                ///< a context was entered: there may be numbers of several formats
+    Functions functions_;
+    bool flushes_;
+    RngKey key_;
+    std::uint64_t element_ = 0;
+    bool is_unresolved_ = false;
+};
+
+/// Whether `--functions macheps` has it.
+bool has_own_function(Op op, const Format& format);
+
+}  // namespace macheps::study

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Evaluates a formula over the real numbers, as enclosures. Only files that are built with Arb include this header.
+#pragma once
+#include "experiments/study/eval/arb_numbers.hpp"
+#include "experiments/study/eval/tree.hpp"
+
+#include <vector>
+
+namespace macheps::study {
+
+/// Thrown if the digits do not suffice. More digits may.
+struct Undecided {};
+/// Thrown if the work of one input exceeds its limit. More digits would take longer.
+struct Exhausted {};
+
+/// A real number (an exact fraction or an enclosure), or one of the special values of IEEE 754.
+struct Real {
+    enum class Kind : std::uint8_t { nan, infinite, exact, span };
+    Kind kind = Kind::nan;
+    bool is_negative = false;  ///< of an infinity, and of an exact zero
+    Fraction exact{};
+    Span span{};
+
+    bool is_exact() const { return kind == Kind::exact; }
+    bool is_number() const { return kind == Kind::exact || kind == Kind::span; }
+    bool is_zero() const { return is_exact() && exact.sign() == 0; }
+    /// The sign of a number that is not an exact zero; 0 if the enclosure contains both signs.
+    int sign() const {
+        if (is_exact()) return exact.sign();
+        return span.is_positive() ? 1 : span.is_negative() ? -1 : 0;
+    }
+};
+
+Real real_of(double x);
+Real exact_real(Fraction x, bool is_negative_zero = false);
+
+/// Computes an exact result that no enclosure can settle: at NaN, infinities, zeros, ones and poles (as in C's Annex F), and
+/// rational roots, powers and logarithms. Returns false if there is no such result.
+bool special_result(Op op, const std::vector<Real>& x, slong bits, Real& out);
+bool rational_result(Op op, const std::vector<Real>& x, Real& out);
+
+/// Returns the values of a function over the span of its operand. `is_exact`: the operand is one rational number. Errors: throws
+/// Undecided if the span contains a pole or lies partly outside the domain.
+Real function_over(Op op, const Span& x, bool is_exact, slong bits);
+
+/// Numbers larger than this are no longer kept as fractions.
+inline constexpr slong most_fraction_bits = 20000;
+
+/// The work of one input: arithmetic on 64 digits counts 1, a function on 64 digits counts 16. A time limit would give different
+/// rows on different machines.
+inline constexpr std::uint64_t most_work = 4000000;
+
+/// The System of a Walk (eval_walk.hpp). Errors: throws Undecided and Exhausted.
+class RealSystem {
+  public:
+    using Number = Real;
+    RealSystem(slong bits, std::uint64_t& work) : bits_(bits), work_(work) {}
+
+    Real literal(const Node& node);
+    Real apply(Op op, const std::vector<Real>& x);
+    bool compare(Op op, const Real& a, const Real& b);
+    bool test(Op op, const Real& x);
+
+  private:
+    void spend(const std::vector<Real>& x, bool is_function);
+    Span span(const Real& x) const { return x.is_exact() ? span_of(x.exact, bits_) : x.span; }
+    Real settled(Span x) const;
+    Real settled(Fraction x) const;
+    Real add(const Real& a, const Real& b);
+    Real multiply(const Real& a, const Real& b);
+    Real divide(const Real& a, const Real& b);
+    Real root(const Real& x);
+    Real magnitude(const Real& x) const;
+    Real least(const Real& a, const Real& b);
+    Real difference_above_zero(const Real& a, const Real& b);
+    Real with_sign(const Real& a, const Real& b) const;
+    Real whole(Op op, const Real& x) const;
+    Real remainder(Op op, const Real& a, const Real& b);
+    Real power(const Real& a, const Real& b);
+    Real angle(const Real& y, const Real& x) const;
+
+    slong bits_;
+    std::uint64_t& work_;
+};
+
+Real negative(Real x);
+
+}  // namespace macheps::study

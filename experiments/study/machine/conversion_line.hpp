@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// One recorded result of a conversion instruction, and what its codec profile makes of the operand.
+#pragma once
+#include "core/format.hpp"
+#include "core/json.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace macheps::study {
+
+struct ConversionLine {
+    std::string instruction{};   ///< `x86 vcvtneps2bf16 k1.bf16.f32`
+    std::string_view profile{};  ///< `x86.vcvtneps2bf16`
+    Format from{}, to{};
+    std::uint64_t a = 0, d = 0;
+    std::uint64_t result = 0;  ///< what the profile gives
+};
+
+/// The line of a conversion instruction, or nothing where it is another one's. `qual`: k1.d.a, for vcvtps2ph with the
+/// rounding (`rne`, `down`, `up`, `zero`) behind. Errors: throws Error that names `where`, the key, and what was expected.
+std::optional<ConversionLine> parse_conversion_line(const Json& line, std::string_view where);
+
+/// `arch instr qual` of a line whose sums are integers, which no machine models; empty: it is no such line.
+std::string integer_instruction(const Json& line, std::string_view where);
+
+}  // namespace macheps::study

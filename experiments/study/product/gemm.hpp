@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The error of matrix products on machines, against exact sums, over a grid of shapes, formats and data.
+#pragma once
+#include "core/thread_pool.hpp"
+#include "emulation/backend.hpp"
+#include "emulation/matmul/machine_spelling.hpp"
+#include "experiments/study/product/gemm_operands.hpp"
+#include "reports/gemm_row.hpp"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace macheps::study {
+
+/// Every combination of what the lists hold, machines innermost.
+struct GemmGrid {
+    std::vector<SpelledRule> machines{};
+    std::vector<FormatPair> formats{};
+    std::vector<Distribution> distributions{Distribution::normal};
+    std::vector<OperandScaling> scalings{OperandScaling::none};
+    std::vector<double> scales{1};
+    std::vector<std::int64_t> seeds{0}, m{16}, n{16}, k{4096};
+    std::optional<Format> output{};  ///< absent: the machine's own result
+    double lambda = 4;
+};
+
+/// True when it takes operands of these formats, and something takes the scales in. An order in a format of its own takes
+/// scales of the whole product.
+bool takes(const SpelledRule& spelled, const FormatPair& formats, OperandScaling scaling);
+
+/// The operands of a grid, in the order in which they are run: k varies fastest, then n, m, scale.
+std::vector<GemmData> all_data(const GemmGrid& grid);
+
+struct GemmProgress {
+    std::size_t done = 0, rows = 0;  ///< products measured, and to measure
+    std::string_view machine{};      ///< the one that comes next
+    GemmData data{};
+};
+
+/// Runs the grid; machines that do not take a pair of formats, or its scales, are left out there. `row` receives each
+/// product's row, `progress` what comes next. The same bits for every number of threads. Errors: throws Error (usage)
+/// when no machine takes any of the operands.
+void run_gemm(Backend& backend, ThreadPool& pool, const GemmGrid& grid, const std::function<void(const GemmRow&)>& row,
+              const std::function<void(const GemmProgress&)>& progress = {});
+
+}  // namespace macheps::study

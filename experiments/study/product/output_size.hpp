@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the errors of each output are relative to, from the operands.
+#pragma once
+#include "experiments/study/product/error_bound.hpp"
+#include "experiments/study/product/exact_product.hpp"
+#include "experiments/study/product/gemm_operands.hpp"
+
+#include <span>
+#include <vector>
+
+namespace macheps::study {
+
+/// Of each of the [m,n] outputs of `a` times `b`, operands as rounded_operand made them; `exact` are their exact sums, in
+/// the output's units.
+std::vector<OutputSize> output_sizes(const GemmData& data, const RoundedOperand& a, const RoundedOperand& b,
+                                     std::span<const ExactOutput> exact, ThreadPool& pool);
+
+}  // namespace macheps::study

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Of Highway's targets those of the CPU engine; whoever lacks them calls update_row.
+#ifndef HWY_DISABLED_TARGETS
+#define HWY_DISABLED_TARGETS (~(HWY_AVX2 | HWY_AVX3 | HWY_BASELINE_TARGETS))
+#endif
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "experiments/study/solve/factor/row_tile.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+
+#include "experiments/study/solve/factor/row_tile.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace macheps::study::HWY_NAMESPACE {
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using D = hn::ScalableTag<float>;
+using V = hn::Vec<D>;
+using Bits = hn::Vec<hn::ScalableTag<std::uint32_t>>;
+constexpr std::int64_t lanes = HWY_TARGET == HWY_AVX3 ? 16 : 8;
+
+/// The processor's conversions round to nearest even.
+struct ToHalf {
+    HWY_INLINE V operator()(V x) const { return hn::PromoteTo(D(), hn::DemoteTo(hn::Rebind<hwy::float16_t, D>(), x)); }
+};
+
+/// PrefixRounder's addition to the bits: just below half of the last place, or half of it where the number is odd.
+class ToPrefix {
+  public:
+    explicit ToPrefix(int cut)
+        : shift_(all(static_cast<std::uint32_t>(cut))),
+          last_(all(1u << cut)),
+          half_(all(1u << (cut - 1))),
+          below_half_(all((1u << (cut - 1)) - 1)),
+          keep_(all(~0u << cut)) {}
+    HWY_INLINE V operator()(V x) const {
+        const Bits number = hn::BitCast(hn::ScalableTag<std::uint32_t>(), x);
+#if HWY_TARGET == HWY_AVX3
+        const Bits sum = hn::Add(number, hn::IfThenElse(hn::TestBit(number, last_), half_, below_half_));
+#else
+        const Bits odd = hn::And(hn::Shr(number, shift_), all(1));
+        const Bits sum = hn::Add(hn::Add(number, below_half_), odd);
+#endif
+        return hn::BitCast(D(), hn::And(sum, keep_));
+    }
+
+  private:
+    static HWY_INLINE Bits all(std::uint32_t x) { return hn::Set(hn::ScalableTag<std::uint32_t>(), x); }
+
+    Bits shift_, last_, half_, below_half_, keep_;
+};
+
+/// Rounder's sum with a power of two and difference, each fused with the power's product by `lift`, which is exact.
+class ToFormat {
+  public:
+    explicit ToFormat(const Rounder<float>::Constants& format)
+        : least_(hn::Set(D(), format.least)),
+          largest_(hn::Set(D(), format.largest)),
+          beyond_(hn::Set(D(), format.beyond)),
+          lift_(hn::Set(D(), format.lift)),
+          infinity_(hn::Inf(D())) {}
+    HWY_INLINE V operator()(V x) const {
+        const V magnitude = hn::Abs(x), place = hn::Max(hn::And(x, infinity_), least_);
+        const V near = hn::NegMulAdd(place, lift_, hn::MulAdd(place, lift_, magnitude));
+        // Of Inf and NaN `near` is a NaN; what is beyond takes a NaN's part from the number itself.
+        const V result = hn::IfThenElse(hn::Le(near, largest_), near, hn::Add(magnitude, beyond_));
+        return hn::CopySignToAbs(result, x);
+    }
+
+  private:
+    V least_, largest_, beyond_, lift_, infinity_;
+};
+
+/// `rows` rows from `row` on, `vectors` vectors of columns from `column` on, `last` lanes of the last of them.
+template <int rows, int vectors, class Rounding>
+HWY_INLINE void update_block(const Rounding& round, const RowTile<float>& t, std::int64_t row, std::int64_t column,
+                             std::int64_t last) {
+    const auto is_last = hn::FirstN(D(), static_cast<std::size_t>(last));
+    const auto vector = [&](const float* x, int v) HWY_ATTR {
+        return v + 1 < vectors || last == lanes ? hn::LoadU(D(), x + v * lanes)
+                                                : hn::MaskedLoad(is_last, D(), x + v * lanes);
+    };
+    const float* l = t.l + row * t.ld_l;
+    float* a = t.a + row * t.ld_a + column;
+    V sum[rows][vectors];
+    for (int r = 0; r < rows; ++r) {
+        for (int v = 0; v < vectors; ++v) sum[r][v] = vector(a + r * t.ld_a, v);
+    }
+    for (std::int64_t k = 0; k < t.terms; ++k) {
+        V u[vectors];
+        for (int v = 0; v < vectors; ++v) u[v] = vector(t.u + k * t.ld_u + column, v);
+        for (int r = 0; r < rows; ++r) {
+            const V factor = hn::Set(D(), l[r * t.ld_l + k]);
+            for (int v = 0; v < vectors; ++v) sum[r][v] = round(hn::Sub(sum[r][v], round(hn::Mul(factor, u[v]))));
+        }
+    }
+    for (int r = 0; r < rows; ++r) {
+        for (int v = 0; v < vectors; ++v) {
+            float* const to = a + r * t.ld_a + v * lanes;
+            if (v + 1 < vectors || last == lanes) {
+                hn::StoreU(sum[r][v], D(), to);
+            } else {
+                hn::BlendedStore(sum[r][v], is_last, D(), to);
+            }
+        }
+    }
+}
+
+template <int vectors, class Rounding>
+void update_columns(const Rounding& round, const RowTile<float>& t, std::int64_t column, std::int64_t last) {
+    constexpr int together = vectors == 1 ? 4 : 2;  // rows: enough sums in flight to hide the latency of one
+    std::int64_t row = 0;
+    for (; row + together <= t.rows; row += together) update_block<together, vectors>(round, t, row, column, last);
+    for (; row < t.rows; ++row) update_block<1, vectors>(round, t, row, column, last);
+}
+
+template <class Rounding>
+void update_all(const Rounding& round, const RowTile<float>& t) {
+    for (std::int64_t column = 0; column < t.width; column += 3 * lanes) {
+        const std::int64_t left = std::min(t.width - column, 3 * lanes), vectors = (left + lanes - 1) / lanes;
+        const std::int64_t last = left - (vectors - 1) * lanes;
+        if (vectors == 3) {
+            update_columns<3>(round, t, column, last);
+        } else if (vectors == 2) {
+            update_columns<2>(round, t, column, last);
+        } else {
+            update_columns<1>(round, t, column, last);
+        }
+    }
+}
+
+}  // namespace
+
+void half_tile(const RowTile<float>& tile) { update_all(ToHalf(), tile); }
+void prefix_tile(const RowTile<float>& tile, int cut) { update_all(ToPrefix(cut), tile); }
+void float_tile(const RowTile<float>& tile, const Rounder<float>::Constants& format) {
+    update_all(ToFormat(format), tile);
+}
+#endif
+}  // namespace macheps::study::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace macheps::study {
+
+#if HWY_ARCH_X86
+namespace N_AVX2 {
+void half_tile(const RowTile<float>& tile);
+void prefix_tile(const RowTile<float>& tile, int cut);
+void float_tile(const RowTile<float>& tile, const Rounder<float>::Constants& format);
+}  // namespace N_AVX2
+namespace N_AVX3 {
+void half_tile(const RowTile<float>& tile);
+void prefix_tile(const RowTile<float>& tile, int cut);
+void float_tile(const RowTile<float>& tile, const Rounder<float>::Constants& format);
+}  // namespace N_AVX3
+
+void update_half_tile(Simd simd, const RowTile<float>& tile) {
+    choose(simd, nullptr, N_AVX2::half_tile, N_AVX3::half_tile)(tile);
+}
+void update_prefix_tile(Simd simd, const RowTile<float>& tile, int cut) {
+    choose(simd, nullptr, N_AVX2::prefix_tile, N_AVX3::prefix_tile)(tile, cut);
+}
+void update_float_tile(Simd simd, const RowTile<float>& tile, const Rounder<float>::Constants& format) {
+    choose(simd, nullptr, N_AVX2::float_tile, N_AVX3::float_tile)(tile, format);
+}
+#else
+// No Simd but scalar is there, which does not ask.
+void update_half_tile(Simd, const RowTile<float>&) {}
+void update_prefix_tile(Simd, const RowTile<float>&, int) {}
+void update_float_tile(Simd, const RowTile<float>&, const Rounder<float>::Constants&) {}
+#endif
+
+}  // namespace macheps::study
+#endif

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Several rows minus multiples of several others, every operation rounded: what stays in registers where update_row would
+// carry it through memory.
+#pragma once
+#include "experiments/study/solve/factor/row_update.hpp"
+
+#include <cstdint>
+
+namespace macheps::study {
+
+/// A matrix a [rows, width] and what it loses: l [rows, terms] u [terms, width]. The rows of each are `ld` numbers apart.
+template <class Real>
+struct RowTile {
+    std::int64_t rows = 0, terms = 0, width = 0;
+    const Real* l = nullptr;
+    std::int64_t ld_l = 0;
+    const Real* u = nullptr;
+    std::int64_t ld_u = 0;
+    Real* a = nullptr;
+    std::int64_t ld_a = 0;
+};
+
+/// a[i][j] = round(a[i][j] - round(l[i][k] u[k][j])) for k ascending, rounded to fp16. `simd` is not scalar.
+void update_half_tile(Simd simd, const RowTile<float>& tile);
+/// The same where the processor computes in fp16 itself (AVX512-FP16). Which NaN a NaN is may differ.
+void update_half_tile_in_half(const RowTile<float>& tile);
+/// Whether it does, and the compiler knew how to say so.
+bool has_half_arithmetic();
+/// The same, rounded to fp32 without its last `cut` bits, 16 at least.
+void update_prefix_tile(Simd simd, const RowTile<float>& tile, int cut);
+
+/// The same in a format whose rounding has constants.
+void update_float_tile(Simd simd, const RowTile<float>& tile, const Rounder<float>::Constants& format);
+
+/// The same in any format. Which NaN a NaN is depends on the instruction set.
+template <class Real, class Round>
+void update_tile(Simd simd, const Round& round, const RowTile<Real>& tile) {
+    if constexpr (std::is_same_v<Round, Rounder<float>>) {
+        if (simd == Simd::avx512 && round.is_half() && has_half_arithmetic()) return update_half_tile_in_half(tile);
+        if (simd != Simd::scalar && round.is_half()) return update_half_tile(simd, tile);
+        if (simd != Simd::scalar && round.has_constants()) return update_float_tile(simd, tile, round.constants());
+    } else if constexpr (std::is_same_v<Round, PrefixRounder<false>>) {
+        if (simd != Simd::scalar) return update_prefix_tile(simd, tile, round.cut());
+    }
+    for (std::int64_t i = 0; i < tile.rows; ++i) {
+        for (std::int64_t k = 0; k < tile.terms; ++k) {
+            update_row(simd, round, tile.l[i * tile.ld_l + k], tile.u + k * tile.ld_u, tile.a + i * tile.ld_a,
+                       tile.width);
+        }
+    }
+}
+
+}  // namespace macheps::study

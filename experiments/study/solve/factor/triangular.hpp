@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// A system solved with its factors, in any arithmetic: every product and every difference rounded apart.
+#pragma once
+#include "experiments/study/solve/factor/factors.hpp"
+
+#include <vector>
+
+namespace macheps::study {
+
+/// Throws Error (usage) where a matrix is not square, or a right-hand side has not as many rows as the matrix.
+void require_square(std::int64_t rows, std::int64_t columns);
+void require_rows(std::int64_t rows, std::int64_t wanted);
+
+/// Factors as numbers of an arithmetic.
+template <class Number>
+struct FactorNumbers {
+    Factorisation kind{};
+    std::vector<Number> lu{}, diagonal{}, betas{};  ///< lu row by row
+    std::vector<std::int64_t> rows{};
+
+    explicit FactorNumbers(const Factors& f)
+        : kind(f.kind),
+          lu(f.lu.values.begin(), f.lu.values.end()),
+          diagonal(f.diagonal.begin(), f.diagonal.end()),
+          betas(f.betas.begin(), f.betas.end()),
+          rows(f.rows) {}
+
+    std::int64_t size() const { return static_cast<std::int64_t>(rows.size()); }
+    const Number* row(std::int64_t i) const { return lu.data() + i * size(); }
+};
+
+/// y = L^-1 y: y_i = y_i - l_ij y_j, j ascending; then, of Cholesky, y_i / l_ii.
+template <class Arithmetic, class Number = typename Arithmetic::Number>
+void substitute_forward(const Arithmetic& in, const FactorNumbers<Number>& f, std::vector<Number>& y) {
+    for (std::int64_t i = 0; i < f.size(); ++i) {
+        Number s = y[static_cast<std::size_t>(i)];
+        for (std::int64_t j = 0; j < i; ++j) s = in.sub(s, in.mul(f.row(i)[j], y[static_cast<std::size_t>(j)]));
+        y[static_cast<std::size_t>(i)] = f.kind == Factorisation::cholesky ? in.div(s, f.row(i)[i]) : s;
+    }
+}
+
+/// y = Q' y, reflection by reflection: t = beta (sum of v_i y_i, i ascending from +0); y_i = y_i - v_i t.
+template <class Arithmetic, class Number = typename Arithmetic::Number>
+void reflect_vector(const Arithmetic& in, const FactorNumbers<Number>& f, std::vector<Number>& y) {
+    for (std::int64_t k = 0; k + 1 < f.size(); ++k) {
+        Number t = Number(0);
+        for (std::int64_t i = k; i < f.size(); ++i) t = in.add(t, in.mul(f.row(i)[k], y[static_cast<std::size_t>(i)]));
+        t = in.mul(f.betas[static_cast<std::size_t>(k)], t);
+        for (std::int64_t i = k; i < f.size(); ++i) {
+            Number& each = y[static_cast<std::size_t>(i)];
+            each = in.sub(each, in.mul(f.row(i)[k], t));
+        }
+    }
+}
+
+/// y = U^-1 L^-1 P z, or R^-1 Q' z. `z` comes in the matrix's order.
+template <class Arithmetic, class Number = typename Arithmetic::Number>
+std::vector<Number> substitute(const Arithmetic& in, const FactorNumbers<Number>& f, const std::vector<Number>& z) {
+    std::vector<Number> y;
+    y.reserve(f.rows.size());
+    for (const std::int64_t row : f.rows) y.push_back(z[static_cast<std::size_t>(row)]);
+    const bool is_qr = f.kind == Factorisation::qr;
+    if (is_qr) {
+        reflect_vector(in, f, y);
+    } else {
+        substitute_forward(in, f, y);
+    }
+    for (std::int64_t i = f.size() - 1; i >= 0; --i) {
+        Number s = y[static_cast<std::size_t>(i)];
+        for (std::int64_t j = i + 1; j < f.size(); ++j)
+            s = in.sub(s, in.mul(f.row(i)[j], y[static_cast<std::size_t>(j)]));
+        y[static_cast<std::size_t>(i)] = in.div(s, is_qr ? f.diagonal[static_cast<std::size_t>(i)] : f.row(i)[i]);
+    }
+    return y;
+}
+
+}  // namespace macheps::study

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `macheps sum` runs: methods in formats, on data, with roundings; a row for each.
+#pragma once
+#include "core/thread_pool.hpp"
+#include "emulation/cpu/simd/simd.hpp"
+#include "experiments/study/sum/data.hpp"
+#include "experiments/study/sum/method.hpp"
+#include "reports/sum_row.hpp"
+
+#include <functional>
+#include <vector>
+
+namespace macheps::study {
+
+struct SumGrid {
+    std::vector<SumChoice> methods{};
+    std::vector<Format> formats{};
+    std::vector<Round> rounds{Round::nearest_even};
+    std::vector<SumData> data{};
+    std::vector<std::int64_t> sizes{1024}, seeds{0};
+    std::int64_t trials = 1;
+    double lambda = 4;
+    bool is_dot = false;
+};
+
+struct SumCost {
+    std::size_t rows = 0;
+    double terms = 0;  ///< added, over all trials that differ
+    double bytes = 0;  ///< at the largest size
+};
+SumCost cost_of(const SumGrid& grid);
+
+/// Errors: throws Error (usage) for a format that is not computed in here, for `cancel` without its c or with an odd n, and
+/// for a machine that takes none of the formats.
+void require_possible(const SumGrid& grid);
+
+/// Rows in the order data, format, n, seed, method, rounding. They depend neither on `simd` nor on the number of threads.
+void run_sums(ThreadPool& pool, Simd simd, const SumGrid& grid, const std::function<void(const SumRow&)>& row,
+              const std::function<void(const std::string&)>& progress);
+
+}  // namespace macheps::study
